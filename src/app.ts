@@ -1,0 +1,269 @@
+/**
+ * An application: its routes, its monitoring endpoints, and its life from listening to closed.
+ */
+
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Environment, Handler, Middleware } from './http/context.js';
+import { requestInMemory, type RequestInitLike } from './http/in-memory.js';
+import { attachListener, Connections, createHttpServer } from './http/server.js';
+import { logSafely, type Logger } from './log.js';
+import type { ServiceClient } from './mesh/service.js';
+import { ServiceDirectory } from './mesh/service.js';
+import { connectionsOf, type Settings } from './mesh/settings.js';
+import { collectProcess, type ProcessSampler } from './metrics/process.js';
+import { Registry } from './metrics/registry.js';
+import { Health } from './monitor/health.js';
+import { createMetricsHandler, registerServiceMetrics } from './monitor/metrics.js';
+import { createPing } from './monitor/ping.js';
+import { RequestMetrics } from './monitor/request-metrics.js';
+import { Tasks } from './monitor/tasks.js';
+import { resolveOptions, type PosternOptions, type ResolvedOptions } from './options.js';
+import { Pipeline, type Endpoint } from './pipeline.js';
+import { RouteGroup } from './route-group.js';
+import { compilePath } from './routing/pattern.js';
+import { Router } from './routing/router.js';
+
+/** Where to listen. */
+export interface ListenOptions {
+  /** 8000 unless given; 0 picks a free one. */
+  port?: number;
+  /** All interfaces unless given. */
+  host?: string;
+}
+
+/** Where an application listens. */
+export interface Listening {
+  /** With the loopback address where it listens on all interfaces. */
+  readonly url: string;
+  readonly host: string;
+  readonly port: number;
+}
+
+/** How to drain, in ms. */
+export interface CloseOptions {
+  /** How long requests are still accepted while load balancers notice; 0 unless given. */
+  delay?: number;
+  /** How long what is in flight may take after that before it is cut; 10,000 unless given. */
+  timeout?: number;
+}
+
+/** A microservice. */
+export class Postern extends RouteGroup {
+  readonly name: string;
+  readonly version: string;
+  readonly router: Router<Handler, Endpoint>;
+  /** Metrics of this application; a registry of its own. */
+  readonly metrics: Registry;
+  readonly health: Health;
+  readonly settings: Settings;
+  /** The `node:http` server; it listens after {@link listen}. */
+  readonly server: Server;
+  /** Handles requests of a `node:http` server that someone else made. */
+  readonly handler: (req: IncomingMessage, res: ServerResponse) => void;
+
+  readonly #logger: Logger;
+  readonly #pipeline: Pipeline;
+  readonly #tasks: Tasks;
+  readonly #services: ServiceDirectory;
+  readonly #sampler: ProcessSampler;
+  readonly #connections: Connections;
+  readonly #closeHooks: (() => unknown)[] = [];
+  #closing: Promise<boolean> | undefined;
+
+  /**
+   * @param name a URL path segment of letters, digits and `. _ ~ -`
+   * @throws {TypeError} for an invalid name or option
+   */
+  constructor(name: string, options: PosternOptions = {}) {
+    const resolved = resolveOptions(name, options, process.env);
+    const router = new Router<Handler, Endpoint>();
+    const metrics = new Registry({ onError: (metric, error) => logSafely(resolved.logger, 'warn', { metric, err: error }, 'metric could not be collected') });
+    const requests = new RequestMetrics(metrics);
+    const services = new ServiceDirectory(connectionsOf(resolved.settings));
+    const env: Environment = { logger: resolved.logger, bodyLimitBytes: resolved.bodyLimitBytes, resolveAddress: resolved.resolveAddress, services };
+    const pipeline = new Pipeline(router, env, requests);
+    const reserved = new Set<string>();
+    super({ router, pipeline, assertFree: (path) => assertFree(path, reserved) }, '', []);
+
+    this.name = name;
+    this.version = resolved.version;
+    this.settings = resolved.settings;
+    this.router = router;
+    this.metrics = metrics;
+    this.#logger = resolved.logger;
+    this.#pipeline = pipeline;
+    this.#services = services;
+    this.#tasks = new Tasks(() => pipeline.active);
+    this.health = new Health(name, resolved.version, resolved.logger);
+    this.#sampler = collectProcess(metrics);
+    this.server = createHttpServer(resolved);
+    this.handler = (req, res) => pipeline.handle(req, res, false);
+    this.#connections = new Connections(this.server);
+    attachListener(this.server, pipeline);
+
+    const sources = { service: name, version: resolved.version, registry: metrics, sampler: this.#sampler, requests, tasks: this.#tasks, health: this.health };
+    registerServiceMetrics(sources);
+    if (resolved.attachMonitorEndpoints) {
+      this.#attachMonitor('health', () => this.health.answer(), reserved);
+      this.#attachMonitor('metrics', createMetricsHandler(sources), reserved);
+      this.#attachMonitor('ping', createPing(pingOptions(resolved, services)), reserved);
+    }
+  }
+
+  /** Adds middleware around every request that could be parsed: 404, 405, OPTIONS and the monitoring endpoints included. */
+  override use(middleware: Middleware): this {
+    if (typeof middleware !== 'function') throw new TypeError('middleware must be a function (ctx, next) => reply');
+    this.#pipeline.use(middleware);
+    return this;
+  }
+
+  /** Answers the requests of a server that someone else made, and those that it could not parse. */
+  attach(server: Server): this {
+    attachListener(server, this.#pipeline);
+    return this;
+  }
+
+  /** Counts a promise as an active task until it settles; a rejection is logged. Gives the promise back. */
+  track<T extends PromiseLike<unknown>>(promise: T): T {
+    this.#tasks.track(promise, (reason) => logSafely(this.#logger, 'error', { err: reason }, 'tracked task failed'));
+    return promise;
+  }
+
+  /**
+   * A client for another service, outside of any request.
+   *
+   * @throws {TypeError} when no connection of that name is configured
+   */
+  service(name: string): ServiceClient {
+    return this.#services.client(name);
+  }
+
+  /** Runs once while the application closes, after its requests are done: the place to close a database. */
+  onClose(hook: () => unknown): this {
+    this.#closeHooks.push(hook);
+    return this;
+  }
+
+  /**
+   * Starts to listen.
+   *
+   * @throws whatever the server raises, such as `EADDRINUSE`
+   */
+  async listen({ port = 8000, host }: ListenOptions = {}): Promise<Listening> {
+    if (this.#closing !== undefined) throw new Error('the application is closed; make a new one');
+    this.#sampler.start();
+    await new Promise<void>((resolve, reject) => {
+      this.server.once('error', reject);
+      this.server.listen({ port, host }, () => {
+        this.server.off('error', reject);
+        resolve();
+      });
+    });
+    return listeningOn(this.server.address() as AddressInfo);
+  }
+
+  /**
+   * Sends a request to this application in memory, through the real HTTP parser.
+   *
+   * @param pathOrUrl a path, `/users?page=2`, or a URL
+   * @param init as for `fetch`
+   * @returns the response, whatever its status
+   */
+  request(pathOrUrl: string | URL, init?: RequestInitLike): Promise<Response> {
+    return requestInMemory(this.server, pathOrUrl, init);
+  }
+
+  /** Drains and closes. Calling it again gives the promise of the first time. */
+  async close(options: CloseOptions = {}): Promise<void> {
+    await (this.#closing ??= this.#drain(options));
+  }
+
+  /**
+   * Listens, with `PORT` and `HOST` of the environment unless given, and drains on SIGTERM or SIGINT: the process then
+   * exits with 0, or 1 if something had to be cut. A second signal exits at once.
+   *
+   * @throws {TypeError} when `PORT` is no port
+   */
+  async run({ port = portOf(process.env['PORT']), host = process.env['HOST'], delay, timeout }: ListenOptions & CloseOptions = {}): Promise<Listening> {
+    const listening = await this.listen({ ...(port === undefined ? {} : { port }), ...(host === undefined ? {} : { host }) });
+    const onSignal = (signal: NodeJS.Signals): void => {
+      if (this.#closing !== undefined) process.exit(1);
+      logSafely(this.#logger, 'warn', { signal }, 'draining');
+      this.#closing = this.#drain({ ...(delay === undefined ? {} : { delay }), ...(timeout === undefined ? {} : { timeout }) });
+      void this.#closing.then((clean) => process.exit(clean ? 0 : 1));
+    };
+    process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
+    return listening;
+  }
+
+  /** @returns whether everything in flight could finish */
+  async #drain({ delay = 0, timeout = 10_000 }: CloseOptions): Promise<boolean> {
+    this.health.drain();
+    this.#pipeline.closing = true;
+    if (delay > 0) await new Promise((resolve) => setTimeout(resolve, delay));
+    const stopped = stopListening(this.server);
+    this.#connections.closeSilent();
+    await within(timeout, Promise.all([this.#pipeline.idle(), stopped]));
+    const clean = this.#pipeline.active === 0;
+    this.#connections.closeAll();
+    await stopped;
+    for (const hook of this.#closeHooks) {
+      try {
+        await hook();
+      } catch (error) {
+        logSafely(this.#logger, 'error', { err: error }, 'close hook failed');
+      }
+    }
+    this.#services.close();
+    this.#sampler.close();
+    return clean;
+  }
+
+  #attachMonitor(endpoint: string, handler: Handler, reserved: Set<string>): void {
+    const { pattern } = this.router.add('GET', `/${this.name}/${endpoint}/`, handler);
+    reserved.add(pattern);
+  }
+}
+
+function assertFree(path: string, reserved: ReadonlySet<string>): void {
+  if (reserved.size > 0 && path.endsWith('/') && reserved.has(compilePath(path, new Map()).pattern)) {
+    throw new TypeError(`${path} is a monitoring endpoint; use another path, or attachMonitorEndpoints: false`);
+  }
+}
+
+function pingOptions({ maxPingDepth, pingTimeoutMs }: ResolvedOptions, directory: ServiceDirectory): Parameters<typeof createPing>[0] {
+  return { directory, maxPingDepth, pingTimeoutMs };
+}
+
+function listeningOn({ address, family, port }: AddressInfo): Listening {
+  const host = address === '::' || address === '0.0.0.0' ? '127.0.0.1' : address;
+  const authority = family === 'IPv6' && host.includes(':') ? `[${host}]` : host;
+  return { url: `http://${authority}:${port}`, host: address, port };
+}
+
+function portOf(text: string | undefined): number | undefined {
+  if (text === undefined || text === '') return undefined;
+  const port = Number(text);
+  if (!/^\d{1,5}$/.test(text) || port > 65_535) throw new TypeError(`PORT is ${JSON.stringify(text)}; give a number from 0 to 65535`);
+  return port;
+}
+
+/** Resolves when the server has no connection left; at once for one that never listened. */
+function stopListening(server: Server): Promise<void> {
+  if (!server.listening) return Promise.resolve();
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeIdleConnections();
+  });
+}
+
+/** Waits for a promise, but not longer than that. */
+async function within(timeoutMs: number, promise: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise((resolve) => {
+    timer = setTimeout(resolve, timeoutMs);
+  });
+  await Promise.race([promise, late]);
+  clearTimeout(timer);
+}

@@ -1,0 +1,217 @@
+/**
+ * The failures a request can end in: API exceptions, the server's own exceptions, and their error codes.
+ *
+ * Spec: SPEC 2.6 (error code), 7.1 (attributes and defaults), 7.2 (common codes).
+ */
+
+import { STATUS_CODES } from 'node:http';
+
+/** One member of an error-code enumeration; frozen, and made by {@link defineErrorCodes} alone. */
+export interface ErrorCode<Name extends string = string> {
+  readonly name: Name;
+  /** A safe integer, unique within its enumeration. */
+  readonly value: number;
+}
+
+/** An error-code enumeration: each name with its {@link ErrorCode}. */
+export type ErrorCodes<Source> = { readonly [Name in Extract<keyof Source, string>]: ErrorCode<Name> };
+
+/** What an error carries besides its description. */
+export interface HttpErrorOptions {
+  /** Headers of the error reply, such as `allow` or `retry-after`. */
+  headers?: Readonly<Record<string, string>>;
+  /** What led to this error; for the log alone, never for the client. */
+  cause?: unknown;
+}
+
+/** What one raise of an {@link ApiError} may set; each replaces the default of its type. */
+export interface ApiErrorOptions extends HttpErrorOptions {
+  /** An integer from 400 to 599. */
+  statusCode?: number;
+  errorCode?: ErrorCode;
+  message?: string;
+}
+
+const UNKNOWN_MESSAGE = 'An unknown error occurred';
+
+/** Codes that {@link defineErrorCodes} gave out: looking like one is not enough. */
+const issuedCodes = new WeakSet<object>();
+
+/**
+ * Makes an enumeration of error codes (SPEC 2.6).
+ *
+ * @param source names with their values, `{ too_slow: 10002 }`, or a TypeScript numeric enum
+ * @returns a frozen object without a prototype: `{ too_slow: { name: 'too_slow', value: 10002 } }`
+ * @throws {TypeError} when two names share a value, or a value is not a safe integer
+ */
+export function defineErrorCodes<const Source extends Readonly<Record<string, number | string>>>(source: Source): ErrorCodes<Source> {
+  const codes: Record<string, ErrorCode> = Object.create(null);
+  const nameOf = new Map<number, string>();
+  for (const [name, value] of Object.entries(source)) {
+    if (isReverseMapping(source, name, value)) continue;
+    if (typeof value !== 'number' || !Number.isSafeInteger(value)) {
+      throw new TypeError(`error code "${name}" has the value ${String(value)}; give it a safe integer`);
+    }
+    const other = nameOf.get(value);
+    if (other !== undefined) throw new TypeError(`error codes "${other}" and "${name}" share the value ${value}; renumber one`);
+    nameOf.set(value, name);
+    const code: ErrorCode = Object.freeze({ name, value });
+    issuedCodes.add(code);
+    codes[name] = code;
+  }
+  return Object.freeze(codes) as ErrorCodes<Source>;
+}
+
+/**
+ * A code of another service's enumeration, kept as it came. For the mesh alone: the package's entry does not export it,
+ * so that a service can't raise codes that no enumeration has.
+ */
+export function adoptErrorCode(name: string, value: number): ErrorCode {
+  const code: ErrorCode = Object.freeze({ name, value });
+  issuedCodes.add(code);
+  return code;
+}
+
+/** The framework's own codes (SPEC 7.2). */
+export const FrameworkErrorCodes: ErrorCodes<{
+  framework_error_unspecified: 999998;
+  framework_unknown_error: 999999;
+  framework_invalid_query_params: 999400;
+}> = defineErrorCodes({
+  framework_error_unspecified: 999998,
+  framework_unknown_error: 999999,
+  framework_invalid_query_params: 999400,
+});
+
+/**
+ * An API exception (SPEC 7.1.3, 7.1.4). Subclasses fix their defaults as static members;
+ * a type without a description uses its message.
+ */
+export class ApiError extends Error {
+  static statusCode: number = 500;
+  static message: string = UNKNOWN_MESSAGE;
+  static description: string | undefined = undefined;
+  static errorCode: ErrorCode = FrameworkErrorCodes.framework_error_unspecified;
+
+  readonly statusCode: number;
+  readonly description: string;
+  readonly errorCode: ErrorCode;
+  readonly headers: Readonly<Record<string, string>> | undefined;
+
+  /**
+   * @param description replaces the type's own for this raise
+   * @throws {RangeError} when the status is not an integer from 400 to 599
+   * @throws {TypeError} when the error code did not come from {@link defineErrorCodes}
+   */
+  constructor(description?: string, options: ApiErrorOptions = {}) {
+    const type = new.target;
+    super(options.message ?? type.message, 'cause' in options ? { cause: options.cause } : undefined);
+    this.name = type.name;
+    this.statusCode = assertErrorStatus(options.statusCode ?? type.statusCode);
+    this.description = description ?? type.description ?? this.message;
+    this.errorCode = assertIssued(options.errorCode ?? type.errorCode);
+    this.headers = options.headers;
+  }
+}
+
+/**
+ * The server's own exception (SPEC 7.1.5): unknown route, wrong method, malformed request and the like.
+ * `message` is the reason phrase of the status, `errorCode` the unspecified code.
+ */
+export class HttpError extends Error {
+  readonly statusCode: number;
+  readonly description: string;
+  readonly errorCode: ErrorCode = FrameworkErrorCodes.framework_error_unspecified;
+  readonly headers: Readonly<Record<string, string>> | undefined;
+
+  /**
+   * @param description what went wrong, for the client; the reason phrase unless given
+   * @throws {RangeError} when the status is not an integer from 400 to 599
+   */
+  constructor(statusCode: number, description?: string, options: HttpErrorOptions = {}) {
+    super(STATUS_CODES[assertErrorStatus(statusCode)] ?? 'Unknown Error', 'cause' in options ? { cause: options.cause } : undefined);
+    this.name = new.target.name;
+    this.statusCode = statusCode;
+    this.description = description ?? this.message;
+    this.headers = options.headers;
+  }
+}
+
+/** 400; the base for bad requests with a code of their own (SPEC 7.3). */
+export class BadRequest extends ApiError {
+  static override statusCode = 400;
+  static override message = 'Bad request.';
+}
+
+/** 401; give the challenge as the header `www-authenticate` (RFC 9110, section 15.5.2). */
+export class Unauthorized extends ApiError {
+  static override statusCode = 401;
+  static override message = 'Unauthorized.';
+}
+
+/** 403. */
+export class Forbidden extends ApiError {
+  static override statusCode = 403;
+  static override message = 'Forbidden.';
+}
+
+/** 404. */
+export class NotFound extends ApiError {
+  static override statusCode = 404;
+  static override message = 'Not found.';
+}
+
+/** 409. */
+export class Conflict extends ApiError {
+  static override statusCode = 409;
+  static override message = 'Conflict.';
+}
+
+/** What a {@link TooManyRequests} or {@link ServiceUnavailable} may set. */
+export interface RetryOptions extends ApiErrorOptions {
+  /** Seconds until another try makes sense, sent as `retry-after` (RFC 9110, section 10.2.3). */
+  retryAfter?: number;
+}
+
+/** 429 (RFC 6585, section 4). */
+export class TooManyRequests extends ApiError {
+  static override statusCode = 429;
+  static override message = 'Too many requests.';
+
+  constructor(description?: string, options: RetryOptions = {}) {
+    super(description, withRetryAfter(options));
+  }
+}
+
+/** 503. */
+export class ServiceUnavailable extends ApiError {
+  static override statusCode = 503;
+  static override message = 'Service unavailable.';
+
+  constructor(description?: string, options: RetryOptions = {}) {
+    super(description, withRetryAfter(options));
+  }
+}
+
+/** A numeric enum holds each value as a key too: `E[10002] === 'too_slow'`. */
+function isReverseMapping(source: Readonly<Record<string, number | string>>, name: string, value: number | string): boolean {
+  return typeof value === 'string' && String(Number(name)) === name && source[value] === Number(name);
+}
+
+function assertErrorStatus(statusCode: number): number {
+  if (!Number.isInteger(statusCode) || statusCode < 400 || statusCode > 599) {
+    throw new RangeError(`${String(statusCode)} is no status of an error; use an integer from 400 to 599`);
+  }
+  return statusCode;
+}
+
+function assertIssued(code: ErrorCode): ErrorCode {
+  if (!issuedCodes.has(code)) throw new TypeError('errorCode must be a member of an enumeration made by defineErrorCodes');
+  return code;
+}
+
+function withRetryAfter({ retryAfter, ...options }: RetryOptions): ApiErrorOptions {
+  if (retryAfter === undefined) return options;
+  if (!Number.isInteger(retryAfter) || retryAfter < 0) throw new RangeError(`retryAfter is ${String(retryAfter)}; give whole seconds`);
+  return { ...options, headers: { ...options.headers, 'retry-after': String(retryAfter) } };
+}

@@ -1,0 +1,180 @@
+/**
+ * Reads a request's body within a limit that holds whatever the headers claim.
+ */
+
+import type { IncomingMessage } from 'node:http';
+import { isUtf8 } from 'node:buffer';
+import { Readable, Transform } from 'node:stream';
+import { HttpError } from '../errors.js';
+
+const JSON_TYPE = /^application\/(?:[a-z0-9!#$&^_.+-]+\+)?json$/;
+const FORM_TYPE = /^application\/x-www-form-urlencoded$/;
+
+/** The body of one request. Bytes that were read are kept, so that they can be read again in another form. */
+export class Body {
+  readonly #req: IncomingMessage;
+  readonly #limitBytes: number;
+  readonly #beforeReading: () => void;
+  #bytes: Promise<Buffer> | undefined;
+  #streamed = false;
+
+  /** @param beforeReading called once, before the first byte is asked for: the place for `100 Continue` */
+  constructor(req: IncomingMessage, limitBytes: number, beforeReading: () => void) {
+    this.#req = req;
+    this.#limitBytes = limitBytes;
+    this.#beforeReading = beforeReading;
+  }
+
+  /**
+   * The whole body.
+   *
+   * @throws {HttpError} 413 beyond the limit, 415 with a content coding, 400 when the client leaves half-way
+   * @throws {TypeError} when the body went out as a stream already
+   */
+  bytes(): Promise<Buffer> {
+    return (this.#bytes ??= this.#read());
+  }
+
+  /** As UTF-8, without a byte order mark; what is no UTF-8 becomes U+FFFD, as in Fetch. */
+  async text(): Promise<string> {
+    return decodeUtf8(await this.bytes());
+  }
+
+  /** @throws {HttpError} 415 when a content type is given and is not JSON, 400 when the text is not JSON in UTF-8 */
+  async json(): Promise<unknown> {
+    assertType(this.#req, JSON_TYPE, 'application/json');
+    const bytes = await this.bytes();
+    if (!isUtf8(bytes)) throw new HttpError(400, 'The body is not valid UTF-8.');
+    try {
+      return JSON.parse(decodeUtf8(bytes));
+    } catch {
+      throw new HttpError(400, 'The body is not valid JSON.');
+    }
+  }
+
+  /** @throws {HttpError} 415 when a content type is given and is not `application/x-www-form-urlencoded` */
+  async form(): Promise<URLSearchParams> {
+    assertType(this.#req, FORM_TYPE, 'application/x-www-form-urlencoded');
+    // The constructor would take a leading `?` away, so it gets one of its own.
+    return new URLSearchParams(`?${await this.text()}`);
+  }
+
+  /**
+   * The body as it arrives; fails with a 413 as soon as it exceeds the limit.
+   *
+   * @throws {HttpError} 413 or 415, as {@link bytes} does
+   * @throws {TypeError} when it was streamed before
+   */
+  stream(): Readable {
+    if (this.#bytes !== undefined && !this.#streamed) {
+      const bytes = this.#bytes;
+      return Readable.from((async function* () { yield await bytes; })(), { objectMode: false });
+    }
+    this.#begin();
+    this.#streamed = true;
+    return limitStream(this.#req, this.#limitBytes);
+  }
+
+  async #read(): Promise<Buffer> {
+    this.#begin();
+    return collect(this.#req, this.#limitBytes);
+  }
+
+  #begin(): void {
+    if (this.#streamed) throw new TypeError('the body was taken as a stream already');
+    assertNoCoding(this.#req);
+    if (declaredLength(this.#req) > this.#limitBytes) throw tooLarge(this.#limitBytes);
+    this.#beforeReading();
+  }
+}
+
+function collect(req: IncomingMessage, limitBytes: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    // One chunk is kept as it came; more are copied together, so that tiny chunks can't each pin a buffer of their own.
+    let buffer: Buffer = Buffer.alloc(0);
+    let size = 0;
+    const onData = (chunk: Buffer): void => {
+      const total = size + chunk.length;
+      if (total > limitBytes) {
+        req.pause();
+        settle();
+        reject(tooLarge(limitBytes));
+        return;
+      }
+      if (size === 0) buffer = chunk;
+      else {
+        if (total > buffer.length) buffer = grow(buffer, size, Math.max(total, declaredLength(req)), limitBytes);
+        chunk.copy(buffer, size);
+      }
+      size = total;
+    };
+    const onEnd = (): void => {
+      settle();
+      resolve(buffer.subarray(0, size));
+    };
+    const onAbort = (): void => {
+      settle();
+      reject(aborted());
+    };
+    const settle = (): void => {
+      req.off('data', onData).off('end', onEnd).off('error', onAbort).off('close', onAbort);
+    };
+    if (req.destroyed && !req.readableEnded) reject(aborted());
+    else req.on('data', onData).on('end', onEnd).on('error', onAbort).on('close', onAbort);
+  });
+}
+
+function grow(buffer: Buffer, size: number, needed: number, limitBytes: number): Buffer {
+  const grown = Buffer.allocUnsafe(Math.min(limitBytes, Math.max(needed, size * 2)));
+  buffer.copy(grown, 0, 0, size);
+  return grown;
+}
+
+function limitStream(req: IncomingMessage, limitBytes: number): Readable {
+  let size = 0;
+  const limiter = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      size += chunk.length;
+      if (size > limitBytes) done(tooLarge(limitBytes));
+      else done(null, chunk);
+    },
+  });
+  req.once('error', () => limiter.destroy(aborted()));
+  req.once('close', () => {
+    if (!req.complete) limiter.destroy(aborted());
+  });
+  return req.pipe(limiter);
+}
+
+/** Type and subtype of `content-type`, lower-case; the one parser of this header (RFC 9110, section 8.3.1). */
+function assertType(req: IncomingMessage, expected: RegExp, name: string): void {
+  const header = req.headers['content-type'];
+  if (header === undefined) return;
+  const end = header.indexOf(';');
+  const type = (end === -1 ? header : header.slice(0, end)).trim().toLowerCase();
+  if (!expected.test(type)) throw new HttpError(415, `The body must be ${name}.`);
+}
+
+function assertNoCoding(req: IncomingMessage): void {
+  const coding = req.headers['content-encoding'];
+  if (coding !== undefined && coding.trim().toLowerCase() !== 'identity') {
+    throw new HttpError(415, 'Bodies with a content coding are not read.', { headers: { 'accept-encoding': 'identity' } });
+  }
+}
+
+function declaredLength(req: IncomingMessage): number {
+  return Number(req.headers['content-length'] ?? 0);
+}
+
+function decodeUtf8(bytes: Buffer): string {
+  const text = bytes.toString('utf8');
+  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+}
+
+function tooLarge(limitBytes: number): HttpError {
+  return new HttpError(413, `The body may have at most ${limitBytes} bytes.`);
+}
+
+function aborted(): HttpError {
+  return new HttpError(400, 'The request ended before its body was complete.');
+}

@@ -1,0 +1,56 @@
+/**
+ * The address of the client behind trusted proxies.
+ *
+ * Only addresses in the configured networks are believed, and compared as numbers, never as text.
+ */
+
+import { BlockList, isIP, isIPv4 } from 'node:net';
+
+/** Finds the client's address from the socket's and `x-forwarded-for`. */
+export type AddressResolver = (socketAddress: string, forwardedFor: string | undefined) => string;
+
+/**
+ * Compiles the `trustProxy` option.
+ *
+ * The resolver walks `x-forwarded-for` from the right while the address before is trusted: it returns the rightmost
+ * untrusted one, or the leftmost if all are trusted. An entry that is no address ends the walk.
+ *
+ * @param networks CIDRs or single addresses, `['10.0.0.0/8', '::1']`
+ * @throws {TypeError} for one that is neither
+ */
+export function createAddressResolver(networks: readonly string[]): AddressResolver {
+  if (networks.length === 0) return (socketAddress) => toPlainAddress(socketAddress);
+  const trusted = new BlockList();
+  for (const network of networks) addNetwork(trusted, network);
+  const isTrusted = (address: string): boolean => trusted.check(address, isIPv4(address) ? 'ipv4' : 'ipv6');
+
+  return (socketAddress, forwardedFor) => {
+    let client = toPlainAddress(socketAddress);
+    let end = forwardedFor?.length ?? 0;
+    while (forwardedFor !== undefined && end >= 0 && isIP(client) !== 0 && isTrusted(client)) {
+      const comma = end === 0 ? -1 : forwardedFor.lastIndexOf(',', end - 1);
+      const entry = toPlainAddress(forwardedFor.slice(comma + 1, end).trim());
+      if (isIP(entry) === 0) break;
+      client = entry;
+      end = comma;
+    }
+    return client;
+  };
+}
+
+/** IPv4 as such, also where a dual-stack socket shows it as IPv6 (RFC 4291, section 2.5.5.2). */
+function toPlainAddress(address: string): string {
+  const mapped = /^::ffff:(\d{1,3}(?:\.\d{1,3}){3})$/i.exec(address)?.[1];
+  return mapped !== undefined && isIPv4(mapped) ? mapped : address;
+}
+
+function addNetwork(list: BlockList, network: string): void {
+  const [address = '', prefix, ...rest] = String(network).split('/');
+  const family = isIP(address);
+  const bits = family === 4 ? 32 : 128;
+  const length = prefix === undefined ? bits : /^\d{1,3}$/.test(prefix) ? Number(prefix) : -1;
+  if (family === 0 || rest.length > 0 || length < 0 || length > bits) {
+    throw new TypeError(`trustProxy holds ${JSON.stringify(network)}; give CIDRs such as "10.0.0.0/8"`);
+  }
+  list.addSubnet(address, length, family === 4 ? 'ipv4' : 'ipv6');
+}

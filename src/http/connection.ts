@@ -1,0 +1,181 @@
+/**
+ * Writes replies: the only file that writes to a `ServerResponse` or a socket.
+ *
+ * A reply is written once. What fails after its head is out can only be answered by closing the connection.
+ */
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { STATUS_CODES } from 'node:http';
+import { Readable, type Duplex } from 'node:stream';
+import { HttpError } from '../errors.js';
+import type { Outgoing, Stream } from './reply.js';
+
+/** The error of a `clientError` event. */
+export interface ParserError extends Error {
+  readonly code?: string;
+  readonly rawPacket?: Buffer;
+  readonly bytesParsed?: number;
+}
+
+/** How a reply ended: written as a whole, or cut because the client left. */
+export type Outcome = 'sent' | 'aborted';
+
+/** How long, in ms, an answered client may go on sending a body that nobody will read. */
+const LINGER_MS = 2000;
+const LINGER_BYTES = 64 * 1024 * 1024;
+
+/**
+ * Writes a reply.
+ *
+ * @param close whether to end the connection with it
+ * @returns the outcome; for a stream a promise of it
+ * @throws when a header is invalid or, as a rejection, when a stream fails; `res.headersSent` tells whether another reply
+ * can still be written
+ */
+export function send(req: IncomingMessage, res: ServerResponse, outgoing: Outgoing, close: boolean): Outcome | Promise<Outcome> {
+  const { body } = outgoing;
+  if (typeof body === 'object' && body !== null && !(body instanceof Uint8Array)) return sendStream(req, res, outgoing, body, close);
+  const unread = !req.complete && mustNotReuse(req);
+  writeHead(res, outgoing, close || unread);
+  if (unread && !awaitsContinue(req)) lingeringEnd(req, res, body);
+  else if (body === null) res.end();
+  else res.end(body);
+  return res.destroyed ? 'aborted' : 'sent';
+}
+
+/** Ends a connection whose reply can't be completed. */
+export function abandon(res: ServerResponse): void {
+  res.destroy();
+}
+
+/** Closes a connection behind a reply that was sent already. */
+export function closeAfter(res: ServerResponse, socket: Duplex): void {
+  if (res.writableFinished) socket.destroy();
+  else res.once('finish', () => socket.destroy()).end();
+}
+
+/**
+ * Answers what `node:http` could not parse, on the bare socket.
+ *
+ * @param error from {@link parserErrorOf}; its reply closes the connection
+ */
+export function sendRaw(socket: Duplex, { status, headers, body }: Outgoing): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nconnection: close\r\n`;
+  for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
+  socket.end(`${head}\r\n${typeof body === 'string' ? body : ''}`);
+  // Closing at once could reset the connection under a client that has not read the reply.
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+}
+
+/** What `node:http` raised as a `clientError`, as the exception it stands for. */
+export function parserErrorOf(error: ParserError): HttpError {
+  switch (error.code) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new HttpError(408, 'The request took too long to arrive.', { cause: error });
+    case 'HPE_HEADER_OVERFLOW':
+      return isInRequestLine(error)
+        ? new HttpError(414, 'The request target is too long.', { cause: error })
+        : new HttpError(431, 'The header fields are too large.', { cause: error });
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return new HttpError(413, 'The chunk extensions are too large.', { cause: error });
+    default:
+      return new HttpError(400, 'The request is malformed.', { cause: error });
+  }
+}
+
+function writeHead(res: ServerResponse, { status, statusText, headers }: Outgoing, close: boolean): void {
+  if (close) headers.push('connection', 'close');
+  if (statusText === '') res.writeHead(status, headers);
+  else res.writeHead(status, statusText, headers);
+}
+
+/** The head goes out with the first chunk, so that a source which fails at once still gets a proper error reply. */
+async function sendStream(req: IncomingMessage, res: ServerResponse, outgoing: Outgoing, stream: Stream, close: boolean): Promise<Outcome> {
+  const source = stream instanceof Readable ? stream : Readable.from(stream);
+  if (req.method === 'HEAD') {
+    source.on('error', () => undefined).destroy();
+    writeHead(res, outgoing, close);
+    res.end();
+    return 'sent';
+  }
+  // A declared length that the source does not keep would frame the next reply wrongly.
+  res.strictContentLength = true;
+  const onClose = (): void => {
+    source.destroy();
+  };
+  res.once('close', onClose);
+  try {
+    for await (const chunk of source as AsyncIterable<unknown>) {
+      if (typeof chunk !== 'string' && !(chunk instanceof Uint8Array)) throw new TypeError(`a stream gave a chunk of type ${typeof chunk}; give strings or bytes`);
+      if (!res.headersSent) writeHead(res, outgoing, close);
+      if (chunk.length === 0) res.flushHeaders();
+      else if (!res.write(chunk) && !res.destroyed) await drained(res);
+      if (res.destroyed) return 'aborted';
+    }
+    if (!res.headersSent) writeHead(res, outgoing, close);
+    res.end();
+    return 'sent';
+  } catch (error) {
+    if (res.destroyed) return 'aborted';
+    throw error;
+  } finally {
+    res.off('close', onClose);
+    source.destroy();
+  }
+}
+
+function drained(res: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const settle = (): void => {
+      res.off('drain', settle).off('close', settle);
+      resolve();
+    };
+    res.on('drain', settle).on('close', settle);
+  });
+}
+
+/**
+ * Whether a connection is lost to further requests because the body before them was not read: it is of unknown length,
+ * too long to be thrown away, or may never be sent (RFC 9110, section 10.1.1).
+ */
+function mustNotReuse(req: IncomingMessage): boolean {
+  const { headers } = req;
+  if (headers['transfer-encoding'] !== undefined) return true;
+  const length = headers['content-length'];
+  if (length === undefined || length === '0') return false;
+  return awaitsContinue(req) || Number(length) > 1024 * 1024;
+}
+
+function awaitsContinue(req: IncomingMessage): boolean {
+  return req.headers.expect !== undefined;
+}
+
+/** Gives the whole reply out, then reads on for a while: an early close would make the client lose the reply. */
+function lingeringEnd(req: IncomingMessage, res: ServerResponse, body: string | Uint8Array | null): void {
+  if (body === null || req.method === 'HEAD') res.flushHeaders();
+  else res.write(body);
+  let budget = LINGER_BYTES;
+  const timer = setTimeout(end, LINGER_MS).unref();
+  const onData = (chunk: Buffer): void => {
+    budget -= chunk.length;
+    if (budget < 0) end();
+  };
+  function end(): void {
+    clearTimeout(timer);
+    req.off('data', onData).off('end', end).off('close', end);
+    res.end();
+  }
+  req.on('data', onData).on('end', end).on('close', end).resume();
+}
+
+/** Whether the parser gave up before the first line of the request ended, as far as the packet at hand tells. */
+function isInRequestLine({ rawPacket, bytesParsed }: ParserError): boolean {
+  if (rawPacket === undefined) return false;
+  const parsed = rawPacket.toString('latin1', 0, bytesParsed);
+  const start = parsed.lastIndexOf('\r\n\r\n');
+  return /^[A-Z-]+ [^\r\n]*$/.test(start === -1 ? parsed : parsed.slice(start + 4));
+}

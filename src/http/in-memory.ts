@@ -1,0 +1,106 @@
+/**
+ * Sends a request to a server through the real HTTP parser, over a stream in memory: no port, no mock.
+ */
+
+import { request as httpRequest, type IncomingMessage, type Server } from 'node:http';
+import { Duplex, Readable } from 'node:stream';
+
+/** `RequestInit` of `fetch`. */
+export type RequestInitLike = NonNullable<ConstructorParameters<typeof Request>[1]>;
+
+/** Headers that frame the message: node:http writes them for the body that is really sent. */
+const FRAMING: ReadonlySet<string> = new Set(['content-length', 'transfer-encoding']);
+
+/**
+ * @param pathOrUrl a path, `/users?page=2`, or a URL, whose host becomes the `Host` header
+ * @returns the response, whatever its status; redirects are not followed
+ * @throws the reason of `init.signal` when it aborts
+ */
+export async function requestInMemory(server: Server, pathOrUrl: string | URL, init: RequestInitLike = {}): Promise<Response> {
+  const url = typeof pathOrUrl === 'string' && pathOrUrl.startsWith('/') ? new URL(`http://localhost${pathOrUrl}`) : new URL(pathOrUrl);
+  const streamed = init.body instanceof ReadableStream;
+  const request = new Request(url, streamed ? { duplex: 'half', ...init } : init);
+  const { signal } = request;
+  signal.throwIfAborted();
+  const body = streamed || request.body === null ? request.body : Buffer.from(await request.arrayBuffer());
+
+  const [clientSide, serverSide] = createPair();
+  server.emit('connection', serverSide);
+  const headers: Record<string, string> = {};
+  for (const [name, value] of request.headers) if (!FRAMING.has(name)) headers[name] = value;
+  if (Buffer.isBuffer(body)) headers['content-length'] = String(body.length);
+
+  return new Promise((resolve, reject) => {
+    const outgoing = httpRequest({
+      createConnection: () => clientSide,
+      host: url.host,
+      method: request.method,
+      path: url.pathname + url.search,
+      headers: { host: url.host, ...headers },
+    });
+    const onAbort = (): void => {
+      outgoing.destroy();
+      clientSide.destroy();
+      reject(signal.reason);
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+    clientSide.once('close', () => signal.removeEventListener('abort', onAbort));
+    outgoing.on('error', reject);
+    outgoing.on('response', (incoming) => resolve(toResponse(incoming, request.method)));
+    if (body === null || Buffer.isBuffer(body)) outgoing.end(body ?? undefined);
+    else Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]).on('error', onAbort).pipe(outgoing);
+  });
+}
+
+function toResponse(incoming: IncomingMessage, method: string): Response {
+  const status = incoming.statusCode as number;
+  const headers = new Headers();
+  for (let i = 0; i < incoming.rawHeaders.length; i += 2) headers.append(incoming.rawHeaders[i] as string, incoming.rawHeaders[i + 1] as string);
+  const bodiless = method === 'HEAD' || status === 204 || status === 205 || status === 304;
+  if (bodiless) incoming.resume();
+  return new Response(bodiless ? null : (Readable.toWeb(incoming) as ReadableStream<Uint8Array>), { status, statusText: incoming.statusMessage ?? '', headers });
+}
+
+/** One end of a connection in memory; what is written to it is read at the other. */
+class MemorySocket extends Duplex {
+  readonly remoteAddress = '127.0.0.1';
+  readonly remoteFamily = 'IPv4';
+  peer: MemorySocket | undefined;
+  #resumeWriting: (() => void) | undefined;
+
+  override _read(): void {
+    this.peer?.wake();
+  }
+
+  /** Lets a write go on that waited for this end's reader. */
+  wake(): void {
+    const resume = this.#resumeWriting;
+    this.#resumeWriting = undefined;
+    resume?.();
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    if (this.peer?.push(chunk) === false) this.#resumeWriting = done;
+    else done();
+  }
+
+  override _final(done: () => void): void {
+    this.peer?.push(null);
+    done();
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    const { peer } = this;
+    // The next turn, as with a network: the other end may still be reading what came before.
+    if (peer !== undefined && !peer.destroyed) setImmediate(() => peer.destroy());
+    done(error);
+  }
+}
+
+function createPair(): [MemorySocket, MemorySocket] {
+  const client = new MemorySocket();
+  const server = new MemorySocket();
+  client.peer = server;
+  server.peer = client;
+  return [client, server];
+}

@@ -1,0 +1,140 @@
+/**
+ * Turns whatever a handler returned into what goes on the wire.
+ *
+ * A plain value becomes JSON, a string text, bytes and streams octets, `undefined` an empty 204.
+ */
+
+/** Whatever `new Headers()` takes. */
+export type HeadersLike = ConstructorParameters<typeof Headers>[0];
+
+/** What `reply` may set besides the body; the shape of `ResponseInit`. */
+export interface ReplyInit {
+  /** 200 to 599; 200 unless given, 204 without a body. */
+  status?: number;
+  statusText?: string;
+  headers?: HeadersLike;
+}
+
+/** Status, headers and body on their way out; middleware may change all three. */
+export class Reply {
+  status: number;
+  statusText: string;
+  body: unknown;
+  readonly #init: HeadersLike;
+  #headers: Headers | undefined;
+
+  constructor(body: unknown, init: ReplyInit = {}) {
+    this.status = init.status ?? (body === undefined ? 204 : 200);
+    this.statusText = init.statusText ?? '';
+    this.body = body;
+    this.#init = init.headers;
+  }
+
+  /** Made when first asked for: loading `Headers` costs a process more than a plain service ever needs. */
+  get headers(): Headers {
+    return (this.#headers ??= new Headers(this.#init));
+  }
+
+  /** The headers if there are any. */
+  get ownHeaders(): Headers | undefined {
+    return this.#headers ?? (this.#init === undefined ? undefined : this.headers);
+  }
+}
+
+/** What may be streamed. */
+export type Stream = AsyncIterable<unknown>;
+
+/** A reply in the form that a connection writes: header names and values by turns. */
+export interface Outgoing {
+  readonly status: number;
+  readonly statusText: string;
+  readonly headers: string[];
+  readonly body: string | Uint8Array | Stream | null;
+}
+
+/**
+ * A reply with a status, headers, or both.
+ *
+ * @param body anything that a handler may return
+ * @param init the status and headers; a given `content-type` beats the default of the body's kind
+ */
+export function reply(body?: unknown, init?: ReplyInit): Reply {
+  return new Reply(body, init);
+}
+
+/** What a handler returned, as a `Reply`; a `Response` keeps its status and headers. */
+export function toReply(value: unknown): Reply {
+  if (value instanceof Reply) return value;
+  if (isResponse(value)) return new Reply(value.body ?? undefined, value);
+  return new Reply(value);
+}
+
+/**
+ * What a handler returned, ready to be written.
+ *
+ * @throws {TypeError} when the value can't be sent: a function, a symbol, a bigint, a cycle
+ * @throws {RangeError} when its status is not an integer from 200 to 599
+ * @throws the value itself when it is an `Error`: returning one is raising it
+ */
+export function toOutgoing(value: unknown): Outgoing {
+  if (value instanceof Reply) return replyToOutgoing(value);
+  if (isResponse(value)) return replyToOutgoing(toReply(value));
+  if (value === undefined) return { status: 204, statusText: '', headers: [], body: null };
+  const { body, type, length } = encodeBody(value);
+  const headers = length === -1 ? ['content-type', type] : ['content-type', type, 'content-length', String(length)];
+  return { status: 200, statusText: '', headers, body };
+}
+
+/** Whether a body is a stream rather than something whose length is known. */
+export function isStream(body: unknown): body is Stream {
+  return typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
+}
+
+interface EncodedBody {
+  readonly body: string | Uint8Array | Stream;
+  readonly type: string;
+  /** In bytes; -1 when it is not known. */
+  readonly length: number;
+}
+
+function encodeBody(value: unknown): EncodedBody {
+  if (typeof value === 'string') return { body: value, type: 'text/plain; charset=utf-8', length: Buffer.byteLength(value) };
+  if (typeof value === 'object' && value !== null) {
+    if (value instanceof Uint8Array) return { body: value, type: 'application/octet-stream', length: value.byteLength };
+    if (isStream(value)) return { body: value, type: 'application/octet-stream', length: -1 };
+    if (value instanceof Error) throw value;
+  }
+  const json = JSON.stringify(value) as string | undefined;
+  if (json === undefined) throw new TypeError(`a handler returned a ${typeof value}, which has no JSON form`);
+  return { body: json, type: 'application/json', length: Buffer.byteLength(json) };
+}
+
+function replyToOutgoing({ status, statusText, body: value, ownHeaders }: Reply): Outgoing {
+  if (!Number.isInteger(status) || status < 200 || status > 599) throw new RangeError(`${String(status)} is no status of a reply; use an integer from 200 to 599`);
+  const bodiless = status === 204 || status === 205 || status === 304;
+  if (bodiless || value === undefined) {
+    const headers = flatten(ownHeaders, false);
+    if (status !== 204 && status !== 304 && !ownHeaders?.has('content-length')) headers.push('content-length', '0');
+    return { status, statusText, headers, body: null };
+  }
+  const { body, type, length } = encodeBody(value);
+  const headers = flatten(ownHeaders, length !== -1);
+  if (!ownHeaders?.has('content-type')) headers.push('content-type', type);
+  if (length !== -1) headers.push('content-length', String(length));
+  return { status, statusText, headers, body };
+}
+
+/** Framing is the connection's: a `transfer-encoding`, or a length beside a known one, would break it. */
+function flatten(headers: Headers | undefined, lengthKnown: boolean): string[] {
+  const flat: string[] = [];
+  for (const [name, value] of headers ?? []) {
+    if (name === 'transfer-encoding' || (lengthKnown && name === 'content-length')) continue;
+    flat.push(name, value);
+  }
+  return flat;
+}
+
+/** By tag first: naming the global `Response` loads it. */
+function isResponse(value: unknown): value is Response {
+  return Object.prototype.toString.call(value) === '[object Response]' && value instanceof Response;
+}

@@ -1,0 +1,85 @@
+/**
+ * Reads what a request says of itself before any route sees it: version, `Host`, target, request id.
+ *
+ * `node:http` lets through what RFC 9112 forbids: two `Host` headers, a version it never heard of, a fragment in the
+ * target, header fields beyond its own limit. Each is refused here.
+ */
+
+import type { IncomingMessage } from 'node:http';
+import { HttpError } from '../errors.js';
+
+/** A request-target, taken apart. */
+export interface Target {
+  /** Percent-encoded, as sent; `*` for the asterisk-form. */
+  readonly path: string;
+  /** From the `?` on, which is included; empty without one. */
+  readonly search: string;
+}
+
+/** `node:http` keeps this many header fields and drops later ones, a second `Host` or `Content-Length` among them. */
+const MAX_HEADER_FIELDS = 1000;
+
+/** uri-host [ ":" port ] (RFC 3986, section 3.2.2; RFC 9110, section 7.2). */
+const HOST = /^(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+(?::\d{0,5})?$|^\[[0-9A-Fa-f:.]+\](?::\d{0,5})?$/;
+
+const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/is;
+
+const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
+
+/**
+ * Refuses a request whose head breaks RFC 9112.
+ *
+ * @throws {HttpError} 400 for `Host` (section 3.2) or a missing version, 431 for too many header fields, 505 for a version
+ * other than 1.0 and 1.1
+ */
+export function assertRequestHead(req: IncomingMessage): void {
+  const { httpVersion, rawHeaders } = req;
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') {
+    if (httpVersion === '0.9') throw new HttpError(400, 'The request line has no HTTP version.');
+    throw new HttpError(505, `HTTP/${httpVersion} is not served; use HTTP/1.1.`);
+  }
+  if (rawHeaders.length >= MAX_HEADER_FIELDS * 2) throw new HttpError(431, `A request may have at most ${MAX_HEADER_FIELDS - 1} header fields.`);
+  let hosts = 0;
+  let host = '';
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string;
+    if (name.length === 4 && name.toLowerCase() === 'host') {
+      hosts += 1;
+      host = rawHeaders[i + 1] as string;
+    }
+  }
+  if (hosts === 1) {
+    if (!HOST.test(host)) throw new HttpError(400, 'The Host header is malformed.');
+  } else if (hosts > 1) throw new HttpError(400, 'The request has more than one Host header.');
+  else if (httpVersion === '1.1') throw new HttpError(400, 'The request has no Host header.');
+}
+
+/**
+ * Takes a request-target apart (RFC 9112, section 3.2): origin-form, absolute-form, or `*` for OPTIONS.
+ *
+ * @throws {HttpError} 400 for anything else
+ */
+export function parseTarget(target: string, method: string): Target {
+  if (target.includes('#')) throw new HttpError(400, 'The request target has a fragment.');
+  if (target.startsWith('/')) return splitSearch(target);
+  if (target === '*' && method === 'OPTIONS') return { path: '*', search: '' };
+  const [, authority = '', rest = ''] = ABSOLUTE_FORM.exec(target) ?? [];
+  if (!HOST.test(authority)) throw new HttpError(400, 'The request target is malformed.');
+  return splitSearch(rest.startsWith('/') ? rest : `/${rest}`);
+}
+
+/** The request's own `x-request-id` if it is fit to be logged and passed on, else a new one. */
+export function requestId(req: IncomingMessage): string {
+  const given = req.headers['x-request-id'];
+  return typeof given === 'string' && REQUEST_ID.test(given) ? given : newRequestId();
+}
+
+/** Loaded when the first id is made: a service whose clients send theirs never needs it. */
+function newRequestId(): string {
+  return process.getBuiltinModule('node:crypto').randomUUID();
+}
+
+function splitSearch(target: string): Target {
+  const mark = target.indexOf('?');
+  return mark === -1 ? { path: target, search: '' } : { path: target.slice(0, mark), search: target.slice(mark) };
+}

@@ -1,0 +1,77 @@
+/**
+ * Connects a `node:http` server to whatever answers its requests, its own refusals included.
+ */
+
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { HttpError } from '../errors.js';
+import type { ParserError } from './connection.js';
+
+/** How long, in ms, a new connection may stay silent while the server closes. */
+const SILENCE_MS = 250;
+
+/** What answers the events of a server. */
+export interface RequestListener {
+  handle(req: IncomingMessage, res: ServerResponse, awaitsContinue: boolean): void;
+  refuse(req: IncomingMessage, res: ServerResponse, error: HttpError): void;
+  refuseRaw(socket: Duplex, error: HttpError): void;
+  handleParserError(error: ParserError, socket: Duplex): void;
+}
+
+/** Time limits of a server, in ms. */
+export interface ServerLimits {
+  readonly requestTimeoutMs: number;
+  readonly headersTimeoutMs: number;
+  readonly keepAliveTimeoutMs: number;
+}
+
+/** A server that is not listening yet. `Host` is checked with the rest of the head, so that a refusal has the uniform body. */
+export function createHttpServer({ requestTimeoutMs, headersTimeoutMs, keepAliveTimeoutMs }: ServerLimits): Server {
+  const shortest = Math.min(requestTimeoutMs || Infinity, headersTimeoutMs || Infinity);
+  return createServer({
+    requestTimeout: requestTimeoutMs,
+    headersTimeout: headersTimeoutMs,
+    keepAliveTimeout: keepAliveTimeoutMs,
+    // node:http looks for expired requests this often; its default makes a short limit a long one.
+    connectionsCheckingInterval: Math.max(50, Math.min(5_000, shortest / 4)),
+    requireHostHeader: false,
+  });
+}
+
+/** Answers every request of a server, and what it could not parse. */
+export function attachListener(server: Server, listener: RequestListener): void {
+  server.on('request', (req, res) => listener.handle(req, res, false));
+  server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => listener.handle(req, res, true));
+  server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
+    listener.refuse(req, res, new HttpError(417, 'The only expectation that is met is 100-continue.'));
+  });
+  server.on('connect', (_req: IncomingMessage, socket: Duplex) => {
+    listener.refuseRaw(socket, new HttpError(501, 'CONNECT is not served.'));
+  });
+  server.on('clientError', (error: ParserError, socket: Duplex) => listener.handleParserError(error, socket));
+}
+
+/** The open connections of a server; node:http keeps no list that can be asked for those that never said a word. */
+export class Connections {
+  readonly #open = new Set<Duplex>();
+
+  constructor(server: Server) {
+    server.on('connection', (socket: Duplex) => {
+      this.#open.add(socket);
+      socket.once('close', () => this.#open.delete(socket));
+    });
+  }
+
+  /** Closes connections that no byte has come over, after a moment for what is on its way. */
+  closeSilent(): void {
+    const close = (): void => {
+      for (const socket of this.#open) if ('bytesRead' in socket && socket.bytesRead === 0) socket.destroy();
+    };
+    setTimeout(close, SILENCE_MS).unref();
+  }
+
+  /** Cuts every connection. */
+  closeAll(): void {
+    for (const socket of this.#open) socket.destroy();
+  }
+}

@@ -1,0 +1,77 @@
+/**
+ * Where a service's log lines go: any logger in pino's argument order, or JSON lines on stderr.
+ */
+
+import { inspect } from 'node:util';
+
+/** Writes one entry: what it is about, then the message. */
+export type LogMethod = (object: object, message?: string) => void;
+
+/** What Postern logs to; `pino()` is one. */
+export interface Logger {
+  debug: LogMethod;
+  info: LogMethod;
+  warn: LogMethod;
+  error: LogMethod;
+}
+
+const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
+
+/**
+ * Resolves the `logger` option.
+ *
+ * @param option a logger, `false` for none, or undefined for JSON lines on stderr from level `info` up
+ * @throws {TypeError} when one of the four methods is missing
+ */
+export function createLogger(option: Logger | false | undefined, service: string): Logger {
+  if (option === undefined) return createJsonLogger(service, (line) => process.stderr.write(line));
+  if (option === false) return { debug: ignore, info: ignore, warn: ignore, error: ignore };
+  for (const level of LEVELS) {
+    if (typeof option?.[level] !== 'function') throw new TypeError(`logger has no method "${level}"; give debug, info, warn and error, or false`);
+  }
+  return option;
+}
+
+/**
+ * A logger that writes one JSON object a line: `level`, `time` (ISO 8601), `service`, what was given, `msg`.
+ * Errors keep their type, message and stack. Debug entries are dropped.
+ */
+export function createJsonLogger(service: string, write: (line: string) => void): Logger {
+  const at =
+    (level: string): LogMethod =>
+    (object, message) => {
+      write(`${formatEntry({ level, time: new Date().toISOString(), service, ...object, msg: message })}\n`);
+    };
+  return { debug: ignore, info: at('info'), warn: at('warn'), error: at('error') };
+}
+
+/** A logger that adds `bindings` to every entry; `child` of the logger is used where it has one, as pino does. */
+export function bindLogger(logger: Logger, bindings: object): Logger {
+  const bound = (level: (typeof LEVELS)[number]): LogMethod => (object, message) => logger[level]({ ...bindings, ...object }, message);
+  return { debug: bound('debug'), info: bound('info'), warn: bound('warn'), error: bound('error') };
+}
+
+/** Logs without ever throwing: a broken logger must not take a request down. */
+export function logSafely(logger: Logger, level: 'debug' | 'warn' | 'error', object: object, message: string): void {
+  try {
+    logger[level](object, message);
+  } catch {
+    // Nothing is left to tell anyone with.
+  }
+}
+
+function ignore(): void {}
+
+function formatEntry(entry: object): string {
+  try {
+    return JSON.stringify(entry, (_key, value: unknown) => (value instanceof Error ? describeError(value) : typeof value === 'bigint' ? String(value) : value));
+  } catch {
+    // Cycles, throwing getters and the like.
+    return JSON.stringify({ level: 'error', msg: 'log entry could not be written as JSON', entry: inspect(entry, { depth: 2 }) });
+  }
+}
+
+function describeError(error: Error): object {
+  const { cause } = error;
+  return { type: error.name, ...error, message: error.message, stack: error.stack, ...(cause === undefined ? {} : { cause: cause instanceof Error ? describeError(cause) : cause }) };
+}

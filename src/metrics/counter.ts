@@ -1,0 +1,107 @@
+/**
+ * Counters: values that only grow, until the process starts again.
+ */
+import { Place } from './byte-writer.js';
+import { isExemplarUpdate, toExemplar } from './exemplar.js';
+import type { ExemplarUpdate } from './exemplar.js';
+import type { Exemplar } from './format.js';
+import { Metric } from './metric.js';
+import type { Labels, MetricOptions } from './metric.js';
+import { show } from './names.js';
+import type { Series, SeriesMap } from './series-map.js';
+
+export interface CounterOptions<L extends string = never> extends MetricOptions<L> {
+  /** Runs before each exposition; if it throws or returns a promise, this metric is left out. */
+  readonly collect?: (this: Counter<L>) => void;
+}
+
+/** What `inc` takes: `(labels, value?)`, without labels `(value?)`, or prom-client's object; the value is 1 unless told. */
+export type CounterUpdate<L extends string> = [L] extends [never]
+  ? [value?: number] | [labels: Labels<L>, value?: number] | [update: ExemplarUpdate & { readonly labels?: Labels<L> }]
+  : [labels: Labels<L>, value?: number] | [update: ExemplarUpdate & { readonly labels: Labels<L> }];
+
+/** One series of a counter. */
+export interface BoundCounter {
+  /** The sum so far. */
+  readonly value: number;
+  /** Adds 1, or what is given. @throws {TypeError} unless it is a finite number @throws {RangeError} when it is negative */
+  inc(value?: number): void;
+  /** Adds 1, or `value`, and remembers it as the exemplar if it has labels. */
+  inc(update: ExemplarUpdate): void;
+}
+
+export class Counter<L extends string = never> extends Metric<L, BoundCounter, CounterSeries> {
+  /**
+   * Adds 1, or what is given.
+   *
+   * @throws {TypeError} for wrong or missing labels and for what is no finite number
+   * @throws {RangeError} when the value is negative
+   */
+  inc(...update: CounterUpdate<L>): void;
+  inc(first?: unknown, value?: number): void {
+    if (typeof first === 'object' && first !== null) {
+      const series = this.series.find(first);
+      if (series !== undefined) series.inc(value);
+      else if (isExemplarUpdate(first, this.labelNames)) this.#incWithExemplar(first);
+      else this.series.obtain(first).inc(value);
+    } else {
+      this.series.only().inc(first as number | undefined);
+    }
+  }
+
+  #incWithExemplar(update: ExemplarUpdate & { readonly labels?: object }): void {
+    const { labels = {}, ...rest } = update;
+    this.find(labels).inc(rest);
+  }
+}
+
+/** One series as the registry keeps it. */
+export class CounterSeries implements BoundCounter, Series {
+  readonly labelValues: readonly string[];
+  readonly place: Place = new Place();
+  isLive = false;
+  readonly #owner: SeriesMap<CounterSeries>;
+  #value = 0;
+  #exemplar: Exemplar | undefined;
+
+  constructor(owner: SeriesMap<CounterSeries>, labelValues: readonly string[]) {
+    this.#owner = owner;
+    this.labelValues = labelValues;
+  }
+
+  get value(): number {
+    return this.#value;
+  }
+
+  get exemplar(): Exemplar | undefined {
+    return this.#exemplar;
+  }
+
+  inc(update: number | ExemplarUpdate = 1): void {
+    if (!this.isLive) {
+      const series = this.#owner.revive(this);
+      if (series !== this) return series.inc(update);
+    }
+    if (typeof update === 'number' && update >= 0 && update < Infinity) this.#value += update;
+    else this.#incWithExemplar(update);
+  }
+
+  zero(): void {
+    this.#value = 0;
+    this.#exemplar = undefined;
+  }
+
+  #incWithExemplar(update: unknown): void {
+    const { value = 1, exemplarLabels } = typeof update === 'object' && update !== null ? (update as ExemplarUpdate) : { value: update as number };
+    assertIncrement(value, this.#owner.metricName);
+    this.#exemplar = toExemplar(exemplarLabels, value, this.#owner.metricName) ?? this.#exemplar;
+    this.#value += value;
+  }
+}
+
+function assertIncrement(value: unknown, name: string): asserts value is number {
+  if (typeof value !== 'number' || !Number.isFinite(value)) {
+    throw new TypeError(`counter "${name}" can't be increased by ${show(value)}; give a finite number`);
+  }
+  if (value < 0) throw new RangeError(`counter "${name}" can't be increased by ${value}; use a gauge for what goes down`);
+}

@@ -1,0 +1,56 @@
+/**
+ * Checks exemplars and the object form of an update that carries them: `inc({ labels, value, exemplarLabels })`.
+ *
+ * Spec: OpenMetrics 1.0, section "Exemplars".
+ */
+import type { Exemplar } from './format.js';
+import { assertLabelName, show } from './names.js';
+
+/** Labels that lead from one observation to its trace, 128 characters in all at most; OpenMetrics alone shows them. */
+export type ExemplarLabels = Readonly<Record<string, string | number>>;
+
+/** An update in prom-client's object form. */
+export interface ExemplarUpdate {
+  readonly value?: number;
+  readonly exemplarLabels?: ExemplarLabels;
+}
+
+/** Whether an object is an update and no set of labels: it has a key of an update that is no label's name. */
+export function isExemplarUpdate(object: object, labelNames: readonly string[]): boolean {
+  return UPDATE_KEYS.some((key) => key in object && !labelNames.includes(key));
+}
+
+/**
+ * An exemplar of now; without labels there is none.
+ *
+ * @throws {TypeError} for a label name or a value that is invalid
+ * @throws {RangeError} when names and values have more than 128 characters together
+ */
+export function toExemplar(labels: unknown, value: number, metricName: string): Exemplar | undefined {
+  if (labels === undefined) return undefined;
+  if (typeof labels !== 'object' || labels === null) throw new TypeError(`exemplarLabels of "${metricName}" is ${show(labels)}; pass an object`);
+  const copy: Record<string, string | number> = {};
+  let length = 0;
+  for (const [name, text] of Object.entries(labels)) {
+    assertLabelName(name, `an exemplar of "${metricName}"`);
+    if (typeof text !== 'string' && typeof text !== 'number') {
+      throw new TypeError(`exemplar label "${name}" of "${metricName}" is ${show(text)}; give a string or a number`);
+    }
+    copy[name] = text;
+    length += countCharacters(name) + countCharacters(String(text));
+  }
+  if (length > LONGEST) {
+    throw new RangeError(`the exemplar labels of "${metricName}" have ${length} characters; ${LONGEST} is the limit of OpenMetrics`);
+  }
+  return { labels: copy, value, timestampSeconds: Date.now() / 1000 };
+}
+
+const UPDATE_KEYS = ['labels', 'value', 'exemplarLabels'];
+const LONGEST = 128;
+
+/** OpenMetrics counts characters, not UTF-16 units. */
+function countCharacters(text: string): number {
+  let count = 0;
+  for (const _ of text) count++;
+  return count;
+}

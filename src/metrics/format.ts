@@ -1,0 +1,80 @@
+/**
+ * The pieces of an exposition as text: values, labels, metadata lines and exemplars.
+ *
+ * Trusts its input: names were checked when the metric was registered.
+ * Spec: Prometheus "Exposition formats", section "Text-based format"; OpenMetrics 1.0, section "Text Format".
+ */
+
+/** `text` is Prometheus text 0.0.4, `openmetrics` OpenMetrics text 1.0. */
+export type Format = 'text' | 'openmetrics';
+
+/** The kinds of metric there are. */
+export type MetricKind = 'counter' | 'gauge' | 'histogram';
+
+/** One observation pointed out, with the labels that find it elsewhere (a trace id). */
+export interface Exemplar {
+  readonly labels: Readonly<Record<string, string | number>>;
+  readonly value: number;
+  readonly timestampSeconds: number;
+}
+
+/** The exact `Content-Type` of each format. */
+export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
+  text: 'text/plain; version=0.0.4; charset=utf-8',
+  openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
+};
+
+/** A value as both formats read it: an integer as a float (`1.0`), the rest in the shortest form that reads back. */
+export function formatValue(value: number): string {
+  if (Number.isFinite(value)) {
+    const text = String(value);
+    return Number.isInteger(value) && !text.includes('e') ? `${text}.0` : text;
+  }
+  return Number.isNaN(value) ? 'NaN' : value > 0 ? '+Inf' : '-Inf';
+}
+
+/** A counter's name without `_total`: its family's name in OpenMetrics. */
+export function counterBaseName(name: string): string {
+  return name.endsWith(TOTAL) && name.length > TOTAL.length ? name.slice(0, -TOTAL.length) : name;
+}
+
+/** The name of the samples of a counter or a gauge; in OpenMetrics a counter's ends in `_total`. */
+export function sampleName(kind: MetricKind, name: string, format: Format): string {
+  return format === 'openmetrics' && kind === 'counter' ? counterBaseName(name) + TOTAL : name;
+}
+
+/** The lines in front of a family's samples. */
+export function formatHead(kind: MetricKind, name: string, help: string, format: Format): string {
+  const isOpenMetrics = format === 'openmetrics';
+  const familyName = isOpenMetrics && kind === 'counter' ? counterBaseName(name) : name;
+  const text = isOpenMetrics ? escapeQuoted(help) : escapeLine(help);
+  return `# HELP ${familyName} ${text}\n# TYPE ${familyName} ${kind}\n`;
+}
+
+/** What stands between a sample's name and its value: `{queue="mail"} `, or a space. */
+export function formatLabels(names: readonly string[], values: readonly string[]): string {
+  return names.length === 0 ? ' ' : `{${formatPairs(names.map((name, index) => [name, values[index]!]))}} `;
+}
+
+/** The rest of a line behind its value, its end included. */
+export function formatExemplar({ labels, value, timestampSeconds }: Exemplar): string {
+  return ` # {${formatPairs(Object.entries(labels))}} ${formatValue(value)} ${formatValue(timestampSeconds)}\n`;
+}
+
+const TOTAL = '_total';
+
+function formatPairs(pairs: readonly (readonly [name: string, value: string | number])[]): string {
+  return pairs.map(([name, value]) => `${name}="${escapeQuoted(String(value))}"`).join(',');
+}
+
+function escapeLine(text: string): string {
+  return text.replace(/[\\\n]/g, escapeCharacter);
+}
+
+function escapeQuoted(text: string): string {
+  return text.replace(/[\\\n"]/g, escapeCharacter);
+}
+
+function escapeCharacter(character: string): string {
+  return character === '\n' ? '\\n' : `\\${character}`;
+}

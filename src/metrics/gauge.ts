@@ -1,0 +1,124 @@
+/**
+ * Gauges: values that go up and down.
+ */
+import { Place } from './byte-writer.js';
+import { Metric } from './metric.js';
+import type { Labels, MetricOptions, SomeLabels } from './metric.js';
+import { show } from './names.js';
+import type { Series, SeriesMap } from './series-map.js';
+import { startTimer } from './timer.js';
+
+export interface GaugeOptions<L extends string = never> extends MetricOptions<L> {
+  /** Runs before each exposition; if it throws or returns a promise, this metric is left out. */
+  readonly collect?: (this: Gauge<L>) => void;
+}
+
+/** What `set` takes: `(labels, value)`, without labels `(value)`. */
+export type GaugeValue<L extends string> = [L] extends [never] ? [value: number] | [labels: Labels<L>, value: number] : [labels: Labels<L>, value: number];
+
+/** What `inc` and `dec` take: `(labels, by?)`, without labels `(by?)`; 1 unless told. */
+export type GaugeStep<L extends string> = [L] extends [never] ? [by?: number] | [labels: Labels<L>, by?: number] : [labels: Labels<L>, by?: number];
+
+/** What concerns one series and needs no number: its labels, or without labels nothing. */
+export type GaugeLabels<L extends string> = [L] extends [never] ? [labels?: Labels<L>] : [labels: Labels<L>];
+
+/** One series of a gauge; every number may be NaN or infinite, what is no number throws a `TypeError`. */
+export interface BoundGauge {
+  readonly value: number;
+  set(value: number): void;
+  /** Adds 1, or what is given. */
+  inc(by?: number): void;
+  /** Takes away 1, or what is given. */
+  dec(by?: number): void;
+  /** Sets the seconds since the Unix epoch. */
+  setToCurrentTime(): void;
+  /** Starts a clock; the function it gives sets the seconds since then, and returns them. */
+  startTimer(): () => number;
+}
+
+/** Every method throws a `TypeError` for wrong or missing labels and for what is no number. */
+export class Gauge<L extends string = never> extends Metric<L, BoundGauge, GaugeSeries> {
+  set(...update: GaugeValue<L>): void;
+  set(first: unknown, value?: number): void {
+    if (typeof first === 'object' && first !== null) this.find(first).set(value as number);
+    else this.series.only().set(first as number);
+  }
+
+  inc(...update: GaugeStep<L>): void;
+  inc(first?: unknown, by?: number): void {
+    if (typeof first === 'object' && first !== null) this.find(first).inc(by);
+    else this.series.only().inc(first as number | undefined);
+  }
+
+  dec(...update: GaugeStep<L>): void;
+  dec(first?: unknown, by?: number): void {
+    if (typeof first === 'object' && first !== null) this.find(first).dec(by);
+    else this.series.only().dec(first as number | undefined);
+  }
+
+  /** Sets the seconds since the Unix epoch. */
+  setToCurrentTime(...labels: GaugeLabels<L>): void;
+  setToCurrentTime(labels: object = {}): void {
+    this.find(labels).setToCurrentTime();
+  }
+
+  /** Starts a clock; the function it gives sets the seconds since then, and returns them. Labels may be given at either end. */
+  startTimer(labels?: SomeLabels<L>): (labels?: SomeLabels<L>) => number {
+    return startTimer(labels, (seconds, all) => this.find(all).set(seconds));
+  }
+}
+
+/** One series as the registry keeps it. */
+export class GaugeSeries implements BoundGauge, Series {
+  readonly labelValues: readonly string[];
+  readonly place: Place = new Place();
+  readonly exemplar: undefined = undefined;
+  isLive = false;
+  readonly #owner: SeriesMap<GaugeSeries>;
+  #value = 0;
+
+  constructor(owner: SeriesMap<GaugeSeries>, labelValues: readonly string[]) {
+    this.#owner = owner;
+    this.labelValues = labelValues;
+  }
+
+  get value(): number {
+    return this.#value;
+  }
+
+  set(value: number): void {
+    this.#assertNumber(value);
+    this.#live().#value = value;
+  }
+
+  inc(by = 1): void {
+    this.#assertNumber(by);
+    this.#live().#value += by;
+  }
+
+  dec(by = 1): void {
+    this.#assertNumber(by);
+    this.#live().#value -= by;
+  }
+
+  setToCurrentTime(): void {
+    this.#live().#value = Date.now() / 1000;
+  }
+
+  startTimer(): () => number {
+    return startTimer(undefined, (seconds) => this.set(seconds));
+  }
+
+  zero(): void {
+    this.#value = 0;
+  }
+
+  #live(): GaugeSeries {
+    return this.isLive ? this : this.#owner.revive(this);
+  }
+
+  #assertNumber(value: unknown): void {
+    if (typeof value === 'number') return;
+    throw new TypeError(`gauge "${this.#owner.metricName}" got ${show(value)}; give a number`);
+  }
+}

@@ -1,0 +1,170 @@
+/**
+ * Histograms: how many observations fell into which bucket, and their sum.
+ */
+import { Place } from './byte-writer.js';
+import { isExemplarUpdate, toExemplar } from './exemplar.js';
+import type { ExemplarLabels, ExemplarUpdate } from './exemplar.js';
+import type { Exemplar } from './format.js';
+import { Metric } from './metric.js';
+import type { Labels, MetricOptions, SomeLabels } from './metric.js';
+import { show } from './names.js';
+import type { Series, SeriesMap } from './series-map.js';
+import { startTimer } from './timer.js';
+
+export interface HistogramOptions<L extends string = never> extends MetricOptions<L> {
+  /** Upper bounds, ascending, `+Inf` implied; default: 5 ms to 10 s, in seconds. */
+  readonly buckets?: readonly number[];
+  /** Runs before each exposition; if it throws or returns a promise, this metric is left out. */
+  readonly collect?: (this: Histogram<L>) => void;
+}
+
+/** One observation in prom-client's object form. */
+export interface Observation extends ExemplarUpdate {
+  readonly value: number;
+}
+
+/** What `observe` takes: `(labels, value)`, without labels `(value)`, or prom-client's object. */
+export type HistogramUpdate<L extends string> = [L] extends [never]
+  ? [value: number] | [labels: Labels<L>, value: number] | [observation: Observation & { readonly labels?: Labels<L> }]
+  : [labels: Labels<L>, value: number] | [observation: Observation & { readonly labels: Labels<L> }];
+
+/** Ends a timer with the rest of the labels; returns the seconds that were observed. */
+export type HistogramTimer<L extends string> = (labels?: SomeLabels<L>, exemplarLabels?: ExemplarLabels) => number;
+
+/** One series of a histogram. */
+export interface BoundHistogram {
+  /** How much was observed, all in all. */
+  readonly sum: number;
+  /** How often something was observed. */
+  readonly count: number;
+  /** Counts a value. @throws {TypeError} unless it is a finite number */
+  observe(value: number): void;
+  /** Counts `value`, and remembers it as its bucket's exemplar if it has labels. */
+  observe(observation: Observation): void;
+  /** Starts a clock; the function it gives observes the seconds since then, and returns them. */
+  startTimer(): () => number;
+}
+
+export class Histogram<L extends string = never> extends Metric<L, BoundHistogram, HistogramSeries> {
+  /** Counts a value. @throws {TypeError} for wrong or missing labels and for what is no finite number */
+  observe(...update: HistogramUpdate<L>): void;
+  observe(first: unknown, value?: number): void {
+    if (typeof first === 'object' && first !== null) {
+      const series = this.series.find(first);
+      if (series !== undefined && value !== undefined) series.observe(value);
+      else if (isExemplarUpdate(first, this.labelNames)) this.#observeWithExemplar(first as Observation);
+      else this.find(first).observe(value as number);
+    } else {
+      this.series.only().observe(first as number);
+    }
+  }
+
+  /** Starts a clock; the function it gives observes the seconds since then, and returns them. Labels may be given at either end. */
+  startTimer(labels?: SomeLabels<L>, exemplarLabels?: ExemplarLabels): HistogramTimer<L> {
+    let atEnd: ExemplarLabels | undefined;
+    const stop = startTimer(labels, (value, all) => this.find(all).observe({ value, ...withExemplar(atEnd ?? exemplarLabels) }));
+    return (endLabels, endExemplarLabels) => {
+      atEnd = endExemplarLabels;
+      return stop(endLabels);
+    };
+  }
+
+  /** Starts a series at zero, so that it is exposed before anything is observed. @throws {TypeError} as `labels` does */
+  zero(labels: Labels<L>): void {
+    this.labels(labels);
+  }
+
+  #observeWithExemplar(observation: Observation & { readonly labels?: object }): void {
+    const { labels = {}, ...rest } = observation;
+    this.find(labels).observe(rest);
+  }
+}
+
+/** One series as the registry keeps it. */
+export class HistogramSeries implements BoundHistogram, Series {
+  readonly labelValues: readonly string[];
+  readonly place: Place = new Place();
+  isLive = false;
+  readonly #owner: SeriesMap<HistogramSeries>;
+  readonly #bounds: readonly number[];
+  readonly #counts: number[];
+  #sum = 0;
+  #exemplars: (Exemplar | undefined)[] | undefined;
+
+  constructor(owner: SeriesMap<HistogramSeries>, labelValues: readonly string[], bounds: readonly number[]) {
+    this.#owner = owner;
+    this.labelValues = labelValues;
+    this.#bounds = bounds;
+    this.#counts = new Array<number>(bounds.length + 1).fill(0);
+  }
+
+  /** Per bucket, not cumulative. */
+  get counts(): readonly number[] {
+    return this.#counts;
+  }
+
+  get count(): number {
+    return this.#counts.reduce((total, count) => total + count, 0);
+  }
+
+  get sum(): number {
+    return this.#sum;
+  }
+
+  get exemplars(): readonly (Exemplar | undefined)[] | undefined {
+    return this.#exemplars;
+  }
+
+  observe(update: number | Observation): void {
+    if (!this.isLive) {
+      const series = this.#owner.revive(this);
+      if (series !== this) return series.observe(update);
+    }
+    if (typeof update === 'number' && update > -Infinity && update < Infinity) {
+      this.#counts[this.#bucket(update)]!++;
+      this.#sum += update;
+    } else {
+      this.#observeWithExemplar(update);
+    }
+  }
+
+  startTimer(): () => number {
+    return startTimer(undefined, (seconds) => this.observe(seconds));
+  }
+
+  zero(): void {
+    this.#counts.fill(0);
+    this.#sum = 0;
+    this.#exemplars = undefined;
+  }
+
+  #observeWithExemplar(update: unknown): void {
+    const { value, exemplarLabels } = typeof update === 'object' && update !== null ? (update as Observation) : { value: update };
+    if (typeof value !== 'number' || !Number.isFinite(value)) {
+      throw new TypeError(`histogram "${this.#owner.metricName}" can't observe ${show(value)}; give a finite number`);
+    }
+    const exemplar = toExemplar(exemplarLabels, value, this.#owner.metricName);
+    const bucket = this.#bucket(value);
+    if (exemplar !== undefined) (this.#exemplars ??= [])[bucket] = exemplar;
+    this.#counts[bucket]!++;
+    this.#sum += value;
+  }
+
+  /** The first bucket whose bound isn't below the value. */
+  #bucket(value: number): number {
+    const bounds = this.#bounds;
+    let low = 0;
+    let high = bounds.length;
+    while (high - low > 8) {
+      const middle = (low + high) >>> 1;
+      if (value > bounds[middle]!) low = middle + 1;
+      else high = middle;
+    }
+    while (low < high && value > bounds[low]!) low++;
+    return low;
+  }
+}
+
+function withExemplar(exemplarLabels: ExemplarLabels | undefined): { readonly exemplarLabels?: ExemplarLabels } {
+  return exemplarLabels === undefined ? {} : { exemplarLabels };
+}

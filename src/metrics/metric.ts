@@ -1,0 +1,85 @@
+/**
+ * What counters, gauges and histograms have in common: labels, and taking series away.
+ */
+import type { Series, SeriesMap } from './series-map.js';
+
+/** Numbers are written as `String` writes them, so `200` and `'200'` are one value. */
+export type LabelValue = string | number;
+
+/** A value for every label name; for a metric without labels an object without keys. */
+export type Labels<L extends string> = [L] extends [never] ? Readonly<Record<string, never>> : { readonly [Name in L]: LabelValue };
+
+/** Some of the labels; the rest follows. */
+export type SomeLabels<L extends string> = [L] extends [never] ? Readonly<Record<string, never>> : { readonly [Name in L]?: LabelValue };
+
+/** What every metric is registered with. */
+export interface MetricOptions<L extends string> {
+  /** Letters, digits, `_` and `:`; unique in the registry, in the names of its samples too. */
+  readonly name: string;
+  /** What is measured, as Prometheus shows it. */
+  readonly help: string;
+  /** Default: none. */
+  readonly labelNames?: readonly L[];
+  /** How many series there may be before further label values share one series, `_overflow`; default: the registry's `maxSeries`. */
+  readonly maxSeries?: number;
+  /** Taken for prom-client's sake: exemplars need no switch here. */
+  readonly enableExemplars?: boolean;
+}
+
+/** What a metric is made of, checked by the registry. */
+export interface MetricParts<S extends Series> {
+  readonly name: string;
+  readonly help: string;
+  readonly series: SeriesMap<S>;
+}
+
+/** `L`: the label names; `Bound`: what `labels` gives; `S`: what that is to the registry. */
+export abstract class Metric<L extends string, Bound, S extends Bound & Series> {
+  readonly name: string;
+  readonly help: string;
+  protected readonly series: SeriesMap<S>;
+
+  /** Metrics are made by `registry.counter`, `registry.gauge` and `registry.histogram`. */
+  constructor({ name, help, series }: MetricParts<S>) {
+    this.name = name;
+    this.help = help;
+    this.series = series;
+  }
+
+  get labelNames(): readonly string[] {
+    return this.series.labelNames;
+  }
+
+  /**
+   * The series of these labels, to keep for updates without a look-up; from now on it is exposed, at zero at first.
+   *
+   * @throws {TypeError} for a label that is missing, unknown, or neither a string nor a number
+   */
+  labels(labels: Labels<L>): Bound;
+  /** As above, with the values alone in the order of `labelNames`. */
+  labels(...values: readonly LabelValue[]): Bound;
+  labels(...values: readonly unknown[]): Bound {
+    const [first] = values;
+    if (typeof first !== 'object' || first === null) return this.series.at(values);
+    return this.find(first);
+  }
+
+  /** Takes a series out of the exposition; an update brings it back, from zero. @throws {TypeError} as `labels` does */
+  remove(labels: Labels<L>): void;
+  /** As above, with the values alone in the order of `labelNames`. */
+  remove(...values: readonly LabelValue[]): void;
+  remove(...values: readonly unknown[]): void {
+    const [first] = values;
+    if (typeof first === 'object' && first !== null) this.series.delete(first);
+    else this.series.deleteAt(values);
+  }
+
+  /** Takes every series out; a metric without labels starts again at zero. */
+  reset(): void {
+    this.series.clear();
+  }
+
+  protected find(labels: object): S {
+    return this.series.find(labels) ?? this.series.obtain(labels);
+  }
+}

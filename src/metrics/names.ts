@@ -1,0 +1,66 @@
+/**
+ * Checks the names of metrics and labels, and which names a metric takes in the two formats.
+ *
+ * Spec: Prometheus "Data model", section "Metric names and labels"; OpenMetrics 1.0, sections "Label" and "MetricFamily".
+ */
+import { counterBaseName } from './format.js';
+import type { MetricKind } from './format.js';
+
+/** @throws {TypeError} when `name` is no Prometheus metric name */
+export function assertMetricName(name: unknown): asserts name is string {
+  if (typeof name !== 'string' || !/^[a-zA-Z_:][a-zA-Z0-9_:]*$/.test(name)) {
+    throw new TypeError(`invalid metric name ${show(name)}; use letters, digits, "_" and ":", and no digit in front`);
+  }
+}
+
+/** @throws {TypeError} when `help` is not a text with something in it */
+export function assertHelp(help: unknown, name: string): asserts help is string {
+  if (typeof help !== 'string' || help === '') {
+    throw new TypeError(`metric "${name}" has the help ${show(help)}; say in a sentence what it measures`);
+  }
+}
+
+/** @throws {TypeError} for a name that is invalid, reserved for `kind`, or there twice */
+export function assertLabelNames(labelNames: unknown, kind: MetricKind, metricName: string): asserts labelNames is readonly string[] {
+  if (!Array.isArray(labelNames)) throw new TypeError(`labelNames of "${metricName}" is ${show(labelNames)}; pass an array of names`);
+  const seen = new Set<unknown>();
+  for (const labelName of labelNames) {
+    assertLabelName(labelName, `metric "${metricName}"`);
+    if (kind === 'histogram' && labelName === 'le') throw new TypeError(`label name "le" of "${metricName}" is the histogram's own; rename it`);
+    if (seen.has(labelName)) throw new TypeError(`label name "${labelName}" of "${metricName}" is there twice; remove one`);
+    seen.add(labelName);
+  }
+}
+
+/** @throws {TypeError} when `labelName` is no label name, or one that Prometheus keeps for itself (`__…`) */
+export function assertLabelName(labelName: unknown, owner: string): asserts labelName is string {
+  if (typeof labelName !== 'string' || !/^[a-zA-Z_][a-zA-Z0-9_]*$/.test(labelName)) {
+    throw new TypeError(`invalid label name ${show(labelName)} of ${owner}; use letters, digits and "_", and no digit in front`);
+  }
+  if (labelName.startsWith('__')) throw new TypeError(`label name "${labelName}" of ${owner} is Prometheus's own; don't begin it with "__"`);
+}
+
+/**
+ * Every family and sample name that a metric takes in either format, those that OpenMetrics only reserves included.
+ *
+ * // counter "jobs_total" → jobs_total, jobs, jobs_created
+ */
+export function takenNames(kind: MetricKind, name: string): readonly string[] {
+  switch (kind) {
+    case 'gauge':
+      return [name];
+    case 'counter': {
+      const base = counterBaseName(name);
+      return [...new Set([name, base, `${base}_total`, `${base}_created`])];
+    }
+    case 'histogram':
+      return [name, `${name}_bucket`, `${name}_sum`, `${name}_count`, `${name}_created`];
+  }
+}
+
+/** A value as an error message shows it: short, and a text in quotes. */
+export function show(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.length > 100 ? `${value.slice(0, 100)}…` : value);
+  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object';
+  return typeof value === 'function' ? 'a function' : String(value);
+}

@@ -1,0 +1,218 @@
+/**
+ * The metrics of one application: registers them under names that can't clash, and exposes them.
+ */
+import { DEFAULT_BUCKETS, toBounds } from './buckets.js';
+import { Counter, CounterSeries } from './counter.js';
+import type { CounterOptions } from './counter.js';
+import { Exposition } from './exposition.js';
+import type { Family, ScalarFamily } from './exposition.js';
+import { CONTENT_TYPES } from './format.js';
+import type { Format, MetricKind } from './format.js';
+import { Gauge, GaugeSeries } from './gauge.js';
+import type { GaugeOptions } from './gauge.js';
+import { Histogram, HistogramSeries } from './histogram.js';
+import type { HistogramOptions } from './histogram.js';
+import type { MetricOptions } from './metric.js';
+import { assertHelp, assertLabelNames, assertMetricName, show, takenNames } from './names.js';
+import { SeriesMap } from './series-map.js';
+import type { SeriesMapOptions } from './series-map.js';
+
+export interface RegistryOptions {
+  /** How many series a metric may have before further label values share one series, `_overflow`; default 10,000. */
+  readonly maxSeries?: number;
+  /** Told when a metric is left out of an exposition because its `collect` failed; default: nobody is. */
+  readonly onError?: (metricName: string, error: unknown) => void;
+}
+
+/** A metric whose label names aren't known at compile time. */
+export type AnyMetric = Counter<string> | Gauge<string> | Histogram<string>;
+
+/** Shares nothing with any other registry. */
+export class Registry {
+  readonly #maxSeries: number;
+  readonly #onError: (metricName: string, error: unknown) => void;
+  readonly #entries: Map<string, Entry> = new Map();
+  /** Every family and sample name in use → the metric that has it. */
+  readonly #taken: Map<string, string> = new Map();
+  readonly #listeners: Set<() => void> = new Set();
+  readonly #exposition: Exposition = new Exposition();
+  readonly #overflows: SeriesMap<CounterSeries>;
+  readonly #collectErrors: SeriesMap<CounterSeries>;
+  /** The registry's own, exposed from the first time that they have something to count. */
+  readonly #own: readonly (ScalarFamily & { readonly samples: ReadonlySet<CounterSeries> })[];
+
+  /** @throws {RangeError} when `maxSeries` is no positive integer */
+  constructor({ maxSeries = 10_000, onError = () => {} }: RegistryOptions = {}) {
+    assertMaxSeries(maxSeries, 'a registry');
+    this.#maxSeries = maxSeries;
+    this.#onError = onError;
+    const overflows = this.#define('counter', OVERFLOWS);
+    const collectErrors = this.#define('counter', COLLECT_ERRORS);
+    this.#overflows = this.#counterSeries(overflows);
+    this.#collectErrors = this.#counterSeries(collectErrors);
+    this.#own = [
+      { kind: 'counter', ...overflows, samples: this.#overflows.all },
+      { kind: 'counter', ...collectErrors, samples: this.#collectErrors.all },
+    ];
+    for (const { kind, name } of this.#own) this.#claim(kind, name);
+  }
+
+  /** The `Content-Type` of `expose()`, the Prometheus text format. */
+  get contentType(): string {
+    return CONTENT_TYPES.text;
+  }
+
+  /** The `Content-Type` of `expose(format)`. */
+  contentTypeOf(format: Format): string {
+    return CONTENT_TYPES[format];
+  }
+
+  /**
+   * Registers a counter.
+   *
+   * @throws {TypeError} for an invalid option, and for a name that clashes with another metric's in one of the formats
+   */
+  counter<const L extends string = never>(options: CounterOptions<L>): Counter<L> {
+    const definition = this.#define('counter', options);
+    const series = this.#counterSeries(definition);
+    const counter = new Counter<L>({ ...definition, series });
+    this.#add(counter, { kind: 'counter', ...definition, samples: series.all }, options.collect && (() => options.collect?.call(counter)));
+    return counter;
+  }
+
+  /** Registers a gauge. @throws {TypeError} as `counter` does */
+  gauge<const L extends string = never>(options: GaugeOptions<L>): Gauge<L> {
+    const definition = this.#define('gauge', options);
+    const series = new SeriesMap<GaugeSeries>({ ...definition, create: (owner, values) => new GaugeSeries(owner, values) });
+    const gauge = new Gauge<L>({ ...definition, series });
+    this.#add(gauge, { kind: 'gauge', ...definition, samples: series.all }, options.collect && (() => options.collect?.call(gauge)));
+    return gauge;
+  }
+
+  /** Registers a histogram. @throws {TypeError} as `counter` does @throws {RangeError} when the buckets don't ascend */
+  histogram<const L extends string = never>(options: HistogramOptions<L>): Histogram<L> {
+    const definition = this.#define('histogram', options);
+    const bounds = toBounds(options.buckets ?? DEFAULT_BUCKETS, definition.name);
+    const series = new SeriesMap<HistogramSeries>({ ...definition, create: (owner, values) => new HistogramSeries(owner, values, bounds) });
+    const histogram = new Histogram<L>({ ...definition, series });
+    this.#add(histogram, { kind: 'histogram', ...definition, bounds, samples: series.all }, options.collect && (() => options.collect?.call(histogram)));
+    return histogram;
+  }
+
+  /** The metric that was registered under this name. */
+  get(name: string): AnyMetric | undefined {
+    return this.#entries.get(name)?.metric;
+  }
+
+  /** Takes a metric out and frees its names; updates of it go nowhere from now on. */
+  remove(name: string): void {
+    const entry = this.#entries.get(name);
+    if (entry === undefined) return;
+    this.#entries.delete(name);
+    for (const taken of takenNames(entry.family.kind, name)) this.#taken.delete(taken);
+  }
+
+  /** Every metric in order of registration, as Prometheus text 0.0.4 unless told; runs each `collect` first. */
+  expose(format: Format = 'text'): string {
+    return this.#exposition.text(this.#gather(), format);
+  }
+
+  /** As `expose`, in UTF-8, which is what goes over the wire; saves making a string of it. The caller owns the bytes. */
+  exposeBytes(format: Format = 'text'): Uint8Array {
+    return this.#exposition.bytes(this.#gather(), format);
+  }
+
+  /**
+   * Calls `listener` at the start of each exposition, before any `collect`: the moment to read what several metrics share.
+   *
+   * @returns a function that ends it
+   */
+  onExpose(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  #define(kind: MetricKind, options: MetricOptions<string>): Definition {
+    const { name, help, labelNames = [], maxSeries = this.#maxSeries } = options;
+    assertMetricName(name);
+    assertHelp(help, name);
+    assertLabelNames(labelNames, kind, name);
+    assertMaxSeries(maxSeries, `metric "${name}"`);
+    return { name, help, labelNames: [...labelNames], maxSeries, onOverflow: () => this.#overflows.at([name]).inc() };
+  }
+
+  #counterSeries(definition: Definition): SeriesMap<CounterSeries> {
+    return new SeriesMap<CounterSeries>({ ...definition, create: (owner, values) => new CounterSeries(owner, values) });
+  }
+
+  #add(metric: AnyMetric, family: Family, collect: (() => unknown) | undefined): void {
+    this.#claim(family.kind, family.name);
+    this.#entries.set(family.name, { metric, family, collect });
+  }
+
+  #claim(kind: MetricKind, name: string): void {
+    const names = takenNames(kind, name);
+    for (const taken of names) {
+      const owner = this.#taken.get(taken);
+      if (owner === name) throw new TypeError(`metric "${name}" is registered already; registry.get("${name}") gives it`);
+      if (owner !== undefined) throw new TypeError(`${kind} "${name}" clashes with metric "${owner}": both have "${taken}" in an exposition; rename one`);
+    }
+    for (const taken of names) this.#taken.set(taken, name);
+  }
+
+  #gather(): readonly Family[] {
+    for (const listener of this.#listeners) listener();
+    const families: Family[] = [];
+    for (const entry of this.#entries.values()) {
+      if (this.#isCollected(entry)) families.push(entry.family);
+    }
+    for (const family of this.#own) {
+      if (family.samples.size > 0) families.push(family);
+    }
+    return families;
+  }
+
+  #isCollected({ collect, family: { name } }: Entry): boolean {
+    if (collect === undefined) return true;
+    try {
+      const result = collect();
+      if (!isThenable(result)) return true;
+      void Promise.resolve(result).catch(() => {});
+      throw new TypeError(`collect of "${name}" returned a promise; set what it waits for elsewhere, as soon as it is known`);
+    } catch (error) {
+      this.#collectErrors.at([name]).inc();
+      this.#onError(name, error);
+      return false;
+    }
+  }
+}
+
+interface Entry {
+  readonly metric: AnyMetric;
+  readonly family: Family;
+  readonly collect: (() => unknown) | undefined;
+}
+
+type Definition = Omit<SeriesMapOptions<CounterSeries>, 'create'> & { readonly help: string };
+
+const OVERFLOWS = {
+  name: 'metrics_overflow_total',
+  help: 'Look-ups of label values beyond the series limit of a metric; all of them share its series _overflow.',
+  labelNames: ['metric'],
+  maxSeries: Infinity,
+};
+const COLLECT_ERRORS = {
+  name: 'metrics_collect_errors_total',
+  help: 'Expositions that a metric was left out of because its collect threw or returned a promise.',
+  labelNames: ['metric'],
+  maxSeries: Infinity,
+};
+
+function assertMaxSeries(maxSeries: unknown, owner: string): void {
+  if (typeof maxSeries === 'number' && maxSeries >= 1 && (Number.isInteger(maxSeries) || maxSeries === Infinity)) return;
+  throw new RangeError(`maxSeries of ${owner} is ${show(maxSeries)}; give a positive integer, or Infinity for no limit`);
+}
+
+function isThenable(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
+}

@@ -1,0 +1,173 @@
+/**
+ * The health endpoint: named checks, each under a time limit, and the state of a service that drains (SPEC 2.1).
+ *
+ * Reasons of a failure go to the log; the document has the names and results alone.
+ */
+
+import { networkInterfaces } from 'node:os';
+import { reply, type Reply } from '../http/reply.js';
+import { logSafely, type Logger } from '../log.js';
+import { FRAMEWORK_VERSION } from '../version.js';
+
+/** Tests one dependency; a rejection, `false`, or no answer in time is a failure. */
+export type HealthCheck = (signal: AbortSignal) => unknown;
+
+/** Settings of one check. */
+export interface HealthCheckOptions {
+  /** Time limit in ms, 1000 unless given; then the signal aborts. */
+  timeout?: number;
+}
+
+/** `OK`, `FAIL` while a check fails, `DRAINING` once the service closes. */
+export type HealthStatus = 'OK' | 'FAIL' | 'DRAINING';
+
+/** The health document (SPEC 2.1). */
+export interface HealthDocument {
+  service: string;
+  application_version: string;
+  status: HealthStatus;
+  framework_version: string;
+  ip: string;
+  checks?: Record<string, { status: 'OK' | 'FAIL'; time: string }>;
+}
+
+interface Check {
+  readonly name: string;
+  readonly run: HealthCheck;
+  readonly timeoutMs: number;
+  failing: boolean;
+}
+
+interface CheckResult {
+  readonly status: 'OK' | 'FAIL';
+  readonly time: string;
+}
+
+/** Probes within this time, in ms, of a finished round share its results; so do those that come while one runs. */
+const RESULT_AGE_MS = 100;
+
+/** The checks of one application and its readiness. */
+export class Health {
+  readonly #service: string;
+  readonly #version: string;
+  readonly #logger: Logger;
+  readonly #checks = new Map<string, Check>();
+  #round: Promise<ReadonlyMap<string, CheckResult>> | undefined;
+  #draining = false;
+  #failing = false;
+  #ip: string | undefined;
+
+  constructor(service: string, version: string, logger: Logger) {
+    this.#service = service;
+    this.#version = version;
+    this.#logger = logger;
+  }
+
+  /**
+   * Adds a named check. Checks run concurrently, once for all probes that come at the same time or within 100 ms after.
+   *
+   * @throws {TypeError} when the name is taken or empty, or the time limit is no positive number
+   */
+  check(name: string, run: HealthCheck, { timeout = 1000 }: HealthCheckOptions = {}): this {
+    if (typeof name !== 'string' || name === '') throw new TypeError('a health check needs a name');
+    if (this.#checks.has(name)) throw new TypeError(`health check "${name}" exists already; rename one`);
+    if (typeof run !== 'function') throw new TypeError(`health check "${name}" needs a function`);
+    if (!Number.isFinite(timeout) || timeout <= 0) throw new TypeError(`timeout of health check "${name}" is ${String(timeout)}; give a positive number of ms`);
+    this.#checks.set(name, { name, run, timeoutMs: timeout, failing: false });
+    this.#round = undefined;
+    return this;
+  }
+
+  /** The state as last known: checks are not run for it. */
+  get status(): HealthStatus {
+    if (this.#draining) return 'DRAINING';
+    return this.#failing ? 'FAIL' : 'OK';
+  }
+
+  /** Address of this instance: its first external IPv4 one, else `127.0.0.1`. */
+  get ip(): string {
+    return (this.#ip ??= instanceAddress());
+  }
+
+  /** Turns readiness off for good. */
+  drain(): void {
+    this.#draining = true;
+  }
+
+  /** Runs the checks, unless a round is fresh, and reports. */
+  async report(): Promise<HealthDocument> {
+    if (this.#checks.size === 0) return this.#document();
+    const results = await (this.#round ??= this.#runChecks());
+    const document = this.#document();
+    const checks: Record<string, CheckResult> = Object.create(null);
+    for (const [name, result] of results) checks[name] = result;
+    return { ...document, checks };
+  }
+
+  /** The endpoint: 200 when healthy, else 503 with the same document. */
+  async answer(): Promise<Reply> {
+    const document = await this.report();
+    return reply(document, { status: document.status === 'OK' ? 200 : 503 });
+  }
+
+  #document(): HealthDocument {
+    return {
+      service: this.#service,
+      application_version: this.#version,
+      status: this.status,
+      framework_version: FRAMEWORK_VERSION,
+      ip: this.ip,
+    };
+  }
+
+  async #runChecks(): Promise<ReadonlyMap<string, CheckResult>> {
+    const checks = [...this.#checks.values()];
+    const results = await Promise.all(checks.map((check) => this.#runCheck(check)));
+    this.#failing = results.some(({ status }) => status === 'FAIL');
+    setTimeout(() => {
+      this.#round = undefined;
+    }, RESULT_AGE_MS).unref();
+    return new Map(checks.map(({ name }, index) => [name, results[index] as CheckResult]));
+  }
+
+  async #runCheck(check: Check): Promise<CheckResult> {
+    const startedAt = performance.now();
+    const failure = await failureOf(check);
+    const failing = failure !== null;
+    // Every probe would log the same line otherwise.
+    if (failing && !check.failing) logSafely(this.#logger, 'warn', { check: check.name, err: failure }, 'health check fails');
+    if (!failing && check.failing) logSafely(this.#logger, 'warn', { check: check.name }, 'health check recovered');
+    check.failing = failing;
+    return { status: failing ? 'FAIL' : 'OK', time: `${Math.round(performance.now() - startedAt)} ms` };
+  }
+}
+
+/** Why a check fails; null when it does not. */
+async function failureOf({ name, run, timeoutMs }: Check): Promise<unknown> {
+  const abort = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => {
+      const error = new Error(`health check "${name}" did not finish within ${timeoutMs} ms`);
+      reject(error);
+      abort.abort(error);
+    }, timeoutMs);
+  });
+  try {
+    const result = await Promise.race([late, (async () => run(abort.signal))()]);
+    return result === false ? new Error(`health check "${name}" returned false`) : null;
+  } catch (error) {
+    return error ?? new Error(`health check "${name}" rejected without a reason`);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function instanceAddress(): string {
+  for (const addresses of Object.values(networkInterfaces())) {
+    for (const { family, internal, address } of addresses ?? []) {
+      if (family === 'IPv4' && !internal) return address;
+    }
+  }
+  return '127.0.0.1';
+}

@@ -1,0 +1,125 @@
+/**
+ * Registers routes under a prefix, with middleware of their own.
+ */
+
+import type { Context, Handler, HandlerResult, Middleware } from './http/context.js';
+import type { ParamsOf } from './routing/pattern.js';
+import type { Router } from './routing/router.js';
+import type { Endpoint, Pipeline } from './pipeline.js';
+
+type ViewMethod<P> = (ctx: Context<P>) => HandlerResult | Promise<HandlerResult>;
+
+/** A class of handlers, one for each method that it serves. */
+export interface View<P> {
+  get?: ViewMethod<P>;
+  post?: ViewMethod<P>;
+  put?: ViewMethod<P>;
+  patch?: ViewMethod<P>;
+  delete?: ViewMethod<P>;
+  head?: ViewMethod<P>;
+  options?: ViewMethod<P>;
+}
+
+const VIEW_METHODS = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const;
+
+/** Where routes of a group end up. */
+export interface RouteTarget {
+  readonly router: Router<Handler, Endpoint>;
+  readonly pipeline: Pipeline;
+  /** @throws {TypeError} when the path is not the application's to take */
+  assertFree(path: string): void;
+}
+
+/** Routes that share a prefix and middleware. Every method returns the group, so that calls can be chained. */
+export class RouteGroup<Prefix extends string = ''> {
+  readonly #target: RouteTarget;
+  readonly #prefix: Prefix;
+  readonly #groups: readonly Middleware[][];
+  readonly #middleware: Middleware[] = [];
+
+  constructor(target: RouteTarget, prefix: Prefix, outer: readonly Middleware[][]) {
+    this.#target = target;
+    this.#prefix = prefix;
+    this.#groups = [...outer, this.#middleware];
+  }
+
+  get<const Path extends string>(path: Path, handler: Handler<ParamsOf<`${Prefix}${Path}`>>): this {
+    return this.#add('GET', path, handler);
+  }
+
+  post<const Path extends string>(path: Path, handler: Handler<ParamsOf<`${Prefix}${Path}`>>): this {
+    return this.#add('POST', path, handler);
+  }
+
+  put<const Path extends string>(path: Path, handler: Handler<ParamsOf<`${Prefix}${Path}`>>): this {
+    return this.#add('PUT', path, handler);
+  }
+
+  patch<const Path extends string>(path: Path, handler: Handler<ParamsOf<`${Prefix}${Path}`>>): this {
+    return this.#add('PATCH', path, handler);
+  }
+
+  delete<const Path extends string>(path: Path, handler: Handler<ParamsOf<`${Prefix}${Path}`>>): this {
+    return this.#add('DELETE', path, handler);
+  }
+
+  head<const Path extends string>(path: Path, handler: Handler<ParamsOf<`${Prefix}${Path}`>>): this {
+    return this.#add('HEAD', path, handler);
+  }
+
+  options<const Path extends string>(path: Path, handler: Handler<ParamsOf<`${Prefix}${Path}`>>): this {
+    return this.#add('OPTIONS', path, handler);
+  }
+
+  /**
+   * Adds several methods of one path; any of `http.METHODS`, upper-case.
+   *
+   * @throws {TypeError} when a path or method is invalid or taken
+   */
+  route<const Path extends string>(path: Path, handlers: Readonly<Record<string, Handler<ParamsOf<`${Prefix}${Path}`>>>>): this {
+    const entries = Object.entries(handlers);
+    if (entries.length === 0) throw new TypeError(`route "${path}" has no methods; give at least one, { GET: handler }`);
+    for (const [method, handler] of entries) this.#add(method, path, handler);
+    return this;
+  }
+
+  /**
+   * Adds the methods of a class, which is instantiated once.
+   *
+   * @throws {TypeError} when it has none of get, post, put, patch, delete, head, options
+   */
+  view<const Path extends string>(path: Path, ViewClass: new () => View<ParamsOf<`${Prefix}${Path}`>>): this {
+    const view = new ViewClass();
+    const methods = VIEW_METHODS.filter((name) => typeof view[name] === 'function');
+    if (methods.length === 0) throw new TypeError(`view of "${path}" has no method; give it get, post, put, patch, delete, head or options`);
+    for (const name of methods) {
+      const method = view[name] as ViewMethod<ParamsOf<`${Prefix}${Path}`>>;
+      // The flag is the method's, `this` the view's.
+      this.#add(name.toUpperCase(), path, Object.assign(method.bind(view), method));
+    }
+    return this;
+  }
+
+  /** Adds middleware around the routes of this group, those registered before included. */
+  use(middleware: Middleware): this {
+    if (typeof middleware !== 'function') throw new TypeError('middleware must be a function (ctx, next) => reply');
+    this.#middleware.push(middleware);
+    this.#target.pipeline.recompile();
+    return this;
+  }
+
+  /** Opens a group inside this one: its paths go behind `prefix`, its middleware inside this group's. */
+  group<const Inner extends string>(prefix: Inner, define: (group: RouteGroup<`${Prefix}${Inner}`>) => void): this {
+    define(new RouteGroup(this.#target, `${this.#prefix}${prefix}` as `${Prefix}${Inner}`, this.#groups));
+    return this;
+  }
+
+  #add<P>(method: string, path: string, handler: Handler<P>): this {
+    if (typeof handler !== 'function') throw new TypeError(`${method} ${path} has no handler; give a function`);
+    const { router, pipeline } = this.#target;
+    const whole = this.#prefix + path;
+    this.#target.assertFree(whole);
+    pipeline.setGroups(router.add(method, whole, handler as Handler), this.#groups);
+    return this;
+  }
+}

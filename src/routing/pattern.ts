@@ -1,0 +1,186 @@
+/**
+ * Compiles the path of a route, as its author wrote it, into segments and one anchored pattern.
+ *
+ * ```
+ * "/users/:id"    → ^/users/([^/]+)$
+ * "/n/:n(\\d+)"   → ^/n/(\d+)$
+ * "/files/*rest"  → ^/files/(.+)$
+ * ```
+ *
+ * A pattern speaks of the percent-decoded path and is meant with the `s` flag of regular expressions.
+ */
+
+import { compileConstraint, type Constraint } from './constraint.js';
+
+/** One segment of a compiled path. */
+export type Segment =
+  | { readonly kind: 'static'; readonly text: string }
+  | { readonly kind: 'param'; readonly name: string; readonly constraint: Constraint | null }
+  | { readonly kind: 'wildcard'; readonly name: string };
+
+/** A path, compiled. */
+export interface CompiledPath {
+  /** In order; `/` alone is one empty static segment, and so is a last slash. */
+  readonly segments: readonly Segment[];
+  /** Anchored at both ends, with one group for each parameter (SPEC 2.7). */
+  readonly pattern: string;
+  readonly paramNames: readonly string[];
+}
+
+/** Parameters of a path literal: `ParamsOf<'/users/:id'>` is `{ readonly id: string }`. */
+export type ParamsOf<Path extends string> = string extends Path
+  ? Readonly<Record<string, string>>
+  : { readonly [Name in NamesOf<Path>]: string };
+
+/**
+ * Compiles one path.
+ *
+ * @param constraints constraints compiled before, by their text; added to
+ * @throws {TypeError} when the path is invalid; the message has the position and the remedy
+ */
+export function compilePath(path: string, constraints: Map<string, Constraint>): CompiledPath {
+  const segments = parsePath(path, constraints);
+  let pattern = '^';
+  let group = 0;
+  const paramNames: string[] = [];
+  for (const segment of segments) {
+    if (segment.kind === 'static') {
+      pattern += `/${escapeRegExp(segment.text)}`;
+      continue;
+    }
+    paramNames.push(segment.name);
+    group += 1;
+    if (segment.kind === 'wildcard') pattern += '/(.+)';
+    else if (segment.constraint === null) pattern += '/([^/]+)';
+    else {
+      pattern += `/${segment.constraint.pattern(group)}`;
+      group += segment.constraint.groups;
+    }
+  }
+  return { segments, pattern: `${pattern}$`, paramNames };
+}
+
+type NamesOf<Path extends string> = Path extends `/${infer Rest}` ? SegmentNames<Rest, never> : never;
+
+type SegmentNames<Text extends string, Names> = Text extends `:${infer Param}`
+  ? ParamName<Param, Names>
+  : Text extends `*${infer Name}`
+    ? Names | (Name extends '' ? '*' : Name)
+    : Text extends `${string}/${infer Rest}`
+      ? SegmentNames<Rest, Names>
+      : Names;
+
+type ParamName<Text extends string, Names> = Text extends `${infer Name}(${infer Constraint}`
+  ? Name extends `${infer Plain}/${string}`
+    ? Text extends `${Plain}/${infer Rest}`
+      ? SegmentNames<Rest, Names | Plain>
+      : never
+    : AfterConstraint<Constraint, [], Names | Name>
+  : Text extends `${infer Name}/${infer Rest}`
+    ? SegmentNames<Rest, Names | Name>
+    : Names | Text;
+
+type AfterConstraint<Text extends string, Depth extends readonly unknown[], Names> = Text extends `\\${infer Escaped}`
+  ? Escaped extends `${string}${infer Rest}`
+    ? AfterConstraint<Rest, Depth, Names>
+    : Names
+  : Text extends `[${infer Rest}`
+    ? AfterClass<Rest, Depth, Names>
+    : Text extends `(${infer Rest}`
+      ? AfterConstraint<Rest, [unknown, ...Depth], Names>
+      : Text extends `)${infer Rest}`
+        ? Depth extends readonly [unknown, ...infer Outer]
+          ? AfterConstraint<Rest, Outer, Names>
+          : Rest extends `/${infer Next}`
+            ? SegmentNames<Next, Names>
+            : Names
+        : Text extends `${string}${infer Rest}`
+          ? AfterConstraint<Rest, Depth, Names>
+          : Names;
+
+type AfterClass<Text extends string, Depth extends readonly unknown[], Names> = Text extends `\\${infer Escaped}`
+  ? Escaped extends `${string}${infer Rest}`
+    ? AfterClass<Rest, Depth, Names>
+    : Names
+  : Text extends `]${infer Rest}`
+    ? AfterConstraint<Rest, Depth, Names>
+    : Text extends `${string}${infer Rest}`
+      ? AfterClass<Rest, Depth, Names>
+      : Names;
+
+const PARAM_NAME = /^[A-Za-z_][A-Za-z0-9_]*/;
+
+function parsePath(path: string, constraints: Map<string, Constraint>): Segment[] {
+  if (typeof path !== 'string' || !path.startsWith('/')) throw new TypeError(`path ${JSON.stringify(path)} does not start with "/"; add it`);
+  const segments: Segment[] = [];
+  const names = new Set<string>();
+  let start = 1;
+  while (start <= path.length) {
+    const { segment, end } = parseSegment(path, start, constraints);
+    if (segment.kind === 'static') {
+      if (segment.text === '' && end < path.length) throw invalid(path, start, 'empty segment', 'remove one slash');
+    } else {
+      if (names.has(segment.name)) throw invalid(path, start, `duplicate parameter "${segment.name}"`, 'rename one');
+      names.add(segment.name);
+      if (segment.kind === 'wildcard' && end < path.length) throw invalid(path, start, `wildcard "*${segment.name}" before the end`, 'move it to the last segment');
+    }
+    segments.push(segment);
+    start = end + 1;
+  }
+  return segments;
+}
+
+function parseSegment(path: string, start: number, constraints: Map<string, Constraint>): { segment: Segment; end: number } {
+  const slash = path.indexOf('/', start);
+  const end = slash === -1 ? path.length : slash;
+  const kind = path[start];
+  if (kind === ':') return parseParam(path, start, end, constraints);
+  const text = path.slice(start, end);
+  if (kind === '*') {
+    const name = text.slice(1);
+    if (name !== '' && PARAM_NAME.exec(name)?.[0] !== name) throw invalid(path, start, `invalid wildcard name "${name}"`, 'use letters, digits and _');
+    return { segment: { kind: 'wildcard', name: name === '' ? '*' : name }, end };
+  }
+  const escape = /%[0-9A-Fa-f]{2}/.exec(text);
+  if (escape !== null) throw invalid(path, start + escape.index, `percent-encoded "${escape[0]}"`, 'write the decoded character: paths are matched decoded');
+  return { segment: { kind: 'static', text }, end };
+}
+
+function parseParam(path: string, start: number, slash: number, constraints: Map<string, Constraint>): { segment: Segment; end: number } {
+  const name = PARAM_NAME.exec(path.slice(start + 1, slash))?.[0];
+  if (name === undefined) throw invalid(path, start, 'parameter without a name', 'write :name, of letters, digits and _');
+  const next = start + 1 + name.length;
+  if (next === slash) return { segment: { kind: 'param', name, constraint: null }, end: slash };
+  if (path[next] !== '(') throw invalid(path, next, `"${path.slice(next, slash)}" after parameter "${name}"`, 'a parameter is a whole segment; use a constraint, :name(regex), for a part of one');
+  const close = closingParenthesis(path, next);
+  if (close === -1) throw invalid(path, next, 'constraint without an end', 'close the parenthesis');
+  const end = close + 1;
+  if (end < path.length && path[end] !== '/') throw invalid(path, end, `text after the constraint of "${name}"`, 'move it into the constraint');
+  const source = path.slice(next + 1, close);
+  let constraint = constraints.get(source);
+  if (constraint === undefined) constraints.set(source, (constraint = compileConstraint(source)));
+  return { segment: { kind: 'param', name, constraint }, end };
+}
+
+/** Index of the parenthesis that closes the one at `open`, classes and escapes aside; -1 when there is none. */
+function closingParenthesis(path: string, open: number): number {
+  let depth = 0;
+  let inClass = false;
+  for (let i = open; i < path.length; i += 1) {
+    const char = path[i];
+    if (char === '\\') i += 1;
+    else if (inClass) inClass = char !== ']';
+    else if (char === '[') inClass = true;
+    else if (char === '(') depth += 1;
+    else if (char === ')' && --depth === 0) return i;
+  }
+  return -1;
+}
+
+function invalid(path: string, index: number, what: string, remedy: string): TypeError {
+  return new TypeError(`${what} at index ${index} in "${path}"; ${remedy}`);
+}
+
+function escapeRegExp(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+}

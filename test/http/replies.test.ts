@@ -1,0 +1,134 @@
+/** What a handler may return, and what goes over the wire for it. */
+
+import { Readable } from 'node:stream';
+import { connect } from 'node:net';
+import { expect, test } from 'vitest';
+import { reply, type HandlerResult } from 'postern';
+import { rawExchange } from '../support/raw.js';
+import { createApp, createRecorder, serve } from '../support/serve.js';
+
+async function* chunks(...parts: (string | Uint8Array)[]): AsyncGenerator<string | Uint8Array> {
+  yield* parts;
+}
+
+const JSON_TYPE = 'application/json';
+const TEXT = 'text/plain; charset=utf-8';
+const OCTETS = 'application/octet-stream';
+const cases: { what: string; value: () => HandlerResult; status?: number; type: string | null; body: string; length?: string | null; headers?: Record<string, string> }[] = [
+  { what: 'an object', value: () => ({ hello: 'wörld' }), type: JSON_TYPE, body: '{"hello":"wörld"}' },
+  { what: 'an array', value: () => [1, null], type: JSON_TYPE, body: '[1,null]' },
+  { what: 'null', value: () => null, type: JSON_TYPE, body: 'null' },
+  { what: 'a number', value: () => 0, type: JSON_TYPE, body: '0' },
+  { what: 'a boolean', value: () => false, type: JSON_TYPE, body: 'false' },
+  { what: 'a date', value: () => new Date(0), type: JSON_TYPE, body: '"1970-01-01T00:00:00.000Z"' },
+  { what: 'a string', value: () => 'grüß', type: TEXT, body: 'grüß' },
+  { what: 'an empty string', value: () => '', type: TEXT, body: '' },
+  { what: 'bytes', value: () => new Uint8Array([104, 105]), type: OCTETS, body: 'hi' },
+  { what: 'a Buffer', value: () => Buffer.from('hi'), type: OCTETS, body: 'hi' },
+  { what: 'a Readable', value: () => Readable.from(['a', 'b']), type: OCTETS, body: 'ab', length: null },
+  { what: 'a ReadableStream', value: () => new Response('web').body, type: OCTETS, body: 'web', length: null },
+  { what: 'an async iterable', value: () => chunks('a', Buffer.from('b')), type: OCTETS, body: 'ab', length: null },
+  { what: 'an empty stream', value: () => chunks(), type: OCTETS, body: '', length: null },
+  { what: 'undefined', value: () => undefined, status: 204, type: null, body: '', length: null },
+  { what: 'reply with a status', value: () => reply({ id: 7 }, { status: 201, headers: { location: '/7' } }), status: 201, type: JSON_TYPE, body: '{"id":7}', headers: { location: '/7' } },
+  { what: 'reply with a type', value: () => reply('<p>', { headers: { 'Content-Type': 'text/html' } }), type: 'text/html', body: '<p>' },
+  { what: 'reply with a JSON type', value: () => reply({ a: 1 }, { headers: [['content-type', 'application/problem+json']] }), type: 'application/problem+json', body: '{"a":1}' },
+  { what: 'reply with a stream', value: () => reply(chunks('x'), { headers: { 'content-type': 'text/csv' } }), type: 'text/csv', body: 'x', length: null },
+  { what: 'reply without a body', value: () => reply(undefined, { status: 202 }), status: 202, type: null, body: '', length: '0' },
+  { what: 'reply of nothing', value: () => reply(), status: 204, type: null, body: '', length: null },
+  { what: 'a body with 304', value: () => reply('ignored', { status: 304, headers: { etag: '"1"' } }), status: 304, type: null, body: '', length: null, headers: { etag: '"1"' } },
+  { what: 'a wrong length', value: () => reply('four', { headers: { 'content-length': '99' } }), type: TEXT, body: 'four' },
+  { what: 'a Response', value: () => new Response('made', { status: 203, headers: { 'x-a': '1' } }), status: 203, type: 'text/plain;charset=UTF-8', body: 'made', length: null, headers: { 'x-a': '1' } },
+  { what: 'a Response of JSON', value: () => Response.json({ a: 1 }), type: JSON_TYPE, body: '{"a":1}', length: null },
+  { what: 'a Response without a body', value: () => new Response(null, { status: 204 }), status: 204, type: null, body: '', length: null },
+];
+const both = cases.flatMap((row) => [{ ...row, how: 'returned' }, { ...row, how: 'promised' }]);
+
+test.for(both)('$what, $how', async ({ value, status = 200, type, body, length, headers = {}, how }) => {
+  const { url } = await serve(createApp().get('/', how === 'returned' ? value : async () => value()));
+  for (const method of ['GET', 'HEAD']) {
+    const response = await fetch(url, { method });
+    expect(response.status).toBe(status);
+    expect(response.headers.get('content-type')).toBe(type);
+    expect(response.headers.get('content-length')).toBe(length === undefined ? String(Buffer.byteLength(body)) : length);
+    for (const [name, expected] of Object.entries(headers)) expect(response.headers.get(name)).toBe(expected);
+    expect(await response.text()).toBe(method === 'HEAD' ? '' : body);
+  }
+});
+
+const cyclic: Record<string, unknown> = {};
+cyclic['self'] = cyclic;
+test.for<[string, () => unknown]>([
+  ['a function', () => () => 1],
+  ['a symbol', () => Symbol('x')],
+  ['a bigint', () => 1n],
+  ['a cycle', () => cyclic],
+  ['a status that is none', () => reply('x', { status: 99 })],
+  ['a status of another range', () => reply('x', { status: 600 })],
+  ['a header with a line break', () => reply('x', { headers: { 'x-a': 'b\r\nset-cookie: c' } })],
+  ['a header name with a space', () => reply('x', { headers: { 'x a': 'b' } })],
+  ['a status text with a line break', () => reply('x', { statusText: 'a\r\nb: c' })],
+])('%s cannot be sent: the uniform 500, and the reason in the log', async ([, value]) => {
+  const logger = createRecorder();
+  const { url } = await serve(createApp({ logger }).get('/', () => value() as string));
+  const response = await fetch(url);
+  expect(response.status).toBe(500);
+  expect(await response.json()).toMatchObject({ error_code: { name: 'framework_unknown_error', value: 999999 } });
+  expect(logger.entries.at(-1)).toMatchObject({ level: 'error' });
+});
+
+test('several set-cookie headers stay several', async () => {
+  const { url } = await serve(createApp().get('/', () => {
+    const replied = reply('x');
+    replied.headers.append('set-cookie', 'a=1');
+    replied.headers.append('set-cookie', 'b=2');
+    return replied;
+  }));
+  expect((await fetch(url)).headers.getSetCookie()).toEqual(['a=1', 'b=2']);
+});
+
+test('a handler that writes to res itself has its return value ignored', async () => {
+  const { url } = await serve(createApp().get('/', (ctx) => void ctx.raw.res.writeHead(299).end('by hand')));
+  const response = await fetch(url);
+  expect([response.status, await response.text()]).toEqual([299, 'by hand']);
+});
+
+test('a stream that breaks its declared length closes the connection', async () => {
+  const { port } = await serve(createApp().get('/', () => reply(chunks('toolong'), { headers: { 'content-length': '3' } })));
+  const text = await rawExchange(port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\nGET /users/ping/ HTTP/1.1\r\nHost: x\r\n\r\n');
+  expect(text).not.toContain('toolong');
+  expect(text).not.toContain('pong');
+});
+
+test.for<[string, (cancelled: () => void) => HandlerResult]>([
+  ['a Readable', (cancelled) => new Readable({ read() { this.push('x'.repeat(1000)); }, destroy(error, done) { cancelled(); done(error); } })],
+  ['a ReadableStream', (cancelled) => new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(1000)), cancel: cancelled })],
+  ['an async iterable', (cancelled) => (async function* () { try { for (;;) { yield 'x'.repeat(1000); await new Promise(setImmediate); } } finally { cancelled(); } })()],
+])('%s is cancelled when the client leaves, and when the method is HEAD', async ([, source]) => {
+  let cancelled = 0;
+  let wake = (): void => undefined;
+  const app = createApp().get('/', () => source(() => { cancelled += 1; wake(); }));
+  const { url, port } = await serve(app);
+  const left = new Promise<void>((resolve) => (wake = resolve));
+  const socket = connect(port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'));
+  socket.once('data', () => socket.destroy());
+  await left;
+  expect(cancelled).toBe(1);
+  const head = await fetch(url, { method: 'HEAD' });
+  expect(head.status).toBe(200);
+});
+
+test('a slow reader holds a stream back instead of filling memory', async () => {
+  let produced = 0;
+  const app = createApp().get('/', () => (async function* () { for (;;) { produced += 65_536; yield Buffer.alloc(65_536); } })());
+  const { port } = await serve(app);
+  const socket = connect(port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'));
+  socket.pause();
+  let before = -1;
+  while (before !== produced) {
+    before = produced;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  socket.destroy();
+  expect(produced).toBeLessThan(32 * 1024 * 1024);
+});

@@ -1,0 +1,101 @@
+/** The package as its users get it: packed, installed into an empty folder, imported, required and compiled. */
+
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import packageJson from '../package.json' with { type: 'json' };
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const ENTRIES = Object.keys(packageJson.exports).filter((name) => name !== './package.json').map((name) => `postern${name.slice(1)}`);
+
+let folder = '';
+let packed: { filename: string; unpackedSize: number; files: { path: string }[] };
+
+const run = (command: string, args: string[]): string => execFileSync(command, args, { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+const node = (code: string, type: 'module' | 'commonjs'): string => run(process.execPath, [`--input-type=${type}`, '--eval', code]).trim();
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'postern-'));
+  const output = execFileSync('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', folder], { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+  // npm 10 prints a list, npm 11 an object by name.
+  packed = Object.values(JSON.parse(output) as Record<string, typeof packed>)[0] as typeof packed;
+  writeFileSync(join(folder, 'package.json'), '{"name":"consumer","private":true}');
+  run('npm', ['install', '--offline', '--no-audit', '--no-fund', join(folder, packed.filename)]);
+}, 120_000);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+test('ships only what a user needs, in at most 250 kB', () => {
+  for (const { path } of packed.files) expect(path).toMatch(/^(?:dist\/.+\.(?:js|d\.ts)|package\.json|README\.md|LICENSE|CHANGELOG\.md)$/);
+  for (const path of ['LICENSE', 'README.md', 'CHANGELOG.md', 'dist/index.js', 'dist/index.d.ts']) expect(packed.files.map((file) => file.path)).toContain(path);
+  expect(packed.unpackedSize).toBeLessThanOrEqual(250_000);
+});
+
+test('installs without any dependency', () => {
+  const lock = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8')) as { packages: Record<string, unknown> };
+  expect(Object.keys(lock.packages)).toEqual(['', 'node_modules/postern']);
+  expect(packageJson).not.toHaveProperty('dependencies');
+  expect(Object.keys(packageJson.devDependencies).sort()).toEqual(['@types/node', 'typescript', 'vitest']);
+});
+
+test.for(ENTRIES)('%s can be imported and required, with the same exports', (entry) => {
+  const imported = node(`import * as entry from '${entry}'; console.log(Object.keys(entry).sort().join())`, 'module');
+  const required = node(`console.log(Object.keys(require('${entry}')).filter((name) => name !== '__esModule').sort().join())`, 'commonjs');
+  expect(imported).not.toBe('');
+  expect(required).toBe(imported);
+});
+
+test('a process that imports every entry and makes an application exits by itself', () => {
+  const code = `${ENTRIES.map((entry) => `import '${entry}';`).join('')} import { Postern } from 'postern'; const app = new Postern('users'); console.log((await app.request('/users/ping/')).status)`;
+  expect(node(code, 'module')).toBe('200');
+});
+
+test('the metrics library alone loads neither the application nor node:http', () => {
+  const code = `import 'postern/metrics'; const loaded = process.moduleLoadList.filter((name) => name === 'NativeModule http' || name === 'NativeModule _http_server'); console.log(JSON.stringify(loaded))`;
+  expect(node(code, 'module')).toBe('[]');
+});
+
+test('a strict consumer compiles, decorators included, and runs', () => {
+  const modules = join(folder, 'node_modules');
+  mkdirSync(join(modules, '@types'), { recursive: true });
+  for (const name of ['typescript', '@types/node', '@typescript', 'undici-types']) {
+    if (!existsSync(join(modules, name))) symlinkSync(join(ROOT, 'node_modules', name), join(modules, name));
+  }
+  writeFileSync(join(folder, 'consumer.mts'), `
+    import { Postern, publicFacing, defineErrorCodes, ApiError, type Context } from 'postern';
+    import { Registry } from 'postern/metrics';
+    const Codes = defineErrorCodes({ too_slow: 10002 });
+    class TooSlow extends ApiError { static override statusCode = 408; static override errorCode = Codes.too_slow; }
+    class FastView {
+      #calls = 0;
+      @publicFacing get(ctx: Context<{ readonly id: string }>): { id: string; calls: number } { return { id: ctx.params.id, calls: ++this.#calls }; }
+      @publicFacing({ params: [] }) delete(): never { throw new TooSlow(); }
+      put(_ctx: Context): string { return 'private'; }
+    }
+    const app = new Postern('users', { logger: false }).view('/fast/:id', FastView);
+    app.get('/users/:id', (ctx) => ({ id: ctx.params.id satisfies string }));
+    const registry = new Registry();
+    registry.counter({ name: 'jobs_total', help: 'Jobs.', labelNames: ['queue'] }).inc({ queue: 'mail' });
+    const answers = await Promise.all(['/fast/7', '/users/8'].map(async (path) => (await app.request(path)).text()));
+    const refused = await app.request('/fast/7', { method: 'DELETE' });
+    console.log(JSON.stringify([answers, refused.status, (await app.request('/fast/7?x=1', { method: 'DELETE' })).status, app.router.routesPublic, registry.expose().includes('jobs_total{queue="mail"} 1.0')]));
+  `);
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({
+    compilerOptions: { strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true, target: 'ES2022', module: 'NodeNext', types: ['node'], lib: ['ES2023', 'ESNext.Decorators'] },
+    files: ['consumer.mts'],
+  }));
+  try {
+    run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder]);
+  } catch (error) {
+    throw new Error(String((error as { stdout: string }).stdout));
+  }
+  expect(JSON.parse(run(process.execPath, ['consumer.mjs']))).toEqual([
+    ['{"id":"7","calls":1}', '{"id":"8"}'],
+    408,
+    400,
+    { '^/fast/([^/]+)$': { public_methods: ['DELETE', 'GET'] } },
+    true,
+  ]);
+});

@@ -1,0 +1,53 @@
+/** Sends bytes as they are and reads the answer: `fetch` would tidy what these tests are about. */
+
+import { connect, type Socket } from 'node:net';
+
+/** One response, taken apart. */
+export interface RawResponse {
+  readonly status: number;
+  readonly headers: Record<string, string>;
+  readonly body: string;
+}
+
+/** Everything that a server sends until it closes the connection, or `idleMs` pass without a byte. */
+export function rawExchange(port: number, bytes: string | Buffer, idleMs = 1000): Promise<string> {
+  return new Promise((resolve) => {
+    let received = '';
+    const socket: Socket = connect(port, '127.0.0.1');
+    socket.setTimeout(idleMs, () => socket.destroy());
+    socket.on('data', (chunk) => (received += chunk.toString('latin1')));
+    socket.on('error', () => undefined);
+    socket.on('close', () => resolve(received));
+    socket.on('connect', () => socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes));
+  });
+}
+
+/** The responses in what a server sent; the bodies must have a `content-length`, or end with the connection. */
+export function parseResponses(text: string): RawResponse[] {
+  const responses: RawResponse[] = [];
+  let rest = text;
+  while (rest !== '') {
+    const end = rest.indexOf('\r\n\r\n');
+    if (end === -1) throw new Error(`no complete head in ${JSON.stringify(rest.slice(0, 200))}`);
+    const [statusLine = '', ...lines] = rest.slice(0, end).split('\r\n');
+    const headers: Record<string, string> = {};
+    for (const line of lines) {
+      const colon = line.indexOf(':');
+      headers[line.slice(0, colon).toLowerCase()] = line.slice(colon + 1).trim();
+    }
+    const length = headers['content-length'] === undefined ? rest.length : Number(headers['content-length']);
+    const status = Number(statusLine.split(' ')[1]);
+    const bodyLength = status < 200 || status === 204 || status === 304 ? 0 : length;
+    responses.push({ status, headers, body: rest.slice(end + 4, end + 4 + bodyLength) });
+    rest = rest.slice(end + 4 + bodyLength);
+  }
+  return responses;
+}
+
+/** One raw request, one response. */
+export async function rawRequest(port: number, bytes: string | Buffer, idleMs?: number): Promise<RawResponse> {
+  const text = await rawExchange(port, bytes, idleMs);
+  const [response] = parseResponses(text);
+  if (response === undefined) throw new Error('the server closed without a response');
+  return response;
+}

@@ -1,0 +1,235 @@
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, expect, test, vi } from 'vitest';
+import { collectProcess, type ProcessSampler, type ProcessSources } from '../../src/metrics/process.js';
+import { Registry } from '../../src/metrics/registry.js';
+import { parseExposition, sampleMap } from '../support/exposition-parser.js';
+
+const cleanUps: (() => void)[] = [];
+
+afterEach(() => {
+  for (const cleanUp of cleanUps.splice(0)) cleanUp();
+  vi.useRealTimers();
+});
+
+const NAMES = [
+  'proc_rss_mem_bytes gauge',
+  'proc_rss_mem_perc gauge',
+  'proc_cpu_perc gauge',
+  'process_resident_memory_bytes gauge',
+  'process_cpu_user_seconds_total counter',
+  'process_cpu_system_seconds_total counter',
+  'process_cpu_seconds_total counter',
+  'process_start_time_seconds gauge',
+  'process_virtual_memory_bytes gauge',
+  'process_heap_bytes gauge',
+  'process_open_fds gauge',
+  'process_max_fds gauge',
+  'nodejs_eventloop_lag_seconds gauge',
+  'nodejs_eventloop_lag_min_seconds gauge',
+  'nodejs_eventloop_lag_max_seconds gauge',
+  'nodejs_eventloop_lag_mean_seconds gauge',
+  'nodejs_eventloop_lag_stddev_seconds gauge',
+  'nodejs_eventloop_lag_p50_seconds gauge',
+  'nodejs_eventloop_lag_p90_seconds gauge',
+  'nodejs_eventloop_lag_p99_seconds gauge',
+  'nodejs_active_resources gauge',
+  'nodejs_heap_size_total_bytes gauge',
+  'nodejs_heap_size_used_bytes gauge',
+  'nodejs_external_memory_bytes gauge',
+  'nodejs_heap_space_size_total_bytes gauge',
+  'nodejs_heap_space_size_used_bytes gauge',
+  'nodejs_heap_space_size_available_bytes gauge',
+  'nodejs_version_info gauge',
+  'nodejs_gc_duration_seconds histogram',
+  'python_gc_collected_objects histogram',
+];
+
+test('a real process has every metric on Linux, with values that make sense', () => {
+  const { registry, sampler } = create({}, { onError: (name, error) => expect.fail(`${name}: ${error}`) });
+  sampler.start();
+  const families = parseExposition(registry.expose(), 'text').filter(({ name }) => !name.startsWith('process_cgroup_'));
+  expect(families.map(({ name, type }) => `${name} ${type}`)).toEqual(NAMES);
+  const samples = sampleMap(registry.expose('openmetrics'), 'openmetrics');
+  for (const [name, value] of samples) {
+    if (name !== 'process_max_fds') expect(value, name).toSatisfy((number: number) => Number.isFinite(number) && number >= 0);
+  }
+  for (const name of ['proc_rss_mem_bytes', 'proc_rss_mem_perc', 'proc_cpu_perc', 'process_virtual_memory_bytes', 'process_heap_bytes', 'process_open_fds', 'nodejs_heap_size_used_bytes']) {
+    expect(samples.get(name), name).toBeGreaterThan(0);
+  }
+  expect(samples.get('proc_rss_mem_perc')).toBeLessThan(100);
+  expect(samples.get('proc_cpu_perc')).toBeLessThanOrEqual(100);
+  expect(samples.get('process_start_time_seconds')).toBeLessThanOrEqual(Date.now() / 1000);
+  const [major, minor, patch] = process.version.slice(1).split('.');
+  expect(samples.get(`nodejs_version_info{version=${process.version},major=${major},minor=${minor},patch=${patch}}`)).toBe(1);
+  expect(samples.has('nodejs_heap_space_size_used_bytes{space=new}')).toBe(true);
+});
+
+test('promtool has nothing to object to', () => {
+  const { registry } = create({ root: recordQuota() });
+  for (const text of [registry.expose()]) {
+    const { error, status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], { input: text, encoding: 'utf8' });
+    if (error !== undefined) throw new Error('this test needs promtool; install the Debian package "prometheus"', { cause: error });
+    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: '', stderr: '' });
+  }
+});
+
+test('percentages are of the control group where it has limits, else of the machine', () => {
+  const given = { memoryUsage: () => MEMORY, cpuUsage: () => ({ user: 1_500_000, system: 500_000 }), uptime: () => 4, machine: () => ({ memoryBytes: 400_000_000, cpus: 4 }) };
+  const limited = create({ ...given, root: recordQuota() });
+  expect(limited.sampler.read()).toEqual({ rssBytes: 50_000_000, rssPercent: 50, cpuPercent: 100 });
+  const samples = sampleMap(limited.registry.expose());
+  expect([samples.get('proc_rss_mem_bytes'), samples.get('proc_rss_mem_perc'), samples.get('proc_cpu_perc')]).toEqual([50_000_000, 50, 100]);
+  const unlimited = create({ ...given, root: '/nonexistent' });
+  expect(unlimited.sampler.read()).toEqual({ rssBytes: 50_000_000, rssPercent: 12.5, cpuPercent: 12.5 });
+});
+
+test('a limit above the machine is none, and pinned CPUs are fewer', () => {
+  const root = record({ 'proc/self/cgroup': '0::/\n', 'proc/self/mountinfo': MOUNT_2, 'sys/fs/cgroup/memory.max': '99999999999\n', 'proc/self/status': 'Cpus_allowed_list:\t0,2-3\n' });
+  const { sampler } = create({ root, memoryUsage: () => MEMORY, cpuUsage: () => ({ user: 3e6, system: 0 }), uptime: () => 4, machine: () => ({ memoryBytes: 100_000_000, cpus: 8 }) });
+  expect(sampler.read()).toEqual({ rssBytes: 50_000_000, rssPercent: 50, cpuPercent: 25 });
+});
+
+test('throttling is counted where there is a quota, and not mentioned elsewhere', () => {
+  const samples = sampleMap(create({ root: recordQuota() }).registry.expose());
+  expect(samples.get('process_cgroup_cpu_periods_total')).toBe(410);
+  expect(samples.get('process_cgroup_cpu_throttled_periods_total')).toBe(37);
+  expect(samples.get('process_cgroup_cpu_throttled_seconds_total')).toBe(2.5);
+  expect(create({ root: '/nonexistent' }).registry.expose()).not.toContain('process_cgroup_cpu');
+});
+
+test('a quota that goes away takes its samples along', () => {
+  const root = recordQuota();
+  const { registry } = create({ root });
+  registry.expose();
+  writeFileSync(join(root, 'sys/fs/cgroup/cpu.max'), 'max 100000\n');
+  expect(sampleMap(registry.expose()).has('process_cgroup_cpu_periods_total')).toBe(false);
+  writeFileSync(join(root, 'sys/fs/cgroup/cpu.max'), '50000 100000\n');
+  expect(sampleMap(registry.expose()).get('process_cgroup_cpu_periods_total')).toBe(410);
+});
+
+test('files under /proc become bytes and counts', () => {
+  const root = record({
+    'proc/self/status': 'Name:\tnode\nVmSize:\t 1034500 kB\nVmRSS:\t 62020 kB\nVmData:\t 98768 kB\n',
+    'proc/self/limits': 'Limit                     Soft Limit           Hard Limit           Units     \nMax open files            1024                 4096                 files     \n',
+    'proc/self/fd/0': '',
+    'proc/self/fd/1': '',
+    'proc/self/fd/2': '',
+  });
+  const { registry } = create({ root });
+  const samples = sampleMap(registry.expose());
+  expect(samples.get('process_virtual_memory_bytes')).toBe(1_034_500 * 1024);
+  expect(samples.get('process_heap_bytes')).toBe(98_768 * 1024);
+  expect(samples.get('process_open_fds')).toBe(2);
+  expect(samples.get('process_max_fds')).toBe(1024);
+  writeFileSync(join(root, 'proc/self/limits'), 'Max open files            unlimited            unlimited            files     \n');
+  expect(sampleMap(registry.expose()).get('process_max_fds')).toBe(Infinity);
+});
+
+test('where /proc is missing its metrics have no samples, and elsewhere than on Linux they are not there', () => {
+  const without = sampleMap(create({ root: '/nonexistent' }).registry.expose());
+  expect([...without.keys()].filter((name) => /_fds|virtual|process_heap/.test(name))).toEqual([]);
+  const { registry } = create({ platform: 'darwin' });
+  expect(registry.get('process_open_fds')).toBeUndefined();
+  expect(registry.get('process_cpu_seconds_total')).toBeDefined();
+});
+
+test('CPU counters are absolute, however often they are read', () => {
+  let user = 1e6;
+  const { registry } = create({ cpuUsage: () => ({ user, system: 500_000 }) });
+  registry.expose();
+  user = 2e6;
+  registry.expose();
+  const samples = sampleMap(registry.expose());
+  expect(samples.get('process_cpu_user_seconds_total')).toBe(2);
+  expect(samples.get('process_cpu_system_seconds_total')).toBe(0.5);
+  expect(samples.get('process_cpu_seconds_total')).toBe(2.5);
+});
+
+test('a source is read once for each exposition', () => {
+  const heapSpaces = vi.fn(() => []);
+  const { registry } = create({ heapSpaces });
+  registry.expose();
+  registry.expose();
+  expect(heapSpaces).toHaveBeenCalledTimes(2);
+});
+
+test('a source that fails loses its own metrics', () => {
+  const errors: string[] = [];
+  const { registry } = create({ heapSpaces: () => { throw new Error('no luck'); } }, { onError: (name) => errors.push(name) });
+  const samples = sampleMap(registry.expose());
+  expect(errors).toEqual(['nodejs_heap_space_size_total_bytes', 'nodejs_heap_space_size_used_bytes', 'nodejs_heap_space_size_available_bytes']);
+  expect(samples.has('nodejs_heap_size_used_bytes')).toBe(true);
+});
+
+test('resources are counted by type, and gone when they are', () => {
+  let resources = ['TCPSocketWrap', 'Timeout', 'TCPSocketWrap'];
+  const { registry } = create({ activeResources: () => resources });
+  expect(sampleMap(registry.expose()).get('nodejs_active_resources{type=TCPSocketWrap}')).toBe(2);
+  resources = ['Timeout'];
+  const samples = sampleMap(registry.expose());
+  expect(samples.has('nodejs_active_resources{type=TCPSocketWrap}')).toBe(false);
+  expect(samples.get('nodejs_active_resources{type=Timeout}')).toBe(1);
+});
+
+test('a blocked event loop and a garbage collection show up', async () => {
+  const { registry, sampler } = create({});
+  sampler.start();
+  sampler.start();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  const end = performance.now() + 300;
+  let garbage: unknown[] = [];
+  while (performance.now() < end) garbage = Array.from({ length: 10_000 }, (_, index) => ({ index, garbage: garbage.length }));
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  const samples = sampleMap(registry.expose());
+  expect(samples.get('nodejs_eventloop_lag_max_seconds')).toBeGreaterThan(0.2);
+  expect(samples.get('nodejs_gc_duration_seconds_count{kind=minor}')).toBeGreaterThan(0);
+  expect(samples.get('python_gc_collected_objects_sum{generation=0}')).toBeGreaterThan(0);
+  expect(sampleMap(registry.expose()).get('nodejs_eventloop_lag_max_seconds')).toBe(samples.get('nodejs_eventloop_lag_max_seconds'));
+});
+
+test('the clock of the sampler drains, advances and ticks once a second, and stops with it', () => {
+  vi.useFakeTimers();
+  const { sampler } = create({ createGcProfiler: () => ({ start() {}, stop: () => ({ version: 1, startTime: 0, endTime: 0, statistics: [] }) }) });
+  const cpuUsage = vi.spyOn(process, 'cpuUsage');
+  cleanUps.push(() => cpuUsage.mockRestore());
+  sampler.start();
+  expect(vi.getTimerCount()).toBe(1);
+  vi.advanceTimersByTime(3000);
+  expect(vi.getTimerCount()).toBe(1);
+  sampler.close();
+  sampler.close();
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+const MEMORY = { rss: 50_000_000, heapTotal: 3, heapUsed: 2, external: 1 };
+const MOUNT_2 = '30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n';
+
+function create(given: Partial<ProcessSources>, options: ConstructorParameters<typeof Registry>[0] = {}): { readonly registry: Registry; readonly sampler: ProcessSampler } {
+  const registry = new Registry(options);
+  const sampler = collectProcess(registry, given);
+  cleanUps.push(() => sampler.close());
+  return { registry, sampler };
+}
+
+function recordQuota(): string {
+  return record({
+    'proc/self/cgroup': '0::/\n',
+    'proc/self/mountinfo': MOUNT_2,
+    'sys/fs/cgroup/memory.max': '100000000\n',
+    'sys/fs/cgroup/cpu.max': '50000 100000\n',
+    'sys/fs/cgroup/cpu.stat': 'nr_periods 410\nnr_throttled 37\nthrottled_usec 2500000\n',
+  });
+}
+
+function record(files: Readonly<Record<string, string>>): string {
+  const root = mkdtempSync(join(tmpdir(), 'postern-'));
+  cleanUps.push(() => rmSync(root, { recursive: true }));
+  for (const [path, content] of Object.entries(files)) {
+    mkdirSync(join(root, path, '..'), { recursive: true });
+    writeFileSync(join(root, path), content);
+  }
+  return root;
+}
