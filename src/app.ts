@@ -4,22 +4,22 @@
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Endpoint } from './endpoint.js';
 import type { Environment, Handler, Middleware } from './http/context.js';
 import { requestInMemory, type RequestInitLike } from './http/in-memory.js';
 import { attachListener, Connections, createHttpServer } from './http/server.js';
 import { logSafely, type Logger } from './log.js';
-import type { ServiceClient } from './mesh/service.js';
-import { ServiceDirectory } from './mesh/service.js';
+import { ServiceDirectory, type ServiceClient } from './mesh/service.js';
 import { connectionsOf, type Settings } from './mesh/settings.js';
 import { collectProcess, type ProcessSampler } from './metrics/process.js';
 import { Registry } from './metrics/registry.js';
 import { Health } from './monitor/health.js';
 import { createMetricsHandler, registerServiceMetrics } from './monitor/metrics.js';
-import { createPing } from './monitor/ping.js';
+import { createPing, type PingOptions } from './monitor/ping.js';
 import { RequestMetrics } from './monitor/request-metrics.js';
 import { Tasks } from './monitor/tasks.js';
 import { resolveOptions, type PosternOptions, type ResolvedOptions } from './options.js';
-import { Pipeline, type Endpoint } from './pipeline.js';
+import { Pipeline } from './pipeline.js';
 import { RouteGroup } from './route-group.js';
 import { compilePath } from './routing/pattern.js';
 import { Router } from './routing/router.js';
@@ -200,7 +200,7 @@ export class Postern extends RouteGroup {
   /** @returns whether everything in flight could finish */
   async #drain({ delay = 0, timeout = 10_000 }: CloseOptions): Promise<boolean> {
     this.health.drain();
-    this.#pipeline.closing = true;
+    this.#pipeline.closeConnections();
     if (delay > 0) await new Promise((resolve) => setTimeout(resolve, delay));
     const stopped = stopListening(this.server);
     this.#connections.closeSilent();
@@ -232,8 +232,8 @@ function assertFree(path: string, reserved: ReadonlySet<string>): void {
   }
 }
 
-function pingOptions({ maxPingDepth, pingTimeoutMs }: ResolvedOptions, directory: ServiceDirectory): Parameters<typeof createPing>[0] {
-  return { directory, maxPingDepth, pingTimeoutMs };
+function pingOptions({ maxPingDepth, pingTimeoutMs, logger }: ResolvedOptions, directory: ServiceDirectory): PingOptions {
+  return { directory, maxPingDepth, pingTimeoutMs, logger };
 }
 
 function listeningOn({ address, family, port }: AddressInfo): Listening {

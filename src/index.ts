@@ -19,11 +19,13 @@ export type { ApiErrorOptions, ErrorCode, ErrorCodes, HttpErrorOptions, RetryOpt
 export type { Context, Handler, HandlerResult, Middleware } from './http/context.js';
 export { Reply, reply } from './http/reply.js';
 export type { ReplyInit } from './http/reply.js';
+export type { RequestTraceMessage } from './http/tracing.js';
 export type { Logger, LogMethod } from './log.js';
 export { ServiceError } from './mesh/service.js';
-export type { ServiceClient } from './mesh/service.js';
+export type { Query, QueryValue, ServiceBodyOptions, ServiceClient, ServiceRequestOptions, ServiceResponse } from './mesh/service.js';
 export type { Settings, SettingsOptions } from './mesh/settings.js';
 export { Registry } from './metrics/registry.js';
+export type { PingDocument, PingEntry } from './monitor/ping.js';
 export type { Health, HealthCheck, HealthCheckOptions, HealthDocument, HealthStatus } from './monitor/health.js';
 export type { PosternOptions } from './options.js';
 export { publicFacing } from './public-facing.js';

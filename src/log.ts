@@ -40,7 +40,7 @@ export function createJsonLogger(service: string, write: (line: string) => void)
   const at =
     (level: string): LogMethod =>
     (object, message) => {
-      write(`${formatEntry({ level, time: new Date().toISOString(), service, ...object, msg: message })}\n`);
+      write(`${formatEntry({ level, time: new Date().toISOString(), service }, object, message)}\n`);
     };
   return { debug: ignore, info: at('info'), warn: at('warn'), error: at('error') };
 }
@@ -62,13 +62,19 @@ export function logSafely(logger: Logger, level: 'debug' | 'warn' | 'error', obj
 
 function ignore(): void {}
 
-function formatEntry(entry: object): string {
+/** The head comes first, and nothing given can pose as it. */
+function formatEntry(head: object, object: object, message: string | undefined): string {
   try {
-    return JSON.stringify(entry, (_key, value: unknown) => (value instanceof Error ? describeError(value) : typeof value === 'bigint' ? String(value) : value));
+    return JSON.stringify({ ...head, ...object, ...head, ...(message === undefined ? {} : { msg: message }) }, replaceValue);
   } catch {
     // Cycles, throwing getters and the like.
-    return JSON.stringify({ level: 'error', msg: 'log entry could not be written as JSON', entry: inspect(entry, { depth: 2 }) });
+    return JSON.stringify({ ...head, msg: message ?? '', entry: inspect(object, { depth: 2 }) });
   }
+}
+
+function replaceValue(_key: string, value: unknown): unknown {
+  if (value instanceof Error) return describeError(value);
+  return typeof value === 'bigint' ? String(value) : value;
 }
 
 function describeError(error: Error): object {

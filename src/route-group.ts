@@ -2,10 +2,11 @@
  * Registers routes under a prefix, with middleware of their own.
  */
 
+import type { Endpoint } from './endpoint.js';
 import type { Context, Handler, HandlerResult, Middleware } from './http/context.js';
 import type { ParamsOf } from './routing/pattern.js';
 import type { Router } from './routing/router.js';
-import type { Endpoint, Pipeline } from './pipeline.js';
+import type { Pipeline } from './pipeline.js';
 
 type ViewMethod<P> = (ctx: Context<P>) => HandlerResult | Promise<HandlerResult>;
 

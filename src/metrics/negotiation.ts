@@ -21,7 +21,7 @@ export function negotiateFormat(accept: string | undefined): Format {
     if (matches(name, 'application/openmetrics-text') && OPENMETRICS_VERSIONS.has(version)) openMetrics = better(openMetrics, preference);
     if (matches(name, 'text/plain') && TEXT_VERSIONS.has(version)) text = better(text, preference);
   });
-  return isPreferred(openMetrics, text) ? 'openmetrics' : 'text';
+  return openMetrics.quality > 0 && isPreferred(openMetrics, text) ? 'openmetrics' : 'text';
 }
 
 /** Whether `acceptEncoding` names gzip, and doesn't prefer the plain text. */

@@ -43,7 +43,7 @@ const MAX_BYTES = 4 * 1024 * 1024;
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 const DURATION = /^\d{1,15} ms$/;
 
-/** A function that is to be called with the depth that is left for the service. */
+/** Pings one service; `depth` is what is left for it to go on with. */
 type Probe = (service: string, depth: number) => Promise<PingEntry>;
 
 /**

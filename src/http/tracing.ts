@@ -1,0 +1,67 @@
+/**
+ * Publishes each request that reaches a handler on the tracing channel `postern.request` of `node:diagnostics_channel`.
+ *
+ * Spec: Node.js documentation, "TracingChannel". Without subscribers nothing is made.
+ */
+
+import { tracingChannel } from 'node:diagnostics_channel';
+import type { ErrorCode } from '../errors.js';
+import type { RouteInfo } from '../routing/router.js';
+import type { Context } from './context.js';
+
+/** What subscribers get, one object for all events of a request. */
+export interface RequestTraceMessage {
+  readonly ctx: Context;
+  /** The matched route; null for a 404, a 405 and the like. */
+  readonly route: Pick<RouteInfo, 'method' | 'path' | 'pattern' | 'public'> | null;
+  /** What was thrown, from the event `error` on. */
+  error?: unknown;
+  /** The code in the error body, from the event `error` on. */
+  errorCode?: ErrorCode;
+  /** From the last event on: `end`, or `asyncEnd` where the handler returned a promise. */
+  statusCode?: number;
+}
+
+const channel = tracingChannel<string, RequestTraceMessage>('postern.request');
+
+/** The events of one request. */
+export class RequestTrace {
+  readonly #message: RequestTraceMessage;
+  #isAsync = false;
+
+  constructor(ctx: Context, route: RequestTraceMessage['route']) {
+    this.#message = { ctx, route };
+  }
+
+  /** `start`, around the handler, so that stores bound to it hold for everything that the handler starts. */
+  run<T>(handler: (ctx: Context) => T): T {
+    return channel.start.runStores(this.#message, () => handler(this.#message.ctx));
+  }
+
+  /** `end`, when the handler has returned and its promise is not settled. */
+  suspend(): void {
+    this.#isAsync = true;
+    channel.end.publish(this.#message);
+  }
+
+  /** `error`. */
+  fail(error: unknown, errorCode: ErrorCode): void {
+    this.#message.error = error;
+    this.#message.errorCode = errorCode;
+    channel.error.publish(this.#message);
+  }
+
+  /** `end`, or `asyncStart` and `asyncEnd`. */
+  finish(statusCode: number): void {
+    this.#message.statusCode = statusCode;
+    if (this.#isAsync) {
+      channel.asyncStart.publish(this.#message);
+      channel.asyncEnd.publish(this.#message);
+    } else channel.end.publish(this.#message);
+  }
+}
+
+/** Whether anyone listens. */
+export function isTraced(): boolean {
+  return channel.hasSubscribers;
+}

@@ -1,0 +1,151 @@
+/** What holds while a process is told to end: nothing that was accepted is lost, and nothing is left behind. */
+
+import { fork, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { expect, onTestFinished, test } from 'vitest';
+import { parseResponses, rawExchange, type RawResponse } from '../support/raw.js';
+import { createApp, serve } from '../support/serve.js';
+
+const SERVICE = fileURLToPath(new URL('../support/drained-service.mjs', import.meta.url));
+
+interface Running {
+  readonly child: ChildProcess;
+  readonly port: number;
+  readonly messages: unknown[];
+  readonly exited: Promise<[number | null, string | null]>;
+  said(message: string): Promise<void>;
+}
+
+async function start(options: object = {}): Promise<Running> {
+  const child = fork(SERVICE, [JSON.stringify(options)], { execArgv: [] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const messages: unknown[] = [];
+  const exited = once(child, 'exit') as Promise<[number | null, string | null]>;
+  const [port] = (await once(child, 'message')) as [number];
+  child.on('message', (message) => messages.push(message));
+  const said = async (message: string): Promise<void> => {
+    while (!messages.includes(message)) await once(child, 'message');
+  };
+  return { child, port, messages, exited, said };
+}
+
+const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
+
+/** A connection that stays open: what it receives, and when it ends. */
+function open(port: number): { socket: Socket; closed: Promise<RawResponse[]>; answered: (count: number) => Promise<void> } {
+  let text = '';
+  const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+  socket.on('data', (chunk) => (text += chunk.toString('latin1')));
+  const closed = once(socket, 'close').then(() => parseResponses(text));
+  const answered = async (count: number): Promise<void> => {
+    while ((text.match(/HTTP\/1\.1 /g) ?? []).length < count) await once(socket, 'data');
+  };
+  return { socket, closed, answered };
+}
+
+test.for(['SIGTERM', 'SIGINT'] as const)('%s: a request in flight finishes, idle connections close, hooks run once, the process exits with 0', async (signal) => {
+  const { child, port, messages, exited, said } = await start();
+  const idle = open(port);
+  idle.socket.write(get('/'));
+  await idle.answered(1);
+  const silent = open(port);
+  await once(silent.socket, 'connect');
+  const busy = rawExchange(port, get('/slow/300'), 5000);
+  await said('slow');
+  child.kill(signal);
+  expect((await idle.closed).map(({ status }) => status)).toEqual([200]);
+  await silent.closed;
+  const [response] = parseResponses(await busy);
+  expect([response?.status, response?.body, response?.headers['connection']]).toEqual([200, 'done', 'close']);
+  expect(await exited).toEqual([0, null]);
+  expect(messages.filter((message) => String(message).startsWith('hook'))).toEqual(['hook 1']);
+});
+
+test('what outlives the time limit is cut, and the process exits with 1', async () => {
+  const { child, port, exited, said } = await start({ timeout: 50 });
+  const busy = rawExchange(port, get('/never'), 5000);
+  await said('never');
+  child.kill('SIGTERM');
+  expect(await busy).toBe('');
+  expect(await exited).toEqual([1, null]);
+});
+
+test('a request whose client has left does not hold the process, nor make it exit with 1', async () => {
+  const { child, port, exited, said } = await start({ timeout: 60_000 });
+  const { socket } = open(port);
+  socket.write(get('/never'));
+  await said('never');
+  socket.destroy();
+  child.kill('SIGTERM');
+  expect(await exited).toEqual([0, null]);
+});
+
+test('a second signal ends the process at once', async () => {
+  const { child, port, exited, said } = await start({ timeout: 60_000 });
+  const busy = rawExchange(port, get('/never'), 5000);
+  await said('never');
+  child.kill('SIGTERM');
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  child.kill('SIGTERM');
+  const [code] = await exited;
+  expect(code).not.toBe(0);
+  await busy;
+});
+
+test('a connection that becomes idle while the application drains closes right after its reply', async () => {
+  const app = createApp().get('/', () => 'ok');
+  const { port } = await serve(app);
+  const { socket, closed, answered } = open(port);
+  socket.write(get('/'));
+  await answered(1);
+  const done = app.close({ delay: 200 });
+  socket.write(get('/'));
+  expect((await closed).map(({ headers }) => headers['connection'])).toEqual(['keep-alive', 'close']);
+  await done;
+});
+
+test.for([['sync', '/'], ['async', '/async']] as const)('a pipelined request behind one in flight is answered, %s', async ([, path]) => {
+  let release = (): void => undefined;
+  let arrived = (): void => undefined;
+  const waiting = new Promise<void>((resolve) => (arrived = resolve));
+  const app = createApp().get('/', () => 'second').get('/async', async () => 'second').get('/slow', () => new Promise((resolve) => {
+    release = () => resolve('first');
+    arrived();
+  }));
+  const { port } = await serve(app);
+  const before = open(port);
+  before.socket.write(get('/slow') + get(path));
+  await waiting;
+  const done = app.close({ timeout: 5000 });
+  release();
+  expect((await before.closed).map(({ body }) => body)).toEqual(['first', 'second']);
+  await done;
+});
+
+test('two requests pipelined in one packet while the application drains are both answered', async () => {
+  const app = createApp().get('/', () => 'ok');
+  const { port } = await serve(app);
+  const { socket, closed } = open(port);
+  await once(socket, 'connect');
+  const done = app.close({ delay: 200 });
+  socket.write(get('/') + get('/'));
+  expect((await closed).map(({ body, headers }) => [body, headers['connection']])).toEqual([['ok', 'keep-alive'], ['ok', 'close']]);
+  await done;
+});
+
+test('a process that closed its application has nothing left that keeps it alive', async () => {
+  const code = `
+    import { Postern } from 'postern';
+    const app = new Postern('a', { logger: false });
+    app.health.check('c', () => true);
+    const { url } = await app.listen({ port: 0, host: '127.0.0.1' });
+    for (const path of ['/a/health/', '/a/metrics/', '/a/ping/', '/none']) await (await fetch(url + path)).text();
+    await app.close();
+  `;
+  const child = fork('data:', [], { execPath: process.execPath, execArgv: ['--input-type=module', '--eval', code], cwd: fileURLToPath(new URL('..', import.meta.url)), stdio: 'pipe' });
+  child.disconnect();
+  onTestFinished(() => void child.kill('SIGKILL'));
+  expect(await once(child, 'exit')).toEqual([0, null]);
+});

@@ -1,0 +1,19 @@
+/** A service in a process of its own, for tests of its end: `node drained-service.mjs '{"delay":0}'`. */
+
+import { Postern } from 'postern';
+
+const { name = 'drained', port = 0, ...options } = JSON.parse(process.argv[2] ?? '{}');
+const app = new Postern(name, { logger: false });
+let hooks = 0;
+app.get('/', () => ({ pid: process.pid }));
+app.get('/slow/:ms', (ctx) => new Promise((resolve) => {
+  process.send?.('slow');
+  setTimeout(resolve, Number(ctx.params.ms), 'done');
+}));
+app.get('/never', () => {
+  process.send?.('never');
+  return new Promise(() => {});
+});
+app.onClose(() => process.send?.(`hook ${(hooks += 1)}`));
+const listening = await app.run({ port, host: '127.0.0.1', ...options });
+process.send?.(listening.port);

@@ -1,0 +1,60 @@
+/** The default logger: one JSON object a line, whatever it is given. */
+
+import { expect, test } from 'vitest';
+import { bindLogger, createJsonLogger, createLogger, logSafely } from '../../src/log.js';
+import { createRecorder } from '../support/serve.js';
+
+const cyclic: Record<string, unknown> = { a: 1 };
+cyclic['self'] = cyclic;
+const selfCaused = new Error('outer');
+selfCaused.cause = selfCaused;
+
+const naughty: [string, object, string][] = [
+  ['line breaks and control characters', { path: '/a\r\nlevel=error\u0000\u001b[31m\u2028' }, 'x\ny'],
+  ['a cycle', cyclic, 'm'],
+  ['a bigint', { a: 1n }, 'm'],
+  ['a getter that throws', { get a(): never { throw new Error('no'); } }, 'm'],
+  ['an error that causes itself', { err: selfCaused }, 'm'],
+  ['a function', { a: () => 1 }, 'm'],
+  ['a forged level', { level: 'debug', msg: 'forged' }, 'real'],
+];
+test.for(naughty)('%s stays one valid JSON line', ([, object, message]) => {
+  let written = '';
+  createJsonLogger('users', (line) => (written += line)).error(object, message);
+  expect(written.endsWith('\n')).toBe(true);
+  expect(written.slice(0, -1)).not.toMatch(/[\n\r]/);
+  expect(JSON.parse(written)).toHaveProperty('msg');
+});
+
+test('an entry has level, time, service, what was given and the message; an error its type and stack', () => {
+  let written = '';
+  const cause = new RangeError('inner');
+  createJsonLogger('users', (line) => (written += line)).error({ err: new TypeError('boom', { cause }), id: 7 }, 'failed');
+  expect(JSON.parse(written)).toMatchObject({
+    level: 'error',
+    time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+    service: 'users',
+    id: 7,
+    msg: 'failed',
+    err: { type: 'TypeError', message: 'boom', stack: expect.stringContaining('TypeError: boom'), cause: { type: 'RangeError', message: 'inner' } },
+  });
+});
+
+test('debug entries are dropped by default; false drops all', () => {
+  let written = '';
+  createJsonLogger('users', (line) => (written += line)).debug({}, 'm');
+  const silent = createLogger(false, 'users');
+  for (const level of ['debug', 'info', 'warn', 'error'] as const) silent[level]({}, 'm');
+  expect(written).toBe('');
+});
+
+test('a bound logger adds its bindings, below what the entry itself says', () => {
+  const recorder = createRecorder();
+  bindLogger(recorder, { request_id: 'a', b: 1 }).warn({ b: 2 }, 'm');
+  expect(recorder.entries).toEqual([{ level: 'warn', object: { request_id: 'a', b: 2 }, message: 'm' }]);
+});
+
+test('a logger that throws does not reach the caller', () => {
+  const broken = { ...createLogger(false, 'users'), error: (): never => { throw new Error('disk full'); } };
+  expect(() => logSafely(broken, 'error', {}, 'm')).not.toThrow();
+});
