@@ -1,0 +1,33 @@
+/** The pool's own rule for idle connections, without the idle timeout that would close them later. */
+
+import { once } from 'node:events';
+import { ClientRequest } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { expect, test } from 'vitest';
+import { createAgent } from '../../src/mesh/agent.js';
+import { startRawPeer } from '../support/peer.js';
+
+async function idleSocket(): Promise<{ agent: ReturnType<typeof createAgent>; socket: Socket; remote: Socket }> {
+  const peer = await startRawPeer(() => undefined);
+  const socket = connect(Number(new URL(peer.url).port), '127.0.0.1');
+  await once(socket, 'connect');
+  await expect.poll(() => peer.sockets.length).toBe(1);
+  const agent = createAgent(false);
+  expect(agent.keepSocketAlive(socket)).toBe(true);
+  return { agent, socket, remote: peer.sockets[0] as Socket };
+}
+
+test('data on an idle connection closes it', async () => {
+  const { socket, remote } = await idleSocket();
+  remote.write('HTTP/1.1 200 OK\r\n');
+  await once(socket, 'close');
+});
+
+test('data on a connection in use again does not', async () => {
+  const { agent, socket, remote } = await idleSocket();
+  agent.reuseSocket(socket, new ClientRequest('http://127.0.0.1', () => undefined).on('error', () => undefined));
+  remote.write('HTTP/1.1 200 OK\r\n');
+  await once(socket, 'data');
+  expect(socket.destroyed).toBe(false);
+  socket.destroy();
+});

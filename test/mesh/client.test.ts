@@ -1,0 +1,187 @@
+/** The service client against peers that behave: what goes out, what comes back. */
+
+import { expect, test } from 'vitest';
+import { ServiceDirectory, type ServiceClient, type ServiceRequestOptions } from '../../src/mesh/service.js';
+import { readText, startPeer, type TestServer } from '../support/peer.js';
+
+const clientOf = (peer: TestServer, base = ''): ServiceClient => new ServiceDirectory(new Map([['billing', peer.url + base]])).client('billing');
+
+/** A peer that tells what it was sent. */
+async function startEcho(): Promise<Awaited<ReturnType<typeof startPeer>>> {
+  return startPeer((req, res) => {
+    void readText(req).then((body) => {
+      res.setHeader('content-type', 'application/json');
+      res.end(JSON.stringify({ method: req.method, url: req.url, headers: req.headers, body }));
+    });
+  });
+}
+
+interface Echo {
+  method: string;
+  url: string;
+  headers: Record<string, string>;
+  body: string;
+}
+
+test('a GET has no body and its answer is parsed', async () => {
+  const { status, headers, body } = await clientOf(await startEcho()).get<Echo>('/invoices/7');
+  expect(status).toBe(200);
+  expect(headers).toBeInstanceOf(Headers);
+  expect(headers.get('content-type')).toBe('application/json');
+  expect(body).toMatchObject({ method: 'GET', url: '/invoices/7', body: '' });
+  expect(body.headers).not.toHaveProperty('content-length');
+  expect(body.headers).not.toHaveProperty('transfer-encoding');
+});
+
+test.for(['post', 'put', 'patch', 'delete'] as const)('%s sends JSON', async (method) => {
+  const { body } = await clientOf(await startEcho())[method]<Echo>('/invoices', { json: { sum: 12, to: 'é' } });
+  expect(body).toMatchObject({ method: method.toUpperCase(), body: '{"sum":12,"to":"é"}', headers: { 'content-type': 'application/json', 'content-length': '20' } });
+});
+
+test.for([null, false, 0, '', []])('%j is sent as JSON', async (json) => {
+  const { body } = await clientOf(await startEcho()).post<Echo>('/', { json });
+  expect(body.body).toBe(JSON.stringify(json));
+});
+
+test('a POST without JSON has an empty body of known length', async () => {
+  const { body } = await clientOf(await startEcho()).post<Echo>('/close');
+  expect(body).toMatchObject({ body: '', headers: { 'content-length': '0' } });
+  expect(body.headers).not.toHaveProperty('content-type');
+});
+
+test.for<{ path: string; options?: ServiceRequestOptions; url: string }>([
+  { path: '/', url: '/base/' },
+  { path: '/a', options: { query: { q: 'a b&c', n: 1, yes: true, big: 5n } }, url: '/base/a?q=a+b%26c&n=1&yes=true&big=5' },
+  { path: '/a', options: { query: { id: [1, 2], none: [], gone: undefined, nil: null, some: [undefined, 'x'] } }, url: '/base/a?id=1&id=2&some=x' },
+  { path: '/a', options: { query: new URLSearchParams('x=1&x=2') }, url: '/base/a?x=1&x=2' },
+  { path: '/a', options: { query: {} }, url: '/base/a' },
+  { path: '/a?x=1', options: { query: { y: 2 } }, url: '/base/a?x=1&y=2' },
+  { path: '/a b/é', url: '/base/a%20b/%C3%A9' },
+  { path: '/a%2Fb/100%25/50%', url: '/base/a%2Fb/100%25/50%' },
+  { path: '/a//b/', url: '/base/a//b/' },
+  { path: '/.well-known/...', url: '/base/.well-known/...' },
+  { path: '/http://evil.test/', url: '/base/http://evil.test/' },
+])('$path with $options becomes $url', async ({ path, options, url }) => {
+  const { body } = await clientOf(await startEcho(), '/base').get<Echo>(path, options);
+  expect(body.url).toBe(url);
+});
+
+test.for(['', 'a', '//evil.test/x', '/\\evil.test', '\\a', 'http://evil.test/', '?x=1', '/a/../b', '/..', '/.', '/%2e%2E/b', '/.%2e', '/a/%2E/b', '/a\r\nx: y', '/a\nb', '/a\tb', '/a\u0000', '/a#b', '/\ud800'])('the path %j is refused', async (path) => {
+  const peer = await startEcho();
+  await expect(clientOf(peer).get(path)).rejects.toThrow(TypeError);
+  expect(peer.requests).toHaveLength(0);
+});
+
+test.for<{ what: string; options: object }>([
+  { what: 'a timeout of 0', options: { timeout: 0 } },
+  { what: 'a timeout that no timer takes', options: { timeout: 2 ** 31 } },
+  { what: 'a timeout that is no number', options: { timeout: NaN } },
+  { what: 'a negative retry', options: { retry: -1 } },
+  { what: 'half a retry', options: { retry: 0.5 } },
+  { what: 'a header name with a space', options: { headers: { 'x y': '1' } } },
+  { what: 'a header value with a line break', options: { headers: { x: 'a\r\nb: c' } } },
+  { what: 'JSON that has no JSON form', options: { json: () => 1 } },
+])('$what is refused', async ({ options }) => {
+  const peer = await startEcho();
+  await expect(clientOf(peer).post('/', options)).rejects.toThrow(TypeError);
+  expect(peer.requests).toHaveLength(0);
+});
+
+test('given headers are sent and beat our own, those of a connection are not', async () => {
+  const client = clientOf(await startEcho());
+  const headers = {
+    'X-Mine': '1', Accept: 'text/csv', 'Content-Type': 'application/merge-patch+json', gone: undefined, many: ['a', 'b'],
+    Connection: 'close, X-Hop', 'X-Hop': '1', 'Keep-Alive': 'timeout=9', 'Transfer-Encoding': 'chunked', 'Content-Length': '99', TE: 'trailers', Upgrade: 'h2c', 'Proxy-Authorization': 'x', Expect: '100-continue',
+  };
+  const { body } = await client.patch<Echo>('/', { json: 1, headers });
+  expect(Object.keys(body.headers).sort()).toEqual(['accept', 'connection', 'content-length', 'content-type', 'host', 'many', 'x-mine']);
+  expect(body.headers).toMatchObject({ accept: 'text/csv', connection: 'keep-alive', 'content-length': '1', 'content-type': 'application/merge-patch+json', many: 'a, b', 'x-mine': '1' });
+  expect((await client.get<Echo>('/', { headers: new Headers({ a: '1' }) })).body.headers).toMatchObject({ a: '1' });
+  expect((await client.get<Echo>('/', { headers: [['a', '1'], ['a', '2']] })).body.headers).toMatchObject({ a: '1, 2' });
+});
+
+const bodies: { type?: string; text: string | Buffer; body: unknown }[] = [
+  { type: 'application/json', text: '{"a":1}', body: { a: 1 } },
+  { type: 'Application/JSON ; charset=utf-8', text: '\u{feff}[1]', body: [1] },
+  { type: 'application/problem+json', text: '"x"', body: 'x' },
+  { type: 'application/json', text: '', body: undefined },
+  { type: 'text/plain; charset=utf-8', text: 'é', body: 'é' },
+  { type: 'text/html', text: '<p>', body: '<p>' },
+  { type: 'application/jsonx', text: '{}', body: '{}' },
+  { text: '{}', body: '{}' },
+  { type: 'application/octet-stream', text: Buffer.from([0, 255]), body: new Uint8Array([0, 255]) },
+];
+test.for(bodies)('$text as $type is $body', async ({ type, text, body }) => {
+  const peer = await startPeer((_req, res) => {
+    if (type !== undefined) res.setHeader('content-type', type);
+    res.end(text);
+  });
+  expect((await clientOf(peer).get('/')).body).toEqual(body);
+});
+
+test('a 204 has no body', async () => {
+  const peer = await startPeer((_req, res) => res.writeHead(204).end());
+  expect(await clientOf(peer).delete('/7')).toMatchObject({ status: 204, body: undefined });
+});
+
+test.for([301, 302, 303, 304, 307, 308])('a %i is a result and is not followed', async (status) => {
+  const elsewhere = await startEcho();
+  const peer = await startPeer((_req, res) => res.writeHead(status, { location: `${elsewhere.url}/x` }).end());
+  const response = await clientOf(peer).get('/');
+  expect(response.status).toBe(status);
+  expect(response.headers.get('location')).toBe(`${elsewhere.url}/x`);
+  expect([peer.requests.length, elsewhere.requests.length]).toEqual([1, 0]);
+});
+
+test('every value of a repeated header is there', async () => {
+  const peer = await startPeer((_req, res) => res.setHeader('set-cookie', ['a=1', 'b=2']).setHeader('x', ['1', '2']).end());
+  const { headers } = await clientOf(peer).get('/');
+  expect(headers.getSetCookie()).toEqual(['a=1', 'b=2']);
+  expect(headers.get('x')).toBe('1, 2');
+});
+
+test('requests in sequence share one connection, concurrent ones have their own', async () => {
+  const peer = await startEcho();
+  const client = clientOf(peer);
+  for (let i = 0; i < 5; i += 1) await client.get('/');
+  expect(peer.sockets).toHaveLength(1);
+  await Promise.all([client.get('/'), client.get('/'), client.get('/')]);
+  expect(peer.sockets).toHaveLength(3);
+});
+
+test('an unknown service throws at once', () => {
+  const directory = new ServiceDirectory(new Map([['billing', 'http://billing:8000']]));
+  for (const name of ['mail', '__proto__', 'constructor', '']) expect(() => directory.client(name)).toThrow(TypeError);
+  expect(() => directory.client('mail')).toThrow('service "mail" is not connected');
+});
+
+test('without a caller nothing is passed on', async () => {
+  const { body } = await clientOf(await startEcho()).get<Echo>('/');
+  expect(Object.keys(body.headers).sort()).toEqual(['accept', 'connection', 'host']);
+});
+
+test('of a caller the id, the trace and the baggage are passed on, nothing else', async () => {
+  const peer = await startEcho();
+  const directory = new ServiceDirectory(new Map([['billing', peer.url]]));
+  const traceparent = '00-12345678901234567890123456789012-1234567890123456-01';
+  const headers = { traceparent, tracestate: 'a=1', baggage: 'b=2', authorization: 'Bearer x', cookie: 'c=3', 'x-forwarded-for': '10.0.0.1', connection: 'keep-alive, x-hop', 'x-hop': '1' };
+  const client = directory.client('billing', { id: 'abc', headers });
+  const { body } = await client.get<Echo>('/');
+  expect(Object.keys(body.headers).sort()).toEqual(['accept', 'baggage', 'connection', 'host', 'traceparent', 'tracestate', 'x-request-id']);
+  expect(body.headers).toMatchObject({ 'x-request-id': 'abc', tracestate: 'a=1', baggage: 'b=2', traceparent: expect.stringMatching(/^00-12345678901234567890123456789012-[0-9a-f]{16}-01$/) });
+  expect((await client.get<Echo>('/', { headers: { 'x-request-id': 'mine' } })).body.headers).toMatchObject({ 'x-request-id': 'mine' });
+});
+
+test('all calls of one request are of one trace, also when it began here', async () => {
+  const peer = await startEcho();
+  const directory = new ServiceDirectory(new Map([['billing', peer.url]]));
+  const call = async (headers: Record<string, string>): Promise<string> => {
+    const { body } = await directory.client('billing', { id: 'abc', headers }).get<Echo>('/');
+    return body.headers['traceparent']?.split('-')[1] ?? '';
+  };
+  const [one, other] = [{}, {}];
+  const [first, second, third] = [await call(one), await call(one), await call(other)];
+  expect(first).toMatch(/^[0-9a-f]{32}$/);
+  expect(second).toBe(first);
+  expect(third).not.toBe(first);
+});
