@@ -6,6 +6,9 @@ import type { IncomingMessage } from 'node:http';
 import { isUtf8 } from 'node:buffer';
 import { Readable, Transform } from 'node:stream';
 import { HttpError } from '../errors.js';
+import { parseJson } from './json.js';
+
+const MAX_FIELDS = 1000;
 
 const JSON_TYPE = /^application\/(?:[a-z0-9!#$&^_.+-]+\+)?json$/;
 const FORM_TYPE = /^application\/x-www-form-urlencoded$/;
@@ -40,23 +43,24 @@ export class Body {
     return decodeUtf8(await this.bytes());
   }
 
-  /** @throws {HttpError} 415 when a content type is given and is not JSON, 400 when the text is not JSON in UTF-8 */
+  /** @throws {HttpError} 415 when a content type is given and is not JSON, 400 when the text is not JSON in UTF-8 or could do harm */
   async json(): Promise<unknown> {
     assertType(this.#req, JSON_TYPE, 'application/json');
     const bytes = await this.bytes();
     if (!isUtf8(bytes)) throw new HttpError(400, 'The body is not valid UTF-8.');
-    try {
-      return JSON.parse(decodeUtf8(bytes));
-    } catch {
-      throw new HttpError(400, 'The body is not valid JSON.');
-    }
+    return parseJson(decodeUtf8(bytes));
   }
 
-  /** @throws {HttpError} 415 when a content type is given and is not `application/x-www-form-urlencoded` */
+  /**
+   * @throws {HttpError} 415 when a content type is given and is not `application/x-www-form-urlencoded`, 413 for more than
+   * 1,000 fields
+   */
   async form(): Promise<URLSearchParams> {
     assertType(this.#req, FORM_TYPE, 'application/x-www-form-urlencoded');
+    const text = await this.text();
+    if (text.split('&', MAX_FIELDS + 1).length > MAX_FIELDS) throw new HttpError(413, `A form may have at most ${MAX_FIELDS} fields.`);
     // The constructor would take a leading `?` away, so it gets one of its own.
-    return new URLSearchParams(`?${await this.text()}`);
+    return new URLSearchParams(`?${text}`);
   }
 
   /**

@@ -1,0 +1,64 @@
+/**
+ * Parses JSON that comes from a client, without what could later bring the process down or change its prototypes.
+ */
+
+import { HttpError } from '../errors.js';
+
+/** Deeper than any honest document, and far from what recursion over it could not bear. */
+const MAX_DEPTH = 1000;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+
+/**
+ * @throws {HttpError} 400 for what is not JSON, is nested more than 1,000 deep, or has a key that a merge into another
+ * object would take for its prototype: `__proto__`, or `prototype` in a `constructor`
+ */
+export function parseJson(text: string): unknown {
+  // A shorter text can't be that deep.
+  if (text.length > 2 * MAX_DEPTH) assertDepth(text);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new HttpError(400, 'The body is not valid JSON.');
+  }
+  // An escape may spell a key that the text does not show.
+  if (/__proto__|"constructor"|\\u/.test(text)) assertKeys(value);
+  return value;
+}
+
+function assertDepth(text: string): void {
+  let depth = 0;
+  let inString = false;
+  for (let i = 0; i < text.length; i += 1) {
+    const char = text.charCodeAt(i);
+    if (inString) {
+      if (char === BACKSLASH) i += 1;
+      else if (char === QUOTE) inString = false;
+    } else if (char === QUOTE) inString = true;
+    else if (char === OPEN_BRACKET || char === OPEN_BRACE) {
+      depth += 1;
+      if (depth > MAX_DEPTH) throw new HttpError(400, `The body is nested more than ${MAX_DEPTH} deep.`);
+    } else if (char === CLOSE_BRACKET || char === CLOSE_BRACE) depth -= 1;
+  }
+}
+
+function assertKeys(root: unknown): void {
+  const waiting: unknown[] = [root];
+  for (let value = waiting.pop(); value !== undefined; value = waiting.pop()) {
+    if (typeof value !== 'object' || value === null) continue;
+    if (Object.hasOwn(value, '__proto__') || hasOwnPrototype(Object.getOwnPropertyDescriptor(value, 'constructor')?.value)) {
+      throw new HttpError(400, 'The body has a key that is not allowed.');
+    }
+    for (const child of Object.values(value)) waiting.push(child);
+  }
+}
+
+function hasOwnPrototype(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, 'prototype');
+}
