@@ -2,8 +2,6 @@
  * Where a service's log lines go: any logger in pino's argument order, or JSON lines on stderr.
  */
 
-import { inspect } from 'node:util';
-
 /** Writes one entry: what it is about, then the message. */
 export type LogMethod = (object: object, message?: string) => void;
 
@@ -68,7 +66,8 @@ function formatEntry(head: object, object: object, message: string | undefined):
     return JSON.stringify({ ...head, ...object, ...head, ...(message === undefined ? {} : { msg: message }) }, replaceValue);
   } catch {
     // Cycles, throwing getters and the like.
-    return JSON.stringify({ ...head, msg: message ?? '', entry: inspect(object, { depth: 2 }) });
+    const entry = process.getBuiltinModule('node:util').inspect(object, { depth: 2 });
+    return JSON.stringify({ ...head, msg: message ?? '', entry });
   }
 }
 

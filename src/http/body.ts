@@ -3,7 +3,6 @@
  */
 
 import type { IncomingMessage } from 'node:http';
-import { isUtf8 } from 'node:buffer';
 import { Readable, Transform } from 'node:stream';
 import { HttpError } from '../errors.js';
 import { parseJson } from './json.js';
@@ -47,7 +46,7 @@ export class Body {
   async json(): Promise<unknown> {
     assertType(this.#req, JSON_TYPE, 'application/json');
     const bytes = await this.bytes();
-    if (!isUtf8(bytes)) throw new HttpError(400, 'The body is not valid UTF-8.');
+    if (!process.getBuiltinModule('node:buffer').isUtf8(bytes)) throw new HttpError(400, 'The body is not valid UTF-8.');
     return parseJson(decodeUtf8(bytes));
   }
 

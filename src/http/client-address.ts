@@ -4,7 +4,7 @@
  * Only addresses in the configured networks are believed, and compared as numbers, never as text.
  */
 
-import { BlockList, isIP, isIPv4 } from 'node:net';
+import type { BlockList } from 'node:net';
 
 /** Finds the client's address from the socket's and `x-forwarded-for`. */
 export type AddressResolver = (socketAddress: string, forwardedFor: string | undefined) => string;
@@ -20,8 +20,9 @@ export type AddressResolver = (socketAddress: string, forwardedFor: string | und
  */
 export function createAddressResolver(networks: readonly string[]): AddressResolver {
   if (networks.length === 0) return (socketAddress) => toPlainAddress(socketAddress);
+  const { BlockList, isIP, isIPv4 } = process.getBuiltinModule('node:net');
   const trusted = new BlockList();
-  for (const network of networks) addNetwork(trusted, network);
+  for (const network of networks) addNetwork(trusted, network, isIP);
   const isTrusted = (address: string): boolean => trusted.check(address, isIPv4(address) ? 'ipv4' : 'ipv6');
 
   return (socketAddress, forwardedFor) => {
@@ -40,11 +41,10 @@ export function createAddressResolver(networks: readonly string[]): AddressResol
 
 /** IPv4 as such, also where a dual-stack socket shows it as IPv6 (RFC 4291, section 2.5.5.2). */
 function toPlainAddress(address: string): string {
-  const mapped = /^::ffff:(\d{1,3}(?:\.\d{1,3}){3})$/i.exec(address)?.[1];
-  return mapped !== undefined && isIPv4(mapped) ? mapped : address;
+  return /^::ffff:(\d{1,3}(?:\.\d{1,3}){3})$/i.exec(address)?.[1] ?? address;
 }
 
-function addNetwork(list: BlockList, network: string): void {
+function addNetwork(list: BlockList, network: string, isIP: (text: string) => number): void {
   const [address = '', prefix, ...rest] = String(network).split('/');
   const family = isIP(address);
   const bits = family === 4 ? 32 : 128;

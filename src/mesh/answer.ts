@@ -2,7 +2,6 @@
  * What another service answered. None of it is trusted: every part is checked before it is used.
  */
 
-import { isUtf8 } from 'node:buffer';
 import { STATUS_CODES, type IncomingHttpHeaders } from 'node:http';
 import { adoptErrorCode, FrameworkErrorCodes } from '../errors.js';
 import { ServiceError } from './service-error.js';
@@ -107,7 +106,7 @@ function isCoded({ headers }: Answer): boolean {
 }
 
 function parseJson(body: Buffer): unknown {
-  if (!isUtf8(body)) throw new SyntaxError('not UTF-8');
+  if (!process.getBuiltinModule('node:buffer').isUtf8(body)) throw new SyntaxError('not UTF-8');
   return JSON.parse(decodeUtf8(body));
 }
 

@@ -4,7 +4,6 @@
  * Reasons of a failure go to the log; the document has the names and results alone.
  */
 
-import { networkInterfaces } from 'node:os';
 import { reply, type Reply } from '../http/reply.js';
 import { logSafely, type Logger } from '../log.js';
 import { FRAMEWORK_VERSION } from '../version.js';
@@ -164,7 +163,7 @@ async function failureOf({ name, run, timeoutMs }: Check): Promise<unknown> {
 }
 
 function instanceAddress(): string {
-  for (const addresses of Object.values(networkInterfaces())) {
+  for (const addresses of Object.values(process.getBuiltinModule('node:os').networkInterfaces())) {
     for (const { family, internal, address } of addresses ?? []) {
       if (family === 'IPv4' && !internal) return address;
     }
