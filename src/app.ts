@@ -52,7 +52,7 @@ export interface CloseOptions {
 export class Postern extends RouteGroup {
   readonly name: string;
   readonly version: string;
-  readonly router: Router<Handler, Endpoint>;
+  readonly router: Router<Handler>;
   /** Metrics of this application; a registry of its own. */
   readonly metrics: Registry;
   readonly health: Health;

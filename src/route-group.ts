@@ -23,7 +23,7 @@ export interface View<P> {
 
 const VIEW_METHODS = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const;
 
-/** Where routes of a group end up. */
+/** Where routes of a group end up. @internal */
 export interface RouteTarget {
   readonly router: Router<Handler, Endpoint>;
   readonly pipeline: Pipeline;
@@ -38,6 +38,7 @@ export class RouteGroup<Prefix extends string = ''> {
   readonly #groups: readonly Middleware[][];
   readonly #middleware: Middleware[] = [];
 
+  /** @internal */
   constructor(target: RouteTarget, prefix: Prefix, outer: readonly Middleware[][]) {
     this.#target = target;
     this.#prefix = prefix;

@@ -12,7 +12,7 @@ import type { AddressResolver } from './client-address.js';
 import type { Reply, Stream } from './reply.js';
 import { requestId, type Target } from './request.js';
 
-/** What every request of one application shares. */
+/** What every request of one application shares. @internal */
 export interface Environment {
   readonly logger: Logger;
   readonly bodyLimitBytes: number;
@@ -50,6 +50,7 @@ export class Context<P = Params> {
   #log: Logger | undefined;
   #body: Body | undefined;
 
+  /** @internal */
   constructor(req: IncomingMessage, res: ServerResponse, target: Target, params: P, env: Environment, awaitsContinue: boolean) {
     this.method = req.method as string;
     this.params = params;

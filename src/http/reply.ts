@@ -44,7 +44,7 @@ export class Reply {
 /** What may be streamed. */
 export type Stream = AsyncIterable<unknown>;
 
-/** A reply in the form that a connection writes: header names and values by turns. */
+/** A reply in the form that a connection writes: header names and values by turns. @internal */
 export interface Outgoing {
   readonly status: number;
   readonly statusText: string;

@@ -43,13 +43,13 @@ export interface ServiceResponse<T = unknown> {
   readonly body: T;
 }
 
-/** The request on whose behalf another service is called. */
+/** The request on whose behalf another service is called. @internal */
 export interface Caller {
   readonly id: string;
   readonly headers: IncomingHttpHeaders;
 }
 
-/** Bounds of every call, unless it has its own. */
+/** Bounds of every call, unless it has its own. @internal */
 export interface ServiceDirectoryOptions {
   /** 5,000 unless given. */
   timeoutMs?: number;
@@ -62,7 +62,7 @@ const REPEATABLE: ReadonlySet<string> = new Set(['GET', 'PUT', 'DELETE']);
 const FIRST_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 1000;
 
-/** The connected services, each with one pool of connections, which opens when it is first used. */
+/** The connected services, each with one pool of connections, which opens when it is first used. @internal */
 export class ServiceDirectory {
   readonly #peers: ReadonlyMap<string, Peer>;
   readonly #limits: Required<ServiceDirectoryOptions>;
@@ -129,7 +129,7 @@ export class ServiceClient {
   readonly #limits: Required<ServiceDirectoryOptions>;
   readonly #passedOn: () => Record<string, string>;
 
-  /** @param passedOn headers of every try */
+  /** @param passedOn headers of every try @internal */
   constructor(peer: Peer, limits: Required<ServiceDirectoryOptions>, passedOn: () => Record<string, string>) {
     this.#peer = peer;
     this.#limits = limits;

@@ -27,7 +27,7 @@ export interface PingEntry {
   readonly request_time: string;
 }
 
-/** What the endpoint is made of. */
+/** What the endpoint is made of. @internal */
 export interface PingOptions {
   readonly directory: Pick<ServiceDirectory, 'names' | 'exchange'>;
   readonly maxPingDepth: number;
@@ -51,6 +51,7 @@ type Probe = (service: string, depth: number) => Promise<PingEntry>;
  * service.
  *
  * @returns a handler that throws a {@link BadRequest} for any other depth
+ * @internal
  */
 export function createPing(options: PingOptions): (ctx: { readonly query: URLSearchParams }) => Promise<PingDocument> {
   const { names } = options.directory;

@@ -12,13 +12,13 @@
 
 import { compileConstraint, type Constraint } from './constraint.js';
 
-/** One segment of a compiled path. */
+/** One segment of a compiled path. @internal */
 export type Segment =
   | { readonly kind: 'static'; readonly text: string }
   | { readonly kind: 'param'; readonly name: string; readonly constraint: Constraint | null }
   | { readonly kind: 'wildcard'; readonly name: string };
 
-/** A path, compiled. */
+/** A path, compiled. @internal */
 export interface CompiledPath {
   /** In order; `/` alone is one empty static segment, and so is a last slash. */
   readonly segments: readonly Segment[];
@@ -37,6 +37,7 @@ export type ParamsOf<Path extends string> = string extends Path
  *
  * @param constraints constraints compiled before, by their text; added to
  * @throws {TypeError} when the path is invalid; the message has the position and the remedy
+ * @internal
  */
 export function compilePath(path: string, constraints: Map<string, Constraint>): CompiledPath {
   const segments = parsePath(path, constraints);

@@ -50,6 +50,7 @@ export class Route<Handler = unknown, Compiled = unknown> implements RouteInfo {
   /** The match of a path without parameters, made once. */
   readonly plainMatch: Match<Handler, Compiled>;
 
+  /** @internal */
   constructor(
     readonly method: string,
     readonly path: string,
