@@ -52,6 +52,11 @@ test('a process that imports every entry and makes an application exits by itsel
   expect(node(code, 'module')).toBe('200');
 });
 
+test('importing postern loads no module of Node.js that node:http does not load itself', () => {
+  const code = `await import('node:http'); await import('node:stream'); await import('node:diagnostics_channel'); const before = new Set(process.moduleLoadList); await import('postern'); console.log(JSON.stringify(process.moduleLoadList.filter((name) => !before.has(name))))`;
+  expect(JSON.parse(node(code, 'module'))).toEqual([]);
+});
+
 test('the metrics library alone loads neither the application nor node:http', () => {
   const code = `import 'postern/metrics'; const loaded = process.moduleLoadList.filter((name) => name === 'NativeModule http' || name === 'NativeModule _http_server'); console.log(JSON.stringify(loaded))`;
   expect(node(code, 'module')).toBe('[]');

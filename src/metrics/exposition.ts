@@ -10,7 +10,7 @@ import type { Exemplar, Format } from './format.js';
 /** One series of a family; `labelValues` in the order of the family's names. */
 export interface Sample {
   readonly labelValues: readonly string[];
-  /** Where the writer keeps the label text; one for each sample, never shared. */
+  /** Where the writer keeps what the sample's lines have in common; one for each sample, never shared. */
   readonly place: Place;
 }
 
@@ -78,13 +78,18 @@ export class Exposition {
 
   #writeScalars(family: ScalarFamily, format: Format): void {
     const writer = this.#writer;
-    this.#keepLabels(family);
-    const name = this.#name(sampleName(family.kind, family.name, format));
+    this.#keepPieces(family, family.name);
+    const name = sampleName(family.kind, family.name, format);
+    const otherName = name === family.name ? undefined : this.#name(name);
     const withExemplars = format === 'openmetrics' && family.kind === 'counter';
     for (const { place, value, exemplar } of family.samples) {
-      writer.reserve(name.end - name.start + place.end - place.start + NUMBER_BYTES + 1);
-      writer.repeat(name.start, name.end);
-      writer.repeat(place.start, place.end);
+      writer.reserve(name.length + place.end - place.start + NUMBER_BYTES + 1);
+      if (otherName === undefined) {
+        writer.repeat(place.start, place.end);
+      } else {
+        writer.repeat(otherName.start, otherName.end);
+        writer.repeat(place.start + family.name.length, place.end);
+      }
       writeValue(writer, value);
       if (withExemplars && exemplar !== undefined) writer.text(formatExemplar(exemplar));
       else writer.byte(NEW_LINE);
@@ -93,7 +98,7 @@ export class Exposition {
 
   #writeHistograms(family: HistogramFamily, format: Format): void {
     const writer = this.#writer;
-    this.#keepLabels(family);
+    this.#keepPieces(family, '');
     const bucketName = this.#name(`${family.name}_bucket`);
     const sumName = this.#name(`${family.name}_sum`);
     const countName = this.#name(`${family.name}_count`);
@@ -137,11 +142,11 @@ export class Exposition {
     }
   }
 
-  /** Ahead of the lines, because keeping a piece interrupts the text. */
-  #keepLabels({ labelNames, samples }: Family): void {
+  /** What a sample's lines repeat: `name` and the labels. Ahead of the lines, because keeping a piece interrupts the text. */
+  #keepPieces({ labelNames, samples }: Family, name: string): void {
     const writer = this.#writer;
     for (const { place, labelValues } of samples) {
-      if (!writer.holds(place)) writer.keep(place, formatLabels(labelNames, labelValues));
+      if (!writer.holds(place)) writer.keep(place, name + formatLabels(labelNames, labelValues));
     }
   }
 

@@ -5,6 +5,7 @@
  * look-up hashes nothing that V8 hasn't hashed before.
  */
 
+/** Items are at the leaves alone, as deep as there are names. */
 interface Node<T> {
   children: Map<string, Node<T>> | undefined;
   item: T | undefined;
@@ -29,7 +30,7 @@ export class LabelTree<T> {
       node = childOf(node, record[name]);
       if (node === undefined) return undefined;
     }
-    return index === names.length ? node.item : undefined;
+    return node.item;
   }
 
   /** The item of these values, in the order of the names. */

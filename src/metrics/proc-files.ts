@@ -3,12 +3,10 @@
  *
  * Spec: proc(5).
  */
-import { readdirSync, readFileSync } from 'node:fs';
-
 /** A text file's content, or `undefined` where it can't be read. */
 export function readText(path: string): string | undefined {
   try {
-    return readFileSync(path, 'utf8');
+    return process.getBuiltinModule('node:fs').readFileSync(path, 'utf8');
   } catch {
     return undefined;
   }
@@ -37,7 +35,7 @@ export function readStatus(root: string): ProcStatus {
 /** File descriptors that are open, without the one that counting them takes. */
 export function countOpenFiles(root: string): number | undefined {
   try {
-    return Math.max(0, readdirSync(`${root}/proc/self/fd`).length - 1);
+    return Math.max(0, process.getBuiltinModule('node:fs').readdirSync(`${root}/proc/self/fd`).length - 1);
   } catch {
     return undefined;
   }

@@ -33,7 +33,7 @@ export interface ProcessSources extends Omit<RuntimeSources, 'lag' | 'memoryUsag
 }
 
 export interface ProcessSampler {
-  /** Begins to watch event loop and garbage collector; once is enough. */
+  /** Begins to watch event loop and garbage collector; once is enough, and after `close` too late. */
   start(): void;
   /** The values of SPEC 2.2, read now. */
   read(): ProcessReading;
@@ -56,9 +56,10 @@ export function collectProcess(registry: Registry, given: Partial<ProcessSources
   registerRuntimeMetrics(registry, { ...sources, lag: () => monitor.read() });
   const gc = observeGc(registry, sources.createGcProfiler);
   let timer: NodeJS.Timeout | undefined;
+  let isClosed = false;
   return {
     start() {
-      if (timer !== undefined) return;
+      if (isClosed || timer !== undefined) return;
       monitor.start();
       gc.start();
       timer = setInterval(() => {
@@ -69,6 +70,7 @@ export function collectProcess(registry: Registry, given: Partial<ProcessSources
     },
     read,
     close() {
+      isClosed = true;
       clearInterval(timer);
       monitor.close();
       gc.close();

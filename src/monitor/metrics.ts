@@ -64,7 +64,11 @@ export function registerServiceMetrics({ service, version, registry, tasks, heal
 
 /** The endpoint's handler. */
 export function createMetricsHandler(sources: MetricsSources): (ctx: Context) => MetricsDocument | Reply | Promise<Reply> {
-  return (ctx) => (ctx.query.has('json') ? metricsDocument(sources) : metricsText(sources.registry, ctx));
+  return (ctx) => {
+    // An application inside somebody else's server never listens itself.
+    sources.sampler.start();
+    return ctx.query.has('json') ? metricsDocument(sources) : metricsText(sources.registry, ctx);
+  };
 }
 
 function metricsDocument({ sampler, requests, tasks }: MetricsSources): MetricsDocument {
@@ -82,13 +86,13 @@ function metricsDocument({ sampler, requests, tasks }: MetricsSources): MetricsD
 
 function metricsText(registry: Registry, { headers, raw }: Context): Reply | Promise<Reply> {
   const format = negotiateFormat(headers.accept);
-  const text = registry.expose(format);
+  const bytes = registry.exposeBytes(format);
   const fields = { 'content-type': registry.contentTypeOf(format), vary: 'accept, accept-encoding' };
   const encoding = raw.req.headers['accept-encoding'];
-  if (!acceptsGzip(Array.isArray(encoding) ? encoding.join(',') : encoding)) return reply(text, { headers: fields });
+  if (!acceptsGzip(Array.isArray(encoding) ? encoding.join(',') : encoding)) return reply(bytes, { headers: fields });
   return new Promise((resolve, reject) => {
-    process.getBuiltinModule('node:zlib').gzip(text, (error, bytes) => {
-      if (error === null) resolve(reply(bytes, { headers: { ...fields, 'content-encoding': 'gzip' } }));
+    process.getBuiltinModule('node:zlib').gzip(bytes, (error, zipped) => {
+      if (error === null) resolve(reply(zipped, { headers: { ...fields, 'content-encoding': 'gzip' } }));
       else reject(error);
     });
   });

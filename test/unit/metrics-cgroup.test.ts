@@ -54,6 +54,19 @@ const TREES: readonly Recorded[] = [
     limits: { memoryBytes: 268_435_456, cpus: 1.5, throttling: { periods: 9, throttledPeriods: 4, throttledSeconds: 0.5 } },
   },
   {
+    where: 'a nested group of version 2 that is tighter than its ancestors',
+    files: {
+      'proc/self/cgroup': '0::/a/b\n',
+      'proc/self/mountinfo': MOUNT_2,
+      'sys/fs/cgroup/a/memory.max': '8192\n',
+      'sys/fs/cgroup/a/cpu.max': '300000 100000\n',
+      'sys/fs/cgroup/a/b/memory.max': '4096\n',
+      'sys/fs/cgroup/a/b/cpu.max': '100000 100000\n',
+      'sys/fs/cgroup/a/b/cpu.stat': 'nr_periods 3\nnr_throttled 2\nthrottled_usec 1000000\n',
+    },
+    limits: { memoryBytes: 4096, cpus: 1, throttling: { periods: 3, throttledPeriods: 2, throttledSeconds: 1 } },
+  },
+  {
     where: 'version 2 without limits',
     files: {
       'proc/self/cgroup': '0::/user.slice/a.scope\n',
@@ -108,6 +121,7 @@ const TREES: readonly Recorded[] = [
       'proc/self/cgroup': '0::/../other\n',
       'proc/self/mountinfo': MOUNT_2.replace('/sys/fs/cgroup', '/my\\040groups'),
       'my groups/memory.max': '4096\n',
+      'other/memory.max': '1024\n',
       'my groups/cpu.max': 'nonsense\n',
     },
     limits: { memoryBytes: 4096, cpus: undefined, throttling: undefined },

@@ -116,6 +116,25 @@ test('a text of many megabytes reads back, long labels included', () => {
   expect(family?.samples.at(-1)?.labels['of']).toBe('x'.repeat(200_000));
 });
 
+test('exemplars on each of many buckets read back, however long the lines', () => {
+  const registry = new Registry();
+  const buckets = Array.from({ length: 600 }, (_, index) => index + 1);
+  const histogram = registry.histogram({ name: 'seconds', help: 'Seconds.', labelNames: ['of'], buckets });
+  const sets = ['a', 'b', 'c', 'd', 'e'.repeat(3000)];
+  for (const of of sets) {
+    for (const value of buckets) histogram.observe({ labels: { of }, value, exemplarLabels: { trace_id: `${value}-${'é'.repeat(100)}` } });
+  }
+  const samples = parseExposition(registry.expose('openmetrics'), 'openmetrics')[0]?.samples ?? [];
+  expect(samples.length).toBe(sets.length * 603);
+  samples.forEach(({ labels, value, exemplar }, index) => {
+    const bucket = index % 603;
+    expect(labels['of']).toBe(sets[Math.floor(index / 603)]);
+    if (bucket >= 600) return;
+    expect(value).toBe(bucket + 1);
+    expect(exemplar?.labels['trace_id']).toBe(`${value}-${'é'.repeat(100)}`);
+  });
+});
+
 test('what was returned once stays as it was', () => {
   const registry = new Registry();
   const counter = registry.counter({ name: 'jobs_total', help: 'Jobs.' });

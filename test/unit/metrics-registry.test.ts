@@ -172,6 +172,21 @@ test("a metric's own limit beats the registry's, and a removed series makes room
   expect([...sampleMap(registry.expose()).keys()]).toEqual(['size{of=b}', 'size{of=_overflow}', 'size{of=d}', 'metrics_overflow_total{metric=size}']);
 });
 
+test('the overflow series can be taken out as well, and comes back when it is needed', () => {
+  const registry = new Registry({ maxSeries: 1 });
+  const sizes = registry.gauge({ name: 'size', help: 'Sizes.', labelNames: ['of'] });
+  const overflowOf = (of: string): number | undefined => {
+    sizes.set({ of: 'a' }, 1);
+    sizes.inc({ of });
+    return sampleMap(registry.expose()).get('size{of=_overflow}');
+  };
+  expect(overflowOf('b')).toBe(1);
+  sizes.remove({ of: '_overflow' });
+  expect(overflowOf('c')).toBe(1);
+  sizes.reset();
+  expect(overflowOf('d')).toBe(1);
+});
+
 test('ten thousand series fit unless told otherwise', () => {
   const registry = new Registry();
   const jobs = registry.counter({ name: 'jobs_total', help: 'Jobs.', labelNames: ['id'] });
