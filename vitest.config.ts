@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
 const source = (file: string): string => fileURLToPath(new URL(`./src/${file}`, import.meta.url));
-const entries = ['index', 'metrics', 'cli'];
+const entries = ['index', 'metrics', 'gateway', 'cli'];
 
 /** Keeps the declarations that those of an entry lead to. */
 function pruneTypes(folder: string): void {
@@ -27,6 +27,7 @@ export default defineConfig({
     alias: [
       { find: /^postern$/, replacement: source('index.ts') },
       { find: /^postern\/metrics$/, replacement: source('metrics.ts') },
+      { find: /^postern\/gateway$/, replacement: source('gateway.ts') },
     ],
   },
   plugins: [{ name: 'prune-types', apply: 'build', closeBundle: () => pruneTypes(fileURLToPath(new URL('./dist', import.meta.url))) }],
@@ -40,8 +41,8 @@ export default defineConfig({
       output: {
         entryFileNames: '[name].js',
         chunkFileNames: '[name].js',
-        // Names stay: they are those of error types, and of functions in stacks.
-        minify: { compress: true, mangle: { toplevel: true, keepNames: true }, codegen: { removeWhitespace: true } },
+        // Names of classes stay: they are those of error types.
+        minify: { compress: true, mangle: { toplevel: true, keepNames: { function: false, class: true } }, codegen: { removeWhitespace: true } },
       },
     },
   },

@@ -1,37 +1,66 @@
 #!/usr/bin/env node
-/** The `postern` command. */
+/** The `postern` command: picks the subcommand, prints what it came to, and turns any error into one line and exit code 2. */
 
-import { parseArgs } from 'node:util';
-import { startDemo } from './demo.js';
+import { createRequire } from 'node:module';
+import { UsageError, type Command, type Outcome } from './cli/command.js';
+import { guardProcess } from './cli/guard.js';
+import { complain, messageOf, takeStdout } from './cli/output.js';
 
-const USAGE = `Usage: postern COMMAND
+const USAGE = `Usage: postern COMMAND [ARGUMENT]...
 
 Commands:
-  demo [--port P]   three services that call each other, on loopback
+  routes MODULE    the routes of an application, and what became public
+  gateway MODULE   the public routes as the configuration of a gateway
+  ping URL         the mesh below a service, drawn
+  demo             three services that call each other, on loopback
+
+postern COMMAND --help explains one. Exit codes: 0, 1 for a finding, 2 for wrong
+usage or a module that can't be loaded.
 `;
 
-/** Wrong usage: one line on stderr, exit code 2. */
-class UsageError extends Error {}
+/** Each is loaded when it is called. */
+const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map<string, () => Promise<Command>>([
+  ['routes', () => import('./cli/routes.js')],
+  ['gateway', () => import('./cli/gateway.js')],
+  ['ping', () => import('./cli/ping.js')],
+  ['demo', () => import('./cli/demo.js')],
+]);
 
-async function main([command, ...args]: string[]): Promise<void> {
-  if (command === '--help' || command === '-h') process.stdout.write(USAGE);
-  else if (command === 'demo') await demo(args);
-  else throw new UsageError(command === undefined ? 'no command; see postern --help' : `unknown command "${command}"; see postern --help`);
+async function dispatch(name: string | undefined, args: string[]): Promise<Outcome> {
+  if (name === '--help' || name === '-h') return { text: USAGE, exitCode: 0 };
+  if (name === '--version' || name === '-v') return { text: `${ownVersion()}\n`, exitCode: 0 };
+  const command = await COMMANDS.get(name ?? '')?.();
+  if (command === undefined) throw new Error(`${name === undefined ? 'no command' : `unknown command ${JSON.stringify(name)}`}; see postern --help`);
+  if (args.includes('--help') || args.includes('-h')) return { text: command.usage, exitCode: 0 };
+  try {
+    return await command.run(args);
+  } catch (error) {
+    throw error instanceof UsageError ? new Error(`${error.message}; see postern ${name} --help`) : error;
+  }
 }
 
-async function demo(args: string[]): Promise<void> {
-  const { values } = parseArgs({ args, options: { port: { type: 'string' } } });
-  const port = values.port === undefined ? undefined : Number(values.port);
-  if (port !== undefined && (!Number.isInteger(port) || port < 1 || port > 65_533)) throw new UsageError(`--port is ${values.port}; give a number from 1 to 65533`);
-  const { text, close } = await startDemo(port);
-  process.stdout.write(text);
-  const stop = (): void => {
-    void close().then(() => process.exit(0));
-  };
-  process.once('SIGINT', stop).once('SIGTERM', stop);
+async function main([name, ...args]: string[]): Promise<number> {
+  const print = takeStdout();
+  const release = guardProcess();
+  try {
+    const { text, complaint, exitCode, running } = await dispatch(name, args);
+    await print(text);
+    if (complaint !== undefined) await complain(complaint);
+    release();
+    await running;
+    return exitCode;
+  } catch (error) {
+    await complain(messageOf(error));
+    release();
+    return 2;
+  }
 }
 
-main(process.argv.slice(2)).catch((error: unknown) => {
-  process.stderr.write(`postern: ${error instanceof Error ? error.message : String(error)}\n`);
-  process.exitCode = 2;
-});
+/** Read here, so that the framework's chunk stays whole: importing the package costs a file less. */
+function ownVersion(): string {
+  const { version } = createRequire(import.meta.url)('../package.json') as { version: string };
+  return version;
+}
+
+// What a module started would keep the process alive.
+void main(process.argv.slice(2)).then((code) => process.exit(code));

@@ -20,7 +20,8 @@ const FLOORS: readonly (readonly RegExp[])[] = [
   [/^options$/, /^route-group$/],
   [/^app$/],
   [/^index$/, /^metrics$/, /^gateway$/, /^demo$/],
-  [/^cli(\/|$)/],
+  [/^cli\//],
+  [/^cli$/],
 ];
 
 const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' })

@@ -75,6 +75,7 @@ export function toReply(value: unknown): Reply {
  * @throws {TypeError} when the value can't be sent: a function, a symbol, a bigint, a cycle
  * @throws {RangeError} when its status is not an integer from 200 to 599
  * @throws the value itself when it is an `Error`: returning one is raising it
+ * @internal
  */
 export function toOutgoing(value: unknown): Outgoing {
   if (value instanceof Reply) return replyToOutgoing(value);

@@ -1,0 +1,74 @@
+/**
+ * What a subcommand is: a text that explains it, and a function from arguments to an outcome.
+ */
+
+import { parseArgs, type ParseArgsConfig } from 'node:util';
+import { messageOf } from './output.js';
+
+/** One subcommand. */
+export interface Command {
+  /** What `--help` prints; ends in a newline. */
+  readonly usage: string;
+  /** Rejects when it can't do what it is for: that is exit code 2. */
+  readonly run: (args: string[]) => Promise<Outcome>;
+}
+
+/** What a subcommand came to. */
+export interface Outcome {
+  /** For stdout; ends in a newline unless it is empty. */
+  readonly text: string;
+  /** For stderr, one line. */
+  readonly complaint?: string;
+  /** 1 is a finding. */
+  readonly exitCode: 0 | 1;
+  /** Settles when the process may end, for what goes on after its text. */
+  readonly running?: Promise<void>;
+}
+
+/** The command was called in a way that it does not understand. */
+export class UsageError extends Error {}
+
+type Options = NonNullable<ParseArgsConfig['options']>;
+type Parsed<T extends Options> = ReturnType<typeof parseArgs<{ args: string[]; options: T; allowPositionals: true }>>;
+
+/**
+ * Parses the arguments of a subcommand.
+ *
+ * @param operands what must be there besides options, by name
+ * @throws {UsageError} for an unknown option, and for operands that are missing or too many
+ */
+export function parseCommand<T extends Options>(args: string[], options: T, operands: readonly string[]): Parsed<T> {
+  let parsed: Parsed<T>;
+  try {
+    parsed = parseArgs({ args, options, allowPositionals: true });
+  } catch (error) {
+    // The first sentence; the others explain how to begin an operand with a dash.
+    throw new UsageError(messageOf(error).replace(/\.(?: .*)?$/, ''));
+  }
+  const given = parsed.positionals;
+  if (given.length < operands.length) throw new UsageError(`${operands[given.length]} is missing`);
+  if (given.length > operands.length) throw new UsageError(`unexpected argument ${JSON.stringify(given[operands.length])}`);
+  return parsed;
+}
+
+/**
+ * A whole number given as text.
+ *
+ * @throws {UsageError} when it is none or out of range
+ */
+export function parseWhole(option: string, text: string, min: number, max: number): number {
+  const value = /^\d{1,9}$/.test(text) ? Number(text) : NaN;
+  if (!(value >= min && value <= max)) throw new UsageError(`--${option} is ${JSON.stringify(text)}; give a number from ${min} to ${max}`);
+  return value;
+}
+
+/**
+ * One of several words.
+ *
+ * @throws {UsageError} when it is none of them
+ */
+export function parseChoice<T extends string>(option: string, text: string, choices: readonly T[]): T {
+  const choice = choices.find((each) => each === text);
+  if (choice === undefined) throw new UsageError(`--${option} is ${JSON.stringify(text)}; give one of ${choices.join(', ')}`);
+  return choice;
+}

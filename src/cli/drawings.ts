@@ -1,0 +1,78 @@
+/**
+ * Draws a mesh: as a tree, or as a graph in the languages of mermaid and Graphviz, in which a service is one node however
+ * often it was asked.
+ */
+
+import type { PingEntry } from '../monitor/ping.js';
+import { servicesBelow, walkMesh, type Edge } from './mesh.js';
+import { paint, toVisible } from './output.js';
+
+/** Draws what was asked first and everything below it; ends in a newline. */
+export type Draw = (service: string, root: PingEntry) => string;
+
+/** A line for each service, below the one that asked it, with its status, its time and what went wrong. */
+export function drawTree(service: string, root: PingEntry): string {
+  return branch('', '', service, root);
+}
+
+/** A mermaid flowchart (https://mermaid.js.org/syntax/flowchart.html); what did not answer 200 has a dotted arrow. */
+export function drawMermaid(service: string, root: PingEntry): string {
+  const { nodes, edges } = toGraph(service, root);
+  const ids = new Map([...nodes].map(([name], index) => [name, `n${index}`]));
+  return [
+    'flowchart TD',
+    ...[...nodes].map(([name, label]) => `  ${ids.get(name)}["${encode(label, '#')}"]`),
+    ...edges.map(({ from, to, entry }) => `  ${ids.get(from)} ${entry.status_code === 200 ? '-->' : '-.->'}|"${encode(answerOf(entry), '#')}"| ${ids.get(to)}`),
+    '',
+  ].join('\n');
+}
+
+/** A digraph (https://graphviz.org/doc/info/lang.html); what did not answer 200 is red. */
+export function drawDot(service: string, root: PingEntry): string {
+  const { nodes, edges } = toGraph(service, root);
+  const quote = (text: string): string => `"${encode(text, '&#')}"`;
+  // Entities are decoded first; what is a backslash then begins an escape.
+  const label = (text: string): string => `[label=${quote(text).replaceAll('&#92;', '&#92;&#92;')}`;
+  return [
+    'digraph mesh {',
+    ...[...nodes].map(([name, text]) => `  ${quote(name)} ${label(text)}];`),
+    ...edges.map(({ from, to, entry }) => `  ${quote(from)} -> ${quote(to)} ${label(answerOf(entry))}${entry.status_code === 200 ? '' : ', color=red, fontcolor=red'}];`),
+    '}',
+    '',
+  ].join('\n');
+}
+
+/** @param first what stands before the service's line, and `rest` before those below it */
+function branch(first: string, rest: string, service: string, entry: PingEntry): string {
+  const { status_code: status, request_time: time, response } = entry;
+  const reason = 'description' in response ? `  ${toVisible(response.description)}` : '';
+  const below = servicesBelow(response);
+  const lines = below.map(([name, each], index) => {
+    const last = index === below.length - 1;
+    return branch(`${rest}${last ? '└─ ' : '├─ '}`, `${rest}${last ? '   ' : '│  '}`, name, each);
+  });
+  return `${first}${toVisible(service)}  ${paint(status === 200 ? 'green' : 'red', String(status))}  ${toVisible(time)}${reason}\n${lines.join('')}`;
+}
+
+/** Services with their labels, and edges without those that differ in their time alone; the first one's counts. */
+function toGraph(service: string, root: PingEntry): { nodes: Map<string, string>; edges: Edge[] } {
+  const nodes = new Map([[service, `${service} (${answerOf(root)})`]]);
+  const edges = new Map<string, Edge>();
+  for (const edge of walkMesh(service, root)) {
+    const { from, to, entry } = edge;
+    if (!nodes.has(to)) nodes.set(to, to);
+    const key = JSON.stringify([from, to, entry.status_code]);
+    if (!edges.has(key)) edges.set(key, edge);
+  }
+  return { nodes, edges: [...edges.values()] };
+}
+
+function answerOf({ status_code: status, request_time: time }: PingEntry): string {
+  return `${status}, ${time}`;
+}
+
+/** Text between double quotes: any ASCII that could end them, or mean something inside of them, as `&#34;` or mermaid's `#34;`. */
+function encode(text: string, escape: '&#' | '#'): string {
+  // An empty label is an error in mermaid.
+  return toVisible(text === '' ? '?' : text).replace(/(?![\w .,()~-])[\x00-\x7f]/g, (char) => `${escape}${char.charCodeAt(0)};`);
+}

@@ -1,0 +1,80 @@
+/**
+ * Loads a user's module for its application, and takes from it no more than its name and its routes.
+ *
+ * The application is known by its shape, so that one of another copy of the package will do.
+ */
+
+import { resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import type { RouteInfo } from '../routing/router.js';
+import { messageOf } from './output.js';
+
+/** What the command reads of an application. */
+export interface LoadedApp {
+  readonly name: string;
+  readonly router: { readonly routes: readonly RouteInfo[] };
+}
+
+/**
+ * Imports a module.
+ *
+ * @param file relative to the working directory
+ * @throws {Error} when it can't be imported, or its default export is no application
+ */
+export async function loadApp(file: string): Promise<LoadedApp> {
+  const app = appOf(await importModule(file));
+  if (app === undefined) throw new Error(`${file} has no Postern app as its default export`);
+  return app;
+}
+
+/** Rows of a route table from anyone, their known fields; undefined for anything else, and for one route twice. */
+export function readRoutes(value: unknown): RouteInfo[] | undefined {
+  if (!Array.isArray(value)) return undefined;
+  const routes = new Map<string, RouteInfo>();
+  for (const row of value as unknown[]) {
+    const route = readRoute(row);
+    if (route === undefined) return undefined;
+    routes.set(`${route.method} ${route.pattern}`, route);
+  }
+  return routes.size === value.length ? [...routes.values()] : undefined;
+}
+
+async function importModule(file: string): Promise<unknown> {
+  try {
+    return await import(pathToFileURL(resolve(file)).href);
+  } catch (error) {
+    const reason = messageOf(error).replace(` imported from ${fileURLToPath(import.meta.url)}`, '');
+    throw new Error(`${file} can't be loaded: ${reason}`, { cause: error });
+  }
+}
+
+/** Compiled CommonJS has its default export one level further down. */
+function appOf(namespace: unknown): LoadedApp | undefined {
+  const exported = propertyOf(namespace, 'default');
+  for (const candidate of [exported, propertyOf(exported, 'default')]) {
+    const name = propertyOf(candidate, 'name');
+    const routes = readRoutes(propertyOf(propertyOf(candidate, 'router'), 'routes'));
+    if (typeof name === 'string' && routes !== undefined) return { name, router: { routes } };
+  }
+  return undefined;
+}
+
+function propertyOf(value: unknown, name: string): unknown {
+  return isObject(value) ? value[name] : undefined;
+}
+
+function readRoute(value: unknown): RouteInfo | undefined {
+  if (!isObject(value)) return undefined;
+  const { method, path, pattern, public: open, params } = value;
+  if (typeof method !== 'string' || typeof path !== 'string' || typeof pattern !== 'string' || typeof open !== 'boolean') return undefined;
+  if (params !== null && !isStrings(params)) return undefined;
+  return { method, path, pattern, public: open, params };
+}
+
+function isStrings(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((each) => typeof each === 'string');
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}

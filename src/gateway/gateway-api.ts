@@ -1,0 +1,150 @@
+/**
+ * Writes the public surface as `HTTPRoute` manifests of the Kubernetes Gateway API (https://gateway-api.sigs.k8s.io).
+ *
+ * Expressions are RE2, as Envoy and most implementations have them, and anchored. Which of two rules wins when one of them
+ * is an expression is left to the implementation, and no rule can refuse: so a private route inside a public one can't be
+ * told. What no rule matches is 404.
+ */
+
+import { GatewayError } from './error.js';
+import { checkOptions, type GatewayOptions, type Settings } from './options.js';
+import { pathIncludes, pathsOverlap } from './overlap.js';
+import { compilePathPattern, type Dialect } from './path-pattern.js';
+import { headerLines } from './rules.js';
+import { SENT_UNGUARDED } from './spelling.js';
+import { createSurface, describeRoute, type Leaf, type RouteTable, type Surface } from './surface.js';
+
+/** Options of {@link toGatewayApi}; `upstream` names a Service and its port, `http://users.prod:8000`. */
+export interface GatewayApiOptions extends GatewayOptions {
+  readonly gateway: string;
+}
+
+/**
+ * `HTTPRoute` manifests as YAML, several where one would be beyond the limits of the resource.
+ *
+ * @throws {TypeError} for a wrong option, an `upstream` that is an address among them
+ * @throws {GatewayError} for a route that an HTTPRoute can't express
+ */
+export function toGatewayApi(router: RouteTable, options: GatewayApiOptions): string {
+  const settings = checkOptions(options);
+  if (settings.gateway === undefined) throw new TypeError('option "gateway" is missing; give the name of the Gateway that the routes attach to');
+  const numeric = settings.hosts.find((host) => /^[\d.]+$/.test(host));
+  if (numeric !== undefined) throw new TypeError(`option "hosts" has the address ${JSON.stringify(numeric)}; an HTTPRoute knows names only`);
+  const backend = createBackend(settings);
+  const surface = createSurface(router);
+  assertExpressible(surface);
+  const manifests = splitRules(surface.leaves.flatMap((leaf) => createRule(leaf, surface)));
+  const header = headerLines(surface, settings.service).map((line) => `# ${line}\n`).join('');
+  return header + manifests.map((rules, i) => formatManifest(rules, i, settings, settings.gateway ?? '', backend)).join('---\n');
+}
+
+/** One rule of an HTTPRoute. */
+interface Rule {
+  readonly notes: readonly string[];
+  readonly methods: readonly string[];
+  readonly type: 'Exact' | 'RegularExpression';
+  readonly value: string;
+}
+
+interface Backend {
+  readonly name: string;
+  readonly namespace: string | undefined;
+  readonly port: number;
+}
+
+/** Limits of the resource (its CRD, `standard-install.yaml`); the last is on all matches of one HTTPRoute. */
+const MAX_RULES = 16;
+const MAX_PATH = 1024;
+const MAX_MATCHES = 127;
+const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE', 'PATCH']);
+
+const DIALECT: Dialect = { gateway: 'the Gateway API', spelling: SENT_UNGUARDED, pcre: false, end: '$', unroll: false };
+
+function createBackend({ upstream: { host, port } }: Settings): Backend {
+  const [, name, namespace] = /^([a-z](?:[a-z0-9-]{0,61}[a-z0-9])?)(?:\.([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)(?:\.svc(?:\.cluster\.local)?)?)?$/.exec(host) ?? [];
+  if (name === undefined) throw new TypeError(`option "upstream" has the host "${host}"; name a Service: "http://users:8000" or "http://users.prod:8000"`);
+  return { name, namespace, port };
+}
+
+function assertExpressible({ leaves }: Surface): void {
+  for (const [i, { path, segments, closes }] of leaves.entries()) {
+    for (const method of closes) {
+      const around = leaves.find((other, j) => j > i && other.opens.has(method) && pathsOverlap(segments, other.segments));
+      if (around !== undefined) {
+        throw new GatewayError(path, `${method} is private here and public at ${around.path}, which matches some of the same paths; an HTTPRoute can't tell which of the two wins. Make both public or both private, or constrain the outer one`);
+      }
+    }
+  }
+}
+
+function createRule({ path, segments, routes, opens }: Leaf, { leaves }: Surface): Rule[] {
+  if (opens.size === 0) return [];
+  for (const method of opens) {
+    if (!METHODS.has(method)) throw new GatewayError(path, `an HTTPRoute can't match the method ${method}; make it private`);
+  }
+  const test = compilePathPattern(path, segments, DIALECT);
+  if (test === null) throw new GatewayError(path, 'a segment of it can\'t be sent in one reading: gateways and clients resolve ".", ".." and backslashes; rename it');
+  const isStatic = segments.every(({ kind }) => kind === 'static');
+  const value = isStatic ? segments.map((segment) => `/${segment.kind === 'static' ? encodeSegment(segment.text) : ''}`).join('') : test.within;
+  if (value.length > MAX_PATH) throw new GatewayError(path, `its match is ${value.length} characters long and an HTTPRoute takes ${MAX_PATH}; shorten its constraints`);
+  const methods = new Set(opens);
+  // A private OPTIONS route takes the place of the answer that the service gives by itself.
+  const closing = leaves.filter((other) => other.closes.has('OPTIONS') && pathsOverlap(other.segments, segments));
+  const partial = closing.find((other) => !pathIncludes(other.segments, segments));
+  if (partial !== undefined) throw new GatewayError(partial.path, `OPTIONS is private here and public at a part of ${path}; an HTTPRoute can't tell which part. Make it public`);
+  if (closing.length === 0) methods.add('OPTIONS');
+  const notes = routes.filter(({ method }) => opens.has(method)).map(describeRoute);
+  if (test.within !== test.around) notes.push('refused although the route matches: segments with characters beyond U+FFFF, which it counts as two');
+  return [{ notes, methods: [...methods].sort(), type: isStatic ? 'Exact' : 'RegularExpression', value }];
+}
+
+/** Only what a path may not have is escaped (RFC 3986, section 3.3). */
+function encodeSegment(text: string): string {
+  return encodeURIComponent(text).replace(/%(?:24|26|2B|2C|3A|3B|3D|40)/g, decodeURIComponent);
+}
+
+/** As few manifests as the limits allow, in order. */
+function splitRules(rules: readonly Rule[]): Rule[][] {
+  const manifests: Rule[][] = [];
+  let matches = Infinity;
+  for (const rule of rules) {
+    const last = manifests.at(-1);
+    if (last === undefined || last.length === MAX_RULES || matches + rule.methods.length > MAX_MATCHES) {
+      manifests.push([rule]);
+      matches = 0;
+    } else last.push(rule);
+    matches += rule.methods.length;
+  }
+  return manifests;
+}
+
+function formatManifest(rules: readonly Rule[], index: number, { service, hosts, namespace, upstream }: Settings, gateway: string, backend: Backend): string {
+  const lines = [
+    'apiVersion: gateway.networking.k8s.io/v1',
+    'kind: HTTPRoute',
+    'metadata:',
+    `  name: ${scalar(index === 0 ? service : `${service}-${index + 1}`)}`,
+    ...(namespace === undefined ? [] : [`  namespace: ${scalar(namespace)}`]),
+    'spec:',
+    '  parentRefs:',
+    `    - name: ${scalar(gateway)}`,
+    ...(hosts.length === 0 ? [] : ['  hostnames:', ...hosts.map((host) => `    - ${scalar(host)}`)]),
+    '  rules:',
+  ];
+  for (const { notes, methods, type, value } of rules) {
+    lines.push(...notes.map((note) => `    # ${note}`), '    - matches:');
+    for (const method of methods) lines.push(`        - method: ${method}`, '          path:', `            type: ${type}`, `            value: ${scalar(value)}`);
+    lines.push('      backendRefs:');
+    if (upstream.protocol === 'https') lines.push('        # It speaks TLS, which needs a BackendTLSPolicy beside this route.');
+    lines.push(`        - name: ${scalar(backend.name)}`);
+    if (backend.namespace !== undefined && backend.namespace !== namespace) lines.push(`          namespace: ${scalar(backend.namespace)} # needs a ReferenceGrant there, if it is another`);
+    lines.push(`          port: ${backend.port}`);
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+/** A YAML string, quoted unless it can be read as nothing else (YAML 1.1 and 1.2). */
+function scalar(text: string): string {
+  const plain = /^(?:[a-z][a-z0-9.-]*|\/[A-Za-z0-9/._-]*)$/.test(text) && !/^(?:y|n|yes|no|on|off|true|false|null)$/.test(text);
+  return plain ? text : `'${text.replaceAll("'", "''")}'`;
+}

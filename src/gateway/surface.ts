@@ -1,0 +1,137 @@
+/**
+ * Computes from a route table what of it is public, as a list that a gateway can follow.
+ *
+ * The router goes through the patterns that match a path, best first, and takes the first that has the method. So for each
+ * method a list of patterns in that order, each open or closed, gives the router's answer: that of the first that matches.
+ */
+
+import type { Constraint } from '../routing/constraint.js';
+import { compilePath, type Segment } from '../routing/pattern.js';
+import type { RouteInfo } from '../routing/router.js';
+import { GatewayError } from './error.js';
+import { pathsOverlap } from './overlap.js';
+
+/** What the exporters need of a `Router`. */
+export interface RouteTable {
+  /** In order of registration. */
+  readonly routes: readonly RouteInfo[];
+}
+
+/** One pattern of the table. */
+export interface Leaf {
+  /** As first registered. */
+  readonly path: string;
+  readonly segments: readonly Segment[];
+  /** What the pattern's routes are, for the person who approves the configuration. */
+  readonly routes: readonly RouteInfo[];
+  /** Methods that are public here, HEAD among them where GET answers it. */
+  readonly opens: ReadonlySet<string>;
+  /** Methods that are private here, and public at some pattern further down that matches some of the same paths. */
+  readonly closes: ReadonlySet<string>;
+}
+
+/** What is public of a table. */
+export interface Surface {
+  /** Best first, as the router prefers them; without those that make no difference. */
+  readonly leaves: readonly Leaf[];
+  /** Methods that are public at some pattern, sorted, each with the methods it answers for: `GET` with `GET` and `HEAD`. */
+  readonly methods: ReadonlyMap<string, readonly string[]>;
+  /** Whether OPTIONS has routes of its own, which answer wherever they match; else it is public where any method is. */
+  readonly ownOptions: boolean;
+  /** How many routes the table has, and how many of them are public. */
+  readonly total: number;
+  readonly open: number;
+}
+
+/**
+ * Computes the public surface of a route table.
+ *
+ * @throws {GatewayError} for a public CONNECT route, which no gateway passes on
+ */
+export function createSurface({ routes }: RouteTable): Surface {
+  const ownHead = routes.some((route) => route.method === 'HEAD');
+  const leaves = rank(routes).map(({ path, segments, routes: own }) => {
+    const opens = new Set<string>();
+    const closes = new Set<string>();
+    for (const { method, public: open } of own) {
+      if (open && method === 'CONNECT') throw new GatewayError(path, 'CONNECT asks a gateway for a tunnel, which is never passed on; make it private');
+      (open ? opens : closes).add(method);
+      if (method === 'GET' && !own.some((route) => route.method === 'HEAD')) (open ? opens : closes).add('HEAD');
+    }
+    return { path, segments, routes: own, opens, closes };
+  });
+  for (const [i, leaf] of leaves.entries()) {
+    for (const method of [...leaf.closes]) {
+      // A private OPTIONS route also takes the place of the answer that the router gives for public methods.
+      const matters = leaves.some((other, j) => (method === 'OPTIONS' ? other.opens.size > 0 : j > i && other.opens.has(method)) && pathsOverlap(leaf.segments, other.segments));
+      if (!matters) leaf.closes.delete(method);
+    }
+  }
+  const methods = [...new Set(leaves.flatMap((leaf) => [...leaf.opens]))].filter((method) => method !== 'HEAD' || ownHead).sort();
+  return {
+    leaves: leaves.filter(({ opens, closes }) => opens.size + closes.size > 0),
+    methods: new Map(methods.map((method) => [method, method === 'GET' && !ownHead ? ['GET', 'HEAD'] : [method]])),
+    ownOptions: leaves.some(({ opens, closes }) => opens.has('OPTIONS') || closes.has('OPTIONS')),
+    total: routes.length,
+    open: routes.filter((route) => route.public).length,
+  };
+}
+
+/** A route and its query parameters in one line: `GET /users/:id (query: q, page)`. */
+export function describeRoute({ method, path, public: open, params }: RouteInfo): string {
+  const query = params === null ? 'any' : params.length === 0 ? 'none' : params.join(', ');
+  return toLine(`${method} ${path} (${open ? `query: ${query}` : 'private'})`);
+}
+
+interface Pattern {
+  readonly path: string;
+  readonly segments: readonly Segment[];
+  readonly routes: RouteInfo[];
+}
+
+interface Branch {
+  readonly rank: number;
+  readonly branches: Map<string, Branch>;
+  pattern: Pattern | null;
+}
+
+const RANKS = { static: 0, constrained: 1, param: 2, wildcard: 3 } as const;
+
+/** The patterns of a table, best first: a static segment before a constrained one before a plain one before a wildcard. */
+function rank(routes: readonly RouteInfo[]): Pattern[] {
+  const root: Branch = { rank: 0, branches: new Map(), pattern: null };
+  const byPattern = new Map<string, Pattern>();
+  const constraints = new Map<string, Constraint>();
+  for (const route of routes) {
+    let pattern = byPattern.get(route.pattern);
+    if (pattern === undefined) {
+      const { segments } = compilePath(route.path, constraints);
+      pattern = { path: route.path, segments, routes: [] };
+      byPattern.set(route.pattern, pattern);
+      segments.reduce(branchOf, root).pattern = pattern;
+    }
+    pattern.routes.push(route);
+  }
+  const ranked: Pattern[] = [];
+  const walk = ({ pattern, branches }: Branch): void => {
+    if (pattern !== null) ranked.push(pattern);
+    for (const branch of [...branches.values()].sort((a, b) => a.rank - b.rank)) walk(branch);
+  };
+  walk(root);
+  return ranked;
+}
+
+function branchOf({ branches }: Branch, segment: Segment): Branch {
+  const constraint = segment.kind === 'param' ? segment.constraint : null;
+  const kind = constraint === null ? segment.kind : 'constrained';
+  const key = `${kind} ${segment.kind === 'static' ? segment.text : (constraint?.source ?? '')}`;
+  let branch = branches.get(key);
+  if (branch === undefined) branches.set(key, (branch = { rank: RANKS[kind], branches: new Map(), pattern: null }));
+  return branch;
+}
+
+/** Route texts may hold anything: a comment must end where its line ends, and Caddy reads `{$NAME}` even there. */
+function toLine(text: string): string {
+  const visible = text.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Cs}\p{Cf}]/gu, (char) => `\\u${(char.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`);
+  return visible.replaceAll('{$', '{ $');
+}

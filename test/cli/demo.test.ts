@@ -1,0 +1,21 @@
+/** `postern demo`: three services that run until the process is told to stop. */
+
+import { once } from 'node:events';
+import { expect, test } from 'vitest';
+import { runCommand, startCommand } from '../support/command.js';
+
+test.for(['SIGINT', 'SIGTERM'] as const)('prints what to try, serves it, and exits with 0 on %s', async (signal) => {
+  const child = startCommand(['demo']);
+  const [text] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
+  const urls = [...text.matchAll(/curl (?:-i )?(http:\S+)/g)].map(([, url = '']) => url);
+  expect(urls).toHaveLength(7);
+  expect(await Promise.all(urls.map(async (url) => (await fetch(url)).status))).toEqual([200, 409, 400, 200, 200, 200, 200]);
+
+  const ring = await runCommand(['ping', new URL('/shop/', urls[0]).href, '--depth', '3']);
+  expect(ring.code).toBe(0);
+  expect(ring.stdout).toMatch(/^shop  200 .*\n└─ billing  200 .*\n   └─ stock  200 .*\n      └─ shop  200 .*\n$/);
+
+  const closed = once(child, 'close');
+  child.kill(signal);
+  expect(await closed).toEqual([0, null]);
+});

@@ -1,0 +1,106 @@
+/** How the command is called: help, version, and one line with exit code 2 for every wrong usage. */
+
+import { expect, test } from 'vitest';
+import { createProject, packageVersion, runCommand } from '../support/command.js';
+
+const COMMANDS = ['routes', 'gateway', 'ping', 'demo'];
+
+test('--help names every command, and each explains itself', async () => {
+  for (const flag of ['--help', '-h']) {
+    const { code, stdout, stderr } = await runCommand([flag]);
+    expect([code, stderr]).toEqual([0, '']);
+    for (const command of COMMANDS) expect(stdout).toMatch(new RegExp(`^  ${command} `, 'm'));
+  }
+  for (const command of COMMANDS) {
+    for (const args of [[command, '--help'], [command, '-h'], [command, 'extra', '--help']]) {
+      const { code, stdout, stderr } = await runCommand(args);
+      expect([code, stderr]).toEqual([0, '']);
+      expect(stdout).toMatch(new RegExp(`^Usage: postern ${command} `));
+    }
+  }
+});
+
+test('help fits a terminal of 80 columns', async () => {
+  for (const args of [['--help'], ...COMMANDS.map((command) => [command, '--help'])]) {
+    for (const line of (await runCommand(args)).stdout.split('\n')) expect(line.length, line).toBeLessThanOrEqual(80);
+  }
+});
+
+test('--version is the version of the package', async () => {
+  expect(await runCommand(['--version'])).toEqual({ code: 0, stdout: `${packageVersion()}\n`, stderr: '' });
+});
+
+const APP = "import { Postern } from 'postern';\nexport default new Postern('users');\n";
+const FILES = { 'app.mjs': APP, 'My_App.mjs': APP.replace("'users'", "'My_App'"), 'no-json.json': 'a\nb', 'no-table.json': '{"a":1}', 'odd-row.json': '[{"method":"GET"}]', 'twice.json': JSON.stringify([1, 2].map(() => ({ method: 'GET', path: '/', pattern: '^/$', public: true, params: null }))) };
+const NGINX = ['gateway', 'app.mjs', '--format', 'nginx', '--upstream', 'http://127.0.0.1:8000'];
+const PING = ['ping', 'http://127.0.0.1:1/users/', '--depth', '1'];
+
+const wrong = [
+  { args: [], says: 'no command' },
+  { args: [''], says: 'unknown command ""' },
+  { args: ['toString'], says: 'unknown command "toString"' },
+  { args: ['\u001b[31mred'], says: 'unknown command' },
+  { args: ['two\nlines'], says: 'unknown command' },
+  { args: ['--colour'], says: 'unknown command' },
+  { args: ['routes'], says: 'MODULE is missing' },
+  { args: ['routes', 'app.mjs', 'other.mjs'], says: 'unexpected argument "other.mjs"' },
+  { args: ['routes', 'app.mjs', '--yaml'], says: "Unknown option '--yaml'" },
+  { args: ['routes', 'app.mjs', '--json=1'], says: '--json' },
+  { args: ['routes', 'app.mjs', '--check'], says: '--check' },
+  { args: ['routes', 'app.mjs', '--check', 'missing.json'], says: "missing.json can't be read" },
+  { args: ['routes', 'app.mjs', '--check', '.'], says: "can't be read" },
+  { args: ['routes', 'app.mjs', '--check', 'no-json.json'], says: "no-json.json can't be read" },
+  { args: ['routes', 'app.mjs', '--check', 'no-table.json'], says: 'no saved route table' },
+  { args: ['routes', 'app.mjs', '--check', 'odd-row.json'], says: 'no saved route table' },
+  { args: ['routes', 'app.mjs', '--check', 'twice.json'], says: 'no saved route table' },
+  { args: ['gateway'], says: 'MODULE is missing' },
+  { args: ['gateway', 'app.mjs'], says: '--format is missing' },
+  { args: ['gateway', 'app.mjs', '--format', 'apache', '--upstream', 'http://a'], says: 'nginx, haproxy, caddy, kong, gateway-api' },
+  { args: ['gateway', 'app.mjs', '--format', 'toString', '--upstream', 'http://a'], says: '--format is "toString"' },
+  { args: ['gateway', 'app.mjs', '--format', 'nginx'], says: '--upstream is missing' },
+  { args: ['gateway', 'app.mjs', '--format', 'gateway-api', '--upstream', 'http://users:8000'], says: '--gateway is missing' },
+  { args: ['gateway', 'app.mjs', '--format', 'nginx', '--upstream', 'http://a/path'], says: 'upstream' },
+  { args: ['gateway', 'My_App.mjs', '--format', 'nginx', '--upstream', 'http://a'], says: 'service' },
+  { args: [...NGINX, '--service', 'Not A Label'], says: 'service' },
+  { args: [...NGINX, '--listen', 'somewhere'], says: 'listen' },
+  { args: [...NGINX, '--host', 'a;b'], says: 'hosts' },
+  { args: [...NGINX, 'extra'], says: 'unexpected argument "extra"' },
+  { args: ['ping', '--depth', '1'], says: 'URL is missing' },
+  { args: ['ping', 'http://127.0.0.1:1/users/'], says: '--depth is missing' },
+  { args: ['ping', 'http://127.0.0.1:1', '--depth', '1'], says: 'names no service' },
+  { args: ['ping', 'http://127.0.0.1:1/', '--depth', '1'], says: 'names no service' },
+  { args: ['ping', 'http://127.0.0.1:1/users/..', '--depth', '1'], says: 'names no service' },
+  { args: ['ping', 'http://127.0.0.1:1/a%20b/', '--depth', '1'], says: 'names no service' },
+  { args: ['ping', 'users', '--depth', '1'], says: 'no http or https URL' },
+  { args: ['ping', 'ftp://127.0.0.1/users/', '--depth', '1'], says: 'no http or https URL' },
+  { args: ['ping', 'http://me:secret@127.0.0.1/users/', '--depth', '1'], says: 'credentials' },
+  { args: ['ping', 'http://127.0.0.1:1/users/ping/?depth=3', '--depth', '1'], says: '--depth' },
+  ...['-1', '1.5', '1e1', 'all', '', '101', '0x1'].map((depth) => ({ args: ['ping', 'http://127.0.0.1:1/users/', `--depth=${depth}`], says: `--depth is "${depth}"; give a number from 0 to 100` })),
+  { args: ['ping', 'http://127.0.0.1:1/users/', '--depth', '-1'], says: "'--depth' argument is ambiguous" },
+  { args: [...PING, '--format', 'svg'], says: 'tree, json, mermaid, dot' },
+  { args: [...PING, '--json', '--format', 'dot'], says: 'two formats' },
+  { args: [...PING, '--timeout', '0'], says: '--timeout' },
+  { args: ['demo', 'extra'], says: 'unexpected argument "extra"' },
+  ...['0', '65534', 'http', '-5'].map((port) => ({ args: ['demo', `--port=${port}`], says: `--port is "${port}"` })),
+];
+test('whatever is wrong is said in one line on stderr, with exit code 2', async () => {
+  const cwd = createProject(FILES);
+  const results = await mapInParallel(wrong, async ({ args }) => runCommand(args, { cwd }));
+  for (const [index, { code, stdout, stderr }] of results.entries()) {
+    const { args, says } = wrong[index] ?? { args: [], says: '' };
+    expect([code, stdout], `${args.join(' ')}: ${stderr}`).toEqual([2, '']);
+    expect(stderr, args.join(' ')).toMatch(/^postern: [^\p{Cc}]+\n$/u);
+    expect(stderr, args.join(' ')).toContain(says);
+  }
+});
+
+/** A few at a time: each is a process. */
+async function mapInParallel<T, U>(items: readonly T[], map: (item: T) => Promise<U>): Promise<U[]> {
+  const results: U[] = [];
+  const queue = items.entries();
+  const work = async (): Promise<void> => {
+    for (const [index, item] of queue) results[index] = await map(item);
+  };
+  await Promise.all(Array.from({ length: 8 }, work));
+  return results;
+}

@@ -1,0 +1,193 @@
+import { describe, expect, test } from 'vitest';
+import { publicFacing } from '../../src/public-facing.js';
+import { Router } from '../../src/routing/router.js';
+import { GatewayError, toCaddy, toGatewayApi, toHAProxy, toKong, toNginx, type GatewayOptions, type RouteTable } from '../../src/gateway.js';
+import { checkGateway, freePorts, startGateway } from '../support/gateway-process.js';
+import { createSampleRouter } from '../support/gateway-sample.js';
+import { ask, startUpstream } from '../support/gateway-upstream.js';
+
+const closed = (): string => 'private';
+const open = publicFacing(() => 'public');
+const OPTIONS = { service: 'users', upstream: 'http://127.0.0.1:8000' };
+
+const EXPORTERS = [
+  { name: 'nginx', exporter: toNginx, pcre: true },
+  { name: 'haproxy', exporter: toHAProxy, pcre: true },
+  { name: 'caddy', exporter: toCaddy, pcre: false },
+] as const;
+
+function route(method: string, path: string): Router {
+  const router = new Router();
+  router.add(method, path, open);
+  return router;
+}
+
+function catchError(router: RouteTable, exporter: (router: RouteTable, options: GatewayOptions) => string): unknown {
+  try {
+    return exporter(router, OPTIONS);
+  } catch (error) {
+    return error;
+  }
+}
+
+describe.each(EXPORTERS)('$name', ({ name, exporter, pcre }) => {
+  test('gives the same text for the same table', () => {
+    expect(exporter(createSampleRouter(), OPTIONS)).toBe(exporter(createSampleRouter(), OPTIONS));
+  });
+
+  test('listens on 127.0.0.1:8080 unless told, and anywhere it is told', () => {
+    expect(exporter(route('GET', '/'), OPTIONS)).toMatch(/127\.0\.0\.1:8080|:8080 \{\n {2}bind 127\.0\.0\.1/);
+    for (const listen of ['127.0.0.1:8081', '[::1]:8081', '*:8081', 'localhost:8081']) expect(checkGateway(name, exporter(route('GET', '/'), { ...OPTIONS, listen }))).toBe('');
+  });
+
+  test('reaches an upstream over TLS', () => {
+    expect(checkGateway(name, exporter(route('GET', '/'), { ...OPTIONS, upstream: 'https://127.0.0.1:8443' }))).toBe('');
+    expect(checkGateway(name, exporter(route('GET', '/'), { ...OPTIONS, upstream: 'https://localhost' }))).toBe('');
+  });
+
+  test('says for which route each rule is, with its query parameters', () => {
+    const router = route('GET', '/any');
+    router.add('POST', '/two', publicFacing(closed, { params: ['q', 'page'] }));
+    router.add('PUT', '/none/:x', publicFacing(closed, { params: [] }));
+    router.add('PUT', '/none/me', closed);
+    const text = exporter(router, OPTIONS);
+    for (const note of ['# GET /any (query: any)', '# POST /two (query: q, page)', '# PUT /none/:x (query: none)', '# PUT /none/me (private)', '3 of 4']) expect(text).toContain(note);
+  });
+
+  test('says nothing of private routes that are in nobody\'s way', () => {
+    const router = route('GET', '/users/:id');
+    for (const path of ['/users/', '/users/:id/keys', '/admin', '/*rest']) router.add('GET', path, closed);
+    router.add('PUT', '/users/me', closed);
+    expect(exporter(router, OPTIONS)).not.toContain('private)');
+  });
+
+  test('takes a table without public routes', async () => {
+    const router = new Router();
+    router.add('GET', '/', closed);
+    expect(checkGateway(name, exporter(router, OPTIONS))).toBe('');
+    expect(checkGateway(name, exporter(new Router(), OPTIONS))).toBe('');
+  });
+
+  test('can be given route texts that its syntax has other uses for', () => {
+    const router = new Router();
+    const texts = ['a"b', "a'b", 'a`b', 'a{b}', '{', '}', 'a;b', 'a#b', '#', 'a b', '$host', '${host}', '{$HOME}', '{http.request.uri}', '%', 'a\nlisten 1;', 'a\r\nb', '\t', '(', '[', '^$', '|', '*', '+?', '"; return 200; #', "' }", '" {', '\u2028', '\u0085', 'é', '日本', '~', '&&', '--', '<<EOF', ',', '=', '!', '@', ':'];
+    texts.forEach((text, i) => {
+      router.add('GET', `/s${i}/${text.replace(/^[:*]/, 'x$&')}`, publicFacing(closed, { params: [text] }));
+      router.add('GET', `/c${i}/:x([${text.replace(/[\\\]^-]/g, '\\$&')}]+)`, open);
+    });
+    const text = exporter(router, OPTIONS);
+    expect(checkGateway(name, text)).toBe('');
+    expect(text.split('\n').filter((line) => /^\s*(?:listen|bind) /.test(line))).toHaveLength(1);
+  });
+
+  test.for([
+    ['CONNECT', '/x', /CONNECT/],
+    ['GET', '/x/..', /segment/],
+    ['GET', '/./x', /segment/],
+    ['GET', '/a\\b', /segment/],
+    ['GET', '/x/:a(\\\\)', /no request may have/],
+    ['GET', '/x/:a([\\ud83d]x)', /half of a character/],
+    ['GET', '/x/:a(a{1001})', /1000/],
+    ['GET', '/x/:a(\\bé)', /\\b/],
+    ['GET', '/x/:a((?<=a+)b)', pcre ? /JavaScript only/ : /lookaround/],
+    ['GET', '/x/:a((?<=@)b)', pcre ? /lookbehind/ : /lookaround/],
+    ['GET', '/x/:a((?:(a)|b)-\\1)', pcre ? /without a match/ : /backreferences/],
+  ] as const)('can\'t be told %s %s', ([method, path, reason]) => {
+    const error = catchError(route(method, path), exporter);
+    expect(error).toBeInstanceOf(GatewayError);
+    expect(error).toMatchObject({ route: path, reason: expect.stringMatching(reason) });
+  });
+
+  test.for(['/x/:a((?!me)\\w+)', '/x/:a((\\w)-\\1)', '/x/:a(\\w+(?<=e))'])('%s is for PCRE', (path) => {
+    const told = catchError(route('GET', path), exporter);
+    if (!pcre) expect(told).toBeInstanceOf(GatewayError);
+    else expect(checkGateway(name, String(told))).toBe('');
+  });
+
+  test('serves the names it is given, and no other', async () => {
+    const router = route('GET', '/');
+    const upstream = await startUpstream(new Map([['a', router]]));
+    const [port = 0] = await freePorts(1);
+    const gateway = await startGateway(name, exporter(router, { service: 'users', upstream: upstream.url, listen: `127.0.0.1:${port}`, hosts: ['a.example', 'B.example'] }), [port]);
+    try {
+      for (const host of ['a.example', 'A.EXAMPLE', 'b.example', `a.example:${port}`]) expect((await ask(port, 'GET', '/', host)).reached).toBe('GET /');
+      for (const host of ['c.example', 'a.example.org', 'xa.example', 'aaexample', '127.0.0.1', '']) expect((await ask(port, 'GET', '/', host)).reached).toBe(null);
+    } finally {
+      await gateway.stop();
+      await upstream.stop();
+    }
+  });
+});
+
+test.for([{ name: 'nginx', exporter: toNginx }, { name: 'haproxy', exporter: toHAProxy }] as const)('$name compares characters, not their escapes, around lookbehind and backreferences', async ({ name, exporter }) => {
+  const router = route('GET', '/behind/:x([^b]+(?<=a))');
+  router.add('GET', '/end/:x(.+a)', open);
+  router.add('GET', '/same/:x', open);
+  router.add('GET', '/same/:x(([@a])-\\1)', closed);
+  router.add('GET', '/unlike/:x(([@a])(?!\\1).)', open);
+  const upstream = await startUpstream(new Map([['t', router]]));
+  const [port = 0] = await freePorts(1);
+  const gateway = await startGateway(name, exporter(router, { service: 'users', upstream: upstream.url, listen: `127.0.0.1:${port}` }), [port]);
+  try {
+    const reached = async (target: string): Promise<string | null> => (await ask(port, 'GET', target, 't')).reached;
+    for (const target of ['/behind/%2a', '/behind/x%2a', '/behind/*', '/end/x%2a', '/same/a-a', '/same/@-@', '/same/%40-@', '/same/@-%40', '/unlike/@%40', '/unlike/%40@']) expect(await reached(target), target).toBe(null);
+    for (const target of ['/behind/xa', '/behind/%2Aa', '/end/%2aa', '/same/a-b', '/same/@-a', '/unlike/@a', '/unlike/ab']) expect(await reached(target), target).toMatch(/^GET /);
+  } finally {
+    await gateway.stop();
+    await upstream.stop();
+  }
+});
+
+test('nginx answers TRACE itself, so a public TRACE route is a GatewayError', () => {
+  expect(catchError(route('TRACE', '/x'), toNginx)).toMatchObject({ name: 'GatewayError', route: '/x' });
+});
+
+const everyExporter = [toNginx, toHAProxy, toCaddy, toKong, (router: RouteTable, options: GatewayOptions) => toGatewayApi(router, { ...options, gateway: options.gateway ?? 'public', upstream: options.upstream === OPTIONS.upstream ? 'http://users:8000' : options.upstream })];
+
+test.for([
+  { service: undefined },
+  { service: '' },
+  { service: 'Users' },
+  { service: 'a.b' },
+  { service: '-a' },
+  { service: 'a'.repeat(64) },
+  { service: 'a\nb' },
+  { upstream: undefined },
+  { upstream: 'ftp://a' },
+  { upstream: 'a:80' },
+  { upstream: 'http://a/b' },
+  { upstream: 'http://a?b' },
+  { upstream: 'http://a#b' },
+  { upstream: 'http://u@a' },
+  { upstream: 'http://a;b' },
+  { upstream: 'http://$host' },
+  { upstream: 'http://a b' },
+  { upstream: 'http://a:0' },
+  { upstream: 'http://a:65536' },
+  { listen: '' },
+  { listen: '8080' },
+  { listen: ':8080' },
+  { listen: '127.0.0.1' },
+  { listen: '127.0.0.1:0' },
+  { listen: '127.0.0.1:65536' },
+  { listen: '127.0.0.1:8080; x' },
+  { hosts: 'a.example' },
+  { hosts: ['a b'] },
+  { hosts: ['*.example'] },
+  { hosts: ['a:80'] },
+  { hosts: [''] },
+  { hosts: [7] },
+  { gateway: 'a b' },
+  { namespace: '' },
+  { host: ['a.example'] },
+])('%o is a TypeError', (wrong) => {
+  for (const exporter of everyExporter) {
+    const options = { ...OPTIONS, ...wrong } as GatewayOptions;
+    expect(() => exporter(createSampleRouter(), options)).toThrow(TypeError);
+    expect(() => exporter(createSampleRouter(), options)).toThrow(Object.keys(wrong).join());
+  }
+});
+
+test('no options are a TypeError', () => {
+  for (const exporter of everyExporter.slice(0, 4)) expect(() => Reflect.apply(exporter, undefined, [new Router()])).toThrow(TypeError);
+});

@@ -1,0 +1,81 @@
+/** Runs the built `postern` command as a user does: in a process and a folder of its own. */
+
+import { spawn, type ChildProcessByStdio } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { onTestFinished } from 'vitest';
+
+/** What a run of the command left behind. */
+export interface Result {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Where and with what it runs; variables that are undefined are unset. */
+export interface RunOptions {
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string | undefined>>;
+}
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** The built command. */
+export const COMMAND: string = join(ROOT, 'dist/cli.js');
+
+/** Starts the command; it is killed when the test ends. */
+export function startCommand(args: readonly string[], { cwd, env = {} }: RunOptions = {}): ChildProcessByStdio<null, Readable, Readable> {
+  if (!existsSync(COMMAND)) throw new Error(`${COMMAND} is missing; npm run build makes it`);
+  const child = spawn(process.execPath, [COMMAND, ...args], { cwd, env: environment(env), stdio: ['ignore', 'pipe', 'pipe'] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  return child;
+}
+
+/** Runs the command to its end. */
+export async function runCommand(args: readonly string[], options: RunOptions = {}): Promise<Result> {
+  return readAll(startCommand(args, options));
+}
+
+/** Runs the command on a terminal, with `script` of util-linux; stdout has what stderr got as well. */
+export async function runOnTerminal(args: readonly string[], { cwd, env = {} }: RunOptions = {}): Promise<Result> {
+  const line = [process.execPath, COMMAND, ...args].map((word) => `'${word}'`).join(' ');
+  const result = await readAll(spawn('script', ['--quiet', '--return', '--command', line, '/dev/null'], { cwd, env: environment(env), stdio: ['ignore', 'pipe', 'pipe'] }));
+  return { ...result, stdout: result.stdout.replaceAll('\r\n', '\n') };
+}
+
+/**
+ * A folder with files in it, in which `postern` can be imported; removed when the test ends.
+ *
+ * @param copied whether the package there is another copy of it
+ */
+export function createProject(files: Readonly<Record<string, string>>, copied = false): string {
+  const folder = mkdtempSync(join(tmpdir(), 'postern-command-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const installed = join(folder, 'node_modules/postern');
+  mkdirSync(dirname(installed));
+  if (copied) for (const part of ['dist', 'package.json']) cpSync(join(ROOT, part), join(installed, part), { recursive: true });
+  else symlinkSync(ROOT, installed);
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+  return folder;
+}
+
+/** The version that the package has. */
+export function packageVersion(): string {
+  return (JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string }).version;
+}
+
+async function readAll(child: ChildProcessByStdio<null, Readable, Readable>): Promise<Result> {
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => (stdout += chunk));
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => (stderr += chunk));
+  const code = await new Promise<number | null>((resolve, reject) => child.on('close', resolve).on('error', reject));
+  return { code, stdout, stderr };
+}
+
+function environment(env: NonNullable<RunOptions['env']>): NodeJS.ProcessEnv {
+  return { ...process.env, NO_COLOR: undefined, FORCE_COLOR: undefined, ...env };
+}
