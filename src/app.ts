@@ -48,6 +48,8 @@ export interface CloseOptions {
   timeout?: number;
 }
 
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
+
 /** A microservice. */
 export class Postern extends RouteGroup {
   readonly name: string;
@@ -174,8 +176,11 @@ export class Postern extends RouteGroup {
     return requestInMemory(this.server, pathOrUrl, init);
   }
 
-  /** Drains and closes. Calling it again gives the promise of the first time. */
+  /** Drains and closes; calling it again waits for the first time. @throws {TypeError} for a time that is none */
   async close(options: CloseOptions = {}): Promise<void> {
+    for (const [name, value] of Object.entries(options)) {
+      if (typeof value !== 'number' || !(value >= 0)) throw new TypeError(`${name} is ${String(value)}; give ms, 0 or more`);
+    }
     await (this.#closing ??= this.#drain(options));
   }
 
@@ -199,12 +204,14 @@ export class Postern extends RouteGroup {
 
   /** @returns whether everything in flight could finish */
   async #drain({ delay = 0, timeout = 10_000 }: CloseOptions): Promise<boolean> {
+    // Timers of Node.js take a longer time for 1 ms.
+    const [delayMs, timeoutMs] = [Math.min(delay, MAX_TIMEOUT_MS), Math.min(timeout, MAX_TIMEOUT_MS)];
     this.health.drain();
     this.#pipeline.closeConnections();
-    if (delay > 0) await new Promise((resolve) => setTimeout(resolve, delay));
+    if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
     const stopped = stopListening(this.server);
     this.#connections.closeSilent();
-    await within(timeout, Promise.all([this.#pipeline.idle(), stopped]));
+    await within(timeoutMs, Promise.all([this.#pipeline.idle(), stopped]));
     const clean = this.#pipeline.active === 0;
     this.#connections.closeAll();
     await stopped;

@@ -43,9 +43,9 @@ export function createJsonLogger(service: string, write: (line: string) => void)
   return { debug: ignore, info: at('info'), warn: at('warn'), error: at('error') };
 }
 
-/** A logger that adds `bindings` to every entry; `child` of the logger is used where it has one, as pino does. */
+/** A logger that adds `bindings` to every entry. */
 export function bindLogger(logger: Logger, bindings: object): Logger {
-  const bound = (level: (typeof LEVELS)[number]): LogMethod => (object, message) => logger[level]({ ...bindings, ...object }, message);
+  const bound = (level: (typeof LEVELS)[number]): LogMethod => (object, message) => logger[level]({ ...bindings, ...fieldsOf(object) }, message);
   return { debug: bound('debug'), info: bound('info'), warn: bound('warn'), error: bound('error') };
 }
 
@@ -63,12 +63,17 @@ function ignore(): void {}
 /** The head comes first, and nothing given can pose as it. */
 function formatEntry(head: object, object: object, message: string | undefined): string {
   try {
-    return JSON.stringify({ ...head, ...object, ...head, ...(message === undefined ? {} : { msg: message }) }, replaceValue);
+    return JSON.stringify({ ...head, ...fieldsOf(object), ...head, ...(message === undefined ? {} : { msg: message }) }, replaceValue);
   } catch {
     // Cycles, throwing getters and the like.
     const entry = process.getBuiltinModule('node:util').inspect(object, { depth: 2 });
     return JSON.stringify({ ...head, msg: message ?? '', entry });
   }
+}
+
+/** An error given as the object itself is logged as `err`, as pino does. */
+function fieldsOf(object: object): object {
+  return object instanceof Error ? { err: object } : object;
 }
 
 function replaceValue(_key: string, value: unknown): unknown {

@@ -13,7 +13,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { answerWithoutRoute, checkQuery, compose, type Endpoint } from './endpoint.js';
 import type { HttpError } from './errors.js';
-import { abandon, closeAfter, parserErrorOf, send, sendRaw, type Outcome, type ParserError } from './http/connection.js';
+import { abandon, closeAfter, discard, parserErrorOf, send, sendRaw, type Outcome, type ParserError } from './http/connection.js';
 import { Context, type Environment, type Handler, type HandlerResult, type Middleware } from './http/context.js';
 import { errorToOutgoing, mapError } from './http/error-mapper.js';
 import { toOutgoing, type Outgoing } from './http/reply.js';
@@ -121,8 +121,8 @@ export class Pipeline {
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
     else if (latest !== undefined && !latest.req.complete) {
       // The body of a request that has reached its handler is broken: its own reply says so, if it has none yet.
-      if (latest.answered) closeAfter(latest.res, socket);
-      else this.#fail(latest, failure);
+      if (!latest.answered) this.#fail(latest, failure, true);
+      closeAfter(latest.req, latest.res);
     } else if (latest !== undefined && !latest.res.writableFinished) {
       // Replies go out in the order of their requests.
       latest.res.once('finish', () => this.refuseRaw(socket, failure));
@@ -161,6 +161,7 @@ export class Pipeline {
       return;
     }
     let result: HandlerResult | Promise<HandlerResult>;
+    let isAsync: boolean;
     try {
       assertRequestHead(req);
       const target = parseTarget(req.url as string, req.method as string);
@@ -170,12 +171,14 @@ export class Pipeline {
       const ctx = (exchange.ctx = new Context(req, res, target, match === null ? NO_PARAMS : match.params, this.#env, exchange.awaitsContinue));
       if (isTraced()) result = (exchange.trace = new RequestTrace(ctx, endpoint.route)).run(endpoint.run);
       else result = endpoint.run(ctx);
+      // Inside, because looking at a value can throw: it may be a proxy.
+      isAsync = isThenable(result);
     } catch (thrown) {
       this.#fail(exchange, thrown);
       return;
     }
-    if (!isThenable(result)) {
-      this.#finish(exchange, result);
+    if (!isAsync) {
+      this.#finish(exchange, result as HandlerResult);
       return;
     }
     exchange.trace?.suspend();
@@ -187,8 +190,12 @@ export class Pipeline {
   }
 
   #finish(exchange: Exchange, value: HandlerResult): void {
-    if (exchange.answered) return;
     const { req, res } = exchange;
+    if (exchange.answered || res.destroyed) {
+      discard(value);
+      this.#settle(exchange, res.statusCode, 'aborted');
+      return;
+    }
     if (res.headersSent || res.writableEnded) {
       // The handler wrote to `res` itself.
       this.#settle(exchange, res.statusCode);
@@ -200,9 +207,11 @@ export class Pipeline {
       outgoing = toOutgoing(value);
       outcome = send(req, res, outgoing, this.#endsConnection(exchange));
     } catch (thrown) {
+      discard(value);
       this.#fail(exchange, thrown);
       return;
     }
+    if (outgoing.body === null) discard(value);
     const { status } = outgoing;
     if (typeof outcome === 'string') {
       this.#settle(exchange, status, outcome);
@@ -215,7 +224,7 @@ export class Pipeline {
     );
   }
 
-  #fail(exchange: Exchange, thrown: unknown): void {
+  #fail(exchange: Exchange, thrown: unknown, close = this.#endsConnection(exchange)): void {
     if (exchange.answered) return;
     const { req, res, ctx } = exchange;
     if (res.destroyed) {
@@ -232,7 +241,7 @@ export class Pipeline {
       return;
     }
     try {
-      send(req, res, errorToOutgoing(error, id), this.#endsConnection(exchange));
+      send(req, res, errorToOutgoing(error, id), close);
       this.#settle(exchange, error.statusCode);
     } catch (invalid) {
       // A header of the error can't be sent.

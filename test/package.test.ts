@@ -53,7 +53,8 @@ test('a process that imports every entry and makes an application exits by itsel
 });
 
 test('importing postern loads no module of Node.js that node:http does not load itself', () => {
-  const code = `await import('node:http'); await import('node:stream'); await import('node:diagnostics_channel'); const before = new Set(process.moduleLoadList); await import('postern'); console.log(JSON.stringify(process.moduleLoadList.filter((name) => !before.has(name))))`;
+  writeFileSync(join(folder, 'empty.mjs'), '');
+  const code = `await import('node:http'); await import('./empty.mjs'); const before = new Set(process.moduleLoadList); await import('postern'); console.log(JSON.stringify(process.moduleLoadList.filter((name) => !before.has(name))))`;
   expect(JSON.parse(node(code, 'module'))).toEqual([]);
 });
 

@@ -8,7 +8,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { STATUS_CODES } from 'node:http';
 import { Readable, type Duplex } from 'node:stream';
 import { HttpError } from '../errors.js';
-import type { Outgoing, Stream } from './reply.js';
+import { isStream, Reply, type Outgoing, type Stream } from './reply.js';
 
 /** The error of a `clientError` event. */
 export interface ParserError extends Error {
@@ -43,15 +43,23 @@ export function send(req: IncomingMessage, res: ServerResponse, outgoing: Outgoi
   return res.destroyed ? 'aborted' : 'sent';
 }
 
+/** Frees the stream in a value that will not be sent. */
+export function discard(value: unknown): void {
+  const body = value instanceof Reply ? value.body : value;
+  if (!isStream(body)) return;
+  const source = body instanceof Readable ? body : Readable.from(body);
+  source.on('error', () => undefined).destroy();
+}
+
 /** Ends a connection whose reply can't be completed. */
 export function abandon(res: ServerResponse): void {
   res.destroy();
 }
 
-/** Closes a connection behind a reply that was sent already. */
-export function closeAfter(res: ServerResponse, socket: Duplex): void {
-  if (res.writableFinished) socket.destroy();
-  else res.once('finish', () => socket.destroy()).end();
+/** Closes the connection of a request whose body will not be complete, behind its reply; what reads the body learns of it. */
+export function closeAfter(req: IncomingMessage, res: ServerResponse): void {
+  if (res.closed) req.destroy();
+  else res.once('close', () => req.destroy()).end();
 }
 
 /**

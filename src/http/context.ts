@@ -102,7 +102,8 @@ export class Context<P = Params> {
       const abort = new AbortController();
       const res = this.#res;
       const onClose = (): void => {
-        if (!res.writableFinished) abort.abort();
+        // A connection that was closed behind an early reply has left a body half-read.
+        if (!res.writableFinished || !this.#req.complete) abort.abort();
       };
       if (res.destroyed || res.closed) onClose();
       else res.once('close', onClose);

@@ -160,6 +160,7 @@ export class ServiceClient {
     const { timeout = this.#limits.timeoutMs, retry = 0, signal } = options;
     if (!(timeout > 0 && timeout <= MAX_TIMEOUT_MS)) throw new TypeError(`timeout is ${String(timeout)}; give ms, more than 0`);
     if (!Number.isSafeInteger(retry) || retry < 0) throw new TypeError(`retry is ${String(retry)}; give a whole number of 0 or more`);
+    if (signal !== undefined && !(signal instanceof AbortSignal)) throw new TypeError('signal is no AbortSignal; give the signal of a controller');
     const body = options.json === undefined ? undefined : formatJson(options.json);
     const given = formatHeaders(options.headers);
     const target = formatTarget(path, options.query);

@@ -42,8 +42,8 @@ interface CheckResult {
   readonly time: string;
 }
 
-/** Probes within this time, in ms, of a finished round share its results; so do those that come while one runs. */
-const RESULT_AGE_MS = 100;
+/** Timers of Node.js take a longer time for 1 ms. */
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** The checks of one application and its readiness. */
 export class Health {
@@ -63,7 +63,7 @@ export class Health {
   }
 
   /**
-   * Adds a named check. Checks run concurrently, once for all probes that come at the same time or within 100 ms after.
+   * Adds a named check. Checks run concurrently, once for all probes that come while they run or in the turn of the event loop in which they end.
    *
    * @throws {TypeError} when the name is taken or empty, or the time limit is no positive number
    */
@@ -71,7 +71,7 @@ export class Health {
     if (typeof name !== 'string' || name === '') throw new TypeError('a health check needs a name');
     if (this.#checks.has(name)) throw new TypeError(`health check "${name}" exists already; rename one`);
     if (typeof run !== 'function') throw new TypeError(`health check "${name}" needs a function`);
-    if (!Number.isFinite(timeout) || timeout <= 0) throw new TypeError(`timeout of health check "${name}" is ${String(timeout)}; give a positive number of ms`);
+    if (!(timeout > 0 && timeout <= MAX_TIMEOUT_MS)) throw new TypeError(`timeout of health check "${name}" is ${String(timeout)}; give ms, from 1 to ${MAX_TIMEOUT_MS}`);
     this.#checks.set(name, { name, run, timeoutMs: timeout, failing: false });
     this.#round = undefined;
     return this;
@@ -123,9 +123,10 @@ export class Health {
     const checks = [...this.#checks.values()];
     const results = await Promise.all(checks.map((check) => this.#runCheck(check)));
     this.#failing = results.some(({ status }) => status === 'FAIL');
-    setTimeout(() => {
+    // Kept for the rest of this turn of the event loop: longer, and a probe would be told what no longer holds.
+    setImmediate(() => {
       this.#round = undefined;
-    }, RESULT_AGE_MS).unref();
+    });
     return new Map(checks.map(({ name }, index) => [name, results[index] as CheckResult]));
   }
 

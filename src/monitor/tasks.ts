@@ -21,10 +21,11 @@ export class Tasks {
     return this.active + process.getActiveResourcesInfo().length;
   }
 
-  /** Counts a promise until it settles. */
+  /** Counts a promise until it settles. @throws {TypeError} for anything else */
   track(promise: PromiseLike<unknown>, onRejection: (reason: unknown) => void): void {
+    if (typeof (promise as Partial<PromiseLike<unknown>> | null)?.then !== 'function') throw new TypeError('track takes a promise');
     this.#tracked += 1;
-    promise.then(
+    Promise.resolve(promise).then(
       () => {
         this.#tracked -= 1;
       },

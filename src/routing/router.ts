@@ -191,7 +191,7 @@ export class Router<Handler = unknown, Compiled = unknown> {
 
   /** The public methods of each pattern (SPEC 2.7), patterns in order of their first registration. */
   get routesPublic(): RoutesPublic {
-    const result: RoutesPublic = Object.create(null);
+    const result: RoutesPublic = {};
     for (const [pattern, leaf] of this.#byPattern) {
       const methods = [...leaf.values()].filter((route) => route.public).map((route) => route.method);
       if (methods.length > 0) result[pattern] = { public_methods: methods.sort() };

@@ -128,11 +128,18 @@ test('health checks: FAIL and 503 while one rejects, returns false or takes too 
 test('probes that come at the same time share one round of checks', async () => {
   const app = createApp();
   let runs = 0;
-  app.health.check('db', async () => { runs += 1; });
+  let release = (): void => undefined;
+  app.health.check('db', () => { runs += 1; return new Promise<void>((resolve) => (release = resolve)); });
   const { url } = await serve(app);
-  await Promise.all(Array.from({ length: 10 }, () => fetch(`${url}/users/health/`)));
+  const probes = Array.from({ length: 10 }, () => fetch(`${url}/users/health/`));
+  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 10.0');
+  release();
+  await Promise.all(probes);
   expect(runs).toBe(1);
-  await expect.poll(async () => { await fetch(`${url}/users/health/`); return runs; }).toBeGreaterThan(1);
+  const later = fetch(`${url}/users/health/`);
+  await expect.poll(() => runs).toBe(2);
+  release();
+  await later;
 });
 
 test('track counts a promise until it settles, gives it back, and logs a rejection', async () => {

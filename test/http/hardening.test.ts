@@ -1,0 +1,124 @@
+/** What once hung a handler, leaked a stream or ended the process. */
+
+import { connect } from 'node:net';
+import { Readable } from 'node:stream';
+import { expect, test } from 'vitest';
+import { reply } from 'postern';
+import { rawExchange, parseResponses } from '../support/raw.js';
+import { createApp, createRecorder, serve } from '../support/serve.js';
+
+const upload = 'POST /t HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc';
+
+test.for(['text', 'json', 'bytes', 'stream'] as const)('a client that leaves in mid-upload ends %s() and aborts the signal', async (form) => {
+  let aborted = false;
+  let arrived = false;
+  const app = createApp();
+  const finished = new Promise<string>((resolve) => app.post('/t', async (ctx) => {
+    ctx.signal.addEventListener('abort', () => (aborted = true));
+    arrived = true;
+    try {
+      if (form === 'stream') for await (const chunk of ctx.stream()) void chunk;
+      else await ctx[form]();
+      resolve('read');
+    } catch (error) {
+      resolve(String(error));
+      throw error;
+    }
+  }));
+  const { port } = await serve(app);
+  const socket = connect(port, '127.0.0.1', () => socket.write(upload));
+  await expect.poll(() => arrived).toBe(true);
+  socket.destroy();
+  expect(await finished).toMatch(/Error/);
+  await expect.poll(() => aborted).toBe(true);
+  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+});
+
+test('requestTimeout answers 408, closes the connection and ends the reader', async () => {
+  const app = createApp({ headersTimeout: 100, requestTimeout: 200 });
+  const finished = new Promise<string>((resolve) => app.post('/t', async (ctx) => {
+    try {
+      return await ctx.text();
+    } catch (error) {
+      resolve(String(error));
+      throw error;
+    }
+  }));
+  const { port } = await serve(app);
+  const [response] = parseResponses(await rawExchange(port, upload, 10_000));
+  expect([response?.status, response?.headers['connection']]).toEqual([408, 'close']);
+  expect(await finished).toMatch(/Error/);
+});
+
+test('a value that throws when it is looked at gives 500', async () => {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  const app = createApp().get('/then', () => ({ get then(): never { throw new Error('g'); } })).get('/proxy', () => proxy);
+  const { url } = await serve(app);
+  expect((await fetch(`${url}/then`)).status).toBe(500);
+  expect((await fetch(`${url}/proxy`)).status).toBe(500);
+});
+
+test.for([204, 304, 99])('a stream that is not sent, because of status %i, is destroyed', async (status) => {
+  const source = new Readable({ read() {} });
+  const app = createApp().get('/', () => reply(source, { status }));
+  await (await fetch((await serve(app)).url)).text();
+  expect(source.destroyed).toBe(true);
+});
+
+test('a stream returned after its client has left is destroyed', async () => {
+  const source = new Readable({ read() {} });
+  let arrived = false;
+  const app = createApp().get('/', (ctx) => new Promise<Readable>((resolve) => {
+    arrived = true;
+    ctx.signal.addEventListener('abort', () => resolve(source));
+  }));
+  const { port } = await serve(app);
+  const socket = connect(port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'));
+  await expect.poll(() => arrived).toBe(true);
+  socket.destroy();
+  await expect.poll(() => source.destroyed).toBe(true);
+});
+
+test('what is no promise cannot be tracked, and times that are none throw', async () => {
+  const app = createApp();
+  for (const value of [5, null, {}]) expect(() => app.track(value as never)).toThrow(TypeError);
+  expect(app.metrics.expose()).toContain('active_task_count 0.0');
+  for (const options of [{ delay: -1 }, { timeout: NaN }, { timeout: '5' }]) await expect(app.close(options as never)).rejects.toThrow(TypeError);
+});
+
+test('a time limit beyond what timers can do waits instead of cutting', async () => {
+  let release = (): void => undefined;
+  const app = createApp().get('/', () => new Promise((resolve) => (release = () => resolve('done'))));
+  const { port } = await serve(app);
+  const answered = rawExchange(port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n', 5000);
+  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 1.0');
+  const closed = app.close({ timeout: Infinity });
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  release();
+  await closed;
+  expect(await answered).toContain('done');
+});
+
+test('an error given to the log as the object keeps its type, message and stack', async () => {
+  const logger = createRecorder();
+  const error = new TypeError('boom');
+  const app = createApp({ logger }).get('/', (ctx) => ctx.log.error(error, 'failed'));
+  await fetch((await serve(app)).url);
+  expect(logger.entries[0]).toMatchObject({ object: { err: error }, message: 'failed' });
+});
+
+test('a service call with a wrong signal throws before anything is sent', async () => {
+  const app = createApp({ settings: { SERVICE_CONNECTIONS: ['a=http://127.0.0.1:1'] } });
+  await expect(app.service('a').get('/', { signal: new AbortController() as never })).rejects.toThrow(TypeError);
+});
+
+test('a health check that begins to fail is seen by the next probe', async () => {
+  let healthy = true;
+  const app = createApp();
+  app.health.check('x', () => healthy);
+  const { url } = await serve(app);
+  expect((await fetch(`${url}/users/health/`)).status).toBe(200);
+  healthy = false;
+  expect((await fetch(`${url}/users/health/`)).status).toBe(503);
+});
