@@ -1,0 +1,17 @@
+/**
+ * The process of one contender: serves it, and tells what the process used when asked.
+ *
+ * Run as `node serve.mjs <server file> <contender> <spec>` with an IPC channel; it ends with its parent.
+ */
+
+const [file, contender, spec] = process.argv.slice(2);
+process.on('disconnect', () => process.exit());
+process.on('message', () => {
+  const { user, system } = process.cpuUsage();
+  process.send?.({ cpuMicros: user + system, rssBytes: process.memoryUsage.rss() });
+});
+
+const { contenders } = await import(`../servers/${file}.mjs`);
+const server = await contenders[contender](JSON.parse(spec));
+const { user, system } = process.cpuUsage();
+process.send?.({ port: server.address().port, cpuMicros: user + system });

@@ -1,0 +1,34 @@
+/**
+ * The scenarios that compare servers under load.
+ */
+
+import { FRAMEWORKS, OBSERVED } from '../harness/contender.mjs';
+import { ECHO, FAIL, HELLO, mixed, parameterised, unknown } from './requests.mjs';
+
+/**
+ * @typedef {object} HttpScenario
+ * @property {string} title
+ * @property {import('../servers/service.mjs').Spec} spec
+ * @property {readonly import('../harness/contender.mjs').Contender[]} contenders
+ * @property {(random: () => number) => readonly import('./requests.mjs').Request[]} requests
+ */
+
+/** An application of 200 routes, those of hello, echo and fail apart. */
+const MANY = { resources: 40 };
+const SMALL = { resources: 0 };
+
+/**
+ * By name.
+ *
+ * @type {Map<string, HttpScenario>}
+ */
+export const HTTP_SCENARIOS = new Map([
+  ['hello', { title: 'hello', spec: SMALL, contenders: FRAMEWORKS, requests: () => [HELLO] }],
+  ['params', { title: 'parameters, 200 routes', spec: MANY, contenders: FRAMEWORKS, requests: (random) => parameterised(MANY.resources, random) }],
+  ['echo', { title: 'echo of 1 kB of JSON', spec: SMALL, contenders: FRAMEWORKS, requests: () => [ECHO] }],
+  ['error', { title: 'thrown error', spec: SMALL, contenders: FRAMEWORKS, requests: () => [FAIL] }],
+  ['404', { title: '404, 200 routes', spec: MANY, contenders: FRAMEWORKS, requests: unknown }],
+  ['observed', { title: 'hello with observability on', spec: SMALL, contenders: OBSERVED, requests: () => [HELLO] }],
+  ['10k', { title: 'parameters, 10,000 routes', spec: { resources: 2000 }, contenders: FRAMEWORKS, requests: (random) => parameterised(2000, random) }],
+  ['mixed', { title: 'mixed, 200 routes', spec: MANY, contenders: FRAMEWORKS, requests: (random) => mixed(MANY.resources, random) }],
+]);

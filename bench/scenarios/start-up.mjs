@@ -1,0 +1,114 @@
+/**
+ * What a small service costs before and beside its requests: CPU time until it listens, memory, the smallest heap.
+ */
+
+import { check } from '../harness/check.mjs';
+import { BARE, CONTROL, FRAMEWORKS, select, Server } from '../harness/contender.mjs';
+import { Traffic } from '../harness/load.mjs';
+import { formatSpread, printTable, progress } from '../harness/report.mjs';
+import { median, quartiles, shuffled } from '../harness/statistics.mjs';
+import { HELLO } from './requests.mjs';
+
+const CONTENDERS = ['postern', 'restana', 'fastify', 'polka', 'hono', 'h3', 'koa', 'express'];
+const SPEC = { resources: 0 };
+const CONNECTIONS = 64;
+const MiB = 2 ** 20;
+
+const PLANS = {
+  quick: { starts: 3, loads: 1, requests: 20_000, heapRequests: 1000 },
+  full: { starts: 10, loads: 2, requests: 100_000, heapRequests: 20_000 },
+};
+
+/** In MB; more than the hungriest contender needs. */
+const LARGEST_HEAP = 64;
+
+/** @param {import('../harness/options.mjs').Options} options */
+export async function startUp(options) {
+  const plan = options.quick ? PLANS.quick : PLANS.full;
+  const contenders = [BARE, CONTROL, ...select(FRAMEWORKS.filter(({ name }) => CONTENDERS.includes(name)), options)];
+  let results = contenders.map((contender) => ({ contender, name: contender.name, startMs: [], idleMiB: [], loadedMiB: [], smallestHeapMB: NaN }));
+  const traffic = new Traffic([HELLO]);
+  for (let round = 0; round < plan.starts; round++) {
+    for (const result of shuffled(results, options.random)) {
+      progress(`start, round ${round + 1} of ${plan.starts}: ${result.name}`);
+      try {
+        await measureOnce(result, round < plan.loads ? plan.requests : 0, traffic, options.node);
+      } catch (error) {
+        if (result.contender === BARE) throw error;
+        console.log(`EXCLUDED ${result.name}: ${error.message}`);
+        results = results.filter((other) => other !== result);
+      }
+    }
+  }
+  for (const result of results) {
+    if (result.contender === CONTROL) continue;
+    progress(`start, smallest heap: ${result.name}`);
+    result.smallestHeapMB = await smallestHeap(result.contender, traffic, plan.heapRequests, options.node);
+  }
+  traffic.close();
+  progress('');
+
+  const [{ startMs: bareMs, idleMiB: bareMiB }] = results;
+  printTable(
+    `start: a listening server, RSS after 1 request and after ${plan.requests.toLocaleString('en')}, smallest --max-old-space-size`,
+    ['', 'CPU ms', 'more than bare', 'idle MiB', 'more than bare', 'loaded MiB', 'heap MB'],
+    results.map(({ name, startMs, idleMiB, loadedMiB, smallestHeapMB }) => [
+      name,
+      formatSpread(startMs, 0),
+      (median(startMs) - median(bareMs)).toFixed(1),
+      formatSpread(idleMiB, 1),
+      (median(idleMiB) - median(bareMiB)).toFixed(1),
+      median(loadedMiB).toFixed(1),
+      Number.isNaN(smallestHeapMB) ? '' : String(smallestHeapMB),
+    ]),
+  );
+  return results.map(({ name, startMs, idleMiB, loadedMiB, smallestHeapMB }) => ({
+    name,
+    startMs: quartiles(startMs),
+    idleMiB: quartiles(idleMiB),
+    loadedMiB: quartiles(loadedMiB),
+    smallestHeapMB: Number.isNaN(smallestHeapMB) ? null : smallestHeapMB,
+  }));
+}
+
+/** Starts one process, and loads it with so many requests. */
+async function measureOnce(result, requests, traffic, node) {
+  const server = await Server.start(result.contender, SPEC, node);
+  try {
+    await check(server.url, [HELLO]);
+    result.startMs.push(server.startMicros / 1000);
+    result.idleMiB.push((await server.usage()).rssBytes / MiB);
+    if (requests === 0) return;
+    for (let done = 0; done < requests; ) done += (await traffic.drive(server.url, CONNECTIONS, 1000)).requests;
+    result.loadedMiB.push((await server.usage()).rssBytes / MiB);
+  } finally {
+    await server.stop();
+  }
+}
+
+/** The smallest old space, in MB, with which a contender starts and serves, found by bisection. */
+async function smallestHeap(contender, traffic, requests, node) {
+  let fails = 0;
+  let serves = LARGEST_HEAP;
+  while (serves - fails > 1) {
+    const megabytes = Math.floor((fails + serves) / 2);
+    if (await servesWith(megabytes, contender, traffic, requests, node)) serves = megabytes;
+    else fails = megabytes;
+  }
+  return serves;
+}
+
+async function servesWith(megabytes, contender, traffic, requests, node) {
+  let server;
+  try {
+    server = await Server.start(contender, SPEC, node, [`--max-old-space-size=${megabytes}`]);
+    await check(server.url, [HELLO]);
+    for (let done = 0; done < requests; ) done += (await traffic.drive(server.url, CONNECTIONS, 300)).requests;
+    await server.usage();
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await server?.stop();
+  }
+}
