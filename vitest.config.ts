@@ -1,10 +1,15 @@
-import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
 const source = (file: string): string => fileURLToPath(new URL(`./src/${file}`, import.meta.url));
 const entries = ['index', 'metrics', 'gateway', 'cli'];
+
+/** A declaration file without the header of its module, which says nothing of an export, and indented by tabs. */
+function slim(text: string): string {
+  return text.replace(/^\/\*\*(?:(?!\*\/)[^])*\*\/\n(?=import |export (?:type )?\{)/, '').replace(/^(?: {4})+/gm, (indent) => '\t'.repeat(indent.length / 4));
+}
 
 /** Keeps the declarations that those of an entry lead to. */
 function pruneTypes(folder: string): void {
@@ -17,7 +22,10 @@ function pruneTypes(folder: string): void {
   };
   for (const name of entries) if (name !== 'cli') visit(`${name}.d.ts`);
   for (const file of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
-    if (file.endsWith('.d.ts') && !reached.has(file)) rmSync(join(folder, file));
+    if (!file.endsWith('.d.ts')) continue;
+    const path = join(folder, file);
+    if (!reached.has(file)) rmSync(path);
+    else writeFileSync(path, slim(readFileSync(path, 'utf8')));
   }
 }
 
