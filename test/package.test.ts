@@ -72,6 +72,9 @@ test('a strict consumer compiles, decorators included, and runs', () => {
   writeFileSync(join(folder, 'consumer.mts'), `
     import { Postern, publicFacing, defineErrorCodes, ApiError, type Context } from 'postern';
     import { Registry } from 'postern/metrics';
+    import { toNginx, type GatewayOptions } from 'postern/gateway';
+    const gatewayOptions: GatewayOptions = { service: 'users', upstream: 'http://users:8000' };
+    void (() => toNginx(app.router, gatewayOptions));
     const Codes = defineErrorCodes({ too_slow: 10002 });
     class TooSlow extends ApiError { static override statusCode = 408; static override errorCode = Codes.too_slow; }
     class FastView {

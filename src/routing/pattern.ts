@@ -12,7 +12,7 @@
 
 import { compileConstraint, type Constraint } from './constraint.js';
 
-/** One segment of a compiled path. @internal */
+/** One segment of a compiled path. */
 export type Segment =
   | { readonly kind: 'static'; readonly text: string }
   | { readonly kind: 'param'; readonly name: string; readonly constraint: Constraint | null }
