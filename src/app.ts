@@ -49,6 +49,7 @@ export interface CloseOptions {
 }
 
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
+const SWEEP_MS = 100;
 
 /** A microservice. */
 export class Postern extends RouteGroup {
@@ -211,7 +212,10 @@ export class Postern extends RouteGroup {
     if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
     const stopped = stopListening(this.server);
     this.#connections.closeSilent();
+    // A connection may become idle behind replies that were queued before the drain began.
+    const sweep = setInterval(() => this.server.closeIdleConnections(), SWEEP_MS);
     await within(timeoutMs, Promise.all([this.#pipeline.idle(), stopped]));
+    clearInterval(sweep);
     const clean = this.#pipeline.active === 0;
     this.#connections.closeAll();
     await stopped;
