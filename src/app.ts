@@ -4,7 +4,8 @@
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Endpoint } from './endpoint.js';
+import { assertTimes, MAX_TIMEOUT_MS, within } from './deadline.js';
+import { Endpoints, type Endpoint } from './endpoint.js';
 import type { Environment, Handler, Middleware } from './http/context.js';
 import { requestInMemory, type RequestInitLike } from './http/in-memory.js';
 import { attachListener, Connections, createHttpServer } from './http/server.js';
@@ -48,8 +49,12 @@ export interface CloseOptions {
   timeout?: number;
 }
 
-const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 const SWEEP_MS = 100;
+
+interface CloseTimes {
+  readonly delay?: number | undefined;
+  readonly timeout?: number | undefined;
+}
 
 /** A microservice. */
 export class Postern extends RouteGroup {
@@ -66,6 +71,7 @@ export class Postern extends RouteGroup {
   readonly handler: (req: IncomingMessage, res: ServerResponse) => void;
 
   readonly #logger: Logger;
+  readonly #endpoints: Endpoints;
   readonly #pipeline: Pipeline;
   readonly #tasks: Tasks;
   readonly #services: ServiceDirectory;
@@ -85,9 +91,10 @@ export class Postern extends RouteGroup {
     const requests = new RequestMetrics(metrics);
     const services = new ServiceDirectory(connectionsOf(resolved.settings));
     const env: Environment = { logger: resolved.logger, bodyLimitBytes: resolved.bodyLimitBytes, resolveAddress: resolved.resolveAddress, services };
-    const pipeline = new Pipeline(router, env, requests);
+    const endpoints = new Endpoints(router, requests);
+    const pipeline = new Pipeline(endpoints, env, requests);
     const reserved = new Set<string>();
-    super({ router, pipeline, assertFree: (path) => assertFree(path, reserved) }, '', []);
+    super({ endpoints, assertFree: (path) => assertFree(path, reserved) }, '', []);
 
     this.name = name;
     this.version = resolved.version;
@@ -95,6 +102,7 @@ export class Postern extends RouteGroup {
     this.router = router;
     this.metrics = metrics;
     this.#logger = resolved.logger;
+    this.#endpoints = endpoints;
     this.#pipeline = pipeline;
     this.#services = services;
     this.#tasks = new Tasks(() => pipeline.active);
@@ -117,7 +125,7 @@ export class Postern extends RouteGroup {
   /** Adds middleware around every request that could be parsed: 404, 405, OPTIONS and the monitoring endpoints included. */
   override use(middleware: Middleware): this {
     if (typeof middleware !== 'function') throw new TypeError('middleware must be a function (ctx, next) => reply');
-    this.#pipeline.use(middleware);
+    this.#endpoints.use(middleware);
     return this;
   }
 
@@ -179,9 +187,7 @@ export class Postern extends RouteGroup {
 
   /** Drains and closes; calling it again waits for the first time. @throws {TypeError} for a time that is none */
   async close(options: CloseOptions = {}): Promise<void> {
-    for (const [name, value] of Object.entries(options)) {
-      if (typeof value !== 'number' || !(value >= 0)) throw new TypeError(`${name} is ${String(value)}; give ms, 0 or more`);
-    }
+    assertTimes({ delay: options.delay, timeout: options.timeout });
     await (this.#closing ??= this.#drain(options));
   }
 
@@ -189,14 +195,15 @@ export class Postern extends RouteGroup {
    * Listens, with `PORT` and `HOST` of the environment unless given, and drains on SIGTERM or SIGINT: the process then
    * exits with 0, or 1 if something had to be cut. A second signal exits at once.
    *
-   * @throws {TypeError} when `PORT` is no port
+   * @throws {TypeError} when `PORT` is no port, or a time is none
    */
   async run({ port = portOf(process.env['PORT']), host = process.env['HOST'], delay, timeout }: ListenOptions & CloseOptions = {}): Promise<Listening> {
+    assertTimes({ delay, timeout });
     const listening = await this.listen({ ...(port === undefined ? {} : { port }), ...(host === undefined ? {} : { host }) });
     const onSignal = (signal: NodeJS.Signals): void => {
       if (this.#closing !== undefined) process.exit(1);
       logSafely(this.#logger, 'warn', { signal }, 'draining');
-      this.#closing = this.#drain({ ...(delay === undefined ? {} : { delay }), ...(timeout === undefined ? {} : { timeout }) });
+      this.#closing = this.#drain({ delay, timeout });
       void this.#closing.then((clean) => process.exit(clean ? 0 : 1));
     };
     process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
@@ -204,17 +211,15 @@ export class Postern extends RouteGroup {
   }
 
   /** @returns whether everything in flight could finish */
-  async #drain({ delay = 0, timeout = 10_000 }: CloseOptions): Promise<boolean> {
-    // Timers of Node.js take a longer time for 1 ms.
-    const [delayMs, timeoutMs] = [Math.min(delay, MAX_TIMEOUT_MS), Math.min(timeout, MAX_TIMEOUT_MS)];
+  async #drain({ delay = 0, timeout = 10_000 }: CloseTimes): Promise<boolean> {
     this.health.drain();
     this.#pipeline.closeConnections();
-    if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
+    if (delay > 0) await new Promise((resolve) => setTimeout(resolve, Math.min(delay, MAX_TIMEOUT_MS)));
     const stopped = stopListening(this.server);
     this.#connections.closeSilent();
     // A connection may become idle behind replies that were queued before the drain began.
     const sweep = setInterval(() => this.server.closeIdleConnections(), SWEEP_MS);
-    await within(timeoutMs, Promise.all([this.#pipeline.idle(), stopped]));
+    await within(timeout, Promise.all([this.#pipeline.idle(), stopped]));
     clearInterval(sweep);
     const clean = this.#pipeline.active === 0;
     this.#connections.closeAll();
@@ -267,14 +272,4 @@ function stopListening(server: Server): Promise<void> {
     server.close(() => resolve());
     server.closeIdleConnections();
   });
-}
-
-/** Waits for a promise, but not longer than that. */
-async function within(timeoutMs: number, promise: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise((resolve) => {
-    timer = setTimeout(resolve, timeoutMs);
-  });
-  await Promise.race([promise, late]);
-  clearTimeout(timer);
 }

@@ -1,12 +1,16 @@
 /**
- * A route as the pipeline runs it: its handler with the query check and the middleware around it, put together once.
+ * Routes as the pipeline runs them: each handler with the query check and the middleware around it.
+ *
+ * What can be decided when a route is registered is not decided again for each request: a route is compiled once, when
+ * it is first used.
  */
 
 import { BadRequest, FrameworkErrorCodes, HttpError } from './errors.js';
 import type { Context, Handler, Middleware } from './http/context.js';
 import { reply, toReply, type Reply } from './http/reply.js';
-import type { RouteMetrics } from './monitor/request-metrics.js';
-import type { Route } from './routing/router.js';
+import { parseTarget } from './http/request.js';
+import type { RequestMetrics, RouteMetrics } from './monitor/request-metrics.js';
+import type { Match, Route, Router } from './routing/router.js';
 
 /** What a request runs into. */
 export interface Endpoint {
@@ -16,13 +20,65 @@ export interface Endpoint {
   readonly route: Route<Handler, Endpoint> | null;
 }
 
+/** The routes of one application with their middleware. */
+export class Endpoints {
+  readonly router: Router<Handler, Endpoint>;
+  readonly #metrics: RequestMetrics;
+  readonly #middleware: Middleware[] = [];
+  readonly #groups = new WeakMap<Route<Handler, Endpoint>, readonly (readonly Middleware[])[]>();
+  #unmatched: Endpoint | undefined;
+
+  constructor(router: Router<Handler, Endpoint>, metrics: RequestMetrics) {
+    this.router = router;
+    this.#metrics = metrics;
+  }
+
+  /** Adds a route with the middleware of its groups, outermost first; the lists may grow until {@link recompile}. */
+  add(method: string, path: string, handler: Handler, groups: readonly (readonly Middleware[])[]): void {
+    this.#groups.set(this.router.add(method, path, handler), groups);
+  }
+
+  /** Adds middleware around every request. */
+  use(middleware: Middleware): void {
+    this.#middleware.push(middleware);
+    this.recompile();
+  }
+
+  /** Makes every route compile again on its next use, after middleware was added. */
+  recompile(): void {
+    this.#unmatched = undefined;
+    for (const route of this.router.entries) route.compiled = undefined;
+  }
+
+  /** What runs for a matched route, or for none. */
+  of(match: Match<Handler, Endpoint> | null): Endpoint {
+    if (match === null) return (this.#unmatched ??= this.#compileUnmatched());
+    return (match.route.compiled ??= this.#compile(match.route));
+  }
+
+  #compile(route: Route<Handler, Endpoint>): Endpoint {
+    const groups = this.#groups.get(route) ?? [];
+    const handler = route.params === null ? route.handler : checkQuery(route.handler, route.params);
+    return { run: compose([...this.#middleware, ...groups.flat()], handler), metrics: this.#metrics.forRoute(route.path, route.method), route };
+  }
+
+  /** What answers a path or a method without a route: 404, 405, or the `Allow` of OPTIONS, inside the middleware. */
+  #compileUnmatched(): Endpoint {
+    const handler: Handler = ({ method, raw }) => {
+      const { path } = parseTarget(raw.req.url as string, method);
+      return answerWithoutRoute(method, path === '*' ? ['OPTIONS'] : this.router.allowedMethods(path));
+    };
+    return { run: compose(this.#middleware, handler), metrics: this.#metrics.unmatched, route: null };
+  }
+}
+
 /** Query parameters outside the allowed set (SPEC 7.3). */
 class InvalidQueryParams extends BadRequest {
   static override errorCode = FrameworkErrorCodes.framework_invalid_query_params;
 }
 
 /** Puts middleware around a handler, the first one outermost; without middleware the handler comes back as it is. */
-export function compose(middleware: readonly Middleware[], handler: Handler): Handler {
+function compose(middleware: readonly Middleware[], handler: Handler): Handler {
   if (middleware.length === 0) return handler;
   const innermost = async (ctx: Context): Promise<Reply> => toReply(await handler(ctx));
   return middleware.reduceRight<(ctx: Context) => Promise<Reply>>((inner, around) => async (ctx) => {
@@ -40,7 +96,7 @@ export function compose(middleware: readonly Middleware[], handler: Handler): Ha
 }
 
 /** Refuses query parameters that are not allowed, before the handler runs (SPEC 4.3). */
-export function checkQuery(handler: Handler, allowed: readonly string[]): Handler {
+function checkQuery(handler: Handler, allowed: readonly string[]): Handler {
   const names: ReadonlySet<string> = new Set(allowed);
   const description = `Invalid query params. Allowed: ${allowed.length === 0 ? 'none' : allowed.join(', ')}`;
   return (ctx) => {
@@ -57,7 +113,7 @@ export function checkQuery(handler: Handler, allowed: readonly string[]): Handle
  * @param allowed methods that the path has; none means that nothing matches it
  * @throws {HttpError} 404, or 405 with `Allow` (RFC 9110, section 15.5.6)
  */
-export function answerWithoutRoute(method: string, allowed: readonly string[]): Reply {
+function answerWithoutRoute(method: string, allowed: readonly string[]): Reply {
   if (allowed.length === 0) throw new HttpError(404, 'No route matches this path.');
   const allow = allowed.join(', ');
   if (method === 'OPTIONS') return reply(undefined, { headers: { allow } });

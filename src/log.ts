@@ -1,5 +1,5 @@
 /**
- * Where a service's log lines go: any logger in pino's argument order, or JSON lines on stderr.
+ * Where the log lines of a service go: JSON on stderr, or a logger that takes its arguments in pino's order.
  */
 
 /** Writes one entry: what it is about, then the message. */

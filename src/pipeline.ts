@@ -1,9 +1,6 @@
 /**
  * One request in, one reply out: head, route, middleware, handler, reply or error, observation.
  *
- * What can be decided when a route is registered is not decided again for each request: a route is compiled once, with
- * its middleware and its query check, when it is first used.
- *
  * Requests are answered in batches, one for each turn of the event loop, after everything that had arrived was parsed:
  * that costs a quarter less CPU than answering each from inside the parser, and a client that pipelines or has left
  * already is known as such before its handler runs.
@@ -11,17 +8,17 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { answerWithoutRoute, checkQuery, compose, type Endpoint } from './endpoint.js';
+import type { Endpoint, Endpoints } from './endpoint.js';
 import type { HttpError } from './errors.js';
 import { abandon, closeAfter, discard, parserErrorOf, send, sendRaw, type Outcome, type ParserError } from './http/connection.js';
-import { Context, type Environment, type Handler, type HandlerResult, type Middleware } from './http/context.js';
+import { Context, type Environment, type Handler, type HandlerResult } from './http/context.js';
 import { errorToOutgoing, mapError } from './http/error-mapper.js';
 import { toOutgoing, type Outgoing } from './http/reply.js';
 import { assertRequestHead, parseTarget, requestId } from './http/request.js';
 import { isTraced, RequestTrace } from './http/tracing.js';
 import { logSafely } from './log.js';
 import type { RequestMetrics, RouteMetrics } from './monitor/request-metrics.js';
-import type { Params, Route, Router } from './routing/router.js';
+import type { Params, Router } from './routing/router.js';
 
 /** nginx's status for a client that left; never sent, only counted. */
 const CLIENT_CLOSED_REQUEST = 499;
@@ -47,11 +44,9 @@ class Exchange {
 /** The path of a request through one application. */
 export class Pipeline {
   readonly #router: Router<Handler, Endpoint>;
+  readonly #endpoints: Endpoints;
   readonly #env: Environment;
   readonly #metrics: RequestMetrics;
-  readonly #middleware: Middleware[] = [];
-  readonly #groups = new WeakMap<Route<Handler, Endpoint>, readonly (readonly Middleware[])[]>();
-  #unmatched: Endpoint;
 
   /** What has arrived in this turn of the event loop. */
   #arrived: Exchange[] = [];
@@ -63,33 +58,16 @@ export class Pipeline {
   #latest: WeakMap<Duplex, Exchange> | undefined;
   #whenIdle: (() => void)[] = [];
 
-  constructor(router: Router<Handler, Endpoint>, env: Environment, metrics: RequestMetrics) {
-    this.#router = router;
+  constructor(endpoints: Endpoints, env: Environment, metrics: RequestMetrics) {
+    this.#router = endpoints.router;
+    this.#endpoints = endpoints;
     this.#env = env;
     this.#metrics = metrics;
-    this.#unmatched = this.#compileUnmatched();
   }
 
   /** Requests that have no complete reply yet. */
   get active(): number {
     return this.#active;
-  }
-
-  /** Adds middleware around every request; routes are compiled anew. */
-  use(middleware: Middleware): void {
-    this.#middleware.push(middleware);
-    this.recompile();
-  }
-
-  /** Makes every route compile again on its next use, after middleware was added. */
-  recompile(): void {
-    this.#unmatched = this.#compileUnmatched();
-    for (const route of this.#router.entries) route.compiled = undefined;
-  }
-
-  /** Puts the middleware of groups, outermost first, around one route. Lists may grow until {@link recompile}. */
-  setGroups(route: Route<Handler, Endpoint>, groups: readonly (readonly Middleware[])[]): void {
-    this.#groups.set(route, groups);
   }
 
   /** Takes one request, to be answered in this turn of the event loop; never throws. */
@@ -166,7 +144,7 @@ export class Pipeline {
       assertRequestHead(req);
       const target = parseTarget(req.url as string, req.method as string);
       const match = this.#router.match(req.method as string, target.path);
-      const endpoint = match === null ? this.#unmatched : (match.route.compiled ??= this.#compile(match.route));
+      const endpoint = this.#endpoints.of(match);
       exchange.metrics = endpoint.metrics;
       const ctx = (exchange.ctx = new Context(req, res, target, match === null ? NO_PARAMS : match.params, this.#env, exchange.awaitsContinue));
       if (isTraced()) result = (exchange.trace = new RequestTrace(ctx, endpoint.route)).run(endpoint.run);
@@ -272,21 +250,6 @@ export class Pipeline {
     if (this.#latest === undefined) return false;
     const latest = this.#latest.get(req.socket);
     return latest === undefined || latest.req === req;
-  }
-
-  #compile(route: Route<Handler, Endpoint>): Endpoint {
-    const groups = this.#groups.get(route) ?? [];
-    const handler = route.params === null ? route.handler : checkQuery(route.handler, route.params);
-    return { run: compose([...this.#middleware, ...groups.flat()], handler), metrics: this.#metrics.forRoute(route.path, route.method), route };
-  }
-
-  /** What answers a path or a method without a route: 404, 405, or the `Allow` of OPTIONS, inside the middleware. */
-  #compileUnmatched(): Endpoint {
-    const handler: Handler = ({ method, raw }) => {
-      const { path } = parseTarget(raw.req.url as string, method);
-      return answerWithoutRoute(method, path === '*' ? ['OPTIONS'] : this.#router.allowedMethods(path));
-    };
-    return { run: compose(this.#middleware, handler), metrics: this.#metrics.unmatched, route: null };
   }
 
   #log(thrown: unknown, statusCode: number, exchange: Exchange | null, id?: string): void {

@@ -2,11 +2,9 @@
  * Registers routes under a prefix, with middleware of their own.
  */
 
-import type { Endpoint } from './endpoint.js';
+import type { Endpoints } from './endpoint.js';
 import type { Context, Handler, HandlerResult, Middleware } from './http/context.js';
 import type { ParamsOf } from './routing/pattern.js';
-import type { Router } from './routing/router.js';
-import type { Pipeline } from './pipeline.js';
 
 type ViewMethod<P> = (ctx: Context<P>) => HandlerResult | Promise<HandlerResult>;
 
@@ -25,8 +23,7 @@ const VIEW_METHODS = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'
 
 /** Where routes of a group end up. @internal */
 export interface RouteTarget {
-  readonly router: Router<Handler, Endpoint>;
-  readonly pipeline: Pipeline;
+  readonly endpoints: Endpoints;
   /** @throws {TypeError} when the path is not the application's to take */
   assertFree(path: string): void;
 }
@@ -106,7 +103,7 @@ export class RouteGroup<Prefix extends string = ''> {
   use(middleware: Middleware): this {
     if (typeof middleware !== 'function') throw new TypeError('middleware must be a function (ctx, next) => reply');
     this.#middleware.push(middleware);
-    this.#target.pipeline.recompile();
+    this.#target.endpoints.recompile();
     return this;
   }
 
@@ -118,10 +115,9 @@ export class RouteGroup<Prefix extends string = ''> {
 
   #add<P>(method: string, path: string, handler: Handler<P>): this {
     if (typeof handler !== 'function') throw new TypeError(`${method} ${path} has no handler; give a function`);
-    const { router, pipeline } = this.#target;
     const whole = this.#prefix + path;
     this.#target.assertFree(whole);
-    pipeline.setGroups(router.add(method, whole, handler as Handler), this.#groups);
+    this.#target.endpoints.add(method, whole, handler as Handler, this.#groups);
     return this;
   }
 }

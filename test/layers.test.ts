@@ -9,15 +9,14 @@ const SRC = fileURLToPath(new URL('../src', import.meta.url));
 
 /** From the ground up; a file imports from lower floors, or from its own folder on its own floor. */
 const FLOORS: readonly (readonly RegExp[])[] = [
-  [/^errors$/, /^version$/, /^log$/, /^public-facing$/],
+  [/^errors$/, /^version$/, /^log$/, /^deadline$/, /^public-facing$/],
   [/^metrics\//, /^routing\//, /^http\/(reply|error-mapper|request|body|json|client-address|in-memory)$/],
   [/^mesh\//, /^gateway\//],
   [/^http\/context$/],
   [/^http\/(connection|server|tracing)$/],
   [/^monitor\//],
   [/^endpoint$/],
-  [/^pipeline$/],
-  [/^options$/, /^route-group$/],
+  [/^pipeline$/, /^options$/, /^route-group$/],
   [/^app$/],
   [/^index$/, /^metrics$/, /^gateway$/, /^demo$/],
   [/^cli\//],

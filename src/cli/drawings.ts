@@ -71,7 +71,7 @@ function answerOf({ status_code: status, request_time: time }: PingEntry): strin
   return `${status}, ${time}`;
 }
 
-/** Text between double quotes: any ASCII that could end them, or mean something inside of them, as `&#34;` or mermaid's `#34;`. */
+/** Text between double quotes; ASCII that could end them, or mean something inside of them, becomes `&#34;` or mermaid's `#34;`. */
 function encode(text: string, escape: '&#' | '#'): string {
   // An empty label is an error in mermaid.
   return toVisible(text === '' ? '?' : text).replace(/(?![\w .,()~-])[\x00-\x7f]/g, (char) => `${escape}${char.charCodeAt(0)};`);

@@ -3,6 +3,7 @@
  */
 
 import type { IncomingHttpHeaders } from 'node:http';
+import { MAX_TIMEOUT_MS } from '../deadline.js';
 import { readBody, toServiceError, type Answer } from './answer.js';
 import { Peer, type ExchangeRequest } from './exchange.js';
 import { formatHeaders, formatJson, formatTarget, type OutgoingHeaders, type Query } from './outgoing.js';
@@ -57,7 +58,6 @@ export interface ServiceDirectoryOptions {
   maxBytes?: number;
 }
 
-const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 const REPEATABLE: ReadonlySet<string> = new Set(['GET', 'PUT', 'DELETE']);
 const FIRST_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 1000;

@@ -3,6 +3,7 @@
  *
  * Spec: proc(5).
  */
+
 /** A text file's content, or `undefined` where it can't be read. */
 export function readText(path: string): string | undefined {
   try {

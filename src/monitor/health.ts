@@ -4,6 +4,7 @@
  * Reasons of a failure go to the log; the document has the names and results alone.
  */
 
+import { MAX_TIMEOUT_MS } from '../deadline.js';
 import { reply, type Reply } from '../http/reply.js';
 import { logSafely, type Logger } from '../log.js';
 import { FRAMEWORK_VERSION } from '../version.js';
@@ -41,9 +42,6 @@ interface CheckResult {
   readonly status: 'OK' | 'FAIL';
   readonly time: string;
 }
-
-/** Timers of Node.js take a longer time for 1 ms. */
-const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** The checks of one application and its readiness. */
 export class Health {

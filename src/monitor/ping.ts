@@ -5,6 +5,7 @@
  * request per level.
  */
 
+import { MAX_TIMEOUT_MS } from '../deadline.js';
 import { BadRequest } from '../errors.js';
 import { logSafely, type Logger } from '../log.js';
 import { isRecord, readErrorBody, readJson, statusError, toErrorBody, toServiceError, type Answer, type ErrorBody } from '../mesh/answer.js';
@@ -40,7 +41,6 @@ export interface PingOptions {
 /** Services that one request pings at a time. */
 const CONCURRENCY = 64;
 const MAX_BYTES = 4 * 1024 * 1024;
-const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 const DURATION = /^\d{1,15} ms$/;
 
 /** Pings one service; `depth` is what is left for it to go on with. */
