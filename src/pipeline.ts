@@ -10,7 +10,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Endpoint, Endpoints } from './endpoint.js';
 import type { HttpError } from './errors.js';
-import { abandon, closeAfter, discard, parserErrorOf, send, sendRaw, type Outcome, type ParserError } from './http/connection.js';
+import { abandon, closeAfter, discard, isCut, parserErrorOf, send, sendRaw, type Outcome, type ParserError } from './http/connection.js';
 import { Context, type Environment, type Handler, type HandlerResult } from './http/context.js';
 import { errorToOutgoing, mapError } from './http/error-mapper.js';
 import { toOutgoing, type Outgoing } from './http/reply.js';
@@ -118,7 +118,7 @@ export class Pipeline {
   idle(): Promise<void> {
     for (const exchange of this.#pending) {
       const { res } = exchange;
-      if (res.destroyed) this.#settle(exchange, res.statusCode, 'aborted');
+      if (isCut(res)) this.#settle(exchange, res.statusCode, 'aborted');
       else res.once('close', () => this.#settle(exchange, res.statusCode, res.writableFinished ? 'sent' : 'aborted'));
     }
     if (this.#active === 0) return Promise.resolve();
@@ -169,14 +169,10 @@ export class Pipeline {
 
   #finish(exchange: Exchange, value: HandlerResult): void {
     const { req, res } = exchange;
-    if (exchange.answered || res.destroyed) {
+    if (exchange.answered || res.destroyed || res.headersSent || res.writableEnded) {
+      // Cut, or written by the handler itself.
       discard(value);
-      this.#settle(exchange, res.statusCode, 'aborted');
-      return;
-    }
-    if (res.headersSent || res.writableEnded) {
-      // The handler wrote to `res` itself.
-      this.#settle(exchange, res.statusCode);
+      this.#settle(exchange, res.statusCode, isCut(res) ? 'aborted' : 'sent');
       return;
     }
     let outgoing: Outgoing;
@@ -205,17 +201,13 @@ export class Pipeline {
   #fail(exchange: Exchange, thrown: unknown, close = this.#endsConnection(exchange)): void {
     if (exchange.answered) return;
     const { req, res, ctx } = exchange;
-    if (res.destroyed) {
-      this.#settle(exchange, res.statusCode, 'aborted');
-      return;
-    }
     const error = mapError(thrown);
     const id = ctx === null ? requestId(req) : ctx.id;
     exchange.trace?.fail(thrown, error.errorCode);
-    this.#log(thrown, error.statusCode, exchange, id);
-    if (res.headersSent) {
-      abandon(res);
-      this.#settle(exchange, res.statusCode, 'aborted');
+    this.#log(thrown, isCut(res) ? CLIENT_CLOSED_REQUEST : error.statusCode, exchange, id);
+    if (res.destroyed || res.headersSent || res.writableEnded) {
+      if (!res.writableEnded) abandon(res);
+      this.#settle(exchange, res.statusCode, isCut(res) ? 'aborted' : 'sent');
       return;
     }
     try {

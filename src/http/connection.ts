@@ -8,7 +8,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { STATUS_CODES } from 'node:http';
 import { Readable, type Duplex } from 'node:stream';
 import { HttpError } from '../errors.js';
-import { isStream, Reply, type Outgoing, type Stream } from './reply.js';
+import { isStream, toReply, type Outgoing, type Stream } from './reply.js';
 
 /** The error of a `clientError` event. */
 export interface ParserError extends Error {
@@ -43,12 +43,21 @@ export function send(req: IncomingMessage, res: ServerResponse, outgoing: Outgoi
   return res.destroyed ? 'aborted' : 'sent';
 }
 
-/** Frees the stream in a value that will not be sent. */
+/** Frees the stream in a value that will not be sent; never throws, whatever the value. */
 export function discard(value: unknown): void {
-  const body = value instanceof Reply ? value.body : value;
-  if (!isStream(body)) return;
-  const source = body instanceof Readable ? body : Readable.from(body);
-  source.on('error', () => undefined).destroy();
+  try {
+    const { body } = toReply(value);
+    if (!isStream(body)) return;
+    const source = body instanceof Readable ? body : Readable.from(body);
+    source.on('error', () => undefined).destroy();
+  } catch {
+    // Looking at the value throws: it may be a proxy.
+  }
+}
+
+/** Whether a reply was cut before its end; `res.destroyed` alone is true of one that went out, too. */
+export function isCut(res: ServerResponse): boolean {
+  return res.destroyed && !res.writableFinished;
 }
 
 /** Ends a connection whose reply can't be completed. */
@@ -58,8 +67,17 @@ export function abandon(res: ServerResponse): void {
 
 /** Closes the connection of a request whose body will not be complete, behind its reply; what reads the body learns of it. */
 export function closeAfter(req: IncomingMessage, res: ServerResponse): void {
-  if (res.closed) req.destroy();
-  else res.once('close', () => req.destroy()).end();
+  if (res.destroyed) {
+    req.destroy();
+    return;
+  }
+  res.once('close', () => req.destroy());
+  try {
+    res.end();
+  } catch {
+    // It is shorter than the length that its handler declared.
+    abandon(res);
+  }
 }
 
 /**

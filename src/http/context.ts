@@ -100,13 +100,18 @@ export class Context<P = Params> {
   get signal(): AbortSignal {
     if (this.#abort === undefined) {
       const abort = new AbortController();
-      const res = this.#res;
+      const [req, res] = [this.#req, this.#res];
       const onClose = (): void => {
-        // A connection that was closed behind an early reply has left a body half-read.
-        if (!res.writableFinished || !this.#req.complete) abort.abort();
+        if (!res.writableFinished) abort.abort();
       };
       if (res.destroyed || res.closed) onClose();
       else res.once('close', onClose);
+      // Behind an early reply, a body may break off.
+      if (!req.complete) {
+        req.once('close', () => {
+          if (!req.complete) abort.abort();
+        });
+      }
       this.#abort = abort;
     }
     return this.#abort.signal;

@@ -3,7 +3,7 @@
 import { connect } from 'node:net';
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
-import { reply } from 'postern';
+import { reply, type HandlerResult } from 'postern';
 import { rawExchange, parseResponses } from '../support/raw.js';
 import { createApp, createRecorder, serve } from '../support/serve.js';
 
@@ -80,11 +80,83 @@ test('a stream returned after its client has left is destroyed', async () => {
   await expect.poll(() => source.destroyed).toBe(true);
 });
 
+test.for<[string, (cancelled: () => void) => HandlerResult]>([
+  ['a ReadableStream', (cancelled) => reply(new ReadableStream({ cancel: cancelled }), { status: 304 })],
+  ['the body of a Response', (cancelled) => reply(new Response(new ReadableStream({ cancel: cancelled })).body, { status: 99 })],
+])('%s that is not sent is cancelled', async ([, make]) => {
+  let wake = (): void => undefined;
+  const cancelled = new Promise<void>((resolve) => (wake = resolve));
+  const app = createApp().get('/', () => make(() => wake()));
+  await (await fetch((await serve(app)).url)).text();
+  await cancelled;
+});
+
+test('a value that throws while it is being sent, and again while it is thrown away, gives 500', async () => {
+  const trap = new Proxy({}, { has: (_target, key) => { if (key === 'then') return false; throw new Error('trap'); } });
+  const { url } = await serve(createApp().get('/', () => trap));
+  for (const _ of [1, 2]) expect((await fetch(url)).status).toBe(500);
+});
+
+test('a reply written by hand and finished before the handler ends is counted with its own status', async () => {
+  const app = createApp().get('/', async ({ raw: { res } }) => {
+    await new Promise((resolve) => res.writeHead(202).once('close', resolve).end('by hand'));
+  });
+  expect((await fetch((await serve(app)).url)).status).toBe(202);
+  await expect.poll(() => app.metrics.expose()).toContain('http_request_duration_seconds_count{method="GET",route="/",status_code="202"} 1.0');
+});
+
+test('an error after a reply that was written by hand is logged', async () => {
+  const logger = createRecorder();
+  const app = createApp({ logger }).get('/', async ({ raw: { res } }) => {
+    await new Promise((resolve) => res.once('close', resolve).end('by hand'));
+    throw new Error('afterwards');
+  });
+  await fetch((await serve(app)).url);
+  await expect.poll(() => logger.entries.map(({ object }) => String(object['err']))).toEqual(['Error: afterwards']);
+});
+
+test('the signal does not abort when a reply is done before the body has arrived', async () => {
+  let signal: AbortSignal | undefined;
+  const app = createApp().post('/t', (ctx) => {
+    signal = ctx.signal;
+    return 'early';
+  }).get('/', () => 'next');
+  const { port } = await serve(app);
+  const socket = connect(port, '127.0.0.1', () => socket.write(upload));
+  let text = '';
+  socket.on('data', (chunk) => (text += String(chunk)));
+  await expect.poll(() => text).toContain('early');
+  socket.write('defghijGET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+  await expect.poll(() => text).toContain('next');
+  expect(signal?.aborted).toBe(false);
+});
+
+test('a body that breaks off under a streamed reply of declared length leaves the process serving', async () => {
+  let started = false;
+  const app = createApp().get('/', () => 'ok').post('/t', () => reply((async function* () {
+    yield 'abc';
+    started = true;
+    await new Promise(() => undefined);
+  })(), { headers: { 'content-length': '10' } }));
+  const { port, url } = await serve(app);
+  const socket = connect(port, '127.0.0.1', () => socket.write('POST /t HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n'));
+  const closed = new Promise((resolve) => socket.on('error', () => undefined).once('close', resolve));
+  socket.resume();
+  await expect.poll(() => started).toBe(true);
+  socket.write('zz\r\n');
+  await closed;
+  expect(await (await fetch(url)).text()).toBe('ok');
+});
+
 test('what is no promise cannot be tracked, and times that are none throw', async () => {
   const app = createApp();
   for (const value of [5, null, {}]) expect(() => app.track(value as never)).toThrow(TypeError);
   expect(app.metrics.expose()).toContain('active_task_count 0.0');
-  for (const options of [{ delay: -1 }, { timeout: NaN }, { timeout: '5' }]) await expect(app.close(options as never)).rejects.toThrow(TypeError);
+  for (const options of [{ delay: -1 }, { timeout: NaN }, { timeout: '5' }]) {
+    await expect(app.close(options as never)).rejects.toThrow(TypeError);
+    await expect(app.run({ port: 0, ...options } as never)).rejects.toThrow(TypeError);
+  }
+  await app.close({ delay: undefined, timeout: undefined } as never);
 });
 
 test('a time limit beyond what timers can do waits instead of cutting', async () => {
