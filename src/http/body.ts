@@ -80,7 +80,7 @@ export class Body {
 
   async #read(): Promise<Buffer> {
     this.#begin();
-    return collect(this.#req, this.#limitBytes);
+    return takeArrived(this.#req, this.#limitBytes) ?? collect(this.#req, this.#limitBytes);
   }
 
   #begin(): void {
@@ -89,6 +89,14 @@ export class Body {
     if (declaredLength(this.#req) > this.#limitBytes) throw tooLarge(this.#limitBytes);
     this.#beforeReading();
   }
+}
+
+/** The body at once, if all of it is here already; most are, that came with their head. */
+function takeArrived(req: IncomingMessage, limitBytes: number): Buffer | undefined {
+  if (req.readableEnded && declaredLength(req) > 0) throw new TypeError('the body was read from the request itself already');
+  if (!req.complete || req.readableFlowing === true || req.readableEnded) return undefined;
+  if (req.readableLength > limitBytes) throw tooLarge(limitBytes);
+  return (req.read() as Buffer | null) ?? Buffer.alloc(0);
 }
 
 function collect(req: IncomingMessage, limitBytes: number): Promise<Buffer> {
@@ -122,7 +130,8 @@ function collect(req: IncomingMessage, limitBytes: number): Promise<Buffer> {
     const settle = (): void => {
       req.off('data', onData).off('end', onEnd).off('error', onAbort).off('close', onAbort);
     };
-    if (req.destroyed && !req.readableEnded) reject(aborted());
+    if (req.readableEnded) onEnd();
+    else if (req.destroyed) reject(aborted());
     else req.on('data', onData).on('end', onEnd).on('error', onAbort).on('close', onAbort);
   });
 }

@@ -10,6 +10,9 @@ import type { ParserError } from './connection.js';
 /** How long, in ms, a new connection may stay silent while the server closes. */
 const SILENCE_MS = 250;
 
+/** Node.js 24: no stream is set up for a body that no request has; older versions ignore it. */
+const NEW_OPTIONS: object = { optimizeEmptyRequests: true };
+
 /** What answers the events of a server. */
 export interface RequestListener {
   handle(req: IncomingMessage, res: ServerResponse, awaitsContinue: boolean): void;
@@ -35,6 +38,7 @@ export function createHttpServer({ requestTimeoutMs, headersTimeoutMs, keepAlive
     // node:http looks for expired requests this often; its default makes a short limit a long one.
     connectionsCheckingInterval: Math.max(50, Math.min(5_000, shortest / 4)),
     requireHostHeader: false,
+    ...NEW_OPTIONS,
   });
 }
 

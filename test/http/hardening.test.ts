@@ -91,6 +91,31 @@ test.for<[string, (cancelled: () => void) => HandlerResult]>([
   await cancelled;
 });
 
+test('a body that was read from ctx.raw is not taken for an empty one', async () => {
+  const app = createApp().post('/', async (ctx) => {
+    for await (const _ of ctx.raw.req);
+    return ctx.text();
+  });
+  const { url } = await serve(app);
+  expect((await fetch(url, { method: 'POST', body: 'abc' })).status).toBe(500);
+});
+
+async function countChunks(stream: AsyncIterable<unknown>): Promise<number> {
+  let count = 0;
+  for await (const _ of stream) count += 1;
+  return count;
+}
+
+test('a request without a body has an empty one, however it is read', async () => {
+  const app = createApp().get('/', async (ctx) => [await ctx.text(), (await ctx.bytes()).length, (await ctx.form()).size])
+    .get('/stream', (ctx) => countChunks(ctx.stream()))
+    .get('/raw', (ctx) => countChunks(ctx.raw.req));
+  const { url } = await serve(app);
+  expect(await (await fetch(url)).json()).toEqual(['', 0, 0]);
+  expect(await (await fetch(`${url}/stream`)).json()).toBe(0);
+  expect(await (await fetch(`${url}/raw`)).json()).toBe(0);
+});
+
 test('a value that throws while it is being sent, and again while it is thrown away, gives 500', async () => {
   const trap = new Proxy({}, { has: (_target, key) => { if (key === 'then') return false; throw new Error('trap'); } });
   const { url } = await serve(createApp().get('/', () => trap));
