@@ -5,10 +5,10 @@
  * it is first used.
  */
 
-import { BadRequest, FrameworkErrorCodes, HttpError } from './errors.js';
+import { BadRequest, FrameworkErrorCodes, HttpError, refusal } from './errors.js';
 import type { Context, Handler, Middleware } from './http/context.js';
+import { ROUTE_NOT_FOUND, routeNotFound } from './http/error-mapper.js';
 import { reply, toReply, type Reply } from './http/reply.js';
-import { parseTarget } from './http/request.js';
 import type { RequestMetrics, RouteMetrics } from './monitor/request-metrics.js';
 import type { Match, Route, Router } from './routing/router.js';
 
@@ -64,9 +64,11 @@ export class Endpoints {
 
   /** What answers a path or a method without a route: 404, 405, or the `Allow` of OPTIONS, inside the middleware. */
   #compileUnmatched(): Endpoint {
-    const handler: Handler = ({ method, raw }) => {
-      const { path } = parseTarget(raw.req.url as string, method);
-      return answerWithoutRoute(method, path === '*' ? ['OPTIONS'] : this.router.allowedMethods(path));
+    const hasMiddleware = this.#middleware.length > 0;
+    const handler: Handler = ({ method, target }) => {
+      const allowed = target.path === '*' ? ['OPTIONS'] : this.router.allowedMethods(target.path);
+      if (allowed.length === 0) return hasMiddleware ? routeNotFound() : ROUTE_NOT_FOUND;
+      return answerWithMethods(method, allowed);
     };
     return { run: compose(this.#middleware, handler), metrics: this.#metrics.unmatched, route: null };
   }
@@ -80,7 +82,11 @@ class InvalidQueryParams extends BadRequest {
 /** Puts middleware around a handler, the first one outermost; without middleware the handler comes back as it is. */
 function compose(middleware: readonly Middleware[], handler: Handler): Handler {
   if (middleware.length === 0) return handler;
-  const innermost = async (ctx: Context): Promise<Reply> => toReply(await handler(ctx));
+  const innermost = async (ctx: Context): Promise<Reply> => {
+    const result = await handler(ctx);
+    if (result instanceof Error) throw result;
+    return toReply(result);
+  };
   return middleware.reduceRight<(ctx: Context) => Promise<Reply>>((inner, around) => async (ctx) => {
     let called = false;
     const next = (): Promise<Reply> => {
@@ -107,15 +113,9 @@ function checkQuery(handler: Handler, allowed: readonly string[]): Handler {
   };
 }
 
-/**
- * Answers a method and path without a route.
- *
- * @param allowed methods that the path has; none means that nothing matches it
- * @throws {HttpError} 404, or 405 with `Allow` (RFC 9110, section 15.5.6)
- */
-function answerWithoutRoute(method: string, allowed: readonly string[]): Reply {
-  if (allowed.length === 0) throw new HttpError(404, 'No route matches this path.');
+/** Answers a method that a path has no route for, with those that it has: OPTIONS, or 405 (RFC 9110, section 15.5.6). */
+function answerWithMethods(method: string, allowed: readonly string[]): Reply | HttpError {
   const allow = allowed.join(', ');
   if (method === 'OPTIONS') return reply(undefined, { headers: { allow } });
-  throw new HttpError(405, `${method} is not allowed here. Allowed: ${allow}`, { headers: { allow } });
+  return refusal(405, `${method} is not allowed here. Allowed: ${allow}`, { headers: { allow } });
 }

@@ -137,6 +137,22 @@ export class HttpError extends Error {
   }
 }
 
+/**
+ * An {@link HttpError} of the framework's own without a stack, which would say nothing and cost more than the reply.
+ *
+ * @throws {RangeError} as `HttpError` does
+ */
+export function refusal(statusCode: number, description: string, options?: HttpErrorOptions): HttpError {
+  const { stackTraceLimit } = Error;
+  // Not an assignment: it would throw where intrinsics are frozen.
+  Reflect.set(Error, 'stackTraceLimit', 0);
+  try {
+    return new HttpError(statusCode, description, options);
+  } finally {
+    Reflect.set(Error, 'stackTraceLimit', stackTraceLimit);
+  }
+}
+
 /** 400; the base for bad requests with a code of their own (SPEC 7.3). */
 export class BadRequest extends ApiError {
   static override statusCode = 400;

@@ -49,6 +49,11 @@ export function bindLogger(logger: Logger, bindings: object): Logger {
   return { debug: bound('debug'), info: bound('info'), warn: bound('warn'), error: bound('error') };
 }
 
+/** Whether entries of a level go nowhere, so that none need be made. */
+export function isSilent(logger: Logger, level: 'debug' | 'error'): boolean {
+  return logger[level] === ignore;
+}
+
 /** Logs without ever throwing: a broken logger must not take a request down. */
 export function logSafely(logger: Logger, level: 'debug' | 'warn' | 'error', object: object, message: string): void {
   try {

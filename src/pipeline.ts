@@ -16,7 +16,7 @@ import { errorToOutgoing, mapError } from './http/error-mapper.js';
 import { toOutgoing, type Outgoing } from './http/reply.js';
 import { assertRequestHead, parseTarget, requestId } from './http/request.js';
 import { isTraced, RequestTrace } from './http/tracing.js';
-import { logSafely } from './log.js';
+import { isSilent, logSafely } from './log.js';
 import type { RequestMetrics, RouteMetrics } from './monitor/request-metrics.js';
 import type { Params, Router } from './routing/router.js';
 
@@ -178,6 +178,11 @@ export class Pipeline {
     let outgoing: Outgoing;
     let outcome: Outcome | Promise<Outcome>;
     try {
+      if (value instanceof Error) {
+        // Returning an error is raising it.
+        this.#fail(exchange, value);
+        return;
+      }
       outgoing = toOutgoing(value);
       outcome = send(req, res, outgoing, this.#endsConnection(exchange));
     } catch (thrown) {
@@ -245,10 +250,11 @@ export class Pipeline {
   }
 
   #log(thrown: unknown, statusCode: number, exchange: Exchange | null, id?: string): void {
+    const level = statusCode >= 500 ? 'error' : 'debug';
+    if (isSilent(this.#env.logger, level)) return;
     const request = exchange === null ? {} : { request_id: id, method: exchange.req.method, target: exchange.req.url };
     const entry = { err: thrown, status_code: statusCode, ...request };
-    if (statusCode >= 500) logSafely(this.#env.logger, 'error', entry, 'request failed');
-    else logSafely(this.#env.logger, 'debug', entry, 'request refused');
+    logSafely(this.#env.logger, level, entry, level === 'error' ? 'request failed' : 'request refused');
   }
 }
 

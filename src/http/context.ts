@@ -61,6 +61,11 @@ export class Context<P = Params> {
     this.#awaitsContinue = awaitsContinue;
   }
 
+  /** The request-target, as sent. @internal */
+  get target(): Target {
+    return this.#target;
+  }
+
   /** The underlying pair of `node:http`. A handler that writes to `res` itself has its return value ignored. */
   get raw(): { readonly req: IncomingMessage; readonly res: ServerResponse } {
     return { req: this.#req, res: this.#res };

@@ -3,7 +3,7 @@
  */
 
 import { STATUS_CODES } from 'node:http';
-import { ApiError, FrameworkErrorCodes, HttpError, type ErrorCode } from '../errors.js';
+import { ApiError, FrameworkErrorCodes, HttpError, refusal, type ErrorCode } from '../errors.js';
 import type { Outgoing } from './reply.js';
 
 /** A failure, mapped. */
@@ -18,6 +18,7 @@ export interface MappedError {
 /** Headers of an error reply that the error itself can't set. */
 const OWN_HEADERS: ReadonlySet<string> = new Set(['content-type', 'content-length', 'transfer-encoding', 'x-request-id']);
 
+/** Whatever a service raises by mistake. */
 const SERVER_ERROR: MappedError = Object.freeze({
   statusCode: 500,
   message: 'Server Error',
@@ -25,6 +26,17 @@ const SERVER_ERROR: MappedError = Object.freeze({
   errorCode: FrameworkErrorCodes.framework_unknown_error,
   headers: undefined,
 });
+
+/** The one of every request without a route, where nothing but the log gets to see it. */
+export const ROUTE_NOT_FOUND: HttpError = routeNotFound();
+
+/** Bodies of what is raised most. */
+const BODIES: ReadonlyMap<MappedError, string> = new Map([SERVER_ERROR, ROUTE_NOT_FOUND].map((error) => [error, formatErrorBody(error)]));
+
+/** The error of a request without a route. */
+export function routeNotFound(): HttpError {
+  return refusal(404, 'No route matches this path.');
+}
 
 /**
  * @param thrown an `ApiError`, an `HttpError`, any other `Error`, or a value that is no error at all
@@ -42,14 +54,16 @@ export function mapError(thrown: unknown): MappedError {
 
 /** A mapped error as the uniform body (spec 2.5); `id` goes out as `x-request-id`. */
 export function errorToOutgoing(error: MappedError, id: string | null): Outgoing {
-  const body = formatErrorBody(error);
-  const headers = ['content-type', 'application/json', 'content-length', String(Buffer.byteLength(body))];
+  const body = BODIES.get(error) ?? formatErrorBody(error);
+  const headers = ['content-type', 'application/json'];
   if (id !== null) headers.push('x-request-id', id);
-  for (const [name, value] of Object.entries(error.headers ?? {})) {
-    if (!OWN_HEADERS.has(name.toLowerCase())) headers.push(name, value);
+  if (error.headers !== undefined) {
+    for (const [name, value] of Object.entries(error.headers)) {
+      if (!OWN_HEADERS.has(name.toLowerCase())) headers.push(name, value);
+    }
   }
   // Said outright: a reply that failed before may have left another reason phrase on the response.
-  return { status: error.statusCode, statusText: STATUS_CODES[error.statusCode] ?? 'Unknown Error', headers, body };
+  return { status: error.statusCode, statusText: STATUS_CODES[error.statusCode] ?? 'Unknown Error', headers, body, length: Buffer.byteLength(body) };
 }
 
 /** The uniform body of an error, as JSON text (spec 2.5). */

@@ -50,6 +50,8 @@ export interface Outgoing {
   readonly statusText: string;
   readonly headers: string[];
   readonly body: string | Uint8Array | Stream | null;
+  /** Of the body, in bytes; -1 for one that goes out without a `content-length`. */
+  readonly length: number;
 }
 
 /**
@@ -80,10 +82,9 @@ export function toReply(value: unknown): Reply {
 export function toOutgoing(value: unknown): Outgoing {
   if (value instanceof Reply) return replyToOutgoing(value);
   if (isResponse(value)) return replyToOutgoing(toReply(value));
-  if (value === undefined) return { status: 204, statusText: '', headers: [], body: null };
+  if (value === undefined) return { status: 204, statusText: '', headers: [], body: null, length: -1 };
   const { body, type, length } = encodeBody(value);
-  const headers = length === -1 ? ['content-type', type] : ['content-type', type, 'content-length', String(length)];
-  return { status: 200, statusText: '', headers, body };
+  return { status: 200, statusText: '', headers: ['content-type', type], body, length };
 }
 
 /** Whether a body is a stream rather than something whose length is known. */
@@ -94,7 +95,6 @@ export function isStream(body: unknown): body is Stream {
 interface EncodedBody {
   readonly body: string | Uint8Array | Stream;
   readonly type: string;
-  /** In bytes; -1 when it is not known. */
   readonly length: number;
 }
 
@@ -114,15 +114,13 @@ function replyToOutgoing({ status, statusText, body: value, ownHeaders }: Reply)
   if (!Number.isInteger(status) || status < 200 || status > 599) throw new RangeError(`${String(status)} is no status of a reply; use an integer from 200 to 599`);
   const bodiless = status === 204 || status === 205 || status === 304;
   if (bodiless || value === undefined) {
-    const headers = flatten(ownHeaders, false);
-    if (status !== 204 && status !== 304 && !ownHeaders?.has('content-length')) headers.push('content-length', '0');
-    return { status, statusText, headers, body: null };
+    const isEmpty = status !== 204 && status !== 304 && !ownHeaders?.has('content-length');
+    return { status, statusText, headers: flatten(ownHeaders, false), body: null, length: isEmpty ? 0 : -1 };
   }
   const { body, type, length } = encodeBody(value);
   const headers = flatten(ownHeaders, length !== -1);
   if (!ownHeaders?.has('content-type')) headers.push('content-type', type);
-  if (length !== -1) headers.push('content-length', String(length));
-  return { status, statusText, headers, body };
+  return { status, statusText, headers, body, length };
 }
 
 /** Framing is the connection's: a `transfer-encoding`, or a length beside a known one, would break it. */

@@ -85,6 +85,22 @@ test('next() rejects with what was thrown, and middleware may answer instead', a
   expect(await (await fetch((await serve(app)).url)).text()).toBe('rescued');
 });
 
+test('next() rejects with an error that a handler returns, as with one that it throws', async () => {
+  const app = createApp().get('/', () => new NotFound('returned'));
+  app.use((_ctx, next) => next().catch((error: Error) => ({ caught: error instanceof NotFound })));
+  expect(await (await app.request('/')).json()).toEqual({ caught: true });
+});
+
+test('the 404 that a middleware gets is its own: what it writes there is seen by no other request', async () => {
+  const seen: unknown[] = [];
+  const app = createApp().use((_ctx, next) => next().catch((error: object) => {
+    seen.push('mark' in error);
+    throw Object.assign(error, { mark: true });
+  }));
+  for (const _ of [1, 2]) expect((await app.request('/nowhere')).status).toBe(404);
+  expect(seen).toEqual([false, false]);
+});
+
 test('calling next() twice throws', async () => {
   const logger = createRecorder();
   const app = createApp({ logger }).get('/', () => 'ok').use(async (_ctx, next) => {
