@@ -6,26 +6,62 @@ import { defineConfig } from 'vitest/config';
 const source = (file: string): string => fileURLToPath(new URL(`./src/${file}`, import.meta.url));
 const entries = ['index', 'metrics', 'gateway', 'cli'];
 
-/** A declaration file without the header of its module, which says nothing of an export, and indented by tabs. */
-function slim(text: string): string {
-  return text.replace(/^\/\*\*(?:(?!\*\/)[^])*\*\/\n(?=import |export (?:type )?\{)/, '').replace(/^(?: {4})+/gm, (indent) => '\t'.repeat(indent.length / 4));
+interface Declarations {
+  /** Each declaration of the file, with its comment, by name. */
+  readonly own: Map<string, string>;
+  /** Where the other names come from, and a statement for each import or passing on of one. */
+  readonly imported: Map<string, { readonly from: string; readonly statements: string[] }>;
 }
 
-/** Keeps the declarations that those of an entry lead to. */
+/** Takes a file as `tsc` writes it apart into its declarations; the comment at its head, which says nothing of them, is lost. */
+function readDeclarations(path: string): Declarations {
+  const own = new Map<string, string>();
+  const imported: Declarations['imported'] = new Map();
+  for (const statement of readFileSync(path, 'utf8').split(/^(?=\/\*\*)|^(?<!\*\/\n)(?=import |export |declare |type |interface )/m)) {
+    const code = statement.replace(/^\/\*\*(?:(?!\*\/)[^])*\*\/\n/, '');
+    const [, how = '', list = '', from = ''] = /^(import|export(?: type)?)(?: type)? \{([^}]*)\} from '([^']+)'/.exec(code) ?? [];
+    const name = /^(?:export )?(?:declare )?(?:abstract )?(?:type|interface|class|function|const) (\w+)/.exec(code)?.[1];
+    if (name !== undefined) own.set(name, (own.get(name) ?? '') + statement);
+    for (const [, name = ''] of list.matchAll(/(?:type )?(\w+)/g)) {
+      const { statements } = imported.get(name) ?? { statements: [] };
+      imported.set(name, { from, statements: [...statements, `${how === 'import' ? 'import type' : how} { ${name} } from '${from}';\n`] });
+    }
+  }
+  return { own, imported };
+}
+
+/** Leaves only the declarations that those of an entry lead to, indented by tabs. */
 function pruneTypes(folder: string): void {
-  const reached = new Set<string>();
-  const visit = (file: string): void => {
-    if (reached.has(file)) return;
-    reached.add(file);
-    const text = readFileSync(join(folder, file), 'utf8');
-    for (const [, target = ''] of text.matchAll(/\b(?:from|import)\s*\(?\s*['"](\.[^'"]+)\.js['"]/g)) visit(join(dirname(file), `${target}.d.ts`));
+  const files = new Map<string, Declarations>();
+  const reached = new Map<string, Set<string>>();
+  const visit = (path: string, name: string): void => {
+    const file = files.get(path) ?? readDeclarations(path);
+    files.set(path, file);
+    const names = reached.get(path) ?? new Set();
+    reached.set(path, names);
+    if (names.has(name)) return;
+    names.add(name);
+    const from = file.imported.get(name)?.from;
+    if (from?.startsWith('.')) visit(join(dirname(path), from.replace(/\.js$/, '.d.ts')), name);
+    for (const word of file.own.get(name)?.replace(/\/\*\*(?:(?!\*\/)[^])*\*\//g, '').match(/\w+/g) ?? []) {
+      if (file.own.has(word) || file.imported.has(word)) visit(path, word);
+    }
   };
-  for (const name of entries) if (name !== 'cli') visit(`${name}.d.ts`);
+  for (const entry of entries) {
+    const path = join(folder, `${entry}.d.ts`);
+    if (entry !== 'cli') for (const name of readDeclarations(path).imported.keys()) visit(path, name);
+  }
   for (const file of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
-    if (!file.endsWith('.d.ts')) continue;
     const path = join(folder, file);
-    if (!reached.has(file)) rmSync(path);
-    else writeFileSync(path, slim(readFileSync(path, 'utf8')));
+    if (!file.endsWith('.d.ts')) continue;
+    const names = reached.get(path);
+    const { own, imported } = readDeclarations(path);
+    if (names === undefined) rmSync(path);
+    else if (entries.includes(file.slice(0, -5))) continue;
+    else {
+      const text = [...imported].filter(([name]) => names.has(name)).flatMap(([, { statements }]) => statements).join('') + [...own].filter(([name]) => names.has(name)).map(([, text]) => text).join('');
+      writeFileSync(path, text.replace(/^(?: {4})+/gm, (indent) => '\t'.repeat(indent.length / 4)));
+    }
   }
 }
 
