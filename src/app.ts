@@ -8,13 +8,14 @@ import { assertTimes, MAX_TIMEOUT_MS, within } from './deadline.js';
 import { Endpoints, type Endpoint } from './endpoint.js';
 import type { Environment, Handler, Middleware } from './http/context.js';
 import { requestInMemory, type RequestInitLike } from './http/in-memory.js';
-import { attachListener, Connections, createHttpServer } from './http/server.js';
+import { attachListener, Connections, createHttpServer, type ServerLimits } from './http/server.js';
 import { logSafely, type Logger } from './log.js';
 import { ServiceDirectory, type ServiceClient } from './mesh/service.js';
 import { connectionsOf, type Settings } from './mesh/settings.js';
 import { collectProcess, type ProcessSampler } from './metrics/process.js';
 import { Registry } from './metrics/registry.js';
 import { Health } from './monitor/health.js';
+import { LoadShedder } from './monitor/load-shedder.js';
 import { createMetricsHandler, registerServiceMetrics } from './monitor/metrics.js';
 import { createPing, type PingOptions } from './monitor/ping.js';
 import { RequestMetrics } from './monitor/request-metrics.js';
@@ -73,9 +74,11 @@ export class Postern extends RouteGroup {
   readonly #logger: Logger;
   readonly #endpoints: Endpoints;
   readonly #pipeline: Pipeline;
+  readonly #limits: ServerLimits;
   readonly #tasks: Tasks;
   readonly #services: ServiceDirectory;
   readonly #sampler: ProcessSampler;
+  readonly #shedder: LoadShedder | null;
   readonly #connections: Connections;
   readonly #closeHooks: (() => unknown)[] = [];
   #closing: Promise<boolean> | undefined;
@@ -90,9 +93,12 @@ export class Postern extends RouteGroup {
     const metrics = new Registry({ onError: (metric, error) => logSafely(resolved.logger, 'warn', { metric, err: error }, 'metric could not be collected') });
     const requests = new RequestMetrics(metrics);
     const services = new ServiceDirectory(connectionsOf(resolved.settings));
-    const env: Environment = { logger: resolved.logger, bodyLimitBytes: resolved.bodyLimitBytes, resolveAddress: resolved.resolveAddress, services };
-    const endpoints = new Endpoints(router, requests);
-    const pipeline = new Pipeline(endpoints, env, requests);
+    const { logger, bodyLimitBytes, parameterLimit, resolveAddress } = resolved;
+    const env: Environment = { logger, bodyLimitBytes, parameterLimit, resolveAddress, services };
+    const sampler = collectProcess(metrics);
+    const shedder = createShedder(resolved, sampler);
+    const endpoints = new Endpoints(router, requests, shedder);
+    const pipeline = new Pipeline(endpoints, env, requests, resolved);
     const reserved = new Set<string>();
     super({ endpoints, assertFree: (path) => assertFree(path, reserved) }, '', []);
 
@@ -104,16 +110,18 @@ export class Postern extends RouteGroup {
     this.#logger = resolved.logger;
     this.#endpoints = endpoints;
     this.#pipeline = pipeline;
+    this.#limits = resolved;
     this.#services = services;
     this.#tasks = new Tasks(() => pipeline.active);
     this.health = new Health(name, resolved.version, resolved.logger);
-    this.#sampler = collectProcess(metrics);
+    this.#sampler = sampler;
+    this.#shedder = shedder;
     this.server = createHttpServer(resolved);
     this.handler = (req, res) => pipeline.handle(req, res, false);
     this.#connections = new Connections(this.server);
-    attachListener(this.server, pipeline);
+    attachListener(this.server, pipeline, resolved);
 
-    const sources = { service: name, version: resolved.version, registry: metrics, sampler: this.#sampler, requests, tasks: this.#tasks, health: this.health };
+    const sources = { service: name, version: resolved.version, registry: metrics, sampler, requests, tasks: this.#tasks, health: this.health };
     registerServiceMetrics(sources);
     if (resolved.attachMonitorEndpoints) {
       this.#attachMonitor('health', () => this.health.answer(), reserved);
@@ -131,7 +139,7 @@ export class Postern extends RouteGroup {
 
   /** Answers the requests of a server that someone else made, and those that it could not parse. */
   attach(server: Server): this {
-    attachListener(server, this.#pipeline);
+    attachListener(server, this.#pipeline, this.#limits);
     return this;
   }
 
@@ -233,11 +241,12 @@ export class Postern extends RouteGroup {
     }
     this.#services.close();
     this.#sampler.close();
+    this.#shedder?.close();
     return clean;
   }
 
   #attachMonitor(endpoint: string, handler: Handler, reserved: Set<string>): void {
-    const { pattern } = this.router.add('GET', `/${this.name}/${endpoint}/`, handler);
+    const { pattern } = this.#endpoints.addMonitor(`/${this.name}/${endpoint}/`, handler);
     reserved.add(pattern);
   }
 }
@@ -250,6 +259,10 @@ function assertFree(path: string, reserved: ReadonlySet<string>): void {
 
 function pingOptions({ maxPingDepth, pingTimeoutMs, logger }: ResolvedOptions, directory: ServiceDirectory): PingOptions {
   return { directory, maxPingDepth, pingTimeoutMs, logger };
+}
+
+function createShedder({ loadShedding, logger }: ResolvedOptions, sampler: ProcessSampler): LoadShedder | null {
+  return loadShedding === null ? null : new LoadShedder({ options: loadShedding, memoryPercent: () => sampler.read().rssPercent, logger });
 }
 
 function listeningOn({ address, family, port }: AddressInfo): Listening {

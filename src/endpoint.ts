@@ -9,6 +9,7 @@ import { BadRequest, FrameworkErrorCodes, HttpError, refusal } from './errors.js
 import type { Context, Handler, Middleware } from './http/context.js';
 import { ROUTE_NOT_FOUND, routeNotFound } from './http/error-mapper.js';
 import { reply, toReply, type Reply } from './http/reply.js';
+import type { LoadShedder } from './monitor/load-shedder.js';
 import type { RequestMetrics, RouteMetrics } from './monitor/request-metrics.js';
 import type { Match, Route, Router } from './routing/router.js';
 
@@ -24,18 +25,29 @@ export interface Endpoint {
 export class Endpoints {
   readonly router: Router<Handler, Endpoint>;
   readonly #metrics: RequestMetrics;
+  readonly #shedder: LoadShedder | null;
+  readonly #monitors = new WeakSet<Route<Handler, Endpoint>>();
   readonly #middleware: Middleware[] = [];
   readonly #groups = new WeakMap<Route<Handler, Endpoint>, readonly (readonly Middleware[])[]>();
   #unmatched: Endpoint | undefined;
 
-  constructor(router: Router<Handler, Endpoint>, metrics: RequestMetrics) {
+  /** @param shedder null to let every request in */
+  constructor(router: Router<Handler, Endpoint>, metrics: RequestMetrics, shedder: LoadShedder | null) {
     this.router = router;
     this.#metrics = metrics;
+    this.#shedder = shedder;
   }
 
   /** Adds a route with the middleware of its groups, outermost first; the lists may grow until {@link recompile}. */
   add(method: string, path: string, handler: Handler, groups: readonly (readonly Middleware[])[]): void {
     this.#groups.set(this.router.add(method, path, handler), groups);
+  }
+
+  /** Adds a monitoring endpoint, which is answered under any load. */
+  addMonitor(path: string, handler: Handler): Route<Handler, Endpoint> {
+    const route = this.router.add('GET', path, handler);
+    this.#monitors.add(route);
+    return route;
   }
 
   /** Adds middleware around every request. */
@@ -59,7 +71,9 @@ export class Endpoints {
   #compile(route: Route<Handler, Endpoint>): Endpoint {
     const groups = this.#groups.get(route) ?? [];
     const handler = route.params === null ? route.handler : checkQuery(route.handler, route.params);
-    return { run: compose([...this.#middleware, ...groups.flat()], handler), metrics: this.#metrics.forRoute(route.path, route.method), route };
+    const composed = compose([...this.#middleware, ...groups.flat()], handler);
+    const run = this.#monitors.has(route) ? composed : this.#guard(composed);
+    return { run, metrics: this.#metrics.forRoute(route.path, route.method), route };
   }
 
   /** What answers a path or a method without a route: 404, 405, or the `Allow` of OPTIONS, inside the middleware. */
@@ -70,7 +84,11 @@ export class Endpoints {
       if (allowed.length === 0) return hasMiddleware ? routeNotFound() : ROUTE_NOT_FOUND;
       return answerWithMethods(method, allowed);
     };
-    return { run: compose(this.#middleware, handler), metrics: this.#metrics.unmatched, route: null };
+    return { run: this.#guard(compose(this.#middleware, handler)), metrics: this.#metrics.unmatched, route: null };
+  }
+
+  #guard(run: Handler): Handler {
+    return this.#shedder === null ? run : this.#shedder.guard(run);
   }
 }
 

@@ -4,7 +4,9 @@
 
 import { createAddressResolver, type AddressResolver } from './http/client-address.js';
 import { createLogger, type Logger } from './log.js';
+import type { ServerLimits } from './http/server.js';
 import { isServiceName, parseSettings, type Settings, type SettingsOptions } from './mesh/settings.js';
+import type { LoadSheddingOptions } from './monitor/load-shedder.js';
 
 /** What `new Postern(name, options)` takes. Times are in ms. */
 export interface PosternOptions {
@@ -26,6 +28,18 @@ export interface PosternOptions {
   headersTimeout?: number;
   /** Time that an idle connection is kept, 72,000 unless given: more than usual load balancers keep theirs. */
   keepAliveTimeout?: number;
+  /** Time that a client may take nothing of a reply that waits for it, 60,000 unless given; 0 for no limit. */
+  sendTimeout?: number;
+  /** Most connections at a time, 10,000 unless given; more are dropped. 0 for no limit. */
+  maxConnections?: number;
+  /** Most header fields of a request, 999 unless given; more gives 431. */
+  maxHeadersCount?: number;
+  /** Most bytes of a request's head, 16,384 unless given; more gives 431, or 414 in the request line. */
+  maxHeaderSize?: number;
+  /** Most parameters of a query (else 400) or a form (else 413), 1,000 unless given. */
+  parameterLimit?: number;
+  /** Refuses requests with 503 while the process can't keep up, monitoring aside; off unless given, `{}` for the defaults. */
+  loadShedding?: LoadSheddingOptions;
   /** Largest `depth` of a ping, 5 unless given. */
   maxPingDepth?: number;
   /** Time that one level of a ping is worth, 1,000 unless given. */
@@ -33,7 +47,7 @@ export interface PosternOptions {
 }
 
 /** Options with every default filled in. */
-export interface ResolvedOptions {
+export interface ResolvedOptions extends ServerLimits {
   readonly name: string;
   readonly version: string;
   readonly attachMonitorEndpoints: boolean;
@@ -41,9 +55,9 @@ export interface ResolvedOptions {
   readonly bodyLimitBytes: number;
   readonly logger: Logger;
   readonly resolveAddress: AddressResolver;
-  readonly requestTimeoutMs: number;
-  readonly headersTimeoutMs: number;
-  readonly keepAliveTimeoutMs: number;
+  readonly sendTimeoutMs: number;
+  readonly parameterLimit: number;
+  readonly loadShedding: Required<LoadSheddingOptions> | null;
   readonly maxPingDepth: number;
   readonly pingTimeoutMs: number;
 }
@@ -73,14 +87,28 @@ export function resolveOptions(name: string, options: PosternOptions, env: NodeJ
     requestTimeoutMs,
     headersTimeoutMs,
     keepAliveTimeoutMs: limit('keepAliveTimeout', options.keepAliveTimeout, 72_000),
+    sendTimeoutMs: limit('sendTimeout', options.sendTimeout, 60_000),
+    maxConnections: limit('maxConnections', options.maxConnections, 10_000),
+    maxHeadersCount: limit('maxHeadersCount', options.maxHeadersCount, 999, 1),
+    maxHeaderBytes: limit('maxHeaderSize', options.maxHeaderSize, 16_384, 1),
+    parameterLimit: limit('parameterLimit', options.parameterLimit, 1_000),
+    loadShedding: options.loadShedding === undefined ? null : resolveLoadShedding(options.loadShedding),
     maxPingDepth: limit('maxPingDepth', options.maxPingDepth, 5),
     pingTimeoutMs: limit('pingTimeout', options.pingTimeout, 1_000),
   };
 }
 
+function resolveLoadShedding({ maxEventLoopDelay, maxMemoryPercent, retryAfter }: LoadSheddingOptions): Required<LoadSheddingOptions> {
+  return {
+    maxEventLoopDelay: limit('maxEventLoopDelay', maxEventLoopDelay, 500, 1),
+    maxMemoryPercent: limit('maxMemoryPercent', maxMemoryPercent, 95, 1),
+    retryAfter: limit('retryAfter', retryAfter, 1),
+  };
+}
+
 /** A limit that is wrong must not silently mean none. */
-function limit(name: string, value: number | undefined, fallback: number): number {
+function limit(name: string, value: number | undefined, fallback: number, least = 0): number {
   if (value === undefined) return fallback;
-  if (!Number.isSafeInteger(value) || value < 0) throw new TypeError(`${name} is ${String(value)}; give a whole number of 0 or more`);
+  if (!Number.isSafeInteger(value) || value < least) throw new TypeError(`${name} is ${String(value)}; give a whole number of ${least} or more`);
   return value;
 }

@@ -12,11 +12,12 @@ import type { Endpoint, Endpoints } from './endpoint.js';
 import type { HttpError } from './errors.js';
 import { abandon, closeAfter, discard, isCut, parserErrorOf, send, sendRaw, type Outcome, type ParserError } from './http/connection.js';
 import { Context, type Environment, type Handler, type HandlerResult } from './http/context.js';
-import { errorToOutgoing, mapError } from './http/error-mapper.js';
+import { errorToOutgoing, mapError, type MappedError } from './http/error-mapper.js';
 import { toOutgoing, type Outgoing } from './http/reply.js';
 import { assertRequestHead, parseTarget, requestId } from './http/request.js';
 import { isTraced, RequestTrace } from './http/tracing.js';
 import { isSilent, logSafely } from './log.js';
+import { Overloaded } from './monitor/load-shedder.js';
 import type { RequestMetrics, RouteMetrics } from './monitor/request-metrics.js';
 import type { Params, Router } from './routing/router.js';
 
@@ -41,12 +42,19 @@ class Exchange {
   ) {}
 }
 
+/** What the pipeline holds requests and clients to. */
+export interface PipelineLimits {
+  readonly maxHeadersCount: number;
+  readonly sendTimeoutMs: number;
+}
+
 /** The path of a request through one application. */
 export class Pipeline {
   readonly #router: Router<Handler, Endpoint>;
   readonly #endpoints: Endpoints;
   readonly #env: Environment;
   readonly #metrics: RequestMetrics;
+  readonly #limits: PipelineLimits;
 
   /** What has arrived in this turn of the event loop. */
   #arrived: Exchange[] = [];
@@ -58,11 +66,12 @@ export class Pipeline {
   #latest: WeakMap<Duplex, Exchange> | undefined;
   #whenIdle: (() => void)[] = [];
 
-  constructor(endpoints: Endpoints, env: Environment, metrics: RequestMetrics) {
+  constructor(endpoints: Endpoints, env: Environment, metrics: RequestMetrics, limits: PipelineLimits) {
     this.#router = endpoints.router;
     this.#endpoints = endpoints;
     this.#env = env;
     this.#metrics = metrics;
+    this.#limits = limits;
   }
 
   /** Requests that have no complete reply yet. */
@@ -87,7 +96,7 @@ export class Pipeline {
   /** Answers on a socket that has no response object, and closes it. */
   refuseRaw(socket: Duplex, error: HttpError): void {
     this.#metrics.unparsed(error.statusCode);
-    this.#log(error, error.statusCode, null);
+    this.#log(levelOf(error), error, error.statusCode, null);
     sendRaw(socket, errorToOutgoing(error, null));
   }
 
@@ -141,7 +150,7 @@ export class Pipeline {
     let result: HandlerResult | Promise<HandlerResult>;
     let isAsync: boolean;
     try {
-      assertRequestHead(req);
+      assertRequestHead(req, this.#limits.maxHeadersCount);
       const target = parseTarget(req.url as string, req.method as string);
       const match = this.#router.match(req.method as string, target.path);
       const endpoint = this.#endpoints.of(match);
@@ -184,7 +193,7 @@ export class Pipeline {
         return;
       }
       outgoing = toOutgoing(value);
-      outcome = send(req, res, outgoing, this.#endsConnection(exchange));
+      outcome = send(req, res, outgoing, this.#endsConnection(exchange), this.#limits.sendTimeoutMs);
     } catch (thrown) {
       discard(value);
       this.#fail(exchange, thrown);
@@ -209,19 +218,20 @@ export class Pipeline {
     const error = mapError(thrown);
     const id = ctx === null ? requestId(req) : ctx.id;
     exchange.trace?.fail(thrown, error.errorCode);
-    this.#log(thrown, isCut(res) ? CLIENT_CLOSED_REQUEST : error.statusCode, exchange, id);
+    if (isCut(res)) this.#log('debug', thrown, CLIENT_CLOSED_REQUEST, exchange, id);
+    else this.#log(levelOf(error), thrown, error.statusCode, exchange, id);
     if (res.destroyed || res.headersSent || res.writableEnded) {
       if (!res.writableEnded) abandon(res);
       this.#settle(exchange, res.statusCode, isCut(res) ? 'aborted' : 'sent');
       return;
     }
     try {
-      send(req, res, errorToOutgoing(error, id), close);
+      send(req, res, errorToOutgoing(error, id), close, this.#limits.sendTimeoutMs);
       this.#settle(exchange, error.statusCode);
     } catch (invalid) {
       // A header of the error can't be sent.
-      this.#log(invalid, 500, exchange, id);
-      send(req, res, errorToOutgoing(mapError(invalid), id), true);
+      this.#log('error', invalid, 500, exchange, id);
+      send(req, res, errorToOutgoing(mapError(invalid), id), true, this.#limits.sendTimeoutMs);
       this.#settle(exchange, 500);
     }
   }
@@ -249,13 +259,17 @@ export class Pipeline {
     return latest === undefined || latest.req === req;
   }
 
-  #log(thrown: unknown, statusCode: number, exchange: Exchange | null, id?: string): void {
-    const level = statusCode >= 500 ? 'error' : 'debug';
+  #log(level: 'debug' | 'error', thrown: unknown, statusCode: number, exchange: Exchange | null, id?: string): void {
     if (isSilent(this.#env.logger, level)) return;
     const request = exchange === null ? {} : { request_id: id, method: exchange.req.method, target: exchange.req.url };
     const entry = { err: thrown, status_code: statusCode, ...request };
     logSafely(this.#env.logger, level, entry, level === 'error' ? 'request failed' : 'request refused');
   }
+}
+
+/** The shedder has logged that it began; a line for each request that it refuses would be load of its own. */
+function levelOf(error: MappedError): 'debug' | 'error' {
+  return error.statusCode >= 500 && !(error instanceof Overloaded) ? 'error' : 'debug';
 }
 
 function isThenable(value: unknown): value is PromiseLike<HandlerResult> {

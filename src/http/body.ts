@@ -6,8 +6,13 @@ import type { IncomingMessage } from 'node:http';
 import { Readable, Transform } from 'node:stream';
 import { HttpError } from '../errors.js';
 import { parseJson } from './json.js';
+import { parseParameters } from './request.js';
 
-const MAX_FIELDS = 1000;
+/** What a body may be at most. */
+export interface BodyLimits {
+  readonly bodyLimitBytes: number;
+  readonly parameterLimit: number;
+}
 
 const JSON_TYPE = /^application\/(?:[a-z0-9!#$&^_.+-]+\+)?json$/;
 const FORM_TYPE = /^application\/x-www-form-urlencoded$/;
@@ -15,15 +20,15 @@ const FORM_TYPE = /^application\/x-www-form-urlencoded$/;
 /** The body of one request. Bytes that were read are kept, so that they can be read again in another form. */
 export class Body {
   readonly #req: IncomingMessage;
-  readonly #limitBytes: number;
+  readonly #limits: BodyLimits;
   readonly #beforeReading: () => void;
   #bytes: Promise<Buffer> | undefined;
   #streamed = false;
 
   /** @param beforeReading called once, before the first byte is asked for: the place for `100 Continue` */
-  constructor(req: IncomingMessage, limitBytes: number, beforeReading: () => void) {
+  constructor(req: IncomingMessage, limits: BodyLimits, beforeReading: () => void) {
     this.#req = req;
-    this.#limitBytes = limitBytes;
+    this.#limits = limits;
     this.#beforeReading = beforeReading;
   }
 
@@ -51,15 +56,12 @@ export class Body {
   }
 
   /**
-   * @throws {HttpError} 415 when a content type is given and is not `application/x-www-form-urlencoded`, 413 for more than
-   * 1,000 fields
+   * @throws {HttpError} 415 when a content type is given and is not `application/x-www-form-urlencoded`, 413 for too many
+   * parameters
    */
   async form(): Promise<URLSearchParams> {
     assertType(this.#req, FORM_TYPE, 'application/x-www-form-urlencoded');
-    const text = await this.text();
-    if (text.split('&', MAX_FIELDS + 1).length > MAX_FIELDS) throw new HttpError(413, `A form may have at most ${MAX_FIELDS} fields.`);
-    // The constructor would take a leading `?` away, so it gets one of its own.
-    return new URLSearchParams(`?${text}`);
+    return parseParameters(await this.text(), this.#limits.parameterLimit, 413);
   }
 
   /**
@@ -75,18 +77,20 @@ export class Body {
     }
     this.#begin();
     this.#streamed = true;
-    return limitStream(this.#req, this.#limitBytes);
+    return limitStream(this.#req, this.#limits.bodyLimitBytes);
   }
 
   async #read(): Promise<Buffer> {
     this.#begin();
-    return takeArrived(this.#req, this.#limitBytes) ?? collect(this.#req, this.#limitBytes);
+    const { bodyLimitBytes } = this.#limits;
+    return takeArrived(this.#req, bodyLimitBytes) ?? collect(this.#req, bodyLimitBytes);
   }
 
   #begin(): void {
     if (this.#streamed) throw new TypeError('the body was taken as a stream already');
     assertNoCoding(this.#req);
-    if (declaredLength(this.#req) > this.#limitBytes) throw tooLarge(this.#limitBytes);
+    const { bodyLimitBytes } = this.#limits;
+    if (declaredLength(this.#req) > bodyLimitBytes) throw tooLarge(bodyLimitBytes);
     this.#beforeReading();
   }
 }

@@ -29,19 +29,21 @@ const LINGER_BYTES = 64 * 1024 * 1024;
  * Writes a reply.
  *
  * @param close whether to end the connection with it
+ * @param timeoutMs how long a client may take nothing of it; 0 for no limit
  * @returns the outcome; for a stream a promise of it
  * @throws when a header is invalid or, as a rejection, when a stream fails; `res.headersSent` tells whether another reply
  * can still be written
  */
-export function send(req: IncomingMessage, res: ServerResponse, outgoing: Outgoing, close: boolean): Outcome | Promise<Outcome> {
+export function send(req: IncomingMessage, res: ServerResponse, outgoing: Outgoing, close: boolean, timeoutMs: number): Outcome | Promise<Outcome> {
   const { body, length } = outgoing;
-  if (typeof body === 'object' && body !== null && !(body instanceof Uint8Array)) return sendStream(req, res, outgoing, body, close);
+  if (typeof body === 'object' && body !== null && !(body instanceof Uint8Array)) return sendStream(req, res, outgoing, body, close, timeoutMs);
   const unread = !req.complete && mustNotReuse(req);
   writeHead(res, outgoing, close || unread);
   if (unread && !awaitsContinue(req)) lingeringEnd(req, res, body);
   else if (typeof body === 'string' && res.socket !== null) writeAtOnce(res, res.socket, body, length === body.length);
   else if (body === null) res.end();
   else res.end(body);
+  if (res.writableLength > 0) limitSending(res, timeoutMs);
   return res.destroyed ? 'aborted' : 'sent';
 }
 
@@ -132,7 +134,7 @@ function writeHead(res: ServerResponse, { status, statusText, headers, length }:
 }
 
 /** The head goes out with the first chunk, so that a source which fails at once still gets a proper error reply. */
-async function sendStream(req: IncomingMessage, res: ServerResponse, outgoing: Outgoing, stream: Stream, close: boolean): Promise<Outcome> {
+async function sendStream(req: IncomingMessage, res: ServerResponse, outgoing: Outgoing, stream: Stream, close: boolean, timeoutMs: number): Promise<Outcome> {
   const source = stream instanceof Readable ? stream : Readable.from(stream);
   if (req.method === 'HEAD') {
     source.on('error', () => undefined).destroy();
@@ -151,11 +153,12 @@ async function sendStream(req: IncomingMessage, res: ServerResponse, outgoing: O
       if (typeof chunk !== 'string' && !(chunk instanceof Uint8Array)) throw new TypeError(`a stream gave a chunk of type ${typeof chunk}; give strings or bytes`);
       if (!res.headersSent) writeHead(res, outgoing, close);
       if (chunk.length === 0) res.flushHeaders();
-      else if (!res.write(chunk) && !res.destroyed) await drained(res);
+      else if (!res.write(chunk) && !res.destroyed) await drained(res, timeoutMs);
       if (res.destroyed) return 'aborted';
     }
     if (!res.headersSent) writeHead(res, outgoing, close);
     res.end();
+    if (res.writableLength > 0) limitSending(res, timeoutMs);
     return 'sent';
   } catch (error) {
     if (res.destroyed) return 'aborted';
@@ -166,14 +169,26 @@ async function sendStream(req: IncomingMessage, res: ServerResponse, outgoing: O
   }
 }
 
-function drained(res: ServerResponse): Promise<void> {
+function drained(res: ServerResponse, timeoutMs: number): Promise<void> {
   return new Promise((resolve) => {
+    limitSending(res, timeoutMs);
     const settle = (): void => {
       res.off('drain', settle).off('close', settle);
+      // From here on it is the source that may be slow.
+      limitSending(res, 0);
       resolve();
     };
     res.on('drain', settle).on('close', settle);
   });
+}
+
+/**
+ * From now on, a client that takes nothing for that long is cut; node:http sets its own limit once the reply is out. A
+ * socket in memory has no timer.
+ */
+function limitSending(res: ServerResponse, timeoutMs: number): void {
+  if (res.socket !== null) res.socket.setTimeout?.(timeoutMs);
+  else if (timeoutMs > 0) res.once('socket', (socket: Socket) => socket.setTimeout?.(timeoutMs));
 }
 
 /**

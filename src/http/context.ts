@@ -10,12 +10,13 @@ import { decodePath, type Params } from '../routing/router.js';
 import { Body } from './body.js';
 import type { AddressResolver } from './client-address.js';
 import type { Reply, Stream } from './reply.js';
-import { requestId, type Target } from './request.js';
+import { parseParameters, requestId, type Target } from './request.js';
 
 /** What every request of one application shares. @internal */
 export interface Environment {
   readonly logger: Logger;
   readonly bodyLimitBytes: number;
+  readonly parameterLimit: number;
   readonly resolveAddress: AddressResolver;
   readonly services: ServiceDirectory;
 }
@@ -76,9 +77,9 @@ export class Context<P = Params> {
     return (this.#path ??= decodePath(this.#target.path));
   }
 
-  /** Parsed from what follows the first `?` of the target. */
+  /** Parsed from what follows the first `?` of the target. @throws {HttpError} 400 for more parameters than the limit */
   get query(): URLSearchParams {
-    return (this.#query ??= new URLSearchParams(this.#target.search));
+    return (this.#query ??= parseParameters(this.#target.search, this.#env.parameterLimit, 400));
   }
 
   /** Names in lower case, as in `node:http`. */
@@ -166,7 +167,7 @@ export class Context<P = Params> {
   }
 
   #bodyOnce(): Body {
-    return (this.#body ??= new Body(this.#req, this.#env.bodyLimitBytes, () => {
+    return (this.#body ??= new Body(this.#req, this.#env, () => {
       if (this.#awaitsContinue) this.#res.writeContinue();
     }));
   }

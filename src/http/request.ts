@@ -12,12 +12,9 @@ import { HttpError } from '../errors.js';
 export interface Target {
   /** Percent-encoded, as sent; `*` for the asterisk-form. */
   readonly path: string;
-  /** From the `?` on, which is included; empty without one. */
+  /** What follows the `?`; empty without one. */
   readonly search: string;
 }
-
-/** `node:http` keeps this many header fields and drops later ones, a second `Host` or `Content-Length` among them. */
-const MAX_HEADER_FIELDS = 1000;
 
 /** uri-host [ ":" port ] (RFC 3986, section 3.2.2; RFC 9110, section 7.2). */
 const HOST = /^(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+(?::\d{0,5})?$|^\[[0-9A-Fa-f:.]+\](?::\d{0,5})?$/;
@@ -29,16 +26,17 @@ const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 /**
  * Refuses a request whose head breaks RFC 9112.
  *
+ * @param maxFields most header fields, fewer than the server keeps: `node:http` drops the others, a second `Host` among them
  * @throws {HttpError} 400 for `Host` (section 3.2) or a missing version, 431 for too many header fields, 505 for a version
  * other than 1.0 and 1.1
  */
-export function assertRequestHead(req: IncomingMessage): void {
+export function assertRequestHead(req: IncomingMessage, maxFields: number): void {
   const { httpVersion, rawHeaders } = req;
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
     if (httpVersion === '0.9') throw new HttpError(400, 'The request line has no HTTP version.');
     throw new HttpError(505, `HTTP/${httpVersion} is not served; use HTTP/1.1.`);
   }
-  if (rawHeaders.length >= MAX_HEADER_FIELDS * 2) throw new HttpError(431, `A request may have at most ${MAX_HEADER_FIELDS - 1} header fields.`);
+  if (rawHeaders.length > maxFields * 2) throw new HttpError(431, `A request may have at most ${maxFields} header fields.`);
   let hosts = 0;
   let host = '';
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -68,6 +66,19 @@ export function parseTarget(target: string, method: string): Target {
   return splitSearch(rest.startsWith('/') ? rest : `/${rest}`);
 }
 
+/**
+ * Parses `application/x-www-form-urlencoded` text, of a query or a form.
+ *
+ * @throws {HttpError} with that status for more parameters than the limit
+ */
+export function parseParameters(text: string, limit: number, tooManyStatus: number): URLSearchParams {
+  let count = 1;
+  for (let i = text.indexOf('&'); i !== -1 && count <= limit; i = text.indexOf('&', i + 1)) count += 1;
+  if (count > limit && text !== '') throw new HttpError(tooManyStatus, `There may be at most ${limit} parameters.`);
+  // The constructor would take a leading `?` away, so it gets one of its own.
+  return new URLSearchParams(`?${text}`);
+}
+
 /** The request's own `x-request-id` if it is fit to be logged and passed on, else a new one. */
 export function requestId(req: IncomingMessage): string {
   const given = req.headers['x-request-id'];
@@ -81,5 +92,5 @@ function newRequestId(): string {
 
 function splitSearch(target: string): Target {
   const mark = target.indexOf('?');
-  return mark === -1 ? { path: target, search: '' } : { path: target.slice(0, mark), search: target.slice(mark) };
+  return mark === -1 ? { path: target, search: '' } : { path: target.slice(0, mark), search: target.slice(mark + 1) };
 }

@@ -21,29 +21,39 @@ export interface RequestListener {
   handleParserError(error: ParserError, socket: Duplex): void;
 }
 
-/** Time limits of a server, in ms. */
+/** Limits of a server; times in ms, 0 for none. */
 export interface ServerLimits {
   readonly requestTimeoutMs: number;
   readonly headersTimeoutMs: number;
   readonly keepAliveTimeoutMs: number;
+  /** 0 for no limit. */
+  readonly maxConnections: number;
+  readonly maxHeadersCount: number;
+  readonly maxHeaderBytes: number;
 }
 
 /** A server that is not listening yet. `Host` is checked with the rest of the head, so that a refusal has the uniform body. */
-export function createHttpServer({ requestTimeoutMs, headersTimeoutMs, keepAliveTimeoutMs }: ServerLimits): Server {
+export function createHttpServer(limits: ServerLimits): Server {
+  const { requestTimeoutMs, headersTimeoutMs, keepAliveTimeoutMs, maxConnections, maxHeaderBytes } = limits;
   const shortest = Math.min(requestTimeoutMs || Infinity, headersTimeoutMs || Infinity);
-  return createServer({
+  const server = createServer({
     requestTimeout: requestTimeoutMs,
     headersTimeout: headersTimeoutMs,
     keepAliveTimeout: keepAliveTimeoutMs,
+    maxHeaderSize: maxHeaderBytes,
     // node:http looks for expired requests this often; its default makes a short limit a long one.
     connectionsCheckingInterval: Math.max(50, Math.min(5_000, shortest / 4)),
     requireHostHeader: false,
     ...NEW_OPTIONS,
   });
+  if (maxConnections > 0) server.maxConnections = maxConnections;
+  return server;
 }
 
 /** Answers every request of a server, and what it could not parse. */
-export function attachListener(server: Server, listener: RequestListener): void {
+export function attachListener(server: Server, listener: RequestListener, { maxHeadersCount }: Pick<ServerLimits, 'maxHeadersCount'>): void {
+  // One more, so that a field too many is seen instead of dropped.
+  server.maxHeadersCount = maxHeadersCount + 1;
   server.on('request', (req, res) => listener.handle(req, res, false));
   server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => listener.handle(req, res, true));
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {

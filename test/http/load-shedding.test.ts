@@ -1,0 +1,56 @@
+/** Load shedding: requests are refused while the process can't keep up, and monitoring is not. */
+
+import { expect, test } from 'vitest';
+import { createApp, createRecorder, serve } from '../support/serve.js';
+
+function block(ms: number): void {
+  const end = performance.now() + ms;
+  while (performance.now() < end);
+}
+
+test('while the event loop is late requests get 503 with Retry-After and a code of their own, monitoring is served, and it ends', async () => {
+  const logger = createRecorder();
+  const app = createApp({ logger, loadShedding: { maxEventLoopDelay: 100, retryAfter: 7 } });
+  app.get('/', () => 'ok').get('/slow', () => { block(400); return 'slow'; });
+  const { url } = await serve(app);
+  expect((await fetch(url)).status).toBe(200);
+
+  // Sent while the loop is blocked, so that both are read right after.
+  const [slow, refused, unmatched, health] = await Promise.all(['/slow', '/', '/nowhere', '/users/health/'].map(async (path, i) => {
+    if (i > 0) await new Promise((resolve) => setTimeout(resolve, 50));
+    return fetch(url + path);
+  }));
+  expect([slow?.status, refused?.status, unmatched?.status, health?.status]).toEqual([200, 503, 503, 200]);
+  expect(refused?.headers.get('retry-after')).toBe('7');
+  expect(await refused?.json()).toEqual({
+    message: 'Service unavailable.',
+    description: 'The service has more to do than it can; try again later.',
+    error_code: { name: 'framework_overloaded', value: 999503 },
+  });
+  expect(logger.entries.filter(({ level }) => level !== 'debug').map(({ message }) => message)).toEqual(['overloaded: requests are refused']);
+
+  await expect.poll(async () => (await fetch(url)).status).toBe(200);
+});
+
+test('without the option a late event loop refuses nobody', async () => {
+  const app = createApp().get('/', () => 'ok').get('/slow', () => { block(800); return 'slow'; });
+  const { url } = await serve(app);
+  await fetch(url);
+  const statuses = await Promise.all(['/slow', '/', '/'].map(async (path) => (await fetch(url + path)).status));
+  expect(statuses).toEqual([200, 200, 200]);
+});
+
+test('while memory is short requests are refused', async () => {
+  const app = createApp({ loadShedding: { maxMemoryPercent: 1 } }).get('/', () => 'ok');
+  const hold = Buffer.alloc(Math.ceil((await memoryLimit()) / 50), 1);
+  const { url } = await serve(app);
+  await expect.poll(async () => (await fetch(url)).status, { timeout: 5000 }).toBe(503);
+  expect((await fetch(`${url}/users/ping/`)).status).toBe(200);
+  expect(hold.length).toBeGreaterThan(0);
+});
+
+/** What one percent of is less than this process holds, as its own metrics tell. */
+async function memoryLimit(): Promise<number> {
+  const metrics = (await (await createApp().request('/users/metrics/?json')).json()) as Record<string, number>;
+  return ((metrics['proc_rss_mem_bytes'] ?? 0) * 100) / (metrics['proc_rss_mem_perc'] ?? 1);
+}
