@@ -83,7 +83,7 @@ export class Body {
   async #read(): Promise<Buffer> {
     this.#begin();
     const { bodyLimitBytes } = this.#limits;
-    return takeArrived(this.#req, bodyLimitBytes) ?? collect(this.#req, bodyLimitBytes);
+    return takeArrived(this.#req) ?? collect(this.#req, bodyLimitBytes);
   }
 
   #begin(): void {
@@ -96,11 +96,11 @@ export class Body {
 }
 
 /** The body at once, if all of it is here already; most are, that came with their head. */
-function takeArrived(req: IncomingMessage, limitBytes: number): Buffer | undefined {
+function takeArrived(req: IncomingMessage): Buffer | undefined {
   if (req.readableEnded && declaredLength(req) > 0) throw new TypeError('the body was read from the request itself already');
-  if (!req.complete || req.readableFlowing === true || req.readableEnded) return undefined;
-  if (req.readableLength > limitBytes) throw tooLarge(limitBytes);
-  return (req.read() as Buffer | null) ?? Buffer.alloc(0);
+  const length = declaredLength(req);
+  const isHere = req.complete && req.readableFlowing !== true && !req.readableEnded && length === req.readableLength;
+  return isHere && length > 0 ? (req.read() as Buffer) : undefined;
 }
 
 function collect(req: IncomingMessage, limitBytes: number): Promise<Buffer> {
