@@ -81,6 +81,7 @@ export class Postern extends RouteGroup {
   readonly #shedder: LoadShedder | null;
   readonly #connections: Connections;
   readonly #closeHooks: (() => unknown)[] = [];
+  #opening: Promise<void> | undefined;
   #closing: Promise<boolean> | undefined;
 
   /**
@@ -172,13 +173,13 @@ export class Postern extends RouteGroup {
   async listen({ port = 8000, host }: ListenOptions = {}): Promise<Listening> {
     if (this.#closing !== undefined) throw new Error('the application is closed; make a new one');
     this.#sampler.start();
-    await new Promise<void>((resolve, reject) => {
+    await (this.#opening = new Promise<void>((resolve, reject) => {
       this.server.once('error', reject);
       this.server.listen({ port, host }, () => {
         this.server.off('error', reject);
         resolve();
       });
-    });
+    }));
     return listeningOn(this.server.address() as AddressInfo);
   }
 
@@ -222,6 +223,8 @@ export class Postern extends RouteGroup {
   async #drain({ delay = 0, timeout = 10_000 }: CloseTimes): Promise<boolean> {
     this.health.drain();
     this.#pipeline.closeConnections();
+    // A server that is about to listen could not be told to stop.
+    if (!this.server.listening) await this.#opening?.catch(() => undefined);
     if (delay > 0) await new Promise((resolve) => setTimeout(resolve, Math.min(delay, MAX_TIMEOUT_MS)));
     const stopped = stopListening(this.server);
     this.#connections.closeSilent();

@@ -57,7 +57,8 @@ export function isSilent(logger: Logger, level: 'debug' | 'error'): boolean {
 /** Logs without ever throwing: a broken logger must not take a request down. */
 export function logSafely(logger: Logger, level: 'debug' | 'warn' | 'error', object: object, message: string): void {
   try {
-    logger[level](object, message);
+    const result: unknown = logger[level](object, message);
+    if (result instanceof Promise) result.catch(ignore);
   } catch {
     // Nothing is left to tell anyone with.
   }

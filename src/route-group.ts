@@ -78,6 +78,7 @@ export class RouteGroup<Prefix extends string = ''> {
   route<const Path extends string>(path: Path, handlers: Readonly<Record<string, Handler<ParamsOf<`${Prefix}${Path}`>>>>): this {
     const entries = Object.entries(handlers);
     if (entries.length === 0) throw new TypeError(`route "${path}" has no methods; give at least one, { GET: handler }`);
+    for (const [method, handler] of entries) assertHandler(method, path, handler);
     for (const [method, handler] of entries) this.#add(method, path, handler);
     return this;
   }
@@ -114,10 +115,14 @@ export class RouteGroup<Prefix extends string = ''> {
   }
 
   #add<P>(method: string, path: string, handler: Handler<P>): this {
-    if (typeof handler !== 'function') throw new TypeError(`${method} ${path} has no handler; give a function`);
+    assertHandler(method, path, handler);
     const whole = this.#prefix + path;
     this.#target.assertFree(whole);
     this.#target.endpoints.add(method, whole, handler as Handler, this.#groups);
     return this;
   }
+}
+
+function assertHandler(method: string, path: string, handler: unknown): void {
+  if (typeof handler !== 'function') throw new TypeError(`${method} ${path} has no handler; give a function`);
 }

@@ -14,7 +14,7 @@ const FRAMING: ReadonlySet<string> = new Set(['content-length', 'transfer-encodi
 /**
  * @param pathOrUrl a path, `/users?page=2`, or a URL, whose host becomes the `Host` header
  * @returns the response, whatever its status; redirects are not followed
- * @throws the reason of `init.signal` when it aborts
+ * @throws the reason of `init.signal` when it aborts, and whatever a stream given as the body fails with
  */
 export async function requestInMemory(server: Server, pathOrUrl: string | URL, init: RequestInitLike = {}): Promise<Response> {
   const url = typeof pathOrUrl === 'string' && pathOrUrl.startsWith('/') ? new URL(`http://localhost${pathOrUrl}`) : new URL(pathOrUrl);
@@ -38,17 +38,18 @@ export async function requestInMemory(server: Server, pathOrUrl: string | URL, i
       path: url.pathname + url.search,
       headers: { host: url.host, ...headers },
     });
-    const onAbort = (): void => {
+    const fail = (reason: unknown): void => {
       outgoing.destroy();
       clientSide.destroy();
-      reject(signal.reason);
+      reject(reason);
     };
+    const onAbort = (): void => fail(signal.reason);
     signal.addEventListener('abort', onAbort, { once: true });
     clientSide.once('close', () => signal.removeEventListener('abort', onAbort));
     outgoing.on('error', reject);
     outgoing.on('response', (incoming) => resolve(toResponse(incoming, request.method)));
     if (body === null || Buffer.isBuffer(body)) outgoing.end(body ?? undefined);
-    else Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]).on('error', onAbort).pipe(outgoing);
+    else Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]).on('error', fail).pipe(outgoing);
   });
 }
 

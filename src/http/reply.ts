@@ -74,7 +74,7 @@ export function toReply(value: unknown): Reply {
 /**
  * What a handler returned, ready to be written.
  *
- * @throws {TypeError} when the value can't be sent: a function, a symbol, a bigint, a cycle
+ * @throws {TypeError} when the value can't be sent: a function, a symbol, a bigint, a cycle, a reply inside a reply
  * @throws {RangeError} when its status is not an integer from 200 to 599
  * @throws the value itself when it is an `Error`: returning one is raising it
  * @internal
@@ -117,6 +117,7 @@ function replyToOutgoing({ status, statusText, body: value, ownHeaders }: Reply)
     const isEmpty = status !== 204 && status !== 304 && !ownHeaders?.has('content-length');
     return { status, statusText, headers: flatten(ownHeaders, false), body: null, length: isEmpty ? 0 : -1 };
   }
+  if (value instanceof Reply || isResponse(value)) throw new TypeError('a reply is the body of another; return it as it is');
   const { body, type, length } = encodeBody(value);
   const headers = flatten(ownHeaders, length !== -1);
   if (!ownHeaders?.has('content-type')) headers.push('content-type', type);

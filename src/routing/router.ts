@@ -163,7 +163,7 @@ export class Router<Handler = unknown, Compiled = unknown> {
 
   /**
    * Methods that any route of this path answers, sorted: the value of `Allow` (RFC 9110, section 15.5.6).
-   * HEAD and OPTIONS are among them as soon as there is one; without any route the list is empty.
+   * OPTIONS is among them as soon as there is one, HEAD as soon as there is GET; without any route the list is empty.
    */
   allowedMethods(path: string): string[] {
     const methods = new Set<string>();

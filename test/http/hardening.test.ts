@@ -116,6 +116,15 @@ test('a request without a body has an empty one, however it is read', async () =
   expect(await (await fetch(`${url}/raw`)).json()).toBe(0);
 });
 
+test('a logger whose promise rejects does not take the process down', async () => {
+  const fail = async (): Promise<void> => { throw new Error('log'); };
+  const app = createApp({ logger: { debug: fail, info: fail, warn: fail, error: fail } }).get('/', () => { throw new Error('x'); });
+  const { url } = await serve(app);
+  expect((await fetch(url)).status).toBe(500);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect((await fetch(url)).status).toBe(500);
+});
+
 test('a value that throws while it is being sent, and again while it is thrown away, gives 500', async () => {
   const trap = new Proxy({}, { has: (_target, key) => { if (key === 'then') return false; throw new Error('trap'); } });
   const { url } = await serve(createApp().get('/', () => trap));

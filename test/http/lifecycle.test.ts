@@ -51,6 +51,21 @@ test('listening on all interfaces gives a URL that can be fetched', async () => 
   expect(await (await fetch(url)).text()).toBe('ok');
 });
 
+test('closing while listen is under way ends what it opened', async () => {
+  const app = createApp();
+  const listening = serve(app);
+  await app.close();
+  const { url } = await listening;
+  await expect(fetch(url)).rejects.toThrow();
+  expect(app.server.listening).toBe(false);
+});
+
+test('a request in memory rejects with what the stream of its body fails with', async () => {
+  const failure = new Error('source');
+  const body = new ReadableStream({ pull: (controller) => controller.error(failure) });
+  await expect(createApp().post('/', (ctx) => ctx.text()).request('/', { method: 'POST', body })).rejects.toBe(failure);
+});
+
 test('a port that is taken rejects', async () => {
   const { port } = await serve(createApp());
   await expect(createApp().listen({ host: '127.0.0.1', port })).rejects.toMatchObject({ code: 'EADDRINUSE' });

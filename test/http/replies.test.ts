@@ -77,6 +77,10 @@ test.for<[string, () => unknown]>([
   expect(logger.entries.at(-1)).toMatchObject({ level: 'error' });
 });
 
+test.for([['a Reply', () => reply(reply('x'))], ['a Response', () => reply(new Response('x'))]] as const)('%s as the body of a reply gives 500', async ([, handler]) => {
+  expect((await createApp().get('/', handler).request('/')).status).toBe(500);
+});
+
 test('several set-cookie headers stay several', async () => {
   const { url } = await serve(createApp().get('/', () => {
     const replied = reply('x');

@@ -123,6 +123,12 @@ test('what is wrong with a registration is thrown then and there', () => {
   expect(() => app.get('/:id/:id', handler)).toThrow('duplicate parameter "id" at index 5 in "/:id/:id"; rename one');
 });
 
+test('of several methods of one path none is added when one has no handler', () => {
+  const app = createApp();
+  expect(() => app.route('/x', { GET: () => 'ok', POST: 5 as never })).toThrow(TypeError);
+  expect(app.router.find('GET', '/x')).toBeNull();
+});
+
 test('routes can be added while the application serves', async () => {
   const app = createApp();
   const { url } = await serve(app);
