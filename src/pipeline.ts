@@ -192,7 +192,7 @@ export class Pipeline {
         this.#fail(exchange, value);
         return;
       }
-      outgoing = toOutgoing(value);
+      outgoing = toOutgoing(value, req.method as string);
       outcome = send(req, res, outgoing, this.#endsConnection(exchange), this.#limits.sendTimeoutMs);
     } catch (thrown) {
       discard(value);

@@ -52,8 +52,7 @@ export function discard(value: unknown): void {
   try {
     const { body } = toReply(value);
     if (!isStream(body)) return;
-    const source = body instanceof Readable ? body : Readable.from(body);
-    source.on('error', () => undefined).destroy();
+    toReadable(body).on('error', () => undefined).destroy();
   } catch {
     // Looking at the value throws: it may be a proxy.
   }
@@ -135,7 +134,7 @@ function writeHead(res: ServerResponse, { status, statusText, headers, length }:
 
 /** The head goes out with the first chunk, so that a source which fails at once still gets a proper error reply. */
 async function sendStream(req: IncomingMessage, res: ServerResponse, outgoing: Outgoing, stream: Stream, close: boolean, timeoutMs: number): Promise<Outcome> {
-  const source = stream instanceof Readable ? stream : Readable.from(stream);
+  const source = toReadable(stream);
   if (req.method === 'HEAD') {
     source.on('error', () => undefined).destroy();
     writeHead(res, outgoing, close);
@@ -144,12 +143,18 @@ async function sendStream(req: IncomingMessage, res: ServerResponse, outgoing: O
   }
   // A declared length that the source does not keep would frame the next reply wrongly.
   res.strictContentLength = true;
-  const onClose = (): void => {
-    source.destroy();
-  };
-  res.once('close', onClose);
+  // Not every source can be interrupted, and none may hold the request of a client that has left.
+  const left = new Promise<Outcome>((resolve) => res.once('close', () => resolve('aborted')));
   try {
-    for await (const chunk of source as AsyncIterable<unknown>) {
+    return await Promise.race([pump(res, outgoing, source, close, timeoutMs), left]);
+  } finally {
+    source.destroy();
+  }
+}
+
+async function pump(res: ServerResponse, outgoing: Outgoing, source: AsyncIterable<unknown>, close: boolean, timeoutMs: number): Promise<Outcome> {
+  try {
+    for await (const chunk of source) {
       if (typeof chunk !== 'string' && !(chunk instanceof Uint8Array)) throw new TypeError(`a stream gave a chunk of type ${typeof chunk}; give strings or bytes`);
       if (!res.headersSent) writeHead(res, outgoing, close);
       if (chunk.length === 0) res.flushHeaders();
@@ -163,10 +168,18 @@ async function sendStream(req: IncomingMessage, res: ServerResponse, outgoing: O
   } catch (error) {
     if (res.destroyed) return 'aborted';
     throw error;
-  } finally {
-    res.off('close', onClose);
-    source.destroy();
   }
+}
+
+/** `Readable.from` would cancel a web stream only after its next chunk. */
+function toReadable(stream: Stream): Readable {
+  if (stream instanceof Readable) return stream;
+  return isWebStream(stream) ? Readable.fromWeb(stream, { objectMode: true, highWaterMark: 1 }) : Readable.from(stream);
+}
+
+/** By tag: naming the global `ReadableStream` loads it. */
+function isWebStream(stream: Stream): stream is Stream & Parameters<typeof Readable.fromWeb>[0] {
+  return Object.prototype.toString.call(stream) === '[object ReadableStream]';
 }
 
 function drained(res: ServerResponse, timeoutMs: number): Promise<void> {

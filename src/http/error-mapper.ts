@@ -44,7 +44,8 @@ export function routeNotFound(): HttpError {
  */
 export function mapError(thrown: unknown): MappedError {
   try {
-    if (thrown instanceof ApiError || thrown instanceof HttpError) return thrown;
+    // The status is read here, where a proxy may throw.
+    if ((thrown instanceof ApiError || thrown instanceof HttpError) && thrown.statusCode >= 400) return thrown;
     if (thrown instanceof Error && 'expose' in thrown && thrown.expose === true) return mapExposed(thrown);
   } catch {
     // A getter or a proxy of what was thrown threw in its turn.

@@ -48,7 +48,8 @@ export type Stream = AsyncIterable<unknown>;
 export interface Outgoing {
   readonly status: number;
   readonly statusText: string;
-  readonly headers: string[];
+  /** The values of a repeated name in one array. */
+  readonly headers: (string | string[])[];
   readonly body: string | Uint8Array | Stream | null;
   /** Of the body, in bytes; -1 for one that goes out without a `content-length`. */
   readonly length: number;
@@ -74,14 +75,15 @@ export function toReply(value: unknown): Reply {
 /**
  * What a handler returned, ready to be written.
  *
+ * @param method of the request: a reply to HEAD may tell the length of a body that it does not have
  * @throws {TypeError} when the value can't be sent: a function, a symbol, a bigint, a cycle, a reply inside a reply
  * @throws {RangeError} when its status is not an integer from 200 to 599
  * @throws the value itself when it is an `Error`: returning one is raising it
  * @internal
  */
-export function toOutgoing(value: unknown): Outgoing {
-  if (value instanceof Reply) return replyToOutgoing(value);
-  if (isResponse(value)) return replyToOutgoing(toReply(value));
+export function toOutgoing(value: unknown, method: string): Outgoing {
+  if (value instanceof Reply) return replyToOutgoing(value, method);
+  if (isResponse(value)) return replyToOutgoing(toReply(value), method);
   if (value === undefined) return { status: 204, statusText: '', headers: [], body: null, length: -1 };
   const { body, type, length } = encodeBody(value);
   return { status: 200, statusText: '', headers: ['content-type', type], body, length };
@@ -110,12 +112,13 @@ function encodeBody(value: unknown): EncodedBody {
   return { body: json, type: 'application/json', length: Buffer.byteLength(json) };
 }
 
-function replyToOutgoing({ status, statusText, body: value, ownHeaders }: Reply): Outgoing {
+function replyToOutgoing({ status, statusText, body: value, ownHeaders }: Reply, method: string): Outgoing {
   if (!Number.isInteger(status) || status < 200 || status > 599) throw new RangeError(`${String(status)} is no status of a reply; use an integer from 200 to 599`);
   const bodiless = status === 204 || status === 205 || status === 304;
   if (bodiless || value === undefined) {
-    const isEmpty = status !== 204 && status !== 304 && !ownHeaders?.has('content-length');
-    return { status, statusText, headers: flatten(ownHeaders, false), body: null, length: isEmpty ? 0 : -1 };
+    // Only HEAD and 304 tell the length of what they leave out (RFC 9110, section 8.6): others would swallow the next reply.
+    const tellsLength = status === 304 || (method === 'HEAD' && status !== 204 && ownHeaders?.has('content-length') === true);
+    return { status, statusText, headers: flatten(ownHeaders, !tellsLength), body: null, length: status === 204 || tellsLength ? -1 : 0 };
   }
   if (value instanceof Reply || isResponse(value)) throw new TypeError('a reply is the body of another; return it as it is');
   const { body, type, length } = encodeBody(value);
@@ -125,12 +128,16 @@ function replyToOutgoing({ status, statusText, body: value, ownHeaders }: Reply)
 }
 
 /** Framing is the connection's: a `transfer-encoding`, or a length beside a known one, would break it. */
-function flatten(headers: Headers | undefined, lengthKnown: boolean): string[] {
-  const flat: string[] = [];
+function flatten(headers: Headers | undefined, lengthKnown: boolean): (string | string[])[] {
+  const flat: (string | string[])[] = [];
   for (const [name, value] of headers ?? []) {
-    if (name === 'transfer-encoding' || (lengthKnown && name === 'content-length')) continue;
+    if (name === 'transfer-encoding' || name === 'set-cookie' || (lengthKnown && name === 'content-length')) continue;
+    if (name === 'content-length' && !/^\d+$/.test(value)) throw new TypeError(`content-length is ${JSON.stringify(value)}; give a whole number`);
     flat.push(name, value);
   }
+  // As one: beside a header set by hand, node:http 20 would keep the last of several.
+  const cookies = headers?.getSetCookie() ?? [];
+  if (cookies.length > 0) flat.push('set-cookie', cookies);
   return flat;
 }
 

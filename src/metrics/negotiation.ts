@@ -15,12 +15,13 @@ export function negotiateFormat(accept: string | undefined): Format {
   if (accept === undefined) return 'text';
   let openMetrics: Preference = UNWANTED;
   let text: Preference = UNWANTED;
-  parseList(accept).forEach(({ name, parameters, quality }, index) => {
-    const preference = { quality, precision: precisionOf(name), index };
+  let index = 0;
+  for (const { name, parameters, quality } of parseList(accept)) {
+    const preference = { quality, precision: precisionOf(name), index: (index += 1) };
     const version = parameters.get('version');
     if (matches(name, 'application/openmetrics-text') && OPENMETRICS_VERSIONS.has(version)) openMetrics = better(openMetrics, preference);
     if (matches(name, 'text/plain') && TEXT_VERSIONS.has(version)) text = better(text, preference);
-  });
+  }
   return openMetrics.quality > 0 && isPreferred(openMetrics, text) ? 'openmetrics' : 'text';
 }
 
@@ -74,8 +75,9 @@ function isPreferred(a: Preference, b: Preference): boolean {
   return a.precision !== b.precision ? a.precision > b.precision : a.index < b.index;
 }
 
-function parseList(header: string): Item[] {
-  return splitOutsideQuotes(header, ',').map(parseItem);
+/** One item at a time: thousands kept together cost the garbage collector more than parsing them. */
+function* parseList(header: string): Generator<Item> {
+  for (const text of splitOutsideQuotes(header, ',')) yield parseItem(text);
 }
 
 function parseItem(text: string): Item {

@@ -3,7 +3,7 @@
 import { createServer, type Server } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { Postern, reply, type PosternOptions } from 'postern';
+import { Postern, publicFacing, reply, TooManyRequests, type Context, type PosternOptions } from 'postern';
 import { parseResponses, rawExchange } from '../support/raw.js';
 import { createApp, createRecorder, serve } from '../support/serve.js';
 
@@ -187,39 +187,83 @@ test('app.handler serves inside a server that someone else made; attach gives it
   expect([response?.status, JSON.parse(response?.body ?? '')]).toMatchObject([400, { message: 'Bad Request', error_code: { value: 999998 } }]);
 });
 
-const parity: { what: string; path: string; init?: RequestInit }[] = [
+function longStream(): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    start(controller) {
+      for (let i = 0; i < 30; i += 1) controller.enqueue(Buffer.alloc(30_000, i));
+      controller.close();
+    },
+  });
+}
+
+const parity: { what: string; path: string; init?: () => RequestInit }[] = [
   { what: 'a GET', path: '/echo?x=1' },
-  { what: 'a POST', path: '/echo', init: { method: 'POST', body: 'grüß' } },
-  { what: 'a form', path: '/echo', init: { method: 'POST', body: new URLSearchParams({ a: 'b c' }) } },
-  { what: 'HEAD', path: '/echo', init: { method: 'HEAD' } },
+  { what: 'a POST', path: '/echo', init: () => ({ method: 'POST', body: 'grüß' }) },
+  { what: 'a form', path: '/echo', init: () => ({ method: 'POST', body: new URLSearchParams({ a: 'b c' }) }) },
+  { what: 'a body given as a stream', path: '/echo', init: () => ({ method: 'POST', body: new Response('streamed').body, duplex: 'half' }) },
+  { what: 'a long body, both ways', path: '/echo', init: () => ({ method: 'POST', body: 'x'.repeat(900_000) }) },
+  { what: 'a long stream, both ways', path: '/pipe', init: () => ({ method: 'POST', body: longStream(), duplex: 'half' }) },
+  { what: 'an empty body', path: '/echo', init: () => ({ method: 'POST', body: '' }) },
+  { what: 'no body', path: '/echo', init: () => ({ method: 'POST' }) },
+  { what: 'headers given twice and beyond ASCII', path: '/echo', init: () => ({ headers: [['x-a', '1'], ['X-A', '2'], ['x-b', 'na\xefve'], ['x-c', '']] }) },
+  { what: 'HEAD', path: '/echo', init: () => ({ method: 'HEAD' }) },
+  { what: 'HEAD of a stream', path: '/stream', init: () => ({ method: 'HEAD' }) },
+  { what: 'OPTIONS', path: '/echo', init: () => ({ method: 'OPTIONS' }) },
   { what: 'a 404', path: '/nowhere' },
-  { what: 'a 405', path: '/echo', init: { method: 'DELETE' } },
+  { what: 'a 405', path: '/echo', init: () => ({ method: 'DELETE' }) },
+  { what: 'a 413', path: '/echo', init: () => ({ method: 'POST', body: 'x'.repeat(1_048_577) }) },
+  { what: 'a 415', path: '/json', init: () => ({ method: 'POST', body: '{}', headers: { 'content-type': 'text/html' } }) },
+  { what: 'a body that is not JSON', path: '/json', init: () => ({ method: 'POST', body: '{', headers: { 'content-type': 'application/json' } }) },
   { what: 'a malformed escape', path: '/echo/%ZZ' },
+  { what: 'a query parameter that is not allowed', path: '/public?b=1' },
+  { what: 'an error with headers', path: '/limited' },
+  { what: 'a bug', path: '/bug' },
+  { what: 'a health document', path: '/users/health/' },
   { what: 'a 204', path: '/empty' },
+  { what: 'a 304', path: '/same' },
   { what: 'a stream', path: '/stream' },
-  { what: 'a redirect', path: '/away', init: { redirect: 'manual' } },
+  { what: 'a stream that fails at once', path: '/fails/0' },
+  { what: 'a stream that fails half-way', path: '/fails/1' },
+  { what: 'bytes', path: '/bytes' },
+  { what: 'a Response', path: '/response' },
+  { what: 'a reply written by hand', path: '/hand' },
+  { what: 'early hints', path: '/hints' },
+  { what: 'a redirect', path: '/away', init: () => ({ redirect: 'manual' }) },
   { what: 'two slashes', path: '//echo' },
+  { what: 'dots, spaces and letters beyond ASCII', path: '/x/../p/a b/ü/%2F/?q=ü#gone' },
 ];
 test.for(parity)('a request in memory is answered as over a socket: $what', async ({ path, init }) => {
   const app = createApp();
-  const echo = async (ctx: { method: string; query: URLSearchParams; text(): Promise<string>; headers: object; ip: string }): Promise<object> => ({
+  const echo = async (ctx: Context): Promise<object> => ({
     method: ctx.method,
     query: String(ctx.query),
     body: await ctx.text(),
-    type: (ctx.headers as Record<string, string>)['content-type'] ?? null,
+    headers: ['content-type', 'content-length', 'transfer-encoding', 'x-a', 'x-b', 'x-c'].map((name) => ctx.headers[name] ?? null),
     ip: ctx.ip,
   });
-  app.route('/echo', { GET: echo, POST: echo });
-  app.get('/empty', () => undefined).get('/away', () => reply('', { status: 302, headers: { location: '/echo', 'set-cookie': 'a=b' } }));
+  app.route('/echo', { GET: echo, POST: echo }).post('/json', (ctx) => ctx.json()).post('/pipe', (ctx) => ctx.stream());
+  app.get('/empty', () => undefined).get('/away', () => reply('', { status: 302, headers: [['location', '/echo'], ['set-cookie', 'a=b'], ['set-cookie', 'c=d']] }));
+  app.get('/same', () => reply(undefined, { status: 304, headers: { etag: '"1"' } })).get('/bytes', () => Uint8Array.from({ length: 256 }, (_, i) => i));
   app.get('/stream', async function* () { yield 'a'; yield 'b'; });
+  app.get('/fails/:at', async function* ({ params }) { if (params.at === '1') yield 'a'; throw new Error('broken'); });
+  app.get('/response', () => new Response('made', { status: 203, statusText: 'Made', headers: { 'x-a': 'na\xefve' } })).get('/p/*rest', (ctx) => [ctx.path, ctx.params.rest, String(ctx.query)]);
+  app.get('/hand', ({ raw: { res } }) => void res.writeHead(299, 'By Hand', { 'x-a': '1' }).end('by hand'));
+  app.get('/hints', ({ raw: { res } }) => new Promise((resolve) => res.writeEarlyHints({ link: '</a>; rel=preload' }, () => resolve('hinted'))));
+  app.get('/limited', () => { throw new TooManyRequests('Slow down', { retryAfter: 3 }); }).get('/bug', () => { throw new TypeError('secret'); });
+  app.get('/public', publicFacing({ params: ['a'] })(() => 'x'));
   const { url } = await serve(app);
-  const headers = { 'x-request-id': 'same' };
-  const answers = await Promise.all([fetch(url + path, { ...init, headers }), app.request(path, { ...init, headers })]);
+  const initOf = (): RequestInit => {
+    const given = init?.() ?? {};
+    const headers = new Headers(given.headers);
+    headers.set('x-request-id', 'same');
+    return { ...given, headers };
+  };
+  const answers = await Promise.all([fetch(url + path, initOf()), app.request(path, initOf())]);
   const [bySocket, inMemory] = await Promise.all(answers.map(async (response) => ({
     status: response.status,
     statusText: response.statusText,
     headers: [...response.headers].filter(([name]) => !['date', 'connection', 'keep-alive'].includes(name)),
-    body: await response.text(),
+    body: await response.arrayBuffer().then((bytes) => Buffer.from(bytes).toString('latin1'), () => 'broken off'),
   })));
   expect(inMemory).toEqual(bySocket);
 });
@@ -237,6 +281,12 @@ test('a request in memory needs no port, streams its body, and aborts with its s
   await expect(app.request('/never', { signal: abort.signal })).rejects.toThrow('changed my mind');
   await aborted;
   expect(app.server.listening).toBe(false);
+});
+
+test('a request in memory is framed by its body, whatever its headers say', async () => {
+  const app = createApp().post('/', (ctx) => ctx.text());
+  const headers = { 'content-length': '99', 'transfer-encoding': 'chunked' };
+  expect(await (await app.request('/', { method: 'POST', body: 'abc', headers })).text()).toBe('abc');
 });
 
 test('many requests in memory leave nothing behind', async () => {

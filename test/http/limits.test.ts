@@ -19,9 +19,9 @@ const MANY_BYTES = 'x'.repeat(32 * 1024 * 1024);
 test('connections beyond maxConnections are dropped, and taken again once others have ended', async () => {
   const { port, url } = await serve(createApp({ maxConnections: 2 }).get('/', () => 'ok'));
   const held = [connectPaused(port, ''), connectPaused(port, '')];
-  await expect.poll(() => fetch(url).then((response) => response.status, () => 'dropped')).toBe('dropped');
+  await expect.poll(() => fetch(url).then((response) => response.status, () => 'dropped'), { timeout: 5000 }).toBe('dropped');
   for (const socket of held) socket.destroy();
-  await expect.poll(() => fetch(url).then((response) => response.status, () => 'dropped')).toBe(200);
+  await expect.poll(() => fetch(url).then((response) => response.status, () => 'dropped'), { timeout: 5000 }).toBe(200);
 });
 
 test.for<[number, number, number]>([

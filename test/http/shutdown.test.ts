@@ -6,7 +6,7 @@ import { connect, type Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { parseResponses, rawExchange, type RawResponse } from '../support/raw.js';
-import { createApp, serve } from '../support/serve.js';
+import { createApp, createRecorder, serve } from '../support/serve.js';
 
 const SERVICE = fileURLToPath(new URL('../support/drained-service.mjs', import.meta.url));
 
@@ -104,6 +104,29 @@ test('a connection that becomes idle while the application drains closes right a
   socket.write(get('/'));
   expect((await closed).map(({ headers }) => headers['connection'])).toEqual(['keep-alive', 'close']);
   await done;
+});
+
+test('an idle connection closes at once, while a request on another one is still in flight; hooks wait for that and run in order', async () => {
+  const logger = createRecorder();
+  let release = (): void => undefined;
+  const app = createApp({ logger }).get('/', () => 'ok').get('/slow', () => new Promise((resolve) => (release = () => resolve('done'))));
+  const ran: string[] = [];
+  app.onClose(async () => { await Promise.resolve(); ran.push('first'); throw new Error('no database'); }).onClose(() => void ran.push('second'));
+  const { port } = await serve(app);
+  const idle = open(port);
+  idle.socket.write(get('/'));
+  await idle.answered(1);
+  const busy = open(port);
+  busy.socket.write(get('/slow'));
+  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 1.0');
+  const closed = app.close({ timeout: 60_000 });
+  await idle.closed;
+  expect(ran).toEqual([]);
+  release();
+  expect((await busy.closed).map(({ body, headers }) => [body, headers['connection']])).toEqual([['done', 'close']]);
+  await closed;
+  expect(ran).toEqual(['first', 'second']);
+  expect(logger.entries).toMatchObject([{ level: 'error', object: { err: { message: 'no database' } }, message: 'close hook failed' }]);
 });
 
 test.for([['sync', '/'], ['async', '/async']] as const)('a pipelined request behind one in flight is answered, %s', async ([, path]) => {

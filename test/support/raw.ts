@@ -36,6 +36,7 @@ export function parseResponses(text: string): RawResponse[] {
       headers[line.slice(0, colon).toLowerCase()] = line.slice(colon + 1).trim();
     }
     const length = headers['content-length'] === undefined ? rest.length : Number(headers['content-length']);
+    if (!Number.isInteger(length)) throw new Error(`content-length is ${headers['content-length']}`);
     const status = Number(statusLine.split(' ')[1]);
     const bodyLength = status < 200 || status === 204 || status === 304 ? 0 : length;
     responses.push({ status, headers, body: rest.slice(end + 4, end + 4 + bodyLength) });
