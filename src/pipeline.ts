@@ -10,10 +10,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Endpoint, Endpoints } from './endpoint.js';
 import type { HttpError } from './errors.js';
-import { abandon, closeAfter, discard, isCut, parserErrorOf, send, sendRaw, type Outcome, type ParserError } from './http/connection.js';
+import { abandon, closeAfter, discard, endWithConnection, isCut, parserErrorOf, send, sendRaw, type Outcome, type ParserError } from './http/connection.js';
 import { Context, type Environment, type Handler, type HandlerResult } from './http/context.js';
 import { errorToOutgoing, mapError, type MappedError } from './http/error-mapper.js';
-import { toOutgoing, type Outgoing } from './http/reply.js';
+import { isThenable, toOutgoing, type Outgoing } from './http/reply.js';
 import { assertRequestHead, parseTarget, requestId } from './http/request.js';
 import { isTraced, RequestTrace } from './http/tracing.js';
 import { isSilent, logSafely } from './log.js';
@@ -33,12 +33,15 @@ class Exchange {
   trace: RequestTrace | null = null;
   /** Set with the reply: whatever the handler does later is ignored. */
   answered = false;
+  /** Whether its reply ends the connection, whatever it is. */
+  ends = false;
 
   constructor(
     readonly req: IncomingMessage,
     readonly res: ServerResponse,
     readonly awaitsContinue: boolean,
     public metrics: RouteMetrics,
+    readonly refusal: HttpError | null = null,
   ) {}
 }
 
@@ -65,6 +68,8 @@ export class Pipeline {
   /** Set while draining: the latest request of each connection, whose reply is to end it. */
   #latest: WeakMap<Duplex, Exchange> | undefined;
   #whenIdle: (() => void)[] = [];
+  /** Connections whose last request is known: what they send behind it is not answered (RFC 9112, section 9.6). */
+  readonly #ended = new WeakSet<Duplex>();
 
   constructor(endpoints: Endpoints, env: Environment, metrics: RequestMetrics, limits: PipelineLimits) {
     this.#router = endpoints.router;
@@ -81,20 +86,21 @@ export class Pipeline {
 
   /** Takes one request, to be answered in this turn of the event loop; never throws. */
   handle(req: IncomingMessage, res: ServerResponse, awaitsContinue: boolean): void {
-    const exchange = new Exchange(req, res, awaitsContinue, this.#metrics.unmatched);
-    this.#active += 1;
-    this.#latest?.set(req.socket, exchange);
-    if (this.#arrived.push(exchange) === 1) setImmediate(this.#runArrived);
+    this.#arrive(new Exchange(req, res, awaitsContinue, this.#metrics.unmatched));
   }
 
   /** Answers a request that `node:http` itself would refuse; never throws. */
   refuse(req: IncomingMessage, res: ServerResponse, error: HttpError): void {
-    this.#active += 1;
-    this.#fail(new Exchange(req, res, false, this.#metrics.unmatched), error);
+    this.#arrive(new Exchange(req, res, false, this.#metrics.unmatched, error));
   }
 
-  /** Answers on a socket that has no response object, and closes it. */
+  /** Answers on a socket that has no response object, behind the replies to the requests before, and closes it. */
   refuseRaw(socket: Duplex, error: HttpError): void {
+    const latest = this.#latestOn(socket);
+    if (latest !== undefined && !latest.res.writableFinished) {
+      latest.res.once('finish', () => this.refuseRaw(socket, error));
+      return;
+    }
     this.#metrics.unparsed(error.statusCode);
     this.#log(levelOf(error), error, error.statusCode, null);
     sendRaw(socket, errorToOutgoing(error, null));
@@ -103,17 +109,13 @@ export class Pipeline {
   /** Answers what `node:http` raised as a `clientError`: a request that it could not parse, or one that took too long. */
   handleParserError(error: ParserError, socket: Duplex): void {
     const failure = parserErrorOf(error);
-    const waiting = [...this.#pending, ...this.#arrived].filter(({ req }) => req.socket === socket);
-    const latest = waiting.at(-1);
+    const latest = this.#latestOn(socket);
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
     else if (latest !== undefined && !latest.req.complete) {
       // The body of a request that has reached its handler is broken: its own reply says so, if it has none yet.
       if (!latest.answered) this.#fail(latest, failure, true);
       closeAfter(latest.req, latest.res);
-    } else if (latest !== undefined && !latest.res.writableFinished) {
-      // Replies go out in the order of their requests.
-      latest.res.once('finish', () => this.refuseRaw(socket, failure));
-    } else if (socket.writableLength > 0) socket.destroy();
+    } else if (latest?.res.writableFinished !== false && socket.writableLength > 0) socket.destroy();
     else this.refuseRaw(socket, failure);
   }
 
@@ -134,6 +136,12 @@ export class Pipeline {
     return new Promise((resolve) => this.#whenIdle.push(resolve));
   }
 
+  #arrive(exchange: Exchange): void {
+    this.#active += 1;
+    this.#latest?.set(exchange.req.socket, exchange);
+    if (this.#arrived.push(exchange) === 1) setImmediate(this.#runArrived);
+  }
+
   readonly #runArrived = (): void => {
     const exchanges = this.#arrived;
     this.#arrived = [];
@@ -143,14 +151,25 @@ export class Pipeline {
   #run(exchange: Exchange): void {
     const { req, res } = exchange;
     if (exchange.answered) return;
-    if (res.destroyed) {
+    if (res.socket === null) endWithConnection(req, res);
+    if (res.destroyed || this.#ended.has(req.socket)) {
       this.#settle(exchange, res.statusCode, 'aborted');
       return;
     }
     let result: HandlerResult | Promise<HandlerResult>;
     let isAsync: boolean;
     try {
-      assertRequestHead(req, this.#limits.maxHeadersCount);
+      if (exchange.refusal !== null) throw exchange.refusal;
+      if (assertRequestHead(req, this.#limits.maxHeadersCount)) {
+        exchange.ends = true;
+        this.#ended.add(req.socket);
+      }
+    } catch (thrown) {
+      // Whoever passed it on may have framed it otherwise.
+      this.#fail(exchange, thrown, true);
+      return;
+    }
+    try {
       const target = parseTarget(req.url as string, req.method as string);
       const match = this.#router.match(req.method as string, target.path);
       const endpoint = this.#endpoints.of(match);
@@ -244,17 +263,24 @@ export class Pipeline {
     if (res.destroyed || (req.complete && res.socket !== null)) this.#pending.delete(exchange);
     else {
       this.#pending.add(exchange);
-      res.once('close', () => this.#pending.delete(exchange));
+      // Until its body is there, too: one that breaks off gets no second reply.
+      (req.complete ? res : req).once('close', () => this.#pending.delete(exchange));
     }
+    // What has not run yet was refused by the parser: nothing is behind it, and requests before it may still wait.
+    if (!res.shouldKeepAlive && !this.#arrived.includes(exchange)) this.#ended.add(req.socket);
     const counted = outcome === 'aborted' ? CLIENT_CLOSED_REQUEST : statusCode;
     exchange.metrics.observe(req.method as string, counted, (performance.now() - exchange.startedAt) / 1000);
     exchange.trace?.finish(counted);
     if (this.#active === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
 
+  #latestOn(socket: Duplex): Exchange | undefined {
+    return [...this.#pending, ...this.#arrived].filter(({ req }) => req.socket === socket).at(-1);
+  }
+
   /** A pipelined request behind this one is still answered. */
-  #endsConnection({ req }: Exchange): boolean {
-    if (this.#latest === undefined) return false;
+  #endsConnection({ req, ends }: Exchange): boolean {
+    if (ends || this.#latest === undefined) return ends;
     const latest = this.#latest.get(req.socket);
     return latest === undefined || latest.req === req;
   }
@@ -270,8 +296,4 @@ export class Pipeline {
 /** The shedder has logged that it began; a line for each request that it refuses would be load of its own. */
 function levelOf(error: MappedError): 'debug' | 'error' {
   return error.statusCode >= 500 && !(error instanceof Overloaded) ? 'error' : 'debug';
-}
-
-function isThenable(value: unknown): value is PromiseLike<HandlerResult> {
-  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
 }

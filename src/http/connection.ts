@@ -37,7 +37,7 @@ const LINGER_BYTES = 64 * 1024 * 1024;
 export function send(req: IncomingMessage, res: ServerResponse, outgoing: Outgoing, close: boolean, timeoutMs: number): Outcome | Promise<Outcome> {
   const { body, length } = outgoing;
   if (typeof body === 'object' && body !== null && !(body instanceof Uint8Array)) return sendStream(req, res, outgoing, body, close, timeoutMs);
-  const unread = !req.complete && mustNotReuse(req);
+  const unread = !req.complete && (close || mustNotReuse(req));
   writeHead(res, outgoing, close || unread);
   if (unread && !awaitsContinue(req)) lingeringEnd(req, res, body);
   else if (typeof body === 'string' && res.socket !== null) writeAtOnce(res, res.socket, body, length === body.length);
@@ -61,6 +61,15 @@ export function discard(value: unknown): void {
 /** Whether a reply was cut before its end; `res.destroyed` alone is true of one that went out, too. */
 export function isCut(res: ServerResponse): boolean {
   return res.destroyed && !res.writableFinished;
+}
+
+/** Ends a response that waits for those before it with its connection: before Node.js 24, nothing tells it. */
+export function endWithConnection({ socket }: IncomingMessage, res: ServerResponse): void {
+  const onClose = (): void => {
+    if (!res.destroyed) res.destroy().emit('close');
+  };
+  socket.setMaxListeners(0).once('close', onClose);
+  res.once('close', () => socket.off('close', onClose));
 }
 
 /** Ends a connection whose reply can't be completed. */
@@ -127,7 +136,10 @@ function writeAtOnce(res: ServerResponse, socket: Socket, body: string, isAscii:
 
 function writeHead(res: ServerResponse, { status, statusText, headers, length }: Outgoing, close: boolean): void {
   if (length !== -1) headers.push('content-length', String(length));
-  if (close) headers.push('connection', 'close');
+  if (close) {
+    headers.push('connection', 'close');
+    res.shouldKeepAlive = false;
+  }
   if (statusText === '') res.writeHead(status, headers);
   else res.writeHead(status, statusText, headers);
 }

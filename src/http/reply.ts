@@ -94,6 +94,11 @@ export function isStream(body: unknown): body is Stream {
   return typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
 }
 
+/** Whether a handler returned a promise. */
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
+}
+
 interface EncodedBody {
   readonly body: string | Uint8Array | Stream;
   readonly type: string;

@@ -1,8 +1,8 @@
 /**
  * Reads what a request says of itself before any route sees it: version, `Host`, target, request id.
  *
- * `node:http` lets through what RFC 9112 forbids: two `Host` headers, a version it never heard of, a fragment in the
- * target, header fields beyond its own limit. Each is refused here.
+ * `node:http` lets through what RFC 9112 forbids: two `Host` headers, a version it never heard of, transfer codings that
+ * nobody decodes, a fragment in the target, header fields beyond its own limit. Each is refused here.
  */
 
 import type { IncomingMessage } from 'node:http';
@@ -17,7 +17,8 @@ export interface Target {
 }
 
 /** uri-host [ ":" port ] (RFC 3986, section 3.2.2; RFC 9110, section 7.2). */
-const HOST = /^(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+(?::\d{0,5})?$|^\[[0-9A-Fa-f:.]+\](?::\d{0,5})?$/;
+const HOST =
+  /^(?:(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+|\[(?:[0-9A-Fa-f]{0,4}:){2,8}[0-9A-Fa-f.]*\])(?::(?:\d{0,4}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5]))?$/;
 
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/is;
 
@@ -27,10 +28,12 @@ const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
  * Refuses a request whose head breaks RFC 9112.
  *
  * @param maxFields most header fields, fewer than the server keeps: `node:http` drops the others, a second `Host` among them
- * @throws {HttpError} 400 for `Host` (section 3.2) or a missing version, 431 for too many header fields, 505 for a version
- * other than 1.0 and 1.1
+ * @returns whether nothing behind the request can be trusted: it asks for another protocol, which it does not get, and
+ * `node:http` drops what follows in the same packet, so that the next one may begin in the middle of a request
+ * @throws {HttpError} 400 for `Host` (section 3.2), a missing version or chunks in HTTP/1.0 (section 6.1), 431 for too many
+ * header fields, 501 for a transfer coding other than chunked, 505 for a version other than 1.0 and 1.1
  */
-export function assertRequestHead(req: IncomingMessage, maxFields: number): void {
+export function assertRequestHead(req: IncomingMessage, maxFields: number): boolean {
   const { httpVersion, rawHeaders } = req;
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
     if (httpVersion === '0.9') throw new HttpError(400, 'The request line has no HTTP version.');
@@ -39,17 +42,24 @@ export function assertRequestHead(req: IncomingMessage, maxFields: number): void
   if (rawHeaders.length > maxFields * 2) throw new HttpError(431, `A request may have at most ${maxFields} header fields.`);
   let hosts = 0;
   let host = '';
+  let asksForUpgrade = false;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] as string;
-    if (name.length === 4 && name.toLowerCase() === 'host') {
+    const { length } = name;
+    if (length === 4 && name.toLowerCase() === 'host') {
       hosts += 1;
       host = rawHeaders[i + 1] as string;
+    } else if (length === 7 && name.toLowerCase() === 'upgrade') asksForUpgrade = true;
+    else if (length === 17 && name.toLowerCase() === 'transfer-encoding') {
+      if (httpVersion === '1.0') throw new HttpError(400, 'HTTP/1.0 has no transfer codings.');
+      if (rawHeaders[i + 1]?.toLowerCase() !== 'chunked') throw new HttpError(501, 'No transfer coding but chunked is read.');
     }
   }
   if (hosts === 1) {
     if (!HOST.test(host)) throw new HttpError(400, 'The Host header is malformed.');
   } else if (hosts > 1) throw new HttpError(400, 'The request has more than one Host header.');
   else if (httpVersion === '1.1') throw new HttpError(400, 'The request has no Host header.');
+  return asksForUpgrade;
 }
 
 /**

@@ -45,6 +45,8 @@ export function createHttpServer(limits: ServerLimits): Server {
     connectionsCheckingInterval: Math.max(50, Math.min(5_000, shortest / 4)),
     requireHostHeader: false,
     ...NEW_OPTIONS,
+    // Whatever the process was started with.
+    insecureHTTPParser: false,
   });
   if (maxConnections > 0) server.maxConnections = maxConnections;
   return server;
@@ -60,6 +62,8 @@ export function attachListener(server: Server, listener: RequestListener, { maxH
     listener.refuse(req, res, new HttpError(417, 'The only expectation that is met is 100-continue.'));
   });
   server.on('connect', (_req: IncomingMessage, socket: Duplex) => {
+    // node:http lets go of the socket: without a listener its next error would end the process.
+    socket.on('error', () => socket.destroy());
     listener.refuseRaw(socket, new HttpError(501, 'CONNECT is not served.'));
   });
   server.on('clientError', (error: ParserError, socket: Duplex) => listener.handleParserError(error, socket));
