@@ -110,16 +110,22 @@ export class RouteGroup<Prefix extends string = ''> {
 
   /** Opens a group inside this one: its paths go behind `prefix`, its middleware inside this group's. */
   group<const Inner extends string>(prefix: Inner, define: (group: RouteGroup<`${Prefix}${Inner}`>) => void): this {
-    define(new RouteGroup(this.#target, `${this.#prefix}${prefix}` as `${Prefix}${Inner}`, this.#groups));
+    define(new RouteGroup(this.#target, this.#join(prefix) as `${Prefix}${Inner}`, this.#groups));
     return this;
   }
 
   #add<P>(method: string, path: string, handler: Handler<P>): this {
     assertHandler(method, path, handler);
-    const whole = this.#prefix + path;
+    const whole = this.#join(path);
     this.#target.assertFree(whole);
     this.#target.endpoints.add(method, whole, handler as Handler, this.#groups);
     return this;
+  }
+
+  /** Without its slash a path would go on in the last segment of the prefix. */
+  #join(path: string): string {
+    if (path !== '' && !String(path).startsWith('/')) throw new TypeError(`path ${JSON.stringify(path)} does not start with "/"; add it`);
+    return this.#prefix + path;
   }
 }
 

@@ -14,8 +14,8 @@ export interface BodyLimits {
   readonly parameterLimit: number;
 }
 
-const JSON_TYPE = /^application\/(?:[a-z0-9!#$&^_.+-]+\+)?json$/;
-const FORM_TYPE = /^application\/x-www-form-urlencoded$/;
+const JSON_TYPE = /^application\/(?:[a-z0-9!#$&^_.+-]+\+)?json[\t ]*$/i;
+const FORM_TYPE = /^application\/x-www-form-urlencoded[\t ]*$/i;
 
 /** The body of one request. Bytes that were read are kept, so that they can be read again in another form. */
 export class Body {
@@ -73,7 +73,7 @@ export class Body {
   stream(): Readable {
     if (this.#bytes !== undefined && !this.#streamed) {
       const bytes = this.#bytes;
-      return Readable.from((async function* () { yield await bytes; })(), { objectMode: false });
+      return heard(Readable.from((async function* () { yield await bytes; })(), { objectMode: false }));
     }
     this.#begin();
     this.#streamed = true;
@@ -155,20 +155,28 @@ function limitStream(req: IncomingMessage, limitBytes: number): Readable {
       else done(null, chunk);
     },
   });
-  req.once('error', () => limiter.destroy(aborted()));
+  const abort = (): void => {
+    limiter.destroy(aborted());
+  };
+  req.once('error', abort);
   req.once('close', () => {
-    if (!req.complete) limiter.destroy(aborted());
+    if (!req.complete) abort();
   });
-  return req.pipe(limiter);
+  if (req.destroyed && !req.readableEnded) abort();
+  return heard(req.pipe(limiter));
 }
 
-/** Type and subtype of `content-type`, lower-case; the one parser of this header (RFC 9110, section 8.3.1). */
+/** As with a request of node:http: what a client does to a stream must not end a process that does not listen for errors. */
+function heard(stream: Readable): Readable {
+  return stream.on('error', () => undefined);
+}
+
+/** Looks at type and subtype of `content-type`; the one parser of this header (RFC 9110, section 8.3.1). */
 function assertType(req: IncomingMessage, expected: RegExp, name: string): void {
   const header = req.headers['content-type'];
   if (header === undefined) return;
   const end = header.indexOf(';');
-  const type = (end === -1 ? header : header.slice(0, end)).trim().toLowerCase();
-  if (!expected.test(type)) throw new HttpError(415, `The body must be ${name}.`);
+  if (!expected.test(end === -1 ? header : header.slice(0, end))) throw new HttpError(415, `The body must be ${name}.`);
 }
 
 function assertNoCoding(req: IncomingMessage): void {

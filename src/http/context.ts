@@ -143,22 +143,22 @@ export class Context<P = Params> {
    * @throws {HttpError} 415 for another content type, 413 beyond the limit, 400 for what is not JSON in UTF-8
    */
   json<T = unknown>(): Promise<T> {
-    return this.#bodyOnce().json() as Promise<T>;
+    return handled(this.#bodyOnce().json() as Promise<T>);
   }
 
   /** The body as text. @throws {HttpError} 413 beyond the limit */
   text(): Promise<string> {
-    return this.#bodyOnce().text();
+    return handled(this.#bodyOnce().text());
   }
 
   /** The body as it came. @throws {HttpError} 413 beyond the limit */
   bytes(): Promise<Uint8Array> {
-    return this.#bodyOnce().bytes();
+    return handled(this.#bodyOnce().bytes());
   }
 
   /** The body as `application/x-www-form-urlencoded`. @throws {HttpError} 415 for another content type, 413 beyond the limit */
   form(): Promise<URLSearchParams> {
-    return this.#bodyOnce().form();
+    return handled(this.#bodyOnce().form());
   }
 
   /** The body as a stream, which fails with a 413 beyond the limit. */
@@ -171,6 +171,12 @@ export class Context<P = Params> {
       if (this.#awaitsContinue) this.#res.writeContinue();
     }));
   }
+}
+
+/** A handler may wait for something else first: until then a body that fails must not end the process. */
+function handled<T>(body: Promise<T>): Promise<T> {
+  body.catch(() => undefined);
+  return body;
 }
 
 function joined(header: string | string[] | undefined): string | undefined {
