@@ -1,19 +1,18 @@
 /**
  * Finds the route of a method and a path, and reports the public ones (SPEC 2.7).
  *
- * Static paths are found by one map look-up, the others in a trie over segments, whose constraints alone are regular
- * expressions; so a look-up costs the same with ten routes as with ten thousand. The router knows patterns, methods and
- * flags, never requests.
+ * The table is here; where a path leads, the trie knows. The router knows patterns, methods and flags, never requests.
  */
 
 import { METHODS } from 'node:http';
 import { HttpError } from '../errors.js';
 import { isPublic } from '../public-facing.js';
 import type { Constraint } from './constraint.js';
-import { compilePath, type CompiledPath, type Segment } from './pattern.js';
+import { NO_PARAMS, ParamNameLists, ParamValues, setParam, type ParamNames, type Params } from './params.js';
+import { compilePath } from './pattern.js';
+import { toPlain, Trie } from './trie.js';
 
-/** Parameters of one matched path, percent-decoded; the object has no `Object.prototype` behind it. */
-export type Params = Readonly<Record<string, string>>;
+export type { Params } from './params.js';
 
 /** What {@link Router.find} found. */
 export interface Found<Handler> {
@@ -45,23 +44,16 @@ export class Route<Handler = unknown, Compiled = unknown> implements RouteInfo {
   compiled: Compiled | undefined = undefined;
   readonly public: boolean;
   readonly params: readonly string[] | null;
-  readonly paramNames: readonly string[];
-  readonly pattern: string;
-  /** The match of a path without parameters, made once. */
-  readonly plainMatch: Match<Handler, Compiled>;
 
   /** @internal */
   constructor(
     readonly method: string,
     readonly path: string,
-    compiledPath: CompiledPath,
+    readonly pattern: string,
     readonly handler: Handler,
   ) {
-    this.pattern = compiledPath.pattern;
-    this.paramNames = compiledPath.paramNames;
     this.public = isPublic(handler);
     this.params = isPublic(handler) ? handler.params : null;
-    this.plainMatch = { route: this, params: NO_PARAMS };
   }
 }
 
@@ -71,34 +63,19 @@ export interface Match<Handler, Compiled> {
   readonly params: Params;
 }
 
-/** The routes of one pattern, by method. */
-type Leaf<Handler, Compiled> = Map<string, Route<Handler, Compiled>>;
-
-interface Node<Handler, Compiled> {
-  statics: Map<string, Node<Handler, Compiled>> | null;
-  constrained: { readonly constraint: Constraint; readonly node: Node<Handler, Compiled> }[] | null;
-  param: Node<Handler, Compiled> | null;
-  wildcard: Leaf<Handler, Compiled> | null;
-  leaf: Leaf<Handler, Compiled> | null;
-}
-
-/** Names of parameters come from route authors, values from clients: neither may meet `Object.prototype`. */
-class ParamValues {
-  [name: string]: string;
-}
-Reflect.deleteProperty(ParamValues.prototype, 'constructor');
-Object.setPrototypeOf(ParamValues.prototype, null);
-
-const NO_PARAMS: Params = Object.freeze(new ParamValues());
 const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS);
 
 /** A table of routes. Routes may be added at any time. */
 export class Router<Handler = unknown, Compiled = unknown> {
   readonly #routes: Route<Handler, Compiled>[] = [];
-  readonly #byPattern = new Map<string, Leaf<Handler, Compiled>>();
-  readonly #static = new Map<string, Leaf<Handler, Compiled>>();
-  readonly #root: Node<Handler, Compiled> = createNode();
+  // What a look-up needs of each route, side by side: of ten thousand routes, few are in the cache of the processor.
+  readonly #handlers: Handler[] = [];
+  readonly #paramNames: ParamNames[] = [];
+  readonly #trie = new Trie();
+  /** Where each pattern ends in the trie, in order of its first registration. */
+  readonly #ends = new Map<string, number>();
   readonly #constraints = new Map<string, Constraint>();
+  readonly #nameLists = new ParamNameLists();
 
   /**
    * Adds a route; the flag of {@link publicFacing} is read off the handler.
@@ -109,20 +86,15 @@ export class Router<Handler = unknown, Compiled = unknown> {
    */
   add(method: string, path: string, handler: Handler): Route<Handler, Compiled> {
     if (!KNOWN_METHODS.has(method)) throw new TypeError(`unknown method ${JSON.stringify(method)}; use one of http.METHODS, in upper case`);
-    const compiledPath = compilePath(path, this.#constraints);
-    const { pattern, segments } = compiledPath;
-    let leaf = this.#byPattern.get(pattern);
-    const existing = leaf?.get(method);
+    const { pattern, segments, paramNames } = compilePath(path, this.#constraints);
+    let end = this.#ends.get(pattern);
+    if (end === undefined) this.#ends.set(pattern, (end = this.#trie.insert(segments)));
+    const existing = this.#routes[this.#trie.get(end, method)];
     if (existing !== undefined) throw new TypeError(`${method} ${path} is registered already, as ${method} ${existing.path}; remove one`);
-    if (leaf === undefined) {
-      leaf = new Map();
-      this.#byPattern.set(pattern, leaf);
-      insert(this.#root, segments, leaf);
-      if (compiledPath.paramNames.length === 0) this.#static.set(path, leaf);
-    }
-    const route = new Route<Handler, Compiled>(method, path, compiledPath, handler);
-    leaf.set(method, route);
-    this.#routes.push(route);
+    const route = new Route<Handler, Compiled>(method, path, pattern, handler);
+    this.#trie.set(end, method, this.#routes.push(route) - 1);
+    this.#handlers.push(handler);
+    this.#paramNames.push(this.#nameLists.obtain(paramNames));
     return route;
   }
 
@@ -132,8 +104,10 @@ export class Router<Handler = unknown, Compiled = unknown> {
    * @throws {HttpError} 400 when the path has a malformed escape
    */
   find(method: string, path: string): Found<Handler> | null {
-    const match = this.match(method, path);
-    return match === null ? null : { handler: match.route.handler, params: match.params };
+    const encoded = isEncoded(path);
+    const text = encoded ? respell(path) : path;
+    const route = this.#trie.search(text, method);
+    return route === -1 ? null : { handler: this.#handlers[route] as Handler, params: this.#paramsOf(route, text, encoded) };
   }
 
   /**
@@ -142,41 +116,29 @@ export class Router<Handler = unknown, Compiled = unknown> {
    * @throws {HttpError} 400 when the path has a malformed escape
    */
   match(method: string, path: string): Match<Handler, Compiled> | null {
-    if (!path.startsWith('/')) return null;
-    const encoded = path.includes('%');
-    if (encoded) decodePath(path);
-    else {
-      // A wholly static route beats every other that matches its path, so the trie is asked only without one.
-      const leaf = this.#static.get(path);
-      const route = leaf === undefined ? undefined : routeOf(leaf, method);
-      if (route !== undefined) return route.plainMatch;
-    }
-    const values: string[] = [];
-    const route = search(this.#root, path, 1, encoded, method, values);
-    if (route === undefined) return null;
-    const { paramNames } = route;
-    if (paramNames.length === 0) return route.plainMatch;
-    const params = new ParamValues();
-    for (let i = 0; i < paramNames.length; i += 1) params[paramNames[i] as string] = values[i] as string;
-    return { route, params };
+    const encoded = isEncoded(path);
+    const text = encoded ? respell(path) : path;
+    const route = this.#trie.search(text, method);
+    return route === -1 ? null : { route: this.#routes[route] as Route<Handler, Compiled>, params: this.#paramsOf(route, text, encoded) };
   }
 
   /**
    * Methods that any route of this path answers, sorted: the value of `Allow` (RFC 9110, section 15.5.6).
    * OPTIONS is among them as soon as there is one, HEAD as soon as there is GET; without any route the list is empty.
+   *
+   * @throws {HttpError} 400 when the path has a malformed escape
    */
   allowedMethods(path: string): string[] {
-    const methods = new Set<string>();
-    if (path.startsWith('/')) collect(this.#root, path, 1, path.includes('%'), methods);
-    if (methods.size === 0) return [];
+    const found = this.#trie.methods(isEncoded(path) ? respell(path) : path);
+    if (found.length === 0) return [];
+    const methods = new Set(found).add('OPTIONS');
     if (methods.has('GET')) methods.add('HEAD');
-    methods.add('OPTIONS');
     return [...methods].sort();
   }
 
   /** Whether a pattern has a route already. */
   hasPattern(pattern: string): boolean {
-    return this.#byPattern.has(pattern);
+    return this.#ends.has(pattern);
   }
 
   /** Every route, in order of registration. */
@@ -191,12 +153,23 @@ export class Router<Handler = unknown, Compiled = unknown> {
 
   /** The public methods of each pattern (SPEC 2.7), patterns in order of their first registration. */
   get routesPublic(): RoutesPublic {
+    const byPattern = new Map([...this.#ends.keys()].map((pattern): [string, string[]] => [pattern, []]));
+    for (const route of this.#routes) if (route.public) byPattern.get(route.pattern)?.push(route.method);
     const result: RoutesPublic = {};
-    for (const [pattern, leaf] of this.#byPattern) {
-      const methods = [...leaf.values()].filter((route) => route.public).map((route) => route.method);
-      if (methods.length > 0) result[pattern] = { public_methods: methods.sort() };
-    }
+    for (const [pattern, methods] of byPattern) if (methods.length > 0) result[pattern] = { public_methods: methods.sort() };
     return result;
+  }
+
+  /** The parameters of the path that the trie has just found a route for. */
+  #paramsOf(route: number, text: string, encoded: boolean): Params {
+    const { names, place } = this.#paramNames[route] as ParamNames;
+    if (names.length === 0) return NO_PARAMS;
+    const params = new ParamValues();
+    for (let i = 0; i < names.length; i += 1) {
+      const value = this.#trie.param(text, i);
+      setParam(params, place + i, names[i] as string, encoded ? toPlain(value) : value);
+    }
+    return params;
   }
 }
 
@@ -213,105 +186,17 @@ export function decodePath(path: string): string {
   }
 }
 
-function createNode<Handler, Compiled>(): Node<Handler, Compiled> {
-  return { statics: null, constrained: null, param: null, wildcard: null, leaf: null };
+function isEncoded(path: string): boolean {
+  return path.includes('%') && path.startsWith('/');
 }
 
-function insert<Handler, Compiled>(root: Node<Handler, Compiled>, segments: readonly Segment[], leaf: Leaf<Handler, Compiled>): void {
-  let node = root;
-  for (const segment of segments) {
-    if (segment.kind === 'wildcard') {
-      node.wildcard = leaf;
-      return;
-    }
-    node = childOf(node, segment);
-  }
-  node.leaf = leaf;
-}
-
-function childOf<Handler, Compiled>(node: Node<Handler, Compiled>, segment: Exclude<Segment, { kind: 'wildcard' }>): Node<Handler, Compiled> {
-  if (segment.kind === 'static') {
-    node.statics ??= new Map();
-    let child = node.statics.get(segment.text);
-    if (child === undefined) node.statics.set(segment.text, (child = createNode()));
-    return child;
-  }
-  const { constraint } = segment;
-  if (constraint === null) return (node.param ??= createNode());
-  node.constrained ??= [];
-  let entry = node.constrained.find((other) => other.constraint === constraint);
-  if (entry === undefined) node.constrained.push((entry = { constraint, node: createNode() }));
-  return entry.node;
-}
-
-function routeOf<Handler, Compiled>(leaf: Leaf<Handler, Compiled>, method: string): Route<Handler, Compiled> | undefined {
-  const route = leaf.get(method);
-  return route === undefined && method === 'HEAD' ? leaf.get('GET') : route;
-}
-
-/** Depth first, best kind of segment first; `values` holds the parameters of the way down to the route found. */
-function search<Handler, Compiled>(
-  node: Node<Handler, Compiled>,
-  path: string,
-  start: number,
-  encoded: boolean,
-  method: string,
-  values: string[],
-): Route<Handler, Compiled> | undefined {
-  if (start > path.length) return node.leaf === null ? undefined : routeOf(node.leaf, method);
-  const slash = path.indexOf('/', start);
-  const end = slash === -1 ? path.length : slash;
-  const raw = path.slice(start, end);
-  const segment = encoded ? decodeURIComponent(raw) : raw;
-  const child = node.statics?.get(segment);
-  if (child !== undefined) {
-    const route = search(child, path, end + 1, encoded, method, values);
-    if (route !== undefined) return route;
-  }
-  if (segment !== '') {
-    if (node.constrained !== null) {
-      for (const { constraint, node: next } of node.constrained) {
-        if (!constraint.regexp.test(segment)) continue;
-        values.push(segment);
-        const route = search(next, path, end + 1, encoded, method, values);
-        if (route !== undefined) return route;
-        values.pop();
-      }
-    }
-    if (node.param !== null) {
-      values.push(segment);
-      const route = search(node.param, path, end + 1, encoded, method, values);
-      if (route !== undefined) return route;
-      values.pop();
-    }
-  }
-  if (node.wildcard !== null && start < path.length) {
-    const route = routeOf(node.wildcard, method);
-    if (route !== undefined) values.push(encoded ? decodeURIComponent(path.slice(start)) : path.slice(start));
-    return route;
-  }
-  return undefined;
-}
-
-/** Adds the methods of every route that matches. */
-function collect<Handler, Compiled>(node: Node<Handler, Compiled>, path: string, start: number, encoded: boolean, methods: Set<string>): void {
-  if (start > path.length) {
-    for (const method of node.leaf?.keys() ?? []) methods.add(method);
-    return;
-  }
-  const slash = path.indexOf('/', start);
-  const end = slash === -1 ? path.length : slash;
-  const raw = path.slice(start, end);
-  const segment = encoded ? decodeURIComponent(raw) : raw;
-  const child = node.statics?.get(segment);
-  if (child !== undefined) collect(child, path, end + 1, encoded, methods);
-  if (segment !== '') {
-    for (const { constraint, node: next } of node.constrained ?? []) {
-      if (constraint.regexp.test(segment)) collect(next, path, end + 1, encoded, methods);
-    }
-    if (node.param !== null) collect(node.param, path, end + 1, encoded, methods);
-  }
-  if (start < path.length) {
-    for (const method of node.wildcard?.keys() ?? []) methods.add(method);
-  }
+/**
+ * A percent-encoded path in the spelling of the trie: no escape but `%2F` hides a slash, and none hides static text.
+ *
+ * @throws {HttpError} 400 when an escape is malformed or is no UTF-8
+ */
+function respell(path: string): string {
+  const decoded = decodePath(path);
+  if (!/%2[5F]/i.test(path)) return decoded;
+  return path.split('/').map((segment) => decodeURIComponent(segment).replace(/[%/]/g, encodeURIComponent)).join('/');
 }
