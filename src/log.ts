@@ -72,8 +72,15 @@ function formatEntry(head: object, object: object, message: string | undefined):
     return JSON.stringify({ ...head, ...fieldsOf(object), ...head, ...(message === undefined ? {} : { msg: message }) }, replaceValue);
   } catch {
     // Cycles, throwing getters and the like.
-    const entry = process.getBuiltinModule('node:util').inspect(object, { depth: 2 });
-    return JSON.stringify({ ...head, msg: message ?? '', entry });
+    return JSON.stringify({ ...head, msg: message ?? '', entry: inspectSafely(object) });
+  }
+}
+
+function inspectSafely(object: object): string {
+  try {
+    return process.getBuiltinModule('node:util').inspect(object, { depth: 2 });
+  } catch {
+    return 'unprintable';
   }
 }
 

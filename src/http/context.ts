@@ -168,7 +168,13 @@ export class Context<P = Params> {
 
   #bodyOnce(): Body {
     return (this.#body ??= new Body(this.#req, this.#env, () => {
-      if (this.#awaitsContinue) this.#res.writeContinue();
+      if (!this.#awaitsContinue) return;
+      const send = (): void => {
+        if (!this.#res.headersSent) this.#res.writeContinue();
+      };
+      // Behind replies that are not out yet, node:http would put it between this one's head and body.
+      if (this.#res.socket === null) this.#res.once('socket', send);
+      else send();
     }));
   }
 }

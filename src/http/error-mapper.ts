@@ -44,8 +44,8 @@ export function routeNotFound(): HttpError {
  */
 export function mapError(thrown: unknown): MappedError {
   try {
-    // The status is read here, where a proxy may throw.
-    if ((thrown instanceof ApiError || thrown instanceof HttpError) && thrown.statusCode >= 400) return thrown;
+    // Looked at here, where a proxy or a getter may throw, and a subclass or a later change may have made it another.
+    if ((thrown instanceof ApiError || thrown instanceof HttpError) && isErrorStatus(thrown.statusCode) && isCode(thrown.errorCode)) return thrown;
     if (thrown instanceof Error && 'expose' in thrown && thrown.expose === true) return mapExposed(thrown);
   } catch {
     // A getter or a proxy of what was thrown threw in its turn.
@@ -69,15 +69,21 @@ export function errorToOutgoing(error: MappedError, id: string | null): Outgoing
 
 /** The uniform body of an error, as JSON text (spec 2.5). */
 export function formatErrorBody({ message, description, errorCode }: Pick<MappedError, 'message' | 'description' | 'errorCode'>): string {
-  return JSON.stringify({ message, description, error_code: { name: errorCode.name, value: errorCode.value } });
+  return JSON.stringify({ message: String(message), description: String(description), error_code: { name: errorCode.name, value: errorCode.value } });
 }
 
 function mapExposed(error: Error): MappedError {
   for (const key of ['status', 'statusCode'] as const) {
     const statusCode: unknown = Reflect.get(error, key);
-    if (typeof statusCode === 'number' && Number.isInteger(statusCode) && statusCode >= 400 && statusCode <= 599) {
-      return new HttpError(statusCode, String(error.message));
-    }
+    if (isErrorStatus(statusCode)) return new HttpError(statusCode, String(error.message));
   }
   return SERVER_ERROR;
+}
+
+function isErrorStatus(statusCode: unknown): statusCode is number {
+  return typeof statusCode === 'number' && Number.isInteger(statusCode) && statusCode >= 400 && statusCode <= 599;
+}
+
+function isCode({ name, value }: ErrorCode): boolean {
+  return typeof name === 'string' && Number.isInteger(value);
 }

@@ -3,7 +3,8 @@
 import { connect } from 'node:net';
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
-import { reply, type HandlerResult } from 'postern';
+import { NotFound, reply, type HandlerResult } from 'postern';
+import { createJsonLogger } from '../../src/log.js';
 import { rawExchange, parseResponses } from '../support/raw.js';
 import { createApp, createRecorder, serve } from '../support/serve.js';
 
@@ -123,6 +124,33 @@ test('a logger whose promise rejects does not take the process down', async () =
   expect((await fetch(url)).status).toBe(500);
   await new Promise((resolve) => setImmediate(resolve));
   expect((await fetch(url)).status).toBe(500);
+});
+
+test.for<[string, PropertyDescriptorMap]>([
+  ['a status that is none of an error', { statusCode: { value: 200 } }],
+  ['no code', { errorCode: { value: null } }],
+  ['a getter that throws', { statusCode: { get: () => { throw new Error('trap'); } } }],
+])('an API error that was given %s gives 500', async ([, change]) => {
+  const { url } = await serve(createApp().get('/', () => { throw Object.defineProperties(new NotFound(), change); }));
+  for (const _ of [1, 2]) expect((await fetch(url)).status).toBe(500);
+});
+
+test('an error that can not even be printed is logged all the same', async () => {
+  const lines: string[] = [];
+  const hostile = new Proxy({}, { ownKeys: () => { throw new Error('trap'); }, getPrototypeOf: () => { throw new Error('trap'); } });
+  createJsonLogger('users', (line) => lines.push(line)).error({ err: { get cause() { return hostile; }, [Symbol.for('nodejs.util.inspect.custom')]: () => { throw new Error('trap'); }, toJSON() { throw new Error('trap'); } } }, 'failed');
+  expect(lines.map((line) => JSON.parse(line) as object)).toEqual([expect.objectContaining({ level: 'error', msg: 'failed' })]);
+});
+
+test('100 Continue of a pipelined request comes behind the reply before it, and before its own', async () => {
+  const app = createApp().get('/first', () => new Promise((resolve) => setTimeout(() => resolve('first'), 50))).post('/second', (ctx) => ctx.text());
+  const { port } = await serve(app);
+  const text = await rawExchange(port, 'GET /first HTTP/1.1\r\nHost: x\r\n\r\nPOST /second HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nConnection: close\r\nContent-Length: 6\r\n\r\nsecond');
+  const [first, second] = [text.indexOf('first'), text.lastIndexOf('HTTP/1.1 200')];
+  const informational = text.indexOf('HTTP/1.1 100');
+  expect(second).toBeGreaterThan(first);
+  if (informational !== -1) expect([first < informational, informational < second]).toEqual([true, true]);
+  expect(text.endsWith('second')).toBe(true);
 });
 
 test('a value that throws while it is being sent, and again while it is thrown away, gives 500', async () => {

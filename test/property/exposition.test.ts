@@ -1,10 +1,8 @@
 import { expect, test } from 'vitest';
 import { Registry } from 'postern/metrics';
 import { parseExposition, type ParsedSample } from '../support/exposition-parser.js';
+import { FRAGMENTS, NUMBERS, randomText } from '../support/random-metrics.js';
 import { createRandom, type Random } from '../support/random.js';
-
-const FRAGMENTS = ['', 'a', 'mail', '|', '"', '\\', '\n', '\\n', '{', '}', ',', '=', ' ', '#', 'é', '漢', '🦊', '\r', '\t', '__proto__', 'le="1"'];
-const NUMBERS = [0, 1, -1, 0.1, 1e21, 1e-7, 1.7976931348623157e308, 5e-324, 123456789012345680000, 2 ** 31 - 1, 2 ** 31, 2 ** 53, -2.5, 42, 100];
 
 interface Expected {
   readonly name: string;
@@ -99,10 +97,6 @@ function addFamily(registry: Registry, random: Random, index: number): Expected 
 function distinctLabels(labelNames: readonly string[], random: Random): Record<string, string>[] {
   const sets = Array.from({ length: random.int(6) }, () => Object.fromEntries(labelNames.map((name) => [name, randomText(random)])));
   return [...new Map(sets.map((labels) => [JSON.stringify(labels), labels])).values()];
-}
-
-function randomText(random: Random): string {
-  return Array.from({ length: random.int(6) }, () => random.pick(FRAGMENTS)).join('');
 }
 
 function leText(bound: number): string {

@@ -99,7 +99,7 @@ class LineReader {
     while (!this.#peek('}')) {
       if (Object.keys(labels).length > 0) this.#expect(',');
       const name = this.#match(LABEL_NAME);
-      if (name in labels) throw new Error(`label "${name}" twice: ${this.#line}`);
+      if (Object.hasOwn(labels, name)) throw new Error(`label "${name}" twice: ${this.#line}`);
       this.#expect('="');
       let raw = '';
       while (!this.#peek('"')) {
