@@ -10,6 +10,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Endpoint, Endpoints } from './endpoint.js';
 import type { HttpError } from './errors.js';
+import { Exchange } from './exchange.js';
 import { abandon, closeAfter, discard, endWithConnection, isCut, parserErrorOf, send, sendRaw, type Outcome, type ParserError } from './http/connection.js';
 import { Context, type Environment, type Handler, type HandlerResult } from './http/context.js';
 import { errorToOutgoing, mapError, type MappedError } from './http/error-mapper.js';
@@ -18,32 +19,13 @@ import { assertRequestHead, parseTarget, requestId } from './http/request.js';
 import { isTraced, RequestTrace } from './http/tracing.js';
 import { isSilent, logSafely } from './log.js';
 import { Overloaded } from './monitor/load-shedder.js';
-import type { RequestMetrics, RouteMetrics } from './monitor/request-metrics.js';
+import type { RequestMetrics } from './monitor/request-metrics.js';
 import type { Params, Router } from './routing/router.js';
 
 /** nginx's status for a client that left; never sent, only counted. */
 const CLIENT_CLOSED_REQUEST = 499;
 
 const NO_PARAMS: Params = Object.freeze(Object.create(null) as Params);
-
-/** One request under way. */
-class Exchange {
-  readonly startedAt: number = performance.now();
-  ctx: Context | null = null;
-  trace: RequestTrace | null = null;
-  /** Set with the reply: whatever the handler does later is ignored. */
-  answered = false;
-  /** Whether its reply ends the connection, whatever it is. */
-  ends = false;
-
-  constructor(
-    readonly req: IncomingMessage,
-    readonly res: ServerResponse,
-    readonly awaitsContinue: boolean,
-    public metrics: RouteMetrics,
-    readonly refusal: HttpError | null = null,
-  ) {}
-}
 
 /** What the pipeline holds requests and clients to. */
 export interface PipelineLimits {
@@ -261,17 +243,31 @@ export class Pipeline {
     this.#active -= 1;
     const { req, res } = exchange;
     if (res.destroyed || (req.complete && res.socket !== null)) this.#pending.delete(exchange);
-    else {
-      this.#pending.add(exchange);
-      // Until its body is there, too: one that breaks off gets no second reply.
-      (req.complete ? res : req).once('close', () => this.#pending.delete(exchange));
-    }
+    else this.#keepUntilClosed(exchange);
     // What has not run yet was refused by the parser: nothing is behind it, and requests before it may still wait.
     if (!res.shouldKeepAlive && !this.#arrived.includes(exchange)) this.#ended.add(req.socket);
     const counted = outcome === 'aborted' ? CLIENT_CLOSED_REQUEST : statusCode;
     exchange.metrics.observe(req.method as string, counted, (performance.now() - exchange.startedAt) / 1000);
     exchange.trace?.finish(counted);
     if (this.#active === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
+  }
+
+  /** Until its reply is out, and its body is there: one that breaks off gets no second reply. */
+  #keepUntilClosed(exchange: Exchange): void {
+    const { req, res } = exchange;
+    this.#pending.add(exchange);
+    if (req.complete) {
+      res.once('close', () => this.#pending.delete(exchange));
+      return;
+    }
+    const { socket } = req;
+    const forget = (): void => {
+      this.#pending.delete(exchange);
+      socket.off('close', forget);
+    };
+    // Once it is answered, node:http does not tell a request that its connection is gone.
+    socket.once('close', forget);
+    req.once('close', forget);
   }
 
   #latestOn(socket: Duplex): Exchange | undefined {

@@ -2,6 +2,8 @@
 
 import { connect } from 'node:net';
 import { Readable } from 'node:stream';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { NotFound, reply, type HandlerResult } from 'postern';
 import { createJsonLogger } from '../../src/log.js';
@@ -140,6 +142,36 @@ test('an error that can not even be printed is logged all the same', async () =>
   const hostile = new Proxy({}, { ownKeys: () => { throw new Error('trap'); }, getPrototypeOf: () => { throw new Error('trap'); } });
   createJsonLogger('users', (line) => lines.push(line)).error({ err: { get cause() { return hostile; }, [Symbol.for('nodejs.util.inspect.custom')]: () => { throw new Error('trap'); }, toJSON() { throw new Error('trap'); } } }, 'failed');
   expect(lines.map((line) => JSON.parse(line) as object)).toEqual([expect.objectContaining({ level: 'error', msg: 'failed' })]);
+});
+
+test.for([
+  ['of a declared length', '/', 'Content-Length: 10\r\n\r\nabc'],
+  ['in chunks', '/', 'Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n'],
+  ['too long to be thrown away', '/', 'Content-Length: 9000000\r\n\r\nabc'],
+  ['of a declared length beyond the limit', '/read', 'Content-Length: 2000\r\n\r\nabc'],
+  ['in chunks beyond the limit', '/read', `Transfer-Encoding: chunked\r\n\r\n7d0\r\n${'x'.repeat(2000)}\r\n3\r\nab`],
+] as const)('nothing is kept of a request that was answered before its body, %s, and whose client left', async ([, path, rest]) => {
+  const contexts: WeakRef<object>[] = [];
+  const app = createApp({ bodyLimit: 1000 });
+  app.use((ctx, next) => {
+    contexts.push(new WeakRef(ctx));
+    return next();
+  });
+  app.post('/', () => 'early').post('/read', (ctx) => ctx.text());
+  const { port } = await serve(app);
+  for (let i = 0; i < 20; i += 1) {
+    await new Promise((resolve) => {
+      const socket = connect(port, '127.0.0.1', () => socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\n${rest}`));
+      socket.once('data', () => (i % 2 === 0 ? socket.destroy() : socket.resetAndDestroy())).once('close', resolve);
+    });
+  }
+  setFlagsFromString('--expose-gc');
+  const collectGarbage: () => void = runInNewContext('gc');
+  expect(contexts.length).toBe(20);
+  await expect.poll(() => {
+    collectGarbage();
+    return contexts.filter((context) => context.deref() !== undefined).length;
+  }, { timeout: 10_000 }).toBeLessThan(3);
 });
 
 test('100 Continue of a pipelined request comes behind the reply before it, and before its own', async () => {
