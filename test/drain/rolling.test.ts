@@ -27,6 +27,7 @@ global
 defaults
   mode http
   timeout connect 1s
+  timeout check 2s
   timeout client 30s
   timeout server 10s
   retries 3
