@@ -1,16 +1,13 @@
 /**
- * Finds routes by path and method, in a radix trie.
- *
- * Nodes part where paths do: `/v1/users` and `/v1/teams` have a node for `/v1/` in common, with one below it for each of
- * `users` and `teams`. A look-up reads the path once and makes neither strings nor hashes of its parts. All nodes are cells
- * of one array of integers: a table of ten thousand routes is as fast as the memory that a look-up touches is small.
+ * Finds routes by path and method: a radix tree over the static text of paths, whose nodes also have what is not static
+ * behind them. A look-up reads the path once, and makes neither strings nor hashes of its parts.
  *
  * Routes are numbers from 0. Paths, registered or searched for, are in one spelling: decoded, but for `%25` and `%2F`.
  */
 
 import type { Constraint } from './constraint.js';
 import type { Segment } from './pattern.js';
-import { GET, OTHERS, DYNAMIC, CHILDREN, MASK, LENGTH, TEXT, CHOICES, PARAM, WILDCARD, DYNAMIC_SIZE, ROOT } from './trie-cells.js';
+import { CHILDREN, LENGTH, MASK, RadixTree, ROOT, TEXT } from './radix-tree.js';
 
 /** A constrained parameter as the next segment. */
 interface Choice {
@@ -19,13 +16,32 @@ interface Choice {
   readonly node: number;
 }
 
+// The cells of a node that are not the tree's.
+
+/** The GET route that ends here, plus 1: most requests look for one. */
+const GET = 0;
+/** Index of the other routes that end here, each plus 1. */
+const OTHERS = 1;
+/** Cells of what may follow that is not static. */
+const DYNAMIC = 2;
+
+// The cells of what is not static.
+
+/** Index of the constrained parameters. */
+const CHOICES = 0;
+/** The node behind a plain parameter. */
+const PARAM = 1;
+/** The node behind a wildcard. */
+const WILDCARD = 2;
+const DYNAMIC_SIZE = 3;
+
 /** Stands for a method that no route has, to go through all that match. */
 const ANY = '';
 
 /** Paths with the routes that each has for its methods. */
 export class Trie {
-  #cells = new Int32Array(128);
-  #size = ROOT + TEXT;
+  /** From {@link ROOT} on, paths are without their first slash. */
+  readonly #tree = new RadixTree();
   readonly #others: Map<string, number>[] = [new Map()];
   readonly #choices: Choice[][] = [[]];
   /** Where the parameters of the route found last start and end, by turns. */
@@ -40,25 +56,26 @@ export class Trie {
     for (const segment of segments) {
       text += slash;
       slash = '/';
-      if (segment.kind === 'static') text += segment.text;
+      if (segment.kind === 'static') text += segment.text.includes('%') ? segment.text.replaceAll('%', '%25') : segment.text;
       else {
-        node = this.#obtainDynamic(this.#obtainStatic(node, text), segment);
+        node = this.#obtainDynamic(this.#tree.obtain(node, text), segment);
         text = '';
       }
     }
-    return this.#obtainStatic(node, text);
+    return this.#tree.obtain(node, text);
   }
 
   /** The route that the end of a path has for a method, or -1. */
   get(end: number, method: string): number {
-    return (method === 'GET' ? this.#read(end + GET) : (this.#othersOf(end).get(method) ?? 0)) - 1;
+    return (method === 'GET' ? this.#tree.read(end + GET) : (this.#othersOf(end).get(method) ?? 0)) - 1;
   }
 
   /** Gives the end of a path a route for a method. */
   set(end: number, method: string, route: number): void {
-    if (method === 'GET') this.#write(end + GET, route + 1);
+    const tree = this.#tree;
+    if (method === 'GET') tree.write(end + GET, route + 1);
     else {
-      if (this.#read(end + OTHERS) === 0) this.#write(end + OTHERS, this.#others.push(new Map()) - 1);
+      if (tree.read(end + OTHERS) === 0) tree.write(end + OTHERS, this.#others.push(new Map()) - 1);
       this.#othersOf(end).set(method, route + 1);
     }
   }
@@ -83,14 +100,13 @@ export class Trie {
   /**
    * Depth first, best kind of segment first; it calls itself only where there are other ways to come back to.
    *
-   * @param from where in the path the node is
-   * @param index of the next parameter
+   * @param node to go on from
+   * @param at where in the path that is
+   * @param params how many there are so far
+   * @returns the route plus 1, or 0
    */
-  #search(path: string, method: string, start: number, from: number, index: number): number {
-    const cells = this.#cells;
-    let node = start;
-    let at = from;
-    let params = index;
+  #search(path: string, method: string, node: number, at: number, params: number): number {
+    const { cells } = this.#tree;
     while (at < path.length) {
       const dynamic = cells[node + DYNAMIC] as number;
       const code = path.charCodeAt(at);
@@ -99,6 +115,7 @@ export class Trie {
         const end = at + (cells[child + LENGTH] as number);
         const text = child + TEXT - at;
         let next = at + 1;
+        // V8 gives up its fast code for a function that has once asked for a character beyond the end.
         if (end <= path.length) while (next < end && path.charCodeAt(next) === cells[text + next]) next += 1;
         if (next === end) {
           if (dynamic === 0) {
@@ -156,7 +173,7 @@ export class Trie {
   }
 
   #accept(end: number, method: string): number {
-    const get = this.#read(end + GET);
+    const get = this.#tree.read(end + GET);
     if (method === 'GET') return get;
     const others = this.#othersOf(end);
     if (method === ANY) {
@@ -167,121 +184,28 @@ export class Trie {
     return others.get(method) ?? (method === 'HEAD' ? get : 0);
   }
 
+  #othersOf(end: number): Map<string, number> {
+    return this.#others[this.#tree.read(end + OTHERS)] as Map<string, number>;
+  }
+
   #obtainDynamic(node: number, segment: Exclude<Segment, { kind: 'static' }>): number {
-    if (this.#read(node + DYNAMIC) === 0) this.#write(node + DYNAMIC, this.#allocate(DYNAMIC_SIZE));
-    const dynamic = this.#read(node + DYNAMIC);
+    const tree = this.#tree;
+    if (tree.read(node + DYNAMIC) === 0) tree.write(node + DYNAMIC, tree.allocate(DYNAMIC_SIZE));
+    const dynamic = tree.read(node + DYNAMIC);
     if (segment.kind === 'wildcard') return this.#obtainNode(dynamic + WILDCARD);
     const { constraint } = segment;
     if (constraint === null) return this.#obtainNode(dynamic + PARAM);
-    if (this.#read(dynamic + CHOICES) === 0) this.#write(dynamic + CHOICES, this.#choices.push([]) - 1);
-    const choices = this.#choices[this.#read(dynamic + CHOICES)] as Choice[];
+    if (tree.read(dynamic + CHOICES) === 0) tree.write(dynamic + CHOICES, this.#choices.push([]) - 1);
+    const choices = this.#choices[tree.read(dynamic + CHOICES)] as Choice[];
     let choice = choices.find((other) => other.constraint === constraint);
-    if (choice === undefined) choices.push((choice = { constraint, node: this.#createNode(0) }));
+    if (choice === undefined) choices.push((choice = { constraint, node: tree.createNode() }));
     return choice.node;
   }
 
   #obtainNode(cell: number): number {
-    if (this.#read(cell) === 0) this.#write(cell, this.#createNode(0));
-    return this.#read(cell);
-  }
-
-  /** Goes down along a text, and adds what is not there. */
-  #obtainStatic(start: number, plain: string): number {
-    const text = plain.includes('%') ? plain.replaceAll('%', '%25') : plain;
-    let node = start;
-    for (let at = 0; at < text.length; ) {
-      const child = this.#read(this.#placeOf(node, text.charCodeAt(at)));
-      const shared = this.#countShared(child, text, at);
-      if (shared === 0) return this.#append(node, text.slice(at));
-      node = shared === this.#read(child + LENGTH) ? child : this.#split(node, child, shared);
-      at += shared;
-    }
-    return node;
-  }
-
-  /** How many characters a text has in common with the one that leads to a node. */
-  #countShared(node: number, text: string, at: number): number {
-    const length = this.#read(node + LENGTH);
-    let shared = 0;
-    while (shared < length && this.#read(node + TEXT + shared) === text.charCodeAt(at + shared)) shared += 1;
-    return shared;
-  }
-
-  #append(parent: number, text: string): number {
-    const node = this.#createNode(text.length);
-    for (let i = 0; i < text.length; i += 1) this.#write(node + TEXT + i, text.charCodeAt(i));
-    this.#link(parent, node);
-    return node;
-  }
-
-  /** Puts a node on the way to a child, which keeps its number. */
-  #split(parent: number, child: number, shared: number): number {
-    const node = this.#createNode(shared);
-    const text = child + TEXT;
-    this.#cells.copyWithin(node + TEXT, text, text + shared);
-    this.#link(parent, node);
-    const length = this.#read(child + LENGTH);
-    this.#cells.copyWithin(text, text + shared, text + length);
-    this.#write(child + LENGTH, length - shared);
-    this.#link(node, child);
-    return node;
-  }
-
-  #createNode(length: number): number {
-    const node = this.#allocate(TEXT + length);
-    this.#write(node + LENGTH, length);
-    return node;
-  }
-
-  /** Puts a child in the place of the one with the same first character, or in a place of its own. */
-  #link(node: number, child: number): void {
-    const code = this.#read(child + TEXT);
-    const other = this.#read(this.#placeOf(node, code));
-    const otherCode = other === 0 ? code : this.#read(other + TEXT);
-    if (this.#read(node + CHILDREN) === 0 || otherCode !== code) this.#widen(node, otherCode ^ code);
-    this.#write(this.#placeOf(node, code), child);
-  }
-
-  /** Moves the children to a table that has two places for codes which differ in the given bits. */
-  #widen(node: number, difference: number): void {
-    const oldTable = this.#read(node + CHILDREN);
-    const oldMask = this.#read(node + MASK);
-    let mask = oldMask;
-    while (difference !== 0 && (difference & mask) === 0) mask = 2 * mask + 1;
-    const table = this.#allocate(mask + 1);
-    for (let place = oldTable; place <= oldTable + oldMask; place += 1) {
-      const child = this.#read(place);
-      if (child !== 0) this.#write(table + (this.#read(child + TEXT) & mask), child);
-    }
-    this.#write(node + CHILDREN, table);
-    this.#write(node + MASK, mask);
-  }
-
-  #placeOf(node: number, code: number): number {
-    return this.#read(node + CHILDREN) + (code & this.#read(node + MASK));
-  }
-
-  #othersOf(end: number): Map<string, number> {
-    return this.#others[this.#read(end + OTHERS)] as Map<string, number>;
-  }
-
-  #allocate(size: number): number {
-    const start = this.#size;
-    this.#size += size;
-    if (this.#size > this.#cells.length) {
-      const cells = new Int32Array(2 * this.#size);
-      cells.set(this.#cells);
-      this.#cells = cells;
-    }
-    return start;
-  }
-
-  #read(cell: number): number {
-    return this.#cells[cell] as number;
-  }
-
-  #write(cell: number, value: number): void {
-    this.#cells[cell] = value;
+    const tree = this.#tree;
+    if (tree.read(cell) === 0) tree.write(cell, tree.createNode());
+    return tree.read(cell);
   }
 }
 
