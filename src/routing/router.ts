@@ -136,11 +136,6 @@ export class Router<Handler = unknown, Compiled = unknown> {
     return [...methods].sort();
   }
 
-  /** Whether a pattern has a route already. */
-  hasPattern(pattern: string): boolean {
-    return this.#ends.has(pattern);
-  }
-
   /** Every route, in order of registration. */
   get routes(): RouteInfo[] {
     return this.#routes.map(({ method, path, pattern, public: isOpen, params }) => ({ method, path, pattern, public: isOpen, params }));
