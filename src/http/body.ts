@@ -100,7 +100,8 @@ function takeArrived(req: IncomingMessage): Buffer | undefined {
   if (req.readableEnded && declaredLength(req) > 0) throw new TypeError('the body was read from the request itself already');
   const length = declaredLength(req);
   const isHere = req.complete && req.readableFlowing !== true && !req.readableEnded && length === req.readableLength;
-  return isHere && length > 0 ? (req.read() as Buffer) : undefined;
+  // With its length: without one, Node.js 26 gives the first buffer alone.
+  return isHere && length > 0 ? (req.read(length) as Buffer) : undefined;
 }
 
 function collect(req: IncomingMessage, limitBytes: number): Promise<Buffer> {

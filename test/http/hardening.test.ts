@@ -185,6 +185,15 @@ test('100 Continue of a pipelined request comes behind the reply before it, and 
   expect(text.endsWith('second')).toBe(true);
 });
 
+test('a body that came in several buffers before it was asked for is read whole', async () => {
+  const app = createApp().post('/', async (ctx) => {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    return (await ctx.bytes()).length;
+  });
+  const { url } = await serve(app);
+  for (const length of [1000, 65_000, 99_999, 500_000]) expect(await (await fetch(url, { method: 'POST', body: 'x'.repeat(length) })).json()).toBe(length);
+});
+
 test('a value that throws while it is being sent, and again while it is thrown away, gives 500', async () => {
   const trap = new Proxy({}, { has: (_target, key) => { if (key === 'then') return false; throw new Error('trap'); } });
   const { url } = await serve(createApp().get('/', () => trap));
