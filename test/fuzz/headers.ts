@@ -32,7 +32,7 @@ export const headers: Target = {
       const { port } = await app.listen({ host: '127.0.0.1', port: 0 });
       const cases = several(random, 30, 60, () => random.pick(MAKERS)(random, trusted));
       await ask(random, port, cases, met);
-      await checkLongField(random, port);
+      for (let count = 4; count > 0; count -= 1) await checkLongField(random, port);
     } finally {
       await Promise.all([app.close({ timeout: 0 }), echo.close({ timeout: 0 })]);
     }
@@ -353,7 +353,8 @@ const traceCase: Make = (random) => {
     const value = oneIn(random, 10) ? random.pick(['', '=', 'a=b', 'é', ' ', 'v'.repeat(256), 'v'.repeat(257), 'a b', '\t']) : random.pick(['1', '00f067aa', 'a b', '~!"']);
     return `${key}=${value}`;
   };
-  const parts = several(random, 0, oneIn(random, 6) ? 34 : 4, (index) => (oneIn(random, 20) ? '' : `${ows(random)}${member(index)}${ows(random)}`));
+  // Around the most that there may be, or few, of which some are wrong.
+  const parts = oneIn(random, 6) ? several(random, 31, 34, (index) => `k${index}=v`) : several(random, 0, 4, (index) => (oneIn(random, 20) ? '' : `${ows(random)}${member(index)}${ows(random)}`));
   const tracestate = parts.join(',').replace(/^[ \t]+|[ \t]+$/g, '');
   const baggage = oneIn(random, 2) ? '' : oneIn(random, 4) ? junk(random, 30) : several(random, 1, 4, (index) => `k${index}=${random.pick(['v', '%20', 'v;p=1', '"'])}`).join(',');
   const fields = [`traceparent: ${traceparent}`, `Cookie: ${SECRET}`, `Authorization: ${SECRET}`, `X-Other: ${SECRET}`];
@@ -487,18 +488,33 @@ const junkCase: Make = (random) => {
 const MAKERS: readonly Make[] = [addressCase, addressCase, idCase, acceptCase, traceCase, typeCase, hostCase, targetCase, junkCase];
 
 const PIECES = [' ', ',', ';', '"', '\\', '=', ';q=', '\t', ', ,', 'a', '::', '1.', '10.0.0.1,', '-', '0', 'a=1,', '"\\', '*/*,', 'q=0.1;', '%', '[', 'é', 'gzip,', 'text/plain;q=0.1,'];
+const TRACEPARENT = 'traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+/** Where each field is read that the framework parses; the others are read nowhere. */
+const READ_AT: readonly (readonly [field: string, method: string, target: string])[] = [
+  ['x-forwarded-for', 'GET', '/'],
+  ['x-request-id', 'GET', '/'],
+  ['accept', 'GET', '/fuzz/metrics/'],
+  ['accept-encoding', 'GET', '/fuzz/metrics/'],
+  ['traceparent', 'GET', '/trace'],
+  ['tracestate', 'GET', '/trace'],
+  ['baggage', 'GET', '/trace'],
+  ['content-type', 'POST', '/form'],
+  ['content-encoding', 'POST', '/json'],
+  ['host', 'GET', '/'],
+];
 
 /** One field of up to 12 KiB: the time that it takes grows no faster than its length. */
 async function checkLongField(random: Random, port: number): Promise<void> {
-  const [name, head, piece, tail, target] = [random.pick(FIELDS), random.pick(['', 'a', '1.1.1.1', '"', 'application/json', '00-']), random.pick(PIECES), random.pick(['', 'a', '"', ' x']), random.pick(['/', '/trace', '/fuzz/metrics/', '/form'])];
+  const [field, method, target] = oneIn(random, 4) ? ([random.pick(FIELDS), 'GET', '/trace'] as const) : random.pick(READ_AT);
+  const [head, piece, tail] = [random.pick(['', 'a', '1.1.1.1', '"', 'application/json', '00-']), random.pick(PIECES), random.pick(['', 'a', '"', ' x'])];
   const connection = await WireConnection.open(port);
-  let { closed } = { closed: false };
+  let closed = false;
   const work = async (n: number): Promise<void> => {
     if (closed) return;
-    await connection.write(get(target, [`${name}: ${head}${piece.repeat(n / piece.length)}${tail}`], target === '/form' ? 'POST' : 'GET'));
+    await connection.write(get(target, [`${field}: ${head}${piece.repeat(n / piece.length)}${tail}`, ...(field === 'tracestate' ? [TRACEPARENT] : [])], method));
     const response = await connection.finalResponse();
     closed = response === null || response.headers['connection'] === 'close';
   };
-  await assertLinear(6_000, work, `a field ${name} of ${JSON.stringify([head, piece, tail])} for ${target}`);
+  await assertLinear(6_000, work, `a field ${field} of ${JSON.stringify([head, piece, tail])} for ${target}`);
   await connection.destroy();
 }

@@ -63,10 +63,20 @@ console.log(`seed ${seed}, ${minutes} min, ${rate} requests/s`);
 const service = spawn(process.execPath, ['--expose-gc', fileURLToPath(new URL('server.mjs', import.meta.url))], { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
 const exited = new Promise<string>((resolve) => service.once('exit', (code, signal) => resolve(String(signal ?? code))));
 const stopped = new AbortController();
-void exited.then((how) => stopped.abort(how));
+let draining = false;
+void exited.then((how) => {
+  if (!draining) console.log(`the service exited with ${how}`);
+  stopped.abort(how);
+});
 readLog(service);
 
-const { port, routes } = await new Promise<{ port: number; routes: readonly { readonly path: string }[] }>((resolve) => service.once('message', resolve));
+const started = await Promise.race([new Promise<{ port: number; routes: readonly { readonly path: string }[] }>((resolve) => service.once('message', resolve)), exited]);
+if (typeof started === 'string') {
+  await delay(100);
+  console.log(told.join('\n'));
+  process.exit(1);
+}
+const { port, routes } = started;
 service.on('message', (message: { warning?: string }) => {
   if (message.warning !== undefined) violate(`warning: ${message.warning}`);
 });
@@ -86,7 +96,7 @@ try {
   console.log(`heap when quiet: ${megabytes(warm.heapUsed)} → ${megabytes(end.heapUsed)}`);
   await drain();
 } catch (error) {
-  violate(stopped.signal.aborted ? `the service exited with ${String(stopped.signal.reason)}` : inspect(error));
+  violate(stopped.signal.aborted ? `the service ended early: ${String(stopped.signal.reason)}` : inspect(error));
 }
 service.kill('SIGKILL');
 summarize();
@@ -114,7 +124,7 @@ async function load(what: string, seconds: number): Promise<ServiceReport[]> {
       const sample = await report();
       samples.push(sample);
       sampleAt += every;
-      if (now - told.at >= 60_000 || sampleAt > seconds) {
+      if (now - told.at >= 60_000 || sampleAt >= seconds) {
         const cpu = `${share(told.service, sample.cpu, now - told.at)} % + ${share(told.own, process.cpuUsage(), now - told.at)} % CPU (service + driver)`;
         const { TCPSocketWrap: sockets = 0 } = sample.resources;
         console.log(`${what}, ${(elapsed / 60).toFixed(1)} min: ${requests - before} requests, ${Math.round((requests - before) / elapsed)}/s, rss ${megabytes(sample.rss)}, heap ${megabytes(sample.heapUsed)}, ${sockets} sockets, ${cpu}, ${violations.size} violations`);
@@ -198,6 +208,7 @@ async function drain(): Promise<void> {
   const idling = await WireConnection.open(port);
   for (const connection of waiting) await connection.write('GET /slow?ms=700 HTTP/1.1\r\nHost: x\r\n\r\n');
   await delay(200);
+  draining = true;
   service.kill('SIGTERM');
   const answers = await Promise.all(waiting.map((connection) => connection.finalResponse()));
   if (answers.some((answer) => answer?.status !== 200 || String(answer.body) !== 'slow')) violate(`a request in flight was answered with ${answers.map((answer) => answer?.status).join()}`);
@@ -214,7 +225,11 @@ function readLog({ stderr }: ChildProcess): void {
       told.push(line);
       return;
     }
-    const { level, target = '', status_code: status } = JSON.parse(line) as { level: string; target?: string; status_code?: number };
+    const { level, target = '', status_code: status, signal } = JSON.parse(line) as { level: string; target?: string; status_code?: number; signal?: string };
+    if (signal !== undefined && !draining) {
+      violate(`somebody else sent ${signal} to the service`);
+      stopped.abort(signal);
+    }
     // What is not implemented is a 5xx as well, and logged as one.
     const isExpected = level !== 'error' || /^\/(?:fail|broken)\b/.test(target) || status === 501 || status === 505;
     if (!isExpected) violate(`logged: ${line.slice(0, 500)}`);

@@ -121,7 +121,7 @@ function refusedWith(random: Random, bad: Bad): Scenario {
     for (const ask of asks) checkAnswer(ask, await connection.finalResponse(ask.method));
     const written = connection.write(bytes);
     const response = await connection.finalResponse('POST').catch((error: unknown) => {
-      if (bad.statuses.length === 0) return null;
+      if (bad.isCut === true) return null;
       throw error;
     });
     if (response !== null) checkError(response, bad.statuses);
@@ -290,6 +290,8 @@ function slow(ms: number): Ask {
 
 interface Bad {
   readonly statuses: readonly number[];
+  /** Whether its reply has begun when it goes wrong, so that it can only be cut. */
+  readonly isCut?: boolean;
   readonly bytes: (random: Random) => string;
 }
 
@@ -317,8 +319,8 @@ const BAD: readonly Bad[] = [
   { statuses: [417], bytes: () => post('Content-Length: 3\r\nExpect: magic\r\nConnection: close', 'abc') },
   { statuses: [501], bytes: () => 'CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n' },
   { statuses: [505, 400], bytes: () => 'GET / HTTP/2.0\r\nHost: x\r\nConnection: close\r\n\r\n' },
-  // Cut behind its head: no status can say so any more.
-  { statuses: [], bytes: () => 'GET /broken HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' },
+  { statuses: [], isCut: true, bytes: () => 'GET /broken HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' },
+  { statuses: [413], isCut: true, bytes: () => `POST /mirror HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${`4000\r\n${'m'.repeat(16_384)}\r\n`.repeat(5)}0\r\n\r\n` },
 ];
 
 // Checks.

@@ -32,7 +32,11 @@ app.post('/stream-up', async (ctx) => {
   for await (const chunk of ctx.stream()) length += chunk.length;
   return { length };
 });
-app.post('/mirror', (ctx) => ctx.stream());
+app.post('/mirror', async (ctx) => {
+  const body = ctx.stream();
+  await delay(2);
+  return body;
+});
 app.post('/ignored', () => 'ignored');
 app.get('/stream', (ctx) => stream(Number(ctx.query.get('chunks'))));
 app.get('/broken', () => stream(3, true));
