@@ -134,3 +134,34 @@ test('a metric without labels can be taken out and comes back with the next upda
   gauge.reset();
   expect(sampleMap(registry.expose()).get('size')).toBe(0);
 });
+
+test.for([1, 2, 8, 9, 10, 40])('of %i values of each label, any can go and come back without another noticing', (count) => {
+  const registry = new Registry();
+  const counter = registry.counter({ name: 'jobs_total', help: 'Jobs.', labelNames: ['queue', 'host'] });
+  const pairs = Array.from({ length: count * count }, (_, index) => ({ queue: `q${index % count}`, host: Math.floor(index / count) }));
+  const expected = new Map<string, number>();
+  const check = (): void => expect(sampleMap(registry.expose())).toEqual(expected);
+  pairs.forEach((labels, index) => {
+    counter.inc(labels, index + 1);
+    expected.set(`jobs_total{queue=${labels.queue},host=${labels.host}}`, index + 1);
+  });
+  check();
+  pairs.forEach((labels, index) => {
+    if (index % 3 === 0) return;
+    counter.remove(labels);
+    counter.remove(labels);
+    expected.delete(`jobs_total{queue=${labels.queue},host=${labels.host}}`);
+  });
+  check();
+  pairs.forEach((labels, index) => {
+    const key = `jobs_total{queue=${labels.queue},host=${labels.host}}`;
+    counter.inc(labels);
+    expected.set(key, index % 3 === 0 ? index + 2 : 1);
+  });
+  check();
+  for (const labels of pairs.toReversed()) counter.remove(labels.queue, String(labels.host));
+  expected.clear();
+  check();
+  counter.inc({ queue: 'q0', host: 0 });
+  expect(sampleMap(registry.expose())).toEqual(new Map([['jobs_total{queue=q0,host=0}', 1]]));
+});
