@@ -156,10 +156,10 @@ async function compare(title, unit, toArguments) {
  */
 async function compareServers() {
   const results = [];
-  for (let round = 0; round < 2 * ROUNDS; round++) {
+  for (let round = 0; round < ROUNDS; round++) {
     const servers = await Promise.all(['bare', 'with metrics'].map(startServer));
-    for (const server of servers) await server.measure(10_000);
-    for (let turn = 0; turn < 4; turn++) {
+    for (const server of servers) await server.measure(50_000);
+    for (let turn = 0; turn < 6; turn++) {
       const order = turn % 2 === 0 ? servers : [...servers].reverse();
       for (const server of order) server.last = await server.measure(5000);
       results.push(servers.map(({ last }) => last));

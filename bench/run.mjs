@@ -1,5 +1,5 @@
 /**
- * Measures Postern beside its peers: `npm run bench`, some 25 minutes for everything.
+ * Measures Postern beside its peers: `npm run bench`, some 50 minutes for everything.
  *
  *   npm run bench -- --quick              the faster contenders alone, three and a half minutes
  *   npm run bench -- hello params         some scenarios: hello params echo error 404 observed 10k mixed latency router

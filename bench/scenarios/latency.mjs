@@ -12,8 +12,8 @@ const CONNECTIONS = [1, 8, 64, 256];
 
 /** @type {Record<'quick' | 'full', import('../harness/compare.mjs').Plan>} */
 const PLANS = {
-  quick: { generations: 1, rounds: 1, sliceMs: 200 },
-  full: { generations: 3, rounds: 2, sliceMs: 300 },
+  quick: { warmUpRequests: 20_000, generations: 1, rounds: 1, sliceMs: 200 },
+  full: { warmUpRequests: 150_000, generations: 3, rounds: 3, sliceMs: 300 },
 };
 
 /** @param {import('../harness/options.mjs').Options} options */

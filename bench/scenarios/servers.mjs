@@ -11,8 +11,8 @@ const CONNECTIONS = 64;
 
 /** @type {Record<'quick' | 'full', import('../harness/compare.mjs').Plan>} */
 const PLANS = {
-  quick: { generations: 1, rounds: 2, sliceMs: 200 },
-  full: { generations: 5, rounds: 2, sliceMs: 300 },
+  quick: { warmUpRequests: 20_000, generations: 1, rounds: 2, sliceMs: 200 },
+  full: { warmUpRequests: 150_000, generations: 5, rounds: 3, sliceMs: 300 },
 };
 
 /** The control may come out this far from the bare server. */
