@@ -14,6 +14,9 @@ export interface BodyLimits {
   readonly parameterLimit: number;
 }
 
+/** Importing it would load `File`, too. */
+const { isUtf8 } = process.getBuiltinModule('node:buffer');
+
 const JSON_TYPE = /^application\/(?:[a-z0-9!#$&^_.+-]+\+)?json[\t ]*$/i;
 const FORM_TYPE = /^application\/x-www-form-urlencoded[\t ]*$/i;
 
@@ -38,8 +41,8 @@ export class Body {
    * @throws {HttpError} 413 beyond the limit, 415 with a content coding, 400 when the client leaves half-way
    * @throws {TypeError} when the body went out as a stream already
    */
-  bytes(): Promise<Buffer> {
-    return (this.#bytes ??= this.#read());
+  async bytes(): Promise<Buffer> {
+    return this.#read() ?? (this.#bytes as Promise<Buffer>);
   }
 
   /** As UTF-8, without a byte order mark; what is no UTF-8 becomes U+FFFD, as in Fetch. */
@@ -50,8 +53,8 @@ export class Body {
   /** @throws {HttpError} 415 when a content type is given and is not JSON, 400 when the text is not JSON in UTF-8 or could do harm */
   async json(): Promise<unknown> {
     assertType(this.#req, JSON_TYPE, 'application/json');
-    const bytes = await this.bytes();
-    if (!process.getBuiltinModule('node:buffer').isUtf8(bytes)) throw new HttpError(400, 'The body is not valid UTF-8.');
+    const bytes = this.#read() ?? (await (this.#bytes as Promise<Buffer>));
+    if (!isUtf8(bytes)) throw new HttpError(400, 'The body is not valid UTF-8.');
     return parseJson(decodeUtf8(bytes));
   }
 
@@ -80,10 +83,13 @@ export class Body {
     return limitStream(this.#req, this.#limits.bodyLimitBytes);
   }
 
-  async #read(): Promise<Buffer> {
+  /** Begins to read, unless that was done; gives the body if it is here already, which saves waiting for it. */
+  #read(): Buffer | undefined {
+    if (this.#bytes !== undefined) return undefined;
     this.#begin();
-    const { bodyLimitBytes } = this.#limits;
-    return takeArrived(this.#req) ?? collect(this.#req, bodyLimitBytes);
+    const arrived = takeArrived(this.#req);
+    this.#bytes = arrived === undefined ? collect(this.#req, this.#limits.bodyLimitBytes) : Promise.resolve(arrived);
+    return arrived;
   }
 
   #begin(): void {
@@ -97,8 +103,8 @@ export class Body {
 
 /** The body at once, if all of it is here already; most are, that came with their head. */
 function takeArrived(req: IncomingMessage): Buffer | undefined {
-  if (req.readableEnded && declaredLength(req) > 0) throw new TypeError('the body was read from the request itself already');
   const length = declaredLength(req);
+  if (req.readableEnded && length > 0) throw new TypeError('the body was read from the request itself already');
   const isHere = req.complete && req.readableFlowing !== true && !req.readableEnded && length === req.readableLength;
   // With its length: without one, Node.js 26 gives the first buffer alone.
   return isHere && length > 0 ? (req.read(length) as Buffer) : undefined;
