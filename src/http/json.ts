@@ -7,8 +7,8 @@ import { HttpError } from '../errors.js';
 /** Deeper than any honest document, and far from what recursion over it could not bear. */
 const MAX_DEPTH = 1000;
 
-/** Without one of these in the text, no key is refused. */
-const SUSPECTS = ['__proto__', '"constructor"', '\\u'];
+/** Without one of these in the text, no key is refused. A search that began with the quote would stop at every string. */
+const SUSPECTS = ['__proto__', 'constructor"', '\\u'];
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
