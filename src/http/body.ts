@@ -42,7 +42,7 @@ export class Body {
    * @throws {TypeError} when the body went out as a stream already
    */
   async bytes(): Promise<Buffer> {
-    return this.#read() ?? (this.#bytes as Promise<Buffer>);
+    return this.#read();
   }
 
   /** As UTF-8, without a byte order mark; what is no UTF-8 becomes U+FFFD, as in Fetch. */
@@ -53,7 +53,8 @@ export class Body {
   /** @throws {HttpError} 415 when a content type is given and is not JSON, 400 when the text is not JSON in UTF-8 or could do harm */
   async json(): Promise<unknown> {
     assertType(this.#req, JSON_TYPE, 'application/json');
-    const bytes = this.#read() ?? (await (this.#bytes as Promise<Buffer>));
+    const read = this.#read();
+    const bytes = read instanceof Promise ? await read : read;
     if (!isUtf8(bytes)) throw new HttpError(400, 'The body is not valid UTF-8.');
     return parseJson(decodeUtf8(bytes));
   }
@@ -83,13 +84,13 @@ export class Body {
     return limitStream(this.#req, this.#limits.bodyLimitBytes);
   }
 
-  /** Begins to read, unless that was done; gives the body if it is here already, which saves waiting for it. */
-  #read(): Buffer | undefined {
-    if (this.#bytes !== undefined) return undefined;
+  /** Begins to read, unless that was done; gives the body itself if it is here already, which saves waiting for it. */
+  #read(): Buffer | Promise<Buffer> {
+    if (this.#bytes !== undefined) return this.#bytes;
     this.#begin();
     const arrived = takeArrived(this.#req);
     this.#bytes = arrived === undefined ? collect(this.#req, this.#limits.bodyLimitBytes) : Promise.resolve(arrived);
-    return arrived;
+    return arrived ?? this.#bytes;
   }
 
   #begin(): void {
