@@ -14,9 +14,9 @@
  *
  * How to read it. Every server has a process of its own on one core; wrk sends from another over 64 keep-alive
  * connections. "CPU x bare" is the CPU time of the server process for each request, divided by that of the bare
- * `node:http` server in the same round: the median over the rounds, and its quartiles in brackets; lower is better.
- * CPU time counts user and system time of all threads, garbage collection included. Requests per second say the same as
- * long as "core used" is near 100 %; below that, it is the load that ran out first.
+ * `node:http` server in the same round: the median, and its quartiles in brackets; lower is better. CPU time counts user
+ * and system time of all threads, garbage collection included. Requests per second say the same as long as "core used" is
+ * near 100 %; below that, it is the load that ran out first.
  *
  * "bare again (A/A)" is the bare server a second time, as a contender: what it is off from 1.00 is noise, and any
  * difference of that size is, too. Rounds are short and in random order, and each few rounds have new processes, because

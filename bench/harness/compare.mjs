@@ -2,8 +2,9 @@
  * Lets contenders take turns under load.
  *
  * A generation starts a process for each contender, checks its answers and warms it up; in each round of the generation
- * every contender gets one slice of load, in random order. Slices are short, because a machine's speed drifts; generations
- * are many, because some processes are slow for their whole life.
+ * every contender gets one slice of load, in random order, and the bare server three, since what is off in these is off in
+ * every ratio. Slices are short and rounds many, because a neighbour on the machine slows single slices down; there are
+ * several generations, because some processes are slow for their whole life.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -18,13 +19,14 @@ import { shuffled } from './statistics.mjs';
  * @property {number} warmUpRequests of each process; V8 goes on making some of them faster for 150,000
  * @property {number} generations
  * @property {number} rounds of each generation
- * @property {number} sliceMs
+ * @property {number} sliceMs longer where a contender needs that for a thousand requests
  */
 
 /**
  * One slice of one contender.
  *
  * @typedef {object} Slice
+ * @property {number} round counted through all generations
  * @property {number} requests
  * @property {number} cpuMicros for each request
  * @property {number} perSecond requests
@@ -35,12 +37,17 @@ import { shuffled } from './statistics.mjs';
 
 /**
  * @typedef {object} Comparison
- * @property {Map<string, Slice[]>} slices by contender, one for each round
+ * @property {Map<string, Slice[]>} slices by contender
  * @property {Map<string, string>} excluded contenders, and why
  */
 
 /** A slow server gets as long to warm up as the others. */
 const WARM_UP = { sliceMs: 500, slices: 6 };
+
+/** A slice has at least so many requests. */
+const SLICE_REQUESTS = 1000;
+
+const BARE_SLICES = 3;
 
 /** What a server has in hand when its load ends is done after this. */
 const SETTLE_MS = 30;
@@ -78,8 +85,8 @@ export async function compare({ contenders, spec, requests, connections, plan },
   };
 
   for (let generation = 0; generation < plan.generations; generation++) {
-    /** @type {Map<string, Server>} */
-    const servers = new Map();
+    /** @type {Map<string, { server: Server, sliceMs: number }>} */
+    const running = new Map();
     const attempt = async ({ name }, action) => {
       try {
         await action();
@@ -88,7 +95,7 @@ export async function compare({ contenders, spec, requests, connections, plan },
         comparison.excluded.set(name, error.message);
         comparison.slices.delete(name);
         progress(`EXCLUDED ${name}: ${error.message}\n`);
-        await servers.get(name)?.stop();
+        await running.get(name)?.server.stop();
       }
     };
     const remaining = () => all.filter(({ name }) => !comparison.excluded.has(name));
@@ -97,25 +104,45 @@ export async function compare({ contenders, spec, requests, connections, plan },
         progress(`generation ${generation + 1} of ${plan.generations}: ${contender.name}`);
         await attempt(contender, async () => {
           const server = await Server.start(contender, spec, node);
-          servers.set(contender.name, server);
+          const own = { server, sliceMs: plan.sliceMs };
+          running.set(contender.name, own);
           await check(server.url, requests);
-          for (let done = 0, slice = 0; done < plan.warmUpRequests && slice < WARM_UP.slices; slice++) done += (await drive(server, WARM_UP.sliceMs)).requests;
+          for (let done = 0, slice = 0; done < plan.warmUpRequests && slice < WARM_UP.slices; slice++) {
+            const { requests, perSecond } = await drive(server, WARM_UP.sliceMs);
+            done += requests;
+            own.sliceMs = Math.max(plan.sliceMs, (SLICE_REQUESTS / perSecond) * 1000);
+          }
         });
       }
       for (let round = 0; round < plan.rounds; round++) {
-        for (const contender of shuffled(remaining(), random)) {
+        for (const contender of shuffled([...remaining(), ...Array.from({ length: BARE_SLICES - 1 }, () => BARE)], random)) {
           progress(`generation ${generation + 1} of ${plan.generations}, round ${round + 1} of ${plan.rounds}: ${contender.name}`);
           await attempt(contender, async () => {
-            const slice = await drive(/** @type {Server} */ (servers.get(contender.name)), plan.sliceMs);
-            comparison.slices.get(contender.name)?.push(slice);
+            const { server, sliceMs } = /** @type {{ server: Server, sliceMs: number }} */ (running.get(contender.name));
+            const slice = await drive(server, sliceMs);
+            comparison.slices.get(contender.name)?.push({ round: generation * plan.rounds + round, ...slice });
           });
         }
       }
     } finally {
-      await Promise.all([...servers.values()].map((server) => server.stop()));
+      await Promise.all([...running.values()].map(({ server }) => server.stop()));
     }
   }
   traffic.close();
   progress('');
   return comparison;
+}
+
+/**
+ * What each slice is to each of the bare server's in its round. A ratio to the middle one of these would be more than 1
+ * for the bare server itself: slices are slowed down, never sped up.
+ *
+ * @param {readonly Slice[]} own
+ * @param {Comparison} comparison
+ * @param {(slice: Slice) => number} figure
+ * @returns {number[]}
+ */
+export function ratios(own, { slices }, figure) {
+  const bare = slices.get(BARE.name) ?? [];
+  return own.flatMap((slice) => bare.filter(({ round }) => round === slice.round).map((other) => figure(slice) / figure(other)));
 }

@@ -2,8 +2,8 @@
  * Latency of hello at 1, 8, 64 and 256 connections, each of which sends its next request as soon as it has its answer.
  */
 
-import { compare } from '../harness/compare.mjs';
-import { BARE, LEADERS, select } from '../harness/contender.mjs';
+import { compare, ratios } from '../harness/compare.mjs';
+import { LEADERS, select } from '../harness/contender.mjs';
 import { formatSpread, printTable } from '../harness/report.mjs';
 import { median, quartiles } from '../harness/statistics.mjs';
 import { HELLO } from './requests.mjs';
@@ -12,8 +12,8 @@ const CONNECTIONS = [1, 8, 64, 256];
 
 /** @type {Record<'quick' | 'full', import('../harness/compare.mjs').Plan>} */
 const PLANS = {
-  quick: { warmUpRequests: 20_000, generations: 1, rounds: 1, sliceMs: 200 },
-  full: { warmUpRequests: 150_000, generations: 3, rounds: 3, sliceMs: 300 },
+  quick: { warmUpRequests: 20_000, generations: 1, rounds: 2, sliceMs: 100 },
+  full: { warmUpRequests: 150_000, generations: 3, rounds: 15, sliceMs: 100 },
 };
 
 /** @param {import('../harness/options.mjs').Options} options */
@@ -22,14 +22,13 @@ export async function latency(options) {
   /** @type {Record<number, object[]>} */
   const figures = {};
   for (const connections of CONNECTIONS) {
-    const { slices } = await compare({ contenders, spec: { resources: 0 }, requests: [HELLO], connections, plan: options.quick ? PLANS.quick : PLANS.full }, options);
-    const bare = slices.get(BARE.name) ?? [];
-    const results = [...slices].map(([name, own]) => ({
+    const comparison = await compare({ contenders, spec: { resources: 0 }, requests: [HELLO], connections, plan: options.quick ? PLANS.quick : PLANS.full }, options);
+    const results = [...comparison.slices].map(([name, own]) => ({
       name,
       p50: own.map((slice) => slice.p50),
-      p50Ratios: own.map((slice, round) => slice.p50 / bare[round].p50),
+      p50Ratios: ratios(own, comparison, (slice) => slice.p50),
       p99: own.map((slice) => slice.p99),
-      p99Ratios: own.map((slice, round) => slice.p99 / bare[round].p99),
+      p99Ratios: ratios(own, comparison, (slice) => slice.p99),
     }));
     results.sort((a, b) => median(a.p50Ratios) - median(b.p50Ratios));
     printTable(

@@ -2,8 +2,8 @@
  * Runs one scenario of `http.mjs`: CPU time for each request and requests per second, against the bare server.
  */
 
-import { compare } from '../harness/compare.mjs';
-import { BARE, CONTROL, select } from '../harness/contender.mjs';
+import { compare, ratios } from '../harness/compare.mjs';
+import { CONTROL, select } from '../harness/contender.mjs';
 import { formatSpread, printTable } from '../harness/report.mjs';
 import { median, quartiles } from '../harness/statistics.mjs';
 
@@ -11,8 +11,8 @@ const CONNECTIONS = 64;
 
 /** @type {Record<'quick' | 'full', import('../harness/compare.mjs').Plan>} */
 const PLANS = {
-  quick: { warmUpRequests: 20_000, generations: 1, rounds: 2, sliceMs: 200 },
-  full: { warmUpRequests: 150_000, generations: 5, rounds: 3, sliceMs: 300 },
+  quick: { warmUpRequests: 20_000, generations: 1, rounds: 4, sliceMs: 100 },
+  full: { warmUpRequests: 150_000, generations: 4, rounds: 25, sliceMs: 100 },
 };
 
 /** The control may come out this far from the bare server. */
@@ -24,17 +24,17 @@ const TOLERANCE = 0.02;
  * @returns {Promise<object>} the figures, for --json
  */
 export async function compareServers({ title, spec, contenders, requests }, options) {
-  const { slices, excluded } = await compare(
+  const comparison = await compare(
     { contenders: select(contenders, options), spec, requests: requests(options.random), connections: CONNECTIONS, plan: options.quick ? PLANS.quick : PLANS.full },
     options,
   );
-  const bare = slices.get(BARE.name) ?? [];
+  const { slices, excluded } = comparison;
   const results = [...slices].map(([name, own]) => ({
     name,
     cpuMicros: own.map((slice) => slice.cpuMicros),
-    cpuRatios: own.map((slice, round) => slice.cpuMicros / bare[round].cpuMicros),
+    cpuRatios: ratios(own, comparison, (slice) => slice.cpuMicros),
     perSecond: own.map((slice) => slice.perSecond),
-    perSecondRatios: own.map((slice, round) => slice.perSecond / bare[round].perSecond),
+    perSecondRatios: ratios(own, comparison, (slice) => slice.perSecond),
     busy: own.map((slice) => slice.busy),
   }));
   results.sort((a, b) => median(a.cpuRatios) - median(b.cpuRatios));
@@ -60,5 +60,5 @@ export async function compareServers({ title, spec, contenders, requests }, opti
 }
 
 function summary({ name, cpuMicros, cpuRatios, perSecond, perSecondRatios, busy }) {
-  return { name, cpuMicros: quartiles(cpuMicros), cpuRatio: quartiles(cpuRatios), perSecond: quartiles(perSecond), perSecondRatio: quartiles(perSecondRatios), busy: median(busy), rounds: cpuRatios.length };
+  return { name, cpuMicros: quartiles(cpuMicros), cpuRatio: quartiles(cpuRatios), perSecond: quartiles(perSecond), perSecondRatio: quartiles(perSecondRatios), busy: median(busy), slices: cpuMicros.length };
 }
