@@ -2,8 +2,8 @@
  * Lets contenders take turns under load.
  *
  * A generation starts a process for each contender, checks its answers and warms it up; in each round of the generation
- * every contender gets one slice of load, in random order, and the bare server three, since what is off in these is off in
- * every ratio. Slices are short and rounds many, because a neighbour on the machine slows single slices down; there are
+ * every process gets one slice of load, in random order. The bare server has three processes, since what is off in it is off
+ * in every ratio. Slices are short and rounds many, because a neighbour on the machine slows single slices down; there are
  * several generations, because some processes are slow for their whole life.
  */
 
@@ -41,13 +41,19 @@ import { shuffled } from './statistics.mjs';
  * @property {Map<string, string>} excluded contenders, and why
  */
 
+/**
+ * A process of a contender, with the length of its slices.
+ *
+ * @typedef {{ contender: import('./contender.mjs').Contender, server: Server | undefined, sliceMs: number }} Entrant
+ */
+
 /** A slow server gets as long to warm up as the others. */
 const WARM_UP = { sliceMs: 500, slices: 6 };
 
 /** A slice has at least so many requests. */
 const SLICE_REQUESTS = 1000;
 
-const BARE_SLICES = 3;
+const BARE_PROCESSES = 3;
 
 /** What a server has in hand when its load ends is done after this. */
 const SETTLE_MS = 30;
@@ -85,9 +91,10 @@ export async function compare({ contenders, spec, requests, connections, plan },
   };
 
   for (let generation = 0; generation < plan.generations; generation++) {
-    /** @type {Map<string, { server: Server, sliceMs: number }>} */
-    const running = new Map();
-    const attempt = async ({ name }, action) => {
+    /** @type {Entrant[]} */
+    const entrants = all.flatMap((contender) => Array.from({ length: contender === BARE ? BARE_PROCESSES : 1 }, () => ({ contender, server: undefined, sliceMs: plan.sliceMs })));
+    const attempt = async (entrant, action) => {
+      const { name } = entrant.contender;
       try {
         await action();
       } catch (error) {
@@ -95,37 +102,35 @@ export async function compare({ contenders, spec, requests, connections, plan },
         comparison.excluded.set(name, error.message);
         comparison.slices.delete(name);
         progress(`EXCLUDED ${name}: ${error.message}\n`);
-        await running.get(name)?.server.stop();
+        await entrant.server?.stop();
       }
     };
-    const remaining = () => all.filter(({ name }) => !comparison.excluded.has(name));
+    const remaining = () => shuffled(entrants.filter(({ contender: { name } }) => !comparison.excluded.has(name)), random);
     try {
-      for (const contender of shuffled(remaining(), random)) {
-        progress(`generation ${generation + 1} of ${plan.generations}: ${contender.name}`);
-        await attempt(contender, async () => {
-          const server = await Server.start(contender, spec, node);
-          const own = { server, sliceMs: plan.sliceMs };
-          running.set(contender.name, own);
+      for (const entrant of remaining()) {
+        progress(`generation ${generation + 1} of ${plan.generations}: ${entrant.contender.name}`);
+        await attempt(entrant, async () => {
+          const server = (entrant.server = await Server.start(entrant.contender, spec, node));
           await check(server.url, requests);
           for (let done = 0, slice = 0; done < plan.warmUpRequests && slice < WARM_UP.slices; slice++) {
             const { requests, perSecond } = await drive(server, WARM_UP.sliceMs);
             done += requests;
-            own.sliceMs = Math.max(plan.sliceMs, (SLICE_REQUESTS / perSecond) * 1000);
+            entrant.sliceMs = Math.max(plan.sliceMs, (SLICE_REQUESTS / perSecond) * 1000);
           }
         });
       }
       for (let round = 0; round < plan.rounds; round++) {
-        for (const contender of shuffled([...remaining(), ...Array.from({ length: BARE_SLICES - 1 }, () => BARE)], random)) {
+        for (const entrant of remaining()) {
+          const { contender, server, sliceMs } = entrant;
           progress(`generation ${generation + 1} of ${plan.generations}, round ${round + 1} of ${plan.rounds}: ${contender.name}`);
-          await attempt(contender, async () => {
-            const { server, sliceMs } = /** @type {{ server: Server, sliceMs: number }} */ (running.get(contender.name));
-            const slice = await drive(server, sliceMs);
+          await attempt(entrant, async () => {
+            const slice = await drive(/** @type {Server} */ (server), sliceMs);
             comparison.slices.get(contender.name)?.push({ round: generation * plan.rounds + round, ...slice });
           });
         }
       }
     } finally {
-      await Promise.all([...running.values()].map(({ server }) => server.stop()));
+      await Promise.all(entrants.map(({ server }) => server?.stop()));
     }
   }
   traffic.close();
