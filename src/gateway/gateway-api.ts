@@ -28,14 +28,16 @@ export interface GatewayApiOptions extends GatewayOptions {
 export function toGatewayApi(router: RouteTable, options: GatewayApiOptions): string {
   const settings = checkOptions(options);
   if (settings.gateway === undefined) throw new TypeError('option "gateway" is missing; give the name of the Gateway that the routes attach to');
-  const numeric = settings.hosts.find((host) => /^[\d.]+$/.test(host));
-  if (numeric !== undefined) throw new TypeError(`option "hosts" has the address ${JSON.stringify(numeric)}; an HTTPRoute knows names only`);
+  const { hosts } = settings;
+  const unknown = hosts.find((host) => /^[\d.]+$/.test(host) || !HOST_NAME.test(host));
+  if (unknown !== undefined) throw new TypeError(`option "hosts" has ${JSON.stringify(unknown)}, and an HTTPRoute knows DNS names only; give names such as "users.example.com"`);
   const backend = createBackend(settings);
   const surface = createSurface(router);
   assertExpressible(surface);
-  const manifests = splitRules(surface.leaves.flatMap((leaf) => createRule(leaf, surface)));
+  const split = splitRules(surface.leaves.flatMap((leaf) => createRule(leaf, surface)));
+  const manifests = chunksOf(MAX_HOSTS, hosts).flatMap((names) => split.map((rules) => ({ rules, hosts: names })));
   const header = headerLines(surface, settings.service).map((line) => `# ${line}\n`).join('');
-  return header + manifests.map((rules, i) => formatManifest(rules, i, settings, settings.gateway ?? '', backend)).join('---\n');
+  return header + manifests.map((manifest, i) => formatManifest(manifest, i, settings, settings.gateway ?? '', backend)).join('---\n');
 }
 
 /** One rule of an HTTPRoute. */
@@ -46,6 +48,11 @@ interface Rule {
   readonly value: string;
 }
 
+interface Manifest {
+  readonly rules: readonly Rule[];
+  readonly hosts: readonly string[];
+}
+
 interface Backend {
   readonly name: string;
   readonly namespace: string | undefined;
@@ -54,8 +61,10 @@ interface Backend {
 
 /** Limits of the resource (its CRD, `standard-install.yaml`); the last is on all matches of one HTTPRoute. */
 const MAX_RULES = 16;
+const MAX_HOSTS = 16;
 const MAX_PATH = 1024;
 const MAX_MATCHES = 127;
+const HOST_NAME = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE', 'PATCH']);
 
 const DIALECT: Dialect = { gateway: 'the Gateway API', spelling: SENT_UNGUARDED, pcre: false, end: '$', unroll: false };
@@ -118,7 +127,12 @@ function splitRules(rules: readonly Rule[]): Rule[][] {
   return manifests;
 }
 
-function formatManifest(rules: readonly Rule[], index: number, { service, hosts, namespace, upstream }: Settings, gateway: string, backend: Backend): string {
+/** One empty chunk of an empty list. */
+function chunksOf<T>(size: number, list: readonly T[]): (readonly T[])[] {
+  return Array.from({ length: Math.max(1, Math.ceil(list.length / size)) }, (_, i) => list.slice(i * size, (i + 1) * size));
+}
+
+function formatManifest({ rules, hosts }: Manifest, index: number, { service, namespace, upstream }: Settings, gateway: string, backend: Backend): string {
   const lines = [
     'apiVersion: gateway.networking.k8s.io/v1',
     'kind: HTTPRoute',

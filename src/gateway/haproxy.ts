@@ -47,7 +47,9 @@ export function toHAProxy(router: RouteTable, options: GatewayOptions): string {
 const STACK = 1000;
 
 function formatHosts({ hosts }: Settings): string[] {
-  return hosts.length === 0 ? [] : [`http-request deny deny_status 404 unless { hdr(host),lower,field(1,:) -m str ${hosts.join(' ')} }`];
+  if (hosts.length === 0) return [];
+  // One a line: HAProxy takes 64 words of a line.
+  return [...hosts.map((host) => `acl postern_host hdr(host),lower,field(1,:) -m str ${host}`), 'http-request deny deny_status 404 unless postern_host'];
 }
 
 function formatGuards(): string[] {

@@ -23,6 +23,10 @@ export function toNginx(router: RouteTable, options: GatewayOptions): string {
     if (opens.has('TRACE')) throw new GatewayError(path, 'nginx answers TRACE with 405 itself; make it private');
   }
   const rules = createRules(surface, { ...PCRE, gateway: 'nginx' });
+  for (const { path, test } of rules) {
+    const { length } = 'exact' in test ? test.exact : test.pattern;
+    if (length > MAX_TEXT) throw new GatewayError(path, `its expression is ${length} characters long and nginx takes ${MAX_TEXT}; shorten its constraints`);
+  }
   return [
     ...headerLines(surface, settings.service).map((line) => `# ${line}`),
     'server {',
@@ -32,11 +36,17 @@ export function toNginx(router: RouteTable, options: GatewayOptions): string {
   ].join('\n');
 }
 
+/** Nothing may be longer than nginx's buffer of 4,096 bytes, a comment included. */
+const MAX_TEXT = 4000;
+/** In characters of up to four bytes. */
+const COMMENT = /.{1,1000}/gsu;
+
 function formatServer({ listen, hosts }: Settings): string[] {
   const lines = [`listen ${listen.host}:${listen.port};`, `server_name ${hosts.length === 0 ? '_' : hosts.join(' ')};`, 'client_max_body_size 0; # the service has its own limit'];
   // Without another server for this address, nginx would take any name for the only one it has.
-  if (hosts.length > 0) lines.push(`if ($http_host !~* "^(?:${hosts.map((host) => host.replaceAll('.', '\\.')).join('|')})(?::[0-9]*)?\\z") { return 404; }`);
-  return lines;
+  if (hosts.length === 0) return lines;
+  const tests = hosts.map((host) => `if ($http_host ~* "^${host.replaceAll('.', '\\.')}(?::[0-9]*)?\\z") { set $postern_host_known yes; }`);
+  return [...lines, 'set $postern_host_known "";', ...tests, 'if ($postern_host_known = "") { return 404; }'];
 }
 
 function formatGuards(): string[] {
@@ -57,7 +67,7 @@ function formatRules(surface: Surface, rules: readonly Rule[]): string[] {
     '# Which methods of the path are public. A later rule overrules an earlier one, as the router prefers its route.',
     ...[...flags].map((method) => `set ${variable(method)} "";`),
     ...rules.flatMap(({ notes, test, opens, closes }) => [
-      ...notes.map((note) => `# ${note}`),
+      ...notes.flatMap((note) => note.match(COMMENT) ?? []).map((note) => `# ${note}`),
       `if ($postern_path ${'exact' in test ? `= "${test.exact}"` : `~ "${test.pattern}"`}) {`,
       ...opens.map((method) => `  set ${variable(method)} public;`),
       ...closes.map((method) => `  set ${variable(method)} private;`),

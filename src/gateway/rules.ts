@@ -10,6 +10,8 @@ import { describeRoute, type Surface } from './surface.js';
 
 /** What is said of the paths of one pattern. */
 export interface Rule {
+  /** Of its routes, as registered. */
+  readonly path: string;
   /** Lines for the reader: the routes that the rule is for. */
   readonly notes: readonly string[];
   readonly test: PathTest;
@@ -49,7 +51,7 @@ export function createRules(surface: Surface, dialect: Dialect): Rule[] {
     const notes = routes.filter(({ method }) => opens.has(method) || closes.has(method)).map(describeRoute);
     const flags = (methods: ReadonlySet<string>): string[] => [...methods].filter((method) => surface.methods.has(method) || method === 'OPTIONS').sort();
     const [open, closed] = [flags(opens), flags(closes)];
-    const rule = { notes, shape: test.shape, opens: open, closes: closed };
+    const rule = { path, notes, shape: test.shape, opens: open, closes: closed };
     if (test.exact !== null) return [{ ...rule, test: { exact: test.exact } }];
     if (test.within === test.around) return [{ ...rule, test: { pattern: test.within } }];
     const refused = { ...rule, notes: [...notes, DOUBTFUL], test: { pattern: test.around }, opens: [], closes: [...open, ...closed].sort() };

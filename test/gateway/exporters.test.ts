@@ -104,6 +104,20 @@ describe.each(EXPORTERS)('$name', ({ name, exporter, pcre }) => {
     else expect(checkGateway(name, String(told))).toBe('');
   });
 
+  test('takes many names, and routes with many query parameters', () => {
+    const hosts = Array.from({ length: 200 }, (_, i) => `service-${i}.of-a-rather-long-domain.example`);
+    const router = route('GET', '/:x');
+    router.add('GET', '/many', publicFacing(closed, { params: Array.from({ length: 600 }, (_, i) => `${i % 2 === 0 ? 'é' : '日本'}-parameter-${i}`) }));
+    expect(checkGateway(name, exporter(router, { ...OPTIONS, hosts }))).toBe('');
+  });
+
+  test('takes a constraint of many alternatives, or refuses it', () => {
+    const words = Array.from({ length: 1100 }, (_, i) => i.toString(36).padStart(3, 'x'));
+    const told = catchError(route('GET', `/:x(${words.join('|')})`), exporter);
+    if (told instanceof GatewayError) expect(told.reason).toMatch(/shorten|lower/);
+    else expect(checkGateway(name, String(told))).toBe('');
+  });
+
   test('serves the names it is given, and no other', async () => {
     const router = route('GET', '/');
     const upstream = await startUpstream(new Map([['a', router]]));

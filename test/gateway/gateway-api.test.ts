@@ -54,6 +54,15 @@ describe('HTTPRoute manifests', () => {
     expect(wrong).toEqual([]);
   });
 
+  test('are as many as their names need', () => {
+    const hosts = Array.from({ length: 33 }, (_, i) => `h${i}.example`);
+    const text = toGatewayApi(createRouter(TABLE), { ...OPTIONS, hosts });
+    const manifests = text.split('---\n');
+    expect(manifests.map((manifest) => (manifest.match(/h\d+\.example/g) ?? []).length)).toEqual([16, 16, 1]);
+    expect(new Set(text.match(/h\d+\.example/g)).size).toBe(33);
+    expect(new Set(text.match(/^  name: .*/gm)).size).toBe(3);
+  });
+
   test('keep within the limits of the resource', () => {
     const router = new Router();
     for (let i = 0; i < 70; i += 1) for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'TRACE']) router.add(method, `/r${i}/:id`, open);
@@ -115,7 +124,9 @@ test.for([
   [{ upstream: 'http://10.0.0.7:8000' }, /Service/],
   [{ upstream: 'http://[::1]:8000' }, /Service/],
   [{ upstream: 'http://users.example.com.org:8000' }, /Service/],
-  [{ hosts: ['10.0.0.1'] }, /address/],
+  [{ hosts: ['10.0.0.1'] }, /names/],
+  [{ hosts: ['my_app.example'] }, /names/],
+  [{ hosts: ['a-.example'] }, /names/],
   [{ namespace: 'A_b' }, /namespace/],
 ] as const)('%o is a TypeError', ([wrong, message]) => {
   expect(() => toGatewayApi(createRouter(TABLE), { ...OPTIONS, ...wrong } as typeof OPTIONS)).toThrow(TypeError);
