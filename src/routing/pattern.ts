@@ -61,7 +61,8 @@ export function compilePath(path: string, constraints: Map<string, Constraint>):
   return { segments, pattern: `${pattern}$`, paramNames };
 }
 
-type NamesOf<Path extends string> = Path extends `/${infer Rest}` ? SegmentNames<Rest, never> : never;
+/** A path that begins with a variable may have any names. */
+type NamesOf<Path extends string> = Path extends `/${infer Rest}` ? SegmentNames<Rest, never> : string;
 
 type SegmentNames<Text extends string, Names> = Text extends `:${infer Param}`
   ? ParamName<Param, Names>

@@ -11,6 +11,7 @@ assertType<Equal<ParamsOf<'/f/*rest'>, { readonly rest: string }>>();
 assertType<Equal<ParamsOf<'/f/*'>, { readonly '*': string }>>();
 assertType<Equal<ParamsOf<'/a/:x((?:a|[)/])\\)+)/b/:y'>, { readonly x: string; readonly y: string }>>();
 assertType<Equal<ParamsOf<'/a:b/:c'>, { readonly c: string }>>();
+assertType<Equal<ParamsOf<`${string}/users/:id`>, Readonly<Record<string, string>>>>();
 assertType<Equal<ParamsOf<string>, Readonly<Record<string, string>>>>();
 // @ts-expect-error: a name that the path does not have
 assertType<Equal<ParamsOf<'/users/:id'>, { readonly other: string }>>();
@@ -26,6 +27,9 @@ app.get('/users/:id/posts/:post(\\d+)', (ctx) => {
   ctx.params.id = 'x';
   return { id, post };
 });
+
+const base: string = '/v1';
+app.get(`${base}/users/:id`, (ctx) => ctx.params['id']);
 
 app.get('/plain', (ctx) => {
   // @ts-expect-error: no parameters at all
