@@ -92,7 +92,7 @@ export class Postern extends RouteGroup {
     const resolved = resolveOptions(name, options, process.env);
     const router = new Router<Handler, Endpoint>();
     const metrics = new Registry({ onError: (metric, error) => logSafely(resolved.logger, 'warn', { metric, err: error }, 'metric could not be collected') });
-    const requests = new RequestMetrics(metrics);
+    const requests = new RequestMetrics(metrics, router.methods);
     const services = new ServiceDirectory(connectionsOf(resolved.settings));
     const { logger, bodyLimitBytes, parameterLimit, resolveAddress } = resolved;
     const env: Environment = { logger, bodyLimitBytes, parameterLimit, resolveAddress, services };
@@ -209,10 +209,12 @@ export class Postern extends RouteGroup {
   async run({ port = portOf(process.env['PORT']), host = process.env['HOST'], delay, timeout }: ListenOptions & CloseOptions = {}): Promise<Listening> {
     assertTimes({ delay, timeout });
     const listening = await this.listen({ ...(port === undefined ? {} : { port }), ...(host === undefined ? {} : { host }) });
+    let signaled = false;
     const onSignal = (signal: NodeJS.Signals): void => {
-      if (this.#closing !== undefined) process.exit(1);
+      if (signaled) process.exit(1);
+      signaled = true;
       logSafely(this.#logger, 'warn', { signal }, 'draining');
-      this.#closing = this.#drain({ delay, timeout });
+      this.#closing ??= this.#drain({ delay, timeout });
       void this.#closing.then((clean) => process.exit(clean ? 0 : 1));
     };
     process.on('SIGTERM', onSignal).on('SIGINT', onSignal);

@@ -73,7 +73,7 @@ export class Endpoints {
     const handler = route.params === null ? route.handler : checkQuery(route.handler, route.params);
     const composed = compose([...this.#middleware, ...groups.flat()], handler);
     const run = this.#monitors.has(route) ? composed : this.#guard(composed);
-    return { run, metrics: this.#metrics.forRoute(route.path, route.method), route };
+    return { run, metrics: this.#metrics.forRoute(route.path), route };
   }
 
   /** What answers a path or a method without a route: 404, 405, or the `Allow` of OPTIONS, inside the middleware. */

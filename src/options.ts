@@ -68,7 +68,7 @@ export interface ResolvedOptions extends ServerLimits {
  */
 export function resolveOptions(name: string, options: PosternOptions, env: NodeJS.ProcessEnv): ResolvedOptions {
   if (!isServiceName(name)) throw new TypeError(`service name ${JSON.stringify(name)} is no URL path segment; use letters, digits and . _ ~ -`);
-  const { version = env['APPLICATION_VERSION'] ?? 'UNKNOWN' } = options;
+  const { version = env['APPLICATION_VERSION'] || 'UNKNOWN' } = options;
   if (typeof version !== 'string') throw new TypeError(`version is ${String(version)}; give a string`);
   const requestTimeoutMs = limit('requestTimeout', options.requestTimeout, 60_000);
   const headersDefault = requestTimeoutMs === 0 ? 15_000 : Math.min(15_000, requestTimeoutMs);
@@ -94,11 +94,13 @@ export function resolveOptions(name: string, options: PosternOptions, env: NodeJ
     parameterLimit: limit('parameterLimit', options.parameterLimit, 1_000),
     loadShedding: options.loadShedding === undefined ? null : resolveLoadShedding(options.loadShedding),
     maxPingDepth: limit('maxPingDepth', options.maxPingDepth, 5),
-    pingTimeoutMs: limit('pingTimeout', options.pingTimeout, 1_000),
+    pingTimeoutMs: limit('pingTimeout', options.pingTimeout, 1_000, 1),
   };
 }
 
-function resolveLoadShedding({ maxEventLoopDelay, maxMemoryPercent, retryAfter }: LoadSheddingOptions): Required<LoadSheddingOptions> {
+function resolveLoadShedding(options: LoadSheddingOptions): Required<LoadSheddingOptions> {
+  if (typeof options !== 'object' || options === null) throw new TypeError(`loadShedding is ${String(options)}; give an object, or leave it out for none`);
+  const { maxEventLoopDelay, maxMemoryPercent, retryAfter } = options;
   return {
     maxEventLoopDelay: limit('maxEventLoopDelay', maxEventLoopDelay, 500, 1),
     maxMemoryPercent: limit('maxMemoryPercent', maxMemoryPercent, 95, 1),

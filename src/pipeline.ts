@@ -20,12 +20,11 @@ import { isTraced, RequestTrace } from './http/tracing.js';
 import { isSilent, logSafely } from './log.js';
 import { Overloaded } from './monitor/load-shedder.js';
 import type { RequestMetrics } from './monitor/request-metrics.js';
-import type { Params, Router } from './routing/router.js';
+import { NO_PARAMS } from './routing/params.js';
+import type { Router } from './routing/router.js';
 
 /** nginx's status for a client that left; never sent, only counted. */
 const CLIENT_CLOSED_REQUEST = 499;
-
-const NO_PARAMS: Params = Object.freeze(Object.create(null) as Params);
 
 /** What the pipeline holds requests and clients to. */
 export interface PipelineLimits {
@@ -76,16 +75,21 @@ export class Pipeline {
     this.#arrive(new Exchange(req, res, false, this.#metrics.unmatched, error));
   }
 
-  /** Answers on a socket that has no response object, behind the replies to the requests before, and closes it. */
-  refuseRaw(socket: Duplex, error: HttpError): void {
+  /**
+   * Answers on a socket that has no response object, behind the replies to the requests before, and closes it.
+   *
+   * @param req null for one that could not be parsed
+   */
+  refuseRaw(req: IncomingMessage | null, socket: Duplex, error: HttpError): void {
     const latest = this.#latestOn(socket);
     if (latest !== undefined && !latest.res.writableFinished) {
-      latest.res.once('finish', () => this.refuseRaw(socket, error));
+      latest.res.once('finish', () => this.refuseRaw(req, socket, error));
       return;
     }
-    this.#metrics.unparsed(error.statusCode);
-    this.#log(levelOf(error), error, error.statusCode, null);
-    sendRaw(socket, errorToOutgoing(error, null));
+    const id = req === null ? null : requestId(req);
+    this.#metrics.unmatched.observe(req?.method ?? '_OTHER', error.statusCode, 0);
+    this.#log(levelOf(error), error, error.statusCode, req, id);
+    sendRaw(socket, errorToOutgoing(error, id));
   }
 
   /** Answers what `node:http` raised as a `clientError`: a request that it could not parse, or one that took too long. */
@@ -98,7 +102,7 @@ export class Pipeline {
       if (!latest.answered) this.#fail(latest, failure, true);
       closeAfter(latest.req, latest.res);
     } else if (latest?.res.writableFinished !== false && socket.writableLength > 0) socket.destroy();
-    else this.refuseRaw(socket, failure);
+    else this.refuseRaw(null, socket, failure);
   }
 
   /** From now on the reply to the latest request of a connection ends it. */
@@ -109,18 +113,21 @@ export class Pipeline {
 
   /** Resolves as soon as no request is under way; one whose client has left counts no more. */
   idle(): Promise<void> {
-    for (const exchange of this.#pending) {
-      const { res } = exchange;
-      if (isCut(res)) this.#settle(exchange, res.statusCode, 'aborted');
-      else res.once('close', () => this.#settle(exchange, res.statusCode, res.writableFinished ? 'sent' : 'aborted'));
-    }
+    for (const exchange of this.#pending) this.#settleWithClient(exchange);
     if (this.#active === 0) return Promise.resolve();
     return new Promise((resolve) => this.#whenIdle.push(resolve));
+  }
+
+  #settleWithClient(exchange: Exchange): void {
+    const { res } = exchange;
+    if (isCut(res)) this.#settle(exchange, res.statusCode, 'aborted');
+    else res.once('close', () => this.#settle(exchange, res.statusCode, res.writableFinished ? 'sent' : 'aborted'));
   }
 
   #arrive(exchange: Exchange): void {
     this.#active += 1;
     this.#latest?.set(exchange.req.socket, exchange);
+    if (this.#whenIdle.length > 0) this.#settleWithClient(exchange);
     if (this.#arrived.push(exchange) === 1) setImmediate(this.#runArrived);
   }
 
@@ -219,11 +226,13 @@ export class Pipeline {
     const error = mapError(thrown);
     const id = ctx === null ? requestId(req) : ctx.id;
     exchange.trace?.fail(thrown, error.errorCode);
-    if (isCut(res)) this.#log('debug', thrown, CLIENT_CLOSED_REQUEST, exchange, id);
-    else this.#log(levelOf(error), thrown, error.statusCode, exchange, id);
+    if (isCut(res)) this.#log('debug', thrown, CLIENT_CLOSED_REQUEST, req, id);
+    else this.#log(levelOf(error), thrown, error.statusCode, req, id);
     if (res.destroyed || res.headersSent || res.writableEnded) {
+      const outcome = isCut(res) ? 'aborted' : 'sent';
+      const status = res.writableEnded ? res.statusCode : error.statusCode;
       if (!res.writableEnded) abandon(res);
-      this.#settle(exchange, res.statusCode, isCut(res) ? 'aborted' : 'sent');
+      this.#settle(exchange, status, outcome);
       return;
     }
     try {
@@ -231,7 +240,7 @@ export class Pipeline {
       this.#settle(exchange, error.statusCode);
     } catch (invalid) {
       // A header of the error can't be sent.
-      this.#log('error', invalid, 500, exchange, id);
+      this.#log('error', invalid, 500, req, id);
       send(req, res, errorToOutgoing(mapError(invalid), id), true, this.#limits.sendTimeoutMs);
       this.#settle(exchange, 500);
     }
@@ -281,9 +290,9 @@ export class Pipeline {
     return latest === undefined || latest.req === req;
   }
 
-  #log(level: 'debug' | 'error', thrown: unknown, statusCode: number, exchange: Exchange | null, id?: string): void {
+  #log(level: 'debug' | 'error', thrown: unknown, statusCode: number, req: IncomingMessage | null, id: string | null): void {
     if (isSilent(this.#env.logger, level)) return;
-    const request = exchange === null ? {} : { request_id: id, method: exchange.req.method, target: exchange.req.url };
+    const request = req === null ? {} : { request_id: id, method: req.method, target: req.url };
     const entry = { err: thrown, status_code: statusCode, ...request };
     logSafely(this.#env.logger, level, entry, level === 'error' ? 'request failed' : 'request refused');
   }

@@ -102,6 +102,14 @@ export class Body {
   }
 }
 
+/** Bodies that are read as they arrive; those that were here already need no note. */
+const begun = new WeakSet<IncomingMessage>();
+
+/** Whether a part of the body was read, or asked for. */
+export function isReadingBegun(req: IncomingMessage): boolean {
+  return begun.has(req) || req.readableDidRead;
+}
+
 /** The body at once, if all of it is here already; most are, that came with their head. */
 function takeArrived(req: IncomingMessage): Buffer | undefined {
   const length = declaredLength(req);
@@ -112,6 +120,7 @@ function takeArrived(req: IncomingMessage): Buffer | undefined {
 }
 
 function collect(req: IncomingMessage, limitBytes: number): Promise<Buffer> {
+  begun.add(req);
   return new Promise((resolve, reject) => {
     // One chunk is kept as it came; more are copied together, so that tiny chunks can't each pin a buffer of their own.
     let buffer: Buffer = Buffer.alloc(0);
@@ -155,6 +164,7 @@ function grow(buffer: Buffer, size: number, needed: number, limitBytes: number):
 }
 
 function limitStream(req: IncomingMessage, limitBytes: number): Readable {
+  begun.add(req);
   let size = 0;
   const limiter = new Transform({
     transform(chunk: Buffer, _encoding, done) {

@@ -1,5 +1,5 @@
 /**
- * Writes replies: the only file that writes to a `ServerResponse` or a socket.
+ * Writes replies: the only file that does, `100 Continue` aside.
  *
  * A reply is written once. What fails after its head is out can only be answered by closing the connection.
  */
@@ -9,6 +9,7 @@ import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { Readable, type Duplex } from 'node:stream';
 import { HttpError } from '../errors.js';
+import { isReadingBegun } from './body.js';
 import { isStream, toReply, type Outgoing, type Stream } from './reply.js';
 
 /** The error of a `clientError` event. */
@@ -30,7 +31,7 @@ const LINGER_BYTES = 64 * 1024 * 1024;
  *
  * @param close whether to end the connection with it
  * @param timeoutMs how long a client may take nothing of it; 0 for no limit
- * @returns the outcome; for a stream a promise of it
+ * @returns the outcome; a promise of it for a stream, and for what the client does not take at once
  * @throws when a header is invalid or, as a rejection, when a stream fails; `res.headersSent` tells whether another reply
  * can still be written
  */
@@ -39,11 +40,18 @@ export function send(req: IncomingMessage, res: ServerResponse, outgoing: Outgoi
   if (typeof body === 'object' && body !== null && !(body instanceof Uint8Array)) return sendStream(req, res, outgoing, body, close, timeoutMs);
   const unread = !req.complete && (close || mustNotReuse(req));
   writeHead(res, outgoing, close || unread);
-  if (unread && !awaitsContinue(req)) lingeringEnd(req, res, body);
-  else if (typeof body === 'string' && res.socket !== null) writeAtOnce(res, res.socket, body, length === body.length);
-  else if (body === null) res.end();
-  else res.end(body);
-  if (res.writableLength > 0) limitSending(res, timeoutMs);
+  if (unread && !awaitsContinue(req)) {
+    if (body === null || req.method === 'HEAD') res.flushHeaders();
+    else res.write(body);
+    void linger(req).then(() => endWhenTaken(res, timeoutMs));
+  } else if (body === null) {
+    res.end();
+    if (res.writableLength > 0) limitEnding(res, timeoutMs);
+  } else {
+    writeAtOnce(res, body, length === body.length);
+    if (res.writableLength > 0) return endWhenTaken(res, timeoutMs);
+    res.end();
+  }
   return res.destroyed ? 'aborted' : 'sent';
 }
 
@@ -126,12 +134,21 @@ export function parserErrorOf(error: ParserError): HttpError {
 }
 
 /** Head and body in one piece: `res.end(body)` would hand them to the socket with an empty one behind, which costs 7 % more. */
-function writeAtOnce(res: ServerResponse, socket: Socket, body: string, isAscii: boolean): void {
-  socket.cork();
+function writeAtOnce(res: ServerResponse, body: string | Uint8Array, isAscii: boolean): void {
+  const { socket } = res;
+  socket?.cork();
   // node:http puts the head before it, which then goes through the cheaper encoder, too.
-  res.write(body, isAscii ? 'latin1' : 'utf8');
-  socket.uncork();
+  if (typeof body === 'string') res.write(body, isAscii ? 'latin1' : 'utf8');
+  else res.write(body);
+  socket?.uncork();
+}
+
+/** Behind `res.end()` a server that closes takes a connection for idle, and cuts what is still to be sent. */
+async function endWhenTaken(res: ServerResponse, timeoutMs: number): Promise<Outcome> {
+  if (res.writableLength > 0 && !res.writableEnded) await taken(res, timeoutMs);
+  if (res.destroyed) return 'aborted';
   res.end();
+  return 'sent';
 }
 
 function writeHead(res: ServerResponse, { status, statusText, headers, length }: Outgoing, close: boolean): void {
@@ -158,25 +175,29 @@ async function sendStream(req: IncomingMessage, res: ServerResponse, outgoing: O
   // Not every source can be interrupted, and none may hold the request of a client that has left.
   const left = new Promise<Outcome>((resolve) => res.once('close', () => resolve('aborted')));
   try {
-    return await Promise.race([pump(res, outgoing, source, close, timeoutMs), left]);
+    return await Promise.race([pump(req, res, outgoing, source, close, timeoutMs), left]);
   } finally {
     source.destroy();
   }
 }
 
-async function pump(res: ServerResponse, outgoing: Outgoing, source: AsyncIterable<unknown>, close: boolean, timeoutMs: number): Promise<Outcome> {
+async function pump(req: IncomingMessage, res: ServerResponse, outgoing: Outgoing, source: AsyncIterable<unknown>, close: boolean, timeoutMs: number): Promise<Outcome> {
   try {
     for await (const chunk of source) {
       if (typeof chunk !== 'string' && !(chunk instanceof Uint8Array)) throw new TypeError(`a stream gave a chunk of type ${typeof chunk}; give strings or bytes`);
       if (!res.headersSent) writeHead(res, outgoing, close);
       if (chunk.length === 0) res.flushHeaders();
-      else if (!res.write(chunk) && !res.destroyed) await drained(res, timeoutMs);
+      else if (!res.write(chunk) && !res.destroyed) await taken(res, timeoutMs);
       if (res.destroyed) return 'aborted';
     }
     if (!res.headersSent) writeHead(res, outgoing, close);
-    res.end();
-    if (res.writableLength > 0) limitSending(res, timeoutMs);
-    return 'sent';
+    // Until then, what was written in this turn is held back.
+    if (res.writableLength > 0) await new Promise<void>(process.nextTick);
+    const unread = !req.complete && (close || mustNotReuse(req));
+    if (unread && !awaitsContinue(req)) await linger(req);
+    // The head may have promised to keep the connection.
+    if (unread && !req.complete) res.once('close', () => req.destroy());
+    return await endWhenTaken(res, timeoutMs);
   } catch (error) {
     if (res.destroyed) return 'aborted';
     throw error;
@@ -194,60 +215,67 @@ function isWebStream(stream: Stream): stream is Stream & Parameters<typeof Reada
   return Object.prototype.toString.call(stream) === '[object ReadableStream]';
 }
 
-function drained(res: ServerResponse, timeoutMs: number): Promise<void> {
+/** Resolves when the client has taken what was written, or its connection is gone. */
+function taken(res: ServerResponse, timeoutMs: number): Promise<void> {
   return new Promise((resolve) => {
     limitSending(res, timeoutMs);
     const settle = (): void => {
-      res.off('drain', settle).off('close', settle);
+      res.off('close', settle);
       // From here on it is the source that may be slow.
       limitSending(res, 0);
       resolve();
     };
-    res.on('drain', settle).on('close', settle);
+    res.on('close', settle);
+    // Nothing more, to be told when it is its turn; a buffer that is not full has no `drain`.
+    res.write('', settle);
   });
 }
 
-/**
- * From now on, a client that takes nothing for that long is cut; node:http sets its own limit once the reply is out. A
- * socket in memory has no timer.
- */
+/** From now on, a client that takes nothing for that long is cut. A socket in memory has no timer. */
 function limitSending(res: ServerResponse, timeoutMs: number): void {
   if (res.socket !== null) res.socket.setTimeout?.(timeoutMs);
   else if (timeoutMs > 0) res.once('socket', (socket: Socket) => socket.setTimeout?.(timeoutMs));
 }
 
+/** The same until the reply is out, whose end was called; before node:http sets the limit of an idle connection. */
+function limitEnding(res: ServerResponse, timeoutMs: number): void {
+  limitSending(res, timeoutMs);
+  res.prependOnceListener('finish', () => limitSending(res, 0));
+}
+
 /**
- * Whether a connection is lost to further requests because the body before them was not read: it is of unknown length,
- * too long to be thrown away, or may never be sent (RFC 9110, section 10.1.1).
+ * Whether a connection is lost to further requests because the body before them was not read to its end: it was read in
+ * part, is of unknown length, too long to be thrown away, or may never be sent (RFC 9110, section 10.1.1).
  */
 function mustNotReuse(req: IncomingMessage): boolean {
   const { headers } = req;
   if (headers['transfer-encoding'] !== undefined) return true;
   const length = headers['content-length'];
   if (length === undefined || length === '0') return false;
-  return awaitsContinue(req) || Number(length) > 1024 * 1024;
+  return isReadingBegun(req) || awaitsContinue(req) || Number(length) > 1024 * 1024;
 }
 
+/** Whether a client has not been told to send its body. */
 function awaitsContinue(req: IncomingMessage): boolean {
-  return req.headers.expect !== undefined;
+  return req.headers.expect !== undefined && !isReadingBegun(req);
 }
 
-/** Gives the whole reply out, then reads on for a while: an early close would make the client lose the reply. */
-function lingeringEnd(req: IncomingMessage, res: ServerResponse, body: string | Uint8Array | null): void {
-  if (body === null || req.method === 'HEAD') res.flushHeaders();
-  else res.write(body);
-  let budget = LINGER_BYTES;
-  const timer = setTimeout(end, LINGER_MS).unref();
-  const onData = (chunk: Buffer): void => {
-    budget -= chunk.length;
-    if (budget < 0) end();
-  };
-  function end(): void {
-    clearTimeout(timer);
-    req.off('data', onData).off('end', end).off('close', end);
-    res.end();
-  }
-  req.on('data', onData).on('end', end).on('close', end).resume();
+/** Reads on for a while behind a reply: an early close would make the client lose it. */
+function linger(req: IncomingMessage): Promise<void> {
+  return new Promise((resolve) => {
+    let budget = LINGER_BYTES;
+    const timer = setTimeout(settle, LINGER_MS).unref();
+    const onData = (chunk: Buffer): void => {
+      budget -= chunk.length;
+      if (budget < 0) settle();
+    };
+    function settle(): void {
+      clearTimeout(timer);
+      req.off('data', onData).off('end', settle).off('close', settle);
+      resolve();
+    }
+    req.on('data', onData).on('end', settle).on('close', settle).unpipe().resume();
+  });
 }
 
 /** Whether the parser gave up before the first line of the request ended, as far as the packet at hand tells. */

@@ -17,7 +17,7 @@ const NEW_OPTIONS: object = { optimizeEmptyRequests: true };
 export interface RequestListener {
   handle(req: IncomingMessage, res: ServerResponse, awaitsContinue: boolean): void;
   refuse(req: IncomingMessage, res: ServerResponse, error: HttpError): void;
-  refuseRaw(socket: Duplex, error: HttpError): void;
+  refuseRaw(req: IncomingMessage, socket: Duplex, error: HttpError): void;
   handleParserError(error: ParserError, socket: Duplex): void;
 }
 
@@ -61,10 +61,10 @@ export function attachListener(server: Server, listener: RequestListener, { maxH
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
     listener.refuse(req, res, new HttpError(417, 'The only expectation that is met is 100-continue.'));
   });
-  server.on('connect', (_req: IncomingMessage, socket: Duplex) => {
+  server.on('connect', (req: IncomingMessage, socket: Duplex) => {
     // node:http lets go of the socket: without a listener its next error would end the process.
     socket.on('error', () => socket.destroy());
-    listener.refuseRaw(socket, new HttpError(501, 'CONNECT is not served.'));
+    listener.refuseRaw(req, socket, new HttpError(501, 'CONNECT is not served.'));
   });
   server.on('clientError', (error: ParserError, socket: Duplex) => listener.handleParserError(error, socket));
 }

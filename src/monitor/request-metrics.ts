@@ -11,7 +11,7 @@ type Durations = Histogram<'method' | 'route' | 'status_code'>;
 type Duration = ReturnType<Durations['labels']>;
 
 /** RFC 9110, PATCH (RFC 5789) and QUERY (RFC 10008). */
-const KNOWN_METHODS: ReadonlySet<string> = new Set(['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'QUERY', 'TRACE']);
+const STANDARD_METHODS: ReadonlySet<string> = new Set(['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'QUERY', 'TRACE']);
 
 /** The request metrics of one application. */
 export class RequestMetrics {
@@ -20,9 +20,12 @@ export class RequestMetrics {
   /** For requests without a route. */
   readonly unmatched: RouteMetrics;
   readonly #durations: Durations;
+  readonly #routed: ReadonlySet<string>;
 
-  constructor(registry: Registry) {
+  /** @param routed methods that any route has */
+  constructor(registry: Registry, routed: ReadonlySet<string>) {
     const requests = this;
+    this.#routed = routed;
     registry.counter({
       name: 'request_count_total',
       help: 'Requests processed.',
@@ -36,44 +39,40 @@ export class RequestMetrics {
       help: 'Time from the parsed request head to the written reply, by method, route and status.',
       labelNames: ['method', 'route', 'status_code'],
     });
-    this.unmatched = new RouteMetrics(this, this.#durations, '', []);
+    this.unmatched = this.forRoute('');
   }
 
-  /** For one route, `methods` being those it was registered with. */
-  forRoute(path: string, method: string): RouteMetrics {
-    return new RouteMetrics(this, this.#durations, path, [method]);
+  /** For one route. */
+  forRoute(path: string): RouteMetrics {
+    return new RouteMetrics(this, path);
   }
 
-  /** Counts a request that could not be parsed. */
-  unparsed(statusCode: number): void {
-    this.unmatched.observe('_OTHER', statusCode, 0);
+  /** The series of a route that a request belongs to. */
+  series(method: string, route: string, statusCode: number): Duration {
+    const known = STANDARD_METHODS.has(method) || this.#routed.has(method);
+    return this.#durations.labels({ method: known ? method : '_OTHER', route, status_code: statusCode });
   }
 }
 
 /** The request metrics of one route. */
 export class RouteMetrics {
   readonly #requests: RequestMetrics;
-  readonly #durations: Durations;
   readonly #route: string;
-  readonly #methods: readonly string[];
   // Most requests of a route share method and status with the one before.
   #lastMethod = '';
   #lastStatus = 0;
   #last: Duration | undefined;
 
-  constructor(requests: RequestMetrics, durations: Durations, route: string, methods: readonly string[]) {
+  constructor(requests: RequestMetrics, route: string) {
     this.#requests = requests;
-    this.#durations = durations;
     this.#route = route;
-    this.#methods = methods;
   }
 
   /** Adds one answered request. */
   observe(method: string, statusCode: number, seconds: number): void {
     this.#requests.count += 1;
     if (this.#last === undefined || statusCode !== this.#lastStatus || method !== this.#lastMethod) {
-      const known = KNOWN_METHODS.has(method) || this.#methods.includes(method);
-      this.#last = this.#durations.labels({ method: known ? method : '_OTHER', route: this.#route, status_code: statusCode });
+      this.#last = this.#requests.series(method, this.#route, statusCode);
       this.#lastMethod = method;
       this.#lastStatus = statusCode;
     }

@@ -67,6 +67,7 @@ const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS);
 
 /** A table of routes. Routes may be added at any time. */
 export class Router<Handler = unknown, Compiled = unknown> {
+  readonly #methods = new Set<string>();
   readonly #routes: Route<Handler, Compiled>[] = [];
   // What a look-up needs of each route, side by side: of ten thousand routes, few are in the cache of the processor.
   readonly #handlers: Handler[] = [];
@@ -93,6 +94,7 @@ export class Router<Handler = unknown, Compiled = unknown> {
     if (existing !== undefined) throw new TypeError(`${method} ${path} is registered already, as ${method} ${existing.path}; remove one`);
     const route = new Route<Handler, Compiled>(method, path, pattern, handler);
     this.#trie.set(end, method, this.#routes.push(route) - 1);
+    this.#methods.add(method);
     this.#handlers.push(handler);
     this.#paramNames.push(this.#nameLists.obtain(paramNames));
     return route;
@@ -134,6 +136,11 @@ export class Router<Handler = unknown, Compiled = unknown> {
     const methods = new Set(found).add('OPTIONS');
     if (methods.has('GET')) methods.add('HEAD');
     return [...methods].sort();
+  }
+
+  /** Those that any route has. */
+  get methods(): ReadonlySet<string> {
+    return this.#methods;
   }
 
   /** Every route, in order of registration. */

@@ -83,7 +83,7 @@ test('T-30: 1,000 methods and 10,000 paths that a client invents add no series (
   const counts = before.flatMap((series) => /^http_request_duration_seconds_count\{method="([^"]*)",route="([^"]*)"/.exec(series)?.slice(1) ?? []);
   const labels = { methods: new Set(counts.filter((_, i) => i % 2 === 0)), routes: new Set(counts.filter((_, i) => i % 2 === 1)) };
   expect([
-    ...labels.methods].sort()).toEqual(['DELETE', 'GET', 'OPTIONS', 'PATCH', 'POST', 'PROPFIND', 'PUT', ...(METHODS.includes('QUERY') ? ['QUERY'] : []),
+    ...labels.methods].sort()).toEqual(['CONNECT', 'DELETE', 'GET', 'OPTIONS', 'PATCH', 'POST', 'PROPFIND', 'PUT', ...(METHODS.includes('QUERY') ? ['QUERY'] : []),
     'TRACE', '_OTHER',
   ]);
   expect([...labels.routes].sort()).toEqual(['', '/dav', '/files/*rest', '/n/:n(\\\\d+)', '/users/:id']);

@@ -113,6 +113,23 @@ test('an error after the head is out closes the connection, and no second reply 
   expect(text).not.toContain('0\r\n\r\n');
   expect(text).not.toContain('Server Error');
   expect(text.match(/HTTP\/1\.1/g)).toHaveLength(1);
+  expect(app.metrics.expose()).toContain('http_request_duration_seconds_count{method="GET",route="/late",status_code="500"} 1.0');
+});
+
+test('a method that some route has is counted by its name where no route is found', async () => {
+  const before = app.metrics.expose();
+  expect(before).not.toContain('PROPFIND');
+  app.route('/dav', { PROPFIND: () => 'found' });
+  await rawRequest(port, `PROPFIND /nowhere HTTP/1.1\r\n${HEAD}\r\n`);
+  await rawRequest(port, `MKCOL /nowhere HTTP/1.1\r\n${HEAD}\r\n`);
+  expect(app.metrics.expose()).toContain('http_request_duration_seconds_count{method="PROPFIND",route="",status_code="404"} 1.0');
+  expect(app.metrics.expose()).toContain('http_request_duration_seconds_count{method="_OTHER",route="",status_code="404"} 1.0');
+});
+
+test('CONNECT is refused with the id of the request, and counted as what it is', async () => {
+  const response = await rawRequest(port, 'CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\nX-Request-Id: abc\r\n\r\n');
+  expect([response.status, response.headers['x-request-id']]).toEqual([501, 'abc']);
+  expect(app.metrics.expose()).toMatch(/http_request_duration_seconds_count\{method="CONNECT",route="",status_code="501"\} \d/);
 });
 
 test('a body of exactly the limit passes, one more byte does not, whatever its framing', async () => {

@@ -23,6 +23,7 @@ const invalid: PosternOptions[] = [
   { headersTimeout: 2000, requestTimeout: 1000 },
   { maxPingDepth: 0.5 },
   { pingTimeout: -5 },
+  { pingTimeout: 0 },
   { version: 5 as never },
   { logger: { info() {} } as never },
   { settings: { SERVICE_CONNECTIONS: ['a=http://x', 'a=http://y'] } },

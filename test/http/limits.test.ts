@@ -3,7 +3,7 @@
 import { connect, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { Postern, reply, type PosternOptions } from 'postern';
-import { rawRequest } from '../support/raw.js';
+import { parseResponses, rawExchange, rawRequest } from '../support/raw.js';
 import { createApp, serve } from '../support/serve.js';
 
 /** A client that sends and reads nothing until it is told to. */
@@ -84,12 +84,24 @@ test('sendTimeout does not cut a stream whose source is slow', async () => {
   expect(text.length).toBe(MANY_BYTES.length + 3);
 });
 
+test('sendTimeout of one pipelined reply is not that of the next handler', async () => {
+  const wait = (ms: number) => (): Promise<string> => new Promise((resolve) => setTimeout(resolve, ms, 'waited'));
+  const app = createApp({ sendTimeout: 100 }).get('/', () => 'at once').get('/none', () => undefined).get('/short', wait(50)).get('/long', wait(400));
+  const { port } = await serve(app);
+  for (const between of ['/', '/none']) {
+    const text = await rawExchange(port, ['/short', between, '/long'].map((path) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`).join(''), 800);
+    expect(parseResponses(text).map(({ status }) => status)).toEqual([200, between === '/' ? 200 : 204, 200]);
+  }
+});
+
 test.for<PosternOptions>([
   { maxConnections: -1 },
   { maxHeadersCount: 0 },
   { maxHeaderSize: 1.5 },
   { parameterLimit: NaN },
   { sendTimeout: '1 s' as never },
+  { loadShedding: false as never },
+  { loadShedding: null as never },
   { loadShedding: { maxEventLoopDelay: 0 } },
   { loadShedding: { maxMemoryPercent: Infinity } },
   { loadShedding: { retryAfter: -1 } },

@@ -3,6 +3,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { parseResponses, rawExchange, type RawResponse } from '../support/raw.js';
@@ -82,6 +83,16 @@ test('a request whose client has left does not hold the process, nor make it exi
   expect(await exited).toEqual([0, null]);
 });
 
+test('a first signal waits for a close that the service began itself', async () => {
+  const { child, port, exited, said } = await start();
+  const busy = rawExchange(port, get('/close/400'), 5000);
+  await said('slow');
+  child.kill('SIGTERM');
+  const [response] = parseResponses(await busy);
+  expect(response?.body).toBe('done');
+  expect(await exited).toEqual([0, null]);
+});
+
 test('a second signal ends the process at once', async () => {
   const { child, port, exited, said } = await start({ timeout: 60_000 });
   const busy = rawExchange(port, get('/never'), 5000);
@@ -92,6 +103,53 @@ test('a second signal ends the process at once', async () => {
   const [code] = await exited;
   expect(code).not.toBe(0);
   await busy;
+});
+
+const BIG = Buffer.alloc(8_000_000, 'x');
+
+test.for([
+  { body: 'text', big: () => BIG.toString() },
+  { body: 'bytes', big: () => BIG },
+  { body: 'a stream of one chunk', big: () => Readable.from([BIG]) },
+  { body: 'a stream of many chunks', big: () => Readable.from(Array.from({ length: 8 }, () => BIG.subarray(0, 1_000_000))) },
+])('a reply that a slow client has still to take is not cut by the drain: $body', async ({ big }) => {
+  const app = createApp().get('/big', big);
+  const { port } = await serve(app);
+  const { socket, closed } = open(port);
+  socket.write(get('/big'));
+  await once(socket, 'data');
+  socket.pause();
+  const done = app.close({ timeout: 10_000 });
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  socket.resume();
+  const [response] = await closed;
+  expect(response?.status).toBe(200);
+  expect(response?.body.length).toBeGreaterThanOrEqual(BIG.length);
+  await done;
+});
+
+test('a large reply behind another on its connection is not cut by the drain', async () => {
+  const app = createApp().get('/', () => new Promise((resolve) => setTimeout(resolve, 50, 'first'))).get('/big', () => BIG);
+  const { port } = await serve(app);
+  const { socket, closed } = open(port);
+  socket.write(get('/') + get('/big'));
+  await once(socket, 'data');
+  socket.pause();
+  const done = app.close({ timeout: 10_000 });
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  socket.resume();
+  expect((await closed).map(({ body }) => body.length)).toEqual([5, BIG.length]);
+  await done;
+});
+
+test('a reply that its client does not take is cut after the time limit, and the process exits with 1', async () => {
+  const { child, port, exited } = await start({ timeout: 300 });
+  const { socket } = open(port);
+  socket.write(get('/big'));
+  await once(socket, 'data');
+  socket.pause();
+  child.kill('SIGTERM');
+  expect(await exited).toEqual([1, null]);
 });
 
 test('a connection that becomes idle while the application drains closes right after its reply', async () => {

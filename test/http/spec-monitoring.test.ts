@@ -25,6 +25,8 @@ test('1: the version comes from the option, else APPLICATION_VERSION, else UNKNO
   try {
     delete process.env['APPLICATION_VERSION'];
     expect(new Postern('a').version).toBe('UNKNOWN');
+    process.env['APPLICATION_VERSION'] = '';
+    expect(new Postern('a').version).toBe('UNKNOWN');
     process.env['APPLICATION_VERSION'] = '7.7';
     expect(new Postern('a').version).toBe('7.7');
     expect(new Postern('a', { version: '1.2' }).version).toBe('1.2');

@@ -10,6 +10,12 @@ app.get('/slow/:ms', (ctx) => new Promise((resolve) => {
   process.send?.('slow');
   setTimeout(resolve, Number(ctx.params.ms), 'done');
 }));
+app.get('/close/:ms', (ctx) => new Promise((resolve) => {
+  void app.close();
+  process.send?.('slow');
+  setTimeout(resolve, Number(ctx.params.ms), 'done');
+}));
+app.get('/big', () => 'x'.repeat(20_000_000));
 app.get('/never', () => {
   process.send?.('never');
   return new Promise(() => {});
