@@ -17,13 +17,12 @@ import { Registry } from './metrics/registry.js';
 import { Health } from './monitor/health.js';
 import { LoadShedder } from './monitor/load-shedder.js';
 import { createMetricsHandler, registerServiceMetrics } from './monitor/metrics.js';
-import { createPing, type PingOptions } from './monitor/ping.js';
+import { createPing } from './monitor/ping.js';
 import { RequestMetrics } from './monitor/request-metrics.js';
 import { Tasks } from './monitor/tasks.js';
-import { resolveOptions, type PosternOptions, type ResolvedOptions } from './options.js';
+import { resolveOptions, type PosternOptions } from './options.js';
 import { Pipeline } from './pipeline.js';
 import { RouteGroup } from './route-group.js';
-import { compilePath } from './routing/pattern.js';
 import { Router } from './routing/router.js';
 
 /** Where to listen. */
@@ -51,11 +50,6 @@ export interface CloseOptions {
 }
 
 const SWEEP_MS = 100;
-
-interface CloseTimes {
-  readonly delay?: number | undefined;
-  readonly timeout?: number | undefined;
-}
 
 /** A microservice. */
 export class Postern extends RouteGroup {
@@ -97,11 +91,11 @@ export class Postern extends RouteGroup {
     const { logger, bodyLimitBytes, parameterLimit, resolveAddress } = resolved;
     const env: Environment = { logger, bodyLimitBytes, parameterLimit, resolveAddress, services };
     const sampler = collectProcess(metrics);
-    const shedder = createShedder(resolved, sampler);
+    const { loadShedding } = resolved;
+    const shedder = loadShedding === null ? null : new LoadShedder({ options: loadShedding, memoryPercent: () => sampler.read().rssPercent, logger });
     const endpoints = new Endpoints(router, requests, shedder);
     const pipeline = new Pipeline(endpoints, env, requests, resolved);
-    const reserved = new Set<string>();
-    super({ endpoints, assertFree: (path) => assertFree(path, reserved) }, '', []);
+    super(endpoints, '', []);
 
     this.name = name;
     this.version = resolved.version;
@@ -125,9 +119,10 @@ export class Postern extends RouteGroup {
     const sources = { service: name, version: resolved.version, registry: metrics, sampler, requests, tasks: this.#tasks, health: this.health };
     registerServiceMetrics(sources);
     if (resolved.attachMonitorEndpoints) {
-      this.#attachMonitor('health', () => this.health.answer(), reserved);
-      this.#attachMonitor('metrics', createMetricsHandler(sources), reserved);
-      this.#attachMonitor('ping', createPing(pingOptions(resolved, services)), reserved);
+      const { maxPingDepth, pingTimeoutMs } = resolved;
+      endpoints.addMonitor(`/${name}/health/`, () => this.health.answer());
+      endpoints.addMonitor(`/${name}/metrics/`, createMetricsHandler(sources));
+      endpoints.addMonitor(`/${name}/ping/`, createPing({ directory: services, maxPingDepth, pingTimeoutMs, logger }));
     }
   }
 
@@ -222,7 +217,7 @@ export class Postern extends RouteGroup {
   }
 
   /** @returns whether everything in flight could finish */
-  async #drain({ delay = 0, timeout = 10_000 }: CloseTimes): Promise<boolean> {
+  async #drain({ delay = 0, timeout = 10_000 }: { [Time in keyof CloseOptions]: number | undefined }): Promise<boolean> {
     this.health.drain();
     this.#pipeline.closeConnections();
     // A server that is about to listen could not be told to stop.
@@ -249,25 +244,6 @@ export class Postern extends RouteGroup {
     this.#shedder?.close();
     return clean;
   }
-
-  #attachMonitor(endpoint: string, handler: Handler, reserved: Set<string>): void {
-    const { pattern } = this.#endpoints.addMonitor(`/${this.name}/${endpoint}/`, handler);
-    reserved.add(pattern);
-  }
-}
-
-function assertFree(path: string, reserved: ReadonlySet<string>): void {
-  if (reserved.size > 0 && path.endsWith('/') && reserved.has(compilePath(path, new Map()).pattern)) {
-    throw new TypeError(`${path} is a monitoring endpoint; use another path, or attachMonitorEndpoints: false`);
-  }
-}
-
-function pingOptions({ maxPingDepth, pingTimeoutMs, logger }: ResolvedOptions, directory: ServiceDirectory): PingOptions {
-  return { directory, maxPingDepth, pingTimeoutMs, logger };
-}
-
-function createShedder({ loadShedding, logger }: ResolvedOptions, sampler: ProcessSampler): LoadShedder | null {
-  return loadShedding === null ? null : new LoadShedder({ options: loadShedding, memoryPercent: () => sampler.read().rssPercent, logger });
 }
 
 function listeningOn({ address, family, port }: AddressInfo): Listening {

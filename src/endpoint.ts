@@ -26,7 +26,8 @@ export class Endpoints {
   readonly router: Router<Handler, Endpoint>;
   readonly #metrics: RequestMetrics;
   readonly #shedder: LoadShedder | null;
-  readonly #monitors = new WeakSet<Route<Handler, Endpoint>>();
+  /** By path; each is static, so that no other path has its pattern. */
+  readonly #monitors = new Map<string, Route<Handler, Endpoint>>();
   readonly #middleware: Middleware[] = [];
   readonly #groups = new WeakMap<Route<Handler, Endpoint>, readonly (readonly Middleware[])[]>();
   #unmatched: Endpoint | undefined;
@@ -38,16 +39,19 @@ export class Endpoints {
     this.#shedder = shedder;
   }
 
-  /** Adds a route with the middleware of its groups, outermost first; the lists may grow until {@link recompile}. */
+  /**
+   * Adds a route with the middleware of its groups, outermost first; the lists may grow until {@link recompile}.
+   *
+   * @throws {TypeError} when the path is a monitoring endpoint's, or what the router refuses
+   */
   add(method: string, path: string, handler: Handler, groups: readonly (readonly Middleware[])[]): void {
+    if (this.#monitors.has(path)) throw new TypeError(`${path} is a monitoring endpoint; use another path, or attachMonitorEndpoints: false`);
     this.#groups.set(this.router.add(method, path, handler), groups);
   }
 
   /** Adds a monitoring endpoint, which is answered under any load. */
-  addMonitor(path: string, handler: Handler): Route<Handler, Endpoint> {
-    const route = this.router.add('GET', path, handler);
-    this.#monitors.add(route);
-    return route;
+  addMonitor(path: string, handler: Handler): void {
+    this.#monitors.set(path, this.router.add('GET', path, handler));
   }
 
   /** Adds middleware around every request. */
@@ -72,7 +76,7 @@ export class Endpoints {
     const groups = this.#groups.get(route) ?? [];
     const handler = route.params === null ? route.handler : checkQuery(route.handler, route.params);
     const composed = compose([...this.#middleware, ...groups.flat()], handler);
-    const run = this.#monitors.has(route) ? composed : this.#guard(composed);
+    const run = this.#monitors.get(route.path) === route ? composed : this.#guard(composed);
     return { run, metrics: this.#metrics.forRoute(route.path), route };
   }
 

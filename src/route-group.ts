@@ -21,23 +21,16 @@ export interface View<P> {
 
 const VIEW_METHODS = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const;
 
-/** Where routes of a group end up. @internal */
-export interface RouteTarget {
-  readonly endpoints: Endpoints;
-  /** @throws {TypeError} when the path is not the application's to take */
-  assertFree(path: string): void;
-}
-
 /** Routes that share a prefix and middleware. Every method returns the group, so that calls can be chained. */
 export class RouteGroup<Prefix extends string = ''> {
-  readonly #target: RouteTarget;
+  readonly #endpoints: Endpoints;
   readonly #prefix: Prefix;
   readonly #groups: readonly Middleware[][];
   readonly #middleware: Middleware[] = [];
 
   /** @internal */
-  constructor(target: RouteTarget, prefix: Prefix, outer: readonly Middleware[][]) {
-    this.#target = target;
+  constructor(endpoints: Endpoints, prefix: Prefix, outer: readonly Middleware[][]) {
+    this.#endpoints = endpoints;
     this.#prefix = prefix;
     this.#groups = [...outer, this.#middleware];
   }
@@ -104,21 +97,19 @@ export class RouteGroup<Prefix extends string = ''> {
   use(middleware: Middleware): this {
     if (typeof middleware !== 'function') throw new TypeError('middleware must be a function (ctx, next) => reply');
     this.#middleware.push(middleware);
-    this.#target.endpoints.recompile();
+    this.#endpoints.recompile();
     return this;
   }
 
   /** Opens a group inside this one: its paths go behind `prefix`, its middleware inside this group's. */
   group<const Inner extends string>(prefix: Inner, define: (group: RouteGroup<`${Prefix}${Inner}`>) => void): this {
-    define(new RouteGroup(this.#target, this.#join(prefix) as `${Prefix}${Inner}`, this.#groups));
+    define(new RouteGroup(this.#endpoints, this.#join(prefix) as `${Prefix}${Inner}`, this.#groups));
     return this;
   }
 
   #add<P>(method: string, path: string, handler: Handler<P>): this {
     assertHandler(method, path, handler);
-    const whole = this.#join(path);
-    this.#target.assertFree(whole);
-    this.#target.endpoints.add(method, whole, handler as Handler, this.#groups);
+    this.#endpoints.add(method, this.#join(path), handler as Handler, this.#groups);
     return this;
   }
 

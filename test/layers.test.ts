@@ -10,7 +10,7 @@ const SRC = fileURLToPath(new URL('../src', import.meta.url));
 /** From the ground up; a file imports from lower floors, or from its own folder on its own floor. */
 const FLOORS: readonly (readonly RegExp[])[] = [
   [/^errors$/, /^version$/, /^log$/, /^deadline$/, /^public-facing$/],
-  [/^metrics\//, /^routing\//, /^http\/(reply|error-mapper|request|body|json|client-address|in-memory)$/],
+  [/^metrics\//, /^routing\//, /^http\/(reply|error-mapper|request|body|bytes|json|client-address|in-memory)$/],
   [/^mesh\//, /^gateway\//],
   [/^http\/context$/],
   [/^http\/(connection|server|tracing)$/],

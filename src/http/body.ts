@@ -5,6 +5,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable, Transform } from 'node:stream';
 import { HttpError } from '../errors.js';
+import { Bytes, decodeUtf8, JSON_TYPE } from './bytes.js';
 import { parseJson } from './json.js';
 import { parseParameters } from './request.js';
 
@@ -17,7 +18,6 @@ export interface BodyLimits {
 /** Importing it would load `File`, too. */
 const { isUtf8 } = process.getBuiltinModule('node:buffer');
 
-const JSON_TYPE = /^application\/(?:[a-z0-9!#$&^_.+-]+\+)?json[\t ]*$/i;
 const FORM_TYPE = /^application\/x-www-form-urlencoded[\t ]*$/i;
 
 /** The body of one request. Bytes that were read are kept, so that they can be read again in another form. */
@@ -122,27 +122,16 @@ function takeArrived(req: IncomingMessage): Buffer | undefined {
 function collect(req: IncomingMessage, limitBytes: number): Promise<Buffer> {
   begun.add(req);
   return new Promise((resolve, reject) => {
-    // One chunk is kept as it came; more are copied together, so that tiny chunks can't each pin a buffer of their own.
-    let buffer: Buffer = Buffer.alloc(0);
-    let size = 0;
+    const bytes = new Bytes(limitBytes, declaredLength(req));
     const onData = (chunk: Buffer): void => {
-      const total = size + chunk.length;
-      if (total > limitBytes) {
-        req.pause();
-        settle();
-        reject(tooLarge(limitBytes));
-        return;
-      }
-      if (size === 0) buffer = chunk;
-      else {
-        if (total > buffer.length) buffer = grow(buffer, size, Math.max(total, declaredLength(req)), limitBytes);
-        chunk.copy(buffer, size);
-      }
-      size = total;
+      if (bytes.add(chunk)) return;
+      req.pause();
+      settle();
+      reject(tooLarge(limitBytes));
     };
     const onEnd = (): void => {
       settle();
-      resolve(buffer.subarray(0, size));
+      resolve(bytes.read());
     };
     const onAbort = (): void => {
       settle();
@@ -155,12 +144,6 @@ function collect(req: IncomingMessage, limitBytes: number): Promise<Buffer> {
     else if (req.destroyed) reject(aborted());
     else req.on('data', onData).on('end', onEnd).on('error', onAbort).on('close', onAbort);
   });
-}
-
-function grow(buffer: Buffer, size: number, needed: number, limitBytes: number): Buffer {
-  const grown = Buffer.allocUnsafe(Math.min(limitBytes, Math.max(needed, size * 2)));
-  buffer.copy(grown, 0, 0, size);
-  return grown;
 }
 
 function limitStream(req: IncomingMessage, limitBytes: number): Readable {
@@ -206,11 +189,6 @@ function assertNoCoding(req: IncomingMessage): void {
 
 function declaredLength(req: IncomingMessage): number {
   return Number(req.headers['content-length'] ?? 0);
-}
-
-function decodeUtf8(bytes: Buffer): string {
-  const text = bytes.toString('utf8');
-  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
 }
 
 function tooLarge(limitBytes: number): HttpError {

@@ -4,6 +4,7 @@
 
 import { STATUS_CODES, type IncomingHttpHeaders } from 'node:http';
 import { adoptErrorCode, FrameworkErrorCodes } from '../errors.js';
+import { decodeUtf8, JSON_TYPE } from '../http/bytes.js';
 import { ServiceError } from './service-error.js';
 
 /** A complete answer with a status from 200 to 599. */
@@ -21,8 +22,6 @@ export interface ErrorBody {
   readonly description: string;
   readonly error_code: { readonly name: string; readonly value: number };
 }
-
-const JSON_TYPE = /^application\/(?:[a-z0-9!#$&^_.+-]+\+)?json$/;
 
 /** Larger bodies are no uniform error: nothing that explains an error needs as much. */
 const MAX_ERROR_BYTES = 65_536;
@@ -108,10 +107,4 @@ function isCoded({ headers }: Answer): boolean {
 function parseJson(body: Buffer): unknown {
   if (!process.getBuiltinModule('node:buffer').isUtf8(body)) throw new SyntaxError('not UTF-8');
   return JSON.parse(decodeUtf8(body));
-}
-
-/** Without a byte order mark. */
-function decodeUtf8(body: Buffer): string {
-  const text = body.toString('utf8');
-  return text.startsWith('\u{feff}') ? text.slice(1) : text;
 }

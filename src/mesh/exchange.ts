@@ -4,6 +4,7 @@
 
 import { request as httpRequest, type Agent, type ClientRequest, type IncomingMessage } from 'node:http';
 import { urlToHttpOptions } from 'node:url';
+import { Bytes } from '../http/bytes.js';
 import { createAgent } from './agent.js';
 import { statusError, type Answer } from './answer.js';
 import type { ServiceError } from './service-error.js';
@@ -98,14 +99,15 @@ export class Peer {
 
   #collect(res: IncomingMessage, maxBytes: number, fail: (error: unknown) => void, done: (answer: Answer) => void): void {
     const status = res.statusCode ?? 0;
-    const body = new Bytes(maxBytes);
+    const length = Number(res.headers['content-length'] ?? 0);
+    const body = new Bytes(maxBytes, length);
     res.on('error', (error) => fail(this.#connectionError(error, true)));
     res.on('data', (chunk: Buffer) => {
       if (!body.add(chunk)) fail(this.#badAnswer(`answered with more than ${maxBytes} bytes`));
     });
     res.on('end', () => done({ status, headers: res.headers, rawHeaders: res.rawHeaders, body: body.read() }));
     if (status < 200 || status > 599) fail(this.#badAnswer(`answered with the status ${status}`));
-    else if (Number(res.headers['content-length'] ?? 0) > maxBytes) fail(this.#badAnswer(`answered with more than ${maxBytes} bytes`));
+    else if (length > maxBytes) fail(this.#badAnswer(`answered with more than ${maxBytes} bytes`));
   }
 
   #badAnswer(what: string, cause?: unknown): ServiceError {
@@ -115,37 +117,5 @@ export class Peer {
   #connectionError(cause: Error, answering: boolean): ServiceError {
     if ('code' in cause && String(cause.code).startsWith('HPE_')) return this.#badAnswer('answered with malformed HTTP', cause);
     return statusError(this.service, 503, `${this.service} ${answering ? 'broke off its answer' : 'is unreachable'}`, { cause });
-  }
-}
-
-/** Bytes up to a limit; copied together, so that tiny chunks can't each pin a buffer of their own. */
-class Bytes {
-  readonly #limit: number;
-  #buffer: Buffer = Buffer.alloc(0);
-  #size = 0;
-
-  constructor(limit: number) {
-    this.#limit = limit;
-  }
-
-  /** Whether the chunk was within the limit. */
-  add(chunk: Buffer): boolean {
-    const total = this.#size + chunk.length;
-    if (total > this.#limit) return false;
-    if (this.#size === 0) this.#buffer = chunk;
-    else {
-      if (total > this.#buffer.length) {
-        const grown = Buffer.allocUnsafe(Math.min(this.#limit, Math.max(total, this.#size * 2)));
-        this.#buffer.copy(grown, 0, 0, this.#size);
-        this.#buffer = grown;
-      }
-      chunk.copy(this.#buffer, this.#size);
-    }
-    this.#size = total;
-    return true;
-  }
-
-  read(): Buffer {
-    return this.#buffer.subarray(0, this.#size);
   }
 }

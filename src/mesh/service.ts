@@ -50,14 +50,8 @@ export interface Caller {
   readonly headers: IncomingHttpHeaders;
 }
 
-/** Bounds of every call, unless it has its own. @internal */
-export interface ServiceDirectoryOptions {
-  /** 5,000 unless given. */
-  timeoutMs?: number;
-  /** Most bytes of an answer; 10 MiB unless given. */
-  maxBytes?: number;
-}
-
+const TIMEOUT_MS = 5000;
+const MAX_BYTES = 10 * 1024 * 1024;
 const REPEATABLE: ReadonlySet<string> = new Set(['GET', 'PUT', 'DELETE']);
 const FIRST_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 1000;
@@ -65,14 +59,17 @@ const MAX_PAUSE_MS = 1000;
 /** The connected services, each with one pool of connections, which opens when it is first used. @internal */
 export class ServiceDirectory {
   readonly #peers: ReadonlyMap<string, Peer>;
-  readonly #limits: Required<ServiceDirectoryOptions>;
+  readonly #maxBytes: number;
   /** By the headers of a request, so that all its calls are of one trace. */
   readonly #traces = new WeakMap<IncomingHttpHeaders, TraceContext>();
 
-  /** @param connections names and URLs, as `connectionsOf` gives them */
-  constructor(connections: ReadonlyMap<string, string>, { timeoutMs = 5000, maxBytes = 10 * 1024 * 1024 }: ServiceDirectoryOptions = {}) {
+  /**
+   * @param connections names and URLs, as `connectionsOf` gives them
+   * @param maxBytes most of an answer
+   */
+  constructor(connections: ReadonlyMap<string, string>, maxBytes: number = MAX_BYTES) {
     this.#peers = new Map(Array.from(connections, ([name, url]) => [name, new Peer(name, url)]));
-    this.#limits = { timeoutMs, maxBytes };
+    this.#maxBytes = maxBytes;
   }
 
   /** In order of first mention. */
@@ -85,7 +82,7 @@ export class ServiceDirectory {
    * @throws {TypeError} when no connection of that name is configured
    */
   client(name: string, caller?: Caller): ServiceClient {
-    return new ServiceClient(this.#peer(name), this.#limits, caller === undefined ? () => ({}) : () => this.#passedOn(caller));
+    return new ServiceClient(this.#peer(name), this.#maxBytes, caller === undefined ? () => ({}) : () => this.#passedOn(caller));
   }
 
   /**
@@ -126,13 +123,13 @@ export class ServiceDirectory {
  */
 export class ServiceClient {
   readonly #peer: Peer;
-  readonly #limits: Required<ServiceDirectoryOptions>;
+  readonly #maxBytes: number;
   readonly #passedOn: () => Record<string, string>;
 
   /** @param passedOn headers of every try @internal */
-  constructor(peer: Peer, limits: Required<ServiceDirectoryOptions>, passedOn: () => Record<string, string>) {
+  constructor(peer: Peer, maxBytes: number, passedOn: () => Record<string, string>) {
     this.#peer = peer;
-    this.#limits = limits;
+    this.#maxBytes = maxBytes;
     this.#passedOn = passedOn;
   }
 
@@ -157,7 +154,7 @@ export class ServiceClient {
   }
 
   async #call<T>(method: string, path: string, options: ServiceBodyOptions = {}): Promise<ServiceResponse<T>> {
-    const { timeout = this.#limits.timeoutMs, retry = 0, signal } = options;
+    const { timeout = TIMEOUT_MS, retry = 0, signal } = options;
     if (!(timeout > 0 && timeout <= MAX_TIMEOUT_MS)) throw new TypeError(`timeout is ${String(timeout)}; give ms, more than 0`);
     if (!Number.isSafeInteger(retry) || retry < 0) throw new TypeError(`retry is ${String(retry)}; give a whole number of 0 or more`);
     if (signal !== undefined && !(signal instanceof AbortSignal)) throw new TypeError('signal is no AbortSignal; give the signal of a controller');
@@ -168,7 +165,7 @@ export class ServiceClient {
     for (let attempt = 1; ; attempt += 1) {
       const headers = { ...defaultHeaders(method, body), ...this.#passedOn(), ...given };
       try {
-        return await this.#try<T>({ method, path: target, headers, body, timeoutMs: timeout, maxBytes: this.#limits.maxBytes, signal });
+        return await this.#try<T>({ method, path: target, headers, body, timeoutMs: timeout, maxBytes: this.#maxBytes, signal });
       } catch (error) {
         const pauseMs = attempt < tries ? pauseBefore(attempt, error, timeout) : undefined;
         if (pauseMs === undefined) throw error;

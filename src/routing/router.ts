@@ -116,6 +116,7 @@ export class Router<Handler = unknown, Compiled = unknown> {
    * As {@link find}, with the route itself.
    *
    * @throws {HttpError} 400 when the path has a malformed escape
+   * @internal
    */
   match(method: string, path: string): Match<Handler, Compiled> | null {
     const encoded = isEncoded(path);
@@ -138,7 +139,7 @@ export class Router<Handler = unknown, Compiled = unknown> {
     return [...methods].sort();
   }
 
-  /** Those that any route has. */
+  /** Those that any route has. @internal */
   get methods(): ReadonlySet<string> {
     return this.#methods;
   }
@@ -148,7 +149,7 @@ export class Router<Handler = unknown, Compiled = unknown> {
     return this.#routes.map(({ method, path, pattern, public: isOpen, params }) => ({ method, path, pattern, public: isOpen, params }));
   }
 
-  /** Every route as the router holds it, in order of registration. */
+  /** Every route as the router holds it, in order of registration. @internal */
   get entries(): readonly Route<Handler, Compiled>[] {
     return this.#routes;
   }

@@ -8,7 +8,7 @@ import { ServiceDirectory, type ServiceClient } from '../../src/mesh/service.js'
 import { closedPort, startPeer, startRawPeer, type TestServer } from '../support/peer.js';
 
 const MAX_BYTES = 1000;
-const clientOf = (peer: Pick<TestServer, 'url'>): ServiceClient => new ServiceDirectory(new Map([['billing', peer.url]]), { maxBytes: MAX_BYTES }).client('billing');
+const clientOf = (peer: Pick<TestServer, 'url'>): ServiceClient => new ServiceDirectory(new Map([['billing', peer.url]]), MAX_BYTES).client('billing');
 const failureOf = async (call: Promise<unknown>): Promise<ServiceError> => {
   const error = await call.then(
     () => expect.unreachable('the call should fail'),

@@ -1,0 +1,46 @@
+/** Bodies as bytes: collected from their chunks, and decoded. */
+
+/** Content types that are JSON, without parameters. */
+export const JSON_TYPE: RegExp = /^application\/(?:[a-z0-9!#$&^_.+-]+\+)?json[\t ]*$/i;
+
+/** Bytes up to a limit; copied together, so that tiny chunks can't each pin a buffer of their own. */
+export class Bytes {
+  readonly #limit: number;
+  readonly #expected: number;
+  #buffer: Buffer = Buffer.alloc(0);
+  #size = 0;
+
+  /** @param expected how many there will be, as far as that is known */
+  constructor(limit: number, expected: number) {
+    this.#limit = limit;
+    this.#expected = expected;
+  }
+
+  /** Whether the chunk was within the limit. */
+  add(chunk: Buffer): boolean {
+    const total = this.#size + chunk.length;
+    if (total > this.#limit) return false;
+    // The first is kept as it came: most bodies are one chunk.
+    if (this.#size === 0) this.#buffer = chunk;
+    else {
+      if (total > this.#buffer.length) {
+        const grown = Buffer.allocUnsafe(Math.min(this.#limit, Math.max(total, this.#expected, this.#size * 2)));
+        this.#buffer.copy(grown, 0, 0, this.#size);
+        this.#buffer = grown;
+      }
+      chunk.copy(this.#buffer, this.#size);
+    }
+    this.#size = total;
+    return true;
+  }
+
+  read(): Buffer {
+    return this.#buffer.subarray(0, this.#size);
+  }
+}
+
+/** Without a byte order mark; what is no UTF-8 becomes U+FFFD. */
+export function decodeUtf8(bytes: Buffer): string {
+  const text = bytes.toString('utf8');
+  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+}
