@@ -227,7 +227,10 @@ function taken(res: ServerResponse, timeoutMs: number): Promise<void> {
     };
     res.on('close', settle);
     // Nothing more, to be told when it is its turn; a buffer that is not full has no `drain`.
-    res.write('', settle);
+    res.write('', (error) => {
+      // Of a connection that is going, `close` tells; writing on until then would leave it no turn.
+      if (error == null || res.destroyed) settle();
+    });
   });
 }
 
