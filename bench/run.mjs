@@ -1,7 +1,7 @@
 /**
- * Measures Postern beside its peers: `npm run bench`, some 50 minutes for everything.
+ * Measures Postern beside its peers: `npm run bench`, more than an hour for everything.
  *
- *   npm run bench -- --quick              the faster contenders alone, three and a half minutes
+ *   npm run bench -- --quick              the faster contenders alone, some minutes
  *   npm run bench -- hello params         some scenarios: hello params echo error 404 observed 10k mixed latency router
  *                                         metrics start size
  *   npm run bench -- --json FILE          the figures as JSON, too
