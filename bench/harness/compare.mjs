@@ -47,8 +47,8 @@ import { shuffled } from './statistics.mjs';
  * @typedef {{ contender: import('./contender.mjs').Contender, server: Server | undefined, sliceMs: number }} Entrant
  */
 
-/** A slow server gets as long to warm up as the others. */
-const WARM_UP = { sliceMs: 500, slices: 6 };
+/** A slow server gets as long to warm up as the others; a single connection would not warm up any. */
+const WARM_UP = { connections: 64, sliceMs: 500, slices: 6 };
 
 /** A slice has at least so many requests. */
 const SLICE_REQUESTS = 1000;
@@ -79,7 +79,7 @@ export async function compare({ contenders, spec, requests, connections, plan },
   const refusedShare = requests.filter(({ status }) => status >= 400).length / requests.length;
 
   /** Drives one server; a wrong number of refusals is a wrong answer. */
-  const drive = async (server, ms) => {
+  const drive = async (server, connections, ms) => {
     const before = await server.usage();
     const load = await traffic.drive(server.url, connections, ms);
     await sleep(SETTLE_MS);
@@ -113,7 +113,7 @@ export async function compare({ contenders, spec, requests, connections, plan },
           const server = (entrant.server = await Server.start(entrant.contender, spec, node));
           await check(server.url, requests);
           for (let done = 0, slice = 0; done < plan.warmUpRequests && slice < WARM_UP.slices; slice++) {
-            const { requests, perSecond } = await drive(server, WARM_UP.sliceMs);
+            const { requests, perSecond } = await drive(server, WARM_UP.connections, WARM_UP.sliceMs);
             done += requests;
             entrant.sliceMs = Math.max(plan.sliceMs, (SLICE_REQUESTS / perSecond) * 1000);
           }
@@ -124,7 +124,7 @@ export async function compare({ contenders, spec, requests, connections, plan },
           const { contender, server, sliceMs } = entrant;
           progress(`generation ${generation + 1} of ${plan.generations}, round ${round + 1} of ${plan.rounds}: ${contender.name}`);
           await attempt(entrant, async () => {
-            const slice = await drive(/** @type {Server} */ (server), sliceMs);
+            const slice = await drive(/** @type {Server} */ (server), connections, sliceMs);
             comparison.slices.get(contender.name)?.push({ round: generation * plan.rounds + round, ...slice });
           });
         }
