@@ -79,14 +79,14 @@ export async function compare({ contenders, spec, requests, connections, plan },
   const refusedShare = requests.filter(({ status }) => status >= 400).length / requests.length;
 
   /** Drives one server; a wrong number of refusals is a wrong answer. */
-  const drive = async (server, connections, ms) => {
+  const drive = async (server, count, ms) => {
     const before = await server.usage();
-    const load = await traffic.drive(server.url, connections, ms);
+    const load = await traffic.drive(server.url, count, ms);
     await sleep(SETTLE_MS);
     const after = await server.usage();
     if (Math.abs(load.refused / load.requests - refusedShare) > REFUSED_SLACK) throw new Error(`${load.refused} of ${load.requests} requests were refused`);
     // wrk counts answers; each connection had one more request on its way when the load ended, and it was handled.
-    const cpuMicros = (after.cpuMicros - before.cpuMicros) / (load.requests + connections);
+    const cpuMicros = (after.cpuMicros - before.cpuMicros) / (load.requests + count);
     return { requests: load.requests, cpuMicros, perSecond: load.requests / (load.micros / 1e6), busy: (after.cpuMicros - before.cpuMicros) / load.micros, p50: load.p50, p99: load.p99 };
   };
 
