@@ -11,14 +11,13 @@ import type { Duplex } from 'node:stream';
 import type { Endpoint, Endpoints } from './endpoint.js';
 import type { HttpError } from './errors.js';
 import { Exchange } from './exchange.js';
+import { levelOf, logFailure } from './failure-log.js';
 import { abandon, closeAfter, discard, endWithConnection, isCut, parserErrorOf, send, sendRaw, type Outcome, type ParserError } from './http/connection.js';
 import { Context, type Environment, type Handler, type HandlerResult } from './http/context.js';
-import { errorToOutgoing, mapError, type MappedError } from './http/error-mapper.js';
+import { errorToOutgoing, mapError } from './http/error-mapper.js';
 import { isThenable, toOutgoing, type Outgoing } from './http/reply.js';
 import { assertRequestHead, parseTarget, requestId } from './http/request.js';
 import { isTraced, RequestTrace } from './http/tracing.js';
-import { isSilent, logSafely } from './log.js';
-import { Overloaded } from './monitor/load-shedder.js';
 import type { RequestMetrics } from './monitor/request-metrics.js';
 import { NO_PARAMS } from './routing/params.js';
 import type { Router } from './routing/router.js';
@@ -88,7 +87,7 @@ export class Pipeline {
     }
     const id = req === null ? null : requestId(req);
     this.#metrics.unmatched.observe(req?.method ?? '_OTHER', error.statusCode, 0);
-    this.#log(levelOf(error), error, error.statusCode, req, id);
+    logFailure(this.#env.logger, levelOf(error), error, error.statusCode, req, id);
     sendRaw(socket, errorToOutgoing(error, id));
   }
 
@@ -226,13 +225,13 @@ export class Pipeline {
     const error = mapError(thrown);
     const id = ctx === null ? requestId(req) : ctx.id;
     exchange.trace?.fail(thrown, error.errorCode);
-    if (isCut(res)) this.#log('debug', thrown, CLIENT_CLOSED_REQUEST, req, id);
-    else this.#log(levelOf(error), thrown, error.statusCode, req, id);
+    const hasLeft = isCut(res);
+    if (hasLeft) logFailure(this.#env.logger, 'debug', thrown, CLIENT_CLOSED_REQUEST, req, id);
+    else logFailure(this.#env.logger, levelOf(error), thrown, error.statusCode, req, id);
     if (res.destroyed || res.headersSent || res.writableEnded) {
-      const outcome = isCut(res) ? 'aborted' : 'sent';
       const status = res.writableEnded ? res.statusCode : error.statusCode;
       if (!res.writableEnded) abandon(res);
-      this.#settle(exchange, status, outcome);
+      this.#settle(exchange, status, hasLeft ? 'aborted' : 'sent');
       return;
     }
     try {
@@ -240,7 +239,7 @@ export class Pipeline {
       this.#settle(exchange, error.statusCode);
     } catch (invalid) {
       // A header of the error can't be sent.
-      this.#log('error', invalid, 500, req, id);
+      logFailure(this.#env.logger, 'error', invalid, 500, req, id);
       send(req, res, errorToOutgoing(mapError(invalid), id), true, this.#limits.sendTimeoutMs);
       this.#settle(exchange, 500);
     }
@@ -289,16 +288,4 @@ export class Pipeline {
     const latest = this.#latest.get(req.socket);
     return latest === undefined || latest.req === req;
   }
-
-  #log(level: 'debug' | 'error', thrown: unknown, statusCode: number, req: IncomingMessage | null, id: string | null): void {
-    if (isSilent(this.#env.logger, level)) return;
-    const request = req === null ? {} : { request_id: id, method: req.method, target: req.url };
-    const entry = { err: thrown, status_code: statusCode, ...request };
-    logSafely(this.#env.logger, level, entry, level === 'error' ? 'request failed' : 'request refused');
-  }
-}
-
-/** The shedder has logged that it began; a line for each request that it refuses would be load of its own. */
-function levelOf(error: MappedError): 'debug' | 'error' {
-  return error.statusCode >= 500 && !(error instanceof Overloaded) ? 'error' : 'debug';
 }

@@ -15,7 +15,7 @@ const FLOORS: readonly (readonly RegExp[])[] = [
   [/^http\/context$/],
   [/^http\/(connection|server|tracing)$/],
   [/^monitor\//],
-  [/^endpoint$/, /^exchange$/],
+  [/^endpoint$/, /^exchange$/, /^failure-log$/],
   [/^pipeline$/, /^options$/, /^route-group$/],
   [/^app$/],
   [/^index$/, /^metrics$/, /^gateway$/, /^demo$/],
