@@ -44,9 +44,9 @@ export interface Listening {
 /** How to drain, in ms. */
 export interface CloseOptions {
   /** How long requests are still accepted while load balancers notice; 0 unless given. */
-  delay?: number;
+  delay?: number | undefined;
   /** How long what is in flight may take after that before it is cut; 10,000 unless given. */
-  timeout?: number;
+  timeout?: number | undefined;
 }
 
 const SWEEP_MS = 100;
@@ -217,7 +217,7 @@ export class Postern extends RouteGroup {
   }
 
   /** @returns whether everything in flight could finish */
-  async #drain({ delay = 0, timeout = 10_000 }: { [Time in keyof CloseOptions]: number | undefined }): Promise<boolean> {
+  async #drain({ delay = 0, timeout = 10_000 }: CloseOptions): Promise<boolean> {
     this.health.drain();
     this.#pipeline.closeConnections();
     // A server that is about to listen could not be told to stop.

@@ -7,7 +7,7 @@
  */
 
 import { GatewayError } from './error.js';
-import { checkOptions, type GatewayOptions, type Settings } from './options.js';
+import { checkOptions, DNS_NAME, type GatewayOptions, type Settings } from './options.js';
 import { pathIncludes, pathsOverlap } from './overlap.js';
 import { compilePathPattern, type Dialect } from './path-pattern.js';
 import { headerLines } from './rules.js';
@@ -29,7 +29,7 @@ export function toGatewayApi(router: RouteTable, options: GatewayApiOptions): st
   const settings = checkOptions(options);
   if (settings.gateway === undefined) throw new TypeError('option "gateway" is missing; give the name of the Gateway that the routes attach to');
   const { hosts } = settings;
-  const unknown = hosts.find((host) => /^[\d.]+$/.test(host) || !HOST_NAME.test(host));
+  const unknown = hosts.find((host) => /^[\d.]+$/.test(host) || !DNS_NAME.test(host));
   if (unknown !== undefined) throw new TypeError(`option "hosts" has ${JSON.stringify(unknown)}, and an HTTPRoute knows DNS names only; give names such as "users.example.com"`);
   const backend = createBackend(settings);
   const surface = createSurface(router);
@@ -64,7 +64,6 @@ const MAX_RULES = 16;
 const MAX_HOSTS = 16;
 const MAX_PATH = 1024;
 const MAX_MATCHES = 127;
-const HOST_NAME = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE', 'PATCH']);
 
 const DIALECT: Dialect = { gateway: 'the Gateway API', spelling: SENT_UNGUARDED, pcre: false, end: '$', unroll: false };

@@ -47,7 +47,7 @@ export function checkOptions(options: GatewayOptions): Settings {
   }
   const { service, upstream, listen = '127.0.0.1:8080', hosts = [], gateway, namespace } = options;
   assertText('service', service, LABEL, 'a DNS label such as "users": lower-case letters, digits and hyphens, at most 63');
-  if (gateway !== undefined) assertText('gateway', gateway, NAME, 'the name of a Gateway, such as "public"');
+  if (gateway !== undefined) assertText('gateway', gateway, DNS_NAME, 'the name of a Gateway, such as "public"');
   if (namespace !== undefined) assertText('namespace', namespace, LABEL, 'the name of a namespace, such as "default"');
   if (!Array.isArray(hosts)) throw wrong('hosts', hosts, 'a list of names such as ["users.example.com"]');
   const names = hosts.map((host: unknown) => {
@@ -60,7 +60,8 @@ export function checkOptions(options: GatewayOptions): Settings {
 const OPTIONS: ReadonlySet<string> = new Set(['service', 'upstream', 'listen', 'hosts', 'gateway', 'namespace']);
 
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
-const NAME = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
+/** A DNS subdomain, as Kubernetes names its objects and hosts (RFC 1123). */
+export const DNS_NAME: RegExp = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
 const HOST_NAME = /^(?=.{1,253}$)[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62})(?:\.[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}))*$/;
 const LISTEN = /^(\*|[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]):(\d{1,5})$/;
 const UPSTREAM_HOST = /^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])$/;

@@ -1,8 +1,5 @@
 /** Bodies as bytes: collected from their chunks, and decoded. */
 
-/** Content types that are JSON, without parameters. */
-export const JSON_TYPE: RegExp = /^application\/(?:[a-z0-9!#$&^_.+-]+\+)?json[\t ]*$/i;
-
 /** Bytes up to a limit; copied together, so that tiny chunks can't each pin a buffer of their own. */
 export class Bytes {
   readonly #limit: number;

@@ -4,6 +4,9 @@
 
 import { HttpError } from '../errors.js';
 
+/** Content types that are JSON, without their parameters. */
+export const JSON_TYPE: RegExp = /^application\/(?:[a-z0-9!#$&^_.+-]+\+)?json[\t ]*$/i;
+
 /** Deeper than any honest document, and far from what recursion over it could not bear. */
 const MAX_DEPTH = 1000;
 
