@@ -7,18 +7,16 @@ import type { AddressInfo } from 'node:net';
 import { assertTimes, MAX_TIMEOUT_MS, within } from './deadline.js';
 import { Endpoints, type Endpoint } from './endpoint.js';
 import type { Environment, Handler, Middleware } from './http/context.js';
-import { requestInMemory, type RequestInitLike } from './http/in-memory.js';
+import type { RequestInitLike } from './http/in-memory.js';
 import { attachListener, Connections, createHttpServer, type ServerLimits } from './http/server.js';
 import { logSafely, type Logger } from './log.js';
 import { ServiceDirectory, type ServiceClient } from './mesh/service.js';
 import { connectionsOf, type Settings } from './mesh/settings.js';
-import { collectProcess, type ProcessSampler } from './metrics/process.js';
-import { Registry } from './metrics/registry.js';
+import type { Registry } from './metrics/registry.js';
 import { Health } from './monitor/health.js';
 import { LoadShedder } from './monitor/load-shedder.js';
-import { createMetricsHandler, registerServiceMetrics } from './monitor/metrics.js';
+import { ServiceMetrics } from './monitor/metrics.js';
 import { createPing } from './monitor/ping.js';
-import { RequestMetrics } from './monitor/request-metrics.js';
 import { Tasks } from './monitor/tasks.js';
 import { resolveOptions, type PosternOptions } from './options.js';
 import { Pipeline } from './pipeline.js';
@@ -56,8 +54,6 @@ export class Postern extends RouteGroup {
   readonly name: string;
   readonly version: string;
   readonly router: Router<Handler>;
-  /** Metrics of this application; a registry of its own. */
-  readonly metrics: Registry;
   readonly health: Health;
   readonly settings: Settings;
   /** The `node:http` server; it listens after {@link listen}. */
@@ -71,7 +67,7 @@ export class Postern extends RouteGroup {
   readonly #limits: ServerLimits;
   readonly #tasks: Tasks;
   readonly #services: ServiceDirectory;
-  readonly #sampler: ProcessSampler;
+  readonly #metrics: ServiceMetrics;
   readonly #shedder: LoadShedder | null;
   readonly #connections: Connections;
   readonly #closeHooks: (() => unknown)[] = [];
@@ -85,45 +81,47 @@ export class Postern extends RouteGroup {
   constructor(name: string, options: PosternOptions = {}) {
     const resolved = resolveOptions(name, options, process.env);
     const router = new Router<Handler, Endpoint>();
-    const metrics = new Registry({ onError: (metric, error) => logSafely(resolved.logger, 'warn', { metric, err: error }, 'metric could not be collected') });
-    const requests = new RequestMetrics(metrics, router.methods);
     const services = new ServiceDirectory(connectionsOf(resolved.settings));
     const { logger, bodyLimitBytes, parameterLimit, resolveAddress } = resolved;
     const env: Environment = { logger, bodyLimitBytes, parameterLimit, resolveAddress, services };
-    const sampler = collectProcess(metrics);
+    const tasks = new Tasks(() => pipeline.active);
+    const health = new Health(name, resolved.version, logger);
+    const metrics = new ServiceMetrics({ service: name, version: resolved.version, tasks, health, methods: router.methods, logger });
     const { loadShedding } = resolved;
-    const shedder = loadShedding === null ? null : new LoadShedder({ options: loadShedding, memoryPercent: () => sampler.read().rssPercent, logger });
-    const endpoints = new Endpoints(router, requests, shedder);
-    const pipeline = new Pipeline(endpoints, env, requests, resolved);
+    const shedder = loadShedding === null ? null : new LoadShedder({ options: loadShedding, memoryPercent: () => metrics.sampler.read().rssPercent, logger });
+    const endpoints = new Endpoints(router, metrics.requests, shedder);
+    const pipeline = new Pipeline(endpoints, env, metrics.requests, resolved);
     super(endpoints, '', []);
 
     this.name = name;
     this.version = resolved.version;
     this.settings = resolved.settings;
     this.router = router;
-    this.metrics = metrics;
+    this.health = health;
     this.#logger = resolved.logger;
     this.#endpoints = endpoints;
     this.#pipeline = pipeline;
     this.#limits = resolved;
     this.#services = services;
-    this.#tasks = new Tasks(() => pipeline.active);
-    this.health = new Health(name, resolved.version, resolved.logger);
-    this.#sampler = sampler;
+    this.#tasks = tasks;
+    this.#metrics = metrics;
     this.#shedder = shedder;
     this.server = createHttpServer(resolved);
     this.handler = (req, res) => pipeline.handle(req, res, false);
     this.#connections = new Connections(this.server);
     attachListener(this.server, pipeline, resolved);
 
-    const sources = { service: name, version: resolved.version, registry: metrics, sampler, requests, tasks: this.#tasks, health: this.health };
-    registerServiceMetrics(sources);
     if (resolved.attachMonitorEndpoints) {
       const { maxPingDepth, pingTimeoutMs } = resolved;
-      endpoints.addMonitor(`/${name}/health/`, () => this.health.answer());
-      endpoints.addMonitor(`/${name}/metrics/`, createMetricsHandler(sources));
+      endpoints.addMonitor(`/${name}/health/`, () => health.answer());
+      endpoints.addMonitor(`/${name}/metrics/`, (ctx) => metrics.answer(ctx));
       endpoints.addMonitor(`/${name}/ping/`, createPing({ directory: services, maxPingDepth, pingTimeoutMs, logger }));
     }
+  }
+
+  /** Metrics of this application; a registry of its own. */
+  get metrics(): Registry {
+    return this.#metrics.registry;
   }
 
   /** Adds middleware around every request that could be parsed: 404, 405, OPTIONS and the monitoring endpoints included. */
@@ -167,7 +165,6 @@ export class Postern extends RouteGroup {
    */
   async listen({ port = 8000, host }: ListenOptions = {}): Promise<Listening> {
     if (this.#closing !== undefined) throw new Error('the application is closed; make a new one');
-    this.#sampler.start();
     await (this.#opening = new Promise<void>((resolve, reject) => {
       this.server.once('error', reject);
       this.server.listen({ port, host }, () => {
@@ -175,6 +172,8 @@ export class Postern extends RouteGroup {
         resolve();
       });
     }));
+    // In a turn of its own: first the service is up.
+    setImmediate(() => this.#metrics.sampler.start());
     return listeningOn(this.server.address() as AddressInfo);
   }
 
@@ -185,7 +184,8 @@ export class Postern extends RouteGroup {
    * @param init as for `fetch`
    * @returns the response, whatever its status
    */
-  request(pathOrUrl: string | URL, init?: RequestInitLike): Promise<Response> {
+  async request(pathOrUrl: string | URL, init?: RequestInitLike): Promise<Response> {
+    const { requestInMemory } = await import('./http/in-memory.js');
     return requestInMemory(this.server, pathOrUrl, init);
   }
 
@@ -240,7 +240,7 @@ export class Postern extends RouteGroup {
       }
     }
     this.#services.close();
-    this.#sampler.close();
+    this.#metrics.sampler.close();
     this.#shedder?.close();
     return clean;
   }

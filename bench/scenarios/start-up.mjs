@@ -16,7 +16,7 @@ const MiB = 2 ** 20;
 
 const PLANS = {
   quick: { starts: 3, loads: 1, requests: 20_000, heapRequests: 1000 },
-  full: { starts: 10, loads: 2, requests: 100_000, heapRequests: 20_000 },
+  full: { starts: 30, loads: 2, requests: 100_000, heapRequests: 20_000 },
 };
 
 /** In MB; more than the hungriest contender needs. */

@@ -3,7 +3,6 @@
  */
 
 import { request as httpRequest, type Agent, type ClientRequest, type IncomingMessage } from 'node:http';
-import { urlToHttpOptions } from 'node:url';
 import { Bytes } from '../http/bytes.js';
 import { createAgent } from './agent.js';
 import { statusError, type Answer } from './answer.js';
@@ -88,7 +87,7 @@ export class Peer {
     const url = this.#url;
     const tls = url.protocol === 'https:';
     const send = tls ? process.getBuiltinModule('node:https').request : httpRequest;
-    const { hostname, port } = urlToHttpOptions(url);
+    const { hostname, port } = process.getBuiltinModule('node:url').urlToHttpOptions(url);
     this.#agent ??= createAgent(tls);
     const base = url.pathname === '/' ? '' : url.pathname;
     const req = send({ agent: this.#agent, hostname, port, method, path: base + path, headers, maxHeaderSize: 16_384 });

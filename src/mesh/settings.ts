@@ -37,7 +37,7 @@ export function parseSettings(options: SettingsOptions, env: Readonly<Record<str
   const settings: Settings = Object.freeze({
     SERVICE_CONNECTIONS: listOf('SERVICE_CONNECTIONS', options.SERVICE_CONNECTIONS, env),
     REQUIRED_SERVICE_CONNECTIONS: listOf('REQUIRED_SERVICE_CONNECTIONS', options.REQUIRED_SERVICE_CONNECTIONS, env),
-    SERVICE_URL_TEMPLATE: assertTemplate(options.SERVICE_URL_TEMPLATE ?? (env['SERVICE_URL_TEMPLATE'] || DEFAULT_TEMPLATE)),
+    SERVICE_URL_TEMPLATE: checkTemplate(options.SERVICE_URL_TEMPLATE ?? (env['SERVICE_URL_TEMPLATE'] || DEFAULT_TEMPLATE)),
   });
   connectionsOf(settings);
   return settings;
@@ -82,7 +82,8 @@ function parseEntry(entry: string): { name: string; url: string | undefined } {
   return { name, url: mark === -1 ? undefined : baseUrl(entry.slice(mark + 1), `service "${name}"`).text };
 }
 
-function assertTemplate(template: unknown): string {
+function checkTemplate(template: unknown): string {
+  if (template === DEFAULT_TEMPLATE) return template;
   if (typeof template !== 'string' || !template.includes(PLACEHOLDER)) {
     throw new TypeError(`SERVICE_URL_TEMPLATE is ${JSON.stringify(template)}; give a URL with ${PLACEHOLDER} in it`);
   }

@@ -4,12 +4,13 @@
 
 import type { Context } from '../http/context.js';
 import { reply, type Reply } from '../http/reply.js';
+import { logSafely, type Logger } from '../log.js';
 import { acceptsGzip, negotiateFormat } from '../metrics/negotiation.js';
-import type { ProcessSampler } from '../metrics/process.js';
-import type { Registry } from '../metrics/registry.js';
+import { collectProcess, type ProcessSampler } from '../metrics/process.js';
+import { Registry } from '../metrics/registry.js';
 import { FRAMEWORK_VERSION } from '../version.js';
 import type { Health } from './health.js';
-import type { RequestMetrics } from './request-metrics.js';
+import { registerRequestMetrics, RequestMetrics, type Durations } from './request-metrics.js';
 import type { Tasks } from './tasks.js';
 
 /** The JSON form of the metrics (SPEC 2.2). */
@@ -24,19 +25,80 @@ export interface MetricsDocument {
   timestamp: number;
 }
 
-/** What the endpoint reads. */
+/** What the metrics of one application are about. */
 export interface MetricsSources {
   readonly service: string;
   readonly version: string;
-  readonly registry: Registry;
-  readonly sampler: ProcessSampler;
-  readonly requests: RequestMetrics;
   readonly tasks: Tasks;
   readonly health: Health;
+  /** Methods that any route has. */
+  readonly methods: ReadonlySet<string>;
+  readonly logger: Logger;
+}
+
+interface Registered {
+  readonly registry: Registry;
+  readonly durations: Durations;
+  readonly sampler: ProcessSampler;
+}
+
+/** The metrics of one application, which are registered when the first of them is needed: a service is up before it is watched. */
+export class ServiceMetrics {
+  readonly requests: RequestMetrics;
+  readonly #sources: MetricsSources;
+  #registered: Registered | undefined;
+
+  constructor(sources: MetricsSources) {
+    this.#sources = sources;
+    this.requests = new RequestMetrics(sources.methods, () => this.#obtain().durations);
+  }
+
+  get registry(): Registry {
+    return this.#obtain().registry;
+  }
+
+  /** Of the process. */
+  get sampler(): ProcessSampler {
+    return this.#obtain().sampler;
+  }
+
+  /** The endpoint's handler. */
+  answer(ctx: Context): MetricsDocument | Reply | Promise<Reply> {
+    // An application inside somebody else's server never listens itself.
+    this.sampler.start();
+    return ctx.query.has('json') ? this.#document() : metricsText(this.registry, ctx);
+  }
+
+  #document(): MetricsDocument {
+    const { tasks } = this.#sources;
+    const { rssBytes, rssPercent, cpuPercent } = this.sampler.read();
+    return {
+      total_task_count: tasks.total,
+      active_task_count: tasks.active,
+      request_count: this.requests.count,
+      proc_rss_mem_bytes: rssBytes,
+      proc_rss_mem_perc: rssPercent,
+      proc_cpu_perc: cpuPercent,
+      timestamp: Date.now() / 1000,
+    };
+  }
+
+  #obtain(): Registered {
+    return (this.#registered ??= this.#register());
+  }
+
+  #register(): Registered {
+    const { logger } = this.#sources;
+    const registry = new Registry({ onError: (metric, error) => logSafely(logger, 'warn', { metric, err: error }, 'metric could not be collected') });
+    const durations = registerRequestMetrics(registry, this.requests);
+    const sampler = collectProcess(registry);
+    registerServiceMetrics(registry, this.#sources);
+    return { registry, durations, sampler };
+  }
 }
 
 /** Registers the metrics that only the application knows: tasks and `service_info`. */
-export function registerServiceMetrics({ service, version, registry, tasks, health }: MetricsSources): void {
+function registerServiceMetrics(registry: Registry, { service, version, tasks, health }: MetricsSources): void {
   registry.gauge({
     name: 'total_task_count',
     help: 'Active tasks and the resources that keep the event loop alive.',
@@ -60,28 +122,6 @@ export function registerServiceMetrics({ service, version, registry, tasks, heal
       this.set({ application_version: version, framework_version: FRAMEWORK_VERSION, ip: health.ip, service, status: health.status }, 1);
     },
   });
-}
-
-/** The endpoint's handler. */
-export function createMetricsHandler(sources: MetricsSources): (ctx: Context) => MetricsDocument | Reply | Promise<Reply> {
-  return (ctx) => {
-    // An application inside somebody else's server never listens itself.
-    sources.sampler.start();
-    return ctx.query.has('json') ? metricsDocument(sources) : metricsText(sources.registry, ctx);
-  };
-}
-
-function metricsDocument({ sampler, requests, tasks }: MetricsSources): MetricsDocument {
-  const { rssBytes, rssPercent, cpuPercent } = sampler.read();
-  return {
-    total_task_count: tasks.total,
-    active_task_count: tasks.active,
-    request_count: requests.count,
-    proc_rss_mem_bytes: rssBytes,
-    proc_rss_mem_perc: rssPercent,
-    proc_cpu_perc: cpuPercent,
-    timestamp: Date.now() / 1000,
-  };
 }
 
 function metricsText(registry: Registry, { headers, raw }: Context): Reply | Promise<Reply> {

@@ -7,7 +7,8 @@
 import type { Histogram } from '../metrics/histogram.js';
 import type { Registry } from '../metrics/registry.js';
 
-type Durations = Histogram<'method' | 'route' | 'status_code'>;
+/** How long requests took. */
+export type Durations = Histogram<'method' | 'route' | 'status_code'>;
 type Duration = ReturnType<Durations['labels']>;
 
 /** RFC 9110, PATCH (RFC 5789) and QUERY (RFC 10008). */
@@ -19,26 +20,16 @@ export class RequestMetrics {
   count = 0;
   /** For requests without a route. */
   readonly unmatched: RouteMetrics;
-  readonly #durations: Durations;
   readonly #routed: ReadonlySet<string>;
+  readonly #durations: () => Durations;
 
-  /** @param routed methods that any route has */
-  constructor(registry: Registry, routed: ReadonlySet<string>) {
-    const requests = this;
+  /**
+   * @param routed methods that any route has
+   * @param durations asked for with the first request
+   */
+  constructor(routed: ReadonlySet<string>, durations: () => Durations) {
     this.#routed = routed;
-    registry.counter({
-      name: 'request_count_total',
-      help: 'Requests processed.',
-      collect() {
-        this.reset();
-        this.inc(requests.count);
-      },
-    });
-    this.#durations = registry.histogram({
-      name: 'http_request_duration_seconds',
-      help: 'Time from the parsed request head to the written reply, by method, route and status.',
-      labelNames: ['method', 'route', 'status_code'],
-    });
+    this.#durations = durations;
     this.unmatched = this.forRoute('');
   }
 
@@ -50,7 +41,7 @@ export class RequestMetrics {
   /** The series of a route that a request belongs to. */
   series(method: string, route: string, statusCode: number): Duration {
     const known = STANDARD_METHODS.has(method) || this.#routed.has(method);
-    return this.#durations.labels({ method: known ? method : '_OTHER', route, status_code: statusCode });
+    return this.#durations().labels({ method: known ? method : '_OTHER', route, status_code: statusCode });
   }
 }
 
@@ -78,4 +69,21 @@ export class RouteMetrics {
     }
     this.#last.observe(seconds);
   }
+}
+
+/** Registers the request metrics; gives the one that is not read off the requests. */
+export function registerRequestMetrics(registry: Registry, requests: RequestMetrics): Durations {
+  registry.counter({
+    name: 'request_count_total',
+    help: 'Requests processed.',
+    collect() {
+      this.reset();
+      this.inc(requests.count);
+    },
+  });
+  return registry.histogram({
+    name: 'http_request_duration_seconds',
+    help: 'Time from the parsed request head to the written reply, by method, route and status.',
+    labelNames: ['method', 'route', 'status_code'],
+  });
 }

@@ -166,7 +166,7 @@ class Parser {
   #group(): RegexNode {
     const index = this.#at;
     const [open = '', name] = this.#match(/\((?:\?(?:[:=!]|<[=!]|<([A-Za-z_$][\w$]*)>))?/y) ?? [];
-    if (this.#sees('?')) this.#fail('unknown kind of group', 'use (…), (?:…), (?<name>…), (?=…), (?!…), (?<=…) or (?<!…)', index);
+    if (this.#sees('?')) this.#fail('unknown kind of group', 'use (x), (?:x), (?<name>x), (?=x), (?!x), (?<=x) or (?<!x)', index);
     const look = /[=!]$/.test(open);
     const capture = look || open === '(?:' ? 0 : ++this.#captures;
     if (name !== undefined) {
