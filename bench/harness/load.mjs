@@ -17,7 +17,7 @@ import { output, start } from './processes.mjs';
  * @property {number} requests answered
  * @property {number} micros
  * @property {number} refused answers of 400 and above
- * @property {number} broken connections, and answers that did not come
+ * @property {number} connections that broke
  * @property {number} p50 latency in µs
  * @property {number} p99 latency in µs
  */
@@ -45,7 +45,7 @@ export class Traffic {
    * @param {number} connections
    * @param {number} ms
    * @returns {Promise<Load>}
-   * @throws {Error} when a connection broke or a reply did not come
+   * @throws {Error} when a connection broke
    */
   async drive(url, connections, ms) {
     const command = hasWrk

@@ -25,7 +25,7 @@ export class RequestMetrics {
 
   /**
    * @param routed methods that any route has
-   * @param durations asked for with the first request
+   * @param durations not asked for before the first request
    */
   constructor(routed: ReadonlySet<string>, durations: () => Durations) {
     this.#routed = routed;
