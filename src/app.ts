@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { assertTimes, MAX_TIMEOUT_MS, within } from './deadline.js';
 import { Endpoints, type Endpoint } from './endpoint.js';
 import type { Environment, Handler, Middleware } from './http/context.js';
-import type { RequestInitLike } from './http/in-memory.js';
+import { requestInMemory, type RequestInitLike } from './http/in-memory.js';
 import { attachListener, Connections, createHttpServer, type ServerLimits } from './http/server.js';
 import { logSafely, type Logger } from './log.js';
 import { ServiceDirectory, type ServiceClient } from './mesh/service.js';
@@ -184,8 +184,7 @@ export class Postern extends RouteGroup {
    * @param init as for `fetch`
    * @returns the response, whatever its status
    */
-  async request(pathOrUrl: string | URL, init?: RequestInitLike): Promise<Response> {
-    const { requestInMemory } = await import('./http/in-memory.js');
+  request(pathOrUrl: string | URL, init?: RequestInitLike): Promise<Response> {
     return requestInMemory(this.server, pathOrUrl, init);
   }
 
@@ -221,7 +220,7 @@ export class Postern extends RouteGroup {
     this.health.drain();
     this.#pipeline.closeConnections();
     // A server that is about to listen could not be told to stop.
-    if (!this.server.listening) await this.#opening?.catch(() => undefined);
+    await this.#opening?.catch(() => undefined);
     if (delay > 0) await new Promise((resolve) => setTimeout(resolve, Math.min(delay, MAX_TIMEOUT_MS)));
     const stopped = stopListening(this.server);
     this.#connections.closeSilent();

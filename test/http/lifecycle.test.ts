@@ -52,13 +52,30 @@ test('listening on all interfaces gives a URL that can be fetched', async () => 
   expect(await (await fetch(url)).text()).toBe('ok');
 });
 
-test('closing while listen is under way ends what it opened', async () => {
+test.for([{ host: '127.0.0.1' }, {}])('closing while listen(%j) is under way ends what it opened', async (where) => {
   const app = createApp();
-  const listening = serve(app);
+  const listening = app.listen({ port: 0, ...where });
   await app.close();
   const { url } = await listening;
   await expect(fetch(url)).rejects.toThrow();
   expect(app.server.listening).toBe(false);
+});
+
+test('a request in memory is made at once: what becomes of its options later does not matter, nor does it outlive close()', async () => {
+  const app = createApp().get('/', (ctx) => ctx.headers['x-count']);
+  const headers = { 'x-count': '0' };
+  const requests = ['1', '2', '3'].map((count) => {
+    headers['x-count'] = count;
+    return app.request('/', { headers });
+  });
+  expect(await Promise.all(requests.map(async (response) => (await response).text()))).toEqual(['1', '2', '3']);
+  const order: string[] = [];
+  const late = createApp().get('/', () => void order.push('handler'));
+  late.onClose(() => void order.push('hook'));
+  const outcome = late.request('/').then(() => 'answered', () => 'cut');
+  await late.close();
+  await outcome;
+  expect(order.indexOf('handler')).toBeLessThan(order.indexOf('hook'));
 });
 
 test('a request in memory rejects with what the stream of its body fails with', async () => {
