@@ -165,13 +165,17 @@ export class Postern extends RouteGroup {
    */
   async listen({ port = 8000, host }: ListenOptions = {}): Promise<Listening> {
     if (this.#closing !== undefined) throw new Error('the application is closed; make a new one');
-    await (this.#opening = new Promise<void>((resolve, reject) => {
-      this.server.once('error', reject);
-      this.server.listen({ port, host }, () => {
-        this.server.off('error', reject);
-        resolve();
-      });
-    }));
+    try {
+      await (this.#opening = new Promise<void>((resolve, reject) => {
+        this.server.once('error', reject);
+        this.server.listen({ port, host }, () => {
+          this.server.off('error', reject);
+          resolve();
+        });
+      }));
+    } finally {
+      this.#opening = undefined;
+    }
     // In a turn of its own: first the service is up.
     setImmediate(() => this.#metrics.sampler.start());
     return listeningOn(this.server.address() as AddressInfo);
@@ -220,7 +224,7 @@ export class Postern extends RouteGroup {
     this.health.drain();
     this.#pipeline.closeConnections();
     // A server that is about to listen could not be told to stop.
-    await this.#opening?.catch(() => undefined);
+    if (this.#opening !== undefined) await this.#opening.catch(() => undefined);
     if (delay > 0) await new Promise((resolve) => setTimeout(resolve, Math.min(delay, MAX_TIMEOUT_MS)));
     const stopped = stopListening(this.server);
     this.#connections.closeSilent();
