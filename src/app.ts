@@ -165,17 +165,13 @@ export class Postern extends RouteGroup {
    */
   async listen({ port = 8000, host }: ListenOptions = {}): Promise<Listening> {
     if (this.#closing !== undefined) throw new Error('the application is closed; make a new one');
-    try {
-      await (this.#opening = new Promise<void>((resolve, reject) => {
-        this.server.once('error', reject);
-        this.server.listen({ port, host }, () => {
-          this.server.off('error', reject);
-          resolve();
-        });
-      }));
-    } finally {
-      this.#opening = undefined;
-    }
+    await (this.#opening = new Promise<void>((resolve, reject) => {
+      this.server.once('error', reject);
+      this.server.listen({ port, host }, () => {
+        this.server.off('error', reject);
+        resolve();
+      });
+    }));
     // In a turn of its own: first the service is up.
     setImmediate(() => this.#metrics.sampler.start());
     return listeningOn(this.server.address() as AddressInfo);
@@ -224,9 +220,10 @@ export class Postern extends RouteGroup {
     this.health.drain();
     this.#pipeline.closeConnections();
     // A server that is about to listen could not be told to stop.
-    if (this.#opening !== undefined) await this.#opening.catch(() => undefined);
+    await this.#opening?.catch(() => undefined);
     if (delay > 0) await new Promise((resolve) => setTimeout(resolve, Math.min(delay, MAX_TIMEOUT_MS)));
-    const stopped = stopListening(this.server);
+    // In a turn of its own: behind a reply that ends in this one, node:http takes a connection for idle.
+    const stopped = new Promise<void>((resolve) => setImmediate(() => resolve(stopListening(this.server))));
     this.#connections.closeSilent();
     // A connection may become idle behind replies that were queued before the drain began.
     const sweep = setInterval(() => this.server.closeIdleConnections(), SWEEP_MS);

@@ -187,6 +187,20 @@ test('an idle connection closes at once, while a request on another one is still
   expect(logger.entries).toMatchObject([{ level: 'error', object: { err: { message: 'no database' } }, message: 'close hook failed' }]);
 });
 
+test.for(['in its handler', 'in a microtask of it'] as const)('a request that closes the application %s is answered, behind one that ended in the same turn', async (when) => {
+  let done: Promise<void> | undefined;
+  const app = createApp().get('/', () => 'first').get('/stop', async () => {
+    if (when !== 'in its handler') await undefined;
+    done = app.close({ timeout: 5000 });
+    return 'second';
+  });
+  const { port } = await serve(app);
+  const { socket, closed } = open(port);
+  socket.write(get('/') + get('/stop'));
+  expect((await closed).map(({ body }) => body)).toEqual(['first', 'second']);
+  await done;
+});
+
 test.for([['sync', '/'], ['async', '/async']] as const)('a pipelined request behind one in flight is answered, %s', async ([, path]) => {
   let release = (): void => undefined;
   let arrived = (): void => undefined;
