@@ -17,7 +17,7 @@ import { output, start } from './processes.mjs';
  * @property {number} requests answered
  * @property {number} micros
  * @property {number} refused answers of 400 and above
- * @property {number} connections that broke
+ * @property {number} broken connections
  * @property {number} p50 latency in µs
  * @property {number} p99 latency in µs
  */
