@@ -20,9 +20,9 @@ usage or a module that can't be loaded.
 
 /** Each is loaded when it is called. */
 const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map<string, () => Promise<Command>>([
-  ['routes', () => import('./cli/routes.js')],
+  ['routes', () => import('./cli/routes-command.js')],
   ['gateway', () => import('./cli/gateway.js')],
-  ['ping', () => import('./cli/ping.js')],
+  ['ping', () => import('./cli/ping-command.js')],
   ['demo', () => import('./cli/demo.js')],
 ]);
 

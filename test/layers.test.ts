@@ -9,16 +9,17 @@ const SRC = fileURLToPath(new URL('../src', import.meta.url));
 
 /** From the ground up; a file imports from lower floors, or from its own folder on its own floor. */
 const FLOORS: readonly (readonly RegExp[])[] = [
-  [/^errors$/, /^version$/, /^log$/, /^deadline$/, /^public-facing$/],
-  [/^metrics\//, /^routing\//, /^http\/(reply|error-mapper|request|body|bytes|json|client-address|in-memory)$/],
+  [/^errors$/, /^version$/, /^log$/, /^deadline$/],
+  [/^metrics\//, /^payload\//],
+  [/^routing\//, /^process\//, /^http\/(reply|error-mapper|request|body|client-address|in-memory)$/],
   [/^mesh\//, /^gateway\//],
   [/^http\/context$/],
-  [/^http\/(connection|server|tracing)$/],
+  [/^http\/(connection|server)$/, /^pipeline\/tracing$/],
   [/^monitor\//],
-  [/^endpoint$/, /^exchange$/, /^failure-log$/],
-  [/^pipeline$/, /^options$/, /^route-group$/],
-  [/^app$/],
-  [/^index$/, /^metrics$/, /^gateway$/, /^demo$/],
+  [/^pipeline\/(endpoint|exchange|failure-log)$/],
+  [/^pipeline\/pipeline$/, /^app\/(options|route-group)$/],
+  [/^app\/app$/],
+  [/^index$/, /^metrics$/, /^gateway$/, /^cli\/demo-mesh$/],
   [/^cli\//],
   [/^cli$/],
 ];

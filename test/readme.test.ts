@@ -66,7 +66,7 @@ test('the table of paths shows the patterns that the router makes', () => {
 });
 
 test('the table of options is that of PosternOptions, both ways', () => {
-  const source = readFileSync(join(ROOT, 'src/options.ts'), 'utf8');
+  const source = readFileSync(join(ROOT, 'src/app/options.ts'), 'utf8');
   const [, body = ''] = /export interface PosternOptions \{(.*?)^\}/ms.exec(source) ?? [];
   const declared = [...body.matchAll(/^ {2}(\w+)\?:/gm)].map(([, name]) => name);
   expect(column('option').sort()).toEqual(declared.sort());

@@ -1,6 +1,6 @@
 /** `postern demo`: three services that call each other, until the process is told to stop. */
 
-import { startDemo } from '../demo.js';
+import { startDemo } from './demo-mesh.js';
 import { parseCommand, parseWhole, type Outcome } from './command.js';
 
 export const usage: string = `Usage: postern demo [--port P]

@@ -5,7 +5,7 @@
  * for, and no text is fit to be printed as it is.
  */
 
-import { Postern } from '../app.js';
+import { Postern } from '../app/app.js';
 import { isRecord, readErrorBody, statusError, toErrorBody, type ErrorBody } from '../mesh/answer.js';
 import { ServiceError } from '../mesh/service.js';
 import type { PingDocument, PingEntry } from '../monitor/ping.js';

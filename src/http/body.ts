@@ -5,8 +5,8 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable, Transform } from 'node:stream';
 import { HttpError } from '../errors.js';
-import { Bytes, decodeUtf8 } from './bytes.js';
-import { JSON_TYPE, parseJson } from './json.js';
+import { Bytes, decodeUtf8 } from '../payload/bytes.js';
+import { JSON_TYPE, parseJson } from '../payload/json.js';
 import { parseParameters } from './request.js';
 
 /** What a body may be at most. */

@@ -4,8 +4,8 @@
 
 import { STATUS_CODES, type IncomingHttpHeaders } from 'node:http';
 import { adoptErrorCode, FrameworkErrorCodes } from '../errors.js';
-import { decodeUtf8 } from '../http/bytes.js';
-import { JSON_TYPE } from '../http/json.js';
+import { decodeUtf8 } from '../payload/bytes.js';
+import { JSON_TYPE } from '../payload/json.js';
 import { ServiceError } from './service-error.js';
 
 /** A complete answer with a status from 200 to 599. */

@@ -3,7 +3,7 @@
  */
 
 import { request as httpRequest, type Agent, type ClientRequest, type IncomingMessage } from 'node:http';
-import { Bytes } from '../http/bytes.js';
+import { Bytes } from '../payload/bytes.js';
 import { createAgent } from './agent.js';
 import { statusError, type Answer } from './answer.js';
 import type { ServiceError } from './service-error.js';

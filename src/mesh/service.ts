@@ -6,12 +6,12 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { MAX_TIMEOUT_MS } from '../deadline.js';
 import { readBody, toServiceError, type Answer } from './answer.js';
 import { Peer, type ExchangeRequest } from './exchange.js';
-import { formatHeaders, formatJson, formatTarget, type OutgoingHeaders, type Query } from './outgoing.js';
+import { formatHeaders, formatJson, formatTarget, type OutgoingHeaders, type Query } from './request.js';
 import { ServiceError } from './service-error.js';
 import { parseTraceContext, traceHeaders, type TraceContext } from './trace-context.js';
 
 export { ServiceError } from './service-error.js';
-export type { OutgoingHeaders, Query, QueryValue } from './outgoing.js';
+export type { OutgoingHeaders, Query, QueryValue } from './request.js';
 
 /** What a call may set. */
 export interface ServiceRequestOptions {

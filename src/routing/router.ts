@@ -6,7 +6,7 @@
 
 import { METHODS } from 'node:http';
 import { HttpError } from '../errors.js';
-import { isPublic } from '../public-facing.js';
+import { isPublic } from './public-facing.js';
 import type { Constraint } from './constraint.js';
 import { NO_PARAMS, ParamNameLists, ParamValues, setParam, type ParamNames, type Params } from './params.js';
 import { compilePath } from './pattern.js';

@@ -1,7 +1,7 @@
 /** Random route tables behind real gateways: each request reaches what the router would give it to, if that is public. */
 
 import { describe, expect, test } from 'vitest';
-import { publicFacing } from '../../src/public-facing.js';
+import { publicFacing } from '../../src/routing/public-facing.js';
 import { Router } from '../../src/routing/router.js';
 import { GatewayError, toCaddy, toHAProxy, toNginx, type GatewayOptions, type RouteTable } from '../../src/gateway.js';
 import { freePorts, startGateway, type GatewayName } from '../support/gateway-process.js';

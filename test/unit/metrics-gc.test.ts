@@ -1,6 +1,6 @@
 import type { GCProfilerResult } from 'node:v8';
 import { expect, test } from 'vitest';
-import { BYTES_PER_OBJECT, observeGc } from '../../src/metrics/gc.js';
+import { BYTES_PER_OBJECT, observeGc } from '../../src/process/gc.js';
 import { Registry } from '../../src/metrics/registry.js';
 import { sampleMap } from '../support/exposition-parser.js';
 

@@ -4,24 +4,24 @@
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { assertTimes, MAX_TIMEOUT_MS, within } from './deadline.js';
-import { Endpoints, type Endpoint } from './endpoint.js';
-import type { Environment, Handler, Middleware } from './http/context.js';
-import { requestInMemory, type RequestInitLike } from './http/in-memory.js';
-import { attachListener, Connections, createHttpServer, type ServerLimits } from './http/server.js';
-import { logSafely, type Logger } from './log.js';
-import { ServiceDirectory, type ServiceClient } from './mesh/service.js';
-import { connectionsOf, type Settings } from './mesh/settings.js';
-import type { Registry } from './metrics/registry.js';
-import { Health } from './monitor/health.js';
-import { LoadShedder } from './monitor/load-shedder.js';
-import { ServiceMetrics } from './monitor/metrics.js';
-import { createPing } from './monitor/ping.js';
-import { Tasks } from './monitor/tasks.js';
+import { assertTimes, MAX_TIMEOUT_MS, within } from '../deadline.js';
+import { Endpoints, type Endpoint } from '../pipeline/endpoint.js';
+import type { Environment, Handler, Middleware } from '../http/context.js';
+import { requestInMemory, type RequestInitLike } from '../http/in-memory.js';
+import { attachListener, Connections, createHttpServer, type ServerLimits } from '../http/server.js';
+import { logSafely, type Logger } from '../log.js';
+import { ServiceDirectory, type ServiceClient } from '../mesh/service.js';
+import { connectionsOf, type Settings } from '../mesh/settings.js';
+import type { Registry } from '../metrics/registry.js';
+import { Health } from '../monitor/health.js';
+import { LoadShedder } from '../monitor/load-shedder.js';
+import { ServiceMetrics } from '../monitor/metrics-endpoint.js';
+import { createPing } from '../monitor/ping.js';
+import { Tasks } from '../monitor/tasks.js';
 import { resolveOptions, type PosternOptions } from './options.js';
-import { Pipeline } from './pipeline.js';
+import { Pipeline } from '../pipeline/pipeline.js';
 import { RouteGroup } from './route-group.js';
-import { Router } from './routing/router.js';
+import { Router } from '../routing/router.js';
 
 /** Where to listen. */
 export interface ListenOptions {

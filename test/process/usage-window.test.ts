@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { CpuWindow, CPU_WINDOW_SECONDS, type CpuSample } from '../../src/metrics/cpu-window.js';
+import { CpuWindow, CPU_WINDOW_SECONDS, type CpuSample } from '../../src/process/usage-window.js';
 
 test('the first reading is over the time since the process started', () => {
   const { window } = create({ atSeconds: 4, cpuSeconds: 1 });

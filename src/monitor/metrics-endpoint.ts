@@ -5,8 +5,8 @@
 import type { Context } from '../http/context.js';
 import { reply, type Reply } from '../http/reply.js';
 import { logSafely, type Logger } from '../log.js';
-import { acceptsGzip, negotiateFormat } from '../metrics/negotiation.js';
-import { collectProcess, type ProcessSampler } from '../metrics/process.js';
+import { acceptsGzip, negotiateFormat } from './negotiation.js';
+import { collectProcess, type ProcessSampler } from '../process/process.js';
 import { Registry } from '../metrics/registry.js';
 import { FRAMEWORK_VERSION } from '../version.js';
 import type { Health } from './health.js';

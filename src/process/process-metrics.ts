@@ -3,7 +3,7 @@
  */
 import type { CgroupLimits } from './cgroup.js';
 import { countOpenFiles, readMaxFiles, readStatus } from './proc-files.js';
-import type { Registry } from './registry.js';
+import type { Registry } from '../metrics/registry.js';
 
 /** One reading of the values of SPEC 2.2. */
 export interface ProcessReading {

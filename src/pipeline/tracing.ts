@@ -7,7 +7,7 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import type { ErrorCode } from '../errors.js';
 import type { RouteInfo } from '../routing/router.js';
-import type { Context } from './context.js';
+import type { Context } from '../http/context.js';
 
 /** What subscribers get, one object for all events of a request. */
 export interface RequestTraceMessage {

@@ -2,9 +2,9 @@
  * Registers routes under a prefix, with middleware of their own.
  */
 
-import type { Endpoints } from './endpoint.js';
-import type { Context, Handler, HandlerResult, Middleware } from './http/context.js';
-import type { ParamsOf } from './routing/pattern.js';
+import type { Endpoints } from '../pipeline/endpoint.js';
+import type { Context, Handler, HandlerResult, Middleware } from '../http/context.js';
+import type { ParamsOf } from '../routing/pattern.js';
 
 type ViewMethod<P> = (ctx: Context<P>) => HandlerResult | Promise<HandlerResult>;
 

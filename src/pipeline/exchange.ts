@@ -3,10 +3,10 @@
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { HttpError } from './errors.js';
-import type { Context } from './http/context.js';
-import type { RequestTrace } from './http/tracing.js';
-import type { RouteMetrics } from './monitor/request-metrics.js';
+import type { HttpError } from '../errors.js';
+import type { Context } from '../http/context.js';
+import type { RequestTrace } from './tracing.js';
+import type { RouteMetrics } from '../monitor/request-metrics.js';
 
 /** One request under way. */
 export class Exchange {

@@ -9,18 +9,18 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Endpoint, Endpoints } from './endpoint.js';
-import type { HttpError } from './errors.js';
+import type { HttpError } from '../errors.js';
 import { Exchange } from './exchange.js';
 import { levelOf, logFailure } from './failure-log.js';
-import { abandon, closeAfter, discard, endWithConnection, isCut, parserErrorOf, send, sendRaw, type Outcome, type ParserError } from './http/connection.js';
-import { Context, type Environment, type Handler, type HandlerResult } from './http/context.js';
-import { errorToOutgoing, mapError } from './http/error-mapper.js';
-import { isThenable, toOutgoing, type Outgoing } from './http/reply.js';
-import { assertRequestHead, parseTarget, requestId } from './http/request.js';
-import { isTraced, RequestTrace } from './http/tracing.js';
-import type { RequestMetrics } from './monitor/request-metrics.js';
-import { NO_PARAMS } from './routing/params.js';
-import type { Router } from './routing/router.js';
+import { abandon, closeAfter, discard, endWithConnection, isCut, parserErrorOf, send, sendRaw, type Outcome, type ParserError } from '../http/connection.js';
+import { Context, type Environment, type Handler, type HandlerResult } from '../http/context.js';
+import { errorToOutgoing, mapError } from '../http/error-mapper.js';
+import { isThenable, toOutgoing, type Outgoing } from '../http/reply.js';
+import { assertRequestHead, parseTarget, requestId } from '../http/request.js';
+import { isTraced, RequestTrace } from './tracing.js';
+import type { RequestMetrics } from '../monitor/request-metrics.js';
+import { NO_PARAMS } from '../routing/params.js';
+import type { Router } from '../routing/router.js';
 
 /** nginx's status for a client that left; never sent, only counted. */
 const CLIENT_CLOSED_REQUEST = 499;

@@ -6,17 +6,17 @@
  */
 import { findCgroups, readCgroupLimits } from './cgroup.js';
 import type { CgroupLimits, CgroupPaths } from './cgroup.js';
-import { CpuWindow } from './cpu-window.js';
+import { CpuWindow } from './usage-window.js';
 import { EventLoopMonitor, TICK_MS } from './event-loop.js';
 import type { EventLoopSources } from './event-loop.js';
 import { observeGc } from './gc.js';
 import type { GcProfiler } from './gc.js';
-import { registerRuntimeMetrics } from './node-runtime.js';
-import type { RuntimeSources } from './node-runtime.js';
+import { registerRuntimeMetrics } from './runtime.js';
+import type { RuntimeSources } from './runtime.js';
 import { readStatus } from './proc-files.js';
 import { registerProcessMetrics } from './process-metrics.js';
 import type { ProcessReading } from './process-metrics.js';
-import type { Registry } from './registry.js';
+import type { Registry } from '../metrics/registry.js';
 
 /** Where the readings come from; the running process, unless a test says otherwise. */
 export interface ProcessSources extends Omit<RuntimeSources, 'lag' | 'memoryUsage'>, EventLoopSources {

@@ -5,10 +5,10 @@
  */
 
 import { createServer, type AddressInfo } from 'node:net';
-import { Postern } from './app.js';
-import { ApiError, defineErrorCodes, NotFound } from './errors.js';
-import type { Logger } from './log.js';
-import { publicFacing } from './public-facing.js';
+import { Postern } from '../app/app.js';
+import { ApiError, defineErrorCodes, NotFound } from '../errors.js';
+import type { Logger } from '../log.js';
+import { publicFacing } from '../routing/public-facing.js';
 
 /** The demo, running. */
 export interface Demo {

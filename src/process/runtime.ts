@@ -4,7 +4,7 @@
 import type { HeapSpaceInfo } from 'node:v8';
 import type { EventLoopLag } from './event-loop.js';
 import { shared } from './process-metrics.js';
-import type { Registry } from './registry.js';
+import type { Registry } from '../metrics/registry.js';
 
 /** Where the readings come from. */
 export interface RuntimeSources {

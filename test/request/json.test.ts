@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest';
 import { HttpError } from 'postern';
-import { parseJson } from '../../src/http/json.js';
+import { parseJson } from '../../src/payload/json.js';
 
 const deep = (depth: number): string => `${'['.repeat(depth)}${']'.repeat(depth)}`;
 

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test, vi } from 'vitest';
-import { collectProcess, type ProcessSampler, type ProcessSources } from '../../src/metrics/process.js';
+import { collectProcess, type ProcessSampler, type ProcessSources } from '../../src/process/process.js';
 import { Registry } from '../../src/metrics/registry.js';
 import { parseExposition, sampleMap } from '../support/exposition-parser.js';
 

@@ -3,9 +3,9 @@
  */
 
 import type { IncomingMessage } from 'node:http';
-import type { MappedError } from './http/error-mapper.js';
-import { isSilent, logSafely, type Logger } from './log.js';
-import { Overloaded } from './monitor/load-shedder.js';
+import type { MappedError } from '../http/error-mapper.js';
+import { isSilent, logSafely, type Logger } from '../log.js';
+import { Overloaded } from '../monitor/load-shedder.js';
 
 /** The shedder has logged that it began; a line for each request that it refuses would be load of its own. */
 export function levelOf(error: MappedError): 'debug' | 'error' {

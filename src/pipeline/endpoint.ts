@@ -5,13 +5,13 @@
  * it is first used.
  */
 
-import { BadRequest, FrameworkErrorCodes, HttpError, refusal } from './errors.js';
-import type { Context, Handler, Middleware } from './http/context.js';
-import { ROUTE_NOT_FOUND, routeNotFound } from './http/error-mapper.js';
-import { reply, toReply, type Reply } from './http/reply.js';
-import type { LoadShedder } from './monitor/load-shedder.js';
-import type { RequestMetrics, RouteMetrics } from './monitor/request-metrics.js';
-import type { Match, Route, Router } from './routing/router.js';
+import { BadRequest, FrameworkErrorCodes, HttpError, refusal } from '../errors.js';
+import type { Context, Handler, Middleware } from '../http/context.js';
+import { ROUTE_NOT_FOUND, routeNotFound } from '../http/error-mapper.js';
+import { reply, toReply, type Reply } from '../http/reply.js';
+import type { LoadShedder } from '../monitor/load-shedder.js';
+import type { RequestMetrics, RouteMetrics } from '../monitor/request-metrics.js';
+import type { Match, Route, Router } from '../routing/router.js';
 
 /** What a request runs into. */
 export interface Endpoint {

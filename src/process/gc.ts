@@ -5,8 +5,8 @@
  * does count: what a JSON service left to be collected had a mean of 51 bytes. So 50 bytes make an object here.
  */
 import type { GCProfiler } from 'node:v8';
-import type { Histogram } from './histogram.js';
-import type { Registry } from './registry.js';
+import type { Histogram } from '../metrics/histogram.js';
+import type { Registry } from '../metrics/registry.js';
 
 /** What is needed of V8's profiler. */
 export type GcProfiler = Pick<GCProfiler, 'start' | 'stop'>;

@@ -1,6 +1,6 @@
 import { createHistogram, type IntervalHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import { expect, test } from 'vitest';
-import { EventLoopMonitor, RESOLUTION_MS, TICK_MS } from '../../src/metrics/event-loop.js';
+import { EventLoopMonitor, RESOLUTION_MS, TICK_MS } from '../../src/process/event-loop.js';
 
 test('before anything was measured the lag is zero', () => {
   const { monitor } = create();

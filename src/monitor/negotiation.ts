@@ -4,7 +4,7 @@
  * Spec: RFC 9110, sections 12.4.2 (quality values), 12.5.1 (`Accept`) and 12.5.3 (`Accept-Encoding`);
  * Prometheus, "Scrape protocol content negotiation".
  */
-import type { Format } from './format.js';
+import type { Format } from '../metrics/format.js';
 
 /**
  * OpenMetrics if `accept` prefers it to text, else text, which is also for whoever accepts neither.

@@ -2,11 +2,11 @@
  * The options of an application, checked once, with their defaults.
  */
 
-import { createAddressResolver, type AddressResolver } from './http/client-address.js';
-import { createLogger, type Logger } from './log.js';
-import type { ServerLimits } from './http/server.js';
-import { isServiceName, parseSettings, type Settings, type SettingsOptions } from './mesh/settings.js';
-import type { LoadSheddingOptions } from './monitor/load-shedder.js';
+import { createAddressResolver, type AddressResolver } from '../http/client-address.js';
+import { createLogger, type Logger } from '../log.js';
+import type { ServerLimits } from '../http/server.js';
+import { isServiceName, parseSettings, type Settings, type SettingsOptions } from '../mesh/settings.js';
+import type { LoadSheddingOptions } from '../monitor/load-shedder.js';
 
 /** What `new Postern(name, options)` takes. Times are in ms. */
 export interface PosternOptions {
