@@ -2,8 +2,8 @@
  * Measures Postern beside its peers: `npm run bench`, more than an hour for everything.
  *
  *   npm run bench -- --quick              the faster contenders alone, some minutes
- *   npm run bench -- hello params         some scenarios: hello params echo error 404 observed 10k mixed latency router
- *                                         metrics start size
+ *   npm run bench -- hello params         some scenarios: hello params echo checked error 404 observed 10k mixed latency
+ *                                         router metrics start size types
  *   npm run bench -- --json FILE          the figures as JSON, too
  *   npm run bench -- --only postern,polka these contenders, beside the bare server and its control
  *   npm run bench -- --dist DIR           another build of Postern as one more contender: before and after
@@ -39,6 +39,7 @@ import { router } from './scenarios/router.mjs';
 import { compareServers } from './scenarios/servers.mjs';
 import { size } from './scenarios/size.mjs';
 import { startUp } from './scenarios/start-up.mjs';
+import { types } from './scenarios/types.mjs';
 
 /** @type {Map<string, (options: import('./harness/options.mjs').Options) => Promise<unknown>>} */
 const SCENARIOS = new Map([
@@ -48,6 +49,7 @@ const SCENARIOS = new Map([
   ['metrics', metrics],
   ['start', startUp],
   ['size', size],
+  ['types', types],
 ]);
 
 const parsed = parseOptions(process.argv.slice(2));

@@ -2,15 +2,19 @@
  * Time limits: what a timer of Node.js can wait for, and waiting no longer than that.
  */
 
+import type { Kind } from './options-check.js';
+
 /** In ms; timers of Node.js take a longer time for 1 ms. */
 export const MAX_TIMEOUT_MS: number = 2 ** 31 - 1;
 
-/** @throws {TypeError} when one of the times, by name, is given and is not 0 or more */
-export function assertTimes(times: Readonly<Record<string, number | undefined>>): void {
-  for (const [name, value] of Object.entries(times)) {
-    if (value !== undefined && (typeof value !== 'number' || !(value >= 0))) throw new TypeError(`${name} is ${String(value)}; give ms, 0 or more`);
-  }
-}
+/** A time to wait, in ms; none is too long, for more than a timer can wait for is cut to that. */
+export const TIME: Kind = { accepts: (value) => typeof value === 'number' && value >= 0, give: 'ms, 0 or more' };
+
+/** A time limit, in ms. */
+export const TIME_LIMIT: Kind = {
+  accepts: (value) => typeof value === 'number' && value > 0 && value <= MAX_TIMEOUT_MS,
+  give: `ms, more than 0 and at most ${MAX_TIMEOUT_MS}`,
+};
 
 /** Waits for a promise, but not longer than that. */
 export async function within(timeoutMs: number, promise: Promise<unknown>): Promise<void> {

@@ -5,6 +5,8 @@
  */
 
 import { STATUS_CODES } from 'node:http';
+import { hasBrand, isInstance, setBrand } from './brand.js';
+import { ANYTHING, assertOptions, STRING, type Kind, type Kinds } from './options-check.js';
 
 /** One member of an error-code enumeration; frozen, and made by {@link defineErrorCodes} alone. */
 export interface ErrorCode<Name extends string = string> {
@@ -32,10 +34,20 @@ export interface ApiErrorOptions extends HttpErrorOptions {
   message?: string;
 }
 
-const UNKNOWN_MESSAGE = 'An unknown error occurred';
+const TEXTS_BY_NAME: Kind = {
+  accepts: (value) =>
+    typeof value === 'object' &&
+    value !== null &&
+    !(Symbol.iterator in value) &&
+    Object.values(value).every((text) => typeof text === 'string'),
+  give: "an object of strings, { allow: 'GET' }",
+};
 
-/** Codes that {@link defineErrorCodes} gave out: looking like one is not enough. */
-const issuedCodes = new WeakSet<object>();
+const HTTP_ERROR: Kinds<HttpErrorOptions> = { headers: TEXTS_BY_NAME, cause: ANYTHING };
+// What is ANYTHING here is checked where it is used: a number out of range is a RangeError.
+const API_ERROR: Kinds<ApiErrorOptions> = { ...HTTP_ERROR, statusCode: ANYTHING, errorCode: ANYTHING, message: STRING };
+
+const UNKNOWN_MESSAGE = 'An unknown error occurred';
 
 /**
  * Makes an enumeration of error codes (SPEC 2.6).
@@ -44,7 +56,9 @@ const issuedCodes = new WeakSet<object>();
  * @returns a frozen object without a prototype: `{ too_slow: { name: 'too_slow', value: 10002 } }`
  * @throws {TypeError} when two names share a value, or a value is not a safe integer
  */
-export function defineErrorCodes<const Source extends Readonly<Record<string, number | string>>>(source: Source): ErrorCodes<Source> {
+export function defineErrorCodes<const Source extends Readonly<Record<string, number | string>>>(
+  source: Source,
+): ErrorCodes<Source> {
   const codes: Record<string, ErrorCode> = Object.create(null);
   const nameOf = new Map<number, string>();
   for (const [name, value] of Object.entries(source)) {
@@ -53,11 +67,10 @@ export function defineErrorCodes<const Source extends Readonly<Record<string, nu
       throw new TypeError(`error code "${name}" has the value ${String(value)}; give it a safe integer`);
     }
     const other = nameOf.get(value);
-    if (other !== undefined) throw new TypeError(`error codes "${other}" and "${name}" share the value ${value}; renumber one`);
+    if (other !== undefined)
+      throw new TypeError(`error codes "${other}" and "${name}" share the value ${value}; renumber one`);
     nameOf.set(value, name);
-    const code: ErrorCode = Object.freeze({ name, value });
-    issuedCodes.add(code);
-    codes[name] = code;
+    codes[name] = issueCode(name, value);
   }
   return Object.freeze(codes) as ErrorCodes<Source>;
 }
@@ -67,20 +80,34 @@ export function defineErrorCodes<const Source extends Readonly<Record<string, nu
  * so that a service can't raise codes that no enumeration has.
  */
 export function adoptErrorCode(name: string, value: number): ErrorCode {
-  const code: ErrorCode = Object.freeze({ name, value });
-  issuedCodes.add(code);
-  return code;
+  return issueCode(name, value);
 }
 
-/** The framework's own codes (SPEC 7.2). */
+/** Whether a value came from {@link defineErrorCodes}, here or in another copy: looking like one is not enough. */
+export function isErrorCode(value: unknown): value is ErrorCode {
+  if (typeof value !== 'object' || value === null || !Object.isFrozen(value) || !hasBrand(value, 'ErrorCode'))
+    return false;
+  const { name, value: number } = value as Partial<ErrorCode>;
+  return typeof name === 'string' && Number.isSafeInteger(number);
+}
+
+/** The framework's own codes (SPEC 7.2), and those of input, replies and time limits. */
 export const FrameworkErrorCodes: ErrorCodes<{
   framework_error_unspecified: 999998;
   framework_unknown_error: 999999;
   framework_invalid_query_params: 999400;
+  framework_invalid_request: 999401;
+  framework_invalid_response: 999502;
+  framework_overloaded: 999503;
+  framework_timeout: 999504;
 }> = defineErrorCodes({
   framework_error_unspecified: 999998,
   framework_unknown_error: 999999,
   framework_invalid_query_params: 999400,
+  framework_invalid_request: 999401,
+  framework_invalid_response: 999502,
+  framework_overloaded: 999503,
+  framework_timeout: 999504,
 });
 
 /**
@@ -98,19 +125,26 @@ export class ApiError extends Error {
   readonly errorCode: ErrorCode;
   readonly headers: Readonly<Record<string, string>> | undefined;
 
+  /** An error of another copy of Postern is an instance, too; so it is for the types below. @internal */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return isInstance(this, value);
+  }
+
   /**
    * @param description replaces the type's own for this raise
    * @throws {RangeError} when the status is not an integer from 400 to 599
-   * @throws {TypeError} when the error code did not come from {@link defineErrorCodes}
+   * @throws {TypeError} for an unknown or invalid option, such as an error code that did not come from
+   * {@link defineErrorCodes}
    */
-  constructor(description?: string, options: ApiErrorOptions = {}) {
+  constructor(description?: string, options?: ApiErrorOptions) {
     const type = new.target;
-    super(options.message ?? type.message, 'cause' in options ? { cause: options.cause } : undefined);
+    if (options !== undefined) assertOptions(`new ${type.name}()`, options, API_ERROR);
+    super(options?.message ?? type.message, causeOf(options));
     this.name = type.name;
-    this.statusCode = assertErrorStatus(options.statusCode ?? type.statusCode);
+    this.statusCode = assertErrorStatus(options?.statusCode ?? type.statusCode);
     this.description = description ?? type.description ?? this.message;
-    this.errorCode = assertIssued(options.errorCode ?? type.errorCode);
-    this.headers = options.headers;
+    this.errorCode = assertIssued(options?.errorCode ?? type.errorCode);
+    this.headers = options?.headers;
   }
 }
 
@@ -124,16 +158,23 @@ export class HttpError extends Error {
   readonly errorCode: ErrorCode = FrameworkErrorCodes.framework_error_unspecified;
   readonly headers: Readonly<Record<string, string>> | undefined;
 
+  /** An error of another copy of Postern is an instance, too. @internal */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return isInstance(this, value);
+  }
+
   /**
    * @param description what went wrong, for the client; the reason phrase unless given
    * @throws {RangeError} when the status is not an integer from 400 to 599
+   * @throws {TypeError} for an unknown or invalid option
    */
-  constructor(statusCode: number, description?: string, options: HttpErrorOptions = {}) {
-    super(STATUS_CODES[assertErrorStatus(statusCode)] ?? 'Unknown Error', 'cause' in options ? { cause: options.cause } : undefined);
+  constructor(statusCode: number, description?: string, options?: HttpErrorOptions) {
+    if (options !== undefined) assertOptions(`new ${new.target.name}()`, options, HTTP_ERROR);
+    super(STATUS_CODES[assertErrorStatus(statusCode)] ?? 'Unknown Error', causeOf(options));
     this.name = new.target.name;
     this.statusCode = statusCode;
     this.description = description ?? this.message;
-    this.headers = options.headers;
+    this.headers = options?.headers;
   }
 }
 
@@ -189,12 +230,15 @@ export interface RetryOptions extends ApiErrorOptions {
   retryAfter?: number;
 }
 
+const RETRY: Kinds<RetryOptions> = { ...API_ERROR, retryAfter: ANYTHING };
+
 /** 429 (RFC 6585, section 4). */
 export class TooManyRequests extends ApiError {
   static override statusCode = 429;
   static override message = 'Too many requests.';
 
   constructor(description?: string, options: RetryOptions = {}) {
+    assertOptions(`new ${new.target.name}()`, options, RETRY);
     super(description, withRetryAfter(options));
   }
 }
@@ -205,13 +249,27 @@ export class ServiceUnavailable extends ApiError {
   static override message = 'Service unavailable.';
 
   constructor(description?: string, options: RetryOptions = {}) {
+    assertOptions(`new ${new.target.name}()`, options, RETRY);
     super(description, withRetryAfter(options));
   }
 }
 
+const TYPES = { ApiError, HttpError, BadRequest, Unauthorized, Forbidden, NotFound, Conflict, TooManyRequests };
+// By key: a bundler may give classes other names.
+for (const [name, type] of Object.entries({ ...TYPES, ServiceUnavailable })) setBrand(type.prototype, name);
+
 /** A numeric enum holds each value as a key too: `E[10002] === 'too_slow'`. */
-function isReverseMapping(source: Readonly<Record<string, number | string>>, name: string, value: number | string): boolean {
+function isReverseMapping(
+  source: Readonly<Record<string, number | string>>,
+  name: string,
+  value: number | string,
+): boolean {
   return typeof value === 'string' && String(Number(name)) === name && source[value] === Number(name);
+}
+
+/** What `new Error` takes: a cause that is undefined is one, too. */
+function causeOf(options: HttpErrorOptions | undefined): ErrorOptions | undefined {
+  return options !== undefined && 'cause' in options ? { cause: options.cause } : undefined;
 }
 
 function assertErrorStatus(statusCode: number): number {
@@ -221,13 +279,20 @@ function assertErrorStatus(statusCode: number): number {
   return statusCode;
 }
 
+function issueCode(name: string, value: number): ErrorCode {
+  const code = { name, value };
+  setBrand(code, 'ErrorCode');
+  return Object.freeze(code);
+}
+
 function assertIssued(code: ErrorCode): ErrorCode {
-  if (!issuedCodes.has(code)) throw new TypeError('errorCode must be a member of an enumeration made by defineErrorCodes');
+  if (!isErrorCode(code)) throw new TypeError('errorCode must be a member of an enumeration made by defineErrorCodes');
   return code;
 }
 
 function withRetryAfter({ retryAfter, ...options }: RetryOptions): ApiErrorOptions {
   if (retryAfter === undefined) return options;
-  if (!Number.isInteger(retryAfter) || retryAfter < 0) throw new RangeError(`retryAfter is ${String(retryAfter)}; give whole seconds`);
+  if (!Number.isInteger(retryAfter) || retryAfter < 0)
+    throw new RangeError(`retryAfter is ${String(retryAfter)}; give whole seconds`);
   return { ...options, headers: { ...options.headers, 'retry-after': String(retryAfter) } };
 }

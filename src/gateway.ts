@@ -2,9 +2,9 @@
 
 export { toCaddy } from './gateway/caddy.js';
 export { GatewayError } from './gateway/error.js';
-export { toGatewayApi, type GatewayApiOptions } from './gateway/gateway-api.js';
+export { toGatewayApi, type GatewayApiListenerOptions, type GatewayApiOptions } from './gateway/gateway-api.js';
 export { toHAProxy } from './gateway/haproxy.js';
 export { toKong } from './gateway/kong.js';
 export { toNginx } from './gateway/nginx.js';
-export type { GatewayOptions } from './gateway/options.js';
+export type { GatewayOptions, GatewayService, ListenerOptions } from './gateway/exporter-options.js';
 export type { RouteTable } from './gateway/surface.js';

@@ -1,7 +1,8 @@
 /** The package entry: what a service imports. */
 
 export { Postern } from './app/app.js';
-export type { CloseOptions, Listening, ListenOptions } from './app/app.js';
+export type { CloseOptions, Listening } from './app/app.js';
+export type { ListenOptions, MonitorOptions } from './app/address.js';
 export {
   ApiError,
   BadRequest,
@@ -16,21 +17,59 @@ export {
   Unauthorized,
 } from './errors.js';
 export type { ApiErrorOptions, ErrorCode, ErrorCodes, HttpErrorOptions, RetryOptions } from './errors.js';
-export type { Context, Handler, HandlerResult, Middleware } from './http/context.js';
+export type { Context, Handler, HandlerResult, Middleware, State } from './http/context.js';
+export { redirect } from './http/redirect.js';
+export type { RedirectStatus } from './http/redirect.js';
+export { connect, type ConnectMiddleware } from './pipeline/connect.js';
 export { Reply, reply } from './http/reply.js';
 export type { ReplyInit } from './http/reply.js';
 export type { RequestTraceMessage } from './pipeline/tracing.js';
-export type { Logger, LogMethod } from './log.js';
-export { ServiceError } from './mesh/service.js';
-export type { Query, QueryValue, ServiceBodyOptions, ServiceClient, ServiceRequestOptions, ServiceResponse } from './mesh/service.js';
+export type { Logger, LogLevel, LogMethod, SafeLogger, SafeLogMethod } from './log.js';
+export type { CallTraceMessage } from './mesh/call-tracing.js';
+export type {
+  ServiceBodyOptions,
+  ServiceCallOptions,
+  ServiceClient,
+  ServiceFetchOptions,
+  ServiceRequestOptions,
+  ServiceResponse,
+} from './mesh/client.js';
+export { path } from './mesh/path.js';
+export type { Query, QueryValue, RequestHeaders } from './mesh/request.js';
+export type { ServiceBody, ServiceStream } from './mesh/request-body.js';
+export { ServiceError } from './mesh/service-error.js';
+export type { ServiceErrorOptions } from './mesh/service-error.js';
+export type { ServiceStandIn } from './mesh/stand-in.js';
+export type { TraceSpan } from './mesh/trace-context.js';
 export type { Settings, SettingsOptions } from './mesh/settings.js';
 export { Registry } from './metrics/registry.js';
-export type { PingDocument, PingEntry } from './monitor/ping.js';
+export type { PingDocument, PingEntry } from './monitor/ping-document.js';
 export type { Health, HealthCheck, HealthCheckOptions, HealthDocument, HealthStatus } from './monitor/health.js';
 export type { PosternOptions } from './app/options.js';
+export type {
+  AnySchema,
+  InputOf,
+  OutputOf,
+  SchemaIssue,
+  SchemaResult,
+  StandardSchemaV1,
+} from './payload/standard-schema.js';
+export { defineEndpoint } from './routing/endpoint-definition.js';
+export type { CallInput, CallResult, EndpointDefinition } from './routing/endpoint-definition.js';
+export type { HandlerInput, MaybeResponse, MaybeSchema, Schemas, SchemasByStatus } from './routing/schemas.js';
 export { publicFacing } from './routing/public-facing.js';
 export type { PublicFlag, PublicHandler, PublicOptions } from './routing/public-facing.js';
 export type { RouteGroup, View } from './app/route-group.js';
+export { endpoint } from './app/route-options.js';
+export type {
+  CarryingHandler,
+  EndpointFlag,
+  EndpointHandler,
+  ResultOf,
+  RouteOptions,
+  ServedSettings,
+} from './app/route-options.js';
+export type { Carrier, Deprecation, ErrorType, RouteSettings } from './routing/route-options.js';
 export type { ParamsOf } from './routing/pattern.js';
 export { Router } from './routing/router.js';
-export type { Found, Params, RouteInfo, RoutesPublic } from './routing/router.js';
+export type { Found, MatchedRoute, Params, RouteInfo, RoutesPublic } from './routing/router.js';

@@ -2,10 +2,12 @@
  * Where the log lines of a service go: JSON on stderr, or a logger that takes its arguments in pino's order.
  */
 
+import { formatLine, inspectSafely, membersOf } from './log-line.js';
+
 /** Writes one entry: what it is about, then the message. */
 export type LogMethod = (object: object, message?: string) => void;
 
-/** What Postern logs to; `pino()` is one. */
+/** What Postern logs to; `pino()` is one, `console` another. */
 export interface Logger {
   debug: LogMethod;
   info: LogMethod;
@@ -13,49 +15,85 @@ export interface Logger {
   error: LogMethod;
 }
 
-const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
+/** Levels of entries, least urgent first. */
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
+
+/** Writes one entry, or a text that has nothing beside it; never throws, whatever it is given. */
+export type SafeLogMethod = (entry: object | string, message?: string) => void;
+
+/** A logger whose calls never throw. */
+export interface SafeLogger extends Logger {
+  debug: SafeLogMethod;
+  info: SafeLogMethod;
+  warn: SafeLogMethod;
+  error: SafeLogMethod;
+  /** A logger that adds the bindings to every entry, beside those of this one. */
+  child(bindings: object): SafeLogger;
+}
+
+export const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'];
 
 /**
  * Resolves the `logger` option.
  *
- * @param option a logger, `false` for none, or undefined for JSON lines on stderr from level `info` up
+ * @param option a logger, `false` for none, or undefined for JSON lines on stderr
+ * @param least tells the least urgent level that the latter writes; not asked otherwise: `LOG_LEVEL=trace` may be meant
+ * for the logger that is given
  * @throws {TypeError} when one of the four methods is missing
  */
-export function createLogger(option: Logger | false | undefined, service: string): Logger {
-  if (option === undefined) return createJsonLogger(service, (line) => process.stderr.write(line));
+export function createLogger(option: Logger | false | undefined, service: string, least: () => LogLevel): Logger {
+  if (option === undefined) return createJsonLogger(service, writeToStderr, least());
   if (option === false) return { debug: ignore, info: ignore, warn: ignore, error: ignore };
-  for (const level of LEVELS) {
-    if (typeof option?.[level] !== 'function') throw new TypeError(`logger has no method "${level}"; give debug, info, warn and error, or false`);
-  }
+  assertLogger(option, 'logger', ', or false');
   return option;
 }
 
 /**
  * A logger that writes one JSON object a line: `level`, `time` (ISO 8601), `service`, what was given, `msg`.
- * Errors keep their type, message and stack. Debug entries are dropped.
+ * Errors keep their type, message and stack.
  */
-export function createJsonLogger(service: string, write: (line: string) => void): Logger {
-  const at =
-    (level: string): LogMethod =>
-    (object, message) => {
-      write(`${formatEntry({ level, time: new Date().toISOString(), service }, object, message)}\n`);
-    };
-  return { debug: ignore, info: at('info'), warn: at('warn'), error: at('error') };
+export function createJsonLogger(service: string, write: (line: string) => void, least: LogLevel = 'info'): SafeLogger {
+  const at = (level: LogLevel): LogMethod => {
+    if (LOG_LEVELS.indexOf(level) < LOG_LEVELS.indexOf(least)) return ignore;
+    return (fields, message) => write(formatLine({ level, time: new Date().toISOString(), service }, fields, message));
+  };
+  return bindLogger({ debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }, {});
 }
 
-/** A logger that adds `bindings` to every entry. */
-export function bindLogger(logger: Logger, bindings: object): Logger {
-  const bound = (level: (typeof LEVELS)[number]): LogMethod => (object, message) => logger[level]({ ...bindings, ...fieldsOf(object) }, message);
-  return { debug: bound('debug'), info: bound('info'), warn: bound('warn'), error: bound('error') };
+/** A logger that adds `bindings` to every entry, and whose calls never throw, whatever the logger does. */
+export function bindLogger(logger: Logger, bindings: object): SafeLogger {
+  const bound = (level: LogLevel): SafeLogMethod => {
+    if (isSilent(logger, level)) return ignore;
+    return (entry, message) => {
+      // The other way round, as some loggers have it, a text is the message all the same.
+      const [about, text] = typeof entry === 'string' ? [message, entry] : [entry, message];
+      logSafely(logger, level, { ...bindings, ...fieldsOf(about) }, textOf(text ?? messageIn(about)));
+    };
+  };
+  return {
+    debug: bound('debug'),
+    info: bound('info'),
+    warn: bound('warn'),
+    error: bound('error'),
+    child: (more) => bindLogger(logger, { ...bindings, ...fieldsOf(more) }),
+  };
+}
+
+/** @throws {TypeError} when one of the four methods is missing */
+export function assertLogger(logger: unknown, what: string, otherwise = ''): asserts logger is Logger {
+  for (const level of LOG_LEVELS) {
+    if (typeof (logger as Partial<Logger> | null)?.[level] !== 'function')
+      throw new TypeError(`${what} has no method "${level}"; give debug, info, warn and error${otherwise}`);
+  }
 }
 
 /** Whether entries of a level go nowhere, so that none need be made. */
-export function isSilent(logger: Logger, level: 'debug' | 'error'): boolean {
+export function isSilent(logger: Logger, level: LogLevel): boolean {
   return logger[level] === ignore;
 }
 
 /** Logs without ever throwing: a broken logger must not take a request down. */
-export function logSafely(logger: Logger, level: 'debug' | 'warn' | 'error', object: object, message: string): void {
+export function logSafely(logger: Logger, level: LogLevel, object: object, message: string | undefined): void {
   try {
     const result: unknown = logger[level](object, message);
     if (result instanceof Promise) result.catch(ignore);
@@ -66,35 +104,38 @@ export function logSafely(logger: Logger, level: 'debug' | 'warn' | 'error', obj
 
 function ignore(): void {}
 
-/** The head comes first, and nothing given can pose as it. */
-function formatEntry(head: object, object: object, message: string | undefined): string {
-  try {
-    return JSON.stringify({ ...head, ...fieldsOf(object), ...head, ...(message === undefined ? {} : { msg: message }) }, replaceValue);
-  } catch {
-    // Cycles, throwing getters and the like.
-    return JSON.stringify({ ...head, msg: message ?? '', entry: inspectSafely(object) });
-  }
-}
-
-function inspectSafely(object: object): string {
-  try {
-    return process.getBuiltinModule('node:util').inspect(object, { depth: 2 });
-  } catch {
-    return 'unprintable';
-  }
-}
-
 /** An error given as the object itself is logged as `err`, as pino does. */
-function fieldsOf(object: object): object {
-  return object instanceof Error ? { err: object } : object;
+function fieldsOf(about: unknown): object {
+  try {
+    if (about instanceof Error) return { err: about };
+  } catch {
+    // A proxy that does not tell its prototype.
+  }
+  return typeof about === 'object' && about !== null ? membersOf(about) : {};
 }
 
-function replaceValue(_key: string, value: unknown): unknown {
-  if (value instanceof Error) return describeError(value);
-  return typeof value === 'bigint' ? String(value) : value;
+/** What is no object, such as a number, is told in words. */
+function messageIn(about: unknown): unknown {
+  return about === undefined || about === null || typeof about === 'object' ? undefined : about;
 }
 
-function describeError(error: Error): object {
-  const { cause } = error;
-  return { type: error.name, ...error, message: error.message, stack: error.stack, ...(cause === undefined ? {} : { cause: cause instanceof Error ? describeError(cause) : cause }) };
+function textOf(message: unknown): string | undefined {
+  return message === undefined || typeof message === 'string' ? message : inspectSafely(message);
+}
+
+/** Errors of writes of our own, each of which the stream emits behind its callback. */
+const failedWrites = new WeakSet<Error>();
+
+/** When the reader of stderr has gone (EPIPE), or its disk is full, lines are lost, and nothing else. */
+function writeToStderr(line: string): void {
+  process.stderr.write(line, (error) => {
+    if (error == null) return;
+    failedWrites.add(error);
+    if (!process.stderr.listeners('error').includes(ignoreFailedWrite)) process.stderr.on('error', ignoreFailedWrite);
+  });
+}
+
+/** An error of someone else's write ends the process, as it does when nobody listens. */
+function ignoreFailedWrite(error: Error): void {
+  if (!failedWrites.has(error) && process.stderr.listenerCount('error') === 1) throw error;
 }

@@ -9,7 +9,18 @@ export type { Format } from './metrics/format.js';
 export { Gauge } from './metrics/gauge.js';
 export type { BoundGauge, GaugeLabels, GaugeOptions, GaugeStep, GaugeValue } from './metrics/gauge.js';
 export { Histogram } from './metrics/histogram.js';
-export type { BoundHistogram, HistogramOptions, HistogramTimer, HistogramUpdate, Observation } from './metrics/histogram.js';
+export type {
+  BoundHistogram,
+  HistogramOptions,
+  HistogramTimer,
+  HistogramUpdate,
+  Observation,
+} from './metrics/histogram.js';
 export type { Labels, LabelValue, MetricOptions, SomeLabels } from './metrics/metric.js';
 export { Registry } from './metrics/registry.js';
 export type { AnyMetric, RegistryOptions } from './metrics/registry.js';
+export { Summary } from './metrics/summary.js';
+export type { BoundSummary, SummaryOptions, SummaryUpdate } from './metrics/summary.js';
+export type { BoundHistogramTimer, BoundTimer } from './metrics/timer.js';
+export { collectDefaultMetrics } from './process/sampler.js';
+export type { DefaultMetricsOptions } from './process/sampler.js';

@@ -1,4 +1,4 @@
-/** The shape of `src`: imports form floors without cycles, and no file holds state of a process. */
+/** The shape of `src`: one folder stands on one floor, imports lead down, and no file holds state of a process. */
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize, relative } from 'node:path';
@@ -7,43 +7,30 @@ import { expect, test } from 'vitest';
 
 const SRC = fileURLToPath(new URL('../src', import.meta.url));
 
-/** From the ground up; a file imports from lower floors, or from its own folder on its own floor. */
-const FLOORS: readonly (readonly RegExp[])[] = [
-  [/^errors$/, /^version$/, /^log$/, /^deadline$/],
-  [/^metrics\//, /^payload\//],
-  [/^routing\//, /^process\//, /^http\/(reply|error-mapper|request|body|client-address|in-memory)$/],
-  [/^mesh\//, /^gateway\//],
-  [/^http\/context$/],
-  [/^http\/(connection|server)$/, /^pipeline\/tracing$/],
-  [/^monitor\//],
-  [/^pipeline\/(endpoint|exchange|failure-log)$/],
-  [/^pipeline\/pipeline$/, /^app\/(options|route-group)$/],
-  [/^app\/app$/],
-  [/^index$/, /^metrics$/, /^gateway$/, /^cli\/demo-mesh$/],
-  [/^cli\//],
-  [/^cli$/],
-];
+/** From the ground up. A file imports from its own folder and from lower floors; `.` is the foundation, files at the root that are no doors. */
+const FLOORS = ['.', 'metrics', 'payload', 'routing', 'process', 'mesh', 'http', 'gateway', 'openapi', 'monitor', 'pipeline', 'app', 'live', 'cli', 'doors'];
+/** What users import or run: nothing but named re-exports, or the call of `main`. */
+const DOORS = ['index', 'metrics', 'gateway', 'openapi', 'cli'];
 
 const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
   .filter((file) => file.endsWith('.ts'))
   .map((file) => file.replaceAll('\\', '/').slice(0, -3));
+const sourceOf = (file: string): string => readFileSync(join(SRC, `${file}.ts`), 'utf8');
 const imports = new Map(files.map((file) => [file, importsOf(file)]));
 
 function importsOf(file: string): string[] {
-  const text = readFileSync(join(SRC, `${file}.ts`), 'utf8');
-  return [...text.matchAll(/\b(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map(([, target = '']) => normalize(join(dirname(file), target)).replaceAll('\\', '/').replace(/\.js$/, ''));
+  return [...sourceOf(file).matchAll(/\b(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map(([, target = '']) => normalize(join(dirname(file), target)).replaceAll('\\', '/').replace(/\.js$/, ''));
 }
 
 function floorOf(file: string): number {
-  return FLOORS.findIndex((patterns) => patterns.some((pattern) => pattern.test(file)));
+  return FLOORS.indexOf(DOORS.includes(file) ? 'doors' : dirname(file));
 }
 
-test.for(files)('%s stands on a floor and imports from below', (file) => {
+test.for(files)('%s stands on a floor and imports from its folder or from below', (file) => {
   expect(floorOf(file), 'a floor').toBeGreaterThanOrEqual(0);
   for (const target of imports.get(file) ?? []) {
     expect(files, `${file} imports ${target}`).toContain(target);
-    const sameFolder = dirname(target) === dirname(file) && dirname(file) !== '.';
-    if (!(sameFolder && floorOf(target) === floorOf(file))) expect(floorOf(target), `${file} imports ${target}`).toBeLessThan(floorOf(file));
+    if (DOORS.includes(file) || dirname(target) !== dirname(file)) expect(floorOf(target), `${file} imports ${target}`).toBeLessThan(floorOf(file));
   }
 });
 
@@ -58,16 +45,35 @@ test('there are no cycles', () => {
   for (const file of files) visit(file, []);
 });
 
+test.for(DOORS)('the door %s defines nothing', (file) => {
+  const code = sourceOf(file).replace(/^#!.*\n/, '').replace(/\/\*\*[^]*?\*\/\n?/g, '').replace(/^export (?:type )?\{[^}]*\} from '[^']+';\n/gm, '');
+  expect(code.trim()).toMatch(file === 'cli' ? /^import \{ main \} from '[^']+';\n+void main\(process\.argv\.slice\(2\)\);$/ : /^$/);
+});
+
 test('nothing is imported but files of ours and modules of Node.js', () => {
   for (const file of files) {
-    const text = readFileSync(join(SRC, `${file}.ts`), 'utf8');
-    for (const [, target = ''] of text.matchAll(/^(?:import|export)\b[^'"]*\bfrom '([^']+)'/gm)) expect(target, file).toMatch(/^(?:\.|node:)/);
+    for (const [, target = ''] of sourceOf(file).matchAll(/^(?:import|export)\b[^'"]*\bfrom '([^']+)'/gm)) expect(target, file).toMatch(/^(?:\.|node:)/);
+  }
+});
+
+test('modules whose functions are the script of the live page have nothing that would stay behind', () => {
+  const modules = [...sourceOf('live/page').matchAll(/^import \* as \w+ from '\.\/(\w+)\.js';$/gm)].map(([, name]) => `live/${name}`);
+  expect(modules.length).toBeGreaterThan(3);
+  for (const file of modules) {
+    expect(sourceOf(file), file).not.toMatch(/^(?:export )?(?:const|let|class|enum) |^(?:async )?function /m);
+    for (const [, name, target] of sourceOf(file).matchAll(/^import (\{[^}]*\}) from '\.\/(\w+)\.js';$/gm)) expect(modules, `${file} imports ${name}`).toContain(`live/${target}`);
+  }
+});
+
+test('lines have at most 120 columns, but for a text or a pattern that is longer by itself', () => {
+  for (const file of files) {
+    for (const line of sourceOf(file).split('\n')) if (!/(['"`/]).{40,}\1/.test(line)) expect(line.length, `${file}: ${line}`).toBeLessThanOrEqual(120);
   }
 });
 
 test('no file holds mutable state of a process, and none is a folder of leftovers', () => {
   for (const file of files) {
-    expect(readFileSync(join(SRC, `${file}.ts`), 'utf8'), file).not.toMatch(/^(?:export )?let /m);
+    expect(sourceOf(file), file).not.toMatch(/^(?:export )?let /m);
     expect(relative('.', file), file).not.toMatch(/(?:^|\/)(?:utils?|helpers?|types|constants|index)$(?<!^index)/);
   }
 });

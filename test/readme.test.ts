@@ -1,13 +1,16 @@
 /** The README is true: its code runs as printed, and its tables say what the code does. */
 
 import { execFileSync, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FrameworkErrorCodes, Postern, Router } from 'postern';
 import * as entry from 'postern';
+import packageJson from '../package.json' with { type: 'json' };
+import { resolveOptions } from '../src/app/options.js';
+import { Context } from '../src/http/context.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
@@ -21,6 +24,7 @@ beforeAll(() => {
   symlinkSync(ROOT, join(folder, 'node_modules/postern'));
   symlinkSync(join(ROOT, 'node_modules/@types/node'), join(folder, 'node_modules/@types/node'));
   symlinkSync(join(ROOT, 'node_modules/undici-types'), join(folder, 'node_modules/undici-types'));
+  for (const library of ['ajv', 'arktype', 'typebox', 'valibot', 'zod']) symlinkSync(join(ROOT, 'test/node_modules', library), join(folder, 'node_modules', library));
   for (const { name, code } of blocks) writeFileSync(join(folder, `${name}.mts`), code);
   const compilerOptions = { strict: true, target: 'ES2022', module: 'NodeNext', types: ['node'], lib: ['ES2023', 'ESNext.Decorators'] };
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.mts'] }));
@@ -49,10 +53,11 @@ test.for(blocks)('$name runs and prints what the README says', async ({ name, ou
   expect(printed.trim()).toBe(output?.trim());
 });
 
-/** The first column of the table under a header, without its backticks. */
-function column(header: string): string[] {
-  const [, rows = ''] = new RegExp(`^\\| ${header} \\|.*\\n\\| ---.*\\n((?:\\|.*\\n)+)`, 'm').exec(README) ?? [];
-  return rows.trim().split('\n').map((row) => row.split(' | ')[0]?.replace(/^\| |`/g, '').trim() ?? '');
+/** A column of the table whose header begins with `header` (and `next`): the first one without its backticks, others as they are. */
+function column(header: string, index = 0, next = ''): string[] {
+  const [, rows = ''] = new RegExp(`^\\| ${header} \\| ${next}.*\\n\\| ---.*\\n((?:\\|.*\\n)+)`, 'm').exec(README) ?? [];
+  const cells = rows.trim().split('\n').map((row) => row.slice(2).split(' | ')[index]?.trim() ?? '');
+  return index === 0 ? cells.map((cell) => cell.replaceAll('`', '')) : cells;
 }
 
 test('the table of paths shows the patterns that the router makes', () => {
@@ -72,6 +77,42 @@ test('the table of options is that of PosternOptions, both ways', () => {
   expect(column('option').sort()).toEqual(declared.sort());
 });
 
+/** Numbers with their unit: `60,000 ms`, `1,000`. */
+const withUnit = (value: number, unit: string): string => [value.toLocaleString('en'), unit].join(' ').trim();
+
+test('the defaults in the table of options are those of the code, with their units', () => {
+  const resolved = Object.entries(resolveOptions('users', {}, {}));
+  const defaults = new Map(resolved.flatMap(([key, value]): [string, string][] => {
+    const [, name = '', unit = ''] = /^(.*?)(Ms|Bytes)?$/.exec(key.replace('validates', 'validate')) ?? [];
+    if (typeof value === 'boolean') return [[name, `\`${value}\``]];
+    return typeof value === 'number' ? [[name === 'maxHeader' ? 'maxHeaderSize' : name, withUnit(value, unit.toLowerCase())]] : [];
+  }));
+  defaults.set('durationBuckets', `${resolveOptions('users', {}, {}).durationBuckets.join(', ')} s`);
+  const rows = new Map(column('option').map((name, i) => [name, column('option', 1)[i]]));
+  expect(defaults.size).toBeGreaterThan(10);
+  for (const [name, value] of defaults) expect([name, rows.get(name)]).toEqual([name, value]);
+  const numbers = [...rows].filter(([, value = '']) => /^[\d`]/.test(value) && !/^`(?:\[\]|\{\}|[A-Z_]+)`/.test(value)).map(([name]) => name);
+  expect(numbers.sort()).toEqual([...defaults.keys()].sort());
+  const { maxEventLoopDelay, maxMemoryPercent, retryAfter } = resolveOptions('users', { loadShedding: {} }, {}).loadShedding ?? {};
+  expect(column('member', 1, 'default')).toEqual([`${maxEventLoopDelay} ms`, String(maxMemoryPercent), `${retryAfter} s`]);
+});
+
+test('the table of variables is that of what the code reads, both ways', () => {
+  const files = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
+  const source = files.map((file) => readFileSync(join(ROOT, 'src', file), 'utf8')).join('\n');
+  const read = new Set([...source.matchAll(/env\['([A-Z_]+)'\]|\{ ([A-Z_]+):[^}]*\}: NodeJS\.ProcessEnv|listOf\('([A-Z_]+)'/g)].map((match) => match.slice(1).find((name) => name !== undefined) ?? ''));
+  read.delete('NO_COLOR');
+  expect(column('variable').flatMap((cell) => cell.split(', ')).sort()).toEqual([...read].sort());
+});
+
+test('the table of the context is that of its members, both ways', () => {
+  const source = readFileSync(join(ROOT, 'src/http/context.ts'), 'utf8');
+  const internal = ['constructor', ...[...source.matchAll(/@internal\s*\*\/\n {2}(?:static |readonly |get )*(\w+)/g)].map(([, name]) => name)];
+  const members = ['method', 'params', ...Object.getOwnPropertyNames(Context.prototype)].filter((name) => !internal.includes(name));
+  const listed = column('member', 0, 'what it is').flatMap((cell) => cell.split(', ').map((name) => name.replace(/^ctx\.|\(.*$/g, '')));
+  expect(listed.sort()).toEqual(members.sort());
+});
+
 test('the table of error codes is that of FrameworkErrorCodes, both ways', () => {
   expect(column('error code').sort()).toEqual(Object.keys(FrameworkErrorCodes).sort());
   for (const { name, value } of Object.values(FrameworkErrorCodes)) expect(README).toContain(`| \`${name}\` | ${value} |`);
@@ -87,5 +128,24 @@ test('the table of metrics is that of a fresh application, both ways', async () 
 });
 
 test('every export has its place in the README', () => {
-  for (const name of Object.keys(entry)) expect(README).toContain(name);
+  expect(Object.keys(entry).filter((name) => !README.includes(name))).toEqual([]);
+});
+
+test('the command of the README is what continuous integration runs', () => {
+  const command = 'npm install && npm test';
+  expect(README).toMatch(new RegExp(`^${command} +#`, 'm'));
+  expect(readFileSync(join(ROOT, '.ci/run'), 'utf8').trimEnd().split('\n').at(-1)).toBe(command);
+});
+
+test('nothing is linked, or named outside of the section on working on it, that does not ship', () => {
+  const shipped = ['LICENSE', 'README.md', ...packageJson.files];
+  const [using = ''] = README.split('## Working on it');
+  for (const [, target = ''] of README.matchAll(/\]\((?!https?:|#)([^)#]+)/g)) expect(shipped).toContain(target);
+  expect(using).not.toMatch(/`(?:test|bench|src|\.ci)\/|`npm (?:test|start|run)/);
+});
+
+test('every link into the README leads to a heading', () => {
+  const anchors = [...README.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => heading.toLowerCase().replace(/[^\w -]/g, '').replaceAll(' ', '-'));
+  for (const [, anchor = ''] of README.matchAll(/\]\(#([^)]+)\)/g)) expect(anchors).toContain(anchor);
+  for (const [, anchor = ''] of readFileSync(join(ROOT, 'SECURITY.md'), 'utf8').matchAll(/\(README\.md#([^)]+)\)/g)) expect(anchors).toContain(anchor);
 });

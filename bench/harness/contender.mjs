@@ -55,8 +55,17 @@ export const OBSERVED = [
   contender('express + prom-client', 'express'),
 ];
 
+/** Contenders that hold a body to a schema. */
+export const CHECKING = [
+  contender('bare tuned', 'bare'),
+  contender('postern', 'postern'),
+  contender('postern by hand', 'postern'),
+  contender('fastify', 'fastify'),
+  contender('fastify + schema', 'fastify'),
+];
+
 /** The names that `--only` takes. */
-export const NAMES = new Set([...FRAMEWORKS, ...OBSERVED].map(({ name }) => name));
+export const NAMES = new Set([...FRAMEWORKS, ...OBSERVED, ...CHECKING].map(({ name }) => name));
 
 /**
  * Those that the options ask for, another build of Postern among them if there is one; a quick run leaves out the slow.

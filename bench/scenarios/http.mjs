@@ -2,8 +2,8 @@
  * The scenarios that compare servers under load.
  */
 
-import { FRAMEWORKS, OBSERVED } from '../harness/contender.mjs';
-import { ECHO, FAIL, HELLO, mixed, parameterised, unknown } from './requests.mjs';
+import { CHECKING, FRAMEWORKS, OBSERVED } from '../harness/contender.mjs';
+import { CHECKED, ECHO, FAIL, HELLO, mixed, parameterised, unknown } from './requests.mjs';
 
 /**
  * @typedef {object} HttpScenario
@@ -26,6 +26,7 @@ export const HTTP_SCENARIOS = new Map([
   ['hello', { title: 'hello', spec: SMALL, contenders: FRAMEWORKS, requests: () => [HELLO] }],
   ['params', { title: 'parameters, 200 routes', spec: MANY, contenders: FRAMEWORKS, requests: (random) => parameterised(MANY.resources, random) }],
   ['echo', { title: 'echo of 1 kB of JSON', spec: SMALL, contenders: FRAMEWORKS, requests: () => [ECHO] }],
+  ['checked', { title: '1 kB of JSON held to a schema', spec: { ...SMALL, isChecked: true }, contenders: CHECKING, requests: () => [CHECKED] }],
   ['error', { title: 'thrown error', spec: SMALL, contenders: FRAMEWORKS, requests: () => [FAIL] }],
   ['404', { title: '404, 200 routes', spec: MANY, contenders: FRAMEWORKS, requests: unknown }],
   ['observed', { title: 'hello with observability on', spec: SMALL, contenders: OBSERVED, requests: () => [HELLO] }],

@@ -36,6 +36,9 @@ const MESSAGE = {
 /** @type {Request} */
 export const ECHO = { method: 'POST', path: '/echo', body: JSON.stringify(MESSAGE), status: 200, json: MESSAGE };
 
+/** The same, held to a schema. @type {Request} */
+export const CHECKED = { ...ECHO, path: '/checked', json: { id: MESSAGE.id, items: MESSAGE.items.length } };
+
 /**
  * Requests with one and with two parameters, by turns, over all resources.
  *

@@ -6,7 +6,7 @@
 
 import { createServer } from 'node:http';
 import { readJson } from './json-body.mjs';
-import { ERROR_BODY, fail, hello, listening, NOT_FOUND_BODY, resourceNames } from './service.mjs';
+import { checkedOf, ERROR_BODY, fail, hello, listening, NOT_FOUND_BODY, resourceNames } from './service.mjs';
 
 /** @typedef {(res: import('node:http').ServerResponse, status: number, value: unknown) => void} Send */
 
@@ -29,8 +29,9 @@ function sendTuned(res, status, value) {
  *
  * @param {import('./service.mjs').Spec} spec
  * @param {Send} send
+ * @param {typeof import('./checked.mjs')} [checked] for the scenario of that name
  */
-export function createListener({ resources }, send) {
+export function createListener({ resources }, send, checked = undefined) {
   const names = new Set(resourceNames(resources));
   /** @type {(req: import('node:http').IncomingMessage, res: import('node:http').ServerResponse) => string} */
   return (req, res) => {
@@ -45,6 +46,10 @@ export function createListener({ resources }, send) {
       if (path === '/echo' && req.method === 'POST') {
         readJson(req, (error, value) => (error === null ? send(res, 200, value) : send(res, 500, ERROR_BODY)));
         return '/echo';
+      }
+      if (checked !== undefined && path === '/checked' && req.method === 'POST') {
+        readJson(req, (error, value) => (error === null && checked.validate(value) ? send(res, 200, checked.summary(value)) : send(res, 400, ERROR_BODY)));
+        return '/checked';
       }
       if (path === '/fail' && req.method === 'GET') fail();
       const [, version, name, id, parts, part, ...rest] = path.split('/');
@@ -74,8 +79,8 @@ export function createListener({ resources }, send) {
 
 /** @type {Record<string, import('./service.mjs').Contender>} */
 export const contenders = {
-  bare: (spec) => listening(createServer(createListener(spec, sendNaively))),
-  'bare tuned': (spec) => listening(createServer(createListener(spec, sendTuned))),
+  bare: async (spec) => listening(createServer(createListener(spec, sendNaively, await checkedOf(spec)))),
+  'bare tuned': async (spec) => listening(createServer(createListener(spec, sendTuned, await checkedOf(spec)))),
 
   async 'bare + prom-client'(spec) {
     const { default: client } = await import('prom-client');

@@ -3,7 +3,7 @@
  */
 
 import { fastify } from 'fastify';
-import { ERROR_BODY, fail, hello, NOT_FOUND_BODY, resourceNames } from './service.mjs';
+import { checkedOf, ERROR_BODY, fail, hello, NOT_FOUND_BODY, resourceNames } from './service.mjs';
 
 const TEXT = { type: 'string' };
 const ERROR = object({ message: TEXT, description: TEXT, error_code: object({ name: TEXT, value: { type: 'integer' } }) });
@@ -19,16 +19,22 @@ function object(properties) {
  * @param {object} failing options of the route that throws
  * @param {(app: import('fastify').FastifyInstance) => PromiseLike<unknown> | void} prepare
  */
-async function serve({ resources }, options, failing, prepare = () => {}) {
+async function serve(spec, options, failing, prepare = () => {}) {
   const app = fastify();
+  const checked = await checkedOf(spec);
   await prepare(app);
   app.setErrorHandler((error, request, reply) => reply.code(500).send(ERROR_BODY));
   app.setNotFoundHandler((request, reply) => reply.code(404).send(NOT_FOUND_BODY));
   app.get('/hello', options({ message: TEXT }), (request, reply) => reply.send(hello()));
   // What it answers is not known beforehand: no schema.
   app.post('/echo', (request, reply) => reply.send(request.body));
+  if (checked !== undefined) {
+    const { response } = options({ id: TEXT, items: { type: 'integer' } }).schema ?? {};
+    const schema = { body: checked.MESSAGE_SCHEMA, ...(response === undefined ? {} : { response }) };
+    app.post('/checked', { schema }, (request, reply) => reply.send(checked.summary(request.body)));
+  }
   app.get('/fail', failing, () => fail());
-  for (const resource of resourceNames(resources)) {
+  for (const resource of resourceNames(spec.resources)) {
     app.get(`/v1/${resource}`, options({ resource: TEXT }), (request, reply) => reply.send({ resource }));
     app.post(`/v1/${resource}`, options({ resource: TEXT }), (request, reply) => reply.send({ resource }));
     app.get(`/v1/${resource}/:id`, options({ id: TEXT }), ({ params }, reply) => reply.send({ id: params.id }));

@@ -4,6 +4,7 @@
  *   GET  /hello                    → {"message":"Hello, world!"}
  *   POST /echo                     → the JSON body, parsed and written anew
  *   GET  /fail                     → its handler throws an Error; answered with ERROR_BODY
+ *   POST /checked                  → for a body that fits its schema, what `summary` makes of it (SPEC.isChecked alone)
  *   for each resource, five routes (SPEC.resources of them; none for the smallest application):
  *   GET  /v1/<resource>            → {"resource":"<resource>"}
  *   POST /v1/<resource>            → the same
@@ -17,7 +18,7 @@
  * What a server file exports: contenders by name.
  *
  * @typedef {(spec: Spec) => import('node:http').Server | Promise<import('node:http').Server>} Contender
- * @typedef {{ resources: number }} Spec
+ * @typedef {{ resources: number, isChecked?: boolean }} Spec
  */
 
 export const ROUTES_PER_RESOURCE = 5;
@@ -58,4 +59,13 @@ export function resourceNames(count) {
 export async function listening(server) {
   await new Promise((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', () => resolve(undefined)));
   return server;
+}
+
+/**
+ * The check of `POST /checked`, loaded where it is measured: a validator costs memory and start-up.
+ *
+ * @param {Spec} spec
+ */
+export async function checkedOf({ isChecked }) {
+  return isChecked === true ? import('./checked.mjs') : undefined;
 }

@@ -3,51 +3,58 @@
  */
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { assertTimes, MAX_TIMEOUT_MS, within } from '../deadline.js';
-import { Endpoints, type Endpoint } from '../pipeline/endpoint.js';
+import { MAX_TIMEOUT_MS, TIME, within } from '../deadline.js';
+import type { ErrorCode } from '../errors.js';
+import { Endpoints } from '../pipeline/endpoint.js';
 import type { Environment, Handler, Middleware } from '../http/context.js';
 import { requestInMemory, type RequestInitLike } from '../http/in-memory.js';
-import { attachListener, Connections, createHttpServer, type ServerLimits } from '../http/server.js';
+import { attachListener, type ServerLimits } from '../http/server.js';
 import { logSafely, type Logger } from '../log.js';
-import { ServiceDirectory, type ServiceClient } from '../mesh/service.js';
+import type { ServiceClient } from '../mesh/client.js';
+import { ServiceDirectory } from '../mesh/directory.js';
 import { connectionsOf, type Settings } from '../mesh/settings.js';
 import type { Registry } from '../metrics/registry.js';
 import { Health } from '../monitor/health.js';
 import { LoadShedder } from '../monitor/load-shedder.js';
-import { ServiceMetrics } from '../monitor/metrics-endpoint.js';
+import { createMetricsEndpoint, ServiceMetrics } from '../monitor/metrics-endpoint.js';
+import { createOpenApiEndpoint } from '../monitor/openapi-endpoint.js';
 import { createPing } from '../monitor/ping.js';
 import { Tasks } from '../monitor/tasks.js';
+import { assertOptions, type Kinds } from '../options-check.js';
+import { LISTEN, portOf, type Address, type ListenOptions } from './address.js';
+import { Listener } from './listener.js';
+import { createMonitor, type Monitor } from './monitor.js';
+import { runCloseHooks } from './close-hooks.js';
 import { resolveOptions, type PosternOptions } from './options.js';
 import { Pipeline } from '../pipeline/pipeline.js';
 import { RouteGroup } from './route-group.js';
 import { Router } from '../routing/router.js';
 
-/** Where to listen. */
-export interface ListenOptions {
-  /** 8000 unless given; 0 picks a free one. */
-  port?: number;
-  /** All interfaces unless given. */
-  host?: string;
-}
-
 /** Where an application listens. */
-export interface Listening {
-  /** With the loopback address where it listens on all interfaces. */
-  readonly url: string;
-  readonly host: string;
-  readonly port: number;
+export interface Listening extends Address {
+  /** Where its monitoring endpoints are, with the option `monitor`. */
+  readonly monitor?: Address;
 }
 
 /** How to drain, in ms. */
 export interface CloseOptions {
   /** How long requests are still accepted while load balancers notice; 0 unless given. */
   delay?: number | undefined;
-  /** How long what is in flight may take after that before it is cut; 10,000 unless given. */
+  /**
+   * How long what is in flight may take after that before it is cut; 10,000 unless given. Close hooks have what is left
+   * of it, and a second at least.
+   */
   timeout?: number | undefined;
 }
 
-const SWEEP_MS = 100;
+const CLOSE: Kinds<CloseOptions> = { delay: TIME, timeout: TIME };
+
+/** How long, in ms, close hooks may take when no time is left. */
+const LEAST_HOOK_MS = 1000;
+/** How long, in ms, a scrape may take when the application is gone otherwise. */
+const LAST_SCRAPE_MS = 1000;
+/** Endpoints are removed everywhere within a few seconds (Kubernetes, gateways, caches of DNS). */
+const SIGTERM_DELAY_MS = 5_000;
 
 /** A microservice. */
 export class Postern extends RouteGroup {
@@ -56,6 +63,8 @@ export class Postern extends RouteGroup {
   readonly router: Router<Handler>;
   readonly health: Health;
   readonly settings: Settings;
+  /** Members of the enumerations that the option of that name gave. */
+  readonly errorCodes: readonly ErrorCode[];
   /** The `node:http` server; it listens after {@link listen}. */
   readonly server: Server;
   /** Handles requests of a `node:http` server that someone else made. */
@@ -69,9 +78,10 @@ export class Postern extends RouteGroup {
   readonly #services: ServiceDirectory;
   readonly #metrics: ServiceMetrics;
   readonly #shedder: LoadShedder | null;
-  readonly #connections: Connections;
+  readonly #listener: Listener;
+  readonly #monitor: Monitor | null;
   readonly #closeHooks: (() => unknown)[] = [];
-  #opening: Promise<void> | undefined;
+  #opening: Promise<Listening> | undefined;
   #closing: Promise<boolean> | undefined;
 
   /**
@@ -80,22 +90,33 @@ export class Postern extends RouteGroup {
    */
   constructor(name: string, options: PosternOptions = {}) {
     const resolved = resolveOptions(name, options, process.env);
-    const router = new Router<Handler, Endpoint>();
-    const services = new ServiceDirectory(connectionsOf(resolved.settings));
-    const { logger, bodyLimitBytes, parameterLimit, resolveAddress } = resolved;
-    const env: Environment = { logger, bodyLimitBytes, parameterLimit, resolveAddress, services };
-    const tasks = new Tasks(() => pipeline.active);
-    const health = new Health(name, resolved.version, logger);
-    const metrics = new ServiceMetrics({ service: name, version: resolved.version, tasks, health, methods: router.methods, logger });
+    const router = new Router<Handler>();
+    const { durationBuckets, logger, maxConnectionAgeMs, maxServiceRequests, standIns } = resolved;
+    const metrics = new ServiceMetrics({ methods: router.methods, durationBuckets, logger });
+    const services = new ServiceDirectory(connectionsOf(resolved.settings), {
+      maxConnectionAgeMs,
+      maxServiceRequests,
+      standIns,
+      observe: (...call) => metrics.calls.observe(...call),
+    });
+    const env: Environment = { ...resolved, services };
     const { loadShedding } = resolved;
-    const shedder = loadShedding === null ? null : new LoadShedder({ options: loadShedding, memoryPercent: () => metrics.sampler.read().rssPercent, logger });
-    const endpoints = new Endpoints(router, metrics.requests, shedder);
+    const shedder =
+      loadShedding === null
+        ? null
+        : new LoadShedder({ options: loadShedding, memoryPercent: () => metrics.sampler.read().rssPercent, logger });
+    const endpoints = new Endpoints(router, metrics.requests, shedder, resolved.validatesResponses);
     const pipeline = new Pipeline(endpoints, env, metrics.requests, resolved);
+    const monitor = resolved.monitor === null ? null : createMonitor(resolved.monitor, env, metrics.requests, resolved);
+    const tasks = new Tasks(monitor === null ? [pipeline] : [pipeline, monitor.pipeline]);
+    const health = new Health(name, resolved.version, logger);
+    metrics.describe({ name, version: resolved.version, tasks, health });
     super(endpoints, '', []);
 
     this.name = name;
     this.version = resolved.version;
     this.settings = resolved.settings;
+    this.errorCodes = resolved.errorCodes;
     this.router = router;
     this.health = health;
     this.#logger = resolved.logger;
@@ -106,16 +127,21 @@ export class Postern extends RouteGroup {
     this.#tasks = tasks;
     this.#metrics = metrics;
     this.#shedder = shedder;
-    this.server = createHttpServer(resolved);
+    this.#monitor = monitor;
+    this.#listener = new Listener(pipeline, resolved);
+    this.server = this.#listener.server;
     this.handler = (req, res) => pipeline.handle(req, res, false);
-    this.#connections = new Connections(this.server);
-    attachListener(this.server, pipeline, resolved);
 
     if (resolved.attachMonitorEndpoints) {
       const { maxPingDepth, pingTimeoutMs } = resolved;
-      endpoints.addMonitor(`/${name}/health/`, () => health.answer());
-      endpoints.addMonitor(`/${name}/metrics/`, (ctx) => metrics.answer(ctx));
-      endpoints.addMonitor(`/${name}/ping/`, createPing({ directory: services, maxPingDepth, pingTimeoutMs, logger }));
+      // A green second port must not hide a dead first one.
+      const both = monitor === null ? [endpoints] : [endpoints, monitor.endpoints];
+      const own = monitor?.endpoints ?? endpoints;
+      const ping = createPing({ directory: services, maxPingDepth, pingTimeoutMs, logger });
+      for (const each of both) each.addMonitor(`/${name}/health/`, () => health.answer());
+      own.addMonitor(`/${name}/metrics/`, createMetricsEndpoint(metrics, tasks));
+      own.addMonitor(`/${name}/openapi/`, createOpenApiEndpoint(this));
+      for (const each of both) each.addMonitor(`/${name}/ping/`, ping);
     }
   }
 
@@ -124,10 +150,14 @@ export class Postern extends RouteGroup {
     return this.#metrics.registry;
   }
 
-  /** Adds middleware around every request that could be parsed: 404, 405, OPTIONS and the monitoring endpoints included. */
+  /**
+   * Adds middleware around every request that could be parsed: 404, 405, OPTIONS and the monitoring endpoints
+   * included.
+   */
   override use(middleware: Middleware): this {
     if (typeof middleware !== 'function') throw new TypeError('middleware must be a function (ctx, next) => reply');
     this.#endpoints.use(middleware);
+    this.#monitor?.endpoints.use(middleware);
     return this;
   }
 
@@ -154,6 +184,7 @@ export class Postern extends RouteGroup {
 
   /** Runs once while the application closes, after its requests are done: the place to close a database. */
   onClose(hook: () => unknown): this {
+    if (typeof hook !== 'function') throw new TypeError('a close hook must be a function');
     this.#closeHooks.push(hook);
     return this;
   }
@@ -161,20 +192,30 @@ export class Postern extends RouteGroup {
   /**
    * Starts to listen.
    *
+   * @throws {TypeError} for an unknown or invalid option
    * @throws whatever the server raises, such as `EADDRINUSE`
    */
-  async listen({ port = 8000, host }: ListenOptions = {}): Promise<Listening> {
+  async listen(options: ListenOptions = {}): Promise<Listening> {
+    assertOptions('listen()', options, LISTEN);
     if (this.#closing !== undefined) throw new Error('the application is closed; make a new one');
-    await (this.#opening = new Promise<void>((resolve, reject) => {
-      this.server.once('error', reject);
-      this.server.listen({ port, host }, () => {
-        this.server.off('error', reject);
-        resolve();
-      });
-    }));
+    const { port = 8000, host } = options;
+    const listening = await (this.#opening = this.#open(host === undefined ? { port } : { port, host }));
     // In a turn of its own: first the service is up.
     setImmediate(() => this.#metrics.sampler.start());
-    return listeningOn(this.server.address() as AddressInfo);
+    logSafely(this.#logger, 'info', listening, 'listening');
+    return listening;
+  }
+
+  /** The listener for monitoring first, so that a start can be watched; without one of the two, none. */
+  async #open(where: ListenOptions): Promise<Listening> {
+    if (this.#monitor === null) return this.#listener.open(where);
+    const monitor = await this.#monitor.listener.open(this.#monitor.where);
+    try {
+      return { ...(await this.#listener.open(where)), monitor };
+    } catch (error) {
+      await this.#monitor.listener.revoke();
+      throw error;
+    }
   }
 
   /**
@@ -188,9 +229,13 @@ export class Postern extends RouteGroup {
     return requestInMemory(this.server, pathOrUrl, init);
   }
 
-  /** Drains and closes; calling it again waits for the first time. @throws {TypeError} for a time that is none */
+  /**
+   * Drains and closes; calling it again waits for the first time.
+   *
+   * @throws {TypeError} for an unknown or invalid option
+   */
   async close(options: CloseOptions = {}): Promise<void> {
-    assertTimes({ delay: options.delay, timeout: options.timeout });
+    assertOptions('close()', options, CLOSE);
     await (this.#closing ??= this.#drain(options));
   }
 
@@ -198,17 +243,25 @@ export class Postern extends RouteGroup {
    * Listens, with `PORT` and `HOST` of the environment unless given, and drains on SIGTERM or SIGINT: the process then
    * exits with 0, or 1 if something had to be cut. A second signal exits at once.
    *
-   * @throws {TypeError} when `PORT` is no port, or a time is none
+   * `delay` is `DRAIN_DELAY` of the environment unless given, else 5,000 ms for SIGTERM, behind which a load balancer
+   * goes on sending for seconds, and 0 for SIGINT, behind which there is a person at a terminal.
+   *
+   * @throws {TypeError} when `PORT` is no port or `DRAIN_DELAY` no time, or for an unknown or invalid option
    */
-  async run({ port = portOf(process.env['PORT']), host = process.env['HOST'], delay, timeout }: ListenOptions & CloseOptions = {}): Promise<Listening> {
-    assertTimes({ delay, timeout });
-    const listening = await this.listen({ ...(port === undefined ? {} : { port }), ...(host === undefined ? {} : { host }) });
+  async run(options: ListenOptions & CloseOptions = {}): Promise<Listening> {
+    assertOptions('run()', options, { ...LISTEN, ...CLOSE });
+    const { port = portOf('PORT', process.env['PORT']), host = process.env['HOST'], timeout } = options;
+    const delay = options.delay ?? drainDelayOf(process.env['DRAIN_DELAY']);
+    const listening = await this.listen({
+      ...(port === undefined ? {} : { port }),
+      ...(host === undefined ? {} : { host }),
+    });
     let signaled = false;
     const onSignal = (signal: NodeJS.Signals): void => {
       if (signaled) process.exit(1);
       signaled = true;
       logSafely(this.#logger, 'warn', { signal }, 'draining');
-      this.#closing ??= this.#drain({ delay, timeout });
+      this.#closing ??= this.#drain({ delay: delay ?? (signal === 'SIGTERM' ? SIGTERM_DELAY_MS : 0), timeout });
       void this.#closing.then((clean) => process.exit(clean ? 0 : 1));
     };
     process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
@@ -218,26 +271,18 @@ export class Postern extends RouteGroup {
   /** @returns whether everything in flight could finish */
   async #drain({ delay = 0, timeout = 10_000 }: CloseOptions): Promise<boolean> {
     this.health.drain();
-    this.#pipeline.closeConnections();
+    this.#listener.endConnections();
     // A server that is about to listen could not be told to stop.
     await this.#opening?.catch(() => undefined);
     if (delay > 0) await new Promise((resolve) => setTimeout(resolve, Math.min(delay, MAX_TIMEOUT_MS)));
-    // In a turn of its own: behind a reply that ends in this one, node:http takes a connection for idle.
-    const stopped = new Promise<void>((resolve) => setImmediate(() => resolve(stopListening(this.server))));
-    this.#connections.closeSilent();
-    // A connection may become idle behind replies that were queued before the drain began.
-    const sweep = setInterval(() => this.server.closeIdleConnections(), SWEEP_MS);
-    await within(timeout, Promise.all([this.#pipeline.idle(), stopped]));
-    clearInterval(sweep);
-    const clean = this.#pipeline.active === 0;
-    this.#connections.closeAll();
-    await stopped;
-    for (const hook of this.#closeHooks) {
-      try {
-        await hook();
-      } catch (error) {
-        logSafely(this.#logger, 'error', { err: error }, 'close hook failed');
-      }
+    const startedAt = performance.now();
+    const [answered] = await Promise.all([this.#listener.close(timeout), within(timeout, this.#tasks.settled())]);
+    const finished = answered && this.#tasks.tracked === 0;
+    const leftMs = Math.max(LEAST_HOOK_MS, timeout - (performance.now() - startedAt));
+    const clean = (await runCloseHooks(this.#closeHooks, leftMs, this.#logger)) && finished;
+    if (this.#monitor !== null) {
+      this.#monitor.listener.endConnections();
+      await this.#monitor.listener.close(LAST_SCRAPE_MS);
     }
     this.#services.close();
     this.#metrics.sampler.close();
@@ -246,24 +291,8 @@ export class Postern extends RouteGroup {
   }
 }
 
-function listeningOn({ address, family, port }: AddressInfo): Listening {
-  const host = address === '::' || address === '0.0.0.0' ? '127.0.0.1' : address;
-  const authority = family === 'IPv6' && host.includes(':') ? `[${host}]` : host;
-  return { url: `http://${authority}:${port}`, host: address, port };
-}
-
-function portOf(text: string | undefined): number | undefined {
+function drainDelayOf(text: string | undefined): number | undefined {
   if (text === undefined || text === '') return undefined;
-  const port = Number(text);
-  if (!/^\d{1,5}$/.test(text) || port > 65_535) throw new TypeError(`PORT is ${JSON.stringify(text)}; give a number from 0 to 65535`);
-  return port;
-}
-
-/** Resolves when the server has no connection left; at once for one that never listened. */
-function stopListening(server: Server): Promise<void> {
-  if (!server.listening) return Promise.resolve();
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeIdleConnections();
-  });
+  if (!/^\d{1,9}$/.test(text)) throw new TypeError(`DRAIN_DELAY is ${JSON.stringify(text)}; give ms, 0 or more`);
+  return Number(text);
 }

@@ -4,9 +4,14 @@
 
 import type { Endpoints } from '../pipeline/endpoint.js';
 import type { Context, Handler, HandlerResult, Middleware } from '../http/context.js';
+import type { Sendable } from '../http/sendable.js';
 import type { ParamsOf } from '../routing/pattern.js';
+import type { MaybeResponse, MaybeSchema } from '../routing/schemas.js';
+import { isEndpointDefinition, servedOptions, type EndpointDefinition } from '../routing/endpoint-definition.js';
+import type { DeclaredOptions } from '../routing/route-options.js';
+import type { EndpointHandler, RouteOptions, ServedSettings } from './route-options.js';
 
-type ViewMethod<P> = (ctx: Context<P>) => HandlerResult | Promise<HandlerResult>;
+type ViewMethod<P> = (ctx: Context<P>, input: never) => HandlerResult | Promise<HandlerResult>;
 
 /** A class of handlers, one for each method that it serves. */
 export interface View<P> {
@@ -18,6 +23,15 @@ export interface View<P> {
   head?: ViewMethod<P>;
   options?: ViewMethod<P>;
 }
+
+/** A handler of a path. */
+type RoutedHandler<Prefix extends string, Path extends string> = Handler<ParamsOf<`${Prefix}${Path}`>>;
+
+/** What every handler is whose result has nothing that JSON loses. */
+type Sends<Handles extends (...args: never[]) => unknown> = (ctx: never) => Sendable<ReturnType<Handles>>;
+
+/** What stands behind the path. */
+type HandlerArguments = readonly [handler: unknown] | readonly [options: RouteOptions, handler: unknown];
 
 const VIEW_METHODS = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const;
 
@@ -35,32 +49,144 @@ export class RouteGroup<Prefix extends string = ''> {
     this.#groups = [...outer, this.#middleware];
   }
 
-  get<const Path extends string>(path: Path, handler: Handler<ParamsOf<`${Prefix}${Path}`>>): this {
-    return this.#add('GET', path, handler);
+  get<const Path extends string, Handles extends RoutedHandler<Prefix, Path>>(
+    path: Path,
+    handler: Handles & Sends<Handles>,
+  ): this;
+  get<
+    const Path extends string,
+    P extends MaybeSchema = undefined,
+    Q extends MaybeSchema = undefined,
+    H extends MaybeSchema = undefined,
+    B extends MaybeSchema = undefined,
+    R extends MaybeResponse = undefined,
+  >(
+    path: Path,
+    options: RouteOptions<P, Q, H, B, R>,
+    handler: EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R>,
+  ): this;
+  get(path: string, ...rest: HandlerArguments): this {
+    return this.#add('GET', path, ...rest);
   }
 
-  post<const Path extends string>(path: Path, handler: Handler<ParamsOf<`${Prefix}${Path}`>>): this {
-    return this.#add('POST', path, handler);
+  post<const Path extends string, Handles extends RoutedHandler<Prefix, Path>>(
+    path: Path,
+    handler: Handles & Sends<Handles>,
+  ): this;
+  post<
+    const Path extends string,
+    P extends MaybeSchema = undefined,
+    Q extends MaybeSchema = undefined,
+    H extends MaybeSchema = undefined,
+    B extends MaybeSchema = undefined,
+    R extends MaybeResponse = undefined,
+  >(
+    path: Path,
+    options: RouteOptions<P, Q, H, B, R>,
+    handler: EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R>,
+  ): this;
+  post(path: string, ...rest: HandlerArguments): this {
+    return this.#add('POST', path, ...rest);
   }
 
-  put<const Path extends string>(path: Path, handler: Handler<ParamsOf<`${Prefix}${Path}`>>): this {
-    return this.#add('PUT', path, handler);
+  put<const Path extends string, Handles extends RoutedHandler<Prefix, Path>>(
+    path: Path,
+    handler: Handles & Sends<Handles>,
+  ): this;
+  put<
+    const Path extends string,
+    P extends MaybeSchema = undefined,
+    Q extends MaybeSchema = undefined,
+    H extends MaybeSchema = undefined,
+    B extends MaybeSchema = undefined,
+    R extends MaybeResponse = undefined,
+  >(
+    path: Path,
+    options: RouteOptions<P, Q, H, B, R>,
+    handler: EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R>,
+  ): this;
+  put(path: string, ...rest: HandlerArguments): this {
+    return this.#add('PUT', path, ...rest);
   }
 
-  patch<const Path extends string>(path: Path, handler: Handler<ParamsOf<`${Prefix}${Path}`>>): this {
-    return this.#add('PATCH', path, handler);
+  patch<const Path extends string, Handles extends RoutedHandler<Prefix, Path>>(
+    path: Path,
+    handler: Handles & Sends<Handles>,
+  ): this;
+  patch<
+    const Path extends string,
+    P extends MaybeSchema = undefined,
+    Q extends MaybeSchema = undefined,
+    H extends MaybeSchema = undefined,
+    B extends MaybeSchema = undefined,
+    R extends MaybeResponse = undefined,
+  >(
+    path: Path,
+    options: RouteOptions<P, Q, H, B, R>,
+    handler: EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R>,
+  ): this;
+  patch(path: string, ...rest: HandlerArguments): this {
+    return this.#add('PATCH', path, ...rest);
   }
 
-  delete<const Path extends string>(path: Path, handler: Handler<ParamsOf<`${Prefix}${Path}`>>): this {
-    return this.#add('DELETE', path, handler);
+  delete<const Path extends string, Handles extends RoutedHandler<Prefix, Path>>(
+    path: Path,
+    handler: Handles & Sends<Handles>,
+  ): this;
+  delete<
+    const Path extends string,
+    P extends MaybeSchema = undefined,
+    Q extends MaybeSchema = undefined,
+    H extends MaybeSchema = undefined,
+    B extends MaybeSchema = undefined,
+    R extends MaybeResponse = undefined,
+  >(
+    path: Path,
+    options: RouteOptions<P, Q, H, B, R>,
+    handler: EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R>,
+  ): this;
+  delete(path: string, ...rest: HandlerArguments): this {
+    return this.#add('DELETE', path, ...rest);
   }
 
-  head<const Path extends string>(path: Path, handler: Handler<ParamsOf<`${Prefix}${Path}`>>): this {
-    return this.#add('HEAD', path, handler);
+  head<const Path extends string, Handles extends RoutedHandler<Prefix, Path>>(
+    path: Path,
+    handler: Handles & Sends<Handles>,
+  ): this;
+  head<
+    const Path extends string,
+    P extends MaybeSchema = undefined,
+    Q extends MaybeSchema = undefined,
+    H extends MaybeSchema = undefined,
+    B extends MaybeSchema = undefined,
+    R extends MaybeResponse = undefined,
+  >(
+    path: Path,
+    options: RouteOptions<P, Q, H, B, R>,
+    handler: EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R>,
+  ): this;
+  head(path: string, ...rest: HandlerArguments): this {
+    return this.#add('HEAD', path, ...rest);
   }
 
-  options<const Path extends string>(path: Path, handler: Handler<ParamsOf<`${Prefix}${Path}`>>): this {
-    return this.#add('OPTIONS', path, handler);
+  options<const Path extends string, Handles extends RoutedHandler<Prefix, Path>>(
+    path: Path,
+    handler: Handles & Sends<Handles>,
+  ): this;
+  options<
+    const Path extends string,
+    P extends MaybeSchema = undefined,
+    Q extends MaybeSchema = undefined,
+    H extends MaybeSchema = undefined,
+    B extends MaybeSchema = undefined,
+    R extends MaybeResponse = undefined,
+  >(
+    path: Path,
+    options: RouteOptions<P, Q, H, B, R>,
+    handler: EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R>,
+  ): this;
+  options(path: string, ...rest: HandlerArguments): this {
+    return this.#add('OPTIONS', path, ...rest);
   }
 
   /**
@@ -68,29 +194,57 @@ export class RouteGroup<Prefix extends string = ''> {
    *
    * @throws {TypeError} when a path or method is invalid or taken
    */
-  route<const Path extends string>(path: Path, handlers: Readonly<Record<string, Handler<ParamsOf<`${Prefix}${Path}`>>>>): this {
+  route<const Path extends string>(path: Path, handlers: Readonly<Record<string, RoutedHandler<Prefix, Path>>>): this {
     const entries = Object.entries(handlers);
-    if (entries.length === 0) throw new TypeError(`route "${path}" has no methods; give at least one, { GET: handler }`);
+    if (entries.length === 0)
+      throw new TypeError(`route "${path}" has no methods; give at least one, { GET: handler }`);
     for (const [method, handler] of entries) assertHandler(method, path, handler);
     for (const [method, handler] of entries) this.#add(method, path, handler);
     return this;
   }
 
   /**
-   * Adds the methods of a class, which is instantiated once.
+   * Adds the methods of a class, which is instantiated once, or of an instance.
    *
    * @throws {TypeError} when it has none of get, post, put, patch, delete, head, options
    */
-  view<const Path extends string>(path: Path, ViewClass: new () => View<ParamsOf<`${Prefix}${Path}`>>): this {
-    const view = new ViewClass();
-    const methods = VIEW_METHODS.filter((name) => typeof view[name] === 'function');
-    if (methods.length === 0) throw new TypeError(`view of "${path}" has no method; give it get, post, put, patch, delete, head or options`);
+  view<const Path extends string>(
+    path: Path,
+    view: View<ParamsOf<`${Prefix}${Path}`>> | (new () => View<ParamsOf<`${Prefix}${Path}`>>),
+  ): this {
+    const instance = typeof view === 'function' ? new view() : view;
+    const methods = VIEW_METHODS.filter((name) => typeof instance?.[name] === 'function');
+    if (methods.length === 0)
+      throw new TypeError(`view of "${path}" has no method; give it get, post, put, patch, delete, head or options`);
     for (const name of methods) {
-      const method = view[name] as ViewMethod<ParamsOf<`${Prefix}${Path}`>>;
-      // The flag is the method's, `this` the view's.
-      this.#add(name.toUpperCase(), path, Object.assign(method.bind(view), method));
+      const method = instance[name] as Handler;
+      this.#register(name.toUpperCase(), path, method.bind(instance) as Handler, undefined, method);
     }
     return this;
+  }
+
+  /**
+   * Serves an endpoint that others call, made by `defineEndpoint`.
+   *
+   * @param own what this side adds; it wins over what the definition says
+   * @throws {TypeError} when the endpoint is none, and as the verbs do
+   */
+  implement<
+    Path extends string,
+    P extends MaybeSchema,
+    Q extends MaybeSchema,
+    H extends MaybeSchema,
+    B extends MaybeSchema,
+    R extends MaybeResponse,
+  >(
+    endpoint: EndpointDefinition<Path, P, Q, H, B, R>,
+    handler: EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R>,
+    own: ServedSettings = {},
+  ): this {
+    if (!isEndpointDefinition(endpoint)) throw new TypeError('implement() takes an endpoint made by defineEndpoint');
+    const { method, path } = endpoint;
+    assertHandler(method, path, handler);
+    return this.#register(method, path, handler, servedOptions(endpoint, own));
   }
 
   /** Adds middleware around the routes of this group, those registered before included. */
@@ -107,19 +261,31 @@ export class RouteGroup<Prefix extends string = ''> {
     return this;
   }
 
-  #add<P>(method: string, path: string, handler: Handler<P>): this {
+  #add(method: string, path: string, ...[first, second]: HandlerArguments): this {
+    const [options, handler] = second === undefined ? [undefined, first] : [first as RouteOptions, second];
     assertHandler(method, path, handler);
-    this.#endpoints.add(method, this.#join(path), handler as Handler, this.#groups);
+    return this.#register(method, path, handler, options);
+  }
+
+  #register(
+    method: string,
+    path: string,
+    handler: Handler,
+    options?: DeclaredOptions,
+    source: unknown = handler,
+  ): this {
+    this.#endpoints.add(method, this.#join(path), handler, this.#groups, options, source);
     return this;
   }
 
   /** Without its slash a path would go on in the last segment of the prefix. */
   #join(path: string): string {
-    if (path !== '' && !String(path).startsWith('/')) throw new TypeError(`path ${JSON.stringify(path)} does not start with "/"; add it`);
+    if (path !== '' && !String(path).startsWith('/'))
+      throw new TypeError(`path ${JSON.stringify(path)} does not start with "/"; add it`);
     return this.#prefix + path;
   }
 }
 
-function assertHandler(method: string, path: string, handler: unknown): void {
+function assertHandler(method: string, path: string, handler: unknown): asserts handler is Handler {
   if (typeof handler !== 'function') throw new TypeError(`${method} ${path} has no handler; give a function`);
 }

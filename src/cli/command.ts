@@ -34,7 +34,7 @@ type Parsed<T extends Options> = ReturnType<typeof parseArgs<{ args: string[]; o
 /**
  * Parses the arguments of a subcommand.
  *
- * @param operands what must be there besides options, by name
+ * @param operands what must be there besides options, by name; the last one may be repeated if it ends in `...`
  * @throws {UsageError} for an unknown option, and for operands that are missing or too many
  */
 export function parseCommand<T extends Options>(args: string[], options: T, operands: readonly string[]): Parsed<T> {
@@ -43,12 +43,21 @@ export function parseCommand<T extends Options>(args: string[], options: T, oper
     parsed = parseArgs({ args, options, allowPositionals: true });
   } catch (error) {
     // The first sentence; the others explain how to begin an operand with a dash.
-    throw new UsageError(messageOf(error).replace(/\.(?: .*)?$/, ''));
+    const reason = messageOf(error).replace(/\.(?: .*)?$/, '');
+    throw new UsageError(reason.startsWith('Unknown option') ? `${reason}; ${describeOptions(options)}` : reason);
   }
   const given = parsed.positionals;
-  if (given.length < operands.length) throw new UsageError(`${operands[given.length]} is missing`);
-  if (given.length > operands.length) throw new UsageError(`unexpected argument ${JSON.stringify(given[operands.length])}`);
+  const repeats = operands.at(-1)?.endsWith('...') === true;
+  if (given.length < operands.length)
+    throw new UsageError(`${operands[given.length]?.replace('...', '') ?? ''} is missing`);
+  if (given.length > operands.length && !repeats)
+    throw new UsageError(`unexpected argument ${JSON.stringify(given[operands.length])}; ${describeOptions(options)}`);
   return parsed;
+}
+
+function describeOptions(options: Options): string {
+  const names = Object.keys(options).map((name) => `--${name}`);
+  return names.length === 0 ? 'it takes no options' : `the options are ${names.join(', ')}`;
 }
 
 /**
@@ -58,7 +67,8 @@ export function parseCommand<T extends Options>(args: string[], options: T, oper
  */
 export function parseWhole(option: string, text: string, min: number, max: number): number {
   const value = /^\d{1,9}$/.test(text) ? Number(text) : NaN;
-  if (!(value >= min && value <= max)) throw new UsageError(`--${option} is ${JSON.stringify(text)}; give a number from ${min} to ${max}`);
+  if (!(value >= min && value <= max))
+    throw new UsageError(`--${option} is ${JSON.stringify(text)}; give a number from ${min} to ${max}`);
   return value;
 }
 
@@ -69,6 +79,15 @@ export function parseWhole(option: string, text: string, min: number, max: numbe
  */
 export function parseChoice<T extends string>(option: string, text: string, choices: readonly T[]): T {
   const choice = choices.find((each) => each === text);
-  if (choice === undefined) throw new UsageError(`--${option} is ${JSON.stringify(text)}; give one of ${choices.join(', ')}`);
+  if (choice === undefined)
+    throw new UsageError(`--${option} is ${JSON.stringify(text)}; give one of ${choices.join(', ')}`);
   return choice;
+}
+
+/** Waits for SIGINT or SIGTERM, and closes then. */
+export function untilSignal(close: () => Promise<void>): Promise<void> {
+  return new Promise((resolve) => {
+    const stop = (): void => resolve(close());
+    process.once('SIGINT', stop).once('SIGTERM', stop);
+  });
 }

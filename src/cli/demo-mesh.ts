@@ -12,10 +12,8 @@ import { publicFacing } from '../routing/public-facing.js';
 
 /** The demo, running. */
 export interface Demo {
-  /** What to print: addresses, and requests to try. */
-  readonly text: string;
-  /** The service that answers the public. */
-  readonly url: string;
+  /** Where each service is; shop answers the public. */
+  readonly urls: { readonly shop: string; readonly billing: string; readonly stock: string };
   close(): Promise<void>;
 }
 
@@ -42,13 +40,18 @@ class OutOfStock extends ApiError {
  */
 export async function startDemo(port?: number, logger?: Logger | false): Promise<Demo> {
   const ports = port === undefined ? await freePorts(8000) : [port, port + 1, port + 2];
-  const [shopUrl, billingUrl, stockUrl] = ports.map((each) => `http://${HOST}:${each}`);
+  const urlOf = (index: number): string => `http://${HOST}:${ports[index]}`;
+  const urls = { shop: urlOf(0), billing: urlOf(1), stock: urlOf(2) };
   const options = (...connections: string[]): ConstructorParameters<typeof Postern>[1] => ({
     version: '1.0.0',
     settings: { SERVICE_CONNECTIONS: connections },
     ...(logger === undefined ? {} : { logger }),
   });
-  const apps = [createShop(options(`billing=${billingUrl}`)), createBilling(options(`stock=${stockUrl}`)), createStock(options(`shop=${shopUrl}`))];
+  const apps = [
+    createShop(options(`billing=${urls.billing}`)),
+    createBilling(options(`stock=${urls.stock}`)),
+    createStock(options(`shop=${urls.shop}`)),
+  ];
   const started: Postern[] = [];
   const close = async (): Promise<void> => {
     await Promise.all(started.map((app) => app.close()));
@@ -62,16 +65,19 @@ export async function startDemo(port?: number, logger?: Logger | false): Promise
     await close();
     throw error;
   }
-  return { text: describe(`${shopUrl}`, `${billingUrl}`, `${stockUrl}`), url: `${shopUrl}`, close };
+  return { urls, close };
 }
 
 function createShop(options: ConstructorParameters<typeof Postern>[1]): Postern {
   const shop = new Postern('shop', options);
-  shop.get('/orders/:item(\\d+)', publicFacing({ params: ['quantity'] })(async (ctx) => {
-    const quantity = ctx.query.get('quantity') ?? '1';
-    const { body } = await ctx.service('billing').get(`/quotes/${ctx.params.item}`, { query: { quantity } });
-    return { order: body };
-  }));
+  shop.get(
+    '/orders/:item(\\d+)',
+    publicFacing({ params: ['quantity'] })(async (ctx) => {
+      const quantity = ctx.query.get('quantity') ?? '1';
+      const { body } = await ctx.service('billing').get(`/quotes/${ctx.params.item}`, { query: { quantity } });
+      return { order: body };
+    }),
+  );
   return shop;
 }
 
@@ -95,21 +101,6 @@ function createStock(options: ConstructorParameters<typeof Postern>[1]): Postern
     return item;
   });
   return stock;
-}
-
-function describe(shop: string, billing: string, stock: string): string {
-  return `Three services are running: shop ${shop}, billing ${billing}, stock ${stock}
-
-An order, through all three           curl ${shop}/orders/1?quantity=2
-An error of stock, seen at shop       curl -i ${shop}/orders/3
-A parameter that is not allowed       curl -i ${shop}/orders/1?color=red
-Health                                curl ${shop}/shop/health/
-The mesh, three levels deep           curl ${shop}/shop/ping/?depth=3
-Metrics for Prometheus                curl ${billing}/billing/metrics/
-Metrics as JSON                       curl ${stock}/stock/metrics/?json
-
-Ctrl-C drains and stops them.
-`;
 }
 
 /** Three ports from `first` on, or any three when one of those is taken. */

@@ -1,9 +1,9 @@
 /**
- * Draws a mesh: as a tree, or as a graph in the languages of mermaid and Graphviz, in which a service is one node however
- * often it was asked.
+ * Draws a mesh: as a tree, or as a graph in the languages of mermaid and Graphviz, in which a service is one node
+ * however often it was asked.
  */
 
-import type { PingEntry } from '../monitor/ping.js';
+import type { PingEntry } from '../monitor/ping-document.js';
 import { servicesBelow, walkMesh, type Edge } from './mesh.js';
 import { paint, toVisible } from './output.js';
 
@@ -22,7 +22,10 @@ export function drawMermaid(service: string, root: PingEntry): string {
   return [
     'flowchart TD',
     ...[...nodes].map(([name, label]) => `  ${ids.get(name)}["${encode(label, '#')}"]`),
-    ...edges.map(({ from, to, entry }) => `  ${ids.get(from)} ${entry.status_code === 200 ? '-->' : '-.->'}|"${encode(answerOf(entry), '#')}"| ${ids.get(to)}`),
+    ...edges.map(
+      ({ from, to, entry }) =>
+        `  ${ids.get(from)} ${entry.status_code === 200 ? '-->' : '-.->'}|"${encode(answerOf(entry), '#')}"| ${ids.get(to)}`,
+    ),
     '',
   ].join('\n');
 }
@@ -36,7 +39,10 @@ export function drawDot(service: string, root: PingEntry): string {
   return [
     'digraph mesh {',
     ...[...nodes].map(([name, text]) => `  ${quote(name)} ${label(text)}];`),
-    ...edges.map(({ from, to, entry }) => `  ${quote(from)} -> ${quote(to)} ${label(answerOf(entry))}${entry.status_code === 200 ? '' : ', color=red, fontcolor=red'}];`),
+    ...edges.map(
+      ({ from, to, entry }) =>
+        `  ${quote(from)} -> ${quote(to)} ${label(answerOf(entry))}${entry.status_code === 200 ? '' : ', color=red, fontcolor=red'}];`,
+    ),
     '}',
     '',
   ].join('\n');
@@ -71,8 +77,14 @@ function answerOf({ status_code: status, request_time: time }: PingEntry): strin
   return `${status}, ${time}`;
 }
 
-/** Text between double quotes; ASCII that could end them, or mean something inside of them, becomes `&#34;` or mermaid's `#34;`. */
+/**
+ * Text between double quotes; ASCII that could end them, or mean something inside of them, becomes `&#34;` or
+ * mermaid's `#34;`.
+ */
 function encode(text: string, escape: '&#' | '#'): string {
   // An empty label is an error in mermaid.
-  return toVisible(text === '' ? '?' : text).replace(/(?![\w .,()~-])[\x00-\x7f]/g, (char) => `${escape}${char.charCodeAt(0)};`);
+  return toVisible(text === '' ? '?' : text).replace(
+    /(?![\w .,()~-])[\x00-\x7f]/g,
+    (char) => `${escape}${char.charCodeAt(0)};`,
+  );
 }

@@ -3,8 +3,8 @@
 import { complain, messageOf } from './output.js';
 
 /**
- * Until it is released, `process.exit` throws, what nobody catches is ignored, since a server that can't start does no harm
- * to its routes, and a process that has nothing left to wait for ends with a complaint and exit code 2.
+ * Until it is released, `process.exit` throws, what nobody catches is ignored, since a server that can't start does
+ * no harm to its routes, and a process that has nothing left to wait for ends with a complaint and exit code 2.
  *
  * @returns releases the process
  */

@@ -1,14 +1,18 @@
 /**
  * Asks a service's ping endpoint for the mesh below it (SPEC 4.2).
  *
- * Any service may have written any part of the answer: what is used has its type and lies within the depth that was asked
- * for, and no text is fit to be printed as it is.
+ * Any service may have written any part of the answer: what is used has its type and lies within the depth that was
+ * asked for, and no text is fit to be printed as it is.
  */
 
-import { Postern } from '../app/app.js';
-import { isRecord, readErrorBody, statusError, toErrorBody, type ErrorBody } from '../mesh/answer.js';
-import { ServiceError } from '../mesh/service.js';
-import type { PingDocument, PingEntry } from '../monitor/ping.js';
+import { MAX_TIMEOUT_MS } from '../deadline.js';
+import { readJson, toServiceError } from '../mesh/answer.js';
+import { ServiceDirectory } from '../mesh/directory.js';
+import { ServiceError } from '../mesh/service-error.js';
+import { elapsedSince, pingPath, readPingDocument, unusableEntry, type PingEntry } from '../monitor/ping-document.js';
+import { toErrorBody } from '../payload/error-body.js';
+
+const MAX_BYTES = 10 * 1024 * 1024;
 
 /** Where the ping endpoint is, and what to ask it for. */
 export interface MeshQuery {
@@ -27,18 +31,35 @@ export interface Edge {
   readonly entry: PingEntry;
 }
 
-/** Asks for the mesh, as an application would; a service without a usable answer is an entry that says so, with 502 to 504 for its status. */
+/**
+ * Asks for the mesh, as an application would; a service without a usable answer is an entry that says so, with 502 to
+ * 504 for its status.
+ */
 export async function askMesh({ service, base, depth, levelTimeoutMs }: MeshQuery): Promise<PingEntry> {
-  const settings = { SERVICE_CONNECTIONS: [`${service}=${base}`], REQUIRED_SERVICE_CONNECTIONS: [], SERVICE_URL_TEMPLATE: 'http://{service}' };
-  const app = new Postern('postern', { settings, logger: false, attachMonitorEndpoints: false });
+  const directory = new ServiceDirectory(new Map([[service, base]]));
+  const callee = { service, method: 'GET', path: pingPath(service) };
   const startedMs = performance.now();
-  const elapsed = (): string => `${Math.floor(performance.now() - startedMs)} ms`;
   try {
-    const { status, body } = await app.service(service).get(`/${service}/ping/`, { query: { depth }, timeout: (depth + 1) * levelTimeoutMs });
-    return toEntry(service, status, status === 200 ? readDocument(body, depth) : undefined, elapsed());
+    const answer = await directory.exchange(service, {
+      method: 'GET',
+      path: `${callee.path}?depth=${depth}`,
+      headers: { accept: 'application/json' },
+      timeoutMs: Math.min((depth + 1) * levelTimeoutMs, MAX_TIMEOUT_MS),
+      maxBytes: MAX_BYTES,
+    });
+    const { status } = answer;
+    if (status >= 400) throw toServiceError(callee, answer);
+    const response = status === 200 ? readPingDocument(readJson(answer), depth, () => undefined) : undefined;
+    const request_time = elapsedSince(startedMs);
+    return response === undefined
+      ? unusableEntry(service, status, request_time)
+      : { response, status_code: status, request_time };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    return toEntry(service, error.statusCode, { ...toErrorBody(error), description: describe(error) }, elapsed());
+    const response = { ...toErrorBody(error), description: describe(error) };
+    return { response, status_code: error.statusCode, request_time: elapsedSince(startedMs) };
+  } finally {
+    directory.close();
   }
 }
 
@@ -55,31 +76,7 @@ export function servicesBelow(answer: PingEntry['response']): [string, PingEntry
   return 'process_time' in answer && answer.response !== 'pong' ? Object.entries(answer.response) : [];
 }
 
-/** @param response undefined when what was answered is of no use */
-function toEntry(service: string, status: number, response: PingDocument | ErrorBody | undefined, request_time: string): PingEntry {
-  if (response !== undefined) return { response, status_code: status, request_time };
-  const error = toErrorBody(statusError(service, 502, `${service} answered ${status} with something else than a ping`));
-  return { response: error, status_code: status === 200 ? 502 : status, request_time };
-}
-
 /** `ECONNREFUSED` helps the person who mistyped a port. */
 function describe({ description, cause }: ServiceError): string {
   return cause instanceof Error && 'code' in cause ? `${description} (${String(cause.code)})` : description;
-}
-
-function readDocument(value: unknown, depth: number): PingDocument | undefined {
-  if (!isRecord(value) || typeof value['process_time'] !== 'string') return undefined;
-  const { response, process_time } = value;
-  if (response === 'pong') return { response, process_time };
-  if (depth === 0 || !isRecord(response)) return undefined;
-  const entries = Object.entries(response).map(([service, given]) => [service, readEntry(service, given, depth - 1)] as const);
-  return { response: Object.fromEntries(entries), process_time };
-}
-
-/** As lenient as can be: one odd entry must not hide the others. */
-function readEntry(service: string, value: unknown, depth: number): PingEntry {
-  const { response, status_code, request_time } = isRecord(value) ? value : {};
-  const status = typeof status_code === 'number' && Number.isSafeInteger(status_code) ? status_code : 502;
-  const body = status === 200 ? readDocument(response, depth) : readErrorBody(response);
-  return toEntry(service, status, body, typeof request_time === 'string' ? request_time : '? ms');
 }

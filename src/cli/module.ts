@@ -13,6 +13,8 @@ import { messageOf } from './output.js';
 export interface LoadedApp {
   readonly name: string;
   readonly router: { readonly routes: readonly RouteInfo[] };
+  /** The application itself, for commands that read more of it. */
+  readonly app: object;
 }
 
 /**
@@ -25,6 +27,17 @@ export async function loadApp(file: string): Promise<LoadedApp> {
   const app = appOf(await importModule(file));
   if (app === undefined) throw new Error(`${file} has no Postern app as its default export`);
   return app;
+}
+
+/**
+ * Imports a module for an application that can be watched from outside.
+ *
+ * @throws {Error} also when it has no monitoring endpoints
+ */
+export async function loadMonitoredApp(file: string): Promise<LoadedApp> {
+  const app = await loadApp(file);
+  if (app.router.routes.some(({ path }) => path === `/${app.name}/health/`)) return app;
+  throw new Error(`${app.name} has no monitoring endpoints; leave attachMonitorEndpoints as it is`);
 }
 
 /** Rows of a route table from anyone, their known fields; undefined for anything else, and for one route twice. */
@@ -40,6 +53,8 @@ export function readRoutes(value: unknown): RouteInfo[] | undefined {
 }
 
 async function importModule(file: string): Promise<unknown> {
+  // A service that is only looked at need not tell where it listens.
+  process.env['LOG_LEVEL'] ??= 'warn';
   try {
     return await import(pathToFileURL(resolve(file)).href);
   } catch (error) {
@@ -54,7 +69,8 @@ function appOf(namespace: unknown): LoadedApp | undefined {
   for (const candidate of [exported, propertyOf(exported, 'default')]) {
     const name = propertyOf(candidate, 'name');
     const routes = readRoutes(propertyOf(propertyOf(candidate, 'router'), 'routes'));
-    if (typeof name === 'string' && routes !== undefined) return { name, router: { routes } };
+    if (isObject(candidate) && typeof name === 'string' && routes !== undefined)
+      return { name, router: { routes }, app: candidate };
   }
   return undefined;
 }
@@ -65,10 +81,16 @@ function propertyOf(value: unknown, name: string): unknown {
 
 function readRoute(value: unknown): RouteInfo | undefined {
   if (!isObject(value)) return undefined;
-  const { method, path, pattern, public: open, params } = value;
-  if (typeof method !== 'string' || typeof path !== 'string' || typeof pattern !== 'string' || typeof open !== 'boolean') return undefined;
+  const { method, path, pattern, public: open, params, meta } = value;
+  if (
+    typeof method !== 'string' ||
+    typeof path !== 'string' ||
+    typeof pattern !== 'string' ||
+    typeof open !== 'boolean'
+  )
+    return undefined;
   if (params !== null && !isStrings(params)) return undefined;
-  return { method, path, pattern, public: open, params };
+  return { method, path, pattern, public: open, params, ...(isObject(meta) ? { meta } : {}) };
 }
 
 function isStrings(value: unknown): value is string[] {

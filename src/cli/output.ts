@@ -45,12 +45,20 @@ export function messageOf(thrown: unknown): string {
   return text.trimStart().split('\n', 1)[0] ?? '';
 }
 
-/** Text with everything in it that could move a cursor, start an escape sequence or turn the direction of writing as `\u001b`. */
+/**
+ * Text with everything in it that could move a cursor, start an escape sequence or turn the direction of writing as
+ * `\u001b`.
+ */
 export function toVisible(text: string): string {
-  return text.replace(INVISIBLE, (char) => Array.from({ length: char.length }, (_, i) => `\\u${char.charCodeAt(i).toString(16).padStart(4, '0')}`).join(''));
+  return text.replace(INVISIBLE, (char) =>
+    Array.from({ length: char.length }, (_, i) => `\\u${char.charCodeAt(i).toString(16).padStart(4, '0')}`).join(''),
+  );
 }
 
-/** JSON for people and programs, newline included; with escapes as {@link toVisible} makes them, which JSON reads back. */
+/**
+ * JSON for people and programs, newline included; with escapes as {@link toVisible} makes them, which JSON reads
+ * back.
+ */
 export function toJson(value: unknown): string {
   return `${JSON.stringify(value, null, 2).split('\n').map(toVisible).join('\n')}\n`;
 }

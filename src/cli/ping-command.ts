@@ -1,18 +1,18 @@
 /** `postern ping`: the mesh below a service, drawn. */
 
-import { isServiceName } from '../mesh/settings.js';
 import { parseChoice, parseCommand, parseWhole, UsageError, type Outcome } from './command.js';
 import { drawDot, drawMermaid, drawTree, type Draw } from './drawings.js';
 import { askMesh, walkMesh } from './mesh.js';
 import { toJson } from './output.js';
+import { DEFAULT_DEPTH, parseTarget } from './target.js';
 
-export const usage: string = `Usage: postern ping URL --depth N [--format FORMAT] [--json] [--timeout MS]
+export const usage: string = `Usage: postern ping URL [--depth N] [--format FORMAT] [--json] [--timeout MS]
 
 Asks a service for the services that it is connected to, and draws them with
 status and time. Exits with 1 if one of them did not answer 200.
 
   URL                http://host:port/<service>/, or that of its ping endpoint
-  --depth N          how many levels to go down, from 0 to 100
+  --depth N          how many levels to go down, from 0 to 100; 3 unless given
   --format FORMAT    tree (unless given), json, mermaid or dot
   --json             the same as --format json
   --timeout MS       how long a level may take; 2000 unless given
@@ -31,33 +31,20 @@ const DRAWINGS: Readonly<Record<(typeof FORMATS)[number], Draw>> = {
 /** @throws {UsageError} for a URL that names no service, and for wrong options */
 export async function run(args: string[]): Promise<Outcome> {
   const text = { type: 'string' } as const;
-  const { values, positionals } = parseCommand(args, { depth: text, format: text, json: { type: 'boolean' }, timeout: text }, ['URL']);
+  const { values, positionals } = parseCommand(
+    args,
+    { depth: text, format: text, json: { type: 'boolean' }, timeout: text },
+    ['URL'],
+  );
   const { service, base } = parseTarget(positionals[0] ?? '');
-  if (values.depth === undefined) throw new UsageError('--depth is missing; give how many levels to go down');
-  const depth = parseWhole('depth', values.depth, 0, MAX_DEPTH);
+  const depth = parseWhole('depth', values.depth ?? DEFAULT_DEPTH, 0, MAX_DEPTH);
   const format = parseChoice('format', values.format ?? (values.json === true ? 'json' : 'tree'), FORMATS);
-  if (values.json === true && format !== 'json') throw new UsageError(`--json and --format ${format} are two formats; give one`);
+  if (values.json === true && format !== 'json')
+    throw new UsageError(`--json and --format ${format} are two formats; give one`);
   const levelTimeoutMs = parseWhole('timeout', values.timeout ?? '2000', 1, MAX_TIMEOUT_MS);
 
   const root = await askMesh({ service, base, depth, levelTimeoutMs });
-  const answered = root.status_code === 200 && [...walkMesh(service, root)].every(({ entry }) => entry.status_code === 200);
+  const answered =
+    root.status_code === 200 && [...walkMesh(service, root)].every(({ entry }) => entry.status_code === 200);
   return { text: DRAWINGS[format](service, root), exitCode: answered ? 0 : 1 };
-}
-
-/**
- * The service that a URL names, and what its own paths go behind: `http://mesh:8000/users/ping/` is `users` at
- * `http://mesh:8000`.
- */
-function parseTarget(text: string): { service: string; base: string } {
-  const remedy = 'give http://host:port/<service>/';
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:')) throw new UsageError(`${JSON.stringify(text)} is no http or https URL; ${remedy}`);
-  if (url.username !== '' || url.password !== '') throw new UsageError(`the URL has credentials, which are not sent; ${remedy}`);
-  if (url.search !== '' || url.hash !== '') throw new UsageError(`${JSON.stringify(text)} has a query or fragment; ${remedy}, and the depth as --depth`);
-  const segments = url.pathname.split('/').filter((segment) => segment !== '');
-  // A service may be called ping as well.
-  if (segments.length > 1 && segments.at(-1) === 'ping') segments.pop();
-  const service = segments.pop();
-  if (!isServiceName(service)) throw new UsageError(`${JSON.stringify(text)} names no service; ${remedy}`);
-  return { service, base: [url.origin, ...segments].join('/') };
 }

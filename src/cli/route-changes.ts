@@ -20,14 +20,18 @@ export interface ParamsChange {
   readonly after: readonly string[] | null;
 }
 
-/** Compares routes by method and pattern; a parameter of the path may be renamed, and parameters of the query reordered. */
+/**
+ * Compares routes by method and pattern; a parameter of the path may be renamed, and parameters of the query
+ * reordered.
+ */
 export function compareRoutes(before: readonly RouteInfo[], after: readonly RouteInfo[]): RouteChanges {
   const old = publicRoutes(before);
   const now = publicRoutes(after);
   const changed_params: ParamsChange[] = [];
   for (const [key, { method, path, pattern, params }] of now) {
     const was = old.get(key);
-    if (was !== undefined && !sameParams(was.params, params)) changed_params.push({ method, path, pattern, before: was.params, after: params });
+    if (was !== undefined && !sameParams(was.params, params))
+      changed_params.push({ method, path, pattern, before: was.params, after: params });
   }
   return { became_public: missingFrom(old, now), stopped_being_public: missingFrom(now, old), changed_params };
 }
@@ -35,9 +39,16 @@ export function compareRoutes(before: readonly RouteInfo[], after: readonly Rout
 /** One line for each change. */
 export function formatChanges({ became_public, stopped_being_public, changed_params }: RouteChanges): string {
   const lines = [
-    ...became_public.map((route) => paint('green', `+ ${describe(route)} became public (query: ${toVisible(describeParams(route.params))})`)),
+    ...became_public.map((route) =>
+      paint('green', `+ ${describe(route)} became public (query: ${toVisible(describeParams(route.params))})`),
+    ),
     ...stopped_being_public.map((route) => paint('red', `- ${describe(route)} stopped being public`)),
-    ...changed_params.map((route) => paint('yellow', `~ ${describe(route)} changed its parameters: ${toVisible(`${describeParams(route.before)} → ${describeParams(route.after)}`)}`)),
+    ...changed_params.map((route) =>
+      paint(
+        'yellow',
+        `~ ${describe(route)} changed its parameters: ${toVisible(`${describeParams(route.before)} → ${describeParams(route.after)}`)}`,
+      ),
+    ),
   ];
   return lines.map((line) => `${line}\n`).join('');
 }
@@ -62,6 +73,14 @@ function sameParams(a: readonly string[] | null, b: readonly string[] | null): b
   return new Set(a).size === names.size && a.every((name) => names.has(name));
 }
 
-function describe({ method, path, pattern }: { readonly method: string; readonly path: string; readonly pattern: string }): string {
+function describe({
+  method,
+  path,
+  pattern,
+}: {
+  readonly method: string;
+  readonly path: string;
+  readonly pattern: string;
+}): string {
   return toVisible(`${method} ${path} (${pattern})`);
 }

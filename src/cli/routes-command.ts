@@ -19,7 +19,9 @@ Prints every route of the application that MODULE exports as its default.
 
 /** @throws {Error} when the module or the file can't be used */
 export async function run(args: string[]): Promise<Outcome> {
-  const { values, positionals } = parseCommand(args, { json: { type: 'boolean' }, check: { type: 'string' } }, ['MODULE']);
+  const { values, positionals } = parseCommand(args, { json: { type: 'boolean' }, check: { type: 'string' } }, [
+    'MODULE',
+  ]);
   const { json = false, check } = values;
   const saved = check === undefined ? undefined : readSaved(check);
   const { routes } = (await loadApp(positionals[0] ?? '')).router;
@@ -36,12 +38,15 @@ function readSaved(file: string): RouteInfo[] {
   } catch (error) {
     throw new Error(`${file} can't be read: ${messageOf(error)}`, { cause: error });
   }
-  if (routes === undefined) throw new Error(`${file} is no saved route table; make one with postern routes MODULE --json`);
+  if (routes === undefined)
+    throw new Error(`${file} is no saved route table; make one with postern routes MODULE --json`);
   return routes;
 }
 
 function formatTable(routes: readonly RouteInfo[]): string {
-  const rows = routes.map(({ method, path, pattern, public: open, params }) => [method, path, pattern, open ? 'public' : 'private', describeParams(params)].map(toVisible));
+  const rows = routes.map(({ method, path, pattern, public: open, params }) =>
+    [method, path, pattern, open ? 'public' : 'private', describeParams(params)].map(toVisible),
+  );
   const table = [['METHOD', 'PATH', 'PATTERN', 'SCOPE', 'QUERY'], ...rows];
   const widths = [0, 1, 2, 3].map((column) => Math.max(...table.map((row) => row[column]?.length ?? 0)));
   const lines = table.map((row) => {

@@ -1,56 +1,80 @@
 /**
  * Writes the public surface as `HTTPRoute` manifests of the Kubernetes Gateway API (https://gateway-api.sigs.k8s.io).
  *
- * Expressions are RE2, as Envoy and most implementations have them, and anchored. Which of two rules wins when one of them
- * is an expression is left to the implementation, and no rule can refuse: so a private route inside a public one can't be
- * told. What no rule matches is 404.
+ * Expressions are RE2, as Envoy and most implementations have them, and anchored. Which of two rules wins when one of
+ * them is an expression is left to the implementation, and no rule can refuse: so a private route inside a public one
+ * can't be told. What no rule matches is 404.
  */
 
+import type { Dialect } from './constraint-pattern.js';
 import { GatewayError } from './error.js';
-import { checkOptions, DNS_NAME, type GatewayOptions, type Settings } from './options.js';
+import {
+  assertUnused,
+  DNS_NAME,
+  type ExporterArguments,
+  type GatewayOptions,
+  type GatewayService,
+  type ListenerOptions,
+  type Upstream,
+} from './exporter-options.js';
 import { pathIncludes, pathsOverlap } from './overlap.js';
-import { compilePathPattern, type Dialect } from './path-pattern.js';
-import { headerLines } from './rules.js';
+import { compilePathPattern } from './path-pattern.js';
+import { createPlan, headerLines, type Plan, type PlannedService } from './plan.js';
 import { SENT_UNGUARDED } from './spelling.js';
-import { createSurface, describeRoute, type Leaf, type RouteTable, type Surface } from './surface.js';
+import { describeRoute, type Leaf, type RouteTable, type Surface } from './surface.js';
 
 /** Options of {@link toGatewayApi}; `upstream` names a Service and its port, `http://users.prod:8000`. */
 export interface GatewayApiOptions extends GatewayOptions {
   readonly gateway: string;
 }
 
+/** Options of {@link toGatewayApi} for several services. */
+export interface GatewayApiListenerOptions extends ListenerOptions {
+  readonly gateway: string;
+}
+
 /**
- * `HTTPRoute` manifests as YAML, several where one would be beyond the limits of the resource.
+ * `HTTPRoute` manifests as YAML: one for each service, or several where one would be beyond the limits of the resource.
  *
  * @throws {TypeError} for a wrong option, an `upstream` that is an address among them
- * @throws {GatewayError} for a route that an HTTPRoute can't express
+ * @throws {GatewayError} for a route that an HTTPRoute can't express, and for services that claim one path
  */
-export function toGatewayApi(router: RouteTable, options: GatewayApiOptions): string {
-  const settings = checkOptions(options);
-  if (settings.gateway === undefined) throw new TypeError('option "gateway" is missing; give the name of the Gateway that the routes attach to');
-  const { hosts } = settings;
+export function toGatewayApi(router: RouteTable, options: GatewayApiOptions): string;
+export function toGatewayApi(services: readonly GatewayService[], options: GatewayApiListenerOptions): string;
+export function toGatewayApi(...args: ExporterArguments): string {
+  const plan = createPlan('toGatewayApi', args);
+  const { gateway, hosts } = plan;
+  assertUnused(plan, ['tls', 'include'], 'the Gateway API');
+  if (gateway === undefined)
+    throw new TypeError('option "gateway" is missing; give the name of the Gateway that the routes attach to');
   const unknown = hosts.find((host) => /^[\d.]+$/.test(host) || !DNS_NAME.test(host));
-  if (unknown !== undefined) throw new TypeError(`option "hosts" has ${JSON.stringify(unknown)}, and an HTTPRoute knows DNS names only; give names such as "users.example.com"`);
-  const backend = createBackend(settings);
-  const surface = createSurface(router);
-  assertExpressible(surface);
-  const split = splitRules(surface.leaves.flatMap((leaf) => createRule(leaf, surface)));
-  const manifests = chunksOf(MAX_HOSTS, hosts).flatMap((names) => split.map((rules) => ({ rules, hosts: names })));
-  const header = headerLines(surface, settings.service).map((line) => `# ${line}\n`).join('');
-  return header + manifests.map((manifest, i) => formatManifest(manifest, i, settings, settings.gateway ?? '', backend)).join('---\n');
+  if (unknown !== undefined)
+    throw new TypeError(
+      `option "hosts" has ${JSON.stringify(unknown)}, and an HTTPRoute knows DNS names only; give names such as "users.example.com"`,
+    );
+  const manifests = plan.services.flatMap((service) => createManifests(service, plan));
+  const header = headerLines(plan)
+    .map((line) => `# ${line}\n`)
+    .join('');
+  return header + manifests.map((manifest) => formatManifest(manifest, plan, gateway)).join('---\n');
 }
 
 /** One rule of an HTTPRoute. */
-interface Rule {
+interface RouteRule {
   readonly notes: readonly string[];
   readonly methods: readonly string[];
   readonly type: 'Exact' | 'RegularExpression';
   readonly value: string;
+  /** The path that the service gets, where it is another. */
+  readonly rewrite: string | undefined;
 }
 
 interface Manifest {
-  readonly rules: readonly Rule[];
+  readonly name: string;
+  readonly rules: readonly RouteRule[];
   readonly hosts: readonly string[];
+  readonly backends: readonly Backend[];
+  readonly secure: boolean;
 }
 
 interface Backend {
@@ -68,42 +92,94 @@ const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DEL
 
 const DIALECT: Dialect = { gateway: 'the Gateway API', spelling: SENT_UNGUARDED, pcre: false, end: '$', unroll: false };
 
-function createBackend({ upstream: { host, port } }: Settings): Backend {
-  const [, name, namespace] = /^([a-z](?:[a-z0-9-]{0,61}[a-z0-9])?)(?:\.([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)(?:\.svc(?:\.cluster\.local)?)?)?$/.exec(host) ?? [];
-  if (name === undefined) throw new TypeError(`option "upstream" has the host "${host}"; name a Service: "http://users:8000" or "http://users.prod:8000"`);
+function createManifests(service: PlannedService, { hosts }: Plan): Manifest[] {
+  const { name, surface, upstreams } = service;
+  const backends = upstreams.map(createBackend);
+  assertExpressible(surface);
+  const split = splitRules(surface.leaves.flatMap((leaf) => createRule(leaf, service)));
+  return chunksOf(MAX_HOSTS, hosts)
+    .flatMap((names) => split.map((rules) => ({ rules, hosts: names })))
+    .map((manifest, i) => ({
+      ...manifest,
+      name: i === 0 ? name : `${name}-${i + 1}`,
+      backends,
+      secure: upstreams[0].protocol === 'https',
+    }));
+}
+
+function createBackend({ host, port }: Upstream): Backend {
+  const [, name, namespace] =
+    /^([a-z](?:[a-z0-9-]{0,61}[a-z0-9])?)(?:\.([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)(?:\.svc(?:\.cluster\.local)?)?)?$/.exec(
+      host,
+    ) ?? [];
+  if (name === undefined)
+    throw new TypeError(
+      `option "upstream" has the host "${host}"; name a Service: "http://users:8000" or "http://users.prod:8000"`,
+    );
   return { name, namespace, port };
 }
 
 function assertExpressible({ leaves }: Surface): void {
   for (const [i, { path, segments, closes }] of leaves.entries()) {
     for (const method of closes) {
-      const around = leaves.find((other, j) => j > i && other.opens.has(method) && pathsOverlap(segments, other.segments));
+      const around = leaves.find(
+        (other, j) => j > i && other.opens.has(method) && pathsOverlap(segments, other.segments),
+      );
       if (around !== undefined) {
-        throw new GatewayError(path, `${method} is private here and public at ${around.path}, which matches some of the same paths; an HTTPRoute can't tell which of the two wins. Make both public or both private, or constrain the outer one`);
+        throw new GatewayError(
+          path,
+          `${method} is private here and public at ${around.path}, which matches some of the same paths; an HTTPRoute can't tell which of the two wins. Make both public or both private, or constrain the outer one`,
+        );
       }
     }
   }
 }
 
-function createRule({ path, segments, routes, opens }: Leaf, { leaves }: Surface): Rule[] {
+function createRule({ path, segments, routes, opens }: Leaf, { surface, prefix, inner }: PlannedService): RouteRule[] {
+  const { leaves } = surface;
   if (opens.size === 0) return [];
   for (const method of opens) {
-    if (!METHODS.has(method)) throw new GatewayError(path, `an HTTPRoute can't match the method ${method}; make it private`);
+    if (!METHODS.has(method))
+      throw new GatewayError(path, `an HTTPRoute can't match the method ${method}; make it private`);
   }
   const test = compilePathPattern(path, segments, DIALECT);
-  if (test === null) throw new GatewayError(path, 'a segment of it can\'t be sent in one reading: gateways and clients resolve ".", ".." and backslashes; rename it');
+  if (test === null)
+    throw new GatewayError(
+      path,
+      'a segment of it can\'t be sent in one reading: gateways and clients resolve ".", ".." and backslashes; rename it',
+    );
   const isStatic = segments.every(({ kind }) => kind === 'static');
-  const value = isStatic ? segments.map((segment) => `/${segment.kind === 'static' ? encodeSegment(segment.text) : ''}`).join('') : test.within;
-  if (value.length > MAX_PATH) throw new GatewayError(path, `its match is ${value.length} characters long and an HTTPRoute takes ${MAX_PATH}; shorten its constraints`);
+  const value = isStatic
+    ? segments.map((segment) => `/${segment.kind === 'static' ? encodeSegment(segment.text) : ''}`).join('')
+    : test.within;
+  if (prefix !== '' && !isStatic)
+    throw new GatewayError(
+      path,
+      `an HTTPRoute can take the prefix ${prefix} off a static path only, and this one has a parameter; leave the prefix out, or name the paths`,
+    );
+  // Of nested prefixes the longest wins.
+  if (inner.some((other) => `${prefix}${value}` === other || `${prefix}${value}`.startsWith(`${other}/`))) return [];
+  if (prefix.length + value.length > MAX_PATH)
+    throw new GatewayError(
+      path,
+      `its match is ${prefix.length + value.length} characters long and an HTTPRoute takes ${MAX_PATH}; shorten its constraints`,
+    );
   const methods = new Set(opens);
   // A private OPTIONS route takes the place of the answer that the service gives by itself.
   const closing = leaves.filter((other) => other.closes.has('OPTIONS') && pathsOverlap(other.segments, segments));
   const partial = closing.find((other) => !pathIncludes(other.segments, segments));
-  if (partial !== undefined) throw new GatewayError(partial.path, `OPTIONS is private here and public at a part of ${path}; an HTTPRoute can't tell which part. Make it public`);
+  if (partial !== undefined)
+    throw new GatewayError(
+      partial.path,
+      `OPTIONS is private here and public at a part of ${path}; an HTTPRoute can't tell which part. Make it public`,
+    );
   if (closing.length === 0) methods.add('OPTIONS');
   const notes = routes.filter(({ method }) => opens.has(method)).map(describeRoute);
-  if (test.within !== test.around) notes.push('refused although the route matches: segments with characters beyond U+FFFF, which it counts as two');
-  return [{ notes, methods: [...methods].sort(), type: isStatic ? 'Exact' : 'RegularExpression', value }];
+  if (test.within !== test.around)
+    notes.push('refused although the route matches: segments with characters beyond U+FFFF, which it counts as two');
+  const rewrite = prefix === '' ? undefined : value;
+  const type = isStatic ? 'Exact' : 'RegularExpression';
+  return [{ notes, methods: [...methods].sort(), type, value: prefix + value, rewrite }];
 }
 
 /** Only what a path may not have is escaped (RFC 3986, section 3.3). */
@@ -112,8 +188,8 @@ function encodeSegment(text: string): string {
 }
 
 /** As few manifests as the limits allow, in order. */
-function splitRules(rules: readonly Rule[]): Rule[][] {
-  const manifests: Rule[][] = [];
+function splitRules(rules: readonly RouteRule[]): RouteRule[][] {
+  const manifests: RouteRule[][] = [];
   let matches = Infinity;
   for (const rule of rules) {
     const last = manifests.at(-1);
@@ -128,15 +204,21 @@ function splitRules(rules: readonly Rule[]): Rule[][] {
 
 /** One empty chunk of an empty list. */
 function chunksOf<T>(size: number, list: readonly T[]): (readonly T[])[] {
-  return Array.from({ length: Math.max(1, Math.ceil(list.length / size)) }, (_, i) => list.slice(i * size, (i + 1) * size));
+  return Array.from({ length: Math.max(1, Math.ceil(list.length / size)) }, (_, i) =>
+    list.slice(i * size, (i + 1) * size),
+  );
 }
 
-function formatManifest({ rules, hosts }: Manifest, index: number, { service, namespace, upstream }: Settings, gateway: string, backend: Backend): string {
+function formatManifest(
+  { name, rules, hosts, backends, secure }: Manifest,
+  { namespace }: Plan,
+  gateway: string,
+): string {
   const lines = [
     'apiVersion: gateway.networking.k8s.io/v1',
     'kind: HTTPRoute',
     'metadata:',
-    `  name: ${scalar(index === 0 ? service : `${service}-${index + 1}`)}`,
+    `  name: ${scalar(name)}`,
     ...(namespace === undefined ? [] : [`  namespace: ${scalar(namespace)}`]),
     'spec:',
     '  parentRefs:',
@@ -144,20 +226,41 @@ function formatManifest({ rules, hosts }: Manifest, index: number, { service, na
     ...(hosts.length === 0 ? [] : ['  hostnames:', ...hosts.map((host) => `    - ${scalar(host)}`)]),
     '  rules:',
   ];
-  for (const { notes, methods, type, value } of rules) {
+  for (const { notes, methods, type, value, rewrite } of rules) {
     lines.push(...notes.map((note) => `    # ${note}`), '    - matches:');
-    for (const method of methods) lines.push(`        - method: ${method}`, '          path:', `            type: ${type}`, `            value: ${scalar(value)}`);
+    for (const method of methods)
+      lines.push(
+        `        - method: ${method}`,
+        '          path:',
+        `            type: ${type}`,
+        `            value: ${scalar(value)}`,
+      );
+    if (rewrite !== undefined)
+      lines.push(
+        '      filters:',
+        '        - type: URLRewrite',
+        '          urlRewrite:',
+        '            path:',
+        '              type: ReplaceFullPath',
+        `              replaceFullPath: ${scalar(rewrite)}`,
+      );
     lines.push('      backendRefs:');
-    if (upstream.protocol === 'https') lines.push('        # It speaks TLS, which needs a BackendTLSPolicy beside this route.');
-    lines.push(`        - name: ${scalar(backend.name)}`);
-    if (backend.namespace !== undefined && backend.namespace !== namespace) lines.push(`          namespace: ${scalar(backend.namespace)} # needs a ReferenceGrant there, if it is another`);
-    lines.push(`          port: ${backend.port}`);
+    if (secure) lines.push('        # It speaks TLS, which needs a BackendTLSPolicy beside this route.');
+    for (const backend of backends) {
+      lines.push(`        - name: ${scalar(backend.name)}`);
+      if (backend.namespace !== undefined && backend.namespace !== namespace)
+        lines.push(
+          `          namespace: ${scalar(backend.namespace)} # needs a ReferenceGrant there, if it is another`,
+        );
+      lines.push(`          port: ${backend.port}`);
+    }
   }
   return `${lines.join('\n')}\n`;
 }
 
 /** A YAML string, quoted unless it can be read as nothing else (YAML 1.1 and 1.2). */
 function scalar(text: string): string {
-  const plain = /^(?:[a-z][a-z0-9.-]*|\/[A-Za-z0-9/._-]*)$/.test(text) && !/^(?:y|n|yes|no|on|off|true|false|null)$/.test(text);
+  const plain =
+    /^(?:[a-z][a-z0-9.-]*|\/[A-Za-z0-9/._-]*)$/.test(text) && !/^(?:y|n|yes|no|on|off|true|false|null)$/.test(text);
   return plain ? text : `'${text.replaceAll("'", "''")}'`;
 }

@@ -1,13 +1,14 @@
 /**
  * Tells whether two patterns match some path together.
  *
- * Constraints are compared as automata over UTF-16 units, walked in step. On the safe side: assertions and lookarounds hold,
- * a backreference matches anything, and what is too large to walk overlaps.
+ * Constraints are compared as automata over UTF-16 units, walked in step. On the safe side: an automaton accepts more
+ * than its constraint (see {@link createAutomaton}), and what is too large to walk overlaps.
  */
 
+import { createAutomaton, START, type State } from '../routing/automaton.js';
 import type { Constraint } from '../routing/constraint.js';
 import type { Segment } from '../routing/pattern.js';
-import { complement, type CharRange, type RegexNode } from '../routing/regex-syntax.js';
+import type { CharRange } from '../routing/regex-tree.js';
 
 /** Whether some path may match both; never false when one does. */
 export function pathsOverlap(a: readonly Segment[], b: readonly Segment[]): boolean {
@@ -27,22 +28,32 @@ export function pathIncludes(outer: readonly Segment[], inner: readonly Segment[
     if (left === undefined || right === undefined) return left === right;
     if (left.kind === 'wildcard') return !isLastSlash(inner, i);
     if (right.kind === 'wildcard') return false;
-    if (left.kind === 'static' ? right.kind !== 'static' || left.text !== right.text : !includesSegment(left.constraint, right)) return false;
+    if (
+      left.kind === 'static'
+        ? right.kind !== 'static' || left.text !== right.text
+        : !includesSegment(left.constraint, right)
+    )
+      return false;
   }
+}
+
+/** Whether some path of a pattern may be `prefix` or below it: `/:x/y` and `/*rest` are, of `/billing`. */
+export function isBelow(segments: readonly Segment[], prefix: string): boolean {
+  const texts = prefix.split('/').slice(1);
+  for (const [i, text] of texts.entries()) {
+    const segment = segments[i];
+    if (segment === undefined) return false;
+    if (segment.kind === 'wildcard') return true;
+    if (!segmentsOverlap(segment, { kind: 'static', text })) return false;
+  }
+  return true;
 }
 
 type Single = Exclude<Segment, { kind: 'wildcard' }>;
 
-/** An edge on a character, or, without ranges, on nothing. */
-interface Edge {
-  readonly ranges: readonly CharRange[] | null;
-  readonly to: number;
-}
-
-const ANY: readonly CharRange[] = [[0, 0xffff]];
+/** Counted repeats up to this many states are compared by their counts. */
 const MAX_STATES = 2000;
 const MAX_PAIRS = 20_000;
-const END = 0;
 
 function isLastSlash(segments: readonly Segment[], index: number): boolean {
   const segment = segments[index];
@@ -50,7 +61,8 @@ function isLastSlash(segments: readonly Segment[], index: number): boolean {
 }
 
 function segmentsOverlap(a: Single, b: Single): boolean {
-  if (a.kind === 'static') return b.kind === 'static' ? a.text === b.text : a.text !== '' && accepts(b.constraint, a.text);
+  if (a.kind === 'static')
+    return b.kind === 'static' ? a.text === b.text : a.text !== '' && accepts(b.constraint, a.text);
   if (b.kind === 'static') return b.text !== '' && accepts(a.constraint, b.text);
   if (a.constraint === null || b.constraint === null || a.constraint === b.constraint) return true;
   return constraintsOverlap(a.constraint, b.constraint);
@@ -66,27 +78,20 @@ function accepts(constraint: Constraint | null, text: string): boolean {
 }
 
 function constraintsOverlap(a: Constraint, b: Constraint): boolean {
-  const [left, right] = [new Automaton(a.ast), new Automaton(b.ast)];
-  const seen = new Set<string>();
-  const queue: (readonly [number, number])[] = [];
-  const visit = (a: number, b: number): boolean => {
-    let ended = false;
-    for (const x of left.closure(a)) {
-      for (const y of right.closure(b)) {
-        if (x === END && y === END) ended = true;
-        if (seen.has(`${x} ${y}`)) continue;
-        seen.add(`${x} ${y}`);
-        queue.push([x, y]);
-      }
-    }
-    return ended || seen.size > MAX_PAIRS;
-  };
-  if (left.tooLarge || right.tooLarge) return true;
-  visit(left.start, right.start); // both may end here, but no segment is empty
-  for (let pair = queue.pop(); pair !== undefined; pair = queue.pop()) {
-    for (const x of left.edges(pair[0])) {
-      for (const y of right.edges(pair[1])) {
-        if (x.ranges !== null && y.ranges !== null && meet(x.ranges, y.ranges) && visit(x.to, y.to)) return true;
+  const [left, right] = [createAutomaton(a.ast, MAX_STATES), createAutomaton(b.ast, MAX_STATES)];
+  if (Math.max(left.states.length, right.states.length) > 2 * MAX_STATES) return true;
+  const seen = new Set<number>();
+  const queue: (readonly [State | undefined, State | undefined])[] = [[left.states[START], right.states[START]]];
+  for (const [x, y] of queue) {
+    for (const to of x?.follow.keys() ?? []) {
+      for (const other of y?.follow.keys() ?? []) {
+        const [next, twin] = [left.states[to], right.states[other]];
+        const pair = to * right.states.length + other;
+        if (next === undefined || twin === undefined || seen.has(pair) || !meet(next.ranges, twin.ranges)) continue;
+        if (next.follow.has(left.end) && twin.follow.has(right.end)) return true;
+        seen.add(pair);
+        if (seen.size > MAX_PAIRS) return true;
+        queue.push([next, twin]);
       }
     }
   }
@@ -95,69 +100,4 @@ function constraintsOverlap(a: Constraint, b: Constraint): boolean {
 
 function meet(a: readonly CharRange[], b: readonly CharRange[]): boolean {
   return a.some(([low, high]) => b.some(([from, to]) => low <= to && from <= high));
-}
-
-class Automaton {
-  readonly start: number;
-  readonly #states: Edge[][] = [[]];
-
-  constructor(node: RegexNode) {
-    this.start = this.#build(node, END);
-  }
-
-  get tooLarge(): boolean {
-    return this.#states.length > MAX_STATES;
-  }
-
-  edges(state: number): readonly Edge[] {
-    return this.#states[state] ?? [];
-  }
-
-  /** The state and all that can be reached from it without a character. */
-  closure(state: number): Set<number> {
-    const reached = new Set([state]);
-    for (const from of reached) {
-      for (const { ranges, to } of this.edges(from)) if (ranges === null) reached.add(to);
-    }
-    return reached;
-  }
-
-  #state(edges: Edge[]): number {
-    return this.#states.push(edges) - 1;
-  }
-
-  /** Adds the states of a part that goes on to `next`; gives the one to enter it by. */
-  #build(node: RegexNode, next: number): number {
-    if (this.tooLarge) return next;
-    switch (node.type) {
-      case 'sequence':
-        return node.items.reduceRight((to, item) => this.#build(item, to), next);
-      case 'alternation':
-        return this.#state(node.items.map((item) => ({ ranges: null, to: this.#build(item, next) })));
-      case 'group':
-        return this.#build(node.body, next);
-      case 'characters':
-        return this.#state([{ ranges: node.negated ? complement(node.ranges) : node.ranges, to: next }]);
-      case 'backreference':
-        return this.#loop((to) => this.#state([{ ranges: ANY, to }]), next);
-      case 'repeat': {
-        const bounded = node.max === Infinity ? node.min : node.max;
-        let entry = node.max === Infinity ? this.#loop((to) => this.#build(node.body, to), next) : next;
-        for (let i = bounded; i > 0 && !this.tooLarge; i -= 1) {
-          const body = this.#build(node.body, entry);
-          entry = i > node.min ? this.#state([{ ranges: null, to: body }, { ranges: null, to: next }]) : body;
-        }
-        return entry;
-      }
-      default:
-        return next;
-    }
-  }
-
-  #loop(build: (to: number) => number, next: number): number {
-    const edges: Edge[] = [{ ranges: null, to: next }];
-    const head = this.#state(edges);
-    edges.push({ ranges: null, to: build(head) });
-    return head;
-  }
 }

@@ -1,24 +1,35 @@
 /**
- * Writes the public surface as rules for gateways that can remember something about a request: one after another, each says
- * which methods of a path are public or private, and a later rule overrules an earlier one. So the router's best is the last.
+ * Writes the public surface as rules for gateways: each says which methods of the paths of one pattern are public and
+ * which are private. For each method, the first rule that matches a path and speaks of the method decides, as the
+ * router prefers its routes.
  */
 
+import type { Dialect } from './constraint-pattern.js';
 import { GatewayError } from './error.js';
-import { compilePathPattern, type Dialect } from './path-pattern.js';
+import { compilePathPattern } from './path-pattern.js';
+import type { PlannedService } from './plan.js';
 import { SENT } from './spelling.js';
 import { describeRoute, type Surface } from './surface.js';
+import { escape } from './text.js';
 
 /** What is said of the paths of one pattern. */
-export interface Rule {
+export interface PathRule {
   /** Of its routes, as registered. */
   readonly path: string;
   /** Lines for the reader: the routes that the rule is for. */
-  readonly notes: readonly string[];
+  readonly notes: readonly Note[];
   readonly test: PathTest;
   /** An expression that matches the same paths and more, without groups. */
   readonly shape: string;
+  /** Methods, sorted; HEAD is among them only where it has rules of its own. */
   readonly opens: readonly string[];
   readonly closes: readonly string[];
+}
+
+/** A line about a route, or about all methods. */
+export interface Note {
+  readonly method: string | null;
+  readonly text: string;
 }
 
 /** A path as sent: itself, or an expression that it has to match. */
@@ -37,34 +48,82 @@ export const PCRE: Omit<Dialect, 'gateway'> = { spelling: SENT, pcre: true, end:
 export const RE2: Omit<Dialect, 'gateway'> = { spelling: SENT, pcre: false, end: '$', unroll: false };
 
 /**
- * The rules of a surface, best last.
+ * The rules of a service, best first, on the paths that the gateway gets; no two of one test speak of one method.
  *
  * @throws {GatewayError} for a route that the dialect can't express
  */
-export function createRules(surface: Surface, dialect: Dialect): Rule[] {
-  return surface.leaves.toReversed().flatMap(({ path, segments, routes, opens, closes }): Rule[] => {
-    const test = compilePathPattern(path, segments, dialect);
-    if (test === null) {
-      if (opens.size > 0) throw new GatewayError(path, 'a segment of it can\'t be sent in one reading: gateways and clients resolve ".", "..", backslashes and NUL; rename it');
-      return [];
-    }
-    const notes = routes.filter(({ method }) => opens.has(method) || closes.has(method)).map(describeRoute);
-    const flags = (methods: ReadonlySet<string>): string[] => [...methods].filter((method) => surface.methods.has(method) || method === 'OPTIONS').sort();
-    const [open, closed] = [flags(opens), flags(closes)];
-    const rule = { path, notes, shape: test.shape, opens: open, closes: closed };
-    if (test.exact !== null) return [{ ...rule, test: { exact: test.exact } }];
-    if (test.within === test.around) return [{ ...rule, test: { pattern: test.within } }];
-    const refused = { ...rule, notes: [...notes, DOUBTFUL], test: { pattern: test.around }, opens: [], closes: [...open, ...closed].sort() };
-    return open.length === 0 ? [refused] : [refused, { ...rule, test: { pattern: test.within } }];
+export function createRules(service: PlannedService, dialect: Dialect): PathRule[] {
+  const said = new Set<string>();
+  const unsaid = (test: PathTest, methods: readonly string[]): string[] =>
+    methods.filter((method) => said.size < said.add(`${method} ${textOf(test)}`).size);
+  return [...createInnerRules(service, dialect), ...createOwnRules(service, dialect)]
+    .map((rule) => ({ ...rule, opens: unsaid(rule.test, rule.opens), closes: unsaid(rule.test, rule.closes) }))
+    .filter(({ opens, closes }) => opens.length + closes.length > 0);
+}
+
+/** What is below a longer prefix is another service's. */
+function createInnerRules({ prefix, inner, surface }: PlannedService, { end }: Dialect): PathRule[] {
+  const closes = [...decidedMethods(surface), ...(surface.ownOptions ? ['OPTIONS'] : [])].sort();
+  return inner.map((other) => {
+    const pattern = `^${escape(other)}(?:/|${end})`;
+    const notes = [{ method: null, text: `what is below ${other} is another service's` }];
+    return { path: prefix, notes, test: { pattern }, shape: pattern, opens: [], closes };
   });
 }
 
-/** Paths that two programs could read differently. What is left has, of each route, the spellings that the rules know. */
+function createOwnRules({ prefix, surface }: PlannedService, dialect: Dialect): PathRule[] {
+  const below = (pattern: string): string => `^${escape(prefix)}${pattern.slice(1)}`;
+  return surface.leaves.flatMap(({ path, segments, routes, opens, closes }): PathRule[] => {
+    const pattern = compilePathPattern(path, segments, dialect);
+    if (pattern === null) {
+      if (opens.size > 0)
+        throw new GatewayError(
+          path,
+          'a segment of it can\'t be sent in one reading: gateways and clients resolve ".", "..", backslashes and NUL; rename it',
+        );
+      return [];
+    }
+    const notes = routes
+      .filter(({ method }) => opens.has(method) || closes.has(method))
+      .map((route) => ({ method: route.method, text: describeRoute(route) }));
+    const spoken = (methods: ReadonlySet<string>): string[] =>
+      [...methods].filter((method) => surface.methods.has(method) || method === 'OPTIONS').sort();
+    const [open, closed] = [spoken(opens), spoken(closes)];
+    const rule = { path, notes, shape: below(pattern.shape), opens: open, closes: closed };
+    if (pattern.exact !== null) return [{ ...rule, test: { exact: prefix + pattern.exact } }];
+    const [within, around] = [{ pattern: below(pattern.within) }, { pattern: below(pattern.around) }];
+    if (pattern.within === pattern.around) return [{ ...rule, test: within }];
+    const refused = { ...rule, test: around, opens: [], closes: [...open, ...closed].sort() };
+    return open.length === 0
+      ? [refused]
+      : [
+          { ...rule, test: within },
+          { ...refused, notes: [DOUBTFUL] },
+        ];
+  });
+}
+
+/** The text of a test, which is the same for equal tests. */
+export function textOf(test: PathTest): string {
+  return 'exact' in test ? test.exact : test.pattern;
+}
+
+/** Methods of a table that requests are told apart by, OPTIONS aside: each has its own decisions. */
+export function decidedMethods({ methods }: Surface): string[] {
+  return [...methods.keys()].filter((method) => method !== 'OPTIONS');
+}
+
+/**
+ * Paths that two programs could read differently. What is left has, of each route, the spellings that the rules know.
+ */
 export const GUARDS: readonly Guard[] = [
   { note: 'characters that have to be escaped', pattern: '[^!-~]|[#\\x5C]' },
   { note: 'empty segments and dot segments', pattern: '//|/\\.\\.?/|/\\.\\.?$' },
   { note: 'malformed escapes', pattern: '%[^0-9A-Fa-f]|%.[^0-9A-Fa-f]|%.?$' },
-  { note: 'escapes of letters, digits and -._, and of slash, backslash and NUL', pattern: '%2[D-Fd-f]|%3[0-9]|%[46][1-9A-Fa-f]|%[57][0-9Aa]|%5[CcFf]|%00' },
+  {
+    note: 'escapes of letters, digits and -._, and of slash, backslash and NUL',
+    pattern: '%2[D-Fd-f]|%3[0-9]|%[46][1-9A-Fa-f]|%[57][0-9Aa]|%5[CcFf]|%00',
+  },
   {
     note: 'escapes that are no UTF-8',
     pattern: [
@@ -82,17 +141,7 @@ export const GUARDS: readonly Guard[] = [
   },
 ];
 
-/** Methods of a rule or a reply: `GET, HEAD`. */
-export function methodsOf(surface: Surface, methods: readonly string[]): string[] {
-  return methods.flatMap((method) => surface.methods.get(method) ?? []);
-}
-
-/** Lines at the head of a configuration. */
-export function headerLines(surface: Surface, service: string): string[] {
-  return [
-    `Public routes of the service ${service}: ${surface.open} of ${surface.total}. Written by Postern from its route table;`,
-    'change the routes and write it anew. Query parameters are checked by the service itself.',
-  ];
-}
-
-const DOUBTFUL = 'private unless the next rule says otherwise: not every spelling of this path can be told apart here';
+const DOUBTFUL: Note = {
+  method: null,
+  text: 'and else private: not every spelling of this path can be told apart here',
+};

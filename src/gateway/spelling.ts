@@ -1,12 +1,12 @@
 /**
  * Spells characters the way they stand in the path that a gateway compares, as pieces of regular expressions.
  *
- * Printed is only what PCRE, RE2 and Rust's engine read alike, and no character that a configuration file would read as its
- * own: quotes, spaces, `$`, braces, `#`, `;` and backslashes become `\xHH`.
- * Spec: RFC 3986, section 2 "Characters".
+ * Printed is only what PCRE, RE2 and Rust's engine read alike, and no character that a configuration file would read
+ * as its own: quotes, spaces, `$`, braces, `#`, `;` and backslashes become `\xHH`. Spec: RFC 3986, section 2
+ * "Characters".
  */
 
-import { complement, type CharRange } from '../routing/regex-syntax.js';
+import { complement, type CharRange } from '../routing/regex-tree.js';
 
 /** How the gateway sees a path. */
 export interface Spelling {
@@ -74,7 +74,10 @@ export function spellText(text: string, spelling: Spelling): string {
     const code = char.codePointAt(0) ?? 0;
     if (code >= 0xd800 && code <= 0xdfff) throw new Unspellable('half of a character');
     if (code < 0x80) spelled += oneOf([spelling.literal.has(code) ? quote(code) : '', printEscapes([code], spelling)]);
-    else spelled += spelling.escapesUnicode ? [...new TextEncoder().encode(char)].map((byte) => printEscapes([byte], spelling)).join('') : char;
+    else
+      spelled += spelling.escapesUnicode
+        ? [...new TextEncoder().encode(char)].map((byte) => printEscapes([byte], spelling)).join('')
+        : char;
   }
   return spelled;
 }
@@ -99,10 +102,14 @@ export function spellSet(ranges: readonly CharRange[], negated: boolean, spellin
   const wholeUnicode = beyondAscii(complement([])).every(([low, high]) => has(low, high));
   const surrogates = touches(0xd800, 0xdfff);
   if (surrogates && !has(0xd800, 0xdfff)) throw new Unspellable('half of a character beyond U+FFFF');
-  if (!spelling.escapesUnicode && wholeUnicode !== surrogates) throw new Unspellable('a part of the characters beyond ASCII');
+  if (!spelling.escapesUnicode && wholeUnicode !== surrogates)
+    throw new Unspellable('a part of the characters beyond ASCII');
   const others = [printEscapes(escaped, spelling)];
   const wide: string[] = [];
-  if (wholeUnicode) (spelling.escapesUnicode ? others : wide).push(spelling.escapesUnicode ? `%[C-Ec-e]${HEX}(?:%${TAIL}){1,2}` : '[^\\x00-\\x7F]');
+  if (wholeUnicode)
+    (spelling.escapesUnicode ? others : wide).push(
+      spelling.escapesUnicode ? `%[C-Ec-e]${HEX}(?:%${TAIL}){1,2}` : '[^\\x00-\\x7F]',
+    );
   else {
     for (const [low, high] of beyondAscii(inside)) {
       if (!spelling.escapesUnicode && low !== high) throw new Unspellable('a range of characters beyond ASCII');
@@ -114,7 +121,11 @@ export function spellSet(ranges: readonly CharRange[], negated: boolean, spellin
     plain: printSet(literal, spelling),
     others: others.filter((text) => text !== ''),
     wide,
-    everything: literal.length === spelling.literal.size && escaped.length === spelling.escaped.size && wholeUnicode && surrogates,
+    everything:
+      literal.length === spelling.literal.size &&
+      escaped.length === spelling.escaped.size &&
+      wholeUnicode &&
+      surrogates,
     unambiguous: escaped.length === 0 && !touches(0x80, 0xffff),
   };
 }
@@ -174,7 +185,11 @@ function printEscapes(bytes: readonly number[], spelling: Spelling | null, group
 function printDigits(values: readonly number[]): string {
   const digits = values.filter((value) => value < 10).map((value) => value + 0x30);
   const letters = values.filter((value) => value >= 10).map((value) => value - 10);
-  const text = [printRuns(digits), printRuns(letters.map((value) => value + 0x41)), printRuns(letters.map((value) => value + 0x61))].join('');
+  const text = [
+    printRuns(digits),
+    printRuns(letters.map((value) => value + 0x41)),
+    printRuns(letters.map((value) => value + 0x61)),
+  ].join('');
   return text.length === 1 ? text : `[${text}]`;
 }
 

@@ -1,12 +1,14 @@
 /**
  * Computes from a route table what of it is public, as a list that a gateway can follow.
  *
- * The router goes through the patterns that match a path, best first, and takes the first that has the method. So for each
- * method a list of patterns in that order, each open or closed, gives the router's answer: that of the first that matches.
+ * The router goes through the patterns that match a path, best first, and takes the first that has the method. So for
+ * each method a list of patterns in that order, each open or closed, gives the router's answer: that of the first
+ * that matches.
  */
 
 import type { Constraint } from '../routing/constraint.js';
 import { compilePath, type Segment } from '../routing/pattern.js';
+import { sortByPrecedence } from '../routing/precedence.js';
 import type { RouteInfo } from '../routing/router.js';
 import { GatewayError } from './error.js';
 import { pathsOverlap } from './overlap.js';
@@ -17,13 +19,16 @@ export interface RouteTable {
   readonly routes: readonly RouteInfo[];
 }
 
-/** One pattern of the table. */
-export interface Leaf {
+/** A path of the table, with the routes that have it. */
+export interface RoutePattern {
   /** As first registered. */
   readonly path: string;
   readonly segments: readonly Segment[];
-  /** What the pattern's routes are, for the person who approves the configuration. */
   readonly routes: readonly RouteInfo[];
+}
+
+/** A pattern that makes a difference. */
+export interface Leaf extends RoutePattern {
   /** Methods that are public here, HEAD among them where GET answers it. */
   readonly opens: ReadonlySet<string>;
   /** Methods that are private here, and public at some pattern further down that matches some of the same paths. */
@@ -34,7 +39,12 @@ export interface Leaf {
 export interface Surface {
   /** Best first, as the router prefers them; without those that make no difference. */
   readonly leaves: readonly Leaf[];
-  /** Methods that are public at some pattern, sorted, each with the methods it answers for: `GET` with `GET` and `HEAD`. */
+  /** Every pattern of the table, best first. */
+  readonly patterns: readonly RoutePattern[];
+  /**
+   * Methods that are public at some pattern, sorted, each with the methods it answers for: `GET` with `GET` and
+   * `HEAD`.
+   */
   readonly methods: ReadonlyMap<string, readonly string[]>;
   /** Whether OPTIONS has routes of its own, which answer wherever they match; else it is public where any method is. */
   readonly ownOptions: boolean;
@@ -46,15 +56,18 @@ export interface Surface {
 /**
  * Computes the public surface of a route table.
  *
+ * @param constraints those of other tables, by their text; added to
  * @throws {GatewayError} for a public CONNECT route, which no gateway passes on
  */
-export function createSurface({ routes }: RouteTable): Surface {
+export function createSurface({ routes }: RouteTable, constraints: Map<string, Constraint>): Surface {
   const ownHead = routes.some((route) => route.method === 'HEAD');
-  const leaves = rank(routes).map(({ path, segments, routes: own }) => {
+  const patterns = rank(routes, constraints);
+  const leaves = patterns.map(({ path, segments, routes: own }) => {
     const opens = new Set<string>();
     const closes = new Set<string>();
     for (const { method, public: open } of own) {
-      if (open && method === 'CONNECT') throw new GatewayError(path, 'CONNECT asks a gateway for a tunnel, which is never passed on; make it private');
+      if (open && method === 'CONNECT')
+        throw new GatewayError(path, 'CONNECT asks a gateway for a tunnel, which is never passed on; make it private');
       (open ? opens : closes).add(method);
       if (method === 'GET' && !own.some((route) => route.method === 'HEAD')) (open ? opens : closes).add('HEAD');
     }
@@ -63,13 +76,20 @@ export function createSurface({ routes }: RouteTable): Surface {
   for (const [i, leaf] of leaves.entries()) {
     for (const method of [...leaf.closes]) {
       // A private OPTIONS route also takes the place of the answer that the router gives for public methods.
-      const matters = leaves.some((other, j) => (method === 'OPTIONS' ? other.opens.size > 0 : j > i && other.opens.has(method)) && pathsOverlap(leaf.segments, other.segments));
+      const matters = leaves.some(
+        (other, j) =>
+          (method === 'OPTIONS' ? other.opens.size > 0 : j > i && other.opens.has(method)) &&
+          pathsOverlap(leaf.segments, other.segments),
+      );
       if (!matters) leaf.closes.delete(method);
     }
   }
-  const methods = [...new Set(leaves.flatMap((leaf) => [...leaf.opens]))].filter((method) => method !== 'HEAD' || ownHead).sort();
+  const methods = [...new Set(leaves.flatMap((leaf) => [...leaf.opens]))]
+    .filter((method) => method !== 'HEAD' || ownHead)
+    .sort();
   return {
     leaves: leaves.filter(({ opens, closes }) => opens.size + closes.size > 0),
+    patterns,
     methods: new Map(methods.map((method) => [method, method === 'GET' && !ownHead ? ['GET', 'HEAD'] : [method]])),
     ownOptions: leaves.some(({ opens, closes }) => opens.has('OPTIONS') || closes.has('OPTIONS')),
     total: routes.length,
@@ -83,55 +103,25 @@ export function describeRoute({ method, path, public: open, params }: RouteInfo)
   return toLine(`${method} ${path} (${open ? `query: ${query}` : 'private'})`);
 }
 
-interface Pattern {
-  readonly path: string;
-  readonly segments: readonly Segment[];
-  readonly routes: RouteInfo[];
-}
-
-interface Branch {
-  readonly rank: number;
-  readonly branches: Map<string, Branch>;
-  pattern: Pattern | null;
-}
-
-const RANKS = { static: 0, constrained: 1, param: 2, wildcard: 3 } as const;
-
-/** The patterns of a table, best first: a static segment before a constrained one before a plain one before a wildcard. */
-function rank(routes: readonly RouteInfo[]): Pattern[] {
-  const root: Branch = { rank: 0, branches: new Map(), pattern: null };
-  const byPattern = new Map<string, Pattern>();
-  const constraints = new Map<string, Constraint>();
+/** The patterns of a table, best first. */
+function rank(routes: readonly RouteInfo[], constraints: Map<string, Constraint>): RoutePattern[] {
+  const byPattern = new Map<string, RoutePattern & { readonly routes: RouteInfo[] }>();
   for (const route of routes) {
     let pattern = byPattern.get(route.pattern);
     if (pattern === undefined) {
-      const { segments } = compilePath(route.path, constraints);
-      pattern = { path: route.path, segments, routes: [] };
+      pattern = { path: route.path, segments: compilePath(route.path, constraints).segments, routes: [] };
       byPattern.set(route.pattern, pattern);
-      segments.reduce(branchOf, root).pattern = pattern;
     }
     pattern.routes.push(route);
   }
-  const ranked: Pattern[] = [];
-  const walk = ({ pattern, branches }: Branch): void => {
-    if (pattern !== null) ranked.push(pattern);
-    for (const branch of [...branches.values()].sort((a, b) => a.rank - b.rank)) walk(branch);
-  };
-  walk(root);
-  return ranked;
-}
-
-function branchOf({ branches }: Branch, segment: Segment): Branch {
-  const constraint = segment.kind === 'param' ? segment.constraint : null;
-  const kind = constraint === null ? segment.kind : 'constrained';
-  const key = `${kind} ${segment.kind === 'static' ? segment.text : (constraint?.source ?? '')}`;
-  let branch = branches.get(key);
-  if (branch === undefined) branches.set(key, (branch = { rank: RANKS[kind], branches: new Map(), pattern: null }));
-  return branch;
+  return sortByPrecedence(byPattern.values());
 }
 
 /** Route texts may hold anything: a comment must end where its line ends, and Caddy reads `{$NAME}` even there. */
 function toLine(text: string): string {
-  const visible = text.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Cs}\p{Cf}]/gu, (char) => `\\u${(char.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`);
+  const visible = text.replace(
+    /[\p{Cc}\p{Zl}\p{Zp}\p{Cs}\p{Cf}]/gu,
+    (char) => `\\u${(char.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`,
+  );
   return visible.replaceAll('{$', '{ $');
 }

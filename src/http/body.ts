@@ -4,9 +4,12 @@
 
 import type { IncomingMessage } from 'node:http';
 import { Readable, Transform } from 'node:stream';
+import { builtin } from '../builtin.js';
 import { HttpError } from '../errors.js';
 import { Bytes, decodeUtf8 } from '../payload/bytes.js';
-import { JSON_TYPE, parseJson } from '../payload/json.js';
+import { isJsonType, mediaTypeOf } from '../payload/content-type.js';
+import { parseJson } from '../payload/json.js';
+import type { Exchange } from './exchange.js';
 import { parseParameters } from './request.js';
 
 /** What a body may be at most. */
@@ -16,23 +19,20 @@ export interface BodyLimits {
 }
 
 /** Importing it would load `File`, too. */
-const { isUtf8 } = process.getBuiltinModule('node:buffer');
+const { isUtf8 } = builtin('node:buffer');
 
-const FORM_TYPE = /^application\/x-www-form-urlencoded[\t ]*$/i;
+const FORM_TYPE = 'application/x-www-form-urlencoded';
 
 /** The body of one request. Bytes that were read are kept, so that they can be read again in another form. */
 export class Body {
-  readonly #req: IncomingMessage;
+  readonly #exchange: Exchange;
   readonly #limits: BodyLimits;
-  readonly #beforeReading: () => void;
-  #bytes: Promise<Buffer> | undefined;
+  #bytes: Promise<Buffer<ArrayBuffer>> | undefined;
   #streamed = false;
 
-  /** @param beforeReading called once, before the first byte is asked for: the place for `100 Continue` */
-  constructor(req: IncomingMessage, limits: BodyLimits, beforeReading: () => void) {
-    this.#req = req;
+  constructor(exchange: Exchange, limits: BodyLimits) {
+    this.#exchange = exchange;
     this.#limits = limits;
-    this.#beforeReading = beforeReading;
   }
 
   /**
@@ -41,7 +41,7 @@ export class Body {
    * @throws {HttpError} 413 beyond the limit, 415 with a content coding, 400 when the client leaves half-way
    * @throws {TypeError} when the body went out as a stream already
    */
-  async bytes(): Promise<Buffer> {
+  async bytes(): Promise<Buffer<ArrayBuffer>> {
     return this.#read();
   }
 
@@ -50,9 +50,12 @@ export class Body {
     return decodeUtf8(await this.bytes());
   }
 
-  /** @throws {HttpError} 415 when a content type is given and is not JSON, 400 when the text is not JSON in UTF-8 or could do harm */
+  /**
+   * @throws {HttpError} 415 when a content type is given and is not JSON, 400 when the text is not JSON in UTF-8 or
+   * could do harm
+   */
   async json(): Promise<unknown> {
-    assertType(this.#req, JSON_TYPE, 'application/json');
+    assertType(this.#exchange.req, isJsonType, 'application/json');
     const read = this.#read();
     const bytes = read instanceof Promise ? await read : read;
     if (!isUtf8(bytes)) throw new HttpError(400, 'The body is not valid UTF-8.');
@@ -60,12 +63,13 @@ export class Body {
   }
 
   /**
-   * @throws {HttpError} 415 when a content type is given and is not `application/x-www-form-urlencoded`, 413 for too many
-   * parameters
+   * @throws {HttpError} 415 when a content type is given and is not `application/x-www-form-urlencoded`, 413 for too
+   * many parameters
    */
   async form(): Promise<URLSearchParams> {
-    assertType(this.#req, FORM_TYPE, 'application/x-www-form-urlencoded');
-    return parseParameters(await this.text(), this.#limits.parameterLimit, 413);
+    assertType(this.#exchange.req, (type) => type === FORM_TYPE, FORM_TYPE);
+    // With a byte order mark, which is part of the first name (URL standard, "urlencoded parsing").
+    return parseParameters((await this.bytes()).toString('utf8'), this.#limits.parameterLimit, 413);
   }
 
   /**
@@ -77,53 +81,53 @@ export class Body {
   stream(): Readable {
     if (this.#bytes !== undefined && !this.#streamed) {
       const bytes = this.#bytes;
-      return heard(Readable.from((async function* () { yield await bytes; })(), { objectMode: false }));
+      return heard(
+        Readable.from(
+          (async function* () {
+            yield await bytes;
+          })(),
+          { objectMode: false },
+        ),
+      );
     }
     this.#begin();
     this.#streamed = true;
-    return limitStream(this.#req, this.#limits.bodyLimitBytes);
+    return limitStream(this.#exchange, this.#limits.bodyLimitBytes);
   }
 
   /** Begins to read, unless that was done; gives the body itself if it is here already, which saves waiting for it. */
-  #read(): Buffer | Promise<Buffer> {
+  #read(): Buffer<ArrayBuffer> | Promise<Buffer<ArrayBuffer>> {
     if (this.#bytes !== undefined) return this.#bytes;
     this.#begin();
-    const arrived = takeArrived(this.#req);
-    this.#bytes = arrived === undefined ? collect(this.#req, this.#limits.bodyLimitBytes) : Promise.resolve(arrived);
+    const arrived = takeArrived(this.#exchange.req);
+    this.#bytes =
+      arrived === undefined ? collect(this.#exchange, this.#limits.bodyLimitBytes) : Promise.resolve(arrived);
     return arrived ?? this.#bytes;
   }
 
   #begin(): void {
     if (this.#streamed) throw new TypeError('the body was taken as a stream already');
-    assertNoCoding(this.#req);
+    assertNoCoding(this.#exchange.req);
     const { bodyLimitBytes } = this.#limits;
-    if (declaredLength(this.#req) > bodyLimitBytes) throw tooLarge(bodyLimitBytes);
-    this.#beforeReading();
+    if (declaredLength(this.#exchange.req) > bodyLimitBytes) throw tooLarge(bodyLimitBytes);
+    this.#exchange.beginReading();
   }
 }
 
-/** Bodies that are read as they arrive; those that were here already need no note. */
-const begun = new WeakSet<IncomingMessage>();
-
-/** Whether a part of the body was read, or asked for. */
-export function isReadingBegun(req: IncomingMessage): boolean {
-  return begun.has(req) || req.readableDidRead;
-}
-
 /** The body at once, if all of it is here already; most are, that came with their head. */
-function takeArrived(req: IncomingMessage): Buffer | undefined {
+function takeArrived(req: IncomingMessage): Buffer<ArrayBuffer> | undefined {
   const length = declaredLength(req);
   if (req.readableEnded && length > 0) throw new TypeError('the body was read from the request itself already');
   const isHere = req.complete && req.readableFlowing !== true && !req.readableEnded && length === req.readableLength;
   // With its length: without one, Node.js 26 gives the first buffer alone.
-  return isHere && length > 0 ? (req.read(length) as Buffer) : undefined;
+  return isHere && length > 0 ? (req.read(length) as Buffer<ArrayBuffer>) : undefined;
 }
 
-function collect(req: IncomingMessage, limitBytes: number): Promise<Buffer> {
-  begun.add(req);
+function collect(exchange: Exchange, limitBytes: number): Promise<Buffer<ArrayBuffer>> {
+  const { req } = exchange;
   return new Promise((resolve, reject) => {
     const bytes = new Bytes(limitBytes, declaredLength(req));
-    const onData = (chunk: Buffer): void => {
+    const onData = (chunk: Buffer<ArrayBuffer>): void => {
       if (bytes.add(chunk)) return;
       req.pause();
       settle();
@@ -142,12 +146,15 @@ function collect(req: IncomingMessage, limitBytes: number): Promise<Buffer> {
     };
     if (req.readableEnded) onEnd();
     else if (req.destroyed) reject(aborted());
-    else req.on('data', onData).on('end', onEnd).on('error', onAbort).on('close', onAbort);
+    else {
+      req.on('data', onData).on('end', onEnd).on('error', onAbort).on('close', onAbort);
+      exchange.onAbort(onAbort);
+    }
   });
 }
 
-function limitStream(req: IncomingMessage, limitBytes: number): Readable {
-  begun.add(req);
+function limitStream(exchange: Exchange, limitBytes: number): Readable {
+  const { req } = exchange;
   let size = 0;
   const limiter = new Transform({
     transform(chunk: Buffer, _encoding, done) {
@@ -164,26 +171,31 @@ function limitStream(req: IncomingMessage, limitBytes: number): Readable {
     if (!req.complete) abort();
   });
   if (req.destroyed && !req.readableEnded) abort();
+  exchange.onAbort(() => {
+    if (!req.complete) abort();
+  });
   return heard(req.pipe(limiter));
 }
 
-/** As with a request of node:http: what a client does to a stream must not end a process that does not listen for errors. */
+/**
+ * As with a request of node:http: what a client does to a stream must not end a process that does not listen for
+ * errors.
+ */
 function heard(stream: Readable): Readable {
   return stream.on('error', () => undefined);
 }
 
-/** Looks at type and subtype of `content-type`; the one parser of this header (RFC 9110, section 8.3.1). */
-function assertType(req: IncomingMessage, expected: RegExp, name: string): void {
+function assertType(req: IncomingMessage, isExpected: (mediaType: string) => boolean, name: string): void {
   const header = req.headers['content-type'];
-  if (header === undefined) return;
-  const end = header.indexOf(';');
-  if (!expected.test(end === -1 ? header : header.slice(0, end))) throw new HttpError(415, `The body must be ${name}.`);
+  if (header !== undefined && !isExpected(mediaTypeOf(header))) throw new HttpError(415, `The body must be ${name}.`);
 }
 
 function assertNoCoding(req: IncomingMessage): void {
   const coding = req.headers['content-encoding'];
   if (coding !== undefined && coding.trim().toLowerCase() !== 'identity') {
-    throw new HttpError(415, 'Bodies with a content coding are not read.', { headers: { 'accept-encoding': 'identity' } });
+    throw new HttpError(415, 'Bodies with a content coding are not read.', {
+      headers: { 'accept-encoding': 'identity' },
+    });
   }
 }
 

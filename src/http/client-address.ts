@@ -5,9 +5,14 @@
  */
 
 import type { BlockList } from 'node:net';
+import { builtin } from '../builtin.js';
 
 /** Finds the client's address from the socket's and `x-forwarded-for`. */
-export type AddressResolver = (socketAddress: string, forwardedFor: string | undefined) => string;
+export interface AddressResolver {
+  (socketAddress: string, forwardedFor: string | undefined): string;
+  /** Whether what the other end of a socket forwards is believed. */
+  readonly isTrusted: (socketAddress: string) => boolean;
+}
 
 /**
  * Compiles the `trustProxy` option.
@@ -19,16 +24,18 @@ export type AddressResolver = (socketAddress: string, forwardedFor: string | und
  * @throws {TypeError} for one that is neither
  */
 export function createAddressResolver(networks: readonly string[]): AddressResolver {
-  if (networks.length === 0) return (socketAddress) => toPlainAddress(socketAddress);
-  const { BlockList, isIP, isIPv4 } = process.getBuiltinModule('node:net');
+  if (networks.length === 0)
+    return Object.assign((socketAddress: string) => toPlainAddress(socketAddress), { isTrusted: () => false });
+  const { BlockList, isIP, isIPv4 } = builtin('node:net');
   const trusted = new BlockList();
   for (const network of networks) addNetwork(trusted, network, isIP);
-  const isTrusted = (address: string): boolean => trusted.check(address, isIPv4(address) ? 'ipv4' : 'ipv6');
+  const isTrusted = (address: string): boolean =>
+    isIP(address) !== 0 && trusted.check(address, isIPv4(address) ? 'ipv4' : 'ipv6');
 
-  return (socketAddress, forwardedFor) => {
+  const resolve = (socketAddress: string, forwardedFor: string | undefined): string => {
     let client = toPlainAddress(socketAddress);
     let end = forwardedFor?.length ?? 0;
-    while (forwardedFor !== undefined && end >= 0 && isIP(client) !== 0 && isTrusted(client)) {
+    while (forwardedFor !== undefined && end >= 0 && isTrusted(client)) {
       const comma = end === 0 ? -1 : forwardedFor.lastIndexOf(',', end - 1);
       const entry = toPlainAddress(forwardedFor.slice(comma + 1, end).trim());
       if (isIP(entry) === 0) break;
@@ -37,6 +44,7 @@ export function createAddressResolver(networks: readonly string[]): AddressResol
     }
     return client;
   };
+  return Object.assign(resolve, { isTrusted: (address: string) => isTrusted(toPlainAddress(address)) });
 }
 
 /** IPv4 as such, also where a dual-stack socket shows it as IPv6 (RFC 4291, section 2.5.5.2). */

@@ -1,290 +1,274 @@
 /**
- * Writes replies: the only file that does, `100 Continue` aside.
+ * What belongs to one connection: the order of its requests, how it ends, and what may still be read from it.
  *
- * A reply is written once. What fails after its head is out can only be answered by closing the connection.
+ * A client may send many requests without waiting for replies (pipelining: RFC 9112, section 9.3.2), and replies go out
+ * in the order of the requests. So whatever ends a connection concerns the replies that still wait behind others, and
+ * a connection that nobody reads from is one whose client can leave unnoticed.
  */
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { STATUS_CODES } from 'node:http';
-import type { Socket } from 'node:net';
-import { Readable, type Duplex } from 'node:stream';
-import { HttpError } from '../errors.js';
-import { isReadingBegun } from './body.js';
-import { isStream, toReply, type Outgoing, type Stream } from './reply.js';
+import { AsyncResource } from 'node:async_hooks';
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { HttpError } from '../errors.js';
+import { parserErrorOf, type ParserError } from './error-mapper.js';
+import type { Exchange } from './exchange.js';
+import { WaitingRequests, type ConnectionLimits } from './waiting-requests.js';
 
-/** The error of a `clientError` event. */
-export interface ParserError extends Error {
-  readonly code?: string;
-  readonly rawPacket?: Buffer;
-  readonly bytesParsed?: number;
+/** How long, in ms, a connection that is over may take to be gone. */
+export const LINGER_MS = 2000;
+/** Most bytes of a body that nobody wants. */
+const DISCARD_BYTES = 64 * 1024 * 1024;
+
+const CONNECTION: unique symbol = Symbol('postern.connection');
+type Connected = Duplex & { [CONNECTION]?: Connection };
+
+/** The one of a socket; made when the socket is first seen. */
+export function connectionOf(socket: Connected, limits: ConnectionLimits): Connection {
+  return (socket[CONNECTION] ??= new Connection(socket, limits));
 }
 
-/** How a reply ended: written as a whole, or cut because the client left. */
-export type Outcome = 'sent' | 'aborted';
+/** One connection of a client. */
+export class Connection {
+  readonly #socket: Duplex;
+  readonly #limits: ConnectionLimits;
+  /** Requests whose reply is not out, or whose body is not here, in order. */
+  readonly #exchanges: Exchange[] = [];
+  /** The last of them, which are more than may be in flight. */
+  readonly #waiting: WaitingRequests;
+  /** Whether anything behind the latest request is answered. */
+  #isLast = false;
+  /** Whether an answer to something that is no request follows the reply to the latest one. */
+  #isFollowed = false;
+  /** Whether nothing more can be parsed. */
+  #isBroken = false;
+  /** The request whose body broke off. */
+  #broken: Exchange | undefined;
+  /** What remains to be done when all replies are out: to answer something that is no request, or to end. */
+  #refusal: (() => void) | undefined;
+  /** How many requests are run in the next phase of the event loop. */
+  #deferred = 0;
+  #isAdvancing = false;
 
-/** How long, in ms, an answered client may go on sending a body that nobody will read. */
-const LINGER_MS = 2000;
-const LINGER_BYTES = 64 * 1024 * 1024;
-
-/**
- * Writes a reply.
- *
- * @param close whether to end the connection with it
- * @param timeoutMs how long a client may take nothing of it; 0 for no limit
- * @returns the outcome; a promise of it for a stream, and for what the client does not take at once
- * @throws when a header is invalid or, as a rejection, when a stream fails; `res.headersSent` tells whether another reply
- * can still be written
- */
-export function send(req: IncomingMessage, res: ServerResponse, outgoing: Outgoing, close: boolean, timeoutMs: number): Outcome | Promise<Outcome> {
-  const { body, length } = outgoing;
-  if (typeof body === 'object' && body !== null && !(body instanceof Uint8Array)) return sendStream(req, res, outgoing, body, close, timeoutMs);
-  const unread = !req.complete && (close || mustNotReuse(req));
-  writeHead(res, outgoing, close || unread);
-  if (unread && !awaitsContinue(req)) {
-    if (body === null || req.method === 'HEAD') res.flushHeaders();
-    else res.write(body);
-    void linger(req).then(() => endWhenTaken(res, timeoutMs));
-  } else if (body === null) {
-    res.end();
-    if (res.writableLength > 0) limitEnding(res, timeoutMs);
-  } else {
-    writeAtOnce(res, body, length === body.length);
-    if (res.writableLength > 0) return endWhenTaken(res, timeoutMs);
-    res.end();
-  }
-  return res.destroyed ? 'aborted' : 'sent';
-}
-
-/** Frees the stream in a value that will not be sent; never throws, whatever the value. */
-export function discard(value: unknown): void {
-  try {
-    const { body } = toReply(value);
-    if (!isStream(body)) return;
-    toReadable(body).on('error', () => undefined).destroy();
-  } catch {
-    // Looking at the value throws: it may be a proxy.
-  }
-}
-
-/** Whether a reply was cut before its end; `res.destroyed` alone is true of one that went out, too. */
-export function isCut(res: ServerResponse): boolean {
-  return res.destroyed && !res.writableFinished;
-}
-
-/** Ends a response that waits for those before it with its connection: before Node.js 24, nothing tells it. */
-export function endWithConnection({ socket }: IncomingMessage, res: ServerResponse): void {
-  const onClose = (): void => {
-    if (!res.destroyed) res.destroy().emit('close');
-  };
-  socket.setMaxListeners(0).once('close', onClose);
-  res.once('close', () => socket.off('close', onClose));
-}
-
-/** Ends a connection whose reply can't be completed. */
-export function abandon(res: ServerResponse): void {
-  res.destroy();
-}
-
-/** Closes the connection of a request whose body will not be complete, behind its reply; what reads the body learns of it. */
-export function closeAfter(req: IncomingMessage, res: ServerResponse): void {
-  if (res.destroyed) {
-    req.destroy();
-    return;
-  }
-  res.once('close', () => req.destroy());
-  try {
-    res.end();
-  } catch {
-    // It is shorter than the length that its handler declared.
-    abandon(res);
-  }
-}
-
-/**
- * Answers what `node:http` could not parse, on the bare socket.
- *
- * @param error from {@link parserErrorOf}; its reply closes the connection
- */
-export function sendRaw(socket: Duplex, { status, headers, body, length }: Outgoing): void {
-  if (!socket.writable) {
-    socket.destroy();
-    return;
-  }
-  let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nconnection: close\r\ncontent-length: ${length}\r\n`;
-  for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
-  socket.end(`${head}\r\n${typeof body === 'string' ? body : ''}`);
-  // Closing at once could reset the connection under a client that has not read the reply.
-  setTimeout(() => socket.destroy(), LINGER_MS).unref();
-}
-
-/** What `node:http` raised as a `clientError`, as the exception it stands for. */
-export function parserErrorOf(error: ParserError): HttpError {
-  switch (error.code) {
-    case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return new HttpError(408, 'The request took too long to arrive.', { cause: error });
-    case 'HPE_HEADER_OVERFLOW':
-      return isInRequestLine(error)
-        ? new HttpError(414, 'The request target is too long.', { cause: error })
-        : new HttpError(431, 'The header fields are too large.', { cause: error });
-    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
-      return new HttpError(413, 'The chunk extensions are too large.', { cause: error });
-    default:
-      return new HttpError(400, 'The request is malformed.', { cause: error });
-  }
-}
-
-/** Head and body in one piece: `res.end(body)` would hand them to the socket with an empty one behind, which costs 7 % more. */
-function writeAtOnce(res: ServerResponse, body: string | Uint8Array, isAscii: boolean): void {
-  const { socket } = res;
-  socket?.cork();
-  // node:http puts the head before it, which then goes through the cheaper encoder, too.
-  if (typeof body === 'string') res.write(body, isAscii ? 'latin1' : 'utf8');
-  else res.write(body);
-  socket?.uncork();
-}
-
-/** Behind `res.end()` a server that closes takes a connection for idle, and cuts what is still to be sent. */
-async function endWhenTaken(res: ServerResponse, timeoutMs: number): Promise<Outcome> {
-  if (res.writableLength > 0 && !res.writableEnded) await taken(res, timeoutMs);
-  if (res.destroyed) return 'aborted';
-  res.end();
-  return 'sent';
-}
-
-function writeHead(res: ServerResponse, { status, statusText, headers, length }: Outgoing, close: boolean): void {
-  if (length !== -1) headers.push('content-length', String(length));
-  if (close) {
-    headers.push('connection', 'close');
-    res.shouldKeepAlive = false;
-  }
-  if (statusText === '') res.writeHead(status, headers);
-  else res.writeHead(status, statusText, headers);
-}
-
-/** The head goes out with the first chunk, so that a source which fails at once still gets a proper error reply. */
-async function sendStream(req: IncomingMessage, res: ServerResponse, outgoing: Outgoing, stream: Stream, close: boolean, timeoutMs: number): Promise<Outcome> {
-  const source = toReadable(stream);
-  if (req.method === 'HEAD') {
-    source.on('error', () => undefined).destroy();
-    writeHead(res, outgoing, close);
-    res.end();
-    return 'sent';
-  }
-  // A declared length that the source does not keep would frame the next reply wrongly.
-  res.strictContentLength = true;
-  // Not every source can be interrupted, and none may hold the request of a client that has left.
-  const left = new Promise<Outcome>((resolve) => res.once('close', () => resolve('aborted')));
-  try {
-    return await Promise.race([pump(req, res, outgoing, source, close, timeoutMs), left]);
-  } finally {
-    source.destroy();
-  }
-}
-
-async function pump(req: IncomingMessage, res: ServerResponse, outgoing: Outgoing, source: AsyncIterable<unknown>, close: boolean, timeoutMs: number): Promise<Outcome> {
-  try {
-    for await (const chunk of source) {
-      if (typeof chunk !== 'string' && !(chunk instanceof Uint8Array)) throw new TypeError(`a stream gave a chunk of type ${typeof chunk}; give strings or bytes`);
-      if (!res.headersSent) writeHead(res, outgoing, close);
-      if (chunk.length === 0) res.flushHeaders();
-      else if (!res.write(chunk) && !res.destroyed) await taken(res, timeoutMs);
-      if (res.destroyed) return 'aborted';
-    }
-    if (!res.headersSent) writeHead(res, outgoing, close);
-    // Until then, what was written in this turn is held back.
-    if (res.writableLength > 0) await new Promise<void>(process.nextTick);
-    const unread = !req.complete && (close || mustNotReuse(req));
-    if (unread && !awaitsContinue(req)) await linger(req);
-    // The head may have promised to keep the connection.
-    if (unread && !req.complete) res.once('close', () => req.destroy());
-    return await endWhenTaken(res, timeoutMs);
-  } catch (error) {
-    if (res.destroyed) return 'aborted';
-    throw error;
-  }
-}
-
-/** `Readable.from` would cancel a web stream only after its next chunk. */
-function toReadable(stream: Stream): Readable {
-  if (stream instanceof Readable) return stream;
-  return isWebStream(stream) ? Readable.fromWeb(stream, { objectMode: true, highWaterMark: 1 }) : Readable.from(stream);
-}
-
-/** By tag: naming the global `ReadableStream` loads it. */
-function isWebStream(stream: Stream): stream is Stream & Parameters<typeof Readable.fromWeb>[0] {
-  return Object.prototype.toString.call(stream) === '[object ReadableStream]';
-}
-
-/** Resolves when the client has taken what was written, or its connection is gone. */
-function taken(res: ServerResponse, timeoutMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    limitSending(res, timeoutMs);
-    const settle = (): void => {
-      res.off('close', settle);
-      // From here on it is the source that may be slow.
-      limitSending(res, 0);
-      resolve();
-    };
-    res.on('close', settle);
-    // Nothing more, to be told when it is its turn; a buffer that is not full has no `drain`.
-    res.write('', (error) => {
-      // Of a connection that is going, `close` tells; writing on until then would leave it no turn.
-      if (error == null || res.destroyed) settle();
+  constructor(socket: Duplex, limits: ConnectionLimits) {
+    this.#socket = socket;
+    this.#limits = limits;
+    this.#waiting = new WaitingRequests(socket, limits);
+    socket.on('end', () => {
+      // node:http ends its side of a connection whose client has ended its own, unless it has given up parsing before.
+      if (this.#isBroken) this.#cut();
     });
-  });
-}
+    socket.on('close', () => this.#close());
+  }
 
-/** From now on, a client that takes nothing for that long is cut. A socket in memory has no timer. */
-function limitSending(res: ServerResponse, timeoutMs: number): void {
-  if (res.socket !== null) res.socket.setTimeout?.(timeoutMs);
-  else if (timeoutMs > 0) res.once('socket', (socket: Socket) => socket.setTimeout?.(timeoutMs));
-}
+  /**
+   * Runs a request now, or when it may be in flight; drops it when nothing more is answered.
+   *
+   * @param isLast whether nothing behind it is
+   */
+  accept(exchange: Exchange, isLast: boolean): void {
+    if (this.#isLast) {
+      exchange.leave();
+      this.discardBody(exchange);
+      return;
+    }
+    this.#waiting.arrived();
+    this.#exchanges.push(exchange);
+    // Without a body, node:http ends a connection whose request expects 100-continue all the same.
+    const { awaitsContinue, req, res } = exchange;
+    if (isLast || !res.shouldKeepAlive || (awaitsContinue && !hasBody(req))) this.#isLast = true;
+    if (this.#waiting.count > 0 || this.#exchanges.length > this.#limits.maxPipelinedRequests) this.#postpone(exchange);
+    else if (this.#deferred > 0 || hasBody(req)) this.#defer(exchange);
+    else exchange.run();
+  }
 
-/** The same until the reply is out, whose end was called; before node:http sets the limit of an idle connection. */
-function limitEnding(res: ServerResponse, timeoutMs: number): void {
-  limitSending(res, timeoutMs);
-  res.prependOnceListener('finish', () => limitSending(res, 0));
-}
+  /** Whether the reply to this request is the last one. */
+  endsWith(exchange: Exchange, isDraining: boolean): boolean {
+    return (this.#isLast || isDraining) && !this.#isFollowed && this.#exchanges.at(-1) === exchange;
+  }
 
-/**
- * Whether a connection is lost to further requests because the body before them was not read to its end: it was read in
- * part, is of unknown length, too long to be thrown away, or may never be sent (RFC 9110, section 10.1.1).
- */
-function mustNotReuse(req: IncomingMessage): boolean {
-  const { headers } = req;
-  if (headers['transfer-encoding'] !== undefined) return true;
-  const length = headers['content-length'];
-  if (length === undefined || length === '0') return false;
-  return isReadingBegun(req) || awaitsContinue(req) || Number(length) > 1024 * 1024;
-}
+  /** From now on nothing behind this request is answered (RFC 9112, section 9.6). */
+  endBehind(exchange: Exchange): void {
+    this.#isLast = true;
+    const index = this.#exchanges.lastIndexOf(exchange);
+    if (index === -1 || index === this.#exchanges.length - 1) return;
+    this.#waiting.clear();
+    for (const behind of this.#exchanges.splice(index + 1)) {
+      behind.leave();
+      this.discardBody(behind);
+    }
+  }
 
-/** Whether a client has not been told to send its body. */
-function awaitsContinue(req: IncomingMessage): boolean {
-  return req.headers.expect !== undefined && !isReadingBegun(req);
-}
-
-/** Reads on for a while behind a reply: an early close would make the client lose it. */
-function linger(req: IncomingMessage): Promise<void> {
-  return new Promise((resolve) => {
-    let budget = LINGER_BYTES;
-    const timer = setTimeout(settle, LINGER_MS).unref();
+  /**
+   * Reads the rest of a body that nobody wants any more. Left alone, it would stop the reading from this connection,
+   * and its client could leave unnoticed while an earlier reply is quiet.
+   */
+  discardBody(exchange: Exchange): void {
+    const { req } = exchange;
+    if (req.complete || exchange.isBodyDiscarded) return;
+    exchange.isBodyDiscarded = true;
+    let budget = DISCARD_BYTES;
     const onData = (chunk: Buffer): void => {
       budget -= chunk.length;
-      if (budget < 0) settle();
+      if (budget < 0) this.#socket.destroy();
     };
-    function settle(): void {
-      clearTimeout(timer);
-      req.off('data', onData).off('end', settle).off('close', settle);
-      resolve();
+    req.on('data', onData).unpipe().resume();
+  }
+
+  /** To be called when the outcome of a request is known; it is let go when its reply is out and its body is here. */
+  settle(exchange: Exchange): void {
+    const { req, res } = exchange;
+    if (!res.shouldKeepAlive) {
+      // It has said close, as node:http does for a body that was never asked for: nothing may follow it.
+      if (this.#isFollowed && this.#exchanges.includes(exchange)) this.#refusal = () => this.#cut();
+      this.endBehind(exchange);
     }
-    req.on('data', onData).on('end', settle).on('close', settle).unpipe().resume();
-  });
+    this.discardBody(exchange);
+    if (!req.complete) req.once('close', this.#advance);
+    if (!isOut(exchange)) res.once('close', this.#advance);
+    this.#advance();
+  }
+
+  /**
+   * Ends a connection whose reply to this request broke off: what was sent of it can't be completed. A reply that waits
+   * behind others breaks off when it is its turn.
+   */
+  cutBehind(exchange: Exchange): void {
+    const { res } = exchange;
+    this.endBehind(exchange);
+    if (res.socket !== null || res.destroyed) this.#socket.destroy();
+    else res.once('socket', () => this.#socket.destroy());
+  }
+
+  /** Answers something that is no request, behind the replies to those before, as the last thing on this connection. */
+  refuse(write: () => void): void {
+    if (this.#refusal !== undefined) return;
+    this.#isLast = true;
+    this.#isBroken = true;
+    this.#isFollowed = true;
+    this.#refusal = write;
+    this.#watch();
+    this.#advance();
+  }
+
+  /**
+   * Deals with a `clientError` of node:http, which comes again with each byte behind the first.
+   *
+   * @param refuse answers in place of a request that could not be parsed
+   */
+  breakOff(error: ParserError, refuse: (failure: HttpError) => void): void {
+    const socket = this.#socket;
+    if (error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy();
+      return;
+    }
+    if (this.#isBroken) return;
+    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && this.#waiting.excuse()) return;
+    const latest = this.#exchanges.at(-1);
+    const hasEnded = error.code === 'HPE_INVALID_EOF_STATE';
+    this.#isBroken = !hasEnded;
+    if (latest !== undefined && !latest.req.complete && !(hasEnded && this.#exchanges.length > 1)) {
+      // The body of a request is broken: its own reply says so, if it has none yet.
+      this.#isLast = true;
+      this.#broken = latest;
+      this.#refusal = () => this.#cut();
+      latest.fail(parserErrorOf(error));
+      latest.breakBody();
+      this.#watch();
+      this.#advance();
+    } else if (hasEnded && latest !== undefined) this.#cut();
+    else if (this.#isLast || error.code === 'HPE_CLOSED_CONNECTION') {
+      // What stands behind a request that says close, in its head or in its trailers, is no request.
+      this.#isLast = true;
+      this.#watch();
+    } else if (latest === undefined && socket.writableLength > 0) socket.destroy();
+    else this.refuse(() => refuse(parserErrorOf(error)));
+  }
+
+  /** Lets go of what is done, runs what may be run, and reads on. */
+  readonly #advance = (): void => {
+    if (this.#isAdvancing) return;
+    this.#isAdvancing = true;
+    const exchanges = this.#exchanges;
+    const waiting = this.#waiting;
+    let progress = false;
+    for (;;) {
+      while (exchanges.length > 0 && isOut(exchanges[0] as Exchange)) {
+        exchanges.shift();
+        progress = true;
+      }
+      if (exchanges.length - waiting.count >= this.#limits.maxPipelinedRequests) break;
+      const next = waiting.next();
+      if (next === undefined) break;
+      next();
+    }
+    this.#isAdvancing = false;
+    waiting.readOn(progress);
+    if (exchanges.length === 0 && this.#refusal !== undefined) {
+      const refuse = this.#refusal;
+      this.#refusal = () => undefined;
+      refuse();
+    }
+  };
+
+  /**
+   * Runs a request in the next phase of the event loop: by then most bodies are here, and can be read without waiting
+   * for them, and one that broke off in the same packet has been refused. What follows it is run behind it.
+   */
+  #defer(exchange: Exchange): void {
+    this.#deferred += 1;
+    exchange.isDeferred = true;
+    setImmediate(this.#runDeferred, exchange);
+  }
+
+  #postpone(exchange: Exchange): void {
+    exchange.isDeferred = true;
+    this.#waiting.add(AsyncResource.bind(() => exchange.run()));
+  }
+
+  readonly #runDeferred = (exchange: Exchange): void => {
+    this.#deferred -= 1;
+    exchange.run();
+  };
+
+  /** Reads on, so that a client who leaves is noticed; of a connection that is broken nothing is parsed any more. */
+  #watch(): void {
+    this.#socket.resume();
+    // Behind a body that had stopped it, a socket that node:http 24 lets go of takes itself for reading, and is not. An
+    // empty chunk makes a stream ask again.
+    this.#socket.push('');
+  }
+
+  /** Ends a connection whose client has left, behind what was written. */
+  #cut(): void {
+    const socket = this.#socket;
+    socket.end();
+    setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  }
+
+  #close(): void {
+    this.#waiting.close();
+    this.#isLast = true;
+    this.#isBroken = true;
+    this.#refusal = undefined;
+    this.#broken?.req.destroy();
+    for (const exchange of this.#exchanges.splice(0)) {
+      const { req, res } = exchange;
+      exchange.leave();
+      // Once it is answered, node:http does not tell a request that its connection is gone.
+      if (!req.complete) req.destroy();
+      // Before Node.js 24, nothing tells a response that waits behind others.
+      if (res.socket === null && !res.destroyed && !res.writableFinished) res.destroy().emit('close');
+    }
+  }
 }
 
-/** Whether the parser gave up before the first line of the request ended, as far as the packet at hand tells. */
-function isInRequestLine({ rawPacket, bytesParsed }: ParserError): boolean {
-  if (rawPacket === undefined) return false;
-  const parsed = rawPacket.toString('latin1', 0, bytesParsed);
-  const start = parsed.lastIndexOf('\r\n\r\n');
-  return /^[A-Z-]+ [^\r\n]*$/.test(start === -1 ? parsed : parsed.slice(start + 4));
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
+}
+
+/** Whether a reply has been handed to the socket as a whole, and the request's body is here or gone. */
+function isOut({ answered, isBodyBroken, req, res }: Exchange): boolean {
+  if (!answered) return false;
+  if (res.destroyed && !res.writableFinished) return true;
+  return (req.complete || isBodyBroken) && (res.writableFinished || (res.writableEnded && res.socket !== null));
 }

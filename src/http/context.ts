@@ -2,15 +2,21 @@
  * What a handler sees of one request. Everything beyond method, path and parameters is made when it is first asked for.
  */
 
+import { AsyncResource } from 'node:async_hooks';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
-import { bindLogger, type Logger } from '../log.js';
-import type { ServiceClient, ServiceDirectory } from '../mesh/service.js';
-import { decodePath, type Params } from '../routing/router.js';
+import { assertLogger, bindLogger, type Logger, type SafeLogger } from '../log.js';
+import type { ServiceClient } from '../mesh/client.js';
+import { readDeadlineHeader } from '../mesh/deadline-header.js';
+import type { ServiceDirectory } from '../mesh/directory.js';
+import type { RequestSpan } from '../mesh/trace-context.js';
+import { decodePath, type MatchedRoute, type Params, type Route } from '../routing/router.js';
 import { Body } from './body.js';
 import type { AddressResolver } from './client-address.js';
+import { exposeRaw, type Exchange } from './exchange.js';
 import type { Reply, Stream } from './reply.js';
 import { parseParameters, requestId, type Target } from './request.js';
+import { requestUrl } from './request-url.js';
 
 /** What every request of one application shares. @internal */
 export interface Environment {
@@ -19,16 +25,27 @@ export interface Environment {
   readonly parameterLimit: number;
   readonly resolveAddress: AddressResolver;
   readonly services: ServiceDirectory;
+  /** What the `type` of problem details begins with; null for `about:blank`. */
+  readonly errorTypes: string | null;
 }
 
 /** Whatever a handler may return. */
-export type HandlerResult = Reply | Response | Uint8Array | Stream | object | string | number | boolean | null | undefined | void;
+export type HandlerResult =
+  Reply | Response | Uint8Array | Stream | object | string | number | boolean | null | undefined | void;
 
 /** A route's function: a context in, a value or a promise of one out. */
 export type Handler<P = Params> = (ctx: Context<P>) => HandlerResult | Promise<HandlerResult>;
 
-/** Runs around a handler; `next()` gives its reply, or rejects with what it threw. */
+/**
+ * Runs around a handler. `next()` gives the reply of what is inside, which may be changed; to a request that failed it
+ * is the error reply, whose `error` is what was thrown. Returning nothing means that reply.
+ */
 export type Middleware = (ctx: Context, next: () => Promise<Reply>) => HandlerResult | Promise<HandlerResult>;
+
+/** What requests keep in `ctx.state`: `declare module 'postern' { interface State { user: User } }` names its members. */
+export interface State {
+  [name: string]: unknown;
+}
 
 /** One request, as its handler sees it. */
 export class Context<P = Params> {
@@ -36,30 +53,38 @@ export class Context<P = Params> {
   readonly method: string;
   /** Path parameters, percent-decoded. */
   readonly params: P;
+  /** Of this request, while somebody records it. @internal */
+  span: RequestSpan | undefined;
+  /** When the time that its route gives it is up, on the clock of `performance.now()`; unset for never. @internal */
+  timeUpMs: number | undefined;
 
-  readonly #req: IncomingMessage;
-  readonly #res: ServerResponse;
+  readonly #exchange: Exchange;
   readonly #target: Target;
   readonly #env: Environment;
-  readonly #awaitsContinue: boolean;
+  readonly #route: Route | null;
   #path: string | undefined;
   #query: URLSearchParams | undefined;
   #id: string | undefined;
   #ip: string | undefined;
-  #state: Record<string, unknown> | undefined;
+  #url: URL | undefined;
+  #state: State | undefined;
   #abort: AbortController | undefined;
-  #log: Logger | undefined;
+  #log: SafeLogger | undefined;
   #body: Body | undefined;
 
   /** @internal */
-  constructor(req: IncomingMessage, res: ServerResponse, target: Target, params: P, env: Environment, awaitsContinue: boolean) {
-    this.method = req.method as string;
+  constructor(exchange: Exchange, target: Target, params: P, env: Environment, route: Route | null) {
+    this.method = exchange.req.method as string;
     this.params = params;
-    this.#req = req;
-    this.#res = res;
+    this.#exchange = exchange;
     this.#target = target;
     this.#env = env;
-    this.#awaitsContinue = awaitsContinue;
+    this.#route = route;
+  }
+
+  /** The route that was found; null for a 404, a 405 and an OPTIONS that no route answers. */
+  get route(): MatchedRoute | null {
+    return this.#route === null ? null : this.#route.matched;
   }
 
   /** The request-target, as sent. @internal */
@@ -67,9 +92,14 @@ export class Context<P = Params> {
     return this.#target;
   }
 
-  /** The underlying pair of `node:http`. A handler that writes to `res` itself has its return value ignored. */
+  /**
+   * The underlying pair of `node:http`, to read, write and pipe as one likes. A handler that has written to `res`, or
+   * pipes something to it, has its return value ignored, and counts as active until the reply is complete.
+   */
   get raw(): { readonly req: IncomingMessage; readonly res: ServerResponse } {
-    return { req: this.#req, res: this.#res };
+    const { req, res } = this.#exchange;
+    exposeRaw(this.#exchange);
+    return { req, res };
   }
 
   /** Percent-decoded, without the query. */
@@ -77,55 +107,99 @@ export class Context<P = Params> {
     return (this.#path ??= decodePath(this.#target.path));
   }
 
-  /** Parsed from what follows the first `?` of the target. @throws {HttpError} 400 for more parameters than the limit */
+  /**
+   * Parsed from what follows the first `?` of the target.
+   *
+   * @throws {HttpError} 400 for more parameters than the limit
+   */
   get query(): URLSearchParams {
     return (this.#query ??= parseParameters(this.#target.search, this.#env.parameterLimit, 400));
   }
 
   /** Names in lower case, as in `node:http`. */
   get headers(): IncomingHttpHeaders {
-    return this.#req.headers;
+    return this.#exchange.req.headers;
   }
 
   /** The request's `x-request-id` if it matches `[A-Za-z0-9._-]{1,128}`, else a new one. */
   get id(): string {
-    return (this.#id ??= requestId(this.#req));
+    return (this.#id ??= requestId(this.#exchange.req));
   }
 
   /** The client's address; behind a proxy of `trustProxy` the one that `x-forwarded-for` tells. */
   get ip(): string {
-    return (this.#ip ??= this.#env.resolveAddress(this.#req.socket.remoteAddress ?? '', joined(this.headers['x-forwarded-for'])));
+    return (this.#ip ??= this.#env.resolveAddress(
+      this.#exchange.req.socket.remoteAddress ?? '',
+      joined(this.headers['x-forwarded-for']),
+    ));
+  }
+
+  /**
+   * The URL of the request, as its client knows it: of the connection and `Host`, or of `x-forwarded-proto` and
+   * `x-forwarded-host` where a proxy of `trustProxy` sent them.
+   *
+   * @throws {HttpError} 400 when `Host` can't stand in a URL
+   */
+  get url(): URL {
+    return (this.#url ??= requestUrl(this.#exchange.req, this.#target, this.#env.resolveAddress));
   }
 
   /** A bag of this request's own, without a prototype. */
-  get state(): Record<string, unknown> {
-    return (this.#state ??= Object.create(null) as Record<string, unknown>);
+  get state(): State {
+    return (this.#state ??= Object.create(null) as State);
   }
 
-  /** Aborts when the client leaves before its reply is complete. */
+  /**
+   * Aborts when the client leaves, or its body breaks off, before its reply is complete, and when the route's `timeout`
+   * is over.
+   */
   get signal(): AbortSignal {
     if (this.#abort === undefined) {
-      const abort = new AbortController();
-      const [req, res] = [this.#req, this.#res];
-      const onClose = (): void => {
-        if (!res.writableFinished) abort.abort();
-      };
-      if (res.destroyed || res.closed) onClose();
-      else res.once('close', onClose);
-      // Behind an early reply, a body may break off.
-      if (!req.complete) {
-        req.once('close', () => {
-          if (!req.complete) abort.abort();
-        });
-      }
-      this.#abort = abort;
+      const abort = (this.#abort = new AbortController());
+      // Its listeners run in the context of this request, not in that of the connection.
+      this.#exchange.onAbort(AsyncResource.bind(() => abort.abort()));
     }
     return this.#abort.signal;
   }
 
-  /** The application's logger, with `request_id` in every entry. */
-  get log(): Logger {
+  /** Aborts {@link signal}. @internal */
+  abort(reason: Error): void {
+    if (!this.signal.aborted) this.#abort?.abort(reason);
+  }
+
+  /**
+   * The application's logger, with `request_id` in every entry. It may be replaced, which is for what is logged of this
+   * request from then on, by the framework too: `ctx.log = ctx.log.child({ user })`. Its calls never throw.
+   *
+   * @throws {TypeError} when it is replaced by something without debug, info, warn and error
+   */
+  get log(): SafeLogger {
     return (this.#log ??= bindLogger(this.#env.logger, { request_id: this.id }));
+  }
+
+  set log(logger: Logger) {
+    assertLogger(logger, 'ctx.log');
+    this.#log = bindLogger(logger, {});
+  }
+
+  /** What is shared with the other requests of the application. @internal */
+  static environmentOf(ctx: Context): Environment {
+    return ctx.#env;
+  }
+
+  /** What the framework logs to: the log of this request, where someone asked for it. @internal */
+  static loggerOf(ctx: Context): Logger {
+    return ctx.#log ?? ctx.#env.logger;
+  }
+
+  /**
+   * When its calls of other services end: with the time of its route or of its caller, whichever is sooner; undefined
+   * for never. @internal
+   */
+  get deadlineMs(): number | undefined {
+    const expectedMs = readDeadlineHeader(this.headers);
+    if (expectedMs === undefined) return this.timeUpMs;
+    return Math.min(this.#exchange.startedAt + expectedMs, this.timeUpMs ?? Infinity);
   }
 
   /**
@@ -134,7 +208,7 @@ export class Context<P = Params> {
    * @throws {TypeError} when no connection of that name is configured
    */
   service(name: string): ServiceClient {
-    return this.#env.services.client(name, { id: this.id, headers: this.headers });
+    return this.#env.services.client(name, this);
   }
 
   /**
@@ -152,11 +226,15 @@ export class Context<P = Params> {
   }
 
   /** The body as it came. @throws {HttpError} 413 beyond the limit */
-  bytes(): Promise<Uint8Array> {
+  bytes(): Promise<Uint8Array<ArrayBuffer>> {
     return handled(this.#bodyOnce().bytes());
   }
 
-  /** The body as `application/x-www-form-urlencoded`. @throws {HttpError} 415 for another content type, 413 beyond the limit */
+  /**
+   * The body as `application/x-www-form-urlencoded`.
+   *
+   * @throws {HttpError} 415 for another content type, 413 beyond the limit
+   */
   form(): Promise<URLSearchParams> {
     return handled(this.#bodyOnce().form());
   }
@@ -167,15 +245,9 @@ export class Context<P = Params> {
   }
 
   #bodyOnce(): Body {
-    return (this.#body ??= new Body(this.#req, this.#env, () => {
-      if (!this.#awaitsContinue) return;
-      const send = (): void => {
-        if (!this.#res.headersSent) this.#res.writeContinue();
-      };
-      // Behind replies that are not out yet, node:http would put it between this one's head and body.
-      if (this.#res.socket === null) this.#res.once('socket', send);
-      else send();
-    }));
+    const { parameterLimit } = this.#env;
+    const bodyLimitBytes = this.#route?.options.bodyLimit ?? this.#env.bodyLimitBytes;
+    return (this.#body ??= new Body(this.#exchange, { bodyLimitBytes, parameterLimit }));
   }
 }
 

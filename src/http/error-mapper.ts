@@ -3,8 +3,12 @@
  */
 
 import { STATUS_CODES } from 'node:http';
-import { ApiError, FrameworkErrorCodes, HttpError, refusal, type ErrorCode } from '../errors.js';
-import type { Outgoing } from './reply.js';
+import { isOwnInstance } from '../brand.js';
+import { ApiError, FrameworkErrorCodes, HttpError, isErrorCode, refusal, type ErrorCode } from '../errors.js';
+import { prefersProblem } from '../payload/accept.js';
+import { toErrorBody, toProblem } from '../payload/error-body.js';
+import { InvalidRequest } from './invalid-request.js';
+import { Reply, type Outgoing } from './reply.js';
 
 /** A failure, mapped. */
 export interface MappedError {
@@ -15,8 +19,25 @@ export interface MappedError {
   readonly headers: Readonly<Record<string, string>> | undefined;
 }
 
+/** The error of a `clientError` event. */
+export interface ParserError extends Error {
+  readonly code?: string;
+  readonly rawPacket?: Buffer;
+  readonly bytesParsed?: number;
+  /** The parser's own words. */
+  readonly reason?: string;
+}
+
 /** Headers of an error reply that the error itself can't set. */
-const OWN_HEADERS: ReadonlySet<string> = new Set(['content-type', 'content-length', 'transfer-encoding', 'x-request-id']);
+const OWN_HEADERS: ReadonlySet<string> = new Set([
+  'content-type',
+  'content-length',
+  'transfer-encoding',
+  'x-request-id',
+]);
+
+/** A request line whose method is a token (RFC 9110, section 5.6.2). */
+const UNKNOWN_METHOD = /^[!#-'*+.^`|~\w-]+ +[^ ]+ +HTTP\/1\.[01]\r?$/;
 
 /** Whatever a service raises by mistake. */
 const SERVER_ERROR: MappedError = Object.freeze({
@@ -27,11 +48,13 @@ const SERVER_ERROR: MappedError = Object.freeze({
   headers: undefined,
 });
 
-/** The one of every request without a route, where nothing but the log gets to see it. */
+/** Shared by all requests without a route where no middleware is: nobody is there who could change it. */
 export const ROUTE_NOT_FOUND: HttpError = routeNotFound();
 
-/** Bodies of what is raised most. */
-const BODIES: ReadonlyMap<MappedError, string> = new Map([SERVER_ERROR, ROUTE_NOT_FOUND].map((error) => [error, formatErrorBody(error)]));
+/** Ready-made bodies of the errors that are raised most. */
+const BODIES: ReadonlyMap<MappedError, string> = new Map(
+  [SERVER_ERROR, ROUTE_NOT_FOUND].map((error) => [error, JSON.stringify(toErrorBody(error))]),
+);
 
 /** The error of a request without a route. */
 export function routeNotFound(): HttpError {
@@ -45,7 +68,11 @@ export function routeNotFound(): HttpError {
 export function mapError(thrown: unknown): MappedError {
   try {
     // Looked at here, where a proxy or a getter may throw, and a subclass or a later change may have made it another.
-    if ((thrown instanceof ApiError || thrown instanceof HttpError) && isErrorStatus(thrown.statusCode) && isCode(thrown.errorCode)) return thrown;
+    if (thrown instanceof ApiError || thrown instanceof HttpError) {
+      if (!isOwnInstance(ApiError, thrown) && !isOwnInstance(HttpError, thrown)) return copyOf(thrown);
+      if (thrown !== ROUTE_NOT_FOUND) readAll(thrown);
+      return isErrorStatus(thrown.statusCode) && isErrorCode(thrown.errorCode) ? thrown : SERVER_ERROR;
+    }
     if (thrown instanceof Error && 'expose' in thrown && thrown.expose === true) return mapExposed(thrown);
   } catch {
     // A getter or a proxy of what was thrown threw in its turn.
@@ -53,23 +80,113 @@ export function mapError(thrown: unknown): MappedError {
   return SERVER_ERROR;
 }
 
-/** A mapped error as the uniform body (spec 2.5); `id` goes out as `x-request-id`. */
-export function errorToOutgoing(error: MappedError, id: string | null): Outgoing {
-  const body = BODIES.get(error) ?? formatErrorBody(error);
-  const headers = ['content-type', 'application/json'];
-  if (id !== null) headers.push('x-request-id', id);
-  if (error.headers !== undefined) {
-    for (const [name, value] of Object.entries(error.headers)) {
-      if (!OWN_HEADERS.has(name.toLowerCase())) headers.push(name, value);
-    }
+/**
+ * A mapped error as the uniform body (spec 2.5), or as problem details to a client that would rather have those.
+ *
+ * @param id goes out as `x-request-id`
+ * @param accept of the request
+ * @param types the option `errorTypes`
+ */
+export function errorToOutgoing(
+  error: MappedError,
+  id: string | null,
+  accept?: string | undefined,
+  types: string | null = null,
+): Outgoing {
+  const isProblem = prefersProblem(accept);
+  try {
+    return encodeError(error, id, isProblem, types);
+  } catch {
+    // A getter of the error, `message` for one, throws.
+    return encodeError(SERVER_ERROR, id, isProblem, types);
   }
-  // Said outright: a reply that failed before may have left another reason phrase on the response.
-  return { status: error.statusCode, statusText: STATUS_CODES[error.statusCode] ?? 'Unknown Error', headers, body, length: Buffer.byteLength(body) };
 }
 
-/** The uniform body of an error, as JSON text (spec 2.5). */
-export function formatErrorBody({ message, description, errorCode }: Pick<MappedError, 'message' | 'description' | 'errorCode'>): string {
-  return JSON.stringify({ message: String(message), description: String(description), error_code: { name: errorCode.name, value: errorCode.value } });
+function encodeError(error: MappedError, id: string | null, isProblem: boolean, types: string | null): Outgoing {
+  const body = (isProblem ? undefined : BODIES.get(error)) ?? JSON.stringify(bodyOf(error, isProblem, types));
+  // Said outright: a reply that failed before may have left another reason phrase on the response.
+  return {
+    status: error.statusCode,
+    statusText: STATUS_CODES[error.statusCode] ?? 'Unknown Error',
+    headers: headersOf(error, isProblem, id),
+    hasOwnHeaders: error.headers !== undefined,
+    body,
+    length: Buffer.byteLength(body),
+  };
+}
+
+/** The same as the reply that middleware gets to see; its body is an object. */
+export function errorToReply(thrown: unknown, id: string, accept: string | undefined, types: string | null): Reply {
+  const error = mapError(thrown);
+  const isProblem = prefersProblem(accept);
+  const flat = headersOf(error, isProblem, id);
+  const headers = new Headers();
+  for (let i = 0; i < flat.length; i += 2) headers.append(flat[i] as string, flat[i + 1] as string);
+  return Reply.ofFailure(thrown, bodyOf(error, isProblem, types), { status: error.statusCode, headers });
+}
+
+function bodyOf(error: MappedError, isProblem: boolean, types: string | null): object {
+  const body = isProblem ? toProblem(error, types) : toErrorBody(error);
+  return error instanceof InvalidRequest ? { ...body, errors: error.findings } : body;
+}
+
+/** The error in place of a reply that could not be sent, whose other headers stay: a browser needs those of CORS to read it. */
+export function withHeadersOf(outgoing: Outgoing, unsent: Headers): Outgoing {
+  const headers = [...outgoing.headers];
+  for (const [name, value] of unsent) {
+    if (!headers.includes(name) && !name.startsWith('content-') && name !== 'transfer-encoding')
+      headers.push(name, value);
+  }
+  return { ...outgoing, headers, hasOwnHeaders: true };
+}
+
+/** Names and values by turns. */
+function headersOf(error: MappedError, isProblem: boolean, id: string | null): string[] {
+  const headers = ['content-type', isProblem ? 'application/problem+json' : 'application/json'];
+  if (id !== null) headers.push('x-request-id', id);
+  let vary = 'accept';
+  for (const [name, value] of Object.entries(error.headers ?? {})) {
+    const lower = name.toLowerCase();
+    if (lower === 'vary') vary = withAccept(value);
+    else if (!OWN_HEADERS.has(lower)) headers.push(name, value);
+  }
+  headers.push('vary', vary);
+  return headers;
+}
+
+/** Behind what is there (RFC 9110, section 12.5.5). */
+function withAccept(vary: string): string {
+  const names = vary
+    .toLowerCase()
+    .split(',')
+    .map((name) => name.trim());
+  return names.includes('*') || names.includes('accept') ? vary : `${vary}, accept`;
+}
+
+/** What `node:http` raised as a `clientError`, as the exception it stands for. */
+export function parserErrorOf(error: ParserError): HttpError {
+  switch (error.code) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new HttpError(408, 'The request took too long to arrive.', { cause: error });
+    case 'HPE_HEADER_OVERFLOW':
+      return isInRequestLine(error)
+        ? new HttpError(414, 'The request target is too long.', { cause: error })
+        : new HttpError(431, 'The header fields are too large.', { cause: error });
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return new HttpError(413, 'The chunk extensions are too large.', { cause: error });
+    case 'HPE_INVALID_METHOD':
+      if (isOfUnknownMethod(error)) return unknownMethod(error);
+      break;
+    case 'HPE_INVALID_CONSTANT':
+      // A method of RTSP, `DESCRIBE / HTTP/1.1`.
+      if (error.reason?.startsWith('Invalid method for HTTP/') === true) return unknownMethod(error);
+      break;
+  }
+  return new HttpError(400, 'The request is malformed.', { cause: error });
+}
+
+function unknownMethod(cause: ParserError): HttpError {
+  return new HttpError(501, 'The method is not known here.', { cause });
 }
 
 function mapExposed(error: Error): MappedError {
@@ -84,6 +201,33 @@ function isErrorStatus(statusCode: unknown): statusCode is number {
   return typeof statusCode === 'number' && Number.isInteger(statusCode) && statusCode >= 400 && statusCode <= 599;
 }
 
-function isCode({ name, value }: ErrorCode): boolean {
-  return typeof name === 'string' && Number.isInteger(value);
+/** Throws where the reply would: a getter of the error may, and then it is a mistake of the service's. */
+function readAll(error: MappedError): void {
+  toErrorBody(error);
+  headersOf(error, false, null);
+}
+
+/** An error of another copy: of another version, perhaps, so each field is read once and checked. */
+function copyOf({ statusCode, message, description, errorCode, headers }: MappedError): MappedError {
+  const texts = [message, description, ...Object.values(headers ?? {})];
+  if (!isErrorStatus(statusCode) || !isErrorCode(errorCode) || !texts.every((text) => typeof text === 'string'))
+    return SERVER_ERROR;
+  return { statusCode, message, description, errorCode, headers: headers && { ...headers } };
+}
+
+/** Whether the parser gave up before the first line of the request ended, as far as the packet at hand tells. */
+function isInRequestLine({ rawPacket, bytesParsed }: ParserError): boolean {
+  if (rawPacket === undefined) return false;
+  const parsed = rawPacket.toString('latin1', 0, bytesParsed);
+  const start = parsed.lastIndexOf('\r\n\r\n');
+  return /^[A-Z-]+ [^\r\n]*$/.test(start === -1 ? parsed : parsed.slice(start + 4));
+}
+
+/** Whether but for its method a request line is one of HTTP; it has to be here as a whole (RFC 9110, section 9.1). */
+// "BREW /pot HTTP/1.1" rather than "EHLO mail.example"
+function isOfUnknownMethod({ rawPacket, bytesParsed = 0 }: ParserError): boolean {
+  if (rawPacket === undefined) return false;
+  const start = bytesParsed === 0 ? 0 : rawPacket.lastIndexOf('\n', bytesParsed - 1) + 1;
+  const end = rawPacket.indexOf('\n', start);
+  return end !== -1 && UNKNOWN_METHOD.test(rawPacket.toString('latin1', start, end));
 }

@@ -16,8 +16,15 @@ const FRAMING: ReadonlySet<string> = new Set(['content-length', 'transfer-encodi
  * @returns the response, whatever its status; redirects are not followed
  * @throws the reason of `init.signal` when it aborts, and whatever a stream given as the body fails with
  */
-export async function requestInMemory(server: Server, pathOrUrl: string | URL, init: RequestInitLike = {}): Promise<Response> {
-  const url = typeof pathOrUrl === 'string' && pathOrUrl.startsWith('/') ? new URL(`http://localhost${pathOrUrl}`) : new URL(pathOrUrl);
+export async function requestInMemory(
+  server: Server,
+  pathOrUrl: string | URL,
+  init: RequestInitLike = {},
+): Promise<Response> {
+  const url =
+    typeof pathOrUrl === 'string' && pathOrUrl.startsWith('/')
+      ? new URL(`http://localhost${pathOrUrl}`)
+      : new URL(pathOrUrl);
   const streamed = init.body instanceof ReadableStream;
   const request = new Request(url, streamed ? { duplex: 'half', ...init } : init);
   const { signal } = request;
@@ -49,17 +56,25 @@ export async function requestInMemory(server: Server, pathOrUrl: string | URL, i
     outgoing.on('error', reject);
     outgoing.on('response', (incoming) => resolve(toResponse(incoming, request.method)));
     if (body === null || Buffer.isBuffer(body)) outgoing.end(body ?? undefined);
-    else Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]).on('error', fail).pipe(outgoing);
+    else
+      Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0])
+        .on('error', fail)
+        .pipe(outgoing);
   });
 }
 
 function toResponse(incoming: IncomingMessage, method: string): Response {
   const status = incoming.statusCode as number;
   const headers = new Headers();
-  for (let i = 0; i < incoming.rawHeaders.length; i += 2) headers.append(incoming.rawHeaders[i] as string, incoming.rawHeaders[i + 1] as string);
+  for (let i = 0; i < incoming.rawHeaders.length; i += 2)
+    headers.append(incoming.rawHeaders[i] as string, incoming.rawHeaders[i + 1] as string);
   const bodiless = method === 'HEAD' || status === 204 || status === 205 || status === 304;
   if (bodiless) incoming.resume();
-  return new Response(bodiless ? null : (Readable.toWeb(incoming) as ReadableStream<Uint8Array>), { status, statusText: incoming.statusMessage ?? '', headers });
+  return new Response(bodiless ? null : (Readable.toWeb(incoming) as ReadableStream<Uint8Array>), {
+    status,
+    statusText: incoming.statusMessage ?? '',
+    headers,
+  });
 }
 
 /** One end of a connection in memory; what is written to it is read at the other. */

@@ -4,30 +4,66 @@
  * A plain value becomes JSON, a string text, bytes and streams octets, `undefined` an empty 204.
  */
 
+import { isBranded, setBrand } from '../brand.js';
+import { ANYTHING, assertOptions, STRING, type Kind, type Kinds } from '../options-check.js';
+import { encodeBody, tagOf, type Stream } from './reply-body.js';
+
+export { isStream, type Stream } from './reply-body.js';
+
 /** Whatever `new Headers()` takes. */
 export type HeadersLike = ConstructorParameters<typeof Headers>[0];
 
 /** What `reply` may set besides the body; the shape of `ResponseInit`. */
-export interface ReplyInit {
+export interface ReplyInit<Status extends number = number> {
   /** 200 to 599; 200 unless given, 204 without a body. */
-  status?: number;
+  status?: Status;
   statusText?: string;
   headers?: HeadersLike;
 }
 
+const NO_INIT: ReplyInit = Object.freeze({});
+const STATUS: Kind = { accepts: (value) => typeof value === 'number', give: 'a status, such as 201' };
+const INIT: Kinds<ReplyInit> = { status: STATUS, statusText: STRING, headers: ANYTHING };
+
+/** What was thrown; wrapped, because anything can be. */
+export interface Failure {
+  readonly thrown: unknown;
+}
+
 /** Status, headers and body on their way out; middleware may change all three. */
-export class Reply {
-  status: number;
+export class Reply<Body = unknown, Status extends number = number> {
+  status: Status;
   statusText: string;
-  body: unknown;
+  body: Body;
   readonly #init: HeadersLike;
   #headers: Headers | undefined;
+  #failure: Failure | undefined;
 
-  constructor(body: unknown, init: ReplyInit = {}) {
-    this.status = init.status ?? (body === undefined ? 204 : 200);
+  /** @throws {TypeError} for an unknown or invalid option */
+  constructor(body: Body, init: ReplyInit<Status> = NO_INIT as ReplyInit<Status>) {
+    if (init !== NO_INIT) assertOptions('reply()', init, INIT);
+    // The types of `reply` say the same.
+    this.status = (init.status ?? (body === undefined ? 204 : 200)) as Status;
     this.statusText = init.statusText ?? '';
     this.body = body;
     this.#init = init.headers;
+  }
+
+  /** The reply to a request that failed. @internal */
+  static ofFailure(thrown: unknown, body: object, init: ReplyInit): Reply {
+    const reply = new Reply<unknown>(body, init);
+    reply.#failure = { thrown };
+    return reply;
+  }
+
+  /** Why a request failed that is answered with this value; undefined if it did not. @internal */
+  static failureOf(value: unknown): Failure | undefined {
+    return value instanceof Reply ? value.#failure : undefined;
+  }
+
+  /** What was thrown inside, on the reply to a request that failed; undefined otherwise. */
+  get error(): unknown {
+    return this.#failure?.thrown;
   }
 
   /** Made when first asked for: loading `Headers` costs a process more than a plain service ever needs. */
@@ -41,15 +77,19 @@ export class Reply {
   }
 }
 
-/** What may be streamed. */
-export type Stream = AsyncIterable<unknown>;
+// The tag is asked of every value; the brand of few.
+setBrand(Reply.prototype, 'Reply');
+Object.defineProperty(Reply.prototype, Symbol.toStringTag, { value: 'Reply' });
+const REPLY_TAG = '[object Reply]';
 
-/** A reply in the form that a connection writes: header names and values by turns. @internal */
+/** A reply in the form that a connection writes: header names and values by turns. */
 export interface Outgoing {
   readonly status: number;
   readonly statusText: string;
   /** The values of a repeated name in one array. */
   readonly headers: (string | string[])[];
+  /** Whether the service chose headers: they may turn out not to be fit to be sent. */
+  readonly hasOwnHeaders: boolean;
   readonly body: string | Uint8Array | Stream | null;
   /** Of the body, in bytes; -1 for one that goes out without a `content-length`. */
   readonly length: number;
@@ -60,38 +100,45 @@ export interface Outgoing {
  *
  * @param body anything that a handler may return
  * @param init the status and headers; a given `content-type` beats the default of the body's kind
+ * @throws {TypeError} for an unknown or invalid option
  */
-export function reply(body?: unknown, init?: ReplyInit): Reply {
-  return new Reply(body, init);
+export function reply<Body = undefined, Status extends number = Body extends undefined ? 204 : 200>(
+  body?: Body,
+  init?: ReplyInit<Status>,
+): Reply<Body, Status> {
+  // Left out, it is undefined, as its type says then.
+  return new Reply(body as Body, init);
 }
 
-/** What a handler returned, as a `Reply`; a `Response` keeps its status and headers. */
+/**
+ * What a handler returned, as a `Reply`; a `Response`, and a reply of another copy of Postern, keep status and headers.
+ *
+ * @throws the value itself when it is an `Error`: returning one is raising it
+ */
 export function toReply(value: unknown): Reply {
   if (value instanceof Reply) return value;
-  if (isResponse(value)) return new Reply(value.body ?? undefined, value);
-  return new Reply(value);
+  if (value instanceof Error) throw value;
+  return toReplyByTag(value, tagOf(value)) ?? new Reply(value);
 }
 
 /**
  * What a handler returned, ready to be written.
  *
  * @param method of the request: a reply to HEAD may tell the length of a body that it does not have
- * @throws {TypeError} when the value can't be sent: a function, a symbol, a bigint, a cycle, a reply inside a reply
+ * @throws {TypeError} when the value can't be sent: a function, a symbol, a bigint, a cycle, a member that JSON loses,
+ * a reply inside a reply
  * @throws {RangeError} when its status is not an integer from 200 to 599
  * @throws the value itself when it is an `Error`: returning one is raising it
- * @internal
  */
 export function toOutgoing(value: unknown, method: string): Outgoing {
-  if (value instanceof Reply) return replyToOutgoing(value, method);
-  if (isResponse(value)) return replyToOutgoing(toReply(value), method);
-  if (value === undefined) return { status: 204, statusText: '', headers: [], body: null, length: -1 };
-  const { body, type, length } = encodeBody(value);
-  return { status: 200, statusText: '', headers: ['content-type', type], body, length };
-}
-
-/** Whether a body is a stream rather than something whose length is known. */
-export function isStream(body: unknown): body is Stream {
-  return typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
+  if (value === undefined) {
+    return { status: 204, statusText: '', headers: [], hasOwnHeaders: false, body: null, length: -1 };
+  }
+  const tag = tagOf(value);
+  const given = value instanceof Reply ? value : toReplyByTag(value, tag);
+  if (given !== undefined) return replyToOutgoing(given, method);
+  const { body, type, length } = encodeBody(value, tag);
+  return { status: 200, statusText: '', headers: ['content-type', type], hasOwnHeaders: false, body, length };
 }
 
 /** Whether a handler returned a promise. */
@@ -99,37 +146,40 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
 }
 
-interface EncodedBody {
-  readonly body: string | Uint8Array | Stream;
-  readonly type: string;
-  readonly length: number;
-}
-
-function encodeBody(value: unknown): EncodedBody {
-  if (typeof value === 'string') return { body: value, type: 'text/plain; charset=utf-8', length: Buffer.byteLength(value) };
-  if (typeof value === 'object' && value !== null) {
-    if (value instanceof Uint8Array) return { body: value, type: 'application/octet-stream', length: value.byteLength };
-    if (isStream(value)) return { body: value, type: 'application/octet-stream', length: -1 };
-    if (value instanceof Error) throw value;
-  }
-  const json = JSON.stringify(value) as string | undefined;
-  if (json === undefined) throw new TypeError(`a handler returned a ${typeof value}, which has no JSON form`);
-  return { body: json, type: 'application/json', length: Buffer.byteLength(json) };
+/** A `Response`, or a reply of another copy; undefined for anything else. */
+function toReplyByTag(value: unknown, tag: string): Reply | undefined {
+  if (tag !== '[object Response]' && tag !== REPLY_TAG) return undefined;
+  if (tag === REPLY_TAG ? !isBranded(value, 'Reply') : !(value instanceof Response)) return undefined;
+  const { status, statusText, headers, body } = value as Reply | Response;
+  // That of a Response is null for none; that of a reply is then the JSON of null.
+  return new Reply(tag === REPLY_TAG ? body : (body ?? undefined), { status, statusText, headers });
 }
 
 function replyToOutgoing({ status, statusText, body: value, ownHeaders }: Reply, method: string): Outgoing {
-  if (!Number.isInteger(status) || status < 200 || status > 599) throw new RangeError(`${String(status)} is no status of a reply; use an integer from 200 to 599`);
+  if (!Number.isInteger(status) || status < 200 || status > 599)
+    throw new RangeError(`${String(status)} is no status of a reply; use an integer from 200 to 599`);
   const bodiless = status === 204 || status === 205 || status === 304;
   if (bodiless || value === undefined) {
-    // Only HEAD and 304 tell the length of what they leave out (RFC 9110, section 8.6): others would swallow the next reply.
-    const tellsLength = status === 304 || (method === 'HEAD' && status !== 204 && ownHeaders?.has('content-length') === true);
-    return { status, statusText, headers: flatten(ownHeaders, !tellsLength), body: null, length: status === 204 || tellsLength ? -1 : 0 };
+    // Only HEAD and 304 tell the length of what they leave out (RFC 9110, section 8.6): others would swallow the next
+    // reply.
+    const tellsLength =
+      status === 304 || (method === 'HEAD' && status !== 204 && ownHeaders?.has('content-length') === true);
+    return {
+      status,
+      statusText,
+      headers: flatten(ownHeaders, !tellsLength),
+      hasOwnHeaders: ownHeaders !== undefined,
+      body: null,
+      length: status === 204 || tellsLength ? -1 : 0,
+    };
   }
-  if (value instanceof Reply || isResponse(value)) throw new TypeError('a reply is the body of another; return it as it is');
-  const { body, type, length } = encodeBody(value);
+  const tag = tagOf(value);
+  if (value instanceof Reply || toReplyByTag(value, tag) !== undefined)
+    throw new TypeError('a reply is the body of another; return it as it is');
+  const { body, type, length } = encodeBody(value, tag);
   const headers = flatten(ownHeaders, length !== -1);
   if (!ownHeaders?.has('content-type')) headers.push('content-type', type);
-  return { status, statusText, headers, body, length };
+  return { status, statusText, headers, hasOwnHeaders: ownHeaders !== undefined, body, length };
 }
 
 /** Framing is the connection's: a `transfer-encoding`, or a length beside a known one, would break it. */
@@ -137,16 +187,12 @@ function flatten(headers: Headers | undefined, lengthKnown: boolean): (string | 
   const flat: (string | string[])[] = [];
   for (const [name, value] of headers ?? []) {
     if (name === 'transfer-encoding' || name === 'set-cookie' || (lengthKnown && name === 'content-length')) continue;
-    if (name === 'content-length' && !/^\d+$/.test(value)) throw new TypeError(`content-length is ${JSON.stringify(value)}; give a whole number`);
+    if (name === 'content-length' && !/^\d+$/.test(value))
+      throw new TypeError(`content-length is ${JSON.stringify(value)}; give a whole number`);
     flat.push(name, value);
   }
   // As one: beside a header set by hand, node:http 20 would keep the last of several.
   const cookies = headers?.getSetCookie() ?? [];
   if (cookies.length > 0) flat.push('set-cookie', cookies);
   return flat;
-}
-
-/** By tag first: naming the global `Response` loads it. */
-function isResponse(value: unknown): value is Response {
-  return Object.prototype.toString.call(value) === '[object Response]' && value instanceof Response;
 }

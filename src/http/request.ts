@@ -1,11 +1,12 @@
 /**
  * Reads what a request says of itself before any route sees it: version, `Host`, target, request id.
  *
- * `node:http` lets through what RFC 9112 forbids: two `Host` headers, a version it never heard of, transfer codings that
- * nobody decodes, a fragment in the target, header fields beyond its own limit. Each is refused here.
+ * `node:http` lets through what RFC 9112 forbids: two `Host` headers, a version it never heard of, transfer codings
+ * that nobody decodes, a fragment in the target, header fields beyond its own limit. Each is refused here.
  */
 
-import type { IncomingMessage } from 'node:http';
+import { METHODS, type IncomingMessage } from 'node:http';
+import { builtin } from '../builtin.js';
 import { HttpError } from '../errors.js';
 
 /** A request-target, taken apart. */
@@ -14,11 +15,16 @@ export interface Target {
   readonly path: string;
   /** What follows the `?`; empty without one. */
   readonly search: string;
+  /** Host and port of the absolute-form, which `Host` gives way to (RFC 9112, section 3.2.2). */
+  readonly authority?: string;
 }
 
 /** uri-host [ ":" port ] (RFC 3986, section 3.2.2; RFC 9110, section 7.2). */
 const HOST =
   /^(?:(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+|\[(?:[0-9A-Fa-f]{0,4}:){2,8}[0-9A-Fa-f.]*\])(?::(?:\d{0,4}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5]))?$/;
+
+/** The parser also knows those of RTSP (RFC 2326), in request lines such as `DESCRIBE / RTSP/1.0`. */
+const HTTP_METHODS: ReadonlySet<string | undefined> = new Set(METHODS);
 
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/is;
 
@@ -27,32 +33,41 @@ const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 /**
  * Refuses a request whose head breaks RFC 9112.
  *
- * @param maxFields most header fields, fewer than the server keeps: `node:http` drops the others, a second `Host` among them
- * @returns whether nothing behind the request can be trusted: it asks for another protocol, which it does not get, and
- * `node:http` drops what follows in the same packet, so that the next one may begin in the middle of a request
- * @throws {HttpError} 400 for `Host` (section 3.2), a missing version or chunks in HTTP/1.0 (section 6.1), 431 for too many
- * header fields, 501 for a transfer coding other than chunked, 505 for a version other than 1.0 and 1.1
+ * @param maxFields most header fields, fewer than the server keeps: `node:http` drops the others, a second `Host`
+ * among them
+ * @returns whether the connection ends with this request. One with `Upgrade` does: it is answered as HTTP/1.1, but
+ * `node:http` takes what follows in the same packet for the other protocol and drops it, so that the next packet may
+ * begin in the middle of a request
+ * @throws {HttpError} 400 for `Host` (section 3.2), a missing version, another protocol, or chunks in HTTP/1.0 (section
+ * 6.1), 431 for too many header fields, 501 for a transfer coding other than chunked, 505 for a version other than 1.0
+ * and 1.1
  */
 export function assertRequestHead(req: IncomingMessage, maxFields: number): boolean {
-  const { httpVersion, rawHeaders } = req;
+  const { method, httpVersion, rawHeaders } = req;
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
     if (httpVersion === '0.9') throw new HttpError(400, 'The request line has no HTTP version.');
     throw new HttpError(505, `HTTP/${httpVersion} is not served; use HTTP/1.1.`);
   }
-  if (rawHeaders.length > maxFields * 2) throw new HttpError(431, `A request may have at most ${maxFields} header fields.`);
+  if (!HTTP_METHODS.has(method) || (method === 'SOURCE' && httpVersion === '1.0')) throw otherProtocol();
+  if (rawHeaders.length > maxFields * 2)
+    throw new HttpError(431, `A request may have at most ${maxFields} header fields.`);
   let hosts = 0;
   let host = '';
   let asksForUpgrade = false;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] as string;
     const { length } = name;
-    if (length === 4 && name.toLowerCase() === 'host') {
-      hosts += 1;
-      host = rawHeaders[i + 1] as string;
+    if (length === 4) {
+      const lower = name.toLowerCase();
+      if (lower === 'host') {
+        hosts += 1;
+        host = rawHeaders[i + 1] as string;
+      } else if (lower === 'cseq' && httpVersion === '1.0') throw otherProtocol();
     } else if (length === 7 && name.toLowerCase() === 'upgrade') asksForUpgrade = true;
     else if (length === 17 && name.toLowerCase() === 'transfer-encoding') {
       if (httpVersion === '1.0') throw new HttpError(400, 'HTTP/1.0 has no transfer codings.');
-      if (rawHeaders[i + 1]?.toLowerCase() !== 'chunked') throw new HttpError(501, 'No transfer coding but chunked is read.');
+      if (rawHeaders[i + 1]?.toLowerCase() !== 'chunked')
+        throw new HttpError(501, 'No transfer coding but chunked is read.');
     }
   }
   if (hosts === 1) {
@@ -73,7 +88,12 @@ export function parseTarget(target: string, method: string): Target {
   if (target === '*' && method === 'OPTIONS') return { path: '*', search: '' };
   const [, authority = '', rest = ''] = ABSOLUTE_FORM.exec(target) ?? [];
   if (!HOST.test(authority)) throw new HttpError(400, 'The request target is malformed.');
-  return splitSearch(rest.startsWith('/') ? rest : `/${rest}`);
+  return { ...splitSearch(rest.startsWith('/') ? rest : `/${rest}`), authority };
+}
+
+/** Whether a text can be the value of `Host`. */
+export function isHost(text: string): boolean {
+  return HOST.test(text);
 }
 
 /**
@@ -97,7 +117,15 @@ export function requestId(req: IncomingMessage): string {
 
 /** Loaded when the first id is made: a service whose clients send theirs never needs it. */
 function newRequestId(): string {
-  return process.getBuiltinModule('node:crypto').randomUUID();
+  return builtin('node:crypto').randomUUID();
+}
+
+/**
+ * The parser hides the name of the protocol: `GET / RTSP/1.0` and `SOURCE / ICE/1.0` look like HTTP/1.0. They are told
+ * by their methods, and RTSP by the field that each of its requests has (RFC 2326, section 12.17).
+ */
+function otherProtocol(): HttpError {
+  return new HttpError(400, 'The request line is of another protocol than HTTP.');
 }
 
 function splitSearch(target: string): Target {

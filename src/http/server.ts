@@ -5,19 +5,18 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { HttpError } from '../errors.js';
-import type { ParserError } from './connection.js';
+import type { ParserError } from './error-mapper.js';
 
 /** How long, in ms, a new connection may stay silent while the server closes. */
 const SILENCE_MS = 250;
 
-/** Node.js 24: no stream is set up for a body that no request has; older versions ignore it. */
-const NEW_OPTIONS: object = { optimizeEmptyRequests: true };
-
 /** What answers the events of a server. */
 export interface RequestListener {
   handle(req: IncomingMessage, res: ServerResponse, awaitsContinue: boolean): void;
+  /** Answers a request that is not run; `node:http` would refuse it with an empty body. */
   refuse(req: IncomingMessage, res: ServerResponse, error: HttpError): void;
-  refuseRaw(req: IncomingMessage, socket: Duplex, error: HttpError): void;
+  /** Answers on a socket that `node:http` has let go of. */
+  refuseConnect(req: IncomingMessage, socket: Duplex, error: HttpError): void;
   handleParserError(error: ParserError, socket: Duplex): void;
 }
 
@@ -32,7 +31,10 @@ export interface ServerLimits {
   readonly maxHeaderBytes: number;
 }
 
-/** A server that is not listening yet. `Host` is checked with the rest of the head, so that a refusal has the uniform body. */
+/**
+ * A server that is not listening yet. `Host` is checked with the rest of the head, so that a refusal has the uniform
+ * body.
+ */
 export function createHttpServer(limits: ServerLimits): Server {
   const { requestTimeoutMs, headersTimeoutMs, keepAliveTimeoutMs, maxConnections, maxHeaderBytes } = limits;
   const shortest = Math.min(requestTimeoutMs || Infinity, headersTimeoutMs || Infinity);
@@ -44,7 +46,6 @@ export function createHttpServer(limits: ServerLimits): Server {
     // node:http looks for expired requests this often; its default makes a short limit a long one.
     connectionsCheckingInterval: Math.max(50, Math.min(5_000, shortest / 4)),
     requireHostHeader: false,
-    ...NEW_OPTIONS,
     // Whatever the process was started with.
     insecureHTTPParser: false,
   });
@@ -53,18 +54,26 @@ export function createHttpServer(limits: ServerLimits): Server {
 }
 
 /** Answers every request of a server, and what it could not parse. */
-export function attachListener(server: Server, listener: RequestListener, { maxHeadersCount }: Pick<ServerLimits, 'maxHeadersCount'>): void {
+export function attachListener(
+  server: Server,
+  listener: RequestListener,
+  { maxHeadersCount }: Pick<ServerLimits, 'maxHeadersCount'>,
+): void {
   // One more, so that a field too many is seen instead of dropped.
   server.maxHeadersCount = maxHeadersCount + 1;
   server.on('request', (req, res) => listener.handle(req, res, false));
-  server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => listener.handle(req, res, true));
-  server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
+  const refuseExpectation = (req: IncomingMessage, res: ServerResponse): void =>
     listener.refuse(req, res, new HttpError(417, 'The only expectation that is met is 100-continue.'));
+  server.on('checkExpectation', refuseExpectation);
+  server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => {
+    // For node:http it is enough that 100-continue is one of several (RFC 9110, section 10.1.1).
+    if (/^[ ,\t]*100-continue[ ,\t]*$/i.test(req.headers.expect ?? '')) listener.handle(req, res, true);
+    else refuseExpectation(req, res);
   });
   server.on('connect', (req: IncomingMessage, socket: Duplex) => {
     // node:http lets go of the socket: without a listener its next error would end the process.
     socket.on('error', () => socket.destroy());
-    listener.refuseRaw(req, socket, new HttpError(501, 'CONNECT is not served.'));
+    listener.refuseConnect(req, socket, new HttpError(501, 'CONNECT is not served.'));
   });
   server.on('clientError', (error: ParserError, socket: Duplex) => listener.handleParserError(error, socket));
 }

@@ -3,7 +3,9 @@
  */
 
 import { Agent } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { builtin } from '../builtin.js';
 
 /**
  * How long an idle connection is kept. Below the 5 s after which `node:http` servers close theirs, so that no request
@@ -11,19 +13,38 @@ import type { Duplex } from 'node:stream';
  */
 const IDLE_MS = 4000;
 
+/** Connections that were opened together must not end together. */
+const AGE_SPREAD = 0.1;
+
 /**
  * A pool whose idle connections keep no process alive. One that receives data while idle is closed: what came could
- * pass for the answer to the next request.
+ * pass for the answer to the next request. One that has reached its age is closed between two requests, so that a
+ * balancer that spreads connections gets new ones to spread.
  *
  * @param tls loads `node:https`
+ * @param maxAgeMs of a connection, ± 10 %
  */
-export function createAgent(tls: boolean): Agent {
-  const agent = tls ? new (process.getBuiltinModule('node:https').Agent)({ keepAlive: true, timeout: IDLE_MS }) : new Agent({ keepAlive: true, timeout: IDLE_MS });
-  const keepSocketAlive = agent.keepSocketAlive.bind(agent);
+export function createAgent(tls: boolean, maxAgeMs: number): Agent {
+  const options = { keepAlive: true, timeout: IDLE_MS };
+  const agent = tls ? new (builtin('node:https').Agent)(options) : new Agent(options);
+  const keepSocketAlive: (socket: Duplex) => unknown = agent.keepSocketAlive.bind(agent);
   const reuseSocket = agent.reuseSocket.bind(agent);
+  const retireAt = new WeakMap<Duplex, number>();
+  const createConnection: typeof agent.createConnection = agent.createConnection.bind(agent);
+  agent.createConnection = (...args) => {
+    const socket = createConnection(...args);
+    const spread = 1 - AGE_SPREAD + 2 * AGE_SPREAD * Math.random();
+    if (socket != null) retireAt.set(socket, performance.now() + maxAgeMs * spread);
+    return socket;
+  };
   agent.keepSocketAlive = (socket) => {
+    const leftMs = (retireAt.get(socket) ?? Infinity) - performance.now();
+    if (leftMs < 1 || keepSocketAlive(socket) === false) return false;
+    // The agent closes a free connection when its timer fires.
+    const { timeout = 0 } = socket as Socket;
+    if (leftMs < timeout) (socket as Socket).setTimeout(leftMs);
     socket.on('data', destroyIdle);
-    return keepSocketAlive(socket);
+    return true;
   };
   agent.reuseSocket = (socket, request) => {
     socket.off('data', destroyIdle);

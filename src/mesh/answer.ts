@@ -2,26 +2,21 @@
  * What another service answered. None of it is trusted: every part is checked before it is used.
  */
 
-import { STATUS_CODES, type IncomingHttpHeaders } from 'node:http';
-import { adoptErrorCode, FrameworkErrorCodes } from '../errors.js';
+import type { IncomingHttpHeaders } from 'node:http';
+import { builtin } from '../builtin.js';
+import { adoptErrorCode } from '../errors.js';
 import { decodeUtf8 } from '../payload/bytes.js';
-import { JSON_TYPE } from '../payload/json.js';
-import { ServiceError } from './service-error.js';
+import { isJsonType, mediaTypeOf } from '../payload/content-type.js';
+import { readErrorBody } from '../payload/error-body.js';
+import { parseJson, parseShallowJson } from '../payload/json.js';
+import { NO_RETRY_HEADER } from './retry.js';
+import { callError, retryHeaders, ServiceError, type Callee } from './service-error.js';
 
 /** A complete answer with a status from 200 to 599. */
 export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** Names and values by turns, as they came. */
-  readonly rawHeaders: readonly string[];
   readonly body: Buffer;
-}
-
-/** The uniform error body (SPEC 2.5). */
-export interface ErrorBody {
-  readonly message: string;
-  readonly description: string;
-  readonly error_code: { readonly name: string; readonly value: number };
 }
 
 /** Larger bodies are no uniform error: nothing that explains an error needs as much. */
@@ -33,79 +28,64 @@ const RETRY_AFTER = /^(?:\d{1,9}|[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:
 /**
  * The body: JSON parsed, `application/octet-stream` as bytes, all else as text in UTF-8, nothing as undefined.
  *
- * @throws {ServiceError} 502 for a content coding, and for JSON that is none
+ * @throws {ServiceError} 502 for a content coding, and for JSON that is none or that a request could not hold, either
  */
-export function readBody(service: string, answer: Answer): unknown {
+export function readBody(callee: Callee, answer: Answer): unknown {
   const { body } = answer;
+  const { service } = callee;
   if (body.length === 0) return undefined;
-  if (isCoded(answer)) throw new ServiceError(service, `${service} answered in a content coding that was not asked for`);
-  const type = typeOf(answer);
+  if (isCoded(answer)) throw callError(callee, 502, `${service} answered in a content coding that was not asked for`);
+  const type = mediaTypeOf(answer.headers['content-type']);
   if (type === 'application/octet-stream') return new Uint8Array(body.buffer, body.byteOffset, body.length);
-  if (!JSON_TYPE.test(type)) return decodeUtf8(body);
+  if (!isJsonType(type)) return decodeUtf8(body);
   try {
-    return parseJson(body);
+    return parseJson(decodeJson(body));
   } catch (cause) {
-    throw new ServiceError(service, `${service} answered with invalid JSON`, { cause });
+    throw callError(callee, 502, `${service} answered with invalid JSON`, { cause });
   }
 }
 
-/** The body as JSON, or undefined when it isn't. */
+/** The body as JSON, or undefined when it isn't; its keys are whatever they are. */
 export function readJson(answer: Answer): unknown {
-  if (isCoded(answer) || !JSON_TYPE.test(typeOf(answer))) return undefined;
+  if (isCoded(answer) || !isJsonType(mediaTypeOf(answer.headers['content-type']))) return undefined;
   try {
-    return parseJson(answer.body);
+    return parseShallowJson(decodeJson(answer.body));
   } catch {
     return undefined;
   }
 }
 
+/** `Retry-After` if it is one. */
+export function retryAfterOf({ 'retry-after': value }: IncomingHttpHeaders): string | undefined {
+  return value !== undefined && RETRY_AFTER.test(value) ? value : undefined;
+}
+
 /** The error that an answer of 400 or more stands for; without the uniform body, one that tells the status alone. */
-export function toServiceError(service: string, answer: Answer): ServiceError {
+export function toServiceError(callee: Callee, answer: Answer): ServiceError {
+  const { service, method, path } = callee;
   const { status } = answer;
-  const retryAfter = answer.headers['retry-after'];
-  const headers = retryAfter !== undefined && RETRY_AFTER.test(retryAfter) ? { headers: { 'retry-after': retryAfter } } : {};
+  const headers = { ...survivingHeaders(answer.headers), ...retryHeaders(callee, status) };
   const body = answer.body.length > MAX_ERROR_BYTES ? undefined : readErrorBody(readJson(answer));
-  if (body === undefined) return statusError(service, status, `${service} answered ${status}`, headers);
+  if (body === undefined) return callError(callee, status, `${service} answered ${status}`, { headers });
   const { message, description, error_code: code } = body;
-  return new ServiceError(service, description, { statusCode: status, message, errorCode: adoptErrorCode(code.name, code.value), ...headers });
+  const errorCode = adoptErrorCode(code.name, code.value);
+  return new ServiceError(service, description, { statusCode: status, message, errorCode, method, path, headers });
 }
 
-/** An error whose message is the reason phrase of its status. */
-export function statusError(service: string, statusCode: number, description: string, options: { headers?: Record<string, string>; cause?: unknown } = {}): ServiceError {
-  return new ServiceError(service, description, { statusCode, message: STATUS_CODES[statusCode] ?? 'Unknown Error', errorCode: FrameworkErrorCodes.framework_error_unspecified, ...options });
-}
-
-/** The known fields of a uniform error body, or undefined for anything else. */
-export function readErrorBody(value: unknown): ErrorBody | undefined {
-  if (!isRecord(value) || !isRecord(value['error_code'])) return undefined;
-  const { message, description } = value;
-  const { name, value: code } = value['error_code'];
-  if (typeof message !== 'string' || typeof description !== 'string') return undefined;
-  if (typeof name !== 'string' || typeof code !== 'number' || !Number.isSafeInteger(code)) return undefined;
-  return { message, description, error_code: { name, value: code } };
-}
-
-/** An error as the uniform body. */
-export function toErrorBody({ message, description, errorCode }: ServiceError): ErrorBody {
-  return { message, description, error_code: { name: errorCode.name, value: errorCode.value } };
-}
-
-/** A JSON object, rather than an array or null. */
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function typeOf({ headers }: Answer): string {
-  const type = headers['content-type'] ?? '';
-  const end = type.indexOf(';');
-  return (end === -1 ? type : type.slice(0, end)).trim().toLowerCase();
+/** What tells callers further up when to come back. */
+function survivingHeaders(headers: IncomingHttpHeaders): Record<string, string> {
+  const surviving: Record<string, string> = {};
+  const retryAfter = retryAfterOf(headers);
+  if (retryAfter !== undefined) surviving['retry-after'] = retryAfter;
+  if (headers[NO_RETRY_HEADER] !== undefined) surviving[NO_RETRY_HEADER] = 'true';
+  return surviving;
 }
 
 function isCoded({ headers }: Answer): boolean {
   return (headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity';
 }
 
-function parseJson(body: Buffer): unknown {
-  if (!process.getBuiltinModule('node:buffer').isUtf8(body)) throw new SyntaxError('not UTF-8');
-  return JSON.parse(decodeUtf8(body));
+function decodeJson(body: Buffer): string {
+  if (!builtin('node:buffer').isUtf8(body)) throw new SyntaxError('not UTF-8');
+  return decodeUtf8(body);
 }

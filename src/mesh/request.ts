@@ -1,6 +1,8 @@
 /**
- * Turns a call's path, query, headers and JSON into a request that says what the caller meant, and nothing else.
+ * Turns a call's path, query and headers into a request that says what the caller meant, and nothing else.
  */
+
+import type { RequestBody } from './request-body.js';
 
 /** One value of a query; null and undefined are left out. */
 export type QueryValue = string | number | boolean | bigint | null | undefined;
@@ -9,54 +11,88 @@ export type QueryValue = string | number | boolean | bigint | null | undefined;
 export type Query = URLSearchParams | Readonly<Record<string, QueryValue | readonly QueryValue[]>>;
 
 /** Headers, as `Headers`, as pairs, or by name; undefined values are left out. */
-export type OutgoingHeaders = Iterable<readonly [string, string]> | Readonly<Record<string, string | readonly string[] | undefined>>;
+export type RequestHeaders =
+  Iterable<readonly [string, string]> | Readonly<Record<string, string | readonly string[] | undefined>>;
 
 /** Headers that belong to one connection (RFC 9110, section 7.6.1), or to the framing that is not the caller's. */
 const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
-  'connection', 'content-length', 'expect', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade',
+  'connection',
+  'content-length',
+  'expect',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
 ]);
+
+const ACCEPT = 'application/json, */*;q=0.5';
+
+/** Whose empty body is one, rather than none (RFC 9110, section 8.6). */
+const METHODS_WITH_BODY: ReadonlySet<string> = new Set(['PATCH', 'POST', 'PUT']);
 
 /**
  * A path with its query, percent-encoded where it must be: `('/a b', { q: [1, 2] })` gives `/a%20b?q=1&q=2`.
  *
- * @throws {TypeError} for a path that starts with anything but one `/`, has a `.` or `..` segment in any spelling, or holds
- * a backslash, a fragment or a control character: what is put together from a request must not lead elsewhere
+ * @throws {TypeError} for a path that starts with anything but one `/`, has a `.` or `..` segment in any spelling, or
+ * holds a backslash, a fragment or a control character: what is put together from a request must not lead elsewhere
  */
 export function formatTarget(path: string, query: Query | undefined): string {
-  if (typeof path !== 'string' || !/^\/(?!\/)/.test(path)) throw new TypeError(`path ${JSON.stringify(path)} must start with one /`);
-  if (/[\\#\x00-\x1f\x7f]/.test(path)) throw new TypeError(`path ${JSON.stringify(path)} has a backslash, a # or a control character; encode it`);
+  if (typeof path !== 'string' || !/^\/(?!\/)/.test(path))
+    throw new TypeError(`path ${JSON.stringify(path)} must start with one /`);
+  if (/[\\#\x00-\x1f\x7f]/.test(path))
+    throw new TypeError(`path ${JSON.stringify(path)} has a backslash, a # or a control character; encode it`);
   const mark = path.indexOf('?');
   const segments = (mark === -1 ? path : path.slice(0, mark)).split('/');
-  if (segments.some((segment) => /^(?:\.|%2e){1,2}$/i.test(segment))) throw new TypeError(`path ${JSON.stringify(path)} has a dot segment; give the path it leads to`);
+  if (segments.some((segment) => /^(?:\.|%2e){1,2}$/i.test(segment)))
+    throw new TypeError(`path ${JSON.stringify(path)} has a dot segment; give the path it leads to`);
   const search = query === undefined ? '' : toSearchParams(query).toString();
   const encoded = encodePath(path);
   return search === '' ? encoded : `${encoded}${mark === -1 ? '?' : '&'}${search}`;
 }
 
 /**
- * The caller's headers, names in lower case, without those of a connection and those that its `connection` names.
+ * The headers of a request: those that frame its body, the caller's, names in lower case, without those of a connection
+ * and those that its `connection` names, and defaults for what is left.
  *
  * @throws {TypeError} for a name or value that HTTP can't carry
  */
-export function formatHeaders(given: OutgoingHeaders | undefined): Record<string, string> {
-  const headers: Record<string, string> = Object.create(null);
-  if (given === undefined) return headers;
+export function formatHeaders(
+  given: RequestHeaders | undefined,
+  method: string,
+  body: RequestBody | undefined,
+): Record<string, string> {
+  const headers: Record<string, string> = { accept: ACCEPT };
+  if (body?.type !== undefined) headers['content-type'] = body.type;
+  if (given !== undefined) addGiven(headers, given);
+  // node:http frames only the bodies of methods that usually have one.
+  if (body === undefined) {
+    if (METHODS_WITH_BODY.has(method)) headers['content-length'] = '0';
+  } else if (body.content instanceof Uint8Array) headers['content-length'] = String(body.content.byteLength);
+  else headers['transfer-encoding'] = 'chunked';
+  return headers;
+}
+
+function addGiven(headers: Record<string, string>, given: RequestHeaders): void {
   const checked = new Headers();
   for (const [name, value] of isIterable(given) ? given : Object.entries(given)) {
     for (const one of typeof value === 'object' ? value : [value]) if (one !== undefined) checked.append(name, one);
   }
-  const named = (checked.get('connection') ?? '').toLowerCase().split(',').map((name) => name.trim());
+  const named = (checked.get('connection') ?? '')
+    .toLowerCase()
+    .split(',')
+    .map((name) => name.trim());
   for (const [name, value] of checked) {
-    if (!CONNECTION_HEADERS.has(name) && !named.includes(name)) headers[name] = value;
+    if (!CONNECTION_HEADERS.has(name) && !named.includes(name)) setHeader(headers, name, value);
   }
-  return headers;
 }
 
-/** @throws {TypeError} for a value that has no JSON form */
-export function formatJson(value: unknown): Uint8Array {
-  const text = JSON.stringify(value) as string | undefined;
-  if (text === undefined) throw new TypeError(`json is a ${typeof value}, which has no JSON form`);
-  return Buffer.from(text);
+/** A header may be called `__proto__`. */
+function setHeader(headers: Record<string, string>, name: string, value: string): void {
+  Object.defineProperty(headers, name, { value, enumerable: true, writable: true, configurable: true });
 }
 
 function toSearchParams(query: Query): URLSearchParams {
@@ -79,7 +115,7 @@ function encodePath(path: string): string {
   }
 }
 
-function isIterable(headers: OutgoingHeaders): headers is Iterable<readonly [string, string]> {
+function isIterable(headers: RequestHeaders): headers is Iterable<readonly [string, string]> {
   return Symbol.iterator in headers;
 }
 

@@ -2,9 +2,14 @@
  * The connections of a service to others, from options and environment (SPEC 1, 4.2).
  */
 
+import { assertOptions, LIST, STRING, type Kinds } from '../options-check.js';
+
 /** Connections as they are given; what is left out comes from the environment variable of the same name. */
 export interface SettingsOptions {
-  /** `'billing'`, which lives where the template says, or `'mail=http://10.0.0.7:8080'`. As a variable: `billing,mail=http://10.0.0.7:8080`. */
+  /**
+   * `'billing'`, which lives where the template says, or `'mail=http://10.0.0.7:8080'`. As a variable:
+   * `billing,mail=http://10.0.0.7:8080`.
+   */
   SERVICE_CONNECTIONS?: readonly string[];
   /** As above; both lists are merged. */
   REQUIRED_SERVICE_CONNECTIONS?: readonly string[];
@@ -19,6 +24,12 @@ export interface Settings {
   readonly SERVICE_URL_TEMPLATE: string;
 }
 
+const KINDS: Kinds<SettingsOptions> = {
+  SERVICE_CONNECTIONS: LIST,
+  REQUIRED_SERVICE_CONNECTIONS: LIST,
+  SERVICE_URL_TEMPLATE: STRING,
+};
+
 const DEFAULT_TEMPLATE = 'http://{service}:8000';
 const PLACEHOLDER = '{service}';
 const SERVICE_NAME = /^[A-Za-z0-9._~-]+$/;
@@ -31,13 +42,16 @@ export function isServiceName(name: unknown): name is string {
 /**
  * Settles on the settings; an option beats the environment variable of the same name, and an empty variable is none.
  *
- * @throws {TypeError} for a wrong name, URL or template, and for one service with two URLs
+ * @throws {TypeError} for an unknown setting, a wrong name, URL or template, and for one service with two URLs
  */
 export function parseSettings(options: SettingsOptions, env: Readonly<Record<string, string | undefined>>): Settings {
+  assertOptions('settings', options, KINDS);
   const settings: Settings = Object.freeze({
     SERVICE_CONNECTIONS: listOf('SERVICE_CONNECTIONS', options.SERVICE_CONNECTIONS, env),
     REQUIRED_SERVICE_CONNECTIONS: listOf('REQUIRED_SERVICE_CONNECTIONS', options.REQUIRED_SERVICE_CONNECTIONS, env),
-    SERVICE_URL_TEMPLATE: checkTemplate(options.SERVICE_URL_TEMPLATE ?? (env['SERVICE_URL_TEMPLATE'] || DEFAULT_TEMPLATE)),
+    SERVICE_URL_TEMPLATE: checkTemplate(
+      options.SERVICE_URL_TEMPLATE ?? (env['SERVICE_URL_TEMPLATE'] || DEFAULT_TEMPLATE),
+    ),
   });
   connectionsOf(settings);
   return settings;
@@ -58,18 +72,24 @@ export function connectionsOf(settings: Settings): Map<string, string> {
       if (other === undefined) connections.set(name, expandTemplate(settings.SERVICE_URL_TEMPLATE, name));
       continue;
     }
-    if (other !== undefined && other !== url) throw new TypeError(`service "${name}" has the URLs ${other} and ${url}; keep one`);
+    if (other !== undefined && other !== url)
+      throw new TypeError(`service "${name}" has the URLs ${other} and ${url}; keep one`);
     named.set(name, url);
     connections.set(name, url);
   }
   return connections;
 }
 
-function listOf(key: keyof SettingsOptions, option: unknown, env: Readonly<Record<string, string | undefined>>): readonly string[] {
-  const entries: unknown = option ?? (env[key] ?? '').split(',').map((entry) => entry.trim()).filter((entry) => entry !== '');
-  if (!Array.isArray(entries)) throw new TypeError(`${key} must be an array of 'name' or 'name=URL'`);
-  const strings = entries.map((entry: unknown) => {
-    if (typeof entry !== 'string') throw new TypeError(`${key} has the entry ${String(entry)}; give 'name' or 'name=URL'`);
+function listOf(
+  key: keyof SettingsOptions,
+  option: readonly string[] | undefined,
+  env: Readonly<Record<string, string | undefined>>,
+): readonly string[] {
+  const fromEnv = (): string[] => (env[key] ?? '').split(',').map((entry) => entry.trim());
+  const entries: readonly unknown[] = option ?? fromEnv().filter((entry) => entry !== '');
+  const strings = entries.map((entry) => {
+    if (typeof entry !== 'string')
+      throw new TypeError(`${key} has the entry ${String(entry)}; give 'name' or 'name=URL'`);
     return entry;
   });
   return Object.freeze([...new Set(strings)]);
@@ -78,7 +98,8 @@ function listOf(key: keyof SettingsOptions, option: unknown, env: Readonly<Recor
 function parseEntry(entry: string): { name: string; url: string | undefined } {
   const mark = entry.indexOf('=');
   const name = mark === -1 ? entry : entry.slice(0, mark);
-  if (!isServiceName(name)) throw new TypeError(`service name ${JSON.stringify(name)} is no URL path segment; use letters, digits and . _ ~ -`);
+  if (!isServiceName(name))
+    throw new TypeError(`service name ${JSON.stringify(name)} is no URL path segment; use letters, digits and . _ ~ -`);
   return { name, url: mark === -1 ? undefined : baseUrl(entry.slice(mark + 1), `service "${name}"`).text };
 }
 
@@ -95,7 +116,8 @@ function expandTemplate(template: string, name: string): string {
   const source = template.replaceAll(PLACEHOLDER, name);
   const { text, host } = baseUrl(source, `SERVICE_URL_TEMPLATE with "${name}"`);
   // A name like "7" would be read as an IPv4 address in short form.
-  if (!source.toLowerCase().includes(host)) throw new TypeError(`service name "${name}" is read as the address ${host} in ${source}; give it a URL`);
+  if (!source.toLowerCase().includes(host))
+    throw new TypeError(`service name "${name}" is read as the address ${host} in ${source}; give it a URL`);
   return text;
 }
 
@@ -106,8 +128,11 @@ function baseUrl(source: string, what: string): { text: string; host: string } {
   } catch {
     throw new TypeError(`${what}: ${JSON.stringify(source)} is no URL`);
   }
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new TypeError(`${what}: ${url.protocol} is not served; use http: or https:`);
-  if (url.username !== '' || url.password !== '') throw new TypeError(`${what}: the URL has credentials, which settings would show; leave them out`);
-  if (/[?#]/.test(source)) throw new TypeError(`${what}: ${JSON.stringify(source)} has a query or fragment; leave it out`);
+  if (url.protocol !== 'http:' && url.protocol !== 'https:')
+    throw new TypeError(`${what}: ${url.protocol} is not served; use http: or https:`);
+  if (url.username !== '' || url.password !== '')
+    throw new TypeError(`${what}: the URL has credentials, which settings would show; leave them out`);
+  if (/[?#]/.test(source))
+    throw new TypeError(`${what}: ${JSON.stringify(source)} has a query or fragment; leave it out`);
   return { text: url.origin + url.pathname.replace(/\/$/, ''), host: url.hostname };
 }

@@ -1,49 +1,111 @@
 /**
  * The trace that a request belongs to, on its way from one service to the next.
  *
+ * A service that records no span passes the headers on as they came: an id of its own would be a parent that no trace
+ * has. Only for one that does is a span made of each request and of each call.
+ *
  * Source: W3C "Trace Context" (level 2: with the random flag) and "Baggage".
  */
 
 import type { IncomingHttpHeaders } from 'node:http';
+import { builtin } from '../builtin.js';
 
-/** What is passed on of a request's trace. */
-export interface TraceContext {
+/** One span: a request that is handled, or one try of a call. */
+export interface TraceSpan {
   /** 32 lower-case hex digits. */
   readonly traceId: string;
-  /** The flags that are defined, sampled (1) and random (2), as two hex digits. */
+  /** 16 lower-case hex digits. */
+  readonly spanId: string;
+  /** The span that this one is a part of; undefined at the root of a trace. */
+  readonly parentId: string | undefined;
+  /** Those that are defined, sampled (1) and random (2), as two hex digits. */
   readonly flags: string;
+}
+
+/** A request's span, with what its trace carries along. */
+export interface RequestSpan {
+  readonly span: TraceSpan;
+  /** As it came; undefined when it is empty or breaks the grammar. */
   readonly tracestate: string | undefined;
-  readonly baggage: string | undefined;
 }
 
 /** version "-" trace-id "-" parent-id "-" flags; a later version may add more after a dash (section 4.3). */
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[^,]*)?$/;
 
 /** One member of tracestate (section 3.3.2). Fixed lengths keep it linear. */
-const STATE_MEMBER = /^[a-z0-9][a-z0-9_\-*/@]{0,255}=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/;
+const STATE_MEMBER =
+  /^[a-z0-9][a-z0-9_\-*/@]{0,255}=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/;
 
 const MAX_STATE_MEMBERS = 32;
-const MAX_BAGGAGE_BYTES = 8192;
+const TRACEPARENT_LENGTH = 'traceparent'.length;
+const SAMPLED = 0x01;
 const KNOWN_FLAGS = 0x03;
-const RANDOM_FLAG = '02';
+/** Of a trace that begins here: its id is random, and whoever records its spans wants to see them. */
+const SAMPLED_RANDOM = '03';
 
-/** Reads the trace of a request: an invalid or missing `traceparent` begins a new one, without a `tracestate`. */
-export function parseTraceContext(headers: IncomingHttpHeaders): TraceContext {
-  const baggage = parseBaggage(textOf(headers['baggage']));
-  const [, version, traceId = '', parentId = '', flags = '', rest] = TRACEPARENT.exec(textOf(headers['traceparent'])) ?? [];
-  const valid = version !== undefined && version !== 'ff' && !(version === '00' && rest !== undefined) && !isZero(traceId) && !isZero(parentId);
-  if (!valid) return { traceId: randomHex(16), flags: RANDOM_FLAG, tracestate: undefined, baggage };
-  const known = (Number.parseInt(flags, 16) & KNOWN_FLAGS).toString(16).padStart(2, '0');
-  return { traceId, flags: known, tracestate: parseTracestate(textOf(headers['tracestate'])), baggage };
+/** Begins the span of a request: of the trace in its headers or, where they hold no valid one, of a new one. */
+export function beginRequestSpan(headers: IncomingHttpHeaders): RequestSpan {
+  const parent = parseTraceparent(textOf(headers['traceparent']));
+  const spanId = randomHex(8);
+  if (parent === undefined) {
+    const span = { traceId: randomHex(16), spanId, parentId: undefined, flags: SAMPLED_RANDOM };
+    return { span, tracestate: undefined };
+  }
+  const { traceId, parentId, flags } = parent;
+  const known = (flags & KNOWN_FLAGS).toString(16).padStart(2, '0');
+  return {
+    span: { traceId, spanId, parentId, flags: known },
+    tracestate: parseTracestate(textOf(headers['tracestate'])),
+  };
 }
 
-/** The headers of one request of the trace, each with a parent id of its own. */
-export function traceHeaders({ traceId, flags, tracestate, baggage }: TraceContext): Record<string, string> {
-  return {
-    traceparent: `00-${traceId}-${randomHex(8)}-${flags}`,
-    ...(tracestate === undefined ? {} : { tracestate }),
-    ...(baggage === undefined ? {} : { baggage }),
-  };
+/**
+ * The id of the sampled trace that a request belongs to; undefined for none. Reads the fields as they came: an object
+ * of them is made only for requests that somebody asks for one.
+ */
+export function sampledTraceId(rawHeaders: readonly string[]): string | undefined {
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string;
+    if (name.length !== TRACEPARENT_LENGTH || name.toLowerCase() !== 'traceparent') continue;
+    const parent = parseTraceparent(rawHeaders[i + 1] as string);
+    return parent !== undefined && (parent.flags & SAMPLED) !== 0 ? parent.traceId : undefined;
+  }
+  return undefined;
+}
+
+/** The span of one try of a call, below that of the request on whose behalf it is made. */
+export function beginCallSpan({ traceId, spanId, flags }: TraceSpan): TraceSpan {
+  return { traceId, spanId: randomHex(8), parentId: spanId, flags };
+}
+
+/** The trace's headers of a call that has a span of its own. */
+export function spanHeaders(call: TraceSpan, tracestate: string | undefined): Record<string, string> {
+  const traceparent = `00-${call.traceId}-${call.spanId}-${call.flags}`;
+  return tracestate === undefined ? { traceparent } : { traceparent, tracestate };
+}
+
+/** The trace's headers of a request, as they came. */
+export function passedHeaders(headers: IncomingHttpHeaders): Record<string, string> {
+  const passed: Record<string, string> = {};
+  for (const name of ['traceparent', 'tracestate']) {
+    const value = headers[name];
+    if (value !== undefined) passed[name] = textOf(value);
+  }
+  return passed;
+}
+
+/** The request's baggage, as it came: it belongs to the application and is nobody's to change on the way. */
+export function baggageHeader(headers: IncomingHttpHeaders): Record<string, string> {
+  const { baggage } = headers;
+  return baggage === undefined ? {} : { baggage: textOf(baggage) };
+}
+
+/** Undefined for an invalid one, and for none. */
+function parseTraceparent(text: string): { traceId: string; parentId: string; flags: number } | undefined {
+  const [, version, traceId = '', parentId = '', flags = '', rest] = TRACEPARENT.exec(text) ?? [];
+  if (version === undefined || version === 'ff' || (version === '00' && rest !== undefined)) return undefined;
+  if (isZero(traceId) || isZero(parentId)) return undefined;
+  return { traceId, parentId, flags: Number.parseInt(flags, 16) };
 }
 
 /** The list as it came, or undefined when it is empty or breaks the grammar (section 3.3.1). */
@@ -56,11 +118,6 @@ function parseTracestate(text: string): string | undefined {
     if (members > MAX_STATE_MEMBERS || !STATE_MEMBER.test(member)) return undefined;
   }
   return members === 0 ? undefined : text;
-}
-
-/** As it came, or undefined when it is longer than every platform passes on, or holds what no member may. */
-function parseBaggage(text: string): string | undefined {
-  return text !== '' && text.length <= MAX_BAGGAGE_BYTES && /^[\t\x20-\x7e]*$/.test(text) ? text : undefined;
 }
 
 function textOf(header: string | string[] | undefined): string {
@@ -85,5 +142,5 @@ function isZero(id: string): boolean {
 }
 
 function randomHex(bytes: number): string {
-  return process.getBuiltinModule('node:crypto').randomBytes(bytes).toString('hex');
+  return builtin('node:crypto').randomBytes(bytes).toString('hex');
 }

@@ -13,7 +13,8 @@ export const DEFAULT_BUCKETS: readonly number[] = [0.005, 0.01, 0.025, 0.05, 0.1
  * @throws {RangeError} when there is no bound, or the bounds don't ascend
  */
 export function toBounds(buckets: unknown, metricName: string): readonly number[] {
-  if (!Array.isArray(buckets)) throw new TypeError(`buckets of "${metricName}" is ${show(buckets)}; pass an array of numbers`);
+  if (!Array.isArray(buckets))
+    throw new TypeError(`buckets of "${metricName}" is ${show(buckets)}; pass an array of numbers`);
   if (buckets.length === 0) throw new RangeError(`buckets of "${metricName}" is empty; give at least one upper bound`);
   const bounds: number[] = [];
   let previous = -Infinity;
@@ -21,23 +22,37 @@ export function toBounds(buckets: unknown, metricName: string): readonly number[
     if (typeof bound !== 'number' || Number.isNaN(bound)) {
       throw new TypeError(`bucket ${index} of "${metricName}" is ${show(bound)}; give a number`);
     }
-    if (bound <= previous) throw new RangeError(`bucket ${index} of "${metricName}" is ${bound}, not more than the ${previous} before it; sort the buckets`);
+    if (bound <= previous)
+      throw new RangeError(
+        `bucket ${index} of "${metricName}" is ${bound}, not more than the ${previous} before it; sort the buckets`,
+      );
     previous = bound;
     if (bound !== Infinity) bounds.push(bound);
   }
   return bounds;
 }
 
-/** `count` bounds, `width` apart: `(0, 10, 3)` is `[0, 10, 20]`. @throws {RangeError} unless `width` and `count` are positive */
+/**
+ * `count` bounds, `width` apart: `(0, 10, 3)` is `[0, 10, 20]`.
+ *
+ * @throws {RangeError} unless `width` and `count` are positive
+ */
 export function linearBuckets(start: number, width: number, count: number): number[] {
-  if (!(width > 0) || !(count >= 1)) throw new RangeError(`can't make ${count} buckets ${width} apart; both must be positive`);
+  if (!(width > 0) || !(count >= 1))
+    throw new RangeError(`can't make ${count} buckets ${width} apart; both must be positive`);
   return Array.from({ length: count }, (_, index) => start + index * width);
 }
 
-/** `count` bounds, each `factor` times the one before: `(1, 2, 3)` is `[1, 2, 4]`. @throws {RangeError} unless `start` and `count` are positive and `factor` is over 1 */
+/**
+ * `count` bounds, each `factor` times the one before: `(1, 2, 3)` is `[1, 2, 4]`.
+ *
+ * @throws {RangeError} unless `start` and `count` are positive and `factor` is over 1
+ */
 export function exponentialBuckets(start: number, factor: number, count: number): number[] {
   if (!(start > 0) || !(factor > 1) || !(count >= 1)) {
-    throw new RangeError(`can't make ${count} buckets from ${start} by a factor of ${factor}; start above 0, the factor above 1`);
+    throw new RangeError(
+      `can't make ${count} buckets from ${start} by a factor of ${factor}; start above 0, the factor above 1`,
+    );
   }
   return Array.from({ length: count }, (_, index) => start * factor ** index);
 }

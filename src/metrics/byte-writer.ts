@@ -46,6 +46,17 @@ export class ByteWriter {
     return true;
   }
 
+  /** Changes when everything that was kept is gone. */
+  get generation(): number {
+    return this.#generation;
+  }
+
+  /** Keeps `bytes` of this generation over the end of this text, as `holds` does for one place. */
+  use(bytes: number, isAscii: boolean): void {
+    this.#used += bytes;
+    if (!isAscii) this.#isAscii = false;
+  }
+
   /** Keeps `text` for this text and those to come, and fills in `place`. */
   keep(place: Place, text: string): void {
     this.#flush();
@@ -105,7 +116,7 @@ export class ByteWriter {
     const bytes = this.#bytes;
     const end = this.#at + digitCount(value);
     let rest = value;
-    for (let at = end; at > this.#at; ) {
+    for (let at = end; at > this.#at;) {
       const tenth = (rest / 10) | 0;
       bytes[--at] = 48 + rest - tenth * 10;
       rest = tenth;
@@ -149,7 +160,9 @@ export class ByteWriter {
     if (length === 0) return;
     const needed = this.#resultLength + length;
     if (needed > this.#result.length) {
-      const larger = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.#result.length, this.#lastLength + (this.#lastLength >> 3)));
+      const larger = Buffer.allocUnsafeSlow(
+        Math.max(needed, 2 * this.#result.length, this.#lastLength + (this.#lastLength >> 3)),
+      );
       this.#result.copy(larger, 0, 0, this.#resultLength);
       this.#result = larger;
     }

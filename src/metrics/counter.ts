@@ -1,7 +1,6 @@
 /**
  * Counters: values that only grow, until the process starts again.
  */
-import { Place } from './byte-writer.js';
 import { isExemplarUpdate, toExemplar } from './exemplar.js';
 import type { ExemplarUpdate } from './exemplar.js';
 import type { Exemplar } from './format.js';
@@ -15,7 +14,10 @@ export interface CounterOptions<L extends string = never> extends MetricOptions<
   readonly collect?: (this: Counter<L>) => void;
 }
 
-/** What `inc` takes: `(labels, value?)`, without labels `(value?)`, or prom-client's object; the value is 1 unless told. */
+/**
+ * What `inc` takes: `(labels, value?)`, without labels `(value?)`, or prom-client's object; the value is 1 unless
+ * told.
+ */
 export type CounterUpdate<L extends string> = [L] extends [never]
   ? [value?: number] | [labels: Labels<L>, value?: number] | [update: ExemplarUpdate & { readonly labels?: Labels<L> }]
   : [labels: Labels<L>, value?: number] | [update: ExemplarUpdate & { readonly labels: Labels<L> }];
@@ -24,7 +26,12 @@ export type CounterUpdate<L extends string> = [L] extends [never]
 export interface BoundCounter {
   /** The sum so far. */
   readonly value: number;
-  /** Adds 1, or what is given. @throws {TypeError} unless it is a finite number @throws {RangeError} when it is negative */
+  /**
+   * Adds 1, or what is given.
+   *
+   * @throws {TypeError} unless it is a finite number
+   * @throws {RangeError} when it is negative
+   */
   inc(value?: number): void;
   /** Adds 1, or `value`, and remembers it as the exemplar if it has labels. */
   inc(update: ExemplarUpdate): void;
@@ -58,7 +65,6 @@ export class Counter<L extends string = never> extends Metric<L, BoundCounter, C
 /** One series as the registry keeps it. */
 export class CounterSeries implements BoundCounter, Series {
   readonly labelValues: readonly string[];
-  readonly place: Place = new Place();
   isLive = false;
   readonly #owner: SeriesMap<CounterSeries>;
   #value = 0;
@@ -92,7 +98,8 @@ export class CounterSeries implements BoundCounter, Series {
   }
 
   #incWithExemplar(update: unknown): void {
-    const { value = 1, exemplarLabels } = typeof update === 'object' && update !== null ? (update as ExemplarUpdate) : { value: update as number };
+    const { value = 1, exemplarLabels } =
+      typeof update === 'object' && update !== null ? (update as ExemplarUpdate) : { value: update as number };
     assertIncrement(value, this.#owner.metricName);
     this.#exemplar = toExemplar(exemplarLabels, value, this.#owner.metricName) ?? this.#exemplar;
     this.#value += value;
@@ -103,5 +110,6 @@ function assertIncrement(value: unknown, name: string): asserts value is number 
   if (typeof value !== 'number' || !Number.isFinite(value)) {
     throw new TypeError(`counter "${name}" can't be increased by ${show(value)}; give a finite number`);
   }
-  if (value < 0) throw new RangeError(`counter "${name}" can't be increased by ${value}; use a gauge for what goes down`);
+  if (value < 0)
+    throw new RangeError(`counter "${name}" can't be increased by ${value}; use a gauge for what goes down`);
 }

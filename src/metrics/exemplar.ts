@@ -28,7 +28,8 @@ export function isExemplarUpdate(object: object, labelNames: readonly string[]):
  */
 export function toExemplar(labels: unknown, value: number, metricName: string): Exemplar | undefined {
   if (labels === undefined) return undefined;
-  if (typeof labels !== 'object' || labels === null) throw new TypeError(`exemplarLabels of "${metricName}" is ${show(labels)}; pass an object`);
+  if (typeof labels !== 'object' || labels === null)
+    throw new TypeError(`exemplarLabels of "${metricName}" is ${show(labels)}; pass an object`);
   const copy: Record<string, string | number> = {};
   let length = 0;
   for (const [name, text] of Object.entries(labels)) {
@@ -36,11 +37,19 @@ export function toExemplar(labels: unknown, value: number, metricName: string): 
     if (typeof text !== 'string' && typeof text !== 'number') {
       throw new TypeError(`exemplar label "${name}" of "${metricName}" is ${show(text)}; give a string or a number`);
     }
+    // Prometheus drops a whole scrape for a NUL in an exemplar, and a lone surrogate has no UTF-8 form.
+    if (/[\0\p{Surrogate}]/u.test(String(text))) {
+      throw new TypeError(
+        `exemplar label "${name}" of "${metricName}" is ${show(text)}; NUL and half characters can't be sent`,
+      );
+    }
     copy[name] = text;
     length += countCharacters(name) + countCharacters(String(text));
   }
   if (length > LONGEST) {
-    throw new RangeError(`the exemplar labels of "${metricName}" have ${length} characters; ${LONGEST} is the limit of OpenMetrics`);
+    throw new RangeError(
+      `the exemplar labels of "${metricName}" have ${length} characters; ${LONGEST} is the limit of OpenMetrics`,
+    );
   }
   return { labels: copy, value, timestampSeconds: Date.now() / 1000 };
 }

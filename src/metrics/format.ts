@@ -9,7 +9,7 @@
 export type Format = 'text' | 'openmetrics';
 
 /** The kinds of metric there are. */
-export type MetricKind = 'counter' | 'gauge' | 'histogram';
+export type MetricKind = 'counter' | 'gauge' | 'histogram' | 'summary';
 
 /** One observation pointed out, with the labels that find it elsewhere (a trace id). */
 export interface Exemplar {
@@ -38,7 +38,7 @@ export function counterBaseName(name: string): string {
   return name.endsWith(TOTAL) && name.length > TOTAL.length ? name.slice(0, -TOTAL.length) : name;
 }
 
-/** The name of the samples of a counter or a gauge; in OpenMetrics a counter's ends in `_total`. */
+/** The name of the samples that have no suffix; in OpenMetrics a counter's ends in `_total`. */
 export function sampleName(kind: MetricKind, name: string, format: Format): string {
   return format === 'openmetrics' && kind === 'counter' ? counterBaseName(name) + TOTAL : name;
 }

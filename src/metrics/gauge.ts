@@ -1,12 +1,12 @@
 /**
  * Gauges: values that go up and down.
  */
-import { Place } from './byte-writer.js';
 import { Metric } from './metric.js';
 import type { Labels, MetricOptions, SomeLabels } from './metric.js';
 import { show } from './names.js';
 import type { Series, SeriesMap } from './series-map.js';
-import { startTimer } from './timer.js';
+import { startBoundTimer, startTimer } from './timer.js';
+import type { BoundTimer } from './timer.js';
 
 export interface GaugeOptions<L extends string = never> extends MetricOptions<L> {
   /** Runs before each exposition; if it throws or returns a promise, this metric is left out. */
@@ -14,10 +14,14 @@ export interface GaugeOptions<L extends string = never> extends MetricOptions<L>
 }
 
 /** What `set` takes: `(labels, value)`, without labels `(value)`. */
-export type GaugeValue<L extends string> = [L] extends [never] ? [value: number] | [labels: Labels<L>, value: number] : [labels: Labels<L>, value: number];
+export type GaugeValue<L extends string> = [L] extends [never]
+  ? [value: number] | [labels: Labels<L>, value: number]
+  : [labels: Labels<L>, value: number];
 
 /** What `inc` and `dec` take: `(labels, by?)`, without labels `(by?)`; 1 unless told. */
-export type GaugeStep<L extends string> = [L] extends [never] ? [by?: number] | [labels: Labels<L>, by?: number] : [labels: Labels<L>, by?: number];
+export type GaugeStep<L extends string> = [L] extends [never]
+  ? [by?: number] | [labels: Labels<L>, by?: number]
+  : [labels: Labels<L>, by?: number];
 
 /** What concerns one series and needs no number: its labels, or without labels nothing. */
 export type GaugeLabels<L extends string> = [L] extends [never] ? [labels?: Labels<L>] : [labels: Labels<L>];
@@ -33,7 +37,7 @@ export interface BoundGauge {
   /** Sets the seconds since the Unix epoch. */
   setToCurrentTime(): void;
   /** Starts a clock; the function it gives sets the seconds since then, and returns them. */
-  startTimer(): () => number;
+  startTimer(): BoundTimer;
 }
 
 /** Every method throws a `TypeError` for wrong or missing labels and for what is no number. */
@@ -62,7 +66,10 @@ export class Gauge<L extends string = never> extends Metric<L, BoundGauge, Gauge
     this.find(labels).setToCurrentTime();
   }
 
-  /** Starts a clock; the function it gives sets the seconds since then, and returns them. Labels may be given at either end. */
+  /**
+   * Starts a clock; the function it gives sets the seconds since then, and returns them. Labels may be given at
+   * either end.
+   */
   startTimer(labels?: SomeLabels<L>): (labels?: SomeLabels<L>) => number {
     return startTimer(labels, (seconds, all) => this.find(all).set(seconds));
   }
@@ -71,7 +78,6 @@ export class Gauge<L extends string = never> extends Metric<L, BoundGauge, Gauge
 /** One series as the registry keeps it. */
 export class GaugeSeries implements BoundGauge, Series {
   readonly labelValues: readonly string[];
-  readonly place: Place = new Place();
   readonly exemplar: undefined = undefined;
   isLive = false;
   readonly #owner: SeriesMap<GaugeSeries>;
@@ -105,8 +111,8 @@ export class GaugeSeries implements BoundGauge, Series {
     this.#live().#value = Date.now() / 1000;
   }
 
-  startTimer(): () => number {
-    return startTimer(undefined, (seconds) => this.set(seconds));
+  startTimer(): BoundTimer {
+    return startBoundTimer(this.#owner.metricName, (seconds) => this.set(seconds));
   }
 
   zero(): void {

@@ -1,7 +1,6 @@
 /**
  * Histograms: how many observations fell into which bucket, and their sum.
  */
-import { Place } from './byte-writer.js';
 import { isExemplarUpdate, toExemplar } from './exemplar.js';
 import type { ExemplarLabels, ExemplarUpdate } from './exemplar.js';
 import type { Exemplar } from './format.js';
@@ -9,7 +8,8 @@ import { Metric } from './metric.js';
 import type { Labels, MetricOptions, SomeLabels } from './metric.js';
 import { show } from './names.js';
 import type { Series, SeriesMap } from './series-map.js';
-import { startTimer } from './timer.js';
+import { startBoundTimer, startTimer } from './timer.js';
+import type { BoundHistogramTimer } from './timer.js';
 
 export interface HistogramOptions<L extends string = never> extends MetricOptions<L> {
   /** Upper bounds, ascending, `+Inf` implied; default: 5 ms to 10 s, in seconds. */
@@ -42,7 +42,7 @@ export interface BoundHistogram {
   /** Counts `value`, and remembers it as its bucket's exemplar if it has labels. */
   observe(observation: Observation): void;
   /** Starts a clock; the function it gives observes the seconds since then, and returns them. */
-  startTimer(): () => number;
+  startTimer(exemplarLabels?: ExemplarLabels): BoundHistogramTimer;
 }
 
 export class Histogram<L extends string = never> extends Metric<L, BoundHistogram, HistogramSeries> {
@@ -59,17 +59,23 @@ export class Histogram<L extends string = never> extends Metric<L, BoundHistogra
     }
   }
 
-  /** Starts a clock; the function it gives observes the seconds since then, and returns them. Labels may be given at either end. */
+  /**
+   * Starts a clock; the function it gives observes the seconds since then, and returns them. Labels may be given at
+   * either end, those of the exemplar too.
+   */
   startTimer(labels?: SomeLabels<L>, exemplarLabels?: ExemplarLabels): HistogramTimer<L> {
-    let atEnd: ExemplarLabels | undefined;
-    const stop = startTimer(labels, (value, all) => this.find(all).observe({ value, ...withExemplar(atEnd ?? exemplarLabels) }));
-    return (endLabels, endExemplarLabels) => {
-      atEnd = endExemplarLabels;
-      return stop(endLabels);
-    };
+    return startTimer(
+      labels,
+      (seconds, all, exemplar) => this.find(all).observeTimed(seconds, exemplar),
+      exemplarLabels,
+    );
   }
 
-  /** Starts a series at zero, so that it is exposed before anything is observed. @throws {TypeError} as `labels` does */
+  /**
+   * Starts a series at zero, so that it is exposed before anything is observed.
+   *
+   * @throws {TypeError} as `labels` does
+   */
   zero(labels: Labels<L>): void {
     this.labels(labels);
   }
@@ -83,7 +89,6 @@ export class Histogram<L extends string = never> extends Metric<L, BoundHistogra
 /** One series as the registry keeps it. */
 export class HistogramSeries implements BoundHistogram, Series {
   readonly labelValues: readonly string[];
-  readonly place: Place = new Place();
   isLive = false;
   readonly #owner: SeriesMap<HistogramSeries>;
   readonly #bounds: readonly number[];
@@ -128,8 +133,14 @@ export class HistogramSeries implements BoundHistogram, Series {
     }
   }
 
-  startTimer(): () => number {
-    return startTimer(undefined, (seconds) => this.observe(seconds));
+  startTimer(exemplarLabels?: ExemplarLabels): BoundHistogramTimer {
+    const record = (seconds: number, all: ExemplarLabels | undefined): void => this.observeTimed(seconds, all);
+    return startBoundTimer(this.#owner.metricName, record, exemplarLabels);
+  }
+
+  /** What a timer measured. */
+  observeTimed(value: number, exemplarLabels: ExemplarLabels | undefined): void {
+    this.observe(exemplarLabels === undefined ? value : { value, exemplarLabels });
   }
 
   zero(): void {
@@ -139,7 +150,8 @@ export class HistogramSeries implements BoundHistogram, Series {
   }
 
   #observeWithExemplar(update: unknown): void {
-    const { value, exemplarLabels } = typeof update === 'object' && update !== null ? (update as Observation) : { value: update };
+    const { value, exemplarLabels } =
+      typeof update === 'object' && update !== null ? (update as Observation) : { value: update };
     if (typeof value !== 'number' || !Number.isFinite(value)) {
       throw new TypeError(`histogram "${this.#owner.metricName}" can't observe ${show(value)}; give a finite number`);
     }
@@ -163,8 +175,4 @@ export class HistogramSeries implements BoundHistogram, Series {
     while (low < high && value > bounds[low]!) low++;
     return low;
   }
-}
-
-function withExemplar(exemplarLabels: ExemplarLabels | undefined): { readonly exemplarLabels?: ExemplarLabels } {
-  return exemplarLabels === undefined ? {} : { exemplarLabels };
 }

@@ -66,7 +66,10 @@ export class LabelTree<T> {
     this.clear();
   }
 
-  /** The item of these labels, numbers being what `String` makes of them; whatever is wrong with the labels makes it `undefined`. */
+  /**
+   * The item of these labels, numbers being what `String` makes of them; whatever is wrong with the labels makes it
+   * `undefined`.
+   */
   find(labels: object): T | undefined {
     const names = this.#names;
     const record = labels as Readonly<Record<string, unknown>>;
@@ -119,7 +122,8 @@ export class LabelTree<T> {
     for (const _ in record) rest--;
     if (rest !== 0) return undefined;
     let below = this.#root;
-    for (let depth = 0; depth < names.length && below !== undefined; depth++) below = (below as Branch<T>).get(record[names[depth]!]);
+    for (let depth = 0; depth < names.length && below !== undefined; depth++)
+      below = (below as Branch<T>).get(record[names[depth]!]);
     return below as T | undefined;
   }
 }

@@ -1,5 +1,5 @@
 /**
- * What counters, gauges and histograms have in common: labels, and taking series away.
+ * What counters, gauges, histograms and summaries have in common: labels, and taking series away.
  */
 import type { Series, SeriesMap } from './series-map.js';
 
@@ -7,10 +7,14 @@ import type { Series, SeriesMap } from './series-map.js';
 export type LabelValue = string | number;
 
 /** A value for every label name; for a metric without labels an object without keys. */
-export type Labels<L extends string> = [L] extends [never] ? Readonly<Record<string, never>> : { readonly [Name in L]: LabelValue };
+export type Labels<L extends string> = [L] extends [never]
+  ? Readonly<Record<string, never>>
+  : { readonly [Name in L]: LabelValue };
 
 /** Some of the labels; the rest follows. */
-export type SomeLabels<L extends string> = [L] extends [never] ? Readonly<Record<string, never>> : { readonly [Name in L]?: LabelValue };
+export type SomeLabels<L extends string> = [L] extends [never]
+  ? Readonly<Record<string, never>>
+  : { readonly [Name in L]?: LabelValue };
 
 /** What every metric is registered with. */
 export interface MetricOptions<L extends string> {
@@ -20,10 +24,11 @@ export interface MetricOptions<L extends string> {
   readonly help: string;
   /** Default: none. */
   readonly labelNames?: readonly L[];
-  /** How many series there may be before further label values share one series, `_overflow`; default: the registry's `maxSeries`. */
+  /**
+   * How many series there may be before further label values share one series, `_overflow`; default: the registry's
+   * `maxSeries`.
+   */
   readonly maxSeries?: number;
-  /** Taken for prom-client's sake: exemplars need no switch here. */
-  readonly enableExemplars?: boolean;
 }
 
 /** What a metric is made of, checked by the registry. */
@@ -39,7 +44,7 @@ export abstract class Metric<L extends string, Bound, S extends Bound & Series> 
   readonly help: string;
   protected readonly series: SeriesMap<S>;
 
-  /** Metrics are made by `registry.counter`, `registry.gauge` and `registry.histogram`. */
+  /** Metrics are made by `registry.counter`, `gauge`, `histogram` and `summary`. */
   constructor({ name, help, series }: MetricParts<S>) {
     this.name = name;
     this.help = help;

@@ -1,7 +1,8 @@
 /**
  * Checks the names of metrics and labels, and which names a metric takes in the two formats.
  *
- * Spec: Prometheus "Data model", section "Metric names and labels"; OpenMetrics 1.0, sections "Label" and "MetricFamily".
+ * Spec: Prometheus "Data model", section "Metric names and labels"; OpenMetrics 1.0, sections "Label" and
+ * "MetricFamily".
  */
 import { counterBaseName } from './format.js';
 import type { MetricKind } from './format.js';
@@ -21,23 +22,56 @@ export function assertHelp(help: unknown, name: string): asserts help is string 
 }
 
 /** @throws {TypeError} for a name that is invalid, reserved for `kind`, or there twice */
-export function assertLabelNames(labelNames: unknown, kind: MetricKind, metricName: string): asserts labelNames is readonly string[] {
-  if (!Array.isArray(labelNames)) throw new TypeError(`labelNames of "${metricName}" is ${show(labelNames)}; pass an array of names`);
+export function assertLabelNames(
+  labelNames: unknown,
+  kind: MetricKind,
+  metricName: string,
+): asserts labelNames is readonly string[] {
+  if (!Array.isArray(labelNames))
+    throw new TypeError(`labelNames of "${metricName}" is ${show(labelNames)}; pass an array of names`);
   const seen = new Set<unknown>();
   for (const labelName of labelNames) {
     assertLabelName(labelName, `metric "${metricName}"`);
-    if (kind === 'histogram' && labelName === 'le') throw new TypeError(`label name "le" of "${metricName}" is the histogram's own; rename it`);
-    if (seen.has(labelName)) throw new TypeError(`label name "${labelName}" of "${metricName}" is there twice; remove one`);
+    if (labelName === OWN_LABELS[kind])
+      throw new TypeError(`label name "${labelName}" of "${metricName}" is the ${kind}'s own; rename it`);
+    if (seen.has(labelName))
+      throw new TypeError(`label name "${labelName}" of "${metricName}" is there twice; remove one`);
     seen.add(labelName);
   }
 }
 
+/** Of which each line of a sample has another value. */
+export const OWN_LABELS: Readonly<Partial<Record<MetricKind, string>>> = { histogram: 'le', summary: 'quantile' };
+
 /** @throws {TypeError} when `labelName` is no label name, or one that Prometheus keeps for itself (`__…`) */
 export function assertLabelName(labelName: unknown, owner: string): asserts labelName is string {
   if (typeof labelName !== 'string' || !/^[a-zA-Z_][a-zA-Z0-9_]*$/.test(labelName)) {
-    throw new TypeError(`invalid label name ${show(labelName)} of ${owner}; use letters, digits and "_", and no digit in front`);
+    throw new TypeError(
+      `invalid label name ${show(labelName)} of ${owner}; use letters, digits and "_", and no digit in front`,
+    );
   }
-  if (labelName.startsWith('__')) throw new TypeError(`label name "${labelName}" of ${owner} is Prometheus's own; don't begin it with "__"`);
+  if (labelName.startsWith('__'))
+    throw new TypeError(`label name "${labelName}" of ${owner} is Prometheus's own; don't begin it with "__"`);
+}
+
+/**
+ * Labels that metrics get beside their own.
+ *
+ * @throws {TypeError} for a name or a value that no label may have, and for names that histograms or summaries need
+ */
+export function toDefaultLabels(labels: unknown): ReadonlyMap<string, string> {
+  if (typeof labels !== 'object' || labels === null)
+    throw new TypeError(`default labels are ${show(labels)}; pass an object`);
+  const checked = new Map<string, string>();
+  for (const [name, value] of Object.entries(labels)) {
+    assertLabelName(name, 'default labels');
+    if (Object.values(OWN_LABELS).includes(name))
+      throw new TypeError(`default label "${name}" is a histogram's or a summary's own; rename it`);
+    if ((typeof value !== 'string' && typeof value !== 'number') || /\p{Surrogate}/u.test(String(value)))
+      throw new TypeError(`default label "${name}" is ${show(value)}; give a string of valid Unicode, or a number`);
+    checked.set(name, String(value));
+  }
+  return checked;
 }
 
 /**
@@ -53,6 +87,8 @@ export function takenNames(kind: MetricKind, name: string): readonly string[] {
       const base = counterBaseName(name);
       return [...new Set([name, base, `${base}_total`, `${base}_created`])];
     }
+    case 'summary':
+      return [name, `${name}_sum`, `${name}_count`, `${name}_created`];
     case 'histogram':
       return [name, `${name}_bucket`, `${name}_sum`, `${name}_count`, `${name}_created`];
   }

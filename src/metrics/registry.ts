@@ -1,7 +1,9 @@
 /**
  * The metrics of one application: registers them under names that can't clash, and exposes them.
  */
+import { assertOptions } from '../options-check.js';
 import { DEFAULT_BUCKETS, toBounds } from './buckets.js';
+import { ClaimedNames } from './claimed-names.js';
 import { Counter, CounterSeries } from './counter.js';
 import type { CounterOptions } from './counter.js';
 import { Exposition } from './exposition.js';
@@ -12,10 +14,12 @@ import { Gauge, GaugeSeries } from './gauge.js';
 import type { GaugeOptions } from './gauge.js';
 import { Histogram, HistogramSeries } from './histogram.js';
 import type { HistogramOptions } from './histogram.js';
-import type { MetricOptions } from './metric.js';
-import { assertHelp, assertLabelNames, assertMetricName, show, takenNames } from './names.js';
+import type { LabelValue, MetricOptions } from './metric.js';
+import { assertHelp, assertLabelNames, assertMetricName, show, toDefaultLabels } from './names.js';
 import { SeriesMap } from './series-map.js';
-import type { SeriesMapOptions } from './series-map.js';
+import type { Series, SeriesMapOptions } from './series-map.js';
+import { Summary, SummarySeries, toQuantileWindow } from './summary.js';
+import type { SummaryOptions } from './summary.js';
 
 export interface RegistryOptions {
   /** How many series a metric may have before further label values share one series, `_overflow`; default 10,000. */
@@ -25,36 +29,38 @@ export interface RegistryOptions {
 }
 
 /** A metric whose label names aren't known at compile time. */
-export type AnyMetric = Counter<string> | Gauge<string> | Histogram<string>;
+export type AnyMetric = Counter<string> | Gauge<string> | Histogram<string> | Summary<string>;
 
-/** Shares nothing with any other registry. */
-export class Registry {
+/** Shares nothing with any other registry; iterating over it gives its metrics, in order of registration. */
+export class Registry implements Iterable<AnyMetric> {
   readonly #maxSeries: number;
   readonly #onError: (metricName: string, error: unknown) => void;
   readonly #entries: Map<string, Entry> = new Map();
-  /** Every family and sample name in use → the metric that has it. */
-  readonly #taken: Map<string, string> = new Map();
+  readonly #names: ClaimedNames = new ClaimedNames();
   readonly #listeners: Set<() => void> = new Set();
   readonly #exposition: Exposition = new Exposition();
   readonly #overflows: SeriesMap<CounterSeries>;
   readonly #collectErrors: SeriesMap<CounterSeries>;
   /** The registry's own, exposed from the first time that they have something to count. */
   readonly #own: readonly (ScalarFamily & { readonly samples: ReadonlySet<CounterSeries> })[];
+  #stopDefaultMetrics: (() => void) | undefined;
 
   /** @throws {RangeError} when `maxSeries` is no positive integer */
-  constructor({ maxSeries = 10_000, onError = () => {} }: RegistryOptions = {}) {
+  constructor(options: RegistryOptions = {}) {
+    assertOptions('new Registry()', options, ['maxSeries', 'onError']);
+    const { maxSeries = 10_000, onError = () => {} } = options;
     assertMaxSeries(maxSeries, 'a registry');
     this.#maxSeries = maxSeries;
     this.#onError = onError;
     const overflows = this.#define('counter', OVERFLOWS);
     const collectErrors = this.#define('counter', COLLECT_ERRORS);
-    this.#overflows = this.#counterSeries(overflows);
-    this.#collectErrors = this.#counterSeries(collectErrors);
+    this.#overflows = counterSeries(overflows);
+    this.#collectErrors = counterSeries(collectErrors);
     this.#own = [
       { kind: 'counter', ...overflows, samples: this.#overflows.all },
       { kind: 'counter', ...collectErrors, samples: this.#collectErrors.all },
     ];
-    for (const { kind, name } of this.#own) this.#claim(kind, name);
+    for (const { kind, name } of this.#own) this.#names.claim(kind, name);
   }
 
   /** The `Content-Type` of `expose()`, the Prometheus text format. */
@@ -74,29 +80,44 @@ export class Registry {
    */
   counter<const L extends string = never>(options: CounterOptions<L>): Counter<L> {
     const definition = this.#define('counter', options);
-    const series = this.#counterSeries(definition);
-    const counter = new Counter<L>({ ...definition, series });
-    this.#add(counter, { kind: 'counter', ...definition, samples: series.all }, options.collect && (() => options.collect?.call(counter)));
-    return counter;
+    const series = counterSeries(definition);
+    const family = { kind: 'counter', ...definition, samples: series.all } as const;
+    return this.#add(new Counter<L>({ ...definition, series }), family, options.collect);
   }
 
   /** Registers a gauge. @throws {TypeError} as `counter` does */
   gauge<const L extends string = never>(options: GaugeOptions<L>): Gauge<L> {
     const definition = this.#define('gauge', options);
-    const series = new SeriesMap<GaugeSeries>({ ...definition, create: (owner, values) => new GaugeSeries(owner, values) });
-    const gauge = new Gauge<L>({ ...definition, series });
-    this.#add(gauge, { kind: 'gauge', ...definition, samples: series.all }, options.collect && (() => options.collect?.call(gauge)));
-    return gauge;
+    const series = new SeriesMap<GaugeSeries>({
+      ...definition,
+      create: (owner, values) => new GaugeSeries(owner, values),
+    });
+    const family = { kind: 'gauge', ...definition, samples: series.all } as const;
+    return this.#add(new Gauge<L>({ ...definition, series }), family, options.collect);
   }
 
   /** Registers a histogram. @throws {TypeError} as `counter` does @throws {RangeError} when the buckets don't ascend */
   histogram<const L extends string = never>(options: HistogramOptions<L>): Histogram<L> {
-    const definition = this.#define('histogram', options);
+    const definition = this.#define('histogram', options, ['buckets']);
     const bounds = toBounds(options.buckets ?? DEFAULT_BUCKETS, definition.name);
-    const series = new SeriesMap<HistogramSeries>({ ...definition, create: (owner, values) => new HistogramSeries(owner, values, bounds) });
-    const histogram = new Histogram<L>({ ...definition, series });
-    this.#add(histogram, { kind: 'histogram', ...definition, bounds, samples: series.all }, options.collect && (() => options.collect?.call(histogram)));
-    return histogram;
+    const series = new SeriesMap<HistogramSeries>({
+      ...definition,
+      create: (owner, values) => new HistogramSeries(owner, values, bounds),
+    });
+    const family = { kind: 'histogram', ...definition, bounds, samples: series.all } as const;
+    return this.#add(new Histogram<L>({ ...definition, series }), family, options.collect);
+  }
+
+  /** Registers a summary. @throws {TypeError} as `counter` does @throws {RangeError} when a number is out of range */
+  summary<const L extends string = never>(options: SummaryOptions<L>): Summary<L> {
+    const definition = this.#define('summary', options, ['percentiles', 'maxAgeSeconds', 'ageBuckets']);
+    const window = toQuantileWindow(options, definition.name);
+    const series = new SeriesMap<SummarySeries>({
+      ...definition,
+      create: (owner, values) => new SummarySeries(owner, values, window),
+    });
+    const family = { kind: 'summary', ...definition, quantiles: window.quantiles, samples: series.all } as const;
+    return this.#add(new Summary<L>({ ...definition, series }), family, options.collect);
   }
 
   /** The metric that was registered under this name. */
@@ -104,12 +125,50 @@ export class Registry {
     return this.#entries.get(name)?.metric;
   }
 
+  *[Symbol.iterator](): IterableIterator<AnyMetric> {
+    for (const { metric } of this.#entries.values()) yield metric;
+  }
+
+  /**
+   * Labels of every sample of every metric from now on; a sample's own label beats the one of that name. They replace
+   * those that were set before.
+   *
+   * @throws {TypeError} for a name or a value that no label may have
+   */
+  setDefaultLabels(labels: Readonly<Record<string, LabelValue>>): void {
+    this.#exposition.setDefaultLabels(toDefaultLabels(labels));
+  }
+
   /** Takes a metric out and frees its names; updates of it go nowhere from now on. */
   remove(name: string): void {
     const entry = this.#entries.get(name);
     if (entry === undefined) return;
     this.#entries.delete(name);
-    for (const taken of takenNames(entry.family.kind, name)) this.#taken.delete(taken);
+    this.#names.free(entry.family.kind, name);
+  }
+
+  /** Takes out every metric, the default labels and whoever listens; what filled it by itself ends. */
+  clear(): void {
+    for (const name of [...this.#entries.keys()]) this.remove(name);
+    this.#overflows.clear();
+    this.#collectErrors.clear();
+    this.#listeners.clear();
+    this.#exposition.setDefaultLabels(new Map());
+    this.#stopDefaultMetrics?.();
+    this.#stopDefaultMetrics = undefined;
+  }
+
+  /**
+   * Marks the registry as one with default metrics.
+   *
+   * @param stop called by `clear`, which takes the mark away
+   * @throws {TypeError} when it is one already
+   * @internal
+   */
+  claimDefaultMetrics(stop: () => void): void {
+    if (this.#stopDefaultMetrics !== undefined)
+      throw new TypeError('the default metrics are collected into this registry already; once is enough');
+    this.#stopDefaultMetrics = stop;
   }
 
   /** Every metric in order of registration, as Prometheus text 0.0.4 unless told; runs each `collect` first. */
@@ -117,13 +176,16 @@ export class Registry {
     return this.#exposition.text(this.#gather(), format);
   }
 
-  /** As `expose`, in UTF-8, which is what goes over the wire; saves making a string of it. The caller owns the bytes. */
+  /**
+   * As `expose`, in UTF-8, which is what goes over the wire; saves making a string of it. The caller owns the bytes.
+   */
   exposeBytes(format: Format = 'text'): Uint8Array {
     return this.#exposition.bytes(this.#gather(), format);
   }
 
   /**
-   * Calls `listener` at the start of each exposition, before any `collect`: the moment to read what several metrics share.
+   * Calls `listener` at the start of each exposition, before any `collect`: the moment to read what several metrics
+   * share.
    *
    * @returns a function that ends it
    */
@@ -132,7 +194,8 @@ export class Registry {
     return () => void this.#listeners.delete(listener);
   }
 
-  #define(kind: MetricKind, options: MetricOptions<string>): Definition {
+  #define(kind: MetricKind, options: MetricOptions<string>, own: readonly string[] = []): Definition {
+    assertOptions(`a ${kind}`, options, [...OPTIONS, ...own]);
     const { name, help, labelNames = [], maxSeries = this.#maxSeries } = options;
     assertMetricName(name);
     assertHelp(help, name);
@@ -141,23 +204,10 @@ export class Registry {
     return { name, help, labelNames: [...labelNames], maxSeries, onOverflow: () => this.#overflows.at([name]).inc() };
   }
 
-  #counterSeries(definition: Definition): SeriesMap<CounterSeries> {
-    return new SeriesMap<CounterSeries>({ ...definition, create: (owner, values) => new CounterSeries(owner, values) });
-  }
-
-  #add(metric: AnyMetric, family: Family, collect: (() => unknown) | undefined): void {
-    this.#claim(family.kind, family.name);
-    this.#entries.set(family.name, { metric, family, collect });
-  }
-
-  #claim(kind: MetricKind, name: string): void {
-    const names = takenNames(kind, name);
-    for (const taken of names) {
-      const owner = this.#taken.get(taken);
-      if (owner === name) throw new TypeError(`metric "${name}" is registered already; registry.get("${name}") gives it`);
-      if (owner !== undefined) throw new TypeError(`${kind} "${name}" clashes with metric "${owner}": both have "${taken}" in an exposition; rename one`);
-    }
-    for (const taken of names) this.#taken.set(taken, name);
+  #add<M extends AnyMetric>(metric: M, family: Family, collect: ((this: M) => unknown) | undefined): M {
+    this.#names.claim(family.kind, family.name);
+    this.#entries.set(family.name, { metric, family, collect: collect && (() => collect.call(metric)) });
+    return metric;
   }
 
   #gather(): readonly Family[] {
@@ -178,7 +228,9 @@ export class Registry {
       const result = collect();
       if (!isThenable(result)) return true;
       void Promise.resolve(result).catch(() => {});
-      throw new TypeError(`collect of "${name}" returned a promise; set what it waits for elsewhere, as soon as it is known`);
+      throw new TypeError(
+        `collect of "${name}" returned a promise; set what it waits for elsewhere, as soon as it is known`,
+      );
     } catch (error) {
       this.#collectErrors.at([name]).inc();
       this.#onError(name, error);
@@ -193,7 +245,10 @@ interface Entry {
   readonly collect: (() => unknown) | undefined;
 }
 
-type Definition = Omit<SeriesMapOptions<CounterSeries>, 'create'> & { readonly help: string };
+type Definition = Omit<SeriesMapOptions<Series>, 'create'> & { readonly help: string };
+
+/** What every metric is registered with. */
+const OPTIONS = ['name', 'help', 'labelNames', 'maxSeries', 'collect'];
 
 const OVERFLOWS = {
   name: 'metrics_overflow_total',
@@ -208,9 +263,16 @@ const COLLECT_ERRORS = {
   maxSeries: Infinity,
 };
 
+function counterSeries(definition: Definition): SeriesMap<CounterSeries> {
+  return new SeriesMap<CounterSeries>({ ...definition, create: (owner, values) => new CounterSeries(owner, values) });
+}
+
 function assertMaxSeries(maxSeries: unknown, owner: string): void {
-  if (typeof maxSeries === 'number' && maxSeries >= 1 && (Number.isInteger(maxSeries) || maxSeries === Infinity)) return;
-  throw new RangeError(`maxSeries of ${owner} is ${show(maxSeries)}; give a positive integer, or Infinity for no limit`);
+  if (typeof maxSeries === 'number' && maxSeries >= 1 && (Number.isInteger(maxSeries) || maxSeries === Infinity))
+    return;
+  throw new RangeError(
+    `maxSeries of ${owner} is ${show(maxSeries)}; give a positive integer, or Infinity for no limit`,
+  );
 }
 
 function isThenable(value: unknown): boolean {

@@ -1,14 +1,12 @@
 /**
  * The series of one metric: checks their labels, makes them, and keeps their number within a limit.
  */
-import type { Place } from './byte-writer.js';
 import { LabelTree } from './label-tree.js';
 import { show } from './names.js';
 
 /** What the map needs of a series. */
 export interface Series {
   readonly labelValues: readonly string[];
-  readonly place: Place;
   /** Whether the map has it; a removed one must `revive` before it counts on. */
   isLive: boolean;
   /** Sets everything back to zero. */
@@ -108,7 +106,8 @@ export class SeriesMap<S extends Series> {
     const { name: metric, labelNames } = this.#options;
     const record = labels as Readonly<Record<string, unknown>>;
     for (const name in record) {
-      if (!labelNames.includes(name)) throw new TypeError(`metric "${metric}" has no label "${name}"; give ${this.#wanted()}`);
+      if (!labelNames.includes(name))
+        throw new TypeError(`metric "${metric}" has no label "${name}"; give ${this.#wanted()}`);
     }
     return labelNames.map((name) => this.#text(name, record[name]));
   }
@@ -139,7 +138,9 @@ export class SeriesMap<S extends Series> {
   #assertWellFormed(text: string, index: number): void {
     if (!/\p{Surrogate}/u.test(text)) return;
     const { name: metric, labelNames } = this.#options;
-    throw new TypeError(`label "${labelNames[index]}" of metric "${metric}" is ${show(text)}, which is not valid Unicode; pass text.toWellFormed()`);
+    throw new TypeError(
+      `label "${labelNames[index]}" of metric "${metric}" is ${show(text)}, which is not valid Unicode; pass text.toWellFormed()`,
+    );
   }
 
   #insert(series: S): S {

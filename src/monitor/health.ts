@@ -4,9 +4,11 @@
  * Reasons of a failure go to the log; the document has the names and results alone.
  */
 
-import { MAX_TIMEOUT_MS } from '../deadline.js';
+import { builtin } from '../builtin.js';
+import { TIME_LIMIT } from '../deadline.js';
 import { reply, type Reply } from '../http/reply.js';
 import { logSafely, type Logger } from '../log.js';
+import { assertOptions } from '../options-check.js';
 import { FRAMEWORK_VERSION } from '../version.js';
 
 /** Tests one dependency; a rejection, `false`, or no answer in time is a failure. */
@@ -61,15 +63,17 @@ export class Health {
   }
 
   /**
-   * Adds a named check. Checks run concurrently, once for all probes that come while they run or in the turn of the event loop in which they end.
+   * Adds a named check. Checks run concurrently, once for all probes that come while they run or in the turn of the
+   * event loop in which they end.
    *
-   * @throws {TypeError} when the name is taken or empty, or the time limit is no positive number
+   * @throws {TypeError} when the name is taken or empty, or an option is unknown or invalid
    */
-  check(name: string, run: HealthCheck, { timeout = 1000 }: HealthCheckOptions = {}): this {
+  check(name: string, run: HealthCheck, options: HealthCheckOptions = {}): this {
     if (typeof name !== 'string' || name === '') throw new TypeError('a health check needs a name');
     if (this.#checks.has(name)) throw new TypeError(`health check "${name}" exists already; rename one`);
     if (typeof run !== 'function') throw new TypeError(`health check "${name}" needs a function`);
-    if (!(timeout > 0 && timeout <= MAX_TIMEOUT_MS)) throw new TypeError(`timeout of health check "${name}" is ${String(timeout)}; give ms, from 1 to ${MAX_TIMEOUT_MS}`);
+    assertOptions(`health check "${name}"`, options, { timeout: TIME_LIMIT });
+    const { timeout = 1000 } = options;
     this.#checks.set(name, { name, run, timeoutMs: timeout, failing: false });
     this.#round = undefined;
     return this;
@@ -133,7 +137,8 @@ export class Health {
     const failure = await failureOf(check);
     const failing = failure !== null;
     // Every probe would log the same line otherwise.
-    if (failing && !check.failing) logSafely(this.#logger, 'warn', { check: check.name, err: failure }, 'health check fails');
+    if (failing && !check.failing)
+      logSafely(this.#logger, 'warn', { check: check.name, err: failure }, 'health check fails');
     if (!failing && check.failing) logSafely(this.#logger, 'warn', { check: check.name }, 'health check recovered');
     check.failing = failing;
     return { status: failing ? 'FAIL' : 'OK', time: `${Math.round(performance.now() - startedAt)} ms` };
@@ -162,7 +167,7 @@ async function failureOf({ name, run, timeoutMs }: Check): Promise<unknown> {
 }
 
 function instanceAddress(): string {
-  for (const addresses of Object.values(process.getBuiltinModule('node:os').networkInterfaces())) {
+  for (const addresses of Object.values(builtin('node:os').networkInterfaces())) {
     for (const { family, internal, address } of addresses ?? []) {
       if (family === 'IPv4' && !internal) return address;
     }

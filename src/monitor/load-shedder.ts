@@ -3,9 +3,10 @@
  * under way are answered and health and metrics still tell what is going on.
  */
 
-import { defineErrorCodes, ServiceUnavailable, type ErrorCode } from '../errors.js';
+import { FrameworkErrorCodes, ServiceUnavailable, type ErrorCode } from '../errors.js';
 import type { Handler } from '../http/context.js';
 import { logSafely, type Logger } from '../log.js';
+import { assertOptions, wholeNumber, type Kinds } from '../options-check.js';
 
 /** When requests are refused because the process can't keep up. */
 export interface LoadSheddingOptions {
@@ -15,6 +16,19 @@ export interface LoadSheddingOptions {
   maxMemoryPercent?: number;
   /** Seconds after which clients may come back, sent as `retry-after`; 1 unless given. */
   retryAfter?: number;
+}
+
+const KINDS: Kinds<LoadSheddingOptions> = {
+  maxEventLoopDelay: wholeNumber(1),
+  maxMemoryPercent: wholeNumber(1, 100),
+  retryAfter: wholeNumber(0),
+};
+
+/** Checks the option `loadShedding`, and fills in its defaults. @throws {TypeError} when it is invalid */
+export function resolveLoadShedding(options: LoadSheddingOptions): Required<LoadSheddingOptions> {
+  assertOptions('loadShedding', options, KINDS);
+  const { maxEventLoopDelay = 500, maxMemoryPercent = 95, retryAfter = 1 } = options;
+  return { maxEventLoopDelay, maxMemoryPercent, retryAfter };
 }
 
 /** What a shedder goes by. */
@@ -29,12 +43,10 @@ const TICK_MS = 100;
 /** Reading the limits of a control group takes longer than looking at the clock. */
 const TICKS_PER_MEMORY_READING = 10;
 
-const OverloadErrorCodes = defineErrorCodes({ framework_overloaded: 999503 });
-
 /** The error of a request that was refused. */
 export class Overloaded extends ServiceUnavailable {
   static override description: string = 'The service has more to do than it can; try again later.';
-  static override errorCode: ErrorCode = OverloadErrorCodes.framework_overloaded;
+  static override errorCode: ErrorCode = FrameworkErrorCodes.framework_overloaded;
 }
 
 /** Watches the load of the process from the first request on. */
@@ -82,7 +94,12 @@ export class LoadShedder {
     this.#ticks += 1;
     const isOverloaded = lateMs > options.maxEventLoopDelay || this.#isMemoryShort;
     if (isOverloaded && !this.#isOverloaded) {
-      logSafely(logger, 'warn', { event_loop_delay_ms: Math.round(lateMs), memory_short: this.#isMemoryShort }, 'overloaded: requests are refused');
+      logSafely(
+        logger,
+        'warn',
+        { event_loop_delay_ms: Math.round(lateMs), memory_short: this.#isMemoryShort },
+        'overloaded: requests are refused',
+      );
     }
     this.#isOverloaded = isOverloaded;
   }

@@ -2,15 +2,17 @@
  * The metrics endpoint: Prometheus text by default, JSON for `?json` (SPEC 2.2, 2.3, 4.1).
  */
 
+import { builtin } from '../builtin.js';
 import type { Context } from '../http/context.js';
 import { reply, type Reply } from '../http/reply.js';
 import { logSafely, type Logger } from '../log.js';
 import { acceptsGzip, negotiateFormat } from './negotiation.js';
-import { collectProcess, type ProcessSampler } from '../process/process.js';
+import { collectProcess, type ProcessSampler } from '../process/sampler.js';
 import { Registry } from '../metrics/registry.js';
 import { FRAMEWORK_VERSION } from '../version.js';
+import { CallMetrics } from './call-metrics.js';
 import type { Health } from './health.js';
-import { registerRequestMetrics, RequestMetrics, type Durations } from './request-metrics.js';
+import { RequestMetrics } from './request-metrics.js';
 import type { Tasks } from './tasks.js';
 
 /** The JSON form of the metrics (SPEC 2.2). */
@@ -25,80 +27,85 @@ export interface MetricsDocument {
   timestamp: number;
 }
 
-/** What the metrics of one application are about. */
-export interface MetricsSources {
-  readonly service: string;
-  readonly version: string;
-  readonly tasks: Tasks;
-  readonly health: Health;
-  /** Methods that any route has. */
+/** What an application measures with. */
+export interface MetricsOptions {
+  /** Methods that any route has, now or later. */
   readonly methods: ReadonlySet<string>;
+  /** Upper bounds of the buckets of every duration, in seconds. */
+  readonly durationBuckets: readonly number[];
   readonly logger: Logger;
 }
 
-interface Registered {
-  readonly registry: Registry;
-  readonly durations: Durations;
-  readonly sampler: ProcessSampler;
-}
-
-/** The metrics of one application, which are registered when the first of them is needed: a service is up before it is watched. */
+/**
+ * The metrics of one application. Those of the process are registered when they are first asked for: a service is up
+ * before it is watched.
+ */
 export class ServiceMetrics {
   readonly requests: RequestMetrics;
-  readonly #sources: MetricsSources;
-  #registered: Registered | undefined;
+  /** Of other services. */
+  readonly calls: CallMetrics;
+  readonly #registry: Registry;
+  #sampler: ProcessSampler | undefined;
 
-  constructor(sources: MetricsSources) {
-    this.#sources = sources;
-    this.requests = new RequestMetrics(sources.methods, () => this.#obtain().durations);
+  constructor({ logger, methods, durationBuckets }: MetricsOptions) {
+    this.#registry = new Registry({
+      onError: (metric, error) => logSafely(logger, 'warn', { metric, err: error }, 'metric could not be collected'),
+    });
+    this.requests = new RequestMetrics(this.#registry, methods, durationBuckets);
+    this.calls = new CallMetrics(this.#registry, durationBuckets);
   }
 
+  /** Registers what an application says of itself: its tasks and `service_info`. */
+  describe(service: DescribedService): void {
+    registerServiceMetrics(this.#registry, service);
+  }
+
+  /** Every metric of the application. */
   get registry(): Registry {
-    return this.#obtain().registry;
+    void this.sampler; // which registers its metrics
+    return this.#registry;
   }
 
   /** Of the process. */
   get sampler(): ProcessSampler {
-    return this.#obtain().sampler;
-  }
-
-  /** The endpoint's handler. */
-  answer(ctx: Context): MetricsDocument | Reply | Promise<Reply> {
-    // An application inside somebody else's server never listens itself.
-    this.sampler.start();
-    return ctx.query.has('json') ? this.#document() : metricsText(this.registry, ctx);
-  }
-
-  #document(): MetricsDocument {
-    const { tasks } = this.#sources;
-    const { rssBytes, rssPercent, cpuPercent } = this.sampler.read();
-    return {
-      total_task_count: tasks.total,
-      active_task_count: tasks.active,
-      request_count: this.requests.count,
-      proc_rss_mem_bytes: rssBytes,
-      proc_rss_mem_perc: rssPercent,
-      proc_cpu_perc: cpuPercent,
-      timestamp: Date.now() / 1000,
-    };
-  }
-
-  #obtain(): Registered {
-    return (this.#registered ??= this.#register());
-  }
-
-  #register(): Registered {
-    const { logger } = this.#sources;
-    const registry = new Registry({ onError: (metric, error) => logSafely(logger, 'warn', { metric, err: error }, 'metric could not be collected') });
-    const durations = registerRequestMetrics(registry, this.requests);
-    const sampler = collectProcess(registry);
-    registerServiceMetrics(registry, this.#sources);
-    return { registry, durations, sampler };
+    return (this.#sampler ??= collectProcess(this.#registry));
   }
 }
 
-/** Registers the metrics that only the application knows: tasks and `service_info`. */
-function registerServiceMetrics(registry: Registry, { service, version, tasks, health }: MetricsSources): void {
+/** What the metrics say of an application. */
+export interface DescribedService {
+  readonly name: string;
+  readonly version: string;
+  readonly tasks: Tasks;
+  readonly health: Health;
+}
+
+/** The handler of the metrics endpoint. */
+export function createMetricsEndpoint(
+  metrics: ServiceMetrics,
+  tasks: Tasks,
+): (ctx: Context) => MetricsDocument | Reply | Promise<Reply> {
+  return (ctx) => {
+    // An application inside somebody else's server never listens itself.
+    metrics.sampler.start();
+    return ctx.query.has('json') ? metricsDocument(metrics, tasks) : metricsText(metrics.registry, ctx);
+  };
+}
+
+function metricsDocument({ requests, sampler }: ServiceMetrics, tasks: Tasks): MetricsDocument {
+  const { rssBytes, rssPercent, cpuPercent } = sampler.read();
+  return {
+    total_task_count: tasks.total,
+    active_task_count: tasks.active,
+    request_count: requests.count,
+    proc_rss_mem_bytes: rssBytes,
+    proc_rss_mem_perc: rssPercent,
+    proc_cpu_perc: cpuPercent,
+    timestamp: Date.now() / 1000,
+  };
+}
+
+function registerServiceMetrics(registry: Registry, { name, version, tasks, health }: DescribedService): void {
   registry.gauge({
     name: 'total_task_count',
     help: 'Active tasks and the resources that keep the event loop alive.',
@@ -119,7 +126,16 @@ function registerServiceMetrics(registry: Registry, { service, version, tasks, h
     labelNames: ['application_version', 'framework_version', 'ip', 'service', 'status'],
     collect() {
       this.reset();
-      this.set({ application_version: version, framework_version: FRAMEWORK_VERSION, ip: health.ip, service, status: health.status }, 1);
+      this.set(
+        {
+          application_version: version,
+          framework_version: FRAMEWORK_VERSION,
+          ip: health.ip,
+          service: name,
+          status: health.status,
+        },
+        1,
+      );
     },
   });
 }
@@ -131,7 +147,7 @@ function metricsText(registry: Registry, { headers, raw }: Context): Reply | Pro
   const encoding = raw.req.headers['accept-encoding'];
   if (!acceptsGzip(Array.isArray(encoding) ? encoding.join(',') : encoding)) return reply(bytes, { headers: fields });
   return new Promise((resolve, reject) => {
-    process.getBuiltinModule('node:zlib').gzip(bytes, (error, zipped) => {
+    builtin('node:zlib').gzip(bytes, (error, zipped) => {
       if (error === null) resolve(reply(zipped, { headers: { ...fields, 'content-encoding': 'gzip' } }));
       else reject(error);
     });

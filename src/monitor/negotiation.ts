@@ -5,6 +5,7 @@
  * Prometheus, "Scrape protocol content negotiation".
  */
 import type { Format } from '../metrics/format.js';
+import { parseList } from '../payload/accept.js';
 
 /**
  * OpenMetrics if `accept` prefers it to text, else text, which is also for whoever accepts neither.
@@ -19,7 +20,8 @@ export function negotiateFormat(accept: string | undefined): Format {
   for (const { name, parameters, quality } of parseList(accept)) {
     const preference = { quality, precision: precisionOf(name), index: (index += 1) };
     const version = parameters.get('version');
-    if (matches(name, 'application/openmetrics-text') && OPENMETRICS_VERSIONS.has(version)) openMetrics = better(openMetrics, preference);
+    if (matches(name, 'application/openmetrics-text') && OPENMETRICS_VERSIONS.has(version))
+      openMetrics = better(openMetrics, preference);
     if (matches(name, 'text/plain') && TEXT_VERSIONS.has(version)) text = better(text, preference);
   }
   return openMetrics.quality > 0 && isPreferred(openMetrics, text) ? 'openmetrics' : 'text';
@@ -44,13 +46,6 @@ interface Preference {
   readonly index: number;
 }
 
-interface Item {
-  readonly name: string;
-  readonly parameters: ReadonlyMap<string, string>;
-  /** 0 to 1; an item with an invalid one counts as unwanted. */
-  readonly quality: number;
-}
-
 const UNWANTED: Preference = { quality: 0, precision: -1, index: Infinity };
 /** Prometheus still asks for 0.0.1, and reads 1.0.0 when it does. */
 const OPENMETRICS_VERSIONS: ReadonlySet<string | undefined> = new Set([undefined, '1.0.0', '0.0.1']);
@@ -73,45 +68,4 @@ function better(current: Preference, next: Preference): Preference {
 function isPreferred(a: Preference, b: Preference): boolean {
   if (a.quality !== b.quality) return a.quality > b.quality;
   return a.precision !== b.precision ? a.precision > b.precision : a.index < b.index;
-}
-
-/** One item at a time: thousands kept together cost the garbage collector more than parsing them. */
-function* parseList(header: string): Generator<Item> {
-  for (const text of splitOutsideQuotes(header, ',')) yield parseItem(text);
-}
-
-function parseItem(text: string): Item {
-  const [name = '', ...rest] = splitOutsideQuotes(text, ';');
-  const parameters = new Map<string, string>();
-  for (const parameter of rest) {
-    const equals = parameter.indexOf('=');
-    if (equals !== -1) parameters.set(parameter.slice(0, equals).trim().toLowerCase(), unquote(parameter.slice(equals + 1).trim()));
-  }
-  return { name: name.trim().toLowerCase(), parameters, quality: parseQuality(parameters.get('q')) };
-}
-
-function parseQuality(text: string | undefined): number {
-  if (text === undefined) return 1;
-  return /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/.test(text) ? Number(text) : 0;
-}
-
-function splitOutsideQuotes(text: string, separator: string): string[] {
-  const parts: string[] = [];
-  let start = 0;
-  let isQuoted = false;
-  for (let index = 0; index < text.length; index++) {
-    const character = text[index];
-    if (character === '"') isQuoted = !isQuoted;
-    else if (character === '\\' && isQuoted) index++;
-    else if (character === separator && !isQuoted) {
-      parts.push(text.slice(start, index));
-      start = index + 1;
-    }
-  }
-  parts.push(text.slice(start));
-  return parts;
-}
-
-function unquote(text: string): string {
-  return text.startsWith('"') && text.endsWith('"') && text.length > 1 ? text.slice(1, -1).replace(/\\(.)/gs, '$1') : text;
 }

@@ -8,27 +8,13 @@
 import { MAX_TIMEOUT_MS } from '../deadline.js';
 import { BadRequest } from '../errors.js';
 import { logSafely, type Logger } from '../log.js';
-import { isRecord, readErrorBody, readJson, statusError, toErrorBody, toServiceError, type Answer, type ErrorBody } from '../mesh/answer.js';
-import { ServiceError, type ServiceDirectory } from '../mesh/service.js';
-import { isServiceName } from '../mesh/settings.js';
+import { readJson, toServiceError, type Answer } from '../mesh/answer.js';
+import type { ServiceDirectory } from '../mesh/directory.js';
+import { callError, ServiceError, type Callee } from '../mesh/service-error.js';
+import { toErrorBody, type ErrorBody } from '../payload/error-body.js';
+import { elapsedSince, pingPath, readPingDocument, type PingDocument, type PingEntry } from './ping-document.js';
 
-/** `pong`, or each connected service's answer. */
-export interface PingDocument {
-  readonly response: 'pong' | Readonly<Record<string, PingEntry>>;
-  /** `<integer> ms` */
-  readonly process_time: string;
-}
-
-/** How one service answered, or why it did not. */
-export interface PingEntry {
-  readonly response: PingDocument | ErrorBody;
-  /** The status that it answered with; 502 to 504 when there is no answer to use. */
-  readonly status_code: number;
-  /** `<integer> ms` */
-  readonly request_time: string;
-}
-
-/** What the endpoint is made of. @internal */
+/** What the endpoint is made of. */
 export interface PingOptions {
   readonly directory: Pick<ServiceDirectory, 'names' | 'exchange'>;
   readonly maxPingDepth: number;
@@ -41,7 +27,6 @@ export interface PingOptions {
 /** Services that one request pings at a time. */
 const CONCURRENCY = 64;
 const MAX_BYTES = 4 * 1024 * 1024;
-const DURATION = /^\d{1,15} ms$/;
 
 /** Pings one service; `depth` is what is left for it to go on with. */
 type Probe = (service: string, depth: number) => Promise<PingEntry>;
@@ -51,7 +36,6 @@ type Probe = (service: string, depth: number) => Promise<PingEntry>;
  * service.
  *
  * @returns a handler that throws a {@link BadRequest} for any other depth
- * @internal
  */
 export function createPing(options: PingOptions): (ctx: { readonly query: URLSearchParams }) => Promise<PingDocument> {
   const { names } = options.directory;
@@ -59,7 +43,8 @@ export function createPing(options: PingOptions): (ctx: { readonly query: URLSea
   return async ({ query }) => {
     const startedMs = performance.now();
     const depth = parseDepth(query.getAll('depth'), options.maxPingDepth);
-    const response = depth === 0 || names.length === 0 ? 'pong' : await probeAll(names, (service) => probe(service, depth - 1));
+    const response =
+      depth === 0 || names.length === 0 ? 'pong' : await probeAll(names, (service) => probe(service, depth - 1));
     return { response, process_time: elapsedSince(startedMs) };
   };
 }
@@ -71,7 +56,10 @@ function parseDepth(given: readonly string[], max: number): number {
   return depth;
 }
 
-async function probeAll(services: readonly string[], probe: (service: string) => Promise<PingEntry>): Promise<Record<string, PingEntry>> {
+async function probeAll(
+  services: readonly string[],
+  probe: (service: string) => Promise<PingEntry>,
+): Promise<Record<string, PingEntry>> {
   const entries = new Map<string, PingEntry>();
   const queue = services.values();
   const work = async (): Promise<void> => {
@@ -96,18 +84,27 @@ function shareInFlight(probe: Probe): Probe {
 function createProbe({ directory, pingTimeoutMs, logger }: PingOptions): Probe {
   return async (service, depth) => {
     const startedMs = performance.now();
-    const toEntry = (status: number, response: PingDocument | ErrorBody): PingEntry => ({ response, status_code: status, request_time: elapsedSince(startedMs) });
+    const path = pingPath(service);
+    const callee = { service, method: 'GET', path };
+    const toEntry = (status: number, response: PingDocument | ErrorBody): PingEntry => ({
+      response,
+      status_code: status,
+      request_time: elapsedSince(startedMs),
+    });
     try {
       const answer = await directory.exchange(service, {
         method: 'GET',
-        path: `/${service}/ping/?depth=${depth}`,
+        path: `${path}?depth=${depth}`,
         headers: { accept: 'application/json' },
         timeoutMs: Math.min((depth + 1) * pingTimeoutMs, MAX_TIMEOUT_MS),
         maxBytes: MAX_BYTES,
       });
-      return toEntry(answer.status, readPing(service, answer, depth));
+      return toEntry(answer.status, readPing(callee, answer, depth));
     } catch (error) {
-      const failure = error instanceof ServiceError ? error : statusError(service, 502, `${service} could not be pinged`, { cause: error });
+      const failure =
+        error instanceof ServiceError
+          ? error
+          : callError(callee, 502, `${service} could not be pinged`, { cause: error });
       if (logger !== undefined) logSafely(logger, 'warn', { err: failure, service }, 'ping failed');
       return toEntry(failure.statusCode, toErrorBody(failure));
     }
@@ -115,42 +112,17 @@ function createProbe({ directory, pingTimeoutMs, logger }: PingOptions): Probe {
 }
 
 /**
- * @throws {ServiceError} what a status other than 200 stands for, or 502 for an answer that is no ping document
+ * @throws {ServiceError} what a status other than 200 stands for, or 502 for an answer that is no ping document, odd
+ * parts included: what is served on under this service's name has to be right
  */
-function readPing(service: string, answer: Answer, depth: number): PingDocument {
-  if (answer.status >= 400) throw toServiceError(service, answer);
-  const document = answer.status === 200 ? readDocument(readJson(answer), depth) : undefined;
-  if (document === undefined) throw statusError(service, 502, `${service} answered ${answer.status} with something else than a ping`);
-  return document;
-}
-
-/** The known fields of a ping document, to at most the depth that was asked for; undefined for anything else. */
-function readDocument(value: unknown, depth: number): PingDocument | undefined {
-  if (!isRecord(value) || !isDuration(value['process_time'])) return undefined;
-  const process_time = value['process_time'];
-  if (value['response'] === 'pong') return { response: 'pong', process_time };
-  if (depth === 0 || !isRecord(value['response'])) return undefined;
-  const entries: [string, PingEntry][] = [];
-  for (const [service, given] of Object.entries(value['response'])) {
-    const entry = isServiceName(service) ? readEntry(given, depth - 1) : undefined;
-    if (entry === undefined) return undefined;
-    entries.push([service, entry]);
+function readPing(callee: Callee, answer: Answer, depth: number): PingDocument {
+  if (answer.status >= 400) throw toServiceError(callee, answer);
+  let isOdd = false;
+  const onOdd = (): void => void (isOdd = true);
+  const document = answer.status === 200 ? readPingDocument(readJson(answer), depth, onOdd) : undefined;
+  if (document === undefined || isOdd) {
+    const what = `${callee.service} answered ${answer.status} with something else than a ping`;
+    throw callError(callee, 502, what);
   }
-  return { response: Object.fromEntries(entries), process_time };
-}
-
-function readEntry(value: unknown, depth: number): PingEntry | undefined {
-  if (!isRecord(value) || !isDuration(value['request_time'])) return undefined;
-  const { status_code: status, request_time } = value;
-  if (typeof status !== 'number' || !Number.isInteger(status) || status < 100 || status > 599) return undefined;
-  const response = status === 200 ? readDocument(value['response'], depth) : readErrorBody(value['response']);
-  return response === undefined ? undefined : { response, status_code: status, request_time };
-}
-
-function isDuration(value: unknown): value is string {
-  return typeof value === 'string' && DURATION.test(value);
-}
-
-function elapsedSince(startedMs: number): string {
-  return `${Math.floor(performance.now() - startedMs)} ms`;
+  return document;
 }

@@ -4,15 +4,27 @@
  * Methods follow the HTTP semantic conventions of OpenTelemetry: what is not known is `_OTHER`.
  */
 
-import type { Histogram } from '../metrics/histogram.js';
+import type { BoundHistogram, Histogram } from '../metrics/histogram.js';
 import type { Registry } from '../metrics/registry.js';
 
-/** How long requests took. */
-export type Durations = Histogram<'method' | 'route' | 'status_code'>;
-type Duration = ReturnType<Durations['labels']>;
-
 /** RFC 9110, PATCH (RFC 5789) and QUERY (RFC 10008). */
-const STANDARD_METHODS: ReadonlySet<string> = new Set(['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'QUERY', 'TRACE']);
+const STANDARD_METHODS: ReadonlySet<string> = new Set([
+  'CONNECT',
+  'DELETE',
+  'GET',
+  'HEAD',
+  'OPTIONS',
+  'PATCH',
+  'POST',
+  'PUT',
+  'QUERY',
+  'TRACE',
+]);
+
+/** What a method is called in a label: itself, or `_OTHER` for one that a client or a caller made up. */
+export function methodLabel(method: string, known?: ReadonlySet<string>): string {
+  return STANDARD_METHODS.has(method) || known?.has(method) === true ? method : '_OTHER';
+}
 
 /** The request metrics of one application. */
 export class RequestMetrics {
@@ -21,15 +33,31 @@ export class RequestMetrics {
   /** For requests without a route. */
   readonly unmatched: RouteMetrics;
   readonly #routed: ReadonlySet<string>;
-  readonly #durations: () => Durations;
+  readonly #durations: Histogram<'method' | 'route' | 'status_code'>;
 
   /**
-   * @param routed methods that any route has
-   * @param durations not asked for before the first request
+   * Registers `request_count_total` and `http_request_duration_seconds`.
+   *
+   * @param routed methods that any route has, now or later
+   * @param buckets of the durations, in seconds
    */
-  constructor(routed: ReadonlySet<string>, durations: () => Durations) {
+  constructor(registry: Registry, routed: ReadonlySet<string>, buckets: readonly number[]) {
+    const requests = this;
     this.#routed = routed;
-    this.#durations = durations;
+    registry.counter({
+      name: 'request_count_total',
+      help: 'Requests processed.',
+      collect() {
+        this.reset();
+        this.inc(requests.count);
+      },
+    });
+    this.#durations = registry.histogram({
+      name: 'http_request_duration_seconds',
+      help: 'Time from the parsed request head to the written reply, by method, route and status.',
+      labelNames: ['method', 'route', 'status_code'],
+      buckets,
+    });
     this.unmatched = this.forRoute('');
   }
 
@@ -39,9 +67,8 @@ export class RequestMetrics {
   }
 
   /** The series of a route that a request belongs to. */
-  series(method: string, route: string, statusCode: number): Duration {
-    const known = STANDARD_METHODS.has(method) || this.#routed.has(method);
-    return this.#durations().labels({ method: known ? method : '_OTHER', route, status_code: statusCode });
+  series(method: string, route: string, statusCode: number): BoundHistogram {
+    return this.#durations.labels({ method: methodLabel(method, this.#routed), route, status_code: statusCode });
   }
 }
 
@@ -52,38 +79,26 @@ export class RouteMetrics {
   // Most requests of a route share method and status with the one before.
   #lastMethod = '';
   #lastStatus = 0;
-  #last: Duration | undefined;
+  #last: BoundHistogram | undefined;
 
   constructor(requests: RequestMetrics, route: string) {
     this.#requests = requests;
     this.#route = route;
   }
 
-  /** Adds one answered request. */
-  observe(method: string, statusCode: number, seconds: number): void {
+  /**
+   * Adds one answered request.
+   *
+   * @param traceId of a sampled trace: it becomes the exemplar `trace_id` of the request's bucket
+   */
+  observe(method: string, statusCode: number, seconds: number, traceId?: string): void {
     this.#requests.count += 1;
     if (this.#last === undefined || statusCode !== this.#lastStatus || method !== this.#lastMethod) {
       this.#last = this.#requests.series(method, this.#route, statusCode);
       this.#lastMethod = method;
       this.#lastStatus = statusCode;
     }
-    this.#last.observe(seconds);
+    if (traceId === undefined) this.#last.observe(seconds);
+    else this.#last.observe({ value: seconds, exemplarLabels: { trace_id: traceId } });
   }
-}
-
-/** Registers the request metrics; gives the one that is not read off the requests. */
-export function registerRequestMetrics(registry: Registry, requests: RequestMetrics): Durations {
-  registry.counter({
-    name: 'request_count_total',
-    help: 'Requests processed.',
-    collect() {
-      this.reset();
-      this.inc(requests.count);
-    },
-  });
-  return registry.histogram({
-    name: 'http_request_duration_seconds',
-    help: 'Time from the parsed request head to the written reply, by method, route and status.',
-    labelNames: ['method', 'route', 'status_code'],
-  });
 }

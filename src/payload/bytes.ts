@@ -4,7 +4,7 @@
 export class Bytes {
   readonly #limit: number;
   readonly #expected: number;
-  #buffer: Buffer = Buffer.alloc(0);
+  #buffer: Buffer<ArrayBuffer> = Buffer.alloc(0);
   #size = 0;
 
   /** @param expected how many there will be, as far as that is known */
@@ -14,7 +14,7 @@ export class Bytes {
   }
 
   /** Whether the chunk was within the limit. */
-  add(chunk: Buffer): boolean {
+  add(chunk: Buffer<ArrayBuffer>): boolean {
     const total = this.#size + chunk.length;
     if (total > this.#limit) return false;
     // The first is kept as it came: most bodies are one chunk.
@@ -31,7 +31,7 @@ export class Bytes {
     return true;
   }
 
-  read(): Buffer {
+  read(): Buffer<ArrayBuffer> {
     return this.#buffer.subarray(0, this.#size);
   }
 }

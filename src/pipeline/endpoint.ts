@@ -6,52 +6,72 @@
  */
 
 import { BadRequest, FrameworkErrorCodes, HttpError, refusal } from '../errors.js';
-import type { Context, Handler, Middleware } from '../http/context.js';
+import type { Handler, Middleware } from '../http/context.js';
 import { ROUTE_NOT_FOUND, routeNotFound } from '../http/error-mapper.js';
-import { reply, toReply, type Reply } from '../http/reply.js';
+import { reply, type Reply } from '../http/reply.js';
 import type { LoadShedder } from '../monitor/load-shedder.js';
 import type { RequestMetrics, RouteMetrics } from '../monitor/request-metrics.js';
+import { withInput, type InputHandler } from './checked-input.js';
+import { withCheckedReply } from './checked-reply.js';
+import { compose } from './middleware.js';
+import { createTimeLimit } from './time-limit.js';
+import type { DeclaredOptions } from '../routing/route-options.js';
 import type { Match, Route, Router } from '../routing/router.js';
 
 /** What a request runs into. */
 export interface Endpoint {
   readonly run: Handler;
   readonly metrics: RouteMetrics;
-  /** Null for requests without a route. */
-  readonly route: Route<Handler, Endpoint> | null;
 }
+
+/** Middleware of the groups around a route, outermost first; the lists may grow until {@link Endpoints.recompile}. */
+export type Groups = readonly (readonly Middleware[])[];
 
 /** The routes of one application with their middleware. */
 export class Endpoints {
-  readonly router: Router<Handler, Endpoint>;
+  readonly router: Router<Handler>;
   readonly #metrics: RequestMetrics;
   readonly #shedder: LoadShedder | null;
-  /** By path; each is static, so that no other path has its pattern. */
-  readonly #monitors = new Map<string, Route<Handler, Endpoint>>();
+  readonly #validatesResponses: boolean;
   readonly #middleware: Middleware[] = [];
-  readonly #groups = new WeakMap<Route<Handler, Endpoint>, readonly (readonly Middleware[])[]>();
+  readonly #groups = new WeakMap<Route<Handler>, Groups>();
+  /** By the index of the route; a list without holes, which V8 would keep as a dictionary. */
+  #compiled: (Endpoint | undefined)[] = [];
   #unmatched: Endpoint | undefined;
 
   /** @param shedder null to let every request in */
-  constructor(router: Router<Handler, Endpoint>, metrics: RequestMetrics, shedder: LoadShedder | null) {
+  constructor(
+    router: Router<Handler>,
+    metrics: RequestMetrics,
+    shedder: LoadShedder | null,
+    validatesResponses: boolean,
+  ) {
     this.router = router;
+    this.#validatesResponses = validatesResponses;
     this.#metrics = metrics;
     this.#shedder = shedder;
   }
 
   /**
-   * Adds a route with the middleware of its groups, outermost first; the lists may grow until {@link recompile}.
+   * Adds a route inside groups.
    *
-   * @throws {TypeError} when the path is a monitoring endpoint's, or what the router refuses
+   * @param source the handler that carries options, where it is not the one that runs
+   * @throws {TypeError} what the router refuses, and an invalid option
    */
-  add(method: string, path: string, handler: Handler, groups: readonly (readonly Middleware[])[]): void {
-    if (this.#monitors.has(path)) throw new TypeError(`${path} is a monitoring endpoint; use another path, or attachMonitorEndpoints: false`);
-    this.#groups.set(this.router.add(method, path, handler), groups);
+  add(
+    method: string,
+    path: string,
+    handler: Handler,
+    groups: Groups,
+    options?: DeclaredOptions,
+    source: unknown = handler,
+  ): void {
+    this.#groups.set(this.router.register(method, path, handler, options, source), groups);
   }
 
   /** Adds a monitoring endpoint, which is answered under any load. */
   addMonitor(path: string, handler: Handler): void {
-    this.#monitors.set(path, this.router.add('GET', path, handler));
+    this.router.reserve('GET', path, handler);
   }
 
   /** Adds middleware around every request. */
@@ -63,21 +83,42 @@ export class Endpoints {
   /** Makes every route compile again on its next use, after middleware was added. */
   recompile(): void {
     this.#unmatched = undefined;
-    for (const route of this.router.entries) route.compiled = undefined;
+    this.#compiled = [];
   }
 
   /** What runs for a matched route, or for none. */
-  of(match: Match<Handler, Endpoint> | null): Endpoint {
+  of(match: Match<Handler> | null): Endpoint {
     if (match === null) return (this.#unmatched ??= this.#compileUnmatched());
-    return (match.route.compiled ??= this.#compile(match.route));
+    return this.#compiled[match.route.index] ?? this.#keep(match.route, this.#compile(match.route));
   }
 
-  #compile(route: Route<Handler, Endpoint>): Endpoint {
+  #keep({ index }: Route<Handler>, endpoint: Endpoint): Endpoint {
+    while (this.#compiled.length <= index) this.#compiled.push(undefined);
+    return (this.#compiled[index] = endpoint);
+  }
+
+  #compile(route: Route<Handler>): Endpoint {
+    const { params, schemas, middleware, timeout } = route.options;
+    const limit = timeout === undefined ? undefined : createTimeLimit(timeout);
     const groups = this.#groups.get(route) ?? [];
-    const handler = route.params === null ? route.handler : checkQuery(route.handler, route.params);
-    const composed = compose([...this.#middleware, ...groups.flat()], handler);
-    const run = this.#monitors.get(route.path) === route ? composed : this.#guard(composed);
-    return { run, metrics: this.#metrics.forRoute(route.path), route };
+    const what = `${route.method} ${route.path}`;
+    const given = route.handler as InputHandler;
+    const replying = this.#validatesResponses ? withCheckedReply(what, schemas.response, given) : given;
+    const handler = withInput(what, schemas, replying);
+    const checked = params === null ? handler : checkQuery(handler, params);
+    const composed = compose(
+      [
+        ...this.#middleware,
+        ...groups.flat(),
+        ...(limit === undefined ? [] : [limit.within]),
+        // Whoever declared it gave functions of this kind, as far as the compiler could tell.
+        ...(middleware as readonly Middleware[]),
+      ],
+      checked,
+    );
+    const whole = limit === undefined ? composed : limit.around(composed);
+    const run = this.router.isReserved(route) ? whole : this.#guard(whole);
+    return { run, metrics: this.#metrics.forRoute(route.path) };
   }
 
   /** What answers a path or a method without a route: 404, 405, or the `Allow` of OPTIONS, inside the middleware. */
@@ -88,7 +129,7 @@ export class Endpoints {
       if (allowed.length === 0) return hasMiddleware ? routeNotFound() : ROUTE_NOT_FOUND;
       return answerWithMethods(method, allowed);
     };
-    return { run: this.#guard(compose(this.#middleware, handler)), metrics: this.#metrics.unmatched, route: null };
+    return { run: this.#guard(compose(this.#middleware, handler)), metrics: this.#metrics.unmatched };
   }
 
   #guard(run: Handler): Handler {
@@ -99,28 +140,6 @@ export class Endpoints {
 /** Query parameters outside the allowed set (SPEC 7.3). */
 class InvalidQueryParams extends BadRequest {
   static override errorCode = FrameworkErrorCodes.framework_invalid_query_params;
-}
-
-/** Puts middleware around a handler, the first one outermost; without middleware the handler comes back as it is. */
-function compose(middleware: readonly Middleware[], handler: Handler): Handler {
-  if (middleware.length === 0) return handler;
-  const innermost = async (ctx: Context): Promise<Reply> => {
-    const result = await handler(ctx);
-    if (result instanceof Error) throw result;
-    return toReply(result);
-  };
-  return middleware.reduceRight<(ctx: Context) => Promise<Reply>>((inner, around) => async (ctx) => {
-    let called = false;
-    const next = (): Promise<Reply> => {
-      if (called) throw new Error('next() was called twice by one middleware; call it once and keep its reply');
-      called = true;
-      const replied = inner(ctx);
-      // A middleware that does not wait for its reply must not take the process down with it.
-      replied.catch(() => undefined);
-      return replied;
-    };
-    return toReply(await around(ctx, next));
-  }, innermost);
 }
 
 /** Refuses query parameters that are not allowed, before the handler runs (SPEC 4.3). */
@@ -135,7 +154,9 @@ function checkQuery(handler: Handler, allowed: readonly string[]): Handler {
   };
 }
 
-/** Answers a method that a path has no route for, with those that it has: OPTIONS, or 405 (RFC 9110, section 15.5.6). */
+/**
+ * Answers a method that a path has no route for, with those that it has: OPTIONS, or 405 (RFC 9110, section 15.5.6).
+ */
 function answerWithMethods(method: string, allowed: readonly string[]): Reply | HttpError {
   const allow = allowed.join(', ');
   if (method === 'OPTIONS') return reply(undefined, { headers: { allow } });

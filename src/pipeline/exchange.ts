@@ -4,25 +4,72 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpError } from '../errors.js';
+import type { Connection } from '../http/connection.js';
 import type { Context } from '../http/context.js';
-import type { RequestTrace } from './tracing.js';
+import { Exchange } from '../http/exchange.js';
+import type { Outgoing } from '../http/reply.js';
+import { requestId } from '../http/request.js';
 import type { RouteMetrics } from '../monitor/request-metrics.js';
+import type { Route } from '../routing/router.js';
+import type { RequestTrace } from './tracing.js';
+
+/** What runs a request, and ends it. */
+export interface Runner {
+  run(exchange: PipelineExchange): void;
+  fail(exchange: PipelineExchange, thrown: unknown): void;
+  abandon(exchange: PipelineExchange): void;
+}
 
 /** One request under way. */
-export class Exchange {
-  readonly startedAt: number = performance.now();
+export class PipelineExchange extends Exchange {
   ctx: Context | null = null;
   trace: RequestTrace | null = null;
-  /** Set with the reply: whatever the handler does later is ignored. */
-  answered = false;
-  /** Whether its reply ends the connection, whatever it is. */
-  ends = false;
+  route: Route | null = null;
+  /** How much of its reply's body was written; 0 where nobody counts. */
+  bytes: () => number = uncounted;
+  /** Set as soon as its handler was called. */
+  isStarted = false;
+  /** Whether it is among those whose replies are written at the end of the turn. */
+  isQueued = false;
+  /** The reply, when it is ready to be written. */
+  outgoing: Outgoing | null = null;
+  /** How often writing a reply has failed. */
+  failedWrites = 0;
+
+  #id: string | undefined;
 
   constructor(
-    readonly req: IncomingMessage,
-    readonly res: ServerResponse,
-    readonly awaitsContinue: boolean,
+    req: IncomingMessage,
+    res: ServerResponse,
+    awaitsContinue: boolean,
+    readonly connection: Connection,
+    readonly runner: Runner,
     public metrics: RouteMetrics,
-    readonly refusal: HttpError | null = null,
-  ) {}
+    /** Why it is not run, if so. */
+    readonly refusal: unknown,
+  ) {
+    super(req, res, awaitsContinue);
+  }
+
+  get id(): string {
+    return this.ctx?.id ?? (this.#id ??= requestId(this.req));
+  }
+
+  override run(): void {
+    this.runner.run(this);
+  }
+
+  override fail(error: HttpError): void {
+    // It takes the place of a reply that is not written yet.
+    this.outgoing = null;
+    this.runner.fail(this, error);
+  }
+
+  override abandon(): void {
+    this.runner.abandon(this);
+  }
+}
+
+function uncounted(): number {
+  return 0;
 }

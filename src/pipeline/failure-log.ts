@@ -3,18 +3,41 @@
  */
 
 import type { IncomingMessage } from 'node:http';
+import { HttpError } from '../errors.js';
 import type { MappedError } from '../http/error-mapper.js';
 import { isSilent, logSafely, type Logger } from '../log.js';
 import { Overloaded } from '../monitor/load-shedder.js';
 
-/** The shedder has logged that it began; a line for each request that it refuses would be load of its own. */
-export function levelOf(error: MappedError): 'debug' | 'error' {
-  return error.statusCode >= 500 && !(error instanceof Overloaded) ? 'error' : 'debug';
+/**
+ * What a client asks for and nobody serves, 501 and 505, is its own affair, or any client could fill the log. The
+ * shedder has logged that it began; a line for each request that it refuses would be load of its own.
+ */
+export function levelOf(error: MappedError, statusCode: number): 'debug' | 'error' {
+  if (statusCode < 500 || error instanceof Overloaded) return 'debug';
+  return error instanceof HttpError && (statusCode === 501 || statusCode === 505) ? 'debug' : 'error';
 }
 
 /** Never throws. @param req null for one that could not be parsed; else `id` is its own */
-export function logFailure(logger: Logger, level: 'debug' | 'error', thrown: unknown, statusCode: number, req: IncomingMessage | null, id: string | null): void {
+export function logFailure(
+  logger: Logger,
+  level: 'debug' | 'error',
+  thrown: unknown,
+  statusCode: number,
+  req: IncomingMessage | null,
+  id: string | null,
+): void {
   if (isSilent(logger, level)) return;
-  const request = req === null ? {} : { request_id: id, method: req.method, target: req.url };
-  logSafely(logger, level, { err: thrown, status_code: statusCode, ...request }, level === 'error' ? 'request failed' : 'request refused');
+  const request = req === null ? {} : { request_id: id, method: req.method, target: withoutQuery(req.url ?? '') };
+  logSafely(
+    logger,
+    level,
+    { err: thrown, status_code: statusCode, ...request },
+    level === 'error' ? 'request failed' : 'request refused',
+  );
+}
+
+/** A request-target as it may stand in a log: a query may hold what is nobody else's business, such as a token. */
+export function withoutQuery(target: string): string {
+  const mark = target.indexOf('?');
+  return mark === -1 ? target : target.slice(0, mark);
 }

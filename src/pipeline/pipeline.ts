@@ -1,55 +1,56 @@
 /**
  * One request in, one reply out: head, route, middleware, handler, reply or error, observation.
  *
- * Requests are answered in batches, one for each turn of the event loop, after everything that had arrived was parsed:
- * that costs a quarter less CPU than answering each from inside the parser, and a client that pipelines or has left
- * already is known as such before its handler runs.
+ * A handler runs where `node:http` emitted its request, so that it is in that request's async context. What it returns
+ * at once is written at the end of the turn, with the replies to everything else that arrived in it: that costs less
+ * than writing each from inside the parser.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { Endpoint, Endpoints } from './endpoint.js';
 import type { HttpError } from '../errors.js';
-import { Exchange } from './exchange.js';
-import { levelOf, logFailure } from './failure-log.js';
-import { abandon, closeAfter, discard, endWithConnection, isCut, parserErrorOf, send, sendRaw, type Outcome, type ParserError } from '../http/connection.js';
+import { connectionOf } from '../http/connection.js';
 import { Context, type Environment, type Handler, type HandlerResult } from '../http/context.js';
-import { errorToOutgoing, mapError } from '../http/error-mapper.js';
-import { isThenable, toOutgoing, type Outgoing } from '../http/reply.js';
+import { errorToOutgoing, mapError, withHeadersOf, type ParserError } from '../http/error-mapper.js';
+import { isThenable, Reply, toOutgoing, type Outgoing } from '../http/reply.js';
 import { assertRequestHead, parseTarget, requestId } from '../http/request.js';
-import { isTraced, RequestTrace } from './tracing.js';
+import type { ConnectionLimits } from '../http/waiting-requests.js';
+import { discard, isCut, sendRaw, type Outcome } from '../http/writer.js';
 import type { RequestMetrics } from '../monitor/request-metrics.js';
 import { NO_PARAMS } from '../routing/params.js';
 import type { Router } from '../routing/router.js';
+import { countBytes } from './access-log.js';
+import { announceDeprecation } from './deprecation.js';
+import type { Endpoints } from './endpoint.js';
+import { PipelineExchange } from './exchange.js';
+import { Observer } from './observer.js';
+import { Outbox } from './outbox.js';
+import { isTraced, RequestTrace } from './tracing.js';
 
 /** nginx's status for a client that left; never sent, only counted. */
 const CLIENT_CLOSED_REQUEST = 499;
 
 /** What the pipeline holds requests and clients to. */
-export interface PipelineLimits {
+export interface PipelineLimits extends ConnectionLimits {
   readonly maxHeadersCount: number;
   readonly sendTimeoutMs: number;
+  readonly accessLog: boolean;
 }
 
 /** The path of a request through one application. */
 export class Pipeline {
-  readonly #router: Router<Handler, Endpoint>;
+  readonly #router: Router<Handler>;
   readonly #endpoints: Endpoints;
   readonly #env: Environment;
   readonly #metrics: RequestMetrics;
   readonly #limits: PipelineLimits;
 
-  /** What has arrived in this turn of the event loop. */
-  #arrived: Exchange[] = [];
-  /** What waits for a promise, a stream, the rest of its body, or replies before its own. */
-  readonly #pending = new Set<Exchange>();
+  readonly #observer: Observer;
+  readonly #outbox: Outbox;
+  /** What waits for a promise or a stream. */
+  readonly #pending = new Set<PipelineExchange>();
   #active = 0;
-
-  /** Set while draining: the latest request of each connection, whose reply is to end it. */
-  #latest: WeakMap<Duplex, Exchange> | undefined;
   #whenIdle: (() => void)[] = [];
-  /** Connections whose last request is known: what they send behind it is not answered (RFC 9112, section 9.6). */
-  readonly #ended = new WeakSet<Duplex>();
 
   constructor(endpoints: Endpoints, env: Environment, metrics: RequestMetrics, limits: PipelineLimits) {
     this.#router = endpoints.router;
@@ -57,6 +58,8 @@ export class Pipeline {
     this.#env = env;
     this.#metrics = metrics;
     this.#limits = limits;
+    this.#observer = new Observer(env.logger, metrics, limits.accessLog);
+    this.#outbox = new Outbox(this, limits.sendTimeoutMs);
   }
 
   /** Requests that have no complete reply yet. */
@@ -64,111 +67,63 @@ export class Pipeline {
     return this.#active;
   }
 
-  /** Takes one request, to be answered in this turn of the event loop; never throws. */
+  /** Takes one request; never throws. */
   handle(req: IncomingMessage, res: ServerResponse, awaitsContinue: boolean): void {
-    this.#arrive(new Exchange(req, res, awaitsContinue, this.#metrics.unmatched));
+    this.#accept(req, res, awaitsContinue, null);
   }
 
   /** Answers a request that `node:http` itself would refuse; never throws. */
   refuse(req: IncomingMessage, res: ServerResponse, error: HttpError): void {
-    this.#arrive(new Exchange(req, res, false, this.#metrics.unmatched, error));
+    this.#accept(req, res, false, error);
   }
 
-  /**
-   * Answers on a socket that has no response object, behind the replies to the requests before, and closes it.
-   *
-   * @param req null for one that could not be parsed
-   */
-  refuseRaw(req: IncomingMessage | null, socket: Duplex, error: HttpError): void {
-    const latest = this.#latestOn(socket);
-    if (latest !== undefined && !latest.res.writableFinished) {
-      latest.res.once('finish', () => this.refuseRaw(req, socket, error));
-      return;
-    }
-    const id = req === null ? null : requestId(req);
-    this.#metrics.unmatched.observe(req?.method ?? '_OTHER', error.statusCode, 0);
-    logFailure(this.#env.logger, levelOf(error), error, error.statusCode, req, id);
-    sendRaw(socket, errorToOutgoing(error, id));
+  /** Answers on a socket that `node:http` has let go of, behind the replies to the requests before, and closes it. */
+  refuseConnect(req: IncomingMessage, socket: Duplex, error: HttpError): void {
+    connectionOf(socket, this.#limits).refuse(() => this.#refuseRaw(req, socket, error));
   }
 
   /** Answers what `node:http` raised as a `clientError`: a request that it could not parse, or one that took too long. */
   handleParserError(error: ParserError, socket: Duplex): void {
-    const failure = parserErrorOf(error);
-    const latest = this.#latestOn(socket);
-    if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
-    else if (latest !== undefined && !latest.req.complete) {
-      // The body of a request that has reached its handler is broken: its own reply says so, if it has none yet.
-      if (!latest.answered) this.#fail(latest, failure, true);
-      closeAfter(latest.req, latest.res);
-    } else if (latest?.res.writableFinished !== false && socket.writableLength > 0) socket.destroy();
-    else this.refuseRaw(null, socket, failure);
+    connectionOf(socket, this.#limits).breakOff(error, (failure) => this.#refuseRaw(null, socket, failure));
   }
 
   /** From now on the reply to the latest request of a connection ends it. */
   closeConnections(): void {
-    this.#latest = new WeakMap();
-    for (const exchange of [...this.#pending, ...this.#arrived]) this.#latest.set(exchange.req.socket, exchange);
+    this.#outbox.isDraining = true;
+    for (const exchange of this.#pending) if (isCut(exchange.res)) this.settle(exchange, 0, 'aborted');
   }
 
   /** Resolves as soon as no request is under way; one whose client has left counts no more. */
   idle(): Promise<void> {
-    for (const exchange of this.#pending) this.#settleWithClient(exchange);
     if (this.#active === 0) return Promise.resolve();
     return new Promise((resolve) => this.#whenIdle.push(resolve));
   }
 
-  #settleWithClient(exchange: Exchange): void {
-    const { res } = exchange;
-    if (isCut(res)) this.#settle(exchange, res.statusCode, 'aborted');
-    else res.once('close', () => this.#settle(exchange, res.statusCode, res.writableFinished ? 'sent' : 'aborted'));
-  }
-
-  #arrive(exchange: Exchange): void {
-    this.#active += 1;
-    this.#latest?.set(exchange.req.socket, exchange);
-    if (this.#whenIdle.length > 0) this.#settleWithClient(exchange);
-    if (this.#arrived.push(exchange) === 1) setImmediate(this.#runArrived);
-  }
-
-  readonly #runArrived = (): void => {
-    const exchanges = this.#arrived;
-    this.#arrived = [];
-    for (const exchange of exchanges) this.#run(exchange);
-  };
-
-  #run(exchange: Exchange): void {
-    const { req, res } = exchange;
-    if (exchange.answered) return;
-    if (res.socket === null) endWithConnection(req, res);
-    if (res.destroyed || this.#ended.has(req.socket)) {
-      this.#settle(exchange, res.statusCode, 'aborted');
-      return;
-    }
+  /** Runs a request; never throws. */
+  run(exchange: PipelineExchange): void {
+    if (exchange.answered || exchange.outgoing !== null) return;
+    const { req } = exchange;
+    exchange.isStarted = true;
     let result: HandlerResult | Promise<HandlerResult>;
     let isAsync: boolean;
     try {
       if (exchange.refusal !== null) throw exchange.refusal;
-      if (assertRequestHead(req, this.#limits.maxHeadersCount)) {
-        exchange.ends = true;
-        this.#ended.add(req.socket);
-      }
-    } catch (thrown) {
-      // Whoever passed it on may have framed it otherwise.
-      this.#fail(exchange, thrown, true);
-      return;
-    }
-    try {
       const target = parseTarget(req.url as string, req.method as string);
+      // In absolute form, it is the target that says of which host it is (RFC 9112, section 3.2.2).
+      if (target.authority !== undefined) req.headers.host = target.authority;
       const match = this.#router.match(req.method as string, target.path);
       const endpoint = this.#endpoints.of(match);
       exchange.metrics = endpoint.metrics;
-      const ctx = (exchange.ctx = new Context(req, res, target, match === null ? NO_PARAMS : match.params, this.#env, exchange.awaitsContinue));
-      if (isTraced()) result = (exchange.trace = new RequestTrace(ctx, endpoint.route)).run(endpoint.run);
+      const params = match === null ? NO_PARAMS : match.params;
+      const route = match === null ? null : match.route;
+      exchange.route = route;
+      const ctx = (exchange.ctx = new Context(exchange, target, params, this.#env, route));
+      if (isTraced()) result = (exchange.trace = new RequestTrace(ctx, ctx.route)).run(endpoint.run);
       else result = endpoint.run(ctx);
       // Inside, because looking at a value can throw: it may be a proxy.
       isAsync = isThenable(result);
     } catch (thrown) {
-      this.#fail(exchange, thrown);
+      this.fail(exchange, thrown);
       return;
     }
     if (!isAsync) {
@@ -179,113 +134,128 @@ export class Pipeline {
     this.#pending.add(exchange);
     Promise.resolve(result).then(
       (value) => this.#finish(exchange, value),
-      (thrown: unknown) => this.#fail(exchange, thrown),
+      (thrown: unknown) => this.fail(exchange, thrown),
     );
   }
 
-  #finish(exchange: Exchange, value: HandlerResult): void {
-    const { req, res } = exchange;
-    if (exchange.answered || res.destroyed || res.headersSent || res.writableEnded) {
-      // Cut, or written by the handler itself.
-      discard(value);
-      this.#settle(exchange, res.statusCode, isCut(res) ? 'aborted' : 'sent');
-      return;
-    }
-    let outgoing: Outgoing;
-    let outcome: Outcome | Promise<Outcome>;
-    try {
-      if (value instanceof Error) {
-        // Returning an error is raising it.
-        this.#fail(exchange, value);
-        return;
-      }
-      outgoing = toOutgoing(value, req.method as string);
-      outcome = send(req, res, outgoing, this.#endsConnection(exchange), this.#limits.sendTimeoutMs);
-    } catch (thrown) {
-      discard(value);
-      this.#fail(exchange, thrown);
-      return;
-    }
-    if (outgoing.body === null) discard(value);
-    const { status } = outgoing;
-    if (typeof outcome === 'string') {
-      this.#settle(exchange, status, outcome);
-      return;
-    }
-    this.#pending.add(exchange);
-    outcome.then(
-      (ended) => this.#settle(exchange, status, ended),
-      (thrown: unknown) => this.#fail(exchange, thrown),
-    );
-  }
-
-  #fail(exchange: Exchange, thrown: unknown, close = this.#endsConnection(exchange)): void {
-    if (exchange.answered) return;
-    const { req, res, ctx } = exchange;
+  /**
+   * Answers with an error, unless the outcome is known; never throws.
+   *
+   * @param unsent headers of a reply that could not be sent
+   */
+  fail(exchange: PipelineExchange, thrown: unknown, unsent?: Headers): void {
+    if (exchange.answered || exchange.outgoing !== null) return;
+    const { req, res, id, connection } = exchange;
     const error = mapError(thrown);
-    const id = ctx === null ? requestId(req) : ctx.id;
-    exchange.trace?.fail(thrown, error.errorCode);
-    const hasLeft = isCut(res);
-    if (hasLeft) logFailure(this.#env.logger, 'debug', thrown, CLIENT_CLOSED_REQUEST, req, id);
-    else logFailure(this.#env.logger, levelOf(error), thrown, error.statusCode, req, id);
+    const hasLeft = exchange.hasLeft || isCut(res);
+    this.#observer.failed(exchange, thrown, error, hasLeft ? CLIENT_CLOSED_REQUEST : error.statusCode);
     if (res.destroyed || res.headersSent || res.writableEnded) {
       const status = res.writableEnded ? res.statusCode : error.statusCode;
-      if (!res.writableEnded) abandon(res);
-      this.#settle(exchange, status, hasLeft ? 'aborted' : 'sent');
-      return;
-    }
-    try {
-      send(req, res, errorToOutgoing(error, id), close, this.#limits.sendTimeoutMs);
-      this.#settle(exchange, error.statusCode);
-    } catch (invalid) {
-      // A header of the error can't be sent.
-      logFailure(this.#env.logger, 'error', invalid, 500, req, id);
-      send(req, res, errorToOutgoing(mapError(invalid), id), true, this.#limits.sendTimeoutMs);
-      this.#settle(exchange, 500);
+      if (!res.writableEnded) connection.cutBehind(exchange);
+      this.settle(exchange, status, hasLeft ? 'aborted' : 'sent');
+    } else {
+      const outgoing = errorToOutgoing(error, id, req.headers.accept, this.#env.errorTypes);
+      this.#reply(exchange, unsent === undefined ? outgoing : withHeadersOf(outgoing, unsent));
     }
   }
 
-  #settle(exchange: Exchange, statusCode: number, outcome: Outcome = 'sent'): void {
+  /** Nobody takes the reply to this request any more; never throws. */
+  abandon(exchange: PipelineExchange): void {
+    if (exchange.outgoing !== null) discard(exchange.outgoing.body);
+    // A handler that still runs is a task like any other, unless a drain waits for it.
+    if (exchange.outgoing !== null || !exchange.isStarted || this.#outbox.isDraining)
+      this.settle(exchange, 0, 'aborted');
+  }
+
+  /** An exchange waits for a promise or a stream. */
+  wait(exchange: PipelineExchange): void {
+    this.#pending.add(exchange);
+  }
+
+  #accept(req: IncomingMessage, res: ServerResponse, awaitsContinue: boolean, refusal: unknown): void {
+    this.#active += 1;
+    const connection = connectionOf(req.socket, this.#limits);
+    let isLast = refusal !== null;
+    if (!isLast) {
+      try {
+        isLast = assertRequestHead(req, this.#limits.maxHeadersCount);
+      } catch (thrown) {
+        // A proxy in front may have read another length or another host here: nothing behind it can be trusted.
+        isLast = true;
+        refusal = thrown;
+      }
+    }
+    const { unmatched } = this.#metrics;
+    const exchange = new PipelineExchange(req, res, awaitsContinue, connection, this, unmatched, refusal);
+    if (this.#limits.accessLog) exchange.bytes = countBytes(req, res);
+    connection.accept(exchange, isLast);
+  }
+
+  #finish(exchange: PipelineExchange, value: HandlerResult): void {
+    const { req, res } = exchange;
+    if (exchange.answered || exchange.outgoing !== null) discard(value);
+    else if (exchange.isPiped || res.headersSent || res.destroyed || res.writableEnded) {
+      discard(value);
+      this.#leaveToHandler(exchange);
+    } else {
+      let outgoing: Outgoing;
+      try {
+        outgoing = toOutgoing(value, req.method as string);
+      } catch (thrown) {
+        discard(value);
+        this.fail(exchange, thrown, headersIn(value));
+        return;
+      }
+      if (outgoing.body === null) discard(value);
+      const failure = Reply.failureOf(value);
+      if (failure !== undefined)
+        this.#observer.failed(exchange, failure.thrown, mapError(failure.thrown), outgoing.status);
+      this.#reply(exchange, outgoing);
+    }
+  }
+
+  #reply(exchange: PipelineExchange, outgoing: Outgoing): void {
+    const { route } = exchange;
+    this.#outbox.put(exchange, route === null ? outgoing : announceDeprecation(outgoing, route.options));
+  }
+
+  /** The handler writes the reply itself: it is over when that is. */
+  #leaveToHandler(exchange: PipelineExchange): void {
+    const { res } = exchange;
+    const settle = (): void => this.settle(exchange, res.statusCode, isCut(res) ? 'aborted' : 'sent');
+    if (res.writableEnded || res.destroyed) settle();
+    else {
+      this.#pending.add(exchange);
+      res.once('close', settle);
+      exchange.onAbort(() => this.settle(exchange, res.statusCode, 'aborted'));
+    }
+  }
+
+  /** The outcome of a request is known. */
+  settle(exchange: PipelineExchange, statusCode: number, outcome: Outcome): void {
     if (exchange.answered) return;
     exchange.answered = true;
     this.#active -= 1;
-    const { req, res } = exchange;
-    if (res.destroyed || (req.complete && res.socket !== null)) this.#pending.delete(exchange);
-    else this.#keepUntilClosed(exchange);
-    // What has not run yet was refused by the parser: nothing is behind it, and requests before it may still wait.
-    if (!res.shouldKeepAlive && !this.#arrived.includes(exchange)) this.#ended.add(req.socket);
-    const counted = outcome === 'aborted' ? CLIENT_CLOSED_REQUEST : statusCode;
-    exchange.metrics.observe(req.method as string, counted, (performance.now() - exchange.startedAt) / 1000);
-    exchange.trace?.finish(counted);
+    this.#pending.delete(exchange);
+    exchange.connection.settle(exchange);
+    this.#observer.settled(exchange, outcome === 'aborted' ? CLIENT_CLOSED_REQUEST : statusCode);
     if (this.#active === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
 
-  /** Until its reply is out, and its body is there: one that breaks off gets no second reply. */
-  #keepUntilClosed(exchange: Exchange): void {
-    const { req, res } = exchange;
-    this.#pending.add(exchange);
-    if (req.complete) {
-      res.once('close', () => this.#pending.delete(exchange));
-      return;
-    }
-    const { socket } = req;
-    const forget = (): void => {
-      this.#pending.delete(exchange);
-      socket.off('close', forget);
-    };
-    // Once it is answered, node:http does not tell a request that its connection is gone.
-    socket.once('close', forget);
-    req.once('close', forget);
+  /** @param req null for one that could not be parsed */
+  #refuseRaw(req: IncomingMessage | null, socket: Duplex, error: HttpError): void {
+    const id = req === null ? null : requestId(req);
+    const outgoing = errorToOutgoing(error, id, req?.headers.accept, this.#env.errorTypes);
+    this.#observer.refused(req, id, error, outgoing.length);
+    sendRaw(socket, outgoing);
   }
+}
 
-  #latestOn(socket: Duplex): Exchange | undefined {
-    return [...this.#pending, ...this.#arrived].filter(({ req }) => req.socket === socket).at(-1);
-  }
-
-  /** A pipelined request behind this one is still answered. */
-  #endsConnection({ req, ends }: Exchange): boolean {
-    if (ends || this.#latest === undefined) return ends;
-    const latest = this.#latest.get(req.socket);
-    return latest === undefined || latest.req === req;
+/** Those of a reply, if they are fit to be sent. */
+function headersIn(value: unknown): Headers | undefined {
+  try {
+    return value instanceof Reply ? value.ownHeaders : undefined;
+  } catch {
+    return undefined;
   }
 }

@@ -6,14 +6,18 @@
 
 import { tracingChannel } from 'node:diagnostics_channel';
 import type { ErrorCode } from '../errors.js';
-import type { RouteInfo } from '../routing/router.js';
+import type { MatchedRoute } from '../routing/router.js';
 import type { Context } from '../http/context.js';
+import { beginRequestSpan, type TraceSpan } from '../mesh/trace-context.js';
 
 /** What subscribers get, one object for all events of a request. */
 export interface RequestTraceMessage {
   readonly ctx: Context;
+  readonly method: string;
+  /** Of its trace, or of one that begins here; the calls that it makes are below it. */
+  readonly trace: TraceSpan;
   /** The matched route; null for a 404, a 405 and the like. */
-  readonly route: Pick<RouteInfo, 'method' | 'path' | 'pattern' | 'public'> | null;
+  readonly route: MatchedRoute | null;
   /** What was thrown, from the event `error` on. */
   error?: unknown;
   /** The code in the error body, from the event `error` on. */
@@ -30,7 +34,8 @@ export class RequestTrace {
   #isAsync = false;
 
   constructor(ctx: Context, route: RequestTraceMessage['route']) {
-    this.#message = { ctx, route };
+    ctx.span = beginRequestSpan(ctx.headers);
+    this.#message = { ctx, method: ctx.method, trace: ctx.span.span, route };
   }
 
   /** `start`, around the handler, so that stores bound to it hold for everything that the handler starts. */

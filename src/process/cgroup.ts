@@ -40,10 +40,14 @@ export function findCgroups(root: string): CgroupPaths {
   const memberships = (readText(`${root}/proc/self/cgroup`) ?? '').split('\n').flatMap(parseMembership);
   const mounts = (readText(`${root}/proc/self/mountinfo`) ?? '').split('\n').flatMap(parseMount);
   const locate = (controller: string): CgroupPath | undefined => {
-    const own = memberships.find(({ controllers }) => controllers.includes(controller)) ?? memberships.find(({ controllers }) => controllers.length === 0);
+    const own =
+      memberships.find(({ controllers }) => controllers.includes(controller)) ??
+      memberships.find(({ controllers }) => controllers.length === 0);
     if (own === undefined) return undefined;
     const version = own.controllers.length === 0 ? 2 : 1;
-    const mount = mounts.find(({ controllers }) => (version === 2 ? controllers.length === 0 : controllers.includes(controller)));
+    const mount = mounts.find(({ controllers }) =>
+      version === 2 ? controllers.length === 0 : controllers.includes(controller),
+    );
     return mount && { version, directories: ancestry(`${root}${mount.point}`, relativePath(own.path, mount.root)) };
   };
   return { memory: locate('memory'), cpu: locate('cpu') };
@@ -124,7 +128,10 @@ function readMemoryLimit(directory: string, version: 1 | 2 | undefined): number 
 }
 
 function readCpuQuota(directory: string, version: 1 | 2 | undefined): number | undefined {
-  const text = version === 2 ? readText(`${directory}/cpu.max`) : `${readText(`${directory}/cpu.cfs_quota_us`)} ${readText(`${directory}/cpu.cfs_period_us`)}`;
+  const text =
+    version === 2
+      ? readText(`${directory}/cpu.max`)
+      : `${readText(`${directory}/cpu.cfs_quota_us`)} ${readText(`${directory}/cpu.cfs_period_us`)}`;
   const [quota = NaN, period = NaN] = (text ?? '').trim().split(/\s+/).map(Number);
   return quota > 0 && period > 0 ? quota / period : undefined;
 }
@@ -134,5 +141,9 @@ function readThrottling(directory: string): CpuThrottling | undefined {
   if (text === undefined) return undefined;
   const numbers = new Map(text.split('\n').map((line) => [line.split(' ')[0], Number(line.split(' ')[1])]));
   const seconds = (numbers.get('throttled_usec') ?? 0) / 1e6 + (numbers.get('throttled_time') ?? 0) / 1e9;
-  return { periods: numbers.get('nr_periods') ?? 0, throttledPeriods: numbers.get('nr_throttled') ?? 0, throttledSeconds: seconds };
+  return {
+    periods: numbers.get('nr_periods') ?? 0,
+    throttledPeriods: numbers.get('nr_throttled') ?? 0,
+    throttledSeconds: seconds,
+  };
 }

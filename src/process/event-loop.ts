@@ -19,7 +19,9 @@ export interface EventLoopLag {
   readonly p99: number;
 }
 
-/** Milliseconds between two ticks; half of them cost twice the CPU of an idle process, about 3 ms per second as it is. */
+/**
+ * Milliseconds between two ticks; half of them cost twice the CPU of an idle process, about 3 ms per second as it is.
+ */
 export const RESOLUTION_MS = 20;
 /** How often `tick` is to be called, in milliseconds. */
 export const TICK_MS = 1000;
@@ -69,7 +71,8 @@ export class EventLoopMonitor {
   read(): EventLoopLag {
     const monitor = this.#older;
     const last = Math.max(this.#lastMs, this.#sources.now() - this.#dueAt || 0) / 1000;
-    if (monitor === undefined || monitor.count === 0) return { last, min: 0, max: 0, mean: 0, stddev: 0, p50: 0, p90: 0, p99: 0 };
+    if (monitor === undefined || monitor.count === 0)
+      return { last, min: 0, max: 0, mean: 0, stddev: 0, p50: 0, p90: 0, p99: 0 };
     return {
       last,
       min: toLag(monitor.min),

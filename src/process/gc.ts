@@ -1,79 +1,67 @@
 /**
- * Observes garbage collections: how long each took, and how much it freed.
- *
- * V8 counts the bytes of the heap before and after a collection, never the objects. `--trace-gc-object-stats`
- * does count: what a JSON service left to be collected had a mean of 51 bytes. So 50 bytes make an object here.
+ * Observes garbage collections: how long each took, and, where it is asked for, how much it freed.
  */
-import type { GCProfiler } from 'node:v8';
-import type { Histogram } from '../metrics/histogram.js';
-import type { Registry } from '../metrics/registry.js';
+import type { BoundHistogram } from '../metrics/histogram.js';
+import { typeOfKind } from './collection.js';
+import type { Collection, CollectionKind } from './collection.js';
+import type { FreedObjects } from './freed-objects.js';
+import type { Readings } from './readings.js';
 
-/** What is needed of V8's profiler. */
-export type GcProfiler = Pick<GCProfiler, 'start' | 'stop'>;
-
-export interface GcObserver {
-  start(): void;
-  /** Moves what the profiler holds, some 3 kB for each collection, into the histograms; call it once in a while. */
-  drain(): void;
-  close(): void;
+/** What is needed of a `PerformanceObserver`. */
+export interface CollectionWatch {
+  /** Gives and forgets what was not told yet. */
+  takeRecords(): readonly Collection[];
+  disconnect(): void;
 }
 
-/** Bytes of heap that count as one object. */
-export const BYTES_PER_OBJECT = 50;
+/** Where collections are told of, some turns after they were. */
+export interface GcSources {
+  readonly watchCollections: (listener: (collections: readonly Collection[]) => void) => CollectionWatch;
+}
 
-/** Registers the histograms; from `start` on each collection costs some 80 µs of CPU. */
-export function observeGc(registry: Registry, createProfiler: () => GcProfiler): GcObserver {
-  let profiler: GcProfiler | undefined;
-  const drain = (): void => {
-    if (profiler === undefined) return;
-    const { statistics } = profiler.stop();
-    profiler = createProfiler();
-    profiler.start();
-    for (const { gcType, cost, beforeGC, afterGC } of statistics) {
-      const type = TYPES[gcType];
-      if (type === undefined) continue;
-      durations.observe({ kind: type.kind }, cost / 1e6);
-      if (type.generation === undefined) continue;
-      const freedBytes = Math.max(0, beforeGC.heapStatistics.usedHeapSize - afterGC.heapStatistics.usedHeapSize);
-      objects.observe({ generation: type.generation }, Math.round(freedBytes / BYTES_PER_OBJECT));
+/** Watches from `start` to `close`; what was counted stays readable. */
+export class GcObserver {
+  readonly #sources: GcSources;
+  readonly #durations: ReadonlyMap<CollectionKind, BoundHistogram>;
+  readonly #freed: FreedObjects | undefined;
+  #watch: CollectionWatch | undefined;
+
+  /** Registers the histogram of durations; it is to be exposed before that of freed objects. */
+  constructor(readings: Readings, sources: GcSources, createFreed?: () => FreedObjects) {
+    this.#sources = sources;
+    this.#durations = readings.histogramBy('kind', ['major', 'minor', 'incremental', 'weakcb'], {
+      name: 'nodejs_gc_duration_seconds',
+      help: 'Garbage collection pauses by kind: major, minor, incremental or weakcb.',
+      buckets: [0.001, 0.01, 0.1, 1, 2, 5],
+      collect: () => this.#collect(),
+    });
+    this.#freed = createFreed?.();
+  }
+
+  start(): void {
+    if (this.#watch !== undefined) return;
+    this.#watch = this.#sources.watchCollections((collections) => this.#count(collections));
+    this.#freed?.start();
+  }
+
+  close(): void {
+    this.#collect();
+    this.#watch?.disconnect();
+    this.#watch = undefined;
+    this.#freed?.close();
+  }
+
+  /** Counts what was not told yet. */
+  #collect(): void {
+    this.#count(this.#watch?.takeRecords() ?? []);
+    this.#freed?.collect();
+  }
+
+  #count(collections: readonly Collection[]): void {
+    for (const collection of collections) {
+      const type = typeOfKind(collection);
+      if (type !== undefined) this.#durations.get(type.kind)?.observe(collection.duration / 1000);
     }
-  };
-  const durations: Histogram<'kind'> = registry.histogram({
-    name: 'nodejs_gc_duration_seconds',
-    help: 'Garbage collection pauses by kind: major, minor, incremental or weakcb.',
-    labelNames: ['kind'],
-    buckets: [0.001, 0.01, 0.1, 1, 2, 5],
-    collect: drain, // for both: this one is exposed first
-  });
-  const objects: Histogram<'generation'> = registry.histogram({
-    name: 'python_gc_collected_objects',
-    help: `Objects freed by one garbage collection, estimated: bytes of V8 heap freed, divided by ${BYTES_PER_OBJECT}. Generation 0 is a scavenge, 1 an incremental step or minor mark-sweep, 2 a mark-compact.`,
-    labelNames: ['generation'],
-    buckets: [500, 1000, 5000, 10_000, 50_000],
-  });
-  for (const kind of ['major', 'minor', 'incremental', 'weakcb']) durations.zero({ kind });
-  for (const generation of ['0', '1', '2']) objects.zero({ generation });
-  return {
-    start() {
-      if (profiler !== undefined) return;
-      profiler = createProfiler();
-      profiler.start();
-    },
-    drain,
-    close() {
-      drain();
-      profiler?.stop();
-      profiler = undefined;
-    },
-  };
+    this.#freed?.count(collections);
+  }
 }
-
-/** V8's name of a collection → prom-client's kind and the generation; weak callbacks free nothing themselves. */
-const TYPES: Readonly<Record<string, { readonly kind: string; readonly generation?: string }>> = {
-  Scavenge: { kind: 'minor', generation: '0' },
-  MinorMarkCompact: { kind: 'minor', generation: '1' },
-  MinorMarkSweep: { kind: 'minor', generation: '1' },
-  IncrementalMarking: { kind: 'incremental', generation: '1' },
-  MarkSweepCompact: { kind: 'major', generation: '2' },
-  ProcessWeakCallbacks: { kind: 'weakcb' },
-};

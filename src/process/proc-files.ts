@@ -4,10 +4,12 @@
  * Spec: proc(5).
  */
 
+import { builtin } from '../builtin.js';
+
 /** A text file's content, or `undefined` where it can't be read. */
 export function readText(path: string): string | undefined {
   try {
-    return process.getBuiltinModule('node:fs').readFileSync(path, 'utf8');
+    return builtin('node:fs').readFileSync(path, 'utf8');
   } catch {
     return undefined;
   }
@@ -36,7 +38,7 @@ export function readStatus(root: string): ProcStatus {
 /** File descriptors that are open, without the one that counting them takes. */
 export function countOpenFiles(root: string): number | undefined {
   try {
-    return Math.max(0, process.getBuiltinModule('node:fs').readdirSync(`${root}/proc/self/fd`).length - 1);
+    return Math.max(0, builtin('node:fs').readdirSync(`${root}/proc/self/fd`).length - 1);
   } catch {
     return undefined;
   }

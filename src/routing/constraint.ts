@@ -1,7 +1,8 @@
 /** Compiles the regular expression in `:name(regex)` to what the router tests and what the route's pattern shows. */
 
 import { assertLinear } from './ambiguity.js';
-import { complement, parseRegex, type CharactersNode, type CharRange, type RegexNode } from './regex-syntax.js';
+import { parseRegex } from './regex-syntax.js';
+import { complement, referencedGroups, type CharactersNode, type CharRange, type RegexNode } from './regex-tree.js';
 
 /** A checked constraint of one path segment. */
 export interface Constraint {
@@ -23,14 +24,18 @@ export interface Constraint {
 /**
  * Compiles `source`; equal sources give equal results, so one may be kept for all.
  *
- * @throws {TypeError} when the syntax is not understood, no segment can match, or matching one could take more than linear time
+ * @throws {TypeError} when the syntax is not understood, no segment can match, or matching one could take more than
+ * linear time
  */
 export function compileConstraint(source: string): Constraint {
   if (source === '') throw new TypeError('empty constraint "()"; remove it, or write what the segment has to match');
   const ast = parseRegex(source);
   const { nullable, matchesText } = assertLinear(ast, source);
-  if (!matchesText) throw new TypeError(`constraint "${source}" matches no segment, since a segment has at least one character; let it match one`);
-  const kept = [...referencedGroups(ast)].sort((a, b) => a - b);
+  if (!matchesText)
+    throw new TypeError(
+      `constraint "${source}" matches no segment, since a segment has at least one character; let it match one`,
+    );
+  const kept = referencedGroups(ast);
   const prefix = nullable ? '(?=[^/])' : '';
   // A "|" at the top would leave the prefix to its first alternative.
   const embed = (group: number): string => {
@@ -48,13 +53,6 @@ export function compileConstraint(source: string): Constraint {
 }
 
 const SLASH = 0x2f;
-
-function referencedGroups(node: RegexNode, found: Set<number> = new Set()): Set<number> {
-  if (node.type === 'backreference') found.add(node.group);
-  else if ('items' in node) for (const item of node.items) referencedGroups(item, found);
-  else if ('body' in node) referencedGroups(node.body, found);
-  return found;
-}
 
 /** Prints a tree so that it means, between slashes, what it means for a segment of its own. */
 class Embedding {
@@ -103,7 +101,9 @@ class Embedding {
       return `[^/${raw[2] === '-' ? '\\' : ''}${raw.slice(2)}`;
     }
     if (ranges.some(([low, high]) => low === SLASH && high === SLASH)) {
-      throw new TypeError(`"/" at index ${index} of constraint "${this.#source}" never matches, since a constraint is about one segment; write several segments, or a wildcard`);
+      throw new TypeError(
+        `"/" at index ${index} of constraint "${this.#source}" never matches, since a constraint is about one segment; write several segments, or a wildcard`,
+      );
     }
     const outside: CharRange[] = [...complement(ranges), [SLASH, SLASH]];
     const inside = complement(outside);

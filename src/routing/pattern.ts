@@ -11,6 +11,7 @@
  */
 
 import { compileConstraint, type Constraint } from './constraint.js';
+import { findForeignSyntax } from './foreign-syntax.js';
 
 /** One segment of a compiled path. */
 export type Segment =
@@ -37,6 +38,7 @@ export type ParamsOf<Path extends string> = string extends Path
  *
  * @param constraints constraints compiled before, by their text; added to
  * @throws {TypeError} when the path is invalid; the message has the position and the remedy
+ *
  * @internal
  */
 export function compilePath(path: string, constraints: Map<string, Constraint>): CompiledPath {
@@ -113,7 +115,8 @@ type AfterClass<Text extends string, Depth extends readonly unknown[], Names> = 
 const PARAM_NAME = /^[A-Za-z_][A-Za-z0-9_]*/;
 
 function parsePath(path: string, constraints: Map<string, Constraint>): Segment[] {
-  if (typeof path !== 'string' || !path.startsWith('/')) throw new TypeError(`path ${JSON.stringify(path)} does not start with "/"; add it`);
+  if (typeof path !== 'string' || !path.startsWith('/'))
+    throw new TypeError(`path ${JSON.stringify(path)} does not start with "/"; add it`);
   const segments: Segment[] = [];
   const names = new Set<string>();
   let start = 1;
@@ -124,7 +127,8 @@ function parsePath(path: string, constraints: Map<string, Constraint>): Segment[
     } else {
       if (names.has(segment.name)) throw invalid(path, start, `duplicate parameter "${segment.name}"`, 'rename one');
       names.add(segment.name);
-      if (segment.kind === 'wildcard' && end < path.length) throw invalid(path, start, `wildcard "*${segment.name}" before the end`, 'move it to the last segment');
+      if (segment.kind === 'wildcard' && end < path.length)
+        throw invalid(path, start, `wildcard "*${segment.name}" before the end`, 'move it to the last segment');
     }
     segments.push(segment);
     start = end + 1;
@@ -132,7 +136,11 @@ function parsePath(path: string, constraints: Map<string, Constraint>): Segment[
   return segments;
 }
 
-function parseSegment(path: string, start: number, constraints: Map<string, Constraint>): { segment: Segment; end: number } {
+function parseSegment(
+  path: string,
+  start: number,
+  constraints: Map<string, Constraint>,
+): { segment: Segment; end: number } {
   const slash = path.indexOf('/', start);
   const end = slash === -1 ? path.length : slash;
   const kind = path[start];
@@ -140,28 +148,59 @@ function parseSegment(path: string, start: number, constraints: Map<string, Cons
   const text = path.slice(start, end);
   if (kind === '*') {
     const name = text.slice(1);
-    if (name !== '' && PARAM_NAME.exec(name)?.[0] !== name) throw invalid(path, start, `invalid wildcard name "${name}"`, 'use letters, digits and _');
+    if (name !== '' && PARAM_NAME.exec(name)?.[0] !== name)
+      throw invalid(path, start, `invalid wildcard name "${name}"`, 'use letters, digits and _');
     return { segment: { kind: 'wildcard', name: name === '' ? '*' : name }, end };
   }
   const escape = /%[0-9A-Fa-f]{2}/.exec(text);
-  if (escape !== null) throw invalid(path, start + escape.index, `percent-encoded "${escape[0]}"`, 'write the decoded character: paths are matched decoded');
+  if (escape !== null)
+    throw invalid(
+      path,
+      start + escape.index,
+      `percent-encoded "${escape[0]}"`,
+      'write the decoded character: paths are matched decoded',
+    );
+  const foreign = findForeignSyntax(text, end === path.length);
+  if (foreign !== undefined) throw invalid(path, start + foreign.index, foreign.what, foreign.remedy);
   return { segment: { kind: 'static', text }, end };
 }
 
-function parseParam(path: string, start: number, slash: number, constraints: Map<string, Constraint>): { segment: Segment; end: number } {
+function parseParam(
+  path: string,
+  start: number,
+  slash: number,
+  constraints: Map<string, Constraint>,
+): { segment: Segment; end: number } {
   const name = PARAM_NAME.exec(path.slice(start + 1, slash))?.[0];
-  if (name === undefined) throw invalid(path, start, 'parameter without a name', 'write :name, of letters, digits and _');
+  if (name === undefined)
+    throw invalid(path, start, 'parameter without a name', 'write :name, of letters, digits and _');
   const next = start + 1 + name.length;
   if (next === slash) return { segment: { kind: 'param', name, constraint: null }, end: slash };
-  if (path[next] !== '(') throw invalid(path, next, `"${path.slice(next, slash)}" after parameter "${name}"`, 'a parameter is a whole segment; use a constraint, :name(regex), for a part of one');
+  if (path[next] !== '(')
+    throw invalid(
+      path,
+      next,
+      `"${path.slice(next, slash)}" after parameter "${name}"`,
+      remedyAfter(name, path.slice(next, slash)),
+    );
   const close = closingParenthesis(path, next);
   if (close === -1) throw invalid(path, next, 'constraint without an end', 'close the parenthesis');
   const end = close + 1;
-  if (end < path.length && path[end] !== '/') throw invalid(path, end, `text after the constraint of "${name}"`, 'move it into the constraint');
+  if (end < path.length && path[end] !== '/')
+    throw invalid(path, end, `text after the constraint of "${name}"`, 'move it into the constraint');
   const source = path.slice(next + 1, close);
   let constraint = constraints.get(source);
   if (constraint === undefined) constraints.set(source, (constraint = compileConstraint(source)));
   return { segment: { kind: 'param', name, constraint }, end };
+}
+
+/** What to write in place of what other routers have behind a parameter. */
+function remedyAfter(name: string, text: string): string {
+  if (text === '?') return 'register two paths, one with the parameter and one without it';
+  if (text === '*' || text === '+') return `write *${name} as the last segment for the rest of the path`;
+  const regex = /^(?:\{(.+)\}|<(.+)>)$/.exec(text);
+  if (regex !== null) return `write :${name}(${regex[1] ?? regex[2] ?? ''})`;
+  return 'a parameter is a whole segment; use a constraint, :name(regex), for a part of one';
 }
 
 /** Index of the parenthesis that closes the one at `open`, classes and escapes aside; -1 when there is none. */

@@ -4,14 +4,14 @@
  * The flag sits on the handler itself, so the router that matched the handler has the only word on who may reach it.
  */
 
+import { assertOptions } from '../options-check.js';
+import { carry, type AnyFunction } from './carried-options.js';
+
 /** What {@link publicFacing} restricts. */
 export interface PublicOptions {
   /** Names of the query parameters that are allowed; `[]` allows none, absent allows any. */
   params?: Iterable<string> | null | undefined;
 }
-
-/** Any function that can be flagged. */
-export type AnyFunction = (...args: never[]) => unknown;
 
 /** A handler that is open to the public. */
 export type PublicHandler<F extends AnyFunction = AnyFunction> = F & {
@@ -25,25 +25,39 @@ export interface PublicFlag {
   <F extends AnyFunction>(handler: F, context?: ClassMethodDecoratorContext): PublicHandler<F>;
 }
 
+/** Who may reach a route. */
+export interface Exposure {
+  readonly public: boolean;
+  /** Allowed query parameters in the order given; null for any. */
+  readonly params: readonly string[] | null;
+}
+
+const PRIVATE: Exposure = Object.freeze({ public: false, params: null });
+
 /**
  * Flags a handler as public, as a wrapper or as a standard (TC39) method decorator.
  *
- * The function passed in is left as it was; the one returned has `scope === 'public'`.
+ * The function passed in is left as it was; the one returned has `scope === 'public'`. The route option `public` says
+ * the same, and has the last word where both speak.
  *
- * @throws {TypeError} when `params` is no iterable of strings, or what is flagged is no function or method
+ * @throws {TypeError} when `params` is no iterable of strings, an option is unknown, or what is flagged is no function
+ * or method
  */
-export function publicFacing<F extends AnyFunction>(handler: F, options?: PublicOptions | ClassMethodDecoratorContext): PublicHandler<F>;
+export function publicFacing<F extends AnyFunction>(
+  handler: F,
+  options?: PublicOptions | ClassMethodDecoratorContext,
+): PublicHandler<F>;
 export function publicFacing(options?: PublicOptions): PublicFlag;
 export function publicFacing<F extends AnyFunction>(
   first?: F | PublicOptions,
   second?: PublicOptions | ClassMethodDecoratorContext,
 ): PublicHandler<F> | PublicFlag {
   if (typeof first === 'function') {
-    if (second === undefined || !('kind' in second)) return flag(first, allowedParams(second));
-    return flagMethod(first, null, second);
+    if (isDecorated(second)) return flag(first, null, second);
+    return flag(first, allowedParams('publicFacing()', second));
   }
-  const params = allowedParams(first);
-  return <G extends AnyFunction>(handler: G, context?: ClassMethodDecoratorContext) => flagMethod(handler, params, context);
+  const params = allowedParams('publicFacing()', first);
+  return <G extends AnyFunction>(handler: G, context?: ClassMethodDecoratorContext) => flag(handler, params, context);
 }
 
 /** Whether a handler was flagged by {@link publicFacing}. */
@@ -51,34 +65,48 @@ export function isPublic(handler: unknown): handler is PublicHandler {
   return typeof handler === 'function' && 'scope' in handler && handler.scope === 'public' && 'params' in handler;
 }
 
-function flagMethod<F extends AnyFunction>(handler: F, params: readonly string[] | null, context?: ClassMethodDecoratorContext): PublicHandler<F> {
-  if (context !== undefined && context.kind !== 'method') {
-    throw new TypeError(`publicFacing decorates methods, not a ${String(context.kind)}; wrap the function instead`);
-  }
-  return flag(handler, params);
+/** Who may reach a handler, as it says itself. */
+export function exposureOf(handler: unknown): Exposure {
+  return isPublic(handler) ? Object.freeze({ public: true, params: handler.params }) : PRIVATE;
 }
 
-function flag<F extends AnyFunction>(handler: F, params: readonly string[] | null): PublicHandler<F> {
-  if (typeof handler !== 'function') throw new TypeError(`publicFacing flags functions, not ${String(handler)}`);
-  // bind would lose `this` of a decorated method, so the call is passed on.
-  const flagged = function (this: unknown, ...args: never[]): unknown {
-    return handler.apply(this, args);
-  };
-  Object.defineProperty(flagged, 'name', { value: handler.name });
+/**
+ * Who may reach a route with the option `public`; undefined where it doesn't speak.
+ *
+ * @throws {TypeError} when it is neither a boolean nor the options of {@link publicFacing}
+ */
+export function toExposure(what: string, option: boolean | PublicOptions | undefined): Exposure | undefined {
+  if (option === undefined) return undefined;
+  if (option === false) return PRIVATE;
+  if (option === true) return Object.freeze({ public: true, params: null });
+  return Object.freeze({ public: true, params: allowedParams(`${what}: public`, option) });
+}
+
+function flag<F extends AnyFunction>(
+  handler: F,
+  params: readonly string[] | null,
+  context?: ClassMethodDecoratorContext,
+): PublicHandler<F> {
   // Flagging twice must not lift the restriction of the first time.
   const allowed = params ?? (isPublic(handler) ? handler.params : null);
-  return Object.assign(flagged as F, { scope: 'public', params: allowed } as const);
+  return carry('publicFacing', handler, { scope: 'public', params: allowed } as const, context);
 }
 
-function allowedParams(options: PublicOptions | undefined): readonly string[] | null {
-  const params = options?.params;
+function isDecorated(
+  second: PublicOptions | ClassMethodDecoratorContext | undefined,
+): second is ClassMethodDecoratorContext {
+  return typeof second === 'object' && second !== null && 'kind' in second;
+}
+
+function allowedParams(what: string, options: PublicOptions | undefined): readonly string[] | null {
+  if (options === undefined) return null;
+  assertOptions(what, options, ['params']);
+  const { params } = options;
   if (params === undefined || params === null) return null;
-  if (typeof params === 'string' || typeof params[Symbol.iterator] !== 'function') {
-    throw new TypeError(`params of publicFacing is ${JSON.stringify(params)}; give a list of names, such as ["q"]`);
-  }
+  if (typeof params === 'string' || typeof params[Symbol.iterator] !== 'function')
+    throw new TypeError(`params of ${what} is ${JSON.stringify(params)}; give a list of names, such as ["q"]`);
   const names = [...new Set(params)];
-  for (const name of names) {
-    if (typeof name !== 'string') throw new TypeError(`params of publicFacing holds ${String(name)}; give names as strings`);
-  }
+  for (const name of names)
+    if (typeof name !== 'string') throw new TypeError(`params of ${what} holds ${String(name)}; give names as strings`);
   return Object.freeze(names);
 }

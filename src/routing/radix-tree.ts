@@ -1,9 +1,9 @@
 /**
- * Keeps texts in a radix tree: nodes part where texts do, so `users` and `usage` have a node for `us` in common, with one
- * below it for each of `ers` and `age`.
+ * Keeps texts in a radix tree: nodes part where texts do, so `users` and `usage` have a node for `us` in common, with
+ * one below it for each of `ers` and `age`.
  *
- * All nodes are cells of one array of integers, and a node is known by the number of its first cell. What a look-up among
- * ten thousand texts costs is the memory that it touches, and objects would spread that far and wide.
+ * All nodes are cells of one array of integers, and a node is known by the number of its first cell. What a look-up
+ * among ten thousand texts costs is the memory that it touches, and objects would spread that far and wide.
  */
 
 // The cells of a node. The first three are its owner's; 0 means nothing in all of them.
@@ -56,7 +56,7 @@ export class RadixTree {
   /** The node that a text leads to from another, made if there is none; it keeps its number for good. */
   obtain(start: number, text: string): number {
     let node = start;
-    for (let at = 0; at < text.length; ) {
+    for (let at = 0; at < text.length;) {
       const child = this.read(this.#placeOf(node, text.charCodeAt(at)));
       const shared = this.#countShared(child, text, at);
       if (shared === 0) return this.#append(node, text.slice(at));

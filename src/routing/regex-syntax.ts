@@ -1,46 +1,12 @@
 /**
- * Parses regular expressions into a tree, and prints the tree back letter for letter.
+ * Parses regular expressions into a tree, which prints back letter for letter.
  *
- * Understood is JavaScript's syntax without the flags `i`, `m`, `u` and `v`, less what only its Annex B tolerates: octal
- * escapes, escapes of letters that mean nothing, lone brackets and braces, repeated lookaheads.
- * Spec: ECMA-262, section 22.2.1 "Patterns".
+ * Understood is JavaScript's syntax without the flags `i`, `m`, `u` and `v`, less what only its Annex B tolerates:
+ * octal escapes, escapes of letters that mean nothing, lone brackets and braces, repeated lookaheads. Spec: ECMA-262,
+ * section 22.2.1 "Patterns".
  */
 
-/** UTF-16 units from the first to the second, both included. */
-export type CharRange = readonly [number, number];
-
-/** One character out of a set: a literal, an escape, a class, or the dot, which here matches line ends too. */
-export interface CharactersNode {
-  readonly type: 'characters';
-  readonly raw: string;
-  readonly index: number;
-  /** As written: in that order, perhaps overlapping. */
-  readonly ranges: readonly CharRange[];
-  /** Matches what is outside of `ranges`. */
-  readonly negated: boolean;
-}
-
-/** A body repeated; `max` may be infinite. */
-export interface RepeatNode {
-  readonly type: 'repeat';
-  readonly body: RegexNode;
-  readonly min: number;
-  readonly max: number;
-  /** As in `{2,}?`. */
-  readonly raw: string;
-  readonly index: number;
-}
-
-/** A parsed regular expression or a part of one. Indexes count from the start of the source. */
-export type RegexNode =
-  | { readonly type: 'alternation' | 'sequence'; readonly items: readonly RegexNode[] }
-  /** `capture` is the number of the group, 0 for `(?:`; `open` is what it starts with. */
-  | { readonly type: 'group'; readonly open: string; readonly capture: number; readonly body: RegexNode }
-  | { readonly type: 'look'; readonly open: string; readonly behind: boolean; readonly body: RegexNode }
-  | { readonly type: 'assertion'; readonly raw: string }
-  | { readonly type: 'backreference'; readonly raw: string; readonly group: number }
-  | CharactersNode
-  | RepeatNode;
+import { complement, type CharactersNode, type CharRange, type RegexNode } from './regex-tree.js';
 
 /**
  * Parses `source`. What it accepts, `new RegExp(source, 's')` accepts and reads the same way.
@@ -51,43 +17,37 @@ export function parseRegex(source: string): RegexNode {
   return new Parser(source).parse();
 }
 
-/** Text of a node; `parseRegex` gives the same node back for it. */
-export function printRegex(node: RegexNode): string {
-  switch (node.type) {
-    case 'alternation':
-      return node.items.map(printRegex).join('|');
-    case 'sequence':
-      return node.items.map(printRegex).join('');
-    case 'repeat':
-      return printRegex(node.body) + node.raw;
-    case 'group':
-    case 'look':
-      return `${node.open}${printRegex(node.body)})`;
-    default:
-      return node.raw;
-  }
-}
-
-/** Sorted, disjoint ranges of what is in none of `ranges`. */
-export function complement(ranges: readonly CharRange[]): CharRange[] {
-  const gaps: CharRange[] = [];
-  let next = 0;
-  for (const [low, high] of [...ranges].sort((a, b) => a[0] - b[0])) {
-    if (low > next) gaps.push([next, low - 1]);
-    next = Math.max(next, high + 1);
-  }
-  if (next <= 0xffff) gaps.push([next, 0xffff]);
-  return gaps;
-}
-
 const DIGITS: readonly CharRange[] = [[0x30, 0x39]];
-const WORD: readonly CharRange[] = [[0x30, 0x39], [0x41, 0x5a], [0x5f, 0x5f], [0x61, 0x7a]];
-const SPACE: readonly CharRange[] = [
-  [0x09, 0x0d], [0x20, 0x20], [0xa0, 0xa0], [0x1680, 0x1680], [0x2000, 0x200a], [0x2028, 0x2029], [0x202f, 0x202f], [0x205f, 0x205f],
-  [0x3000, 0x3000], [0xfeff, 0xfeff],
+const WORD: readonly CharRange[] = [
+  [0x30, 0x39],
+  [0x41, 0x5a],
+  [0x5f, 0x5f],
+  [0x61, 0x7a],
 ];
-const CLASS_ESCAPES = new Map([['d', DIGITS], ['w', WORD], ['s', SPACE]]);
-const CONTROL_ESCAPES = new Map([['t', 9], ['n', 10], ['v', 11], ['f', 12], ['r', 13]]);
+const SPACE: readonly CharRange[] = [
+  [0x09, 0x0d],
+  [0x20, 0x20],
+  [0xa0, 0xa0],
+  [0x1680, 0x1680],
+  [0x2000, 0x200a],
+  [0x2028, 0x2029],
+  [0x202f, 0x202f],
+  [0x205f, 0x205f],
+  [0x3000, 0x3000],
+  [0xfeff, 0xfeff],
+];
+const CLASS_ESCAPES = new Map([
+  ['d', DIGITS],
+  ['w', WORD],
+  ['s', SPACE],
+]);
+const CONTROL_ESCAPES = new Map([
+  ['t', 9],
+  ['n', 10],
+  ['v', 11],
+  ['f', 12],
+  ['r', 13],
+]);
 
 /** Deeper groups are refused, so that no later walk over the tree can exhaust the stack. */
 const MAX_DEPTH = 100;
@@ -98,7 +58,11 @@ class Parser {
   #depth = 0;
   #captures = 0;
   readonly #names = new Map<string, number>();
-  readonly #references: { readonly node: { raw: string; group: number }; readonly target: string; readonly index: number }[] = [];
+  readonly #references: {
+    readonly node: { raw: string; group: number };
+    readonly target: string;
+    readonly index: number;
+  }[] = [];
 
   constructor(source: string) {
     this.#source = source;
@@ -109,7 +73,8 @@ class Parser {
     if (this.#at < this.#source.length) this.#fail('")" without "("', 'escape it: \\)');
     for (const { node: reference, target, index } of this.#references) {
       reference.group = /^\d/.test(target) ? Number(target) : (this.#names.get(target) ?? Infinity);
-      if (reference.group > this.#captures) this.#fail(`reference to a missing group, "${reference.raw}"`, 'refer to a group of this constraint', index);
+      if (reference.group > this.#captures)
+        this.#fail(`reference to a missing group, "${reference.raw}"`, 'refer to a group of this constraint', index);
     }
     return node;
   }
@@ -132,9 +97,19 @@ class Parser {
     const quantifier = this.#match(/(?:[*+?]|\{(\d+)(?:(,)(\d*))?\})\??/y);
     if (quantifier === null) return body;
     const [raw, from, comma, to] = quantifier;
-    if (body.type === 'look' || body.type === 'assertion') this.#fail(`quantifier "${raw}" after an assertion`, 'remove it', index);
+    if (body.type === 'look' || body.type === 'assertion')
+      this.#fail(`quantifier "${raw}" after an assertion`, 'remove it', index);
     const min = from === undefined ? (raw.startsWith('+') ? 1 : 0) : Number(from);
-    const max = from === undefined ? (raw.startsWith('?') ? 1 : Infinity) : comma === undefined ? min : to ? Number(to) : Infinity;
+    const max =
+      from === undefined
+        ? raw.startsWith('?')
+          ? 1
+          : Infinity
+        : comma === undefined
+          ? min
+          : to
+            ? Number(to)
+            : Infinity;
     if (min > max) this.#fail(`quantifier "${raw}" out of order`, 'put the smaller number first', index);
     return { type: 'repeat', body, min, max, raw, index };
   }
@@ -166,7 +141,8 @@ class Parser {
   #group(): RegexNode {
     const index = this.#at;
     const [open = '', name] = this.#match(/\((?:\?(?:[:=!]|<[=!]|<([A-Za-z_$][\w$]*)>))?/y) ?? [];
-    if (this.#sees('?')) this.#fail('unknown kind of group', 'use (x), (?:x), (?<name>x), (?=x), (?!x), (?<=x) or (?<!x)', index);
+    if (this.#sees('?'))
+      this.#fail('unknown kind of group', 'use (x), (?:x), (?<name>x), (?=x), (?!x), (?<=x) or (?<!x)', index);
     const look = /[=!]$/.test(open);
     const capture = look || open === '(?:' ? 0 : ++this.#captures;
     if (name !== undefined) {
@@ -194,7 +170,12 @@ class Parser {
       this.#at += 1;
       const to = this.#member(index);
       const [low, high] = [from[0]?.[0] ?? 0, to[0]?.[0] ?? 0];
-      if (!isSingle(from) || !isSingle(to) || low > high) this.#fail(`invalid range "${this.#source.slice(start, this.#at)}"`, 'put the smaller character first, or escape the hyphen: \\-', start);
+      if (!isSingle(from) || !isSingle(to) || low > high)
+        this.#fail(
+          `invalid range "${this.#source.slice(start, this.#at)}"`,
+          'put the smaller character first, or escape the hyphen: \\-',
+          start,
+        );
       ranges.push([low, high]);
     }
     return { type: 'characters', raw: this.#source.slice(index, this.#at), index, ranges, negated };
@@ -213,9 +194,20 @@ class Parser {
 
   #escape(): { ranges: readonly CharRange[]; negated: boolean } {
     const index = this.#at;
-    const [raw, unit, letter, other = ''] = this.#match(/\\(?:x([\da-fA-F]{2})|c([A-Za-z])|(0(?!\d)|[^xuc1-90]))/sy) ?? this.#match(/\\u([\da-fA-F]{4})/y) ?? [];
-    if (raw === undefined) this.#fail(`invalid escape "${this.#source.slice(index, index + 2)}"`, 'write the character itself, or \\xHH or \\uHHHH', index);
-    const range = (code: number): { ranges: readonly CharRange[]; negated: boolean } => ({ ranges: [[code, code]], negated: false });
+    const [raw, unit, letter, other = ''] =
+      this.#match(/\\(?:x([\da-fA-F]{2})|c([A-Za-z])|(0(?!\d)|[^xuc1-90]))/sy) ??
+      this.#match(/\\u([\da-fA-F]{4})/y) ??
+      [];
+    if (raw === undefined)
+      this.#fail(
+        `invalid escape "${this.#source.slice(index, index + 2)}"`,
+        'write the character itself, or \\xHH or \\uHHHH',
+        index,
+      );
+    const range = (code: number): { ranges: readonly CharRange[]; negated: boolean } => ({
+      ranges: [[code, code]],
+      negated: false,
+    });
     if (unit !== undefined) return range(parseInt(unit, 16));
     if (letter !== undefined) return range(letter.charCodeAt(0) % 32);
     if (other === '0') return range(0);

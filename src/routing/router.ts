@@ -6,10 +6,10 @@
 
 import { METHODS } from 'node:http';
 import { HttpError } from '../errors.js';
-import { isPublic } from './public-facing.js';
 import type { Constraint } from './constraint.js';
-import { NO_PARAMS, ParamNameLists, ParamValues, setParam, type ParamNames, type Params } from './params.js';
+import { NO_PARAMS, ParamValues, type Params } from './params.js';
 import { compilePath } from './pattern.js';
+import { toRecord, type DeclaredOptions, type RouteRecord } from './route-options.js';
 import { toPlain, Trie } from './trie.js';
 
 export type { Params } from './params.js';
@@ -30,74 +30,114 @@ export interface RouteInfo {
   readonly public: boolean;
   /** Allowed query parameters; null when any are. */
   readonly params: readonly string[] | null;
+  /** The route option of that name, where it was given. */
+  readonly meta?: Readonly<Record<string, unknown>>;
 }
 
 /** Public methods of each pattern, in alphabetical order. */
 export type RoutesPublic = Record<string, { public_methods: string[] }>;
 
-/**
- * One registered route.
- *
- * `compiled` is the owner's: what it made of the handler when the route was first used. The router never reads it.
- */
-export class Route<Handler = unknown, Compiled = unknown> implements RouteInfo {
-  compiled: Compiled | undefined = undefined;
-  readonly public: boolean;
-  readonly params: readonly string[] | null;
+/** What a request may know of its route. */
+export interface MatchedRoute extends Pick<RouteInfo, 'method' | 'path' | 'pattern' | 'public'> {
+  /** The route option of that name; empty where it was not given. */
+  readonly meta: Readonly<Record<string, unknown>>;
+}
 
-  /** @internal */
+/** One registered route. */
+export class Route<Handler = unknown> {
+  readonly matched: MatchedRoute;
+
+  /** @param index its place in {@link Router.entries} @internal */
   constructor(
+    readonly index: number,
     readonly method: string,
     readonly path: string,
     readonly pattern: string,
     readonly handler: Handler,
+    readonly options: RouteRecord,
   ) {
-    this.public = isPublic(handler);
-    this.params = isPublic(handler) ? handler.params : null;
+    this.matched = Object.freeze({ method, path, pattern, public: options.public, meta: options.meta ?? NO_META });
   }
 }
 
 /** A route with the parameters of one path. */
-export interface Match<Handler, Compiled> {
-  readonly route: Route<Handler, Compiled>;
+export interface Match<Handler> {
+  readonly route: Route<Handler>;
   readonly params: Params;
 }
 
+const NO_META: Readonly<Record<string, unknown>> = Object.freeze({});
 const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS);
 
 /** A table of routes. Routes may be added at any time. */
-export class Router<Handler = unknown, Compiled = unknown> {
+export class Router<Handler = unknown> {
   readonly #methods = new Set<string>();
-  readonly #routes: Route<Handler, Compiled>[] = [];
+  readonly #routes: Route<Handler>[] = [];
   // What a look-up needs of each route, side by side: of ten thousand routes, few are in the cache of the processor.
   readonly #handlers: Handler[] = [];
-  readonly #paramNames: ParamNames[] = [];
+  readonly #paramNames: (readonly string[])[] = [];
   readonly #trie = new Trie();
   /** Where each pattern ends in the trie, in order of its first registration. */
   readonly #ends = new Map<string, number>();
+  readonly #reserved = new Set<string>();
+  /** Lists of names, by their text; routes of one list share it, so that a look-up finds it in the cache. */
+  readonly #nameLists = new Map<string, readonly string[]>();
   readonly #constraints = new Map<string, Constraint>();
-  readonly #nameLists = new ParamNameLists();
 
   /**
-   * Adds a route; the flag of {@link publicFacing} is read off the handler.
+   * Adds a route; its options and the flag of `publicFacing` are read off the handler.
    *
    * @param method any of `http.METHODS`, upper-case
    * @throws {TypeError} when the path is invalid, a constraint could backtrack without a bound, the method is unknown,
-   * or the pattern has the method already
+   * or the pattern has the method already or is reserved
    */
-  add(method: string, path: string, handler: Handler): Route<Handler, Compiled> {
-    if (!KNOWN_METHODS.has(method)) throw new TypeError(`unknown method ${JSON.stringify(method)}; use one of http.METHODS, in upper case`);
+  add(method: string, path: string, handler: Handler): Route<Handler> {
+    return this.register(method, path, handler);
+  }
+
+  /**
+   * As {@link add}, with options that beat those of the handler.
+   *
+   * @param source the handler that carries options, where it is not the one that runs
+   * @throws {TypeError} as `add` does, and for an invalid option
+   * @internal
+   */
+  register(
+    method: string,
+    path: string,
+    handler: Handler,
+    options?: DeclaredOptions,
+    source: unknown = handler,
+  ): Route<Handler> {
+    if (!KNOWN_METHODS.has(method))
+      throw new TypeError(`unknown method ${JSON.stringify(method)}; use one of http.METHODS, in upper case`);
     const { pattern, segments, paramNames } = compilePath(path, this.#constraints);
+    if (this.#reserved.has(pattern))
+      throw new TypeError(`${path} is a monitoring endpoint; use another path, or attachMonitorEndpoints: false`);
+    const record = toRecord(`${method} ${path}`, source, options);
     let end = this.#ends.get(pattern);
     if (end === undefined) this.#ends.set(pattern, (end = this.#trie.insert(segments)));
     const existing = this.#routes[this.#trie.get(end, method)];
-    if (existing !== undefined) throw new TypeError(`${method} ${path} is registered already, as ${method} ${existing.path}; remove one`);
-    const route = new Route<Handler, Compiled>(method, path, pattern, handler);
+    if (existing !== undefined)
+      throw new TypeError(`${method} ${path} is registered already, as ${method} ${existing.path}; remove one`);
+    const route = new Route<Handler>(this.#routes.length, method, path, pattern, handler, record);
     this.#trie.set(end, method, this.#routes.push(route) - 1);
     this.#methods.add(method);
     this.#handlers.push(handler);
-    this.#paramNames.push(this.#nameLists.obtain(paramNames));
+    this.#paramNames.push(this.#shared(paramNames));
     return route;
+  }
+
+  /** Adds the only route of a pattern: a monitoring endpoint. @internal */
+  reserve(method: string, path: string, handler: Handler): Route<Handler> {
+    const route = this.register(method, path, handler);
+    this.#reserved.add(route.pattern);
+    return route;
+  }
+
+  /** Whether a route is a monitoring endpoint. @internal */
+  isReserved({ pattern }: { readonly pattern: string }): boolean {
+    return this.#reserved.has(pattern);
   }
 
   /**
@@ -109,7 +149,9 @@ export class Router<Handler = unknown, Compiled = unknown> {
     const encoded = isEncoded(path);
     const text = encoded ? respell(path) : path;
     const route = this.#trie.search(text, method);
-    return route === -1 ? null : { handler: this.#handlers[route] as Handler, params: this.#paramsOf(route, text, encoded) };
+    return route === -1
+      ? null
+      : { handler: this.#handlers[route] as Handler, params: this.#paramsOf(route, text, encoded) };
   }
 
   /**
@@ -118,11 +160,13 @@ export class Router<Handler = unknown, Compiled = unknown> {
    * @throws {HttpError} 400 when the path has a malformed escape
    * @internal
    */
-  match(method: string, path: string): Match<Handler, Compiled> | null {
+  match(method: string, path: string): Match<Handler> | null {
     const encoded = isEncoded(path);
     const text = encoded ? respell(path) : path;
     const route = this.#trie.search(text, method);
-    return route === -1 ? null : { route: this.#routes[route] as Route<Handler, Compiled>, params: this.#paramsOf(route, text, encoded) };
+    return route === -1
+      ? null
+      : { route: this.#routes[route] as Route<Handler>, params: this.#paramsOf(route, text, encoded) };
   }
 
   /**
@@ -146,31 +190,46 @@ export class Router<Handler = unknown, Compiled = unknown> {
 
   /** Every route, in order of registration. */
   get routes(): RouteInfo[] {
-    return this.#routes.map(({ method, path, pattern, public: isOpen, params }) => ({ method, path, pattern, public: isOpen, params }));
+    return this.#routes.map(({ method, path, pattern, options: { public: isOpen, params, meta } }) => ({
+      method,
+      path,
+      pattern,
+      public: isOpen,
+      params,
+      ...(meta === undefined ? {} : { meta }),
+    }));
   }
 
   /** Every route as the router holds it, in order of registration. @internal */
-  get entries(): readonly Route<Handler, Compiled>[] {
+  get entries(): readonly Route<Handler>[] {
     return this.#routes;
   }
 
   /** The public methods of each pattern (SPEC 2.7), patterns in order of their first registration. */
   get routesPublic(): RoutesPublic {
     const byPattern = new Map([...this.#ends.keys()].map((pattern): [string, string[]] => [pattern, []]));
-    for (const route of this.#routes) if (route.public) byPattern.get(route.pattern)?.push(route.method);
+    for (const route of this.#routes) if (route.options.public) byPattern.get(route.pattern)?.push(route.method);
     const result: RoutesPublic = {};
-    for (const [pattern, methods] of byPattern) if (methods.length > 0) result[pattern] = { public_methods: methods.sort() };
+    for (const [pattern, methods] of byPattern)
+      if (methods.length > 0) result[pattern] = { public_methods: methods.sort() };
     return result;
+  }
+
+  #shared(names: readonly string[]): readonly string[] {
+    const key = names.join('/');
+    const known = this.#nameLists.get(key);
+    if (known === undefined) this.#nameLists.set(key, names);
+    return known ?? names;
   }
 
   /** The parameters of the path that the trie has just found a route for. */
   #paramsOf(route: number, text: string, encoded: boolean): Params {
-    const { names, place } = this.#paramNames[route] as ParamNames;
+    const names = this.#paramNames[route] as readonly string[];
     if (names.length === 0) return NO_PARAMS;
     const params = new ParamValues();
     for (let i = 0; i < names.length; i += 1) {
       const value = this.#trie.param(text, i);
-      setParam(params, place + i, names[i] as string, encoded ? toPlain(value) : value);
+      params[names[i] as string] = encoded ? toPlain(value) : value;
     }
     return params;
   }
@@ -201,5 +260,8 @@ function isEncoded(path: string): boolean {
 function respell(path: string): string {
   const decoded = decodePath(path);
   if (!/%2[5F]/i.test(path)) return decoded;
-  return path.split('/').map((segment) => decodeURIComponent(segment).replace(/[%/]/g, encodeURIComponent)).join('/');
+  return path
+    .split('/')
+    .map((segment) => decodeURIComponent(segment).replace(/[%/]/g, encodeURIComponent))
+    .join('/');
 }

@@ -56,7 +56,8 @@ export class Trie {
     for (const segment of segments) {
       text += slash;
       slash = '/';
-      if (segment.kind === 'static') text += segment.text.includes('%') ? segment.text.replaceAll('%', '%25') : segment.text;
+      if (segment.kind === 'static')
+        text += segment.text.includes('%') ? segment.text.replaceAll('%', '%25') : segment.text;
       else {
         node = this.#obtainDynamic(this.#tree.obtain(node, text), segment);
         text = '';
@@ -98,7 +99,8 @@ export class Trie {
   }
 
   /**
-   * Depth first, best kind of segment first; it calls itself only where there are other ways to come back to.
+   * Depth first, in the order of precedence (`precedence.ts`); it calls itself only where there are other ways to come
+   * back to.
    *
    * @param node to go on from
    * @param at where in the path that is

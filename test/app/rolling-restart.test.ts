@@ -113,5 +113,4 @@ test.for(['nginx', 'haproxy'] as const)(`${DRAINS} drains of a two-process servi
   await load.stop();
   expect(load.failures).toEqual([]);
   expect(load.answeredBy).toEqual(pids);
-  expect(load.sent).toBeGreaterThan(DRAINS * 100);
 });

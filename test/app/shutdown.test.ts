@@ -5,9 +5,9 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { parseResponses, rawExchange, type RawResponse } from '../support/raw.js';
-import { createApp, createRecorder, serve } from '../support/serve.js';
+import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
 const SERVICE = fileURLToPath(new URL('../support/drained-service.mjs', import.meta.url));
 
@@ -20,7 +20,7 @@ interface Running {
 }
 
 async function start(options: object = {}): Promise<Running> {
-  const child = fork(SERVICE, [JSON.stringify(options)], { execArgv: [] });
+  const child = fork(SERVICE, [JSON.stringify({ delay: 0, ...options })], { execArgv: [] });
   onTestFinished(() => void child.kill('SIGKILL'));
   const messages: unknown[] = [];
   const exited = once(child, 'exit') as Promise<[number | null, string | null]>;
@@ -64,6 +64,38 @@ test.for(['SIGTERM', 'SIGINT'] as const)('%s: a request in flight finishes, idle
   expect(messages.filter((message) => String(message).startsWith('hook'))).toEqual(['hook 1']);
 });
 
+test.for([
+  { env: '3000', signal: 'SIGTERM', options: {}, at: 3_000 },
+  { env: '60000', signal: 'SIGTERM', options: { delay: 3_000 }, at: 3_000 },
+  { env: '3000', signal: 'SIGINT', options: {}, at: 3_000 },
+  { env: '', signal: 'SIGTERM', options: {}, at: 5_000 },
+  { env: '', signal: 'SIGINT', options: {}, at: 0 },
+] as const)('with DRAIN_DELAY "$env" and $options, $signal is followed by $at ms in which requests are served', async ({ env, signal, options, at }) => {
+  const child = fork(SERVICE, [JSON.stringify(options)], { execArgv: [], env: { ...process.env, DRAIN_DELAY: env } });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const [port] = (await once(child, 'message')) as [number];
+  const exited = once(child, 'exit');
+  const signalledAt = performance.now();
+  child.kill(signal);
+  if (at > 0) {
+    await expect.poll(() => fetch(`http://127.0.0.1:${port}/drained/health/`).then(({ status }) => status), { interval: 10 }).toBe(503);
+    expect((await fetch(`http://127.0.0.1:${port}/`)).headers.get('connection')).toBe('close');
+  }
+  expect(await exited).toEqual([0, null]);
+  // Timers may be a millisecond early.
+  expect(performance.now() - signalledAt).toBeGreaterThan(at - 5);
+  if (at === 0) expect(performance.now() - signalledAt).toBeLessThan(4_000);
+});
+
+test.for(['soon', '-1', '1.5', '1e3'])('DRAIN_DELAY "%s" is refused before anything listens', async (text) => {
+  vi.stubEnv('DRAIN_DELAY', text);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const app = createApp();
+  await expect(app.run({ port: 0, host: '127.0.0.1' })).rejects.toThrow(new TypeError(`DRAIN_DELAY is "${text}"; give ms, 0 or more`));
+  expect(app.server.listening).toBe(false);
+  await app.close();
+});
+
 test('what outlives the time limit is cut, and the process exits with 1', async () => {
   const { child, port, exited, said } = await start({ timeout: 50 });
   const busy = rawExchange(port, get('/never'), 5000);
@@ -98,12 +130,15 @@ test('a second signal ends the process at once', async () => {
   const busy = rawExchange(port, get('/never'), 5000);
   await said('never');
   child.kill('SIGTERM');
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await said('SIGTERM');
   child.kill('SIGTERM');
   const [code] = await exited;
   expect(code).not.toBe(0);
   await busy;
 });
+
+/** How slow a slow client is: it is looked at several times while it takes nothing. */
+const slowly = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 300));
 
 const BIG = Buffer.alloc(8_000_000, 'x');
 
@@ -120,7 +155,7 @@ test.for([
   await once(socket, 'data');
   socket.pause();
   const done = app.close({ timeout: 10_000 });
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  await slowly();
   socket.resume();
   const [response] = await closed;
   expect(response?.status).toBe(200);
@@ -129,14 +164,18 @@ test.for([
 });
 
 test('a large reply behind another on its connection is not cut by the drain', async () => {
-  const app = createApp().get('/', () => new Promise((resolve) => setTimeout(resolve, 50, 'first'))).get('/big', () => BIG);
+  let answerFirst = (_: string): void => undefined;
+  const app = createApp().get('/', () => new Promise<string>((resolve) => (answerFirst = resolve))).get('/big', () => {
+    answerFirst('first');
+    return BIG;
+  });
   const { port } = await serve(app);
   const { socket, closed } = open(port);
   socket.write(get('/') + get('/big'));
   await once(socket, 'data');
   socket.pause();
   const done = app.close({ timeout: 10_000 });
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  await slowly();
   socket.resume();
   expect((await closed).map(({ body }) => body.length)).toEqual([5, BIG.length]);
   await done;
@@ -167,7 +206,7 @@ test('a connection that becomes idle while the application drains closes right a
 test('an idle connection closes at once, while a request on another one is still in flight; hooks wait for that and run in order', async () => {
   const logger = createRecorder();
   let release = (): void => undefined;
-  const app = createApp({ logger }).get('/', () => 'ok').get('/slow', () => new Promise((resolve) => (release = () => resolve('done'))));
+  const app = expectFailures(createApp({ logger }), 'close hook failed').get('/', () => 'ok').get('/slow', () => new Promise((resolve) => (release = () => resolve('done'))));
   const ran: string[] = [];
   app.onClose(async () => { await Promise.resolve(); ran.push('first'); throw new Error('no database'); }).onClose(() => void ran.push('second'));
   const { port } = await serve(app);
@@ -239,8 +278,41 @@ test('a process that closed its application has nothing left that keeps it alive
     for (const path of ['/a/health/', '/a/metrics/', '/a/ping/', '/none']) await (await fetch(url + path)).text();
     await app.close();
   `;
-  const child = fork('data:', [], { execPath: process.execPath, execArgv: ['--input-type=module', '--eval', code], cwd: fileURLToPath(new URL('..', import.meta.url)), stdio: 'pipe' });
+  const child = fork('data:', [], { execPath: process.execPath, execArgv: ['--input-type=module', '--eval', code], cwd: fileURLToPath(new URL('../..', import.meta.url)), stdio: 'pipe' });
   child.disconnect();
   onTestFinished(() => void child.kill('SIGKILL'));
   expect(await once(child, 'exit')).toEqual([0, null]);
+});
+test('a drain waits for what was given to track()', async () => {
+  const app = createApp();
+  await serve(app);
+  let done = false;
+  app.track(new Promise((resolve) => setTimeout(resolve, 100)).then(() => (done = true)));
+  await app.close();
+  expect(done).toBe(true);
+});
+
+test('what was given to track() and outlives the time limit is left behind', async () => {
+  const app = createApp();
+  app.track(new Promise(() => undefined));
+  await app.close({ timeout: 20 });
+});
+
+test('a close hook that hangs is reported and left behind, and those before it ran', async () => {
+  const logger = createRecorder();
+  const app = expectFailures(createApp({ logger }), 'close hook hangs');
+  const ran: string[] = [];
+  app.onClose(() => void ran.push('first')).onClose(() => new Promise(() => undefined)).onClose(() => void ran.push('third'));
+  await app.close({ timeout: 0 });
+  expect(ran).toEqual(['first']);
+  expect(logger.entries.find(({ message }) => message === 'close hook hangs')?.object).toMatchObject({ hook: 2 });
+});
+
+test('an address that is taken leaves no listener behind: the application can listen elsewhere', async () => {
+  const taken = await serve(createApp());
+  const app = createApp();
+  const before = ['error', 'listening'].map((name) => app.server.listenerCount(name));
+  for (let i = 0; i < 3; i += 1) await expect(app.listen({ host: '127.0.0.1', port: taken.port })).rejects.toThrow('EADDRINUSE');
+  expect(['error', 'listening'].map((name) => app.server.listenerCount(name))).toEqual(before);
+  expect((await fetch((await serve(app)).url)).status).toBe(404);
 });

@@ -55,3 +55,44 @@ test('an application of another copy of the package will do', async () => {
   const { code, stdout } = await runCommand(['gateway', 'app.mjs', '--format', 'caddy', '--upstream', UPSTREAM], { cwd });
   expect([code, stdout]).toEqual([0, toCaddy(app.router, { service: 'users', upstream: UPSTREAM })]);
 });
+
+const BILLING = `import { Postern, publicFacing } from 'postern';
+const app = new Postern('billing', { logger: false });
+app.get('/invoices', publicFacing(() => []));
+export default app;
+`;
+const billing = new Postern('billing', { logger: false });
+billing.get('/invoices', publicFacing(() => []));
+
+test('several modules are one configuration, each with its addresses and its prefix', async () => {
+  const cwd = createProject({ 'users.mjs': MODULE, 'billing.mjs': BILLING, 'site.conf': 'gzip on;\n' });
+  const operands = ['users.mjs=http://10.0.0.7:8000,http://10.0.0.8:8000', '/billing:billing.mjs=https://billing.internal'];
+  const { code, stdout } = await runCommand(['gateway', ...operands, '--format', 'nginx', '--tls', 'a.pem,a.key', '--include', 'site.conf'], { cwd });
+  const services = [
+    { router: app.router, service: 'users', upstream: ['http://10.0.0.7:8000', 'http://10.0.0.8:8000'] },
+    { router: billing.router, service: 'billing', upstream: 'https://billing.internal', prefix: '/billing' },
+  ];
+  expect([code, stdout]).toEqual([0, toNginx(services, { tls: { certificate: 'a.pem', key: 'a.key' }, include: 'site.conf' })]);
+});
+
+test('services that claim one path are a finding', async () => {
+  const cwd = createProject({ 'users.mjs': MODULE, 'billing.mjs': BILLING.replace('/invoices', '/users/me') });
+  const { code, stdout, stderr } = await runCommand(['gateway', 'users.mjs=http://a:80', 'billing.mjs=http://b:80', '--format', 'caddy'], { cwd });
+  expect([code, stdout]).toEqual([1, '']);
+  expect(stderr).toMatch(/GET \/users\/:id of users is public and shares paths with GET \/users\/me of billing/);
+});
+
+test.for([
+  { args: ['a.mjs', 'b.mjs'], says: '--upstream is missing' },
+  { args: ['a.mjs=http://a', 'b.mjs=http://b', '--service', 'x'], says: '--service is for one MODULE' },
+  { args: ['a.mjs=http://a', '--upstream', 'http://b'], says: 'leave one of them out' },
+  { args: ['a.mjs=http://a', '/a:a.mjs=http://b'], says: '"service" is "users" twice' },
+  { args: ['/a/:a.mjs=http://a'], says: '"prefix" is "/a/"' },
+  { args: ['a.mjs=http://a,'], says: '"upstream" is ""' },
+  { args: ['a.mjs=http://a', '--tls', 'a.pem'], says: 'CERT,KEY' },
+])('$args is wrong usage', async ({ args, says }) => {
+  const cwd = createProject({ 'a.mjs': MODULE, 'b.mjs': BILLING });
+  const { code, stdout, stderr } = await runCommand(['gateway', ...args, '--format', 'nginx'], { cwd });
+  expect([code, stdout]).toEqual([2, '']);
+  expect(stderr).toContain(says);
+});

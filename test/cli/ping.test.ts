@@ -31,8 +31,10 @@ test('draws a mesh with a service that is down as a tree, with status and time f
 `);
 });
 
-test('goes down as far as it is told', async () => {
+test('goes down as far as it is told, three levels unless told', async () => {
   const { shop } = await startShop();
+  const { a } = await startMesh({ a: ['b'], b: ['a'] });
+  expect((await runCommand(['ping', `${a.url}/a/`])).stdout.match(/\b[ab]  200/g)).toHaveLength(4);
   const lines = async (depth: string): Promise<string[]> => (await runCommand(['ping', `${shop}/shop/`, '--depth', depth])).stdout.trimEnd().split('\n').map((line) => line.replace(/ .*$/, ''));
   expect(await lines('0')).toEqual(['shop']);
   expect(await lines('1')).toHaveLength(4);

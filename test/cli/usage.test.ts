@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest';
 import { createProject, packageVersion, runCommand } from '../support/command.js';
 
-const COMMANDS = ['routes', 'gateway', 'ping', 'demo'];
+const COMMANDS = ['routes', 'gateway', 'openapi', 'errors', 'k8s', 'alerts', 'ping', 'live', 'demo'];
 
 test('--help names every command, and each explains itself', async () => {
   for (const flag of ['--help', '-h']) {
@@ -31,20 +31,20 @@ test('--version is the version of the package', async () => {
 });
 
 const APP = "import { Postern } from 'postern';\nexport default new Postern('users');\n";
-const FILES = { 'app.mjs': APP, 'My_App.mjs': APP.replace("'users'", "'My_App'"), 'no-json.json': 'a\nb', 'no-table.json': '{"a":1}', 'odd-row.json': '[{"method":"GET"}]', 'twice.json': JSON.stringify([1, 2].map(() => ({ method: 'GET', path: '/', pattern: '^/$', public: true, params: null }))) };
+const FILES = { 'app.mjs': APP, 'My_App.mjs': APP.replace("'users'", "'My_App'"), 'off.mjs': APP.replace("'users'", "'users', { attachMonitorEndpoints: false }"), 'digit.mjs': APP.replace("'users'", "'7up'"), 'no-json.json': 'a\nb', 'no-table.json': '{"a":1}', 'odd-row.json': '[{"method":"GET"}]', 'twice.json': JSON.stringify([1, 2].map(() => ({ method: 'GET', path: '/', pattern: '^/$', public: true, params: null }))) };
 const NGINX = ['gateway', 'app.mjs', '--format', 'nginx', '--upstream', 'http://127.0.0.1:8000'];
 const PING = ['ping', 'http://127.0.0.1:1/users/', '--depth', '1'];
 
 const wrong = [
-  { args: [], says: 'no command' },
-  { args: [''], says: 'unknown command ""' },
+  { args: [], says: 'no command; give one of routes, gateway, openapi, errors, k8s, alerts, ping, ' },
+  { args: [''], says: 'unknown command ""; give one of routes, gateway, openapi, errors, k8s, alerts, ping, ' },
   { args: ['toString'], says: 'unknown command "toString"' },
   { args: ['\u001b[31mred'], says: 'unknown command' },
   { args: ['two\nlines'], says: 'unknown command' },
   { args: ['--colour'], says: 'unknown command' },
   { args: ['routes'], says: 'MODULE is missing' },
-  { args: ['routes', 'app.mjs', 'other.mjs'], says: 'unexpected argument "other.mjs"' },
-  { args: ['routes', 'app.mjs', '--yaml'], says: "Unknown option '--yaml'" },
+  { args: ['routes', 'app.mjs', 'other.mjs'], says: 'unexpected argument "other.mjs"; the options are --json, --check' },
+  { args: ['routes', 'app.mjs', '--yaml'], says: "Unknown option '--yaml'; the options are --json, --check" },
   { args: ['routes', 'app.mjs', '--json=1'], says: '--json' },
   { args: ['routes', 'app.mjs', '--check'], says: '--check' },
   { args: ['routes', 'app.mjs', '--check', 'missing.json'], says: "missing.json can't be read" },
@@ -66,7 +66,6 @@ const wrong = [
   { args: [...NGINX, '--host', 'a;b'], says: 'hosts' },
   { args: [...NGINX, 'extra'], says: 'unexpected argument "extra"' },
   { args: ['ping', '--depth', '1'], says: 'URL is missing' },
-  { args: ['ping', 'http://127.0.0.1:1/users/'], says: '--depth is missing' },
   { args: ['ping', 'http://127.0.0.1:1', '--depth', '1'], says: 'names no service' },
   { args: ['ping', 'http://127.0.0.1:1/', '--depth', '1'], says: 'names no service' },
   { args: ['ping', 'http://127.0.0.1:1/users/..', '--depth', '1'], says: 'names no service' },
@@ -80,10 +79,28 @@ const wrong = [
   { args: [...PING, '--format', 'svg'], says: 'tree, json, mermaid, dot' },
   { args: [...PING, '--json', '--format', 'dot'], says: 'two formats' },
   { args: [...PING, '--timeout', '0'], says: '--timeout' },
+  { args: ['k8s', 'app.mjs'], says: '--image is missing' },
+  { args: ['k8s', 'app.mjs', '--image', ''], says: '--image is ""' },
+  { args: ['k8s', 'app.mjs', '--image', 'a b'], says: '--image is "a b"' },
+  { args: ['k8s', 'My_App.mjs', '--image', 'a'], says: 'name is "My_App"; give a DNS label' },
+  { args: ['k8s', 'digit.mjs', '--image', 'a'], says: 'name is "7up"; give a DNS label' },
+  { args: ['k8s', 'off.mjs', '--image', 'a'], says: 'no monitoring endpoints' },
+  { args: ['k8s', 'app.mjs', '--image', 'a', '--namespace', 'Prod'], says: '--namespace is "Prod"; give a DNS label' },
+  { args: ['k8s', 'app.mjs', '--image', 'a', '--replicas', '-1'], says: '--replicas' },
+  { args: ['k8s', 'app.mjs', '--image', 'a', '--port', '0'], says: '--port is "0"' },
+  { args: ['k8s', 'app.mjs', '--image', 'a', '--monitor-port', '8000'], says: 'both 8000' },
+  { args: ['k8s', 'app.mjs', '--image', 'a', '--tag', 'b'], says: 'the options are --image, --replicas, --namespace, --port, --monitor-port' },
+  { args: ['alerts'], says: 'MODULE is missing' },
+  { args: ['alerts', 'app.mjs', '--json'], says: 'it takes no options' },
+  { args: ['alerts', 'off.mjs'], says: 'no monitoring endpoints' },
+  { args: ['live'], says: 'URL is missing' },
+  { args: ['live', 'http://127.0.0.1:1'], says: 'names no service' },
+  { args: ['live', 'http://127.0.0.1:1/users/', '--depth', '21'], says: '--depth is "21"; give a number from 0 to 20' },
+  { args: ['live', 'http://127.0.0.1:1/users/', '--port', '0'], says: '--port is "0"; give a number from 1 to 65535' },
   { args: ['demo', 'extra'], says: 'unexpected argument "extra"' },
   ...['0', '65534', 'http', '-5'].map((port) => ({ args: ['demo', `--port=${port}`], says: `--port is "${port}"` })),
 ];
-test('whatever is wrong is said in one line on stderr, with exit code 2', async () => {
+test('whatever is wrong is said in one line on stderr, with exit code 2', { timeout: 120_000 }, async () => {
   const cwd = createProject(FILES);
   const results = await mapInParallel(wrong, async ({ args }) => runCommand(args, { cwd }));
   for (const [index, { code, stdout, stderr }] of results.entries()) {

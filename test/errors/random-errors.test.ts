@@ -2,7 +2,8 @@
 
 import { expect, test } from 'vitest';
 import { ApiError, HttpError } from 'postern';
-import { formatErrorBody, mapError } from '../../src/http/error-mapper.js';
+import { mapError } from '../../src/http/error-mapper.js';
+import { toErrorBody } from '../../src/payload/error-body.js';
 import { createRandom } from '../support/random.js';
 
 const SECRET = 'secret-7f3a';
@@ -25,7 +26,7 @@ test('any thrown value', () => {
     }
     const mapped = mapError(thrown);
     expect(mapped.statusCode, `seed ${seed}`).toBe(500);
-    expect(formatErrorBody(mapped), `seed ${seed}`).toBe('{"message":"Server Error","description":"Something has blown up really bad. Somebody should be notified?","error_code":{"name":"framework_unknown_error","value":999999}}');
+    expect(JSON.stringify(toErrorBody(mapped)), `seed ${seed}`).toBe('{"message":"Server Error","description":"Something has blown up really bad. Somebody should be notified?","error_code":{"name":"framework_unknown_error","value":999999}}');
     expect(mapped.headers, `seed ${seed}`).toBeUndefined();
   }
 });

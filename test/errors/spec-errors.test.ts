@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest';
 import { ApiError, BadRequest, Conflict, defineErrorCodes, Forbidden, FrameworkErrorCodes, HttpError, NotFound, ServiceUnavailable, TooManyRequests, Unauthorized } from 'postern';
-import { createApp, createRecorder, serve } from '../support/serve.js';
+import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
 const Codes = defineErrorCodes({ too_slow: 10002, help_me: 10003 });
 enum Numeric {
@@ -60,7 +60,7 @@ const cases: { rule: string; thrown: () => unknown; status: number; body: object
 
 const raised = [...cases.map((row) => ({ ...row, how: 'thrown' })), ...cases.map((row) => ({ ...row, how: 'rejected' }))];
 test.for(raised)('$rule, $how', async ({ thrown, status, body, headers = {}, how }) => {
-  const app = createApp();
+  const app = expectFailures(createApp(), status);
   app.get('/', how === 'thrown' ? () => { throw thrown(); } : async () => Promise.reject(thrown()));
   const { url } = await serve(app);
   const response = await fetch(url);
@@ -73,14 +73,14 @@ test.for(raised)('$rule, $how', async ({ thrown, status, body, headers = {}, how
 });
 
 test('7.1: an error that is returned is raised', async () => {
-  const { url } = await serve(createApp().get('/', () => new NotFound('gone')).get('/wrapped', async () => new TypeError('secret')));
+  const { url } = await serve(expectFailures(createApp(), 500).get('/', () => new NotFound('gone')).get('/wrapped', async () => new TypeError('secret')));
   expect((await fetch(url)).status).toBe(404);
   expect(await (await fetch(`${url}/wrapped`)).json()).toEqual(unknown);
 });
 
 test('7.1.6: a 5xx is logged on one line with its stack, its description and its code; a 4xx at debug', async () => {
   const logger = createRecorder();
-  const app = createApp({ logger });
+  const app = expectFailures(createApp({ logger }), 500, 504);
   app.get('/bug', () => { throw new TypeError('boom'); });
   app.get('/api', () => { throw new ApiError('HELP ME!', { statusCode: 504, errorCode: Codes.help_me }); });
   app.get('/no', () => { throw new NotFound(); });
@@ -110,6 +110,10 @@ test('7.2: the common codes have their names and values', () => {
     framework_error_unspecified: { name: 'framework_error_unspecified', value: 999998 },
     framework_unknown_error: { name: 'framework_unknown_error', value: 999999 },
     framework_invalid_query_params: { name: 'framework_invalid_query_params', value: 999400 },
+    framework_invalid_request: { name: 'framework_invalid_request', value: 999401 },
+    framework_invalid_response: { name: 'framework_invalid_response', value: 999502 },
+    framework_overloaded: { name: 'framework_overloaded', value: 999503 },
+    framework_timeout: { name: 'framework_timeout', value: 999504 },
   });
 });
 
@@ -141,14 +145,23 @@ test('7.1: an error keeps its cause, for the log alone', async () => {
   const cause = new Error('secret cause');
   const error = new ApiError('d', { cause });
   expect(error.cause).toBe(cause);
-  const { url } = await serve(createApp().get('/', () => { throw error; }));
+  const { url } = await serve(expectFailures(createApp(), 500).get('/', () => { throw error; }));
   expect(await (await fetch(url)).text()).not.toContain('secret');
 });
 
 test('7.1: a header of an error that cannot be sent gives the uniform 500', async () => {
-  const { url } = await serve(createApp().get('/', () => { throw new NotFound('x', { headers: { 'x-bad': 'a\r\nset-cookie: b' } }); }));
+  const { url } = await serve(expectFailures(createApp(), 500).get('/', () => { throw new NotFound('x', { headers: { 'x-bad': 'a\r\nset-cookie: b' } }); }));
   const response = await fetch(url);
   expect(response.status).toBe(500);
   expect(await response.json()).toEqual(unknown);
   expect(response.headers.get('set-cookie')).toBeNull();
+});
+
+test.for<[string, PropertyDescriptorMap]>([
+  ['a status that is none of an error', { statusCode: { value: 200 } }],
+  ['no code', { errorCode: { value: null } }],
+  ['a getter that throws', { statusCode: { get: () => { throw new Error('trap'); } } }],
+])('an API error that was given %s gives 500', async ([, change]) => {
+  const { url } = await serve(expectFailures(createApp(), 500).get('/', () => { throw Object.defineProperties(new NotFound(), change); }));
+  for (const _ of [1, 2]) expect((await fetch(url)).status).toBe(500);
 });

@@ -1,5 +1,6 @@
 /** Random header fields and targets over real sockets: what the framework reads out of them against oracles that know how they were made. */
 
+import { channel } from 'node:diagnostics_channel';
 import { gunzipSync } from 'node:zlib';
 import { Postern, type Context } from 'postern';
 import { parseExposition } from '../support/exposition-parser.js';
@@ -28,16 +29,21 @@ export const headers: Target = {
     const echo = new Postern('echo', { logger: false }).get('/', (ctx) => ctx.headers);
     const { url } = await echo.listen({ host: '127.0.0.1', port: 0 });
     const app = createApp(trusted, url);
+    // What reads a trace at all is a service that records its spans.
+    channel('tracing:postern.request:start').subscribe(ignore);
     try {
       const { port } = await app.listen({ host: '127.0.0.1', port: 0 });
       const cases = several(random, 30, 60, () => random.pick(MAKERS)(random, trusted));
       await ask(random, port, cases, met);
       for (let count = 4; count > 0; count -= 1) await checkLongField(random, port);
     } finally {
+      channel('tracing:postern.request:start').unsubscribe(ignore);
       await Promise.all([app.close({ timeout: 0 }), echo.close({ timeout: 0 })]);
     }
   },
 };
+
+function ignore(): void {}
 
 function createApp(trusted: readonly Network[], echo: string): Postern {
   const app = new Postern('fuzz', { logger: false, trustProxy: trusted.map(({ cidr }) => cidr), settings: { SERVICE_CONNECTIONS: [`echo=${echo}`] } });
@@ -374,9 +380,9 @@ const traceCase: Make = (random) => {
       assert(version === '00' && isTraceparent(sent['traceparent'] ?? ''), `traceparent ${sent['traceparent']}`);
       const given = traceparent.split('-');
       assertSame(trace === given[1] && parent !== given[2], valid, 'whether the trace goes on', sent);
-      assertSame(flags, valid ? (parseInt(given[3] ?? '', 16) & 3).toString().padStart(2, '0') : '02', 'the flags');
+      assertSame(flags, valid ? (parseInt(given[3] ?? '', 16) & 3).toString().padStart(2, '0') : '03', 'the flags');
       assertSame(sent['tracestate'] ?? null, isPassedOn ? tracestate : null, 'tracestate');
-      assertSame(sent['baggage'] ?? null, [...baggage].every((char) => char === '\t' || (char >= ' ' && char <= '~')) && baggage !== '' ? baggage : null, 'baggage');
+      assertSame(sent['baggage'] ?? null, baggage === '' ? null : baggage, 'baggage');
     },
   };
 };

@@ -53,7 +53,7 @@ const OVERFLOW = '_overflow';
 
 export const metrics: Target = {
   name: 'metrics',
-  outcomes: ['exposed', 'registered', 'not registered', 'counted', 'wrong labels', 'wrong value', 'overflow', 'exemplar', 'removed', 'metric removed', 'bound', 'not collected'],
+  outcomes: ['exposed', 'registered', 'not registered', 'counted', 'wrong labels', 'wrong value', 'overflow', 'exemplar', 'removed', 'metric removed', 'default labels', 'bound', 'not collected'],
   run(random, met) {
     const maxSeries = oneIn(random, 3) ? 1 + random.int(4) : 10_000;
     const model = new Model(new Registry({ maxSeries }), maxSeries, met);
@@ -64,6 +64,7 @@ export const metrics: Target = {
       if (metric === undefined || kind === 0) model.register(random);
       else if (kind === 1) model.expose();
       else if (kind === 2 && oneIn(random, 3)) model.remove(random, metric);
+      else if (kind === 3 && oneIn(random, 3)) model.setDefaultLabels(random);
       else if (kind === 3) model.reset(metric);
       else if (kind === 4) model.removeSeries(random, metric);
       else if (kind === 5) {
@@ -106,6 +107,7 @@ class Model {
   readonly #maxSeries: number;
   readonly #met: (outcome: string) => void;
   readonly #overflows = new Map<string, number>();
+  #defaultLabels: Labels = {};
   readonly #collectErrors = new Map<string, number>();
 
   constructor(registry: Registry, maxSeries: number, met: (outcome: string) => void) {
@@ -217,7 +219,7 @@ class Model {
     const exemplarLabels: Record<string, unknown> = Object.fromEntries(several(random, 0, 3, () => [oneIn(random, 10) ? random.pick(WRONG_LABELS) : random.pick(['trace_id', 'span_id', 'a']), oneIn(random, 10) ? null : oneIn(random, 6) ? 'é'.repeat(random.int(140)) : random.pick([...TEXTS, 7])]));
     const value = Math.abs(random.pick(NUMBERS));
     const length = Object.entries(exemplarLabels).reduce((sum, [name, text]) => sum + [...name].length + [...String(text)].length, 0);
-    const isValid = length <= 128 && Object.entries(exemplarLabels).every(([name, text]) => /^(?!__)[a-zA-Z_]\w*$/.test(name) && text !== null);
+    const isValid = length <= 128 && Object.entries(exemplarLabels).every(([name, text]) => /^(?!__)[a-zA-Z_]\w*$/.test(name) && text !== null && !String(text).includes('\0'));
     const series = metric.series.get(JSON.stringify(this.bind(metric, texts)));
     assert(series !== undefined, 'the model has no such series');
     try {
@@ -255,6 +257,13 @@ class Model {
     if (oneIn(random, 2)) this.#registry.remove(metric.name);
   }
 
+  setDefaultLabels(random: Random): void {
+    const names = several(random, 0, 2, () => random.pick(LABELS.filter((name) => name !== 'le' && name !== 'quantile')));
+    this.#defaultLabels = Object.fromEntries(names.map((name) => [name, randomText(random)]));
+    this.#registry.setDefaultLabels(this.#defaultLabels);
+    this.#met('default labels');
+  }
+
   /** Both formats say the same as the model, to a strict reader. */
   expose(): void {
     for (const format of ['text', 'openmetrics'] as const) {
@@ -267,7 +276,7 @@ class Model {
       const bytes = Buffer.from(this.#registry.exposeBytes(format));
       this.#countCollectErrors();
       // Each exposition counts the metrics that it leaves out.
-      const plain = (all: string): string => all.replace(/^metrics_collect_errors_total\{.*\n/gm, '');
+      const plain = (all: string): string => all.replace(/^metrics_collect_errors_total\{[^\n]*\n/gm, '');
       assert(plain(bytes.toString('utf8')) === plain(text), 'the bytes are not the text');
     }
     this.#met('exposed');
@@ -280,9 +289,10 @@ class Model {
     ].filter(({ counts }) => counts.size > 0);
     const familyName = (kind: Kind, name: string): string => (format === 'openmetrics' && kind === 'counter' ? baseName(name) : name);
     const sampleName = (kind: Kind, name: string): string => (format === 'openmetrics' && kind === 'counter' ? `${baseName(name)}_total` : name);
+    const withDefaults = ([name, labels, ...rest]: ExpectedSample): ExpectedSample => [name, { ...this.#defaultLabels, ...labels }, ...rest];
     return [
-      ...this.metrics.filter(({ collect }) => collect === 'none' || collect === 'sets').map((metric) => ({ name: familyName(metric.kind, metric.name), type: metric.kind, help: metric.help, samples: samplesOf(metric, sampleName(metric.kind, metric.name)) })),
-      ...own.map(({ name, help, counts }) => ({ name: familyName('counter', name), type: 'counter', help, samples: [...counts].map(([metric, count]) => [sampleName('counter', name), { metric }, count] as const) })),
+      ...this.metrics.filter(({ collect }) => collect === 'none' || collect === 'sets').map((metric) => ({ name: familyName(metric.kind, metric.name), type: metric.kind, help: metric.help, samples: samplesOf(metric, sampleName(metric.kind, metric.name), format).map(withDefaults) })),
+      ...own.map(({ name, help, counts }) => ({ name: familyName('counter', name), type: 'counter', help, samples: [...counts].map(([metric, count]) => [sampleName('counter', name), { ...this.#defaultLabels, metric }, count] as const) })),
     ];
   }
 
@@ -320,7 +330,7 @@ function stem(name: string): string {
   return name.replace(/(?:_(?:total|created|count|sum|bucket))+$/, '');
 }
 
-function samplesOf({ kind, name, labelNames, bounds, series }: ModelMetric, sampleName: string): ExpectedSample[] {
+function samplesOf({ kind, name, labelNames, bounds, series }: ModelMetric, sampleName: string, format: 'text' | 'openmetrics'): ExpectedSample[] {
   return [...series.values()].flatMap(({ texts, value, counts, exemplars }): ExpectedSample[] => {
     const labels = Object.fromEntries(labelNames.map((label, index) => [label, texts[index] ?? '']));
     if (kind !== 'histogram') return [[sampleName, labels, value, exemplars[0]]];
@@ -329,6 +339,8 @@ function samplesOf({ kind, name, labelNames, bounds, series }: ModelMetric, samp
       total += counts[index] ?? 0;
       return [`${name}_bucket`, { ...labels, le: leText(le) }, total, exemplars[index]] as const;
     });
+    // In OpenMetrics a sum never goes down, and a count stands beside a sum alone.
+    if (format === 'openmetrics' && !(value >= 0 && !((bounds[0] ?? 0) < 0))) return buckets;
     return [...buckets, [`${name}_sum`, labels, value], [`${name}_count`, labels, total]];
   });
 }

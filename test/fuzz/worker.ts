@@ -3,6 +3,7 @@
 import { inspect } from 'node:util';
 import { parentPort, workerData } from 'node:worker_threads';
 import { body } from './body.js';
+import { connections } from './connections.js';
 import { errors } from './errors.js';
 import { headers } from './headers.js';
 import { http } from './http.js';
@@ -31,7 +32,7 @@ export interface Report {
   readonly failure: { readonly iteration: number; readonly error: string } | null;
 }
 
-export const TARGETS: readonly Target[] = [router, headers, body, metrics, errors, http];
+export const TARGETS: readonly Target[] = [router, headers, body, metrics, errors, http, connections];
 
 /** Iterations after which every outcome of a target must have been met. */
 const ENOUGH = 300;

@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest';
 import { bindLogger, createJsonLogger, createLogger, logSafely } from '../../src/log.js';
-import { createRecorder } from '../support/serve.js';
+import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
 const cyclic: Record<string, unknown> = { a: 1 };
 cyclic['self'] = cyclic;
@@ -43,7 +43,7 @@ test('an entry has level, time, service, what was given and the message; an erro
 test('debug entries are dropped by default; false drops all', () => {
   let written = '';
   createJsonLogger('users', (line) => (written += line)).debug({}, 'm');
-  const silent = createLogger(false, 'users');
+  const silent = createLogger(false, 'users', () => 'info');
   for (const level of ['debug', 'info', 'warn', 'error'] as const) silent[level]({}, 'm');
   expect(written).toBe('');
 });
@@ -55,6 +55,30 @@ test('a bound logger adds its bindings, below what the entry itself says', () =>
 });
 
 test('a logger that throws does not reach the caller', () => {
-  const broken = { ...createLogger(false, 'users'), error: (): never => { throw new Error('disk full'); } };
+  const broken = { ...createLogger(false, 'users', () => 'info'), error: (): never => { throw new Error('disk full'); } };
   expect(() => logSafely(broken, 'error', {}, 'm')).not.toThrow();
+});
+
+test('a logger whose promise rejects does not take the process down', async () => {
+  const fail = async (): Promise<void> => { throw new Error('log'); };
+  const app = expectFailures(createApp({ logger: { debug: fail, info: fail, warn: fail, error: fail } }), 500).get('/', () => { throw new Error('x'); });
+  const { url } = await serve(app);
+  expect((await fetch(url)).status).toBe(500);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect((await fetch(url)).status).toBe(500);
+});
+
+test('an error that can not even be printed is logged all the same', async () => {
+  const lines: string[] = [];
+  const hostile = new Proxy({}, { ownKeys: () => { throw new Error('trap'); }, getPrototypeOf: () => { throw new Error('trap'); } });
+  createJsonLogger('users', (line) => lines.push(line)).error({ err: { get cause() { return hostile; }, [Symbol.for('nodejs.util.inspect.custom')]: () => { throw new Error('trap'); }, toJSON() { throw new Error('trap'); } } }, 'failed');
+  expect(lines.map((line) => JSON.parse(line) as object)).toEqual([expect.objectContaining({ level: 'error', msg: 'failed' })]);
+});
+
+test('an error given to the log as the object keeps its type, message and stack', async () => {
+  const logger = createRecorder();
+  const error = new TypeError('boom');
+  const app = expectFailures(createApp({ logger }), 'failed').get('/', (ctx) => ctx.log.error(error, 'failed'));
+  await fetch((await serve(app)).url);
+  expect(logger.entries[0]).toMatchObject({ object: { err: error }, message: 'failed' });
 });

@@ -2,13 +2,15 @@
 
 import { getEventListeners, once } from 'node:events';
 import type { Socket } from 'node:net';
+import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { ApiError, FrameworkErrorCodes, ServiceError } from 'postern';
-import { ServiceDirectory, type ServiceClient } from '../../src/mesh/service.js';
+import type { ServiceClient } from '../../src/mesh/client.js';
+import { ServiceDirectory } from '../../src/mesh/directory.js';
 import { closedPort, startPeer, startRawPeer, type TestServer } from '../support/peer.js';
 
 const MAX_BYTES = 1000;
-const clientOf = (peer: Pick<TestServer, 'url'>): ServiceClient => new ServiceDirectory(new Map([['billing', peer.url]]), MAX_BYTES).client('billing');
+const clientOf = (peer: Pick<TestServer, 'url'>): ServiceClient => new ServiceDirectory(new Map([['billing', peer.url]]), { maxBytes: MAX_BYTES }).client('billing');
 const failureOf = async (call: Promise<unknown>): Promise<ServiceError> => {
   const error = await call.then(
     () => expect.unreachable('the call should fail'),
@@ -168,6 +170,42 @@ test('no listener stays on a signal, whatever the outcome', async () => {
   expect(getEventListeners(signal, 'abort')).toHaveLength(0);
 });
 
+test('a hundred calls that share a signal end with it, without a warning', async () => {
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error): void => void warnings.push(warning);
+  process.on('warning', onWarning);
+  const abort = new AbortController();
+  const peer = await startPeer(() => undefined);
+  const calls = Array.from({ length: 100 }, () => clientOf(peer).get('/', { signal: abort.signal }).catch((reason: unknown) => reason));
+  await expect.poll(() => peer.requests.length).toBe(100);
+  abort.abort('enough');
+  expect(new Set(await Promise.all(calls))).toEqual(new Set(['enough']));
+  expect(getEventListeners(abort.signal, 'abort')).toHaveLength(0);
+  await new Promise(setImmediate);
+  process.off('warning', onWarning);
+  expect(warnings).toEqual([]);
+});
+
+test.for<{ what: string; call: (client: ServiceClient) => Promise<unknown>; method: string }>([
+  { what: 'an unreachable service', call: async function callOfTheUser(client) { return client.get('/invoices/7?secret=1', { timeout: 1000 }); }, method: 'GET' },
+  { what: 'fetch of an unreachable service', call: async function callOfTheUser(client) { return client.fetch('/invoices/7', { method: 'put' }); }, method: 'PUT' },
+])('the error of $what has service, method and path, the line of its caller in the stack, and no address in what clients see', async ({ call, method }) => {
+  const port = await closedPort();
+  const error = await failureOf(call(clientOf({ url: `http://127.0.0.1:${port}` })));
+  expect(error).toMatchObject({ service: 'billing', method, path: '/invoices/7' });
+  expect(error.stack?.split('\n')[0]).toBe('ServiceError: Service Unavailable');
+  expect(error.stack?.split('\n')[1]).toMatch(/callOfTheUser .*failures\.test\.ts:\d+/);
+  expect(`${error.message} ${error.description} ${JSON.stringify(error.headers)}`).not.toMatch(new RegExp(`127|${port}|secret`));
+});
+
+test('the error of a service that was too late has the line of its caller in the stack', async () => {
+  const peer = await startPeer(() => undefined);
+  async function callOfTheUser(): Promise<void> {
+    await clientOf(peer).get('/', { timeout: 20 });
+  }
+  expect((await failureOf(callOfTheUser())).stack).toMatch(/callOfTheUser .*failures\.test\.ts:\d+/);
+});
+
 test.for([
   { method: 'get', retry: 2, requests: 3 },
   { method: 'put', retry: 2, requests: 3 },
@@ -225,7 +263,52 @@ test('a signal ends the pause before the next try', async () => {
   expect(peer.requests).toHaveLength(1);
 });
 
-test('nothing is repeated unless asked for, not even on a connection that the service closed', async () => {
+/** A peer that answers the first request of each connection, and hangs up on the second, or on its first byte of an answer. */
+async function startForgetful(last: string | null): Promise<TestServer & { readonly requests: string[] }> {
+  const requests: string[] = [];
+  const seen = new WeakSet<Socket>();
+  const peer = await startRawPeer((chunk, socket) => {
+    requests.push(chunk);
+    if (!seen.has(socket)) return seen.add(socket), `${HEAD}content-length: 0\r\n\r\n`;
+    if (last !== null) socket.end(last);
+    return last === null ? null : undefined;
+  });
+  return { ...peer, requests };
+}
+
+test.for(['get', 'put', 'delete'] as const)('a %s that an idle connection refuses is sent once more on a fresh one', async (method) => {
+  const peer = await startForgetful(null);
+  const client = clientOf(peer);
+  await client.get('/');
+  expect((await client[method]('/again', method === 'put' ? { json: { a: 1 } } : {})).status).toBe(200);
+  expect(peer.sockets).toHaveLength(2);
+  expect(peer.requests).toHaveLength(3);
+  // Its connection aside.
+  const [refused, repeated] = peer.requests.slice(1).map((request) => request.replace(/^connection: .*\r\n/im, ''));
+  expect(repeated).toBe(refused);
+});
+
+test.for([
+  { what: 'a POST', send: (client: ServiceClient) => client.post('/') },
+  { what: 'a PATCH', send: (client: ServiceClient) => client.patch('/') },
+  { what: 'a body that is a stream', send: (client: ServiceClient) => client.put('/', { body: Readable.from(['x']) }) },
+])('$what is not sent again', async ({ send }) => {
+  const peer = await startForgetful(null);
+  const client = clientOf(peer);
+  await client.get('/');
+  expect((await failureOf(send(client))).statusCode).toBe(503);
+  expect(peer.sockets).toHaveLength(1);
+});
+
+test('a request is not sent again once a byte of its answer has come', async () => {
+  const peer = await startForgetful('H');
+  const client = clientOf(peer);
+  await client.get('/');
+  expect((await failureOf(client.get('/'))).statusCode).toBe(503);
+  expect(peer.requests).toHaveLength(2);
+});
+
+test('a request that a fresh connection refuses is not sent again, nor one that was sent again', async () => {
   let requests = 0;
   const peer = await startRawPeer(() => {
     requests += 1;
@@ -234,7 +317,9 @@ test('nothing is repeated unless asked for, not even on a connection that the se
   const client = clientOf(peer);
   await client.get('/');
   expect((await failureOf(client.get('/'))).statusCode).toBe(503);
-  expect(requests).toBe(2);
+  expect(requests).toBe(3);
+  expect((await failureOf(client.get('/'))).statusCode).toBe(503);
+  expect(requests).toBe(4);
 });
 
 test('an idle connection that receives data is closed, not taken for the next answer', async () => {

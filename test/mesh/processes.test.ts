@@ -14,7 +14,7 @@ interface Child {
 }
 
 async function start(fixture: string, args: string[], env: Record<string, string> = {}): Promise<Child> {
-  const child = fork(fileURLToPath(new URL(`../support/${fixture}`, import.meta.url)), args, { stdio: ['ignore', 'ignore', 'pipe', 'ipc'], env: { ...process.env, ...env } });
+  const child = fork(fileURLToPath(new URL(`../support/${fixture}`, import.meta.url)), args, { stdio: ['ignore', 'ignore', 'pipe', 'ipc'], env: { ...process.env, DRAIN_DELAY: '0', ...env } });
   onTestFinished(() => void child.kill('SIGKILL'));
   let stderr = '';
   child.stderr?.on('data', (chunk) => (stderr += String(chunk)));

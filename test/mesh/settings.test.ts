@@ -59,12 +59,12 @@ const wrong: { options: unknown; says: RegExp }[] = [
   { options: list('a=http://a.test/?x=1'), says: /query or fragment/ },
   { options: list('a=http://a.test/#x'), says: /query or fragment/ },
   { options: list('7'), says: /read as the address 0\.0\.0\.7/ },
-  { options: { SERVICE_CONNECTIONS: 'a,b' }, says: /must be an array/ },
+  { options: { SERVICE_CONNECTIONS: 'a,b' }, says: /"a,b"; give an array/ },
   { options: { SERVICE_CONNECTIONS: [7] }, says: /has the entry 7/ },
   { options: { SERVICE_URL_TEMPLATE: 'http://billing:8000' }, says: /\{service\}/ },
   { options: { SERVICE_URL_TEMPLATE: '{service}:8000' }, says: /SERVICE_URL_TEMPLATE/ },
   { options: { SERVICE_URL_TEMPLATE: 'http://host:{service}' }, says: /is no URL/ },
-  { options: { SERVICE_URL_TEMPLATE: 8000 }, says: /SERVICE_URL_TEMPLATE is 8000/ },
+  { options: { SERVICE_URL_TEMPLATE: 8000 }, says: /SERVICE_URL_TEMPLATE of settings is 8000/ },
 ];
 test.for(wrong)('$options throws', ({ options, says }) => {
   expect(() => parseSettings(options as SettingsOptions, {})).toThrow(TypeError);

@@ -1,23 +1,24 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { expect, test } from 'vitest';
-import { parseTraceContext, traceHeaders } from '../../src/mesh/trace-context.js';
+import { beginCallSpan, beginRequestSpan, sampledTraceId, spanHeaders } from '../../src/mesh/trace-context.js';
 
 const TRACE = '12345678901234567890123456789012';
 const PARENT = '1234567890123456';
 const VALID = `00-${TRACE}-${PARENT}-01`;
 
-const propagate = (headers: IncomingHttpHeaders): Record<string, string> => traceHeaders(parseTraceContext(headers));
+/** What a call takes along on behalf of a request with these headers. */
+function propagate(headers: IncomingHttpHeaders): Record<string, string> {
+  const { span, tracestate } = beginRequestSpan(headers);
+  return spanHeaders(beginCallSpan(span), tracestate);
+}
 const tracestateOf = (tracestate: string): string | undefined => propagate({ traceparent: VALID, tracestate })['tracestate'];
 
-test('the trace id and flags are passed on with a parent id of its own for each request', () => {
-  const trace = parseTraceContext({ traceparent: VALID });
-  const sent = [traceHeaders(trace), traceHeaders(trace)].map(({ traceparent = '' }) => traceparent.split('-'));
-  for (const [version, traceId, parentId, flags] of sent) {
-    expect({ version, traceId, flags }).toEqual({ version: '00', traceId: TRACE, flags: '01' });
-    expect(parentId).toMatch(/^[0-9a-f]{16}$/);
-    expect(parentId).not.toBe(PARENT);
-  }
-  expect(sent[0]?.[2]).not.toBe(sent[1]?.[2]);
+test('a request is a span below the one that its traceparent names, a call one below the request', () => {
+  const { span } = beginRequestSpan({ traceparent: VALID });
+  const calls = [beginCallSpan(span), beginCallSpan(span)];
+  expect(span).toEqual({ traceId: TRACE, spanId: expect.stringMatching(/^[0-9a-f]{16}$/), parentId: PARENT, flags: '01' });
+  for (const call of calls) expect(call).toEqual({ traceId: TRACE, spanId: expect.stringMatching(/^[0-9a-f]{16}$/), parentId: span.spanId, flags: '01' });
+  expect(new Set([PARENT, span.spanId, ...calls.map(({ spanId }) => spanId)]).size).toBe(4);
 });
 
 test.for([
@@ -59,9 +60,11 @@ test.for([
   `${VALID}, ${VALID}`,
   `cc-${TRACE}-${PARENT}-01-x, cc-${TRACE}-${PARENT}-01`,
   ` ${VALID}`,
-])('%j begins a new trace without a tracestate', (traceparent) => {
-  const sent = propagate({ tracestate: 'a=1', ...(traceparent === undefined ? {} : { traceparent }) });
-  expect(sent['traceparent']).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-02$/);
+])('%j begins a new sampled trace without a tracestate', (traceparent) => {
+  const headers = { tracestate: 'a=1', ...(traceparent === undefined ? {} : { traceparent }) };
+  expect(beginRequestSpan(headers).span.parentId).toBeUndefined();
+  const sent = propagate(headers);
+  expect(sent['traceparent']).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-03$/);
   expect(sent['traceparent']).not.toContain(TRACE);
   expect(sent).not.toHaveProperty('tracestate');
 });
@@ -93,16 +96,10 @@ test.for(['', ' ', ', ,', 'foo', 'foo=', 'foo=,bar=3', 'foo =1', 'FOO=1', 'foo.b
   },
 );
 
-test('baggage goes on as it came, with or without a trace, up to 8192 bytes', () => {
-  expect(propagate({ baggage: 'user=7;ttl=1, a=b' })['baggage']).toBe('user=7;ttl=1, a=b');
-  expect(propagate({ traceparent: VALID, baggage: 'x'.repeat(8192) })['baggage']).toHaveLength(8192);
-  for (const baggage of ['', 'x'.repeat(8193), 'a=é', 'a=\u0001']) expect(propagate({ baggage })).not.toHaveProperty('baggage');
-});
-
 test.for([' ', '\t', ',', 'a', '=', '-', '0', 'a=1,', 'a= ', ' ,', `${VALID}, `, '@'])('16 KiB of %j are read in linear time', (unit) => {
   const hostile = (bytes: number): IncomingHttpHeaders => {
     const text = unit.repeat(Math.ceil(bytes / unit.length));
-    return { traceparent: text, tracestate: text, baggage: text };
+    return { traceparent: text, tracestate: text };
   };
   for (const prefix of ['', VALID]) {
     for (const suffix of ['', '!', '=']) {
@@ -110,9 +107,20 @@ test.for([' ', '\t', ',', 'a', '=', '-', '0', 'a=1,', 'a= ', ' ,', `${VALID}, `,
       headers.traceparent = prefix === '' ? headers.traceparent + suffix : prefix;
       headers.tracestate += suffix;
       const startedMs = performance.now();
-      parseTraceContext(headers);
+      beginRequestSpan(headers);
       // A thousand times what it takes; quadratic time would be a million.
       expect(performance.now() - startedMs).toBeLessThan(500);
     }
   }
+});
+
+test.for([
+  { fields: ['Host', 'x', 'TraceParent', VALID], id: TRACE },
+  { fields: ['traceparent', VALID.replace(/01$/, '03')], id: TRACE },
+  { fields: ['traceparent', VALID.replace(/01$/, '02')], id: undefined },
+  { fields: ['traceparent', `${VALID}.`], id: undefined },
+  { fields: ['tracestates', VALID], id: undefined },
+  { fields: [], id: undefined },
+])('the fields $fields are of the sampled trace $id', ({ fields, id }) => {
+  expect(sampledTraceId(fields)).toBe(id);
 });

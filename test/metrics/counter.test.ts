@@ -40,7 +40,7 @@ test('an increase below zero throws', () => {
 
 test('the object form counts, and its exemplar shows in OpenMetrics alone', () => {
   const registry = new Registry();
-  const counter = registry.counter({ name: 'jobs_total', help: 'Jobs.', labelNames: ['queue'], enableExemplars: true });
+  const counter = registry.counter({ name: 'jobs_total', help: 'Jobs.', labelNames: ['queue'] });
   counter.inc({ labels: { queue: 'mail' }, value: 3, exemplarLabels: { trace_id: 'a"b', span: 7 } });
   counter.inc({ labels: { queue: 'mail' } });
   counter.inc({ queue: 'mail' });

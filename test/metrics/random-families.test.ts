@@ -104,11 +104,18 @@ function leText(bound: number): string {
   return Number.isInteger(bound) && bound < 1e21 ? `${bound}.0` : String(bound);
 }
 
+/** OpenMetrics leaves out a sum that went below zero, and the count beside it. */
+function hasSum({ name, samples }: Expected, { labels }: Expected['samples'][number]): boolean {
+  const sum = samples.find((sample) => sample.name === `${name}_sum` && JSON.stringify(sample.labels) === JSON.stringify(labels));
+  return (sum?.value ?? -1) >= 0;
+}
+
 function plain(families: ReturnType<typeof parseExposition>): Expected[] {
   return families.map((family) => ({ ...family, samples: family.samples.map(({ name, labels, value }) => ({ name, labels, value })) }));
 }
 
 function toOpenMetrics(family: Expected): Expected {
+  if (family.type === 'histogram') return { ...family, samples: family.samples.filter((sample) => sample.name.endsWith('_bucket') || hasSum(family, sample)) };
   if (family.type !== 'counter') return family;
   const name = family.name.replace(/_total$/, '');
   return { ...family, name, samples: family.samples.map((sample) => ({ ...sample, name: `${name}_total` })) };

@@ -1,8 +1,9 @@
 /** Middleware: what it runs around, in which order, and what it may change. */
 
-import { expect, test } from 'vitest';
-import { HttpError, NotFound, reply, type Middleware, type Reply } from 'postern';
-import { createApp, createRecorder, serve } from '../support/serve.js';
+import { Readable } from 'node:stream';
+import { describe, expect, test } from 'vitest';
+import { Conflict, HttpError, NotFound, reply, ServiceUnavailable, Unauthorized, type HandlerResult, type Middleware, type Reply } from 'postern';
+import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
 const mark = (name: string): Middleware => async (ctx, next) => {
   const trail = (ctx.state['trail'] ??= []) as string[];
@@ -67,7 +68,7 @@ test('next() gives a Reply whose status, headers and body may be changed', async
 test.for<[string, () => unknown, number, string]>([
   ['a plain value', () => ({ from: 'middleware' }), 200, '{"from":"middleware"}'],
   ['a string', () => 'text', 200, 'text'],
-  ['nothing', () => undefined, 204, ''],
+  ['an empty reply', () => reply(), 204, ''],
   ['a reply', () => reply('made', { status: 202 }), 202, 'made'],
   ['a Response', () => new Response('standard', { status: 203 }), 203, 'standard'],
 ])('may return %s without calling next()', async ([, value, status, body]) => {
@@ -76,34 +77,125 @@ test.for<[string, () => unknown, number, string]>([
   expect([response.status, await response.text()]).toEqual([status, body]);
 });
 
-test('next() rejects with what was thrown, and middleware may answer instead', async () => {
-  const thrown = new NotFound('mine');
+test('next() gives the error reply of what was thrown, with the error, and middleware may answer instead', async () => {
+  const thrown = new NotFound('mine', { headers: { 'x-of-error': 'yes' } });
+  const seen: unknown[] = [];
   const app = createApp().get('/', () => { throw thrown; }).use(async (_ctx, next) => {
-    await expect(next()).rejects.toBe(thrown);
+    const { error, status, headers, body } = await next();
+    seen.push(error, status, headers.get('x-of-error'), body);
     return reply('rescued', { status: 200 });
   });
   expect(await (await fetch((await serve(app)).url)).text()).toBe('rescued');
+  expect(seen).toEqual([thrown, 404, 'yes', { message: 'Not found.', description: 'mine', error_code: { name: 'framework_error_unspecified', value: 999998 } }]);
 });
 
-test('next() rejects with an error that a handler returns, as with one that it throws', async () => {
-  const app = createApp().get('/', () => new NotFound('returned'));
-  app.use((_ctx, next) => next().catch((error: Error) => ({ caught: error instanceof NotFound })));
-  expect(await (await app.request('/')).json()).toEqual({ caught: true });
+test('a reply to a request that did not fail has no error', async () => {
+  const seen: unknown[] = [];
+  const app = createApp().get('/', () => 'fine').use(async (_ctx, next) => void seen.push((await next()).error));
+  expect(await (await app.request('/')).text()).toBe('fine');
+  expect(seen).toEqual([undefined]);
+});
+
+/** What middleware may return nothing from: the reply of what is inside stands. */
+const SILENT: [string, Middleware][] = [
+  ['awaited', async (_ctx, next) => { await next(); }],
+  ['called', (_ctx, next) => { void next(); }],
+  ['returned', (_ctx, next) => next()],
+  ['called later', async (_ctx, next) => { await Promise.resolve(); void next(); }],
+];
+describe.for(SILENT)('next() that is %s', ([, middleware]) => {
+  test.for([
+    ['a value', () => ({ a: 1 }), 200, '{"a":1}'],
+    ['a promise', async () => { await new Promise((resolve) => setTimeout(resolve, 5)); return 'late'; }, 200, 'late'],
+    ['nothing', () => undefined, 204, ''],
+    ['a thrown error', () => { throw new NotFound('gone'); }, 404, 'gone'],
+    ['a returned error', () => new NotFound('gone'), 404, 'gone'],
+    ['a stream', () => Readable.from(['a', 'b']), 200, 'ab'],
+  ] as [string, () => HandlerResult | Promise<HandlerResult>, number, string][])('loses not %s', async ([, handler, status, body]) => {
+    const app = createApp().use(middleware).get('/', handler);
+    const response = await app.request('/');
+    expect([response.status, await response.text()]).toEqual([status, expect.stringContaining(body)]);
+  });
+
+  test('loses no line of the log, and makes one of it', async () => {
+    const logger = createRecorder();
+    const app = expectFailures(createApp({ logger }), 500).use(middleware).use(middleware).get('/', () => { throw new Error('unforeseen'); });
+    expect((await app.request('/')).status).toBe(500);
+    expect(logger.entries.map(({ level, message, object }) => [level, message, String(object['err'])])).toEqual([['error', 'request failed', 'Error: unforeseen']]);
+  });
+});
+
+test('neither calling next() nor returning anything is a 500, and the log has the remedy', async () => {
+  const logger = createRecorder();
+  const app = expectFailures(createApp({ logger }), 500).use(() => undefined).get('/', () => 'never');
+  expect((await app.request('/')).status).toBe(500);
+  expect(String(logger.entries[0]?.object['err'])).toMatch(/neither called next\(\) nor returned a reply; return next\(\), or a reply of its own/);
+});
+
+describe('headers that middleware sets are on every reply', () => {
+  test.for([
+    ['/fine', 200], ['/missing', 404], ['/refused', 401], ['/broken', 500], ['/cyclic', 500], ['/returned', 409], ['/nowhere', 404], ['/post', 405], ['/users/health/', 200],
+  ] as const)('%s: %i', async ([path, status]) => {
+    const service = expectFailures(createApp(), ...(status === 500 ? [500] : []));
+    service.use(async (_ctx, next) => {
+      const replied = await next();
+      replied.headers.set('access-control-allow-origin', '*');
+    });
+    const cyclic: Record<string, unknown> = {};
+    cyclic['self'] = cyclic;
+    service.get('/fine', () => 'fine').get('/missing', () => { throw new NotFound(); }).get('/refused', () => { throw new Unauthorized(); });
+    service.get('/broken', () => { throw new Error('unforeseen'); }).get('/cyclic', () => cyclic).get('/returned', () => new Conflict()).post('/post', () => 1);
+    const response = await service.request(path);
+    expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([status, '*']);
+    await response.text();
+  });
+});
+
+test('a failure is logged as what leaves in the end', async () => {
+  const logger = createRecorder();
+  const app = expectFailures(createApp({ logger }), 503).get('/', () => { throw new Error('inner'); });
+  app.use(async (_ctx, next) => {
+    const { error } = await next();
+    throw new ServiceUnavailable('later', { cause: error });
+  });
+  expect((await app.request('/')).status).toBe(503);
+  expect(logger.entries.map(({ object }) => [String(object['err']), object['status_code']])).toEqual([['ServiceUnavailable: Service unavailable.', 503]]);
 });
 
 test('the 404 that a middleware gets is its own: what it writes there is seen by no other request', async () => {
   const seen: unknown[] = [];
-  const app = createApp().use((_ctx, next) => next().catch((error: object) => {
-    seen.push('mark' in error);
-    throw Object.assign(error, { mark: true });
-  }));
+  const app = createApp().use(async (_ctx, next) => {
+    const { error } = await next();
+    seen.push('mark' in (error as object));
+    Object.assign(error as object, { mark: true });
+  });
   for (const _ of [1, 2]) expect((await app.request('/nowhere')).status).toBe(404);
   expect(seen).toEqual([false, false]);
 });
 
+describe('a stream that is not sent is destroyed', () => {
+  test.for<[string, Middleware]>([
+    ['middleware throws behind next()', async (_ctx, next) => { await next(); throw new NotFound(); }],
+    ['middleware replies in its place', async (_ctx, next) => { await next(); return 'instead'; }],
+    ['middleware replaces the body', async (_ctx, next) => { const replied = await next(); return reply('instead', { status: replied.status }); }],
+    ['middleware does not wait', (_ctx, next) => { void next(); return 'instead'; }],
+    ['middleware sets another body', async (_ctx, next) => { const replied = await next(); replied.body = 'instead'; }],
+    ['the status allows none', async (_ctx, next) => { (await next()).status = 204; }],
+  ])('where %s', async ([, middleware]) => {
+    const streams: Readable[] = [];
+    const app = createApp().use(middleware).get('/', () => {
+      const stream = new Readable({ read() {} });
+      streams.push(stream);
+      return stream;
+    });
+    for (let i = 0; i < 5; i += 1) await (await app.request('/')).text();
+    await expect.poll(() => streams.map(({ destroyed }) => destroyed)).toEqual([true, true, true, true, true]);
+  });
+});
+
 test('calling next() twice throws', async () => {
   const logger = createRecorder();
-  const app = createApp({ logger }).get('/', () => 'ok').use(async (_ctx, next) => {
+  const app = expectFailures(createApp({ logger }), 500).get('/', () => 'ok').use(async (_ctx, next) => {
     await next();
     return next();
   });

@@ -1,7 +1,7 @@
 /** Load shedding: requests are refused while the process can't keep up, and monitoring is not. */
 
 import { expect, test } from 'vitest';
-import { createApp, createRecorder, serve } from '../support/serve.js';
+import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
 function block(ms: number): void {
   const end = performance.now() + ms;
@@ -10,14 +10,16 @@ function block(ms: number): void {
 
 test('while the event loop is late requests get 503 with Retry-After and a code of their own, monitoring is served, and it ends', async () => {
   const logger = createRecorder();
-  const app = createApp({ logger, loadShedding: { maxEventLoopDelay: 100, retryAfter: 7 } });
-  app.get('/', () => 'ok').get('/slow', () => { block(400); return 'slow'; });
+  const app = expectFailures(createApp({ logger, loadShedding: { maxEventLoopDelay: 100, retryAfter: 7 } }), 503);
+  let begin = (): void => undefined;
+  const begun = new Promise<void>((resolve) => (begin = resolve));
+  app.get('/', () => 'ok').get('/slow', () => { begin(); block(400); return 'slow'; });
   const { url } = await serve(app);
   expect((await fetch(url)).status).toBe(200);
 
-  // Sent while the loop is blocked, so that both are read right after.
+  // Read right after the loop was blocked.
   const [slow, refused, unmatched, health] = await Promise.all(['/slow', '/', '/nowhere', '/users/health/'].map(async (path, i) => {
-    if (i > 0) await new Promise((resolve) => setTimeout(resolve, 50));
+    if (i > 0) await begun;
     return fetch(url + path);
   }));
   expect([slow?.status, refused?.status, unmatched?.status, health?.status]).toEqual([200, 503, 503, 200]);
@@ -41,7 +43,7 @@ test('without the option a late event loop refuses nobody', async () => {
 });
 
 test('while memory is short requests are refused', async () => {
-  const app = createApp({ loadShedding: { maxMemoryPercent: 1 } }).get('/', () => 'ok');
+  const app = expectFailures(createApp({ loadShedding: { maxMemoryPercent: 1 } }), 503).get('/', () => 'ok');
   const hold = Buffer.alloc(Math.ceil((await memoryLimit()) / 50), 1);
   const { url } = await serve(app);
   await expect.poll(async () => (await fetch(url)).status, { timeout: 5000 }).toBe(503);

@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
 import { ServiceError } from 'postern';
 import type { Answer } from '../../src/mesh/answer.js';
-import type { ExchangeRequest } from '../../src/mesh/exchange.js';
-import { createPing, type PingDocument } from '../../src/monitor/ping.js';
+import type { PingRequest } from '../../src/mesh/directory.js';
+import { createPing } from '../../src/monitor/ping.js';
+import type { PingDocument } from '../../src/monitor/ping-document.js';
 
-type Exchange = (name: string, request: ExchangeRequest) => Promise<Answer>;
+type Exchange = (name: string, request: PingRequest) => Promise<Answer>;
 
 const answerOf = (body: unknown, status = 200, type = 'application/json'): Answer => ({
   status,
   headers: { 'content-type': type },
-  rawHeaders: [],
   body: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
 });
 const pong = { response: 'pong', process_time: '0 ms' };
@@ -36,7 +36,7 @@ test.for(['depth', 'depth=', 'depth=6', 'depth=-1', 'depth=-0', 'depth=%2B1', 'd
 );
 
 test('each service is asked with one level less, and with time for every level', async () => {
-  const requests: [string, ExchangeRequest][] = [];
+  const requests: [string, PingRequest][] = [];
   const exchange: Exchange = async (name, request) => {
     requests.push([name, request]);
     return answerOf(pong);

@@ -15,6 +15,7 @@ import { createApp, serve } from '../support/serve.js';
 const FIXED = new Set([
   'active_task_count non-histogram and non-summary metrics should not have "_count" suffix',
   'total_task_count non-histogram and non-summary metrics should not have "_count" suffix',
+  ...['handles', 'requests', 'resources'].map((what) => `nodejs_active_${what}_total non-counter metrics should not have "_total" suffix`),
 ]);
 
 /** Prometheus asks for OpenMetrics; behind this it asks for the text format alone. */
@@ -80,6 +81,30 @@ test('Prometheus scrapes OpenMetrics and text 0.0.4: targets up, series as expec
       expect(await value(`${name}{}`), `${job} ${name}`).toHaveLength(1);
     }
   }
+});
+
+test('Prometheus scrapes the listener for monitoring through the drain, to the end of the close hooks', { timeout: 60_000 }, async () => {
+  const app = createApp({ monitor: { host: '127.0.0.1', port: 0 } }).get('/', () => 'ok');
+  let release: () => void = () => undefined;
+  const inHook = new Promise<void>((resolve) => app.onClose(() => {
+    resolve();
+    return new Promise<void>((done) => (release = done));
+  }));
+  const { url, monitor } = await app.listen({ host: '127.0.0.1', port: 0 });
+  const prometheus = await startPrometheus({ users: monitor?.port ?? 0 });
+  const count = async (expression: string): Promise<number> => {
+    const answer = (await (await fetch(`${prometheus}/api/v1/query?query=${encodeURIComponent(expression)}`)).json()) as { data: { result: unknown[] } };
+    return answer.data.result.length;
+  };
+  await expect.poll(() => count('up == 1 and on() service_info{status="OK"} == 1'), { timeout: 20_000, interval: 200 }).toBe(1);
+  const closed = app.close();
+  await inHook;
+  await expect(fetch(url)).rejects.toThrow();
+  await expect.poll(() => count('up == 1 and on() service_info{status="DRAINING"} == 1'), { timeout: 20_000, interval: 200 }).toBe(1);
+  expect(await count('min_over_time(up[1m]) == 1')).toBe(1);
+  release();
+  await closed;
+  await expect.poll(() => count('up == 0'), { timeout: 20_000, interval: 200 }).toBe(1);
 });
 
 test('promtool check metrics objects to the names that the spec fixes, and to nothing else', async () => {

@@ -4,7 +4,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { tracingChannel } from 'node:diagnostics_channel';
 import { expect, onTestFinished, test } from 'vitest';
 import { NotFound, type RequestTraceMessage } from 'postern';
-import { createApp, serve } from '../support/serve.js';
+import { createApp, expectFailures, serve } from '../support/serve.js';
 
 type Event = [string, RequestTraceMessage];
 
@@ -25,7 +25,7 @@ test.for([
   { path: '/rejects', events: ['start', 'end', 'error', 'asyncStart', 'asyncEnd'], route: '/rejects', statusCode: 500, errorCode: 'framework_unknown_error' },
   { path: '/nowhere', events: ['start', 'error', 'end'], route: null, statusCode: 404, errorCode: 'framework_error_unspecified' },
 ])('$path publishes $events with its route and error code', async ({ path, events, route, statusCode, errorCode }) => {
-  const app = createApp();
+  const app = expectFailures(createApp(), statusCode);
   app.get('/sync/:x', () => 'ok').get('/async/:x', async () => 'ok');
   app.get('/fails', () => { throw new NotFound(); }).get('/rejects', async () => Promise.reject(new Error('x')));
   const published = subscribe();

@@ -48,14 +48,13 @@ describe('the request line', () => {
     ['behind the PROXY protocol', 'PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\nGET / HTTP/1.1'],
     ['of SMTP', 'EHLO x'],
   ];
-  test.for(refused)('%s is refused', ([, line]) => wire.check({ bytes: lined(line) + CANARY, answers: [[400, 505]] }));
+  test.for(refused)('%s is refused', ([, line]) => wire.check({ bytes: lined(line) + CANARY, answers: [[400, 501, 505]] }));
 
   test.for(['GET /\r\n', 'GET /\n', 'GET / \r\n'])('%j of HTTP/0.9 is refused', (bytes) => wire.check({ bytes, answers: [400] }));
   test('may have more than one space between its parts', () => wire.check({ bytes: lined('GET  /  HTTP/1.1'), answers: answered }));
   // node:http does not tell its name from that of HTTP: it can only be answered once, and as what it says it is.
-  test.for(['GET / RTSP/1.0', 'DESCRIBE / RTSP/1.0', 'SOURCE / ICE/1.0'])('%j lets nothing behind it in', (line) => {
-    return wire.check({ bytes: lined(line), answers: [[400, 405, 505, 'GET /']], seen: ['/'] });
-  });
+  test('"GET / RTSP/1.0" lets nothing behind it in', () => wire.check({ bytes: lined('GET / RTSP/1.0'), answers: ['GET /'], seen: ['/'] }));
+  test.for(['DESCRIBE / RTSP/1.0', 'SOURCE / ICE/1.0'])('%j is refused', (line) => wire.check({ bytes: lined(line), answers: [400] }));
 });
 
 describe('the target', () => {

@@ -2,7 +2,8 @@
 
 import { expect, test } from 'vitest';
 import { compileConstraint, type Constraint } from '../../src/routing/constraint.js';
-import { parseRegex, printRegex, type RegexNode } from '../../src/routing/regex-syntax.js';
+import { parseRegex } from '../../src/routing/regex-syntax.js';
+import { printRegex, type RegexNode } from '../../src/routing/regex-tree.js';
 import { randomSource, randomWord } from '../support/random-constraint.js';
 import { createRandom, type Random } from '../support/random.js';
 

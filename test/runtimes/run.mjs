@@ -2,7 +2,7 @@
  * Runs the test suite on every runtime: `npm run runtimes`, some 15 minutes, on Linux with x64.
  *
  *   npm run runtimes -- node22 bun     these alone: node20 node22 node24 node26 bun deno
- *   npm run runtimes -- deno test/http these test files alone
+ *   npm run runtimes -- deno test/mesh these test files alone
  *
  * The runtimes come from npm, into a folder of their own under the system's temporary one. What a test starts as a
  * process of its own is started with the same runtime. Prints a table, and what failed below it; exits with 1 if a

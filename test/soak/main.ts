@@ -13,6 +13,7 @@ import { inspect, parseArgs } from 'node:util';
 import { parseExposition } from '../support/exposition-parser.js';
 import { createRandom } from '../support/random.js';
 import { WireConnection } from '../support/strict-client.js';
+import { FIXED_YOUNG_GENERATION, soakByCount } from './by-count.js';
 import { everyScenario, randomScenario, type Scenario } from './scenarios.js';
 
 /** What the service tells of itself. */
@@ -31,12 +32,14 @@ const { values } = parseArgs({
   options: {
     minutes: { type: 'string', default: '15' },
     rate: { type: 'string', default: '250' },
+    requests: { type: 'string' },
+    node: { type: 'string', default: process.execPath },
     seed: { type: 'string', default: String(Math.floor(Math.random() * 2 ** 32)) },
     help: { type: 'boolean', short: 'h', default: false },
   },
 });
 if (values.help) {
-  console.log('npm run soak -- [--minutes M] [--rate REQUESTS_PER_SECOND] [--seed N]');
+  console.log('npm run soak -- [--minutes M] [--rate REQUESTS_PER_SECOND] [--seed N] [--node PATH]\nnpm run soak -- --requests N [--node PATH]   plain requests as fast as they go, and memory at each million');
   process.exit(0);
 }
 const [minutes, rate, seed] = [positive('minutes', values.minutes), positive('rate', values.rate), positive('seed', values.seed)];
@@ -59,8 +62,9 @@ const told: string[] = [];
 const counts = new Map<string, { clients: number; requests: number }>();
 let requests = 0;
 
-console.log(`seed ${seed}, ${minutes} min, ${rate} requests/s`);
-const service = spawn(process.execPath, ['--expose-gc', fileURLToPath(new URL('server.mjs', import.meta.url))], { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
+const byCount = values.requests === undefined ? undefined : positive('requests', values.requests);
+console.log(byCount === undefined ? `seed ${seed}, ${minutes} min, ${rate} requests/s` : `${byCount} requests`);
+const service = spawn(values.node, [...(byCount === undefined ? ['--expose-gc'] : FIXED_YOUNG_GENERATION), fileURLToPath(new URL('server.mjs', import.meta.url))], { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
 const exited = new Promise<string>((resolve) => service.once('exit', (code, signal) => resolve(String(signal ?? code))));
 const stopped = new AbortController();
 let draining = false;
@@ -82,6 +86,20 @@ service.on('message', (message: { warning?: string }) => {
 });
 
 try {
+  if (byCount === undefined) await soakByTime();
+  else {
+    const fault = await soakByCount(port, service.pid ?? 0, byCount);
+    if (fault !== undefined) violate(fault);
+  }
+  await drain();
+} catch (error) {
+  violate(stopped.signal.aborted ? `the service ended early: ${String(stopped.signal.reason)}` : inspect(error));
+}
+service.kill('SIGKILL');
+summarize();
+process.exit(violations.size > 0 ? 1 : 0);
+
+async function soakByTime(): Promise<void> {
   const idle = await report();
   // Once everything, then a while of load, so that caches and pools are full before anything is measured.
   await Promise.all(everyScenario(random).map(client));
@@ -94,13 +112,7 @@ try {
   if (end.heapUsed > warm.heapUsed + KEPT_BYTES) violate(`the heap kept ${megabytes(end.heapUsed - warm.heapUsed)} for good, from ${megabytes(warm.heapUsed)}`);
   checkSeries(end.exposition);
   console.log(`heap when quiet: ${megabytes(warm.heapUsed)} → ${megabytes(end.heapUsed)}`);
-  await drain();
-} catch (error) {
-  violate(stopped.signal.aborted ? `the service ended early: ${String(stopped.signal.reason)}` : inspect(error));
 }
-service.kill('SIGKILL');
-summarize();
-process.exit(violations.size > 0 ? 1 : 0);
 
 /** Starts clients at the given rate for some time, and waits for them to end. */
 async function load(what: string, seconds: number): Promise<ServiceReport[]> {
@@ -246,11 +258,11 @@ function violate(what: string): void {
 }
 
 function summarize(): void {
-  console.log('\nclients          number  requests');
+  if (counts.size > 0) console.log('\nclients          number  requests');
   for (const [name, count] of counts) console.log(`${name.padEnd(14)} ${String(count.clients).padStart(8)} ${String(count.requests).padStart(9)}`);
   if (told.length > 0) console.log(`\nstderr of the service:\n${told.slice(-50).join('\n')}`);
   if (violations.size === 0) console.log('\nno violations');
-  else console.log(`\n${violations.size} kinds of violations:\n${[...violations].slice(0, 3 * MOST_TOLD).map(([what, count]) => `${count} × ${what}`).join('\n')}\nagain: npm run soak -- --seed ${seed} --minutes ${minutes} --rate ${rate}`);
+  else console.log(`\n${violations.size} kinds of violations:\n${[...violations].slice(0, 3 * MOST_TOLD).map(([what, count]) => `${count} × ${what}`).join('\n')}\nagain: npm run soak -- ${byCount === undefined ? `--seed ${seed} --minutes ${minutes} --rate ${rate}` : `--requests ${byCount}`}`);
 }
 
 function share(before: NodeJS.CpuUsage, after: NodeJS.CpuUsage, ms: number): number {

@@ -299,7 +299,7 @@ const post = (fields: string, content: string): string => `POST /upload HTTP/1.1
 
 const BAD: readonly Bad[] = [
   { statuses: [400], bytes: () => 'GET /hello\r\n\r\nnonsense\r\n\r\n' },
-  { statuses: [400], bytes: (random) => `BREW${random.int(99)} / HTTP/1.1\r\nHost: x\r\n\r\n` },
+  { statuses: [501], bytes: (random) => `BREW${random.int(99)} / HTTP/1.1\r\nHost: x\r\n\r\n` },
   { statuses: [400], bytes: () => '\x16\x03\x01\x02\x00\x01\x00\r\n\r\n' },
   { statuses: [400], bytes: () => 'GET / HTTP/1.1\r\nHost: x\r\nA b: c\r\n\r\n' },
   { statuses: [400], bytes: () => 'GET / HTTP/1.1\r\nHost: x\r\nA: \x00\r\n\r\n' },

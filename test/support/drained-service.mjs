@@ -1,6 +1,6 @@
 /** A service in a process of its own, for tests of its end: `node drained-service.mjs '{"delay":0}'`. */
 
-import { Postern } from 'postern';
+import { Postern } from '../../dist/index.js';
 
 const { name = 'drained', port = 0, ...options } = JSON.parse(process.argv[2] ?? '{}');
 const app = new Postern(name, { logger: false });
@@ -21,5 +21,6 @@ app.get('/never', () => {
   return new Promise(() => {});
 });
 app.onClose(() => process.send?.(`hook ${(hooks += 1)}`));
+process.on('SIGTERM', () => process.send?.('SIGTERM'));
 const listening = await app.run({ port, host: '127.0.0.1', ...options });
 process.send?.(listening.port);

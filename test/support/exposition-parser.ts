@@ -32,7 +32,7 @@ export function parseExposition(text: string, format: 'text' | 'openmetrics'): P
   const families: (ParsedFamily & { samples: ParsedSample[] })[] = [];
   for (let index = 0; index < lines.length; ) {
     const help = parseHelp(lines[index++]!, isOpenMetrics);
-    const [, typeName, type] = /^# TYPE (\S+) (counter|gauge|histogram)$/.exec(lines[index++] ?? '') ?? fail(lines[index - 1]);
+    const [, typeName, type] = /^# TYPE (\S+) (counter|gauge|histogram|summary)$/.exec(lines[index++] ?? '') ?? fail(lines[index - 1]);
     if (typeName !== help.name) throw new Error(`TYPE of ${typeName} follows HELP of ${help.name}`);
     const family = { name: help.name, help: help.text, type: type!, samples: [] as ParsedSample[] };
     while (index < lines.length && !lines[index]!.startsWith('#')) {
@@ -44,7 +44,11 @@ export function parseExposition(text: string, format: 'text' | 'openmetrics'): P
   }
   assertUnique(families.map(({ name }) => name), 'family');
   assertUnique(families.flatMap(({ samples }) => samples.map(({ name, labels }) => `${name} ${JSON.stringify(Object.entries(labels).sort())}`)), 'series');
-  for (const family of families) if (family.type === 'histogram') assertHistogram(family);
+  for (const family of families) {
+    if (family.type === 'histogram') assertHistogram(family, isOpenMetrics);
+    if (family.type === 'summary') assertSummary(family, isOpenMetrics);
+    if (isOpenMetrics) assertCounterLike(family);
+  }
   return families;
 }
 
@@ -156,7 +160,7 @@ function toNumber(text: string): number {
   return text.endsWith('Inf') ? (text.startsWith('-') ? -Infinity : Infinity) : Number(text);
 }
 
-const SUFFIXES: Readonly<Record<string, readonly string[]>> = { histogram: ['_bucket', '_sum', '_count'], gauge: [''], counter: [''] };
+const SUFFIXES: Readonly<Record<string, readonly string[]>> = { histogram: ['_bucket', '_sum', '_count'], summary: ['', '_sum', '_count'], gauge: [''], counter: [''] };
 
 function assertBelongs({ name, labels, exemplar }: ParsedSample, family: ParsedFamily, isOpenMetrics: boolean): void {
   const suffixes = isOpenMetrics && family.type === 'counter' ? ['_total'] : SUFFIXES[family.type]!;
@@ -165,7 +169,7 @@ function assertBelongs({ name, labels, exemplar }: ParsedSample, family: ParsedF
   if (name.endsWith('_bucket') && family.type === 'histogram' && labels['le'] === undefined) throw new Error(`bucket of ${family.name} without le`);
 }
 
-function assertHistogram({ name, samples }: ParsedFamily): void {
+function assertHistogram({ name, samples }: ParsedFamily, isOpenMetrics: boolean): void {
   const groups = new Map<string, ParsedSample[]>();
   for (const sample of samples) {
     const { le: _, ...rest } = sample.labels;
@@ -180,9 +184,27 @@ function assertHistogram({ name, samples }: ParsedFamily): void {
     }
     const count = group.filter((sample) => sample.name === `${name}_count`);
     const sum = group.filter((sample) => sample.name === `${name}_sum`);
-    if (count.length !== 1 || sum.length !== 1 || bounds.at(-1) !== Infinity || buckets.at(-1)!.value !== count[0]!.value) {
+    // OpenMetrics: a sum only where nothing negative is observed, and a count if and only if there is a sum.
+    const hasSum = !isOpenMetrics || sum.length > 0;
+    if (isOpenMetrics && hasSum && bounds[0]! < 0) throw new Error(`histogram ${name} ${key} has a sum beside negative buckets`);
+    if (count.length !== Number(hasSum) || sum.length !== Number(hasSum) || bounds.at(-1) !== Infinity || (hasSum && buckets.at(-1)!.value !== count[0]!.value)) {
       throw new Error(`histogram ${name} ${key} is not whole`);
     }
+  }
+}
+
+function assertSummary({ name, samples }: ParsedFamily, isOpenMetrics: boolean): void {
+  for (const sample of samples.filter((one) => one.name === name)) {
+    const quantile = toNumber(sample.labels['quantile'] ?? 'NaN');
+    if (!(quantile >= 0 && quantile <= 1)) throw new Error(`quantile ${sample.labels['quantile']} of ${name}`);
+    if (isOpenMetrics && sample.value < 0) throw new Error(`negative quantile of ${name}`);
+  }
+}
+
+function assertCounterLike({ name, type, samples }: ParsedFamily): void {
+  for (const sample of samples) {
+    const isCounterLike = type !== 'gauge' && sample.name !== name;
+    if (isCounterLike && !(sample.value >= 0)) throw new Error(`${sample.name} is ${sample.value}`);
   }
 }
 

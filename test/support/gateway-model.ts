@@ -10,7 +10,7 @@ export interface KongRoute {
   readonly preserve_host: boolean;
   readonly regex_priority: number;
   readonly tags: readonly string[];
-  readonly plugins?: readonly { readonly name: string; readonly config: { readonly status_code: number } }[];
+  readonly plugins?: readonly { readonly name: string; readonly config: { readonly status_code?: number } }[];
 }
 
 /** A decK file. */
@@ -54,7 +54,7 @@ export function kongPasses(routes: readonly KongRoute[], method: string, path: s
   const matching = routes.filter((route) => route.methods.includes(method) && route.paths.some((pattern) => matchesInKong(pattern.slice(1), path, engine)));
   const best = Math.max(...matching.map((route) => route.regex_priority));
   const chosen = matching.filter((route) => route.regex_priority === best);
-  const passing = chosen.filter((route) => route.plugins === undefined);
+  const passing = chosen.filter((route) => route.plugins?.some(({ name }) => name === 'request-termination') !== true);
   if (passing.length > 0 && passing.length < chosen.length) throw new Error(`${method} ${path} matches ${chosen.map((route) => route.name).join(', ')}`);
   return passing.length > 0;
 }

@@ -12,6 +12,8 @@ export type GatewayName = 'nginx' | 'haproxy' | 'caddy';
 
 /** A gateway that runs. */
 export interface RunningGateway {
+  /** Where it keeps what it writes. */
+  readonly dir: string;
   stop(): Promise<void>;
 }
 
@@ -33,7 +35,7 @@ const COMMANDS: Record<GatewayName, { check: (dir: string, file: string) => stri
   caddy: {
     check: (_dir, file) => ['validate', '--adapter', 'caddyfile', '--config', file],
     run: (_dir, file) => ['run', '--adapter', 'caddyfile', '--config', file],
-    whole: (text) => `{\n  admin off\n}\n${text}`,
+    whole: (text) => `{\n  admin off\n  auto_https disable_redirects\n}\n${text}`,
   },
 };
 
@@ -85,7 +87,7 @@ export async function startGateway(name: GatewayName, text: string, ports: reado
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   }
-  return { stop };
+  return { dir, stop };
 }
 
 function findBinary(name: GatewayName): string {

@@ -19,13 +19,13 @@ export interface Upstream {
   stop(): Promise<void>;
 }
 
-/** Serves each router under its key as the name in `Host`. */
-export async function startUpstream(routers: ReadonlyMap<string, Router>): Promise<Upstream> {
+/** Serves each router under its key as the name in `Host`; what was reached is told with a label in front. */
+export async function startUpstream(routers: ReadonlyMap<string, Router>, label: string = ''): Promise<Upstream> {
   const server = createServer({ keepAliveTimeout: 30_000, requireHostHeader: false, insecureHTTPParser: false }, (req, res) => {
     const router = routers.get((req.headers.host ?? '').replace(/:\d*$/, '')) ?? [...routers.values()][0];
     const target = (req.url ?? '').replace(/^https?:\/\/[^/?#]*/i, '');
     req.resume();
-    res.setHeader('x-reached', encodeURIComponent(router === undefined ? 'none' : describe(router, req.method ?? '', `${target.startsWith('/') ? '' : '/'}${target}`)));
+    res.setHeader('x-reached', encodeURIComponent(label + (router === undefined ? 'none' : describe(router, req.method ?? '', `${target.startsWith('/') ? '' : '/'}${target}`))));
     res.setHeader('x-forwarded', String(req.headers['x-forwarded-for'] ?? ''));
     res.end();
   });
@@ -56,10 +56,10 @@ export function describe(router: Router, method: string, target: string): string
 export function expectedRoute(router: Router, method: string, path: string): string | null {
   try {
     const match = router.match(method, path);
-    if (match !== null) return match.route.public ? `${match.route.method} ${match.route.path}` : null;
+    if (match !== null) return match.route.options.public ? `${match.route.method} ${match.route.path}` : null;
     if (method !== 'OPTIONS') return null;
     const open = new Set(router.routes.filter((route) => route.public).map((route) => route.method));
-    return [...open].some((name) => router.match(name, path)?.route.public === true) ? 'OPTIONS' : null;
+    return [...open].some((name) => router.match(name, path)?.route.options.public === true) ? 'OPTIONS' : null;
   } catch {
     return null;
   }

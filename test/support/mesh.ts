@@ -4,6 +4,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { Postern, type Logger, type PosternOptions } from 'postern';
+import { watch } from './serve.js';
 
 /** One service of a mesh. */
 export interface MeshService {
@@ -26,7 +27,7 @@ export async function startMesh<Name extends string>(edges: Record<Name, readonl
   for (const name of names) servers.set(name, await listen());
   const services = names.map((name): [Name, MeshService] => {
     const connections = edges[name].map((edge) => (edge.includes('=') ? edge : `${edge}=${servers.get(edge)?.url}`));
-    const app = new Postern(name, { logger: loggers[name] ?? false, ...options, settings: { SERVICE_CONNECTIONS: connections, REQUIRED_SERVICE_CONNECTIONS: connections.slice(0, 1) } });
+    const app = watch((logger) => new Postern(name, { ...options, logger, settings: { SERVICE_CONNECTIONS: connections, REQUIRED_SERVICE_CONNECTIONS: connections.slice(0, 1) } }), loggers[name] ?? options.logger);
     const seen: string[] = [];
     app.use((ctx, next) => {
       seen.push(ctx.raw.req.url ?? '');
@@ -34,7 +35,6 @@ export async function startMesh<Name extends string>(edges: Record<Name, readonl
     });
     const { server, url, sockets } = servers.get(name) ?? listenFirst();
     app.attach(server);
-    onTestFinished(() => app.close());
     return [name, { app, url, sockets, seen }];
   });
   return Object.fromEntries(services) as Record<Name, MeshService>;

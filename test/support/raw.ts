@@ -9,6 +9,14 @@ export interface RawResponse {
   readonly body: string;
 }
 
+/** The headers of a request after which the server closes the connection. */
+export const HEAD = 'Host: x\r\nConnection: close\r\n';
+
+/** A GET request without a body; with the usual headers the server closes the connection behind it. */
+export function get(path: string, headers = HEAD): string {
+  return `GET ${path} HTTP/1.1\r\n${headers}\r\n`;
+}
+
 /** Everything that a server sends until it closes the connection, or `idleMs` pass without a byte. */
 export function rawExchange(port: number, bytes: string | Buffer, idleMs = 1000): Promise<string> {
   return new Promise((resolve) => {

@@ -1,6 +1,11 @@
-/** Starts applications for one test and reads what they log; everything is closed when the test ends. */
+/**
+ * Starts applications for one test and reads what they log; everything is closed when the test ends.
+ *
+ * An application that answers with a 5xx, or logs at error, makes its test fail, unless the test says with
+ * {@link expectFailures} that this is what it is about.
+ */
 
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { Postern, type Listening, type Logger, type PosternOptions } from 'postern';
 
 /** One logged entry. */
@@ -10,23 +15,62 @@ export interface Entry {
   readonly message: string | undefined;
 }
 
-/** A logger that keeps its entries. */
+/** A logger that keeps its entries, but for the line that says where an application listens: it has a test of its own. */
 export function createRecorder(): Logger & { readonly entries: Entry[] } {
   const entries: Entry[] = [];
   const at = (level: Entry['level']) => (object: object, message?: string) => {
-    entries.push({ level, object: object as Record<string, unknown>, message });
+    if (message !== 'listening') entries.push({ level, object: object as Record<string, unknown>, message });
   };
   return { entries, debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 
-/** An application that logs to nobody unless told. */
+/** An application that is watched for failures, and logs to nobody else unless told. */
 export function createApp(options: PosternOptions = {}, name = 'users'): Postern {
-  const app = new Postern(name, { version: '1.4.2', logger: false, ...options });
-  onTestFinished(() => app.close({ timeout: 1000 }));
-  return app;
+  return watch((logger) => new Postern(name, { version: '1.4.2', ...options, logger }), options.logger);
 }
 
 /** Listens on a free loopback port. */
 export async function serve(app: Postern): Promise<Listening> {
   return app.listen({ host: '127.0.0.1', port: 0 });
+}
+
+/** What each application of a running test may fail with. */
+const expected = new WeakMap<Postern, Set<number | string>>();
+
+/**
+ * Declares what an application fails with in this test: the status of each 5xx that it answers (others are ignored, for
+ * tables), and the message of each line at error but `request failed`, which belongs to the 5xx. It has to happen, too.
+ *
+ * @returns the application
+ */
+export function expectFailures<App extends Postern>(app: App, ...failures: readonly (number | string)[]): App {
+  const declared = failures.filter((failure) => typeof failure === 'string' || failure >= 500);
+  expected.set(app, new Set([...(expected.get(app) ?? []), ...declared]));
+  return app;
+}
+
+/**
+ * Makes an application that is closed when the test ends, and fails the test if the application failed unexpectedly. A
+ * logger of the test's own is read if it is a recorder.
+ */
+export function watch(create: (logger: Logger) => Postern, logger: Logger | false = false): Postern {
+  // Of an entry the message alone is kept: an error holds on to the request through its stack.
+  const messages: string[] = [];
+  const app = create(logger || { debug() {}, info() {}, warn() {}, error: (_object, message = '') => void messages.push(message) });
+  onTestFinished(async () => {
+    await app.close({ timeout: 1000 });
+    const counted = app.metrics.expose().matchAll(/^http_request_duration_seconds_count\{.*status_code="(5\d\d)"\}/gm);
+    const statuses = [...counted].map(([, status]) => Number(status));
+    const lines = [...messages, ...errorsOf(logger)].filter((message) => message !== 'request failed');
+    expect([...new Set([...statuses, ...lines])].sort(), 'failures of the application; expectFailures() says which ones a test is about').toEqual(
+      [...(expected.get(app) ?? [])].sort(),
+    );
+  });
+  return app;
+}
+
+function errorsOf(logger: Logger | false): string[] {
+  if (logger === false || !('entries' in logger)) return [];
+  const { entries } = logger as ReturnType<typeof createRecorder>;
+  return entries.filter(({ level }) => level === 'error').map(({ message = '' }) => message);
 }

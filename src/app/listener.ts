@@ -1,0 +1,74 @@
+/**
+ * One server of an application, from opening to closed: the main one, or the private one for monitoring.
+ */
+
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { MAX_TIMEOUT_MS, within } from '../deadline.js';
+import { attachListener, Connections, createHttpServer, type ServerLimits } from '../http/server.js';
+import { addressOf, type Address, type ListenOptions } from './address.js';
+import type { Pipeline } from '../pipeline/pipeline.js';
+
+const SWEEP_MS = 100;
+
+/** A server, and the pipeline that answers its requests. */
+export class Listener {
+  readonly server: Server;
+  readonly #pipeline: Pipeline;
+  readonly #connections: Connections;
+
+  constructor(pipeline: Pipeline, limits: ServerLimits) {
+    this.server = createHttpServer(limits);
+    this.#pipeline = pipeline;
+    this.#connections = new Connections(this.server);
+    attachListener(this.server, pipeline, limits);
+  }
+
+  /** @throws whatever the server raises, such as `EADDRINUSE`; then it may be opened again */
+  async open(where: ListenOptions): Promise<Address> {
+    this.server.listen(where);
+    await once(this.server, 'listening');
+    return addressOf(this.server.address() as AddressInfo);
+  }
+
+  /** Closes at once what was opened, for an application that can't be opened as a whole. */
+  async revoke(): Promise<void> {
+    const stopped = stopListening(this.server);
+    this.#connections.closeAll();
+    await stopped;
+  }
+
+  /** From now on the reply to the latest request of each connection ends it. */
+  endConnections(): void {
+    this.#pipeline.closeConnections();
+  }
+
+  /**
+   * Accepts no connection any more, and cuts what outlives the time.
+   *
+   * @returns whether everything in flight could finish
+   */
+  async close(timeoutMs: number): Promise<boolean> {
+    // In a turn of its own: behind a reply that ends in this one, node:http takes a connection for idle.
+    const stopped = new Promise<void>((resolve) => setImmediate(() => resolve(stopListening(this.server))));
+    this.#connections.closeSilent();
+    // A connection may become idle behind replies that were queued before the drain began.
+    const sweep = setInterval(() => this.server.closeIdleConnections(), SWEEP_MS);
+    await within(Math.min(timeoutMs, MAX_TIMEOUT_MS), Promise.all([this.#pipeline.idle(), stopped]));
+    clearInterval(sweep);
+    const clean = this.#pipeline.active === 0;
+    this.#connections.closeAll();
+    await stopped;
+    return clean;
+  }
+}
+
+/** Resolves when the server has no connection left; at once for one that never listened. */
+function stopListening(server: Server): Promise<void> {
+  if (!server.listening) return Promise.resolve();
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeIdleConnections();
+  });
+}

@@ -1,0 +1,32 @@
+/**
+ * The private listener for monitoring (option `monitor`).
+ */
+
+import type { Environment, Handler } from '../http/context.js';
+import type { RequestMetrics } from '../monitor/request-metrics.js';
+import { Endpoints } from '../pipeline/endpoint.js';
+import { Pipeline } from '../pipeline/pipeline.js';
+import { Router } from '../routing/router.js';
+import type { MonitorOptions } from './address.js';
+import { Listener } from './listener.js';
+import type { ResolvedOptions } from './options.js';
+
+/** What answers on the listener for monitoring: routes of its own, in the middleware of the application. */
+export interface Monitor {
+  readonly endpoints: Endpoints;
+  readonly pipeline: Pipeline;
+  readonly listener: Listener;
+  readonly where: MonitorOptions;
+}
+
+/** Has no routes yet, and does not listen. */
+export function createMonitor(
+  where: MonitorOptions,
+  env: Environment,
+  requests: RequestMetrics,
+  resolved: ResolvedOptions,
+): Monitor {
+  const endpoints = new Endpoints(new Router<Handler>(), requests, null, false);
+  const pipeline = new Pipeline(endpoints, env, requests, resolved);
+  return { endpoints, pipeline, listener: new Listener(pipeline, resolved), where };
+}

@@ -1,0 +1,110 @@
+/**
+ * Handlers that say what their route takes and gives.
+ */
+
+import type { Context, Handler, HandlerResult, Middleware } from '../http/context.js';
+import type { Reply } from '../http/reply.js';
+import type { AnySchema, InputOf } from '../payload/standard-schema.js';
+import { carryOptions, type Carrier, type RouteSettings } from '../routing/route-options.js';
+import type { Params } from '../routing/router.js';
+import type { BodyOf, HandlerInput, MaybeResponse, MaybeSchema, Schemas } from '../routing/schemas.js';
+
+/** What may be declared of a route; all of it is checked and decided when the route is registered. */
+export type RouteOptions<
+  P extends MaybeSchema = MaybeSchema,
+  Q extends MaybeSchema = MaybeSchema,
+  H extends MaybeSchema = MaybeSchema,
+  B extends MaybeSchema = MaybeSchema,
+  R extends MaybeResponse = MaybeResponse,
+> = Schemas<P, Q, H, B, R> & ServedSettings;
+
+/** Settings of whoever serves a route. */
+export interface ServedSettings extends RouteSettings {
+  /** Around this route alone, inside that of its groups; the first is outermost. */
+  readonly middleware?: readonly Middleware[] | undefined;
+}
+
+/** Statuses that a `response` does not speak of. */
+type OtherStatus = 300 | 301 | 302 | 303 | 304 | 307 | 308 | 400 | 401 | 403 | 404 | 409 | 410 | 412 | 422 | 429 | 503;
+type Success = 200 | 201 | 202 | 203 | 206;
+
+/** What a handler may return under a `response`: what its schemas take, and whatever is no 2xx. */
+export type ResultOf<R extends MaybeResponse> = R extends undefined
+  ? HandlerResult
+  : R extends AnySchema
+    ? Undeclared | OfSchema<InputOf<R>>
+    : Undeclared | OfStatuses<R>;
+
+type Undeclared = Reply<unknown, OtherStatus> | Response;
+
+type OfSchema<Body> = Body | Reply<Body, Success>;
+
+type OfStatuses<R> = {
+  [Status in keyof R]: Status extends number ? OfStatus<BodyOf<R[Status]>, Status> : never;
+}[keyof R];
+
+/** A plain value is a 200, and nothing a 204. */
+type OfStatus<Body, Status extends number> =
+  Reply<Body, Status> | (Status extends 200 ? Body : Status extends 204 ? undefined | void : never);
+
+/** A route's function that gets what the schemas of its options gave. */
+export type EndpointHandler<
+  Path,
+  P extends MaybeSchema,
+  Q extends MaybeSchema,
+  H extends MaybeSchema,
+  B extends MaybeSchema,
+  R extends MaybeResponse,
+> = (ctx: Context<Path>, input: HandlerInput<P, Q, H, B>) => ResultOf<R> | Promise<ResultOf<R>>;
+
+/** Gives a handler, or a method that it decorates, options. */
+export interface EndpointFlag<
+  P extends MaybeSchema,
+  Q extends MaybeSchema,
+  H extends MaybeSchema,
+  B extends MaybeSchema,
+  R extends MaybeResponse,
+> {
+  <F extends (ctx: never, input: HandlerInput<P, Q, H, B>) => ResultOf<R> | Promise<ResultOf<R>>>(
+    handler: F,
+    context?: ClassMethodDecoratorContext,
+  ): F & Carrier;
+}
+
+/**
+ * A handler that carries route options, as a wrapper or as a standard (TC39) method decorator.
+ *
+ * The function passed in is left as it was. Options that a handler carries give way to those of the route, and to those
+ * of an `endpoint` around it; middleware adds up.
+ *
+ * @throws {TypeError} for an unknown or invalid option, and for what is no function or method
+ */
+export function endpoint<
+  Path = Params,
+  P extends MaybeSchema = undefined,
+  Q extends MaybeSchema = undefined,
+  H extends MaybeSchema = undefined,
+  B extends MaybeSchema = undefined,
+  R extends MaybeResponse = undefined,
+>(
+  options: RouteOptions<P, Q, H, B, R>,
+  handler: EndpointHandler<Path, P, Q, H, B, R>,
+): CarryingHandler<Path, HandlerInput<P, Q, H, B>>;
+export function endpoint<
+  P extends MaybeSchema = undefined,
+  Q extends MaybeSchema = undefined,
+  H extends MaybeSchema = undefined,
+  B extends MaybeSchema = undefined,
+  R extends MaybeResponse = undefined,
+>(options: RouteOptions<P, Q, H, B, R>): EndpointFlag<P, Q, H, B, R>;
+export function endpoint(options: RouteOptions, handler?: (ctx: Context, input: never) => HandlerResult): unknown {
+  if (handler !== undefined) return carryOptions(options, handler);
+  return (method: Handler, context?: ClassMethodDecoratorContext) => carryOptions(options, method, context);
+}
+
+/** What {@link endpoint} gives; the pipeline hands it its input, and so may a test. */
+export type CarryingHandler<Path, Input> = ((
+  ctx: Context<Path>,
+  input?: Input,
+) => HandlerResult | Promise<HandlerResult>) &
+  Carrier;

@@ -1,0 +1,44 @@
+/**
+ * Recognises what another copy of Postern made: two versions in one `node_modules`, or a bundled one. The classes of
+ * each copy are classes of their own, so they carry a brand under a symbol that all copies share.
+ *
+ * A brand says of what kind a value is meant to be, and nothing of its fields: those are checked before they are used.
+ */
+
+const BRAND = Symbol.for('postern.brand');
+
+/** Further up no class of ours stands; a proxy may have a chain without an end. */
+const MAX_CHAIN = 32;
+
+/** Gives a class, or one object, its brand. */
+export function setBrand(target: object, brand: string): void {
+  Object.defineProperty(target, BRAND, { value: brand });
+}
+
+/** Whether an object has that brand itself, rather than from its prototype. */
+export function hasBrand(target: object, brand: string): boolean {
+  return Object.getOwnPropertyDescriptor(target, BRAND)?.value === brand;
+}
+
+/** Whether a value is an instance of a class, of this copy and of no other; what `instanceof` says elsewhere. */
+export function isOwnInstance(type: object, value: unknown): boolean {
+  return Function.prototype[Symbol.hasInstance].call(type as () => void, value);
+}
+
+/** Whether a value is an instance of a class, or of the class with its brand in another copy. */
+export function isInstance(type: { readonly prototype: object }, value: unknown): boolean {
+  if (isOwnInstance(type, value)) return true;
+  const brand: unknown = Object.getOwnPropertyDescriptor(type.prototype, BRAND)?.value;
+  return typeof brand === 'string' && isBranded(value, brand);
+}
+
+/** Whether a value has a brand from one of its prototypes. @throws whatever a proxy throws */
+export function isBranded(value: unknown, brand: string): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  let prototype: unknown = Object.getPrototypeOf(value);
+  for (let i = 0; typeof prototype === 'object' && prototype !== null && i < MAX_CHAIN; i += 1) {
+    if (hasBrand(prototype, brand)) return true;
+    prototype = Object.getPrototypeOf(prototype);
+  }
+  return false;
+}

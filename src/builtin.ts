@@ -1,0 +1,10 @@
+/**
+ * Modules of Node.js that are loaded where they are first needed: a service that makes no request id, calls nobody by
+ * TLS and is not scraped needs none of them, and all together they cost some 3 MB.
+ *
+ * An `import` at the top of a file would load them with the package, and a dynamic one would make whatever needs them
+ * asynchronous. Source: Node.js documentation, "process.getBuiltinModule(id)".
+ */
+
+/** `builtin('node:os').totalmem()`; after the first time it costs a look-up. */
+export const builtin: typeof process.getBuiltinModule = process.getBuiltinModule;

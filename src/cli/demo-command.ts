@@ -1,0 +1,61 @@
+/** `postern demo`: three services that call each other and their live page, until the process is told to stop. */
+
+import type { LivePage } from '../live/live-server.js';
+import { parseCommand, parseWhole, untilSignal, type Outcome } from './command.js';
+import { startDemo, type Demo } from './demo-mesh.js';
+import { showMesh } from './mesh-page.js';
+
+export const usage: string = `Usage: postern demo [--port P]
+
+Starts three services that call each other, on loopback, and a live page of
+their mesh, and prints what to try.
+
+  --port P   the first of three ports in a row; 8000, or free ones, unless given
+`;
+
+const SERVICE_VARIABLES = [
+  'SERVICE_CONNECTIONS',
+  'REQUIRED_SERVICE_CONNECTIONS',
+  'SERVICE_URL_TEMPLATE',
+  'MONITOR_PORT',
+  'MONITOR_HOST',
+];
+
+/** @throws `EADDRINUSE` when the ports that were asked for are taken */
+export async function run(args: string[]): Promise<Outcome> {
+  const { values } = parseCommand(args, { port: { type: 'string' } }, []);
+  const port = values.port === undefined ? undefined : parseWhole('port', values.port, 1, 65_533);
+  // What is meant for one service is not for the three of the demo, in one process.
+  for (const name of SERVICE_VARIABLES) delete process.env[name];
+  const demo = await startDemo(port);
+  const live = await showDemo(demo);
+  const close = async (): Promise<void> => {
+    await Promise.all([live.close(), demo.close()]);
+  };
+  return { text: describe(demo.urls, live.url), exitCode: 0, running: untilSignal(close) };
+}
+
+/** On the port behind those of the services, or a free one when that is taken. */
+async function showDemo({ urls: { shop } }: Demo): Promise<LivePage> {
+  const show = (port: number): Promise<LivePage> => showMesh({ service: 'shop', base: shop }, 3, port);
+  return show(Math.min(Number(new URL(shop).port) + 3, 65_535)).catch(() => show(0));
+}
+
+/** Each address alone on its line: terminals make a link of it, and a triple click takes nothing else along. */
+function describe({ shop, billing, stock }: Demo['urls'], live: string): string {
+  const toTry = [
+    ['The mesh, live in a browser', live],
+    ['An order, through all three services', `${shop}/orders/1?quantity=2`],
+    ['An error of stock, seen at shop', `${shop}/orders/3`],
+    ['A parameter that is not allowed', `${shop}/orders/1?color=red`],
+    ['Health', `${shop}/shop/health/`],
+    ['The mesh, three levels deep', `${shop}/shop/ping/?depth=3`],
+    ['Metrics for Prometheus', `${billing}/billing/metrics/`],
+    ['Metrics as JSON', `${stock}/stock/metrics/?json`],
+  ];
+  return `Three services are running: shop asks billing, billing asks stock, and stock knows shop.
+
+${toTry.map(([what, url]) => `${what}:\n${url}\n`).join('\n')}
+Ctrl-C drains and stops them.
+`;
+}

@@ -1,0 +1,116 @@
+/** `postern errors`: the error codes of an application, or whether those of several services agree. */
+
+import { readFileSync } from 'node:fs';
+import { FrameworkErrorCodes } from '../errors.js';
+import type { ErrorType } from '../routing/route-options.js';
+import { parseCommand, UsageError, type Outcome } from './command.js';
+import { loadApp, type LoadedApp } from './module.js';
+import { messageOf, paint, toJson, toVisible } from './output.js';
+
+export const usage: string = `Usage: postern errors MODULE [--json]
+       postern errors --check FILE...
+
+Prints every error code of the application that MODULE exports as its default:
+those of its option errorCodes, and those that its routes declare.
+
+  --json           as JSON, to be saved for --check
+  --check FILE...  compares the saved codes of several services: one value with
+                   two names, or one name with two values, exits with 1
+`;
+
+/** One row of the catalogue. */
+interface CodeRow {
+  readonly name: string;
+  readonly value: number;
+  /** Null where no declared type has the code. */
+  readonly status: number | null;
+  readonly description: string | null;
+  /** Routes that declare it: `GET /users/:id`. */
+  readonly routes: readonly string[];
+}
+
+/** @throws {Error} when the module or a file can't be used */
+export async function run(args: string[]): Promise<Outcome> {
+  const { values, positionals } = parseCommand(args, { json: { type: 'boolean' }, check: { type: 'boolean' } }, [
+    args.includes('--check') ? 'FILE...' : 'MODULE',
+  ]);
+  if (values.check === true) return checkFiles(positionals);
+  const rows = catalogueOf(await loadApp(positionals[0] ?? ''));
+  return { text: values.json === true ? toJson(rows) : formatTable(rows), exitCode: 0 };
+}
+
+/** Codes of the option in its order, then those that routes alone declare. */
+function catalogueOf({ app }: LoadedApp): CodeRow[] {
+  const { errorCodes, router } = app as {
+    readonly errorCodes?: readonly { readonly name: string; readonly value: number }[];
+    readonly router: { readonly entries?: readonly DeclaringRoute[] };
+  };
+  const declared = (router.entries ?? []).flatMap(({ method, path, options }) =>
+    (options?.errors ?? []).map((type) => ({ type, route: `${method} ${path}` })),
+  );
+  const codes = new Map((errorCodes ?? []).map((code) => [code.value, code]));
+  for (const { type } of declared)
+    if (!codes.has(type.errorCode.value)) codes.set(type.errorCode.value, type.errorCode);
+  const own = new Set(Object.values(FrameworkErrorCodes).map(({ value }) => value));
+  return [...codes.values()]
+    .filter(({ value }) => !own.has(value))
+    .map(({ name, value }) => {
+      const raised = declared.filter(({ type }) => type.errorCode.value === value && type.errorCode.name === name);
+      const [first] = raised;
+      return {
+        name,
+        value,
+        status: first?.type.statusCode ?? null,
+        description: first === undefined ? null : (first.type.description ?? first.type.message),
+        routes: [...new Set(raised.map(({ route }) => route))],
+      };
+    });
+}
+
+interface DeclaringRoute {
+  readonly method: string;
+  readonly path: string;
+  readonly options?: { readonly errors?: readonly ErrorType[] };
+}
+
+function formatTable(rows: readonly CodeRow[]): string {
+  const cells = rows.map(({ name, value, status, description, routes }) =>
+    [String(value), name, String(status ?? '-'), description ?? '-', routes.join(', ') || '-'].map(toVisible),
+  );
+  const table = [['VALUE', 'NAME', 'STATUS', 'DESCRIPTION', 'ROUTES'], ...cells];
+  const widths = [0, 1, 2, 3].map((column) => Math.max(...table.map((row) => row[column]?.length ?? 0)));
+  return table.map((row) => `${row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  ')}\n`).join('');
+}
+
+function checkFiles(files: readonly string[]): Outcome {
+  const codes = files.flatMap((file) => readSaved(file).map((code) => ({ ...code, file })));
+  const findings = new Set<string>();
+  for (const [index, a] of codes.entries()) {
+    for (const b of codes.slice(0, index)) {
+      const [one, other] = [`${b.file}`, `${a.file}`];
+      if (a.value === b.value && a.name !== b.name)
+        findings.add(`${a.value} is ${b.name} in ${one} and ${a.name} in ${other}`);
+      if (a.name === b.name && a.value !== b.value)
+        findings.add(`${a.name} is ${b.value} in ${one} and ${a.value} in ${other}`);
+    }
+  }
+  const text = [...findings].map((line) => `${paint('red', toVisible(line))}\n`).join('');
+  return { text, exitCode: findings.size > 0 ? 1 : 0 };
+}
+
+function readSaved(file: string): { readonly name: string; readonly value: number }[] {
+  let saved: unknown;
+  try {
+    saved = JSON.parse(readFileSync(file, 'utf8'));
+  } catch (error) {
+    throw new UsageError(`${file} can't be read: ${messageOf(error)}`);
+  }
+  if (!Array.isArray(saved) || !saved.every(isCode))
+    throw new UsageError(`${file} holds no saved error codes; make it with postern errors MODULE --json`);
+  return saved;
+}
+
+function isCode(row: unknown): row is { readonly name: string; readonly value: number } {
+  if (typeof row !== 'object' || row === null || !('name' in row) || !('value' in row)) return false;
+  return typeof row.name === 'string' && typeof row.value === 'number';
+}

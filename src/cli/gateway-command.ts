@@ -1,0 +1,120 @@
+/** `postern gateway`: the public routes of applications, as the configuration of one gateway in front of them. */
+
+import { parseChoice, parseCommand, UsageError, type Outcome } from './command.js';
+import { GatewayError } from '../gateway/error.js';
+import type { GatewayService, ListenerOptions } from '../gateway/exporter-options.js';
+import { loadApp } from './module.js';
+
+export const usage: string = `Usage: postern gateway MODULE... --format FORMAT [OPTION]...
+
+Prints the configuration of a gateway that lets in the public routes of the
+application that MODULE exports as its default, and nothing else. Exits with 1,
+and prints no configuration, if the gateway can't express a route, or if two
+services claim one path.
+
+  MODULE               one service, at --upstream
+  MODULE=URL           a service and where it is; several services are given
+                       like this
+  MODULE=URL,URL       with several addresses
+  /prefix:MODULE=URL   below a prefix, which the gateway takes off
+
+  --format FORMAT      nginx, haproxy, caddy, kong or gateway-api
+  --upstream URL       where the one service is: http://10.0.0.7:8000; several,
+                       with commas between them
+  --service NAME       its name in the configuration; that of the application
+                       unless given
+  --listen HOST:PORT   where the gateway listens; 127.0.0.1:8080 unless given
+                       (nginx, haproxy, caddy)
+  --host NAME          serve this name only; may be repeated
+  --tls CERT,KEY       serve HTTPS by these files (nginx, haproxy, caddy)
+  --include FILE       directives of the site (nginx, haproxy, caddy)
+  --gateway NAME       the Gateway to attach to (gateway-api, required there)
+  --namespace NAME     namespace of the manifests (gateway-api)
+`;
+
+type Exporter = (services: readonly GatewayService[], options: ListenerOptions) => string;
+
+/** Each is loaded when it is asked for. */
+const EXPORTERS = {
+  nginx: async (): Promise<Exporter> => (await import('../gateway/nginx.js')).toNginx,
+  haproxy: async (): Promise<Exporter> => (await import('../gateway/haproxy.js')).toHAProxy,
+  caddy: async (): Promise<Exporter> => (await import('../gateway/caddy.js')).toCaddy,
+  kong: async (): Promise<Exporter> => (await import('../gateway/kong.js')).toKong,
+  'gateway-api': async (): Promise<Exporter> => {
+    const { toGatewayApi } = await import('../gateway/gateway-api.js');
+    return (services, { gateway = '', ...options }) => toGatewayApi(services, { gateway, ...options });
+  },
+} as const;
+const FORMATS = Object.keys(EXPORTERS) as (keyof typeof EXPORTERS)[];
+
+/** @throws {Error} when a module can't be used, or an option is wrong */
+export async function run(args: string[]): Promise<Outcome> {
+  const text = { type: 'string' } as const;
+  const known = {
+    format: text,
+    upstream: text,
+    service: text,
+    listen: text,
+    host: { type: 'string', multiple: true },
+    tls: text,
+    include: text,
+    gateway: text,
+    namespace: text,
+  } as const;
+  const { values, positionals } = parseCommand(args, known, ['MODULE...']);
+  const { upstream, service, listen, host: hosts, include, gateway, namespace } = values;
+  if (values.format === undefined) throw new UsageError(`--format is missing; give one of ${FORMATS.join(', ')}`);
+  const format = parseChoice('format', values.format, FORMATS);
+  if (upstream !== undefined && positionals.length > 1)
+    throw new UsageError(
+      `unexpected argument ${JSON.stringify(positionals[1])} beside --upstream; give MODULE=URL for each of several`,
+    );
+  const operands = positionals.map((operand) => parseOperand(operand, upstream));
+  if (service !== undefined && operands.length > 1)
+    throw new UsageError('--service is for one MODULE; several are named after their applications');
+  if (format === 'gateway-api' && gateway === undefined)
+    throw new UsageError('--gateway is missing; give the name of the Gateway to attach to');
+  const tls = values.tls === undefined ? undefined : parseTls(values.tls);
+
+  const services: GatewayService[] = [];
+  for (const { file, prefix, upstreams } of operands) {
+    const { name, router } = await loadApp(file);
+    services.push({ router, service: service ?? name, upstream: upstreams, prefix });
+  }
+  const toConfiguration = await EXPORTERS[format]();
+  try {
+    const options = { listen, hosts, tls, include, namespace, gateway };
+    return { text: toConfiguration(services, options), exitCode: 0 };
+  } catch (error) {
+    if (error instanceof GatewayError) return { text: '', complaint: error.message, exitCode: 1 };
+    if (error instanceof TypeError) throw new UsageError(error.message);
+    throw error;
+  }
+}
+
+interface Operand {
+  readonly file: string;
+  readonly prefix: string | undefined;
+  readonly upstreams: readonly string[];
+}
+
+/** A prefix has a slash in front and no colon; an address begins with its scheme. */
+const OPERAND = /^(?:(\/[^:=]*):)?(.+?)(?:=(https?:\/\/.*))?$/is;
+
+/** @param upstream where the service is, for an operand that doesn't say */
+function parseOperand(text: string, upstream: string | undefined): Operand {
+  const [, prefix, file = '', own] = OPERAND.exec(text) ?? [];
+  if (own !== undefined && upstream !== undefined)
+    throw new UsageError(`--upstream is given, and ${JSON.stringify(text)} has a URL as well; leave one of them out`);
+  const urls = own ?? upstream;
+  if (urls === undefined)
+    throw new UsageError(`--upstream is missing; give the URL of the service, or ${file}=URL for each of several`);
+  return { file, prefix, upstreams: urls.split(',') };
+}
+
+function parseTls(text: string): { certificate: string; key: string } {
+  const [certificate, key, ...others] = text.split(',');
+  if (!certificate || !key || others.length > 0)
+    throw new UsageError(`--tls is ${JSON.stringify(text)}; give two files, CERT,KEY`);
+  return { certificate, key };
+}

@@ -1,0 +1,151 @@
+/** Manifests for Kubernetes that fit what an application does by itself: its probes, its drain and its metrics. */
+
+/** What the manifests are made of; names are DNS labels. */
+export interface ManifestOptions {
+  readonly name: string;
+  readonly image: string;
+  readonly replicas: number;
+  readonly namespace: string | undefined;
+  readonly port: number;
+  readonly monitorPort: number | undefined;
+}
+
+/** While endpoints are removed everywhere, and how long what is in flight may take then: the defaults of `run()`. */
+const DRAIN_DELAY_MS = 5_000;
+const DRAIN_TIMEOUT_MS = 10_000;
+/** For close hooks, and for the process to end. */
+const SPARE_SECONDS = 5;
+
+/** Four documents of YAML. */
+export function writeManifests(options: ManifestOptions): string {
+  const { name, image, replicas, namespace, port, monitorPort } = options;
+  // A service may be called "no", which YAML takes for false.
+  const quoted = JSON.stringify(name);
+  const metadata = `metadata:
+  name: ${quoted}
+${namespace === undefined ? '' : `  namespace: ${JSON.stringify(namespace)}\n`}  labels:
+    app.kubernetes.io/name: ${quoted}`;
+  const monitorVariable =
+    monitorPort === undefined ? '' : `\n            - name: MONITOR_PORT\n              value: "${monitorPort}"`;
+  const monitorPorts =
+    monitorPort === undefined ? '' : `\n            - name: monitor\n              containerPort: ${monitorPort}`;
+  return `# ${name}, for kubectl apply -f. Written by Postern; what you change here is yours.
+apiVersion: apps/v1
+kind: Deployment
+${metadata}
+spec:
+  replicas: ${replicas}
+  strategy:
+    type: RollingUpdate
+    rollingUpdate:
+      # The old instance goes when the new one is ready.
+      maxSurge: 1
+      maxUnavailable: 0
+  selector:
+    matchLabels:
+      app.kubernetes.io/name: ${quoted}
+  template:
+    metadata:
+      labels:
+        app.kubernetes.io/name: ${quoted}
+    spec:
+      # ${DRAIN_DELAY_MS / 1000} s of DRAIN_DELAY, ${DRAIN_TIMEOUT_MS / 1000} s for what is in flight, ${SPARE_SECONDS} s to spare.
+      terminationGracePeriodSeconds: ${(DRAIN_DELAY_MS + DRAIN_TIMEOUT_MS) / 1000 + SPARE_SECONDS}
+      automountServiceAccountToken: false
+      # A Service named "monitor" would set MONITOR_PORT in every container.
+      enableServiceLinks: false
+      securityContext:
+        runAsNonRoot: true
+        runAsUser: 1000
+        runAsGroup: 1000
+        seccompProfile:
+          type: RuntimeDefault
+      topologySpreadConstraints:
+        - maxSkew: 1
+          topologyKey: kubernetes.io/hostname
+          whenUnsatisfiable: ScheduleAnyway
+          labelSelector:
+            matchLabels:
+              app.kubernetes.io/name: ${quoted}
+      containers:
+        - name: ${quoted}
+          image: ${JSON.stringify(image)}
+          env:
+            - name: PORT
+              value: "${port}"
+            - name: DRAIN_DELAY
+              value: "${DRAIN_DELAY_MS}"${monitorVariable}
+          ports:
+            - name: http
+              containerPort: ${port}${monitorPorts}
+          # Alive means that the process answers: no dependency can get it killed.
+          startupProbe:
+            httpGet:
+              path: /${name}/ping/
+              port: http
+            periodSeconds: 1
+            timeoutSeconds: 2
+            failureThreshold: 60
+          livenessProbe:
+            httpGet:
+              path: /${name}/ping/
+              port: http
+            periodSeconds: 10
+            timeoutSeconds: 2
+            failureThreshold: 3
+          # 503 while a check fails, and from the first moment of a drain.
+          readinessProbe:
+            httpGet:
+              path: /${name}/health/
+              port: http
+            periodSeconds: 5
+            timeoutSeconds: 2
+            failureThreshold: 2
+          resources:
+            requests:
+              cpu: 100m
+              memory: 128Mi
+            limits:
+              memory: 256Mi
+          securityContext:
+            allowPrivilegeEscalation: false
+            readOnlyRootFilesystem: true
+            capabilities:
+              drop:
+                - ALL
+---
+# http://${name}:${port} for the services that it is connected to.
+apiVersion: v1
+kind: Service
+${metadata}
+spec:
+  selector:
+    app.kubernetes.io/name: ${quoted}
+  ports:
+    - name: http
+      port: ${port}
+      targetPort: http
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+${metadata}
+spec:
+  maxUnavailable: 1
+  selector:
+    matchLabels:
+      app.kubernetes.io/name: ${quoted}
+---
+# For the Prometheus operator: the job is called ${name}, as in the rules of postern alerts.
+apiVersion: monitoring.coreos.com/v1
+kind: PodMonitor
+${metadata}
+spec:
+  jobLabel: app.kubernetes.io/name
+  selector:
+    matchLabels:
+      app.kubernetes.io/name: ${quoted}
+  podMetricsEndpoints:
+    - port: ${monitorPort === undefined ? 'http' : 'monitor'}
+      path: /${name}/metrics/
+`;
+}

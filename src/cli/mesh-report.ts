@@ -1,0 +1,74 @@
+/** Turns the answer to a ping into the report that the live page shows: a tree in which each edge stands once. */
+
+import type { MeshEdge, MeshReport } from '../live/report.js';
+import type { PingEntry } from '../monitor/ping-document.js';
+import { servicesBelow } from './mesh.js';
+import { toVisible } from './output.js';
+
+/** As many as a page can show, and more than anybody can read. */
+const MAX_EDGES = 1000;
+const MAX_CHARS = 200;
+
+/** An edge, and those that are listed below it. */
+interface Branch {
+  readonly edge: MeshEdge;
+  readonly below: Branch[];
+}
+
+/**
+ * Lists every edge once, however many ways lead to it, at the place that is nearest to the asked service; what a
+ * service is connected to stands below the first edge over which it told.
+ */
+export function toReport(service: string, answer: PingEntry): MeshReport {
+  const root: Branch = { edge: toEdge(null, service, 0, answer), below: [] };
+  const seen = new Set<string>();
+  const expanded = new Set<string>();
+  let omitted = 0;
+  // Level by level: what is nearest saw most of what is below it.
+  let level: { branch: Branch; name: string; entry: PingEntry }[] = [{ branch: root, name: service, entry: answer }];
+  while (level.length > 0) {
+    const next: typeof level = [];
+    for (const { branch, name, entry } of level) {
+      const below = servicesBelow(entry.response);
+      if (below.length === 0 || expanded.has(name)) continue;
+      expanded.add(name);
+      for (const [to, answered] of below) {
+        const key = JSON.stringify([name, to]);
+        if (seen.has(key)) continue;
+        seen.add(key);
+        if (seen.size >= MAX_EDGES) {
+          omitted += 1;
+          continue;
+        }
+        const child = { edge: toEdge(name, to, branch.edge.level + 1, answered), below: [] };
+        branch.below.push(child);
+        next.push({ branch: child, name: to, entry: answered });
+      }
+    }
+    level = next;
+  }
+  return { service: toText(service), edges: [...flatten(root)], omitted };
+}
+
+function* flatten({ edge, below }: Branch): Generator<MeshEdge> {
+  yield edge;
+  for (const branch of below) yield* flatten(branch);
+}
+
+function toEdge(from: string | null, to: string, level: number, entry: PingEntry): MeshEdge {
+  const { response, status_code: status, request_time } = entry;
+  const [, ms] = /^(\d{1,9}) ms$/.exec(request_time) ?? [];
+  return {
+    from: from === null ? null : toText(from),
+    to: toText(to),
+    level,
+    status,
+    ms: ms === undefined ? null : Number(ms),
+    reason: 'description' in response ? toText(response.description) : '',
+  };
+}
+
+function toText(text: string): string {
+  const chars = Array.from(text.slice(0, 2 * MAX_CHARS));
+  return toVisible(chars.length > MAX_CHARS ? `${chars.slice(0, MAX_CHARS - 1).join('')}…` : text);
+}

@@ -1,0 +1,233 @@
+/** Checks what the exporters are called with, once, so that what they print needs no quoting. */
+
+import { readFileSync } from 'node:fs';
+import { assertOptions } from '../options-check.js';
+import type { RouteTable } from './surface.js';
+
+/** Options that are about the gateway itself. */
+export interface ListenerOptions {
+  /** Where the gateway listens, as `host:port`; nginx, HAProxy and Caddy only. Default: `127.0.0.1:8080`. */
+  readonly listen?: string | undefined;
+  /** Names in `Host` that are served; any when absent or empty. */
+  readonly hosts?: readonly string[] | undefined;
+  /**
+   * Serves HTTPS, with HTTP/2, by these PEM files; nginx, HAProxy and Caddy only. HAProxy looks for the key in the
+   * certificate's file, or in the file of that name with `.key` behind it.
+   */
+  readonly tls?: { readonly certificate: string; readonly key: string } | undefined;
+  /**
+   * A file of directives that the site adds by hand (CORS, rate limits, logs), where the gateway takes those that are
+   * about a whole site; nginx, HAProxy and Caddy only. HAProxy, which has no include, gets the text that the file has
+   * when the configuration is written.
+   */
+  readonly include?: string | undefined;
+  /** Name of the `Gateway` to attach to; Gateway API only. */
+  readonly gateway?: string | undefined;
+  /** Namespace of the manifests; Gateway API only. */
+  readonly namespace?: string | undefined;
+}
+
+/** Options of every exporter, for one service. */
+export interface GatewayOptions extends ListenerOptions {
+  /** Name of the service, a DNS label; it names the pieces of the configuration. */
+  readonly service: string;
+  /**
+   * Where the service listens: `http://10.0.0.7:8000`; http or https, without a path. Several are balanced: one that
+   * refuses a connection is passed over, and no request that isn't idempotent is sent twice.
+   */
+  readonly upstream: string | readonly string[];
+}
+
+/** One of several services behind one gateway. */
+export interface GatewayService extends Pick<GatewayOptions, 'service' | 'upstream'> {
+  readonly router: RouteTable;
+  /** `/billing`: the gateway takes it off, so that `/billing/x` is the service's `/x`. Default: paths stay as they are. */
+  readonly prefix?: string | undefined;
+}
+
+/** Address of one instance of a service. */
+export interface Upstream {
+  readonly protocol: 'http' | 'https';
+  /** A name, an IPv4 address, or an IPv6 address in brackets. */
+  readonly host: string;
+  readonly port: number;
+}
+
+/** A service, checked. */
+export interface SiteService {
+  readonly name: string;
+  /** At least one, all of one protocol. */
+  readonly upstreams: readonly [Upstream, ...Upstream[]];
+  /** `/billing`, or empty. */
+  readonly prefix: string;
+  readonly router: RouteTable;
+}
+
+/** What an exporter was called with, checked and taken apart. */
+export interface Site {
+  /** In the order given. */
+  readonly services: readonly [SiteService, ...SiteService[]];
+  readonly listen: { readonly host: string; readonly port: number };
+  /** Lower-case. */
+  readonly hosts: readonly string[];
+  readonly tls: { readonly certificate: string; readonly key: string } | undefined;
+  readonly include: string | undefined;
+  readonly gateway: string | undefined;
+  readonly namespace: string | undefined;
+}
+
+/** What an exporter takes: one table with the options of its service among the others, or a list of services. */
+export type ExporterArguments =
+  | readonly [router: RouteTable, options: GatewayOptions]
+  | readonly [services: readonly GatewayService[], options?: ListenerOptions | undefined];
+
+/**
+ * Checks the arguments of an exporter.
+ *
+ * @param exporter its name, for messages: `toNginx`
+ * @throws {TypeError} for an option that is missing, unknown or malformed, and for two services with one name or one
+ * prefix; the message has the value and the remedy
+ */
+export function checkArguments(exporter: string, [first, options]: ExporterArguments): Site {
+  if (!isServices(first)) {
+    assertOptions(`${exporter}()`, options, [...SERVICE_OPTIONS, ...LISTENER_OPTIONS]);
+    const { service, upstream, ...listener } = options as GatewayOptions;
+    return { services: [checkService({ router: first, service, upstream })], ...checkListener(listener) };
+  }
+  const [one, ...others] = first.map((service) => {
+    assertOptions(`a service of ${exporter}()`, service, ['router', ...SERVICE_OPTIONS, 'prefix']);
+    return checkService(service);
+  });
+  if (one === undefined) throw new TypeError(`the list of services of ${exporter}() is empty; give at least one`);
+  const services = [one, ...others] as const;
+  assertDistinct(
+    'service',
+    services.map(({ name }) => name),
+  );
+  assertDistinct(
+    'prefix',
+    services.flatMap(({ prefix }) => (prefix === '' ? [] : [prefix])),
+  );
+  assertOptions(`${exporter}()`, options ?? {}, LISTENER_OPTIONS);
+  return { services, ...checkListener(options ?? {}) };
+}
+
+/** @throws {TypeError} for an option that this gateway has no use for, lest it be left out in silence */
+export function assertUnused(site: Site, names: readonly ('tls' | 'include')[], gateway: string): void {
+  for (const name of names) {
+    if (site[name] !== undefined) throw new TypeError(`option "${name}" is not for ${gateway}; leave it out`);
+  }
+}
+
+/** The text of the file that `include` names, for a gateway without an include of its own. */
+export function readIncluded(file: string): string[] {
+  try {
+    return readFileSync(file, 'utf8')
+      .split(/\r?\n/)
+      .map((line) => line.trimEnd());
+  } catch (error) {
+    throw new TypeError(`option "include" is ${JSON.stringify(file)}, which can't be read; give a file's path`, {
+      cause: error,
+    });
+  }
+}
+
+const SERVICE_OPTIONS = ['service', 'upstream'] as const;
+const LISTENER_OPTIONS = ['listen', 'hosts', 'tls', 'include', 'gateway', 'namespace'] as const;
+
+const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+/** A DNS subdomain, as Kubernetes names its objects and hosts (RFC 1123). */
+export const DNS_NAME: RegExp = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
+const HOST_NAME = /^(?=.{1,253}$)[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62})(?:\.[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}))*$/;
+const LISTEN = /^(\*|[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]):(\d{1,5})$/;
+const UPSTREAM_HOST = /^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])$/;
+/** Characters that can be sent in one way only, so that a prefix has one spelling. */
+const PREFIX = /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._-]+)+$/;
+/** No quote, brace, dollar, hash or backslash, which the configurations would read as their own. */
+const FILE = /^[^\p{Cc}"'`{}$#\\;]+$/u;
+
+function isServices(first: RouteTable | readonly GatewayService[]): first is readonly GatewayService[] {
+  return Array.isArray(first);
+}
+
+function checkService({ router, service, upstream, prefix }: GatewayService): SiteService {
+  assertText(
+    'service',
+    service,
+    LABEL,
+    'a DNS label such as "users": lower-case letters, digits and hyphens, at most 63',
+  );
+  if (typeof router !== 'object' || router === null || !Array.isArray(router.routes))
+    throw new TypeError(`"router" of ${service} has no routes; give the router of an application`);
+  if (prefix !== undefined)
+    assertText(
+      'prefix',
+      prefix,
+      PREFIX,
+      'a path such as "/billing": letters, digits and -._ between slashes, none at the end',
+    );
+  const [first, ...others] = (Array.isArray(upstream) ? upstream : [upstream]).map(checkUpstream);
+  if (first === undefined) throw wrong('upstream', upstream, 'at least one URL');
+  if (others.some(({ protocol }) => protocol !== first.protocol))
+    throw wrong('upstream', upstream, 'URLs that are all http or all https');
+  const upstreams = [first, ...others] as const;
+  assertDistinct(
+    'upstream',
+    upstreams.map(({ host, port }) => `${host}:${port}`),
+  );
+  return { name: service, upstreams, prefix: prefix ?? '', router };
+}
+
+function checkListener(options: ListenerOptions): Omit<Site, 'services'> {
+  const { listen = '127.0.0.1:8080', hosts = [], tls, include, gateway, namespace } = options;
+  if (gateway !== undefined) assertText('gateway', gateway, DNS_NAME, 'the name of a Gateway, such as "public"');
+  if (namespace !== undefined) assertText('namespace', namespace, LABEL, 'the name of a namespace, such as "default"');
+  if (include !== undefined) assertText('include', include, FILE, "a file's path, without quotes, braces and the like");
+  if (tls !== undefined) {
+    assertOptions('tls', tls, ['certificate', 'key']);
+    for (const name of ['certificate', 'key'] as const)
+      assertText(`tls.${name}`, tls[name], FILE, "a file's path, without quotes, braces and the like");
+  }
+  if (!Array.isArray(hosts)) throw wrong('hosts', hosts, 'a list of names such as ["users.example.com"]');
+  const names = (hosts as readonly unknown[]).map((host) => {
+    assertText('hosts', host, HOST_NAME, 'names such as "users.example.com", without a port or a wildcard');
+    return host.toLowerCase();
+  });
+  return { listen: checkListen(listen), hosts: [...new Set(names)], tls, include, gateway, namespace };
+}
+
+function checkUpstream(upstream: unknown): Upstream {
+  const remedy = 'an http or https URL without a path, such as "http://127.0.0.1:8000"';
+  if (typeof upstream !== 'string' || !/^https?:\/\/[^\s/?#@]+\/?$/i.test(upstream) || !URL.canParse(upstream))
+    throw wrong('upstream', upstream, remedy);
+  const { protocol, hostname, port } = new URL(upstream);
+  if (!UPSTREAM_HOST.test(hostname) || port === '0') throw wrong('upstream', upstream, remedy);
+  const secure = protocol === 'https:';
+  return {
+    protocol: secure ? 'https' : 'http',
+    host: hostname,
+    port: port === '' ? (secure ? 443 : 80) : Number(port),
+  };
+}
+
+function checkListen(listen: string): { host: string; port: number } {
+  const [, host, port] = (typeof listen === 'string' ? LISTEN.exec(listen) : null) ?? [];
+  if (host === undefined || Number(port) < 1 || Number(port) > 65_535)
+    throw wrong('listen', listen, '"host:port", such as "127.0.0.1:8080" or "*:8080"');
+  return { host, port: Number(port) };
+}
+
+function assertDistinct(name: string, values: readonly string[]): void {
+  const twice = values.find((value, i) => values.indexOf(value) !== i);
+  if (twice !== undefined) throw new TypeError(`option "${name}" is ${JSON.stringify(twice)} twice; give each its own`);
+}
+
+function assertText(name: string, value: unknown, pattern: RegExp, remedy: string): asserts value is string {
+  if (typeof value !== 'string' || !pattern.test(value)) throw wrong(name, value, remedy);
+}
+
+function wrong(name: string, value: unknown, remedy: string): TypeError {
+  return new TypeError(
+    `option "${name}" is ${value === undefined ? 'missing' : JSON.stringify(value)}; give ${remedy}`,
+  );
+}

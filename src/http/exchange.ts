@@ -1,0 +1,116 @@
+/**
+ * One request and its reply on a connection, as far as the connection is concerned.
+ */
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { HttpError } from '../errors.js';
+
+/** A request under way; the pipeline says how it is run. */
+export abstract class Exchange {
+  /** On the clock of `performance.now()`. */
+  readonly startedAt: number = performance.now();
+  /** Whether its outcome is known: whatever its handler does later is ignored. */
+  answered = false;
+  /** Whether the body was asked for through the context. */
+  isReadingBegun = false;
+  /** Whether the handler has taken the reply upon itself, by piping something to `ctx.raw.res`. */
+  isPiped = false;
+  /** Whether it is run in another phase of the event loop than the one in which it was parsed. */
+  isDeferred = false;
+  /** Whether the handler has its hands on the pair of `node:http`. */
+  isRawExposed = false;
+  /** Whether nobody wants the rest of the body. */
+  isBodyDiscarded = false;
+  /** Whether the rest of the body will never come. */
+  isBodyBroken = false;
+  /** Whether nobody is there any more to take its reply. */
+  hasLeft = false;
+  #isAborted = false;
+  #abortListeners: (() => void)[] | undefined;
+
+  constructor(
+    readonly req: IncomingMessage,
+    readonly res: ServerResponse,
+    readonly awaitsContinue: boolean,
+  ) {}
+
+  /** Runs the handler; never throws. */
+  abstract run(): void;
+
+  /** Answers with an error of the connection's instead, unless the outcome is known; never throws. */
+  abstract fail(error: HttpError): void;
+
+  /** Nobody is there to take a reply; never throws. */
+  abstract abandon(): void;
+
+  /** Whether a part of the body was read, or asked for, in whatever way. */
+  get isReading(): boolean {
+    return this.isReadingBegun || this.req.readableDidRead;
+  }
+
+  /** Whether the client waits to be told to send its body (RFC 9110, section 10.1.1). */
+  get isBodyHeldBack(): boolean {
+    return this.awaitsContinue && !this.isReading;
+  }
+
+  /** Calls back when the client leaves, or its body breaks off, before the exchange is over; at once if that is so. */
+  onAbort(listener: () => void): void {
+    if (this.#isAborted) listener();
+    else (this.#abortListeners ??= []).push(listener);
+  }
+
+  /** To be called when the connection is gone, or when nothing more is answered on it. */
+  leave(): void {
+    this.hasLeft = true;
+    this.#abort();
+    this.abandon();
+  }
+
+  /** To be called when the rest of the body will never come. */
+  breakBody(): void {
+    this.isBodyBroken = true;
+    this.#abort();
+  }
+
+  /** Begins to read: a client that waits for `100 Continue` gets it as soon as the replies before this one are out. */
+  beginReading(): void {
+    const { res, isBodyHeldBack } = this;
+    this.isReadingBegun = true;
+    if (!isBodyHeldBack) return;
+    const send = (): void => {
+      if (!res.headersSent && !res.destroyed) res.writeContinue();
+    };
+    // Behind replies that are not out yet, node:http would put it between this one's head and body.
+    if (res.socket === null) res.once('socket', send);
+    else send();
+  }
+
+  #abort(): void {
+    if (this.#isAborted) return;
+    this.#isAborted = true;
+    for (const listener of this.#abortListeners ?? []) listener();
+  }
+}
+
+/**
+ * Prepares the pair of `node:http` for a handler that asks for it: it may read, write and pipe as it likes.
+ *
+ * An error of `res` must not end the process because nobody listens: writing behind a reply that is out is one.
+ */
+export function exposeRaw(exchange: Exchange): void {
+  if (exchange.isRawExposed) return;
+  exchange.isRawExposed = true;
+  const { req, res } = exchange;
+  res.on('error', () => undefined);
+  res.once('pipe', () => {
+    exchange.isPiped = true;
+  });
+  if (!exchange.awaitsContinue) return;
+  // Whatever way it is read, a stream asks its `_read` for more (Node.js documentation, "readable._read(size)").
+  const read = req._read.bind(req);
+  req._read = (size) => {
+    req._read = read;
+    exchange.beginReading();
+    read(size);
+  };
+}

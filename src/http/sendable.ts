@@ -1,0 +1,79 @@
+/**
+ * The type of what a handler returns, checked for members that JSON loses, as far as types tell.
+ */
+
+import type { Reply } from './reply.js';
+import type { Stream } from './reply-body.js';
+
+/** A Map or a Set; by its own names, it would have to be one of certain keys. */
+interface Collection {
+  readonly size: number;
+  forEach: AnyFunction;
+  has: AnyFunction;
+}
+
+/** What becomes `{}` in JSON, or nothing at all. */
+type Lost =
+  | Collection
+  | PromiseLike<unknown>
+  | Iterator<unknown, unknown, never>
+  | Blob
+  | FormData
+  | URLSearchParams
+  | ArrayBuffer;
+
+type AnyFunction = (...args: never[]) => unknown;
+type Primitive = string | number | boolean | bigint | symbol | null | undefined | void;
+/** What is sent as it is, or writes its own JSON. */
+type Whole =
+  Response | Stream | URLSearchParams | Blob | FormData | ArrayBuffer | ArrayBufferView | { toJSON: AnyFunction };
+
+/** How deep is looked; types may be endless. */
+type MaxDepth = 4;
+
+/**
+ * Resolves to `unknown` for what can be sent, so that `Result & Sendable<Result>` is `Result`.
+ *
+ * A function is told from the method of a class, which JSON leaves out for good, by where it stands: in an object whose
+ * type has no name.
+ */
+// Sendable<{ a: number }> → unknown; Sendable<{ a: Promise<number> }> → the text
+export type Sendable<Result> =
+  true extends LosesWhole<Awaited<Result>>
+    ? 'JSON loses a Map, a Set, a Blob, a function or a promise in what this returns: convert it, call it, await it'
+    : unknown;
+
+type LosesWhole<T> =
+  IsAnything<T> extends true
+    ? false
+    : T extends Reply<infer Body, number>
+      ? LosesWhole<Body>
+      : T extends Primitive | Whole
+        ? false
+        : T extends AnyFunction | Lost
+          ? true
+          : LosesMember<T, []>;
+
+type Loses<T, Depth extends readonly unknown[]> =
+  IsAnything<T> extends true
+    ? false
+    : T extends Primitive | { toJSON: AnyFunction }
+      ? false
+      : T extends Lost
+        ? true
+        : LosesMember<T, Depth>;
+
+type LosesMember<T, Depth extends readonly unknown[]> = Depth['length'] extends MaxDepth
+  ? false
+  : T extends readonly (infer Element)[]
+    ? Loses<Element, [...Depth, T]>
+    : { [Name in keyof T]-?: LosesNamed<T, T[Name], [...Depth, T]> }[keyof T];
+
+type LosesNamed<Owner, T, Depth extends readonly unknown[]> =
+  IsAnything<T> extends true ? false : T extends AnyFunction ? IsNameless<Owner> : Loses<T, Depth>;
+
+/** `any` and `unknown` tell nothing. */
+type IsAnything<T> = unknown extends T ? true : false;
+
+/** An interface or a class has no implicit index signature. */
+type IsNameless<T> = T extends Readonly<Record<string, unknown>> ? true : false;

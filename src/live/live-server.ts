@@ -1,0 +1,85 @@
+/**
+ * Serves the live page on loopback, and the mesh behind it.
+ */
+
+import { randomBytes } from 'node:crypto';
+import { Postern } from '../app/app.js';
+import { HttpError } from '../errors.js';
+import { reply } from '../http/reply.js';
+import { renderPage } from './page.js';
+import type { MeshReport } from './report.js';
+
+/** What to show, and where. */
+export interface LiveOptions {
+  readonly service: string;
+  /** How many levels deep {@link ask} goes. */
+  readonly depth: number;
+  /** Asks the mesh, whatever it answers; it is not called again before it is done. */
+  readonly ask: () => Promise<MeshReport>;
+  /** How long that may take. */
+  readonly timeoutMs: number;
+  /** A free one unless given. */
+  readonly port?: number;
+}
+
+/** The page, being served. */
+export interface LivePage {
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+const HOST = '127.0.0.1';
+
+/**
+ * What a page that this machine looks at may be called. Any other name leads here by a DNS answer that somebody
+ * forged, so that their page can read what is on loopback (DNS rebinding).
+ */
+const LOOPBACK = /^(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(?::\d{1,5})?$/i;
+
+/** @throws `EADDRINUSE` when the port is taken */
+export async function startLive({ service, depth, ask, timeoutMs, port = 0 }: LiveOptions): Promise<LivePage> {
+  const settings = {
+    SERVICE_CONNECTIONS: [],
+    REQUIRED_SERVICE_CONNECTIONS: [],
+    SERVICE_URL_TEMPLATE: 'http://{service}',
+  };
+  const app = new Postern('live', { settings, logger: false, attachMonitorEndpoints: false });
+  app.use((ctx, next) => {
+    if (!LOOPBACK.test(ctx.headers.host ?? '')) throw new HttpError(403, 'This page is for its own machine.');
+    return next();
+  });
+  app.get('/', () => {
+    const nonce = randomBytes(16).toString('base64');
+    const page = renderPage({ service, depth, timeoutMs: timeoutMs + 2_000, nonce });
+    return reply(page, { headers: { ...HEADERS, 'content-type': 'text/html; charset=utf-8', ...policyFor(nonce) } });
+  });
+  let asking: Promise<MeshReport> | undefined;
+  app.get('/mesh.json', async () => {
+    // However many pages look, the mesh is asked once at a time.
+    asking ??= ask().finally(() => (asking = undefined));
+    return reply(await asking, { headers: HEADERS });
+  });
+  const { url } = await app.listen({ host: HOST, port });
+  return { url: `${url}/`, close: () => app.close() };
+}
+
+const HEADERS = {
+  'cache-control': 'no-store',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+};
+
+function policyFor(nonce: string): { 'content-security-policy': string } {
+  const allowed = [
+    "default-src 'none'",
+    `script-src 'nonce-${nonce}'`,
+    `style-src 'nonce-${nonce}'`,
+    "connect-src 'self'",
+    'img-src data:',
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ];
+  return { 'content-security-policy': allowed.join('; ') };
+}

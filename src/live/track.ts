@@ -1,0 +1,116 @@
+/**
+ * Follows each edge from report to report: its last answers, since when it has been so, and what changed.
+ *
+ * Runs in the page: functions here use each other and nothing else of their module (see page.ts).
+ */
+
+import type { MeshEdge } from './report.js';
+
+/** How an edge answered once; null when it was not reported. */
+export type Sample = { readonly ms: number | null; readonly failed: boolean } | null;
+
+/** An edge, as the page remembers it. */
+export interface Track {
+  readonly key: string;
+  /** As it was reported last. */
+  readonly edge: MeshEdge;
+  /** At most 60, the newest last. */
+  readonly history: readonly Sample[];
+  /** When its present state began, in ms of the epoch. */
+  readonly since: number;
+  /** Whether the last report was without it. */
+  readonly gone: boolean;
+}
+
+/** What became of an edge. */
+export interface Change {
+  readonly kind: 'fails' | 'answers' | 'vanishes' | 'appears';
+  readonly edge: MeshEdge;
+  /** How long its former state had lasted, in ms; 0 for an edge that is new. */
+  readonly afterMs: number;
+}
+
+/**
+ * Takes in a report.
+ *
+ * An edge that is not reported any more keeps its place. It leaves with the last of its answers, unless the service
+ * that would report it doesn't answer either.
+ */
+export function follow(
+  before: readonly Track[],
+  edges: readonly MeshEdge[],
+  now: number,
+): { tracks: Track[]; changes: Change[] } {
+  const known = new Map(before.map((track) => [track.key, track]));
+  const changes: Change[] = [];
+  const change = (kind: Change['kind'], edge: MeshEdge, was?: Track): void => {
+    changes.push({ kind, edge, afterMs: was === undefined ? 0 : now - was.since });
+  };
+  const tracks = edges.map((edge): Track => {
+    const key = JSON.stringify([edge.from, edge.to]);
+    const was = known.get(key);
+    const failed = edge.status !== 200;
+    const history = [...(was?.history ?? []), { ms: edge.ms, failed }].slice(-60);
+    const same = was !== undefined && !was.gone && was.edge.status === edge.status;
+    if (was === undefined || was.gone) change('appears', edge, was);
+    if (failed && !same) change('fails', edge, was);
+    if (!failed && was !== undefined && !was.gone && !same) change('answers', edge, was);
+    return { key, edge, history, since: same ? was.since : now, gone: false };
+  });
+  const present = new Set(tracks.map(({ key }) => key));
+  const answering = new Set(edges.filter(({ status }) => status === 200).map(({ to }) => to));
+  before.forEach((was, index) => {
+    if (present.has(was.key)) return;
+    if (!was.gone) change('vanishes', was.edge, was);
+    const history = [...was.history, null].slice(-60);
+    if (history.every((sample) => sample === null) && answering.has(was.edge.from ?? '')) return;
+    const place = tracks.findIndex(({ key }) => key === before[index - 1]?.key) + 1;
+    tracks.splice(place, 0, { ...was, history, since: was.gone ? was.since : now, gone: true });
+  });
+  return { tracks, changes };
+}
+
+/** The edges that fail; one that vanished doesn't. */
+export function failing(tracks: readonly Track[]): readonly Track[] {
+  return tracks.filter(({ gone, edge }) => !gone && edge.status !== 200);
+}
+
+/** Whether an answer was so late that the page points at it: half a second or more. */
+export function isSlow({ gone, edge }: Track): boolean {
+  return !gone && edge.status === 200 && edge.ms !== null && edge.ms >= 500;
+}
+
+/** What changed in one report, a line for each kind of change. */
+export function describeChanges(changes: readonly Change[]): { kind: Change['kind']; text: string }[] {
+  const words = { fails: 'fail', answers: 'answer again', vanishes: 'are out of sight', appears: 'appear' };
+  const kinds = ['fails', 'answers', 'vanishes', 'appears'] as const;
+  return kinds.flatMap((kind) => {
+    const those = changes.filter((change) => change.kind === kind);
+    const [first] = those;
+    if (first === undefined) return [];
+    if (those.length === 1) return [{ kind, text: describeChange(first) }];
+    const listed = those.slice(0, 4).map(({ edge }) => nameEdge(edge) + (kind === 'fails' ? ` (${edge.status})` : ''));
+    const more = those.length > 4 ? `, and ${those.length - 4} more` : '';
+    return [{ kind, text: `${those.length} ${words[kind]}: ${listed.join(', ')}${more}` }];
+  });
+}
+
+export function describeChange({ kind, edge, afterMs }: Change): string {
+  const name = nameEdge(edge);
+  if (kind === 'fails') return `${name} fails: ${edge.status} ${edge.reason}`;
+  if (kind === 'answers') return `${name} answers again after ${describeDuration(afterMs)}`;
+  return kind === 'vanishes' ? `${name} is out of sight` : `${name} appears`;
+}
+
+/** `shop → billing`, or the name alone of the service that was asked. */
+export function nameEdge({ from, to }: MeshEdge): string {
+  return from === null ? to : `${from} → ${to}`;
+}
+
+/** `7 s`, `3 min 20 s`, `2 h 5 min`. */
+export function describeDuration(ms: number): string {
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+}

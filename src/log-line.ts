@@ -1,0 +1,95 @@
+/**
+ * One entry of the log as one line of JSON, whatever is in it: what can't be written is told in words, and takes
+ * nothing else down with it.
+ */
+
+import { builtin } from './builtin.js';
+
+/** How deep the causes of an error are followed, and how many of the errors in one are told. */
+const MAX_CAUSES = 5;
+const MAX_ERRORS = 10;
+
+/**
+ * @param head its members come first, and nothing in the entry can pose as them
+ * @returns a line, its end included
+ */
+export function formatLine(head: object, fields: object, message: string | undefined): string {
+  const entry: Record<string, unknown> = { ...head, ...fields, ...head };
+  if (message !== undefined) entry['msg'] = message;
+  // JSON.stringify would take its word for the whole line.
+  if (typeof entry['toJSON'] === 'function') delete entry['toJSON'];
+  try {
+    return `${JSON.stringify(entry, replaceValue)}\n`;
+  } catch {
+    // A cycle, a getter that throws, a revoked proxy and the like.
+    const members = Object.entries(entry).map(([name, value]) => `${JSON.stringify(name)}:${formatMember(value)}`);
+    return `{${members.join(',')}}\n`;
+  }
+}
+
+/** The own members of an object, as far as they can be read. */
+export function membersOf(object: object): object {
+  try {
+    return { ...object };
+  } catch {
+    return readEach(object);
+  }
+}
+
+/** A value in words; never throws. */
+export function inspectSafely(value: unknown): string {
+  try {
+    return builtin('node:util').inspect(value, { depth: 2 });
+  } catch {
+    return 'unprintable';
+  }
+}
+
+function readEach(object: object): object {
+  let names: string[];
+  try {
+    names = Object.keys(object);
+  } catch {
+    return { entry: inspectSafely(object) };
+  }
+  const read = (name: string): unknown => {
+    try {
+      return Reflect.get(object, name);
+    } catch (error) {
+      return `unreadable: ${inspectSafely(error)}`;
+    }
+  };
+  return Object.fromEntries(names.map((name) => [name, read(name)]));
+}
+
+function formatMember(value: unknown): string {
+  try {
+    return (JSON.stringify(value, replaceValue) as string | undefined) ?? 'null';
+  } catch {
+    return JSON.stringify(inspectSafely(value));
+  }
+}
+
+function replaceValue(_key: string, value: unknown): unknown {
+  if (value instanceof Error) return describeError(value, MAX_CAUSES);
+  return typeof value === 'bigint' ? String(value) : value;
+}
+
+function describeError(error: Error, depth: number): object {
+  const { cause } = error;
+  const errors: unknown = Reflect.get(error, 'errors');
+  const inner = Array.isArray(errors) ? errors.slice(0, MAX_ERRORS) : [];
+  const describe = (value: unknown): unknown => {
+    if (!(value instanceof Error)) return value;
+    return depth > 0 ? describeError(value, depth - 1) : String(value.message);
+  };
+  return {
+    type: error.name,
+    ...error,
+    // That of an AggregateError is empty, as when both addresses of a host refuse a connection.
+    message: error.message || inner.map((one) => (one instanceof Error ? one.message : inspectSafely(one))).join('; '),
+    stack: error.stack,
+    ...(cause === undefined ? {} : { cause: describe(cause) }),
+    ...(inner.length === 0 ? {} : { errors: inner.map(describe) }),
+  };
+}

@@ -1,0 +1,273 @@
+/**
+ * Calls one service: the verbs, which read a whole answer, and `fetch`, which streams.
+ */
+
+import { MAX_TIMEOUT_MS } from '../deadline.js';
+import { ANYTHING, assertOptions, wholeNumber, type Kind, type Kinds } from '../options-check.js';
+import type { CallInput, CallResult, EndpointDefinition } from '../routing/endpoint-definition.js';
+import type { MaybeResponse, MaybeSchema } from '../routing/schemas.js';
+import { readBody, toServiceError } from './answer.js';
+import { runCall, type Call } from './call.js';
+import { isIdempotent } from './peer.js';
+import { formatHeaders, formatTarget, type Query, type RequestHeaders } from './request.js';
+import { toRequestBody, type ServiceBody } from './request-body.js';
+import { ServiceError } from './service-error.js';
+import type { Caller, Service } from './service.js';
+import { toDeclaredError, toRequest, toResult } from './typed-call.js';
+
+/** What a call may set. */
+export interface ServiceRequestOptions {
+  /** Goes behind the path; an array gives its name once for each value, null and undefined are left out. */
+  query?: Query | undefined;
+  /** Beat the headers that the client sets; those of a connection, such as `transfer-encoding`, are not sent. */
+  headers?: RequestHeaders | undefined;
+  /**
+   * Time in ms for each try, from before the connection to the last byte (of `fetch`: to the end of the head); 5,000
+   * unless given, and never more than is left of the time of the request on whose behalf it is made.
+   */
+  timeout?: number | undefined;
+  /**
+   * Ends the call, pauses between tries included. Calls of `ctx.service` end with the client of the request, too,
+   * unless this is null.
+   */
+  signal?: AbortSignal | null | undefined;
+  /**
+   * How often an idempotent method is repeated after 503, 504 and connection errors, after `Retry-After` or a pause
+   * that grows from 50 ms, while the service's retry budget lasts; 0 unless given. What is neither GET, HEAD, PUT,
+   * DELETE, OPTIONS nor QUERY is never repeated, nor is a body that is a stream.
+   */
+  retry?: number | undefined;
+}
+
+/** What a call with a body may set. */
+export interface ServiceBodyOptions extends ServiceRequestOptions {
+  /** Sent as `application/json`. */
+  json?: unknown;
+  /** Sent as it is, instead of `json`. */
+  body?: ServiceBody | null | undefined;
+}
+
+/** What `call` may set beside the input. */
+export type ServiceCallOptions = Omit<ServiceRequestOptions, 'query'>;
+
+/** What `fetch` may set. */
+export interface ServiceFetchOptions extends ServiceBodyOptions {
+  /** GET unless given. */
+  method?: string | undefined;
+  /** Redirects are never followed; for those who pass an init of `fetch` on. */
+  redirect?: 'manual' | undefined;
+  /** Bodies always stream; for those who pass an init of `fetch` on. */
+  duplex?: 'half' | undefined;
+}
+
+/** An answer of 200 to 399. */
+export interface ServiceResponse<T = unknown> {
+  readonly status: number;
+  readonly headers: Headers;
+  /**
+   * JSON parsed, `application/octet-stream` a `Uint8Array`, all else a string, undefined when empty. The caller
+   * vouches for its type.
+   */
+  readonly body: T;
+}
+
+const TIMEOUT_MS = 5000;
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+/** What a client of this kind can't do (Fetch, "forbidden method"). */
+const FORBIDDEN: ReadonlySet<string> = new Set(['CONNECT', 'TRACE', 'TRACK']);
+
+const TIMEOUT: Kind = {
+  accepts: (value) => typeof value === 'number' && value > 0 && value <= MAX_TIMEOUT_MS,
+  give: 'ms, more than 0',
+};
+const SIGNAL: Kind = {
+  accepts: (value) => value === null || value instanceof AbortSignal,
+  give: 'the signal of a controller, or null',
+};
+const METHOD: Kind = {
+  accepts: (value) => typeof value === 'string' && TOKEN.test(value) && !FORBIDDEN.has(value.toUpperCase()),
+  give: 'an HTTP method other than CONNECT, TRACE and TRACK',
+};
+const MANUAL: Kind = { accepts: (value) => value === 'manual', give: "'manual': redirects are not followed" };
+const CALL_KINDS: Kinds<ServiceCallOptions> = {
+  headers: ANYTHING,
+  timeout: TIMEOUT,
+  signal: SIGNAL,
+  retry: wholeNumber(0),
+};
+const REQUEST_KINDS: Kinds<ServiceRequestOptions> = { ...CALL_KINDS, query: ANYTHING };
+const BODY_KINDS: Kinds<ServiceBodyOptions> = { ...REQUEST_KINDS, json: ANYTHING, body: ANYTHING };
+const FETCH_KINDS: Kinds<ServiceFetchOptions> = { ...BODY_KINDS, method: METHOD, redirect: MANUAL, duplex: ANYTHING };
+
+/**
+ * Calls one service. A path starts with one `/` and goes behind the service's URL. A 3xx is a result, and a 4xx or 5xx
+ * rejects with a {@link ServiceError}; so does a service that is unreachable (503) or silent (504), and an answer
+ * that is too large or broken (502). An aborted `signal` rejects with its reason, a wrong argument with a
+ * `TypeError`.
+ */
+export class ServiceClient {
+  readonly #service: Service;
+  readonly #caller: Caller | undefined;
+
+  /** @internal */
+  constructor(service: Service, caller: Caller | undefined) {
+    this.#service = service;
+    this.#caller = caller;
+  }
+
+  get<T = unknown>(path: string, options: ServiceRequestOptions = {}): Promise<ServiceResponse<T>> {
+    return this.#whole('GET', path, options, REQUEST_KINDS, this.get);
+  }
+
+  post<T = unknown>(path: string, options: ServiceBodyOptions = {}): Promise<ServiceResponse<T>> {
+    return this.#whole('POST', path, options, BODY_KINDS, this.post);
+  }
+
+  put<T = unknown>(path: string, options: ServiceBodyOptions = {}): Promise<ServiceResponse<T>> {
+    return this.#whole('PUT', path, options, BODY_KINDS, this.put);
+  }
+
+  patch<T = unknown>(path: string, options: ServiceBodyOptions = {}): Promise<ServiceResponse<T>> {
+    return this.#whole('PATCH', path, options, BODY_KINDS, this.patch);
+  }
+
+  delete<T = unknown>(path: string, options: ServiceBodyOptions = {}): Promise<ServiceResponse<T>> {
+    return this.#whole('DELETE', path, options, BODY_KINDS, this.delete);
+  }
+
+  /**
+   * Calls an endpoint that both services know, made by `defineEndpoint`.
+   *
+   * @param input what its schemas take, and the parameters of its path
+   * @throws {TypeError} for a parameter of the path that is empty or a dot segment
+   * @throws {ServiceError} as the verbs do, but for errors that the endpoint declares: those are thrown as their own
+   * types, with the `ServiceError` as the cause; and 502 for a reply that does not fit its `response`
+   */
+  async call<
+    Path extends string,
+    P extends MaybeSchema,
+    Q extends MaybeSchema,
+    H extends MaybeSchema,
+    B extends MaybeSchema,
+    R extends MaybeResponse,
+  >(
+    endpoint: EndpointDefinition<Path, P, Q, H, B, R>,
+    input?: CallInput<Path, P, Q, H, B>,
+    options: ServiceCallOptions = {},
+  ): Promise<CallResult<R>> {
+    assertOptions('call()', options, CALL_KINDS);
+    const { path, query, headers, json } = toRequest(endpoint, input, options.headers);
+    try {
+      const sent = { ...options, query, headers, json };
+      const answer = await this.#whole(endpoint.method, path, sent, BODY_KINDS, this.call);
+      // The schemas have made it what its type says.
+      return (await toResult(endpoint, this.#service.name, answer)) as CallResult<R>;
+    } catch (error) {
+      throw toDeclaredError(endpoint, error);
+    }
+  }
+
+  /**
+   * As the global `fetch`: resolves to a `Response` of whatever status, which streams, as may the body. Its end, read
+   * or cancelled, is the end of the call; until then it counts for `maxServiceRequests`.
+   */
+  async fetch(path: string, init: ServiceFetchOptions = {}): Promise<Response> {
+    const call = this.#prepare(init.method ?? 'GET', path, init, FETCH_KINDS, this.fetch);
+    try {
+      return await runCall(this.#service, this.#caller, call, async (answer, limit) => {
+        limit.liftTime();
+        const { status, statusText, rawHeaders } = answer;
+        return new Response(answer.stream(), { status, statusText, headers: toHeaders(rawHeaders) });
+      });
+    } catch (error) {
+      throw atSite(error, call.site);
+    }
+  }
+
+  async #whole<T>(
+    method: string,
+    path: string,
+    options: ServiceBodyOptions,
+    kinds: Readonly<Record<string, Kind>>,
+    verb: Function,
+  ): Promise<ServiceResponse<T>> {
+    const call = this.#prepare(method, path, options, kinds, verb);
+    const { maxBytes } = this.#service.limits;
+    try {
+      const { status, headers, rawHeaders, body } = await runCall(
+        this.#service,
+        this.#caller,
+        call,
+        async (answer) => ({
+          status: answer.status,
+          headers: answer.headers,
+          rawHeaders: answer.rawHeaders,
+          body: await answer.bytes(maxBytes),
+        }),
+      );
+      if (status >= 400) throw toServiceError(call.callee, { status, headers, body });
+      return { status, headers: toHeaders(rawHeaders), body: readBody(call.callee, { status, headers, body }) as T };
+    } catch (error) {
+      throw atSite(error, call.site);
+    }
+  }
+
+  /** @param verb what was called: the stack of its errors begins where it was */
+  #prepare(
+    given: string,
+    path: string,
+    options: ServiceFetchOptions,
+    kinds: Readonly<Record<string, Kind>>,
+    verb: Function,
+  ): LocatedCall {
+    assertOptions(`${verb.name}()`, options, kinds);
+    const method = given.toUpperCase();
+    const { headers, timeout: timeoutMs = TIMEOUT_MS, retry = 0, signal } = options;
+    const body = toRequestBody(options.json, options.body);
+    const target = formatTarget(path, options.query);
+    const mark = target.indexOf('?');
+    const isRepeated = retry > 0 && isIdempotent({ method, body });
+    const site: CallSite = {};
+    Error.captureStackTrace(site, verb);
+    return {
+      callee: { service: this.#service.name, method, path: mark === -1 ? target : target.slice(0, mark), isRepeated },
+      target,
+      body,
+      headers: formatHeaders(headers, method, body),
+      signals: signalsOf(signal, this.#caller),
+      timeoutMs,
+      tries: isRepeated ? retry + 1 : 1,
+      site,
+    };
+  }
+}
+
+/** Where a call was made. */
+interface CallSite {
+  stack?: unknown;
+}
+
+interface LocatedCall extends Call {
+  readonly site: CallSite;
+}
+
+/** An error of a call comes out of a timer or a socket: what helps its reader is who called. */
+function atSite(error: unknown, { stack }: CallSite): unknown {
+  if (!(error instanceof ServiceError) || typeof stack !== 'string') return error;
+  const frames = stack.indexOf('\n');
+  error.stack = `${error.name}: ${error.message}${frames === -1 ? '' : stack.slice(frames)}`;
+  return error;
+}
+
+function signalsOf(given: AbortSignal | null | undefined, caller: Caller | undefined): AbortSignal[] {
+  if (given === null) return [];
+  const signals = given === undefined ? [] : [given];
+  if (caller !== undefined && caller.signal !== given) signals.push(caller.signal);
+  return signals;
+}
+
+function toHeaders(rawHeaders: readonly string[]): Headers {
+  const headers = new Headers();
+  for (let i = 0; i < rawHeaders.length; i += 2) headers.append(rawHeaders[i] as string, rawHeaders[i + 1] as string);
+  return headers;
+}

@@ -1,0 +1,133 @@
+/**
+ * A service behind a URL: sends requests to it over a pool of kept-alive connections.
+ */
+
+import { request as httpRequest, type Agent, type ClientRequest, type IncomingMessage } from 'node:http';
+import { builtin } from '../builtin.js';
+import { createAgent } from './agent.js';
+import { HttpAnswer } from './http-answer.js';
+import { isIdempotent, oddStatus, type Peer, type PeerAnswer, type PeerRequest } from './peer.js';
+import { toReadable, type ServiceStream } from './request-body.js';
+import { callError } from './service-error.js';
+import type { TryLimit } from './try-limit.js';
+
+/** What a connection fails with that the other end closed while it was idle. */
+const STALE_CODES: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE']);
+
+const MAX_HEAD_BYTES = 16_384;
+
+/** A connected service with its connections. */
+export class HttpPeer implements Peer {
+  readonly #url: URL;
+  readonly #maxAgeMs: number;
+  #agent: Agent | undefined;
+
+  /**
+   * @param url without query or trailing slash
+   * @param maxAgeMs after which a connection is retired, ± 10 %
+   */
+  constructor(url: string, maxAgeMs: number) {
+    this.#url = new URL(url);
+    this.#maxAgeMs = maxAgeMs;
+  }
+
+  /** A request that an idle connection refused goes out once more on a fresh one, if it is idempotent. */
+  open(request: PeerRequest, limit: TryLimit): Promise<PeerAnswer> {
+    return new Promise((resolve, reject) => {
+      let answer: HttpAnswer | undefined;
+      let req = this.#begin(request, false);
+      const agent = this.#agent;
+      const end = (reason: unknown): void => {
+        limit.release();
+        if (answer === undefined) reject(reason);
+        else answer.fail(reason);
+        req.destroy();
+      };
+      const onResponse = (res: IncomingMessage): void => {
+        const status = res.statusCode ?? 0;
+        if (status < 200 || status > 599) return end(oddStatus(request, status));
+        answer = new HttpAnswer(request, req, res, end, limit);
+        resolve(answer);
+      };
+      const onUpgrade = (_res: IncomingMessage, socket: { destroy(): void }): void => {
+        socket.destroy();
+        end(callError(request, 502, `${request.service} switched to another protocol`));
+      };
+      const send = (mayResend: boolean): void => {
+        const sent = req;
+        let bytesBefore = 0;
+        sent.on('socket', ({ bytesRead }) => (bytesBefore = bytesRead));
+        // All of them stay to the end: an error after the outcome must not go uncaught.
+        sent.on('error', (error) => {
+          if (sent !== req) return;
+          const isStale = sent.reusedSocket && sent.socket?.bytesRead === bytesBefore && STALE_CODES.has(codeOf(error));
+          // Not when it was cut at this end, by `close` or the limit.
+          if (mayResend && isStale && answer === undefined && this.#agent === agent && !limit.isOver) {
+            req = this.#begin(request, true);
+            send(false);
+          } else end(connectionError(request, error, answer !== undefined));
+        });
+        sent.on('upgrade', onUpgrade);
+        sent.on('response', onResponse);
+        const content = request.body?.content;
+        if (content === undefined || content instanceof Uint8Array) sent.end(content);
+        else sendStream(content, sent, end);
+      };
+      limit.whenEnded(end);
+      send(isIdempotent(request));
+    });
+  }
+
+  close(): void {
+    this.#agent?.destroy();
+    this.#agent = undefined;
+  }
+
+  /** @param fresh to have a connection that was not used before */
+  #begin({ method, target, headers }: PeerRequest, fresh: boolean): ClientRequest {
+    const url = this.#url;
+    const tls = url.protocol === 'https:';
+    const send = tls ? builtin('node:https').request : httpRequest;
+    const { hostname, port } = builtin('node:url').urlToHttpOptions(url);
+    const agent = fresh ? false : (this.#agent ??= createAgent(tls, this.#maxAgeMs));
+    const path = url.pathname === '/' ? target : url.pathname + target;
+    const req = send({ agent, hostname, port, method, path, headers, maxHeaderSize: MAX_HEAD_BYTES });
+    // Fields beyond the default would be dropped in silence, with those that frame the body among them.
+    req.maxHeadersCount = 0;
+    return req;
+  }
+}
+
+/** What the connection of a request failed with, as an error of its call. */
+export function connectionError(request: PeerRequest, cause: Error, isAnswering: boolean): Error {
+  const { service } = request;
+  if (String(codeOf(cause)).startsWith('HPE_'))
+    return callError(request, 502, `${service} answered with malformed HTTP`, { cause });
+  const what = isAnswering ? 'broke off its answer' : 'is unreachable';
+  return callError(request, 503, `${service} ${what}`, { cause });
+}
+
+function codeOf(error: Error): unknown {
+  return 'code' in error ? error.code : undefined;
+}
+
+/** Sends a body as it comes, no faster than it is taken; frees its source with the request. */
+function sendStream(stream: ServiceStream, req: ClientRequest, fail: (reason: unknown) => void): void {
+  const source = toReadable(stream);
+  let ended = false;
+  source.on('error', fail);
+  source.on('data', (chunk: unknown) => {
+    if (typeof chunk !== 'string' && !(chunk instanceof Uint8Array))
+      fail(new TypeError(`the body's stream gave a chunk of type ${typeof chunk}; give strings or bytes`));
+    else if (chunk.length > 0 && !req.destroyed && !req.write(chunk)) source.pause();
+  });
+  source.on('end', () => {
+    ended = true;
+    req.end();
+  });
+  source.on('close', () => {
+    if (!ended && !req.destroyed) fail(new TypeError("the body's stream was destroyed before its end"));
+  });
+  req.on('drain', () => source.resume());
+  req.on('close', () => source.destroy());
+}

@@ -1,0 +1,182 @@
+/**
+ * Summaries: quantiles of what was observed, of all of it or of late, beside its sum and count.
+ */
+import { Digest, quantilesOf } from './digest.js';
+import { Metric } from './metric.js';
+import type { Labels, MetricOptions, SomeLabels } from './metric.js';
+import { show } from './names.js';
+import type { Series, SeriesMap } from './series-map.js';
+import { startBoundTimer, startTimer } from './timer.js';
+import type { BoundTimer } from './timer.js';
+
+export interface SummaryOptions<L extends string = never> extends MetricOptions<L> {
+  /** Quantiles from 0 to 1; default: 0.01, 0.05, 0.5, 0.9, 0.95, 0.99 and 0.999. */
+  readonly percentiles?: readonly number[];
+  /** How long an observation counts for the quantiles, in seconds; default: for ever. Sum and count keep it. */
+  readonly maxAgeSeconds?: number;
+  /** In how many parts of `maxAgeSeconds` observations are forgotten, one part at a time; default 5. */
+  readonly ageBuckets?: number;
+  /** Runs before each exposition; if it throws or returns a promise, this metric is left out. */
+  readonly collect?: (this: Summary<L>) => void;
+}
+
+/** What `observe` takes: `(labels, value)`, without labels `(value)`. */
+export type SummaryUpdate<L extends string> = [L] extends [never]
+  ? [value: number] | [labels: Labels<L>, value: number]
+  : [labels: Labels<L>, value: number];
+
+/** One series of a summary. */
+export interface BoundSummary {
+  /** How much was observed, all in all. */
+  readonly sum: number;
+  /** How often something was observed. */
+  readonly count: number;
+  /** Counts a value. @throws {TypeError} unless it is a finite number */
+  observe(value: number): void;
+  /** Starts a clock; the function it gives observes the seconds since then, and returns them. */
+  startTimer(): BoundTimer;
+}
+
+export class Summary<L extends string = never> extends Metric<L, BoundSummary, SummarySeries> {
+  /** Counts a value. @throws {TypeError} for wrong or missing labels and for what is no finite number */
+  observe(...update: SummaryUpdate<L>): void;
+  observe(first: unknown, value?: number): void {
+    if (typeof first === 'object' && first !== null) this.find(first).observe(value as number);
+    else this.series.only().observe(first as number);
+  }
+
+  /**
+   * Starts a clock; the function it gives observes the seconds since then, and returns them. Labels may be given at
+   * either end.
+   */
+  startTimer(labels?: SomeLabels<L>): (labels?: SomeLabels<L>) => number {
+    return startTimer(labels, (seconds, all) => this.find(all).observe(seconds));
+  }
+}
+
+/** How quantiles are kept. */
+export interface QuantileWindow {
+  /** Ascending. */
+  readonly quantiles: readonly number[];
+  /** Of one part of the window, in ms; infinite where nothing is forgotten. */
+  readonly partMs: number;
+  readonly parts: number;
+}
+
+/** One series as the registry keeps it. */
+export class SummarySeries implements BoundSummary, Series {
+  readonly labelValues: readonly string[];
+  isLive = false;
+  readonly #owner: SeriesMap<SummarySeries>;
+  readonly #window: QuantileWindow;
+  /** The digest of each part of the window, with the number of the part since the clock began. */
+  readonly #parts: readonly { readonly digest: Digest; number: number }[];
+  #sum = 0;
+  #count = 0;
+
+  constructor(owner: SeriesMap<SummarySeries>, labelValues: readonly string[], window: QuantileWindow) {
+    this.#owner = owner;
+    this.labelValues = labelValues;
+    this.#window = window;
+    this.#parts = Array.from({ length: window.parts }, () => ({ digest: new Digest(), number: -Infinity }));
+  }
+
+  get sum(): number {
+    return this.#sum;
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** By quantile of the window, NaN where nothing was observed of late. */
+  get values(): readonly number[] {
+    const { quantiles, parts } = this.#window;
+    const oldest = this.#partNumber() - parts;
+    const live = this.#parts.filter(({ number }) => number > oldest);
+    return quantilesOf(
+      live.map(({ digest }) => digest),
+      quantiles,
+    );
+  }
+
+  observe(value: number): void {
+    if (typeof value !== 'number' || !Number.isFinite(value)) {
+      throw new TypeError(`summary "${this.#owner.metricName}" can't observe ${show(value)}; give a finite number`);
+    }
+    const series = this.isLive ? this : this.#owner.revive(this);
+    series.#digest().add(value);
+    series.#sum += value;
+    series.#count += 1;
+  }
+
+  startTimer(): BoundTimer {
+    return startBoundTimer(this.#owner.metricName, (seconds) => this.observe(seconds));
+  }
+
+  zero(): void {
+    for (const { digest } of this.#parts) digest.clear();
+    this.#sum = 0;
+    this.#count = 0;
+  }
+
+  /** Of this moment; what was in its place is one window old. */
+  #digest(): Digest {
+    const number = this.#partNumber();
+    const part = this.#parts[number % this.#window.parts]!;
+    if (part.number !== number) {
+      part.number = number;
+      part.digest.clear();
+    }
+    return part.digest;
+  }
+
+  #partNumber(): number {
+    return Math.floor(performance.now() / this.#window.partMs);
+  }
+}
+
+/**
+ * The window out of what a summary is registered with.
+ *
+ * @throws {TypeError} for what is no number, and for `ageBuckets` without `maxAgeSeconds`
+ * @throws {RangeError} for a number that is out of range
+ */
+export function toQuantileWindow(
+  {
+    percentiles = DEFAULT_QUANTILES,
+    maxAgeSeconds,
+    ageBuckets,
+  }: Pick<SummaryOptions, 'percentiles' | 'maxAgeSeconds' | 'ageBuckets'>,
+  metricName: string,
+): QuantileWindow {
+  if (!Array.isArray(percentiles))
+    throw new TypeError(`percentiles of "${metricName}" is ${show(percentiles)}; pass an array of numbers`);
+  for (const quantile of percentiles)
+    assertNumber('a percentile', quantile, metricName, quantile >= 0 && quantile <= 1);
+  const quantiles = [...new Set(percentiles as number[])].sort((a, b) => a - b);
+  if (maxAgeSeconds === undefined) {
+    if (ageBuckets === undefined) return { quantiles, partMs: Infinity, parts: 1 };
+    throw new TypeError(`ageBuckets of "${metricName}" are parts of maxAgeSeconds; give that as well`);
+  }
+  assertNumber('maxAgeSeconds', maxAgeSeconds, metricName, maxAgeSeconds > 0 && maxAgeSeconds < Infinity);
+  const parts = ageBuckets ?? DEFAULT_PARTS;
+  assertNumber('ageBuckets', parts, metricName, Number.isInteger(parts) && parts >= 1 && parts <= MOST_PARTS);
+  return { quantiles, partMs: (maxAgeSeconds * 1000) / parts, parts };
+}
+
+const DEFAULT_QUANTILES: readonly number[] = [0.01, 0.05, 0.5, 0.9, 0.95, 0.99, 0.999];
+const DEFAULT_PARTS = 5;
+/** A digest for each. */
+const MOST_PARTS = 1000;
+
+function assertNumber(what: string, value: unknown, metricName: string, isInRange: boolean): void {
+  if (typeof value !== 'number') throw new TypeError(`${what} of "${metricName}" is ${show(value)}; give a number`);
+  if (!isInRange) throw new RangeError(`${what} of "${metricName}" is ${value}; ${RANGES[what] ?? ''}`);
+}
+
+const RANGES: Readonly<Record<string, string>> = {
+  'a percentile': 'give shares from 0 to 1',
+  maxAgeSeconds: 'give a positive number of seconds',
+  ageBuckets: `give a whole number from 1 to ${MOST_PARTS}`,
+};

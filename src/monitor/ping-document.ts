@@ -1,0 +1,79 @@
+/**
+ * The ping document (SPEC 2.4, 4.2), and the one way to read that of another service: any service below it may have
+ * written any part.
+ */
+
+import { callError } from '../mesh/service-error.js';
+import { isServiceName } from '../mesh/settings.js';
+import { isRecord, readErrorBody, toErrorBody, type ErrorBody } from '../payload/error-body.js';
+
+/** `pong`, or each connected service's answer. */
+export interface PingDocument {
+  readonly response: 'pong' | Readonly<Record<string, PingEntry>>;
+  /** `<integer> ms` */
+  readonly process_time: string;
+}
+
+/** How one service answered, or why it did not. */
+export interface PingEntry {
+  readonly response: PingDocument | ErrorBody;
+  /** The status that it answered with; 502 to 504 when there is no answer to use. */
+  readonly status_code: number;
+  /** `<integer> ms` */
+  readonly request_time: string;
+}
+
+const DURATION = /^\d{1,15} ms$/;
+
+/**
+ * The known fields of a document, to at most the depth that was asked for. An entry without a usable answer becomes one
+ * that says so, so that one odd entry hides no other.
+ *
+ * @param onOdd called for each entry that was changed so, and for each name and time that is none: names and times are
+ * kept as they came, and fit for nothing but to be shown as foreign text
+ * @returns undefined for anything but a ping document
+ */
+export function readPingDocument(value: unknown, depth: number, onOdd: () => void): PingDocument | undefined {
+  if (!isRecord(value) || typeof value['process_time'] !== 'string') return undefined;
+  const { response, process_time } = value;
+  if (!DURATION.test(process_time)) onOdd();
+  if (response === 'pong') return { response, process_time };
+  if (depth === 0 || !isRecord(response)) return undefined;
+  const entries = Object.entries(response).map(([service, entry]) => {
+    if (!isServiceName(service)) onOdd();
+    return [service, readEntry(service, entry, depth - 1, onOdd)] as const;
+  });
+  return { response: Object.fromEntries(entries), process_time };
+}
+
+/** What stands for a service whose answer is of no use. @param status that it answered with */
+export function unusableEntry(service: string, status: number, request_time: string): PingEntry {
+  const callee = { service, method: 'GET', path: pingPath(service) };
+  const error = callError(callee, 502, `${service} answered ${status} with something else than a ping`);
+  return { response: toErrorBody(error), status_code: status === 200 ? 502 : status, request_time };
+}
+
+/** Of the ping endpoint. */
+export function pingPath(service: string): string {
+  return `/${service}/ping/`;
+}
+
+/** Time since then as the document tells it: `3 ms`. */
+export function elapsedSince(startedMs: number): string {
+  return `${Math.floor(performance.now() - startedMs)} ms`;
+}
+
+function readEntry(service: string, value: unknown, depth: number, onOdd: () => void): PingEntry {
+  const { response, status_code, request_time } = isRecord(value) ? value : {};
+  const status = isStatus(status_code) ? status_code : 502;
+  const time = typeof request_time === 'string' ? request_time : '? ms';
+  const body = status === 200 ? readPingDocument(response, depth, onOdd) : readErrorBody(response);
+  if (body === undefined || status !== status_code || !DURATION.test(time)) onOdd();
+  return body === undefined
+    ? unusableEntry(service, status, time)
+    : { response: body, status_code: status, request_time: time };
+}
+
+function isStatus(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 100 && value <= 599;
+}

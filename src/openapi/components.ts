@@ -1,0 +1,90 @@
+/**
+ * The schemas that a document shares. References inside a schema lead into that schema alone; here what they lead to is
+ * lifted to the components, where the whole document can refer to it.
+ */
+
+/** A JSON Schema of draft 2020-12, which OpenAPI 3.1 and 3.2 take as it is. */
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+const NAME = /[^A-Za-z0-9._-]+/g;
+/** Their values are examples of what is described, not descriptions. */
+const DATA_KEYWORDS: ReadonlySet<string> = new Set(['const', 'default', 'enum', 'example', 'examples']);
+/** What they hold is named by the user: a member may be called `$ref`. */
+const MAP_KEYWORDS: ReadonlySet<string> = new Set(['properties', 'patternProperties', 'dependentSchemas', '$defs']);
+
+/** The `components.schemas` of one document. */
+export class Components {
+  readonly schemas: Record<string, JsonSchema> = {};
+  /** The text of each schema before it was lifted, so that equal ones are one. */
+  readonly #sources = new Map<string, string>();
+
+  /** Adds a schema of ours. */
+  add(name: string, schema: JsonSchema): void {
+    this.schemas[name] = schema;
+    this.#sources.set(name, '');
+  }
+
+  /**
+   * A schema whose references lead to the components.
+   *
+   * @param name of the schema itself, should it refer to itself
+   */
+  lift(schema: JsonSchema, name: string): JsonSchema {
+    const root = JSON.parse(JSON.stringify(schema)) as JsonSchema;
+    const lifted = new Map<string, string>();
+    const liftTarget = (reference: string): string => {
+      const known = lifted.get(reference);
+      if (known !== undefined) return known;
+      const target = targetOf(root, reference);
+      if (target === undefined) throw new TypeError(`the reference ${JSON.stringify(reference)} leads nowhere`);
+      const source = JSON.stringify([target, root['$defs'], root['definitions']]);
+      const own = this.#obtainName(reference === '#' ? name : (reference.split('/').at(-1) ?? name), source);
+      lifted.set(reference, own.name);
+      if (own.isNew) this.schemas[own.name] = rewrite(target, liftTarget);
+      return own.name;
+    };
+    return rewrite(root, liftTarget);
+  }
+
+  #obtainName(wanted: string, source: string): { readonly name: string; readonly isNew: boolean } {
+    const base = decodeURIComponent(wanted).replace(NAME, '_') || 'Schema';
+    for (let count = 1; ; count += 1) {
+      const name = count === 1 ? base : `${base}${count}`;
+      const taken = this.#sources.get(name);
+      if (taken === source) return { name, isNew: false };
+      if (taken === undefined) {
+        this.#sources.set(name, source);
+        return { name, isNew: true };
+      }
+    }
+  }
+}
+
+function rewrite(schema: JsonSchema, liftTarget: (reference: string) => string): JsonSchema {
+  const walk = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(walk);
+    if (typeof value !== 'object' || value === null) return value;
+    return rewrite(value as JsonSchema, liftTarget);
+  };
+  const result: Record<string, unknown> = {};
+  for (const [keyword, value] of Object.entries(schema)) {
+    if (keyword === '$schema' || keyword === '$defs' || keyword === 'definitions' || keyword === '$id') continue;
+    if (DATA_KEYWORDS.has(keyword)) result[keyword] = value;
+    else if (keyword === '$ref' && typeof value === 'string' && value.startsWith('#'))
+      result[keyword] = `#/components/schemas/${liftTarget(value)}`;
+    else if (MAP_KEYWORDS.has(keyword) && typeof value === 'object' && value !== null)
+      result[keyword] = Object.fromEntries(Object.entries(value).map(([name, member]) => [name, walk(member)]));
+    else result[keyword] = walk(value);
+  }
+  return result;
+}
+
+/** RFC 6901, as a URI fragment. */
+function targetOf(root: JsonSchema, reference: string): JsonSchema | undefined {
+  let target: unknown = root;
+  for (const token of reference.slice(1).split('/').slice(1)) {
+    const name = decodeURIComponent(token).replaceAll('~1', '/').replaceAll('~0', '~');
+    target = typeof target === 'object' && target !== null ? Reflect.get(target, name) : undefined;
+  }
+  return typeof target === 'object' && target !== null ? (target as JsonSchema) : undefined;
+}

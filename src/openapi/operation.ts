@@ -1,0 +1,205 @@
+/**
+ * One route as an operation: its parameters, its body, its replies.
+ */
+
+import { STATUS_CODES } from 'node:http';
+import { propsOf } from '../payload/standard-schema.js';
+import type { ErrorType, RouteRecord } from '../routing/route-options.js';
+import { isSchema, type MaybeResponse } from '../routing/schemas.js';
+import type { Components, JsonSchema } from './components.js';
+import { OpenApiError } from './error.js';
+import type { PathParameter } from './path-template.js';
+
+/** What of a route goes into a document. */
+export interface DocumentedRoute {
+  readonly method: string;
+  readonly path: string;
+  readonly options: RouteRecord;
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** OpenAPI has other places for what they say ("Parameter Object", `name`). */
+const OWN_HEADERS: ReadonlySet<string> = new Set(['accept', 'content-type']);
+
+/**
+ * @param parameters of the path, under the names of the template
+ * @throws {OpenApiError} when a schema can't be converted
+ */
+export function toOperation(
+  route: DocumentedRoute,
+  parameters: readonly PathParameter[],
+  components: Components,
+): Json {
+  const { options } = route;
+  const { summary, description, tags, operationId, deprecated } = options;
+  const own = [...pathParameters(route, parameters, components), ...queryParameters(route, components)];
+  const all = [...own, ...headerParameters(route, components)];
+  return {
+    ...defined({ operationId, summary, description }),
+    ...(tags.length === 0 ? {} : { tags }),
+    ...(deprecated === false ? {} : { deprecated: true }),
+    ...(options.public ? { 'x-public': true } : {}),
+    ...(all.length === 0 ? {} : { parameters: all }),
+    ...requestBody(route, components),
+    responses: toResponses(route, components),
+  };
+}
+
+function pathParameters(route: DocumentedRoute, parameters: readonly PathParameter[], components: Components): Json[] {
+  const members = membersOf(schemaOf(route, 'params', route.options.schemas.params, components), components);
+  const isSilent = route.options.schemas.params !== undefined && !members.isKnown;
+  return parameters.map(({ name, routeName, pattern }) => {
+    const text = { type: 'string', ...defined({ pattern }) };
+    const schema = members.properties[routeName] ?? (isSilent ? {} : text);
+    return { name, in: 'path', required: true, schema };
+  });
+}
+
+function queryParameters(route: DocumentedRoute, components: Components): Json[] {
+  const { params: allowed, schemas } = route.options;
+  const { properties, required, others } = membersOf(schemaOf(route, 'query', schemas.query, components), components);
+  const declared = Object.entries(properties).filter(([name]) => allowed === null || allowed.includes(name));
+  const undeclared = (allowed ?? []).filter((name) => !Object.hasOwn(properties, name));
+  const any = others === undefined || allowed !== null ? [] : [others];
+  return [
+    ...declared.map(([name, schema]) => parameter('query', name, schema, required.includes(name))),
+    ...undeclared.map((name) => parameter('query', name, { type: 'string' }, false)),
+    // Whatever other names: an object whose members are the parameters.
+    ...any.map((schema) => parameter('query', 'others', { type: 'object', additionalProperties: schema }, false)),
+  ];
+}
+
+function headerParameters(route: DocumentedRoute, components: Components): Json[] {
+  const { properties, required } = membersOf(
+    schemaOf(route, 'headers', route.options.schemas.headers, components),
+    components,
+  );
+  return Object.entries(properties)
+    .filter(([name]) => !OWN_HEADERS.has(name.toLowerCase()))
+    .map(([name, schema]) => parameter('header', name, schema, required.includes(name)));
+}
+
+function parameter(place: 'query' | 'header', name: string, schema: unknown, required: boolean): Json {
+  return { name, in: place, ...(required ? { required } : {}), schema };
+}
+
+function requestBody(route: DocumentedRoute, components: Components): Json {
+  const { body } = route.options.schemas;
+  if (body === undefined) return {};
+  const schema = schemaOf(route, 'body', body, components) ?? {};
+  return { requestBody: { required: !takesNothing(body), content: { 'application/json': { schema } } } };
+}
+
+/** Whether a schema fits a request without a body, as far as it says so at once. */
+function takesNothing(schema: unknown): boolean {
+  try {
+    const result = propsOf(schema)?.validate(undefined);
+    return result !== undefined && 'value' in result && result.issues === undefined;
+  } catch {
+    return false;
+  }
+}
+
+function toResponses(route: DocumentedRoute, components: Components): Json {
+  const { errors, schemas } = route.options;
+  return {
+    ...successes(route, schemas.response, components),
+    ...declaredErrors(errors),
+    default: { description: 'An error.', content: errorContent([]) },
+  };
+}
+
+function successes(route: DocumentedRoute, response: MaybeResponse, components: Components): Json {
+  if (response === undefined) return { '2XX': { description: 'Success' } };
+  const byStatus = isSchema(response) ? { 200: response } : response;
+  const entries = Object.entries(byStatus).map(([status, given]): [string, Json] => {
+    const description = STATUS_CODES[status] ?? 'Success';
+    if (given === null) return [status, { description }];
+    const schema = schemaOf(route, `response ${status}`, given, components) ?? {};
+    // A handler's text goes out as such.
+    const type = schema['type'] === 'string' ? 'text/plain' : 'application/json';
+    return [status, { description, content: { [type]: { schema } } }];
+  });
+  return Object.fromEntries(entries);
+}
+
+function declaredErrors(errors: readonly ErrorType[]): Json {
+  const byStatus = new Map<number, ErrorType[]>();
+  for (const type of errors) byStatus.set(type.statusCode, [...(byStatus.get(type.statusCode) ?? []), type]);
+  const entries = [...byStatus].map(([status, types]): [string, Json] => {
+    const names = [...new Set(types.map(({ errorCode }) => errorCode.name))];
+    return [
+      String(status),
+      { description: `${STATUS_CODES[status] ?? 'Error'}: ${names.join(', ')}`, content: errorContent(names) },
+    ];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** @param names of codes; none for any */
+function errorContent(names: readonly string[]): Json {
+  const contentOf = (name: string): Json => {
+    const $ref = `#/components/schemas/${name}`;
+    if (names.length === 0) return { schema: { $ref } };
+    const code = { type: 'object', properties: { name: { enum: names } } };
+    return { schema: { allOf: [{ $ref }, { type: 'object', properties: { error_code: code } }] } };
+  };
+  return { 'application/json': contentOf('Error'), 'application/problem+json': contentOf('Problem') };
+}
+
+/** What goes over the wire: the input of a schema, of requests and of replies. Undefined without JSON Schema. */
+function schemaOf(
+  route: DocumentedRoute,
+  part: string,
+  given: unknown,
+  components: Components,
+): JsonSchema | undefined {
+  const converter = propsOf(given)?.jsonSchema;
+  if (converter === undefined) return undefined;
+  const name = `${route.method.toLowerCase()}${route.path.replace(/[^A-Za-z0-9]+/g, '_')}_${part.replace(' ', '_')}`;
+  try {
+    return components.lift(converter.input({ target: 'draft-2020-12' }), name);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new OpenApiError(route.path, `the schema of its ${part} has no JSON Schema: ${reason}`, { cause });
+  }
+}
+
+interface Members {
+  readonly properties: Readonly<Record<string, JsonSchema>>;
+  readonly required: readonly string[];
+  /** Of members that have no name of their own; undefined where there are none. */
+  readonly others: unknown;
+  /** Whether the schema says anything. */
+  readonly isKnown: boolean;
+}
+
+function membersOf(schema: JsonSchema | undefined, components: Components): Members {
+  const members = {
+    properties: {} as Record<string, JsonSchema>,
+    required: [] as string[],
+    others: undefined as unknown,
+  };
+  for (const { properties, required, additionalProperties } of partsOf(schema, components)) {
+    Object.assign(members.properties, properties);
+    if (Array.isArray(required)) members.required.push(...(required as string[]));
+    if (typeof additionalProperties === 'object' && additionalProperties !== null)
+      if (Object.keys(additionalProperties).length > 0) members.others = additionalProperties;
+  }
+  return { ...members, isKnown: schema !== undefined };
+}
+
+/** A schema with those that hold beside it; those that refer to themselves end here. */
+function partsOf(schema: unknown, components: Components, depth = 0): JsonSchema[] {
+  if (typeof schema !== 'object' || schema === null || depth > 16) return [];
+  const part = schema as JsonSchema;
+  const { $ref, allOf } = part;
+  const target = typeof $ref === 'string' ? components.schemas[$ref.slice('#/components/schemas/'.length)] : undefined;
+  const beside = [target, ...(Array.isArray(allOf) ? (allOf as unknown[]) : [])];
+  return [part, ...beside.flatMap((each) => partsOf(each, components, depth + 1))];
+}
+
+function defined(members: Json): Json {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
+}

@@ -1,0 +1,46 @@
+/**
+ * Paths of routes in the words of OpenAPI: `/users/:id` is `/users/{id}`.
+ */
+
+import { compilePath } from '../routing/pattern.js';
+import { OpenApiError } from './error.js';
+
+/** One parameter of a path. */
+export interface PathParameter {
+  /** In the template. */
+  readonly name: string;
+  /** In the route. */
+  readonly routeName: string;
+  /** What its segment matches whole; undefined for anything. */
+  readonly pattern: string | undefined;
+}
+
+/** A path, as a template. */
+export interface PathTemplate {
+  readonly template: string;
+  readonly parameters: readonly PathParameter[];
+}
+
+/** @throws {OpenApiError} for a static segment that a template would take for a parameter */
+export function toTemplate(path: string): PathTemplate {
+  const parameters: PathParameter[] = [];
+  const { segments } = compilePath(path, new Map());
+  const parts = segments.map((segment) => {
+    if (segment.kind === 'static') {
+      if (/[{}?#]/.test(segment.text)) throw new OpenApiError(path, 'a template has no { } ? # of its own; rename it');
+      return segment.text;
+    }
+    const routeName = segment.name;
+    // A bare `*` is no name for a parameter elsewhere.
+    const name = routeName === '*' ? 'rest' : routeName;
+    const pattern = segment.kind === 'param' ? segment.constraint?.pattern(1) : undefined;
+    parameters.push({ name, routeName, pattern: pattern === undefined ? undefined : `^${pattern}$` });
+    return `{${name}}`;
+  });
+  return { template: `/${parts.join('/')}`, parameters };
+}
+
+/** What two templates have in common that differ in the names of their parameters alone. */
+export function shapeOf(template: string): string {
+  return template.replace(/\{[^}]*\}/g, '{}');
+}

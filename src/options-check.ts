@@ -1,0 +1,105 @@
+/**
+ * Checks options objects: an unknown name is refused together with the nearest one that exists, and a value of the
+ * wrong type together with the right one, so that a typo never passes for a default.
+ */
+
+/** What an option has to be. */
+export interface Kind {
+  readonly accepts: (value: unknown) => boolean;
+  /** The remedy in words, `true or false`. */
+  readonly give: string;
+}
+
+/** Each option that exists, with what it has to be; an option that is undefined is one that was left out. */
+export type Kinds<Options> = { readonly [Name in keyof Required<Options>]: Kind };
+
+export const BOOLEAN: Kind = { accepts: (value) => typeof value === 'boolean', give: 'true or false' };
+export const STRING: Kind = { accepts: (value) => typeof value === 'string', give: 'a string' };
+export const LIST: Kind = { accepts: (value) => Array.isArray(value), give: 'an array' };
+export const OBJECT: Kind = { accepts: (value) => typeof value === 'object' && value !== null, give: 'an object' };
+/** For what is checked in full by whoever takes it. */
+export const ANYTHING: Kind = { accepts: () => true, give: 'anything' };
+
+export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGER): Kind {
+  return {
+    accepts: (value) => Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most,
+    give: `a whole number ${most === Number.MAX_SAFE_INTEGER ? `of ${least} or more` : `from ${least} to ${most}`}`,
+  };
+}
+
+export function oneOf(values: readonly string[]): Kind {
+  return { accepts: (value) => values.includes(value as string), give: `one of ${values.join(', ')}` };
+}
+
+/**
+ * @param what whose options they are, as the user wrote it: `new Postern()`
+ * @param known every option that exists, by name alone or with its kind
+ * @throws {TypeError} when `options` is no object, has a name that does not exist, or a value of the wrong kind
+ */
+export function assertOptions(
+  what: string,
+  options: unknown,
+  known: readonly string[] | Readonly<Record<string, Kind>>,
+): asserts options is object {
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw new TypeError(`the options of ${what} are ${describe(options)}; give an object`);
+  }
+  for (const name of Object.keys(options)) {
+    if (isList(known) ? !known.includes(name) : !Object.hasOwn(known, name)) {
+      const names = isList(known) ? known : Object.keys(known);
+      throw new TypeError(`unknown option "${name}" of ${what}; ${remedy(name, names)}`);
+    }
+    if (!isList(known)) assertKind(name, what, Reflect.get(options, name), known[name] as Kind);
+  }
+}
+
+/** @throws {TypeError} when the value is given and not of that kind */
+function assertKind(name: string, what: string, value: unknown, { accepts, give }: Kind): void {
+  if (value !== undefined && !accepts(value))
+    throw new TypeError(`${name} of ${what} is ${describe(value)}; give ${give}`);
+}
+
+/** The name that is most like a text, by edit distance without regard to case; undefined when none is near. */
+// ("bodylimit", ["bodyLimit", "logger"]) → "bodyLimit"
+export function nearestName(text: string, names: readonly string[]): string | undefined {
+  let nearest: string | undefined;
+  let least = Math.max(2, Math.ceil(text.length / 3)) + 1;
+  for (const name of names) {
+    const distance = editDistance(text.toLowerCase(), name.toLowerCase(), least);
+    if (distance < least) [nearest, least] = [name, distance];
+  }
+  return nearest;
+}
+
+function remedy(name: string, names: readonly string[]): string {
+  const nearest = nearestName(name, names);
+  if (nearest !== undefined) return `did you mean "${nearest}"?`;
+  return names.length === 0 ? 'it has none' : `it has ${names.join(', ')}`;
+}
+
+/** `Array.isArray` does not know readonly arrays. */
+function isList(known: readonly string[] | Readonly<Record<string, Kind>>): known is readonly string[] {
+  return Array.isArray(known);
+}
+
+function describe(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value);
+  if (typeof value === 'function') return 'a function';
+  if (typeof value !== 'object' || value === null) return String(value);
+  return Array.isArray(value) ? 'an array' : 'an object';
+}
+
+/** Levenshtein's, row by row; long texts are not worth comparing. */
+function editDistance(a: string, b: string, enough: number): number {
+  if (Math.abs(a.length - b.length) >= enough || a.length > 64) return enough;
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j += 1) {
+      const substituted = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(substituted, (row[j] as number) + 1, (next[j - 1] as number) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] as number;
+}

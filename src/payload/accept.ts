@@ -1,0 +1,68 @@
+/**
+ * Reads lists with quality values, such as `Accept`, in time linear to the header (RFC 9110, section 12.4.2).
+ */
+
+/** One item of a list. */
+export interface Item {
+  /** In lower case. */
+  readonly name: string;
+  readonly parameters: ReadonlyMap<string, string>;
+  /** 0 to 1; an item with an invalid one counts as unwanted. */
+  readonly quality: number;
+}
+
+/** Whether a client names problem details with a higher quality than plain JSON; wildcards name nothing (RFC 9457). */
+export function prefersProblem(accept: string | undefined): boolean {
+  if (accept === undefined || !/problem\+json/i.test(accept)) return false;
+  let problem = 0;
+  let json = 0;
+  for (const { name, quality } of parseList(accept)) {
+    if (name === 'application/problem+json') problem = Math.max(problem, quality);
+    else if (name === 'application/json') json = Math.max(json, quality);
+  }
+  return problem > json;
+}
+
+/** One item at a time: thousands kept together cost the garbage collector more than parsing them. */
+export function* parseList(header: string): Generator<Item> {
+  for (const text of splitOutsideQuotes(header, ',')) yield parseItem(text);
+}
+
+function parseItem(text: string): Item {
+  const [name = '', ...rest] = splitOutsideQuotes(text, ';');
+  const parameters = new Map<string, string>();
+  for (const parameter of rest) {
+    const equals = parameter.indexOf('=');
+    if (equals !== -1)
+      parameters.set(parameter.slice(0, equals).trim().toLowerCase(), unquote(parameter.slice(equals + 1).trim()));
+  }
+  return { name: name.trim().toLowerCase(), parameters, quality: parseQuality(parameters.get('q')) };
+}
+
+function parseQuality(text: string | undefined): number {
+  if (text === undefined) return 1;
+  return /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/.test(text) ? Number(text) : 0;
+}
+
+function splitOutsideQuotes(text: string, separator: string): string[] {
+  const parts: string[] = [];
+  let start = 0;
+  let isQuoted = false;
+  for (let index = 0; index < text.length; index++) {
+    const character = text[index];
+    if (character === '"') isQuoted = !isQuoted;
+    else if (character === '\\' && isQuoted) index++;
+    else if (character === separator && !isQuoted) {
+      parts.push(text.slice(start, index));
+      start = index + 1;
+    }
+  }
+  parts.push(text.slice(start));
+  return parts;
+}
+
+function unquote(text: string): string {
+  return text.startsWith('"') && text.endsWith('"') && text.length > 1
+    ? text.slice(1, -1).replace(/\\(.)/gs, '$1')
+    : text;
+}

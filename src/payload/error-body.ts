@@ -1,0 +1,52 @@
+/**
+ * The uniform error body (SPEC 2.5): written by every service, read from every other.
+ */
+
+import type { ErrorCode } from '../errors.js';
+
+/** The body as it is on the wire. */
+export interface ErrorBody {
+  readonly message: string;
+  readonly description: string;
+  readonly error_code: { readonly name: string; readonly value: number };
+}
+
+/** What the body is made of; an `ApiError` and an `HttpError` are. */
+export interface ErrorFields {
+  readonly statusCode: number;
+  readonly message: string;
+  readonly description: string;
+  readonly errorCode: ErrorCode;
+}
+
+/** An error as the uniform body. */
+export function toErrorBody({ message, description, errorCode }: ErrorFields): ErrorBody {
+  const { name, value } = errorCode;
+  return { message: String(message), description: String(description), error_code: { name, value } };
+}
+
+/**
+ * An error as problem details (RFC 9457).
+ *
+ * @param types what the name of its code goes behind to make its `type`; null for `about:blank`
+ */
+export function toProblem(error: ErrorFields, types: string | null): Record<string, unknown> {
+  const { message, description, error_code } = toErrorBody(error);
+  const type = types === null ? 'about:blank' : `${types}${encodeURIComponent(error_code.name)}`;
+  return { type, title: message, status: error.statusCode, detail: description, error_code };
+}
+
+/** What an error body says, as the uniform one or as problem details; undefined for anything else. */
+export function readErrorBody(value: unknown): ErrorBody | undefined {
+  if (!isRecord(value) || !isRecord(value['error_code'])) return undefined;
+  const { message = value['title'], description = value['detail'] } = value;
+  const { name, value: code } = value['error_code'];
+  if (typeof message !== 'string' || typeof description !== 'string') return undefined;
+  if (typeof name !== 'string' || typeof code !== 'number' || !Number.isSafeInteger(code)) return undefined;
+  return { message, description, error_code: { name, value: code } };
+}
+
+/** A JSON object, rather than an array or null. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,71 @@
+/**
+ * Schemas of any validator that speaks Standard Schema, version 1 (https://standardschema.dev).
+ *
+ * A schema is known by its property `~standard`, not by its class: those of arktype are functions.
+ */
+
+/** Any schema, as far as the compiler has to know it: each member more would cost it time on every route. */
+export interface AnySchema {
+  readonly '~standard': { readonly types?: { readonly input: unknown; readonly output: unknown } | undefined };
+}
+
+/** A schema in full, for those who write one by hand. */
+export interface StandardSchemaV1<Input = unknown, Output = Input> {
+  readonly '~standard': StandardProps<Input, Output>;
+}
+
+/** The property of that name. */
+export interface StandardProps<Input = unknown, Output = Input> {
+  readonly version: 1;
+  readonly vendor: string;
+  readonly validate: (value: unknown) => SchemaResult<Output> | Promise<SchemaResult<Output>>;
+  /** For the compiler alone. */
+  readonly types?: { readonly input: Input; readonly output: Output } | undefined;
+  /** The sibling specification, Standard JSON Schema; not every validator has it. */
+  readonly jsonSchema?: JsonSchemaConverter | undefined;
+}
+
+/** What a check came to: issues where there are any, else a value. */
+export type SchemaResult<Output = unknown> =
+  { readonly value: Output; readonly issues?: undefined } | { readonly issues: readonly SchemaIssue[] };
+
+/** Why a value doesn't fit, and where. */
+export interface SchemaIssue {
+  readonly message: string;
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+}
+
+/** Gives a schema as JSON Schema; throws where it has none. */
+export interface JsonSchemaConverter {
+  readonly input: (options: { readonly target: string }) => Record<string, unknown>;
+  readonly output: (options: { readonly target: string }) => Record<string, unknown>;
+}
+
+/** What a schema takes. */
+export type InputOf<S extends AnySchema> = NonNullable<S['~standard']['types']>['input'];
+
+/** What a schema gives. */
+export type OutputOf<S extends AnySchema> = NonNullable<S['~standard']['types']>['output'];
+
+/**
+ * @param what whose schema it is, for the message: `body of POST /users`
+ * @throws {TypeError} when it is none
+ */
+export function assertSchema(what: string, value: unknown): void {
+  if (propsOf(value) === undefined)
+    throw new TypeError(`${what} is no schema; give one that has ~standard, such as those of zod, valibot or arktype`);
+}
+
+/** The standard's property of a schema; undefined for what is none. */
+export function propsOf(schema: unknown): StandardProps | undefined {
+  const props = isObject(schema) && '~standard' in schema ? schema['~standard'] : undefined;
+  return isProps(props) ? props : undefined;
+}
+
+function isProps(value: unknown): value is StandardProps {
+  return isObject(value) && 'validate' in value && typeof value.validate === 'function';
+}
+
+function isObject(value: unknown): value is object {
+  return (typeof value === 'object' && value !== null) || typeof value === 'function';
+}

@@ -1,0 +1,114 @@
+/**
+ * Holds requests to the schemas of their route before the handler runs.
+ *
+ * Parameters, query and headers are checked and reported together; the body is not even read when one of them doesn't
+ * fit. What is read how is decided when the route is compiled.
+ */
+
+import { InvalidRequest } from '../http/invalid-request.js';
+import type { Context, Handler, HandlerResult } from '../http/context.js';
+import { listNames, type ListNames } from '../payload/list-names.js';
+import { check, type Checked } from '../payload/schema-check.js';
+import { propsOf, type StandardProps } from '../payload/standard-schema.js';
+import type { AnySchemas, Part } from '../routing/schemas.js';
+
+/** What a handler gets beside its context. */
+export type Input = { [Name in Part]?: unknown };
+
+/** A handler that takes its input. */
+export type InputHandler = (ctx: Context, input: Input) => HandlerResult | Promise<HandlerResult>;
+
+/**
+ * @param what the route, for messages: `POST /users`
+ * @returns the handler itself where there is no schema
+ */
+export function withInput(what: string, schemas: AnySchemas, handler: InputHandler): Handler {
+  const heads = [
+    ...checkerOf('params', schemas.params, (ctx) => ctx.params),
+    ...checkerOf('query', schemas.query, queryReader(propsOf(schemas.query))),
+    ...checkerOf('headers', schemas.headers, (ctx) => Object.assign(Object.create(null) as object, ctx.headers)),
+  ];
+  const [body] = checkerOf('body', schemas.body, undefined);
+  if (heads.length === 0 && body === undefined) return handler as Handler;
+
+  const readHead = (ctx: Context): Input | Promise<Input> => {
+    const results = heads.map(({ part, schema, read }) => check(`${part} of ${what}`, schema, read(ctx)));
+    return results.some(isPromise)
+      ? Promise.all(results).then((settled) => toInput(heads, settled))
+      : toInput(heads, results as Checked[]);
+  };
+  if (body === undefined)
+    return (ctx) => {
+      const input = readHead(ctx);
+      return isPromise(input) ? input.then((settled) => handler(ctx, settled)) : handler(ctx, input);
+    };
+
+  const { schema } = body;
+  const where = `body of ${what}`;
+  const isAlone = heads.length === 0;
+  return async (ctx) => {
+    const input = isAlone ? {} : await readHead(ctx);
+    const result = check(where, schema, hasBody(ctx) ? await ctx.json() : undefined);
+    const checked = isPromise(result) ? await result : result;
+    if (checked.issues !== undefined) throw new InvalidRequest([{ part: 'body', issues: checked.issues }]);
+    input.body = checked.value;
+    return handler(ctx, input);
+  };
+}
+
+interface Checker {
+  readonly part: Part;
+  readonly schema: StandardProps;
+  readonly read: (ctx: Context) => unknown;
+}
+
+function checkerOf(part: Part, given: unknown, read: (ctx: Context) => unknown = () => undefined): Checker[] {
+  const schema = propsOf(given);
+  return schema === undefined ? [] : [{ part, schema, read }];
+}
+
+/** @throws {InvalidRequest} when any of the parts doesn't fit */
+function toInput(checkers: readonly Checker[], results: readonly Checked[]): Input {
+  const input: Input = {};
+  const misfits: { readonly part: Part; readonly issues: NonNullable<Checked['issues']> }[] = [];
+  for (const [index, { part }] of checkers.entries()) {
+    const result = results[index];
+    if (result?.issues !== undefined) misfits.push({ part, issues: result.issues });
+    else input[part] = result?.value;
+  }
+  if (misfits.length > 0) throw new InvalidRequest(misfits);
+  return input;
+}
+
+/** Each name with its value, or with a list where it is repeated or the schema says so. */
+function queryReader(schema: StandardProps | undefined): (ctx: Context) => Record<string, string | string[]> {
+  const { named, others } = listsOf(schema);
+  return (ctx) => {
+    const query = Object.create(null) as Record<string, string | string[]>;
+    for (const [name, value] of ctx.query) {
+      const known = query[name];
+      if (known === undefined) query[name] = others || named.has(name) ? [value] : value;
+      else if (typeof known === 'string') query[name] = [known, value];
+      else known.push(value);
+    }
+    return query;
+  };
+}
+
+/** Nothing is known of a schema that has no JSON Schema, or none for this one. */
+function listsOf(schema: StandardProps | undefined): ListNames {
+  try {
+    return listNames(schema?.jsonSchema?.input({ target: 'draft-2020-12' }));
+  } catch {
+    return listNames(undefined);
+  }
+}
+
+/** A request without a body has no content type to be wrong, either. */
+function hasBody({ headers }: Context): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+function isPromise<T>(value: T | Promise<T>): value is Promise<T> {
+  return value instanceof Promise;
+}

@@ -1,0 +1,67 @@
+/**
+ * Middleware around a handler, composed once for each route.
+ */
+
+import { Context, type Handler, type Middleware } from '../http/context.js';
+import { errorToReply } from '../http/error-mapper.js';
+import { toReply, type Reply } from '../http/reply.js';
+import { discard } from '../http/writer.js';
+
+/** What is inside of middleware: never rejects, for a failure is a reply, too. */
+type Inner = (ctx: Context) => Promise<Reply>;
+
+/** Puts middleware around a handler, the first one outermost; without middleware the handler comes back as it is. */
+export function compose(middleware: readonly Middleware[], handler: Handler): Handler {
+  if (middleware.length === 0) return handler;
+  const innermost: Inner = async (ctx) => {
+    try {
+      return toReply(await handler(ctx));
+    } catch (thrown) {
+      return toErrorReply(ctx, thrown);
+    }
+  };
+  return middleware.reduceRight<Inner>(wrap, innermost);
+}
+
+function wrap(inner: Inner, around: Middleware): Inner {
+  return async (ctx) => {
+    let replied: Promise<Reply> | undefined;
+    let innerBody: unknown;
+    const next = (): Promise<Reply> => {
+      if (replied !== undefined) {
+        throw new Error('next() was called twice by one middleware; call it once and keep its reply');
+      }
+      replied = inner(ctx);
+      void replied.then(({ body }) => {
+        innerBody = body;
+      });
+      return replied;
+    };
+    let reply: Reply;
+    try {
+      const result = await around(ctx, next);
+      if (result !== undefined) reply = toReply(result);
+      else if (replied !== undefined) reply = await replied;
+      else throw new Error(NOTHING_DONE);
+    } catch (thrown) {
+      reply = toErrorReply(ctx, thrown);
+    }
+    // The body of what is inside is not sent: if it is a stream, it would be left open.
+    void replied?.then(() => {
+      if (innerBody !== reply.body) discard(innerBody);
+    });
+    return reply;
+  };
+}
+
+const NOTHING_DONE = 'a middleware neither called next() nor returned a reply; return next(), or a reply of its own';
+
+function toErrorReply(ctx: Context, thrown: unknown): Reply {
+  const { errorTypes } = Context.environmentOf(ctx);
+  try {
+    return errorToReply(thrown, ctx.id, ctx.headers.accept, errorTypes);
+  } catch (invalid) {
+    // A header of the error can't be sent.
+    return errorToReply(invalid, ctx.id, ctx.headers.accept, errorTypes);
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * Writes replies: those that are ready in the turn in which their request was parsed together, at the end of it.
+ */
+
+import { isStream, type Outgoing } from '../http/reply.js';
+import { discard, send, type Outcome } from '../http/writer.js';
+import type { PipelineExchange } from './exchange.js';
+
+/** The handler's reply, that of the error, and the fixed one of a header in it that can't be sent. */
+const MOST_FAILED_WRITES = 2;
+
+/** What becomes of a reply. */
+export interface Sender {
+  /** It is written, or its client has left. */
+  settle(exchange: PipelineExchange, statusCode: number, outcome: Outcome): void;
+  /** It waits for a stream, or for its client to take it. */
+  wait(exchange: PipelineExchange): void;
+  /** It can't be written. */
+  fail(exchange: PipelineExchange, thrown: unknown): void;
+}
+
+/** The replies of one pipeline on their way out. */
+export class Outbox {
+  /** Whether replies end their connections. */
+  isDraining = false;
+  readonly #sender: Sender;
+  readonly #sendTimeoutMs: number;
+  #ready: PipelineExchange[] = [];
+
+  constructor(sender: Sender, sendTimeoutMs: number) {
+    this.#sender = sender;
+    this.#sendTimeoutMs = sendTimeoutMs;
+  }
+
+  /**
+   * Takes the reply of an exchange. It is written at once if the request was parsed in another turn, and if its headers
+   * are the service's, for they may turn out to be invalid.
+   */
+  put(exchange: PipelineExchange, outgoing: Outgoing): void {
+    if (exchange.hasLeft) {
+      discard(outgoing.body);
+      this.#sender.settle(exchange, outgoing.status, 'aborted');
+      return;
+    }
+    exchange.outgoing = outgoing;
+    if (exchange.isQueued) return;
+    if (exchange.isDeferred || exchange.isRawExposed || outgoing.hasOwnHeaders || isStream(outgoing.body)) {
+      this.#write(exchange);
+      return;
+    }
+    exchange.isQueued = true;
+    if (this.#ready.push(exchange) === 1) setImmediate(this.#flush);
+  }
+
+  readonly #flush = (): void => {
+    const ready = this.#ready;
+    this.#ready = [];
+    for (const exchange of ready) {
+      exchange.isQueued = false;
+      this.#write(exchange);
+    }
+  };
+
+  #write(exchange: PipelineExchange): void {
+    if (exchange.answered) return;
+    const { connection } = exchange;
+    const outgoing = exchange.outgoing as Outgoing;
+    try {
+      const isLast = connection.endsWith(exchange, this.isDraining);
+      const outcome = send(exchange, outgoing, isLast, this.#sendTimeoutMs);
+      if (typeof outcome === 'string') {
+        this.#sender.settle(exchange, outgoing.status, outcome);
+        return;
+      }
+      if (!isStream(outgoing.body)) connection.discardBody(exchange);
+      this.#sender.wait(exchange);
+      outcome.then(
+        (ended) => this.#sender.settle(exchange, outgoing.status, ended),
+        (thrown: unknown) => this.#failWriting(exchange, outgoing, thrown),
+      );
+    } catch (thrown) {
+      this.#failWriting(exchange, outgoing, thrown);
+    }
+  }
+
+  #failWriting(exchange: PipelineExchange, outgoing: Outgoing, thrown: unknown): void {
+    const { res, connection } = exchange;
+    discard(outgoing.body);
+    if (exchange.answered) return;
+    exchange.outgoing = null;
+    exchange.failedWrites += 1;
+    if (exchange.failedWrites > MOST_FAILED_WRITES) {
+      connection.cutBehind(exchange);
+      this.#sender.settle(exchange, outgoing.status, 'aborted');
+      return;
+    }
+    // What the handler has set on `res` itself may be the reason.
+    if (!res.headersSent) for (const name of res.getHeaderNames()) res.removeHeader(name);
+    this.#sender.fail(exchange, thrown);
+  }
+}

@@ -1,0 +1,70 @@
+/**
+ * Ends requests that take longer than their route allows.
+ */
+
+import { ApiError, FrameworkErrorCodes, type ErrorCode } from '../errors.js';
+import { discard } from '../http/writer.js';
+import type { Context, Handler, Middleware } from '../http/context.js';
+
+/** The time that a route's `timeout` gives was not enough. */
+export class TimedOut extends ApiError {
+  static override statusCode = 504;
+  static override message = 'Gateway timeout.';
+  static override errorCode: ErrorCode = FrameworkErrorCodes.framework_timeout;
+}
+
+/** One limit in two places, so that the 504 passes through middleware as the handler's own errors do. */
+export interface TimeLimit {
+  /** Starts the clock; goes around everything. */
+  readonly around: (run: Handler) => Handler;
+  /** Is where the time runs out, if the request has come this far and not yet back. */
+  readonly within: Middleware;
+}
+
+/** @param timeoutMs from the start of a request; middleware that does not end behind the 504 gets as long again */
+export function createTimeLimit(timeoutMs: number): TimeLimit {
+  const expire = new WeakMap<Context, (error: TimedOut) => void>();
+
+  const around = (run: Handler): Handler => {
+    return (ctx) => {
+      let timer: NodeJS.Timeout | undefined;
+      ctx.timeUpMs = performance.now() + timeoutMs;
+      const result = endable(
+        () => run(ctx),
+        (end) => {
+          const stop = (): void => {
+            const error = new TimedOut(`The request was not answered within ${timeoutMs} ms.`);
+            ctx.abort(error);
+            const inner = expire.get(ctx);
+            expire.delete(ctx);
+            if (inner !== undefined) timer = setTimeout(stop, timeoutMs);
+            (inner ?? end)(error);
+          };
+          timer = setTimeout(stop, timeoutMs);
+        },
+      );
+      return result.finally(() => clearTimeout(timer));
+    };
+  };
+
+  const within: Middleware = (ctx, next) =>
+    endable(next, (end) => expire.set(ctx, end)).finally(() => expire.delete(ctx));
+
+  return { around, within };
+}
+
+/** Runs something whose promise can be ended from outside; what it gives later is let go. */
+async function endable<T>(run: () => T | Promise<T>, begin: (end: (error: Error) => void) => void): Promise<T> {
+  let hasEnded = false;
+  const ended = new Promise<never>((_, reject) => {
+    begin((error) => {
+      hasEnded = true;
+      reject(error);
+    });
+  });
+  const running = Promise.resolve(run()).then((value) => {
+    if (hasEnded) discard(value);
+    return value;
+  });
+  return Promise.race([running, ended]);
+}

@@ -1,0 +1,182 @@
+/**
+ * One sampler for each application: the process, its control group and its runtime → metrics of a registry.
+ *
+ * Everything is read when it is asked for. What needs to be watched in between (event-loop delay, garbage
+ * collections, the interval of the CPU percentage) runs from `start` to `close` and keeps no process alive.
+ */
+import type { EventLoopUtilization } from 'node:perf_hooks';
+import { builtin } from '../builtin.js';
+import { findCgroups, readCgroupLimits } from './cgroup.js';
+import type { CgroupLimits, CgroupPaths } from './cgroup.js';
+import { EventLoopMonitor, TICK_MS } from './event-loop.js';
+import type { EventLoopSources } from './event-loop.js';
+import { FreedObjects } from './freed-objects.js';
+import type { FreedSources } from './freed-objects.js';
+import { GcObserver } from './gc.js';
+import type { GcSources } from './gc.js';
+import { readStatus } from './proc-files.js';
+import { registerProcessMetrics, registerSpecMetrics } from './process-metrics.js';
+import type { ProcessReading } from './process-metrics.js';
+import { Readings } from './readings.js';
+import type { ReadingsOptions } from './readings.js';
+import { registerRuntimeMetrics } from './runtime.js';
+import type { RuntimeSources } from './runtime.js';
+import { UsageWindow } from './usage-window.js';
+import { assertMetricName, toDefaultLabels } from '../metrics/names.js';
+import type { Registry } from '../metrics/registry.js';
+import { assertOptions, OBJECT, STRING } from '../options-check.js';
+import type { Kinds } from '../options-check.js';
+
+/** Where the readings come from; the running process, unless a test says otherwise. */
+export interface ProcessSources
+  extends Omit<RuntimeSources, 'lag' | 'utilization' | 'memoryUsage'>, EventLoopSources, GcSources, FreedSources {
+  /** Stands in front of `/proc` and `/sys`; empty for the real ones. */
+  readonly root: string;
+  readonly platform: string;
+  readonly memoryUsage: () => {
+    readonly rss: number;
+    readonly heapTotal: number;
+    readonly heapUsed: number;
+    readonly external: number;
+  };
+  /** Microseconds since the process started. */
+  readonly cpuUsage: () => { readonly user: number; readonly system: number };
+  /** Milliseconds since the event loop started. */
+  readonly loopUsage: () => { readonly idle: number; readonly active: number };
+  /** Seconds since the process started. */
+  readonly uptime: () => number;
+  readonly machine: () => { readonly memoryBytes: number; readonly cpus: number };
+}
+
+export interface ProcessSampler {
+  /** Begins to watch event loop and garbage collector; once is enough, and after `close` too late. */
+  start(): void;
+  /** The values of SPEC 2.2, read now. */
+  read(): ProcessReading;
+  /** Stops whatever `start` started; what was registered stays readable. */
+  close(): void;
+}
+
+/**
+ * Registers the metrics of a service's process and of Node.js; before `start` those of event loop and garbage
+ * collector stay 0.
+ *
+ * @throws {TypeError} when the registry has them already
+ */
+export function collectProcess(registry: Registry, given: Partial<ProcessSources> = {}): ProcessSampler {
+  return createSampler(registry, {}, true, given);
+}
+
+/** What `collectDefaultMetrics` takes. */
+export interface DefaultMetricsOptions extends ReadingsOptions {}
+
+/**
+ * Collects prom-client's default metrics of the process and of Node.js into a registry that isn't an application's,
+ * until it is cleared. What watches the event loop and the garbage collector keeps no process alive.
+ *
+ * @throws {TypeError} for an invalid option, and when the registry has them already
+ */
+export function collectDefaultMetrics(registry: Registry, options: DefaultMetricsOptions = {}): void {
+  assertOptions('collectDefaultMetrics()', options, DEFAULT_METRICS_KINDS);
+  const { prefix = '', labels = {} } = options;
+  assertMetricName(`${prefix}process_cpu_seconds_total`);
+  createSampler(registry, { prefix, labels: Object.fromEntries(toDefaultLabels(labels)) }, false).start();
+}
+
+const DEFAULT_METRICS_KINDS: Kinds<DefaultMetricsOptions> = { prefix: STRING, labels: OBJECT };
+
+function createSampler(
+  registry: Registry,
+  options: ReadingsOptions,
+  isService: boolean,
+  given: Partial<ProcessSources> = {},
+): ProcessSampler {
+  registry.claimDefaultMetrics(() => close());
+  const sources: ProcessSources = { ...REAL_SOURCES, ...given };
+  const readings = new Readings(registry, options);
+  const monitor = new EventLoopMonitor(sources);
+  const cpu = new UsageWindow(() => {
+    const { user, system } = sources.cpuUsage();
+    return { atSeconds: sources.uptime(), usedSeconds: (user + system) / 1e6 };
+  });
+  const loop = new UsageWindow(() => {
+    const { idle, active } = sources.loopUsage();
+    return { atSeconds: (idle + active) / 1000, usedSeconds: active / 1000 };
+  });
+  let cgroups: CgroupPaths | undefined;
+  const limits = (): CgroupLimits => readCgroupLimits((cgroups ??= findCgroups(sources.root)));
+  const read = (): ProcessReading => readProcess(sources, limits(), cpu);
+  const startTime = Date.now() / 1000 - sources.uptime();
+  if (isService) registerSpecMetrics(readings, read);
+  registerProcessMetrics(readings, { ...sources, limits, startTime });
+  registerRuntimeMetrics(readings, { ...sources, lag: () => monitor.read(), utilization: () => loop.read() });
+  const gc = new GcObserver(readings, sources, isService ? () => new FreedObjects(readings, sources) : undefined);
+  let timer: NodeJS.Timeout | undefined;
+  let isClosed = false;
+  const close = (): void => {
+    isClosed = true;
+    clearInterval(timer);
+    monitor.close();
+    gc.close();
+  };
+  return {
+    start() {
+      if (isClosed || timer !== undefined) return;
+      monitor.start();
+      gc.start();
+      timer = setInterval(() => {
+        monitor.tick();
+        cpu.advance();
+        loop.advance();
+      }, TICK_MS).unref();
+    },
+    read,
+    close,
+  };
+}
+
+/** The modules are loaded by whoever needs them first, so that a start-up doesn't pay for a scrape. */
+const REAL_SOURCES: ProcessSources = {
+  root: '',
+  platform: process.platform,
+  version: process.version,
+  memoryUsage: () => process.memoryUsage(),
+  cpuUsage: () => process.cpuUsage(),
+  uptime: () => process.uptime(),
+  now: () => performance.now(),
+  machine: () => {
+    const { availableParallelism, totalmem } = builtin('node:os');
+    return { memoryBytes: totalmem(), cpus: availableParallelism() };
+  },
+  // Fake clocks of test libraries replace it by nothing.
+  loopUsage: () => (performance.eventLoopUtilization() as EventLoopUtilization | undefined) ?? { idle: 0, active: 0 },
+  activeResources: () => process.getActiveResourcesInfo(),
+  activeHandles: () => typesOf('_getActiveHandles'),
+  activeRequests: () => typesOf('_getActiveRequests'),
+  heapLimit: () => builtin('node:v8').getHeapStatistics().heap_size_limit,
+  heapSpaces: () => builtin('node:v8').getHeapSpaceStatistics(),
+  createMonitor: (resolution) => builtin('node:perf_hooks').monitorEventLoopDelay({ resolution }),
+  watchCollections: (listener) => {
+    const { PerformanceObserver } = builtin('node:perf_hooks');
+    const observer = new PerformanceObserver((list) => listener(list.getEntries()));
+    observer.observe({ type: 'gc' });
+    return observer;
+  },
+  createGcProfiler: () => new (builtin('node:v8').GCProfiler)(),
+};
+
+/** Not documented, but all that there is, and where prom-client has it from; a runtime may be without. */
+function typesOf(method: '_getActiveHandles' | '_getActiveRequests'): readonly string[] {
+  const list: unknown = Reflect.get(process, method);
+  if (typeof list !== 'function') return [];
+  const active = Reflect.apply(list, process, []) as readonly (object | null)[];
+  return active.map((one) => one?.constructor?.name ?? 'Object');
+}
+
+function readProcess(sources: ProcessSources, limits: CgroupLimits, cpu: UsageWindow): ProcessReading {
+  const machine = sources.machine();
+  const rssBytes = sources.memoryUsage().rss;
+  const memoryBytes = Math.min(limits.memoryBytes ?? Infinity, machine.memoryBytes);
+  const cpus = Math.min(limits.cpus ?? Infinity, readStatus(sources.root).cpus ?? machine.cpus);
+  return { rssBytes, rssPercent: (100 * rssBytes) / memoryBytes, cpuPercent: Math.min(100, (100 * cpu.read()) / cpus) };
+}

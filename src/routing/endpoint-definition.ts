@@ -1,0 +1,126 @@
+/**
+ * An endpoint that two services share: the one that implements it, and those that call it.
+ */
+
+import { METHODS } from 'node:http';
+import type { AnySchema, InputOf, OutputOf } from '../payload/standard-schema.js';
+import { compilePath, type ParamsOf, type Segment } from './pattern.js';
+import { checkOptions, type DeclaredOptions, type RouteSettings } from './route-options.js';
+import type { MaybeResponse, MaybeSchema, Schemas, SchemasByStatus } from './schemas.js';
+
+/** Method, path, and what goes in and out; made by {@link defineEndpoint}. */
+export interface EndpointDefinition<
+  Path extends string = string,
+  P extends MaybeSchema = MaybeSchema,
+  Q extends MaybeSchema = MaybeSchema,
+  H extends MaybeSchema = MaybeSchema,
+  B extends MaybeSchema = MaybeSchema,
+  R extends MaybeResponse = MaybeResponse,
+> {
+  readonly method: string;
+  readonly path: Path;
+  readonly options: Schemas<P, Q, H, B, R> & RouteSettings;
+}
+
+/** A part of the input that may be left out where nothing in it has to be given. */
+type Part<Name extends string, Input> = object extends Input
+  ? { readonly [N in Name]?: Input }
+  : { readonly [N in Name]: Input };
+
+/** What a call takes: the inputs of the schemas, and the parameters of the path where they have none. */
+export type CallInput<
+  Path extends string,
+  P extends MaybeSchema,
+  Q extends MaybeSchema,
+  H extends MaybeSchema,
+  B extends MaybeSchema,
+> = (P extends AnySchema
+  ? Part<'params', InputOf<P>>
+  : Part<'params', { readonly [Name in keyof ParamsOf<Path>]: string | number }>) &
+  (Q extends AnySchema ? Part<'query', InputOf<Q>> : unknown) &
+  (H extends AnySchema ? Part<'headers', InputOf<H>> : unknown) &
+  (B extends AnySchema ? { readonly body: InputOf<B> } : unknown);
+
+/** What a call resolves to: the status with its body, as the schema of that status gives it. */
+export type CallResult<R extends MaybeResponse> = R extends undefined
+  ? Answer<number, unknown>
+  : R extends AnySchema
+    ? Answer<number, OutputOf<R>>
+    : R extends SchemasByStatus
+      ? { [S in keyof R]: Answer<S, R[S] extends AnySchema ? OutputOf<R[S]> : undefined> }[keyof R]
+      : never;
+
+interface Answer<Status, Body> {
+  readonly status: Status;
+  readonly headers: Headers;
+  readonly body: Body;
+}
+
+const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS);
+
+/**
+ * Says once what an endpoint takes and gives, for `app.implement` on one side and `service.call` on the other.
+ *
+ * @param method any of `http.METHODS`, upper-case
+ * @throws {TypeError} for an unknown method, an invalid path, and an unknown or invalid option
+ */
+export function defineEndpoint<
+  const Path extends string,
+  P extends MaybeSchema = undefined,
+  Q extends MaybeSchema = undefined,
+  H extends MaybeSchema = undefined,
+  B extends MaybeSchema = undefined,
+  R extends MaybeResponse = undefined,
+>(
+  method: string,
+  path: Path,
+  options: Schemas<P, Q, H, B, R> & RouteSettings = {},
+): EndpointDefinition<Path, P, Q, H, B, R> {
+  if (!KNOWN_METHODS.has(method))
+    throw new TypeError(`unknown method ${JSON.stringify(method)}; use one of http.METHODS, in upper case`);
+  compilePath(path, new Map());
+  return Object.freeze({ method, path, options: checkOptions(`${method} ${path}`, options) as typeof options });
+}
+
+/**
+ * The path of a call, percent-encoded: `('/users/:id', { id: 'a/b' })` gives `/users/a%2Fb`.
+ *
+ * @throws {TypeError} for a parameter that is missing, empty or a dot segment: it would lead elsewhere
+ */
+export function formatPath(path: string, params: Readonly<Record<string, unknown>>): string {
+  const { segments } = compilePath(path, new Map());
+  return segments.map((segment) => `/${formatSegment(path, segment, params)}`).join('');
+}
+
+function formatSegment(path: string, segment: Segment, params: Readonly<Record<string, unknown>>): string {
+  if (segment.kind === 'static') return encodeURIComponent(segment.text);
+  const { name } = segment;
+  const value = Object.hasOwn(params, name) ? params[name] : undefined;
+  if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'bigint' && typeof value !== 'boolean')
+    throw new TypeError(`parameter "${name}" of "${path}" is ${String(value)}; give a text or a number`);
+  const text = String(value);
+  const parts = segment.kind === 'wildcard' ? text.split('/') : [text];
+  if (text === '' || parts.some((part) => part === '.' || part === '..'))
+    throw new TypeError(`parameter "${name}" of "${path}" is ${JSON.stringify(text)}, which would lead elsewhere`);
+  return parts.map(encodeText).join('/');
+}
+
+/** @throws {TypeError} for half a surrogate pair, which has no form in UTF-8 */
+function encodeText(text: string): string {
+  try {
+    return encodeURIComponent(text);
+  } catch {
+    throw new TypeError(`parameter ${JSON.stringify(text)} has half a surrogate pair`);
+  }
+}
+
+/** Whether a value is what {@link defineEndpoint} makes. */
+export function isEndpointDefinition(value: unknown): value is EndpointDefinition {
+  if (typeof value !== 'object' || value === null || !('options' in value)) return false;
+  return 'method' in value && typeof value.method === 'string' && 'path' in value && typeof value.path === 'string';
+}
+
+/** What the definition says, with the options of the side that serves it, which win. */
+export function servedOptions(definition: EndpointDefinition, own: DeclaredOptions): DeclaredOptions {
+  return { ...definition.options, ...own };
+}

@@ -1,0 +1,142 @@
+/**
+ * The tree of a regular expression: its nodes, its text, and what can be asked of it.
+ */
+
+/** UTF-16 units from the first to the second, both included. */
+export type CharRange = readonly [number, number];
+
+/** One character out of a set: a literal, an escape, a class, or the dot, which here matches line ends too. */
+export interface CharactersNode {
+  readonly type: 'characters';
+  readonly raw: string;
+  readonly index: number;
+  /** As written: in that order, perhaps overlapping. */
+  readonly ranges: readonly CharRange[];
+  /** Matches what is outside of `ranges`. */
+  readonly negated: boolean;
+}
+
+/** A body repeated; `max` may be infinite. */
+export interface RepeatNode {
+  readonly type: 'repeat';
+  readonly body: RegexNode;
+  readonly min: number;
+  readonly max: number;
+  /** As in `{2,}?`. */
+  readonly raw: string;
+  readonly index: number;
+}
+
+/** A parsed regular expression or a part of one. Indexes count from the start of the source. */
+export type RegexNode =
+  | { readonly type: 'alternation' | 'sequence'; readonly items: readonly RegexNode[] }
+  /** `capture` is the number of the group, 0 for `(?:`; `open` is what it starts with. */
+  | { readonly type: 'group'; readonly open: string; readonly capture: number; readonly body: RegexNode }
+  | { readonly type: 'look'; readonly open: string; readonly behind: boolean; readonly body: RegexNode }
+  | { readonly type: 'assertion'; readonly raw: string }
+  | { readonly type: 'backreference'; readonly raw: string; readonly group: number }
+  | CharactersNode
+  | RepeatNode;
+
+/** Text of a node; `parseRegex` gives the same node back for it. */
+export function printRegex(node: RegexNode): string {
+  switch (node.type) {
+    case 'alternation':
+      return node.items.map(printRegex).join('|');
+    case 'sequence':
+      return node.items.map(printRegex).join('');
+    case 'repeat':
+      return printRegex(node.body) + node.raw;
+    case 'group':
+    case 'look':
+      return `${node.open}${printRegex(node.body)})`;
+    default:
+      return node.raw;
+  }
+}
+
+/** Sorted, disjoint ranges of what is in none of `ranges`. */
+export function complement(ranges: readonly CharRange[]): CharRange[] {
+  const gaps: CharRange[] = [];
+  let next = 0;
+  for (const [low, high] of [...ranges].sort((a, b) => a[0] - b[0])) {
+    if (low > next) gaps.push([next, low - 1]);
+    next = Math.max(next, high + 1);
+  }
+  if (next <= 0xffff) gaps.push([next, 0xffff]);
+  return gaps;
+}
+
+/** The only unit of a node, or -1. */
+export function unitOf(node: RegexNode | undefined): number {
+  if (node?.type !== 'characters' || node.negated || node.ranges.length !== 1) return -1;
+  const [low, high] = node.ranges[0] ?? [-1, -2];
+  return low === high ? low : -1;
+}
+
+/** A constraint matches whole segments, so `^` before each alternative and `$` after it say nothing. */
+export function trimAnchors(node: RegexNode): RegexNode {
+  if (node.type === 'alternation') return { ...node, items: node.items.map(trimAnchors) };
+  if (node.type !== 'sequence') return node;
+  const isAnchor = (item: RegexNode | undefined, raw: string): boolean =>
+    item?.type === 'assertion' && item.raw === raw;
+  return {
+    ...node,
+    items: node.items.slice(isAnchor(node.items[0], '^') ? 1 : 0, isAnchor(node.items.at(-1), '$') ? -1 : undefined),
+  };
+}
+
+/**
+ * Whether a node may match the empty text. Lookarounds and assertions read nothing, and a backreference may refer to
+ * nothing, so all of them count as such.
+ */
+export function isNullable(node: RegexNode): boolean {
+  if (node.type === 'alternation') return node.items.some(isNullable);
+  if (node.type === 'sequence') return node.items.every(isNullable);
+  if (node.type === 'group') return isNullable(node.body);
+  if (node.type === 'repeat') return node.min === 0 || isNullable(node.body);
+  return node.type !== 'characters';
+}
+
+/** The nodes right below a node. */
+export function partsOf(node: RegexNode): readonly RegexNode[] {
+  return 'items' in node ? node.items : 'body' in node ? [node.body] : [];
+}
+
+/** Whether a node has a lookaround somewhere. */
+export function hasLook(node: RegexNode): boolean {
+  return node.type === 'look' || partsOf(node).some(hasLook);
+}
+
+/** Numbers of the groups that backreferences in a node refer to, in ascending order. */
+export function referencedGroups(node: RegexNode): number[] {
+  const groups = node.type === 'backreference' ? [node.group] : partsOf(node).flatMap(referencedGroups);
+  return [...new Set(groups)].sort((a, b) => a - b);
+}
+
+/** How many characters a node always takes; null when that varies. */
+export function fixedWidth(node: RegexNode): number | null {
+  switch (node.type) {
+    case 'characters':
+      return 1;
+    case 'look':
+    case 'assertion':
+      return 0;
+    case 'group':
+      return fixedWidth(node.body);
+    case 'backreference':
+      return null;
+    case 'repeat': {
+      const width = fixedWidth(node.body);
+      return width === null || node.min !== node.max ? null : width * node.min;
+    }
+    case 'sequence':
+      return node.items
+        .map(fixedWidth)
+        .reduce((sum, width) => (sum === null || width === null ? null : sum + width), 0);
+    case 'alternation': {
+      const [first = 0, ...others] = node.items.map(fixedWidth);
+      return others.every((width) => width === first) ? first : null;
+    }
+  }
+}

@@ -1,0 +1,83 @@
+/** What keeps a process alive, and what does not. */
+
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+const ENDINGS: Record<string, string> = {
+  'imports every entry': `import 'postern'; import 'postern/metrics'; import 'postern/gateway';`,
+  'makes an application that uses everything and listens to nothing': `
+    import { Postern } from 'postern';
+    const app = new Postern('a', { settings: { SERVICE_CONNECTIONS: ['b=http://127.0.0.1:1'] }, trustProxy: ['10.0.0.0/8'] });
+    app.use((ctx, next) => next()).get('/:x', () => 'x').onClose(() => {});
+    app.health.check('c', () => true);
+    app.metrics.histogram({ name: 'x_seconds', help: 'X.' }).startTimer();
+    app.track(new Promise(() => {}));
+    app.service('b');
+    app.router.routesPublic;
+    app.metrics.expose();`,
+  'asks an application in memory, its metrics and its pings too': `
+    import { Postern } from 'postern';
+    const app = new Postern('a', { logger: false, settings: { SERVICE_CONNECTIONS: ['b=http://127.0.0.1:1'] } });
+    app.get('/', () => 'x').post('/', (ctx) => ctx.text());
+    app.health.check('c', () => new Promise(() => {}), { timeout: 20 });
+    for (const path of ['/', '/a/metrics/', '/a/health/', '/a/ping/?depth=1', '/none']) await (await app.request(path)).text();
+    await (await app.request('/', { method: 'POST', body: 'x' })).text();`,
+  'closes an application that never listened': `
+    import { Postern } from 'postern';
+    const app = new Postern('a', { logger: false });
+    await (await app.request('/a/metrics/')).text();
+    await app.close();`,
+  'closes an application with clients that keep their connections': `
+    import { Postern } from 'postern';
+    import { connect } from 'node:net';
+    const app = new Postern('a', { logger: false, settings: { SERVICE_CONNECTIONS: [] } });
+    app.get('/', () => 'x').post('/', () => 'unread').get('/stream', async function* () { for (;;) { yield 'x'; await new Promise(setImmediate); } });
+    const { url, port } = await app.listen({ host: '127.0.0.1', port: 0 });
+    await (await fetch(url)).text();
+    const open = (text) => new Promise((resolve) => {
+      const s = connect(port, '127.0.0.1', () => s.write(text)).on('error', () => {});
+      s.once(text === '' ? 'connect' : 'data', resolve);
+    });
+    await open('');
+    await open('GET / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n');
+    await open('POST / HTTP/1.1\\r\\nHost: x\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n');
+    await open('GET /stream HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n');
+    await app.close({ timeout: 50 });`,
+  'closes an application that called another one': `
+    import { Postern } from 'postern';
+    const b = new Postern('b', { logger: false }).get('/', () => 'x');
+    const { url } = await b.listen({ host: '127.0.0.1', port: 0 });
+    const a = new Postern('a', { logger: false, settings: { SERVICE_CONNECTIONS: ['b=' + url] } });
+    await a.service('b').get('/');
+    await Promise.all([a.close(), b.close()]);`,
+  'closes an application inside the server of another': `
+    import { Postern } from 'postern';
+    import { createServer } from 'node:http';
+    const app = new Postern('a', { logger: false });
+    const server = createServer();
+    app.attach(server);
+    await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+    await (await fetch('http://127.0.0.1:' + server.address().port + '/a/metrics/')).text();
+    await app.close();
+    server.close();
+    server.closeAllConnections();`,
+  'fails to listen': `
+    import { Postern } from 'postern';
+    import { createServer } from 'node:http';
+    const taken = createServer();
+    await new Promise((resolve) => taken.listen(0, '127.0.0.1', resolve));
+    const app = new Postern('a', { logger: false });
+    await app.listen({ host: '127.0.0.1', port: taken.address().port }).catch(() => {});
+    taken.close();`,
+};
+const run = promisify(execFile);
+test.for(Object.entries(ENDINGS))('T-exit: a process that %s exits by itself', async ([, source]) => {
+  // A process that hangs is killed in time, which rejects.
+  const code = `${source}; process.on('exit', () => console.log('done'));`;
+  const { stdout, stderr } = await run(process.execPath, ['--input-type=module', '--eval', code], { cwd: ROOT, timeout: 10_000 });
+  expect([stdout, stderr]).toEqual(['done\n', '']);
+});

@@ -1,0 +1,68 @@
+/** What an application has and does not have: what is not there can't be attacked. */
+
+import { Server } from 'node:http';
+import { expect, test } from 'vitest';
+import * as postern from 'postern';
+import type { PosternOptions } from 'postern';
+import * as gateway from 'postern/gateway';
+import * as metrics from 'postern/metrics';
+import packageJson from '../../package.json' with { type: 'json' };
+import { rawRequest } from '../support/raw.js';
+import { createApp, serve } from '../support/serve.js';
+
+test('T-31: each entry exports a closed list: no JWT, CSRF, cookies, CORS, cache, static files, multipart, proxy, templates or sessions', () => {
+  expect(Object.keys(postern).sort()).toEqual([
+    'ApiError', 'BadRequest', 'Conflict', 'Forbidden', 'FrameworkErrorCodes', 'HttpError', 'NotFound', 'Postern', 'Registry', 'Reply', 'Router', 'ServiceError', 'ServiceUnavailable',
+    'TooManyRequests', 'Unauthorized', 'connect', 'defineEndpoint', 'defineErrorCodes', 'endpoint', 'path', 'publicFacing', 'redirect', 'reply',
+  ]);
+  expect(Object.keys(metrics).sort()).toEqual(['Counter', 'Gauge', 'Histogram', 'Registry', 'Summary', 'collectDefaultMetrics', 'exponentialBuckets', 'linearBuckets']);
+  expect(Object.keys(gateway).sort()).toEqual(['GatewayError', 'toCaddy', 'toGatewayApi', 'toHAProxy', 'toKong', 'toNginx']);
+  expect(Object.keys(packageJson.exports)).toEqual(['.', './metrics', './gateway', './openapi', './package.json']);
+});
+
+const membersOf = (object: object): string[] => {
+  const prototype: object = Object.getPrototypeOf(object);
+  return [...Object.getOwnPropertyNames(object), ...(prototype === Object.prototype ? [] : membersOf(prototype))].filter((name) => name !== 'constructor');
+};
+test('T-31: an application, a request, a reply and a client have a closed list of members', async () => {
+  let context: string[] = [];
+  const app = createApp({ settings: { SERVICE_CONNECTIONS: ['billing'] } }).get('/', (ctx) => { context = membersOf(ctx); });
+  await app.request('/');
+  expect(context.sort()).toEqual([
+    'abort', 'bytes', 'deadlineMs', 'form', 'headers', 'id', 'ip', 'json', 'log', 'method', 'params', 'path', 'query', 'raw', 'route', 'service', 'signal', 'span', 'state', 'stream', 'target', 'text', 'timeUpMs', 'url',
+  ]);
+  expect([...new Set(membersOf(app))].sort()).toEqual([
+    'attach', 'close', 'delete', 'errorCodes', 'get', 'group', 'handler', 'head', 'health', 'implement', 'listen', 'metrics', 'name', 'onClose', 'options', 'patch', 'post', 'put', 'request', 'route', 'router', 'run',
+    'server', 'service', 'settings', 'track', 'use', 'version', 'view',
+  ]);
+  expect(membersOf(postern.reply()).sort()).toEqual(['body', 'error', 'headers', 'ownHeaders', 'status', 'statusText']);
+  expect(membersOf(app.service('billing')).sort()).toEqual(['call', 'delete', 'fetch', 'get', 'patch', 'post', 'put']);
+});
+
+test('T-31: no file is served, no cookie is set and nothing is cached unless the application says so', async () => {
+  const { port } = await serve(createApp().get('/', () => 'x'));
+  for (const path of [
+    '/', '/package.json', '/README.md', '/src/index.ts', '/..%2fpackage.json', '/.env', '/.git/config', '/favicon.ico', '/users/',
+    '/users/metrics/../../package.json',
+  ]) {
+    const { status, headers } = await rawRequest(port, `GET ${path} HTTP/1.1\r\nHost: x\r\nOrigin: http://evil.test\r\nCookie: a=1\r\nConnection: close\r\n\r\n`);
+    expect(status, path).toBe(path === '/' ? 200 : 404);
+    expect(Object.keys(headers).filter((name) => /cookie|cache|etag|last-modified|expires|access-control|server|powered/.test(name)), path).toEqual([]);
+  }
+});
+
+test.for(['key', 'cert', 'SNICallback', 'ALPNCallback', 'insecureHTTPParser', 'requireHostHeader'])('T-33: the option %s of node:http and node:tls is refused (CVE-2026-21637)', (name) => {
+  const options: PosternOptions = Object.assign({ logger: false as const }, { [name]: 'x' });
+  expect(() => createApp(options)).toThrow(new RegExp(`^unknown option "${name}"`));
+});
+
+test('T-33: the server speaks plain HTTP, strictly (CVE-2026-21637)', async () => {
+  const app = createApp().get('/', () => 'plain');
+  expect(app.server.constructor).toBe(Server);
+  const { port } = await serve(app);
+  const hello = Buffer.from('16030100050100000100', 'hex');
+  expect((await rawRequest(port, hello)).status).toBe(400);
+  expect((await rawRequest(port, 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).body).toBe('plain');
+  // The lenient parser would take a control character in a header.
+  expect((await rawRequest(port, 'GET / HTTP/1.1\r\nHost: x\r\na: b\x01c\r\nConnection: close\r\n\r\n')).status).toBe(400);
+});

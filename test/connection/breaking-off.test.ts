@@ -1,0 +1,106 @@
+/** What breaks off, comes late or never ends: nothing hangs, and nothing is kept. */
+
+import { connect } from 'node:net';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { expect, test } from 'vitest';
+import { reply } from 'postern';
+import { rawExchange, parseResponses } from '../support/raw.js';
+import { createApp, serve } from '../support/serve.js';
+
+const upload = 'POST /t HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc';
+
+test('requestTimeout answers 408, closes the connection and ends the reader', async () => {
+  const app = createApp({ headersTimeout: 100, requestTimeout: 200 });
+  const finished = new Promise<string>((resolve) => app.post('/t', async (ctx) => {
+    try {
+      return await ctx.text();
+    } catch (error) {
+      resolve(String(error));
+      throw error;
+    }
+  }));
+  const { port } = await serve(app);
+  const [response] = parseResponses(await rawExchange(port, upload, 10_000));
+  expect([response?.status, response?.headers['connection']]).toEqual([408, 'close']);
+  expect(await finished).toMatch(/Error/);
+});
+
+test.for([
+  ['of a declared length', '/', 'Content-Length: 10\r\n\r\nabc'],
+  ['in chunks', '/', 'Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n'],
+  ['too long to be thrown away', '/', 'Content-Length: 9000000\r\n\r\nabc'],
+  ['of a declared length beyond the limit', '/read', 'Content-Length: 2000\r\n\r\nabc'],
+  ['in chunks beyond the limit', '/read', `Transfer-Encoding: chunked\r\n\r\n7d0\r\n${'x'.repeat(2000)}\r\n3\r\nab`],
+] as const)('nothing is kept of a request that was answered before its body, %s, and whose client left', async ([, path, rest]) => {
+  const contexts: WeakRef<object>[] = [];
+  const app = createApp({ bodyLimit: 1000 });
+  app.use((ctx, next) => {
+    contexts.push(new WeakRef(ctx));
+    return next();
+  });
+  app.post('/', () => 'early').post('/read', (ctx) => ctx.text());
+  const { port } = await serve(app);
+  for (let i = 0; i < 20; i += 1) {
+    await new Promise((resolve) => {
+      const socket = connect(port, '127.0.0.1', () => socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\n${rest}`));
+      socket.once('data', () => (i % 2 === 0 ? socket.destroy() : socket.resetAndDestroy())).once('close', resolve);
+    });
+  }
+  setFlagsFromString('--expose-gc');
+  const collectGarbage: () => void = runInNewContext('gc');
+  expect(contexts.length).toBe(20);
+  await expect.poll(() => {
+    collectGarbage();
+    return contexts.filter((context) => context.deref() !== undefined).length;
+  }, { timeout: 10_000 }).toBeLessThan(3);
+});
+
+test('100 Continue of a pipelined request comes behind the reply before it, and before its own', async () => {
+  let answerFirst = (_: string): void => undefined;
+  const app = createApp().get('/first', () => new Promise<string>((resolve) => (answerFirst = resolve))).post('/second', (ctx) => {
+    const body = ctx.text();
+    answerFirst('first');
+    return body;
+  });
+  const { port } = await serve(app);
+  const text = await rawExchange(port, 'GET /first HTTP/1.1\r\nHost: x\r\n\r\nPOST /second HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nConnection: close\r\nContent-Length: 6\r\n\r\nsecond');
+  const [first, second] = [text.indexOf('first'), text.lastIndexOf('HTTP/1.1 200')];
+  const informational = text.indexOf('HTTP/1.1 100');
+  expect(second).toBeGreaterThan(first);
+  if (informational !== -1) expect([first < informational, informational < second]).toEqual([true, true]);
+  expect(text.endsWith('second')).toBe(true);
+});
+
+test('the signal does not abort when a reply is done before the body has arrived', async () => {
+  let signal: AbortSignal | undefined;
+  const app = createApp().post('/t', (ctx) => {
+    signal = ctx.signal;
+    return 'early';
+  }).get('/', () => 'next');
+  const { port } = await serve(app);
+  const socket = connect(port, '127.0.0.1', () => socket.write(upload));
+  let text = '';
+  socket.on('data', (chunk) => (text += String(chunk)));
+  await expect.poll(() => text).toContain('early');
+  socket.write('defghijGET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+  await expect.poll(() => text).toContain('next');
+  expect(signal?.aborted).toBe(false);
+});
+
+test('a body that breaks off under a streamed reply of declared length leaves the process serving', async () => {
+  let started = false;
+  const app = createApp().get('/', () => 'ok').post('/t', () => reply((async function* () {
+    yield 'abc';
+    started = true;
+    await new Promise(() => undefined);
+  })(), { headers: { 'content-length': '10' } }));
+  const { port, url } = await serve(app);
+  const socket = connect(port, '127.0.0.1', () => socket.write('POST /t HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n'));
+  const closed = new Promise((resolve) => socket.on('error', () => undefined).once('close', resolve));
+  socket.resume();
+  await expect.poll(() => started).toBe(true);
+  socket.write('zz\r\n');
+  await closed;
+  expect(await (await fetch(url)).text()).toBe('ok');
+});

@@ -1,0 +1,83 @@
+/** Retries that can't storm: their budget, and who repeats when several services could. */
+
+import { expect, test } from 'vitest';
+import type { Context } from 'postern';
+import { ServiceDirectory } from '../../src/mesh/directory.js';
+import { RetryBudget } from '../../src/mesh/retry.js';
+import { startMesh } from '../support/mesh.js';
+import { startPeer } from '../support/peer.js';
+import { expectFailures } from '../support/serve.js';
+
+test('a budget starts full with 100 retries, gains a fifth of each call, and forgets after ten seconds', () => {
+  let nowMs = 5_500;
+  const budget = new RetryBudget(() => nowMs);
+  const takeAll = (): number => {
+    let taken = 0;
+    while (budget.take()) taken += 1;
+    return taken;
+  };
+  expect(takeAll()).toBe(100);
+  for (let i = 0; i < 50; i += 1) budget.addCall();
+  expect(takeAll()).toBe(10);
+  nowMs += 8_000;
+  expect(takeAll()).toBe(0);
+  nowMs += 2_000;
+  expect(takeAll()).toBe(100);
+  nowMs += 1_000_000;
+  expect(takeAll()).toBe(100);
+});
+
+test('all calls of a service share its budget; tries are no calls', async () => {
+  const peer = await startPeer((_req, res) => res.writeHead(503, { 'retry-after': '0' }).end());
+  const directory = new ServiceDirectory(new Map([['billing', peer.url]]));
+  const failed = await Promise.allSettled(Array.from({ length: 50 }, () => directory.client('billing').get('/', { retry: 10 })));
+  expect(failed.every(({ status }) => status === 'rejected')).toBe(true);
+  expect(peer.requests.length).toBe(50 + 100 + 10);
+  await expect(directory.client('billing').get('/')).rejects.toMatchObject({ statusCode: 503 });
+  directory.close();
+});
+
+test('without retry nothing is repeated, and the error does not say that it was', async () => {
+  const peer = await startPeer((_req, res) => res.writeHead(503).end());
+  const client = new ServiceDirectory(new Map([['billing', peer.url]])).client('billing');
+  const once = await client.get('/').catch((error: unknown) => error);
+  expect(once).toMatchObject({ headers: {} });
+  const repeated = await client.get('/', { retry: 1 }).catch((error: unknown) => error);
+  expect(repeated).toMatchObject({ headers: { 'x-envoy-overloaded': 'true' } });
+  const posted = await client.post('/', { retry: 1 }).catch((error: unknown) => error);
+  expect(posted).toMatchObject({ headers: {} });
+  expect(peer.requests).toHaveLength(4);
+});
+
+test('fetch repeats as the verbs do, and gives the last answer', async () => {
+  const peer = await startPeer((_req, res) => res.writeHead(503, { 'retry-after': '0' }).end('busy'));
+  const response = await new ServiceDirectory(new Map([['billing', peer.url]])).client('billing').fetch('/', { retry: 2 });
+  expect([response.status, await response.text(), peer.requests.length, peer.sockets.length]).toEqual([503, 'busy', 3, 1]);
+});
+
+test('over three hops with the last one failing, each retries and none multiplies the tries of another', async () => {
+  const mesh = await startMesh({ a: ['b'], b: ['c'], c: ['d'], d: [] });
+  const forward = (service: string) => async (ctx: Context) => (await ctx.service(service).get('/work', { retry: 2 })).body;
+  mesh.a.app.get('/work', forward('b'));
+  mesh.b.app.get('/work', forward('c'));
+  mesh.c.app.get('/work', forward('d'));
+  mesh.d.app.get('/work', (ctx) => {
+    ctx.raw.res.writeHead(503, { 'retry-after': '0' }).end();
+  });
+  for (const { app } of Object.values(mesh)) expectFailures(app, 503);
+  const offered = 1000;
+  const startedMs = performance.now();
+  for (let sent = 0; sent < offered; sent += 50) {
+    const batch = await Promise.all(Array.from({ length: 50 }, () => fetch(`${mesh.a.url}/work`)));
+    for (const response of batch) {
+      expect(response.status).toBe(503);
+      await response.arrayBuffer();
+    }
+  }
+  const load = { b: mesh.b.seen.length, c: mesh.c.seen.length, d: mesh.d.seen.length };
+  expect(load).toMatchObject({ b: offered, c: offered });
+  // The budget of the hop before it: a fifth of the calls, and ten a second from ten seconds before the first.
+  const seconds = 10 + (performance.now() - startedMs) / 1000;
+  expect(load.d).toBeLessThanOrEqual(offered * 1.2 + 10 * seconds);
+  expect(load.d).toBeGreaterThan(offered);
+}, 60_000);

@@ -1,0 +1,189 @@
+/** OpenAPI documents of a rich application, judged by other people's validators. */
+
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createConfig, lintFromString } from '@redocly/openapi-core';
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { toStandardJsonSchema } from '@valibot/to-json-schema';
+import { type } from 'arktype';
+import openapiTS, { astToString } from 'openapi-typescript';
+import typescript from 'typescript';
+import * as v from 'valibot';
+import { z } from 'zod';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { ApiError, defineErrorCodes, endpoint, type Postern, type StandardSchemaV1 } from 'postern';
+import { OpenApiError, toOpenApi, type OpenApiDocument } from 'postern/openapi';
+import { createApp } from '../support/serve.js';
+
+const Codes = defineErrorCodes({ user_gone: 20001, user_moved: 20002 });
+class UserGone extends ApiError {
+  static override statusCode = 410;
+  static override errorCode = Codes.user_gone;
+}
+class UserMoved extends ApiError {
+  static override statusCode = 410;
+  static override errorCode = Codes.user_moved;
+}
+
+const Category = z.object({ name: z.string(), get children() { return z.array(Category); } });
+const Address = z.object({ street: z.string() }).meta({ id: 'Address' });
+const User = z.object({ id: z.number(), name: z.string().default('Ann'), home: Address, work: Address.optional() });
+const silent: StandardSchemaV1 = { '~standard': { version: 1, vendor: 'test', validate: (value) => ({ value }) } };
+
+function richApp(): Postern {
+  const app = createApp({}, 'users');
+  const ok = (): never => undefined as never;
+  app.get('/users/:id', { params: z.object({ id: z.coerce.number() }), response: User, errors: [UserGone, UserMoved], summary: 'A user', description: 'One **user**.', tags: ['users'], operationId: 'getUser', public: true }, ok);
+  app.put('/users/:name', { body: User, response: { 200: User, 201: User, 204: null }, deprecated: { at: '2026-01-01' } }, ok);
+  app.get('/users', { query: z.object({ tag: z.array(z.string()), page: z.string().optional(), sort: z.enum(['a', 'b']).default('a') }), headers: z.object({ 'x-tenant': z.string(), accept: z.string().optional() }), public: { params: ['tag', 'page', 'extra'] } }, ok);
+  app.post('/tree', { body: Category, response: z.string() }, ok);
+  app.post('/arktype', { body: type({ a: 'string', 'b?': 'number[]' }) }, ok);
+  app.post('/valibot', { body: toStandardJsonSchema(v.object({ a: v.string() })), query: toStandardJsonSchema(v.intersect([v.object({ p: v.string() }), v.object({ q: v.optional(v.string()) })])) }, ok);
+  app.post('/silent/:id', { params: silent, query: silent, headers: silent, body: silent, response: silent }, ok);
+  app.post('/optional', { body: z.object({ a: z.string() }).optional() }, ok);
+  app.get('/any', { query: z.record(z.string(), z.string()) }, ok);
+  app.get('/n/:n(\\d{1,3})/*', { deprecated: true }, ok);
+  app.route('/all', { HEAD: ok, OPTIONS: ok, PATCH: ok, DELETE: endpoint({ operationId: 'deleteAll' }, ok), TRACE: ok });
+  return app;
+}
+
+const at = (document: OpenApiDocument, path: string, method: string): any => document.paths[path]?.[method];
+
+/** What two validators say; empty lists and true are praise. */
+async function complaintsOf(document: object): Promise<object> {
+  const source = JSON.stringify(document);
+  const { valid } = await new Validator().validate(JSON.parse(source) as Record<string, unknown>);
+  const config = await createConfig({ rules: { struct: 'error', 'no-unresolved-refs': 'error', 'operation-operationId-unique': 'error', 'path-parameters-defined': 'error', 'no-identical-paths': 'error' } });
+  return { seriousme: valid, redocly: (await lintFromString({ source, config })).map(({ message }) => message) };
+}
+
+describe.each(['3.1', '3.2'] as const)('version %s', (version) => {
+  test('two validators find nothing wrong', async () => {
+    const app = richApp();
+    if (version === '3.2') app.route('/all', { QUERY: () => 'ok', PURGE: () => 'ok' });
+    const document = toOpenApi(app, { version, servers: ['https://api.example/v1'] });
+    expect(await complaintsOf(document)).toEqual({ seriousme: true, redocly: [] });
+    const broken = { ...document, paths: { '/a/{id}': { get: { parameters: 'none', responses: { ok: {} } } } } };
+    expect(await complaintsOf(broken)).toMatchObject({ seriousme: false, redocly: expect.arrayContaining([expect.any(String)]) });
+  });
+
+  test('openapi-typescript makes types of it that compile', async () => {
+    const types = astToString(await openapiTS(JSON.stringify(toOpenApi(richApp(), { version }))));
+    const folder = mkdtempSync(join(tmpdir(), 'postern-openapi-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const use = `import type { paths } from './api.js';
+type Get = paths['/users/{id}']['get']['responses']['200']['content']['application/json'];
+export const user: Get = { id: 7, name: 'Ann', home: { street: 'A' } };
+// @ts-expect-error: an id is a number
+export const wrong: Get = { id: '7', home: { street: 'A' } };
+`;
+    writeFileSync(join(folder, 'api.ts'), types);
+    writeFileSync(join(folder, 'use.ts'), use);
+    const program = typescript.createProgram([join(folder, 'use.ts')], { strict: true, noEmit: true, skipLibCheck: true, types: [], module: typescript.ModuleKind.NodeNext, moduleResolution: typescript.ModuleResolutionKind.NodeNext });
+    expect(typescript.getPreEmitDiagnostics(program).map(({ messageText }) => messageText)).toEqual([]);
+  });
+
+  test('it is the same each time', () => {
+    expect(JSON.stringify(toOpenApi(richApp(), { version }))).toBe(JSON.stringify(toOpenApi(richApp(), { version })));
+  });
+});
+
+test('a path has its first name, parameters theirs, and every operation an error', () => {
+  const document = toOpenApi(richApp());
+  expect(document).toMatchObject({ openapi: '3.1.1', info: { title: 'users', version: '1.4.2' } });
+  expect(Object.keys(document.paths)).toEqual(['/users/{id}', '/users', '/tree', '/arktype', '/valibot', '/silent/{id}', '/optional', '/any', '/n/{n}/{rest}', '/all']);
+  const get = at(document, '/users/{id}', 'get');
+  expect(get).toMatchObject({ operationId: 'getUser', summary: 'A user', description: 'One **user**.', tags: ['users'], 'x-public': true, parameters: [{ name: 'id', in: 'path', required: true }] });
+  expect(get.responses['200'].content['application/json'].schema.properties.home).toEqual({ $ref: '#/components/schemas/Address' });
+  expect(get.responses['200'].content['application/json'].schema.required, 'what goes out is the input side').toEqual(['id', 'home']);
+  expect(get.responses['410'].description).toBe('Gone: user_gone, user_moved');
+  expect(get.responses['410'].content['application/json'].schema.allOf[1].properties.error_code.properties.name.enum).toEqual(['user_gone', 'user_moved']);
+  const put = at(document, '/users/{id}', 'put');
+  expect(put).toMatchObject({ deprecated: true, parameters: [{ name: 'id', in: 'path' }], requestBody: { required: true } });
+  expect(put['x-public']).toBeUndefined();
+  expect(Object.keys(put.responses)).toEqual(['200', '201', '204', 'default']);
+  expect(put.responses['204'].content).toBeUndefined();
+  for (const item of Object.values(document.paths))
+    for (const operation of Object.values(item) as any[])
+      expect(operation.responses.default.content).toEqual({ 'application/json': { schema: { $ref: '#/components/schemas/Error' } }, 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } });
+});
+
+test('query and headers are parameters; allowed ones that no schema names are texts', () => {
+  const document = toOpenApi(richApp());
+  expect(at(document, '/users', 'get').parameters).toEqual([
+    { name: 'tag', in: 'query', required: true, schema: { type: 'array', items: { type: 'string' } } },
+    { name: 'page', in: 'query', schema: { type: 'string' } },
+    { name: 'extra', in: 'query', schema: { type: 'string' } },
+    { name: 'x-tenant', in: 'header', required: true, schema: { type: 'string' } },
+  ]);
+  expect(at(document, '/valibot', 'post').parameters.map(({ name, required = false }: { name: string; required?: boolean }) => [name, required])).toEqual([['p', true], ['q', false]]);
+  expect(at(document, '/any', 'get').parameters).toMatchObject([{ in: 'query', schema: { type: 'object', additionalProperties: { type: 'string' } } }]);
+  expect(at(document, '/n/{n}/{rest}', 'get').parameters).toEqual([{ name: 'n', in: 'path', required: true, schema: { type: 'string', pattern: '^(\\d{1,3})$' } }, { name: 'rest', in: 'path', required: true, schema: { type: 'string' } }]);
+});
+
+test('a schema without JSON Schema is {}, a body that may be absent is not required, a text is text', () => {
+  const document = toOpenApi(richApp());
+  const operation = at(document, '/silent/{id}', 'post');
+  expect(operation.parameters).toEqual([{ name: 'id', in: 'path', required: true, schema: {} }]);
+  expect(operation.requestBody.content['application/json'].schema).toEqual({});
+  expect(operation.responses['200'].content['application/json'].schema).toEqual({});
+  expect(at(document, '/optional', 'post').requestBody.required).toBe(false);
+  expect(Object.keys(at(document, '/tree', 'post').responses['200'].content)).toEqual(['text/plain']);
+});
+
+test('references are lifted to the components, recursive ones too, and equal ones once', () => {
+  const document = toOpenApi(richApp());
+  const body = at(document, '/tree', 'post').requestBody.content['application/json'].schema;
+  expect(body.properties.children.items).toEqual({ $ref: expect.stringMatching(/^#\/components\/schemas\/\w+$/) });
+  const name = body.properties.children.items.$ref.split('/').at(-1);
+  expect(document.components.schemas[name]).toMatchObject({ type: 'object', properties: { children: { items: { $ref: `#/components/schemas/${name}` } } } });
+  expect(Object.keys(document.components.schemas).filter((key) => key.startsWith('Address'))).toEqual(['Address']);
+  expect(JSON.stringify(document)).not.toContain('#/$defs');
+
+  const other = createApp().post('/a', { body: z.object({ e: z.object({ x: z.string() }).meta({ id: 'Error' }) }) }, () => 'ok');
+  expect(Object.keys(toOpenApi(other).components.schemas)).toEqual(['Error', 'Problem', 'Error2']);
+});
+
+test('scope public has public operations alone, and monitoring endpoints are in neither', () => {
+  expect(Object.keys(toOpenApi(richApp(), { scope: 'public' }).paths)).toEqual(['/users/{id}', '/users']);
+  expect(JSON.stringify(toOpenApi(richApp()))).not.toContain('/health/');
+  expect(toOpenApi(createApp({}, 'none')).paths).toEqual({});
+});
+
+const unsayable: { name: string; define: (app: Postern) => unknown; route: string; reason: string }[] = [
+  { name: 'two routes that are one templated path', define: (app) => app.get('/n/:n(\\d+)', () => '').get('/n/:name', () => ''), route: '/n/:name', reason: 'it and /n/:n(\\d+) are one templated path' },
+  { name: 'a schema whose conversion throws', define: (app) => app.post('/a', { body: z.object({ at: z.date() }) }, () => ''), route: '/a', reason: 'the schema of its body has no JSON Schema' },
+  { name: 'a method that the version lacks', define: (app) => app.route('/a', { PURGE: () => '' }), route: '/a', reason: 'OpenAPI 3.1 has no PURGE' },
+  { name: 'one operationId twice', define: (app) => app.get('/a', { operationId: 'x' }, () => '').get('/b', { operationId: 'x' }, () => ''), route: '/b', reason: 'operationId "x" is that of GET /a' },
+  { name: 'a path with characters of a URL', define: (app) => app.get('/a#b', () => ''), route: '/a#b', reason: 'a template has no' },
+];
+test.for(unsayable)('$name is refused by name', ({ define, route, reason }) => {
+  const app = createApp();
+  define(app);
+  const thrown = ((): unknown => {
+    try {
+      return toOpenApi(app);
+    } catch (error) {
+      return error;
+    }
+  })();
+  expect(thrown).toBeInstanceOf(OpenApiError);
+  expect(thrown).toMatchObject({ name: 'OpenApiError', route, reason: expect.stringContaining(reason), message: expect.stringContaining(route) });
+});
+
+test.for([{ scope: 'private' }, { version: '3.0' }, { servers: ['/v1'] }, { servers: 'https://a' }, { title: 1 }, { titel: 'x' }])('options %o are refused', (options) => {
+  expect(() => toOpenApi(createApp(), options as object)).toThrow(TypeError);
+});
+
+test('what is no application is refused', () => {
+  expect(() => toOpenApi({ name: 'a', version: '1', router: { routes: [] } })).toThrow('toOpenApi() takes a Postern application');
+});
+
+test('GET /<name>/openapi/ serves the document, and tells of routes that came later', async () => {
+  const app = richApp();
+  expect(await (await app.request('/users/openapi/')).json()).toEqual(JSON.parse(JSON.stringify(toOpenApi(app))));
+  app.get('/later', () => 'ok');
+  expect((await (await app.request('/users/openapi/')).json()) as object).toHaveProperty(['paths', '/later']);
+  expect(() => app.get('/users/openapi/', () => 'ok')).toThrow('monitoring endpoint');
+});

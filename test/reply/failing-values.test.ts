@@ -1,0 +1,72 @@
+/** What a handler returns and cannot be sent, or throws while it is: one reply, and nothing left open. */
+
+import { connect } from 'node:net';
+import { Readable } from 'node:stream';
+import { expect, test } from 'vitest';
+import { reply, type HandlerResult } from 'postern';
+import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
+
+test('a value that throws when it is looked at gives 500', async () => {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  const app = expectFailures(createApp(), 500).get('/then', () => ({ get then(): never { throw new Error('g'); } })).get('/proxy', () => proxy);
+  const { url } = await serve(app);
+  expect((await fetch(`${url}/then`)).status).toBe(500);
+  expect((await fetch(`${url}/proxy`)).status).toBe(500);
+});
+
+test.for([204, 304, 99])('a stream that is not sent, because of status %i, is destroyed', async (status) => {
+  const source = new Readable({ read() {} });
+  const app = expectFailures(createApp(), status === 99 ? 500 : status).get('/', () => reply(source, { status }));
+  await (await fetch((await serve(app)).url)).text();
+  expect(source.destroyed).toBe(true);
+});
+
+test('a stream returned after its client has left is destroyed', async () => {
+  const source = new Readable({ read() {} });
+  let arrived = false;
+  const app = createApp().get('/', (ctx) => new Promise<Readable>((resolve) => {
+    arrived = true;
+    ctx.signal.addEventListener('abort', () => resolve(source));
+  }));
+  const { port } = await serve(app);
+  const socket = connect(port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'));
+  await expect.poll(() => arrived).toBe(true);
+  socket.destroy();
+  await expect.poll(() => source.destroyed).toBe(true);
+});
+
+test.for<[string, number, (cancelled: () => void) => HandlerResult]>([
+  ['a ReadableStream', 304, (cancelled) => reply(new ReadableStream({ cancel: cancelled }), { status: 304 })],
+  ['the body of a Response', 500, (cancelled) => reply(new Response(new ReadableStream({ cancel: cancelled })).body, { status: 99 })],
+])('%s that is not sent is cancelled', async ([, status, make]) => {
+  let wake = (): void => undefined;
+  const cancelled = new Promise<void>((resolve) => (wake = resolve));
+  const app = expectFailures(createApp(), status).get('/', () => make(() => wake()));
+  await (await fetch((await serve(app)).url)).text();
+  await cancelled;
+});
+
+test('a value that throws while it is being sent, and again while it is thrown away, gives 500', async () => {
+  const trap = new Proxy({}, { has: (_target, key) => { if (key === 'then') return false; throw new Error('trap'); } });
+  const { url } = await serve(expectFailures(createApp(), 500).get('/', () => trap));
+  for (const _ of [1, 2]) expect((await fetch(url)).status).toBe(500);
+});
+
+test('a reply written by hand and finished before the handler ends is counted with its own status', async () => {
+  const app = createApp().get('/', async ({ raw: { res } }) => {
+    await new Promise((resolve) => res.writeHead(202).once('close', resolve).end('by hand'));
+  });
+  expect((await fetch((await serve(app)).url)).status).toBe(202);
+  await expect.poll(() => app.metrics.expose()).toContain('http_request_duration_seconds_count{method="GET",route="/",status_code="202"} 1.0');
+});
+
+test('an error after a reply that was written by hand is logged', async () => {
+  const logger = createRecorder();
+  const app = createApp({ logger }).get('/', async ({ raw: { res } }) => {
+    await new Promise((resolve) => res.once('close', resolve).end('by hand'));
+    throw new Error('afterwards');
+  });
+  await fetch((await serve(app)).url);
+  await expect.poll(() => logger.entries.map(({ object }) => String(object['err']))).toEqual(['Error: afterwards']);
+});

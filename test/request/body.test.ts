@@ -1,0 +1,68 @@
+/** How a body is read: whole, as it comes, or not at all. */
+
+import { connect } from 'node:net';
+import { expect, test } from 'vitest';
+import { createApp, expectFailures, serve } from '../support/serve.js';
+
+const upload = 'POST /t HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc';
+
+test.for(['text', 'json', 'bytes', 'stream'] as const)('a client that leaves in mid-upload ends %s() and aborts the signal', async (form) => {
+  let aborted = false;
+  let arrived = false;
+  const app = createApp();
+  const finished = new Promise<string>((resolve) => app.post('/t', async (ctx) => {
+    ctx.signal.addEventListener('abort', () => (aborted = true));
+    arrived = true;
+    try {
+      if (form === 'stream') for await (const chunk of ctx.stream()) void chunk;
+      else await ctx[form]();
+      resolve('read');
+    } catch (error) {
+      resolve(String(error));
+      throw error;
+    }
+  }));
+  const { port } = await serve(app);
+  const socket = connect(port, '127.0.0.1', () => socket.write(upload));
+  await expect.poll(() => arrived).toBe(true);
+  socket.destroy();
+  expect(await finished).toMatch(/Error/);
+  await expect.poll(() => aborted).toBe(true);
+  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+});
+
+test('a body that was read from ctx.raw is not taken for an empty one', async () => {
+  const app = expectFailures(createApp(), 500).post('/', async (ctx) => {
+    for await (const _ of ctx.raw.req);
+    return ctx.text();
+  });
+  const { url } = await serve(app);
+  expect((await fetch(url, { method: 'POST', body: 'abc' })).status).toBe(500);
+});
+
+async function countChunks(stream: AsyncIterable<unknown>): Promise<number> {
+  let count = 0;
+  for await (const _ of stream) count += 1;
+  return count;
+}
+
+test('a request without a body has an empty one, however it is read', async () => {
+  const app = createApp().get('/', async (ctx) => [await ctx.text(), (await ctx.bytes()).length, (await ctx.form()).size])
+    .get('/stream', (ctx) => countChunks(ctx.stream()))
+    .get('/raw', (ctx) => countChunks(ctx.raw.req));
+  const { url } = await serve(app);
+  expect(await (await fetch(url)).json()).toEqual(['', 0, 0]);
+  expect(await (await fetch(`${url}/stream`)).json()).toBe(0);
+  expect(await (await fetch(`${url}/raw`)).json()).toBe(0);
+});
+
+test('a body that came in several buffers before it was asked for is read whole', async () => {
+  const app = createApp().post('/', async (ctx) => {
+    // As much as is taken ahead; the rest of a longer one comes while it is read.
+    const ahead = Math.min(Number(ctx.headers['content-length']), ctx.raw.req.readableHighWaterMark);
+    while (ctx.raw.req.readableLength < ahead) await new Promise((resolve) => setImmediate(resolve));
+    return (await ctx.bytes()).length;
+  });
+  const { url } = await serve(app);
+  for (const length of [1000, 65_000, 99_999, 500_000]) expect(await (await fetch(url, { method: 'POST', body: 'x'.repeat(length) })).json()).toBe(length);
+});

@@ -1,0 +1,251 @@
+/** Route options: where they may stand, which one wins, and what they do to a request. */
+
+import { once } from 'node:events';
+import { expect, test } from 'vitest';
+import { ApiError, endpoint, NotFound, publicFacing, type Context, type Middleware, type RouteOptions } from 'postern';
+import { createApp, expectFailures, serve } from '../support/serve.js';
+
+const ok = (): string => 'ok';
+const keep = <F extends (ctx: Context) => unknown>(handler: F): F => Object.assign(((ctx: Context) => handler(ctx)) as F, handler);
+
+class Gone extends ApiError {
+  static override statusCode = 410;
+}
+
+test.for(['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const)('app.%s takes options between path and handler, a group as well', async (verb) => {
+  const app = createApp();
+  const options: RouteOptions = { meta: { role: 'admin' } };
+  app[verb]('/a', options, ok);
+  app.group('/v1', (v1) => v1[verb]('/a', options, ok));
+  expect(app.router.routes.filter(({ meta }) => meta !== undefined)).toEqual([
+    { method: verb.toUpperCase(), path: '/a', pattern: '^/a$', public: false, params: null, meta: { role: 'admin' } },
+    { method: verb.toUpperCase(), path: '/v1/a', pattern: '^/v1/a$', public: false, params: null, meta: { role: 'admin' } },
+  ]);
+});
+
+test('endpoint() carries options where no path is known yet, and leaves the handler as it was', () => {
+  const handler = endpoint({ public: true, summary: 'A' }, ok);
+  expect(handler).not.toBe(ok);
+  expect(Object.keys(ok)).toEqual([]);
+  expect(Object.isFrozen(handler.routeOptions)).toBe(true);
+  expect(handler.name).toBe('ok');
+  const app = createApp().route('/a', { GET: handler, PUT: ok });
+  expect(app.router.routesPublic).toEqual({ '^/a$': { public_methods: ['GET'] } });
+});
+
+test('@endpoint() gives options to a method of a view, beside @publicFacing in either order', async () => {
+  class Things {
+    readonly name = 'things';
+    get(): string {
+      return this.name;
+    }
+    post(): string {
+      return this.name;
+    }
+    put(): string {
+      return this.name;
+    }
+  }
+  // As a compiler calls them for `@endpoint({ meta: { a: 1 } }) @publicFacing get() {}`.
+  const context = { kind: 'method' } as ClassMethodDecoratorContext;
+  Things.prototype.get = endpoint({ meta: { a: 1 } })(publicFacing(Things.prototype.get, context), context);
+  Things.prototype.post = publicFacing({ params: ['q'] })(endpoint({ meta: { b: 2 } })(Things.prototype.post, context), context);
+  const app = createApp().view('/class', Things).view('/instance', new Things());
+  expect(app.router.routesPublic).toEqual({ '^/class$': { public_methods: ['GET', 'POST'] }, '^/instance$': { public_methods: ['GET', 'POST'] } });
+  expect(app.router.routes.filter(({ path }) => path === '/instance').map(({ method, params, meta }) => ({ method, params, meta }))).toEqual([
+    { method: 'GET', params: null, meta: { a: 1 } },
+    { method: 'POST', params: ['q'], meta: { b: 2 } },
+    { method: 'PUT', params: null, meta: undefined },
+  ]);
+  for (const path of ['/class', '/instance']) expect(await (await app.request(path, { method: 'PUT' })).text()).toBe('things');
+});
+
+const flags: { name: string; options: RouteOptions; handler: () => string; open: boolean; params: readonly string[] | null }[] = [
+  { name: 'the option alone', options: { public: true }, handler: ok, open: true, params: null },
+  { name: 'the option with parameters', options: { public: { params: new Set(['q', 'page']).values() } }, handler: ok, open: true, params: ['q', 'page'] },
+  { name: 'the flag alone', options: {}, handler: publicFacing(ok, { params: ['q'] }), open: true, params: ['q'] },
+  { name: 'an option that is undefined', options: { public: undefined }, handler: publicFacing(ok), open: true, params: null },
+  { name: 'false against the flag', options: { public: false }, handler: publicFacing(ok), open: false, params: null },
+  { name: 'true against parameters of the flag', options: { public: true }, handler: publicFacing(ok, { params: [] }), open: true, params: null },
+];
+test.for(flags)('public: $name, whatever the order', ({ options, handler, open, params }) => {
+  const { public: option } = options;
+  const carried = option === undefined ? handler : endpoint({ public: typeof option === 'object' ? { params: [...(params ?? [])] } : option }, handler);
+  const reversed = option === undefined ? handler : publicFacing(endpoint({ public: typeof option === 'object' ? { params: [...(params ?? [])] } : option }, ok), { params: ['other'] });
+  const app = createApp().get('/short', options, handler).get('/carried', carried).get('/reversed', reversed).get('/wrapped', keep(keep(carried)));
+  for (const path of ['/short', '/carried', '/reversed', '/wrapped']) expect(app.router.routes.find((route) => route.path === path), path).toMatchObject({ public: open, params });
+});
+
+test('options of the route win over those that its handler carries, and middleware of both runs', async () => {
+  const seen: string[] = [];
+  const note = (name: string): Middleware => (_ctx, next) => {
+    seen.push(name);
+    return next();
+  };
+  const handler = endpoint({ meta: { from: 'handler' }, middleware: [note('inner')] }, (ctx) => ({ meta: ctx.route?.meta }));
+  const app = createApp().use(note('app'));
+  app.group('', (group) => group.use(note('group')).get('/a', { meta: { from: 'route' }, middleware: [note('first'), note('second')] }, handler));
+  app.get('/b', handler);
+  expect(await (await app.request('/a')).json()).toEqual({ meta: { from: 'route' } });
+  expect(seen.splice(0)).toEqual(['app', 'group', 'first', 'second', 'inner']);
+  expect(await (await app.request('/b')).json()).toEqual({ meta: { from: 'handler' } });
+  expect(seen).toEqual(['app', 'inner']);
+});
+
+test('what is declared is kept as it was when the route was registered', async () => {
+  const tags = ['a'];
+  const meta = { role: 'user' };
+  const app = createApp().get('/a', { tags, meta }, (ctx) => ctx.route?.meta);
+  tags.push('b');
+  meta.role = 'admin';
+  expect(await (await app.request('/a')).json()).toEqual({ role: 'user' });
+  expect(() => Object.assign(app.router.routes.find(({ path }) => path === '/a')?.meta ?? {}, { role: 'root' })).toThrow(TypeError);
+});
+
+const wrong: { options: unknown; message: string }[] = [
+  { options: { bodylimit: 1 }, message: 'unknown option "bodylimit" of GET /a; did you mean "bodyLimit"?' },
+  { options: { timeOut: 1 }, message: 'did you mean "timeout"?' },
+  { options: { bodyLimit: 1.5 }, message: 'bodyLimit of GET /a is 1.5; give a whole number of 0 or more' },
+  { options: { bodyLimit: '1' }, message: 'bodyLimit' },
+  { options: { timeout: 0 }, message: 'timeout of GET /a is 0; give ms, more than 0 and at most 2147483647' },
+  { options: { timeout: Infinity }, message: 'timeout' },
+  { options: { middleware: ok }, message: 'middleware' },
+  { options: { middleware: ['auth'] }, message: 'middleware' },
+  { options: { public: 'yes' }, message: 'the options of GET /a: public are "yes"; give an object' },
+  { options: { public: { param: ['q'] } }, message: 'unknown option "param" of GET /a: public; did you mean "params"?' },
+  { options: { public: { params: 'q' } }, message: 'params of GET /a: public is "q"' },
+  { options: { errors: Gone }, message: 'errors' },
+  { options: { errors: [Error] }, message: 'give a list of ApiError types' },
+  { options: { errors: [new Gone()] }, message: 'give a list of ApiError types' },
+  { options: { summary: 1 }, message: 'summary' },
+  { options: { description: {} }, message: 'description' },
+  { options: { operationId: null }, message: 'operationId' },
+  { options: { tags: 'a' }, message: 'tags' },
+  { options: { tags: [1] }, message: 'tags' },
+  { options: { deprecated: 'yes' }, message: 'deprecated' },
+  { options: { deprecated: { since: '2026-01-01' } }, message: 'unknown option "since" of GET /a: deprecated' },
+  { options: { deprecated: { at: 'soon' } }, message: 'at of GET /a: deprecated is "soon"; give a date' },
+  { options: { deprecated: { link: '/docs' } }, message: 'link of GET /a: deprecated is "/docs"; give a URL' },
+  { options: { meta: 'admin' }, message: 'meta' },
+  { options: null, message: 'the options of GET /a are null; give an object' },
+  { options: ['a'], message: 'the options of GET /a are an array; give an object' },
+];
+test.for(wrong)('options $options are refused by name', ({ options, message }) => {
+  const app = createApp();
+  expect(() => app.get('/a', options as RouteOptions, ok)).toThrow(expect.objectContaining({ name: 'TypeError', message: expect.stringContaining(message) }));
+  expect(() => endpoint(options as RouteOptions, ok)).toThrow(TypeError);
+  expect(app.router.find('GET', '/a'), 'nothing was registered').toBeNull();
+});
+
+test('options and handlers that are none are refused', () => {
+  const app = createApp();
+  expect(() => app.get('/a', {}, 'handler' as never)).toThrow('GET /a has no handler; give a function');
+  expect(() => app.get('/a', {} as never)).toThrow('GET /a has no handler; give a function');
+  expect(() => endpoint({}, 'handler' as never)).toThrow('endpoint takes functions, not handler');
+  expect(() => endpoint({})(ok, { kind: 'class' } as never)).toThrow('endpoint decorates methods, not a class');
+  expect(() => publicFacing(ok, { param: ['q'] } as never)).toThrow('unknown option "param" of publicFacing(); did you mean "params"?');
+  expect(() => publicFacing({ param: ['q'] } as never)).toThrow(TypeError);
+});
+
+test('bodyLimit is the route\'s own, also above that of the application', async () => {
+  const app = createApp({ bodyLimit: 10 });
+  const size = async (ctx: Context): Promise<object> => ({ size: (await ctx.bytes()).length });
+  app.post('/default', size).post('/small', { bodyLimit: 5 }, size).post('/large', { bodyLimit: 100 }, size);
+  const { url } = await serve(app);
+  const statusOf = async (path: string, length: number): Promise<number> => (await fetch(url + path, { method: 'POST', body: 'x'.repeat(length) })).status;
+  expect(await statusOf('/default', 10)).toBe(200);
+  expect(await statusOf('/default', 11)).toBe(413);
+  expect(await statusOf('/small', 5)).toBe(200);
+  expect(await statusOf('/small', 6)).toBe(413);
+  expect(await statusOf('/large', 100)).toBe(200);
+  expect(await statusOf('/large', 101)).toBe(413);
+});
+
+const TIMED_OUT = { message: 'Gateway timeout.', description: 'The request was not answered within 20 ms.', error_code: { name: 'framework_timeout', value: 999504 } };
+
+test('timeout answers 504 and aborts ctx.signal', async () => {
+  let reason: unknown;
+  const app = expectFailures(createApp(), 504);
+  app.get('/slow', { timeout: 20 }, async ({ signal }) => {
+    await once(signal, 'abort');
+    reason = signal.reason;
+    return 'too late';
+  });
+  const response = await app.request('/slow');
+  expect(response.status).toBe(504);
+  expect(await response.json()).toEqual(TIMED_OUT);
+  expect(reason).toMatchObject({ statusCode: 504 });
+});
+
+test('timeout counts middleware that never ends, and leaves what is in time alone', async () => {
+  const app = expectFailures(createApp(), 504);
+  const never: Middleware = () => new Promise(() => undefined);
+  app.get('/own', { timeout: 20, middleware: [never] }, ok);
+  app.group('/group', (group) => group.use(never).get('/a', { timeout: 20 }, ok));
+  app.get('/quick', { timeout: 10_000 }, async (ctx) => ({ aborted: ctx.signal.aborted }));
+  app.get('/fails', { timeout: 10_000 }, () => {
+    throw new NotFound('no such thing');
+  });
+  for (const path of ['/own', '/group/a']) expect(await (await app.request(path)).json(), path).toEqual(TIMED_OUT);
+  expect(await (await app.request('/quick')).json()).toEqual({ aborted: false });
+  expect((await app.request('/fails')).status).toBe(404);
+});
+
+test('what a handler gives or throws behind its timeout is let go', async () => {
+  let finish: (value: unknown) => void = () => undefined;
+  let streamed: () => void = () => undefined;
+  const destroyed = new Promise<void>((resolve) => (streamed = resolve));
+  async function* chunks(): AsyncGenerator<string> {
+    try {
+      yield 'a';
+    } finally {
+      streamed();
+    }
+  }
+  const app = expectFailures(createApp(), 504);
+  app.get('/late', { timeout: 20 }, () => new Promise<object>((resolve) => (finish = resolve as typeof finish)));
+  expect((await app.request('/late')).status).toBe(504);
+  const stream = chunks();
+  await stream.next();
+  finish(stream);
+  await destroyed;
+  app.get('/throws', { timeout: 20 }, async ({ signal }) => {
+    await once(signal, 'abort');
+    throw new Error('late');
+  });
+  expect((await app.request('/throws')).status).toBe(504);
+});
+
+test('deprecated: true is for documents; dates and a link go out with replies', async () => {
+  const app = createApp();
+  app.get('/marked', { deprecated: true }, ok);
+  app.get('/dated', { deprecated: { at: new Date('2026-01-01T00:00:00.500Z'), sunset: '2027-06-30T12:00:00Z', link: 'https://docs.example/users' } }, async () => new Response('ok', { headers: { link: '</next>; rel="next"' } }));
+  app.get('/fails', { deprecated: { sunset: '2027-06-30T12:00:00Z', link: 'https://docs.example/users' } }, () => {
+    throw new NotFound();
+  });
+  app.get('/own', { deprecated: { sunset: '2027-06-30' } }, () => new Response(null, { headers: { sunset: 'never' } }));
+  app.get('/sunset', { deprecated: { sunset: '2027-06-30' } }, ok);
+  const marked = await app.request('/marked');
+  for (const name of ['deprecation', 'sunset', 'link']) expect(marked.headers.get(name)).toBeNull();
+  const dated = await app.request('/dated');
+  expect(dated.headers.get('deprecation')).toBe('@1767225600');
+  expect(dated.headers.get('sunset')).toBe('Wed, 30 Jun 2027 12:00:00 GMT');
+  expect(dated.headers.get('link')).toBe('</next>; rel="next", <https://docs.example/users>; rel="deprecation"');
+  const failed = await app.request('/fails');
+  expect([failed.status, failed.headers.get('sunset'), failed.headers.get('link')]).toEqual([404, 'Wed, 30 Jun 2027 12:00:00 GMT', '<https://docs.example/users>; rel="deprecation"']);
+  const ignored = await app.request('/own');
+  expect(ignored.headers.get('sunset'), 'what the reply says itself').toBe('never');
+  const sunset = await app.request('/sunset');
+  expect([sunset.headers.get('deprecation'), sunset.headers.get('sunset')]).toEqual([null, 'Wed, 30 Jun 2027 00:00:00 GMT']);
+});
+
+test('the router alone reads options off its handlers, and refuses a monitoring path as the application does', () => {
+  const app = createApp({}, 'users');
+  app.router.add('GET', '/direct', endpoint({ public: { params: [] }, meta: { a: 1 } }, ok));
+  expect(app.router.routes.at(-1)).toEqual({ method: 'GET', path: '/direct', pattern: '^/direct$', public: true, params: [], meta: { a: 1 } });
+  for (const path of ['/users/health/', '/users/metrics/', '/users/ping/']) {
+    for (const method of ['GET', 'POST']) expect(() => app.router.add(method, path, ok), path).toThrow('monitoring endpoint');
+    expect(() => app.get(path, ok), path).toThrow('monitoring endpoint');
+  }
+  expect(() => createApp({ attachMonitorEndpoints: false }, 'users').router.add('GET', '/users/health/', ok)).not.toThrow();
+});

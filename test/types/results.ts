@@ -1,0 +1,109 @@
+/** Types of what handlers return: compiled, never run. What JSON loses does not compile, as far as types tell. */
+
+import { Postern, publicFacing, redirect, reply, type Handler, type HandlerResult } from 'postern';
+
+class User {
+  id = 7;
+  greet(): string {
+    return 'hello';
+  }
+}
+interface Named {
+  id: number;
+  tags: readonly string[];
+  at?: Date | undefined;
+  save(): void;
+}
+interface Tree {
+  children: Tree[];
+  parent?: Tree;
+}
+interface WithMap {
+  m: Map<string, number>;
+}
+declare const named: Named;
+declare const tree: Tree;
+declare const handler: Handler;
+declare const handlers: (() => string) | (() => Buffer) | (() => Promise<Named>);
+declare const result: HandlerResult;
+declare const anything: unknown;
+
+const app = new Postern('users');
+app.get('/1', () => ({ a: 1, list: [{ b: 'x' }], none: undefined, maybe: named.at }));
+app.get('/2', async () => ({ a: 1 }));
+app.get('/3', () => undefined);
+app.get('/4', async () => {});
+app.get('/5', () => new User());
+app.get('/6', () => [named, named]);
+app.get('/7', () => tree);
+app.get('/8', handler);
+app.get('/9', handlers);
+app.get('/10', () => result);
+app.get('/11', () => ({ rows: anything, record: {} as Record<string, unknown> }));
+app.get('/12', () => ({ at: new Date(), url: new URL('http://x') }));
+app.get('/13', (ctx) => ctx.json());
+app.get('/14', async (ctx) => ({ b: await ctx.json() }));
+app.get('/15', () => new Response('x'));
+app.get('/16', () => reply({ a: 1 }, { status: 201 }));
+app.get('/17', () => new URLSearchParams());
+app.get('/18', () => new Blob([]));
+app.get('/19', () => new FormData());
+app.get('/20', () => new ArrayBuffer(1));
+app.get('/21', async function* () {
+  yield 'x';
+});
+app.get('/22', publicFacing(() => ({ a: 1 })));
+app.get('/23/:id', ({ params }) => (params.id === '' ? { a: 1 } : 'x'));
+app.get('/24', (ctx) => ctx.service('billing').get('/'));
+app.get('/25', () => {
+  throw new Error('x');
+});
+app.get('/26', () => redirect('/login', 303));
+app.post('/27', async (ctx) => {
+  const bytes: Uint8Array<ArrayBuffer> = await ctx.bytes();
+  return new Blob([bytes]);
+});
+// @ts-expect-error: no redirect
+app.get('/28', () => redirect('/login', 200));
+app.group('/g', (group) => group.post('/:id', ({ params }) => params.id));
+
+// @ts-expect-error: a promise
+app.post('/a', (ctx) => ({ b: ctx.json() }));
+// @ts-expect-error: a promise
+app.post('/b', async (ctx) => ({ b: ctx.text() }));
+// @ts-expect-error: promises
+app.get('/c', () => [Promise.resolve(1)]);
+// @ts-expect-error: a promise, deep down
+app.get('/d', () => ({ a: { b: [{ c: Promise.resolve(1) }] } }));
+// @ts-expect-error: at times a promise
+app.get('/e', () => ({ a: named.id > 0 ? Promise.resolve(1) : 1 }));
+// @ts-expect-error: a Map
+app.get('/f', () => new Map([['a', 1]]));
+// @ts-expect-error: a Map in an object
+app.get('/g', () => ({ m: new Map<string, number>() }));
+// @ts-expect-error: a Map in an interface
+app.get('/h', (): WithMap => ({ m: new Map() }));
+// @ts-expect-error: a Set
+app.get('/i', () => ({ s: new Set([1]) }));
+// @ts-expect-error: an iterator
+app.get('/j', () => new Map<string, number>().keys());
+// @ts-expect-error: a Blob in an object
+app.get('/k', () => ({ file: new Blob([]) }));
+// @ts-expect-error: a form in an object
+app.get('/l', () => ({ form: new FormData() }));
+// @ts-expect-error: parameters in an object
+app.get('/m', ({ query }) => ({ query }));
+// @ts-expect-error: a function in an object
+app.get('/n', () => ({ f: () => 1 }));
+// @ts-expect-error: a method of an object
+app.get('/o', () => ({ f() {} }));
+// @ts-expect-error: a function
+app.get('/p', () => () => 1);
+// @ts-expect-error: a Map as the body of a reply
+app.get('/s', () => reply(new Map([['a', 1]])));
+// @ts-expect-error: a promise in the body of a reply
+app.get('/t', (ctx) => reply({ b: ctx.json() }, { status: 201 }));
+// @ts-expect-error: a bigint has no JSON form
+app.get('/q', () => 1n);
+// @ts-expect-error: a symbol has none either
+app.get('/r', () => Symbol('x'));

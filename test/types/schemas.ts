@@ -1,0 +1,84 @@
+/** Types of input and replies by schema: compiled, never run. */
+
+import { type } from 'arktype';
+import * as v from 'valibot';
+import { z } from 'zod';
+import { endpoint, Postern, publicFacing, reply, type Context, type StandardSchemaV1 } from 'postern';
+
+type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+function assertType<_T extends true>(): void {}
+
+const Id = z.object({ id: z.coerce.number() });
+const Page = v.object({ page: v.pipe(v.string(), v.transform(Number)) });
+const Trace = type({ 'x-trace': 'string' });
+const NewUser = z.object({ name: z.string().trim() });
+const User = z.object({ id: z.number(), name: z.string() });
+
+const app = new Postern('users');
+app.post('/users/:id', { params: Id, query: Page, headers: Trace, body: NewUser, response: User }, (ctx, { params, query, headers, body }) => {
+  assertType<Equal<typeof params, { id: number }>>();
+  assertType<Equal<typeof query, { page: number }>>();
+  assertType<Equal<typeof headers, { 'x-trace': string }>>();
+  assertType<Equal<typeof body, { name: string }>>();
+  const id: string = ctx.params.id;
+  void id;
+  return { id: params.id, name: body.name };
+});
+app.post('/users', { body: NewUser }, (_ctx, input) => {
+  assertType<Equal<keyof typeof input, 'body'>>();
+  // @ts-expect-error: not declared
+  input.query;
+  return input.body.name;
+});
+// @ts-expect-error: no schema, no input
+app.get('/users', {}, (_ctx, { body }) => body);
+// @ts-expect-error: no schema
+app.get('/users', { query: { page: 'number' } }, () => 'ok');
+
+app.get('/reply', { response: User }, async () => ({ id: 1, name: 'Ann' }));
+app.get('/reply', { response: User }, () => reply({ id: 1, name: 'Ann' }, { status: 201, headers: { location: '/' } }));
+app.get('/reply', { response: User }, () => reply({ reason: 'moved' }, { status: 303 }));
+app.get('/reply', { response: User }, () => new Response('{}'));
+// @ts-expect-error: a number is wanted
+app.get('/reply', { response: User }, () => ({ id: '1', name: 'Ann' }));
+// @ts-expect-error: a name is wanted
+app.get('/reply', { response: User }, async () => ({ id: 1 }));
+// @ts-expect-error: in a reply, too
+app.get('/reply', { response: User }, () => reply({ id: 1 }, { status: 201 }));
+// @ts-expect-error: nothing is no user
+app.get('/reply', { response: User }, () => undefined);
+
+const byStatus = { 201: User, 204: null } as const;
+app.put('/reply', { response: byStatus }, () => reply({ id: 1, name: 'Ann' }, { status: 201 }));
+app.put('/reply', { response: byStatus }, () => undefined);
+app.put('/reply', { response: { 200: User, 204: null } }, (ctx) => (ctx.query.has('none') ? undefined : { id: 1, name: 'Ann' }));
+// @ts-expect-error: a plain value is a 200, which is not declared
+app.put('/reply', { response: byStatus }, () => ({ id: 1, name: 'Ann' }));
+// @ts-expect-error: 202 is not declared
+app.put('/reply', { response: byStatus }, () => reply({ id: 1, name: 'Ann' }, { status: 202 }));
+
+const create = endpoint({ body: NewUser }, (_ctx, { body }) => body.name);
+app.post('/users', create);
+app.post('/users/:id', endpoint({ body: NewUser }, (ctx, { body }) => `${ctx.params.id} ${body.name}`));
+app.route('/users', { POST: publicFacing(create), PUT: endpoint({ body: NewUser }, (_ctx, { body }) => body.name) });
+// @ts-expect-error: what a test hands to it is typed as well
+void create({} as Context, { body: { nam: 'Ann' } });
+
+class Users {
+  @endpoint({ body: NewUser, response: User }) post(_ctx: Context, { body }: { readonly body: { name: string } }): { id: number; name: string } {
+    return { id: 1, name: body.name };
+  }
+  // @ts-expect-error: the schema gives another name
+  @endpoint({ body: NewUser }) put(_ctx: Context, { body }: { readonly body: { nam: string } }): string {
+    return body.nam;
+  }
+}
+app.view('/users', Users);
+
+const digits: StandardSchemaV1<unknown, number> = {
+  '~standard': { version: 1, vendor: 'mine', validate: (value) => (/^\d+$/.test(String(value)) ? { value: Number(value) } : { issues: [{ message: 'Digits are wanted' }] }) },
+};
+app.post('/digits', { body: digits }, (_ctx, { body }) => {
+  assertType<Equal<typeof body, number>>();
+  return body;
+});
