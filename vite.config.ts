@@ -1,26 +1,22 @@
-import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig, type Plugin } from 'vite';
 
 const DOORS = ['index', 'metrics', 'gateway', 'openapi', 'cli'];
 
-/** Takes away the declarations that no door leads to: nobody can import their modules. */
+/** Takes away the declarations that, as the compiler tells, no door leads to: nobody can import their modules. */
 const pruneDeclarations: Plugin = {
   name: 'prune-declarations',
   closeBundle() {
     const dist = fileURLToPath(new URL('./dist', import.meta.url));
-    const reached = new Set<string>();
-    const reach = (file: string): void => {
-      if (reached.has(file)) return;
-      reached.add(file);
-      const imports = readFileSync(`${file}.d.ts`, 'utf8').matchAll(/(?:from '|import\(["'])(\.[^'"]+)\.js["']/g);
-      for (const [, target = ''] of imports) reach(join(file, '..', target));
-    };
-    for (const door of DOORS) if (door !== 'cli') reach(join(dist, door));
+    const tsc = fileURLToPath(new URL('./node_modules/typescript/bin/tsc', import.meta.url));
+    const doors = DOORS.filter((door) => door !== 'cli').map((door) => join(dist, `${door}.d.ts`));
+    const options = ['--ignoreConfig', '--listFilesOnly', '--module', 'nodenext', '--types', 'node'];
+    const reached = new Set(execFileSync(process.execPath, [tsc, ...options, ...doors], { encoding: 'utf8' }).split(/\r?\n/));
     for (const file of readdirSync(dist, { recursive: true, encoding: 'utf8' })) {
-      const path = join(dist, file);
-      if (path.endsWith('.d.ts') && !reached.has(path.slice(0, -'.d.ts'.length))) rmSync(path);
+      if (file.endsWith('.d.ts') && !reached.has(join(dist, file))) rmSync(join(dist, file));
     }
   },
 };
