@@ -30,163 +30,62 @@ type RoutedHandler<Prefix extends string, Path extends string> = Handler<ParamsO
 /** What every handler is whose result has nothing that JSON loses. */
 type Sends<Handles extends (...args: never[]) => unknown> = (ctx: never) => Sendable<ReturnType<Handles>>;
 
+/** Adds a route of one method: path, options if any, handler. @throws {TypeError} when the path is invalid or taken */
+export interface Verb<Prefix extends string, Group> {
+  <const Path extends string, Handles extends RoutedHandler<Prefix, Path>>(
+    path: Path,
+    handler: Handles & Sends<Handles>,
+  ): Group;
+  <
+    const Path extends string,
+    P extends MaybeSchema = undefined,
+    Q extends MaybeSchema = undefined,
+    H extends MaybeSchema = undefined,
+    B extends MaybeSchema = undefined,
+    R extends MaybeResponse = undefined,
+  >(
+    path: Path,
+    options: RouteOptions<P, Q, H, B, R>,
+    handler: EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R>,
+  ): Group;
+}
+
 /** What stands behind the path. */
 type HandlerArguments = readonly [handler: unknown] | readonly [options: RouteOptions, handler: unknown];
 
-const VIEW_METHODS = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const;
+const VERBS = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const;
 
 /** Routes that share a prefix and middleware. Every method returns the group, so that calls can be chained. */
 export class RouteGroup<Prefix extends string = ''> {
+  declare readonly get: Verb<Prefix, this>;
+  declare readonly post: Verb<Prefix, this>;
+  declare readonly put: Verb<Prefix, this>;
+  declare readonly patch: Verb<Prefix, this>;
+  declare readonly delete: Verb<Prefix, this>;
+  declare readonly head: Verb<Prefix, this>;
+  declare readonly options: Verb<Prefix, this>;
+
   readonly #endpoints: Endpoints;
   readonly #prefix: Prefix;
   readonly #groups: readonly Middleware[][];
   readonly #middleware: Middleware[] = [];
+
+  static {
+    for (const name of VERBS) {
+      const { [name]: value } = {
+        [name](this: RouteGroup, path: string, ...rest: HandlerArguments) {
+          return this.#add(name.toUpperCase(), path, ...rest);
+        },
+      };
+      Object.defineProperty(this.prototype, name, { value, configurable: true, writable: true });
+    }
+  }
 
   /** @internal */
   constructor(endpoints: Endpoints, prefix: Prefix, outer: readonly Middleware[][]) {
     this.#endpoints = endpoints;
     this.#prefix = prefix;
     this.#groups = [...outer, this.#middleware];
-  }
-
-  get<const Path extends string, Handles extends RoutedHandler<Prefix, Path>>(
-    path: Path,
-    handler: Handles & Sends<Handles>,
-  ): this;
-  get<
-    const Path extends string,
-    P extends MaybeSchema = undefined,
-    Q extends MaybeSchema = undefined,
-    H extends MaybeSchema = undefined,
-    B extends MaybeSchema = undefined,
-    R extends MaybeResponse = undefined,
-  >(
-    path: Path,
-    options: RouteOptions<P, Q, H, B, R>,
-    handler: EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R>,
-  ): this;
-  get(path: string, ...rest: HandlerArguments): this {
-    return this.#add('GET', path, ...rest);
-  }
-
-  post<const Path extends string, Handles extends RoutedHandler<Prefix, Path>>(
-    path: Path,
-    handler: Handles & Sends<Handles>,
-  ): this;
-  post<
-    const Path extends string,
-    P extends MaybeSchema = undefined,
-    Q extends MaybeSchema = undefined,
-    H extends MaybeSchema = undefined,
-    B extends MaybeSchema = undefined,
-    R extends MaybeResponse = undefined,
-  >(
-    path: Path,
-    options: RouteOptions<P, Q, H, B, R>,
-    handler: EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R>,
-  ): this;
-  post(path: string, ...rest: HandlerArguments): this {
-    return this.#add('POST', path, ...rest);
-  }
-
-  put<const Path extends string, Handles extends RoutedHandler<Prefix, Path>>(
-    path: Path,
-    handler: Handles & Sends<Handles>,
-  ): this;
-  put<
-    const Path extends string,
-    P extends MaybeSchema = undefined,
-    Q extends MaybeSchema = undefined,
-    H extends MaybeSchema = undefined,
-    B extends MaybeSchema = undefined,
-    R extends MaybeResponse = undefined,
-  >(
-    path: Path,
-    options: RouteOptions<P, Q, H, B, R>,
-    handler: EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R>,
-  ): this;
-  put(path: string, ...rest: HandlerArguments): this {
-    return this.#add('PUT', path, ...rest);
-  }
-
-  patch<const Path extends string, Handles extends RoutedHandler<Prefix, Path>>(
-    path: Path,
-    handler: Handles & Sends<Handles>,
-  ): this;
-  patch<
-    const Path extends string,
-    P extends MaybeSchema = undefined,
-    Q extends MaybeSchema = undefined,
-    H extends MaybeSchema = undefined,
-    B extends MaybeSchema = undefined,
-    R extends MaybeResponse = undefined,
-  >(
-    path: Path,
-    options: RouteOptions<P, Q, H, B, R>,
-    handler: EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R>,
-  ): this;
-  patch(path: string, ...rest: HandlerArguments): this {
-    return this.#add('PATCH', path, ...rest);
-  }
-
-  delete<const Path extends string, Handles extends RoutedHandler<Prefix, Path>>(
-    path: Path,
-    handler: Handles & Sends<Handles>,
-  ): this;
-  delete<
-    const Path extends string,
-    P extends MaybeSchema = undefined,
-    Q extends MaybeSchema = undefined,
-    H extends MaybeSchema = undefined,
-    B extends MaybeSchema = undefined,
-    R extends MaybeResponse = undefined,
-  >(
-    path: Path,
-    options: RouteOptions<P, Q, H, B, R>,
-    handler: EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R>,
-  ): this;
-  delete(path: string, ...rest: HandlerArguments): this {
-    return this.#add('DELETE', path, ...rest);
-  }
-
-  head<const Path extends string, Handles extends RoutedHandler<Prefix, Path>>(
-    path: Path,
-    handler: Handles & Sends<Handles>,
-  ): this;
-  head<
-    const Path extends string,
-    P extends MaybeSchema = undefined,
-    Q extends MaybeSchema = undefined,
-    H extends MaybeSchema = undefined,
-    B extends MaybeSchema = undefined,
-    R extends MaybeResponse = undefined,
-  >(
-    path: Path,
-    options: RouteOptions<P, Q, H, B, R>,
-    handler: EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R>,
-  ): this;
-  head(path: string, ...rest: HandlerArguments): this {
-    return this.#add('HEAD', path, ...rest);
-  }
-
-  options<const Path extends string, Handles extends RoutedHandler<Prefix, Path>>(
-    path: Path,
-    handler: Handles & Sends<Handles>,
-  ): this;
-  options<
-    const Path extends string,
-    P extends MaybeSchema = undefined,
-    Q extends MaybeSchema = undefined,
-    H extends MaybeSchema = undefined,
-    B extends MaybeSchema = undefined,
-    R extends MaybeResponse = undefined,
-  >(
-    path: Path,
-    options: RouteOptions<P, Q, H, B, R>,
-    handler: EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R>,
-  ): this;
-  options(path: string, ...rest: HandlerArguments): this {
-    return this.#add('OPTIONS', path, ...rest);
   }
 
   /**
@@ -213,7 +112,7 @@ export class RouteGroup<Prefix extends string = ''> {
     view: View<ParamsOf<`${Prefix}${Path}`>> | (new () => View<ParamsOf<`${Prefix}${Path}`>>),
   ): this {
     const instance = typeof view === 'function' ? new view() : view;
-    const methods = VIEW_METHODS.filter((name) => typeof instance?.[name] === 'function');
+    const methods = VERBS.filter((name) => typeof instance?.[name] === 'function');
     if (methods.length === 0)
       throw new TypeError(`view of "${path}" has no method; give it get, post, put, patch, delete, head or options`);
     for (const name of methods) {

@@ -96,7 +96,7 @@ export function toDeclaredError({ options }: EndpointDefinition, error: unknown)
   const { name, value } = errorCode;
   const fields = { statusCode, message, headers, cause: error, errorCode: adoptErrorCode(name, value) };
   // Not `new type()`: the constructor of a type may take other arguments.
-  const declared: unknown = Reflect.construct(ApiError, [description, fields], type as unknown as Function);
+  const declared: unknown = Reflect.construct(ApiError, [description, fields], type);
   if (declared instanceof Error && error.stack !== undefined) declared.stack = error.stack;
   return declared;
 }

@@ -22,7 +22,7 @@ export interface Deprecation {
 }
 
 /** A type of `ApiError`, by what its raises have in common. */
-export interface ErrorType {
+export interface ErrorType extends Function {
   readonly statusCode: number;
   readonly errorCode: { readonly name: string; readonly value: number };
   readonly message: string;
