@@ -57,10 +57,12 @@ test('nothing is imported but files of ours and modules of Node.js', () => {
 });
 
 test('modules whose functions are the script of the live page have nothing that would stay behind', () => {
-  const modules = [...sourceOf('live/page').matchAll(/^import \* as \w+ from '\.\/(\w+)\.js';$/gm)].map(([, name]) => `live/${name}`);
+  const [, listed = ''] = /^const FUNCTIONS = (.*?)^\]/ms.exec(sourceOf('live/page')) ?? [];
+  const modules = [...sourceOf('live/page').matchAll(/^import \{ [a-z].* \} from '\.\/(\w+)\.js';$/gm)].map(([, name]) => `live/${name}`);
   expect(modules.length).toBeGreaterThan(3);
   for (const file of modules) {
     expect(sourceOf(file), file).not.toMatch(/^(?:export )?(?:const|let|class|enum) |^(?:async )?function /m);
+    for (const [, name] of sourceOf(file).matchAll(/^export (?:async )?function (\w+)/gm)) expect(listed.match(/\w+/g), file).toContain(name);
     for (const [, name, target] of sourceOf(file).matchAll(/^import (\{[^}]*\}) from '\.\/(\w+)\.js';$/gm)) expect(modules, `${file} imports ${name}`).toContain(`live/${target}`);
   }
 });

@@ -4,52 +4,57 @@
  * Runs in the page: functions here use those of the modules that page.ts lists, and nothing else.
  */
 
-import type { PageDocument, PageElement } from './document.js';
-import { htmlElement, setText } from './element.js';
+import type { PageDocument } from './document.js';
+import { copyOf, part, setText, setTime } from './element.js';
 import { createGraph } from './graph.js';
 import type { MeshReport } from './report.js';
 import { createTable, describeMoment, describeTime } from './table.js';
 import { describeChanges, describeDuration, failing, follow, type Track } from './track.js';
 
+declare const document: PageDocument;
+
 /** @param timeoutMs how long an answer of the own server may take */
-export function startPage(document: PageDocument, timeoutMs: number): void {
-  const part = (id: string): PageElement => document.getElementById(id) as PageElement;
+export function startPage(timeoutMs: number): void {
   let tracks: readonly Track[] = [];
   let report: MeshReport | undefined;
   let lostAt: number | undefined;
-  let chosen: string | null = null;
+  let chosen: string | undefined;
   let over: readonly string[] = [];
 
   const mark = (): void => {
-    const keys = new Set(chosen === null ? over : [chosen, ...over]);
+    const keys = new Set(chosen === undefined ? over : [chosen, ...over]);
     table.mark(keys, chosen);
     graph.mark(keys);
   };
-  const point = {
-    over(keys: string | null | readonly string[]): void {
-      over = keys === null ? [] : typeof keys === 'string' ? [keys] : keys;
+  const pointing = {
+    over(keys: readonly string[]): void {
+      over = keys;
       mark();
     },
     choose(key: string): void {
-      chosen = chosen === key ? null : key;
+      chosen = chosen === key ? undefined : key;
       mark();
     },
   };
-  const table = createTable(document, part('rows'), point);
-  const graph = createGraph(document, part('graph'), point);
+  const table = createTable(part('rows'), pointing);
+  const graph = createGraph(part('graph'), pointing);
 
   const log = (kind: string, text: string, now: number): void => {
-    const time = htmlElement(document, 'time', { datetime: new Date(now).toISOString() }, describeMoment(now, now));
+    const line = copyOf('change');
+    line.setAttribute('class', kind);
+    setTime(line.firstElementChild!, describeMoment(now, now), now);
+    line.lastElementChild!.textContent = text;
     const list = part('changes');
-    list.prepend(htmlElement(document, 'li', { class: kind }, time, htmlElement(document, 'span', {}, text)));
-    if (list.childElementCount > 200) list.lastElementChild?.remove();
+    list.prepend(line);
+    if (list.childElementCount > 200) list.lastElementChild!.remove();
     part('unchanged').hidden = true;
   };
 
   const showReport = (next: MeshReport, now: number): void => {
     const followed = follow(tracks, next.edges, now);
+    const moment = describeMoment(now, now);
     // What is there from the start hasn't changed.
-    if (report === undefined) setText(part('unchanged'), `Nothing has changed since ${describeMoment(now, now)}.`);
+    if (report === undefined) setText(part('unchanged'), `Nothing has changed since ${moment}.`);
     else for (const { kind, text } of describeChanges(followed.changes)) log(kind, text, now);
     tracks = followed.tracks;
     report = next;
@@ -57,13 +62,10 @@ export function startPage(document: PageDocument, timeoutMs: number): void {
     document.title = failed > 0 ? `(${failed}) ${next.service}` : next.service;
     part('icon').setAttribute('href', iconOf(failed > 0));
     setText(part('verdict'), describeVerdict(tracks));
-    setText(part('omitted'), next.omitted > 0 ? `${next.omitted} more edges are not shown.` : '');
     part('verdict').classList.toggle('fails', failed > 0);
-    const asked = tracks[0]?.edge.ms ?? null;
-    setText(
-      part('asked'),
-      `Asked at ${describeMoment(now, now)}${asked === null ? '' : `, answered in ${describeTime(asked)}`}.`,
-    );
+    setText(part('omitted'), next.omitted > 0 ? `${next.omitted} more edges are not shown.` : '');
+    const ms = tracks[0]?.edge.ms ?? null;
+    setText(part('asked'), `Asked at ${moment}${ms === null ? '' : `, answered in ${describeTime(ms)}`}.`);
     table.show(tracks, now);
     part('page').setAttribute('class', graph.show(tracks) ? 'wide' : 'tall');
     mark();
@@ -71,15 +73,21 @@ export function startPage(document: PageDocument, timeoutMs: number): void {
 
   const setLost = (lost: boolean, now: number): void => {
     if (lost === (lostAt !== undefined)) return;
-    if (lostAt !== undefined) log('answers', `This page's server is back after ${describeDuration(now - lostAt)}`, now);
-    lostAt = lost ? now : undefined;
     part('page').classList.toggle('lost', lost);
-    const said =
+    if (lostAt !== undefined) {
+      log('answers', `This page's server is back after ${describeDuration(now - lostAt)}`, now);
+      lostAt = undefined;
+      setText(part('lost'), '');
+      return;
+    }
+    lostAt = now;
+    setText(
+      part('lost'),
       `The page lost its own server, postern live, at ${describeMoment(now, now)}. ` +
-      'It shows what was known then, and goes on by itself when the server is back.';
-    setText(part('lost'), lost ? said : '');
-    if (lost) setText(part('verdict'), 'Out of touch');
-    if (lost && report !== undefined) document.title = `(?) ${report.service}`;
+        'It shows what was known then, and goes on by itself when the server is back.',
+    );
+    setText(part('verdict'), 'Out of touch');
+    if (report !== undefined) document.title = `(?) ${report.service}`;
   };
 
   let timer: ReturnType<typeof setTimeout> | undefined;

@@ -10,17 +10,22 @@ export interface PageElement {
   readonly style: { setProperty(name: string, value: string): void };
   readonly classList: { toggle(name: string, on: boolean): void };
   readonly childElementCount: number;
+  readonly firstElementChild: PageElement | null;
   readonly lastElementChild: PageElement | null;
-  getAttribute(name: string): string | null;
-  setAttribute(name: string, value: string): void;
+  readonly children: ArrayLike<PageElement>;
+  /** Of a `template`. */
+  readonly content: PageElement;
+  querySelector(selector: string): PageElement | null;
+  cloneNode(deep: boolean): PageElement;
+  setAttribute(name: string, value: string | number): void;
   append(...children: (PageElement | string)[]): void;
   prepend(...children: (PageElement | string)[]): void;
   replaceChildren(...children: (PageElement | string)[]): void;
   insertBefore(child: PageElement, next: PageElement | null): void;
   remove(): void;
   addEventListener(type: string, listener: () => void): void;
-  getComputedTextLength?(): number;
-  readonly children: ArrayLike<PageElement>;
+  /** Of a `text` of SVG. */
+  getComputedTextLength(): number;
 }
 
 /** `Document`. */

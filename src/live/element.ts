@@ -1,36 +1,38 @@
 /**
  * Makes and changes elements: names from the mesh get in as text and attributes alone, never as markup.
  *
- * Runs in the page: functions here use each other and nothing else of their module (see page.ts).
+ * Runs in the page: functions here use those of the modules that page.ts lists, and nothing else.
  */
 
 import type { PageDocument, PageElement } from './document.js';
+import { stateOf, type Track } from './track.js';
 
-/** An element of HTML. */
-export function htmlElement(
-  document: PageDocument,
-  tag: string,
-  attributes: Readonly<Record<string, string>>,
-  ...children: (PageElement | string)[]
-): PageElement {
-  return createElement(document.createElementNS('http://www.w3.org/1999/xhtml', tag), attributes, children);
+declare const document: PageDocument;
+
+/** What is told of the pointer, the focus and clicks. */
+export interface Pointing {
+  /** The edges that are pointed at from now on. */
+  over(keys: readonly string[]): void;
+  choose(key: string): void;
 }
 
-/** An element of SVG. */
+/** An element of the page. */
+export function part(id: string): PageElement {
+  return document.getElementById(id)!;
+}
+
+/** An element like the one in a template of the page. */
+export function copyOf(template: string): PageElement {
+  return part(template).content.firstElementChild!.cloneNode(true);
+}
+
+/** A new element of SVG. */
 export function svgElement(
-  document: PageDocument,
   tag: string,
-  attributes: Readonly<Record<string, string>>,
+  attributes: Readonly<Record<string, string | number>>,
   ...children: (PageElement | string)[]
 ): PageElement {
-  return createElement(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children);
-}
-
-export function createElement(
-  element: PageElement,
-  attributes: Readonly<Record<string, string>>,
-  children: (PageElement | string)[],
-): PageElement {
+  const element = document.createElementNS('http://www.w3.org/2000/svg', tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
   element.append(...children);
   return element;
@@ -41,7 +43,18 @@ export function setText(element: PageElement, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Sets or takes away a class. */
-export function setClass(element: PageElement, name: string, on: boolean): void {
-  element.classList.toggle(name, on);
+export function setTime(element: PageElement, text: string, ms: number): void {
+  setText(element, text);
+  element.setAttribute('datetime', new Date(ms).toISOString());
+}
+
+/** Shows by classes how an edge answers. */
+export function setState(element: PageElement, track: Track): void {
+  for (const state of ['gone', 'fails', 'slow']) element.classList.toggle(state, state === stateOf(track));
+}
+
+/** Tells when the pointer comes to an element, and when it leaves. */
+export function tellOf(element: PageElement, keys: readonly string[], pointing: Pointing): void {
+  element.addEventListener('mouseenter', () => pointing.over(keys));
+  element.addEventListener('mouseleave', () => pointing.over([]));
 }

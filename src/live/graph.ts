@@ -4,11 +4,11 @@
  * Runs in the page: functions here use those of the modules that page.ts lists, and nothing else.
  */
 
-import type { PageDocument, PageElement } from './document.js';
-import { setClass, setText, svgElement } from './element.js';
+import type { PageElement } from './document.js';
+import { setState, setText, svgElement, tellOf, type Pointing } from './element.js';
 import { layOut } from './layout.js';
 import { describeTime } from './table.js';
-import { isSlow, type Track } from './track.js';
+import { stateOf, type Track } from './track.js';
 
 /** The graph, in the page. */
 export interface Graph {
@@ -18,52 +18,55 @@ export interface Graph {
   mark(keys: ReadonlySet<string>): void;
 }
 
-/** @param point is told which edges are pointed at */
-export function createGraph(
-  document: PageDocument,
-  svg: PageElement,
-  point: { over(keys: readonly string[]): void; choose(key: string): void },
-): Graph {
+export function createGraph(svg: PageElement, pointing: Pointing): Graph {
   let shape = '';
   let wide = true;
-  let edges = new Map<string, { group: PageElement; above: PageElement; label: PageElement }>();
   let nodes = new Map<string, PageElement>();
+  /** A line, and a label above all lines and services. */
+  const edges = new Map<string, readonly [line: PageElement, label: PageElement]>();
 
   const draw = (tracks: readonly Track[]): void => {
     const names = [...new Set(tracks.flatMap(({ edge: { from, to } }) => (from === null ? [to] : [from, to])))];
     const links = tracks.flatMap(({ key, edge: { from, to } }) => (from === null ? [] : [{ key, from, to }]));
-    const widths = measure(document, svg, names);
-    const layout = layOut(names, links, (name) => widths.get(name) ?? 0);
+    nodes = new Map(names.map((name) => [name, createNode(name)]));
+    // Only in the page does a text have a length.
+    svg.replaceChildren(...nodes.values());
+    const widthOf = (name: string): number =>
+      Math.ceil(nodes.get(name)!.lastElementChild!.getComputedTextLength()) + 28;
+    const layout = layOut(names, links, widthOf);
     wide = layout.width > 480 && layout.width > 1.2 * layout.height;
     svg.setAttribute('viewBox', `0 0 ${layout.width} ${layout.height}`);
     svg.style.setProperty('min-width', `${Math.round(layout.width * 0.85)}px`);
     svg.style.setProperty('max-width', `${Math.round(layout.width * (wide ? 1.45 : 1))}px`);
-    edges = new Map();
-    nodes = new Map();
-    for (const [key, { path, tip, label: at }] of layout.edges) {
-      const label = svgElement(document, 'text', { x: String(Math.round(at.x)), y: String(Math.round(at.y) + 5) });
-      const hit = svgElement(document, 'path', { class: 'hit', d: path });
-      const line = svgElement(document, 'path', { class: 'line', d: path });
-      const arrow = svgElement(document, 'path', { class: 'arrow', d: `M${tip.x - 7} ${tip.y - 4}l7 4l-7 4` });
-      const group = svgElement(document, 'g', { class: 'edge' }, hit, line, arrow);
-      const above = svgElement(document, 'g', { class: 'edge' }, label);
-      group.addEventListener('mouseenter', () => point.over([key]));
-      group.addEventListener('mouseleave', () => point.over([]));
-      group.addEventListener('click', () => point.choose(key));
-      edges.set(key, { group, above, label });
-    }
     for (const [name, { x, y, width }] of layout.nodes) {
-      const box = { x: String(x), y: String(y - 17), width: String(width), height: '34', rx: '8' };
-      const text = svgElement(document, 'text', { x: String(x + 14), y: String(y + 5) }, shorten(name));
-      const title = svgElement(document, 'title', {}, name);
-      const node = svgElement(document, 'g', { class: 'node' }, title, svgElement(document, 'rect', box), text);
-      const own = tracks.filter(({ edge: { from, to } }) => from === name || to === name).map(({ key }) => key);
-      node.addEventListener('mouseenter', () => point.over(own));
-      node.addEventListener('mouseleave', () => point.over([]));
-      nodes.set(name, node);
+      const node = nodes.get(name)!;
+      node.setAttribute('transform', `translate(${x} ${y})`);
+      node.children[1]!.setAttribute('width', width);
+      const own = tracks.filter(({ edge: { from, to } }) => from === name || to === name);
+      tellOf(
+        node,
+        own.map(({ key }) => key),
+        pointing,
+      );
     }
-    const drawn = [...edges.values()];
-    svg.replaceChildren(...drawn.map(({ group }) => group), ...nodes.values(), ...drawn.map(({ above }) => above));
+    edges.clear();
+    for (const { key, to } of links) {
+      const { path, label } = layout.edges.get(key)!;
+      const { x, y } = layout.nodes.get(to)!;
+      const line = svgElement(
+        'g',
+        { class: 'edge' },
+        svgElement('path', { class: 'hit', d: path }),
+        svgElement('path', { class: 'line', d: path }),
+        svgElement('path', { class: 'arrow', d: `M${x - 7} ${y - 4}l7 4l-7 4` }),
+      );
+      tellOf(line, [key], pointing);
+      line.addEventListener('click', () => pointing.choose(key));
+      const text = svgElement('text', { x: Math.round(label.x), y: Math.round(label.y) + 5 });
+      edges.set(key, [line, svgElement('g', { class: 'edge' }, text)]);
+    }
+    svg.prepend(...[...edges.values()].map(([line]) => line));
+    svg.append(...[...edges.values()].map(([, label]) => label));
   };
 
   return {
@@ -72,44 +75,33 @@ export function createGraph(
       if (now !== shape) draw(tracks);
       shape = now;
       for (const track of tracks) {
-        const { edge: reported, gone } = track;
-        const edge = edges.get(track.key);
-        const fails = !gone && reported.status !== 200;
-        if (edge !== undefined) {
-          for (const part of [edge.group, edge.above]) {
-            setClass(part, 'fails', fails);
-            setClass(part, 'slow', isSlow(track));
-            setClass(part, 'gone', gone);
-          }
-          const time = reported.ms === null ? '' : describeTime(reported.ms);
-          setText(edge.label, gone ? '' : fails ? String(reported.status) : time);
-        }
+        const { status, ms } = track.edge;
+        const parts = edges.get(track.key) ?? [];
+        for (const part of parts) setState(part, track);
+        const time = track.gone || ms === null ? '' : describeTime(ms);
+        if (parts[1]) setText(parts[1].firstElementChild!, stateOf(track) === 'fails' ? String(status) : time);
       }
       for (const [name, node] of nodes) {
-        const seen = tracks.filter(({ edge: { to } }) => to === name);
-        const present = seen.filter(({ gone }) => !gone);
-        setClass(node, 'gone', present.length === 0);
-        setClass(node, 'fails', present.length > 0 && present.every(({ edge: { status } }) => status !== 200));
+        const states = tracks.filter(({ edge, gone }) => edge.to === name && !gone).map(stateOf);
+        node.classList.toggle('gone', states.length === 0);
+        node.classList.toggle('fails', states.length > 0 && states.every((state) => state === 'fails'));
       }
       return wide;
     },
     mark(keys) {
-      for (const [key, { group, above }] of edges)
-        for (const part of [group, above]) setClass(part, 'pointed', keys.has(key));
+      for (const [key, parts] of edges) for (const part of parts) part.classList.toggle('pointed', keys.has(key));
     },
   };
 }
 
-/** How wide each service is drawn: its name, and a margin. */
-export function measure(document: PageDocument, svg: PageElement, names: readonly string[]): Map<string, number> {
-  const texts = names.map((name) => {
-    const text = svgElement(document, 'text', {}, shorten(name));
-    return { name, text, node: svgElement(document, 'g', { class: 'node' }, text) };
-  });
-  svg.replaceChildren(...texts.map(({ node }) => node));
-  return new Map(texts.map(({ name, text }) => [name, Math.ceil(text.getComputedTextLength?.() ?? 0) + 28]));
-}
-
-export function shorten(name: string): string {
-  return name.length > 24 ? `${name.slice(0, 23)}…` : name === '' ? '?' : name;
+/** A service, to be put in its place and given its width. */
+export function createNode(name: string): PageElement {
+  const short = name.length > 24 ? `${name.slice(0, 23)}…` : name === '' ? '?' : name;
+  return svgElement(
+    'g',
+    { class: 'node' },
+    svgElement('title', {}, name),
+    svgElement('rect', { y: -17, height: 34, rx: 8 }),
+    svgElement('text', { x: 14, y: 5 }, short),
+  );
 }

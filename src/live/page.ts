@@ -1,19 +1,29 @@
 /**
  * The live page: one document with its style and its script inside, so that it needs nothing from elsewhere.
  *
- * The script is the source of the functions of some modules: they are written and checked as TypeScript, and no second
- * copy of them is shipped. So a function there uses its arguments, the other functions and what every browser has;
- * each of them is exported, and their modules have no constants.
+ * The script is the source of functions of some modules: they are written and checked as TypeScript, and no second copy
+ * of them is shipped. So a function there uses its arguments, the other functions and what every browser has; each of
+ * them is listed here, and their modules have no constants.
  */
 
-import * as client from './client.js';
-import * as element from './element.js';
-import * as graph from './graph.js';
-import * as layout from './layout.js';
-import * as sparkline from './sparkline.js';
+import { describeVerdict, getReport, iconOf, startPage } from './client.js';
+import { copyOf, part, setState, setText, setTime, svgElement, tellOf } from './element.js';
+import { createGraph, createNode } from './graph.js';
+import { arrange, drawBack, drawForward, findLayers, layOut } from './layout.js';
+import { drawSparkline } from './sparkline.js';
 import { STYLE } from './style.js';
-import * as table from './table.js';
-import * as track from './track.js';
+import { createRow, createTable, describeHistory, describeMoment, describeTime, updateRow } from './table.js';
+import { describeChange, describeChanges, describeDuration, failing, follow, nameEdge, stateOf } from './track.js';
+
+/** Whatever the page runs. */
+const FUNCTIONS = [
+  [describeVerdict, getReport, iconOf, startPage],
+  [copyOf, part, setState, setText, setTime, svgElement, tellOf],
+  [createGraph, createNode],
+  [arrange, drawBack, drawForward, findLayers, layOut, drawSparkline],
+  [createRow, createTable, describeHistory, describeMoment, describeTime, updateRow],
+  [describeChange, describeChanges, describeDuration, failing, follow, nameEdge, stateOf],
+].flat();
 
 /** What the page is about. */
 export interface PageOptions {
@@ -65,26 +75,30 @@ export function renderPage({ service, depth, timeoutMs, nonce }: PageOptions): s
 </tr></thead>
 <tbody id="rows" role="rowgroup"></tbody>
 </table>
+<template id="row"><tr role="row">
+<th scope="row" role="rowheader" class="name"><button type="button" aria-pressed="false"></button><span class="unseen"></span></th>
+<td role="cell" class="status"><div><span class="code"></span> <span class="reason"></span></div></td>
+<td role="cell" class="time"></td>
+<td role="cell" class="last"><svg viewBox="0 0 180 28" preserveAspectRatio="none" role="img"><path class="line" d="M0 27H180" /><path class="answered" /><path class="failed" /></svg></td>
+<td role="cell" class="since"><time></time></td>
+</tr></template>
 </section>
 <section class="changed" aria-labelledby="changed">
 <h2 id="changed">What changed</h2>
 <p id="unchanged" class="about"></p>
 <div class="scroll" role="log" tabindex="0" aria-labelledby="changed"><ol id="changes"></ol></div>
+<template id="change"><li><time></time><span></span></li></template>
 </section>
 </main>
 <script nonce="${nonce}">
 'use strict';
-${SCRIPT}
-${client.startPage.name}(document, ${timeoutMs});
+${FUNCTIONS.join('\n')}
+${startPage.name}(${timeoutMs});
 </script>
 </body>
 </html>
 `;
 }
-
-const SCRIPT = [client, element, graph, layout, sparkline, table, track]
-  .flatMap((module) => Object.values<unknown>({ ...module }))
-  .join('\n');
 
 function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);

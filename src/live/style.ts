@@ -47,6 +47,10 @@ main {
 section { min-width: 0; }
 .scroll { overflow: auto; border-radius: 6px; }
 :focus-visible { outline: 2px solid var(--ink); outline-offset: 3px; }
+button, .reason, li span { unicode-bidi: isolate; }
+button, .status div, li span {
+  display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 3; overflow: hidden;
+}
 
 table { width: 100%; border-collapse: collapse; }
 th, td {
@@ -55,16 +59,14 @@ th, td {
 }
 thead th { padding-bottom: 0.5rem; font-size: 0.85rem; color: var(--quiet); }
 th:last-child, td:last-child { padding-right: 0; }
-td.time, td.since, td.last, th.time, th.since, th.last { width: 1%; white-space: nowrap; }
-th.time, td.time { min-width: 4.6rem; text-align: right; padding-right: 1.6rem; }
+:is(th, td):is(.time, .last, .since) { width: 1%; white-space: nowrap; }
+:is(th, td).time { min-width: 4.6rem; text-align: right; padding-right: 1.6rem; }
 th.name { width: 1%; min-width: 9rem; padding-right: 2rem; }
 tbody tr { height: 2.7rem; }
-tbody th.name { padding-left: calc(var(--level) * 1.5rem); }
+tbody .name { padding-left: calc(var(--level) * 1.5rem); }
 button {
   position: relative; width: max-content; max-width: 20rem; padding: 0; border: 0; background: none;
-  color: inherit; font: inherit; font-weight: 600; text-align: left; white-space: pre-wrap;
-  overflow-wrap: anywhere; unicode-bidi: isolate; cursor: pointer; display: -webkit-box;
-  -webkit-box-orient: vertical; -webkit-line-clamp: 3; overflow: hidden;
+  color: inherit; font: inherit; font-weight: 600; text-align: left; white-space: pre-wrap; cursor: pointer;
 }
 .below button { padding-left: 1.1rem; }
 .below button::before {
@@ -72,57 +74,47 @@ button {
   border-width: 0 0 1px 1px; border-bottom-left-radius: 4px;
 }
 .status .code { color: var(--quiet); }
-.status div {
-  display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden;
-  font-size: 0.9rem; line-height: 1.3;
-}
-.reason { unicode-bidi: isolate; }
+.status div { -webkit-line-clamp: 2; font-size: 0.9rem; line-height: 1.3; }
 .fails .status .code, .fails button { color: var(--trouble); font-weight: 600; }
 .slow td.time { color: var(--slow); font-weight: 600; }
-.since, .gone .time { color: var(--quiet); }
-.gone button { color: var(--quiet); font-weight: 400; font-style: italic; }
+.since, .gone :is(.time, button) { color: var(--quiet); }
+.gone button { font-weight: 400; font-style: italic; }
 .last svg { display: block; width: 180px; height: 28px; }
 .last .line { stroke: var(--hairline); stroke-width: 2; stroke-dasharray: 2 1; }
 .last .answered { fill: var(--bar); }
 .last .failed { fill: var(--trouble); }
 tbody tr.pointed { background: var(--faint); box-shadow: -0.6rem 0 0 var(--faint), 0.6rem 0 0 var(--faint); }
-.unseen {
-  position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap;
-}
+.unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 
 #graph { display: block; width: 100%; margin: 0 auto 0 0; }
 #graph text { font-size: 15px; font-weight: 600; fill: var(--ink); white-space: pre; }
 .node rect { fill: var(--paper); stroke: var(--bar); }
 .node.fails rect { stroke: var(--trouble); stroke-width: 2; fill: var(--trouble-paper); }
-#graph .node.fails text { fill: var(--trouble); }
 .node.gone rect { stroke-dasharray: 2 4; }
-#graph .node.gone text { fill: var(--quiet); font-weight: 400; }
+#graph .gone text { fill: var(--quiet); font-weight: 400; }
+#graph .fails text { fill: var(--trouble); }
 .edge path { fill: none; stroke: var(--bar); stroke-width: 1.5; stroke-linejoin: round; }
-.edge path.hit { stroke: transparent; stroke-width: 16; }
 #graph .edge text {
   pointer-events: none; text-anchor: middle; font-size: 14px; paint-order: stroke; stroke: var(--paper);
   stroke-width: 7px; stroke-linejoin: round; visibility: hidden;
 }
 #graph .edge:is(.fails, .slow, .pointed) text { visibility: visible; }
-.edge.fails path:not(.hit) { stroke: var(--trouble); stroke-width: 2; }
+.edge.pointed path { stroke: var(--ink); }
+.edge.fails path { stroke: var(--trouble); stroke-width: 2; }
+.edge.pointed path { stroke-width: 2.5; }
 .edge.fails .line { stroke-dasharray: 6 5; }
-#graph .edge.fails text { fill: var(--trouble); }
-#graph .edge.slow text { fill: var(--slow); }
+#graph .slow text { fill: var(--slow); }
 .edge.gone .line { stroke-dasharray: 1 6; stroke-linecap: round; }
 .edge.gone .arrow { opacity: 0.5; }
-.edge.pointed path:not(.hit) { stroke: var(--ink); stroke-width: 2.5; }
-.edge.fails.pointed path:not(.hit) { stroke: var(--trouble); }
+#graph .hit { stroke: transparent; stroke-width: 16; }
 
 ol { margin: 0; padding: 0; list-style: none; }
 li {
   display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 0 1.1rem; padding: 0.45rem 0;
   border-bottom: 1px solid var(--hairline);
 }
+li span { -webkit-line-clamp: 4; }
 li time { color: var(--quiet); }
-li span {
-  unicode-bidi: isolate; display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 4;
-  overflow: hidden;
-}
 li.fails span { color: var(--trouble); }
 .changed .scroll { max-height: 32rem; }
 .tall .changed .scroll { max-height: 9rem; }
@@ -135,7 +127,7 @@ li.fails span { color: var(--trouble); }
   .changed { grid-area: changed; }
 }
 @media (max-width: 48rem) {
-  thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+  thead { position: absolute; clip-path: inset(50%); }
   table, tbody { display: block; }
   tbody tr {
     display: grid; grid-template: 'name time' 'status since' 'last last' / minmax(0, 1fr) max-content;
@@ -143,14 +135,17 @@ li.fails span { color: var(--trouble); }
   }
   tbody tr.pointed { box-shadow: none; }
   th, td { display: block; padding: 0.1rem 0; border: 0; }
-tbody th.name { grid-area: name; width: auto; max-width: none; padding-left: calc(var(--level) * 0.8rem); }
-  td.status { grid-area: status; padding-left: calc(var(--level) * 0.8rem); padding-right: 1rem; }
-  td.time { grid-area: time; width: auto; padding-right: 0; }
-  td.since { grid-area: since; width: auto; text-align: right; font-size: 0.9rem; }
-  td.last { grid-area: last; width: auto; }
+  tr :is(.name, .time, .last, .since) { width: auto; }
+  tbody .name { grid-area: name; }
+  tbody .status { grid-area: status; padding-right: 1rem; }
+  tbody :is(.name, .status) { padding-left: calc(var(--level) * 0.8rem); }
+  tbody .time { grid-area: time; padding-right: 0; }
+  tbody .since { grid-area: since; text-align: right; font-size: 0.9rem; }
+  tbody .last { grid-area: last; }
   .last svg { width: 100%; height: 16px; }
 }
 @media (forced-colors: active) {
-  .last .answered, .last .failed { fill: CanvasText; } .last .failed { fill: Mark; };
+  .last .answered { fill: CanvasText; }
+  .last .failed { fill: Mark; }
 }
 `;

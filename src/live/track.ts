@@ -26,7 +26,7 @@ export interface Track {
 export interface Change {
   readonly kind: 'fails' | 'answers' | 'vanishes' | 'appears';
   readonly edge: MeshEdge;
-  /** How long its former state had lasted, in ms; 0 for an edge that is new. */
+  /** How long its former state had lasted, in ms, where it had another one while it was reported. */
   readonly afterMs: number;
 }
 
@@ -43,25 +43,23 @@ export function follow(
 ): { tracks: Track[]; changes: Change[] } {
   const known = new Map(before.map((track) => [track.key, track]));
   const changes: Change[] = [];
-  const change = (kind: Change['kind'], edge: MeshEdge, was?: Track): void => {
-    changes.push({ kind, edge, afterMs: was === undefined ? 0 : now - was.since });
-  };
   const tracks = edges.map((edge): Track => {
     const key = JSON.stringify([edge.from, edge.to]);
     const was = known.get(key);
     const failed = edge.status !== 200;
     const history = [...(was?.history ?? []), { ms: edge.ms, failed }].slice(-60);
-    const same = was !== undefined && !was.gone && was.edge.status === edge.status;
-    if (was === undefined || was.gone) change('appears', edge, was);
-    if (failed && !same) change('fails', edge, was);
-    if (!failed && was !== undefined && !was.gone && !same) change('answers', edge, was);
-    return { key, edge, history, since: same ? was.since : now, gone: false };
+    const appears = was === undefined || was.gone;
+    const stays = !appears && was.edge.status === edge.status;
+    if (appears) changes.push({ kind: 'appears', edge, afterMs: 0 });
+    if (!stays && (failed || !appears))
+      changes.push({ kind: failed ? 'fails' : 'answers', edge, afterMs: now - (was?.since ?? now) });
+    return { key, edge, history, since: stays ? was.since : now, gone: false };
   });
   const present = new Set(tracks.map(({ key }) => key));
   const answering = new Set(edges.filter(({ status }) => status === 200).map(({ to }) => to));
   before.forEach((was, index) => {
     if (present.has(was.key)) return;
-    if (!was.gone) change('vanishes', was.edge, was);
+    if (!was.gone) changes.push({ kind: 'vanishes', edge: was.edge, afterMs: 0 });
     const history = [...was.history, null].slice(-60);
     if (history.every((sample) => sample === null) && answering.has(was.edge.from ?? '')) return;
     const place = tracks.findIndex(({ key }) => key === before[index - 1]?.key) + 1;
@@ -70,28 +68,29 @@ export function follow(
   return { tracks, changes };
 }
 
-/** The edges that fail; one that vanished doesn't. */
-export function failing(tracks: readonly Track[]): readonly Track[] {
-  return tracks.filter(({ gone, edge }) => !gone && edge.status !== 200);
+/** How an edge is, `slow` from half a second on; one that vanished does not fail. */
+export function stateOf({ gone, edge: { status, ms } }: Track): 'gone' | 'fails' | 'slow' | 'fine' {
+  if (gone) return 'gone';
+  if (status !== 200) return 'fails';
+  return ms !== null && ms >= 500 ? 'slow' : 'fine';
 }
 
-/** Whether an answer was so late that the page points at it: half a second or more. */
-export function isSlow({ gone, edge }: Track): boolean {
-  return !gone && edge.status === 200 && edge.ms !== null && edge.ms >= 500;
+/** The edges that fail. */
+export function failing(tracks: readonly Track[]): readonly Track[] {
+  return tracks.filter((track) => stateOf(track) === 'fails');
 }
 
 /** What changed in one report, a line for each kind of change. */
-export function describeChanges(changes: readonly Change[]): { kind: Change['kind']; text: string }[] {
+export function describeChanges(changes: readonly Change[]): { kind: string; text: string }[] {
   const words = { fails: 'fail', answers: 'answer again', vanishes: 'are out of sight', appears: 'appear' };
-  const kinds = ['fails', 'answers', 'vanishes', 'appears'] as const;
-  return kinds.flatMap((kind) => {
+  return Object.entries(words).flatMap(([kind, verb]) => {
     const those = changes.filter((change) => change.kind === kind);
     const [first] = those;
     if (first === undefined) return [];
     if (those.length === 1) return [{ kind, text: describeChange(first) }];
     const listed = those.slice(0, 4).map(({ edge }) => nameEdge(edge) + (kind === 'fails' ? ` (${edge.status})` : ''));
-    const more = those.length > 4 ? `, and ${those.length - 4} more` : '';
-    return [{ kind, text: `${those.length} ${words[kind]}: ${listed.join(', ')}${more}` }];
+    if (those.length > 4) listed.push(`and ${those.length - 4} more`);
+    return [{ kind, text: `${those.length} ${verb}: ${listed.join(', ')}` }];
   });
 }
 
