@@ -35,7 +35,7 @@ export function assertLinear(node: RegexNode, source: string): Analysis {
   const nullable = isNullable(node);
   if (isPlain(node, limit)) return { nullable, matchesText: true };
   assertRepeats(node, source);
-  return { nullable, matchesText: new Exploration(createAutomaton(node, MAX_STATES), source, limit).run() };
+  return { nullable, matchesText: explore(createAutomaton(node, MAX_STATES), source, limit) };
 }
 
 const MIN_READINGS = 32;
@@ -76,61 +76,48 @@ function assertRepeats(node: RegexNode, source: string): void {
     );
 }
 
-class Exploration {
-  readonly #automaton: Automaton;
-  readonly #source: string;
-  readonly #limit: number;
-
-  constructor(automaton: Automaton, source: string, limit: number) {
-    this.#automaton = automaton;
-    this.#source = source;
-    this.#limit = limit;
+/**
+ * Tells whether a text that is not empty matches. More readings include what fewer can do, so only the most are
+ * followed.
+ *
+ * @throws {TypeError} when more readings than the limit have one text behind them
+ */
+function explore({ states, end }: Automaton, source: string, limit: number): boolean {
+  for (const { follow } of states) {
+    for (const [to, ways] of follow) if (ways > limit) refuse(states[to], source);
   }
-
-  /**
-   * Tells whether a text that is not empty matches. More readings include what fewer can do, so only the most are
-   * followed.
-   *
-   * @throws {TypeError} when more readings than the limit have one text behind them
-   */
-  run(): boolean {
-    const { states, end } = this.#automaton;
-    for (const { follow } of states) {
-      for (const [to, ways] of follow) if (ways > this.#limit) this.#refuse(to);
-    }
-    const letters = lettersOf(states);
-    const known = states.map((): Ways[] => []);
-    const pending: Ways[] = [new Map([[START, 1]])];
-    let budget = MAX_EXPLORED + 4 * states.length;
-    let matchesText = false;
-    for (let readings = pending.pop(); readings !== undefined; readings = pending.pop()) {
-      for (const letter of letters) {
-        const next = read(states, readings, letter);
-        let total = 0;
-        for (const count of next.values()) total += count;
-        if (total > this.#limit || budget === 0) {
-          const byCount = [...next].filter(([state]) => states[state]?.part !== null).sort((a, b) => b[1] - a[1]);
-          this.#refuse(byCount[0]?.[0] ?? START);
-        }
-        const [some] = next.keys();
-        if (some === undefined || known[some]?.some((other) => includes(other, next))) continue;
-        for (const state of next.keys()) {
-          known[state]?.push(next);
-          matchesText ||= states[state]?.follow.has(end) === true;
-        }
-        pending.push(next);
-        budget -= 1;
+  const letters = lettersOf(states);
+  const known = states.map((): Ways[] => []);
+  const pending: Ways[] = [new Map([[START, 1]])];
+  let budget = MAX_EXPLORED + 4 * states.length;
+  let matchesText = false;
+  for (let readings = pending.pop(); readings !== undefined; readings = pending.pop()) {
+    for (const letter of letters) {
+      const next = read(states, readings, letter);
+      let total = 0;
+      for (const count of next.values()) total += count;
+      if (total > limit || budget === 0) {
+        const byCount = [...next].filter(([state]) => states[state]?.part !== null).sort((a, b) => b[1] - a[1]);
+        refuse(states[byCount[0]?.[0] ?? START], source);
       }
+      const [some] = next.keys();
+      if (some === undefined || known[some]?.some((other) => includes(other, next))) continue;
+      for (const state of next.keys()) {
+        known[state]?.push(next);
+        matchesText ||= states[state]?.follow.has(end) === true;
+      }
+      pending.push(next);
+      budget -= 1;
     }
-    return matchesText;
   }
+  return matchesText;
+}
 
-  /** @throws {TypeError} naming the state's part */
-  #refuse(state: number): never {
-    const part = this.#automaton.states[state]?.part ?? null;
-    const where = part === null ? 'as a whole' : `at "${printRegex(part)}" (index ${part.index})`;
-    throw new TypeError(`constraint "${this.#source}" can read the same text in too many ways, ${where}; ${REMEDY}`);
-  }
+/** @throws {TypeError} naming the state's part */
+function refuse(state: State | undefined, source: string): never {
+  const part = state?.part ?? null;
+  const where = part === null ? 'as a whole' : `at "${printRegex(part)}" (index ${part.index})`;
+  throw new TypeError(`constraint "${source}" can read the same text in too many ways, ${where}; ${REMEDY}`);
 }
 
 /** The sets of states that one character can be read by, less those that are part of another; the largest last. */

@@ -2,7 +2,7 @@
 
 import { assertLinear } from './ambiguity.js';
 import { parseRegex } from './regex-syntax.js';
-import { complement, referencedGroups, type CharactersNode, type CharRange, type RegexNode } from './regex-tree.js';
+import { complement, printRegex, referencedGroups, type CharactersNode, type CharRange, type RegexNode } from './regex-tree.js';
 
 /** A checked constraint of one path segment. */
 export interface Constraint {
@@ -38,10 +38,8 @@ export function compileConstraint(source: string): Constraint {
   const kept = referencedGroups(ast);
   const prefix = nullable ? '(?=[^/])' : '';
   // A "|" at the top would leave the prefix to its first alternative.
-  const embed = (group: number): string => {
-    const text = new Embedding(source, kept, group).print(ast);
-    return `(${prefix}${nullable && ast.type === 'alternation' ? `(?:${text})` : text})`;
-  };
+  const [open, close] = nullable && ast.type === 'alternation' ? ['(?:', ')'] : ['', ''];
+  const embed = (group: number): string => `(${prefix}${open}${embedNode(ast, source, kept, group)}${close})`;
   const pattern = embed(1);
   return {
     source,
@@ -55,60 +53,45 @@ export function compileConstraint(source: string): Constraint {
 const SLASH = 0x2f;
 
 /** Prints a tree so that it means, between slashes, what it means for a segment of its own. */
-class Embedding {
-  readonly #source: string;
-  readonly #kept: readonly number[];
-  readonly #group: number;
-
-  constructor(source: string, kept: readonly number[], group: number) {
-    this.#source = source;
-    this.#kept = kept;
-    this.#group = group;
+function embedNode(node: RegexNode, source: string, kept: readonly number[], group: number): string {
+  const print = (part: RegexNode): string => embedNode(part, source, kept, group);
+  switch (node.type) {
+    case 'sequence':
+      return node.items.reduce((text, item, i) => {
+        const next = print(item);
+        // A digit would become part of the backreference's number.
+        return node.items[i - 1]?.type === 'backreference' && /^\d/.test(next) ? `${text}(?:)${next}` : text + next;
+      }, '');
+    case 'group':
+      return `${kept.includes(node.capture) ? '(' : '(?:'}${print(node.body)})`;
+    case 'assertion':
+      if (node.raw === '^') return '(?<![^/])';
+      return node.raw === '$' ? '(?![^/])' : node.raw;
+    case 'backreference':
+      return `\\${group + 1 + kept.indexOf(node.group)}`;
+    case 'characters':
+      return embedCharacters(node, source);
+    default:
+      return printRegex(node, print);
   }
+}
 
-  print(node: RegexNode): string {
-    switch (node.type) {
-      case 'alternation':
-        return node.items.map((item) => this.print(item)).join('|');
-      case 'sequence':
-        return node.items.reduce((text, item, i) => {
-          const next = this.print(item);
-          // A digit would become part of the backreference's number.
-          return node.items[i - 1]?.type === 'backreference' && /^\d/.test(next) ? `${text}(?:)${next}` : text + next;
-        }, '');
-      case 'repeat':
-        return this.print(node.body) + node.raw;
-      case 'group':
-        return `${this.#kept.includes(node.capture) ? '(' : '(?:'}${this.print(node.body)})`;
-      case 'look':
-        return `${node.open}${this.print(node.body)})`;
-      case 'assertion':
-        if (node.raw === '^') return '(?<![^/])';
-        return node.raw === '$' ? '(?![^/])' : node.raw;
-      case 'backreference':
-        return `\\${this.#group + 1 + this.#kept.indexOf(node.group)}`;
-      case 'characters':
-        return this.#characters(node);
-    }
+function embedCharacters({ raw, ranges, negated, index }: CharactersNode, source: string): string {
+  if (ranges.some(([low, high]) => low <= SLASH && SLASH <= high) === negated) return raw;
+  if (negated) {
+    if (raw === '.') return '[^/]';
+    if (raw.startsWith('\\')) return `[^/${raw.toLowerCase()}]`;
+    // "[^-x]" must not become a range.
+    return `[^/${raw[2] === '-' ? '\\' : ''}${raw.slice(2)}`;
   }
-
-  #characters({ raw, ranges, negated, index }: CharactersNode): string {
-    if (ranges.some(([low, high]) => low <= SLASH && SLASH <= high) === negated) return raw;
-    if (negated) {
-      if (raw === '.') return '[^/]';
-      if (raw.startsWith('\\')) return `[^/${raw.toLowerCase()}]`;
-      // "[^-x]" must not become a range.
-      return `[^/${raw[2] === '-' ? '\\' : ''}${raw.slice(2)}`;
-    }
-    if (ranges.some(([low, high]) => low === SLASH && high === SLASH)) {
-      throw new TypeError(
-        `"/" at index ${index} of constraint "${this.#source}" never matches, since a constraint is about one segment; write several segments, or a wildcard`,
-      );
-    }
-    const outside: CharRange[] = [...complement(ranges), [SLASH, SLASH]];
-    const inside = complement(outside);
-    return inside.at(-1)?.[1] === 0xffff ? `[^${printRanges(outside)}]` : `[${printRanges(inside)}]`;
+  if (ranges.some(([low, high]) => low === SLASH && high === SLASH)) {
+    throw new TypeError(
+      `"/" at index ${index} of constraint "${source}" never matches, since a constraint is about one segment; write several segments, or a wildcard`,
+    );
   }
+  const outside: CharRange[] = [...complement(ranges), [SLASH, SLASH]];
+  const inside = complement(outside);
+  return inside.at(-1)?.[1] === 0xffff ? `[^${printRanges(outside)}]` : `[${printRanges(inside)}]`;
 }
 
 function printRanges(ranges: readonly CharRange[]): string {

@@ -38,21 +38,30 @@ export type RegexNode =
   | CharactersNode
   | RepeatNode;
 
-/** Text of a node; `parseRegex` gives the same node back for it. */
-export function printRegex(node: RegexNode): string {
+/**
+ * Text of a node; `parseRegex` gives the same node back for it.
+ *
+ * @param print gives the text of the nodes right below it
+ */
+export function printRegex(node: RegexNode, print: (part: RegexNode) => string = printRegex): string {
+  const parts = partsOf(node).map((part) => print(part));
   switch (node.type) {
     case 'alternation':
-      return node.items.map(printRegex).join('|');
+      return parts.join('|');
     case 'sequence':
-      return node.items.map(printRegex).join('');
-    case 'repeat':
-      return printRegex(node.body) + node.raw;
+      return parts.join('');
     case 'group':
     case 'look':
-      return `${node.open}${printRegex(node.body)})`;
+      return `${node.open}${parts[0]})`;
     default:
-      return node.raw;
+      return parts.join('') + node.raw;
   }
+}
+
+/** The units that a node reads; none for one that is no character. */
+export function rangesOf(node: RegexNode): readonly CharRange[] {
+  if (node.type !== 'characters') return [];
+  return node.negated ? complement(node.ranges) : node.ranges;
 }
 
 /** Sorted, disjoint ranges of what is in none of `ranges`. */
