@@ -29,7 +29,6 @@ export async function runCloseHooks(
     }
   };
   await within(timeoutMs, run());
-  if (ended < hooks.length)
-    logSafely(logger, 'error', { hook: ended + 1, timeout_ms: timeoutMs }, 'close hook hangs');
+  if (ended < hooks.length) logSafely(logger, 'error', { hook: ended + 1, timeout_ms: timeoutMs }, 'close hook hangs');
   return ended === hooks.length;
 }

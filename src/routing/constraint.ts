@@ -2,7 +2,14 @@
 
 import { assertLinear } from './ambiguity.js';
 import { parseRegex } from './regex-syntax.js';
-import { complement, printRegex, referencedGroups, type CharactersNode, type CharRange, type RegexNode } from './regex-tree.js';
+import {
+  complement,
+  printRegex,
+  referencedGroups,
+  type CharactersNode,
+  type CharRange,
+  type RegexNode,
+} from './regex-tree.js';
 
 /** A checked constraint of one path segment. */
 export interface Constraint {

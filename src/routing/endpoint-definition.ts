@@ -2,8 +2,8 @@
  * An endpoint that two services share: the one that implements it, and those that call it.
  */
 
-import { METHODS } from 'node:http';
 import type { AnySchema, InputOf, OutputOf } from '../payload/standard-schema.js';
+import { assertMethod } from './method.js';
 import { compilePath, type ParamsOf, type Segment } from './pattern.js';
 import { checkOptions, type DeclaredOptions, type RouteSettings } from './route-options.js';
 import type { MaybeResponse, MaybeSchema, Schemas, SchemasByStatus } from './schemas.js';
@@ -56,8 +56,6 @@ interface Answer<Status, Body> {
   readonly body: Body;
 }
 
-const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS);
-
 /**
  * Says once what an endpoint takes and gives, for `app.implement` on one side and `service.call` on the other.
  *
@@ -76,8 +74,7 @@ export function defineEndpoint<
   path: Path,
   options: Schemas<P, Q, H, B, R> & RouteSettings = {},
 ): EndpointDefinition<Path, P, Q, H, B, R> {
-  if (!KNOWN_METHODS.has(method))
-    throw new TypeError(`unknown method ${JSON.stringify(method)}; use one of http.METHODS, in upper case`);
+  assertMethod(method);
   compilePath(path, new Map());
   return Object.freeze({ method, path, options: checkOptions(`${method} ${path}`, options) as typeof options });
 }

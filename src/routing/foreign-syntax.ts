@@ -1,6 +1,6 @@
 /**
  * Knows what other routers write in a path and this one would take for plain text, which no request would ever have:
- * `/users/{id}`, `/a*`, `/(\d+)`. Text that merely has such characters stays text: `/Products(1)`, `/c++`, `/a{b}`.
+ * `/users/{id}`, `/a*`, `/(\d+)`, `/a%20b`. Text that merely has such characters stays text: `/Products(1)`, `/c++`, `/a{b}`.
  */
 
 /** Something of another router's, and what to write here. */
@@ -32,6 +32,11 @@ interface Form {
 const OPTIONAL = 'register two paths, one with the part and one without it';
 
 const FORMS: readonly Form[] = [
+  {
+    pattern: /%[0-9A-Fa-f]{2}/,
+    what: 'percent-encoded',
+    remedy: () => 'write the decoded character: paths are matched decoded',
+  },
   {
     pattern: /^\{\*?([A-Za-z_]\w*)(?::[^}]*)?[?*+]?\}\??\/?$/,
     what: 'parameter in braces',

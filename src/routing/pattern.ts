@@ -42,19 +42,31 @@ export type ParamsOf<Path extends string> = string extends Path
  * @internal
  */
 export function compilePath(path: string, constraints: Map<string, Constraint>): CompiledPath {
-  const segments = parsePath(path, constraints);
+  if (typeof path !== 'string' || !path.startsWith('/'))
+    throw new TypeError(`path ${JSON.stringify(path)} does not start with "/"; add it`);
+  const segments: Segment[] = [];
+  const paramNames: string[] = [];
   let pattern = '^';
   let group = 0;
-  const paramNames: string[] = [];
-  for (const segment of segments) {
+  for (let at = 0; at < path.length;) {
+    const start = at + 1;
+    const { segment, end } = parseSegment(path, start, constraints);
+    at = end;
+    segments.push(segment);
     if (segment.kind === 'static') {
-      pattern += `/${escapeRegExp(segment.text)}`;
+      if (segment.text === '' && end < path.length) throw invalid(path, start, 'empty segment', 'remove one slash');
+      pattern += `/${segment.text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}`;
       continue;
     }
-    paramNames.push(segment.name);
+    const { name } = segment;
+    if (paramNames.includes(name)) throw invalid(path, start, `duplicate parameter "${name}"`, 'rename one');
+    paramNames.push(name);
     group += 1;
-    if (segment.kind === 'wildcard') pattern += '/(.+)';
-    else if (segment.constraint === null) pattern += '/([^/]+)';
+    if (segment.kind === 'wildcard') {
+      if (end < path.length)
+        throw invalid(path, start, `wildcard "*${name}" before the end`, 'move it to the last segment');
+      pattern += '/(.+)';
+    } else if (segment.constraint === null) pattern += '/([^/]+)';
     else {
       pattern += `/${segment.constraint.pattern(group)}`;
       group += segment.constraint.groups;
@@ -114,28 +126,6 @@ type AfterClass<Text extends string, Depth extends readonly unknown[], Names> = 
 
 const PARAM_NAME = /^[A-Za-z_][A-Za-z0-9_]*/;
 
-function parsePath(path: string, constraints: Map<string, Constraint>): Segment[] {
-  if (typeof path !== 'string' || !path.startsWith('/'))
-    throw new TypeError(`path ${JSON.stringify(path)} does not start with "/"; add it`);
-  const segments: Segment[] = [];
-  const names = new Set<string>();
-  let start = 1;
-  while (start <= path.length) {
-    const { segment, end } = parseSegment(path, start, constraints);
-    if (segment.kind === 'static') {
-      if (segment.text === '' && end < path.length) throw invalid(path, start, 'empty segment', 'remove one slash');
-    } else {
-      if (names.has(segment.name)) throw invalid(path, start, `duplicate parameter "${segment.name}"`, 'rename one');
-      names.add(segment.name);
-      if (segment.kind === 'wildcard' && end < path.length)
-        throw invalid(path, start, `wildcard "*${segment.name}" before the end`, 'move it to the last segment');
-    }
-    segments.push(segment);
-    start = end + 1;
-  }
-  return segments;
-}
-
 function parseSegment(
   path: string,
   start: number,
@@ -152,14 +142,6 @@ function parseSegment(
       throw invalid(path, start, `invalid wildcard name "${name}"`, 'use letters, digits and _');
     return { segment: { kind: 'wildcard', name: name === '' ? '*' : name }, end };
   }
-  const escape = /%[0-9A-Fa-f]{2}/.exec(text);
-  if (escape !== null)
-    throw invalid(
-      path,
-      start + escape.index,
-      `percent-encoded "${escape[0]}"`,
-      'write the decoded character: paths are matched decoded',
-    );
   const foreign = findForeignSyntax(text, end === path.length);
   if (foreign !== undefined) throw invalid(path, start + foreign.index, foreign.what, foreign.remedy);
   return { segment: { kind: 'static', text }, end };
@@ -220,8 +202,4 @@ function closingParenthesis(path: string, open: number): number {
 
 function invalid(path: string, index: number, what: string, remedy: string): TypeError {
   return new TypeError(`${what} at index ${index} in "${path}"; ${remedy}`);
-}
-
-function escapeRegExp(text: string): string {
-  return text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 }

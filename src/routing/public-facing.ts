@@ -32,8 +32,6 @@ export interface Exposure {
   readonly params: readonly string[] | null;
 }
 
-const PRIVATE: Exposure = Object.freeze({ public: false, params: null });
-
 /**
  * Flags a handler as public, as a wrapper or as a standard (TC39) method decorator.
  *
@@ -67,7 +65,7 @@ export function isPublic(handler: unknown): handler is PublicHandler {
 
 /** Who may reach a handler, as it says itself. */
 export function exposureOf(handler: unknown): Exposure {
-  return isPublic(handler) ? Object.freeze({ public: true, params: handler.params }) : PRIVATE;
+  return isPublic(handler) ? { public: true, params: handler.params } : { public: false, params: null };
 }
 
 /**
@@ -77,9 +75,8 @@ export function exposureOf(handler: unknown): Exposure {
  */
 export function toExposure(what: string, option: boolean | PublicOptions | undefined): Exposure | undefined {
   if (option === undefined) return undefined;
-  if (option === false) return PRIVATE;
-  if (option === true) return Object.freeze({ public: true, params: null });
-  return Object.freeze({ public: true, params: allowedParams(`${what}: public`, option) });
+  if (typeof option === 'boolean') return { public: option, params: null };
+  return { public: true, params: allowedParams(`${what}: public`, option) };
 }
 
 function flag<F extends AnyFunction>(

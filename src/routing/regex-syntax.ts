@@ -30,8 +30,11 @@ export function parseRegex(source: string): RegexNode {
   let depth = 0;
   let captures = 0;
   const names = new Map<string, number>();
-  const references: { readonly node: { raw: string; group: number }; readonly target: string; readonly index: number }[] =
-    [];
+  const references: {
+    readonly node: { raw: string; group: number };
+    readonly target: string;
+    readonly index: number;
+  }[] = [];
 
   const whole = alternation();
   if (at < source.length) fail('")" without "("', 'escape it: \\)');
@@ -83,15 +86,18 @@ export function parseRegex(source: string): RegexNode {
     if (take('.')) return characters(index, [], true);
     const odd = match(/[*+?{}\]]/y)?.[0];
     if (odd !== undefined)
-      fail('{}]'.includes(odd) ? `unbalanced "${odd}"` : `quantifier "${odd}" on nothing`, `escape it: \\${odd}`, index);
+      fail(
+        '{}]'.includes(odd) ? `unbalanced "${odd}"` : `quantifier "${odd}" on nothing`,
+        `escape it: \\${odd}`,
+        index,
+      );
     return character();
   }
 
   function group(): RegexNode {
     const index = at;
     const [open = '', name] = match(/\((?:\?(?:[:=!]|<[=!]|<([A-Za-z_$][\w$]*)>))?/y) ?? [];
-    if (sees('?'))
-      fail('unknown kind of group', 'use (x), (?:x), (?<name>x), (?=x), (?!x), (?<=x) or (?<!x)', index);
+    if (sees('?')) fail('unknown kind of group', 'use (x), (?:x), (?<name>x), (?=x), (?!x), (?<=x) or (?<!x)', index);
     const look = /[=!]$/.test(open);
     const capture = look || open === '(?:' ? 0 : ++captures;
     if (name !== undefined) {

@@ -145,11 +145,10 @@ export function carryOptions<F extends AnyFunction>(
 export function toRecord(what: string, handler: unknown, options?: DeclaredOptions): RouteRecord {
   const carried = carriedBy(handler);
   const declared = options === undefined ? carried : mergeOptions(checkOptions(what, options), carried);
-  const { params, query, headers, body, response } = declared;
   const { bodyLimit, timeout, summary, description, operationId, meta } = declared;
   return Object.freeze({
     ...(toExposure(what, declared.public) ?? exposureOf(handler)),
-    schemas: Object.freeze({ params, query, headers, body, response }),
+    schemas: declared,
     middleware: declared.middleware ?? [],
     bodyLimit,
     timeout,

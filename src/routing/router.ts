@@ -4,10 +4,10 @@
  * The table is here; where a path leads, the trie knows. The router knows patterns, methods and flags, never requests.
  */
 
-import { METHODS } from 'node:http';
 import { HttpError } from '../errors.js';
 import type { Constraint } from './constraint.js';
 import { NO_PARAMS, ParamValues, type Params } from './params.js';
+import { assertMethod } from './method.js';
 import { compilePath } from './pattern.js';
 import { toRecord, type DeclaredOptions, type RouteRecord } from './route-options.js';
 import { toPlain, Trie } from './trie.js';
@@ -67,7 +67,6 @@ export interface Match<Handler> {
 }
 
 const NO_META: Readonly<Record<string, unknown>> = Object.freeze({});
-const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS);
 
 /** A table of routes. Routes may be added at any time. */
 export class Router<Handler = unknown> {
@@ -109,8 +108,7 @@ export class Router<Handler = unknown> {
     options?: DeclaredOptions,
     source: unknown = handler,
   ): Route<Handler> {
-    if (!KNOWN_METHODS.has(method))
-      throw new TypeError(`unknown method ${JSON.stringify(method)}; use one of http.METHODS, in upper case`);
+    assertMethod(method);
     const { pattern, segments, paramNames } = compilePath(path, this.#constraints);
     if (this.#reserved.has(pattern))
       throw new TypeError(`${path} is a monitoring endpoint; use another path, or attachMonitorEndpoints: false`);

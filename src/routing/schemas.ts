@@ -63,10 +63,7 @@ export function assertSchemas(what: string, schemas: AnySchemas): void {
   for (const part of PARTS) if (schemas[part] !== undefined) assertSchema(`${part} of ${what}`, schemas[part]);
   const { response } = schemas;
   if (response === undefined) return;
-  if (typeof response === 'function' || (typeof response === 'object' && response !== null && isSchema(response))) {
-    assertSchema(`response of ${what}`, response);
-    return;
-  }
+  if (isSchema(response)) return assertSchema(`response of ${what}`, response);
   if (typeof response !== 'object' || response === null)
     throw new TypeError(
       `response of ${what} is no schema; give one, or one for each status: { 200: schema, 204: null }`,
