@@ -22,85 +22,51 @@ export interface CgroupLimits {
   readonly throttling: CpuThrottling | undefined;
 }
 
-/** The groups of this process for one controller. */
-export interface CgroupPath {
-  readonly version: 1 | 2;
-  /** From the process's own group up to the top that can be seen. */
-  readonly directories: readonly string[];
-}
-
-/** Where a controller isn't to be found it is `undefined`. */
+/** The groups of this process for each controller, from its own up to the top that can be seen; none elsewhere. */
 export interface CgroupPaths {
-  readonly memory: CgroupPath | undefined;
-  readonly cpu: CgroupPath | undefined;
+  readonly memory: readonly string[];
+  readonly cpu: readonly string[];
 }
 
 /** @param root what stands in front of `/proc` and `/sys`, empty for the real ones */
 export function findCgroups(root: string): CgroupPaths {
-  const memberships = (readText(`${root}/proc/self/cgroup`) ?? '').split('\n').flatMap(parseMembership);
-  const mounts = (readText(`${root}/proc/self/mountinfo`) ?? '').split('\n').flatMap(parseMount);
-  const locate = (controller: string): CgroupPath | undefined => {
-    const own =
-      memberships.find(({ controllers }) => controllers.includes(controller)) ??
-      memberships.find(({ controllers }) => controllers.length === 0);
-    if (own === undefined) return undefined;
-    const version = own.controllers.length === 0 ? 2 : 1;
-    const mount = mounts.find(({ controllers }) =>
-      version === 2 ? controllers.length === 0 : controllers.includes(controller),
+  // "4:memory:/docker/1f" → memory, /docker/1f; "0::/app" → version 2, /app
+  const memberships = [...(readText(`${root}/proc/self/cgroup`) ?? '').matchAll(/^\d+:([^:]*):(.*)$/gm)];
+  const mounts = [...(readText(`${root}/proc/self/mountinfo`) ?? '').matchAll(MOUNT)];
+  const locate = (controller: string): readonly string[] => {
+    const own = memberships.find(([, list]) => has(list, controller)) ?? memberships.find(([, list]) => list === '');
+    const [, list, path = ''] = own ?? [];
+    const mount = mounts.find(([, , , two, options]) =>
+      two === '2' ? list === '' : has(list, controller) && has(options, controller),
     );
-    return mount && { version, directories: ancestry(`${root}${mount.point}`, relativePath(own.path, mount.root)) };
+    if (mount === undefined) return [];
+    const [, top = '', point = ''] = mount;
+    return ancestry(root + unescape(point), relativePath(path, unescape(top)));
   };
   return { memory: locate('memory'), cpu: locate('cpu') };
 }
 
 /** Limits may change while the process runs, so this reads the files anew each time. */
 export function readCgroupLimits({ memory, cpu }: CgroupPaths): CgroupLimits {
-  let memoryBytes: number | undefined;
-  for (const directory of memory?.directories ?? []) {
-    const bytes = readMemoryLimit(directory, memory?.version);
-    if (bytes !== undefined && bytes < (memoryBytes ?? Infinity)) memoryBytes = bytes;
-  }
-  let cpus: number | undefined;
-  let throttled: string | undefined;
-  for (const directory of cpu?.directories ?? []) {
-    const quota = readCpuQuota(directory, cpu?.version);
-    if (quota === undefined || quota >= (cpus ?? Infinity)) continue;
-    cpus = quota;
-    throttled = directory;
-  }
-  return { memoryBytes, cpus, throttling: throttled === undefined ? undefined : readThrottling(throttled) };
+  const memoryBytes = Math.min(Infinity, ...memory.map(readMemoryLimit));
+  const quotas = cpu.map(readCpuQuota);
+  const cpus = Math.min(Infinity, ...quotas);
+  const throttled = cpu[quotas.indexOf(cpus)];
+  return {
+    memoryBytes: memoryBytes === Infinity ? undefined : memoryBytes,
+    cpus: cpus === Infinity ? undefined : cpus,
+    throttling: cpus === Infinity || throttled === undefined ? undefined : readThrottling(throttled),
+  };
 }
 
-interface Membership {
-  /** Empty for version 2. */
-  readonly controllers: readonly string[];
-  readonly path: string;
-}
-
-interface Mount {
-  /** The group that the mount shows as its top. */
-  readonly root: string;
-  readonly point: string;
-  /** Empty for version 2. */
-  readonly controllers: readonly string[];
-}
+/** Root and point of a mount of either version, then the controllers of version 1. */
+const MOUNT = /^\S+ \S+ \S+ (\S+) (\S+) .* - cgroup(2?) \S+ (\S+)$/gm;
 
 /** Version 1 reports the largest multiple of the page size below 2^63 for "no limit", and some kernels 2^64. */
 const UNLIMITED_BYTES = 2 ** 60;
 
-/** // "4:memory:/docker/1f" → memory, /docker/1f; "0::/app" → version 2, /app */
-function parseMembership(line: string): Membership[] {
-  const [, controllers, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
-  if (controllers === undefined || path === undefined) return [];
-  return [{ controllers: controllers === '' ? [] : controllers.split(','), path }];
-}
-
-function parseMount(line: string): Mount[] {
-  const [left = '', right = ''] = line.split(' - ');
-  const [, , , root, point] = left.split(' ');
-  const [type, , options = ''] = right.split(' ');
-  if (root === undefined || point === undefined || (type !== 'cgroup' && type !== 'cgroup2')) return [];
-  return [{ root: unescape(root), point: unescape(point), controllers: type === 'cgroup2' ? [] : options.split(',') }];
+function has(list: string | undefined, controller: string): boolean {
+  return list !== undefined && list.split(',').includes(controller);
 }
 
 /** mountinfo writes blanks and the like as `\040`. */
@@ -122,28 +88,28 @@ function ancestry(top: string, path: string): readonly string[] {
   return [...directories, top];
 }
 
-function readMemoryLimit(directory: string, version: 1 | 2 | undefined): number | undefined {
-  const bytes = Number(readText(`${directory}/${version === 2 ? 'memory.max' : 'memory.limit_in_bytes'}`) ?? NaN);
-  return bytes > 0 && bytes < UNLIMITED_BYTES ? bytes : undefined;
+/** Infinite without a limit. */
+function readMemoryLimit(directory: string): number {
+  const bytes = Number(readText(`${directory}/memory.max`) ?? readText(`${directory}/memory.limit_in_bytes`));
+  return bytes > 0 && bytes < UNLIMITED_BYTES ? bytes : Infinity;
 }
 
-function readCpuQuota(directory: string, version: 1 | 2 | undefined): number | undefined {
+/** Infinite without a quota. */
+function readCpuQuota(directory: string): number {
   const text =
-    version === 2
-      ? readText(`${directory}/cpu.max`)
-      : `${readText(`${directory}/cpu.cfs_quota_us`)} ${readText(`${directory}/cpu.cfs_period_us`)}`;
-  const [quota = NaN, period = NaN] = (text ?? '').trim().split(/\s+/).map(Number);
-  return quota > 0 && period > 0 ? quota / period : undefined;
+    readText(`${directory}/cpu.max`) ??
+    `${readText(`${directory}/cpu.cfs_quota_us`)} ${readText(`${directory}/cpu.cfs_period_us`)}`;
+  const [quota = NaN, period = NaN] = text.split(' ').map(Number);
+  return quota > 0 && period > 0 ? quota / period : Infinity;
 }
 
 function readThrottling(directory: string): CpuThrottling | undefined {
   const text = readText(`${directory}/cpu.stat`);
   if (text === undefined) return undefined;
-  const numbers = new Map(text.split('\n').map((line) => [line.split(' ')[0], Number(line.split(' ')[1])]));
-  const seconds = (numbers.get('throttled_usec') ?? 0) / 1e6 + (numbers.get('throttled_time') ?? 0) / 1e9;
+  const numberOf = (name: string): number => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
   return {
-    periods: numbers.get('nr_periods') ?? 0,
-    throttledPeriods: numbers.get('nr_throttled') ?? 0,
-    throttledSeconds: seconds,
+    periods: numberOf('nr_periods'),
+    throttledPeriods: numberOf('nr_throttled'),
+    throttledSeconds: numberOf('throttled_usec') / 1e6 + numberOf('throttled_time') / 1e9,
   };
 }

@@ -10,56 +10,37 @@ export interface Collection {
   readonly detail?: unknown;
 }
 
+/** V8's `GCType`, as `node:perf_hooks` gives it, though it names only some. */
+export type CollectionType = number;
+export const MARK_COMPACT: CollectionType = 4;
+export const INCREMENTAL: CollectionType = 8;
+
 /** prom-client's names. */
 export type CollectionKind = 'major' | 'minor' | 'incremental' | 'weakcb';
 /** 0 is a scavenge, 1 an incremental step or minor mark-sweep, 2 a mark-compact. */
 export type Generation = '0' | '1' | '2';
 
-export interface CollectionType {
-  readonly kind: CollectionKind;
-  /** Weak callbacks have none: they free nothing themselves. */
-  readonly generation?: Generation;
-}
+/** What each is to prom-client. */
+export const KINDS: Readonly<Record<CollectionType, CollectionKind>> = {
+  1: 'minor',
+  2: 'minor',
+  4: 'major',
+  8: 'incremental',
+  16: 'weakcb',
+};
+/** Weak callbacks have none: they free nothing themselves. */
+export const GENERATIONS: Readonly<Record<CollectionType, Generation>> = { 1: '0', 2: '1', 4: '2', 8: '1' };
+/** As V8's profiler names them. */
+export const NAMED: Readonly<Record<string, CollectionType>> = {
+  Scavenge: 1,
+  MinorMarkCompact: 2,
+  MinorMarkSweep: 2,
+  MarkSweepCompact: MARK_COMPACT,
+  IncrementalMarking: INCREMENTAL,
+  ProcessWeakCallbacks: 16,
+};
 
-const SCAVENGE: CollectionType = { kind: 'minor', generation: '0' };
-const MINOR_MARK: CollectionType = { kind: 'minor', generation: '1' };
-export const INCREMENTAL: CollectionType = { kind: 'incremental', generation: '1' };
-export const MARK_COMPACT: CollectionType = { kind: 'major', generation: '2' };
-const WEAK_CALLBACKS: CollectionType = { kind: 'weakcb' };
-
-/** By V8's `GCType`, of which `node:perf_hooks` names only some; `undefined` for one that is not known. */
-export function typeOfKind({ detail }: Collection): CollectionType | undefined {
-  switch ((detail as { readonly kind?: number } | undefined)?.kind) {
-    case 1:
-      return SCAVENGE;
-    case 2:
-      return MINOR_MARK;
-    case 4:
-      return MARK_COMPACT;
-    case 8:
-      return INCREMENTAL;
-    case 16:
-      return WEAK_CALLBACKS;
-    default:
-      return undefined;
-  }
-}
-
-/** The same as V8's profiler names them. */
-export function typeOfName(name: string): CollectionType | undefined {
-  switch (name) {
-    case 'Scavenge':
-      return SCAVENGE;
-    case 'MinorMarkCompact':
-    case 'MinorMarkSweep':
-      return MINOR_MARK;
-    case 'MarkSweepCompact':
-      return MARK_COMPACT;
-    case 'IncrementalMarking':
-      return INCREMENTAL;
-    case 'ProcessWeakCallbacks':
-      return WEAK_CALLBACKS;
-    default:
-      return undefined;
-  }
+/** 0 where it is not told. */
+export function typeOf({ detail }: Collection): CollectionType {
+  return (detail as { readonly kind?: number } | undefined)?.kind ?? 0;
 }

@@ -37,8 +37,8 @@ export interface EventLoopSources {
 
 export class EventLoopMonitor {
   readonly #sources: EventLoopSources;
-  #older: IntervalHistogram | undefined;
-  #newer: IntervalHistogram | undefined;
+  /** The older one first. */
+  #monitors: IntervalHistogram[] = [];
   #emptiedAt = 0;
   #dueAt = NaN;
   #lastMs = 0;
@@ -49,10 +49,8 @@ export class EventLoopMonitor {
 
   start(): void {
     const now = this.#sources.now();
-    this.#older = this.#sources.createMonitor(RESOLUTION_MS);
-    this.#newer = this.#sources.createMonitor(RESOLUTION_MS);
-    this.#older.enable();
-    this.#newer.enable();
+    this.#monitors = [this.#sources.createMonitor(RESOLUTION_MS), this.#sources.createMonitor(RESOLUTION_MS)];
+    for (const monitor of this.#monitors) monitor.enable();
     this.#emptiedAt = now;
     this.#dueAt = now + TICK_MS;
   }
@@ -63,35 +61,34 @@ export class EventLoopMonitor {
     this.#lastMs = Math.max(0, now - this.#dueAt);
     this.#dueAt = now + TICK_MS;
     if (now - this.#emptiedAt < WINDOW_MS) return;
-    [this.#older, this.#newer] = [this.#newer, this.#older];
-    this.#newer?.reset();
+    this.#monitors.reverse();
+    this.#monitors[1]?.reset();
     this.#emptiedAt = now;
   }
 
   read(): EventLoopLag {
-    const monitor = this.#older;
+    const [monitor] = this.#monitors;
     const last = Math.max(this.#lastMs, this.#sources.now() - this.#dueAt || 0) / 1000;
-    if (monitor === undefined || monitor.count === 0)
-      return { last, min: 0, max: 0, mean: 0, stddev: 0, p50: 0, p90: 0, p99: 0 };
+    // Empty, a monitor's extremes are those of its numbers.
+    const measured = monitor?.count === 0 ? undefined : monitor;
     return {
       last,
-      min: toLag(monitor.min),
-      max: toLag(monitor.max),
-      mean: toLag(monitor.mean),
-      stddev: monitor.stddev / 1e9,
-      p50: toLag(monitor.percentile(50)),
-      p90: toLag(monitor.percentile(90)),
-      p99: toLag(monitor.percentile(99)),
+      min: toLag(measured?.min),
+      max: toLag(measured?.max),
+      mean: toLag(measured?.mean),
+      stddev: (measured?.stddev ?? 0) / 1e9,
+      p50: toLag(measured?.percentile(50)),
+      p90: toLag(measured?.percentile(90)),
+      p99: toLag(measured?.percentile(99)),
     };
   }
 
   close(): void {
-    this.#older?.disable();
-    this.#newer?.disable();
+    for (const monitor of this.#monitors) monitor.disable();
   }
 }
 
 /** Nanoseconds between two ticks → seconds of lag; timers have whole milliseconds, so a tick may come early. */
-function toLag(nanoseconds: number): number {
+function toLag(nanoseconds: number = 0): number {
   return Math.max(0, nanoseconds / 1e9 - RESOLUTION_MS / 1000);
 }

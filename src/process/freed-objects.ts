@@ -11,7 +11,7 @@
  */
 import type { GCProfiler, HeapSpaceInfo } from 'node:v8';
 import type { BoundHistogram } from '../metrics/histogram.js';
-import { INCREMENTAL, MARK_COMPACT, typeOfKind, typeOfName } from './collection.js';
+import { GENERATIONS, INCREMENTAL, KINDS, MARK_COMPACT, NAMED, typeOf } from './collection.js';
 import type { Collection, CollectionType, Generation } from './collection.js';
 import type { Readings } from './readings.js';
 
@@ -42,10 +42,15 @@ export class FreedObjects {
   #profiler: GcProfiler | undefined;
   /** What the profiler measured, the last time and the time before: it is told a turn later that it did. */
   #spans: readonly Span[] = [];
-  #profile: Profile = { left: 0, freed: 0, capacity: 0 };
+  /** How many collections the profile is still to measure. */
+  #left = 0;
+  /** What minor ones freed in it, in bytes. */
+  #freed = 0;
+  /** What the new space had room for when they began, added up, in bytes. */
+  #capacity = 0;
   /** What minor collections freed of the new space in the last profile. */
   #freedShare = 1;
-  #heap: HeapReading = { usedBytes: 0, newBytes: 0, newCapacity: 0 };
+  #heap: HeapReading = readHeap([]);
 
   constructor(readings: Readings, sources: FreedSources) {
     this.#sources = sources;
@@ -72,8 +77,7 @@ export class FreedObjects {
     const after = (this.#heap = readHeap(this.#sources.heapSpaces()));
     let isMarking = false;
     for (const collection of collections) {
-      const type = typeOfKind(collection);
-      if (type === undefined) continue;
+      const type = typeOf(collection);
       isMarking ||= type === INCREMENTAL;
       const { startTime } = collection;
       const span = this.#spans.find(({ from, until }) => startTime >= from && startTime < until);
@@ -83,7 +87,7 @@ export class FreedObjects {
     const [span] = this.#spans;
     if (span === undefined) return;
     const idleMs = this.#sources.now() - span.until;
-    if (this.#profiler !== undefined && span.collections >= this.#profile.left) this.#stopProfiler();
+    if (this.#profiler !== undefined && span.collections >= this.#left) this.#stopProfiler();
     else if (idleMs >= (isMarking ? PROFILE_MARKING_EVERY_MS : PROFILE_EVERY_MS)) this.#startProfile();
   }
 
@@ -91,12 +95,13 @@ export class FreedObjects {
   collect(): void {
     if (this.#profiler === undefined || this.#spans[0]?.collections === 0) return;
     this.#stopProfiler();
-    if (this.#profile.left > 0) this.#startProfiler();
+    if (this.#left > 0) this.#startProfiler();
   }
 
-  #observe({ generation }: CollectionType, freedBytes: number): void {
-    if (generation === undefined) return;
-    this.#objects.get(generation)?.observe(Math.round(Math.max(0, freedBytes) / BYTES_PER_OBJECT));
+  #observe(type: CollectionType, freedBytes: number): void {
+    const generation = GENERATIONS[type];
+    if (generation !== undefined)
+      this.#objects.get(generation)?.observe(Math.round(Math.max(0, freedBytes) / BYTES_PER_OBJECT));
   }
 
   #estimate(type: CollectionType, before: HeapReading, after: HeapReading): number {
@@ -107,7 +112,9 @@ export class FreedObjects {
   }
 
   #startProfile(): void {
-    this.#profile = { left: PROFILE_LENGTH, freed: 0, capacity: 0 };
+    this.#left = PROFILE_LENGTH;
+    this.#freed = 0;
+    this.#capacity = 0;
     this.#startProfiler();
   }
 
@@ -124,30 +131,18 @@ export class FreedObjects {
     span.until = this.#sources.now();
     const { statistics } = this.#profiler.stop();
     this.#profiler = undefined;
-    const profile = this.#profile;
-    profile.left -= statistics.length;
+    this.#left -= statistics.length;
     for (const { gcType, beforeGC, afterGC } of statistics) {
-      const type = typeOfName(gcType);
-      if (type === undefined) continue;
+      const type = NAMED[gcType] ?? 0;
       const freedBytes = beforeGC.heapStatistics.usedHeapSize - afterGC.heapStatistics.usedHeapSize;
       this.#observe(type, freedBytes);
       const newSpace = beforeGC.heapSpaceStatistics.find(({ spaceName }) => spaceName === NEW_SPACE);
-      if (type.kind !== 'minor' || newSpace === undefined) continue;
-      profile.freed += Math.max(0, freedBytes);
-      profile.capacity += newSpace.spaceUsedSize + newSpace.spaceAvailableSize;
+      if (KINDS[type] !== 'minor' || newSpace === undefined) continue;
+      this.#freed += Math.max(0, freedBytes);
+      this.#capacity += newSpace.spaceUsedSize + newSpace.spaceAvailableSize;
     }
-    if (profile.capacity > 0) this.#freedShare = profile.freed / profile.capacity;
+    if (this.#capacity > 0) this.#freedShare = this.#freed / this.#capacity;
   }
-}
-
-/** A few collections that are measured. */
-interface Profile {
-  /** How many collections are still to be measured. */
-  left: number;
-  /** What the minor ones freed, in bytes. */
-  freed: number;
-  /** What the new space had room for when they began, added up, in bytes. */
-  capacity: number;
 }
 
 /** The time from a start of the profiler to its stop. */

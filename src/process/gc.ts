@@ -2,7 +2,7 @@
  * Observes garbage collections: how long each took, and, where it is asked for, how much it freed.
  */
 import type { BoundHistogram } from '../metrics/histogram.js';
-import { typeOfKind } from './collection.js';
+import { KINDS, typeOf } from './collection.js';
 import type { Collection, CollectionKind } from './collection.js';
 import type { FreedObjects } from './freed-objects.js';
 import type { Readings } from './readings.js';
@@ -59,8 +59,8 @@ export class GcObserver {
 
   #count(collections: readonly Collection[]): void {
     for (const collection of collections) {
-      const type = typeOfKind(collection);
-      if (type !== undefined) this.#durations.get(type.kind)?.observe(collection.duration / 1000);
+      const kind = KINDS[typeOf(collection)];
+      if (kind !== undefined) this.#durations.get(kind)?.observe(collection.duration / 1000);
     }
     this.#freed?.count(collections);
   }

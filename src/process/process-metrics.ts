@@ -1,7 +1,7 @@
 /**
  * Registers what is to be known of the process: CPU, memory and files, under prom-client's names and those of SPEC 2.2.
  */
-import type { CgroupLimits } from './cgroup.js';
+import type { CgroupLimits, CpuThrottling } from './cgroup.js';
 import { countOpenFiles, readMaxFiles, readStatus } from './proc-files.js';
 import type { Readings } from './readings.js';
 
@@ -29,91 +29,75 @@ export interface ProcessMetricSources {
 
 /** Registers the values of SPEC 2.2. */
 export function registerSpecMetrics(readings: Readings, read: () => ProcessReading): void {
-  readings.gauges(readings.shared(read), [
-    ['proc_rss_mem_bytes', 'Resident memory of the process.', ({ rssBytes }) => rssBytes],
-    [
-      'proc_rss_mem_perc',
-      'Resident memory as a percentage of what the process may use.',
-      ({ rssPercent }) => rssPercent,
-    ],
-    [
-      'proc_cpu_perc',
-      'CPU use of the last 5 to 10 seconds as a percentage of what the process may use.',
-      ({ cpuPercent }) => cpuPercent,
-    ],
-  ]);
+  const process = readings.shared(read);
+  readings.gauge('proc_rss_mem_bytes', 'Resident memory of the process.', () => process().rssBytes);
+  readings.gauge(
+    'proc_rss_mem_perc',
+    'Resident memory as a percentage of what the process may use.',
+    () => process().rssPercent,
+  );
+  readings.gauge(
+    'proc_cpu_perc',
+    'CPU use of the last 5 to 10 seconds as a percentage of what the process may use.',
+    () => process().cpuPercent,
+  );
 }
 
 /** Registers prom-client's metrics of the process, and those of its CPU quota. */
-export function registerProcessMetrics(readings: Readings, sources: ProcessMetricSources): void {
-  readings.gauges(sources.memoryUsage, [
-    ['process_resident_memory_bytes', 'Resident memory of the process.', ({ rss }) => rss],
-  ]);
-  readings.counters(readings.shared(sources.cpuUsage), [
-    ['process_cpu_user_seconds_total', 'CPU time that the process spent in user mode.', ({ user }) => user / 1e6],
-    [
-      'process_cpu_system_seconds_total',
-      'CPU time that the process spent in system mode.',
-      ({ system }) => system / 1e6,
-    ],
-    [
-      'process_cpu_seconds_total',
-      'CPU time that the process spent in user and system mode.',
-      ({ user, system }) => (user + system) / 1e6,
-    ],
-  ]);
-  readings.gauges(
-    () => sources.startTime,
-    [['process_start_time_seconds', 'When the process started, in seconds since the Unix epoch.', (time) => time]],
+export function registerProcessMetrics(
+  readings: Readings,
+  { memoryUsage, cpuUsage, startTime, platform, root, limits }: ProcessMetricSources,
+): void {
+  const cpu = readings.shared(cpuUsage);
+  const spent = 'CPU time that the process spent in';
+  readings.gauge('process_resident_memory_bytes', 'Resident memory of the process.', () => memoryUsage().rss);
+  readings.counter('process_cpu_user_seconds_total', `${spent} user mode.`, () => cpu().user / 1e6);
+  readings.counter('process_cpu_system_seconds_total', `${spent} system mode.`, () => cpu().system / 1e6);
+  readings.counter(
+    'process_cpu_seconds_total',
+    `${spent} user and system mode.`,
+    () => (cpu().user + cpu().system) / 1e6,
   );
-  if (sources.platform !== 'linux') return;
-  registerProcFiles(readings, sources.root);
-  registerThrottling(readings, readings.shared(sources.limits));
-}
-
-function registerProcFiles(readings: Readings, root: string): void {
-  readings.gauges(
-    readings.shared(() => readStatus(root)),
-    [
-      ['process_virtual_memory_bytes', 'Virtual memory of the process.', ({ virtualBytes }) => virtualBytes],
-      [
-        'process_heap_bytes',
-        'Data segment of the process, heap and private mappings included.',
-        ({ dataBytes }) => dataBytes,
-      ],
-    ],
+  readings.gauge(
+    'process_start_time_seconds',
+    'When the process started, in seconds since the Unix epoch.',
+    () => startTime,
   );
-  readings.gauges(
-    () => root,
-    [
-      ['process_open_fds', 'Open file descriptors.', countOpenFiles],
-      ['process_max_fds', 'Limit of open file descriptors.', readMaxFiles],
-    ],
+  if (platform !== 'linux') return;
+  const status = readings.shared(() => readStatus(root));
+  readings.gauge('process_virtual_memory_bytes', 'Virtual memory of the process.', () => status().virtualBytes);
+  readings.gauge(
+    'process_heap_bytes',
+    'Data segment of the process, heap and private mappings included.',
+    () => status().dataBytes,
   );
+  readings.gauge('process_open_fds', 'Open file descriptors.', () => countOpenFiles(root));
+  readings.gauge('process_max_fds', 'Limit of open file descriptors.', () => readMaxFiles(root));
+  registerThrottling(readings, readings.shared(limits));
 }
 
 /** Registered when there is a quota for the first time, for without one there is nothing to count. */
 function registerThrottling(readings: Readings, limits: () => CgroupLimits): void {
+  const register = (what: string, help: string, key: keyof CpuThrottling): void =>
+    readings.counter(`process_cgroup_cpu_${what}_total`, help, () => limits().throttling?.[key]);
   readings.onceDue(
     () => limits().throttling !== undefined,
     () => {
-      readings.counters(limits, [
-        [
-          'process_cgroup_cpu_periods_total',
-          'Enforcement periods of the CPU quota in which the control group had something to run.',
-          ({ throttling }) => throttling?.periods,
-        ],
-        [
-          'process_cgroup_cpu_throttled_periods_total',
-          'Enforcement periods in which the CPU quota stopped the control group.',
-          ({ throttling }) => throttling?.throttledPeriods,
-        ],
-        [
-          'process_cgroup_cpu_throttled_seconds_total',
-          'Time for which the CPU quota stopped the control group, over all CPUs.',
-          ({ throttling }) => throttling?.throttledSeconds,
-        ],
-      ]);
+      register(
+        'periods',
+        'Enforcement periods of the CPU quota in which the control group had something to run.',
+        'periods',
+      );
+      register(
+        'throttled_periods',
+        'Enforcement periods in which the CPU quota stopped the control group.',
+        'throttledPeriods',
+      );
+      register(
+        'throttled_seconds',
+        'Time for which the CPU quota stopped the control group, over all CPUs.',
+        'throttledSeconds',
+      );
     },
   );
 }

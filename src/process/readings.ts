@@ -4,29 +4,16 @@
 import type { BoundHistogram } from '../metrics/histogram.js';
 import type { Registry } from '../metrics/registry.js';
 
-/** Name, help, and the value out of what was read; without one there is no sample. */
-export type Reading<T> = readonly [name: string, help: string, value: (reading: T) => number | undefined];
-
-/** As above with a sample for each value of a label; a value that is there twice is added up. */
-export type LabelledReading<T> = readonly [
-  name: string,
-  help: string,
-  values: (reading: T) => Iterable<readonly [labelValue: string, value: number]>,
-];
-
-export interface ReadingsOptions {
-  /** Stands in front of each name; default: nothing. */
-  readonly prefix?: string;
-  /** Labels of every sample; a metric's own label beats the one of that name. */
-  readonly labels?: Readonly<Record<string, string>>;
-}
-
 export class Readings {
   readonly #registry: Registry;
   readonly #prefix: string;
   readonly #labels: Readonly<Record<string, string>>;
 
-  constructor(registry: Registry, { prefix = '', labels = {} }: ReadingsOptions = {}) {
+  /**
+   * @param prefix stands in front of each name
+   * @param labels of every sample; a metric's own label beats the one of that name
+   */
+  constructor(registry: Registry, prefix: string = '', labels: Readonly<Record<string, string>> = {}) {
     this.#registry = registry;
     this.#prefix = prefix;
     this.#labels = labels;
@@ -50,46 +37,47 @@ export class Readings {
     });
   }
 
-  gauges<T>(read: () => T, metrics: readonly Reading<T>[]): void {
+  /** While there is no value there is no sample. */
+  gauge(name: string, help: string, read: () => number | undefined): void {
     const labels = this.#labels;
-    for (const [name, help, valueOf] of metrics) {
-      this.#registry.gauge({
-        ...this.#options(name, help),
-        collect() {
-          const value = valueOf(read());
-          if (value === undefined) this.remove(labels);
-          else this.set(labels, value);
-        },
-      });
-    }
+    this.#registry.gauge({
+      ...this.#options(name, help),
+      collect() {
+        const value = read();
+        if (value === undefined) this.remove(labels);
+        else this.set(labels, value);
+      },
+    });
   }
 
-  /** Of what something else counts. */
-  counters<T>(read: () => T, metrics: readonly Reading<T>[]): void {
+  /** Of what something else counts; while it does not there is no sample. */
+  counter(name: string, help: string, read: () => number | undefined): void {
     const labels = this.#labels;
-    for (const [name, help, valueOf] of metrics) {
-      this.#registry.counter({
-        ...this.#options(name, help),
-        collect() {
-          const value = valueOf(read());
-          this.remove(labels);
-          if (value !== undefined) this.inc(labels, value);
-        },
-      });
-    }
+    this.#registry.counter({
+      ...this.#options(name, help),
+      collect() {
+        const value = read();
+        this.remove(labels);
+        if (value !== undefined) this.inc(labels, value);
+      },
+    });
   }
 
-  gaugesBy<T>(label: string, read: () => T, metrics: readonly LabelledReading<T>[]): void {
+  /** With a sample for each value of a label; a value that is there twice is added up. */
+  gaugeBy(
+    label: string,
+    name: string,
+    help: string,
+    read: () => Iterable<readonly [labelValue: string, value: number]>,
+  ): void {
     const labels = this.#labels;
-    for (const [name, help, valuesOf] of metrics) {
-      this.#registry.gauge({
-        ...this.#options(name, help, label),
-        collect() {
-          this.reset();
-          for (const [labelValue, value] of valuesOf(read())) this.inc({ ...labels, [label]: labelValue }, value);
-        },
-      });
-    }
+    this.#registry.gauge({
+      ...this.#options(name, help, label),
+      collect() {
+        this.reset();
+        for (const [labelValue, value] of read()) this.inc({ ...labels, [label]: labelValue }, value);
+      },
+    });
   }
 
   /** A gauge that says by its labels what it has to say. */

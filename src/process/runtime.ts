@@ -3,7 +3,7 @@
  */
 import type { HeapSpaceInfo } from 'node:v8';
 import type { EventLoopLag } from './event-loop.js';
-import type { Reading, Readings } from './readings.js';
+import type { Readings } from './readings.js';
 
 /** Where the readings come from. */
 export interface RuntimeSources {
@@ -40,61 +40,59 @@ export function registerRuntimeMetrics(readings: Readings, sources: RuntimeSourc
 }
 
 function registerEventLoop(readings: Readings, { lag, utilization }: RuntimeSources): void {
-  const delays: readonly (readonly [name: string, what: string, value: (lag: EventLoopLag) => number])[] = [
-    ['min', 'Lowest event loop delay', ({ min }) => min],
-    ['max', 'Highest event loop delay', ({ max }) => max],
-    ['mean', 'Mean event loop delay', ({ mean }) => mean],
-    ['stddev', 'Standard deviation of the event loop delay', ({ stddev }) => stddev],
-    ['p50', 'Median event loop delay', ({ p50 }) => p50],
-    ['p90', '90th percentile of the event loop delay', ({ p90 }) => p90],
-    ['p99', '99th percentile of the event loop delay', ({ p99 }) => p99],
-  ];
-  readings.gauges(readings.shared(lag), [
-    [
-      'nodejs_eventloop_lag_seconds',
-      'How late the event loop came to a timer that is due every second: the last time, or by now.',
-      ({ last }) => last,
-    ],
-    ...delays.map(([name, what, value]): Reading<EventLoopLag> => [
-      `nodejs_eventloop_lag_${name}_seconds`,
-      `${what} of the last one to two minutes.`,
-      value,
-    ]),
-  ]);
-  readings.gauges(utilization, [
-    [
-      'nodejs_eventloop_utilization',
-      'Share of the last 5 to 10 seconds in which the event loop did not wait, 0 to 1.',
-      (share) => share,
-    ],
-  ]);
+  const read = readings.shared(lag);
+  const register = (which: Exclude<keyof EventLoopLag, 'last'>, what: string): void =>
+    readings.gauge(
+      `nodejs_eventloop_lag_${which}_seconds`,
+      `${what} event loop delay of the last one to two minutes.`,
+      () => read()[which],
+    );
+  readings.gauge(
+    'nodejs_eventloop_lag_seconds',
+    'How late the event loop came to a timer that is due every second: the last time, or by now.',
+    () => read().last,
+  );
+  register('min', 'Lowest');
+  register('max', 'Highest');
+  register('mean', 'Mean');
+  register('stddev', 'Standard deviation of the');
+  register('p50', 'Median');
+  register('p90', '90th percentile of the');
+  register('p99', '99th percentile of the');
+  readings.gauge(
+    'nodejs_eventloop_utilization',
+    'Share of the last 5 to 10 seconds in which the event loop did not wait, 0 to 1.',
+    utilization,
+  );
 }
 
 /** The number of each type, and of all. */
 function registerActive(readings: Readings, what: string, help: string, types: () => readonly string[]): void {
   const read = readings.shared(types);
-  readings.gaugesBy('type', read, [
-    [`nodejs_active_${what}`, `${help}, by type.`, (all) => all.map((type) => [type, 1] as const)],
-  ]);
-  readings.gauges(read, [[`nodejs_active_${what}_total`, `${help}.`, ({ length }) => length]]);
+  readings.gaugeBy('type', `nodejs_active_${what}`, `${help}, by type.`, () => read().map((type) => [type, 1]));
+  readings.gauge(`nodejs_active_${what}_total`, `${help}.`, () => read().length);
 }
 
 function registerHeap(readings: Readings, { memoryUsage, heapLimit, heapSpaces }: RuntimeSources): void {
-  readings.gauges(readings.shared(memoryUsage), [
-    ['nodejs_heap_size_total_bytes', 'Size of the V8 heap.', ({ heapTotal }) => heapTotal],
-    ['nodejs_heap_size_used_bytes', 'Used part of the V8 heap.', ({ heapUsed }) => heapUsed],
-    ['nodejs_external_memory_bytes', 'Memory of C++ objects that JavaScript objects hold.', ({ external }) => external],
-  ]);
-  readings.gauges(heapLimit, [
-    ['nodejs_heap_size_limit_bytes', 'Size at which the V8 heap ends the process.', (limit) => limit],
-  ]);
-  const each =
-    (key: 'space_size' | 'space_used_size' | 'space_available_size') =>
-    (spaces: readonly HeapSpaceInfo[]): (readonly [string, number])[] =>
-      spaces.map((space) => [space.space_name.replace(/_space$/, ''), space[key]]);
-  readings.gaugesBy('space', readings.shared(heapSpaces), [
-    ['nodejs_heap_space_size_total_bytes', 'Size of a space of the V8 heap.', each('space_size')],
-    ['nodejs_heap_space_size_used_bytes', 'Used part of a space of the V8 heap.', each('space_used_size')],
-    ['nodejs_heap_space_size_available_bytes', 'Free part of a space of the V8 heap.', each('space_available_size')],
-  ]);
+  const memory = readings.shared(memoryUsage);
+  readings.gauge('nodejs_heap_size_total_bytes', 'Size of the V8 heap.', () => memory().heapTotal);
+  readings.gauge('nodejs_heap_size_used_bytes', 'Used part of the V8 heap.', () => memory().heapUsed);
+  readings.gauge(
+    'nodejs_external_memory_bytes',
+    'Memory of C++ objects that JavaScript objects hold.',
+    () => memory().external,
+  );
+  readings.gauge('nodejs_heap_size_limit_bytes', 'Size at which the V8 heap ends the process.', heapLimit);
+  const spaces = readings.shared(heapSpaces);
+  const register = (
+    which: string,
+    what: string,
+    key: 'space_size' | 'space_used_size' | 'space_available_size',
+  ): void =>
+    readings.gaugeBy('space', `nodejs_heap_space_size_${which}_bytes`, `${what} of a space of the V8 heap.`, () =>
+      spaces().map((space) => [space.space_name.replace(/_space$/, ''), space[key]]),
+    );
+  register('total', 'Size', 'space_size');
+  register('used', 'Used part', 'space_used_size');
+  register('available', 'Free part', 'space_available_size');
 }

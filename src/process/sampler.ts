@@ -18,14 +18,10 @@ import { readStatus } from './proc-files.js';
 import { registerProcessMetrics, registerSpecMetrics } from './process-metrics.js';
 import type { ProcessReading } from './process-metrics.js';
 import { Readings } from './readings.js';
-import type { ReadingsOptions } from './readings.js';
 import { registerRuntimeMetrics } from './runtime.js';
 import type { RuntimeSources } from './runtime.js';
 import { UsageWindow } from './usage-window.js';
-import { assertMetricName, toDefaultLabels } from '../metrics/names.js';
 import type { Registry } from '../metrics/registry.js';
-import { assertOptions, OBJECT, STRING } from '../options-check.js';
-import type { Kinds } from '../options-check.js';
 
 /** Where the readings come from; the running process, unless a test says otherwise. */
 export interface ProcessSources
@@ -64,36 +60,21 @@ export interface ProcessSampler {
  * @throws {TypeError} when the registry has them already
  */
 export function collectProcess(registry: Registry, given: Partial<ProcessSources> = {}): ProcessSampler {
-  return createSampler(registry, {}, true, given);
+  return createSampler(registry, new Readings(registry), true, given);
 }
-
-/** What `collectDefaultMetrics` takes. */
-export interface DefaultMetricsOptions extends ReadingsOptions {}
 
 /**
- * Collects prom-client's default metrics of the process and of Node.js into a registry that isn't an application's,
- * until it is cleared. What watches the event loop and the garbage collector keeps no process alive.
- *
- * @throws {TypeError} for an invalid option, and when the registry has them already
+ * @param isService whether it has the values of SPEC 2, too
+ * @throws {TypeError} when the registry has them already
  */
-export function collectDefaultMetrics(registry: Registry, options: DefaultMetricsOptions = {}): void {
-  assertOptions('collectDefaultMetrics()', options, DEFAULT_METRICS_KINDS);
-  const { prefix = '', labels = {} } = options;
-  assertMetricName(`${prefix}process_cpu_seconds_total`);
-  createSampler(registry, { prefix, labels: Object.fromEntries(toDefaultLabels(labels)) }, false).start();
-}
-
-const DEFAULT_METRICS_KINDS: Kinds<DefaultMetricsOptions> = { prefix: STRING, labels: OBJECT };
-
-function createSampler(
+export function createSampler(
   registry: Registry,
-  options: ReadingsOptions,
+  readings: Readings,
   isService: boolean,
   given: Partial<ProcessSources> = {},
 ): ProcessSampler {
   registry.claimDefaultMetrics(() => close());
   const sources: ProcessSources = { ...REAL_SOURCES, ...given };
-  const readings = new Readings(registry, options);
   const monitor = new EventLoopMonitor(sources);
   const cpu = new UsageWindow(() => {
     const { user, system } = sources.cpuUsage();
