@@ -29,11 +29,9 @@ export interface Dialect {
   readonly gateway: string;
   readonly spelling: Spelling;
   /** Has lookaround and backreferences. */
-  readonly pcre: boolean;
-  /** Matches the end of the path, and nothing else. */
-  readonly end: string;
+  readonly pcre?: boolean;
   /** Avoids alternation inside a repeat, for an engine whose stack it would exhaust. */
-  readonly unroll: boolean;
+  readonly unroll?: boolean;
 }
 
 /** A segment on the path as sent. */
@@ -42,6 +40,11 @@ export interface SegmentPattern {
   readonly within: string;
   /** Matches everything that the constraint matches; equal to `within` unless a segment can be doubtful. */
   readonly around: string;
+}
+
+/** Matches the end of the path, and nothing else. */
+export function endOf({ pcre }: Dialect): string {
+  return pcre === true ? '\\z' : '$';
 }
 
 /** Any segment that is not empty. */

@@ -47,7 +47,6 @@ export interface GatewayService extends Pick<GatewayOptions, 'service' | 'upstre
 
 /** Address of one instance of a service. */
 export interface Upstream {
-  readonly protocol: 'http' | 'https';
   /** A name, an IPv4 address, or an IPv6 address in brackets. */
   readonly host: string;
   readonly port: number;
@@ -56,7 +55,7 @@ export interface Upstream {
 /** A service, checked. */
 export interface SiteService {
   readonly name: string;
-  /** At least one, all of one protocol. */
+  readonly protocol: 'http' | 'https';
   readonly upstreams: readonly [Upstream, ...Upstream[]];
   /** `/billing`, or empty. */
   readonly prefix: string;
@@ -88,28 +87,21 @@ export type ExporterArguments =
  * @throws {TypeError} for an option that is missing, unknown or malformed, and for two services with one name or one
  * prefix; the message has the value and the remedy
  */
-export function checkArguments(exporter: string, [first, options]: ExporterArguments): Site {
-  if (!isServices(first)) {
-    assertOptions(`${exporter}()`, options, [...SERVICE_OPTIONS, ...LISTENER_OPTIONS]);
-    const { service, upstream, ...listener } = options as GatewayOptions;
-    return { services: [checkService({ router: first, service, upstream })], ...checkListener(listener) };
-  }
-  const [one, ...others] = first.map((service) => {
-    assertOptions(`a service of ${exporter}()`, service, ['router', ...SERVICE_OPTIONS, 'prefix']);
-    return checkService(service);
+export function checkArguments(exporter: string, [first, options = {}]: ExporterArguments): Site {
+  const isList = isServices(first);
+  assertOptions(`${exporter}()`, options, isList ? LISTENER_OPTIONS : [...SERVICE_OPTIONS, ...LISTENER_OPTIONS]);
+  const { service, upstream } = options as GatewayOptions;
+  const [one, ...others] = (isList ? first : [{ router: first, service, upstream }]).map((given) => {
+    assertOptions(`a service of ${exporter}()`, given, ['router', ...SERVICE_OPTIONS, 'prefix']);
+    return checkService(given);
   });
   if (one === undefined) throw new TypeError(`the list of services of ${exporter}() is empty; give at least one`);
   const services = [one, ...others] as const;
-  assertDistinct(
-    'service',
-    services.map(({ name }) => name),
-  );
-  assertDistinct(
-    'prefix',
-    services.flatMap(({ prefix }) => (prefix === '' ? [] : [prefix])),
-  );
-  assertOptions(`${exporter}()`, options ?? {}, LISTENER_OPTIONS);
-  return { services, ...checkListener(options ?? {}) };
+  const names = services.map(({ name }) => name);
+  assertDistinct('service', names);
+  const prefixes = services.map(({ prefix }) => prefix);
+  assertDistinct('prefix', prefixes.filter(Boolean));
+  return { services, ...checkListener(options) };
 }
 
 /** @throws {TypeError} for an option that this gateway has no use for, lest it be left out in silence */
@@ -120,11 +112,9 @@ export function assertUnused(site: Site, names: readonly ('tls' | 'include')[], 
 }
 
 /** The text of the file that `include` names, for a gateway without an include of its own. */
-export function readIncluded(file: string): string[] {
+export function readIncluded(file: string): string {
   try {
-    return readFileSync(file, 'utf8')
-      .split(/\r?\n/)
-      .map((line) => line.trimEnd());
+    return readFileSync(file, 'utf8').replace(/[^\S\n]+$/gm, '');
   } catch (error) {
     throw new TypeError(`option "include" is ${JSON.stringify(file)}, which can't be read; give a file's path`, {
       cause: error,
@@ -168,14 +158,13 @@ function checkService({ router, service, upstream, prefix }: GatewayService): Si
     );
   const [first, ...others] = (Array.isArray(upstream) ? upstream : [upstream]).map(checkUpstream);
   if (first === undefined) throw wrong('upstream', upstream, 'at least one URL');
-  if (others.some(({ protocol }) => protocol !== first.protocol))
+  const { protocol } = first;
+  if (others.some((other) => other.protocol !== protocol))
     throw wrong('upstream', upstream, 'URLs that are all http or all https');
   const upstreams = [first, ...others] as const;
-  assertDistinct(
-    'upstream',
-    upstreams.map(({ host, port }) => `${host}:${port}`),
-  );
-  return { name: service, upstreams, prefix: prefix ?? '', router };
+  const addresses = upstreams.map(({ host, port }) => `${host}:${port}`);
+  assertDistinct('upstream', addresses);
+  return { name: service, protocol, upstreams, prefix: prefix ?? '', router };
 }
 
 function checkListener(options: ListenerOptions): Omit<Site, 'services'> {
@@ -196,7 +185,7 @@ function checkListener(options: ListenerOptions): Omit<Site, 'services'> {
   return { listen: checkListen(listen), hosts: [...new Set(names)], tls, include, gateway, namespace };
 }
 
-function checkUpstream(upstream: unknown): Upstream {
+function checkUpstream(upstream: unknown): Upstream & Pick<SiteService, 'protocol'> {
   const remedy = 'an http or https URL without a path, such as "http://127.0.0.1:8000"';
   if (typeof upstream !== 'string' || !/^https?:\/\/[^\s/?#@]+\/?$/i.test(upstream) || !URL.canParse(upstream))
     throw wrong('upstream', upstream, remedy);

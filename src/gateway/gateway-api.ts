@@ -19,7 +19,7 @@ import {
 } from './exporter-options.js';
 import { pathIncludes, pathsOverlap } from './overlap.js';
 import { compilePathPattern } from './path-pattern.js';
-import { createPlan, headerLines, type Plan, type PlannedService } from './plan.js';
+import { createPlan, formatHeader, type Plan, type PlannedService } from './plan.js';
 import { SENT_UNGUARDED } from './spelling.js';
 import { describeRoute, type Leaf, type RouteTable, type Surface } from './surface.js';
 
@@ -53,10 +53,7 @@ export function toGatewayApi(...args: ExporterArguments): string {
       `option "hosts" has ${JSON.stringify(unknown)}, and an HTTPRoute knows DNS names only; give names such as "users.example.com"`,
     );
   const manifests = plan.services.flatMap((service) => createManifests(service, plan));
-  const header = headerLines(plan)
-    .map((line) => `# ${line}\n`)
-    .join('');
-  return header + manifests.map((manifest) => formatManifest(manifest, plan, gateway)).join('---\n');
+  return `${formatHeader(plan)}\n${manifests.map((manifest) => formatManifest(manifest, plan, gateway)).join('---\n')}`;
 }
 
 /** One rule of an HTTPRoute. */
@@ -90,10 +87,10 @@ const MAX_PATH = 1024;
 const MAX_MATCHES = 127;
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE', 'PATCH']);
 
-const DIALECT: Dialect = { gateway: 'the Gateway API', spelling: SENT_UNGUARDED, pcre: false, end: '$', unroll: false };
+const DIALECT: Dialect = { gateway: 'the Gateway API', spelling: SENT_UNGUARDED };
 
 function createManifests(service: PlannedService, { hosts }: Plan): Manifest[] {
-  const { name, surface, upstreams } = service;
+  const { name, protocol, surface, upstreams } = service;
   const backends = upstreams.map(createBackend);
   assertExpressible(surface);
   const split = splitRules(surface.leaves.flatMap((leaf) => createRule(leaf, service)));
@@ -103,7 +100,7 @@ function createManifests(service: PlannedService, { hosts }: Plan): Manifest[] {
       ...manifest,
       name: i === 0 ? name : `${name}-${i + 1}`,
       backends,
-      secure: upstreams[0].protocol === 'https',
+      secure: protocol === 'https',
     }));
 }
 

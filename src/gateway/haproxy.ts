@@ -8,9 +8,10 @@
 import { readIncluded } from './exporter-options.js';
 import type { ExporterArguments, GatewayOptions, GatewayService, ListenerOptions } from './exporter-options.js';
 import { repeatsGroup } from './path-pattern.js';
-import { createPlan, headerLines, type Plan, type PlannedService } from './plan.js';
-import { METHOD_NOT_ALLOWED, NOT_FOUND, UNAVAILABLE, type Refusal } from './refusals.js';
-import { createRules, decidedMethods, GUARDS, PCRE, textOf, type PathRule } from './rules.js';
+import { createPlan, formatHeader, titleOf, type Plan, type PlannedService } from './plan.js';
+import { METHOD_NOT_ALLOWED, NOT_FOUND, UNAVAILABLE } from './refusals.js';
+import { createRules, GUARDS, type PathRule } from './rules.js';
+import { SENT } from './spelling.js';
 import { escape, indent } from './text.js';
 import type { RouteTable } from './surface.js';
 
@@ -27,36 +28,31 @@ export function toHAProxy(...args: ExporterArguments): string {
   const plan = createPlan('toHAProxy', args);
   const { services, listen } = plan;
   const lines = [
-    ...headerLines(plan).map((line) => `# ${line}`),
+    formatHeader(plan),
     'defaults',
-    ...indent(DEFAULTS),
+    ...indent([DEFAULTS]),
     '',
     `frontend ${services.length === 1 ? services[0].name : `gateway-${listen.port}`}`,
-    ...indent([
-      ...formatListener(plan),
-      ...formatHeaders(plan),
-      ...formatGuards(),
-      ...services.flatMap(formatService),
-      ...formatVerdict(plan),
-    ]),
+    ...indent([...formatListener(plan), REQUEST, ...services.flatMap(formatService), ...formatVerdict(plan)]),
     ...services.flatMap(formatBackend),
+    '',
   ];
-  return `${lines.join('\n')}\n`;
+  return lines.join('\n');
 }
 
 /** Those of the sections that follow; `abortonclose` works nowhere else. */
-const DEFAULTS = [
-  'mode http',
-  'timeout client 60s',
-  'timeout http-request 30s',
-  'timeout http-keep-alive 60s',
-  'timeout connect 5s',
-  'timeout server 300s',
-  'timeout tunnel 1h',
-  'option abortonclose # tells a service that the client has left',
-  '# What HAProxy says itself has the uniform body.',
-  ...[NOT_FOUND, ...UNAVAILABLE].map(formatError),
-];
+const DEFAULTS = `mode http
+timeout client 60s
+timeout http-request 30s
+timeout http-keep-alive 60s
+timeout connect 5s
+timeout server 300s
+timeout tunnel 1h
+option abortonclose # tells a service that the client has left
+# What HAProxy says itself has the uniform body.
+${[NOT_FOUND, ...UNAVAILABLE]
+  .map(({ status, body }) => `http-error status ${status} content-type application/json string '${body}'`)
+  .join('\n')}`;
 
 /**
  * Characters of a path, times groups of an expression, that fit on HAProxy's stack with room to spare (measured: 1300
@@ -71,174 +67,144 @@ function formatListener({ listen, hosts, tls, include }: Plan): string[] {
     );
   return [
     `bind ${listen.host}:${listen.port}${tls === undefined ? '' : ` ssl crt '${tls.certificate}' alpn h2,http/1.1`}`,
-    ...(include === undefined ? [] : ['', `# From ${include}`, ...readIncluded(include)]),
+    ...(include === undefined ? [] : ['', `# From ${include}`, readIncluded(include)]),
     // One a line: HAProxy takes 64 words of a line.
     ...hosts.map((host) => `acl postern_host hdr(host),lower,field(1,:) -m str ${host}`),
     ...(hosts.length === 0 ? [] : ['http-request deny deny_status 404 unless postern_host']),
   ];
 }
 
-function formatHeaders({ tls }: Plan): string[] {
-  return [
-    '',
-    '# A request has the id that its client gave it, if that is a valid one; every reply has one.',
-    "http-request set-var(txn.postern_id) req.fhdr(x-request-id) if { req.fhdr_cnt(x-request-id) eq 1 } { req.fhdr(x-request-id) -m reg '^[A-Za-z0-9._-]{1,128}\\z' }",
-    'http-request set-var(txn.postern_id) uuid unless { var(txn.postern_id) -m found }',
-    'http-request set-header X-Request-Id %[var(txn.postern_id)]',
-    'http-after-response set-header X-Request-Id %[var(txn.postern_id)] if { var(txn.postern_id) -m found } !{ res.hdr(x-request-id) -m found }',
-    '# Who the client is, the gateway knows.',
-    'http-request del-header Forwarded',
-    'http-request set-header X-Forwarded-For %[src]',
-    `http-request set-header X-Forwarded-Proto ${tls === undefined ? 'http' : 'https'}`,
-    'http-request del-header X-Forwarded-Host',
-    'http-request set-header X-Forwarded-Host %[req.hdr(host)] if { req.hdr(host) -m found }',
-    '# What is between two machines alone does not go on.',
-    ...['Keep-Alive', 'Proxy-Connection', 'TE'].map((name) => `http-request del-header ${name}`),
-    'http-request del-header Upgrade unless { req.hdr(upgrade) -i websocket }',
-    'http-response del-header Keep-Alive',
-  ];
-}
+const REQUEST = `
+# A request has the id that its client gave it, if that is a valid one; every reply has one.
+http-request set-var(txn.postern_id) req.fhdr(x-request-id) if { req.fhdr_cnt(x-request-id) eq 1 } \
+{ req.fhdr(x-request-id) -m reg '^[A-Za-z0-9._-]{1,128}\\z' }
+http-request set-var(txn.postern_id) uuid unless { var(txn.postern_id) -m found }
+http-request set-header X-Request-Id %[var(txn.postern_id)]
+http-after-response set-header X-Request-Id %[var(txn.postern_id)] if { var(txn.postern_id) -m found } \
+!{ res.hdr(x-request-id) -m found }
+# Who the client is, the gateway knows.
+http-request del-header Forwarded
+http-request set-header X-Forwarded-For %[src]
+http-request set-header X-Forwarded-Proto %[ssl_fc,iif(https,http)]
+http-request del-header X-Forwarded-Host
+http-request set-header X-Forwarded-Host %[req.hdr(host)] if { req.hdr(host) -m found }
+# What is between two machines alone does not go on.
+http-request del-header Keep-Alive
+http-request del-header Proxy-Connection
+http-request del-header TE
+http-request del-header Upgrade unless { req.hdr(upgrade) -i websocket }
+http-response del-header Keep-Alive
 
-function formatGuards(): string[] {
-  const lines = [
-    '',
-    '# The path as it was sent and as the service gets it: percent-encoded, without the query.',
-    'http-request set-uri /%[pathq,regsub(^/,)] unless { url_beg / * }',
-    "http-request deny deny_status 404 if { url_sub '#' }",
-  ];
-  for (const { note, pattern } of GUARDS)
-    lines.push(`# Refused: ${note}.`, `http-request deny deny_status 404 if { path -m reg '${pattern}' }`);
-  return lines;
+# The path as it was sent and as the service gets it: percent-encoded, without the query.
+http-request set-uri /%[pathq,regsub(^/,)] unless { url_beg / * }
+# Refused is what two programs could read differently.
+http-request deny deny_status 404 if { url_sub '#' }
+${GUARDS.map(({ note, pattern }) => `# ${note}\nhttp-request deny deny_status 404 if { path -m reg '${pattern}' }`).join('\n')}`;
+
+/** What the paths of a condition are, by their methods. */
+interface Decision extends Pick<PathRule, 'notes' | 'opens' | 'closes'> {
+  readonly condition: string;
 }
 
 function formatService(service: PlannedService): string[] {
-  const { name, prefix, surface } = service;
-  const rules = createRules(service, { ...PCRE, gateway: 'HAProxy', unroll: true });
+  const { methods } = service.surface;
+  const options = variable(service, 'OPTIONS');
   return [
     '',
-    `# The service ${name}${prefix === '' ? '' : `, below ${prefix}`}: ${surface.open} of ${surface.total} routes are public.`,
-    '# For each method, the first line that matches decides, as the router prefers its routes.',
-    ...formatRules(rules, service),
-    ...formatOptions(service),
+    `# The service ${titleOf(service)}. For each method, the first line that matches decides, as the router prefers its routes.`,
+    ...createDecisions(service).flatMap(({ notes, opens, closes, condition }) => [
+      ...notes.map(({ text }) => `# ${text}`),
+      ...opens.map((method) => formatDecision(variable(service, method), 'public', condition)),
+      ...closes.map((method) => formatDecision(variable(service, method), 'private', condition)),
+    ]),
+    ...(methods.length === 0 ? [] : ['# OPTIONS, where it has no route of its own, is public with any other method.']),
+    ...methods.map((method) =>
+      formatDecision(options, 'public', `{ var(${variable(service, method)}) -m str public }`),
+    ),
   ];
+}
+
+function formatDecision(name: string, scope: string, condition: string): string {
+  return `http-request set-var(${name}) str(${scope}) if !{ var(${name}) -m found } ${condition}`;
 }
 
 /**
  * A whole static path is the best route for itself, so those come first, many in a line: HAProxy has a tree for them.
  */
-function formatRules(rules: readonly PathRule[], service: PlannedService): string[] {
-  const others = rules.slice(0, service.inner.length);
-  const groups = new Map<string, PathRule[]>();
-  for (const rule of rules.slice(service.inner.length)) {
-    if (!('exact' in rule.test)) others.push(rule);
-    else {
-      const key = `${rule.opens.join()} ${rule.closes.join()}`;
-      groups.set(key, [...(groups.get(key) ?? []), rule]);
-    }
+function createDecisions(service: PlannedService): Decision[] {
+  const rules = createRules(service, { gateway: 'HAProxy', spelling: SENT, pcre: true, unroll: true });
+  const inner = rules.splice(0, service.inner.length);
+  const groups = new Map<string, Decision>();
+  for (const [i, { exact, opens, closes, notes }] of rules.entries()) {
+    if (exact === null) continue;
+    const key = `${Math.floor(i / MAX_WORDS)} ${opens.join()} ${closes.join()}`;
+    const group = groups.get(key);
+    groups.set(key, {
+      notes: [...(group?.notes ?? []), ...notes],
+      opens,
+      closes,
+      condition: `${group?.condition.slice(0, -2) ?? '{ path -m str'} ${exact} }`,
+    });
   }
-  const lines = [...groups.values()].flatMap((group) =>
-    Array.from({ length: Math.ceil(group.length / MAX_WORDS) }, (_, i) =>
-      formatExact(group.slice(i * MAX_WORDS, (i + 1) * MAX_WORDS), service),
-    ).flat(),
-  );
-  const inner = others.slice(0, service.inner.length).flatMap((rule) => formatPattern(rule, service));
-  return [...inner, ...lines, ...others.slice(service.inner.length).flatMap((rule) => formatPattern(rule, service))];
+  const patterns = rules.filter(({ exact }) => exact === null);
+  return [...inner.flatMap(decidePattern), ...groups.values(), ...patterns.flatMap(decidePattern)];
 }
 
 /** HAProxy takes 64 words of a line. */
 const MAX_WORDS = 40;
 
-function formatExact(group: readonly PathRule[], service: PlannedService): string[] {
-  const condition = `{ path -m str ${group.map(({ test }) => textOf(test)).join(' ')} }`;
-  const [first] = group;
-  return [
-    ...group.flatMap(({ notes }) => notes.map(({ text }) => `# ${text}`)),
-    ...(first?.opens ?? []).map((method) => formatDecision(service, method, 'public', condition)),
-    ...(first?.closes ?? []).map((method) => formatDecision(service, method, 'private', condition)),
-  ];
-}
-
-function formatPattern({ notes, test, shape, opens, closes }: PathRule, service: PlannedService): string[] {
-  const pattern = textOf(test);
-  const condition = `{ path -m reg '${pattern}' }`;
-  const lines = [
-    ...notes.map(({ text }) => `# ${text}`),
-    ...opens.map((method) => formatDecision(service, method, 'public', condition)),
-    ...closes.map((method) => formatDecision(service, method, 'private', condition)),
-  ];
-  if (closes.length === 0 || !repeatsGroup(pattern)) return lines;
+function decidePattern(rule: PathRule): Decision[] {
+  const { pattern, shape, opens, closes } = rule;
+  const decision = { ...rule, condition: `{ path -m reg '${pattern}' }` };
+  if (closes.length === 0 || !repeatsGroup(pattern)) return [decision];
   const limit = Math.floor(STACK / (pattern.split('(').length - 1));
-  const long = `{ path,length gt ${limit} } { path -m reg '${shape}' }`;
   return [
-    ...lines,
-    '# and where the path is too long for that expression',
-    ...[...opens, ...closes].map((method) => formatDecision(service, method, 'private', long)),
+    decision,
+    {
+      notes: [{ method: null, text: 'and where the path is too long for that expression' }],
+      opens: [],
+      closes: [...opens, ...closes],
+      condition: `{ path,length gt ${limit} } { path -m reg '${shape}' }`,
+    },
   ];
-}
-
-function formatDecision(service: PlannedService, method: string, scope: string, condition: string): string {
-  const name = variable(service, method);
-  return `http-request set-var(${name}) str(${scope}) if !{ var(${name}) -m found } ${condition}`;
-}
-
-/** OPTIONS is public with any other method, unless it has a route of its own. */
-function formatOptions(service: PlannedService): string[] {
-  const { surface } = service;
-  const options = variable(service, 'OPTIONS');
-  const lines = decidedMethods(surface).map(
-    (method) =>
-      `http-request set-var(${options}) str(public) if !{ var(${options}) -m found } { var(${variable(service, method)}) -m str public }`,
-  );
-  return lines.length === 0
-    ? []
-    : ['# OPTIONS, where it has no route of its own, is public with any other method.', ...lines];
 }
 
 function formatVerdict({ services }: Plan): string[] {
-  const lines = ['', '# The service that the request is for, if its method is public, and all methods that are.'];
-  for (const service of services) {
-    const answers = decidedMethods(service.surface).map(
-      (method) => [method, service.surface.methods.get(method) ?? []] as const,
-    );
-    for (const [method, names] of [...answers, ['OPTIONS', ['OPTIONS']] as const]) {
-      const condition = `{ var(${variable(service, method)}) -m str public }`;
-      lines.push(
-        `http-request set-var-fmt(txn.postern_allow) '%[var(txn.postern_allow)], ${names.join(', ')}' if ${condition}`,
-        `http-request set-var(txn.postern_service) str(${service.name}) if { method ${names.join(' ')} } ${condition}`,
-      );
-    }
-  }
   const { status, body } = METHOD_NOT_ALLOWED;
-  lines.push(
+  return [
+    '',
+    '# The service that the request is for, if its method is public, and all methods that are.',
+    ...services.flatMap((service) =>
+      service.surface.answers.flatMap(([method, names]) => {
+        const condition = `{ var(${variable(service, method)}) -m str public }`;
+        return [
+          `http-request set-var-fmt(txn.postern_allow) '%[var(txn.postern_allow)], ${names.join(', ')}' if ${condition}`,
+          `http-request set-var(txn.postern_service) str(${service.name}) if { method ${names.join(' ')} } ${condition}`,
+        ];
+      }),
+    ),
     'http-request deny deny_status 404 unless { var(txn.postern_allow) -m found }',
     `http-request return status ${status} content-type application/json string '${body}' hdr Allow '%[var(txn.postern_allow),regsub(^..,)]' unless { var(txn.postern_service) -m found }`,
-  );
-  for (const { name, prefix } of services) {
-    if (prefix === '') continue;
-    const strip = `pathq,regsub(^${escape(prefix)},)`;
-    lines.push(`http-request set-pathq '%[${strip}]' if { var(txn.postern_service) -m str ${name} }`);
-  }
-  return [
-    ...lines,
+    ...services
+      .filter(({ prefix }) => prefix !== '')
+      .map(
+        ({ name, prefix }) =>
+          `http-request set-pathq '%[pathq,regsub(^${escape(prefix)},)]' if { var(txn.postern_service) -m str ${name} }`,
+      ),
     services.length === 1 ? `default_backend ${services[0].name}` : 'use_backend %[var(txn.postern_service)]',
   ];
 }
 
-function formatBackend({ name, upstreams }: PlannedService): string[] {
+function formatBackend({ name, protocol, upstreams }: PlannedService): string[] {
   const several = upstreams.length > 1;
+  const check = several ? ' check inter 2s fall 1 rise 1 observe layer4 error-limit 1 on-error mark-down' : '';
   return [
     '',
     `backend ${name}`,
     ...indent([
-      '# Connections are kept. A request that a dying one loses, or a server refuses, goes to another, once more if it is',
-      '# idempotent.',
-      'http-reuse always',
-      'retries 3',
-      'retry-on conn-failure empty-response',
-      'http-request disable-l7-retry unless { method GET HEAD OPTIONS PUT DELETE }',
+      BACKEND,
       ...(several ? ['balance roundrobin', 'option redispatch 1'] : []),
-      ...upstreams.map(({ protocol, host, port }, i) => {
-        const check = several ? ' check inter 2s fall 1 rise 1 observe layer4 error-limit 1 on-error mark-down' : '';
+      ...upstreams.map(({ host, port }, i) => {
         const named = host.startsWith('[') || /^[\d.]+$/.test(host) ? '' : ` sni str(${host}) verifyhost ${host}`;
         const tls = protocol === 'http' ? '' : ` ssl verify required ca-file @system-ca${named}`;
         return `server ${name}${several ? `-${i + 1}` : ''} ${host}:${port}${tls}${check}`;
@@ -247,9 +213,12 @@ function formatBackend({ name, upstreams }: PlannedService): string[] {
   ];
 }
 
-function formatError({ status, body }: Refusal): string {
-  return `http-error status ${status} content-type application/json string '${body}'`;
-}
+const BACKEND = `# Connections are kept. A request that a dying one loses, or a server refuses, goes to another,
+# once more if it is idempotent.
+http-reuse always
+retries 3
+retry-on conn-failure empty-response
+http-request disable-l7-retry unless { method GET HEAD OPTIONS PUT DELETE }`;
 
 function variable({ name }: PlannedService, what: string): string {
   return `txn.postern_${`${name}_${what.toLowerCase()}`.replaceAll('-', '_')}`;

@@ -72,7 +72,7 @@ interface Entry {
   readonly tags: readonly string[];
 }
 
-const DIALECT: Dialect = { gateway: 'Kong', spelling: NORMALIZED, pcre: false, end: '$', unroll: false };
+const DIALECT: Dialect = { gateway: 'Kong', spelling: NORMALIZED };
 
 /** In PCRE, `$` also matches before a last line feed; and an encoded slash is none, but hides one. */
 const UNCLEAN = '^/[^?]*(?:[\\x00-\\x1F\\x5C\\x7F]|%2F)';
@@ -83,7 +83,7 @@ function createServiceEntries(service: PlannedService, { services }: Plan): Entr
   const { surface, prefix } = service;
   const own = [...createGuard(surface), ...createEntries(surface), ...createOptions(surface)];
   const outer = services.filter(({ inner }) => inner.includes(prefix));
-  const methods = outer.flatMap((other) => (other.surface.methods.size > 0 ? guardedMethods(other.surface) : []));
+  const methods = outer.flatMap((other) => (other.surface.answers.length > 0 ? guardedMethods(other.surface) : []));
   if (methods.length === 0) return own;
   // What is below this prefix is not for the service of a shorter one, whether it matches here or not.
   const rest = {
@@ -102,8 +102,8 @@ function guardedMethods({ leaves }: Surface): string[] {
 }
 
 function createGuard(surface: Surface): Entry[] {
-  const { leaves, methods } = surface;
-  if (methods.size === 0) return [];
+  const { leaves, answers } = surface;
+  if (answers.length === 0) return [];
   return [
     {
       path: 'unclean',
@@ -201,8 +201,8 @@ function compile({ path, segments, opens, closes }: Leaf): string | null {
   return test === null ? null : test.within;
 }
 
-function formatService({ name, upstreams }: PlannedService, routes: readonly object[]): object {
-  const [{ protocol, host, port }] = upstreams;
+function formatService({ name, protocol, upstreams }: PlannedService, routes: readonly object[]): object {
+  const [{ host, port }] = upstreams;
   return {
     name,
     protocol,

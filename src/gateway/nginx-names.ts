@@ -10,30 +10,17 @@ import type { Plan, PlannedService } from './plan.js';
 const MAX_LENGTH = 46;
 const MAX_METHOD = 'version_control'.length;
 
-/** Names of one configuration. */
-export class NginxNames {
-  readonly #tag: string;
-  readonly #services = new Map<string, string>();
+/** The name of what a service has, such as what its routes make of a method: `postern_users_get_4be9a1f2`. */
+export type NginxName = (service: PlannedService, what: string) => string;
 
-  constructor({ services, listen, hosts }: Plan) {
-    const digest = createHash('sha256')
-      .update(JSON.stringify([listen, hosts]))
-      .digest('hex');
-    this.#tag = BigInt(`0x${digest}`).toString(36).slice(0, 6);
-    const room = MAX_LENGTH - `postern__${this.#tag}_`.length - MAX_METHOD;
-    for (const [i, { name }] of services.entries()) {
-      const text = name.replaceAll('-', '_');
-      this.#services.set(name, text.length > room ? `${text.slice(0, room - 4)}_${i + 1}` : text);
-    }
-  }
-
-  /** The variable that says what a service's routes make of a method: `$postern_users_get_k3v9qa`. */
-  of({ name }: PlannedService, method: string): string {
-    const what = method.toLowerCase().replaceAll('-', '_');
-    return `$postern_${this.#services.get(name) ?? ''}_${what}_${this.#tag}`;
-  }
-
-  upstreamOf({ name }: PlannedService): string {
-    return `postern_${name}_${this.#tag}`;
-  }
+/** Gives the names of one configuration. */
+export function createNames({ services, listen, hosts }: Plan): NginxName {
+  const digest = createHash('sha256').update(JSON.stringify([listen, hosts]));
+  const tag = digest.digest('hex').slice(0, 8);
+  const room = MAX_LENGTH - `postern__${tag}_`.length - MAX_METHOD;
+  return ({ name }, what) => {
+    const index = services.findIndex((service) => service.name === name);
+    const own = name.length > room ? `${name.slice(0, room - 4)}_${index + 1}` : name;
+    return `postern_${own}_${what.toLowerCase()}_${tag}`.replaceAll('-', '_');
+  };
 }

@@ -7,19 +7,14 @@
  */
 
 import { GatewayError } from './error.js';
-import type {
-  ExporterArguments,
-  GatewayOptions,
-  GatewayService,
-  ListenerOptions,
-  Upstream,
-} from './exporter-options.js';
-import { NginxNames } from './nginx-names.js';
+import type { ExporterArguments, GatewayOptions, GatewayService, ListenerOptions } from './exporter-options.js';
+import { createNames, type NginxName } from './nginx-names.js';
 import { formatServer } from './nginx-server.js';
-import { createPlan, headerLines, type PlannedService } from './plan.js';
-import { createRules, decidedMethods, PCRE, textOf, type Note, type PathRule } from './rules.js';
+import { createPlan, formatHeader, titleOf, type PlannedService } from './plan.js';
+import { createRules, type Note, type PathRule } from './rules.js';
+import { SENT } from './spelling.js';
 import type { RouteTable } from './surface.js';
-import { escape, indent } from './text.js';
+import { indent } from './text.js';
 
 /**
  * One whole `server` block, with its `upstream` and `map` blocks before it, to be included in `http`.
@@ -32,16 +27,17 @@ export function toNginx(router: RouteTable, options: GatewayOptions): string;
 export function toNginx(services: readonly GatewayService[], options?: ListenerOptions): string;
 export function toNginx(...args: ExporterArguments): string {
   const plan = createPlan('toNginx', args);
-  const names = new NginxNames(plan);
+  const nameOf = createNames(plan);
   const lines = [
-    ...headerLines(plan).map((line) => `# ${line}`),
-    ...plan.services.flatMap((service) => formatService(service, names)),
+    formatHeader(plan),
+    ...plan.services.flatMap((service) => formatService(service, nameOf)),
     '',
     'server {',
-    ...indent(formatServer(plan, names)),
+    ...indent(formatServer(plan, nameOf)),
     '}',
+    '',
   ];
-  return `${lines.join('\n')}\n`;
+  return lines.join('\n');
 }
 
 /** Nothing may be longer than nginx's buffer of 4,096 bytes, a comment included. */
@@ -49,65 +45,54 @@ const MAX_TEXT = 4000;
 /** In characters of up to four bytes. */
 const COMMENT = /.{1,1000}/gsu;
 
-function formatService(service: PlannedService, names: NginxNames): string[] {
-  const { name, prefix, surface, upstreams } = service;
-  for (const { path, opens } of surface.leaves) {
+function formatService(service: PlannedService, nameOf: NginxName): string[] {
+  const { surface, upstreams } = service;
+  const { leaves, methods, ownOptions, answers } = surface;
+  for (const { path, opens } of leaves) {
     if (opens.has('TRACE')) throw new GatewayError(path, 'nginx answers TRACE with 405 itself; make it private');
   }
-  const rules = createRules(service, { ...PCRE, gateway: 'nginx' });
+  const rules = createRules(service, { gateway: 'nginx', spelling: SENT, pcre: true });
   const lines = [
     '',
-    `# The service ${name}${prefix === '' ? '' : `, below ${prefix}`}: ${surface.open} of ${surface.total} routes are public.`,
-    `upstream ${names.upstreamOf(service)} {`,
-    ...upstreams.map((upstream) => `  server ${addressOf(upstream)};`),
+    `# The service ${titleOf(service)}.`,
+    `upstream ${nameOf(service, 'upstream')} {`,
+    ...upstreams.map(({ host, port }) => `  server ${host}:${port};`),
     '  keepalive 64;',
     '}',
   ];
-  const methods = decidedMethods(surface);
-  if (methods.length > 0)
-    lines.push('# For each method, the first line that matches decides, as the router prefers its routes.');
-  for (const method of methods)
-    lines.push(...formatMap('$postern_path', names.of(service, method), formatDecisions(rules, method)));
-  const values = methods.map((method) => names.of(service, method)).join(' ');
-  if (!surface.ownOptions) {
-    if (methods.length === 0) return lines;
-    const entries = ['"~public" public;'];
-    return [
-      ...lines,
-      '# It is public with any other method.',
-      ...formatMap(`"${values}"`, names.of(service, 'OPTIONS'), entries),
-    ];
-  }
-  const own = names.of(service, 'own_options');
+  if (answers.length === 0) return lines;
+  const decide = (method: string, name: string): string[] =>
+    formatMap('$postern_path', name, formatDecisions(rules, method));
+  const own = nameOf(service, 'own_options');
+  const values = methods.map((method) => `$${nameOf(service, method)}`).join(' ');
   return [
     ...lines,
-    ...formatMap('$postern_path', own, formatDecisions(rules, 'OPTIONS')),
-    '# Where none of these matches, it is public with any other method.',
-    ...formatMap(`"${own}: ${values}"`, names.of(service, 'OPTIONS'), ['"~^public" public;', '"~^:.*public" public;']),
+    '# For each method, the first line that matches decides, as the router prefers its routes.',
+    ...methods.flatMap((method) => decide(method, nameOf(service, method))),
+    ...(ownOptions ? decide('OPTIONS', own) : []),
+    '# OPTIONS, where it has no route of its own, is public with any other method.',
+    ...formatMap(`"${ownOptions ? `$${own}` : ''}: ${values}"`, nameOf(service, 'OPTIONS'), [
+      '"~^public|^:.*public" public;',
+    ]),
   ];
 }
 
 function formatMap(source: string, target: string, entries: readonly string[]): string[] {
-  return [`map ${source} ${target} {`, ...indent(entries), '}'];
+  return [`map ${source} $${target} {`, ...indent(entries), '}'];
 }
 
 function formatDecisions(rules: readonly PathRule[], method: string): string[] {
   const isSpokenOf = (note: Note): boolean =>
     note.method === null || note.method === method || (method === 'HEAD' && note.method === 'GET');
-  return rules.flatMap(({ path, notes, test, opens, closes }) => {
-    const scope = opens.includes(method) ? 'public' : closes.includes(method) ? 'private' : null;
-    if (scope === null) return [];
-    const pattern = 'exact' in test ? `^${escape(test.exact)}\\z` : test.pattern;
+  return rules.flatMap(({ path, notes, pattern, opens, closes }) => {
+    const isOpen = opens.includes(method);
+    if (!isOpen && !closes.includes(method)) return [];
     if (pattern.length > MAX_TEXT)
       throw new GatewayError(
         path,
-        `its expression is ${textOf(test).length} characters long and nginx takes ${MAX_TEXT}; shorten its constraints`,
+        `its expression is ${pattern.length} characters long and nginx takes ${MAX_TEXT}; shorten its constraints`,
       );
     const comments = notes.filter(isSpokenOf).flatMap(({ text }) => text.match(COMMENT) ?? []);
-    return [...comments.map((line) => `# ${line}`), `"~${pattern}" ${scope};`];
+    return [...comments.map((line) => `# ${line}`), `"~${pattern}" ${isOpen ? 'public' : 'private'};`];
   });
-}
-
-function addressOf({ host, port }: Upstream): string {
-  return `${host}:${port}`;
 }

@@ -40,13 +40,10 @@ export function pathIncludes(outer: readonly Segment[], inner: readonly Segment[
 /** Whether some path of a pattern may be `prefix` or below it: `/:x/y` and `/*rest` are, of `/billing`. */
 export function isBelow(segments: readonly Segment[], prefix: string): boolean {
   const texts = prefix.split('/').slice(1);
-  for (const [i, text] of texts.entries()) {
-    const segment = segments[i];
-    if (segment === undefined) return false;
-    if (segment.kind === 'wildcard') return true;
-    if (!segmentsOverlap(segment, { kind: 'static', text })) return false;
-  }
-  return true;
+  return pathsOverlap(
+    segments.slice(0, texts.length),
+    texts.map((text) => ({ kind: 'static', text })),
+  );
 }
 
 type Single = Exclude<Segment, { kind: 'wildcard' }>;

@@ -4,7 +4,7 @@
  */
 
 import type { Segment } from '../routing/pattern.js';
-import { ANY_SEGMENT, ConstraintTranslator, type Dialect, type SegmentPattern } from './constraint-pattern.js';
+import { ANY_SEGMENT, ConstraintTranslator, endOf, type Dialect, type SegmentPattern } from './constraint-pattern.js';
 import { spellExactly, spellText, Unspellable, type Spelling } from './spelling.js';
 
 /** A route's pattern on the path as sent. */
@@ -51,7 +51,7 @@ export function compilePathPattern(path: string, segments: readonly Segment[], d
     around += `/${piece.around}`;
     shape += `/${segment.kind === 'param' ? ANY_SEGMENT : piece.around}`;
   }
-  const { end } = dialect;
+  const end = endOf(dialect);
   return {
     exact: exact.length === segments.length ? `/${exact.join('/')}` : null,
     within: within + end,

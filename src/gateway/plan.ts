@@ -37,58 +37,52 @@ export function createPlan(exporter: string, args: ExporterArguments): Plan {
     inner: prefixes.filter((prefix) => service.prefix !== '' && prefix.startsWith(`${service.prefix}/`)),
   });
   const services = [plan(first), ...others.map(plan)] as const;
-  assertNoClash(services.filter(({ prefix }) => prefix === ''));
-  assertOutside(services);
+  const [prefixed, bare] = [
+    services.filter(({ prefix }) => prefix !== ''),
+    services.filter(({ prefix }) => prefix === ''),
+  ];
+  for (const service of bare) assertFree(service, bare, prefixed);
   return { ...site, services };
 }
 
-/** Lines at the head of a configuration. */
-export function headerLines({ services }: Plan): string[] {
-  const one = services.length === 1;
-  const counts = services.map(
-    ({ name, prefix, surface: { open, total } }) =>
-      `${name}${prefix === '' ? '' : ` below ${prefix}`}: ${open} of ${total}`,
-  );
-  return [
-    `Public routes of the ${one ? 'service' : 'services'} ${counts.join(', ')}.`,
-    `Written by Postern from ${one ? 'its route table' : 'their route tables'}; change the routes and write it anew.`,
-    `Query parameters are checked by the ${one ? 'service itself' : 'services themselves'}.`,
-  ];
+/** The head of a configuration. */
+export function formatHeader({ services }: Plan): string {
+  const counts = services.map((service) => `${titleOf(service)}: ${service.surface.open} of ${service.surface.total}`);
+  return `# Public routes of ${counts.join(', ')}.
+# Written by Postern; change the routes and write it anew. A service checks its query parameters itself.`;
 }
 
-/** Two routes of different services clash when one is public and some path is of both. */
-function assertNoClash(services: readonly PlannedService[]): void {
-  for (const one of services) {
-    for (const leaf of one.surface.leaves) {
-      const route = leaf.routes.find(({ public: open }) => open);
-      if (route === undefined) continue;
-      for (const other of services) {
-        if (other === one) continue;
-        const twin = other.surface.patterns.find(({ segments }) => pathsOverlap(leaf.segments, segments));
-        if (twin === undefined) continue;
-        const { method, public: open } = twin.routes.find((each) => each.public) ?? twin.routes[0] ?? route;
-        throw new GatewayError(
-          leaf.path,
-          `${route.method} ${leaf.path} of ${one.name} is public and shares paths with ${method} ${twin.path} of ${other.name}, which is ${open ? 'public, too' : 'private'}; give one of the services a prefix, or change a path`,
-        );
-      }
-    }
-  }
+/** `billing below /billing` */
+export function titleOf({ name, prefix }: PlannedService): string {
+  return prefix === '' ? name : `${name} below ${prefix}`;
 }
 
-/** What lies below a prefix is the prefixed service's, so no other may have public paths there. */
-function assertOutside(services: readonly PlannedService[]): void {
-  for (const { name, surface } of services.filter((service) => service.prefix === '')) {
-    for (const { path, segments, opens, routes } of surface.leaves) {
-      const owner = services.find(({ prefix }) => prefix !== '' && isBelow(segments, prefix));
-      if (opens.size === 0 || owner === undefined) continue;
-      const { method = '' } = routes.find(({ public: open }) => open) ?? {};
-      const [other] = (owner.surface.leaves[0] ?? owner.surface.patterns[0])?.routes ?? [];
-      const example = other === undefined ? '' : `, whose ${other.method} ${other.path} is below it`;
+/**
+ * Two routes of different services clash when one is public and some path is of both. What lies below a prefix is the
+ * prefixed service's, so no other may have public paths there.
+ */
+function assertFree(one: PlannedService, bare: readonly PlannedService[], prefixed: readonly PlannedService[]): void {
+  for (const { path, segments, routes } of one.surface.leaves) {
+    const route = routes.find(({ public: open }) => open);
+    if (route === undefined) continue;
+    const claim = `${route.method} ${path} of ${one.name} is public and shares paths with`;
+    for (const other of bare) {
+      const twin =
+        other === one ? undefined : other.surface.patterns.find((each) => pathsOverlap(segments, each.segments));
+      if (twin === undefined) continue;
+      const { method, public: open } = twin.routes.find((each) => each.public) ?? twin.routes[0] ?? route;
       throw new GatewayError(
         path,
-        `${method} ${path} of ${name} is public and shares paths with ${owner.prefix}, the prefix of ${owner.name}${example}; change the path or the prefix`,
+        `${claim} ${method} ${twin.path} of ${other.name}, which is ${open ? 'public, too' : 'private'}; give one of the services a prefix, or change a path`,
       );
     }
+    const owner = prefixed.find(({ prefix }) => isBelow(segments, prefix));
+    if (owner === undefined) continue;
+    const [other] = (owner.surface.leaves[0] ?? owner.surface.patterns[0])?.routes ?? [];
+    const example = other === undefined ? '' : `, whose ${other.method} ${other.path} is below it`;
+    throw new GatewayError(
+      path,
+      `${claim} ${owner.prefix}, the prefix of ${owner.name}${example}; change the path or the prefix`,
+    );
   }
 }

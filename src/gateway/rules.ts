@@ -4,11 +4,10 @@
  * router prefers its routes.
  */
 
-import type { Dialect } from './constraint-pattern.js';
+import { endOf, type Dialect } from './constraint-pattern.js';
 import { GatewayError } from './error.js';
 import { compilePathPattern } from './path-pattern.js';
 import type { PlannedService } from './plan.js';
-import { SENT } from './spelling.js';
 import { describeRoute, type Surface } from './surface.js';
 import { escape } from './text.js';
 
@@ -18,7 +17,10 @@ export interface PathRule {
   readonly path: string;
   /** Lines for the reader: the routes that the rule is for. */
   readonly notes: readonly Note[];
-  readonly test: PathTest;
+  /** The path as sent, when it is but one. */
+  readonly exact: string | null;
+  /** What a path as sent has to match. */
+  readonly pattern: string;
   /** An expression that matches the same paths and more, without groups. */
   readonly shape: string;
   /** Methods, sorted; HEAD is among them only where it has rules of its own. */
@@ -32,9 +34,6 @@ export interface Note {
   readonly text: string;
 }
 
-/** A path as sent: itself, or an expression that it has to match. */
-export type PathTest = { readonly exact: string } | { readonly pattern: string };
-
 /** A reason to refuse a path as it was sent, before any rule. */
 export interface Guard {
   readonly note: string;
@@ -42,32 +41,27 @@ export interface Guard {
   readonly pattern: string;
 }
 
-/** nginx and HAProxy. */
-export const PCRE: Omit<Dialect, 'gateway'> = { spelling: SENT, pcre: true, end: '\\z', unroll: false };
-/** Caddy. */
-export const RE2: Omit<Dialect, 'gateway'> = { spelling: SENT, pcre: false, end: '$', unroll: false };
-
 /**
- * The rules of a service, best first, on the paths that the gateway gets; no two of one test speak of one method.
+ * The rules of a service, best first, on the paths that the gateway gets; no two of one pattern speak of one method.
  *
  * @throws {GatewayError} for a route that the dialect can't express
  */
 export function createRules(service: PlannedService, dialect: Dialect): PathRule[] {
   const said = new Set<string>();
-  const unsaid = (test: PathTest, methods: readonly string[]): string[] =>
-    methods.filter((method) => said.size < said.add(`${method} ${textOf(test)}`).size);
-  return [...createInnerRules(service, dialect), ...createOwnRules(service, dialect)]
-    .map((rule) => ({ ...rule, opens: unsaid(rule.test, rule.opens), closes: unsaid(rule.test, rule.closes) }))
-    .filter(({ opens, closes }) => opens.length + closes.length > 0);
+  return [...createInnerRules(service, dialect), ...createOwnRules(service, dialect)].flatMap((rule) => {
+    const unsaid = (methods: readonly string[]): string[] =>
+      methods.filter((method) => said.size < said.add(`${method} ${rule.pattern}`).size);
+    const [opens, closes] = [unsaid(rule.opens), unsaid(rule.closes)];
+    return opens.length + closes.length > 0 ? [{ ...rule, opens, closes }] : [];
+  });
 }
 
 /** What is below a longer prefix is another service's. */
-function createInnerRules({ prefix, inner, surface }: PlannedService, { end }: Dialect): PathRule[] {
-  const closes = [...decidedMethods(surface), ...(surface.ownOptions ? ['OPTIONS'] : [])].sort();
+function createInnerRules({ prefix, inner, surface }: PlannedService, dialect: Dialect): PathRule[] {
   return inner.map((other) => {
-    const pattern = `^${escape(other)}(?:/|${end})`;
+    const pattern = `^${escape(other)}(?:/|${endOf(dialect)})`;
     const notes = [{ method: null, text: `what is below ${other} is another service's` }];
-    return { path: prefix, notes, test: { pattern }, shape: pattern, opens: [], closes };
+    return { path: prefix, notes, exact: null, pattern, shape: pattern, opens: [], closes: ruledMethods(surface) };
   });
 }
 
@@ -86,31 +80,25 @@ function createOwnRules({ prefix, surface }: PlannedService, dialect: Dialect): 
     const notes = routes
       .filter(({ method }) => opens.has(method) || closes.has(method))
       .map((route) => ({ method: route.method, text: describeRoute(route) }));
-    const spoken = (methods: ReadonlySet<string>): string[] =>
-      [...methods].filter((method) => surface.methods.has(method) || method === 'OPTIONS').sort();
-    const [open, closed] = [spoken(opens), spoken(closes)];
-    const rule = { path, notes, shape: below(pattern.shape), opens: open, closes: closed };
-    if (pattern.exact !== null) return [{ ...rule, test: { exact: prefix + pattern.exact } }];
-    const [within, around] = [{ pattern: below(pattern.within) }, { pattern: below(pattern.around) }];
-    if (pattern.within === pattern.around) return [{ ...rule, test: within }];
-    const refused = { ...rule, test: around, opens: [], closes: [...open, ...closed].sort() };
-    return open.length === 0
-      ? [refused]
-      : [
-          { ...rule, test: within },
-          { ...refused, notes: [DOUBTFUL] },
-        ];
+    const ruled = ruledMethods(surface);
+    const rule = {
+      path,
+      notes,
+      exact: pattern.exact === null ? null : prefix + pattern.exact,
+      pattern: below(pattern.within),
+      shape: below(pattern.shape),
+      opens: ruled.filter((method) => opens.has(method)),
+      closes: ruled.filter((method) => closes.has(method)),
+    };
+    if (pattern.within === pattern.around) return [rule];
+    const refused = { ...rule, pattern: below(pattern.around), opens: [], closes: [...rule.opens, ...rule.closes] };
+    return opens.size === 0 ? [refused] : [rule, { ...refused, notes: [DOUBTFUL] }];
   });
 }
 
-/** The text of a test, which is the same for equal tests. */
-export function textOf(test: PathTest): string {
-  return 'exact' in test ? test.exact : test.pattern;
-}
-
-/** Methods of a table that requests are told apart by, OPTIONS aside: each has its own decisions. */
-export function decidedMethods({ methods }: Surface): string[] {
-  return [...methods.keys()].filter((method) => method !== 'OPTIONS');
+/** Methods that rules speak of, OPTIONS last. */
+export function ruledMethods({ methods, ownOptions }: Surface): string[] {
+  return ownOptions ? [...methods, 'OPTIONS'] : [...methods];
 }
 
 /**

@@ -41,13 +41,12 @@ export interface Surface {
   readonly leaves: readonly Leaf[];
   /** Every pattern of the table, best first. */
   readonly patterns: readonly RoutePattern[];
-  /**
-   * Methods that are public at some pattern, sorted, each with the methods it answers for: `GET` with `GET` and
-   * `HEAD`.
-   */
-  readonly methods: ReadonlyMap<string, readonly string[]>;
+  /** Methods that are public at some pattern and have decisions of their own, sorted; OPTIONS is not among them. */
+  readonly methods: readonly string[];
   /** Whether OPTIONS has routes of its own, which answer wherever they match; else it is public where any method is. */
   readonly ownOptions: boolean;
+  /** {@link methods} and OPTIONS, each with the methods it answers for, `GET` with `HEAD`; none if nothing is public. */
+  readonly answers: readonly (readonly [method: string, names: readonly string[]])[];
   /** How many routes the table has, and how many of them are public. */
   readonly total: number;
   readonly open: number;
@@ -84,13 +83,16 @@ export function createSurface({ routes }: RouteTable, constraints: Map<string, C
       if (!matters) leaf.closes.delete(method);
     }
   }
-  const methods = [...new Set(leaves.flatMap((leaf) => [...leaf.opens]))]
-    .filter((method) => method !== 'HEAD' || ownHead)
-    .sort();
+  const open = new Set(leaves.flatMap(({ opens }) => [...opens]));
+  const methods = [...open].filter((method) => method !== 'OPTIONS' && (method !== 'HEAD' || ownHead)).sort();
   return {
     leaves: leaves.filter(({ opens, closes }) => opens.size + closes.size > 0),
     patterns,
-    methods: new Map(methods.map((method) => [method, method === 'GET' && !ownHead ? ['GET', 'HEAD'] : [method]])),
+    methods,
+    answers: [...methods, ...(open.size > 0 ? ['OPTIONS'] : [])].map((method) => [
+      method,
+      method === 'GET' && !ownHead ? ['GET', 'HEAD'] : [method],
+    ]),
     ownOptions: leaves.some(({ opens, closes }) => opens.has('OPTIONS') || closes.has('OPTIONS')),
     total: routes.length,
     open: routes.filter((route) => route.public).length,

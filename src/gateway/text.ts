@@ -5,7 +5,7 @@ export function escape(text: string): string {
   return text.replace(/[.*+?()|[\]^\\$]/g, '\\$&');
 }
 
-/** Lines, two columns further in. */
-export function indent(lines: readonly string[]): string[] {
-  return lines.map((line) => (line === '' ? '' : `  ${line}`));
+/** Lines, or blocks of them, two columns further in. */
+export function indent(blocks: readonly string[]): string[] {
+  return blocks.flatMap((block) => block.split('\n')).map((line) => (line === '' ? '' : `  ${line}`));
 }
