@@ -3,7 +3,7 @@
  */
 
 import { retryAfterOf } from './answer.js';
-import type { PeerAnswer } from './peer.js';
+import type { PeerAnswer } from './peer-answer.js';
 import { isUnavailable, NO_RETRY_HEADER, pause, pauseBefore } from './retry.js';
 import { callError, ServiceError } from './service-error.js';
 import type { Caller, Service } from './service.js';

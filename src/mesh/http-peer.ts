@@ -5,8 +5,8 @@
 import { request as httpRequest, type Agent, type ClientRequest, type IncomingMessage } from 'node:http';
 import { builtin } from '../builtin.js';
 import { createAgent } from './agent.js';
-import { HttpAnswer } from './http-answer.js';
-import { isIdempotent, oddStatus, type Peer, type PeerAnswer, type PeerRequest } from './peer.js';
+import { PeerAnswer } from './peer-answer.js';
+import { isIdempotent, type Peer, type PeerRequest } from './peer.js';
 import { toReadable, type ServiceStream } from './request-body.js';
 import { callError } from './service-error.js';
 import type { TryLimit } from './try-limit.js';
@@ -34,7 +34,7 @@ export class HttpPeer implements Peer {
   /** A request that an idle connection refused goes out once more on a fresh one, if it is idempotent. */
   open(request: PeerRequest, limit: TryLimit): Promise<PeerAnswer> {
     return new Promise((resolve, reject) => {
-      let answer: HttpAnswer | undefined;
+      let answer: PeerAnswer | undefined;
       let req = this.#begin(request, false);
       const agent = this.#agent;
       const end = (reason: unknown): void => {
@@ -44,9 +44,15 @@ export class HttpPeer implements Peer {
         req.destroy();
       };
       const onResponse = (res: IncomingMessage): void => {
-        const status = res.statusCode ?? 0;
-        if (status < 200 || status > 599) return end(oddStatus(request, status));
-        answer = new HttpAnswer(request, req, res, end, limit);
+        try {
+          answer = new PeerAnswer(request, res, end, limit);
+        } catch (error) {
+          return end(error);
+        }
+        // Whoever has answered will not read the rest of a body that is still being sent.
+        res.on('end', () => {
+          if (!req.writableEnded) req.destroy();
+        });
         resolve(answer);
       };
       const onUpgrade = (_res: IncomingMessage, socket: { destroy(): void }): void => {
@@ -99,7 +105,7 @@ export class HttpPeer implements Peer {
 }
 
 /** What the connection of a request failed with, as an error of its call. */
-export function connectionError(request: PeerRequest, cause: Error, isAnswering: boolean): Error {
+function connectionError(request: PeerRequest, cause: Error, isAnswering: boolean): Error {
   const { service } = request;
   if (String(codeOf(cause)).startsWith('HPE_'))
     return callError(request, 502, `${service} answered with malformed HTTP`, { cause });

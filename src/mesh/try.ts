@@ -4,7 +4,7 @@
 
 import { areCallsTraced, traceAnswer, traceCall, traceFailure, type CallTraceMessage } from './call-tracing.js';
 import { DEADLINE_HEADER } from './deadline-header.js';
-import type { PeerAnswer } from './peer.js';
+import type { PeerAnswer } from './peer-answer.js';
 import type { RequestBody } from './request-body.js';
 import { callError, type Callee } from './service-error.js';
 import type { Caller, Service } from './service.js';
