@@ -238,8 +238,7 @@ export class TooManyRequests extends ApiError {
   static override message = 'Too many requests.';
 
   constructor(description?: string, options: RetryOptions = {}) {
-    assertOptions(`new ${new.target.name}()`, options, RETRY);
-    super(description, withRetryAfter(options));
+    super(description, withRetryAfter(new.target.name, options));
   }
 }
 
@@ -249,8 +248,7 @@ export class ServiceUnavailable extends ApiError {
   static override message = 'Service unavailable.';
 
   constructor(description?: string, options: RetryOptions = {}) {
-    assertOptions(`new ${new.target.name}()`, options, RETRY);
-    super(description, withRetryAfter(options));
+    super(description, withRetryAfter(new.target.name, options));
   }
 }
 
@@ -290,7 +288,9 @@ function assertIssued(code: ErrorCode): ErrorCode {
   return code;
 }
 
-function withRetryAfter({ retryAfter, ...options }: RetryOptions): ApiErrorOptions {
+function withRetryAfter(type: string, given: RetryOptions): ApiErrorOptions {
+  assertOptions(`new ${type}()`, given, RETRY);
+  const { retryAfter, ...options } = given;
   if (retryAfter === undefined) return options;
   if (!Number.isInteger(retryAfter) || retryAfter < 0)
     throw new RangeError(`retryAfter is ${String(retryAfter)}; give whole seconds`);

@@ -6,7 +6,13 @@ import { isErrorCode, type ErrorCode } from '../errors.js';
 import { createAddressResolver, type AddressResolver } from '../http/client-address.js';
 import type { ServerLimits } from '../http/server.js';
 import { createLogger, LOG_LEVELS, type Logger, type LogLevel } from '../log.js';
-import { isServiceName, parseSettings, type Settings, type SettingsOptions } from '../mesh/settings.js';
+import {
+  assertServiceName,
+  isServiceName,
+  parseSettings,
+  type Settings,
+  type SettingsOptions,
+} from '../mesh/settings.js';
 import { isStandIn, type ServiceStandIn } from '../mesh/stand-in.js';
 import { DEFAULT_BUCKETS, toBounds } from '../metrics/buckets.js';
 import { resolveLoadShedding, type LoadSheddingOptions } from '../monitor/load-shedder.js';
@@ -166,8 +172,7 @@ export interface ResolvedOptions extends ServerLimits {
  * @internal
  */
 export function resolveOptions(name: string, options: PosternOptions, env: NodeJS.ProcessEnv): ResolvedOptions {
-  if (!isServiceName(name))
-    throw new TypeError(`service name ${JSON.stringify(name)} is no URL path segment; use letters, digits and . _ ~ -`);
+  assertServiceName(name);
   assertOptions('new Postern()', options, KINDS);
   const { attachMonitorEndpoints = true, requestTimeout = 60_000 } = options;
   if (!attachMonitorEndpoints && options.monitor !== undefined)

@@ -2,7 +2,7 @@
  * Calls one service: the verbs, which read a whole answer, and `fetch`, which streams.
  */
 
-import { MAX_TIMEOUT_MS } from '../deadline.js';
+import { TIME_LIMIT } from '../deadline.js';
 import { ANYTHING, assertOptions, wholeNumber, type Kind, type Kinds } from '../options-check.js';
 import type { CallInput, CallResult, EndpointDefinition } from '../routing/endpoint-definition.js';
 import type { MaybeResponse, MaybeSchema } from '../routing/schemas.js';
@@ -76,10 +76,6 @@ const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** What a client of this kind can't do (Fetch, "forbidden method"). */
 const FORBIDDEN: ReadonlySet<string> = new Set(['CONNECT', 'TRACE', 'TRACK']);
 
-const TIMEOUT: Kind = {
-  accepts: (value) => typeof value === 'number' && value > 0 && value <= MAX_TIMEOUT_MS,
-  give: 'ms, more than 0',
-};
 const SIGNAL: Kind = {
   accepts: (value) => value === null || value instanceof AbortSignal,
   give: 'the signal of a controller, or null',
@@ -91,7 +87,7 @@ const METHOD: Kind = {
 const MANUAL: Kind = { accepts: (value) => value === 'manual', give: "'manual': redirects are not followed" };
 const CALL_KINDS: Kinds<ServiceCallOptions> = {
   headers: ANYTHING,
-  timeout: TIMEOUT,
+  timeout: TIME_LIMIT,
   signal: SIGNAL,
   retry: wholeNumber(0),
 };

@@ -65,34 +65,38 @@ export function formatHeaders(
   method: string,
   body: RequestBody | undefined,
 ): Record<string, string> {
-  const headers: Record<string, string> = { accept: ACCEPT };
-  if (body?.type !== undefined) headers['content-type'] = body.type;
-  if (given !== undefined) addGiven(headers, given);
-  // node:http frames only the bodies of methods that usually have one.
-  if (body === undefined) {
-    if (METHODS_WITH_BODY.has(method)) headers['content-length'] = '0';
-  } else if (body.content instanceof Uint8Array) headers['content-length'] = String(body.content.byteLength);
-  else headers['transfer-encoding'] = 'chunked';
+  return {
+    accept: ACCEPT,
+    ...(body?.type === undefined ? {} : { 'content-type': body.type }),
+    ...(given === undefined ? {} : passedOn(toHeaders(given))),
+    ...framing(method, body),
+  };
+}
+
+/** @throws {TypeError} for a name or value that HTTP can't carry */
+export function toHeaders(given: RequestHeaders): Headers {
+  const headers = new Headers();
+  for (const [name, value] of isIterable(given) ? given : Object.entries(given)) {
+    for (const one of isArray(value) ? value : [value]) if (one !== undefined) headers.append(name, one);
+  }
   return headers;
 }
 
-function addGiven(headers: Record<string, string>, given: RequestHeaders): void {
-  const checked = new Headers();
-  for (const [name, value] of isIterable(given) ? given : Object.entries(given)) {
-    for (const one of typeof value === 'object' ? value : [value]) if (one !== undefined) checked.append(name, one);
-  }
-  const named = (checked.get('connection') ?? '')
+function passedOn(headers: Headers): Record<string, string> {
+  const named = (headers.get('connection') ?? '')
     .toLowerCase()
     .split(',')
     .map((name) => name.trim());
-  for (const [name, value] of checked) {
-    if (!CONNECTION_HEADERS.has(name) && !named.includes(name)) setHeader(headers, name, value);
-  }
+  return Object.fromEntries([...headers].filter(([name]) => !CONNECTION_HEADERS.has(name) && !named.includes(name)));
 }
 
-/** A header may be called `__proto__`. */
-function setHeader(headers: Record<string, string>, name: string, value: string): void {
-  Object.defineProperty(headers, name, { value, enumerable: true, writable: true, configurable: true });
+/** `node:http` frames only the bodies of methods that usually have one. */
+function framing(method: string, body: RequestBody | undefined): Record<string, string> {
+  if (body === undefined) return METHODS_WITH_BODY.has(method) ? { 'content-length': '0' } : {};
+  const { content } = body;
+  return content instanceof Uint8Array
+    ? { 'content-length': String(content.byteLength) }
+    : { 'transfer-encoding': 'chunked' };
 }
 
 function toSearchParams(query: Query): URLSearchParams {
@@ -120,6 +124,6 @@ function isIterable(headers: RequestHeaders): headers is Iterable<readonly [stri
 }
 
 /** `Array.isArray` does not know readonly arrays. */
-function isArray(value: QueryValue | readonly QueryValue[]): value is readonly QueryValue[] {
+function isArray<T>(value: T | readonly T[]): value is readonly T[] {
   return Array.isArray(value);
 }

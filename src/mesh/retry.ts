@@ -102,7 +102,5 @@ export async function pause(ms: number, signals: readonly AbortSignal[]): Promis
 }
 
 function sum(counts: Uint32Array): number {
-  let total = 0;
-  for (const count of counts) total += count;
-  return total;
+  return counts.reduce((total, count) => total + count);
 }

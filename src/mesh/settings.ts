@@ -39,6 +39,12 @@ export function isServiceName(name: unknown): name is string {
   return typeof name === 'string' && SERVICE_NAME.test(name) && name !== '.' && name !== '..';
 }
 
+/** @throws {TypeError} for what is no {@link isServiceName} */
+export function assertServiceName(name: unknown): void {
+  if (!isServiceName(name))
+    throw new TypeError(`service name ${JSON.stringify(name)} is no URL path segment; use letters, digits and . _ ~ -`);
+}
+
 /**
  * Settles on the settings; an option beats the environment variable of the same name, and an empty variable is none.
  *
@@ -86,20 +92,18 @@ function listOf(
   env: Readonly<Record<string, string | undefined>>,
 ): readonly string[] {
   const fromEnv = (): string[] => (env[key] ?? '').split(',').map((entry) => entry.trim());
-  const entries: readonly unknown[] = option ?? fromEnv().filter((entry) => entry !== '');
-  const strings = entries.map((entry) => {
+  const entries = option ?? fromEnv().filter((entry) => entry !== '');
+  for (const entry of entries) {
     if (typeof entry !== 'string')
       throw new TypeError(`${key} has the entry ${String(entry)}; give 'name' or 'name=URL'`);
-    return entry;
-  });
-  return Object.freeze([...new Set(strings)]);
+  }
+  return Object.freeze([...new Set(entries)]);
 }
 
 function parseEntry(entry: string): { name: string; url: string | undefined } {
   const mark = entry.indexOf('=');
   const name = mark === -1 ? entry : entry.slice(0, mark);
-  if (!isServiceName(name))
-    throw new TypeError(`service name ${JSON.stringify(name)} is no URL path segment; use letters, digits and . _ ~ -`);
+  assertServiceName(name);
   return { name, url: mark === -1 ? undefined : baseUrl(entry.slice(mark + 1), `service "${name}"`).text };
 }
 
@@ -122,12 +126,8 @@ function expandTemplate(template: string, name: string): string {
 }
 
 function baseUrl(source: string, what: string): { text: string; host: string } {
-  let url: URL;
-  try {
-    url = new URL(source);
-  } catch {
-    throw new TypeError(`${what}: ${JSON.stringify(source)} is no URL`);
-  }
+  if (!URL.canParse(source)) throw new TypeError(`${what}: ${JSON.stringify(source)} is no URL`);
+  const url = new URL(source);
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
     throw new TypeError(`${what}: ${url.protocol} is not served; use http: or https:`);
   if (url.username !== '' || url.password !== '')

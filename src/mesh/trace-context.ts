@@ -32,9 +32,12 @@ export interface RequestSpan {
 /** version "-" trace-id "-" parent-id "-" flags; a later version may add more after a dash (section 4.3). */
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[^,]*)?$/;
 
-/** One member of tracestate (section 3.3.2). Fixed lengths keep it linear. */
+/**
+ * One member of tracestate, or none, with the blanks around it (section 3.3.2). Fixed lengths keep it linear, and so
+ * does that no blank begins or ends a member.
+ */
 const STATE_MEMBER =
-  /^[a-z0-9][a-z0-9_\-*/@]{0,255}=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/;
+  /^[ \t]*(?:([a-z0-9][a-z0-9_\-*/@]{0,255}=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e])[ \t]*)?$/;
 
 const MAX_STATE_MEMBERS = 32;
 const TRACEPARENT_LENGTH = 'traceparent'.length;
@@ -84,20 +87,10 @@ export function spanHeaders(call: TraceSpan, tracestate: string | undefined): Re
   return tracestate === undefined ? { traceparent } : { traceparent, tracestate };
 }
 
-/** The trace's headers of a request, as they came. */
-export function passedHeaders(headers: IncomingHttpHeaders): Record<string, string> {
-  const passed: Record<string, string> = {};
-  for (const name of ['traceparent', 'tracestate']) {
-    const value = headers[name];
-    if (value !== undefined) passed[name] = textOf(value);
-  }
-  return passed;
-}
-
-/** The request's baggage, as it came: it belongs to the application and is nobody's to change on the way. */
-export function baggageHeader(headers: IncomingHttpHeaders): Record<string, string> {
-  const { baggage } = headers;
-  return baggage === undefined ? {} : { baggage: textOf(baggage) };
+/** Those of a request's headers that have these names, as they came. */
+export function passedHeaders(headers: IncomingHttpHeaders, names: readonly string[]): Record<string, string> {
+  const given = names.filter((name) => headers[name] !== undefined);
+  return Object.fromEntries(given.map((name) => [name, textOf(headers[name])]));
 }
 
 /** Undefined for an invalid one, and for none. */
@@ -112,29 +105,15 @@ function parseTraceparent(text: string): { traceId: string; parentId: string; fl
 function parseTracestate(text: string): string | undefined {
   let members = 0;
   for (const part of text.split(',')) {
-    const member = trimOws(part);
-    if (member === '') continue;
-    members += 1;
-    if (members > MAX_STATE_MEMBERS || !STATE_MEMBER.test(member)) return undefined;
+    const found = STATE_MEMBER.exec(part);
+    if (found?.[1] !== undefined) members += 1;
+    if (found === null || members > MAX_STATE_MEMBERS) return undefined;
   }
   return members === 0 ? undefined : text;
 }
 
 function textOf(header: string | string[] | undefined): string {
   return Array.isArray(header) ? header.join(',') : (header ?? '');
-}
-
-/** A regular expression that trims the end would be quadratic on runs of spaces. */
-function trimOws(text: string): string {
-  let start = 0;
-  let end = text.length;
-  while (start < end && isOws(text, start)) start += 1;
-  while (end > start && isOws(text, end - 1)) end -= 1;
-  return text.slice(start, end);
-}
-
-function isOws(text: string, index: number): boolean {
-  return text[index] === ' ' || text[index] === '\t';
 }
 
 function isZero(id: string): boolean {

@@ -8,7 +8,7 @@ import type { PeerAnswer } from './peer-answer.js';
 import type { RequestBody } from './request-body.js';
 import { callError, type Callee } from './service-error.js';
 import type { Caller, Service } from './service.js';
-import { baggageHeader, beginCallSpan, passedHeaders, spanHeaders, type TraceSpan } from './trace-context.js';
+import { beginCallSpan, passedHeaders, spanHeaders, type TraceSpan } from './trace-context.js';
 import { TryLimit } from './try-limit.js';
 
 /** What is sent. */
@@ -82,8 +82,10 @@ export class Try {
 
 /** What goes on of the request on whose behalf a call is made. */
 function passedOn({ id, headers, span: own }: Caller, span: TraceSpan | undefined): Record<string, string> {
-  const trace = span === undefined ? passedHeaders(headers) : spanHeaders(span, own?.tracestate);
-  return { 'x-request-id': id, ...trace, ...baggageHeader(headers) };
+  const trace =
+    span === undefined ? passedHeaders(headers, ['traceparent', 'tracestate']) : spanHeaders(span, own?.tracestate);
+  // Baggage belongs to the application, and is nobody's to change on the way.
+  return { 'x-request-id': id, ...trace, ...passedHeaders(headers, ['baggage']) };
 }
 
 function named({ service, method, path }: Callee): Callee {

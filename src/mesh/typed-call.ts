@@ -11,7 +11,7 @@ import { propsOf, type AnySchema } from '../payload/standard-schema.js';
 import { formatPath, isEndpointDefinition, type EndpointDefinition } from '../routing/endpoint-definition.js';
 import type { ErrorType } from '../routing/route-options.js';
 import { responseSchema, type SchemasByStatus } from '../routing/schemas.js';
-import type { Query, RequestHeaders } from './request.js';
+import { toHeaders, type Query, type RequestHeaders } from './request.js';
 import { ServiceError } from './service-error.js';
 
 /** The parts of a request, whatever their types. */
@@ -54,7 +54,7 @@ export function toRequest(
   return {
     path: formatPath(endpoint.path, { ...params }),
     query: query === undefined ? undefined : ({ ...query } as Query),
-    headers: headers === undefined ? extra : withHeaders({ ...headers } as Record<string, string>, extra),
+    headers: headers === undefined ? extra : withHeaders({ ...headers }, extra),
     json: body,
   };
 }
@@ -65,22 +65,22 @@ export function toRequest(
  * @throws {ServiceError} 502 for a body that doesn't fit, and for a status that is not declared
  */
 export async function toResult(
-  endpoint: EndpointDefinition,
+  { method, path, options }: EndpointDefinition,
   service: string,
   answer: PlainAnswer,
 ): Promise<PlainAnswer> {
-  const { response } = endpoint.options;
-  if (response === undefined) return answer;
-  const misfit = await misfitOf(endpoint, response, answer);
-  if (misfit.reason === undefined) return { ...answer, body: misfit.value };
-  const { method, path } = endpoint;
-  throw new ServiceError(service, `${service} answered ${method} ${path} with something else than it declares`, {
-    errorCode: FrameworkErrorCodes.framework_invalid_response,
-    method,
-    path,
-    // For the log alone: it may tell of what another service holds.
-    cause: misfit.reason,
-  });
+  if (options.response === undefined) return answer;
+  try {
+    return { ...answer, body: await declaredBody(`response of ${method} ${path}`, options.response, answer) };
+  } catch (cause) {
+    throw new ServiceError(service, `${service} answered ${method} ${path} with something else than it declares`, {
+      errorCode: FrameworkErrorCodes.framework_invalid_response,
+      method,
+      path,
+      // For the log alone: it may tell of what another service holds.
+      cause,
+    });
+  }
 }
 
 /** The error as one of the types that the endpoint declares, or as it is. */
@@ -101,39 +101,25 @@ export function toDeclaredError({ options }: EndpointDefinition, error: unknown)
   return declared;
 }
 
-interface Misfit {
-  readonly value?: unknown;
-  readonly reason?: Error;
-}
-
-async function misfitOf(
-  { method, path }: EndpointDefinition,
+/** @throws what is wrong with the answer */
+async function declaredBody(
+  what: string,
   response: AnySchema | SchemasByStatus,
   { status, body }: PlainAnswer,
-): Promise<Misfit> {
+): Promise<unknown> {
   const schema = status > 299 ? undefined : responseSchema(response, status);
-  if (schema === undefined) return { reason: new Error(`the status ${status} is not declared`) };
-  if (schema === null) return body === undefined ? {} : { reason: new Error(`there is a body with ${status}`) };
+  if (schema === undefined) throw new Error(`the status ${status} is not declared`);
+  if (schema === null && body !== undefined) throw new Error(`there is a body with ${status}`);
   const props = propsOf(schema);
-  if (props === undefined) return { value: body };
-  try {
-    const result = await check(`response of ${method} ${path}`, props, body);
-    if (result.issues === undefined) return { value: result.value };
-    return { reason: new Error(describeFinding('body', result.issues[0] ?? { message: '' })) };
-  } catch (error) {
-    return { reason: error instanceof Error ? error : new Error(String(error)) };
-  }
+  if (props === undefined) return body;
+  const result = await check(what, props, body);
+  if (result.issues === undefined) return result.value;
+  throw new Error(describeFinding('body', result.issues[0] ?? { message: '' }));
 }
 
 /** Those of the call beat those of the input. */
-function withHeaders(own: Record<string, string>, extra: RequestHeaders | undefined): RequestHeaders {
-  const headers = new Headers();
-  for (const [name, value] of Object.entries(own)) if (value !== undefined) headers.set(name, String(value));
-  const given = extra === undefined ? [] : Symbol.iterator in extra ? [...extra] : Object.entries(extra);
-  for (const [name, value] of given) {
-    const values = typeof value === 'string' || value === undefined ? [value] : [...value];
-    headers.delete(name);
-    for (const one of values) if (one !== undefined) headers.append(name, one);
-  }
+function withHeaders(own: RequestHeaders, extra: RequestHeaders | undefined): RequestHeaders {
+  const headers = toHeaders(own);
+  for (const [name, value] of toHeaders(extra ?? {})) headers.set(name, value);
   return headers;
 }

@@ -8,48 +8,34 @@
 
 import type { Segment } from './pattern.js';
 
-/** Kinds of segments, best first. */
-const PRECEDENCE = ['static', 'constrained', 'param', 'wildcard'] as const;
-
-/** A kind of segment as precedence tells them apart. */
-type SegmentKind = (typeof PRECEDENCE)[number];
-
-/** The kind of a segment. */
-function kindOf(segment: Segment): SegmentKind {
-  return segment.kind === 'param' && segment.constraint !== null ? 'constrained' : segment.kind;
-}
-
 /**
  * Paths, best first.
  *
- * @param paths in order of registration, no two of them the same segments
+ * @param paths in order of registration, no two of them the same segments, but all of them the same before `at`
  */
 export function sortByPrecedence<Path extends { readonly segments: readonly Segment[] }>(
   paths: Iterable<Path>,
+  at = 0,
 ): Path[] {
-  const root = new PathTree<Path>(0);
-  for (const path of paths) path.segments.reduce((branch, segment) => branch.obtain(segment), root).path = path;
-  return [...root.paths()];
+  const ended: Path[] = [];
+  const branches = new Map<string, Path[]>();
+  for (const path of paths) {
+    const segment = path.segments[at];
+    if (segment === undefined) ended.push(path);
+    else {
+      const key = keyOf(segment);
+      const branch = branches.get(key);
+      if (branch === undefined) branches.set(key, [path]);
+      else branch.push(path);
+    }
+  }
+  const sorted = [...branches].sort(([a], [b]) => a.charCodeAt(0) - b.charCodeAt(0));
+  return [...ended, ...sorted.flatMap(([, branch]) => sortByPrecedence(branch, at + 1))];
 }
 
-/** What the paths with the same first segments have next. */
-class PathTree<Path> {
-  path: Path | null = null;
-  readonly #next = new Map<string, PathTree<Path>>();
-
-  constructor(readonly rank: number) {}
-
-  obtain(segment: Segment): PathTree<Path> {
-    const kind = kindOf(segment);
-    const text = segment.kind === 'static' ? segment.text : segment.kind === 'param' ? segment.constraint?.source : '';
-    const key = `${kind} ${text ?? ''}`;
-    let branch = this.#next.get(key);
-    if (branch === undefined) this.#next.set(key, (branch = new PathTree(PRECEDENCE.indexOf(kind))));
-    return branch;
-  }
-
-  *paths(): Iterable<Path> {
-    if (this.path !== null) yield this.path;
-    for (const branch of [...this.#next.values()].sort((a, b) => a.rank - b.rank)) yield* branch.paths();
-  }
+/** Equal for equal segments; the first character is the lower, the better the kind. */
+function keyOf(segment: Segment): string {
+  if (segment.kind === 'static') return `0${segment.text}`;
+  if (segment.kind === 'wildcard') return '3';
+  return segment.constraint === null ? '2' : `1${segment.constraint.source}`;
 }
