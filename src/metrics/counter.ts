@@ -7,7 +7,7 @@ import type { Exemplar } from './format.js';
 import { Metric } from './metric.js';
 import type { Labels, MetricOptions } from './metric.js';
 import { show } from './names.js';
-import type { Series, SeriesMap } from './series-map.js';
+import { OwnedSeries } from './series-map.js';
 
 export interface CounterOptions<L extends string = never> extends MetricOptions<L> {
   /** Runs before each exposition; if it throws or returns a promise, this metric is left out. */
@@ -37,7 +37,7 @@ export interface BoundCounter {
   inc(update: ExemplarUpdate): void;
 }
 
-export class Counter<L extends string = never> extends Metric<L, BoundCounter, CounterSeries> {
+export class Counter<L extends string = never> extends Metric<L, BoundCounter> {
   /**
    * Adds 1, or what is given.
    *
@@ -50,7 +50,7 @@ export class Counter<L extends string = never> extends Metric<L, BoundCounter, C
       const series = this.series.find(first);
       if (series !== undefined) series.inc(value);
       else if (isExemplarUpdate(first, this.labelNames)) this.#incWithExemplar(first);
-      else this.series.obtain(first).inc(value);
+      else this.series.obtain([first]).inc(value);
     } else {
       this.series.only().inc(first as number | undefined);
     }
@@ -62,18 +62,10 @@ export class Counter<L extends string = never> extends Metric<L, BoundCounter, C
   }
 }
 
-/** One series as the registry keeps it. */
-export class CounterSeries implements BoundCounter, Series {
-  readonly labelValues: readonly string[];
-  isLive = false;
-  readonly #owner: SeriesMap<CounterSeries>;
+/** @internal */
+export class CounterSeries extends OwnedSeries<CounterSeries> implements BoundCounter {
   #value = 0;
   #exemplar: Exemplar | undefined;
-
-  constructor(owner: SeriesMap<CounterSeries>, labelValues: readonly string[]) {
-    this.#owner = owner;
-    this.labelValues = labelValues;
-  }
 
   get value(): number {
     return this.#value;
@@ -84,12 +76,9 @@ export class CounterSeries implements BoundCounter, Series {
   }
 
   inc(update: number | ExemplarUpdate = 1): void {
-    if (!this.isLive) {
-      const series = this.#owner.revive(this);
-      if (series !== this) return series.inc(update);
-    }
-    if (typeof update === 'number' && update >= 0 && update < Infinity) this.#value += update;
-    else this.#incWithExemplar(update);
+    const series = this.isLive ? this : this.owner.revive(this);
+    if (typeof update === 'number' && update >= 0 && update < Infinity) series.#value += update;
+    else series.#incWithExemplar(update);
   }
 
   zero(): void {
@@ -100,16 +89,13 @@ export class CounterSeries implements BoundCounter, Series {
   #incWithExemplar(update: unknown): void {
     const { value = 1, exemplarLabels } =
       typeof update === 'object' && update !== null ? (update as ExemplarUpdate) : { value: update as number };
-    assertIncrement(value, this.#owner.metricName);
-    this.#exemplar = toExemplar(exemplarLabels, value, this.#owner.metricName) ?? this.#exemplar;
+    const { name } = this.owner.definition;
+    if (typeof value !== 'number' || !Number.isFinite(value)) {
+      throw new TypeError(`counter "${name}" can't be increased by ${show(value)}; give a finite number`);
+    }
+    if (value < 0)
+      throw new RangeError(`counter "${name}" can't be increased by ${value}; use a gauge for what goes down`);
+    this.#exemplar = toExemplar(exemplarLabels, value, name) ?? this.#exemplar;
     this.#value += value;
   }
-}
-
-function assertIncrement(value: unknown, name: string): asserts value is number {
-  if (typeof value !== 'number' || !Number.isFinite(value)) {
-    throw new TypeError(`counter "${name}" can't be increased by ${show(value)}; give a finite number`);
-  }
-  if (value < 0)
-    throw new RangeError(`counter "${name}" can't be increased by ${value}; use a gauge for what goes down`);
 }

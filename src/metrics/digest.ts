@@ -19,28 +19,20 @@ interface Centroid {
 export class Digest {
   #centroids: readonly Centroid[] = [];
   #pending: number[] = [];
-  #min = Infinity;
-  #max = -Infinity;
+  /** Infinite without numbers. */
+  min: number = Infinity;
+  /** Infinite without numbers. */
+  max: number = -Infinity;
 
   /** Every centroid, values that wait to be merged as well, in no order. */
   get centroids(): readonly Centroid[] {
     return this.#centroids.concat(this.#pending.map((mean) => ({ mean, count: 1 })));
   }
 
-  /** Infinite without numbers. */
-  get min(): number {
-    return this.#min;
-  }
-
-  /** Infinite without numbers. */
-  get max(): number {
-    return this.#max;
-  }
-
   /** Takes finite numbers. */
   add(value: number): void {
-    if (value < this.#min) this.#min = value;
-    if (value > this.#max) this.#max = value;
+    if (value < this.min) this.min = value;
+    if (value > this.max) this.max = value;
     this.#pending.push(value);
     if (this.#pending.length < PENDING) return;
     this.#centroids = merge(sortByMean(this.centroids));
@@ -50,8 +42,8 @@ export class Digest {
   clear(): void {
     this.#centroids = [];
     this.#pending = [];
-    this.#min = Infinity;
-    this.#max = -Infinity;
+    this.min = Infinity;
+    this.max = -Infinity;
   }
 }
 
@@ -94,22 +86,21 @@ function sortByMean(centroids: readonly Centroid[]): Centroid[] {
 function merge(sorted: readonly Centroid[]): Centroid[] {
   const total = sorted.reduce((sum, { count }) => sum + count, 0);
   const merged: Centroid[] = [];
-  let [current] = sorted;
   let below = 0;
   let limit = rankAt(1, total);
-  for (const next of sorted.slice(1)) {
-    if (current === undefined) break;
-    const count: number = current.count + next.count;
-    if (below + count <= limit) {
-      current = { mean: current.mean + (next.mean - current.mean) * (next.count / count), count };
+  for (const next of sorted) {
+    const last = merged.at(-1);
+    const count = (last?.count ?? 0) + next.count;
+    if (last !== undefined && below + count <= limit) {
+      merged[merged.length - 1] = { mean: last.mean + (next.mean - last.mean) * (next.count / count), count };
     } else {
-      merged.push(current);
-      below += current.count;
+      merged.push(next);
+      if (last === undefined) continue;
+      below += last.count;
       limit = rankAt(scaleOf(below / total) + 1, total);
-      current = next;
     }
   }
-  return current === undefined ? merged : [...merged, current];
+  return merged;
 }
 
 /** k1, from 0 to half of the compression. */

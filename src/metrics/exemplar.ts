@@ -44,7 +44,8 @@ export function toExemplar(labels: unknown, value: number, metricName: string): 
       );
     }
     copy[name] = text;
-    length += countCharacters(name) + countCharacters(String(text));
+    // OpenMetrics counts characters, not UTF-16 units.
+    length += [...name, ...String(text)].length;
   }
   if (length > LONGEST) {
     throw new RangeError(
@@ -56,10 +57,3 @@ export function toExemplar(labels: unknown, value: number, metricName: string): 
 
 const UPDATE_KEYS = ['labels', 'value', 'exemplarLabels'];
 const LONGEST = 128;
-
-/** OpenMetrics counts characters, not UTF-16 units. */
-function countCharacters(text: string): number {
-  let count = 0;
-  for (const _ of text) count++;
-  return count;
-}

@@ -8,54 +8,42 @@ import { formatExemplar, formatHead, formatValue, sampleName } from './format.js
 import type { Exemplar, Format } from './format.js';
 import { Layout } from './layout.js';
 import type { DefaultLabels, Sample } from './layout.js';
+import { OWN_LABELS } from './names.js';
 
 export interface ScalarSample extends Sample {
   readonly value: number;
   readonly exemplar: Exemplar | undefined;
 }
 
-export interface HistogramSample extends Sample {
-  /** Observations per bucket, not cumulative; one more than the family has bounds, for +Inf. */
-  readonly counts: readonly number[];
-  readonly sum: number;
-  /** By bucket, like `counts`. */
-  readonly exemplars: readonly (Exemplar | undefined)[] | undefined;
-}
-
-export interface SummarySample extends Sample {
-  /** By quantile of the family; NaN where nothing was observed of late. */
+/** Of a histogram or a summary. */
+export interface SteppedSample extends Sample {
+  /** By step of the family: observations per bucket, not cumulative; quantiles, NaN where nothing was observed of late. */
   readonly values: readonly number[];
   readonly sum: number;
   readonly count: number;
+  /** By step. */
+  readonly exemplars: readonly (Exemplar | undefined)[] | undefined;
 }
 
-interface FamilyHead {
+interface FamilyHead<S extends Sample> {
   /** A counter's with or without `_total`, as it was registered. */
   readonly name: string;
   readonly help: string;
   readonly labelNames: readonly string[];
+  readonly samples: ReadonlySet<S>;
 }
 
-export interface ScalarFamily extends FamilyHead {
+export interface ScalarFamily extends FamilyHead<ScalarSample> {
   readonly kind: 'counter' | 'gauge';
-  readonly samples: Iterable<ScalarSample>;
 }
 
-export interface HistogramFamily extends FamilyHead {
-  readonly kind: 'histogram';
-  /** Finite upper bounds, ascending; +Inf is implied. */
-  readonly bounds: readonly number[];
-  readonly samples: Iterable<HistogramSample>;
+export interface SteppedFamily extends FamilyHead<SteppedSample> {
+  readonly kind: 'histogram' | 'summary';
+  /** Upper bounds, ascending, the last one infinite; or quantiles from 0 to 1, ascending. */
+  readonly steps: readonly number[];
 }
 
-export interface SummaryFamily extends FamilyHead {
-  readonly kind: 'summary';
-  /** From 0 to 1, ascending. */
-  readonly quantiles: readonly number[];
-  readonly samples: Iterable<SummarySample>;
-}
-
-export type Family = ScalarFamily | HistogramFamily | SummaryFamily;
+export type Family = ScalarFamily | SteppedFamily;
 
 /** Writes families again and again, and keeps what doesn't change between two texts; one per registry. */
 export class Exposition {
@@ -86,8 +74,7 @@ export class Exposition {
     this.#writer.begin();
     for (const family of families) {
       this.#writer.text(formatHead(family.kind, family.name, family.help, format));
-      if (family.kind === 'histogram') this.#writeHistograms(family, format);
-      else if (family.kind === 'summary') this.#writeSummaries(family, format);
+      if ('steps' in family) this.#writeSteps(family, format);
       else this.#writeScalars(family, format);
     }
     if (format === 'openmetrics') this.#writer.text('# EOF\n');
@@ -95,7 +82,7 @@ export class Exposition {
 
   #writeScalars(family: ScalarFamily, format: Format): void {
     const writer = this.#writer;
-    const { starts, ends } = this.#keep(this.#layout(family), family.samples, family.name);
+    const { starts, ends } = this.#layout(family, family.name);
     const name = sampleName(family.kind, family.name, format);
     const otherName = name === family.name ? undefined : this.#name(name);
     const withExemplars = format === 'openmetrics' && family.kind === 'counter';
@@ -116,38 +103,40 @@ export class Exposition {
     }
   }
 
-  #writeHistograms(family: HistogramFamily, format: Format): void {
+  #writeSteps(family: SteppedFamily, format: Format): void {
     const writer = this.#writer;
-    const layout = this.#layout(family, 'le', [...family.bounds, Infinity]);
-    const { starts, ends } = this.#keep(layout, family.samples, '');
-    const bucketName = this.#name(`${family.name}_bucket`);
+    const { starts, ends, tails, longestTail, labelNames } = this.#layout(family, '');
+    const isHistogram = family.kind === 'histogram';
+    const isOpenMetrics = format === 'openmetrics';
+    const stepName = this.#name(isHistogram ? `${family.name}_bucket` : family.name);
     const sumName = this.#name(`${family.name}_sum`);
     const countName = this.#name(`${family.name}_count`);
-    const { tails } = layout;
-    const hasLabels = layout.labelNames.length > 0;
-    const nameLength = bucketName.end - bucketName.start;
-    const isOpenMetrics = format === 'openmetrics';
+    // A step's label goes in front of the `} ` that ends a label text.
+    const closingLength = labelNames.length > 0 ? 2 : 1;
     let sampleIndex = 0;
-    for (const { counts, sum, exemplars } of family.samples) {
+    for (const sample of family.samples) {
+      const { values, sum, exemplars } = sample;
       const start = starts[sampleIndex]!;
       const end = ends[sampleIndex++]!;
-      const lineLength = nameLength + end - start + layout.longestTail + NUMBER_BYTES + 1;
+      const lineLength = countName.end - countName.start + 1 + end - start + longestTail + NUMBER_BYTES + 1;
       writer.reserve(lineLength * (tails.length + 2));
       let total = 0;
       let head = 0;
       let headEnd = 0;
       for (let index = 0; index < tails.length; index++) {
-        total += counts[index]!;
+        const value = isHistogram ? (total += values[index]!) : values[index]!;
+        // Neither a quantile nor a sum may be negative in OpenMetrics.
+        if (isOpenMetrics && value < 0) continue;
         if (head === headEnd) {
           head = writer.position;
-          writer.repeat(bucketName.start, bucketName.end);
-          if (hasLabels) writer.repeat(start, end - CLOSING_LENGTH);
+          writer.repeat(stepName.start, stepName.end);
+          writer.repeat(start, end - closingLength);
           headEnd = writer.position;
         } else {
           writer.repeat(head, headEnd);
         }
         writer.piece(tails[index]!);
-        writeValue(writer, total);
+        writeValue(writer, value);
         const exemplar = exemplars?.[index];
         if (exemplar !== undefined && isOpenMetrics) {
           writer.text(formatExemplar(exemplar));
@@ -157,39 +146,10 @@ export class Exposition {
           writer.byte(NEW_LINE);
         }
       }
-      // OpenMetrics has a sum only where it can't go down, and a count only where there is a sum.
-      if (isOpenMetrics && !(sum >= 0 && !(family.bounds[0]! < 0))) continue;
-      this.#writeLine(sumName, start, end, sum);
-      this.#writeLine(countName, start, end, total);
-    }
-  }
-
-  #writeSummaries(family: SummaryFamily, format: Format): void {
-    const writer = this.#writer;
-    const layout = this.#layout(family, 'quantile', family.quantiles);
-    const { starts, ends } = this.#keep(layout, family.samples, '');
-    const name = this.#name(family.name);
-    const sumName = this.#name(`${family.name}_sum`);
-    const countName = this.#name(`${family.name}_count`);
-    const hasLabels = layout.labelNames.length > 0;
-    const isOpenMetrics = format === 'openmetrics';
-    let sampleIndex = 0;
-    for (const { values, sum, count } of family.samples) {
-      const start = starts[sampleIndex]!;
-      const end = ends[sampleIndex++]!;
-      const lineLength = sumName.end - sumName.start + 2 + end - start + layout.longestTail + NUMBER_BYTES;
-      writer.reserve(lineLength * (values.length + 2));
-      for (let index = 0; index < values.length; index++) {
-        // Neither may be negative in OpenMetrics.
-        if (isOpenMetrics && values[index]! < 0) continue;
-        writer.repeat(name.start, name.end);
-        if (hasLabels) writer.repeat(start, end - CLOSING_LENGTH);
-        writer.piece(layout.tails[index]!);
-        writeValue(writer, values[index]!);
-        writer.byte(NEW_LINE);
-      }
-      if (!isOpenMetrics || sum >= 0) this.#writeLine(sumName, start, end, sum);
-      this.#writeLine(countName, start, end, count);
+      // Nor may a histogram have a sum that can go down there, or a count without a sum.
+      const hasSum = !isOpenMetrics || (sum >= 0 && !(family.steps[0]! < 0));
+      if (hasSum) this.#writeLine(sumName, start, end, sum);
+      if (hasSum || !isHistogram) this.#writeLine(countName, start, end, isHistogram ? total : sample.count);
     }
   }
 
@@ -202,18 +162,15 @@ export class Exposition {
     writer.byte(NEW_LINE);
   }
 
-  /** Ahead of the lines, because keeping a piece interrupts the text. */
-  #keep(layout: Layout, samples: Iterable<Sample>, name: string): Layout {
-    layout.keep(this.#writer, samples, name);
-    return layout;
-  }
-
-  #layout(family: Family, tailName?: string, tailValues?: readonly number[]): Layout {
+  /** Keeps what lines repeat ahead of them, because keeping a piece interrupts the text. */
+  #layout(family: Family, name: string): Layout {
     let layout = this.#layouts.get(family);
     if (layout === undefined) {
-      layout = new Layout(family.labelNames, this.#defaultLabels, tailName, tailValues);
+      const steps = 'steps' in family ? family.steps : [];
+      layout = new Layout(family.labelNames, this.#defaultLabels, OWN_LABELS[family.kind], steps);
       this.#layouts.set(family, layout);
     }
+    layout.keep(this.#writer, family.samples, name);
     return layout;
   }
 
@@ -226,8 +183,6 @@ export class Exposition {
 }
 
 const NEW_LINE = 10;
-/** The `} ` that ends a label text; a bucket's `le` goes in front of it. */
-const CLOSING_LENGTH = 2;
 const LARGEST_FAST_INTEGER = 2 ** 31 - 1;
 
 function writeValue(writer: ByteWriter, value: number): void {

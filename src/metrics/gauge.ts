@@ -4,7 +4,7 @@
 import { Metric } from './metric.js';
 import type { Labels, MetricOptions, SomeLabels } from './metric.js';
 import { show } from './names.js';
-import type { Series, SeriesMap } from './series-map.js';
+import { OwnedSeries } from './series-map.js';
 import { startBoundTimer, startTimer } from './timer.js';
 import type { BoundTimer } from './timer.js';
 
@@ -41,7 +41,7 @@ export interface BoundGauge {
 }
 
 /** Every method throws a `TypeError` for wrong or missing labels and for what is no number. */
-export class Gauge<L extends string = never> extends Metric<L, BoundGauge, GaugeSeries> {
+export class Gauge<L extends string = never> extends Metric<L, BoundGauge> {
   set(...update: GaugeValue<L>): void;
   set(first: unknown, value?: number): void {
     if (typeof first === 'object' && first !== null) this.find(first).set(value as number);
@@ -75,18 +75,10 @@ export class Gauge<L extends string = never> extends Metric<L, BoundGauge, Gauge
   }
 }
 
-/** One series as the registry keeps it. */
-export class GaugeSeries implements BoundGauge, Series {
-  readonly labelValues: readonly string[];
+/** @internal */
+export class GaugeSeries extends OwnedSeries<GaugeSeries> implements BoundGauge {
   readonly exemplar: undefined = undefined;
-  isLive = false;
-  readonly #owner: SeriesMap<GaugeSeries>;
   #value = 0;
-
-  constructor(owner: SeriesMap<GaugeSeries>, labelValues: readonly string[]) {
-    this.#owner = owner;
-    this.labelValues = labelValues;
-  }
 
   get value(): number {
     return this.#value;
@@ -112,7 +104,7 @@ export class GaugeSeries implements BoundGauge, Series {
   }
 
   startTimer(): BoundTimer {
-    return startBoundTimer(this.#owner.metricName, (seconds) => this.set(seconds));
+    return startBoundTimer(this.owner.definition.name, (seconds) => this.set(seconds));
   }
 
   zero(): void {
@@ -120,11 +112,11 @@ export class GaugeSeries implements BoundGauge, Series {
   }
 
   #live(): GaugeSeries {
-    return this.isLive ? this : this.#owner.revive(this);
+    return this.isLive ? this : this.owner.revive(this);
   }
 
   #assertNumber(value: unknown): void {
     if (typeof value === 'number') return;
-    throw new TypeError(`gauge "${this.#owner.metricName}" got ${show(value)}; give a number`);
+    throw new TypeError(`gauge "${this.owner.definition.name}" got ${show(value)}; give a number`);
   }
 }

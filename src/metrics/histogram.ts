@@ -7,7 +7,8 @@ import type { Exemplar } from './format.js';
 import { Metric } from './metric.js';
 import type { Labels, MetricOptions, SomeLabels } from './metric.js';
 import { show } from './names.js';
-import type { Series, SeriesMap } from './series-map.js';
+import { OwnedSeries } from './series-map.js';
+import type { SeriesMap } from './series-map.js';
 import { startBoundTimer, startTimer } from './timer.js';
 import type { BoundHistogramTimer } from './timer.js';
 
@@ -45,7 +46,7 @@ export interface BoundHistogram {
   startTimer(exemplarLabels?: ExemplarLabels): BoundHistogramTimer;
 }
 
-export class Histogram<L extends string = never> extends Metric<L, BoundHistogram, HistogramSeries> {
+export class Histogram<L extends string = never> extends Metric<L, BoundHistogram> {
   /** Counts a value. @throws {TypeError} for wrong or missing labels and for what is no finite number */
   observe(...update: HistogramUpdate<L>): void;
   observe(first: unknown, value?: number): void {
@@ -64,11 +65,7 @@ export class Histogram<L extends string = never> extends Metric<L, BoundHistogra
    * either end, those of the exemplar too.
    */
   startTimer(labels?: SomeLabels<L>, exemplarLabels?: ExemplarLabels): HistogramTimer<L> {
-    return startTimer(
-      labels,
-      (seconds, all, exemplar) => this.find(all).observeTimed(seconds, exemplar),
-      exemplarLabels,
-    );
+    return startTimer(labels, (value, all, exemplar) => this.find(all).observe({ value, ...exemplar }), exemplarLabels);
   }
 
   /**
@@ -86,25 +83,21 @@ export class Histogram<L extends string = never> extends Metric<L, BoundHistogra
   }
 }
 
-/** One series as the registry keeps it. */
-export class HistogramSeries implements BoundHistogram, Series {
-  readonly labelValues: readonly string[];
-  isLive = false;
-  readonly #owner: SeriesMap<HistogramSeries>;
+/** @internal */
+export class HistogramSeries extends OwnedSeries<HistogramSeries> implements BoundHistogram {
   readonly #bounds: readonly number[];
   readonly #counts: number[];
   #sum = 0;
   #exemplars: (Exemplar | undefined)[] | undefined;
 
   constructor(owner: SeriesMap<HistogramSeries>, labelValues: readonly string[], bounds: readonly number[]) {
-    this.#owner = owner;
-    this.labelValues = labelValues;
+    super(owner, labelValues);
     this.#bounds = bounds;
     this.#counts = new Array<number>(bounds.length + 1).fill(0);
   }
 
   /** Per bucket, not cumulative. */
-  get counts(): readonly number[] {
+  get values(): readonly number[] {
     return this.#counts;
   }
 
@@ -121,26 +114,21 @@ export class HistogramSeries implements BoundHistogram, Series {
   }
 
   observe(update: number | Observation): void {
-    if (!this.isLive) {
-      const series = this.#owner.revive(this);
-      if (series !== this) return series.observe(update);
-    }
+    const series = this.isLive ? this : this.owner.revive(this);
     if (typeof update === 'number' && update > -Infinity && update < Infinity) {
-      this.#counts[this.#bucket(update)]!++;
-      this.#sum += update;
+      series.#counts[this.#bucket(update)]!++;
+      series.#sum += update;
     } else {
-      this.#observeWithExemplar(update);
+      series.#observeWithExemplar(update);
     }
   }
 
   startTimer(exemplarLabels?: ExemplarLabels): BoundHistogramTimer {
-    const record = (seconds: number, all: ExemplarLabels | undefined): void => this.observeTimed(seconds, all);
-    return startBoundTimer(this.#owner.metricName, record, exemplarLabels);
-  }
-
-  /** What a timer measured. */
-  observeTimed(value: number, exemplarLabels: ExemplarLabels | undefined): void {
-    this.observe(exemplarLabels === undefined ? value : { value, exemplarLabels });
+    return startBoundTimer(
+      this.owner.definition.name,
+      (value, exemplar) => this.observe({ value, ...exemplar }),
+      exemplarLabels,
+    );
   }
 
   zero(): void {
@@ -152,10 +140,11 @@ export class HistogramSeries implements BoundHistogram, Series {
   #observeWithExemplar(update: unknown): void {
     const { value, exemplarLabels } =
       typeof update === 'object' && update !== null ? (update as Observation) : { value: update };
+    const { name } = this.owner.definition;
     if (typeof value !== 'number' || !Number.isFinite(value)) {
-      throw new TypeError(`histogram "${this.#owner.metricName}" can't observe ${show(value)}; give a finite number`);
+      throw new TypeError(`histogram "${name}" can't observe ${show(value)}; give a finite number`);
     }
-    const exemplar = toExemplar(exemplarLabels, value, this.#owner.metricName);
+    const exemplar = toExemplar(exemplarLabels, value, name);
     const bucket = this.#bucket(value);
     if (exemplar !== undefined) (this.#exemplars ??= [])[bucket] = exemplar;
     this.#counts[bucket]!++;

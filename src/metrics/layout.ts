@@ -13,44 +13,33 @@ export interface Sample {
 /** Labels that every sample gets which hasn't one of its own by that name. */
 export type DefaultLabels = ReadonlyMap<string, string>;
 
-/** What stands behind a sample's labels in a line of a bucket or a quantile: `,le="0.5"} `. */
-export type Tail = Uint8Array;
-
 /** Made once for each family and its default labels. */
 export class Layout {
   /** The family's, then the default ones. */
   readonly labelNames: readonly string[];
-  /** One for each number; +Inf is one of them for buckets. */
-  readonly tails: readonly Tail[];
+  /** For each step what stands behind a sample's labels: `,le="0.5"} `. */
+  readonly tails: readonly Uint8Array[];
   readonly longestTail: number;
   /** Values of the default labels. */
   readonly #defaults: readonly string[];
   readonly #samples: Sample[] = [];
-  readonly #starts: number[] = [];
-  readonly #ends: number[] = [];
+  /** Where the piece of each sample begins, in their order. */
+  readonly starts: number[] = [];
+  /** Where it ends. */
+  readonly ends: number[] = [];
   /** Of the writer, when these were kept. */
   #generation = -1;
   #bytes = 0;
   #isAscii = true;
 
   /** @param tailName the label that tells a sample's lines apart, `le` or `quantile` */
-  constructor(own: readonly string[], defaults: DefaultLabels, tailName = '', tailValues: readonly number[] = []) {
+  constructor(own: readonly string[], defaults: DefaultLabels, tailName: string | undefined, steps: readonly number[]) {
     const others = [...defaults].filter(([name]) => !own.includes(name));
     this.labelNames = [...own, ...others.map(([name]) => name)];
     this.#defaults = others.map(([, value]) => value);
     const opening = this.labelNames.length > 0 ? ',' : '{';
-    this.tails = tailValues.map((value) => Buffer.from(`${opening}${tailName}="${formatValue(value)}"} `, 'latin1'));
+    this.tails = steps.map((value) => Buffer.from(`${opening}${tailName}="${formatValue(value)}"} `, 'latin1'));
     this.longestTail = Math.max(0, ...this.tails.map((tail) => tail.length));
-  }
-
-  /** Where the piece of each sample begins, in their order. */
-  get starts(): readonly number[] {
-    return this.#starts;
-  }
-
-  /** Where it ends. */
-  get ends(): readonly number[] {
-    return this.#ends;
   }
 
   /**
@@ -72,7 +61,7 @@ export class Layout {
           newBytes += piece[1] - piece[0];
         }
         known[index] = sample;
-        [this.#starts[index], this.#ends[index]] = piece;
+        [this.starts[index], this.ends[index]] = piece;
       }
       index++;
     }
@@ -90,15 +79,15 @@ export class Layout {
 
   #piecesFrom(first: number): Map<Sample, readonly [start: number, end: number]> {
     return new Map(
-      this.#samples.slice(first).map((old, at) => [old, [this.#starts[first + at]!, this.#ends[first + at]!]]),
+      this.#samples.slice(first).map((old, at) => [old, [this.starts[first + at]!, this.ends[first + at]!]]),
     );
   }
 
   /** Behind the last sample: those that were not met are gone. */
   #end(length: number): void {
-    for (const list of [this.#samples, this.#starts, this.#ends]) list.length = length;
+    for (const list of [this.#samples, this.starts, this.ends]) list.length = length;
     this.#bytes = 0;
-    for (let index = 0; index < length; index++) this.#bytes += this.#ends[index]! - this.#starts[index]!;
+    for (let index = 0; index < length; index++) this.#bytes += this.ends[index]! - this.starts[index]!;
   }
 
   #forget(generation: number): void {

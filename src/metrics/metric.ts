@@ -31,28 +31,25 @@ export interface MetricOptions<L extends string> {
   readonly maxSeries?: number;
 }
 
-/** What a metric is made of, checked by the registry. */
-export interface MetricParts<S extends Series> {
+/** `L`: the label names; `Bound`: what `labels` gives. */
+export abstract class Metric<L extends string, Bound> {
   readonly name: string;
   readonly help: string;
-  readonly series: SeriesMap<S>;
-}
-
-/** `L`: the label names; `Bound`: what `labels` gives; `S`: what that is to the registry. */
-export abstract class Metric<L extends string, Bound, S extends Bound & Series> {
-  readonly name: string;
-  readonly help: string;
-  protected readonly series: SeriesMap<S>;
+  /** @internal */
+  protected readonly series: SeriesMap<Bound & Series>;
 
   /** Metrics are made by `registry.counter`, `gauge`, `histogram` and `summary`. */
-  constructor({ name, help, series }: MetricParts<S>) {
-    this.name = name;
-    this.help = help;
+  constructor(series: never);
+  /** @internal */
+  constructor(series: SeriesMap<Bound & Series>);
+  constructor(series: SeriesMap<Bound & Series>) {
+    this.name = series.definition.name;
+    this.help = series.definition.help;
     this.series = series;
   }
 
   get labelNames(): readonly string[] {
-    return this.series.labelNames;
+    return this.series.definition.labelNames;
   }
 
   /**
@@ -65,8 +62,7 @@ export abstract class Metric<L extends string, Bound, S extends Bound & Series> 
   labels(...values: readonly LabelValue[]): Bound;
   labels(...values: readonly unknown[]): Bound {
     const [first] = values;
-    if (typeof first !== 'object' || first === null) return this.series.at(values);
-    return this.find(first);
+    return typeof first === 'object' && first !== null ? this.find(first) : this.series.obtain(values);
   }
 
   /** Takes a series out of the exposition; an update brings it back, from zero. @throws {TypeError} as `labels` does */
@@ -74,9 +70,7 @@ export abstract class Metric<L extends string, Bound, S extends Bound & Series> 
   /** As above, with the values alone in the order of `labelNames`. */
   remove(...values: readonly LabelValue[]): void;
   remove(...values: readonly unknown[]): void {
-    const [first] = values;
-    if (typeof first === 'object' && first !== null) this.series.delete(first);
-    else this.series.deleteAt(values);
+    this.series.delete(values);
   }
 
   /** Takes every series out; a metric without labels starts again at zero. */
@@ -84,7 +78,8 @@ export abstract class Metric<L extends string, Bound, S extends Bound & Series> 
     this.series.clear();
   }
 
-  protected find(labels: object): S {
-    return this.series.find(labels) ?? this.series.obtain(labels);
+  /** @internal */
+  protected find(labels: object): Bound & Series {
+    return this.series.find(labels) ?? this.series.obtain([labels]);
   }
 }

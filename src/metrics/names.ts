@@ -80,19 +80,16 @@ export function toDefaultLabels(labels: unknown): ReadonlyMap<string, string> {
  * // counter "jobs_total" → jobs_total, jobs, jobs_created
  */
 export function takenNames(kind: MetricKind, name: string): readonly string[] {
-  switch (kind) {
-    case 'gauge':
-      return [name];
-    case 'counter': {
-      const base = counterBaseName(name);
-      return [...new Set([name, base, `${base}_total`, `${base}_created`])];
-    }
-    case 'summary':
-      return [name, `${name}_sum`, `${name}_count`, `${name}_created`];
-    case 'histogram':
-      return [name, `${name}_bucket`, `${name}_sum`, `${name}_count`, `${name}_created`];
-  }
+  const base = kind === 'counter' ? counterBaseName(name) : name;
+  return [name, ...SUFFIXES[kind].map((suffix) => base + suffix)];
 }
+
+const SUFFIXES: Readonly<Record<MetricKind, readonly string[]>> = {
+  counter: ['', '_total', '_created'],
+  gauge: [],
+  histogram: ['_bucket', '_sum', '_count', '_created'],
+  summary: ['_sum', '_count', '_created'],
+};
 
 /** A value as an error message shows it: short, and a text in quotes. */
 export function show(value: unknown): string {

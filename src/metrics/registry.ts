@@ -7,7 +7,7 @@ import { ClaimedNames } from './claimed-names.js';
 import { Counter, CounterSeries } from './counter.js';
 import type { CounterOptions } from './counter.js';
 import { Exposition } from './exposition.js';
-import type { Family, ScalarFamily } from './exposition.js';
+import type { Family } from './exposition.js';
 import { CONTENT_TYPES } from './format.js';
 import type { Format, MetricKind } from './format.js';
 import { Gauge, GaugeSeries } from './gauge.js';
@@ -17,7 +17,7 @@ import type { HistogramOptions } from './histogram.js';
 import type { LabelValue, MetricOptions } from './metric.js';
 import { assertHelp, assertLabelNames, assertMetricName, show, toDefaultLabels } from './names.js';
 import { SeriesMap } from './series-map.js';
-import type { Series, SeriesMapOptions } from './series-map.js';
+import type { Definition } from './series-map.js';
 import { Summary, SummarySeries, toQuantileWindow } from './summary.js';
 import type { SummaryOptions } from './summary.js';
 
@@ -39,10 +39,10 @@ export class Registry implements Iterable<AnyMetric> {
   readonly #names: ClaimedNames = new ClaimedNames();
   readonly #listeners: Set<() => void> = new Set();
   readonly #exposition: Exposition = new Exposition();
-  readonly #overflows: SeriesMap<CounterSeries>;
-  readonly #collectErrors: SeriesMap<CounterSeries>;
+  readonly #overflows: Counter<'metric'>;
+  readonly #collectErrors: Counter<'metric'>;
   /** The registry's own, exposed from the first time that they have something to count. */
-  readonly #own: readonly (ScalarFamily & { readonly samples: ReadonlySet<CounterSeries> })[];
+  readonly #own: readonly Entry[];
   #stopDefaultMetrics: (() => void) | undefined;
 
   /** @throws {RangeError} when `maxSeries` is no positive integer */
@@ -52,15 +52,10 @@ export class Registry implements Iterable<AnyMetric> {
     assertMaxSeries(maxSeries, 'a registry');
     this.#maxSeries = maxSeries;
     this.#onError = onError;
-    const overflows = this.#define('counter', OVERFLOWS);
-    const collectErrors = this.#define('counter', COLLECT_ERRORS);
-    this.#overflows = counterSeries(overflows);
-    this.#collectErrors = counterSeries(collectErrors);
-    this.#own = [
-      { kind: 'counter', ...overflows, samples: this.#overflows.all },
-      { kind: 'counter', ...collectErrors, samples: this.#collectErrors.all },
-    ];
-    for (const { kind, name } of this.#own) this.#names.claim(kind, name);
+    this.#overflows = this.counter(OVERFLOWS);
+    this.#collectErrors = this.counter(COLLECT_ERRORS);
+    this.#own = [...this.#entries.values()];
+    this.#entries.clear();
   }
 
   /** The `Content-Type` of `expose()`, the Prometheus text format. */
@@ -80,44 +75,39 @@ export class Registry implements Iterable<AnyMetric> {
    */
   counter<const L extends string = never>(options: CounterOptions<L>): Counter<L> {
     const definition = this.#define('counter', options);
-    const series = counterSeries(definition);
+    const series = new SeriesMap<CounterSeries>(definition, (owner, values) => new CounterSeries(owner, values));
     const family = { kind: 'counter', ...definition, samples: series.all } as const;
-    return this.#add(new Counter<L>({ ...definition, series }), family, options.collect);
+    return this.#add(new Counter<L>(series), family, options.collect);
   }
 
   /** Registers a gauge. @throws {TypeError} as `counter` does */
   gauge<const L extends string = never>(options: GaugeOptions<L>): Gauge<L> {
     const definition = this.#define('gauge', options);
-    const series = new SeriesMap<GaugeSeries>({
-      ...definition,
-      create: (owner, values) => new GaugeSeries(owner, values),
-    });
+    const series = new SeriesMap<GaugeSeries>(definition, (owner, values) => new GaugeSeries(owner, values));
     const family = { kind: 'gauge', ...definition, samples: series.all } as const;
-    return this.#add(new Gauge<L>({ ...definition, series }), family, options.collect);
+    return this.#add(new Gauge<L>(series), family, options.collect);
   }
 
   /** Registers a histogram. @throws {TypeError} as `counter` does @throws {RangeError} when the buckets don't ascend */
   histogram<const L extends string = never>(options: HistogramOptions<L>): Histogram<L> {
     const definition = this.#define('histogram', options, ['buckets']);
     const bounds = toBounds(options.buckets ?? DEFAULT_BUCKETS, definition.name);
-    const series = new SeriesMap<HistogramSeries>({
-      ...definition,
-      create: (owner, values) => new HistogramSeries(owner, values, bounds),
-    });
-    const family = { kind: 'histogram', ...definition, bounds, samples: series.all } as const;
-    return this.#add(new Histogram<L>({ ...definition, series }), family, options.collect);
+    const create = (owner: SeriesMap<HistogramSeries>, values: readonly string[]): HistogramSeries =>
+      new HistogramSeries(owner, values, bounds);
+    const series = new SeriesMap(definition, create);
+    const family = { kind: 'histogram', ...definition, steps: [...bounds, Infinity], samples: series.all } as const;
+    return this.#add(new Histogram<L>(series), family, options.collect);
   }
 
   /** Registers a summary. @throws {TypeError} as `counter` does @throws {RangeError} when a number is out of range */
   summary<const L extends string = never>(options: SummaryOptions<L>): Summary<L> {
     const definition = this.#define('summary', options, ['percentiles', 'maxAgeSeconds', 'ageBuckets']);
     const window = toQuantileWindow(options, definition.name);
-    const series = new SeriesMap<SummarySeries>({
-      ...definition,
-      create: (owner, values) => new SummarySeries(owner, values, window),
-    });
-    const family = { kind: 'summary', ...definition, quantiles: window.quantiles, samples: series.all } as const;
-    return this.#add(new Summary<L>({ ...definition, series }), family, options.collect);
+    const create = (owner: SeriesMap<SummarySeries>, values: readonly string[]): SummarySeries =>
+      new SummarySeries(owner, values, window);
+    const series = new SeriesMap(definition, create);
+    const family = { kind: 'summary', ...definition, steps: window.quantiles, samples: series.all } as const;
+    return this.#add(new Summary<L>(series), family, options.collect);
   }
 
   /** The metric that was registered under this name. */
@@ -150,8 +140,8 @@ export class Registry implements Iterable<AnyMetric> {
   /** Takes out every metric, the default labels and whoever listens; what filled it by itself ends. */
   clear(): void {
     for (const name of [...this.#entries.keys()]) this.remove(name);
-    this.#overflows.clear();
-    this.#collectErrors.clear();
+    this.#overflows.reset();
+    this.#collectErrors.reset();
     this.#listeners.clear();
     this.#exposition.setDefaultLabels(new Map());
     this.#stopDefaultMetrics?.();
@@ -201,7 +191,13 @@ export class Registry implements Iterable<AnyMetric> {
     assertHelp(help, name);
     assertLabelNames(labelNames, kind, name);
     assertMaxSeries(maxSeries, `metric "${name}"`);
-    return { name, help, labelNames: [...labelNames], maxSeries, onOverflow: () => this.#overflows.at([name]).inc() };
+    return {
+      name,
+      help,
+      labelNames: [...labelNames],
+      maxSeries,
+      onOverflow: () => this.#overflows.inc({ metric: name }),
+    };
   }
 
   #add<M extends AnyMetric>(metric: M, family: Family, collect: ((this: M) => unknown) | undefined): M {
@@ -216,7 +212,7 @@ export class Registry implements Iterable<AnyMetric> {
     for (const entry of this.#entries.values()) {
       if (this.#isCollected(entry)) families.push(entry.family);
     }
-    for (const family of this.#own) {
+    for (const { family } of this.#own) {
       if (family.samples.size > 0) families.push(family);
     }
     return families;
@@ -232,7 +228,7 @@ export class Registry implements Iterable<AnyMetric> {
         `collect of "${name}" returned a promise; set what it waits for elsewhere, as soon as it is known`,
       );
     } catch (error) {
-      this.#collectErrors.at([name]).inc();
+      this.#collectErrors.inc({ metric: name });
       this.#onError(name, error);
       return false;
     }
@@ -245,27 +241,21 @@ interface Entry {
   readonly collect: (() => unknown) | undefined;
 }
 
-type Definition = Omit<SeriesMapOptions<Series>, 'create'> & { readonly help: string };
-
 /** What every metric is registered with. */
 const OPTIONS = ['name', 'help', 'labelNames', 'maxSeries', 'collect'];
 
 const OVERFLOWS = {
   name: 'metrics_overflow_total',
   help: 'Look-ups of label values beyond the series limit of a metric; all of them share its series _overflow.',
-  labelNames: ['metric'],
+  labelNames: ['metric'] as const,
   maxSeries: Infinity,
 };
 const COLLECT_ERRORS = {
   name: 'metrics_collect_errors_total',
   help: 'Expositions that a metric was left out of because its collect threw or returned a promise.',
-  labelNames: ['metric'],
+  labelNames: ['metric'] as const,
   maxSeries: Infinity,
 };
-
-function counterSeries(definition: Definition): SeriesMap<CounterSeries> {
-  return new SeriesMap<CounterSeries>({ ...definition, create: (owner, values) => new CounterSeries(owner, values) });
-}
 
 function assertMaxSeries(maxSeries: unknown, owner: string): void {
   if (typeof maxSeries === 'number' && maxSeries >= 1 && (Number.isInteger(maxSeries) || maxSeries === Infinity))

@@ -13,41 +13,49 @@ export interface Series {
   zero(): void;
 }
 
+/** What all kinds of series are made of. */
+export abstract class OwnedSeries<Self extends Series> implements Series {
+  readonly labelValues: readonly string[];
+  isLive = false;
+  protected readonly owner: SeriesMap<Self>;
+
+  constructor(owner: SeriesMap<Self>, labelValues: readonly string[]) {
+    this.owner = owner;
+    this.labelValues = labelValues;
+  }
+
+  abstract zero(): void;
+}
+
 /** The value of every label of the series that takes what is over a metric's limit. */
 export const OVERFLOW_VALUE = '_overflow';
 
-export interface SeriesMapOptions<S extends Series> {
-  /** The metric's, for messages. */
+/** What every metric is registered with, checked. */
+export interface Definition {
   readonly name: string;
+  readonly help: string;
   readonly labelNames: readonly string[];
   /** Series beyond this number share one series, which doesn't count. */
   readonly maxSeries: number;
-  readonly create: (owner: SeriesMap<S>, labelValues: readonly string[]) => S;
   /** Called each time that new labels are sent to the overflow series. */
   readonly onOverflow: () => void;
 }
 
 export class SeriesMap<S extends Series> {
+  readonly definition: Definition;
   /** The live series in order of their creation. */
   readonly all: Set<S> = new Set();
-  readonly #options: SeriesMapOptions<S>;
+  readonly #create: (labelValues: readonly string[]) => S;
   readonly #tree: LabelTree<S>;
   #only: S | undefined;
   #overflow: S | undefined;
 
   /** Without labels the one series there is exists from the start. */
-  constructor(options: SeriesMapOptions<S>) {
-    this.#options = options;
-    this.#tree = new LabelTree(options.labelNames);
-    if (options.labelNames.length === 0) this.#only = this.#insert(options.create(this, []));
-  }
-
-  get metricName(): string {
-    return this.#options.name;
-  }
-
-  get labelNames(): readonly string[] {
-    return this.#options.labelNames;
+  constructor(definition: Definition, create: (owner: SeriesMap<S>, labelValues: readonly string[]) => S) {
+    this.definition = definition;
+    this.#create = (labelValues) => create(this, labelValues);
+    this.#tree = new LabelTree(definition.labelNames);
+    if (definition.labelNames.length === 0) this.#only = this.#insert(this.#create([]));
   }
 
   /** The series of these labels if it exists; whatever is wrong with them makes it `undefined`. */
@@ -57,21 +65,21 @@ export class SeriesMap<S extends Series> {
 
   /** The series of a metric without labels. @throws {TypeError} when the metric has labels */
   only(): S {
-    return this.#only ?? this.at([]);
+    return this.#only ?? this.obtain([]);
   }
 
   /**
    * The series of these labels, made if need be.
    *
+   * @param given an object with all labels, or their values in the order of `labelNames`
    * @throws {TypeError} for a label that is missing, unknown, neither a string nor a number, or not valid Unicode
    */
-  obtain(labels: object): S {
-    return this.#obtain(this.#values(labels));
-  }
-
-  /** As `obtain`, with the values alone in the order of `labelNames`. */
-  at(values: readonly unknown[]): S {
-    return this.#obtain(this.#texts(values));
+  obtain(given: readonly unknown[]): S {
+    const texts = this.#texts(given);
+    const series = this.#tree.get(texts);
+    if (series !== undefined) return series;
+    texts.forEach((text, index) => this.#assertWellFormed(text, index));
+    return this.#isFull() ? this.#overflowing() : this.#insert(this.#create(texts));
   }
 
   /** The series that counts for the labels of a removed one: itself again, unless another took its place. */
@@ -84,13 +92,14 @@ export class SeriesMap<S extends Series> {
   }
 
   /** Removes the series of these labels, if there is one. @throws {TypeError} as `obtain` does */
-  delete(labels: object): void {
-    this.#delete(this.#values(labels));
-  }
-
-  /** As `delete`, with the values alone in the order of `labelNames`. */
-  deleteAt(values: readonly unknown[]): void {
-    this.#delete(this.#texts(values));
+  delete(given: readonly unknown[]): void {
+    const texts = this.#texts(given);
+    const series = this.#tree.get(texts);
+    if (series === undefined) return;
+    series.isLive = false;
+    this.all.delete(series);
+    this.#tree.delete(texts);
+    if (series === this.#overflow) this.#overflow = undefined;
   }
 
   /** Removes every series; one without labels starts again at zero. */
@@ -102,20 +111,18 @@ export class SeriesMap<S extends Series> {
     if (this.#only !== undefined) this.revive(this.#only);
   }
 
-  #values(labels: object): string[] {
-    const { name: metric, labelNames } = this.#options;
-    const record = labels as Readonly<Record<string, unknown>>;
-    for (const name in record) {
-      if (!labelNames.includes(name))
-        throw new TypeError(`metric "${metric}" has no label "${name}"; give ${this.#wanted()}`);
-    }
-    return labelNames.map((name) => this.#text(name, record[name]));
-  }
-
-  #texts(values: readonly unknown[]): string[] {
-    const { name: metric, labelNames } = this.#options;
-    if (values.length !== labelNames.length) {
-      throw new TypeError(`metric "${metric}" got ${values.length} label values; give ${this.#wanted()}`);
+  #texts(given: readonly unknown[]): string[] {
+    const { name: metric, labelNames } = this.definition;
+    const [labels] = given;
+    let values = given;
+    if (typeof labels === 'object' && labels !== null) {
+      for (const name in labels) {
+        if (!labelNames.includes(name))
+          throw new TypeError(`metric "${metric}" has no label "${name}"; give ${this.#wanted()}`);
+      }
+      values = labelNames.map((name) => Reflect.get(labels, name));
+    } else if (given.length !== labelNames.length) {
+      throw new TypeError(`metric "${metric}" got ${given.length} label values; give ${this.#wanted()}`);
     }
     return values.map((value, index) => this.#text(labelNames[index]!, value));
   }
@@ -124,20 +131,13 @@ export class SeriesMap<S extends Series> {
     if (typeof value === 'number') return String(value);
     if (typeof value === 'string') return value;
     const problem = value === undefined ? 'is missing' : `is ${show(value)}`;
-    throw new TypeError(`label "${name}" of metric "${this.#options.name}" ${problem}; give a string or a number`);
-  }
-
-  #obtain(texts: readonly string[]): S {
-    const series = this.#tree.get(texts);
-    if (series !== undefined) return series;
-    texts.forEach((text, index) => this.#assertWellFormed(text, index));
-    return this.#isFull() ? this.#overflowing() : this.#insert(this.#options.create(this, texts));
+    throw new TypeError(`label "${name}" of metric "${this.definition.name}" ${problem}; give a string or a number`);
   }
 
   /** A lone surrogate has no UTF-8 form: on the wire it would be U+FFFD, and two series one. */
   #assertWellFormed(text: string, index: number): void {
     if (!/\p{Surrogate}/u.test(text)) return;
-    const { name: metric, labelNames } = this.#options;
+    const { name: metric, labelNames } = this.definition;
     throw new TypeError(
       `label "${labelNames[index]}" of metric "${metric}" is ${show(text)}, which is not valid Unicode; pass text.toWellFormed()`,
     );
@@ -150,31 +150,22 @@ export class SeriesMap<S extends Series> {
     return series;
   }
 
-  #delete(texts: readonly string[]): void {
-    const series = this.#tree.get(texts);
-    if (series === undefined) return;
-    series.isLive = false;
-    this.all.delete(series);
-    this.#tree.delete(texts);
-    if (series === this.#overflow) this.#overflow = undefined;
-  }
-
   #isFull(): boolean {
-    const { labelNames, maxSeries } = this.#options;
+    const { labelNames, maxSeries } = this.definition;
     return labelNames.length > 0 && this.all.size - (this.#overflow === undefined ? 0 : 1) >= maxSeries;
   }
 
   #overflowing(): S {
-    this.#options.onOverflow();
+    this.definition.onOverflow();
     if (this.#overflow === undefined) {
-      const values = this.#options.labelNames.map(() => OVERFLOW_VALUE);
-      this.#overflow = this.#tree.get(values) ?? this.#insert(this.#options.create(this, values));
+      const values = this.definition.labelNames.map(() => OVERFLOW_VALUE);
+      this.#overflow = this.#tree.get(values) ?? this.#insert(this.#create(values));
     }
     return this.#overflow;
   }
 
   #wanted(): string {
-    const names = this.#options.labelNames;
+    const names = this.definition.labelNames;
     return names.length === 0 ? 'none' : `exactly ${names.map((name) => `"${name}"`).join(', ')}`;
   }
 }

@@ -5,7 +5,8 @@ import { Digest, quantilesOf } from './digest.js';
 import { Metric } from './metric.js';
 import type { Labels, MetricOptions, SomeLabels } from './metric.js';
 import { show } from './names.js';
-import type { Series, SeriesMap } from './series-map.js';
+import { OwnedSeries } from './series-map.js';
+import type { SeriesMap } from './series-map.js';
 import { startBoundTimer, startTimer } from './timer.js';
 import type { BoundTimer } from './timer.js';
 
@@ -37,7 +38,7 @@ export interface BoundSummary {
   startTimer(): BoundTimer;
 }
 
-export class Summary<L extends string = never> extends Metric<L, BoundSummary, SummarySeries> {
+export class Summary<L extends string = never> extends Metric<L, BoundSummary> {
   /** Counts a value. @throws {TypeError} for wrong or missing labels and for what is no finite number */
   observe(...update: SummaryUpdate<L>): void;
   observe(first: unknown, value?: number): void {
@@ -54,7 +55,7 @@ export class Summary<L extends string = never> extends Metric<L, BoundSummary, S
   }
 }
 
-/** How quantiles are kept. */
+/** How quantiles are kept. @internal */
 export interface QuantileWindow {
   /** Ascending. */
   readonly quantiles: readonly number[];
@@ -63,11 +64,9 @@ export interface QuantileWindow {
   readonly parts: number;
 }
 
-/** One series as the registry keeps it. */
-export class SummarySeries implements BoundSummary, Series {
-  readonly labelValues: readonly string[];
-  isLive = false;
-  readonly #owner: SeriesMap<SummarySeries>;
+/** @internal */
+export class SummarySeries extends OwnedSeries<SummarySeries> implements BoundSummary {
+  readonly exemplars: undefined = undefined;
   readonly #window: QuantileWindow;
   /** The digest of each part of the window, with the number of the part since the clock began. */
   readonly #parts: readonly { readonly digest: Digest; number: number }[];
@@ -75,8 +74,7 @@ export class SummarySeries implements BoundSummary, Series {
   #count = 0;
 
   constructor(owner: SeriesMap<SummarySeries>, labelValues: readonly string[], window: QuantileWindow) {
-    this.#owner = owner;
-    this.labelValues = labelValues;
+    super(owner, labelValues);
     this.#window = window;
     this.#parts = Array.from({ length: window.parts }, () => ({ digest: new Digest(), number: -Infinity }));
   }
@@ -102,16 +100,16 @@ export class SummarySeries implements BoundSummary, Series {
 
   observe(value: number): void {
     if (typeof value !== 'number' || !Number.isFinite(value)) {
-      throw new TypeError(`summary "${this.#owner.metricName}" can't observe ${show(value)}; give a finite number`);
+      throw new TypeError(`summary "${this.owner.definition.name}" can't observe ${show(value)}; give a finite number`);
     }
-    const series = this.isLive ? this : this.#owner.revive(this);
+    const series = this.isLive ? this : this.owner.revive(this);
     series.#digest().add(value);
     series.#sum += value;
     series.#count += 1;
   }
 
   startTimer(): BoundTimer {
-    return startBoundTimer(this.#owner.metricName, (seconds) => this.observe(seconds));
+    return startBoundTimer(this.owner.definition.name, (seconds) => this.observe(seconds));
   }
 
   zero(): void {
@@ -139,6 +137,7 @@ export class SummarySeries implements BoundSummary, Series {
 /**
  * The window out of what a summary is registered with.
  *
+ * @internal
  * @throws {TypeError} for what is no number, and for `ageBuckets` without `maxAgeSeconds`
  * @throws {RangeError} for a number that is out of range
  */
@@ -153,15 +152,27 @@ export function toQuantileWindow(
   if (!Array.isArray(percentiles))
     throw new TypeError(`percentiles of "${metricName}" is ${show(percentiles)}; pass an array of numbers`);
   for (const quantile of percentiles)
-    assertNumber('a percentile', quantile, metricName, quantile >= 0 && quantile <= 1);
+    assertNumber('a percentile', quantile, metricName, quantile >= 0 && quantile <= 1, 'shares from 0 to 1');
   const quantiles = [...new Set(percentiles as number[])].sort((a, b) => a - b);
   if (maxAgeSeconds === undefined) {
     if (ageBuckets === undefined) return { quantiles, partMs: Infinity, parts: 1 };
     throw new TypeError(`ageBuckets of "${metricName}" are parts of maxAgeSeconds; give that as well`);
   }
-  assertNumber('maxAgeSeconds', maxAgeSeconds, metricName, maxAgeSeconds > 0 && maxAgeSeconds < Infinity);
+  assertNumber(
+    'maxAgeSeconds',
+    maxAgeSeconds,
+    metricName,
+    maxAgeSeconds > 0 && maxAgeSeconds < Infinity,
+    'a positive number of seconds',
+  );
   const parts = ageBuckets ?? DEFAULT_PARTS;
-  assertNumber('ageBuckets', parts, metricName, Number.isInteger(parts) && parts >= 1 && parts <= MOST_PARTS);
+  assertNumber(
+    'ageBuckets',
+    parts,
+    metricName,
+    Number.isInteger(parts) && parts >= 1 && parts <= MOST_PARTS,
+    `a whole number from 1 to ${MOST_PARTS}`,
+  );
   return { quantiles, partMs: (maxAgeSeconds * 1000) / parts, parts };
 }
 
@@ -170,13 +181,7 @@ const DEFAULT_PARTS = 5;
 /** A digest for each. */
 const MOST_PARTS = 1000;
 
-function assertNumber(what: string, value: unknown, metricName: string, isInRange: boolean): void {
+function assertNumber(what: string, value: unknown, metricName: string, isInRange: boolean, wanted: string): void {
   if (typeof value !== 'number') throw new TypeError(`${what} of "${metricName}" is ${show(value)}; give a number`);
-  if (!isInRange) throw new RangeError(`${what} of "${metricName}" is ${value}; ${RANGES[what] ?? ''}`);
+  if (!isInRange) throw new RangeError(`${what} of "${metricName}" is ${value}; give ${wanted}`);
 }
-
-const RANGES: Readonly<Record<string, string>> = {
-  'a percentile': 'give shares from 0 to 1',
-  maxAgeSeconds: 'give a positive number of seconds',
-  ageBuckets: `give a whole number from 1 to ${MOST_PARTS}`,
-};
