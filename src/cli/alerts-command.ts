@@ -17,5 +17,5 @@ health, instances that don't answer, and calls of other services that fail.
 export async function run(args: string[]): Promise<Outcome> {
   const { positionals } = parseCommand(args, {}, ['MODULE']);
   const { name } = await loadMonitoredApp(positionals[0] ?? '');
-  return { text: writeAlerts(name), exitCode: 0 };
+  return { text: writeAlerts(name) };
 }

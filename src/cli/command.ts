@@ -3,7 +3,7 @@
  */
 
 import { parseArgs, type ParseArgsConfig } from 'node:util';
-import { messageOf } from './output.js';
+import { messageOf, paint, toVisible } from './output.js';
 
 /** One subcommand. */
 export interface Command {
@@ -17,16 +17,22 @@ export interface Command {
 export interface Outcome {
   /** For stdout; ends in a newline unless it is empty. */
   readonly text: string;
-  /** For stderr, one line. */
-  readonly complaint?: string;
-  /** 1 is a finding. */
-  readonly exitCode: 0 | 1;
+  /** Whether there is a finding: that is exit code 1. */
+  readonly finding?: boolean;
   /** Settles when the process may end, for what goes on after its text. */
   readonly running?: Promise<void>;
 }
 
+/** A finding that is all there is to say: exit code 1, and its message on stderr. */
+export class Finding extends Error {}
+
 /** The command was called in a way that it does not understand. */
 export class UsageError extends Error {}
+
+/** Prints findings, one a line; none is good news, and no text. */
+export function reportFindings(lines: readonly string[]): Outcome {
+  return { text: lines.map((line) => `${paint('red', toVisible(line))}\n`).join(''), finding: lines.length > 0 };
+}
 
 type Options = NonNullable<ParseArgsConfig['options']>;
 type Parsed<T extends Options> = ReturnType<typeof parseArgs<{ args: string[]; options: T; allowPositionals: true }>>;

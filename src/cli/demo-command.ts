@@ -32,7 +32,7 @@ export async function run(args: string[]): Promise<Outcome> {
   const close = async (): Promise<void> => {
     await Promise.all([live.close(), demo.close()]);
   };
-  return { text: describe(demo.urls, live.url), exitCode: 0, running: untilSignal(close) };
+  return { text: describe(demo.urls, live.url), running: untilSignal(close) };
 }
 
 /** On the port behind those of the services, or a free one when that is taken. */

@@ -4,10 +4,11 @@
  * shop asks billing, billing asks stock, and stock knows shop, so the mesh is a ring.
  */
 
+import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { Postern } from '../app/app.js';
+import type { PosternOptions } from '../app/options.js';
 import { ApiError, defineErrorCodes, NotFound } from '../errors.js';
-import type { Logger } from '../log.js';
 import { publicFacing } from '../routing/public-facing.js';
 
 /** The demo, running. */
@@ -36,41 +37,31 @@ class OutOfStock extends ApiError {
  * Starts the demo.
  *
  * @param port the first of three ports in a row; 8000 unless given, or free ones when those are taken
- * @throws `EADDRINUSE` when the ports that were asked for are taken
+ * @throws `EADDRINUSE` when the ports that were asked for are taken; the process is to end then
  */
-export async function startDemo(port?: number, logger?: Logger | false): Promise<Demo> {
-  const ports = port === undefined ? await freePorts(8000) : [port, port + 1, port + 2];
-  const urlOf = (index: number): string => `http://${HOST}:${ports[index]}`;
-  const urls = { shop: urlOf(0), billing: urlOf(1), stock: urlOf(2) };
-  const options = (...connections: string[]): ConstructorParameters<typeof Postern>[1] => ({
-    version: '1.0.0',
-    settings: { SERVICE_CONNECTIONS: connections },
-    ...(logger === undefined ? {} : { logger }),
-  });
+export async function startDemo(port?: number): Promise<Demo> {
+  const ports = port === undefined ? await freePorts() : [port, port + 1, port + 2];
+  const [shop = '', billing = '', stock = ''] = ports.map((each) => `http://${HOST}:${each}`);
   const apps = [
-    createShop(options(`billing=${urls.billing}`)),
-    createBilling(options(`stock=${urls.stock}`)),
-    createStock(options(`shop=${urls.shop}`)),
+    createShop(settingsOf(`billing=${billing}`)),
+    createBilling(settingsOf(`stock=${stock}`)),
+    createStock(settingsOf(`shop=${shop}`)),
   ];
-  const started: Postern[] = [];
-  const close = async (): Promise<void> => {
-    await Promise.all(started.map((app) => app.close()));
+  for (const [index, app] of apps.entries()) await app.listen({ host: HOST, port: ports[index] as number });
+  return {
+    urls: { shop, billing, stock },
+    close: async () => {
+      await Promise.all(apps.map((app) => app.close()));
+    },
   };
-  try {
-    for (const [index, app] of apps.entries()) {
-      await app.listen({ host: HOST, port: ports[index] as number });
-      started.push(app);
-    }
-  } catch (error) {
-    await close();
-    throw error;
-  }
-  return { urls, close };
 }
 
-function createShop(options: ConstructorParameters<typeof Postern>[1]): Postern {
-  const shop = new Postern('shop', options);
-  shop.get(
+function settingsOf(connection: string): PosternOptions {
+  return { version: '1.0.0', settings: { SERVICE_CONNECTIONS: [connection] } };
+}
+
+function createShop(options: PosternOptions): Postern {
+  return new Postern('shop', options).get(
     '/orders/:item(\\d+)',
     publicFacing({ params: ['quantity'] })(async (ctx) => {
       const quantity = ctx.query.get('quantity') ?? '1';
@@ -78,46 +69,37 @@ function createShop(options: ConstructorParameters<typeof Postern>[1]): Postern 
       return { order: body };
     }),
   );
-  return shop;
 }
 
-function createBilling(options: ConstructorParameters<typeof Postern>[1]): Postern {
-  const billing = new Postern('billing', options);
-  billing.get('/quotes/:item(\\d+)', async (ctx) => {
+function createBilling(options: PosternOptions): Postern {
+  return new Postern('billing', options).get('/quotes/:item(\\d+)', async (ctx) => {
     const { body } = await ctx.service('stock').get(`/items/${ctx.params.item}`);
     const { name, price } = body as { name: string; price: number };
     const quantity = Number(ctx.query.get('quantity') ?? 1);
     return { item: name, quantity, total: price * quantity };
   });
-  return billing;
 }
 
-function createStock(options: ConstructorParameters<typeof Postern>[1]): Postern {
-  const stock = new Postern('stock', options);
-  stock.get('/items/:item(\\d+)', (ctx) => {
-    const item = ITEMS.get(ctx.params.item);
-    if (item === undefined) throw new NotFound(`There is no item ${ctx.params.item}.`);
-    if (item.left === 0) throw new OutOfStock(`No ${item.name} is left.`);
-    return item;
+function createStock(options: PosternOptions): Postern {
+  return new Postern('stock', options).get('/items/:item(\\d+)', ({ params: { item } }) => {
+    const found = ITEMS.get(item);
+    if (found === undefined) throw new NotFound(`There is no item ${item}.`);
+    if (found.left === 0) throw new OutOfStock(`No ${found.name} is left.`);
+    return found;
   });
-  return stock;
 }
 
-/** Three ports from `first` on, or any three when one of those is taken. */
-async function freePorts(first: number): Promise<number[]> {
-  const wanted = [first, first + 1, first + 2];
-  const free = await Promise.all(wanted.map((port) => tryPort(port)));
-  if (free.every((port) => port !== null)) return wanted;
-  return Promise.all([0, 0, 0].map(async () => (await tryPort(0)) as number));
+/** Three ports from 8000 on, or any three when one of those is taken. */
+function freePorts(): Promise<number[]> {
+  const tryAll = (ports: readonly number[]): Promise<number[]> => Promise.all(ports.map(tryPort));
+  return tryAll([8000, 8001, 8002]).catch(() => tryAll([0, 0, 0]));
 }
 
-function tryPort(port: number): Promise<number | null> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.once('error', () => resolve(null));
-    server.listen(port, HOST, () => {
-      const { port: actual } = server.address() as AddressInfo;
-      server.close(() => resolve(actual));
-    });
-  });
+async function tryPort(port: number): Promise<number> {
+  const server = createServer().listen(port, HOST);
+  await once(server, 'listening');
+  const { port: actual } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return actual;
 }

@@ -1,11 +1,11 @@
 /** `postern errors`: the error codes of an application, or whether those of several services agree. */
 
-import { readFileSync } from 'node:fs';
 import { FrameworkErrorCodes } from '../errors.js';
 import type { ErrorType } from '../routing/route-options.js';
-import { parseCommand, UsageError, type Outcome } from './command.js';
+import { parseCommand, reportFindings, type Outcome } from './command.js';
 import { loadApp, type LoadedApp } from './module.js';
-import { messageOf, paint, toJson, toVisible } from './output.js';
+import { toJson, toTable } from './output.js';
+import { readSaved } from './saved.js';
 
 export const usage: string = `Usage: postern errors MODULE [--json]
        postern errors --check FILE...
@@ -18,10 +18,13 @@ those of its option errorCodes, and those that its routes declare.
                    two names, or one name with two values, exits with 1
 `;
 
-/** One row of the catalogue. */
-interface CodeRow {
+interface Code {
   readonly name: string;
   readonly value: number;
+}
+
+/** One row of the catalogue. */
+interface CodeRow extends Code {
   /** Null where no declared type has the code. */
   readonly status: number | null;
   readonly description: string | null;
@@ -36,13 +39,13 @@ export async function run(args: string[]): Promise<Outcome> {
   ]);
   if (values.check === true) return checkFiles(positionals);
   const rows = catalogueOf(await loadApp(positionals[0] ?? ''));
-  return { text: values.json === true ? toJson(rows) : formatTable(rows), exitCode: 0 };
+  return { text: values.json === true ? toJson(rows) : formatTable(rows) };
 }
 
 /** Codes of the option in its order, then those that routes alone declare. */
 function catalogueOf({ app }: LoadedApp): CodeRow[] {
   const { errorCodes, router } = app as {
-    readonly errorCodes?: readonly { readonly name: string; readonly value: number }[];
+    readonly errorCodes?: readonly Code[];
     readonly router: { readonly entries?: readonly DeclaringRoute[] };
   };
   const declared = (router.entries ?? []).flatMap(({ method, path, options }) =>
@@ -74,43 +77,36 @@ interface DeclaringRoute {
 }
 
 function formatTable(rows: readonly CodeRow[]): string {
-  const cells = rows.map(({ name, value, status, description, routes }) =>
-    [String(value), name, String(status ?? '-'), description ?? '-', routes.join(', ') || '-'].map(toVisible),
-  );
-  const table = [['VALUE', 'NAME', 'STATUS', 'DESCRIPTION', 'ROUTES'], ...cells];
-  const widths = [0, 1, 2, 3].map((column) => Math.max(...table.map((row) => row[column]?.length ?? 0)));
-  return table.map((row) => `${row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  ')}\n`).join('');
+  const cells = rows.map(({ name, value, status, description, routes }) => [
+    String(value),
+    name,
+    String(status ?? '-'),
+    description ?? '-',
+    routes.join(', ') || '-',
+  ]);
+  return `${toTable([['VALUE', 'NAME', 'STATUS', 'DESCRIPTION', 'ROUTES'], ...cells]).join('\n')}\n`;
 }
 
 function checkFiles(files: readonly string[]): Outcome {
-  const codes = files.flatMap((file) => readSaved(file).map((code) => ({ ...code, file })));
+  const codes = files.flatMap((file) =>
+    readSaved(file, readCodes, 'saved list of error codes', 'errors MODULE --json').map((code) => ({ ...code, file })),
+  );
   const findings = new Set<string>();
-  for (const [index, a] of codes.entries()) {
-    for (const b of codes.slice(0, index)) {
-      const [one, other] = [`${b.file}`, `${a.file}`];
-      if (a.value === b.value && a.name !== b.name)
-        findings.add(`${a.value} is ${b.name} in ${one} and ${a.name} in ${other}`);
-      if (a.name === b.name && a.value !== b.value)
-        findings.add(`${a.name} is ${b.value} in ${one} and ${a.value} in ${other}`);
+  for (const [index, b] of codes.entries()) {
+    for (const a of codes.slice(0, index)) {
+      if ((a.value === b.value) === (a.name === b.name)) continue;
+      const [what, one, other] = a.value === b.value ? [a.value, a.name, b.name] : [a.name, a.value, b.value];
+      findings.add(`${what} is ${one} in ${a.file} and ${other} in ${b.file}`);
     }
   }
-  const text = [...findings].map((line) => `${paint('red', toVisible(line))}\n`).join('');
-  return { text, exitCode: findings.size > 0 ? 1 : 0 };
+  return reportFindings([...findings]);
 }
 
-function readSaved(file: string): { readonly name: string; readonly value: number }[] {
-  let saved: unknown;
-  try {
-    saved = JSON.parse(readFileSync(file, 'utf8'));
-  } catch (error) {
-    throw new UsageError(`${file} can't be read: ${messageOf(error)}`);
-  }
-  if (!Array.isArray(saved) || !saved.every(isCode))
-    throw new UsageError(`${file} holds no saved error codes; make it with postern errors MODULE --json`);
-  return saved;
+function readCodes(value: unknown): Code[] | undefined {
+  return Array.isArray(value) && value.every(isCode) ? value : undefined;
 }
 
-function isCode(row: unknown): row is { readonly name: string; readonly value: number } {
+function isCode(row: unknown): row is Code {
   if (typeof row !== 'object' || row === null || !('name' in row) || !('value' in row)) return false;
   return typeof row.name === 'string' && typeof row.value === 'number';
 }

@@ -1,8 +1,13 @@
 /** `postern gateway`: the public routes of applications, as the configuration of one gateway in front of them. */
 
-import { parseChoice, parseCommand, UsageError, type Outcome } from './command.js';
+import { Finding, parseChoice, parseCommand, UsageError, type Outcome } from './command.js';
+import { toCaddy } from '../gateway/caddy.js';
 import { GatewayError } from '../gateway/error.js';
 import type { GatewayService, ListenerOptions } from '../gateway/exporter-options.js';
+import { toGatewayApi } from '../gateway/gateway-api.js';
+import { toHAProxy } from '../gateway/haproxy.js';
+import { toKong } from '../gateway/kong.js';
+import { toNginx } from '../gateway/nginx.js';
 import { loadApp } from './module.js';
 
 export const usage: string = `Usage: postern gateway MODULE... --format FORMAT [OPTION]...
@@ -34,18 +39,14 @@ services claim one path.
 
 type Exporter = (services: readonly GatewayService[], options: ListenerOptions) => string;
 
-/** Each is loaded when it is asked for. */
-const EXPORTERS = {
-  nginx: async (): Promise<Exporter> => (await import('../gateway/nginx.js')).toNginx,
-  haproxy: async (): Promise<Exporter> => (await import('../gateway/haproxy.js')).toHAProxy,
-  caddy: async (): Promise<Exporter> => (await import('../gateway/caddy.js')).toCaddy,
-  kong: async (): Promise<Exporter> => (await import('../gateway/kong.js')).toKong,
-  'gateway-api': async (): Promise<Exporter> => {
-    const { toGatewayApi } = await import('../gateway/gateway-api.js');
-    return (services, { gateway = '', ...options }) => toGatewayApi(services, { gateway, ...options });
-  },
-} as const;
-const FORMATS = Object.keys(EXPORTERS) as (keyof typeof EXPORTERS)[];
+const FORMATS = ['nginx', 'haproxy', 'caddy', 'kong', 'gateway-api'] as const;
+/** But for the Gateway API, which has an option that it needs. */
+const EXPORTERS: Readonly<Record<Exclude<(typeof FORMATS)[number], 'gateway-api'>, Exporter>> = {
+  nginx: toNginx,
+  haproxy: toHAProxy,
+  caddy: toCaddy,
+  kong: toKong,
+};
 
 /** @throws {Error} when a module can't be used, or an option is wrong */
 export async function run(args: string[]): Promise<Outcome> {
@@ -72,8 +73,6 @@ export async function run(args: string[]): Promise<Outcome> {
   const operands = positionals.map((operand) => parseOperand(operand, upstream));
   if (service !== undefined && operands.length > 1)
     throw new UsageError('--service is for one MODULE; several are named after their applications');
-  if (format === 'gateway-api' && gateway === undefined)
-    throw new UsageError('--gateway is missing; give the name of the Gateway to attach to');
   const tls = values.tls === undefined ? undefined : parseTls(values.tls);
 
   const services: GatewayService[] = [];
@@ -81,12 +80,16 @@ export async function run(args: string[]): Promise<Outcome> {
     const { name, router } = await loadApp(file);
     services.push({ router, service: service ?? name, upstream: upstreams, prefix });
   }
-  const toConfiguration = await EXPORTERS[format]();
+  const options = { listen, hosts, tls, include, namespace };
   try {
-    const options = { listen, hosts, tls, include, namespace, gateway };
-    return { text: toConfiguration(services, options), exitCode: 0 };
+    if (format === 'gateway-api') {
+      if (gateway === undefined)
+        throw new UsageError('--gateway is missing; give the name of the Gateway to attach to');
+      return { text: toGatewayApi(services, { ...options, gateway }) };
+    }
+    return { text: EXPORTERS[format](services, { ...options, gateway }) };
   } catch (error) {
-    if (error instanceof GatewayError) return { text: '', complaint: error.message, exitCode: 1 };
+    if (error instanceof GatewayError) throw new Finding(error.message);
     if (error instanceof TypeError) throw new UsageError(error.message);
     throw error;
   }

@@ -37,7 +37,7 @@ export async function run(args: string[]): Promise<Outcome> {
 
   const { name } = await loadMonitoredApp(positionals[0] ?? '');
   assertLabel("the application's name", name);
-  return { text: writeManifests({ name, image, replicas, namespace, port, monitorPort }), exitCode: 0 };
+  return { text: writeManifests({ name, image, replicas, namespace, port, monitorPort }) };
 }
 
 function assertLabel(what: string, text: string): void {

@@ -25,5 +25,5 @@ export async function run(args: string[]): Promise<Outcome> {
   const port = parseWhole('port', values.port ?? '0', values.port === undefined ? 0 : 1, 65_535);
   const { url, close } = await showMesh(target, depth, port);
   const words = `${target.service} and the mesh below it, live:\n${url}\n\nCtrl-C stops it.\n`;
-  return { text: words, exitCode: 0, running: untilSignal(close) };
+  return { text: words, running: untilSignal(close) };
 }

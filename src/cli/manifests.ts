@@ -21,14 +21,19 @@ export function writeManifests(options: ManifestOptions): string {
   const { name, image, replicas, namespace, port, monitorPort } = options;
   // A service may be called "no", which YAML takes for false.
   const quoted = JSON.stringify(name);
+  const label = `app.kubernetes.io/name: ${quoted}`;
   const metadata = `metadata:
   name: ${quoted}
 ${namespace === undefined ? '' : `  namespace: ${JSON.stringify(namespace)}\n`}  labels:
-    app.kubernetes.io/name: ${quoted}`;
-  const monitorVariable =
-    monitorPort === undefined ? '' : `\n            - name: MONITOR_PORT\n              value: "${monitorPort}"`;
-  const monitorPorts =
-    monitorPort === undefined ? '' : `\n            - name: monitor\n              containerPort: ${monitorPort}`;
+    ${label}`;
+  const [variable, named, metricsPort] =
+    monitorPort === undefined
+      ? ['', '', 'http']
+      : [
+          `\n            - name: MONITOR_PORT\n              value: "${monitorPort}"`,
+          `\n            - name: monitor\n              containerPort: ${monitorPort}`,
+          'monitor',
+        ];
   return `# ${name}, for kubectl apply -f. Written by Postern; what you change here is yours.
 apiVersion: apps/v1
 kind: Deployment
@@ -43,11 +48,11 @@ spec:
       maxUnavailable: 0
   selector:
     matchLabels:
-      app.kubernetes.io/name: ${quoted}
+      ${label}
   template:
     metadata:
       labels:
-        app.kubernetes.io/name: ${quoted}
+        ${label}
     spec:
       # ${DRAIN_DELAY_MS / 1000} s of DRAIN_DELAY, ${DRAIN_TIMEOUT_MS / 1000} s for what is in flight, ${SPARE_SECONDS} s to spare.
       terminationGracePeriodSeconds: ${(DRAIN_DELAY_MS + DRAIN_TIMEOUT_MS) / 1000 + SPARE_SECONDS}
@@ -66,7 +71,7 @@ spec:
           whenUnsatisfiable: ScheduleAnyway
           labelSelector:
             matchLabels:
-              app.kubernetes.io/name: ${quoted}
+              ${label}
       containers:
         - name: ${quoted}
           image: ${JSON.stringify(image)}
@@ -74,10 +79,10 @@ spec:
             - name: PORT
               value: "${port}"
             - name: DRAIN_DELAY
-              value: "${DRAIN_DELAY_MS}"${monitorVariable}
+              value: "${DRAIN_DELAY_MS}"${variable}
           ports:
             - name: http
-              containerPort: ${port}${monitorPorts}
+              containerPort: ${port}${named}
           # Alive means that the process answers: no dependency can get it killed.
           startupProbe:
             httpGet:
@@ -120,7 +125,7 @@ kind: Service
 ${metadata}
 spec:
   selector:
-    app.kubernetes.io/name: ${quoted}
+    ${label}
   ports:
     - name: http
       port: ${port}
@@ -133,7 +138,7 @@ spec:
   maxUnavailable: 1
   selector:
     matchLabels:
-      app.kubernetes.io/name: ${quoted}
+      ${label}
 ---
 # For the Prometheus operator: the job is called ${name}, as in the rules of postern alerts.
 apiVersion: monitoring.coreos.com/v1
@@ -143,9 +148,9 @@ spec:
   jobLabel: app.kubernetes.io/name
   selector:
     matchLabels:
-      app.kubernetes.io/name: ${quoted}
+      ${label}
   podMetricsEndpoints:
-    - port: ${monitorPort === undefined ? 'http' : 'monitor'}
+    - port: ${metricsPort}
       path: /${name}/metrics/
 `;
 }

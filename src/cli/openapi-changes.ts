@@ -11,20 +11,18 @@ import { shapeOf } from '../openapi/path-template.js';
 const MAX_DEPTH = 12;
 const METHODS: readonly string[] = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace', 'query'];
 
-export function isDocument(value: unknown): value is OpenApiDocument {
-  return isObject(value) && typeof value['openapi'] === 'string' && isObject(value['paths']);
+/** A value from anyone as a document; undefined for what is none. */
+export function readDocument(value: unknown): OpenApiDocument | undefined {
+  return isDocument(value) ? value : undefined;
 }
 
 /** One line for each break, in the order of the document before. */
 export function findBreaks(before: OpenApiDocument, after: OpenApiDocument): string[] {
   const now = operationsOf(after);
   return [...operationsOf(before)].flatMap(([key, { name, operation }]) => {
-    const other = now.get(key);
-    if (other === undefined) return [`${name} was removed`];
-    const comparison = new Comparison(before, after);
-    comparison.input(operation, other.operation);
-    comparison.replies(operation, other.operation);
-    return comparison.breaks.map((line) => `${name} ${line}`);
+    const other = now.get(key)?.operation;
+    const lines = other === undefined ? ['was removed'] : compareOperations({ before, after }, operation, other);
+    return lines.map((line) => `${name} ${line}`);
   });
 }
 
@@ -40,70 +38,57 @@ function operationsOf({ paths }: OpenApiDocument): Map<string, { readonly name: 
   return operations;
 }
 
-class Comparison {
-  readonly breaks: string[] = [];
-  readonly #before: OpenApiDocument;
-  readonly #after: OpenApiDocument;
+/** Two documents, for the references in them. */
+interface Documents {
+  readonly before: OpenApiDocument;
+  readonly after: OpenApiDocument;
+}
 
-  constructor(before: OpenApiDocument, after: OpenApiDocument) {
-    this.#before = before;
-    this.#after = after;
+function compareOperations(documents: Documents, before: unknown, after: unknown): string[] {
+  const breaks: string[] = [];
+  const compare = (sent: boolean, old: unknown, now: unknown, at: string): void => {
+    breaks.push(...compareSchemas(documents, sent, old, now, at));
+  };
+  const known = inputsOf(before);
+  for (const [key, { required, schema }] of inputsOf(after)) {
+    const was = known.get(key);
+    if (required && was?.required !== true) breaks.push(`now requires ${key === 'body' ? 'a body' : key}`);
+    compare(true, was?.schema, schema, key);
   }
+  const now = asObject(asObject(after)['responses']);
+  for (const [status, response] of Object.entries(asObject(asObject(before)['responses']))) {
+    if (now[status] !== undefined) compare(false, schemaOf(response), schemaOf(now[status]), status);
+    // Whatever was a success is one still, where nothing more is said.
+    else if (!status.startsWith('2') || now['2XX'] === undefined) breaks.push(`no longer declares ${status}`);
+  }
+  return breaks;
+}
 
-  input(before: unknown, after: unknown): void {
-    const known = parametersOf(before);
-    for (const [key, { required, schema }] of parametersOf(after)) {
-      const was = known.get(key);
-      if (required && was?.required !== true) this.breaks.push(`now requires ${key}`);
-      else if (was !== undefined) this.#taken(was.schema, schema, key);
-    }
-    const [old, now] = [bodyOf(before), bodyOf(after)];
-    if (now.required && !old.required) this.breaks.push('now requires a body');
-    this.#taken(old.schema, now.schema, 'body');
-  }
-
-  replies(before: unknown, after: unknown): void {
-    const now = asObject(asObject(after)['responses']);
-    for (const [status, response] of Object.entries(asObject(asObject(before)['responses']))) {
-      if (now[status] === undefined) {
-        // Whatever was a success is one still, where nothing more is said.
-        if (!(status.startsWith('2') && now['2XX'] !== undefined)) this.breaks.push(`no longer declares ${status}`);
-        continue;
-      }
-      this.#given(schemaOf(response), schemaOf(now[status]), `${status}`);
-    }
-  }
-
-  /** What clients send. */
-  #taken(before: unknown, after: unknown, at: string, depth = 0): void {
-    const [old, now] = this.#membersOf(before, after);
-    if (old === undefined || now === undefined || depth > MAX_DEPTH) return;
-    if (!isSameType(old.type, now.type)) this.breaks.push(`takes another type at ${at}`);
-    for (const [name, schema] of now.properties) {
-      if (now.required.has(name) && !old.required.has(name)) this.breaks.push(`now requires ${at}/${name}`);
-      else this.#taken(old.properties.get(name), schema, `${at}/${name}`, depth + 1);
-    }
-    this.#taken(old.items, now.items, `${at}/*`, depth + 1);
-  }
-
-  /** What clients get. */
-  #given(before: unknown, after: unknown, at: string, depth = 0): void {
-    const [old, now] = this.#membersOf(before, after);
-    if (old === undefined || now === undefined || depth > MAX_DEPTH) return;
-    if (!isSameType(old.type, now.type)) this.breaks.push(`gives another type at ${at}`);
-    for (const [name, schema] of old.properties) {
-      const other = now.properties.get(name);
-      if (other === undefined) this.breaks.push(`no longer gives ${at}/${name}`);
-      else if (old.required.has(name) && !now.required.has(name))
-        this.breaks.push(`no longer always gives ${at}/${name}`);
-      else this.#given(schema, other, `${at}/${name}`, depth + 1);
-    }
-    this.#given(old.items, now.items, `${at}/*`, depth + 1);
-  }
-
-  #membersOf(before: unknown, after: unknown): [Members | undefined, Members | undefined] {
-    return [membersOf(this.#before, before), membersOf(this.#after, after)];
-  }
+/** @param sent whether clients send it; else they get it */
+function compareSchemas(
+  documents: Documents,
+  sent: boolean,
+  before: unknown,
+  after: unknown,
+  at: string,
+  depth = 0,
+): string[] {
+  const [old, now] = [membersOf(documents.before, before), membersOf(documents.after, after)];
+  if (old === undefined || now === undefined || depth > MAX_DEPTH) return [];
+  // What is asked for is new, what was promised is old.
+  const [one, other] = sent ? [now, old] : [old, now];
+  const below = (was: unknown, is: unknown, name: string): string[] =>
+    compareSchemas(documents, sent, was, is, `${at}/${name}`, depth + 1);
+  return [
+    ...(isSameType(old.type, now.type) ? [] : [`${sent ? 'takes' : 'gives'} another type at ${at}`]),
+    ...[...one.properties.keys()].flatMap((name) => {
+      if (!sent && !now.properties.has(name)) return `no longer gives ${at}/${name}`;
+      if (one.required.has(name) && !other.required.has(name))
+        return `${sent ? 'now requires' : 'no longer always gives'} ${at}/${name}`;
+      return below(old.properties.get(name), now.properties.get(name), name);
+    }),
+    ...below(old.items, now.items, '*'),
+  ];
 }
 
 interface Members {
@@ -140,20 +125,17 @@ function resolve(document: OpenApiDocument, reference: string): unknown {
   return name === undefined ? undefined : asObject(asObject(document.components)['schemas'])[name];
 }
 
-function parametersOf(operation: unknown): Map<string, { readonly required: boolean; readonly schema: unknown }> {
-  const entries = listOf(asObject(operation)['parameters']).map(asObject);
-  const beside = entries.filter((parameter) => parameter['in'] !== 'path');
+/** Parameters that are not in the path, and the body. */
+function inputsOf(operation: unknown): Map<string, { readonly required: boolean; readonly schema: unknown }> {
+  const { parameters, requestBody } = asObject(operation);
+  const beside = listOf(parameters)
+    .map(asObject)
+    .filter((parameter) => parameter['in'] !== 'path')
+    .map(({ in: place, name, required, schema }) => [`${String(place)} ${JSON.stringify(name)}`, required, schema]);
+  const body = ['body', asObject(requestBody)['required'], schemaOf(requestBody)];
   return new Map(
-    beside.map((parameter) => [
-      `${String(parameter['in'])} ${JSON.stringify(parameter['name'])}`,
-      { required: parameter['required'] === true, schema: parameter['schema'] },
-    ]),
+    [...beside, body].map(([key, required, schema]) => [String(key), { required: required === true, schema }]),
   );
-}
-
-function bodyOf(operation: unknown): { readonly required: boolean; readonly schema: unknown } {
-  const body = asObject(asObject(operation)['requestBody']);
-  return { required: body['required'] === true, schema: schemaOf(body) };
 }
 
 /** Of the first form that there is: a document of ours has one, and of errors two that say the same. */
@@ -163,6 +145,10 @@ function schemaOf(holder: unknown): unknown {
 
 function isSameType(before: unknown, after: unknown): boolean {
   return before === undefined || after === undefined || JSON.stringify(before) === JSON.stringify(after);
+}
+
+function isDocument(value: unknown): value is OpenApiDocument {
+  return isObject(value) && typeof value['openapi'] === 'string' && isObject(value['paths']);
 }
 
 function listOf(value: unknown): unknown[] {

@@ -1,12 +1,12 @@
 /** `postern openapi`: an application as an OpenAPI document, or what broke since one was saved. */
 
-import { readFileSync } from 'node:fs';
-import { toOpenApi, type OpenApiDocument, type OpenApiSource } from '../openapi/document.js';
+import { toOpenApi, type OpenApiSource } from '../openapi/document.js';
 import { OpenApiError } from '../openapi/error.js';
-import { parseChoice, parseCommand, UsageError, type Outcome } from './command.js';
+import { Finding, parseChoice, parseCommand, reportFindings, UsageError, type Outcome } from './command.js';
 import { loadApp } from './module.js';
-import { findBreaks, isDocument } from './openapi-changes.js';
-import { messageOf, paint, toJson, toVisible } from './output.js';
+import { findBreaks, readDocument } from './openapi-changes.js';
+import { toJson } from './output.js';
+import { readSaved } from './saved.js';
 
 export const usage: string = `Usage: postern openapi MODULE [--public] [--version VERSION] [--server URL]...
                        [--check FILE]
@@ -36,31 +36,15 @@ export async function run(args: string[]): Promise<Outcome> {
   const version = parseChoice('version', values.version ?? '3.1', ['3.1', '3.2']);
   for (const url of values.server ?? [])
     if (!URL.canParse(url)) throw new UsageError(`--server is ${JSON.stringify(url)}; give a URL`);
-  const saved = values.check === undefined ? undefined : readSaved(values.check);
+  const { check } = values;
+  const saved = check === undefined ? undefined : readSaved(check, readDocument, 'OpenAPI document', 'openapi MODULE');
   const { app } = await loadApp(positionals[0] ?? '');
   try {
     const scope = values.public === true ? 'public' : 'all';
     // Of another copy of the package, perhaps; toOpenApi looks before it reads.
-    const document = toOpenApi(app as OpenApiSource, { scope, version, servers: values.server });
-    if (saved === undefined) return { text: toJson(document), exitCode: 0 };
-    const breaks = findBreaks(saved, JSON.parse(JSON.stringify(document)) as OpenApiDocument);
-    return {
-      text: breaks.map((line) => `${paint('red', toVisible(line))}\n`).join(''),
-      exitCode: breaks.length > 0 ? 1 : 0,
-    };
+    const text = toJson(toOpenApi(app as OpenApiSource, { scope, version, servers: values.server }));
+    return saved === undefined ? { text } : reportFindings(findBreaks(saved, JSON.parse(text)));
   } catch (error) {
-    if (error instanceof OpenApiError) return { text: '', complaint: error.message, exitCode: 1 };
-    throw error;
+    throw error instanceof OpenApiError ? new Finding(error.message) : error;
   }
-}
-
-function readSaved(file: string): OpenApiDocument {
-  let document: unknown;
-  try {
-    document = JSON.parse(readFileSync(file, 'utf8'));
-  } catch (error) {
-    throw new Error(`${file} can't be read: ${messageOf(error)}`, { cause: error });
-  }
-  if (!isDocument(document)) throw new Error(`${file} is no OpenAPI document; make one with postern openapi MODULE`);
-  return document;
 }

@@ -63,6 +63,18 @@ export function toJson(value: unknown): string {
   return `${JSON.stringify(value, null, 2).split('\n').map(toVisible).join('\n')}\n`;
 }
 
+/** Rows of text in columns, made visible; a line each. */
+export function toTable(rows: readonly (readonly string[])[]): string[] {
+  const table = rows.map((row) => row.map(toVisible));
+  const widths = (table[0] ?? []).map((_, column) => Math.max(...table.map((row) => row[column]?.length ?? 0)));
+  return table.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
 /** Text in a colour, on a terminal and unless `NO_COLOR` is set (https://no-color.org). */
 export function paint(color: Color, text: string): string {
   return process.stdout.isTTY && !process.env['NO_COLOR'] ? `\u001b[${SGR[color]}m${text}\u001b[39m` : text;

@@ -46,5 +46,5 @@ export async function run(args: string[]): Promise<Outcome> {
   const root = await askMesh({ service, base, depth, levelTimeoutMs });
   const answered =
     root.status_code === 200 && [...walkMesh(service, root)].every(({ entry }) => entry.status_code === 200);
-  return { text: DRAWINGS[format](service, root), exitCode: answered ? 0 : 1 };
+  return { text: DRAWINGS[format](service, root), finding: !answered };
 }
