@@ -9,7 +9,7 @@ import { MAX_TIMEOUT_MS } from '../deadline.js';
 import { readJson, toServiceError } from '../mesh/answer.js';
 import { ServiceDirectory } from '../mesh/directory.js';
 import { ServiceError } from '../mesh/service-error.js';
-import { elapsedSince, pingPath, readPingDocument, unusableEntry, type PingEntry } from '../monitor/ping-document.js';
+import { calleeOf, elapsedSince, readPingDocument, unusableEntry, type PingEntry } from '../monitor/ping-document.js';
 import { toErrorBody } from '../payload/error-body.js';
 
 const MAX_BYTES = 10 * 1024 * 1024;
@@ -37,7 +37,7 @@ export interface Edge {
  */
 export async function askMesh({ service, base, depth, levelTimeoutMs }: MeshQuery): Promise<PingEntry> {
   const directory = new ServiceDirectory(new Map([[service, base]]));
-  const callee = { service, method: 'GET', path: pingPath(service) };
+  const callee = calleeOf(service);
   const startedMs = performance.now();
   try {
     const answer = await directory.exchange(service, {

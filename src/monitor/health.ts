@@ -51,7 +51,7 @@ export class Health {
   readonly #version: string;
   readonly #logger: Logger;
   readonly #checks = new Map<string, Check>();
-  #round: Promise<ReadonlyMap<string, CheckResult>> | undefined;
+  #round: Promise<Readonly<Record<string, CheckResult>>> | undefined;
   #draining = false;
   #failing = false;
   #ip: string | undefined;
@@ -98,11 +98,8 @@ export class Health {
   /** Runs the checks, unless a round is fresh, and reports. */
   async report(): Promise<HealthDocument> {
     if (this.#checks.size === 0) return this.#document();
-    const results = await (this.#round ??= this.#runChecks());
-    const document = this.#document();
-    const checks: Record<string, CheckResult> = Object.create(null);
-    for (const [name, result] of results) checks[name] = result;
-    return { ...document, checks };
+    const checks = await (this.#round ??= this.#runChecks());
+    return { ...this.#document(), checks: { ...checks } };
   }
 
   /** The endpoint: 200 when healthy, else 503 with the same document. */
@@ -121,15 +118,15 @@ export class Health {
     };
   }
 
-  async #runChecks(): Promise<ReadonlyMap<string, CheckResult>> {
+  async #runChecks(): Promise<Readonly<Record<string, CheckResult>>> {
     const checks = [...this.#checks.values()];
-    const results = await Promise.all(checks.map((check) => this.#runCheck(check)));
-    this.#failing = results.some(({ status }) => status === 'FAIL');
+    const results = await Promise.all(checks.map(async (check) => [check.name, await this.#runCheck(check)] as const));
+    this.#failing = checks.some(({ failing }) => failing);
     // Kept for the rest of this turn of the event loop: longer, and a probe would be told what no longer holds.
     setImmediate(() => {
       this.#round = undefined;
     });
-    return new Map(checks.map(({ name }, index) => [name, results[index] as CheckResult]));
+    return Object.fromEntries(results);
   }
 
   async #runCheck(check: Check): Promise<CheckResult> {

@@ -126,16 +126,7 @@ function registerServiceMetrics(registry: Registry, { name, version, tasks, heal
     labelNames: ['application_version', 'framework_version', 'ip', 'service', 'status'],
     collect() {
       this.reset();
-      this.set(
-        {
-          application_version: version,
-          framework_version: FRAMEWORK_VERSION,
-          ip: health.ip,
-          service: name,
-          status: health.status,
-        },
-        1,
-      );
+      this.labels(version, FRAMEWORK_VERSION, health.ip, name, health.status).set(1);
     },
   });
 }

@@ -5,7 +5,7 @@
  * Prometheus, "Scrape protocol content negotiation".
  */
 import type { Format } from '../metrics/format.js';
-import { parseList } from '../payload/accept.js';
+import { parseList, qualityOf } from '../payload/accept.js';
 
 /**
  * OpenMetrics if `accept` prefers it to text, else text, which is also for whoever accepts neither.
@@ -14,29 +14,19 @@ import { parseList } from '../payload/accept.js';
  */
 export function negotiateFormat(accept: string | undefined): Format {
   if (accept === undefined) return 'text';
-  let openMetrics: Preference = UNWANTED;
-  let text: Preference = UNWANTED;
-  let index = 0;
-  for (const { name, parameters, quality } of parseList(accept)) {
-    const preference = { quality, precision: precisionOf(name), index: (index += 1) };
-    const version = parameters.get('version');
-    if (matches(name, 'application/openmetrics-text') && OPENMETRICS_VERSIONS.has(version))
-      openMetrics = better(openMetrics, preference);
-    if (matches(name, 'text/plain') && TEXT_VERSIONS.has(version)) text = better(text, preference);
-  }
-  return openMetrics.quality > 0 && isPreferred(openMetrics, text) ? 'openmetrics' : 'text';
+  // Prometheus still asks for 0.0.1, and reads 1.0.0 when it does.
+  const openMetrics = preferenceFor(accept, 'application', 'openmetrics-text', ['1.0.0', '0.0.1']);
+  const text = preferenceFor(accept, 'text', 'plain', ['0.0.4']);
+  const advantage =
+    openMetrics.quality - text.quality || openMetrics.precision - text.precision || text.index - openMetrics.index;
+  return openMetrics.quality > 0 && advantage > 0 ? 'openmetrics' : 'text';
 }
 
 /** Whether `acceptEncoding` names gzip, and doesn't prefer the plain text. */
 export function acceptsGzip(acceptEncoding: string | undefined): boolean {
   if (acceptEncoding === undefined) return false;
-  let gzip = 0;
-  let identity = 0;
-  for (const { name, quality } of parseList(acceptEncoding)) {
-    if (name === 'gzip' || name === 'x-gzip') gzip = Math.max(gzip, quality);
-    else if (name === 'identity') identity = quality;
-  }
-  return gzip > 0 && gzip >= identity;
+  const gzip = qualityOf(acceptEncoding, 'gzip', 'x-gzip');
+  return gzip > 0 && gzip >= qualityOf(acceptEncoding, 'identity');
 }
 
 interface Preference {
@@ -46,26 +36,18 @@ interface Preference {
   readonly index: number;
 }
 
-const UNWANTED: Preference = { quality: 0, precision: -1, index: Infinity };
-/** Prometheus still asks for 0.0.1, and reads 1.0.0 when it does. */
-const OPENMETRICS_VERSIONS: ReadonlySet<string | undefined> = new Set([undefined, '1.0.0', '0.0.1']);
-const TEXT_VERSIONS: ReadonlySet<string | undefined> = new Set([undefined, '0.0.4']);
-
-function precisionOf(range: string): number {
-  return range === '*/*' ? 0 : range.endsWith('/*') ? 1 : 2;
-}
-
-function matches(range: string, type: string): boolean {
-  return range === '*/*' || range === type || (range.endsWith('/*') && type.startsWith(range.slice(0, -1)));
-}
-
 /** The most exact range decides about a type; of several that are as exact, the most welcome one. */
-function better(current: Preference, next: Preference): Preference {
-  if (next.precision !== current.precision) return next.precision > current.precision ? next : current;
-  return next.quality > current.quality ? next : current;
-}
-
-function isPreferred(a: Preference, b: Preference): boolean {
-  if (a.quality !== b.quality) return a.quality > b.quality;
-  return a.precision !== b.precision ? a.precision > b.precision : a.index < b.index;
+function preferenceFor(accept: string, type: string, subtype: string, versions: readonly string[]): Preference {
+  const ranges = ['*/*', `${type}/*`, `${type}/${subtype}`];
+  let best: Preference = { quality: 0, precision: -1, index: Infinity };
+  let index = 0;
+  for (const { name, parameters, quality } of parseList(accept)) {
+    index += 1;
+    const precision = ranges.indexOf(name);
+    const version = parameters.get('version');
+    if (precision === -1 || (version !== undefined && !versions.includes(version))) continue;
+    if (precision > best.precision || (precision === best.precision && quality > best.quality))
+      best = { quality, precision, index };
+  }
+  return best;
 }

@@ -3,7 +3,7 @@
  * written any part.
  */
 
-import { callError } from '../mesh/service-error.js';
+import { callError, type Callee, type ServiceError } from '../mesh/service-error.js';
 import { isServiceName } from '../mesh/settings.js';
 import { isRecord, readErrorBody, toErrorBody, type ErrorBody } from '../payload/error-body.js';
 
@@ -48,14 +48,18 @@ export function readPingDocument(value: unknown, depth: number, onOdd: () => voi
 
 /** What stands for a service whose answer is of no use. @param status that it answered with */
 export function unusableEntry(service: string, status: number, request_time: string): PingEntry {
-  const callee = { service, method: 'GET', path: pingPath(service) };
-  const error = callError(callee, 502, `${service} answered ${status} with something else than a ping`);
-  return { response: toErrorBody(error), status_code: status === 200 ? 502 : status, request_time };
+  const response = toErrorBody(noPing(service, status));
+  return { response, status_code: status === 200 ? 502 : status, request_time };
 }
 
-/** Of the ping endpoint. */
-export function pingPath(service: string): string {
-  return `/${service}/ping/`;
+/** @param status of an answer that is no ping document */
+export function noPing(service: string, status: number): ServiceError {
+  return callError(calleeOf(service), 502, `${service} answered ${status} with something else than a ping`);
+}
+
+/** The ping endpoint of a service, as errors name it. */
+export function calleeOf(service: string): Callee {
+  return { service, method: 'GET', path: `/${service}/ping/` };
 }
 
 /** Time since then as the document tells it: `3 ms`. */

@@ -12,7 +12,14 @@ import { readJson, toServiceError, type Answer } from '../mesh/answer.js';
 import type { ServiceDirectory } from '../mesh/directory.js';
 import { callError, ServiceError, type Callee } from '../mesh/service-error.js';
 import { toErrorBody, type ErrorBody } from '../payload/error-body.js';
-import { elapsedSince, pingPath, readPingDocument, type PingDocument, type PingEntry } from './ping-document.js';
+import {
+  calleeOf,
+  elapsedSince,
+  noPing,
+  readPingDocument,
+  type PingDocument,
+  type PingEntry,
+} from './ping-document.js';
 
 /** What the endpoint is made of. */
 export interface PingOptions {
@@ -84,8 +91,7 @@ function shareInFlight(probe: Probe): Probe {
 function createProbe({ directory, pingTimeoutMs, logger }: PingOptions): Probe {
   return async (service, depth) => {
     const startedMs = performance.now();
-    const path = pingPath(service);
-    const callee = { service, method: 'GET', path };
+    const callee = calleeOf(service);
     const toEntry = (status: number, response: PingDocument | ErrorBody): PingEntry => ({
       response,
       status_code: status,
@@ -94,7 +100,7 @@ function createProbe({ directory, pingTimeoutMs, logger }: PingOptions): Probe {
     try {
       const answer = await directory.exchange(service, {
         method: 'GET',
-        path: `${path}?depth=${depth}`,
+        path: `${callee.path}?depth=${depth}`,
         headers: { accept: 'application/json' },
         timeoutMs: Math.min((depth + 1) * pingTimeoutMs, MAX_TIMEOUT_MS),
         maxBytes: MAX_BYTES,
@@ -120,9 +126,6 @@ function readPing(callee: Callee, answer: Answer, depth: number): PingDocument {
   let isOdd = false;
   const onOdd = (): void => void (isOdd = true);
   const document = answer.status === 200 ? readPingDocument(readJson(answer), depth, onOdd) : undefined;
-  if (document === undefined || isOdd) {
-    const what = `${callee.service} answered ${answer.status} with something else than a ping`;
-    throw callError(callee, 502, what);
-  }
+  if (document === undefined || isOdd) throw noPing(callee.service, answer.status);
   return document;
 }

@@ -8,22 +8,11 @@ import type { BoundHistogram, Histogram } from '../metrics/histogram.js';
 import type { Registry } from '../metrics/registry.js';
 
 /** RFC 9110, PATCH (RFC 5789) and QUERY (RFC 10008). */
-const STANDARD_METHODS: ReadonlySet<string> = new Set([
-  'CONNECT',
-  'DELETE',
-  'GET',
-  'HEAD',
-  'OPTIONS',
-  'PATCH',
-  'POST',
-  'PUT',
-  'QUERY',
-  'TRACE',
-]);
+const STANDARD_METHOD = /^(?:CONNECT|DELETE|GET|HEAD|OPTIONS|PATCH|POST|PUT|QUERY|TRACE)$/;
 
 /** What a method is called in a label: itself, or `_OTHER` for one that a client or a caller made up. */
 export function methodLabel(method: string, known?: ReadonlySet<string>): string {
-  return STANDARD_METHODS.has(method) || known?.has(method) === true ? method : '_OTHER';
+  return STANDARD_METHOD.test(method) || known?.has(method) === true ? method : '_OTHER';
 }
 
 /** The request metrics of one application. */

@@ -14,13 +14,14 @@ export interface Item {
 /** Whether a client names problem details with a higher quality than plain JSON; wildcards name nothing (RFC 9457). */
 export function prefersProblem(accept: string | undefined): boolean {
   if (accept === undefined || !/problem\+json/i.test(accept)) return false;
-  let problem = 0;
-  let json = 0;
-  for (const { name, quality } of parseList(accept)) {
-    if (name === 'application/problem+json') problem = Math.max(problem, quality);
-    else if (name === 'application/json') json = Math.max(json, quality);
-  }
-  return problem > json;
+  return qualityOf(accept, 'application/problem+json') > qualityOf(accept, 'application/json');
+}
+
+/** The highest quality of what a list calls so, 0 where it names none of it. */
+export function qualityOf(header: string, ...names: readonly string[]): number {
+  let highest = 0;
+  for (const { name, quality } of parseList(header)) if (names.includes(name)) highest = Math.max(highest, quality);
+  return highest;
 }
 
 /** One item at a time: thousands kept together cost the garbage collector more than parsing them. */

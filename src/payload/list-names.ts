@@ -2,6 +2,8 @@
  * Reads off a JSON Schema which members of an object are lists: a query that names one of them once gives a list too.
  */
 
+import { isRecord } from './error-body.js';
+
 /** Members that are lists. */
 export interface ListNames {
   readonly named: ReadonlySet<string>;
@@ -13,12 +15,10 @@ export interface ListNames {
 export function listNames(schema: unknown): ListNames {
   const named = new Set<string>();
   let others = false;
-  const reader = new SchemaReader(schema);
-  for (const part of reader.partsOf(schema)) {
-    const { properties, additionalProperties } = part;
-    if (isObject(properties))
-      for (const [name, member] of Object.entries(properties)) if (reader.isList(member)) named.add(name);
-    if (reader.isList(additionalProperties)) others = true;
+  for (const { properties, additionalProperties } of partsOf(schema, schema)) {
+    if (isRecord(properties))
+      for (const [name, member] of Object.entries(properties)) if (isList(member, schema)) named.add(name);
+    if (isList(additionalProperties, schema)) others = true;
   }
   return { named, others };
 }
@@ -26,50 +26,36 @@ export function listNames(schema: unknown): ListNames {
 /** Recursive schemas end here. */
 const MAX_DEPTH = 16;
 
-class SchemaReader {
-  readonly #root: unknown;
+/** A schema with those that it is made of. */
+function* partsOf(schema: unknown, root: unknown, depth = 0): Generator<Record<string, unknown>> {
+  if (!isRecord(schema) || depth > MAX_DEPTH) return;
+  yield schema;
+  const parts = ['allOf', 'anyOf', 'oneOf'].flatMap((keyword) => listOf(schema[keyword]));
+  for (const part of [resolve(schema['$ref'], root), ...parts]) yield* partsOf(part, root, depth + 1);
+}
 
-  constructor(root: unknown) {
-    this.#root = root;
-  }
+/** Whether nothing but a list fits, null aside: a query has no null. */
+function isList(schema: unknown, root: unknown, depth = 0): boolean {
+  if (!isRecord(schema) || depth > MAX_DEPTH) return false;
+  const isListToo = (part: unknown): boolean => isList(part, root, depth + 1);
+  if (isListToo(resolve(schema['$ref'], root))) return true;
+  const types = listOf(schema['type']).filter((type) => type !== 'null');
+  if (types.length > 0) return types.every((type) => type === 'array');
+  if (listOf(schema['allOf']).some(isListToo)) return true;
+  return ['anyOf', 'oneOf'].some((keyword) => {
+    const choices = listOf(schema[keyword]).filter((choice) => !isRecord(choice) || choice['type'] !== 'null');
+    return choices.length > 0 && choices.every(isListToo);
+  });
+}
 
-  /** A schema with those that it is made of. */
-  *partsOf(schema: unknown, depth = 0): Generator<Record<string, unknown>> {
-    if (!isObject(schema) || depth > MAX_DEPTH) return;
-    yield schema;
-    if (schema['$ref'] !== undefined) yield* this.partsOf(this.#resolve(schema['$ref']), depth + 1);
-    for (const keyword of ['allOf', 'anyOf', 'oneOf'])
-      for (const part of listOf(schema[keyword])) yield* this.partsOf(part, depth + 1);
-  }
-
-  /** Whether nothing but a list fits, null aside: a query has no null. */
-  isList(schema: unknown, depth = 0): boolean {
-    if (!isObject(schema) || depth > MAX_DEPTH) return false;
-    const isListToo = (part: unknown): boolean => this.isList(part, depth + 1);
-    if (schema['$ref'] !== undefined && isListToo(this.#resolve(schema['$ref']))) return true;
-    const types = listOf(schema['type']).filter((type) => type !== 'null');
-    if (types.length > 0) return types.every((type) => type === 'array');
-    if (listOf(schema['allOf']).some(isListToo)) return true;
-    for (const keyword of ['anyOf', 'oneOf']) {
-      const choices = listOf(schema[keyword]).filter((choice) => !isObject(choice) || choice['type'] !== 'null');
-      if (choices.length > 0 && choices.every(isListToo)) return true;
-    }
-    return false;
-  }
-
-  #resolve(reference: unknown): unknown {
-    if (typeof reference !== 'string' || !reference.startsWith('#')) return undefined;
-    let target: unknown = this.#root;
-    for (const token of decodeURIComponent(reference.slice(1)).split('/').slice(1))
-      target = isObject(target) ? target[token.replaceAll('~1', '/').replaceAll('~0', '~')] : undefined;
-    return target;
-  }
+function resolve(reference: unknown, root: unknown): unknown {
+  if (typeof reference !== 'string' || !reference.startsWith('#')) return undefined;
+  let target = root;
+  for (const token of decodeURIComponent(reference.slice(1)).split('/').slice(1))
+    target = isRecord(target) ? target[token.replaceAll('~1', '/').replaceAll('~0', '~')] : undefined;
+  return target;
 }
 
 function listOf(value: unknown): unknown[] {
   return Array.isArray(value) ? value : value === undefined ? [] : [value];
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -2,6 +2,8 @@
  * Finds what `JSON.stringify` drops without a word: a Map or a Promise becomes `{}`, and a function nothing at all.
  */
 
+const BY_ITSELF = 'return it by itself, or';
+
 /** What becomes `{}`, by its tag, with what to give instead. */
 const REMEDIES: Readonly<Record<string, string>> = {
   Map: 'give Object.fromEntries(map)',
@@ -10,16 +12,16 @@ const REMEDIES: Readonly<Record<string, string>> = {
   'Set Iterator': 'give [...iterator]',
   'Array Iterator': 'give [...iterator]',
   Generator: 'give [...generator]',
-  AsyncGenerator: 'return it by itself, or collect it first',
-  ReadableStream: 'return it by itself, or collect it first',
+  AsyncGenerator: `${BY_ITSELF} collect it first`,
+  ReadableStream: `${BY_ITSELF} collect it first`,
   Promise: 'await it first',
-  Blob: 'return it by itself, or give await blob.text()',
-  File: 'return it by itself, or give await file.text()',
-  FormData: 'return it by itself, or give Object.fromEntries(form)',
-  URLSearchParams: 'return it by itself, or give Object.fromEntries(params)',
-  ArrayBuffer: 'return it by itself, or give it as base64',
+  Blob: `${BY_ITSELF} give await blob.text()`,
+  File: `${BY_ITSELF} give await file.text()`,
+  FormData: `${BY_ITSELF} give Object.fromEntries(form)`,
+  URLSearchParams: `${BY_ITSELF} give Object.fromEntries(params)`,
+  ArrayBuffer: `${BY_ITSELF} give it as base64`,
   SharedArrayBuffer: 'give it as base64',
-  DataView: 'return it by itself, or give it as base64',
+  DataView: `${BY_ITSELF} give it as base64`,
   WeakMap: 'leave it out',
   WeakSet: 'leave it out',
 };
@@ -32,8 +34,8 @@ const MAX_DEPTH = 100;
 interface Lost {
   /** `users[0].roles`; empty for the value itself. */
   readonly path: string;
-  readonly what: string;
-  readonly remedy: string;
+  /** `Map, which JSON loses; give Object.fromEntries(map)` */
+  readonly loss: string;
 }
 
 /**
@@ -47,8 +49,7 @@ export function assertNothingLost(value: unknown, json: string): void {
   if (typeof value !== 'object' || value === null) return;
   const lost = findLost(value, json.includes('{}') ? Infinity : SAMPLE, MAX_DEPTH);
   if (lost === undefined) return;
-  const { path, what, remedy } = lost;
-  throw new TypeError(`${path === '' ? 'the value' : path} is a ${what}, which JSON loses; ${remedy}`);
+  throw new TypeError(`${lost.path || 'the value'} is a ${lost.loss}`);
 }
 
 /** @param most elements of each array that are looked at */
@@ -77,13 +78,13 @@ function findLost(value: object, most: number, depth: number): Lost | undefined 
 /** For a Map and the like, told by its tag; undefined for an object that is empty in truth. */
 function lostItself(value: object): Lost | undefined {
   const what = Object.prototype.toString.call(value).slice('[object '.length, -1);
-  return Object.hasOwn(REMEDIES, what) ? { path: '', what, remedy: REMEDIES[what] as string } : undefined;
+  return Object.hasOwn(REMEDIES, what) ? { path: '', loss: `${what}, which JSON loses; ${REMEDIES[what]}` } : undefined;
 }
 
 function lostMember(member: unknown, most: number, depth: number): Lost | undefined {
   if (typeof member === 'object') return member === null ? undefined : findLost(member, most, depth - 1);
   if (typeof member !== 'function' || 'toJSON' in member) return undefined;
-  return { path: '', what: 'function', remedy: 'call it, or leave it out' };
+  return { path: '', loss: 'function, which JSON loses; call it, or leave it out' };
 }
 
 function joint(path: string): string {
