@@ -8,7 +8,7 @@ import { isUnavailable, NO_RETRY_HEADER, pause, pauseBefore } from './retry.js';
 import { callError, ServiceError } from './service-error.js';
 import type { Caller, Service } from './service.js';
 import type { TryLimit } from './try-limit.js';
-import { Try, type TryRequest } from './try.js';
+import { beginTry, type TryRequest } from './try.js';
 
 /** What is called, ready to be sent. */
 export interface Call extends TryRequest {
@@ -36,7 +36,7 @@ export async function runCall<T>(
   for (let attempt = 1; ; attempt += 1) {
     const leftMs = timeLeft(caller);
     assertPossible(service, call, leftMs);
-    const one = new Try(service, caller, call, attempt, leftMs);
+    const one = beginTry(service, caller, call, attempt, leftMs);
     let pauseMs: number | undefined;
     try {
       const answer = await one.open();

@@ -6,13 +6,15 @@ import { TIME_LIMIT } from '../deadline.js';
 import { ANYTHING, assertOptions, wholeNumber, type Kind, type Kinds } from '../options-check.js';
 import type { CallInput, CallResult, EndpointDefinition } from '../routing/endpoint-definition.js';
 import type { MaybeResponse, MaybeSchema } from '../routing/schemas.js';
-import { readBody, toServiceError } from './answer.js';
-import { runCall, type Call } from './call.js';
+import { readBody, toServiceError, type Answer } from './answer.js';
+import { runCall } from './call.js';
+import type { PeerAnswer } from './peer-answer.js';
 import { isIdempotent } from './peer.js';
 import { formatHeaders, formatTarget, type Query, type RequestHeaders } from './request.js';
 import { toRequestBody, type ServiceBody } from './request-body.js';
-import { ServiceError } from './service-error.js';
+import { ServiceError, type Callee } from './service-error.js';
 import type { Caller, Service } from './service.js';
+import type { TryLimit } from './try-limit.js';
 import { toDeclaredError, toRequest, toResult } from './typed-call.js';
 
 /** What a call may set. */
@@ -168,91 +170,67 @@ export class ServiceClient {
    * or cancelled, is the end of the call; until then it counts for `maxServiceRequests`.
    */
   async fetch(path: string, init: ServiceFetchOptions = {}): Promise<Response> {
-    const call = this.#prepare(init.method ?? 'GET', path, init, FETCH_KINDS, this.fetch);
-    try {
-      return await runCall(this.#service, this.#caller, call, async (answer, limit) => {
-        limit.liftTime();
-        const { status, statusText, rawHeaders } = answer;
-        return new Response(answer.stream(), { status, statusText, headers: toHeaders(rawHeaders) });
-      });
-    } catch (error) {
-      throw atSite(error, call.site);
-    }
+    const read = async (answer: PeerAnswer, limit: TryLimit): Promise<Response> => {
+      limit.liftTime();
+      const { status, statusText, rawHeaders } = answer;
+      return new Response(answer.stream(), { status, statusText, headers: toHeaders(rawHeaders) });
+    };
+    return this.#run(init.method ?? 'GET', path, init, FETCH_KINDS, this.fetch, read, (response) => response);
   }
 
-  async #whole<T>(
+  #whole<T>(
     method: string,
     path: string,
     options: ServiceBodyOptions,
     kinds: Readonly<Record<string, Kind>>,
     verb: Function,
   ): Promise<ServiceResponse<T>> {
-    const call = this.#prepare(method, path, options, kinds, verb);
     const { maxBytes } = this.#service.limits;
-    try {
-      const { status, headers, rawHeaders, body } = await runCall(
-        this.#service,
-        this.#caller,
-        call,
-        async (answer) => ({
-          status: answer.status,
-          headers: answer.headers,
-          rawHeaders: answer.rawHeaders,
-          body: await answer.bytes(maxBytes),
-        }),
-      );
-      if (status >= 400) throw toServiceError(call.callee, { status, headers, body });
-      return { status, headers: toHeaders(rawHeaders), body: readBody(call.callee, { status, headers, body }) as T };
-    } catch (error) {
-      throw atSite(error, call.site);
-    }
+    const read = async (answer: PeerAnswer): Promise<{ answer: Answer; rawHeaders: readonly string[] }> => {
+      const { status, headers, rawHeaders } = answer;
+      return { answer: { status, headers, body: await answer.bytes(maxBytes) }, rawHeaders };
+    };
+    return this.#run(method, path, options, kinds, verb, read, ({ answer, rawHeaders }, callee) => {
+      const { status } = answer;
+      if (status >= 400) throw toServiceError(callee, answer);
+      return { status, headers: toHeaders(rawHeaders), body: readBody(callee, answer) as T };
+    });
   }
 
-  /** @param verb what was called: the stack of its errors begins where it was */
-  #prepare(
+  /**
+   * @param verb what was called: the stack of its errors begins where it was
+   * @param finish what becomes of what was read; what it throws ends the call, and is no failed try
+   */
+  async #run<Read, Result>(
     given: string,
     path: string,
     options: ServiceFetchOptions,
     kinds: Readonly<Record<string, Kind>>,
     verb: Function,
-  ): LocatedCall {
+    read: (answer: PeerAnswer, limit: TryLimit) => Promise<Read>,
+    finish: (read: Read, callee: Callee) => Result,
+  ): Promise<Result> {
     assertOptions(`${verb.name}()`, options, kinds);
     const method = given.toUpperCase();
-    const { headers, timeout: timeoutMs = TIMEOUT_MS, retry = 0, signal } = options;
+    const { timeout: timeoutMs = TIMEOUT_MS, retry = 0 } = options;
     const body = toRequestBody(options.json, options.body);
     const target = formatTarget(path, options.query);
-    const mark = target.indexOf('?');
     const isRepeated = retry > 0 && isIdempotent({ method, body });
-    const site: CallSite = {};
+    const callee = { service: this.#service.name, method, path: target.replace(/\?.*/s, ''), isRepeated };
+    const headers = formatHeaders(options.headers, method, body);
+    const signals = signalsOf(options.signal, this.#caller);
+    const call = { callee, target, body, headers, signals, timeoutMs, tries: isRepeated ? retry + 1 : 1 };
+    const site: { stack?: unknown } = {};
     Error.captureStackTrace(site, verb);
-    return {
-      callee: { service: this.#service.name, method, path: mark === -1 ? target : target.slice(0, mark), isRepeated },
-      target,
-      body,
-      headers: formatHeaders(headers, method, body),
-      signals: signalsOf(signal, this.#caller),
-      timeoutMs,
-      tries: isRepeated ? retry + 1 : 1,
-      site,
-    };
+    try {
+      return finish(await runCall(this.#service, this.#caller, call, read), callee);
+    } catch (error) {
+      // It comes out of a timer or a socket: what helps its reader is who called.
+      if (error instanceof ServiceError && typeof site.stack === 'string')
+        error.stack = `${error.name}: ${error.message}${site.stack.replace(/^.*/, '')}`;
+      throw error;
+    }
   }
-}
-
-/** Where a call was made. */
-interface CallSite {
-  stack?: unknown;
-}
-
-interface LocatedCall extends Call {
-  readonly site: CallSite;
-}
-
-/** An error of a call comes out of a timer or a socket: what helps its reader is who called. */
-function atSite(error: unknown, { stack }: CallSite): unknown {
-  if (!(error instanceof ServiceError) || typeof stack !== 'string') return error;
-  const frames = stack.indexOf('\n');
-  error.stack = `${error.name}: ${error.message}${frames === -1 ? '' : stack.slice(frames)}`;
-  return error;
 }
 
 function signalsOf(given: AbortSignal | null | undefined, caller: Caller | undefined): AbortSignal[] {

@@ -4,10 +4,10 @@
 
 import type { Answer } from './answer.js';
 import { ServiceClient } from './client.js';
-import { HttpPeer } from './http-peer.js';
+import { createHttpPeer } from './http-peer.js';
 import { callError } from './service-error.js';
 import { Service, type Caller, type ServiceLimits } from './service.js';
-import { StandInPeer, type ServiceStandIn } from './stand-in.js';
+import { createStandInPeer, type ServiceStandIn } from './stand-in.js';
 import { TryLimit } from './try-limit.js';
 
 /** How the services are called; what is left out has its default. */
@@ -41,10 +41,10 @@ export class ServiceDirectory {
     const { maxConnectionAgeMs = MAX_CONNECTION_AGE_MS, standIns = new Map(), ...given } = options;
     const limits = { ...LIMITS, ...given };
     for (const [name, url] of connections) {
-      this.#services.set(name, new Service(name, new HttpPeer(url, maxConnectionAgeMs), limits));
+      this.#services.set(name, new Service(name, createHttpPeer(url, maxConnectionAgeMs), limits));
     }
     for (const [name, standIn] of standIns) {
-      this.#services.set(name, new Service(name, new StandInPeer(standIn), limits));
+      this.#services.set(name, new Service(name, createStandInPeer(standIn), limits));
     }
   }
 

@@ -16,38 +16,46 @@ const STALE_CODES: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE']);
 
 const MAX_HEAD_BYTES = 16_384;
 
-/** A connected service with its connections. */
-export class HttpPeer implements Peer {
-  readonly #url: URL;
-  readonly #maxAgeMs: number;
-  #agent: Agent | undefined;
+/**
+ * A connected service with its connections.
+ *
+ * @param address without query or trailing slash
+ * @param maxAgeMs after which a connection is retired, ± 10 %
+ */
+export function createHttpPeer(address: string, maxAgeMs: number): Peer {
+  const url = new URL(address);
+  let agent: Agent | undefined;
 
-  /**
-   * @param url without query or trailing slash
-   * @param maxAgeMs after which a connection is retired, ± 10 %
-   */
-  constructor(url: string, maxAgeMs: number) {
-    this.#url = new URL(url);
-    this.#maxAgeMs = maxAgeMs;
-  }
+  /** @param fresh to have a connection that was not used before */
+  const begin = ({ method, target, headers }: PeerRequest, fresh: boolean): ClientRequest => {
+    const tls = url.protocol === 'https:';
+    const send = tls ? builtin('node:https').request : httpRequest;
+    const { hostname, port } = builtin('node:url').urlToHttpOptions(url);
+    agent ??= createAgent(tls, maxAgeMs);
+    const path = url.pathname === '/' ? target : url.pathname + target;
+    const options = { hostname, port, method, path, headers, maxHeaderSize: MAX_HEAD_BYTES };
+    const req = send({ ...options, agent: fresh ? false : agent });
+    // Fields beyond the default would be dropped in silence, with those that frame the body among them.
+    req.maxHeadersCount = 0;
+    return req;
+  };
 
   /** A request that an idle connection refused goes out once more on a fresh one, if it is idempotent. */
-  open(request: PeerRequest, limit: TryLimit): Promise<PeerAnswer> {
-    return new Promise((resolve, reject) => {
+  const open = (request: PeerRequest, limit: TryLimit): Promise<PeerAnswer> =>
+    new Promise((resolve, reject) => {
       let answer: PeerAnswer | undefined;
-      let req = this.#begin(request, false);
-      const agent = this.#agent;
-      const end = (reason: unknown): void => {
-        limit.release();
+      let req = begin(request, false);
+      const pool = agent;
+      limit.whenEnded((reason) => {
         if (answer === undefined) reject(reason);
         else answer.fail(reason);
         req.destroy();
-      };
+      });
       const onResponse = (res: IncomingMessage): void => {
         try {
-          answer = new PeerAnswer(request, res, end, limit);
+          answer = new PeerAnswer(request, res, limit);
         } catch (error) {
-          return end(error);
+          return limit.end(error);
         }
         // Whoever has answered will not read the rest of a body that is still being sent.
         res.on('end', () => {
@@ -57,7 +65,7 @@ export class HttpPeer implements Peer {
       };
       const onUpgrade = (_res: IncomingMessage, socket: { destroy(): void }): void => {
         socket.destroy();
-        end(callError(request, 502, `${request.service} switched to another protocol`));
+        limit.end(callError(request, 502, `${request.service} switched to another protocol`));
       };
       const send = (mayResend: boolean): void => {
         const sent = req;
@@ -68,40 +76,26 @@ export class HttpPeer implements Peer {
           if (sent !== req) return;
           const isStale = sent.reusedSocket && sent.socket?.bytesRead === bytesBefore && STALE_CODES.has(codeOf(error));
           // Not when it was cut at this end, by `close` or the limit.
-          if (mayResend && isStale && answer === undefined && this.#agent === agent && !limit.isOver) {
-            req = this.#begin(request, true);
+          if (mayResend && isStale && answer === undefined && agent === pool && !limit.isOver) {
+            req = begin(request, true);
             send(false);
-          } else end(connectionError(request, error, answer !== undefined));
+          } else limit.end(connectionError(request, error, answer !== undefined));
         });
         sent.on('upgrade', onUpgrade);
         sent.on('response', onResponse);
         const content = request.body?.content;
         if (content === undefined || content instanceof Uint8Array) sent.end(content);
-        else sendStream(content, sent, end);
+        else sendStream(content, sent, limit.end);
       };
-      limit.whenEnded(end);
       send(isIdempotent(request));
     });
-  }
 
-  close(): void {
-    this.#agent?.destroy();
-    this.#agent = undefined;
-  }
+  const close = (): void => {
+    agent?.destroy();
+    agent = undefined;
+  };
 
-  /** @param fresh to have a connection that was not used before */
-  #begin({ method, target, headers }: PeerRequest, fresh: boolean): ClientRequest {
-    const url = this.#url;
-    const tls = url.protocol === 'https:';
-    const send = tls ? builtin('node:https').request : httpRequest;
-    const { hostname, port } = builtin('node:url').urlToHttpOptions(url);
-    const agent = fresh ? false : (this.#agent ??= createAgent(tls, this.#maxAgeMs));
-    const path = url.pathname === '/' ? target : url.pathname + target;
-    const req = send({ agent, hostname, port, method, path, headers, maxHeaderSize: MAX_HEAD_BYTES });
-    // Fields beyond the default would be dropped in silence, with those that frame the body among them.
-    req.maxHeadersCount = 0;
-    return req;
-  }
+  return { open, close };
 }
 
 /** What the connection of a request failed with, as an error of its call. */

@@ -23,16 +23,15 @@ export class PeerAnswer {
   readonly statusText: string;
   readonly #callee: Callee;
   readonly #source: AnswerSource;
-  readonly #end: (reason: unknown) => void;
+  readonly #limit: TryLimit;
   #onFailure: ((reason: unknown) => void) | undefined;
   #failure: { readonly reason: unknown } | undefined;
 
   /**
-   * @param end ends the whole try with a reason, which comes back by {@link fail}
-   * @param limit released with the end of the body
+   * @param limit ended with what the body fails with, which comes back by {@link fail}; released with its end
    * @throws {ServiceError} 502 when its status is none
    */
-  constructor(callee: Callee, source: AnswerSource, end: (reason: unknown) => void, limit: TryLimit) {
+  constructor(callee: Callee, source: AnswerSource, limit: TryLimit) {
     const { service } = callee;
     const { statusCode = 0, statusMessage = '' } = source;
     if (statusCode < 200 || statusCode > 599)
@@ -41,8 +40,8 @@ export class PeerAnswer {
     this.statusText = statusMessage;
     this.#callee = callee;
     this.#source = source;
-    this.#end = end;
-    source.on('error', (cause) => end(callError(callee, 503, `${service} broke off its answer`, { cause })));
+    this.#limit = limit;
+    source.on('error', (cause) => limit.end(callError(callee, 503, `${service} broke off its answer`, { cause })));
     source.on('end', () => limit.release());
   }
 
@@ -75,7 +74,7 @@ export class PeerAnswer {
       const length = Number(source.headers['content-length'] ?? 0) || 0;
       const body = new Bytes(maxBytes, length);
       const refuse = (): void =>
-        this.#end(callError(this.#callee, 502, `${service} answered with more than ${maxBytes} bytes`));
+        this.#limit.end(callError(this.#callee, 502, `${service} answered with more than ${maxBytes} bytes`));
       source.on('data', (chunk: Buffer<ArrayBuffer>) => {
         if (!body.add(chunk)) refuse();
       });
@@ -110,7 +109,7 @@ export class PeerAnswer {
           });
         },
         pull: () => void source.resume(),
-        cancel: (reason) => this.#end(reason),
+        cancel: (reason) => this.#limit.end(reason),
       },
       new ByteLengthQueuingStrategy({ highWaterMark: WAITING_BYTES }),
     );

@@ -21,30 +21,22 @@ export function isStandIn(value: unknown): value is ServiceStandIn {
   );
 }
 
-/** A service that is answered for in memory. */
-export class StandInPeer implements Peer {
-  readonly #standIn: ServiceStandIn;
-
-  constructor(standIn: ServiceStandIn) {
-    this.#standIn = standIn;
-  }
-
-  /** What it throws is a 502, as is a value that is no response: a service of its own would have answered so. */
-  open(request: PeerRequest, limit: TryLimit): Promise<PeerAnswer> {
-    return new Promise((resolve, reject) => {
+/**
+ * A service that is answered for in memory. What the stand-in throws is a 502, as is a value that is no response: a
+ * service of its own would have answered so.
+ */
+export function createStandInPeer(standIn: ServiceStandIn): Peer {
+  const open = (request: PeerRequest, limit: TryLimit): Promise<PeerAnswer> =>
+    new Promise((resolve, reject) => {
       const abort = new AbortController();
       let fail = reject;
-      const end = (reason: unknown): void => {
-        limit.release();
-        fail(reason);
-      };
       limit.whenEnded((reason) => {
         abort.abort(reason);
-        end(reason);
+        fail(reason);
       });
       const answered = async (): Promise<void> => {
-        const source = await this.#ask(request, abort.signal);
-        const answer = new PeerAnswer(request, source, end, limit);
+        const source = await ask(standIn, request, abort.signal);
+        const answer = new PeerAnswer(request, source, limit);
         fail = (reason) => {
           answer.fail(reason);
           source.destroy();
@@ -52,28 +44,25 @@ export class StandInPeer implements Peer {
         if (limit.isOver) fail(abort.signal.reason);
         resolve(answer);
       };
-      answered().catch(end);
+      answered().catch(limit.end);
     });
-  }
+  return { open, close: () => undefined };
+}
 
-  close(): void {}
-
-  async #ask(request: PeerRequest, signal: AbortSignal): Promise<AnswerSource> {
-    const standIn = this.#standIn;
-    const { service, target } = request;
-    try {
-      const init = toInit(request, signal);
-      // Not every name is a host's: a URL would take "7" for an address.
-      const host = /^[a-z][a-z0-9-]*$/i.test(service) ? service : 'localhost';
-      const response: unknown = await (typeof standIn === 'function'
-        ? standIn(new Request(`http://${host}${target}`, init))
-        : standIn.request(target, init));
-      if (response instanceof Response) return toSource(response);
-    } catch (cause) {
-      throw callError(request, 502, `${service} failed in memory`, { cause });
-    }
-    throw callError(request, 502, `${service} gave no Response in memory`);
+async function ask(standIn: ServiceStandIn, request: PeerRequest, signal: AbortSignal): Promise<AnswerSource> {
+  const { service, target } = request;
+  try {
+    const init = toInit(request, signal);
+    // Not every name is a host's: a URL would take "7" for an address.
+    const host = /^[a-z][a-z0-9-]*$/i.test(service) ? service : 'localhost';
+    const response: unknown = await (typeof standIn === 'function'
+      ? standIn(new Request(`http://${host}${target}`, init))
+      : standIn.request(target, init));
+    if (response instanceof Response) return toSource(response);
+  } catch (cause) {
+    throw callError(request, 502, `${service} failed in memory`, { cause });
   }
+  throw callError(request, 502, `${service} gave no Response in memory`);
 }
 
 function toInit({ method, headers, body }: PeerRequest, signal: AbortSignal): RequestInit {

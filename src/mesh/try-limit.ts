@@ -1,5 +1,5 @@
 /**
- * What ends one try of a call from outside: its time, and any number of signals.
+ * What ends one try of a call: its time, any number of signals, and whatever goes wrong on the way.
  */
 
 import { forgetAborted, whenAborted } from './abort.js';
@@ -21,8 +21,8 @@ export class TryLimit {
   constructor(timeoutMs: number, toTimeout: () => Error, signals: readonly AbortSignal[], onRelease: () => void) {
     this.#signals = signals;
     this.#onRelease = onRelease;
-    this.#timer = setTimeout(() => this.#end(toTimeout()), timeoutMs);
-    for (const signal of signals) whenAborted(signal, this.#end);
+    this.#timer = setTimeout(() => this.end(toTimeout()), timeoutMs);
+    for (const signal of signals) whenAborted(signal, this.end);
   }
 
   /** Whether it was ended or released. */
@@ -46,11 +46,12 @@ export class TryLimit {
     if (this.#released) return;
     this.#released = true;
     this.liftTime();
-    for (const signal of this.#signals) forgetAborted(signal, this.#end);
+    for (const signal of this.#signals) forgetAborted(signal, this.end);
     this.#onRelease();
   }
 
-  readonly #end = (reason: unknown): void => {
+  /** Ends the try, unless it is over. */
+  readonly end = (reason: unknown): void => {
     if (this.#released) return;
     this.release();
     this.#cut?.(reason);

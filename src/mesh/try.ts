@@ -25,59 +25,56 @@ export interface TryRequest {
 }
 
 /** A try, under way from the moment it is made. */
-export class Try {
+export interface Try {
   readonly limit: TryLimit;
-  readonly #service: Service;
-  readonly #request: TryRequest;
-  readonly #headers: Record<string, string>;
-  readonly #message: CallTraceMessage | undefined;
-  readonly #startedMs = performance.now();
-
-  /**
-   * @param attempt its number, from 1
-   * @param leftMs of the time of the request on whose behalf it is made; Infinity without a deadline
-   */
-  constructor(service: Service, caller: Caller | undefined, request: TryRequest, attempt: number, leftMs: number) {
-    const { callee, signals } = request;
-    const timeoutMs = Math.min(request.timeoutMs, leftMs);
-    const span = caller?.span === undefined ? undefined : beginCallSpan(caller.span.span);
-    const passed = caller === undefined ? undefined : passedOn(caller, span);
-    this.#headers = { ...passed, ...request.headers };
-    if (leftMs !== Infinity) this.#headers[DEADLINE_HEADER] ??= String(Math.floor(timeoutMs));
-    this.#service = service;
-    this.#request = request;
-    this.#message = areCallsTraced() ? { ...named(callee), attempt, headers: this.#headers, trace: span } : undefined;
-    service.active += 1;
-    const toTimeout = (): Error =>
-      callError(callee, 504, `${callee.service} did not answer within ${Math.round(timeoutMs)} ms`);
-    this.limit = new TryLimit(timeoutMs, toTimeout, signals, () => (service.active -= 1));
-  }
-
   /** @throws as a `Peer` does */
-  open(): Promise<PeerAnswer> {
-    const { callee, target, body } = this.#request;
-    const open = (): Promise<PeerAnswer> =>
-      this.#service.peer.open({ ...callee, target, headers: this.#headers, body }, this.limit);
-    return this.#message === undefined ? open() : traceCall(this.#message, open);
-  }
-
+  open(): Promise<PeerAnswer>;
   /** There was an answer, and it was read as far as it is wanted now. */
-  succeed(statusCode: number): void {
-    this.#observe(statusCode);
-    if (this.#message !== undefined) traceAnswer(this.#message, statusCode);
-  }
-
+  succeed(statusCode: number): void;
   /** There was none, or not the whole of it. */
-  fail(error: unknown): void {
-    this.limit.release();
-    this.#observe(0);
-    if (this.#message !== undefined) traceFailure(this.#message, error);
-  }
+  fail(error: unknown): void;
+}
 
-  #observe(statusCode: number): void {
-    const { service, method } = this.#request.callee;
-    this.#service.limits.observe(service, method, statusCode, (performance.now() - this.#startedMs) / 1000);
-  }
+/**
+ * @param attempt its number, from 1
+ * @param leftMs of the time of the request on whose behalf it is made; Infinity without a deadline
+ */
+export function beginTry(
+  service: Service,
+  caller: Caller | undefined,
+  { callee, target, body, signals, ...given }: TryRequest,
+  attempt: number,
+  leftMs: number,
+): Try {
+  const startedMs = performance.now();
+  const timeoutMs = Math.min(given.timeoutMs, leftMs);
+  const trace = caller?.span === undefined ? undefined : beginCallSpan(caller.span.span);
+  const passed = caller === undefined ? undefined : passedOn(caller, trace);
+  const headers: Record<string, string> = { ...passed, ...given.headers };
+  if (leftMs !== Infinity) headers[DEADLINE_HEADER] ??= String(Math.floor(timeoutMs));
+  const { service: name, method, path } = callee;
+  const message: CallTraceMessage | undefined = areCallsTraced()
+    ? { service: name, method, path, attempt, headers, trace }
+    : undefined;
+  const toTimeout = (): Error => callError(callee, 504, `${name} did not answer within ${Math.round(timeoutMs)} ms`);
+  const limit = new TryLimit(timeoutMs, toTimeout, signals, () => (service.active -= 1));
+  service.active += 1;
+  const open = (): Promise<PeerAnswer> => service.peer.open({ ...callee, target, headers, body }, limit);
+  const observe = (statusCode: number): void =>
+    service.limits.observe(name, method, statusCode, (performance.now() - startedMs) / 1000);
+  return {
+    limit,
+    open: () => (message === undefined ? open() : traceCall(message, open)),
+    succeed: (statusCode) => {
+      observe(statusCode);
+      if (message !== undefined) traceAnswer(message, statusCode);
+    },
+    fail: (error) => {
+      limit.release();
+      observe(0);
+      if (message !== undefined) traceFailure(message, error);
+    },
+  };
 }
 
 /** What goes on of the request on whose behalf a call is made. */
@@ -86,8 +83,4 @@ function passedOn({ id, headers, span: own }: Caller, span: TraceSpan | undefine
     span === undefined ? passedHeaders(headers, ['traceparent', 'tracestate']) : spanHeaders(span, own?.tracestate);
   // Baggage belongs to the application, and is nobody's to change on the way.
   return { 'x-request-id': id, ...trace, ...passedHeaders(headers, ['baggage']) };
-}
-
-function named({ service, method, path }: Callee): Callee {
-  return { service, method, path };
 }
