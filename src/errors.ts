@@ -78,12 +78,18 @@ export function defineErrorCodes<const Source extends Readonly<Record<string, nu
 /**
  * A code of another service's enumeration, kept as it came. For the mesh alone: the package's entry does not export it,
  * so that a service can't raise codes that no enumeration has.
+ *
+ * @internal
  */
 export function adoptErrorCode(name: string, value: number): ErrorCode {
   return issueCode(name, value);
 }
 
-/** Whether a value came from {@link defineErrorCodes}, here or in another copy: looking like one is not enough. */
+/**
+ * Whether a value came from {@link defineErrorCodes}, here or in another copy: looking like one is not enough.
+ *
+ * @internal
+ */
 export function isErrorCode(value: unknown): value is ErrorCode {
   if (typeof value !== 'object' || value === null || !Object.isFrozen(value) || !hasBrand(value, 'ErrorCode'))
     return false;
@@ -182,6 +188,8 @@ export class HttpError extends Error {
  * An {@link HttpError} of the framework's own without a stack, which would say nothing and cost more than the reply.
  *
  * @throws {RangeError} as `HttpError` does
+ *
+ * @internal
  */
 export function refusal(statusCode: number, description: string, options?: HttpErrorOptions): HttpError {
   const { stackTraceLimit } = Error;

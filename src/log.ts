@@ -31,6 +31,7 @@ export interface SafeLogger extends Logger {
   child(bindings: object): SafeLogger;
 }
 
+/** @internal */
 export const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'];
 
 /**
@@ -40,6 +41,8 @@ export const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'
  * @param least tells the least urgent level that the latter writes; not asked otherwise: `LOG_LEVEL=trace` may be meant
  * for the logger that is given
  * @throws {TypeError} when one of the four methods is missing
+ *
+ * @internal
  */
 export function createLogger(option: Logger | false | undefined, service: string, least: () => LogLevel): Logger {
   if (option === undefined) return createJsonLogger(service, writeToStderr, least());
@@ -51,6 +54,8 @@ export function createLogger(option: Logger | false | undefined, service: string
 /**
  * A logger that writes one JSON object a line: `level`, `time` (ISO 8601), `service`, what was given, `msg`.
  * Errors keep their type, message and stack.
+ *
+ * @internal
  */
 export function createJsonLogger(service: string, write: (line: string) => void, least: LogLevel = 'info'): SafeLogger {
   const at = (level: LogLevel): LogMethod => {
@@ -60,7 +65,7 @@ export function createJsonLogger(service: string, write: (line: string) => void,
   return bindLogger({ debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }, {});
 }
 
-/** A logger that adds `bindings` to every entry, and whose calls never throw, whatever the logger does. */
+/** A logger that adds `bindings` to every entry, and whose calls never throw, whatever the logger does. @internal */
 export function bindLogger(logger: Logger, bindings: object): SafeLogger {
   const bound = (level: LogLevel): SafeLogMethod => {
     if (isSilent(logger, level)) return ignore;
@@ -79,7 +84,7 @@ export function bindLogger(logger: Logger, bindings: object): SafeLogger {
   };
 }
 
-/** @throws {TypeError} when one of the four methods is missing */
+/** @throws {TypeError} when one of the four methods is missing @internal */
 export function assertLogger(logger: unknown, what: string, otherwise = ''): asserts logger is Logger {
   for (const level of LOG_LEVELS) {
     if (typeof (logger as Partial<Logger> | null)?.[level] !== 'function')
@@ -87,12 +92,12 @@ export function assertLogger(logger: unknown, what: string, otherwise = ''): ass
   }
 }
 
-/** Whether entries of a level go nowhere, so that none need be made. */
+/** Whether entries of a level go nowhere, so that none need be made. @internal */
 export function isSilent(logger: Logger, level: LogLevel): boolean {
   return logger[level] === ignore;
 }
 
-/** Logs without ever throwing: a broken logger must not take a request down. */
+/** Logs without ever throwing: a broken logger must not take a request down. @internal */
 export function logSafely(logger: Logger, level: LogLevel, object: object, message: string | undefined): void {
   try {
     const result: unknown = logger[level](object, message);

@@ -13,13 +13,18 @@ export interface Kind {
 /** Each option that exists, with what it has to be; an option that is undefined is one that was left out. */
 export type Kinds<Options> = { readonly [Name in keyof Required<Options>]: Kind };
 
+/** @internal */
 export const BOOLEAN: Kind = { accepts: (value) => typeof value === 'boolean', give: 'true or false' };
+/** @internal */
 export const STRING: Kind = { accepts: (value) => typeof value === 'string', give: 'a string' };
+/** @internal */
 export const LIST: Kind = { accepts: (value) => Array.isArray(value), give: 'an array' };
+/** @internal */
 export const OBJECT: Kind = { accepts: (value) => typeof value === 'object' && value !== null, give: 'an object' };
-/** For what is checked in full by whoever takes it. */
+/** For what is checked in full by whoever takes it. @internal */
 export const ANYTHING: Kind = { accepts: () => true, give: 'anything' };
 
+/** @internal */
 export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGER): Kind {
   return {
     accepts: (value) => Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most,
@@ -27,6 +32,7 @@ export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGE
   };
 }
 
+/** @internal */
 export function oneOf(values: readonly string[]): Kind {
   return { accepts: (value) => values.includes(value as string), give: `one of ${values.join(', ')}` };
 }
@@ -35,6 +41,8 @@ export function oneOf(values: readonly string[]): Kind {
  * @param what whose options they are, as the user wrote it: `new Postern()`
  * @param known every option that exists, by name alone or with its kind
  * @throws {TypeError} when `options` is no object, has a name that does not exist, or a value of the wrong kind
+ *
+ * @internal
  */
 export function assertOptions(
   what: string,
@@ -61,6 +69,7 @@ function assertKind(name: string, what: string, value: unknown, { accepts, give 
 
 /** The name that is most like a text, by edit distance without regard to case; undefined when none is near. */
 // ("bodylimit", ["bodyLimit", "logger"]) → "bodyLimit"
+/** @internal */
 export function nearestName(text: string, names: readonly string[]): string | undefined {
   let nearest: string | undefined;
   let least = Math.max(2, Math.ceil(text.length / 3)) + 1;

@@ -29,12 +29,15 @@ export interface Address {
   readonly port: number;
 }
 
+/** @internal */
 export const LISTEN: Kinds<ListenOptions> = { port: wholeNumber(0, 65_535), host: STRING };
 
 /**
  * Where the listener for monitoring goes; null for none.
  *
  * @throws {TypeError} for an unknown option, no port, and an environment that holds none
+ *
+ * @internal
  */
 export function resolveMonitor(options: MonitorOptions | undefined, env: NodeJS.ProcessEnv): MonitorOptions | null {
   if (options !== undefined) assertOptions('monitor', options, LISTEN);
@@ -45,7 +48,7 @@ export function resolveMonitor(options: MonitorOptions | undefined, env: NodeJS.
   throw new TypeError('monitor has no port; give it one, or MONITOR_PORT');
 }
 
-/** @throws {TypeError} for a variable that is no port; an empty one is none */
+/** @throws {TypeError} for a variable that is no port; an empty one is none @internal */
 export function portOf(variable: string, text = ''): number | undefined {
   if (text === '') return undefined;
   const port = Number(text);
@@ -54,7 +57,7 @@ export function portOf(variable: string, text = ''): number | undefined {
   return port;
 }
 
-/** What a server says of where it listens. */
+/** What a server says of where it listens. @internal */
 export function addressOf({ address, family, port }: AddressInfo): Address {
   const host = address === '::' || address === '0.0.0.0' ? '127.0.0.1' : address;
   const authority = family === 'IPv6' && host.includes(':') ? `[${host}]` : host;

@@ -27,12 +27,12 @@ export interface CallTraceMessage {
 
 const channel = tracingChannel<CallTraceMessage, CallTraceMessage>('postern.call');
 
-/** Whether anyone listens. */
+/** Whether anyone listens. @internal */
 export function areCallsTraced(): boolean {
   return channel.hasSubscribers;
 }
 
-/** `start`, around the sending of the request; `end` behind it. */
+/** `start`, around the sending of the request; `end` behind it. @internal */
 export function traceCall<T>(message: CallTraceMessage, send: () => T): T {
   return channel.start.runStores(message, () => {
     try {
@@ -43,14 +43,14 @@ export function traceCall<T>(message: CallTraceMessage, send: () => T): T {
   });
 }
 
-/** `asyncStart` and `asyncEnd`, with the answer's status. */
+/** `asyncStart` and `asyncEnd`, with the answer's status. @internal */
 export function traceAnswer(message: CallTraceMessage, statusCode: number): void {
   message.statusCode = statusCode;
   channel.asyncStart.publish(message);
   channel.asyncEnd.publish(message);
 }
 
-/** `error`, `asyncStart` and `asyncEnd`, where there is no answer. */
+/** `error`, `asyncStart` and `asyncEnd`, where there is no answer. @internal */
 export function traceFailure(message: CallTraceMessage, error: unknown): void {
   message.error = error;
   channel.error.publish(message);

@@ -33,7 +33,7 @@ export interface Peer {
 /** Methods that may be sent twice without harm (RFC 9110, section 9.2.2; RFC 10008 for QUERY). */
 const IDEMPOTENT: ReadonlySet<string> = new Set(['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PUT', 'QUERY']);
 
-/** Whether a request can be sent twice: by its method, and by its body. */
+/** Whether a request can be sent twice: by its method, and by its body. @internal */
 export function isIdempotent({ method, body }: Pick<PeerRequest, 'method' | 'body'>): boolean {
   return IDEMPOTENT.has(method) && isRepeatable(body);
 }

@@ -22,6 +22,8 @@ export interface RequestBody {
 /**
  * @returns undefined for no body
  * @throws {TypeError} for both at once, for what has no JSON form, and for a body that is none
+ *
+ * @internal
  */
 export function toRequestBody(json: unknown, body: ServiceBody | null | undefined): RequestBody | undefined {
   if (json !== undefined) {
@@ -48,12 +50,12 @@ export function toRequestBody(json: unknown, body: ServiceBody | null | undefine
   );
 }
 
-/** Whether a body can be sent once more; none can. */
+/** Whether a body can be sent once more; none can. @internal */
 export function isRepeatable(body: RequestBody | undefined): boolean {
   return body === undefined || body.content instanceof Uint8Array;
 }
 
-/** A stream of any kind as one whose `destroy` frees its source. */
+/** A stream of any kind as one whose `destroy` frees its source. @internal */
 export function toReadable(stream: ServiceStream): Readable {
   if (stream instanceof Readable) return stream;
   return isWebStream(stream)

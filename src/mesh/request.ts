@@ -39,6 +39,8 @@ const METHODS_WITH_BODY: ReadonlySet<string> = new Set(['PATCH', 'POST', 'PUT'])
  *
  * @throws {TypeError} for a path that starts with anything but one `/`, has a `.` or `..` segment in any spelling, or
  * holds a backslash, a fragment or a control character: what is put together from a request must not lead elsewhere
+ *
+ * @internal
  */
 export function formatTarget(path: string, query: Query | undefined): string {
   if (typeof path !== 'string' || !/^\/(?!\/)/.test(path))
@@ -59,6 +61,8 @@ export function formatTarget(path: string, query: Query | undefined): string {
  * and those that its `connection` names, and defaults for what is left.
  *
  * @throws {TypeError} for a name or value that HTTP can't carry
+ *
+ * @internal
  */
 export function formatHeaders(
   given: RequestHeaders | undefined,
@@ -73,7 +77,7 @@ export function formatHeaders(
   };
 }
 
-/** @throws {TypeError} for a name or value that HTTP can't carry */
+/** @throws {TypeError} for a name or value that HTTP can't carry @internal */
 export function toHeaders(given: RequestHeaders): Headers {
   const headers = new Headers();
   for (const [name, value] of isIterable(given) ? given : Object.entries(given)) {

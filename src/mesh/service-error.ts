@@ -48,7 +48,7 @@ export class ServiceError extends ApiError {
   }
 }
 
-/** An error of ours about a call: its message is the reason phrase of its status. */
+/** An error of ours about a call: its message is the reason phrase of its status. @internal */
 export function callError(
   callee: Callee,
   statusCode: number,
@@ -67,7 +67,7 @@ export function callError(
   });
 }
 
-/** What a final error of a call tells callers further up about repeating theirs. */
+/** What a final error of a call tells callers further up about repeating theirs. @internal */
 export function retryHeaders({ isRepeated = false }: Callee, statusCode: number): Record<string, string> {
   return isRepeated && isUnavailable(statusCode) ? { [NO_RETRY_HEADER]: 'true' } : {};
 }

@@ -34,12 +34,12 @@ const DEFAULT_TEMPLATE = 'http://{service}:8000';
 const PLACEHOLDER = '{service}';
 const SERVICE_NAME = /^[A-Za-z0-9._~-]+$/;
 
-/** Whether a name is a URL path segment that no URL parser changes. */
+/** Whether a name is a URL path segment that no URL parser changes. @internal */
 export function isServiceName(name: unknown): name is string {
   return typeof name === 'string' && SERVICE_NAME.test(name) && name !== '.' && name !== '..';
 }
 
-/** @throws {TypeError} for what is no {@link isServiceName} */
+/** @throws {TypeError} for what is no {@link isServiceName} @internal */
 export function assertServiceName(name: unknown): void {
   if (!isServiceName(name))
     throw new TypeError(`service name ${JSON.stringify(name)} is no URL path segment; use letters, digits and . _ ~ -`);
@@ -49,6 +49,8 @@ export function assertServiceName(name: unknown): void {
  * Settles on the settings; an option beats the environment variable of the same name, and an empty variable is none.
  *
  * @throws {TypeError} for an unknown setting, a wrong name, URL or template, and for one service with two URLs
+ *
+ * @internal
  */
 export function parseSettings(options: SettingsOptions, env: Readonly<Record<string, string | undefined>>): Settings {
   assertOptions('settings', options, KINDS);
@@ -67,6 +69,8 @@ export function parseSettings(options: SettingsOptions, env: Readonly<Record<str
  * Every connected service once, in order of first mention, with the URL it lives at: no query, no trailing slash.
  *
  * @throws {TypeError} for a wrong name or URL, and for one service with two URLs; none after {@link parseSettings}
+ *
+ * @internal
  */
 export function connectionsOf(settings: Settings): Map<string, string> {
   const connections = new Map<string, string>();

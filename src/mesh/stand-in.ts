@@ -14,7 +14,7 @@ export type ServiceStandIn =
   | { request(target: string, init: RequestInit): Promise<Response> }
   | ((request: Request) => Response | Promise<Response>);
 
-/** Whether a value can stand in for a service. */
+/** Whether a value can stand in for a service. @internal */
 export function isStandIn(value: unknown): value is ServiceStandIn {
   return (
     typeof value === 'function' || (value instanceof Object && typeof Reflect.get(value, 'request') === 'function')
@@ -24,6 +24,8 @@ export function isStandIn(value: unknown): value is ServiceStandIn {
 /**
  * A service that is answered for in memory. What the stand-in throws is a 502, as is a value that is no response: a
  * service of its own would have answered so.
+ *
+ * @internal
  */
 export function createStandInPeer(standIn: ServiceStandIn): Peer {
   const open = (request: PeerRequest, limit: TryLimit): Promise<PeerAnswer> =>

@@ -46,7 +46,11 @@ const KNOWN_FLAGS = 0x03;
 /** Of a trace that begins here: its id is random, and whoever records its spans wants to see them. */
 const SAMPLED_RANDOM = '03';
 
-/** Begins the span of a request: of the trace in its headers or, where they hold no valid one, of a new one. */
+/**
+ * Begins the span of a request: of the trace in its headers or, where they hold no valid one, of a new one.
+ *
+ * @internal
+ */
 export function beginRequestSpan(headers: IncomingHttpHeaders): RequestSpan {
   const parent = parseTraceparent(textOf(headers['traceparent']));
   const spanId = randomHex(8);
@@ -65,6 +69,8 @@ export function beginRequestSpan(headers: IncomingHttpHeaders): RequestSpan {
 /**
  * The id of the sampled trace that a request belongs to; undefined for none. Reads the fields as they came: an object
  * of them is made only for requests that somebody asks for one.
+ *
+ * @internal
  */
 export function sampledTraceId(rawHeaders: readonly string[]): string | undefined {
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -76,18 +82,18 @@ export function sampledTraceId(rawHeaders: readonly string[]): string | undefine
   return undefined;
 }
 
-/** The span of one try of a call, below that of the request on whose behalf it is made. */
+/** The span of one try of a call, below that of the request on whose behalf it is made. @internal */
 export function beginCallSpan({ traceId, spanId, flags }: TraceSpan): TraceSpan {
   return { traceId, spanId: randomHex(8), parentId: spanId, flags };
 }
 
-/** The trace's headers of a call that has a span of its own. */
+/** The trace's headers of a call that has a span of its own. @internal */
 export function spanHeaders(call: TraceSpan, tracestate: string | undefined): Record<string, string> {
   const traceparent = `00-${call.traceId}-${call.spanId}-${call.flags}`;
   return tracestate === undefined ? { traceparent } : { traceparent, tracestate };
 }
 
-/** Those of a request's headers that have these names, as they came. */
+/** Those of a request's headers that have these names, as they came. @internal */
 export function passedHeaders(headers: IncomingHttpHeaders, names: readonly string[]): Record<string, string> {
   const given = names.filter((name) => headers[name] !== undefined);
   return Object.fromEntries(given.map((name) => [name, textOf(headers[name])]));

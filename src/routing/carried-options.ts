@@ -12,6 +12,8 @@ export type AnyFunction = (...args: never[]) => unknown;
  * @param by who asks, for messages: `publicFacing`
  * @param context given where `by` is used as a standard (TC39) decorator
  * @throws {TypeError} when what is passed in is no function, or what is decorated no method
+ *
+ * @internal
  */
 export function carry<F extends AnyFunction, Properties extends object>(
   by: string,

@@ -33,6 +33,8 @@ export interface Constraint {
  *
  * @throws {TypeError} when the syntax is not understood, no segment can match, or matching one could take more than
  * linear time
+ *
+ * @internal
  */
 export function compileConstraint(source: string): Constraint {
   if (source === '') throw new TypeError('empty constraint "()"; remove it, or write what the segment has to match');

@@ -83,6 +83,8 @@ export function defineEndpoint<
  * The path of a call, percent-encoded: `('/users/:id', { id: 'a/b' })` gives `/users/a%2Fb`.
  *
  * @throws {TypeError} for a parameter that is missing, empty or a dot segment: it would lead elsewhere
+ *
+ * @internal
  */
 export function formatPath(path: string, params: Readonly<Record<string, unknown>>): string {
   const { segments } = compilePath(path, new Map());
@@ -111,13 +113,13 @@ function encodeText(text: string): string {
   }
 }
 
-/** Whether a value is what {@link defineEndpoint} makes. */
+/** Whether a value is what {@link defineEndpoint} makes. @internal */
 export function isEndpointDefinition(value: unknown): value is EndpointDefinition {
   if (typeof value !== 'object' || value === null || !('options' in value)) return false;
   return 'method' in value && typeof value.method === 'string' && 'path' in value && typeof value.path === 'string';
 }
 
-/** What the definition says, with the options of the side that serves it, which win. */
+/** What the definition says, with the options of the side that serves it, which win. @internal */
 export function servedOptions(definition: EndpointDefinition, own: DeclaredOptions): DeclaredOptions {
   return { ...definition.options, ...own };
 }

@@ -10,4 +10,5 @@ export class ParamValues {
 Reflect.deleteProperty(ParamValues.prototype, 'constructor');
 Object.setPrototypeOf(ParamValues.prototype, null);
 
+/** @internal */
 export const NO_PARAMS: Params = Object.freeze(new ParamValues());

@@ -58,12 +58,12 @@ export function publicFacing<F extends AnyFunction>(
   return <G extends AnyFunction>(handler: G, context?: ClassMethodDecoratorContext) => flag(handler, params, context);
 }
 
-/** Whether a handler was flagged by {@link publicFacing}. */
+/** Whether a handler was flagged by {@link publicFacing}. @internal */
 export function isPublic(handler: unknown): handler is PublicHandler {
   return typeof handler === 'function' && 'scope' in handler && handler.scope === 'public' && 'params' in handler;
 }
 
-/** Who may reach a handler, as it says itself. */
+/** Who may reach a handler, as it says itself. @internal */
 export function exposureOf(handler: unknown): Exposure {
   return isPublic(handler) ? { public: true, params: handler.params } : { public: false, params: null };
 }
@@ -72,6 +72,8 @@ export function exposureOf(handler: unknown): Exposure {
  * Who may reach a route with the option `public`; undefined where it doesn't speak.
  *
  * @throws {TypeError} when it is neither a boolean nor the options of {@link publicFacing}
+ *
+ * @internal
  */
 export function toExposure(what: string, option: boolean | PublicOptions | undefined): Exposure | undefined {
   if (option === undefined) return undefined;

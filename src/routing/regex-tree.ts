@@ -42,6 +42,8 @@ export type RegexNode =
  * Text of a node; `parseRegex` gives the same node back for it.
  *
  * @param print gives the text of the nodes right below it
+ *
+ * @internal
  */
 export function printRegex(node: RegexNode, print: (part: RegexNode) => string = printRegex): string {
   const parts = partsOf(node).map((part) => print(part));
@@ -58,13 +60,13 @@ export function printRegex(node: RegexNode, print: (part: RegexNode) => string =
   }
 }
 
-/** The units that a node reads; none for one that is no character. */
+/** The units that a node reads; none for one that is no character. @internal */
 export function rangesOf(node: RegexNode): readonly CharRange[] {
   if (node.type !== 'characters') return [];
   return node.negated ? complement(node.ranges) : node.ranges;
 }
 
-/** Sorted, disjoint ranges of what is in none of `ranges`. */
+/** Sorted, disjoint ranges of what is in none of `ranges`. @internal */
 export function complement(ranges: readonly CharRange[]): CharRange[] {
   const gaps: CharRange[] = [];
   let next = 0;
@@ -76,14 +78,14 @@ export function complement(ranges: readonly CharRange[]): CharRange[] {
   return gaps;
 }
 
-/** The only unit of a node, or -1. */
+/** The only unit of a node, or -1. @internal */
 export function unitOf(node: RegexNode | undefined): number {
   if (node?.type !== 'characters' || node.negated || node.ranges.length !== 1) return -1;
   const [low, high] = node.ranges[0] ?? [-1, -2];
   return low === high ? low : -1;
 }
 
-/** A constraint matches whole segments, so `^` before each alternative and `$` after it say nothing. */
+/** A constraint matches whole segments, so `^` before each alternative and `$` after it say nothing. @internal */
 export function trimAnchors(node: RegexNode): RegexNode {
   if (node.type === 'alternation') return { ...node, items: node.items.map(trimAnchors) };
   if (node.type !== 'sequence') return node;
@@ -98,6 +100,8 @@ export function trimAnchors(node: RegexNode): RegexNode {
 /**
  * Whether a node may match the empty text. Lookarounds and assertions read nothing, and a backreference may refer to
  * nothing, so all of them count as such.
+ *
+ * @internal
  */
 export function isNullable(node: RegexNode): boolean {
   if (node.type === 'alternation') return node.items.some(isNullable);
@@ -107,23 +111,23 @@ export function isNullable(node: RegexNode): boolean {
   return node.type !== 'characters';
 }
 
-/** The nodes right below a node. */
+/** The nodes right below a node. @internal */
 export function partsOf(node: RegexNode): readonly RegexNode[] {
   return 'items' in node ? node.items : 'body' in node ? [node.body] : [];
 }
 
-/** Whether a node has a lookaround somewhere. */
+/** Whether a node has a lookaround somewhere. @internal */
 export function hasLook(node: RegexNode): boolean {
   return node.type === 'look' || partsOf(node).some(hasLook);
 }
 
-/** Numbers of the groups that backreferences in a node refer to, in ascending order. */
+/** Numbers of the groups that backreferences in a node refer to, in ascending order. @internal */
 export function referencedGroups(node: RegexNode): number[] {
   const groups = node.type === 'backreference' ? [node.group] : partsOf(node).flatMap(referencedGroups);
   return [...new Set(groups)].sort((a, b) => a - b);
 }
 
-/** How many characters a node always takes; null when that varies. */
+/** How many characters a node always takes; null when that varies. @internal */
 export function fixedWidth(node: RegexNode): number | null {
   switch (node.type) {
     case 'characters':

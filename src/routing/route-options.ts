@@ -123,6 +123,8 @@ const DEPRECATION_KINDS: Kinds<Deprecation> = { at: DATE, sunset: DATE, link: UR
  *
  * @param context given where it stands as a standard (TC39) decorator
  * @throws {TypeError} for an unknown or invalid option, and for what is no function or method
+ *
+ * @internal
  */
 export function carryOptions<F extends AnyFunction>(
   options: DeclaredOptions,
@@ -141,6 +143,8 @@ export function carryOptions<F extends AnyFunction>(
  * @param what the route, for messages: `GET /users`
  * @param handler whose options and public flag count where `options` leaves something out
  * @throws {TypeError} for an unknown or invalid option
+ *
+ * @internal
  */
 export function toRecord(what: string, handler: unknown, options?: DeclaredOptions): RouteRecord {
   const carried = carriedBy(handler);
@@ -173,7 +177,7 @@ function carriedBy(handler: unknown): DeclaredOptions {
   return checkOptions('a handler', handler.routeOptions as DeclaredOptions);
 }
 
-/** A copy that nobody can change any more, without the options that are undefined. */
+/** A copy that nobody can change any more, without the options that are undefined. @internal */
 export function checkOptions(what: string, options: DeclaredOptions): DeclaredOptions {
   assertOptions(what, options, KINDS);
   assertSchemas(what, options);

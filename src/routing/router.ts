@@ -237,6 +237,8 @@ export class Router<Handler = unknown> {
  * A percent-encoded path, decoded.
  *
  * @throws {HttpError} 400 when an escape is malformed or is no UTF-8
+ *
+ * @internal
  */
 export function decodePath(path: string): string {
   try {

@@ -48,7 +48,7 @@ export type HandlerInput<
 /** A schema of a reply as it goes out: what it takes. */
 export type BodyOf<S> = S extends AnySchema ? InputOf<S> : undefined;
 
-/** Parts of a request, in the order in which they are checked. */
+/** Parts of a request, in the order in which they are checked. @internal */
 export const PARTS = ['params', 'query', 'headers', 'body'] as const;
 export type Part = (typeof PARTS)[number];
 
@@ -58,6 +58,8 @@ export interface AnySchemas extends Schemas<MaybeSchema, MaybeSchema, MaybeSchem
 /**
  * @param what whose schemas they are, for the message
  * @throws {TypeError} for one that is none, and for a status that is no 2xx
+ *
+ * @internal
  */
 export function assertSchemas(what: string, schemas: AnySchemas): void {
   for (const part of PARTS) if (schemas[part] !== undefined) assertSchema(`${part} of ${what}`, schemas[part]);
@@ -77,12 +79,12 @@ export function assertSchemas(what: string, schemas: AnySchemas): void {
   }
 }
 
-/** The schema of a status; null where it has no body, undefined where it is not declared. */
+/** The schema of a status; null where it has no body, undefined where it is not declared. @internal */
 export function responseSchema(response: AnySchema | SchemasByStatus, status: number): AnySchema | null | undefined {
   return isSchema(response) ? response : Object.hasOwn(response, status) ? response[status] : undefined;
 }
 
-/** Whether a response is one schema for every status. */
+/** Whether a response is one schema for every status. @internal */
 export function isSchema(response: AnySchema | SchemasByStatus): response is AnySchema {
   return (
     (typeof response === 'object' || typeof response === 'function') && response !== null && '~standard' in response
