@@ -19,7 +19,7 @@ export interface RouteTable {
   readonly routes: readonly RouteInfo[];
 }
 
-/** A path of the table, with the routes that have it. */
+/** A path of the table, with the routes that have it. @internal */
 export interface RoutePattern {
   /** As first registered. */
   readonly path: string;
@@ -27,7 +27,7 @@ export interface RoutePattern {
   readonly routes: readonly RouteInfo[];
 }
 
-/** A pattern that makes a difference. */
+/** A pattern that makes a difference. @internal */
 export interface Leaf extends RoutePattern {
   /** Methods that are public here, HEAD among them where GET answers it. */
   readonly opens: ReadonlySet<string>;
@@ -35,7 +35,7 @@ export interface Leaf extends RoutePattern {
   readonly closes: ReadonlySet<string>;
 }
 
-/** What is public of a table. */
+/** What is public of a table. @internal */
 export interface Surface {
   /** Best first, as the router prefers them; without those that make no difference. */
   readonly leaves: readonly Leaf[];
@@ -57,6 +57,8 @@ export interface Surface {
  *
  * @param constraints those of other tables, by their text; added to
  * @throws {GatewayError} for a public CONNECT route, which no gateway passes on
+ *
+ * @internal
  */
 export function createSurface({ routes }: RouteTable, constraints: Map<string, Constraint>): Surface {
   const ownHead = routes.some((route) => route.method === 'HEAD');
@@ -99,7 +101,7 @@ export function createSurface({ routes }: RouteTable, constraints: Map<string, C
   };
 }
 
-/** A route and its query parameters in one line: `GET /users/:id (query: q, page)`. */
+/** A route and its query parameters in one line: `GET /users/:id (query: q, page)`. @internal */
 export function describeRoute({ method, path, public: open, params }: RouteInfo): string {
   const query = params === null ? 'any' : params.length === 0 ? 'none' : params.join(', ');
   return toLine(`${method} ${path} (${open ? `query: ${query}` : 'private'})`);

@@ -12,7 +12,7 @@ export type ServiceStream = AsyncIterable<Uint8Array | string> | ReadableStream<
  */
 export type ServiceBody = string | Uint8Array | ArrayBuffer | URLSearchParams | Blob | FormData | ServiceStream;
 
-/** A body that was made ready to be sent. */
+/** A body that was made ready to be sent. @internal */
 export interface RequestBody {
   readonly content: Uint8Array | ServiceStream;
   /** Of its kind, for a call that gives none; undefined where Fetch names none either. */

@@ -6,7 +6,7 @@ import { STATUS_CODES } from 'node:http';
 import { ApiError, FrameworkErrorCodes, type ApiErrorOptions, type ErrorCode } from '../errors.js';
 import { isUnavailable, NO_RETRY_HEADER } from './retry.js';
 
-/** What was called. */
+/** What was called. @internal */
 export interface Callee {
   readonly service: string;
   readonly method: string;

@@ -22,7 +22,7 @@ export interface TraceSpan {
   readonly flags: string;
 }
 
-/** A request's span, with what its trace carries along. */
+/** A request's span, with what its trace carries along. @internal */
 export interface RequestSpan {
   readonly span: TraceSpan;
   /** As it came; undefined when it is empty or breaks the grammar. */

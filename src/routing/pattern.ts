@@ -13,7 +13,7 @@
 import { compileConstraint, type Constraint } from './constraint.js';
 import { findForeignSyntax } from './foreign-syntax.js';
 
-/** One segment of a compiled path. */
+/** One segment of a compiled path. @internal */
 export type Segment =
   | { readonly kind: 'static'; readonly text: string }
   | { readonly kind: 'param'; readonly name: string; readonly constraint: Constraint | null }

@@ -25,7 +25,7 @@ export interface PublicFlag {
   <F extends AnyFunction>(handler: F, context?: ClassMethodDecoratorContext): PublicHandler<F>;
 }
 
-/** Who may reach a route. */
+/** Who may reach a route. @internal */
 export interface Exposure {
   readonly public: boolean;
   /** Allowed query parameters in the order given; null for any. */

@@ -58,7 +58,7 @@ export interface DeclaredOptions extends RouteSettings, AnySchemas {
   readonly middleware?: readonly AnyFunction[] | undefined;
 }
 
-/** The record of one route, frozen. */
+/** The record of one route, frozen. @internal */
 export interface RouteRecord extends Exposure {
   readonly schemas: AnySchemas;
   readonly middleware: readonly AnyFunction[];

@@ -45,22 +45,25 @@ export interface MatchedRoute extends Pick<RouteInfo, 'method' | 'path' | 'patte
 
 /** One registered route. */
 export class Route<Handler = unknown> {
+  /** @internal */
   readonly matched: MatchedRoute;
 
   /** @param index its place in {@link Router.entries} @internal */
   constructor(
+    /** @internal */
     readonly index: number,
     readonly method: string,
     readonly path: string,
     readonly pattern: string,
     readonly handler: Handler,
+    /** @internal */
     readonly options: RouteRecord,
   ) {
     this.matched = Object.freeze({ method, path, pattern, public: options.public, meta: options.meta ?? NO_META });
   }
 }
 
-/** A route with the parameters of one path. */
+/** A route with the parameters of one path. @internal */
 export interface Match<Handler> {
   readonly route: Route<Handler>;
   readonly params: Params;

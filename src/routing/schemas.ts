@@ -50,6 +50,7 @@ export type BodyOf<S> = S extends AnySchema ? InputOf<S> : undefined;
 
 /** Parts of a request, in the order in which they are checked. @internal */
 export const PARTS = ['params', 'query', 'headers', 'body'] as const;
+/** @internal */
 export type Part = (typeof PARTS)[number];
 
 /** The schemas of a route, whatever they are. */
