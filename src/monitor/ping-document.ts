@@ -32,6 +32,8 @@ const DURATION = /^\d{1,15} ms$/;
  * @param onOdd called for each entry that was changed so, and for each name and time that is none: names and times are
  * kept as they came, and fit for nothing but to be shown as foreign text
  * @returns undefined for anything but a ping document
+ *
+ * @internal
  */
 export function readPingDocument(value: unknown, depth: number, onOdd: () => void): PingDocument | undefined {
   if (!isRecord(value) || typeof value['process_time'] !== 'string') return undefined;
@@ -46,23 +48,23 @@ export function readPingDocument(value: unknown, depth: number, onOdd: () => voi
   return { response: Object.fromEntries(entries), process_time };
 }
 
-/** What stands for a service whose answer is of no use. @param status that it answered with */
+/** What stands for a service whose answer is of no use. @param status that it answered with @internal */
 export function unusableEntry(service: string, status: number, request_time: string): PingEntry {
   const response = toErrorBody(noPing(service, status));
   return { response, status_code: status === 200 ? 502 : status, request_time };
 }
 
-/** @param status of an answer that is no ping document */
+/** @param status of an answer that is no ping document @internal */
 export function noPing(service: string, status: number): ServiceError {
   return callError(calleeOf(service), 502, `${service} answered ${status} with something else than a ping`);
 }
 
-/** The ping endpoint of a service, as errors name it. */
+/** The ping endpoint of a service, as errors name it. @internal */
 export function calleeOf(service: string): Callee {
   return { service, method: 'GET', path: `/${service}/ping/` };
 }
 
-/** Time since then as the document tells it: `3 ms`. */
+/** Time since then as the document tells it: `3 ms`. @internal */
 export function elapsedSince(startedMs: number): string {
   return `${Math.floor(performance.now() - startedMs)} ms`;
 }
