@@ -14,14 +14,14 @@ const MAP_KEYWORDS: ReadonlySet<string> = new Set(['properties', 'patternPropert
 
 /** The `components.schemas` of one document. */
 export class Components {
-  readonly schemas: Record<string, JsonSchema> = {};
-  /** The text of each schema before it was lifted, so that equal ones are one. */
-  readonly #sources = new Map<string, string>();
+  readonly schemas: Record<string, JsonSchema>;
+  /** The text of each schema before it was lifted, so that equal ones are one; empty for ours. */
+  readonly #sources: Map<string, string>;
 
-  /** Adds a schema of ours. */
-  add(name: string, schema: JsonSchema): void {
-    this.schemas[name] = schema;
-    this.#sources.set(name, '');
+  /** @param own schemas of ours, by name */
+  constructor(own: Readonly<Record<string, JsonSchema>>) {
+    this.schemas = { ...own };
+    this.#sources = new Map(Object.keys(own).map((name) => [name, '']));
   }
 
   /**
@@ -38,41 +38,33 @@ export class Components {
       const target = targetOf(root, reference);
       if (target === undefined) throw new TypeError(`the reference ${JSON.stringify(reference)} leads nowhere`);
       const source = JSON.stringify([target, root['$defs'], root['definitions']]);
-      const own = this.#obtainName(reference === '#' ? name : (reference.split('/').at(-1) ?? name), source);
-      lifted.set(reference, own.name);
-      if (own.isNew) this.schemas[own.name] = rewrite(target, liftTarget);
-      return own.name;
+      const wanted = reference === '#' ? name : (reference.split('/').at(-1) ?? name);
+      const base = decodeURIComponent(wanted).replace(NAME, '_') || 'Schema';
+      let own = base;
+      for (let count = 2; (this.#sources.get(own) ?? source) !== source; count += 1) own = `${base}${count}`;
+      lifted.set(reference, own);
+      if (!this.#sources.has(own)) {
+        this.#sources.set(own, source);
+        this.schemas[own] = rewrite(target, liftTarget);
+      }
+      return own;
     };
     return rewrite(root, liftTarget);
-  }
-
-  #obtainName(wanted: string, source: string): { readonly name: string; readonly isNew: boolean } {
-    const base = decodeURIComponent(wanted).replace(NAME, '_') || 'Schema';
-    for (let count = 1; ; count += 1) {
-      const name = count === 1 ? base : `${base}${count}`;
-      const taken = this.#sources.get(name);
-      if (taken === source) return { name, isNew: false };
-      if (taken === undefined) {
-        this.#sources.set(name, source);
-        return { name, isNew: true };
-      }
-    }
   }
 }
 
 function rewrite(schema: JsonSchema, liftTarget: (reference: string) => string): JsonSchema {
   const walk = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(walk);
-    if (typeof value !== 'object' || value === null) return value;
-    return rewrite(value as JsonSchema, liftTarget);
+    return isObject(value) ? rewrite(value, liftTarget) : value;
   };
   const result: Record<string, unknown> = {};
   for (const [keyword, value] of Object.entries(schema)) {
-    if (keyword === '$schema' || keyword === '$defs' || keyword === 'definitions' || keyword === '$id') continue;
+    if (['$schema', '$defs', 'definitions', '$id'].includes(keyword)) continue;
     if (DATA_KEYWORDS.has(keyword)) result[keyword] = value;
     else if (keyword === '$ref' && typeof value === 'string' && value.startsWith('#'))
       result[keyword] = `#/components/schemas/${liftTarget(value)}`;
-    else if (MAP_KEYWORDS.has(keyword) && typeof value === 'object' && value !== null)
+    else if (MAP_KEYWORDS.has(keyword) && isObject(value))
       result[keyword] = Object.fromEntries(Object.entries(value).map(([name, member]) => [name, walk(member)]));
     else result[keyword] = walk(value);
   }
@@ -84,7 +76,11 @@ function targetOf(root: JsonSchema, reference: string): JsonSchema | undefined {
   let target: unknown = root;
   for (const token of reference.slice(1).split('/').slice(1)) {
     const name = decodeURIComponent(token).replaceAll('~1', '/').replaceAll('~0', '~');
-    target = typeof target === 'object' && target !== null ? Reflect.get(target, name) : undefined;
+    target = isObject(target) ? target[name] : undefined;
   }
-  return typeof target === 'object' && target !== null ? (target as JsonSchema) : undefined;
+  return isObject(target) ? target : undefined;
+}
+
+function isObject(value: unknown): value is JsonSchema {
+  return typeof value === 'object' && value !== null;
 }

@@ -4,7 +4,7 @@
 
 import { assertOptions, oneOf, STRING, type Kinds } from '../options-check.js';
 import type { RouteInfo } from '../routing/router.js';
-import { Components } from './components.js';
+import { Components, type JsonSchema } from './components.js';
 import { OpenApiError } from './error.js';
 import { toOperation, type DocumentedRoute } from './operation.js';
 import { shapeOf, toTemplate, type PathTemplate } from './path-template.js';
@@ -50,47 +50,31 @@ const KINDS: Kinds<OpenApiOptions> = {
   title: STRING,
 };
 
-const ERROR_CODE = {
-  type: 'object',
-  required: ['name', 'value'],
-  properties: { name: { type: 'string' }, value: { type: 'integer' } },
-};
+const TEXT = { type: 'string' };
+const INTEGER = { type: 'integer' };
+
+/** Members of an object that are always there, and others. */
+function objectOf(required: JsonSchema, others: JsonSchema = {}, description?: string): JsonSchema {
+  const words = description === undefined ? {} : { description };
+  return { type: 'object', ...words, required: Object.keys(required), properties: { ...required, ...others } };
+}
+
+const ERROR_CODE = objectOf({ name: TEXT, value: INTEGER });
 const FINDINGS = {
   type: 'array',
   description: 'What does not fit, of a request that does not.',
-  items: {
-    type: 'object',
-    required: ['in', 'pointer', 'detail'],
-    properties: {
-      in: { enum: ['params', 'query', 'headers', 'body'] },
-      pointer: { type: 'string', description: 'RFC 6901, as a URI fragment.' },
-      detail: { type: 'string' },
-    },
-  },
+  items: objectOf({
+    in: { enum: ['params', 'query', 'headers', 'body'] },
+    pointer: { ...TEXT, description: 'RFC 6901, as a URI fragment.' },
+    detail: TEXT,
+  }),
 };
-const ERROR = {
-  type: 'object',
-  required: ['message', 'description', 'error_code'],
-  properties: {
-    message: { type: 'string' },
-    description: { type: 'string' },
-    error_code: ERROR_CODE,
-    errors: FINDINGS,
-  },
-};
-const PROBLEM = {
-  type: 'object',
-  description: 'Problem details (RFC 9457).',
-  required: ['type', 'title', 'status', 'detail', 'error_code'],
-  properties: {
-    type: { type: 'string', format: 'uri-reference' },
-    title: { type: 'string' },
-    status: { type: 'integer' },
-    detail: { type: 'string' },
-    error_code: ERROR_CODE,
-    errors: FINDINGS,
-  },
-};
+const ERROR = objectOf({ message: TEXT, description: TEXT, error_code: ERROR_CODE }, { errors: FINDINGS });
+const PROBLEM = objectOf(
+  { type: { ...TEXT, format: 'uri-reference' }, title: TEXT, status: INTEGER, detail: TEXT, error_code: ERROR_CODE },
+  { errors: FINDINGS },
+  'Problem details (RFC 9457).',
+);
 
 /**
  * @returns the same document for the same routes; monitoring endpoints are left out
@@ -100,28 +84,48 @@ const PROBLEM = {
 export function toOpenApi(app: OpenApiSource, options: OpenApiOptions = {}): OpenApiDocument {
   assertOptions('toOpenApi()', options, KINDS);
   const { scope = 'all', version = '3.1', servers, title = app.name } = options;
-  const components = new Components();
-  components.add('Error', ERROR);
-  components.add('Problem', PROBLEM);
-  const paths = new Paths(version);
+  const components = new Components({ Error: ERROR, Problem: PROBLEM });
+  const paths: Record<string, Record<string, unknown>> = {};
   const operationIds = new Map<string, string>();
+  // By pattern, as the path was registered first; and the paths, by what their templates look like without names.
+  const templates = new Map<string, PathTemplate>();
+  const shapes = new Map<string, string>();
   for (const route of routesOf(app)) {
-    if (scope === 'public' && !route.options.public) continue;
-    assertUnique(route, operationIds);
-    const { template, parameters } = paths.templateOf(route);
-    const named = toTemplate(route.path).parameters.map((own, index) => ({
-      ...own,
-      name: parameters[index]?.name ?? own.name,
-    }));
-    paths.add(template, route, toOperation(route, named, components));
+    const { method, path, pattern, options: own } = route;
+    if (scope === 'public' && !own.public) continue;
+    const { operationId } = own;
+    const twin = operationId === undefined ? undefined : claim(operationIds, operationId, `${method} ${path}`);
+    if (twin !== undefined)
+      throw new OpenApiError(path, `its operationId "${operationId}" is that of ${twin}; rename one`);
+    const given = toTemplate(path);
+    const known = templates.get(pattern) ?? given;
+    const { template } = known;
+    const other = known === given ? claim(shapes, shapeOf(template), path) : undefined;
+    if (other !== undefined)
+      throw new OpenApiError(path, `it and ${other} are one templated path, ${template}; change one of them`);
+    templates.set(pattern, known);
+    const parameters = given.parameters.map((each, i) => ({ ...each, name: known.parameters[i]?.name ?? each.name }));
+    const item = (paths[template] ??= {});
+    const operation = toOperation(route, parameters, components);
+    if (METHODS.includes(method) || (method === 'QUERY' && version === '3.2')) item[method.toLowerCase()] = operation;
+    else if (version === '3.1') throw new OpenApiError(path, `OpenAPI 3.1 has no ${method}; 3.2 has`);
+    else
+      item['additionalOperations'] = { ...(item['additionalOperations'] as object | undefined), [method]: operation };
   }
   return {
     openapi: VERSIONS[version],
     info: { title, version: app.version },
     ...(servers === undefined ? {} : { servers: servers.map((url) => ({ url: String(url) })) }),
-    paths: paths.items,
+    paths,
     components: { schemas: components.schemas },
   };
+}
+
+/** Takes a name for an owner, unless it is taken. */
+function claim(owners: Map<string, string>, name: string, owner: string): string | undefined {
+  const other = owners.get(name);
+  if (other === undefined) owners.set(name, owner);
+  return other;
 }
 
 /** What a router holds of each route, also one of another copy of the package. */
@@ -136,50 +140,4 @@ function routesOf(app: OpenApiSource): (DocumentedRoute & { readonly pattern: st
     throw new TypeError('toOpenApi() takes a Postern application');
   const table = router as Table;
   return table.entries.filter((route) => !table.isReserved(route));
-}
-
-function assertUnique({ method, path, options: { operationId } }: DocumentedRoute, taken: Map<string, string>): void {
-  if (operationId === undefined) return;
-  const other = taken.get(operationId);
-  if (other !== undefined)
-    throw new OpenApiError(path, `its operationId "${operationId}" is that of ${other}; rename one`);
-  taken.set(operationId, `${method} ${path}`);
-}
-
-/** The `paths` of a document. */
-class Paths {
-  readonly items: Record<string, Record<string, unknown>> = {};
-  readonly #version: keyof typeof VERSIONS;
-  /** By pattern: the path as it was registered first. */
-  readonly #templates = new Map<string, PathTemplate>();
-  /** By what a template looks like without its names: the pattern that has it. */
-  readonly #patterns = new Map<string, { readonly pattern: string; readonly path: string }>();
-
-  constructor(version: keyof typeof VERSIONS) {
-    this.#version = version;
-  }
-
-  /** @throws {OpenApiError} when a route with another pattern has the same template */
-  templateOf({ path, pattern }: { readonly path: string; readonly pattern: string }): PathTemplate {
-    const known = this.#templates.get(pattern);
-    if (known !== undefined) return known;
-    const made = toTemplate(path);
-    const shape = shapeOf(made.template);
-    const other = this.#patterns.get(shape);
-    if (other !== undefined)
-      throw new OpenApiError(path, `it and ${other.path} are one templated path, ${made.template}; change one of them`);
-    this.#patterns.set(shape, { pattern, path });
-    this.#templates.set(pattern, made);
-    return made;
-  }
-
-  /** @throws {OpenApiError} for a method that the version does not have */
-  add(template: string, { method, path }: DocumentedRoute, operation: Readonly<Record<string, unknown>>): void {
-    const item = (this.items[template] ??= {});
-    if (METHODS.includes(method) || (method === 'QUERY' && this.#version === '3.2'))
-      item[method.toLowerCase()] = operation;
-    else if (this.#version === '3.2')
-      item['additionalOperations'] = { ...(item['additionalOperations'] as object | undefined), [method]: operation };
-    else throw new OpenApiError(path, `OpenAPI ${this.#version} has no ${method}; 3.2 has`);
-  }
 }

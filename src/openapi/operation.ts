@@ -31,34 +31,44 @@ export function toOperation(
   parameters: readonly PathParameter[],
   components: Components,
 ): Json {
-  const { options } = route;
-  const { summary, description, tags, operationId, deprecated } = options;
-  const own = [...pathParameters(route, parameters, components), ...queryParameters(route, components)];
-  const all = [...own, ...headerParameters(route, components)];
+  const { summary, description, tags, operationId, deprecated, schemas, params: allowed, ...options } = route.options;
+  const schemaOf = (part: string, given: unknown): JsonSchema | undefined => convert(route, part, given, components);
+  const membersOf = (part: 'query' | 'headers'): Members => collectMembers(schemaOf(part, schemas[part]), components);
+  const all = [
+    ...pathParameters(parameters, schemas.params, schemaOf('params', schemas.params), components),
+    ...queryParameters(membersOf('query'), allowed),
+    ...headerParameters(membersOf('headers')),
+  ];
   return {
     ...defined({ operationId, summary, description }),
     ...(tags.length === 0 ? {} : { tags }),
     ...(deprecated === false ? {} : { deprecated: true }),
     ...(options.public ? { 'x-public': true } : {}),
     ...(all.length === 0 ? {} : { parameters: all }),
-    ...requestBody(route, components),
-    responses: toResponses(route, components),
+    ...(schemas.body === undefined ? {} : { requestBody: requestBody(schemas.body, schemaOf('body', schemas.body)) }),
+    responses: {
+      ...successes(schemas.response, schemaOf),
+      ...declaredErrors(options.errors),
+      default: { description: 'An error.', content: errorContent([]) },
+    },
   };
 }
 
-function pathParameters(route: DocumentedRoute, parameters: readonly PathParameter[], components: Components): Json[] {
-  const members = membersOf(schemaOf(route, 'params', route.options.schemas.params, components), components);
-  const isSilent = route.options.schemas.params !== undefined && !members.isKnown;
+function pathParameters(
+  parameters: readonly PathParameter[],
+  given: unknown,
+  schema: JsonSchema | undefined,
+  components: Components,
+): Json[] {
+  const { properties } = collectMembers(schema, components);
   return parameters.map(({ name, routeName, pattern }) => {
-    const text = { type: 'string', ...defined({ pattern }) };
-    const schema = members.properties[routeName] ?? (isSilent ? {} : text);
-    return { name, in: 'path', required: true, schema };
+    // A schema that says nothing may mean anything.
+    const unsaid = given !== undefined && schema === undefined ? {} : defined({ type: 'string', pattern });
+    return parameter('path', name, properties[routeName] ?? unsaid, true);
   });
 }
 
-function queryParameters(route: DocumentedRoute, components: Components): Json[] {
-  const { params: allowed, schemas } = route.options;
-  const { properties, required, others } = membersOf(schemaOf(route, 'query', schemas.query, components), components);
+function queryParameters({ properties, required, others }: Members, allowed: readonly string[] | null): Json[] {
   const declared = Object.entries(properties).filter(([name]) => allowed === null || allowed.includes(name));
   const undeclared = (allowed ?? []).filter((name) => !Object.hasOwn(properties, name));
   const any = others === undefined || allowed !== null ? [] : [others];
@@ -70,25 +80,18 @@ function queryParameters(route: DocumentedRoute, components: Components): Json[]
   ];
 }
 
-function headerParameters(route: DocumentedRoute, components: Components): Json[] {
-  const { properties, required } = membersOf(
-    schemaOf(route, 'headers', route.options.schemas.headers, components),
-    components,
-  );
+function headerParameters({ properties, required }: Members): Json[] {
   return Object.entries(properties)
     .filter(([name]) => !OWN_HEADERS.has(name.toLowerCase()))
     .map(([name, schema]) => parameter('header', name, schema, required.includes(name)));
 }
 
-function parameter(place: 'query' | 'header', name: string, schema: unknown, required: boolean): Json {
+function parameter(place: 'path' | 'query' | 'header', name: string, schema: unknown, required: boolean): Json {
   return { name, in: place, ...(required ? { required } : {}), schema };
 }
 
-function requestBody(route: DocumentedRoute, components: Components): Json {
-  const { body } = route.options.schemas;
-  if (body === undefined) return {};
-  const schema = schemaOf(route, 'body', body, components) ?? {};
-  return { requestBody: { required: !takesNothing(body), content: { 'application/json': { schema } } } };
+function requestBody(given: unknown, schema: JsonSchema = {}): Json {
+  return { required: !takesNothing(given), content: { 'application/json': { schema } } };
 }
 
 /** Whether a schema fits a request without a body, as far as it says so at once. */
@@ -101,22 +104,13 @@ function takesNothing(schema: unknown): boolean {
   }
 }
 
-function toResponses(route: DocumentedRoute, components: Components): Json {
-  const { errors, schemas } = route.options;
-  return {
-    ...successes(route, schemas.response, components),
-    ...declaredErrors(errors),
-    default: { description: 'An error.', content: errorContent([]) },
-  };
-}
-
-function successes(route: DocumentedRoute, response: MaybeResponse, components: Components): Json {
+function successes(response: MaybeResponse, schemaOf: (part: string, given: unknown) => JsonSchema | undefined): Json {
   if (response === undefined) return { '2XX': { description: 'Success' } };
   const byStatus = isSchema(response) ? { 200: response } : response;
   const entries = Object.entries(byStatus).map(([status, given]): [string, Json] => {
     const description = STATUS_CODES[status] ?? 'Success';
     if (given === null) return [status, { description }];
-    const schema = schemaOf(route, `response ${status}`, given, components) ?? {};
+    const schema = schemaOf(`response ${status}`, given) ?? {};
     // A handler's text goes out as such.
     const type = schema['type'] === 'string' ? 'text/plain' : 'application/json';
     return [status, { description, content: { [type]: { schema } } }];
@@ -149,12 +143,7 @@ function errorContent(names: readonly string[]): Json {
 }
 
 /** What goes over the wire: the input of a schema, of requests and of replies. Undefined without JSON Schema. */
-function schemaOf(
-  route: DocumentedRoute,
-  part: string,
-  given: unknown,
-  components: Components,
-): JsonSchema | undefined {
+function convert(route: DocumentedRoute, part: string, given: unknown, components: Components): JsonSchema | undefined {
   const converter = propsOf(given)?.jsonSchema;
   if (converter === undefined) return undefined;
   const name = `${route.method.toLowerCase()}${route.path.replace(/[^A-Za-z0-9]+/g, '_')}_${part.replace(' ', '_')}`;
@@ -171,23 +160,16 @@ interface Members {
   readonly required: readonly string[];
   /** Of members that have no name of their own; undefined where there are none. */
   readonly others: unknown;
-  /** Whether the schema says anything. */
-  readonly isKnown: boolean;
 }
 
-function membersOf(schema: JsonSchema | undefined, components: Components): Members {
-  const members = {
-    properties: {} as Record<string, JsonSchema>,
-    required: [] as string[],
-    others: undefined as unknown,
+function collectMembers(schema: JsonSchema | undefined, components: Components): Members {
+  const parts = partsOf(schema, components);
+  const others = parts.map((part) => part['additionalProperties']);
+  return {
+    properties: Object.assign({}, ...parts.map((part) => part['properties'])) as Record<string, JsonSchema>,
+    required: parts.flatMap(({ required }) => (Array.isArray(required) ? (required as string[]) : [])),
+    others: others.findLast((each) => typeof each === 'object' && each !== null && Object.keys(each).length > 0),
   };
-  for (const { properties, required, additionalProperties } of partsOf(schema, components)) {
-    Object.assign(members.properties, properties);
-    if (Array.isArray(required)) members.required.push(...(required as string[]));
-    if (typeof additionalProperties === 'object' && additionalProperties !== null)
-      if (Object.keys(additionalProperties).length > 0) members.others = additionalProperties;
-  }
-  return { ...members, isKnown: schema !== undefined };
 }
 
 /** A schema with those that hold beside it; those that refer to themselves end here. */
