@@ -50,7 +50,7 @@ export function assertOptions(
   known: readonly string[] | Readonly<Record<string, Kind>>,
 ): asserts options is object {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw new TypeError(`the options of ${what} are ${describe(options)}; give an object`);
+    throw new TypeError(`the options of ${what} are ${show(options)}; give an object`);
   }
   for (const name of Object.keys(options)) {
     if (isList(known) ? !known.includes(name) : !Object.hasOwn(known, name)) {
@@ -63,8 +63,7 @@ export function assertOptions(
 
 /** @throws {TypeError} when the value is given and not of that kind */
 function assertKind(name: string, what: string, value: unknown, { accepts, give }: Kind): void {
-  if (value !== undefined && !accepts(value))
-    throw new TypeError(`${name} of ${what} is ${describe(value)}; give ${give}`);
+  if (value !== undefined && !accepts(value)) throw new TypeError(`${name} of ${what} is ${show(value)}; give ${give}`);
 }
 
 /** The name that is most like a text, by edit distance without regard to case; undefined when none is near. */
@@ -91,8 +90,9 @@ function isList(known: readonly string[] | Readonly<Record<string, Kind>>): know
   return Array.isArray(known);
 }
 
-function describe(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value);
+/** A value as an error message shows it: short, and a text in quotes. */
+export function show(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.length > 100 ? `${value.slice(0, 100)}...` : value);
   if (typeof value === 'function') return 'a function';
   if (typeof value !== 'object' || value === null) return String(value);
   return Array.isArray(value) ? 'an array' : 'an object';

@@ -5,14 +5,11 @@
 export const STYLE: string = `
 :root {
   color-scheme: light dark;
-  --paper: #fcfcfa; --ink: #1c1f22; --quiet: #5c636a; --hairline: #e3e3de; --faint: #f3f3ef;
-  --bar: #a3abb3; --trouble: #b3261e; --trouble-paper: #fdf1ef; --slow: #7a5200;
-}
-@media (prefers-color-scheme: dark) {
-  :root {
-    --paper: #121416; --ink: #ebecee; --quiet: #a0a8b0; --hairline: #2b2f33; --faint: #1b1e21;
-    --bar: #6c757e; --trouble: #ff8f85; --trouble-paper: #2a1a19; --slow: #efc06a;
-  }
+  --paper: light-dark(#fcfcfa, #121416); --ink: light-dark(#1c1f22, #ebecee);
+  --quiet: light-dark(#5c636a, #a0a8b0); --hairline: light-dark(#e3e3de, #2b2f33);
+  --faint: light-dark(#f3f3ef, #1b1e21); --bar: light-dark(#a3abb3, #6c757e);
+  --trouble: light-dark(#b3261e, #ff8f85); --trouble-paper: light-dark(#fdf1ef, #2a1a19);
+  --slow: light-dark(#7a5200, #efc06a);
 }
 * { box-sizing: border-box; }
 html {
@@ -22,8 +19,7 @@ body {
   margin: 0; background: var(--paper); color: var(--ink); font-variant-numeric: tabular-nums;
   overflow-wrap: anywhere;
 }
-header, main { max-width: 96rem; margin: 0 auto; padding: 0 clamp(1rem, 3vw, 3rem); }
-header { padding-top: clamp(1.25rem, 3vw, 2.5rem); }
+header, main { max-width: 96rem; margin: 0 auto; padding: 1.8rem clamp(1rem, 3vw, 3rem) 0; }
 h1 {
   margin: 0.1rem 0 0.2rem; font-size: clamp(2.1rem, 4.4vw, 3.6rem); font-weight: 600; line-height: 1.1;
   letter-spacing: -0.022em;
@@ -38,8 +34,7 @@ h2 { margin: 0 0 0.6rem; font-size: 0.95rem; font-weight: 600; color: var(--quie
 }
 #lost:empty { display: none; }
 main {
-  display: grid; grid-template-columns: minmax(0, 1fr); gap: 2rem clamp(2rem, 4vw, 4rem); padding-top: 1.8rem;
-  padding-bottom: 3rem;
+  display: grid; grid-template-columns: minmax(0, 1fr); gap: 2rem clamp(2rem, 4vw, 4rem); padding-bottom: 3rem;
 }
 .lost :is(main, h1) {
   --ink: var(--quiet); --trouble: var(--quiet); --slow: var(--quiet); --trouble-paper: var(--paper);
@@ -84,7 +79,7 @@ button {
 .last .answered { fill: var(--bar); }
 .last .failed { fill: var(--trouble); }
 tbody tr.pointed { background: var(--faint); box-shadow: -0.6rem 0 0 var(--faint), 0.6rem 0 0 var(--faint); }
-.unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+.unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 
 #graph { display: block; width: 100%; margin: 0 auto 0 0; }
 #graph text { font-size: 15px; font-weight: 600; fill: var(--ink); white-space: pre; }

@@ -1,9 +1,9 @@
 /**
  * Upper bounds of histogram buckets.
  */
-import { show } from './names.js';
+import { show } from '../options-check.js';
 
-/** prom-client's, for requests measured in seconds: 5 ms to 10 s. */
+/** prom-client's, for requests measured in seconds: 5 ms to 10 s. @internal */
 export const DEFAULT_BUCKETS: readonly number[] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 /**
@@ -11,6 +11,7 @@ export const DEFAULT_BUCKETS: readonly number[] = [0.005, 0.01, 0.025, 0.05, 0.1
  *
  * @throws {TypeError} for what is no array of numbers
  * @throws {RangeError} when there is no bound, or the bounds don't ascend
+ * @internal
  */
 export function toBounds(buckets: unknown, metricName: string): readonly number[] {
   if (!Array.isArray(buckets))

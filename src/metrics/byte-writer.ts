@@ -41,8 +41,7 @@ export class ByteWriter {
   /** Whether the bytes of `place` are here; asking keeps them over the end of this text. */
   holds(place: Place): boolean {
     if (place.generation !== this.#generation) return false;
-    this.#used += place.end - place.start;
-    if (!place.isAscii) this.#isAscii = false;
+    this.use(place.end - place.start, place.isAscii);
     return true;
   }
 
@@ -63,11 +62,10 @@ export class ByteWriter {
     if (this.#kept + text.length * 3 > this.#bytes.length) this.#grow(text.length * 3);
     const length = this.#bytes.write(text, this.#kept, 'utf8');
     place.isAscii = length === text.length;
-    if (!place.isAscii) this.#isAscii = false;
     place.start = this.#kept;
     place.end = this.#kept + length;
     place.generation = this.#generation;
-    this.#used += length;
+    this.use(length, place.isAscii);
     this.#kept = place.end;
     this.#at = place.end;
   }

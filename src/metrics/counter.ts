@@ -1,12 +1,12 @@
 /**
  * Counters: values that only grow, until the process starts again.
  */
+import { show } from '../options-check.js';
 import { isExemplarUpdate, toExemplar } from './exemplar.js';
 import type { ExemplarUpdate } from './exemplar.js';
 import type { Exemplar } from './format.js';
 import { Metric } from './metric.js';
 import type { Labels, MetricOptions } from './metric.js';
-import { show } from './names.js';
 import { OwnedSeries } from './series-map.js';
 
 export interface CounterOptions<L extends string = never> extends MetricOptions<L> {

@@ -3,8 +3,9 @@
  *
  * Spec: OpenMetrics 1.0, section "Exemplars".
  */
+import { show } from '../options-check.js';
 import type { Exemplar } from './format.js';
-import { assertLabelName, show } from './names.js';
+import { assertLabelName } from './names.js';
 
 /** Labels that lead from one observation to its trace, 128 characters in all at most; OpenMetrics alone shows them. */
 export type ExemplarLabels = Readonly<Record<string, string | number>>;
@@ -15,7 +16,7 @@ export interface ExemplarUpdate {
   readonly exemplarLabels?: ExemplarLabels;
 }
 
-/** Whether an object is an update and no set of labels: it has a key of an update that is no label's name. */
+/** Whether an object is an update and no set of labels: it has a key of an update that is no label's name. @internal */
 export function isExemplarUpdate(object: object, labelNames: readonly string[]): boolean {
   return UPDATE_KEYS.some((key) => key in object && !labelNames.includes(key));
 }
@@ -25,6 +26,7 @@ export function isExemplarUpdate(object: object, labelNames: readonly string[]):
  *
  * @throws {TypeError} for a label name or a value that is invalid
  * @throws {RangeError} when names and values have more than 128 characters together
+ * @internal
  */
 export function toExemplar(labels: unknown, value: number, metricName: string): Exemplar | undefined {
   if (labels === undefined) return undefined;

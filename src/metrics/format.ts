@@ -8,23 +8,27 @@
 /** `text` is Prometheus text 0.0.4, `openmetrics` OpenMetrics text 1.0. */
 export type Format = 'text' | 'openmetrics';
 
-/** The kinds of metric there are. */
+/** The kinds of metric there are. @internal */
 export type MetricKind = 'counter' | 'gauge' | 'histogram' | 'summary';
 
-/** One observation pointed out, with the labels that find it elsewhere (a trace id). */
+/** One observation pointed out, with the labels that find it elsewhere (a trace id). @internal */
 export interface Exemplar {
   readonly labels: Readonly<Record<string, string | number>>;
   readonly value: number;
   readonly timestampSeconds: number;
 }
 
-/** The exact `Content-Type` of each format. */
+/** The exact `Content-Type` of each format. @internal */
 export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
   text: 'text/plain; version=0.0.4; charset=utf-8',
   openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
 };
 
-/** A value as both formats read it: an integer as a float (`1.0`), the rest in the shortest form that reads back. */
+/**
+ * A value as both formats read it: an integer as a float (`1.0`), the rest in the shortest form that reads back.
+ *
+ * @internal
+ */
 export function formatValue(value: number): string {
   if (Number.isFinite(value)) {
     const text = String(value);
@@ -33,17 +37,17 @@ export function formatValue(value: number): string {
   return Number.isNaN(value) ? 'NaN' : value > 0 ? '+Inf' : '-Inf';
 }
 
-/** A counter's name without `_total`: its family's name in OpenMetrics. */
+/** A counter's name without `_total`: its family's name in OpenMetrics. @internal */
 export function counterBaseName(name: string): string {
   return name.endsWith(TOTAL) && name.length > TOTAL.length ? name.slice(0, -TOTAL.length) : name;
 }
 
-/** The name of the samples that have no suffix; in OpenMetrics a counter's ends in `_total`. */
+/** The name of the samples that have no suffix; in OpenMetrics a counter's ends in `_total`. @internal */
 export function sampleName(kind: MetricKind, name: string, format: Format): string {
   return format === 'openmetrics' && kind === 'counter' ? counterBaseName(name) + TOTAL : name;
 }
 
-/** The lines in front of a family's samples. */
+/** The lines in front of a family's samples. @internal */
 export function formatHead(kind: MetricKind, name: string, help: string, format: Format): string {
   const isOpenMetrics = format === 'openmetrics';
   const familyName = isOpenMetrics && kind === 'counter' ? counterBaseName(name) : name;
@@ -51,12 +55,12 @@ export function formatHead(kind: MetricKind, name: string, help: string, format:
   return `# HELP ${familyName} ${text}\n# TYPE ${familyName} ${kind}\n`;
 }
 
-/** What stands between a sample's name and its value: `{queue="mail"} `, or a space. */
+/** What stands between a sample's name and its value: `{queue="mail"} `, or a space. @internal */
 export function formatLabels(names: readonly string[], values: readonly string[]): string {
   return names.length === 0 ? ' ' : `{${formatPairs(names.map((name, index) => [name, values[index]!]))}} `;
 }
 
-/** The rest of a line behind its value, its end included. */
+/** The rest of a line behind its value, its end included. @internal */
 export function formatExemplar({ labels, value, timestampSeconds }: Exemplar): string {
   return ` # {${formatPairs(Object.entries(labels))}} ${formatValue(value)} ${formatValue(timestampSeconds)}\n`;
 }

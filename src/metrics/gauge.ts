@@ -1,9 +1,9 @@
 /**
  * Gauges: values that go up and down.
  */
+import { show } from '../options-check.js';
 import { Metric } from './metric.js';
 import type { Labels, MetricOptions, SomeLabels } from './metric.js';
-import { show } from './names.js';
 import { OwnedSeries } from './series-map.js';
 import { startBoundTimer, startTimer } from './timer.js';
 import type { BoundTimer } from './timer.js';

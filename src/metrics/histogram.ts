@@ -1,12 +1,12 @@
 /**
  * Histograms: how many observations fell into which bucket, and their sum.
  */
+import { show } from '../options-check.js';
 import { isExemplarUpdate, toExemplar } from './exemplar.js';
 import type { ExemplarLabels, ExemplarUpdate } from './exemplar.js';
 import type { Exemplar } from './format.js';
 import { Metric } from './metric.js';
 import type { Labels, MetricOptions, SomeLabels } from './metric.js';
-import { show } from './names.js';
 import { OwnedSeries } from './series-map.js';
 import type { SeriesMap } from './series-map.js';
 import { startBoundTimer, startTimer } from './timer.js';

@@ -6,6 +6,7 @@
  */
 import { counterBaseName } from './format.js';
 import type { MetricKind } from './format.js';
+import { show } from '../options-check.js';
 
 /** @throws {TypeError} when `name` is no Prometheus metric name */
 export function assertMetricName(name: unknown): asserts name is string {
@@ -90,10 +91,3 @@ const SUFFIXES: Readonly<Record<MetricKind, readonly string[]>> = {
   histogram: ['_bucket', '_sum', '_count', '_created'],
   summary: ['_sum', '_count', '_created'],
 };
-
-/** A value as an error message shows it: short, and a text in quotes. */
-export function show(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value.length > 100 ? `${value.slice(0, 100)}...` : value);
-  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object';
-  return typeof value === 'function' ? 'a function' : String(value);
-}

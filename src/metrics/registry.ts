@@ -1,7 +1,7 @@
 /**
  * The metrics of one application: registers them under names that can't clash, and exposes them.
  */
-import { assertOptions } from '../options-check.js';
+import { assertOptions, show } from '../options-check.js';
 import { DEFAULT_BUCKETS, toBounds } from './buckets.js';
 import { ClaimedNames } from './claimed-names.js';
 import { Counter, CounterSeries } from './counter.js';
@@ -15,7 +15,7 @@ import type { GaugeOptions } from './gauge.js';
 import { Histogram, HistogramSeries } from './histogram.js';
 import type { HistogramOptions } from './histogram.js';
 import type { LabelValue, MetricOptions } from './metric.js';
-import { assertHelp, assertLabelNames, assertMetricName, show, toDefaultLabels } from './names.js';
+import { assertHelp, assertLabelNames, assertMetricName, toDefaultLabels } from './names.js';
 import { SeriesMap } from './series-map.js';
 import type { Definition } from './series-map.js';
 import { Summary, SummarySeries, toQuantileWindow } from './summary.js';

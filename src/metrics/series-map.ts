@@ -1,8 +1,8 @@
 /**
  * The series of one metric: checks their labels, makes them, and keeps their number within a limit.
  */
+import { show } from '../options-check.js';
 import { LabelTree } from './label-tree.js';
-import { show } from './names.js';
 
 /** What the map needs of a series. */
 export interface Series {

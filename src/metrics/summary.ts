@@ -1,10 +1,10 @@
 /**
  * Summaries: quantiles of what was observed, of all of it or of late, beside its sum and count.
  */
+import { show } from '../options-check.js';
 import { Digest, quantilesOf } from './digest.js';
 import { Metric } from './metric.js';
 import type { Labels, MetricOptions, SomeLabels } from './metric.js';
-import { show } from './names.js';
 import { OwnedSeries } from './series-map.js';
 import type { SeriesMap } from './series-map.js';
 import { startBoundTimer, startTimer } from './timer.js';

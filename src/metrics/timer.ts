@@ -9,12 +9,14 @@ export type BoundTimer = (labels?: Readonly<Record<string, never>>) => number;
 /** As `BoundTimer`, with labels for the exemplar, which are added to those of the start. */
 export type BoundHistogramTimer = (labels?: Readonly<Record<string, never>>, exemplarLabels?: ExemplarLabels) => number;
 
-/** What an update with an exemplar has beside its value, where there are labels for one. */
+/** What an update with an exemplar has beside its value, where there are labels for one. @internal */
 type Exemplified = { readonly exemplarLabels?: ExemplarLabels };
 
 /**
  * Starts the clock; the function it gives calls `record` with the seconds and the labels of both ends, and returns
  * the seconds. Of a label that both ends give, the end's counts.
+ *
+ * @internal
  */
 export function startTimer(
   startLabels: object | undefined,
@@ -31,7 +33,7 @@ export function startTimer(
   };
 }
 
-/** As above for one series; labels at the end would be another series and are refused with a `TypeError`. */
+/** As above for one series; labels at the end would be another series and are refused with a `TypeError`. @internal */
 export function startBoundTimer(
   metricName: string,
   record: (seconds: number, exemplar: Exemplified) => void,

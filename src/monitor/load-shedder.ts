@@ -24,14 +24,14 @@ const KINDS: Kinds<LoadSheddingOptions> = {
   retryAfter: wholeNumber(0),
 };
 
-/** Checks the option `loadShedding`, and fills in its defaults. @throws {TypeError} when it is invalid */
+/** Checks the option `loadShedding`, and fills in its defaults. @throws {TypeError} when it is invalid @internal */
 export function resolveLoadShedding(options: LoadSheddingOptions): Required<LoadSheddingOptions> {
   assertOptions('loadShedding', options, KINDS);
   const { maxEventLoopDelay = 500, maxMemoryPercent = 95, retryAfter = 1 } = options;
   return { maxEventLoopDelay, maxMemoryPercent, retryAfter };
 }
 
-/** What a shedder goes by. */
+/** What a shedder goes by. @internal */
 export interface LoadSources {
   readonly options: Required<LoadSheddingOptions>;
   /** In percent of what the process may use. */
@@ -43,13 +43,13 @@ const TICK_MS = 100;
 /** Reading the limits of a control group takes longer than looking at the clock. */
 const TICKS_PER_MEMORY_READING = 10;
 
-/** The error of a request that was refused. */
+/** The error of a request that was refused. @internal */
 export class Overloaded extends ServiceUnavailable {
   static override description: string = 'The service has more to do than it can; try again later.';
   static override errorCode: ErrorCode = FrameworkErrorCodes.framework_overloaded;
 }
 
-/** Watches the load of the process from the first request on. */
+/** Watches the load of the process from the first request on. @internal */
 export class LoadShedder {
   readonly #sources: LoadSources;
   readonly #error: Overloaded;

@@ -11,7 +11,7 @@ export interface ErrorBody {
   readonly error_code: { readonly name: string; readonly value: number };
 }
 
-/** What the body is made of; an `ApiError` and an `HttpError` are. */
+/** What the body is made of; an `ApiError` and an `HttpError` are. @internal */
 export interface ErrorFields {
   readonly statusCode: number;
   readonly message: string;
@@ -19,7 +19,7 @@ export interface ErrorFields {
   readonly errorCode: ErrorCode;
 }
 
-/** An error as the uniform body. */
+/** An error as the uniform body. @internal */
 export function toErrorBody({ message, description, errorCode }: ErrorFields): ErrorBody {
   const { name, value } = errorCode;
   return { message: String(message), description: String(description), error_code: { name, value } };
@@ -29,6 +29,7 @@ export function toErrorBody({ message, description, errorCode }: ErrorFields): E
  * An error as problem details (RFC 9457).
  *
  * @param types what the name of its code goes behind to make its `type`; null for `about:blank`
+ * @internal
  */
 export function toProblem(error: ErrorFields, types: string | null): Record<string, unknown> {
   const { message, description, error_code } = toErrorBody(error);
@@ -36,7 +37,7 @@ export function toProblem(error: ErrorFields, types: string | null): Record<stri
   return { type, title: message, status: error.statusCode, detail: description, error_code };
 }
 
-/** What an error body says, as the uniform one or as problem details; undefined for anything else. */
+/** What an error body says, as the uniform one or as problem details; undefined for anything else. @internal */
 export function readErrorBody(value: unknown): ErrorBody | undefined {
   if (!isRecord(value) || !isRecord(value['error_code'])) return undefined;
   const { message = value['title'], description = value['detail'] } = value;
@@ -46,7 +47,7 @@ export function readErrorBody(value: unknown): ErrorBody | undefined {
   return { message, description, error_code: { name, value: code } };
 }
 
-/** A JSON object, rather than an array or null. */
+/** A JSON object, rather than an array or null. @internal */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -50,13 +50,14 @@ export type OutputOf<S extends AnySchema> = NonNullable<S['~standard']['types']>
 /**
  * @param what whose schema it is, for the message: `body of POST /users`
  * @throws {TypeError} when it is none
+ * @internal
  */
 export function assertSchema(what: string, value: unknown): void {
   if (propsOf(value) === undefined)
     throw new TypeError(`${what} is no schema; give one that has ~standard, such as those of zod, valibot or arktype`);
 }
 
-/** The standard's property of a schema; undefined for what is none. */
+/** The standard's property of a schema; undefined for what is none. @internal */
 export function propsOf(schema: unknown): StandardProps | undefined {
   const props = isObject(schema) && '~standard' in schema ? schema['~standard'] : undefined;
   return isProps(props) ? props : undefined;
