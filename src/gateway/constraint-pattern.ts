@@ -65,37 +65,38 @@ const MAX_REPEAT = 1000;
  */
 const MAX_SIZE = 25_000;
 
-/** Translates the constraints of one path, whose groups it numbers one after another. */
+/** What the constraints of one path come to together. */
+export interface PathCounts {
+  /** Groups that are referred to, which are numbered one after another. */
+  groups: number;
+  /** Characters, counted repeats written out. */
+  size: number;
+}
+
+/** Translates a constraint, once. */
 export class ConstraintTranslator {
   readonly #path: string;
   readonly #dialect: Dialect;
-  /** Number in the printed expression of each group of the constraint at hand that is referred to. */
+  /** Number in the printed expression of each group that is referred to. */
   #numbers = new Map<number, number>();
-  #groups = 0;
+  readonly #counts: PathCounts;
   #factor = 1;
-  #size = 0;
-  /** Seen in the constraint at hand. */
   #looks = false;
   #boundaries = false;
   #ambiguous = false;
   #wide = 0;
   #counted = false;
 
-  constructor(path: string, dialect: Dialect) {
+  constructor(path: string, dialect: Dialect, counts: PathCounts) {
     this.#path = path;
     this.#dialect = dialect;
+    this.#counts = counts;
   }
 
   /** @throws {GatewayError} when the constraint has what the dialect lacks */
   translate({ ast }: Constraint): SegmentPattern {
-    this.#numbers = new Map(referencedGroups(ast).map((capture) => [capture, ++this.#groups]));
-    [this.#looks, this.#boundaries, this.#ambiguous, this.#wide, this.#counted] = [
-      hasLook(ast),
-      false,
-      false,
-      0,
-      false,
-    ];
+    this.#numbers = new Map(referencedGroups(ast).map((capture) => [capture, ++this.#counts.groups]));
+    this.#looks = hasLook(ast);
     let text: string;
     try {
       text = this.#whole(trimAnchors(ast));
@@ -282,8 +283,8 @@ export class ConstraintTranslator {
 
   /** Counts what a piece comes to when it is compiled. */
   #grow(text: string, times: number): string {
-    this.#size += (text.length + 6) * times * this.#factor;
-    if (this.#size > MAX_SIZE)
+    this.#counts.size += (text.length + 6) * times * this.#factor;
+    if (this.#counts.size > MAX_SIZE)
       this.#fail(`its constraints are too large for ${this.#dialect.gateway}; lower their counts`);
     return text;
   }

@@ -43,7 +43,7 @@ export function toGatewayApi(router: RouteTable, options: GatewayApiOptions): st
 export function toGatewayApi(services: readonly GatewayService[], options: GatewayApiListenerOptions): string;
 export function toGatewayApi(...args: ExporterArguments): string {
   const plan = createPlan('toGatewayApi', args);
-  const { gateway, hosts } = plan;
+  const { gateway, namespace, hosts } = plan;
   assertUnused(plan, ['tls', 'include'], 'the Gateway API');
   if (gateway === undefined)
     throw new TypeError('option "gateway" is missing; give the name of the Gateway that the routes attach to');
@@ -53,7 +53,7 @@ export function toGatewayApi(...args: ExporterArguments): string {
       `option "hosts" has ${JSON.stringify(unknown)}, and an HTTPRoute knows DNS names only; give names such as "users.example.com"`,
     );
   const manifests = plan.services.flatMap((service) => createManifests(service, plan));
-  return `${formatHeader(plan)}\n${manifests.map((manifest) => formatManifest(manifest, plan, gateway)).join('---\n')}`;
+  return `${formatHeader(plan)}\n${manifests.map((manifest) => formatManifest(manifest, namespace, gateway)).join('---\n')}`;
 }
 
 /** One rule of an HTTPRoute. */
@@ -94,14 +94,17 @@ function createManifests(service: PlannedService, { hosts }: Plan): Manifest[] {
   const backends = upstreams.map(createBackend);
   assertExpressible(surface);
   const split = splitRules(surface.leaves.flatMap((leaf) => createRule(leaf, service)));
-  return chunksOf(MAX_HOSTS, hosts)
-    .flatMap((names) => split.map((rules) => ({ rules, hosts: names })))
-    .map((manifest, i) => ({
-      ...manifest,
-      name: i === 0 ? name : `${name}-${i + 1}`,
-      backends,
-      secure: protocol === 'https',
-    }));
+  const manifests: Manifest[] = [];
+  for (let i = 0; i === 0 || i < hosts.length; i += MAX_HOSTS)
+    for (const rules of split)
+      manifests.push({
+        name: manifests.length === 0 ? name : `${name}-${manifests.length + 1}`,
+        rules,
+        hosts: hosts.slice(i, i + MAX_HOSTS),
+        backends,
+        secure: protocol === 'https',
+      });
+  return manifests;
 }
 
 function createBackend({ host, port }: Upstream): Backend {
@@ -199,59 +202,49 @@ function splitRules(rules: readonly RouteRule[]): RouteRule[][] {
   return manifests;
 }
 
-/** One empty chunk of an empty list. */
-function chunksOf<T>(size: number, list: readonly T[]): (readonly T[])[] {
-  return Array.from({ length: Math.max(1, Math.ceil(list.length / size)) }, (_, i) =>
-    list.slice(i * size, (i + 1) * size),
-  );
-}
-
 function formatManifest(
   { name, rules, hosts, backends, secure }: Manifest,
-  { namespace }: Plan,
+  namespace: string | undefined,
   gateway: string,
 ): string {
   const lines = [
-    'apiVersion: gateway.networking.k8s.io/v1',
-    'kind: HTTPRoute',
-    'metadata:',
+    'apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata:',
     `  name: ${scalar(name)}`,
     ...(namespace === undefined ? [] : [`  namespace: ${scalar(namespace)}`]),
-    'spec:',
-    '  parentRefs:',
-    `    - name: ${scalar(gateway)}`,
+    `spec:\n  parentRefs:\n    - name: ${scalar(gateway)}`,
     ...(hosts.length === 0 ? [] : ['  hostnames:', ...hosts.map((host) => `    - ${scalar(host)}`)]),
     '  rules:',
   ];
-  for (const { notes, methods, type, value, rewrite } of rules) {
-    lines.push(...notes.map((note) => `    # ${note}`), '    - matches:');
-    for (const method of methods)
-      lines.push(
-        `        - method: ${method}`,
-        '          path:',
-        `            type: ${type}`,
-        `            value: ${scalar(value)}`,
-      );
-    if (rewrite !== undefined)
-      lines.push(
-        '      filters:',
-        '        - type: URLRewrite',
-        '          urlRewrite:',
-        '            path:',
-        '              type: ReplaceFullPath',
-        `              replaceFullPath: ${scalar(rewrite)}`,
-      );
-    lines.push('      backendRefs:');
-    if (secure) lines.push('        # It speaks TLS, which needs a BackendTLSPolicy beside this route.');
-    for (const backend of backends) {
-      lines.push(`        - name: ${scalar(backend.name)}`);
-      if (backend.namespace !== undefined && backend.namespace !== namespace)
-        lines.push(
-          `          namespace: ${scalar(backend.namespace)} # needs a ReferenceGrant there, if it is another`,
-        );
-      lines.push(`          port: ${backend.port}`);
-    }
-  }
+  for (const { notes, methods, type, value, rewrite } of rules)
+    lines.push(
+      ...notes.map((note) => `    # ${note}`),
+      '    - matches:',
+      ...methods.map(
+        (method) => `        - method: ${method}
+          path:
+            type: ${type}
+            value: ${scalar(value)}`,
+      ),
+      ...(rewrite === undefined
+        ? []
+        : [
+            `      filters:
+        - type: URLRewrite
+          urlRewrite:
+            path:
+              type: ReplaceFullPath
+              replaceFullPath: ${scalar(rewrite)}`,
+          ]),
+      '      backendRefs:',
+      ...(secure ? ['        # It speaks TLS, which needs a BackendTLSPolicy beside this route.'] : []),
+      ...backends.flatMap((backend) => [
+        `        - name: ${scalar(backend.name)}`,
+        ...(backend.namespace === undefined || backend.namespace === namespace
+          ? []
+          : [`          namespace: ${scalar(backend.namespace)} # needs a ReferenceGrant there, if it is another`]),
+        `          port: ${backend.port}`,
+      ]),
+    );
   return `${lines.join('\n')}\n`;
 }
 

@@ -12,29 +12,12 @@ import type { CharRange } from '../routing/regex-tree.js';
 
 /** Whether some path may match both; never false when one does. */
 export function pathsOverlap(a: readonly Segment[], b: readonly Segment[]): boolean {
-  for (let i = 0; ; i += 1) {
-    const [left, right] = [a[i], b[i]];
-    if (left === undefined || right === undefined) return left === right;
-    if (left.kind === 'wildcard') return !isLastSlash(b, i);
-    if (right.kind === 'wildcard') return !isLastSlash(a, i);
-    if (!segmentsOverlap(left, right)) return false;
-  }
+  return compare(a, b, segmentsOverlap, true);
 }
 
 /** Whether `outer` is known to match every path that `inner` matches. */
 export function pathIncludes(outer: readonly Segment[], inner: readonly Segment[]): boolean {
-  for (let i = 0; ; i += 1) {
-    const [left, right] = [outer[i], inner[i]];
-    if (left === undefined || right === undefined) return left === right;
-    if (left.kind === 'wildcard') return !isLastSlash(inner, i);
-    if (right.kind === 'wildcard') return false;
-    if (
-      left.kind === 'static'
-        ? right.kind !== 'static' || left.text !== right.text
-        : !includesSegment(left.constraint, right)
-    )
-      return false;
-  }
+  return compare(outer, inner, segmentIncludes, false);
 }
 
 /** Whether some path of a pattern may be `prefix` or below it: `/:x/y` and `/*rest` are, of `/billing`. */
@@ -52,9 +35,25 @@ type Single = Exclude<Segment, { kind: 'wildcard' }>;
 const MAX_STATES = 2000;
 const MAX_PAIRS = 20_000;
 
-function isLastSlash(segments: readonly Segment[], index: number): boolean {
-  const segment = segments[index];
-  return segment?.kind === 'static' && segment.text === '';
+/** @param rest whether a wildcard of `b` will do for what may stand there in `a` */
+function compare(
+  a: readonly Segment[],
+  b: readonly Segment[],
+  single: (left: Single, right: Single) => boolean,
+  rest: boolean,
+): boolean {
+  for (let i = 0; ; i += 1) {
+    const [left, right] = [a[i], b[i]];
+    if (left === undefined || right === undefined) return left === right;
+    // A wildcard takes one character at least.
+    if (left.kind === 'wildcard') return !isEmpty(right);
+    if (right.kind === 'wildcard') return rest && !isEmpty(left);
+    if (!single(left, right)) return false;
+  }
+}
+
+function isEmpty(segment: Segment): boolean {
+  return segment.kind === 'static' && segment.text === '';
 }
 
 function segmentsOverlap(a: Single, b: Single): boolean {
@@ -65,9 +64,9 @@ function segmentsOverlap(a: Single, b: Single): boolean {
   return constraintsOverlap(a.constraint, b.constraint);
 }
 
-function includesSegment(outer: Constraint | null, inner: Single): boolean {
-  if (inner.kind === 'static') return inner.text !== '' && accepts(outer, inner.text);
-  return outer === null || outer === inner.constraint;
+function segmentIncludes(outer: Single, inner: Single): boolean {
+  if (inner.kind === 'static') return segmentsOverlap(outer, inner);
+  return outer.kind === 'param' && (outer.constraint === null || outer.constraint === inner.constraint);
 }
 
 function accepts(constraint: Constraint | null, text: string): boolean {

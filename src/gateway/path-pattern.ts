@@ -5,7 +5,8 @@
 
 import type { Segment } from '../routing/pattern.js';
 import { ANY_SEGMENT, ConstraintTranslator, endOf, type Dialect, type SegmentPattern } from './constraint-pattern.js';
-import { spellExactly, spellText, Unspellable, type Spelling } from './spelling.js';
+import { spellText, Unspellable, type Spelling } from './spelling.js';
+import { escape } from './text.js';
 
 /** A route's pattern on the path as sent. */
 export interface PathPattern {
@@ -31,29 +32,31 @@ export function repeatsGroup(pattern: string): boolean {
  * @throws {GatewayError} when a constraint has what the dialect lacks
  */
 export function compilePathPattern(path: string, segments: readonly Segment[], dialect: Dialect): PathPattern | null {
-  const exact: string[] = [];
+  let exact = true;
   let [within, around, shape] = ['^', '^', '^'];
-  const constraints = new ConstraintTranslator(path, dialect);
+  const counts = { groups: 0, size: 0 };
   for (const segment of segments) {
     let piece: SegmentPattern = { within: '.+', around: '.+' };
     if (segment.kind === 'static') {
       const text = segment.text === '.' || segment.text === '..' ? null : spellStatic(segment.text, dialect.spelling);
       if (text === null) return null;
       piece = { within: text, around: text };
-      const literal = spellExactly(segment.text, dialect.spelling);
-      if (literal !== null) exact.push(literal);
-    } else if (segment.kind === 'param')
-      piece =
-        segment.constraint === null
-          ? { within: ANY_SEGMENT, around: ANY_SEGMENT }
-          : constraints.translate(segment.constraint);
+      exact &&= text === escape(segment.text);
+    } else {
+      exact = false;
+      if (segment.kind === 'param')
+        piece =
+          segment.constraint === null
+            ? { within: ANY_SEGMENT, around: ANY_SEGMENT }
+            : new ConstraintTranslator(path, dialect, counts).translate(segment.constraint);
+    }
     within += `/${piece.within}`;
     around += `/${piece.around}`;
     shape += `/${segment.kind === 'param' ? ANY_SEGMENT : piece.around}`;
   }
   const end = endOf(dialect);
   return {
-    exact: exact.length === segments.length ? `/${exact.join('/')}` : null,
+    exact: exact ? `/${segments.map((segment) => (segment.kind === 'static' ? segment.text : '')).join('/')}` : null,
     within: within + end,
     around: around + end,
     shape: shape + end,

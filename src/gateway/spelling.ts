@@ -82,11 +82,6 @@ export function spellText(text: string, spelling: Spelling): string {
   return spelled;
 }
 
-/** Text that can be sent in one spelling only, namely as itself; else null. */
-export function spellExactly(text: string, spelling: Spelling): string | null {
-  return codes(text).every((code) => spelling.literal.has(code) && !spelling.escaped.has(code)) ? text : null;
-}
-
 /**
  * Spells a set of UTF-16 units; a slash in it is left out.
  *
