@@ -47,8 +47,6 @@ const HTTP_ERROR: Kinds<HttpErrorOptions> = { headers: TEXTS_BY_NAME, cause: ANY
 // What is ANYTHING here is checked where it is used: a number out of range is a RangeError.
 const API_ERROR: Kinds<ApiErrorOptions> = { ...HTTP_ERROR, statusCode: ANYTHING, errorCode: ANYTHING, message: STRING };
 
-const UNKNOWN_MESSAGE = 'An unknown error occurred';
-
 /**
  * Makes an enumeration of error codes (SPEC 2.6).
  *
@@ -70,7 +68,7 @@ export function defineErrorCodes<const Source extends Readonly<Record<string, nu
     if (other !== undefined)
       throw new TypeError(`error codes "${other}" and "${name}" share the value ${value}; renumber one`);
     nameOf.set(value, name);
-    codes[name] = issueCode(name, value);
+    codes[name] = adoptErrorCode(name, value);
   }
   return Object.freeze(codes) as ErrorCodes<Source>;
 }
@@ -82,7 +80,9 @@ export function defineErrorCodes<const Source extends Readonly<Record<string, nu
  * @internal
  */
 export function adoptErrorCode(name: string, value: number): ErrorCode {
-  return issueCode(name, value);
+  const code = { name, value };
+  setBrand(code, 'ErrorCode');
+  return Object.freeze(code);
 }
 
 /**
@@ -122,7 +122,7 @@ export const FrameworkErrorCodes: ErrorCodes<{
  */
 export class ApiError extends Error {
   static statusCode: number = 500;
-  static message: string = UNKNOWN_MESSAGE;
+  static message: string = 'An unknown error occurred';
   static description: string | undefined = undefined;
   static errorCode: ErrorCode = FrameworkErrorCodes.framework_error_unspecified;
 
@@ -283,12 +283,6 @@ function assertErrorStatus(statusCode: number): number {
     throw new RangeError(`${String(statusCode)} is no status of an error; use an integer from 400 to 599`);
   }
   return statusCode;
-}
-
-function issueCode(name: string, value: number): ErrorCode {
-  const code = { name, value };
-  setBrand(code, 'ErrorCode');
-  return Object.freeze(code);
 }
 
 function assertIssued(code: ErrorCode): ErrorCode {

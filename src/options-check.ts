@@ -20,7 +20,10 @@ export const STRING: Kind = { accepts: (value) => typeof value === 'string', giv
 /** @internal */
 export const LIST: Kind = { accepts: (value) => Array.isArray(value), give: 'an array' };
 /** @internal */
-export const OBJECT: Kind = { accepts: (value) => typeof value === 'object' && value !== null, give: 'an object' };
+export const OBJECT: Kind = {
+  accepts: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+  give: 'an object',
+};
 /** For what is checked in full by whoever takes it. @internal */
 export const ANYTHING: Kind = { accepts: () => true, give: 'anything' };
 
@@ -30,6 +33,11 @@ export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGE
     accepts: (value) => Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most,
     give: `a whole number ${most === Number.MAX_SAFE_INTEGER ? `of ${least} or more` : `from ${least} to ${most}`}`,
   };
+}
+
+/** @internal */
+export function listOf(accepts: (each: unknown) => boolean, give: string): Kind {
+  return { accepts: (value) => Array.isArray(value) && value.every(accepts), give };
 }
 
 /** @internal */
@@ -52,18 +60,15 @@ export function assertOptions(
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw new TypeError(`the options of ${what} are ${show(options)}; give an object`);
   }
+  const kinds = isList(known) ? Object.fromEntries(known.map((name) => [name, ANYTHING])) : known;
   for (const name of Object.keys(options)) {
-    if (isList(known) ? !known.includes(name) : !Object.hasOwn(known, name)) {
-      const names = isList(known) ? known : Object.keys(known);
-      throw new TypeError(`unknown option "${name}" of ${what}; ${remedy(name, names)}`);
-    }
-    if (!isList(known)) assertKind(name, what, Reflect.get(options, name), known[name] as Kind);
+    const kind = Object.hasOwn(kinds, name) ? kinds[name] : undefined;
+    if (kind === undefined)
+      throw new TypeError(`unknown option "${name}" of ${what}; ${remedy(name, Object.keys(kinds))}`);
+    const value: unknown = Reflect.get(options, name);
+    if (value !== undefined && !kind.accepts(value))
+      throw new TypeError(`${name} of ${what} is ${show(value)}; give ${kind.give}`);
   }
-}
-
-/** @throws {TypeError} when the value is given and not of that kind */
-function assertKind(name: string, what: string, value: unknown, { accepts, give }: Kind): void {
-  if (value !== undefined && !accepts(value)) throw new TypeError(`${name} of ${what} is ${show(value)}; give ${give}`);
 }
 
 /** The name that is most like a text, by edit distance without regard to case; undefined when none is near. */

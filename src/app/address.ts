@@ -8,17 +8,17 @@ import { assertOptions, STRING, wholeNumber, type Kinds } from '../options-check
 /** Where to listen. */
 export interface ListenOptions {
   /** 8000 unless given; 0 picks a free one. */
-  port?: number;
+  port?: number | undefined;
   /** All interfaces unless given. */
-  host?: string;
+  host?: string | undefined;
 }
 
 /** The listener for monitoring; what is left out comes from `MONITOR_PORT` and `MONITOR_HOST`. */
 export interface MonitorOptions {
   /** 0 picks a free one. */
-  port?: number;
+  port?: number | undefined;
   /** All interfaces unless given. */
-  host?: string;
+  host?: string | undefined;
 }
 
 /** Where a server listens. */
@@ -41,20 +41,29 @@ export const LISTEN: Kinds<ListenOptions> = { port: wholeNumber(0, 65_535), host
  */
 export function resolveMonitor(options: MonitorOptions | undefined, env: NodeJS.ProcessEnv): MonitorOptions | null {
   if (options !== undefined) assertOptions('monitor', options, LISTEN);
-  const port = options?.port ?? portOf('MONITOR_PORT', env['MONITOR_PORT']);
+  const port = options?.port ?? portOf(env, 'MONITOR_PORT');
   const host = options?.host ?? (env['MONITOR_HOST'] || undefined);
-  if (port !== undefined) return host === undefined ? { port } : { port, host };
+  if (port !== undefined) return { port, host };
   if (options === undefined) return null;
   throw new TypeError('monitor has no port; give it one, or MONITOR_PORT');
 }
 
-/** @throws {TypeError} for a variable that is no port; an empty one is none @internal */
-export function portOf(variable: string, text = ''): number | undefined {
+/** The port that a variable holds; an empty one holds none. @throws {TypeError} for one that is no port @internal */
+export function portOf(env: NodeJS.ProcessEnv, variable: string): number | undefined {
+  return numberIn(env, variable, 65_535, 'a number from 0 to 65535');
+}
+
+/** A time in ms that a variable holds; an empty one holds none. @throws {TypeError} for one that is none @internal */
+export function delayOf(env: NodeJS.ProcessEnv, variable: string): number | undefined {
+  return numberIn(env, variable, 999_999_999, 'ms, 0 or more');
+}
+
+function numberIn(env: NodeJS.ProcessEnv, variable: string, most: number, give: string): number | undefined {
+  const { [variable]: text = '' } = env;
   if (text === '') return undefined;
-  const port = Number(text);
-  if (!/^\d{1,5}$/.test(text) || port > 65_535)
-    throw new TypeError(`${variable} is ${JSON.stringify(text)}; give a number from 0 to 65535`);
-  return port;
+  if (!/^\d{1,9}$/.test(text) || Number(text) > most)
+    throw new TypeError(`${variable} is ${JSON.stringify(text)}; give ${give}`);
+  return Number(text);
 }
 
 /** What a server says of where it listens. @internal */

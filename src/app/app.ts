@@ -8,8 +8,8 @@ import type { ErrorCode } from '../errors.js';
 import { Endpoints } from '../pipeline/endpoint.js';
 import type { Environment, Handler, Middleware } from '../http/context.js';
 import { requestInMemory, type RequestInitLike } from '../http/in-memory.js';
-import { attachListener, type ServerLimits } from '../http/server.js';
-import { logSafely, type Logger } from '../log.js';
+import { attachListener } from '../http/server.js';
+import { logSafely } from '../log.js';
 import type { ServiceClient } from '../mesh/client.js';
 import { ServiceDirectory } from '../mesh/directory.js';
 import { connectionsOf, type Settings } from '../mesh/settings.js';
@@ -21,13 +21,13 @@ import { createOpenApiEndpoint } from '../monitor/openapi-endpoint.js';
 import { createPing } from '../monitor/ping.js';
 import { Tasks } from '../monitor/tasks.js';
 import { assertOptions, type Kinds } from '../options-check.js';
-import { LISTEN, portOf, type Address, type ListenOptions } from './address.js';
+import { delayOf, LISTEN, portOf, type Address, type ListenOptions } from './address.js';
 import { Listener } from './listener.js';
 import { createMonitor, type Monitor } from './monitor.js';
 import { runCloseHooks } from './close-hooks.js';
-import { resolveOptions, type PosternOptions } from './options.js';
+import { resolveOptions, type PosternOptions, type ResolvedOptions } from './options.js';
 import { Pipeline } from '../pipeline/pipeline.js';
-import { RouteGroup } from './route-group.js';
+import { assertMiddleware, RouteGroup } from './route-group.js';
 import { Router } from '../routing/router.js';
 
 /** Where an application listens. */
@@ -70,10 +70,9 @@ export class Postern extends RouteGroup {
   /** Handles requests of a `node:http` server that someone else made. */
   readonly handler: (req: IncomingMessage, res: ServerResponse) => void;
 
-  readonly #logger: Logger;
   readonly #endpoints: Endpoints;
   readonly #pipeline: Pipeline;
-  readonly #limits: ServerLimits;
+  readonly #options: ResolvedOptions;
   readonly #tasks: Tasks;
   readonly #services: ServiceDirectory;
   readonly #metrics: ServiceMetrics;
@@ -119,10 +118,9 @@ export class Postern extends RouteGroup {
     this.errorCodes = resolved.errorCodes;
     this.router = router;
     this.health = health;
-    this.#logger = resolved.logger;
     this.#endpoints = endpoints;
     this.#pipeline = pipeline;
-    this.#limits = resolved;
+    this.#options = resolved;
     this.#services = services;
     this.#tasks = tasks;
     this.#metrics = metrics;
@@ -155,7 +153,7 @@ export class Postern extends RouteGroup {
    * included.
    */
   override use(middleware: Middleware): this {
-    if (typeof middleware !== 'function') throw new TypeError('middleware must be a function (ctx, next) => reply');
+    assertMiddleware(middleware);
     this.#endpoints.use(middleware);
     this.#monitor?.endpoints.use(middleware);
     return this;
@@ -163,13 +161,15 @@ export class Postern extends RouteGroup {
 
   /** Answers the requests of a server that someone else made, and those that it could not parse. */
   attach(server: Server): this {
-    attachListener(server, this.#pipeline, this.#limits);
+    attachListener(server, this.#pipeline, this.#options);
     return this;
   }
 
   /** Counts a promise as an active task until it settles; a rejection is logged. Gives the promise back. */
   track<T extends PromiseLike<unknown>>(promise: T): T {
-    this.#tasks.track(promise, (reason) => logSafely(this.#logger, 'error', { err: reason }, 'tracked task failed'));
+    this.#tasks.track(promise, (reason) =>
+      logSafely(this.#options.logger, 'error', { err: reason }, 'tracked task failed'),
+    );
     return promise;
   }
 
@@ -199,10 +199,10 @@ export class Postern extends RouteGroup {
     assertOptions('listen()', options, LISTEN);
     if (this.#closing !== undefined) throw new Error('the application is closed; make a new one');
     const { port = 8000, host } = options;
-    const listening = await (this.#opening = this.#open(host === undefined ? { port } : { port, host }));
+    const listening = await (this.#opening = this.#open({ port, host }));
     // In a turn of its own: first the service is up.
     setImmediate(() => this.#metrics.sampler.start());
-    logSafely(this.#logger, 'info', listening, 'listening');
+    logSafely(this.#options.logger, 'info', listening, 'listening');
     return listening;
   }
 
@@ -250,17 +250,14 @@ export class Postern extends RouteGroup {
    */
   async run(options: ListenOptions & CloseOptions = {}): Promise<Listening> {
     assertOptions('run()', options, { ...LISTEN, ...CLOSE });
-    const { port = portOf('PORT', process.env['PORT']), host = process.env['HOST'], timeout } = options;
-    const delay = options.delay ?? drainDelayOf(process.env['DRAIN_DELAY']);
-    const listening = await this.listen({
-      ...(port === undefined ? {} : { port }),
-      ...(host === undefined ? {} : { host }),
-    });
+    const { env } = process;
+    const { port = portOf(env, 'PORT'), host = env['HOST'], delay = delayOf(env, 'DRAIN_DELAY'), timeout } = options;
+    const listening = await this.listen({ port, host });
     let signaled = false;
     const onSignal = (signal: NodeJS.Signals): void => {
       if (signaled) process.exit(1);
       signaled = true;
-      logSafely(this.#logger, 'warn', { signal }, 'draining');
+      logSafely(this.#options.logger, 'warn', { signal }, 'draining');
       this.#closing ??= this.#drain({ delay: delay ?? (signal === 'SIGTERM' ? SIGTERM_DELAY_MS : 0), timeout });
       void this.#closing.then((clean) => process.exit(clean ? 0 : 1));
     };
@@ -279,7 +276,7 @@ export class Postern extends RouteGroup {
     const [answered] = await Promise.all([this.#listener.close(timeout), within(timeout, this.#tasks.settled())]);
     const finished = answered && this.#tasks.tracked === 0;
     const leftMs = Math.max(LEAST_HOOK_MS, timeout - (performance.now() - startedAt));
-    const clean = (await runCloseHooks(this.#closeHooks, leftMs, this.#logger)) && finished;
+    const clean = (await runCloseHooks(this.#closeHooks, leftMs, this.#options.logger)) && finished;
     if (this.#monitor !== null) {
       this.#monitor.listener.endConnections();
       await this.#monitor.listener.close(LAST_SCRAPE_MS);
@@ -289,10 +286,4 @@ export class Postern extends RouteGroup {
     this.#shedder?.close();
     return clean;
   }
-}
-
-function drainDelayOf(text: string | undefined): number | undefined {
-  if (text === undefined || text === '') return undefined;
-  if (!/^\d{1,9}$/.test(text)) throw new TypeError(`DRAIN_DELAY is ${JSON.stringify(text)}; give ms, 0 or more`);
-  return Number(text);
 }

@@ -21,6 +21,7 @@ import {
   assertOptions,
   BOOLEAN,
   LIST,
+  listOf,
   OBJECT,
   oneOf,
   STRING,
@@ -132,10 +133,7 @@ const KINDS: Kinds<PosternOptions> = {
     accepts: (value) => /[/#]$/.test(String(value)) && URL.canParse(String(value)),
     give: 'an absolute URL that ends in / or #',
   },
-  errorCodes: {
-    accepts: (value) => Array.isArray(value) && value.every(isEnumeration),
-    give: 'a list of what defineErrorCodes gave',
-  },
+  errorCodes: listOf(isEnumeration, 'a list of what defineErrorCodes gave'),
   validateResponses: BOOLEAN,
 };
 
@@ -227,7 +225,6 @@ function levelOf({ LOG_LEVEL: given = '' }: NodeJS.ProcessEnv): LogLevel {
 }
 
 function resolveStandIns(services: Readonly<Record<string, ServiceStandIn>>): Map<string, ServiceStandIn> {
-  if (Array.isArray(services)) throw new TypeError('services is an array; give an object, { billing: app }');
   for (const [name, standIn] of Object.entries(services)) {
     if (!isServiceName(name))
       throw new TypeError(`services has ${JSON.stringify(name)}, which is no name of a service`);

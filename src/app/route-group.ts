@@ -148,7 +148,7 @@ export class RouteGroup<Prefix extends string = ''> {
 
   /** Adds middleware around the routes of this group, those registered before included. */
   use(middleware: Middleware): this {
-    if (typeof middleware !== 'function') throw new TypeError('middleware must be a function (ctx, next) => reply');
+    assertMiddleware(middleware);
     this.#middleware.push(middleware);
     this.#endpoints.recompile();
     return this;
@@ -183,6 +183,11 @@ export class RouteGroup<Prefix extends string = ''> {
       throw new TypeError(`path ${JSON.stringify(path)} does not start with "/"; add it`);
     return this.#prefix + path;
   }
+}
+
+/** @internal */
+export function assertMiddleware(middleware: unknown): void {
+  if (typeof middleware !== 'function') throw new TypeError('middleware must be a function (ctx, next) => reply');
 }
 
 function assertHandler(method: string, path: string, handler: unknown): asserts handler is Handler {

@@ -172,8 +172,8 @@ export class ServiceClient {
   async fetch(path: string, init: ServiceFetchOptions = {}): Promise<Response> {
     const read = async (answer: PeerAnswer, limit: TryLimit): Promise<Response> => {
       limit.liftTime();
-      const { status, statusText, rawHeaders } = answer;
-      return new Response(answer.stream(), { status, statusText, headers: toHeaders(rawHeaders) });
+      const { status, statusText } = answer;
+      return new Response(answer.stream(), { status, statusText, headers: answer.toHeaders() });
     };
     return this.#run(init.method ?? 'GET', path, init, FETCH_KINDS, this.fetch, read, (response) => response);
   }
@@ -186,14 +186,14 @@ export class ServiceClient {
     verb: Function,
   ): Promise<ServiceResponse<T>> {
     const { maxBytes } = this.#service.limits;
-    const read = async (answer: PeerAnswer): Promise<{ answer: Answer; rawHeaders: readonly string[] }> => {
-      const { status, headers, rawHeaders } = answer;
-      return { answer: { status, headers, body: await answer.bytes(maxBytes) }, rawHeaders };
-    };
-    return this.#run(method, path, options, kinds, verb, read, ({ answer, rawHeaders }, callee) => {
+    const read = async (peer: PeerAnswer): Promise<[PeerAnswer, Answer]> => [
+      peer,
+      { status: peer.status, headers: peer.headers, body: await peer.bytes(maxBytes) },
+    ];
+    return this.#run(method, path, options, kinds, verb, read, ([peer, answer], callee) => {
       const { status } = answer;
       if (status >= 400) throw toServiceError(callee, answer);
-      return { status, headers: toHeaders(rawHeaders), body: readBody(callee, answer) as T };
+      return { status, headers: peer.toHeaders(), body: readBody(callee, answer) as T };
     });
   }
 
@@ -238,10 +238,4 @@ function signalsOf(given: AbortSignal | null | undefined, caller: Caller | undef
   const signals = given === undefined ? [] : [given];
   if (caller !== undefined && caller.signal !== given) signals.push(caller.signal);
   return signals;
-}
-
-function toHeaders(rawHeaders: readonly string[]): Headers {
-  const headers = new Headers();
-  for (let i = 0; i < rawHeaders.length; i += 2) headers.append(rawHeaders[i] as string, rawHeaders[i + 1] as string);
-  return headers;
 }

@@ -49,9 +49,12 @@ export class PeerAnswer {
     return this.#source.headers;
   }
 
-  /** Names and values by turns, as they came. */
-  get rawHeaders(): readonly string[] {
-    return this.#source.rawHeaders;
+  /** As they came. */
+  toHeaders(): Headers {
+    const { rawHeaders } = this.#source;
+    const headers = new Headers();
+    for (let i = 0; i < rawHeaders.length; i += 2) headers.append(rawHeaders[i] as string, rawHeaders[i + 1] as string);
+    return headers;
   }
 
   /** Fails the body, whoever reads it now or later. */

@@ -55,8 +55,8 @@ export function assertServiceName(name: unknown): void {
 export function parseSettings(options: SettingsOptions, env: Readonly<Record<string, string | undefined>>): Settings {
   assertOptions('settings', options, KINDS);
   const settings: Settings = Object.freeze({
-    SERVICE_CONNECTIONS: listOf('SERVICE_CONNECTIONS', options.SERVICE_CONNECTIONS, env),
-    REQUIRED_SERVICE_CONNECTIONS: listOf('REQUIRED_SERVICE_CONNECTIONS', options.REQUIRED_SERVICE_CONNECTIONS, env),
+    SERVICE_CONNECTIONS: listOf(options, env, 'SERVICE_CONNECTIONS'),
+    REQUIRED_SERVICE_CONNECTIONS: listOf(options, env, 'REQUIRED_SERVICE_CONNECTIONS'),
     SERVICE_URL_TEMPLATE: checkTemplate(
       options.SERVICE_URL_TEMPLATE ?? (env['SERVICE_URL_TEMPLATE'] || DEFAULT_TEMPLATE),
     ),
@@ -73,33 +73,30 @@ export function parseSettings(options: SettingsOptions, env: Readonly<Record<str
  * @internal
  */
 export function connectionsOf(settings: Settings): Map<string, string> {
-  const connections = new Map<string, string>();
-  const named = new Map<string, string>();
+  const urls = new Map<string, string | undefined>();
   for (const entry of [...settings.SERVICE_CONNECTIONS, ...settings.REQUIRED_SERVICE_CONNECTIONS]) {
     const { name, url } = parseEntry(entry);
-    const other = named.get(name);
-    if (url === undefined) {
-      if (other === undefined) connections.set(name, expandTemplate(settings.SERVICE_URL_TEMPLATE, name));
-      continue;
-    }
-    if (other !== undefined && other !== url)
+    const other = urls.get(name);
+    if (url !== undefined && other !== undefined && other !== url)
       throw new TypeError(`service "${name}" has the URLs ${other} and ${url}; keep one`);
-    named.set(name, url);
-    connections.set(name, url);
+    urls.set(name, url ?? other);
   }
-  return connections;
+  const { SERVICE_URL_TEMPLATE: template } = settings;
+  return new Map([...urls].map(([name, url]) => [name, url ?? expandTemplate(template, name)]));
 }
 
+type ListName = 'SERVICE_CONNECTIONS' | 'REQUIRED_SERVICE_CONNECTIONS';
+
 function listOf(
-  key: keyof SettingsOptions,
-  option: readonly string[] | undefined,
+  options: SettingsOptions,
   env: Readonly<Record<string, string | undefined>>,
+  name: ListName,
 ): readonly string[] {
-  const fromEnv = (): string[] => (env[key] ?? '').split(',').map((entry) => entry.trim());
-  const entries = option ?? fromEnv().filter((entry) => entry !== '');
+  const fromEnv = (): string[] => (env[name] ?? '').split(',').map((entry) => entry.trim());
+  const entries = options[name] ?? fromEnv().filter((entry) => entry !== '');
   for (const entry of entries) {
     if (typeof entry !== 'string')
-      throw new TypeError(`${key} has the entry ${String(entry)}; give 'name' or 'name=URL'`);
+      throw new TypeError(`${name} has the entry ${String(entry)}; give 'name' or 'name=URL'`);
   }
   return Object.freeze([...new Set(entries)]);
 }
@@ -111,11 +108,9 @@ function parseEntry(entry: string): { name: string; url: string | undefined } {
   return { name, url: mark === -1 ? undefined : baseUrl(entry.slice(mark + 1), `service "${name}"`).text };
 }
 
-function checkTemplate(template: unknown): string {
-  if (template === DEFAULT_TEMPLATE) return template;
-  if (typeof template !== 'string' || !template.includes(PLACEHOLDER)) {
+function checkTemplate(template: string): string {
+  if (!template.includes(PLACEHOLDER))
     throw new TypeError(`SERVICE_URL_TEMPLATE is ${JSON.stringify(template)}; give a URL with ${PLACEHOLDER} in it`);
-  }
   expandTemplate(template, 'service');
   return template;
 }

@@ -6,7 +6,16 @@
  */
 
 import { TIME_LIMIT } from '../deadline.js';
-import { ANYTHING, assertOptions, STRING, wholeNumber, type Kind, type Kinds } from '../options-check.js';
+import {
+  ANYTHING,
+  assertOptions,
+  listOf,
+  OBJECT,
+  STRING,
+  wholeNumber,
+  type Kind,
+  type Kinds,
+} from '../options-check.js';
 import { exposureOf, toExposure, type Exposure, type PublicOptions } from './public-facing.js';
 import { carry, type AnyFunction } from './carried-options.js';
 import { assertSchemas, type AnySchemas } from './schemas.js';
@@ -78,10 +87,6 @@ export interface Carrier {
   readonly routeOptions: DeclaredOptions;
 }
 
-const listOf = (type: 'function' | 'string', give: string): Kind => ({
-  accepts: (value) => Array.isArray(value) && value.every((each) => typeof each === type),
-  give,
-});
 const DATE: Kind = {
   accepts: (value) => (value instanceof Date || typeof value === 'string') && !Number.isNaN(new Date(value).getTime()),
   give: 'a date',
@@ -95,25 +100,19 @@ const KINDS: Kinds<DeclaredOptions> = {
   body: ANYTHING,
   response: ANYTHING,
   public: ANYTHING,
-  middleware: listOf('function', 'a list of functions (ctx, next) => reply'),
+  middleware: listOf((each) => typeof each === 'function', 'a list of functions (ctx, next) => reply'),
   bodyLimit: wholeNumber(0),
   timeout: TIME_LIMIT,
-  errors: {
-    accepts: (value) => Array.isArray(value) && value.every(isErrorType),
-    give: 'a list of ApiError types',
-  },
+  errors: listOf(isErrorType, 'a list of ApiError types'),
   summary: STRING,
   description: STRING,
-  tags: listOf('string', 'a list of strings'),
+  tags: listOf(STRING.accepts, 'a list of strings'),
   operationId: STRING,
   deprecated: {
     accepts: (value) => typeof value === 'boolean' || (typeof value === 'object' && value !== null),
     give: 'true, or { at, sunset, link }',
   },
-  meta: {
-    accepts: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
-    give: 'an object',
-  },
+  meta: OBJECT,
 };
 
 const DEPRECATION_KINDS: Kinds<Deprecation> = { at: DATE, sunset: DATE, link: URL_TEXT };
