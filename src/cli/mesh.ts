@@ -5,11 +5,17 @@
  * asked for, and no text is fit to be printed as it is.
  */
 
-import { MAX_TIMEOUT_MS } from '../deadline.js';
 import { readJson, toServiceError } from '../mesh/answer.js';
 import { ServiceDirectory } from '../mesh/directory.js';
 import { ServiceError } from '../mesh/service-error.js';
-import { calleeOf, elapsedSince, readPingDocument, unusableEntry, type PingEntry } from '../monitor/ping-document.js';
+import {
+  calleeOf,
+  elapsedSince,
+  pingRequest,
+  readPingDocument,
+  unusableEntry,
+  type PingEntry,
+} from '../monitor/ping-document.js';
 import { toErrorBody } from '../payload/error-body.js';
 
 const MAX_BYTES = 10 * 1024 * 1024;
@@ -40,13 +46,7 @@ export async function askMesh({ service, base, depth, levelTimeoutMs }: MeshQuer
   const callee = calleeOf(service);
   const startedMs = performance.now();
   try {
-    const answer = await directory.exchange(service, {
-      method: 'GET',
-      path: `${callee.path}?depth=${depth}`,
-      headers: { accept: 'application/json' },
-      timeoutMs: Math.min((depth + 1) * levelTimeoutMs, MAX_TIMEOUT_MS),
-      maxBytes: MAX_BYTES,
-    });
+    const answer = await directory.exchange(service, pingRequest(service, depth, levelTimeoutMs, MAX_BYTES));
     const { status } = answer;
     if (status >= 400) throw toServiceError(callee, answer);
     const response = status === 200 ? readPingDocument(readJson(answer), depth, () => undefined) : undefined;

@@ -222,7 +222,7 @@ export class Registry implements Iterable<AnyMetric> {
     if (collect === undefined) return true;
     try {
       const result = collect();
-      if (!isThenable(result)) return true;
+      if (typeof (result as Partial<PromiseLike<unknown>> | null | undefined)?.then !== 'function') return true;
       void Promise.resolve(result).catch(() => {});
       throw new TypeError(
         `collect of "${name}" returned a promise; set what it waits for elsewhere, as soon as it is known`,
@@ -263,8 +263,4 @@ function assertMaxSeries(maxSeries: unknown, owner: string): void {
   throw new RangeError(
     `maxSeries of ${owner} is ${show(maxSeries)}; give a positive integer, or Infinity for no limit`,
   );
-}
-
-function isThenable(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
 }

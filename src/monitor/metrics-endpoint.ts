@@ -131,16 +131,12 @@ function registerServiceMetrics(registry: Registry, { name, version, tasks, heal
   });
 }
 
-function metricsText(registry: Registry, { headers, raw }: Context): Reply | Promise<Reply> {
+async function metricsText(registry: Registry, { headers }: Context): Promise<Reply> {
   const format = negotiateFormat(headers.accept);
   const bytes = registry.exposeBytes(format);
   const fields = { 'content-type': registry.contentTypeOf(format), vary: 'accept, accept-encoding' };
-  const encoding = raw.req.headers['accept-encoding'];
-  if (!acceptsGzip(Array.isArray(encoding) ? encoding.join(',') : encoding)) return reply(bytes, { headers: fields });
-  return new Promise((resolve, reject) => {
-    builtin('node:zlib').gzip(bytes, (error, zipped) => {
-      if (error === null) resolve(reply(zipped, { headers: { ...fields, 'content-encoding': 'gzip' } }));
-      else reject(error);
-    });
-  });
+  const encoding = headers['accept-encoding'];
+  if (!acceptsGzip(Array.isArray(encoding) ? encoding.join() : encoding)) return reply(bytes, { headers: fields });
+  const zipped = await builtin('node:util').promisify(builtin('node:zlib').gzip)(bytes);
+  return reply(zipped, { headers: { ...fields, 'content-encoding': 'gzip' } });
 }

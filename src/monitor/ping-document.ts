@@ -3,6 +3,8 @@
  * written any part.
  */
 
+import { MAX_TIMEOUT_MS } from '../deadline.js';
+import type { PingRequest } from '../mesh/directory.js';
 import { callError, type Callee, type ServiceError } from '../mesh/service-error.js';
 import { isServiceName } from '../mesh/settings.js';
 import { isRecord, readErrorBody, toErrorBody, type ErrorBody } from '../payload/error-body.js';
@@ -62,6 +64,18 @@ export function noPing(service: string, status: number): ServiceError {
 /** The ping endpoint of a service, as errors name it. @internal */
 export function calleeOf(service: string): Callee {
   return { service, method: 'GET', path: `/${service}/ping/` };
+}
+
+/** What asks a ping endpoint. @param levelTimeoutMs what each level of depth is worth @internal */
+export function pingRequest(service: string, depth: number, levelTimeoutMs: number, maxBytes: number): PingRequest {
+  const { method, path } = calleeOf(service);
+  return {
+    method,
+    path: `${path}?depth=${depth}`,
+    headers: { accept: 'application/json' },
+    timeoutMs: Math.min((depth + 1) * levelTimeoutMs, MAX_TIMEOUT_MS),
+    maxBytes,
+  };
 }
 
 /** Time since then as the document tells it: `3 ms`. @internal */

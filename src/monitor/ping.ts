@@ -5,7 +5,6 @@
  * request per level.
  */
 
-import { MAX_TIMEOUT_MS } from '../deadline.js';
 import { BadRequest } from '../errors.js';
 import { logSafely, type Logger } from '../log.js';
 import { readJson, toServiceError, type Answer } from '../mesh/answer.js';
@@ -16,6 +15,7 @@ import {
   calleeOf,
   elapsedSince,
   noPing,
+  pingRequest,
   readPingDocument,
   type PingDocument,
   type PingEntry,
@@ -98,13 +98,7 @@ function createProbe({ directory, pingTimeoutMs, logger }: PingOptions): Probe {
       request_time: elapsedSince(startedMs),
     });
     try {
-      const answer = await directory.exchange(service, {
-        method: 'GET',
-        path: `${callee.path}?depth=${depth}`,
-        headers: { accept: 'application/json' },
-        timeoutMs: Math.min((depth + 1) * pingTimeoutMs, MAX_TIMEOUT_MS),
-        maxBytes: MAX_BYTES,
-      });
+      const answer = await directory.exchange(service, pingRequest(service, depth, pingTimeoutMs, MAX_BYTES));
       return toEntry(answer.status, readPing(callee, answer, depth));
     } catch (error) {
       const failure =
