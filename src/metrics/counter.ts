@@ -9,10 +9,7 @@ import { Metric } from './metric.js';
 import type { Labels, MetricOptions } from './metric.js';
 import { OwnedSeries } from './series-map.js';
 
-export interface CounterOptions<L extends string = never> extends MetricOptions<L> {
-  /** Runs before each exposition; if it throws or returns a promise, this metric is left out. */
-  readonly collect?: (this: Counter<L>) => void;
-}
+export interface CounterOptions<L extends string = never> extends MetricOptions<L, Counter<L>> {}
 
 /**
  * What `inc` takes: `(labels, value?)`, without labels `(value?)`, or prom-client's object; the value is 1 unless

@@ -8,10 +8,7 @@ import { OwnedSeries } from './series-map.js';
 import { startBoundTimer, startTimer } from './timer.js';
 import type { BoundTimer } from './timer.js';
 
-export interface GaugeOptions<L extends string = never> extends MetricOptions<L> {
-  /** Runs before each exposition; if it throws or returns a promise, this metric is left out. */
-  readonly collect?: (this: Gauge<L>) => void;
-}
+export interface GaugeOptions<L extends string = never> extends MetricOptions<L, Gauge<L>> {}
 
 /** What `set` takes: `(labels, value)`, without labels `(value)`. */
 export type GaugeValue<L extends string> = [L] extends [never]

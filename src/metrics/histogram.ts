@@ -12,11 +12,9 @@ import type { SeriesMap } from './series-map.js';
 import { startBoundTimer, startTimer } from './timer.js';
 import type { BoundHistogramTimer } from './timer.js';
 
-export interface HistogramOptions<L extends string = never> extends MetricOptions<L> {
+export interface HistogramOptions<L extends string = never> extends MetricOptions<L, Histogram<L>> {
   /** Upper bounds, ascending, `+Inf` implied; default: 5 ms to 10 s, in seconds. */
   readonly buckets?: readonly number[];
-  /** Runs before each exposition; if it throws or returns a promise, this metric is left out. */
-  readonly collect?: (this: Histogram<L>) => void;
 }
 
 /** One observation in prom-client's object form. */

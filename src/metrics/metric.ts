@@ -17,7 +17,7 @@ export type SomeLabels<L extends string> = [L] extends [never]
   : { readonly [Name in L]?: LabelValue };
 
 /** What every metric is registered with. */
-export interface MetricOptions<L extends string> {
+export interface MetricOptions<L extends string, M = unknown> {
   /** Letters, digits, `_` and `:`; unique in the registry, in the names of its samples too. */
   readonly name: string;
   /** What is measured, as Prometheus shows it. */
@@ -29,6 +29,8 @@ export interface MetricOptions<L extends string> {
    * `maxSeries`.
    */
   readonly maxSeries?: number;
+  /** Runs before each exposition; if it throws or returns a promise, this metric is left out. */
+  readonly collect?: (this: M) => void;
 }
 
 /** `L`: the label names; `Bound`: what `labels` gives. */

@@ -184,7 +184,7 @@ export class Registry implements Iterable<AnyMetric> {
     return () => void this.#listeners.delete(listener);
   }
 
-  #define(kind: MetricKind, options: MetricOptions<string>, own: readonly string[] = []): Definition {
+  #define(kind: MetricKind, options: MetricOptions<string, never>, own: readonly string[] = []): Definition {
     assertOptions(`a ${kind}`, options, [...OPTIONS, ...own]);
     const { name, help, labelNames = [], maxSeries = this.#maxSeries } = options;
     assertMetricName(name);

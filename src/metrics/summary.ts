@@ -10,15 +10,13 @@ import type { SeriesMap } from './series-map.js';
 import { startBoundTimer, startTimer } from './timer.js';
 import type { BoundTimer } from './timer.js';
 
-export interface SummaryOptions<L extends string = never> extends MetricOptions<L> {
+export interface SummaryOptions<L extends string = never> extends MetricOptions<L, Summary<L>> {
   /** Quantiles from 0 to 1; default: 0.01, 0.05, 0.5, 0.9, 0.95, 0.99 and 0.999. */
   readonly percentiles?: readonly number[];
   /** How long an observation counts for the quantiles, in seconds; default: for ever. Sum and count keep it. */
   readonly maxAgeSeconds?: number;
   /** In how many parts of `maxAgeSeconds` observations are forgotten, one part at a time; default 5. */
   readonly ageBuckets?: number;
-  /** Runs before each exposition; if it throws or returns a promise, this metric is left out. */
-  readonly collect?: (this: Summary<L>) => void;
 }
 
 /** What `observe` takes: `(labels, value)`, without labels `(value)`. */

@@ -5,7 +5,7 @@
  */
 
 import { builtin } from '../builtin.js';
-import { TIME_LIMIT } from '../deadline.js';
+import { TIME_LIMIT, within } from '../deadline.js';
 import { reply, type Reply } from '../http/reply.js';
 import { logSafely, type Logger } from '../log.js';
 import { assertOptions } from '../options-check.js';
@@ -145,22 +145,19 @@ export class Health {
 /** Why a check fails; null when it does not. */
 async function failureOf({ name, run, timeoutMs }: Check): Promise<unknown> {
   const abort = new AbortController();
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => {
-      const error = new Error(`health check "${name}" did not finish within ${timeoutMs} ms`);
-      reject(error);
-      abort.abort(error);
-    }, timeoutMs);
-  });
-  try {
-    const result = await Promise.race([late, (async () => run(abort.signal))()]);
-    return result === false ? new Error(`health check "${name}" returned false`) : null;
-  } catch (error) {
-    return error ?? new Error(`health check "${name}" rejected without a reason`);
-  } finally {
-    clearTimeout(timer);
-  }
+  let failure: unknown;
+  const finish = async (): Promise<void> => {
+    try {
+      failure = (await run(abort.signal)) === false ? new Error(`health check "${name}" returned false`) : null;
+    } catch (error) {
+      failure = error ?? new Error(`health check "${name}" rejected without a reason`);
+    }
+  };
+  await within(timeoutMs, finish());
+  if (failure !== undefined) return failure;
+  const late = new Error(`health check "${name}" did not finish within ${timeoutMs} ms`);
+  abort.abort(late);
+  return late;
 }
 
 function instanceAddress(): string {
