@@ -46,7 +46,7 @@ export const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'
  */
 export function createLogger(option: Logger | false | undefined, service: string, least: () => LogLevel): Logger {
   if (option === undefined) return createJsonLogger(service, writeToStderr, least());
-  if (option === false) return { debug: ignore, info: ignore, warn: ignore, error: ignore };
+  if (option === false) return ofLevels(() => ignore);
   assertLogger(option, 'logger', ', or false');
   return option;
 }
@@ -62,7 +62,7 @@ export function createJsonLogger(service: string, write: (line: string) => void,
     if (LOG_LEVELS.indexOf(level) < LOG_LEVELS.indexOf(least)) return ignore;
     return (fields, message) => write(formatLine({ level, time: new Date().toISOString(), service }, fields, message));
   };
-  return bindLogger({ debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }, {});
+  return bindLogger(ofLevels(at), {});
 }
 
 /** A logger that adds `bindings` to every entry, and whose calls never throw, whatever the logger does. @internal */
@@ -76,10 +76,7 @@ export function bindLogger(logger: Logger, bindings: object): SafeLogger {
     };
   };
   return {
-    debug: bound('debug'),
-    info: bound('info'),
-    warn: bound('warn'),
-    error: bound('error'),
+    ...ofLevels(bound),
     child: (more) => bindLogger(logger, { ...bindings, ...fieldsOf(more) }),
   };
 }
@@ -108,6 +105,10 @@ export function logSafely(logger: Logger, level: LogLevel, object: object, messa
 }
 
 function ignore(): void {}
+
+function ofLevels<Method>(method: (level: LogLevel) => Method): Record<LogLevel, Method> {
+  return { debug: method('debug'), info: method('info'), warn: method('warn'), error: method('error') };
+}
 
 /** An error given as the object itself is logged as `err`, as pino does. */
 function fieldsOf(about: unknown): object {

@@ -5,8 +5,10 @@
 import type { Answer } from './answer.js';
 import { ServiceClient } from './client.js';
 import { createHttpPeer } from './http-peer.js';
+import type { Peer } from './peer.js';
+import { RetryBudget } from './retry.js';
 import { callError } from './service-error.js';
-import { Service, type Caller, type ServiceLimits } from './service.js';
+import type { Caller, Service, ServiceLimits } from './service.js';
 import { createStandInPeer, type ServiceStandIn } from './stand-in.js';
 import { TryLimit } from './try-limit.js';
 
@@ -40,12 +42,11 @@ export class ServiceDirectory {
   constructor(connections: ReadonlyMap<string, string>, options: DirectoryOptions = {}) {
     const { maxConnectionAgeMs = MAX_CONNECTION_AGE_MS, standIns = new Map(), ...given } = options;
     const limits = { ...LIMITS, ...given };
-    for (const [name, url] of connections) {
-      this.#services.set(name, new Service(name, createHttpPeer(url, maxConnectionAgeMs), limits));
-    }
-    for (const [name, standIn] of standIns) {
-      this.#services.set(name, new Service(name, createStandInPeer(standIn), limits));
-    }
+    const connect = (name: string, peer: Peer): void => {
+      this.#services.set(name, { name, peer, limits, budget: new RetryBudget(), active: 0 });
+    };
+    for (const [name, url] of connections) connect(name, createHttpPeer(url, maxConnectionAgeMs));
+    for (const [name, standIn] of standIns) connect(name, createStandInPeer(standIn));
   }
 
   /** In order of first mention. */

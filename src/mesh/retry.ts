@@ -2,7 +2,7 @@
  * When a failed try is repeated, and how often all calls of a service may be.
  */
 
-import { forgetAborted, whenAborted } from './abort.js';
+import { TryLimit } from './try-limit.js';
 
 const WINDOW_SECONDS = 10;
 const RETRIES_PER_CALL = 0.2;
@@ -85,19 +85,14 @@ export function pauseBefore(attempt: number, retryAfter: string | undefined): nu
 export async function pause(ms: number, signals: readonly AbortSignal[]): Promise<void> {
   for (const signal of signals) signal.throwIfAborted();
   await new Promise<void>((resolve, reject) => {
-    const stop = (): void => {
-      clearTimeout(timer);
-      for (const signal of signals) forgetAborted(signal, end);
-    };
-    const end = (reason: unknown): void => {
-      stop();
-      reject(reason);
-    };
-    const timer = setTimeout(() => {
-      stop();
-      resolve();
-    }, ms);
-    for (const signal of signals) whenAborted(signal, end);
+    const over = new Error('the pause is over');
+    const limit = new TryLimit(
+      ms,
+      () => over,
+      signals,
+      () => undefined,
+    );
+    limit.whenEnded((reason) => (reason === over ? resolve() : reject(reason)));
   });
 }
 

@@ -4,7 +4,7 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Peer } from './peer.js';
-import { RetryBudget } from './retry.js';
+import type { RetryBudget } from './retry.js';
 import type { RequestSpan } from './trace-context.js';
 
 /** The request on whose behalf another service is called. */
@@ -30,17 +30,11 @@ export interface ServiceLimits {
 }
 
 /** One service, and what all calls of it share. */
-export class Service {
+export interface Service {
   readonly name: string;
   readonly peer: Peer;
   readonly limits: ServiceLimits;
-  readonly budget: RetryBudget = new RetryBudget();
+  readonly budget: RetryBudget;
   /** Tries under way. */
-  active = 0;
-
-  constructor(name: string, peer: Peer, limits: ServiceLimits) {
-    this.name = name;
-    this.peer = peer;
-    this.limits = limits;
-  }
+  active: number;
 }

@@ -34,6 +34,12 @@ export class RadixTree {
     this.cells[cell] = value;
   }
 
+  /** What a cell of the owner's holds, which is made if there is nothing. */
+  obtainCell(cell: number, create: () => number): number {
+    if (this.read(cell) === 0) this.write(cell, create());
+    return this.read(cell);
+  }
+
   /** Cells of the owner's. */
   allocate(size: number): number {
     const start = this.#size;

@@ -44,23 +44,17 @@ export interface MatchedRoute extends Pick<RouteInfo, 'method' | 'path' | 'patte
 }
 
 /** One registered route. */
-export class Route<Handler = unknown> {
+export interface Route<Handler = unknown> {
+  /** Its place in {@link Router.entries}. @internal */
+  readonly index: number;
+  readonly method: string;
+  readonly path: string;
+  readonly pattern: string;
+  readonly handler: Handler;
   /** @internal */
+  readonly options: RouteRecord;
+  /** What requests know of it. @internal */
   readonly matched: MatchedRoute;
-
-  /** @param index its place in {@link Router.entries} @internal */
-  constructor(
-    /** @internal */
-    readonly index: number,
-    readonly method: string,
-    readonly path: string,
-    readonly pattern: string,
-    readonly handler: Handler,
-    /** @internal */
-    readonly options: RouteRecord,
-  ) {
-    this.matched = Object.freeze({ method, path, pattern, public: options.public, meta: options.meta ?? NO_META });
-  }
 }
 
 /** A route with the parameters of one path. @internal */
@@ -121,7 +115,9 @@ export class Router<Handler = unknown> {
     const existing = this.#routes[this.#trie.get(end, method)];
     if (existing !== undefined)
       throw new TypeError(`${method} ${path} is registered already, as ${method} ${existing.path}; remove one`);
-    const route = new Route<Handler>(this.#routes.length, method, path, pattern, handler, record);
+    const { public: isOpen, meta = NO_META } = record;
+    const matched = Object.freeze({ method, path, pattern, public: isOpen, meta });
+    const route = { index: this.#routes.length, method, path, pattern, handler, options: record, matched };
     this.#trie.set(end, method, this.#routes.push(route) - 1);
     this.#methods.add(method);
     this.#handlers.push(handler);

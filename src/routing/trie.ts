@@ -76,7 +76,7 @@ export class Trie {
     const tree = this.#tree;
     if (method === 'GET') tree.write(end + GET, route + 1);
     else {
-      if (tree.read(end + OTHERS) === 0) tree.write(end + OTHERS, this.#others.push(new Map()) - 1);
+      tree.obtainCell(end + OTHERS, () => this.#others.push(new Map()) - 1);
       this.#othersOf(end).set(method, route + 1);
     }
   }
@@ -192,22 +192,16 @@ export class Trie {
 
   #obtainDynamic(node: number, segment: Exclude<Segment, { kind: 'static' }>): number {
     const tree = this.#tree;
-    if (tree.read(node + DYNAMIC) === 0) tree.write(node + DYNAMIC, tree.allocate(DYNAMIC_SIZE));
-    const dynamic = tree.read(node + DYNAMIC);
-    if (segment.kind === 'wildcard') return this.#obtainNode(dynamic + WILDCARD);
+    const createNode = (): number => tree.createNode();
+    const dynamic = tree.obtainCell(node + DYNAMIC, () => tree.allocate(DYNAMIC_SIZE));
+    if (segment.kind === 'wildcard') return tree.obtainCell(dynamic + WILDCARD, createNode);
     const { constraint } = segment;
-    if (constraint === null) return this.#obtainNode(dynamic + PARAM);
-    if (tree.read(dynamic + CHOICES) === 0) tree.write(dynamic + CHOICES, this.#choices.push([]) - 1);
-    const choices = this.#choices[tree.read(dynamic + CHOICES)] as Choice[];
+    if (constraint === null) return tree.obtainCell(dynamic + PARAM, createNode);
+    const index = tree.obtainCell(dynamic + CHOICES, () => this.#choices.push([]) - 1);
+    const choices = this.#choices[index] as Choice[];
     let choice = choices.find((other) => other.constraint === constraint);
     if (choice === undefined) choices.push((choice = { constraint, node: tree.createNode() }));
     return choice.node;
-  }
-
-  #obtainNode(cell: number): number {
-    const tree = this.#tree;
-    if (tree.read(cell) === 0) tree.write(cell, tree.createNode());
-    return tree.read(cell);
   }
 }
 
