@@ -32,18 +32,17 @@ export function toRequestBody(json: unknown, body: ServiceBody | null | undefine
   }
   if (body === undefined || body === null) return undefined;
   if (typeof body === 'string') return { content: Buffer.from(body), type: 'text/plain;charset=UTF-8' };
-  if (body instanceof Uint8Array) return { content: body, type: 'application/octet-stream' };
-  if (body instanceof ArrayBuffer) return { content: new Uint8Array(body), type: 'application/octet-stream' };
+  if (body instanceof ArrayBuffer) return toRequestBody(undefined, new Uint8Array(body));
+  if (body instanceof Uint8Array || (typeof body === 'object' && Symbol.asyncIterator in body))
+    return { content: body, type: 'application/octet-stream' };
   if (body instanceof URLSearchParams) {
     const type = 'application/x-www-form-urlencoded;charset=UTF-8';
     return { content: Buffer.from(body.toString()), type };
   }
+  // Naming the globals loads them, so they come last.
   if (body instanceof Blob || body instanceof FormData) {
     const { body: content, headers } = new Response(body);
     return { content: content as ReadableStream<Uint8Array>, type: headers.get('content-type') ?? undefined };
-  }
-  if (typeof body === 'object' && Symbol.asyncIterator in body) {
-    return { content: body, type: 'application/octet-stream' };
   }
   throw new TypeError(
     `body is a ${typeof body}; give a string, bytes, URLSearchParams or a stream, or json for a value`,

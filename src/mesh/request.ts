@@ -43,17 +43,22 @@ const METHODS_WITH_BODY: ReadonlySet<string> = new Set(['PATCH', 'POST', 'PUT'])
  * @internal
  */
 export function formatTarget(path: string, query: Query | undefined): string {
-  if (typeof path !== 'string' || !/^\/(?!\/)/.test(path))
-    throw new TypeError(`path ${JSON.stringify(path)} must start with one /`);
-  if (/[\\#\x00-\x1f\x7f]/.test(path))
-    throw new TypeError(`path ${JSON.stringify(path)} has a backslash, a # or a control character; encode it`);
-  const mark = path.indexOf('?');
-  const segments = (mark === -1 ? path : path.slice(0, mark)).split('/');
-  if (segments.some((segment) => /^(?:\.|%2e){1,2}$/i.test(segment)))
-    throw new TypeError(`path ${JSON.stringify(path)} has a dot segment; give the path it leads to`);
+  const refuse = (what: string): never => {
+    throw new TypeError(`path ${JSON.stringify(path)} ${what}`);
+  };
+  if (typeof path !== 'string' || !/^\/(?!\/)/.test(path)) refuse('must start with one /');
+  if (/[\\#\x00-\x1f\x7f]/.test(path)) refuse('has a backslash, a # or a control character; encode it');
+  if (/\/(?:\.|%2e){1,2}(?![^/?])/i.test(path.replace(/\?.*/s, '')))
+    refuse('has a dot segment; give the path it leads to');
+  let encoded = '';
+  try {
+    // Escapes that are there already stay as they are.
+    encoded = encodeURI(path).replaceAll('%25', '%');
+  } catch {
+    refuse('has half a surrogate pair');
+  }
   const search = query === undefined ? '' : toSearchParams(query).toString();
-  const encoded = encodePath(path);
-  return search === '' ? encoded : `${encoded}${mark === -1 ? '?' : '&'}${search}`;
+  return search === '' ? encoded : `${encoded}${path.includes('?') ? '&' : '?'}${search}`;
 }
 
 /**
@@ -112,15 +117,6 @@ function toSearchParams(query: Query): URLSearchParams {
     }
   }
   return params;
-}
-
-/** Escapes that are there already stay as they are. */
-function encodePath(path: string): string {
-  try {
-    return encodeURI(path).replaceAll('%25', '%');
-  } catch {
-    throw new TypeError(`path ${JSON.stringify(path)} has half a surrogate pair`);
-  }
 }
 
 function isIterable(headers: RequestHeaders): headers is Iterable<readonly [string, string]> {

@@ -48,23 +48,25 @@ export function compilePath(path: string, constraints: Map<string, Constraint>):
   const paramNames: string[] = [];
   let pattern = '^';
   let group = 0;
-  for (let at = 0; at < path.length;) {
-    const start = at + 1;
-    const { segment, end } = parseSegment(path, start, constraints);
-    at = end;
+  /** Where the segment at hand ends. */
+  let end = 0;
+  while (end < path.length) {
+    const start = end + 1;
+    const slash = path.indexOf('/', start);
+    end = slash === -1 ? path.length : slash;
+    const segment = parseSegment(start, path.slice(start, end));
     segments.push(segment);
     if (segment.kind === 'static') {
-      if (segment.text === '' && end < path.length) throw invalid(path, start, 'empty segment', 'remove one slash');
+      if (segment.text === '' && end < path.length) fail(start, 'empty segment', 'remove one slash');
       pattern += `/${segment.text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}`;
       continue;
     }
     const { name } = segment;
-    if (paramNames.includes(name)) throw invalid(path, start, `duplicate parameter "${name}"`, 'rename one');
+    if (paramNames.includes(name)) fail(start, `duplicate parameter "${name}"`, 'rename one');
     paramNames.push(name);
     group += 1;
     if (segment.kind === 'wildcard') {
-      if (end < path.length)
-        throw invalid(path, start, `wildcard "*${name}" before the end`, 'move it to the last segment');
+      if (end < path.length) fail(start, `wildcard "*${name}" before the end`, 'move it to the last segment');
       pattern += '/(.+)';
     } else if (segment.constraint === null) pattern += '/([^/]+)';
     else {
@@ -73,6 +75,42 @@ export function compilePath(path: string, constraints: Map<string, Constraint>):
     }
   }
   return { segments, pattern: `${pattern}$`, paramNames };
+
+  function parseSegment(start: number, text: string): Segment {
+    if (text.startsWith(':')) return parseParam(start, text);
+    if (text.startsWith('*')) {
+      const name = text.slice(1);
+      if (name !== '' && PARAM_NAME.exec(name)?.[0] !== name)
+        fail(start, `invalid wildcard name "${name}"`, 'use letters, digits and _');
+      return { kind: 'wildcard', name: name || '*' };
+    }
+    const foreign = findForeignSyntax(text, end === path.length);
+    if (foreign !== undefined) fail(start + foreign.index, foreign.what, foreign.remedy);
+    return { kind: 'static', text };
+  }
+
+  function parseParam(start: number, text: string): Segment {
+    const name = PARAM_NAME.exec(text.slice(1))?.[0];
+    if (name === undefined) fail(start, 'parameter without a name', 'write :name, of letters, digits and _');
+    const rest = text.slice(1 + name.length);
+    if (rest === '') return { kind: 'param', name, constraint: null };
+    const open = start + 1 + name.length;
+    if (!rest.startsWith('(')) fail(open, `"${rest}" after parameter "${name}"`, remedyAfter(name, rest));
+    const close = closingParenthesis(path, open);
+    if (close === -1) fail(open, 'constraint without an end', 'close the parenthesis');
+    // There may be slashes in it.
+    end = close + 1;
+    if (end < path.length && path[end] !== '/')
+      fail(end, `text after the constraint of "${name}"`, 'move it into the constraint');
+    const source = path.slice(open + 1, close);
+    let constraint = constraints.get(source);
+    if (constraint === undefined) constraints.set(source, (constraint = compileConstraint(source)));
+    return { kind: 'param', name, constraint };
+  }
+
+  function fail(index: number, what: string, remedy: string): never {
+    throw new TypeError(`${what} at index ${index} in "${path}"; ${remedy}`);
+  }
 }
 
 /** A path that begins with a variable may have any names. */
@@ -126,56 +164,6 @@ type AfterClass<Text extends string, Depth extends readonly unknown[], Names> = 
 
 const PARAM_NAME = /^[A-Za-z_][A-Za-z0-9_]*/;
 
-function parseSegment(
-  path: string,
-  start: number,
-  constraints: Map<string, Constraint>,
-): { segment: Segment; end: number } {
-  const slash = path.indexOf('/', start);
-  const end = slash === -1 ? path.length : slash;
-  const kind = path[start];
-  if (kind === ':') return parseParam(path, start, end, constraints);
-  const text = path.slice(start, end);
-  if (kind === '*') {
-    const name = text.slice(1);
-    if (name !== '' && PARAM_NAME.exec(name)?.[0] !== name)
-      throw invalid(path, start, `invalid wildcard name "${name}"`, 'use letters, digits and _');
-    return { segment: { kind: 'wildcard', name: name === '' ? '*' : name }, end };
-  }
-  const foreign = findForeignSyntax(text, end === path.length);
-  if (foreign !== undefined) throw invalid(path, start + foreign.index, foreign.what, foreign.remedy);
-  return { segment: { kind: 'static', text }, end };
-}
-
-function parseParam(
-  path: string,
-  start: number,
-  slash: number,
-  constraints: Map<string, Constraint>,
-): { segment: Segment; end: number } {
-  const name = PARAM_NAME.exec(path.slice(start + 1, slash))?.[0];
-  if (name === undefined)
-    throw invalid(path, start, 'parameter without a name', 'write :name, of letters, digits and _');
-  const next = start + 1 + name.length;
-  if (next === slash) return { segment: { kind: 'param', name, constraint: null }, end: slash };
-  if (path[next] !== '(')
-    throw invalid(
-      path,
-      next,
-      `"${path.slice(next, slash)}" after parameter "${name}"`,
-      remedyAfter(name, path.slice(next, slash)),
-    );
-  const close = closingParenthesis(path, next);
-  if (close === -1) throw invalid(path, next, 'constraint without an end', 'close the parenthesis');
-  const end = close + 1;
-  if (end < path.length && path[end] !== '/')
-    throw invalid(path, end, `text after the constraint of "${name}"`, 'move it into the constraint');
-  const source = path.slice(next + 1, close);
-  let constraint = constraints.get(source);
-  if (constraint === undefined) constraints.set(source, (constraint = compileConstraint(source)));
-  return { segment: { kind: 'param', name, constraint }, end };
-}
-
 /** What to write in place of what other routers have behind a parameter. */
 function remedyAfter(name: string, text: string): string {
   if (text === '?') return 'register two paths, one with the parameter and one without it';
@@ -198,8 +186,4 @@ function closingParenthesis(path: string, open: number): number {
     else if (char === ')' && --depth === 0) return i;
   }
   return -1;
-}
-
-function invalid(path: string, index: number, what: string, remedy: string): TypeError {
-  return new TypeError(`${what} at index ${index} in "${path}"; ${remedy}`);
 }
