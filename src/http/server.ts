@@ -4,6 +4,7 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { Bag } from '../bag.js';
 import { HttpError } from '../errors.js';
 import type { ParserError } from './error-mapper.js';
 
@@ -80,12 +81,12 @@ export function attachListener(
 
 /** The open connections of a server; node:http keeps no list that can be asked for those that never said a word. */
 export class Connections {
-  readonly #open = new Set<Duplex>();
+  readonly #open = new Bag<Duplex>();
 
   constructor(server: Server) {
     server.on('connection', (socket: Duplex) => {
-      this.#open.add(socket);
-      socket.once('close', () => this.#open.delete(socket));
+      const place = this.#open.add(socket);
+      socket.once('close', () => this.#open.delete(place));
     });
   }
 

@@ -3,6 +3,7 @@
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Place } from '../bag.js';
 import type { HttpError } from '../errors.js';
 import type { Connection } from '../http/connection.js';
 import type { Context } from '../http/context.js';
@@ -31,6 +32,8 @@ export class PipelineExchange extends Exchange {
   isStarted = false;
   /** Whether it is among those whose replies are written at the end of the turn. */
   isQueued = false;
+  /** Among those that wait for a promise or a stream, if it has been there. */
+  place: Place<PipelineExchange> | null = null;
   /** The reply, when it is ready to be written. */
   outgoing: Outgoing | null = null;
   /** How often writing a reply has failed. */

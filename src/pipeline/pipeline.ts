@@ -8,6 +8,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { Bag } from '../bag.js';
 import type { HttpError } from '../errors.js';
 import { connectionOf } from '../http/connection.js';
 import { Context, type Environment, type Handler, type HandlerResult } from '../http/context.js';
@@ -48,7 +49,7 @@ export class Pipeline {
   readonly #observer: Observer;
   readonly #outbox: Outbox;
   /** What waits for a promise or a stream. */
-  readonly #pending = new Set<PipelineExchange>();
+  readonly #pending = new Bag<PipelineExchange>();
   #active = 0;
   #whenIdle: (() => void)[] = [];
 
@@ -131,7 +132,7 @@ export class Pipeline {
       return;
     }
     exchange.trace?.suspend();
-    this.#pending.add(exchange);
+    this.wait(exchange);
     Promise.resolve(result).then(
       (value) => this.#finish(exchange, value),
       (thrown: unknown) => this.fail(exchange, thrown),
@@ -169,7 +170,7 @@ export class Pipeline {
 
   /** An exchange waits for a promise or a stream. */
   wait(exchange: PipelineExchange): void {
-    this.#pending.add(exchange);
+    exchange.place ??= this.#pending.add(exchange);
   }
 
   #accept(req: IncomingMessage, res: ServerResponse, awaitsContinue: boolean, refusal: unknown): void {
@@ -194,6 +195,7 @@ export class Pipeline {
   #finish(exchange: PipelineExchange, value: HandlerResult): void {
     const { req, res } = exchange;
     if (exchange.answered || exchange.outgoing !== null) discard(value);
+    else if (value instanceof Error) this.fail(exchange, value);
     else if (exchange.isPiped || res.headersSent || res.destroyed || res.writableEnded) {
       discard(value);
       this.#leaveToHandler(exchange);
@@ -225,7 +227,7 @@ export class Pipeline {
     const settle = (): void => this.settle(exchange, res.statusCode, isCut(res) ? 'aborted' : 'sent');
     if (res.writableEnded || res.destroyed) settle();
     else {
-      this.#pending.add(exchange);
+      this.wait(exchange);
       res.once('close', settle);
       exchange.onAbort(() => this.settle(exchange, res.statusCode, 'aborted'));
     }
@@ -236,7 +238,7 @@ export class Pipeline {
     if (exchange.answered) return;
     exchange.answered = true;
     this.#active -= 1;
-    this.#pending.delete(exchange);
+    if (exchange.place !== null) this.#pending.delete(exchange.place);
     exchange.connection.settle(exchange);
     this.#observer.settled(exchange, outcome === 'aborted' ? CLIENT_CLOSED_REQUEST : statusCode);
     if (this.#active === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
