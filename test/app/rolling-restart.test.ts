@@ -100,6 +100,7 @@ test.for(['nginx', 'haproxy'] as const)(`${DRAINS} drains of a two-process servi
 
   const load = startLoad(listen);
   const pids = new Set(children.map(({ pid }) => pid));
+  await expect.poll(() => load.answeredBy, { timeout: 10_000 }).toEqual(pids);
   for (let drain = 0; drain < DRAINS; drain += 1) {
     const slot = drain % 2;
     const old = children[slot] as ChildProcess;
