@@ -32,9 +32,14 @@ export function isInstance(type: { readonly prototype: object }, value: unknown)
   return typeof brand === 'string' && isBranded(value, brand);
 }
 
+/** Whether a value has any brand: cheap to ask of what mostly has none. @throws whatever a proxy throws */
+export function isBrandedAtAll(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && Reflect.get(value, BRAND) !== undefined;
+}
+
 /** Whether a value has a brand from one of its prototypes. @throws whatever a proxy throws */
 export function isBranded(value: unknown, brand: string): boolean {
-  if (typeof value !== 'object' || value === null) return false;
+  if (!isBrandedAtAll(value)) return false;
   let prototype: unknown = Object.getPrototypeOf(value);
   for (let i = 0; typeof prototype === 'object' && prototype !== null && i < MAX_CHAIN; i += 1) {
     if (hasBrand(prototype, brand)) return true;

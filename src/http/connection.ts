@@ -7,7 +7,6 @@
  */
 
 import { AsyncResource } from 'node:async_hooks';
-import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { HttpError } from '../errors.js';
 import { parserErrorOf, type ParserError } from './error-mapper.js';
@@ -74,10 +73,10 @@ export class Connection {
     this.#waiting.arrived();
     this.#exchanges.push(exchange);
     // Without a body, node:http ends a connection whose request expects 100-continue all the same.
-    const { awaitsContinue, req, res } = exchange;
-    if (isLast || !res.shouldKeepAlive || (awaitsContinue && !hasBody(req))) this.#isLast = true;
+    const { awaitsContinue, hasBody, res } = exchange;
+    if (isLast || !res.shouldKeepAlive || (awaitsContinue && !hasBody)) this.#isLast = true;
     if (this.#waiting.count > 0 || this.#exchanges.length > this.#limits.maxPipelinedRequests) this.#postpone(exchange);
-    else if (this.#deferred > 0 || hasBody(req)) this.#defer(exchange);
+    else if (this.#deferred > 0 || hasBody) this.#defer(exchange);
     else exchange.run();
   }
 
@@ -216,12 +215,10 @@ export class Connection {
    */
   #defer(exchange: Exchange): void {
     this.#deferred += 1;
-    exchange.isDeferred = true;
     setImmediate(this.#runDeferred, exchange);
   }
 
   #postpone(exchange: Exchange): void {
-    exchange.isDeferred = true;
     this.#waiting.add(AsyncResource.bind(() => exchange.run()));
   }
 
@@ -260,10 +257,6 @@ export class Connection {
       if (res.socket === null && !res.destroyed && !res.writableFinished) res.destroy().emit('close');
     }
   }
-}
-
-function hasBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
 }
 
 /** Whether a reply has been handed to the socket as a whole, and the request's body is here or gone. */

@@ -3,7 +3,7 @@
  */
 
 import { STATUS_CODES } from 'node:http';
-import { isOwnInstance } from '../brand.js';
+import { isBrandedAtAll, isOwnInstance } from '../brand.js';
 import { ApiError, FrameworkErrorCodes, HttpError, isErrorCode, refusal, type ErrorCode } from '../errors.js';
 import { prefersProblem } from '../payload/accept.js';
 import { toErrorBody, toProblem } from '../payload/error-body.js';
@@ -67,10 +67,11 @@ export function routeNotFound(): HttpError {
  */
 export function mapError(thrown: unknown): MappedError {
   try {
+    if (thrown === ROUTE_NOT_FOUND) return ROUTE_NOT_FOUND;
     // Looked at here, where a proxy or a getter may throw, and a subclass or a later change may have made it another.
-    if (thrown instanceof ApiError || thrown instanceof HttpError) {
+    if (isBrandedAtAll(thrown) && (thrown instanceof ApiError || thrown instanceof HttpError)) {
       if (!isOwnInstance(ApiError, thrown) && !isOwnInstance(HttpError, thrown)) return copyOf(thrown);
-      if (thrown !== ROUTE_NOT_FOUND) readAll(thrown);
+      readAll(thrown);
       return isErrorStatus(thrown.statusCode) && isErrorCode(thrown.errorCode) ? thrown : SERVER_ERROR;
     }
     if (thrown instanceof Error && 'expose' in thrown && thrown.expose === true) return mapExposed(thrown);
@@ -109,7 +110,6 @@ function encodeError(error: MappedError, id: string | null, isProblem: boolean, 
     status: error.statusCode,
     statusText: STATUS_CODES[error.statusCode] ?? 'Unknown Error',
     headers: headersOf(error, isProblem, id),
-    hasOwnHeaders: error.headers !== undefined,
     body,
     length: Buffer.byteLength(body),
   };
@@ -137,7 +137,7 @@ export function withHeadersOf(outgoing: Outgoing, unsent: Headers): Outgoing {
     if (!headers.includes(name) && !name.startsWith('content-') && name !== 'transfer-encoding')
       headers.push(name, value);
   }
-  return { ...outgoing, headers, hasOwnHeaders: true };
+  return { ...outgoing, headers };
 }
 
 /** Names and values by turns. */
@@ -203,8 +203,9 @@ function isErrorStatus(statusCode: unknown): statusCode is number {
 
 /** Throws where the reply would: a getter of the error may, and then it is a mistake of the service's. */
 function readAll(error: MappedError): void {
-  toErrorBody(error);
-  headersOf(error, false, null);
+  const { message, description, headers } = error;
+  if (typeof message !== 'string' || typeof description !== 'string') toErrorBody(error);
+  if (headers !== undefined) headersOf(error, false, null);
 }
 
 /** An error of another copy: of another version, perhaps, so each field is read once and checked. */

@@ -9,14 +9,14 @@ import type { HttpError } from '../errors.js';
 export abstract class Exchange {
   /** On the clock of `performance.now()`. */
   readonly startedAt: number = performance.now();
+  /** Whether a body comes behind the head. */
+  readonly hasBody: boolean;
   /** Whether its outcome is known: whatever its handler does later is ignored. */
   answered = false;
   /** Whether the body was asked for through the context. */
   isReadingBegun = false;
   /** Whether the handler has taken the reply upon itself, by piping something to `ctx.raw.res`. */
   isPiped = false;
-  /** Whether it is run in another phase of the event loop than the one in which it was parsed. */
-  isDeferred = false;
   /** Whether the handler has its hands on the pair of `node:http`. */
   isRawExposed = false;
   /** Whether nobody wants the rest of the body. */
@@ -32,7 +32,10 @@ export abstract class Exchange {
     readonly req: IncomingMessage,
     readonly res: ServerResponse,
     readonly awaitsContinue: boolean,
-  ) {}
+  ) {
+    const { headers } = req;
+    this.hasBody = headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
+  }
 
   /** Runs the handler; never throws. */
   abstract run(): void;

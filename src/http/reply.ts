@@ -88,8 +88,6 @@ export interface Outgoing {
   readonly statusText: string;
   /** The values of a repeated name in one array. */
   readonly headers: (string | string[])[];
-  /** Whether the service chose headers: they may turn out not to be fit to be sent. */
-  readonly hasOwnHeaders: boolean;
   readonly body: string | Uint8Array | Stream | null;
   /** Of the body, in bytes; -1 for one that goes out without a `content-length`. */
   readonly length: number;
@@ -132,13 +130,13 @@ export function toReply(value: unknown): Reply {
  */
 export function toOutgoing(value: unknown, method: string): Outgoing {
   if (value === undefined) {
-    return { status: 204, statusText: '', headers: [], hasOwnHeaders: false, body: null, length: -1 };
+    return { status: 204, statusText: '', headers: [], body: null, length: -1 };
   }
   const tag = tagOf(value);
   const given = value instanceof Reply ? value : toReplyByTag(value, tag);
   if (given !== undefined) return replyToOutgoing(given, method);
   const { body, type, length } = encodeBody(value, tag);
-  return { status: 200, statusText: '', headers: ['content-type', type], hasOwnHeaders: false, body, length };
+  return { status: 200, statusText: '', headers: ['content-type', type], body, length };
 }
 
 /** Whether a handler returned a promise. */
@@ -168,7 +166,6 @@ function replyToOutgoing({ status, statusText, body: value, ownHeaders }: Reply,
       status,
       statusText,
       headers: flatten(ownHeaders, !tellsLength),
-      hasOwnHeaders: ownHeaders !== undefined,
       body: null,
       length: status === 204 || tellsLength ? -1 : 0,
     };
@@ -179,7 +176,7 @@ function replyToOutgoing({ status, statusText, body: value, ownHeaders }: Reply,
   const { body, type, length } = encodeBody(value, tag);
   const headers = flatten(ownHeaders, length !== -1);
   if (!ownHeaders?.has('content-type')) headers.push('content-type', type);
-  return { status, statusText, headers, hasOwnHeaders: ownHeaders !== undefined, body, length };
+  return { status, statusText, headers, body, length };
 }
 
 /** Framing is the connection's: a `transfer-encoding`, or a length beside a known one, would break it. */

@@ -1,5 +1,6 @@
 /**
- * Writes replies: those that are ready in the turn in which their request was parsed together, at the end of it.
+ * Writes replies: those that are ready in one turn of the event loop together, at the end of it. A write wakes the client
+ * up; many in a row wake it up once.
  */
 
 import { isStream, type Outgoing } from '../http/reply.js';
@@ -33,8 +34,8 @@ export class Outbox {
   }
 
   /**
-   * Takes the reply of an exchange. It is written at once if the request was parsed in another turn, and if its headers
-   * are the service's, for they may turn out to be invalid.
+   * Takes the reply of an exchange. It is written at once where the handler has its hands on the response, and where it
+   * may end the connection, because the body of its request is not here: what is behind it must not run then.
    */
   put(exchange: PipelineExchange, outgoing: Outgoing): void {
     if (exchange.hasLeft) {
@@ -44,7 +45,8 @@ export class Outbox {
     }
     exchange.outgoing = outgoing;
     if (exchange.isQueued) return;
-    if (exchange.isDeferred || exchange.isRawExposed || outgoing.hasOwnHeaders || isStream(outgoing.body)) {
+    const { req, hasBody, awaitsContinue, isRawExposed } = exchange;
+    if (isRawExposed || awaitsContinue || (hasBody && !req.complete) || isStream(outgoing.body)) {
       this.#write(exchange);
       return;
     }
