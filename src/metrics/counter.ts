@@ -46,16 +46,13 @@ export class Counter<L extends string = never> extends Metric<L, BoundCounter> {
     if (typeof first === 'object' && first !== null) {
       const series = this.series.find(first);
       if (series !== undefined) series.inc(value);
-      else if (isExemplarUpdate(first, this.labelNames)) this.#incWithExemplar(first);
-      else this.series.obtain([first]).inc(value);
+      else if (isExemplarUpdate(first, this.labelNames)) {
+        const { labels = {}, ...rest } = first;
+        this.find(labels).inc(rest);
+      } else this.series.obtain([first]).inc(value);
     } else {
       this.series.only().inc(first as number | undefined);
     }
-  }
-
-  #incWithExemplar(update: ExemplarUpdate & { readonly labels?: object }): void {
-    const { labels = {}, ...rest } = update;
-    this.find(labels).inc(rest);
   }
 }
 

@@ -17,7 +17,10 @@ export interface ExemplarUpdate {
 }
 
 /** Whether an object is an update and no set of labels: it has a key of an update that is no label's name. @internal */
-export function isExemplarUpdate(object: object, labelNames: readonly string[]): boolean {
+export function isExemplarUpdate(
+  object: object,
+  labelNames: readonly string[],
+): object is ExemplarUpdate & { readonly labels?: object } {
   return UPDATE_KEYS.some((key) => key in object && !labelNames.includes(key));
 }
 

@@ -51,8 +51,10 @@ export class Histogram<L extends string = never> extends Metric<L, BoundHistogra
     if (typeof first === 'object' && first !== null) {
       const series = this.series.find(first);
       if (series !== undefined && value !== undefined) series.observe(value);
-      else if (isExemplarUpdate(first, this.labelNames)) this.#observeWithExemplar(first as Observation);
-      else this.find(first).observe(value as number);
+      else if (isExemplarUpdate(first, this.labelNames)) {
+        const { labels = {}, ...rest } = first;
+        this.find(labels).observe(rest as Observation);
+      } else this.find(first).observe(value as number);
     } else {
       this.series.only().observe(first as number);
     }
@@ -73,11 +75,6 @@ export class Histogram<L extends string = never> extends Metric<L, BoundHistogra
    */
   zero(labels: Labels<L>): void {
     this.labels(labels);
-  }
-
-  #observeWithExemplar(observation: Observation & { readonly labels?: object }): void {
-    const { labels = {}, ...rest } = observation;
-    this.find(labels).observe(rest);
   }
 }
 
