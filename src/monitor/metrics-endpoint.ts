@@ -56,8 +56,30 @@ export class ServiceMetrics {
   }
 
   /** Registers what an application says of itself: its tasks and `service_info`. */
-  describe(service: DescribedService): void {
-    registerServiceMetrics(this.#registry, service);
+  describe({ name, version, tasks, health }: DescribedService): void {
+    this.#registry.gauge({
+      name: 'total_task_count',
+      help: 'Active tasks and the resources that keep the event loop alive.',
+      collect() {
+        this.set(tasks.total);
+      },
+    });
+    this.#registry.gauge({
+      name: 'active_task_count',
+      help: 'Requests being handled and tracked promises that are not settled.',
+      collect() {
+        this.set(tasks.active);
+      },
+    });
+    this.#registry.gauge({
+      name: 'service_info',
+      help: 'The service and its versions; always 1.',
+      labelNames: ['application_version', 'framework_version', 'ip', 'service', 'status'],
+      collect() {
+        this.reset();
+        this.labels(version, FRAMEWORK_VERSION, health.ip, name, health.status).set(1);
+      },
+    });
   }
 
   /** Every metric of the application. */
@@ -103,32 +125,6 @@ function metricsDocument({ requests, sampler }: ServiceMetrics, tasks: Tasks): M
     proc_cpu_perc: cpuPercent,
     timestamp: Date.now() / 1000,
   };
-}
-
-function registerServiceMetrics(registry: Registry, { name, version, tasks, health }: DescribedService): void {
-  registry.gauge({
-    name: 'total_task_count',
-    help: 'Active tasks and the resources that keep the event loop alive.',
-    collect() {
-      this.set(tasks.total);
-    },
-  });
-  registry.gauge({
-    name: 'active_task_count',
-    help: 'Requests being handled and tracked promises that are not settled.',
-    collect() {
-      this.set(tasks.active);
-    },
-  });
-  registry.gauge({
-    name: 'service_info',
-    help: 'The service and its versions; always 1.',
-    labelNames: ['application_version', 'framework_version', 'ip', 'service', 'status'],
-    collect() {
-      this.reset();
-      this.labels(version, FRAMEWORK_VERSION, health.ip, name, health.status).set(1);
-    },
-  });
 }
 
 async function metricsText(registry: Registry, { headers }: Context): Promise<Reply> {

@@ -80,9 +80,7 @@ function shareInFlight(probe: Probe): Probe {
   const inFlight = new Map<string, Promise<PingEntry>>();
   return (service, depth) => {
     const key = `${depth} ${service}`;
-    const running = inFlight.get(key);
-    if (running !== undefined) return running;
-    const started = probe(service, depth).finally(() => inFlight.delete(key));
+    const started = inFlight.get(key) ?? probe(service, depth).finally(() => inFlight.delete(key));
     inFlight.set(key, started);
     return started;
   };
