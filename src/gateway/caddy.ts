@@ -84,22 +84,22 @@ function formatService(service: PlannedService): string[] {
   );
   const own = ownOptions ? of('own_options') : '';
   const options = of('options');
-  const any = `"${[...methods, 'options'].map(of).join(' ')}"`;
   return [
     '',
     `# The service ${titleOf(service)}. For each method, the first line that says something decides, as the router prefers its routes.`,
     ...formatMap(
       '{http.vars.postern_path}',
       columns.map((method) => (method === 'OPTIONS' ? own : of(method))).join(' '),
-      [...rows, `default ${columns.map(() => '""').join(' ')}`],
+      rows,
+      columns.map(() => '""').join(' '),
     ),
     '# OPTIONS, where it has no route of its own, is public with any other method.',
-    ...formatMap(`"${own}: ${methods.map(of).join(' ')}"`, options, ['`~^public|^:.*public` public', 'default ""']),
-    ...formatMap(any, of('any'), ['~public public', 'default ""']),
-    ...formatMap('{http.request.method}', of('asked'), [
-      ...answers.flatMap(([method, names]) => names.map((name) => `${name} ${of(method)}`)),
-      'default ""',
-    ]),
+    ...formatMap(`"${own}: ${methods.map(of).join(' ')}"`, options, ['`~^public|^:.*public` public']),
+    ...formatMap(
+      '{http.request.method}',
+      of('asked'),
+      answers.flatMap(([method, names]) => names.map((name) => `${name} ${of(method)}`)),
+    ),
   ];
 }
 
@@ -116,30 +116,18 @@ function formatVerdict(services: readonly PlannedService[]): string[] {
     '',
     '# The service that the request is for.',
     ...claimed.flatMap((service) => {
-      const asked = `postern_${service.name}_asked`;
-      return [`@${asked} vars {${asked}} public`, `handle @${asked} {`, ...indent(formatProxy(service)), '}'];
+      const asked = variable(service, 'asked');
+      const matcher = `@${service.name}`;
+      return [`${matcher} vars ${asked} public`, `handle ${matcher} {`, ...indent(formatProxy(service)), '}'];
     }),
     '',
     '# It is for none: 405 where another method is public, else 404.',
-    ...formatMap(`"${claimed.map((service) => variable(service, 'any')).join('')}"`, '{postern_refusal}', [
-      '~public 405',
-      'default 404',
-    ]),
-    '@wrong_method vars {postern_refusal} 405',
-    'handle @wrong_method {',
-    ...indent([
-      ...allow.flatMap(({ scope, allowed, names }) =>
-        formatMap(scope, allowed, [`public ", ${names.join(', ')}"`, 'default ""']),
-      ),
-      ...formatMap(`"${allow.map(({ allowed }) => allowed).join('')}"`, '{postern_allow}', [
-        '`~^, (.*)$` $1',
-        'default ""',
-      ]),
-      'header Allow {postern_allow}',
-      'error 405',
-    ]),
-    '}',
-    'error 404',
+    ...allow.flatMap(({ scope, allowed, names }) => formatMap(scope, allowed, [`public ", ${names.join(', ')}"`])),
+    ...formatMap(`"${allow.map(({ allowed }) => allowed).join('')}"`, '{postern_allow}', ['`~^, (.*)$` $1']),
+    '@refused vars {postern_allow} ""',
+    'error @refused 404',
+    'header Allow {postern_allow}',
+    'error 405',
   ];
 }
 
@@ -192,8 +180,8 @@ ${[NOT_FOUND, METHOD_NOT_ALLOWED, ...UNAVAILABLE]
   )
   .join('')}}`;
 
-function formatMap(source: string, targets: string, entries: readonly string[]): string[] {
-  return [`map ${source} ${targets} {`, ...indent(entries), '}'];
+function formatMap(source: string, targets: string, entries: readonly string[], fallback: string = '""'): string[] {
+  return [`map ${source} ${targets} {`, ...indent([...entries, `default ${fallback}`]), '}'];
 }
 
 /** What is known of a service, such as what its routes make of a method: `{postern_users_get}`. */

@@ -22,7 +22,7 @@ import { createPlan, type Plan, type PlannedService } from './plan.js';
 import { NOT_FOUND } from './refusals.js';
 import { NORMALIZED } from './spelling.js';
 import { escape } from './text.js';
-import type { Leaf, RouteTable, Surface } from './surface.js';
+import type { Leaf, RouteTable } from './surface.js';
 
 /**
  * A decK file, as JSON, with each service, its routes, and an upstream with targets where it has several addresses.
@@ -38,6 +38,16 @@ export function toKong(services: readonly GatewayService[], options?: ListenerOp
 export function toKong(...args: ExporterArguments): string {
   const plan = createPlan('toKong', args);
   assertUnused(plan, ['tls', 'include'], 'Kong');
+  // Of two prefixes the longer one is asked first, and before services without any.
+  const step = 2 * Math.max(...plan.services.map(({ surface }) => surface.leaves.length)) + 2;
+  const services = plan.services.map((service) => {
+    const base = step * service.prefix.length;
+    const entries = createEntries(service, plan).filter(({ methods }) => methods.length > 0);
+    return formatService(
+      service,
+      entries.map((entry, i) => formatRoute({ ...entry, priority: base + entry.priority }, i + 1, service, plan)),
+    );
+  });
   const upstreams = plan.services
     .filter((service) => service.upstreams.length > 1)
     .map(({ name, upstreams: targets }) => ({
@@ -45,28 +55,16 @@ export function toKong(...args: ExporterArguments): string {
       targets: targets.map(({ host, port }) => ({ target: `${host}:${port}`, weight: 100 })),
       tags: ['postern'],
     }));
-  // Of two prefixes the longer one is asked first, and before services without any.
-  const ranked = [...plan.services].sort((a, b) => a.prefix.length - b.prefix.length);
-  let priority = 0;
-  const routes = new Map<PlannedService, object[]>();
-  for (const service of ranked) {
-    const entries = createServiceEntries(service, plan);
-    routes.set(
-      service,
-      entries.map((entry, i) => formatRoute({ ...entry, priority: priority + entry.priority }, i + 1, service, plan)),
-    );
-    priority += Math.max(0, ...entries.map((entry) => entry.priority));
-  }
-  const services = plan.services.map((service) => formatService(service, routes.get(service) ?? []));
   const file = { _format_version: '3.0', services, ...(upstreams.length === 0 ? {} : { upstreams }) };
   return `${JSON.stringify(file, null, 2)}\n`;
 }
 
-/** One route of Kong. */
+/** One route of Kong; none without methods. */
 interface Entry {
   readonly path: string;
   readonly pattern: string;
   readonly methods: readonly string[];
+  /** Among those of the service: from 0, and at most twice its leaves and one. */
   readonly priority: number;
   readonly public: boolean;
   readonly tags: readonly string[];
@@ -79,105 +77,81 @@ const UNCLEAN = '^/[^?]*(?:[\\x00-\\x1F\\x5C\\x7F]|%2F)';
 
 const IMPLIED = 'OPTIONS';
 
-function createServiceEntries(service: PlannedService, { services }: Plan): Entry[] {
-  const { surface, prefix } = service;
-  const own = [...createGuard(surface), ...createEntries(surface), ...createOptions(surface)];
-  const outer = services.filter(({ inner }) => inner.includes(prefix));
-  const methods = outer.flatMap((other) => (other.surface.answers.length > 0 ? guardedMethods(other.surface) : []));
-  if (methods.length === 0) return own;
-  // What is below this prefix is not for the service of a shorter one, whether it matches here or not.
-  const rest = {
-    path: 'rest',
-    pattern: '^(?:/.*)?$',
-    methods: [...new Set(methods)].sort(),
-    priority: 1,
-    public: false,
-    tags: [],
-  };
-  return [...own.map((entry) => ({ ...entry, priority: entry.priority + 1 })), rest];
-}
-
-function guardedMethods({ leaves }: Surface): string[] {
-  return [...new Set([...leaves.flatMap(({ opens }) => [...opens]), IMPLIED])].sort();
-}
-
-function createGuard(surface: Surface): Entry[] {
-  const { leaves, answers } = surface;
-  if (answers.length === 0) return [];
+function createEntries(service: PlannedService, { services }: Plan): Entry[] {
+  const { leaves } = service.surface;
+  const outer = services.filter(({ inner }) => inner.includes(service.prefix)).flatMap(answeredMethods);
+  const skipped: Leaf[] = [];
   return [
-    {
-      path: 'unclean',
-      pattern: UNCLEAN,
-      methods: guardedMethods(surface),
-      priority: 2 * leaves.length + 1,
-      public: false,
-      tags: ['unclean-path'],
-    },
+    refuse('unclean-path', UNCLEAN, answeredMethods(service), 2 * leaves.length + 1),
+    ...leaves.flatMap((leaf, i): Entry[] => {
+      const pattern = compile(leaf);
+      if (pattern === null) return [];
+      const own = createOwnEntries(leaf, pattern, 2 * leaves.length - i);
+      const implied = answersOptions(leaf, leaves.slice(i + 1), skipped);
+      if (implied === undefined) return own;
+      const { path } = leaf;
+      const methods = [IMPLIED];
+      return [...own, { path, pattern, methods, priority: leaves.length - i, public: implied, tags: ['options'] }];
+    }),
+    // What is below this prefix is not for the service of a shorter one, whether it matches here or not.
+    refuse('rest', '^(?:/.*)?$', [...new Set(outer)], 0),
   ];
 }
 
-function createEntries({ leaves }: Surface): Entry[] {
-  return leaves.flatMap((leaf, i): Entry[] => {
-    const { routes, opens, closes } = leaf;
-    const test = compile(leaf);
-    if (test === null) return [];
-    const priority = 2 * leaves.length - i;
-    const ownHead = routes.some((route) => route.method === 'HEAD');
-    const answers = (method: string, scope: ReadonlySet<string>): string[] =>
-      (method === 'GET' && !ownHead ? ['GET', 'HEAD'] : [method]).filter((name) => scope.has(name));
-    return routes.flatMap(({ method, path: own, public: open, params }): Entry[] => {
-      const methods = answers(method, open ? opens : closes);
-      if (methods.length === 0) return [];
-      for (const name of methods) {
-        if (open && (name === 'TRACE' || !/^[A-Z]+$/.test(name)))
-          throw new GatewayError(own, `Kong passes on no ${name}; make it private`);
-      }
-      const tags = open
-        ? params === null
-          ? ['query-any']
-          : params.length === 0
-            ? ['query-none']
-            : params.map((param) => `query:${encodeURIComponent(param)}`)
-        : [];
-      return [{ path: own, pattern: test, methods, priority, public: open, tags }];
-    });
+function refuse(path: string, pattern: string, methods: readonly string[], priority: number): Entry {
+  return { path, pattern, methods, priority, public: false, tags: [path] };
+}
+
+function answeredMethods({ surface }: PlannedService): string[] {
+  return surface.answers.flatMap(([, names]) => names);
+}
+
+function createOwnEntries({ routes, opens, closes }: Leaf, pattern: string, priority: number): Entry[] {
+  const ownHead = routes.some(({ method }) => method === 'HEAD');
+  return routes.map(({ method, path, public: open, params }) => {
+    if (open && (method === 'TRACE' || !/^[A-Z]+$/.test(method)))
+      throw new GatewayError(path, `Kong passes on no ${method}; make it private`);
+    const answered = method === 'GET' && !ownHead ? ['GET', 'HEAD'] : [method];
+    const methods = answered.filter((name) => (open ? opens : closes).has(name));
+    return { path, pattern, methods, priority, public: open, tags: open ? describeQuery(params) : [] };
   });
 }
 
-/** OPTIONS without a route of its own: public where any other method is, which the best pattern of a path decides. */
-function createOptions({ leaves }: Surface): Entry[] {
-  const skipped: Leaf[] = [];
-  return leaves.flatMap((leaf, i): Entry[] => {
-    const test = compile(leaf);
-    if (test === null) return [];
-    const [open, closed] = [others(leaf.opens), others(leaf.closes)];
-    const entry = { path: leaf.path, methods: [IMPLIED], priority: leaves.length - i, tags: ['options'] };
-    if (open.length > 0) {
-      const hidden = new Set(
-        skipped.filter((other) => pathsOverlap(other.segments, leaf.segments)).flatMap((other) => others(other.closes)),
-      );
-      if (open.every((method) => hidden.has(method)))
-        throw new GatewayError(
-          leaf.path,
-          "private routes inside of it close its methods one by one, and Kong can't be told where OPTIONS is left; give it an OPTIONS route of its own",
-        );
-      return [{ ...entry, pattern: test, public: true }];
-    }
-    const inside = leaves
-      .slice(i + 1)
-      .filter((other) => others(other.opens).length > 0 && pathsOverlap(leaf.segments, other.segments));
-    const closing = inside.filter((other) => others(other.opens).every((method) => closed.includes(method)));
-    if (closing.length === 0) {
-      skipped.push(leaf);
-      return [];
-    }
-    if (closing.length < inside.length)
+function describeQuery(params: readonly string[] | null): string[] {
+  if (params === null) return ['query-any'];
+  return params.length === 0 ? ['query-none'] : params.map((param) => `query:${encodeURIComponent(param)}`);
+}
+
+/**
+ * OPTIONS without a route of its own is public where any other method is, which the best pattern of a path decides.
+ *
+ * @param skipped leaves that close some of the methods around them; added to
+ * @returns whether a leaf opens it or closes it; undefined for neither
+ */
+function answersOptions(leaf: Leaf, later: readonly Leaf[], skipped: Leaf[]): boolean | undefined {
+  const { path, segments, opens, closes } = leaf;
+  const overlapping = (leaves: readonly Leaf[]): Leaf[] =>
+    leaves.filter((other) => pathsOverlap(other.segments, segments));
+  const open = others(opens);
+  if (open.length > 0) {
+    const around = overlapping(skipped);
+    if (open.every((method) => around.some((other) => other.closes.has(method))))
       throw new GatewayError(
-        leaf.path,
-        "it lies inside of several public routes and closes only some of them, so Kong can't be told about OPTIONS there; give it an OPTIONS route of its own",
+        path,
+        "private routes inside of it close its methods one by one, and Kong can't be told where OPTIONS is left; give it an OPTIONS route of its own",
       );
-    return [{ ...entry, pattern: test, public: false }];
-  });
+    return true;
+  }
+  const around = overlapping(later.filter((other) => others(other.opens).length > 0));
+  const closed = around.filter((other) => others(other.opens).every((method) => closes.has(method)));
+  if (closed.length > 0 && closed.length < around.length)
+    throw new GatewayError(
+      path,
+      "it lies inside of several public routes and closes only some of them, so Kong can't be told about OPTIONS there; give it an OPTIONS route of its own",
+    );
+  if (closed.length > 0) return false;
+  skipped.push(leaf);
+  return undefined;
 }
 
 function others(methods: ReadonlySet<string>): string[] {
@@ -241,7 +215,7 @@ function formatRoute(
     response_buffering: false,
     regex_priority: priority,
     tags: [open ? 'public' : 'private', ...tags],
-    ...(open ? formatRewrite(prefix) : formatTermination()),
+    ...formatPlugins(open, prefix),
   };
 }
 
@@ -252,14 +226,14 @@ function prefixed(pattern: string, prefix: string): string {
   return pattern.endsWith('$') ? `${literal}(${pattern.slice(1, -1)})$` : `${literal}${pattern.slice(1)}`;
 }
 
-function formatRewrite(prefix: string): object {
+function formatPlugins(open: boolean, prefix: string): object {
+  const { status, body } = NOT_FOUND;
+  if (!open)
+    return {
+      plugins: [
+        { name: 'request-termination', config: { status_code: status, content_type: 'application/json', body } },
+      ],
+    };
   if (prefix === '') return {};
   return { plugins: [{ name: 'request-transformer', config: { replace: { uri: '$(uri_captures[1])' } } }] };
-}
-
-function formatTermination(): object {
-  const { status, body } = NOT_FOUND;
-  return {
-    plugins: [{ name: 'request-termination', config: { status_code: status, content_type: 'application/json', body } }],
-  };
 }
