@@ -165,7 +165,7 @@ export class ConstraintTranslator {
       case 'repeat':
         return this.#repeat(node, place);
       case 'characters':
-        return this.#characters(node, place);
+        return place.behind ? this.#behind(node) : this.#set(node, 1, 1, '', place);
       case 'look': {
         if (!this.#dialect.pcre)
           this.#fail(`${this.#dialect.gateway} has no lookaround; write the constraint without it`);
@@ -233,8 +233,7 @@ export class ConstraintTranslator {
               : `{${min},}`;
     let body = inner;
     while (body.type === 'group' && !this.#numbers.has(body.capture)) body = body.body;
-    if (body.type === 'characters' && !place.behind)
-      return this.#repeatSet(this.#spell(body), min, max, quantifier, place);
+    if (body.type === 'characters' && !place.behind) return this.#set(body, min, max, quantifier, place);
     const outer = this.#factor;
     this.#factor *= Math.max(times, 1);
     const set = new Set(place.set);
@@ -244,7 +243,9 @@ export class ConstraintTranslator {
     return (inner.type === 'characters' ? `(?:${text})` : text) + quantifier;
   }
 
-  #repeatSet({ plain, others, wide }: SpelledSet, min: number, max: number, quantifier: string, place: Place): string {
+  /** @param quantifier says `min` and `max`; empty for a set that is not repeated */
+  #set(node: CharactersNode, min: number, max: number, quantifier: string, place: Place): string {
+    const { plain, others, wide } = this.#spell(node);
     const free = max === Infinity && min <= 1;
     if (wide.length > 0) {
       this.#wide += 1;
@@ -255,18 +256,13 @@ export class ConstraintTranslator {
     this.#grow(all, rest.length === 0 ? 1 : max === Infinity ? min + 1 : max);
     if (rest.length === 0) return all + quantifier;
     if (plain === '' || !this.#dialect.unroll || !free)
-      return (plain === '' && rest.length === 1 ? `(?:${all})` : all) + quantifier;
+      return (plain === '' && rest.length === 1 && quantifier !== '' ? `(?:${all})` : all) + quantifier;
     const tail = `${plain}*(?:${oneOf(rest)}${plain}*)*`;
     return min === 0 ? tail : all + tail;
   }
 
-  #characters(node: CharactersNode, place: Place): string {
-    const { plain, others, wide, unambiguous } = this.#spell(node);
-    if (wide.length > 0) {
-      this.#wide += 1;
-      this.#counted = true;
-    }
-    if (!place.behind) return this.#grow(oneOf([plain, ...others]), 1);
+  #behind(node: CharactersNode): string {
+    const { plain, unambiguous } = this.#spell(node);
     if (!unambiguous)
       this.#fail(
         'a lookbehind over characters that may be sent as escapes has no equivalent on the path as sent; write the constraint without it',
