@@ -7,7 +7,7 @@ import type { Context, Handler, HandlerResult, Middleware } from '../http/contex
 import type { Sendable } from '../http/sendable.js';
 import type { ParamsOf } from '../routing/pattern.js';
 import type { MaybeResponse, MaybeSchema } from '../routing/schemas.js';
-import { isEndpointDefinition, servedOptions, type EndpointDefinition } from '../routing/endpoint-definition.js';
+import { isEndpointDefinition, type EndpointDefinition } from '../routing/endpoint-definition.js';
 import type { DeclaredOptions } from '../routing/route-options.js';
 import type { EndpointHandler, RouteOptions, ServedSettings } from './route-options.js';
 
@@ -143,7 +143,7 @@ export class RouteGroup<Prefix extends string = ''> {
     if (!isEndpointDefinition(endpoint)) throw new TypeError('implement() takes an endpoint made by defineEndpoint');
     const { method, path } = endpoint;
     assertHandler(method, path, handler);
-    return this.#register(method, path, handler, servedOptions(endpoint, own));
+    return this.#register(method, path, handler, { ...endpoint.options, ...own });
   }
 
   /** Adds middleware around the routes of this group, those registered before included. */

@@ -29,8 +29,8 @@ export interface RequestSpan {
   readonly tracestate: string | undefined;
 }
 
-/** version "-" trace-id "-" parent-id "-" flags; a later version may add more after a dash (section 4.3). */
-const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[^,]*)?$/;
+/** version "-" trace-id "-" parent-id "-" flags, no id all zeros; a later version may add more (section 4.3). */
+const TRACEPARENT = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-[^,]*)?$/;
 
 /**
  * One member of tracestate, or none, with the blanks around it (section 3.3.2). Fixed lengths keep it linear, and so
@@ -102,8 +102,7 @@ export function passedHeaders(headers: IncomingHttpHeaders, names: readonly stri
 /** Undefined for an invalid one, and for none. */
 function parseTraceparent(text: string): { traceId: string; parentId: string; flags: number } | undefined {
   const [, version, traceId = '', parentId = '', flags = '', rest] = TRACEPARENT.exec(text) ?? [];
-  if (version === undefined || version === 'ff' || (version === '00' && rest !== undefined)) return undefined;
-  if (isZero(traceId) || isZero(parentId)) return undefined;
+  if (version === undefined || (version === '00' && rest !== undefined)) return undefined;
   return { traceId, parentId, flags: Number.parseInt(flags, 16) };
 }
 
@@ -120,10 +119,6 @@ function parseTracestate(text: string): string | undefined {
 
 function textOf(header: string | string[] | undefined): string {
   return Array.isArray(header) ? header.join(',') : (header ?? '');
-}
-
-function isZero(id: string): boolean {
-  return /^0+$/.test(id);
 }
 
 function randomHex(bytes: number): string {

@@ -3,7 +3,7 @@
  * it, its errors are thrown as the types that it declares.
  */
 
-import { ApiError, adoptErrorCode, FrameworkErrorCodes } from '../errors.js';
+import { ApiError, FrameworkErrorCodes } from '../errors.js';
 import { assertOptions } from '../options-check.js';
 import { describeFinding } from '../payload/findings.js';
 import { check } from '../payload/schema-check.js';
@@ -93,8 +93,7 @@ export function toDeclaredError({ options }: EndpointDefinition, error: unknown)
     type.errorCode.value === errorCode.value;
   const type = options.errors?.find(isSame);
   if (type === undefined) return error;
-  const { name, value } = errorCode;
-  const fields = { statusCode, message, headers, cause: error, errorCode: adoptErrorCode(name, value) };
+  const fields = { statusCode, message, headers, cause: error, errorCode };
   // Not `new type()`: the constructor of a type may take other arguments.
   const declared: unknown = Reflect.construct(ApiError, [description, fields], type);
   if (declared instanceof Error && error.stack !== undefined) declared.stack = error.stack;

@@ -5,7 +5,7 @@
 import type { AnySchema, InputOf, OutputOf } from '../payload/standard-schema.js';
 import { assertMethod } from './method.js';
 import { compilePath, type ParamsOf, type Segment } from './pattern.js';
-import { checkOptions, type DeclaredOptions, type RouteSettings } from './route-options.js';
+import { checkOptions, type RouteSettings } from './route-options.js';
 import type { MaybeResponse, MaybeSchema, Schemas, SchemasByStatus } from './schemas.js';
 
 /** Method, path, and what goes in and out; made by {@link defineEndpoint}. */
@@ -117,9 +117,4 @@ function encodeText(text: string): string {
 export function isEndpointDefinition(value: unknown): value is EndpointDefinition {
   if (typeof value !== 'object' || value === null || !('options' in value)) return false;
   return 'method' in value && typeof value.method === 'string' && 'path' in value && typeof value.path === 'string';
-}
-
-/** What the definition says, with the options of the side that serves it, which win. @internal */
-export function servedOptions(definition: EndpointDefinition, own: DeclaredOptions): DeclaredOptions {
-  return { ...definition.options, ...own };
 }
