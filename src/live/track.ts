@@ -43,6 +43,9 @@ export function follow(
 ): { tracks: Track[]; changes: Change[] } {
   const known = new Map(before.map((track) => [track.key, track]));
   const changes: Change[] = [];
+  const tell = (kind: Change['kind'], edge: MeshEdge, since: number = now): void => {
+    changes.push({ kind, edge, afterMs: now - since });
+  };
   const tracks = edges.map((edge): Track => {
     const key = JSON.stringify([edge.from, edge.to]);
     const was = known.get(key);
@@ -50,16 +53,15 @@ export function follow(
     const history = [...(was?.history ?? []), { ms: edge.ms, failed }].slice(-60);
     const appears = was === undefined || was.gone;
     const stays = !appears && was.edge.status === edge.status;
-    if (appears) changes.push({ kind: 'appears', edge, afterMs: 0 });
-    if (!stays && (failed || !appears))
-      changes.push({ kind: failed ? 'fails' : 'answers', edge, afterMs: now - (was?.since ?? now) });
+    if (appears) tell('appears', edge);
+    if (!stays && (failed || !appears)) tell(failed ? 'fails' : 'answers', edge, was?.since);
     return { key, edge, history, since: stays ? was.since : now, gone: false };
   });
   const present = new Set(tracks.map(({ key }) => key));
   const answering = new Set(edges.filter(({ status }) => status === 200).map(({ to }) => to));
   before.forEach((was, index) => {
     if (present.has(was.key)) return;
-    if (!was.gone) changes.push({ kind: 'vanishes', edge: was.edge, afterMs: 0 });
+    if (!was.gone) tell('vanishes', was.edge);
     const history = [...was.history, null].slice(-60);
     if (history.every((sample) => sample === null) && answering.has(was.edge.from ?? '')) return;
     const place = tracks.findIndex(({ key }) => key === before[index - 1]?.key) + 1;
