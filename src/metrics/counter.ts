@@ -6,7 +6,7 @@ import { isExemplarUpdate, toExemplar } from './exemplar.js';
 import type { ExemplarUpdate } from './exemplar.js';
 import type { Exemplar } from './format.js';
 import { Metric } from './metric.js';
-import type { Labels, MetricOptions } from './metric.js';
+import type { MetricOptions, Update, UpdateLabels } from './metric.js';
 import { OwnedSeries } from './series-map.js';
 
 export interface CounterOptions<L extends string = never> extends MetricOptions<L, Counter<L>> {}
@@ -15,9 +15,7 @@ export interface CounterOptions<L extends string = never> extends MetricOptions<
  * What `inc` takes: `(labels, value?)`, without labels `(value?)`, or prom-client's object; the value is 1 unless
  * told.
  */
-export type CounterUpdate<L extends string> = [L] extends [never]
-  ? [value?: number] | [labels: Labels<L>, value?: number] | [update: ExemplarUpdate & { readonly labels?: Labels<L> }]
-  : [labels: Labels<L>, value?: number] | [update: ExemplarUpdate & { readonly labels: Labels<L> }];
+export type CounterUpdate<L extends string> = Update<L, [value?: number]> | [update: ExemplarUpdate & UpdateLabels<L>];
 
 /** One series of a counter. */
 export interface BoundCounter {

@@ -3,7 +3,7 @@
  */
 import { show } from '../options-check.js';
 import { Metric } from './metric.js';
-import type { Labels, MetricOptions, SomeLabels } from './metric.js';
+import type { Labels, MetricOptions, SomeLabels, Update } from './metric.js';
 import { OwnedSeries } from './series-map.js';
 import { startBoundTimer, startTimer } from './timer.js';
 import type { BoundTimer } from './timer.js';
@@ -11,14 +11,10 @@ import type { BoundTimer } from './timer.js';
 export interface GaugeOptions<L extends string = never> extends MetricOptions<L, Gauge<L>> {}
 
 /** What `set` takes: `(labels, value)`, without labels `(value)`. */
-export type GaugeValue<L extends string> = [L] extends [never]
-  ? [value: number] | [labels: Labels<L>, value: number]
-  : [labels: Labels<L>, value: number];
+export type GaugeValue<L extends string> = Update<L, [value: number]>;
 
 /** What `inc` and `dec` take: `(labels, by?)`, without labels `(by?)`; 1 unless told. */
-export type GaugeStep<L extends string> = [L] extends [never]
-  ? [by?: number] | [labels: Labels<L>, by?: number]
-  : [labels: Labels<L>, by?: number];
+export type GaugeStep<L extends string> = Update<L, [by?: number]>;
 
 /** What concerns one series and needs no number: its labels, or without labels nothing. */
 export type GaugeLabels<L extends string> = [L] extends [never] ? [labels?: Labels<L>] : [labels: Labels<L>];

@@ -6,7 +6,7 @@ import { isExemplarUpdate, toExemplar } from './exemplar.js';
 import type { ExemplarLabels, ExemplarUpdate } from './exemplar.js';
 import type { Exemplar } from './format.js';
 import { Metric } from './metric.js';
-import type { Labels, MetricOptions, SomeLabels } from './metric.js';
+import type { Labels, MetricOptions, SomeLabels, Update, UpdateLabels } from './metric.js';
 import { OwnedSeries } from './series-map.js';
 import type { SeriesMap } from './series-map.js';
 import { startBoundTimer, startTimer } from './timer.js';
@@ -23,9 +23,8 @@ export interface Observation extends ExemplarUpdate {
 }
 
 /** What `observe` takes: `(labels, value)`, without labels `(value)`, or prom-client's object. */
-export type HistogramUpdate<L extends string> = [L] extends [never]
-  ? [value: number] | [labels: Labels<L>, value: number] | [observation: Observation & { readonly labels?: Labels<L> }]
-  : [labels: Labels<L>, value: number] | [observation: Observation & { readonly labels: Labels<L> }];
+export type HistogramUpdate<L extends string> =
+  Update<L, [value: number]> | [observation: Observation & UpdateLabels<L>];
 
 /** Ends a timer with the rest of the labels; returns the seconds that were observed. */
 export type HistogramTimer<L extends string> = (labels?: SomeLabels<L>, exemplarLabels?: ExemplarLabels) => number;

@@ -16,6 +16,16 @@ export type SomeLabels<L extends string> = [L] extends [never]
   ? Readonly<Record<string, never>>
   : { readonly [Name in L]?: LabelValue };
 
+/** What an update takes: labels and `Values`, without labels `Values` alone. */
+export type Update<L extends string, Values extends readonly unknown[]> = [L] extends [never]
+  ? Values | [labels: Labels<L>, ...Values]
+  : [labels: Labels<L>, ...Values];
+
+/** The labels of an update in prom-client's object form. */
+export type UpdateLabels<L extends string> = [L] extends [never]
+  ? { readonly labels?: Labels<L> }
+  : { readonly labels: Labels<L> };
+
 /** What every metric is registered with. */
 export interface MetricOptions<L extends string, M = unknown> {
   /** Letters, digits, `_` and `:`; unique in the registry, in the names of its samples too. */

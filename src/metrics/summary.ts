@@ -4,7 +4,7 @@
 import { show } from '../options-check.js';
 import { Digest, quantilesOf } from './digest.js';
 import { Metric } from './metric.js';
-import type { Labels, MetricOptions, SomeLabels } from './metric.js';
+import type { MetricOptions, SomeLabels, Update } from './metric.js';
 import { OwnedSeries } from './series-map.js';
 import type { SeriesMap } from './series-map.js';
 import { startBoundTimer, startTimer } from './timer.js';
@@ -20,9 +20,7 @@ export interface SummaryOptions<L extends string = never> extends MetricOptions<
 }
 
 /** What `observe` takes: `(labels, value)`, without labels `(value)`. */
-export type SummaryUpdate<L extends string> = [L] extends [never]
-  ? [value: number] | [labels: Labels<L>, value: number]
-  : [labels: Labels<L>, value: number];
+export type SummaryUpdate<L extends string> = Update<L, [value: number]>;
 
 /** One series of a summary. */
 export interface BoundSummary {
