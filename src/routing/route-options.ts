@@ -148,9 +148,12 @@ export function carryOptions<F extends AnyFunction>(
 export function toRecord(what: string, handler: unknown, options?: DeclaredOptions): RouteRecord {
   const carried = carriedBy(handler);
   const declared = options === undefined ? carried : mergeOptions(checkOptions(what, options), carried);
+  // Spread, they would cost what all the rest of a registration does.
+  const { public: isOpen, params } = toExposure(what, declared.public) ?? exposureOf(handler);
   const { bodyLimit, timeout, summary, description, operationId, meta } = declared;
   return Object.freeze({
-    ...(toExposure(what, declared.public) ?? exposureOf(handler)),
+    public: isOpen,
+    params,
     schemas: declared,
     middleware: declared.middleware ?? [],
     bodyLimit,
