@@ -68,9 +68,8 @@ function missingFrom(there: ReadonlyMap<string, RouteInfo>, routes: ReadonlyMap<
 }
 
 function sameParams(a: readonly string[] | null, b: readonly string[] | null): boolean {
-  if (a === null || b === null) return a === b;
-  const names = new Set(b);
-  return new Set(a).size === names.size && a.every((name) => names.has(name));
+  const [one, other] = [a, b].map((params) => JSON.stringify(params === null ? null : [...new Set(params)].sort()));
+  return one === other;
 }
 
 function describe({

@@ -47,6 +47,11 @@ export function endOf({ pcre }: Dialect): string {
   return pcre === true ? '\\z' : '$';
 }
 
+/** A pattern that leaves no doubt. */
+export function certain(text: string): SegmentPattern {
+  return { within: text, around: text };
+}
+
 /** Any segment that is not empty. */
 export const ANY_SEGMENT = '[^/]+';
 
@@ -112,7 +117,7 @@ export class ConstraintTranslator {
     let doubt = '';
     if (this.#numbers.size > 0 && this.#ambiguous) doubt = '%';
     else if (this.#counted || this.#wide > 1 || (this.#wide > 0 && this.#looks)) doubt = '%[Ff]';
-    if (doubt === '') return { within: text, around: text };
+    if (doubt === '') return certain(text);
     if (!this.#dialect.spelling.escapesUnicode)
       this.#fail(
         `a constraint counts characters beyond ASCII, and the engines of ${this.#dialect.gateway} count them differently; name the characters, as in [!-~]{2}, or leave the count to + or *`,

@@ -135,6 +135,7 @@ const UPSTREAM_HOST = /^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa
 const PREFIX = /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._-]+)+$/;
 /** No quote, brace, dollar, hash or backslash, which the configurations would read as their own. */
 const FILE = /^[^\p{Cc}"'`{}$#\\;]+$/u;
+const FILE_REMEDY = "a file's path, without quotes, braces and the like";
 
 function isServices(first: RouteTable | readonly GatewayService[]): first is readonly GatewayService[] {
   return Array.isArray(first);
@@ -171,11 +172,10 @@ function checkListener(options: ListenerOptions): Omit<Site, 'services'> {
   const { listen = '127.0.0.1:8080', hosts = [], tls, include, gateway, namespace } = options;
   if (gateway !== undefined) assertText('gateway', gateway, DNS_NAME, 'the name of a Gateway, such as "public"');
   if (namespace !== undefined) assertText('namespace', namespace, LABEL, 'the name of a namespace, such as "default"');
-  if (include !== undefined) assertText('include', include, FILE, "a file's path, without quotes, braces and the like");
+  if (include !== undefined) assertText('include', include, FILE, FILE_REMEDY);
   if (tls !== undefined) {
     assertOptions('tls', tls, ['certificate', 'key']);
-    for (const name of ['certificate', 'key'] as const)
-      assertText(`tls.${name}`, tls[name], FILE, "a file's path, without quotes, braces and the like");
+    for (const name of ['certificate', 'key'] as const) assertText(`tls.${name}`, tls[name], FILE, FILE_REMEDY);
   }
   if (!Array.isArray(hosts)) throw wrong('hosts', hosts, 'a list of names such as ["users.example.com"]');
   const names = (hosts as readonly unknown[]).map((host) => {

@@ -39,9 +39,15 @@ function formatListener({ listen, hosts, tls }: Plan): string[] {
     ...(tls === undefined ? [] : [`ssl_certificate "${tls.certificate}";`, `ssl_certificate_key "${tls.key}";`]),
     `server_name ${hosts.length === 0 ? '_' : hosts.join(' ')};`,
     // Without another server for this address, nginx would take any name for the only one it has.
-    ...(hosts.length === 0 ? [] : ['set $postern_host_known "";']),
-    ...hosts.map((host) => `if ($http_host ~* "^${escape(host)}(?::[0-9]*)?\\z") { set $postern_host_known yes; }`),
-    ...(hosts.length === 0 ? [] : ['if ($postern_host_known = "") { return 404; }']),
+    ...(hosts.length === 0
+      ? []
+      : [
+          'set $postern_host_known "";',
+          ...hosts.map(
+            (host) => `if ($http_host ~* "^${escape(host)}(?::[0-9]*)?\\z") { set $postern_host_known yes; }`,
+          ),
+          'if ($postern_host_known = "") { return 404; }',
+        ]),
   ];
 }
 

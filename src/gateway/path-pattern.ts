@@ -4,7 +4,7 @@
  */
 
 import type { Segment } from '../routing/pattern.js';
-import { ANY_SEGMENT, ConstraintTranslator, endOf, type Dialect, type SegmentPattern } from './constraint-pattern.js';
+import { ANY_SEGMENT, certain, ConstraintTranslator, endOf, type Dialect } from './constraint-pattern.js';
 import { spellText, Unspellable, type Spelling } from './spelling.js';
 import { escape } from './text.js';
 
@@ -36,19 +36,16 @@ export function compilePathPattern(path: string, segments: readonly Segment[], d
   let [within, around, shape] = ['^', '^', '^'];
   const counts = { groups: 0, size: 0 };
   for (const segment of segments) {
-    let piece: SegmentPattern = { within: '.+', around: '.+' };
+    let piece = certain(segment.kind === 'param' ? ANY_SEGMENT : '.+');
     if (segment.kind === 'static') {
-      const text = segment.text === '.' || segment.text === '..' ? null : spellStatic(segment.text, dialect.spelling);
+      const text = spellStatic(segment.text, dialect.spelling);
       if (text === null) return null;
-      piece = { within: text, around: text };
+      piece = certain(text);
       exact &&= text === escape(segment.text);
     } else {
       exact = false;
-      if (segment.kind === 'param')
-        piece =
-          segment.constraint === null
-            ? { within: ANY_SEGMENT, around: ANY_SEGMENT }
-            : new ConstraintTranslator(path, dialect, counts).translate(segment.constraint);
+      if (segment.kind === 'param' && segment.constraint !== null)
+        piece = new ConstraintTranslator(path, dialect, counts).translate(segment.constraint);
     }
     within += `/${piece.within}`;
     around += `/${piece.around}`;

@@ -66,9 +66,10 @@ export class Unspellable extends Error {}
 /**
  * Text as it may be sent, one spelling after another: `a b` is `a%20b`, `@` is `(?:@|%40)`.
  *
- * @throws {Unspellable} for a backslash and the like, whose requests are refused
+ * @throws {Unspellable} for dots alone, a backslash and the like, whose requests are refused
  */
 export function spellText(text: string, spelling: Spelling): string {
+  if (text === '.' || text === '..') throw new Unspellable('a dot segment');
   let spelled = '';
   for (const char of text) {
     const code = char.codePointAt(0) ?? 0;
@@ -178,13 +179,9 @@ function printEscapes(bytes: readonly number[], spelling: Spelling | null, group
 }
 
 function printDigits(values: readonly number[]): string {
-  const digits = values.filter((value) => value < 10).map((value) => value + 0x30);
-  const letters = values.filter((value) => value >= 10).map((value) => value - 10);
-  const text = [
-    printRuns(digits),
-    printRuns(letters.map((value) => value + 0x41)),
-    printRuns(letters.map((value) => value + 0x61)),
-  ].join('');
+  // 0 is 0x30, A is 0x41, and a is 0x61.
+  const digits = values.flatMap((value) => (value < 10 ? [value + 0x30] : [value + 0x37, value + 0x57]));
+  const text = printRuns(digits.sort((a, b) => a - b));
   return text.length === 1 ? text : `[${text}]`;
 }
 
