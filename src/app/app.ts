@@ -128,7 +128,7 @@ export class Postern extends RouteGroup {
     this.#monitor = monitor;
     this.#listener = new Listener(pipeline, resolved);
     this.server = this.#listener.server;
-    this.handler = (req, res) => pipeline.handle(req, res, false);
+    this.handler = (req, res) => pipeline.arrivals.handle(req, res, false);
 
     if (resolved.attachMonitorEndpoints) {
       const { maxPingDepth, pingTimeoutMs } = resolved;
@@ -161,7 +161,7 @@ export class Postern extends RouteGroup {
 
   /** Answers the requests of a server that someone else made, and those that it could not parse. */
   attach(server: Server): this {
-    attachListener(server, this.#pipeline, this.#options);
+    attachListener(server, this.#pipeline.arrivals, this.#options);
     return this;
   }
 

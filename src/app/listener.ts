@@ -22,7 +22,7 @@ export class Listener {
     this.server = createHttpServer(limits);
     this.#pipeline = pipeline;
     this.#connections = new Connections(this.server);
-    attachListener(this.server, pipeline, limits);
+    attachListener(this.server, pipeline.arrivals, limits);
   }
 
   /** @throws whatever the server raises, such as `EADDRINUSE`; then it may be opened again */

@@ -130,12 +130,19 @@ function bodyOf(error: MappedError, isProblem: boolean, types: string | null): o
   return error instanceof InvalidRequest ? { ...body, errors: error.findings } : body;
 }
 
-/** The error in place of a reply that could not be sent, whose other headers stay: a browser needs those of CORS to read it. */
-export function withHeadersOf(outgoing: Outgoing, unsent: Headers): Outgoing {
+/**
+ * An error in place of a reply that could not be sent, whose other headers stay: a browser needs those of CORS to read
+ * it.
+ */
+export function withHeadersOf(unsent: Reply, outgoing: Outgoing): Outgoing {
   const headers = [...outgoing.headers];
-  for (const [name, value] of unsent) {
-    if (!headers.includes(name) && !name.startsWith('content-') && name !== 'transfer-encoding')
+  try {
+    for (const [name, value] of unsent.ownHeaders ?? []) {
+      if (headers.includes(name) || name.startsWith('content-') || name === 'transfer-encoding') continue;
       headers.push(name, value);
+    }
+  } catch {
+    // They are what could not be sent.
   }
   return { ...outgoing, headers };
 }

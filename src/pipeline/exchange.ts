@@ -16,6 +16,7 @@ import type { RequestTrace } from './tracing.js';
 
 /** What runs a request, and ends it. */
 export interface Runner {
+  begin(): void;
   run(exchange: PipelineExchange): void;
   fail(exchange: PipelineExchange, thrown: unknown): void;
   abandon(exchange: PipelineExchange): void;

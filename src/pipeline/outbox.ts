@@ -1,6 +1,6 @@
 /**
- * Writes replies: those that are ready in one turn of the event loop together, at the end of it. A write wakes the client
- * up; many in a row wake it up once.
+ * Writes replies: those that are ready in one turn of the event loop together, at the end of it. A write wakes the
+ * client up; many in a row wake it up once.
  */
 
 import { isStream, type Outgoing } from '../http/reply.js';

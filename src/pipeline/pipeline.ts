@@ -6,24 +6,19 @@
  * than writing each from inside the parser.
  */
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Duplex } from 'node:stream';
-import { Bag } from '../bag.js';
-import type { HttpError } from '../errors.js';
-import { connectionOf } from '../http/connection.js';
 import { Context, type Environment, type Handler, type HandlerResult } from '../http/context.js';
-import { errorToOutgoing, mapError, withHeadersOf, type ParserError } from '../http/error-mapper.js';
+import { errorToOutgoing, mapError, withHeadersOf } from '../http/error-mapper.js';
 import { isThenable, Reply, toOutgoing, type Outgoing } from '../http/reply.js';
-import { assertRequestHead, parseTarget, requestId } from '../http/request.js';
-import type { ConnectionLimits } from '../http/waiting-requests.js';
-import { discard, isCut, sendRaw, type Outcome } from '../http/writer.js';
+import { parseTarget } from '../http/request.js';
+import { discard, isCut, type Outcome } from '../http/writer.js';
 import type { RequestMetrics } from '../monitor/request-metrics.js';
 import { NO_PARAMS } from '../routing/params.js';
 import type { Router } from '../routing/router.js';
-import { countBytes } from './access-log.js';
+import { Arrivals, type ArrivalLimits } from './arrivals.js';
 import { announceDeprecation } from './deprecation.js';
 import type { Endpoints } from './endpoint.js';
-import { PipelineExchange } from './exchange.js';
+import type { PipelineExchange } from './exchange.js';
+import { InFlight } from './in-flight.js';
 import { Observer } from './observer.js';
 import { Outbox } from './outbox.js';
 import { isTraced, RequestTrace } from './tracing.js';
@@ -32,10 +27,8 @@ import { isTraced, RequestTrace } from './tracing.js';
 const CLIENT_CLOSED_REQUEST = 499;
 
 /** What the pipeline holds requests and clients to. */
-export interface PipelineLimits extends ConnectionLimits {
-  readonly maxHeadersCount: number;
+export interface PipelineLimits extends ArrivalLimits {
   readonly sendTimeoutMs: number;
-  readonly accessLog: boolean;
 }
 
 /** The path of a request through one application. */
@@ -43,61 +36,40 @@ export class Pipeline {
   readonly #router: Router<Handler>;
   readonly #endpoints: Endpoints;
   readonly #env: Environment;
-  readonly #metrics: RequestMetrics;
-  readonly #limits: PipelineLimits;
 
+  readonly arrivals: Arrivals;
   readonly #observer: Observer;
   readonly #outbox: Outbox;
-  /** What waits for a promise or a stream. */
-  readonly #pending = new Bag<PipelineExchange>();
-  #active = 0;
-  #whenIdle: (() => void)[] = [];
+  readonly #inFlight = new InFlight();
 
   constructor(endpoints: Endpoints, env: Environment, metrics: RequestMetrics, limits: PipelineLimits) {
     this.#router = endpoints.router;
     this.#endpoints = endpoints;
     this.#env = env;
-    this.#metrics = metrics;
-    this.#limits = limits;
     this.#observer = new Observer(env.logger, metrics, limits.accessLog);
+    this.arrivals = new Arrivals(this, this.#observer, metrics.unmatched, env.errorTypes, limits);
     this.#outbox = new Outbox(this, limits.sendTimeoutMs);
   }
 
   /** Requests that have no complete reply yet. */
   get active(): number {
-    return this.#active;
+    return this.#inFlight.count;
   }
 
-  /** Takes one request; never throws. */
-  handle(req: IncomingMessage, res: ServerResponse, awaitsContinue: boolean): void {
-    this.#accept(req, res, awaitsContinue, null);
-  }
-
-  /** Answers a request that `node:http` itself would refuse; never throws. */
-  refuse(req: IncomingMessage, res: ServerResponse, error: HttpError): void {
-    this.#accept(req, res, false, error);
-  }
-
-  /** Answers on a socket that `node:http` has let go of, behind the replies to the requests before, and closes it. */
-  refuseConnect(req: IncomingMessage, socket: Duplex, error: HttpError): void {
-    connectionOf(socket, this.#limits).refuse(() => this.#refuseRaw(req, socket, error));
-  }
-
-  /** Answers what `node:http` raised as a `clientError`: a request that it could not parse, or one that took too long. */
-  handleParserError(error: ParserError, socket: Duplex): void {
-    connectionOf(socket, this.#limits).breakOff(error, (failure) => this.#refuseRaw(null, socket, failure));
+  /** A request has arrived. */
+  begin(): void {
+    this.#inFlight.count += 1;
   }
 
   /** From now on the reply to the latest request of a connection ends it. */
   closeConnections(): void {
     this.#outbox.isDraining = true;
-    for (const exchange of this.#pending) if (isCut(exchange.res)) this.settle(exchange, 0, 'aborted');
+    for (const exchange of this.#inFlight.waiting) if (isCut(exchange.res)) this.settle(exchange, 0, 'aborted');
   }
 
   /** Resolves as soon as no request is under way; one whose client has left counts no more. */
   idle(): Promise<void> {
-    if (this.#active === 0) return Promise.resolve();
-    return new Promise((resolve) => this.#whenIdle.push(resolve));
+    return this.#inFlight.idle();
   }
 
   /** Runs a request; never throws. */
@@ -142,9 +114,9 @@ export class Pipeline {
   /**
    * Answers with an error, unless the outcome is known; never throws.
    *
-   * @param unsent headers of a reply that could not be sent
+   * @param unsent a reply that could not be sent
    */
-  fail(exchange: PipelineExchange, thrown: unknown, unsent?: Headers): void {
+  fail(exchange: PipelineExchange, thrown: unknown, unsent?: unknown): void {
     if (exchange.answered || exchange.outgoing !== null) return;
     const { req, res, id, connection } = exchange;
     const error = mapError(thrown);
@@ -156,7 +128,7 @@ export class Pipeline {
       this.settle(exchange, status, hasLeft ? 'aborted' : 'sent');
     } else {
       const outgoing = errorToOutgoing(error, id, req.headers.accept, this.#env.errorTypes);
-      this.#reply(exchange, unsent === undefined ? outgoing : withHeadersOf(outgoing, unsent));
+      this.#reply(exchange, unsent instanceof Reply ? withHeadersOf(unsent, outgoing) : outgoing);
     }
   }
 
@@ -170,26 +142,7 @@ export class Pipeline {
 
   /** An exchange waits for a promise or a stream. */
   wait(exchange: PipelineExchange): void {
-    exchange.place ??= this.#pending.add(exchange);
-  }
-
-  #accept(req: IncomingMessage, res: ServerResponse, awaitsContinue: boolean, refusal: unknown): void {
-    this.#active += 1;
-    const connection = connectionOf(req.socket, this.#limits);
-    let isLast = refusal !== null;
-    if (!isLast) {
-      try {
-        isLast = assertRequestHead(req, this.#limits.maxHeadersCount);
-      } catch (thrown) {
-        // A proxy in front may have read another length or another host here: nothing behind it can be trusted.
-        isLast = true;
-        refusal = thrown;
-      }
-    }
-    const { unmatched } = this.#metrics;
-    const exchange = new PipelineExchange(req, res, awaitsContinue, connection, this, unmatched, refusal);
-    if (this.#limits.accessLog) exchange.bytes = countBytes(req, res);
-    connection.accept(exchange, isLast);
+    this.#inFlight.wait(exchange);
   }
 
   #finish(exchange: PipelineExchange, value: HandlerResult): void {
@@ -205,7 +158,7 @@ export class Pipeline {
         outgoing = toOutgoing(value, req.method as string);
       } catch (thrown) {
         discard(value);
-        this.fail(exchange, thrown, headersIn(value));
+        this.fail(exchange, thrown, value);
         return;
       }
       if (outgoing.body === null) discard(value);
@@ -237,27 +190,8 @@ export class Pipeline {
   settle(exchange: PipelineExchange, statusCode: number, outcome: Outcome): void {
     if (exchange.answered) return;
     exchange.answered = true;
-    this.#active -= 1;
-    if (exchange.place !== null) this.#pending.delete(exchange.place);
     exchange.connection.settle(exchange);
     this.#observer.settled(exchange, outcome === 'aborted' ? CLIENT_CLOSED_REQUEST : statusCode);
-    if (this.#active === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
-  }
-
-  /** @param req null for one that could not be parsed */
-  #refuseRaw(req: IncomingMessage | null, socket: Duplex, error: HttpError): void {
-    const id = req === null ? null : requestId(req);
-    const outgoing = errorToOutgoing(error, id, req?.headers.accept, this.#env.errorTypes);
-    this.#observer.refused(req, id, error, outgoing.length);
-    sendRaw(socket, outgoing);
-  }
-}
-
-/** Those of a reply, if they are fit to be sent. */
-function headersIn(value: unknown): Headers | undefined {
-  try {
-    return value instanceof Reply ? value.ownHeaders : undefined;
-  } catch {
-    return undefined;
+    this.#inFlight.end(exchange);
   }
 }
