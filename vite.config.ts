@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig, type Plugin } from 'vite';
@@ -30,9 +30,19 @@ const pruneDeclarations: Plugin = {
   },
 };
 
+/** What `postern demo --source` writes, without what `npm install` and a build may have left there. */
+const copyExample: Plugin = {
+  name: 'copy-example',
+  closeBundle() {
+    const from = fileURLToPath(new URL('./test/example', import.meta.url));
+    const own = (path: string): boolean => !/[\\/](?:node_modules|dist|package-lock\.json|orders\.yaml)$/.test(path.slice(from.length));
+    cpSync(from, fileURLToPath(new URL('./dist/example', import.meta.url)), { recursive: true, filter: own });
+  },
+};
+
 /** Bundles the package with the `vite` that comes with `vitest`: a few files start faster than eighty. `tsc` writes the types. */
 export default defineConfig({
-  plugins: [pruneDeclarations],
+  plugins: [pruneDeclarations, copyExample],
   build: {
     target: 'node20',
     ssr: true,

@@ -14,6 +14,7 @@ export default defineConfig({
   },
   test: {
     include: ['test/**/*.test.ts'],
+    exclude: ['**/node_modules/**', 'test/example/**'],
     setupFiles: ['test/support/setup.ts'],
     testTimeout: 30_000,
   },

@@ -29,8 +29,13 @@ beforeAll(() => {
 }, 120_000);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+/** What `postern demo --source` writes. */
+const EXAMPLE = ['Dockerfile', 'k8s/kustomization.yaml', 'k8s/volume.yaml', 'package.json', 'src/app.test.ts', 'src/app.ts', 'src/main.ts', 'src/orders.ts', 'tsconfig.json'].map((file) => `dist/example/${file}`);
+
 test('ships only what a user needs', () => {
-  for (const { path } of packed.files) expect(path).toMatch(/^(?:dist\/.+\.(?:js|d\.ts)|package\.json|README\.md|LICENSE|CHANGELOG\.md|SECURITY\.md)$/);
+  const [example, others] = [true, false].map((kept) => packed.files.filter(({ path }) => path.startsWith('dist/example/') === kept));
+  expect(example?.map(({ path }) => path).sort()).toEqual(EXAMPLE);
+  for (const { path } of others ?? []) expect(path).toMatch(/^(?:dist\/.+\.(?:js|d\.ts)|package\.json|README\.md|LICENSE|CHANGELOG\.md|SECURITY\.md)$/);
   for (const path of ['LICENSE', 'README.md', 'CHANGELOG.md', 'SECURITY.md', 'dist/index.js', 'dist/index.d.ts']) expect(packed.files.map((file) => file.path)).toContain(path);
 });
 

@@ -1,16 +1,23 @@
-/** `postern demo`: three services that call each other and their live page, until the process is told to stop. */
+/**
+ * `postern demo`: three services that call each other and their live page, until the process is told to stop; or the
+ * source of a service to start from.
+ */
 
+import { cpSync, existsSync, readdirSync } from 'node:fs';
+import { resolve } from 'node:path';
 import type { LivePage } from '../live/live-server.js';
-import { parseCommand, parseWhole, untilSignal, type Outcome } from './command.js';
+import { parseCommand, parseWhole, untilSignal, UsageError, type Outcome } from './command.js';
 import { startDemo, type Demo } from './demo-mesh.js';
 import { showMesh } from './mesh-page.js';
+import { toVisible } from './output.js';
 
-export const usage: string = `Usage: postern demo [--port P]
+export const usage: string = `Usage: postern demo [--port P | --source DIR]
 
 Starts three services that call each other, on loopback, and a live page of
 their mesh, and prints what to try.
 
-  --port P   the first of three ports in a row; 8000, or free ones, unless given
+  --port P      first of three ports in a row; 8000, or free ones, unless given
+  --source DIR  writes a service to start from into a new folder, instead
 `;
 
 const SERVICE_VARIABLES = [
@@ -21,9 +28,13 @@ const SERVICE_VARIABLES = [
   'MONITOR_HOST',
 ];
 
-/** @throws `EADDRINUSE` when the ports that were asked for are taken */
+/**
+ * @throws `EADDRINUSE` when the ports that were asked for are taken
+ * @throws {UsageError} for a folder that isn't empty
+ */
 export async function run(args: string[]): Promise<Outcome> {
-  const { values } = parseCommand(args, { port: { type: 'string' } }, []);
+  const { values } = parseCommand(args, { port: { type: 'string' }, source: { type: 'string' } }, []);
+  if (values.source !== undefined) return { text: writeSource(values.source) };
   const port = values.port === undefined ? undefined : parseWhole('port', values.port, 1, 65_533);
   // What is meant for one service is not for the three of the demo, in one process.
   for (const name of SERVICE_VARIABLES) delete process.env[name];
@@ -33,6 +44,15 @@ export async function run(args: string[]): Promise<Outcome> {
     await Promise.all([live.close(), demo.close()]);
   };
   return { text: describe(demo.urls, live.url), running: untilSignal(close) };
+}
+
+function writeSource(folder: string): string {
+  const target = resolve(folder);
+  if (existsSync(target) && readdirSync(target).length > 0)
+    throw new UsageError(`--source is ${JSON.stringify(folder)}, which isn't empty; give a new folder`);
+  // Beside the bundle.
+  cpSync(new URL('example', import.meta.url), target, { recursive: true });
+  return `Written. In ${toVisible(folder)}: npm install, npm test, npm start.\n`;
 }
 
 /** On the port behind those of the services, or a free one when that is taken. */
