@@ -1,18 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig, type Plugin } from 'vite';
 
-/** Above the imports, or above the comment of the first declaration. */
-const MODULE_COMMENT = /^\/\*\*[^]*?\*\/\s+(?=\/\*\*|import |export .* from )/;
-
 const DOORS = ['index', 'metrics', 'gateway', 'openapi', 'cli'];
 
-/**
- * Takes away the declarations that, as the compiler tells, no door leads to: nobody can import their modules. The rest
- * lose what stands above the first of them: it tells how a module works, and no editor shows it to those who use it.
- */
+/** Takes away the declarations that, as the compiler tells, no door leads to: nobody can import their modules. */
 const pruneDeclarations: Plugin = {
   name: 'prune-declarations',
   closeBundle() {
@@ -22,10 +16,7 @@ const pruneDeclarations: Plugin = {
     const options = ['--ignoreConfig', '--listFilesOnly', '--module', 'nodenext', '--types', 'node'];
     const reached = new Set(execFileSync(process.execPath, [tsc, ...options, ...doors], { encoding: 'utf8' }).split(/\r?\n/));
     for (const file of readdirSync(dist, { recursive: true, encoding: 'utf8' })) {
-      const path = join(dist, file);
-      if (!file.endsWith('.d.ts')) continue;
-      if (reached.has(path)) writeFileSync(path, readFileSync(path, 'utf8').replace(MODULE_COMMENT, ''));
-      else rmSync(path);
+      if (file.endsWith('.d.ts') && !reached.has(join(dist, file))) rmSync(join(dist, file));
     }
   },
 };
@@ -60,6 +51,7 @@ export default defineConfig({
         entryFileNames: '[name].js',
         chunkFileNames: '[name].js',
         minifyInternalExports: false,
+        
       },
     },
   },

@@ -1,4 +1,4 @@
-/**
+/*
  * Holds what comes and goes all the time: open connections, requests under way.
  *
  * A `Set` would keep what has left it. Each time V8 makes the table of one anew, the old one points to the new one, and

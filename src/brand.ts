@@ -1,4 +1,4 @@
-/**
+/*
  * Recognises what another copy of Postern made: two versions in one `node_modules`, or a bundled one. The classes of
  * each copy are classes of their own, so they carry a brand under a symbol that all copies share.
  *

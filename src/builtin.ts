@@ -1,4 +1,4 @@
-/**
+/*
  * Modules of Node.js that are loaded where they are first needed: a service that makes no request id, calls nobody by
  * TLS and is not scraped needs none of them, and all together they cost some 3 MB.
  *

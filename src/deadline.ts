@@ -1,4 +1,4 @@
-/**
+/*
  * Time limits: what a timer of Node.js can wait for, and waiting no longer than that.
  */
 

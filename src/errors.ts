@@ -1,4 +1,4 @@
-/**
+/*
  * The failures a request can end in: API exceptions, the server's own exceptions, and their error codes.
  *
  * Spec: SPEC 2.6 (error code), 7.1 (attributes and defaults), 7.2 (common codes).

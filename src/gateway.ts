@@ -1,4 +1,4 @@
-/** Entry point `postern/gateway`: the public routes of a table as the configuration of a gateway (SPEC 2.7, 4.3). */
+/* Entry point `postern/gateway`: the public routes of a table as the configuration of a gateway (SPEC 2.7, 4.3). */
 
 export { toCaddy } from './gateway/caddy.js';
 export { GatewayError } from './gateway/error.js';

@@ -1,4 +1,4 @@
-/** The package entry: what a service imports. */
+/* The package entry: what a service imports. */
 
 export { Postern } from './app/app.js';
 export type { CloseOptions, Listening } from './app/app.js';

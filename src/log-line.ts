@@ -1,4 +1,4 @@
-/**
+/*
  * One entry of the log as one line of JSON, whatever is in it: what can't be written is told in words, and takes
  * nothing else down with it.
  */

@@ -1,4 +1,4 @@
-/**
+/*
  * Where the log lines of a service go: JSON on stderr, or a logger that takes its arguments in pino's order.
  */
 

@@ -1,6 +1,7 @@
-/**
+/*
  * Package entry `postern/metrics`: the metrics library alone.
  */
+
 export { exponentialBuckets, linearBuckets } from './metrics/buckets.js';
 export { Counter } from './metrics/counter.js';
 export type { BoundCounter, CounterOptions, CounterUpdate } from './metrics/counter.js';

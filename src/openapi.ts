@@ -1,4 +1,4 @@
-/** The package entry `postern/openapi`: an application as an OpenAPI document. */
+/* The package entry `postern/openapi`: an application as an OpenAPI document. */
 
 export { toOpenApi } from './openapi/document.js';
 export type { OpenApiDocument, OpenApiOptions, OpenApiSource } from './openapi/document.js';

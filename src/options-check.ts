@@ -1,4 +1,4 @@
-/**
+/*
  * Checks options objects: an unknown name is refused together with the nearest one that exists, and a value of the
  * wrong type together with the right one, so that a typo never passes for a default.
  */

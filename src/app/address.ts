@@ -1,4 +1,4 @@
-/**
+/*
  * Where an application listens: as it is told, and as it came to be.
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * An application: its routes, its monitoring endpoints, and its life from listening to closed.
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * What an application closes behind its last request: databases, queues and the like.
  */
 

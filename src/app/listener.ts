@@ -1,4 +1,4 @@
-/**
+/*
  * One server of an application, from opening to closed: the main one, or the private one for monitoring.
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * The private listener for monitoring (option `monitor`).
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * The options of an application, checked once, with their defaults.
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * Registers routes under a prefix, with middleware of their own.
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * Handlers that say what their route takes and gives.
  */
 

@@ -1,4 +1,4 @@
-/** Alerting rules over the metrics that every application has. */
+/* Alerting rules over the metrics that every application has. */
 
 /** One rule; its expression is true while something is wrong. */
 interface Alert {

@@ -1,4 +1,4 @@
-/** `postern alerts`: rules for Prometheus that watch an application. */
+/* `postern alerts`: rules for Prometheus that watch an application. */
 
 import { writeAlerts } from './alert-rules.js';
 import { parseCommand, type Outcome } from './command.js';

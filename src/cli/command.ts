@@ -1,4 +1,4 @@
-/**
+/*
  * What a subcommand is: a text that explains it, and a function from arguments to an outcome.
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * `postern demo`: three services that call each other and their live page, until the process is told to stop; or the
  * source of a service to start from.
  */

@@ -1,4 +1,4 @@
-/**
+/*
  * Three small services that call each other on loopback: what `npm start` and `postern demo` show.
  *
  * shop asks billing, billing asks stock, and stock knows shop, so the mesh is a ring.

@@ -1,4 +1,4 @@
-/**
+/*
  * Draws a mesh: as a tree, or as a graph in the languages of mermaid and Graphviz, in which a service is one node
  * however often it was asked.
  */

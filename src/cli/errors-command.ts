@@ -1,4 +1,4 @@
-/** `postern errors`: the error codes of an application, or whether those of several services agree. */
+/* `postern errors`: the error codes of an application, or whether those of several services agree. */
 
 import { FrameworkErrorCodes } from '../errors.js';
 import type { ErrorType } from '../routing/route-options.js';

@@ -1,4 +1,4 @@
-/** `postern gateway`: the public routes of applications, as the configuration of one gateway in front of them. */
+/* `postern gateway`: the public routes of applications, as the configuration of one gateway in front of them. */
 
 import { Finding, parseChoice, parseCommand, UsageError, type Outcome } from './command.js';
 import { toCaddy } from '../gateway/caddy.js';

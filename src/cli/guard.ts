@@ -1,4 +1,4 @@
-/** Keeps a user's module, which runs in this process, from deciding how the command ends. */
+/* Keeps a user's module, which runs in this process, from deciding how the command ends. */
 
 import { complain, messageOf } from './output.js';
 

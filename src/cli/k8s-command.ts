@@ -1,4 +1,4 @@
-/** `postern k8s`: an application as manifests for Kubernetes. */
+/* `postern k8s`: an application as manifests for Kubernetes. */
 
 import { parseCommand, parseWhole, UsageError, type Outcome } from './command.js';
 import { writeManifests } from './manifests.js';

@@ -1,4 +1,4 @@
-/** `postern live`: the mesh below a service as a page on loopback, until the process is told to stop. */
+/* `postern live`: the mesh below a service as a page on loopback, until the process is told to stop. */
 
 import { parseCommand, parseWhole, untilSignal, type Outcome } from './command.js';
 import { showMesh } from './mesh-page.js';

@@ -1,4 +1,4 @@
-/**
+/*
  * The `postern` command: picks the subcommand, prints what it came to, and turns any error into one line and exit
  * code 2.
  */

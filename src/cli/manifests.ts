@@ -1,4 +1,4 @@
-/** Manifests for Kubernetes that fit what an application does by itself: its probes, its drain and its metrics. */
+/* Manifests for Kubernetes that fit what an application does by itself: its probes, its drain and its metrics. */
 
 /** What the manifests are made of; names are DNS labels. */
 export interface ManifestOptions {

@@ -1,4 +1,4 @@
-/** The live page of a mesh: asks the service as `postern ping` does. */
+/* The live page of a mesh: asks the service as `postern ping` does. */
 
 import { startLive, type LivePage } from '../live/live-server.js';
 import { askMesh } from './mesh.js';

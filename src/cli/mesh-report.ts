@@ -1,4 +1,4 @@
-/** Turns the answer to a ping into the report that the live page shows: a tree in which each edge stands once. */
+/* Turns the answer to a ping into the report that the live page shows: a tree in which each edge stands once. */
 
 import type { MeshEdge, MeshReport } from '../live/report.js';
 import type { PingEntry } from '../monitor/ping-document.js';

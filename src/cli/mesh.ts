@@ -1,4 +1,4 @@
-/**
+/*
  * Asks a service's ping endpoint for the mesh below it (SPEC 4.2).
  *
  * Any service may have written any part of the answer: what is used has its type and lies within the depth that was

@@ -1,4 +1,4 @@
-/**
+/*
  * Loads a user's module for its application, and takes from it no more than its name and its routes.
  *
  * The application is known by its shape, so that one of another copy of the package will do.

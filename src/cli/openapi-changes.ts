@@ -1,4 +1,4 @@
-/**
+/*
  * Finds what broke for the clients of an OpenAPI document: what they may no longer send, and what they no longer get.
  *
  * Both documents may be anyone's; what is not in the form that is looked for counts as absent.

@@ -1,4 +1,4 @@
-/** `postern openapi`: an application as an OpenAPI document, or what broke since one was saved. */
+/* `postern openapi`: an application as an OpenAPI document, or what broke since one was saved. */
 
 import { toOpenApi, type OpenApiSource } from '../openapi/document.js';
 import { OpenApiError } from '../openapi/error.js';

@@ -1,4 +1,4 @@
-/**
+/*
  * What the command writes: text that can't steer a terminal, and colours where they are wanted.
  */
 

@@ -1,4 +1,4 @@
-/** `postern ping`: the mesh below a service, drawn. */
+/* `postern ping`: the mesh below a service, drawn. */
 
 import { parseChoice, parseCommand, parseWhole, UsageError, type Outcome } from './command.js';
 import { drawDot, drawMermaid, drawTree, type Draw } from './drawings.js';

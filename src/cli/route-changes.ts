@@ -1,4 +1,4 @@
-/** Compares the public part of two route tables: `routesPublic`, and the query parameters that are allowed. */
+/* Compares the public part of two route tables: `routesPublic`, and the query parameters that are allowed. */
 
 import type { RouteInfo } from '../routing/router.js';
 import { paint, toVisible } from './output.js';

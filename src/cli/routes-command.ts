@@ -1,4 +1,4 @@
-/** `postern routes`: the route table of an application, or what changed in its public part. */
+/* `postern routes`: the route table of an application, or what changed in its public part. */
 
 import type { RouteInfo } from '../routing/router.js';
 import { parseCommand, type Outcome } from './command.js';

@@ -1,4 +1,4 @@
-/** Reads what an earlier call of the command printed, for `--check`. */
+/* Reads what an earlier call of the command printed, for `--check`. */
 
 import { readFileSync } from 'node:fs';
 import { messageOf } from './output.js';

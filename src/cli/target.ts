@@ -1,4 +1,4 @@
-/** Reads the URL of a service, as `ping` and `live` take it. */
+/* Reads the URL of a service, as `ping` and `live` take it. */
 
 import { isServiceName } from '../mesh/settings.js';
 import { UsageError } from './command.js';

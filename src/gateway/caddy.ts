@@ -1,4 +1,4 @@
-/**
+/*
  * Writes the public surface as a site of a Caddyfile (https://caddyserver.com/docs/caddyfile).
  *
  * Caddy's path matchers see a decoded and cleaned path; `{http.request.uri}` is the one that it sends on. So maps of

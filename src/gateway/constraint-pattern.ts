@@ -1,4 +1,4 @@
-/**
+/*
  * Translates the constraint of a parameter, which speaks of a decoded segment, into a regular expression on the
  * segment as sent.
  *

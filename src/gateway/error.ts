@@ -1,4 +1,4 @@
-/** The error for what a gateway can't be told. */
+/* The error for what a gateway can't be told. */
 
 /** A route that a gateway's configuration can't express; nothing of the configuration is given out then. */
 export class GatewayError extends Error {

@@ -1,4 +1,4 @@
-/** Checks what the exporters are called with, once, so that what they print needs no quoting. */
+/* Checks what the exporters are called with, once, so that what they print needs no quoting. */
 
 import { readFileSync } from 'node:fs';
 import { assertOptions } from '../options-check.js';

@@ -1,4 +1,4 @@
-/**
+/*
  * Writes the public surface as `HTTPRoute` manifests of the Kubernetes Gateway API (https://gateway-api.sigs.k8s.io).
  *
  * Expressions are RE2, as Envoy and most implementations have them, and anchored. Which of two rules wins when one of

@@ -1,4 +1,4 @@
-/**
+/*
  * Writes the public surface as a frontend and a backend of HAProxy (https://docs.haproxy.org/2.6/configuration.html).
  *
  * `path` is the path as it was sent. Regular expressions that run out of stack match nothing there, which would leave a

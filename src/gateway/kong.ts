@@ -1,4 +1,4 @@
-/**
+/*
  * Writes the public surface as a declarative file of Kong 3, for decK (https://developer.konghq.com/deck).
  *
  * Kong matches and sends on a normalized path: reserved characters as they were sent, all others decoded, dot

@@ -1,4 +1,4 @@
-/**
+/*
  * Names that one nginx knows things by. Maps and upstreams are for all servers of an nginx, so their names have a tag
  * of the listener: another configuration beside this one has another.
  */

@@ -1,4 +1,4 @@
-/** Writes the `server` block of nginx: what it listens to, what goes on to a service, and what it says itself. */
+/* Writes the `server` block of nginx: what it listens to, what goes on to a service, and what it says itself. */
 
 import type { NginxName } from './nginx-names.js';
 import type { Plan, PlannedService } from './plan.js';

@@ -1,4 +1,4 @@
-/**
+/*
  * Writes the public surface for nginx (https://nginx.org/en/docs/http/ngx_http_map_module.html).
  *
  * A `location` compares the decoded path with its slashes merged, while the service gets the path as it was sent. So

@@ -1,4 +1,4 @@
-/**
+/*
  * Tells whether two patterns match some path together.
  *
  * Constraints are compared as automata over UTF-16 units, walked in step. On the safe side: an automaton accepts more

@@ -1,4 +1,4 @@
-/**
+/*
  * Translates the pattern of a route, which speaks of the decoded path, into a regular expression on the path as sent;
  * in two versions where a constraint comes in two (see {@link ConstraintTranslator}).
  */

@@ -1,4 +1,4 @@
-/**
+/*
  * What every exporter begins with: the services of a site, each with what of it is public, and the certainty that no
  * two of them claim one path.
  */

@@ -1,4 +1,4 @@
-/** What gateways say themselves, in the uniform body (SPEC 2.5). */
+/* What gateways say themselves, in the uniform body (SPEC 2.5). */
 
 import { refusal } from '../errors.js';
 import { toErrorBody } from '../payload/error-body.js';

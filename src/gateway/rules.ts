@@ -1,4 +1,4 @@
-/**
+/*
  * Writes the public surface as rules for gateways: each says which methods of the paths of one pattern are public and
  * which are private. For each method, the first rule that matches a path and speaks of the method decides, as the
  * router prefers its routes.

@@ -1,4 +1,4 @@
-/**
+/*
  * Spells characters the way they stand in the path that a gateway compares, as pieces of regular expressions.
  *
  * Printed is only what PCRE, RE2 and Rust's engine read alike, and no character that a configuration file would read

@@ -1,4 +1,4 @@
-/**
+/*
  * Computes from a route table what of it is public, as a list that a gateway can follow.
  *
  * The router goes through the patterns that match a path, best first, and takes the first that has the method. So for

@@ -1,4 +1,4 @@
-/** Pieces of text that configurations of several gateways are made of. */
+/* Pieces of text that configurations of several gateways are made of. */
 
 /** A path or a name of ours, which has no other characters that an expression would read as its own. */
 export function escape(text: string): string {

@@ -1,4 +1,4 @@
-/**
+/*
  * Reads a request's body within a limit that holds whatever the headers claim.
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * The address of the client behind trusted proxies.
  *
  * Only addresses in the configured networks are believed, and compared as numbers, never as text.

@@ -1,4 +1,4 @@
-/**
+/*
  * What belongs to one connection: the order of its requests, how it ends, and what may still be read from it.
  *
  * A client may send many requests without waiting for replies (pipelining: RFC 9112, section 9.3.2), and replies go out

@@ -1,4 +1,4 @@
-/**
+/*
  * What a handler sees of one request. Everything beyond method, path and parameters is made when it is first asked for.
  */
 

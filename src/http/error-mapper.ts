@@ -1,4 +1,4 @@
-/**
+/*
  * Maps anything thrown while a request was handled to the reply that the client gets (spec 7.1).
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * One request and its reply on a connection, as far as the connection is concerned.
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * Sends a request to a server through the real HTTP parser, over a stream in memory: no port, no mock.
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * The error of a request that does not fit the schemas of its route.
  */
 

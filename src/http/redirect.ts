@@ -1,4 +1,4 @@
-/**
+/*
  * Replies that send a client elsewhere (RFC 9110, section 15.4).
  */
 

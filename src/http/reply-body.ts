@@ -1,4 +1,4 @@
-/**
+/*
  * Encodes whatever a handler returned as the body of a reply: text, bytes, a stream, or JSON.
  */
 

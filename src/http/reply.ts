@@ -1,4 +1,4 @@
-/**
+/*
  * Turns whatever a handler returned into what goes on the wire.
  *
  * A plain value becomes JSON, a string text, bytes and streams octets, `undefined` an empty 204.

@@ -1,4 +1,4 @@
-/**
+/*
  * The URL of a request, as its client knows it.
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * Reads what a request says of itself before any route sees it: version, `Host`, target, request id.
  *
  * `node:http` lets through what RFC 9112 forbids: two `Host` headers, a version it never heard of, transfer codings

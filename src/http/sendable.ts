@@ -1,4 +1,4 @@
-/**
+/*
  * The type of what a handler returns, checked for members that JSON loses, as far as types tell.
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * Connects a `node:http` server to whatever answers its requests, its own refusals included.
  */
 

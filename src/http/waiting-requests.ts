@@ -1,4 +1,4 @@
-/**
+/*
  * Requests of one connection that wait, because more are here than may be in flight, and what the client sends behind
  * them, which is left unread meanwhile.
  */

@@ -1,4 +1,4 @@
-/**
+/*
  * Writes replies: the only file that does, `100 Continue` aside.
  *
  * A reply is written once. What fails after its head is out can only be answered by closing the connection.

@@ -1,4 +1,4 @@
-/**
+/*
  * The page at work: asks for `mesh.json` again and again, and shows what it says.
  *
  * Runs in the page: functions here use those of the modules that page.ts lists, and nothing else.

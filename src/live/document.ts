@@ -1,4 +1,4 @@
-/**
+/*
  * The part of the DOM that the page uses (https://dom.spec.whatwg.org). Its own library of types would bring the
  * globals of a browser into every file of the package.
  */

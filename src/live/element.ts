@@ -1,4 +1,4 @@
-/**
+/*
  * Makes and changes elements: names from the mesh get in as text and attributes alone, never as markup.
  *
  * Runs in the page: functions here use those of the modules that page.ts lists, and nothing else.

@@ -1,4 +1,4 @@
-/**
+/*
  * The drawn graph: laid out anew when an edge comes or goes, else only marked. It says nothing that the table doesn't.
  *
  * Runs in the page: functions here use those of the modules that page.ts lists, and nothing else.

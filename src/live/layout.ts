@@ -1,4 +1,4 @@
-/**
+/*
  * Lays a mesh out as a graph: in layers by longest path, one column a layer, with edges that skip a layer kept clear of
  * the services in it, and edges that lead back below everything.
  *

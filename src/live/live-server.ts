@@ -1,4 +1,4 @@
-/**
+/*
  * Serves the live page on loopback, and the mesh behind it.
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * The live page: one document with its style and its script inside, so that it needs nothing from elsewhere.
  *
  * The script is the source of functions of some modules: they are written and checked as TypeScript, and no second copy

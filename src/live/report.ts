@@ -1,4 +1,4 @@
-/**
+/*
  * What `mesh.json` says: every edge of the mesh once, in the order in which the page lists them.
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * Draws the last answers of an edge as bars.
  *
  * Runs in the page: functions here use each other and nothing else of their module (see page.ts).

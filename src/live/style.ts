@@ -1,4 +1,4 @@
-/**
+/*
  * How the live page looks: calm and large, colour for trouble alone, and nothing that moves when a number changes.
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * The table of edges. Rows are kept by edge and touched only where something differs, so that focus and selection stay.
  *
  * Runs in the page: functions here use those of the modules that page.ts lists, and nothing else.

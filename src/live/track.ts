@@ -1,4 +1,4 @@
-/**
+/*
  * Follows each edge from report to report: its last answers, since when it has been so, and what changed.
  *
  * Runs in the page: functions here use each other and nothing else of their module (see page.ts).

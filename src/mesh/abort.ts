@@ -1,4 +1,4 @@
-/**
+/*
  * What an `AbortSignal` ends, however many tries that is: a signal has one listener for all of them while there are
  * any, and none after that. Node.js warns of more than ten listeners, and `AbortSignal.any` would leave a trace of
  * every call on a signal that many calls share.

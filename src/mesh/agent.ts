@@ -1,4 +1,4 @@
-/**
+/*
  * Pools of kept-alive connections, one for each service.
  */
 

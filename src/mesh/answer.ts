@@ -1,4 +1,4 @@
-/**
+/*
  * What another service answered. None of it is trusted: every part is checked before it is used.
  */
 

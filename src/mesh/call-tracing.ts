@@ -1,4 +1,4 @@
-/**
+/*
  * Publishes each try of a call on the tracing channel `postern.call` of `node:diagnostics_channel`.
  *
  * Spec: Node.js documentation, "TracingChannel". Without subscribers nothing is made.

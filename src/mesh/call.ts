@@ -1,4 +1,4 @@
-/**
+/*
  * Runs a call: its tries, and the pauses between them, in the time that is left.
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * Calls one service: the verbs, which read a whole answer, and `fetch`, which streams.
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * How long the caller of a request still waits for its reply, in ms: relative, because clocks differ.
  *
  * Source: Envoy documentation, "HTTP header manipulation", `x-envoy-expected-rq-timeout-ms`.

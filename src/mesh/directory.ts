@@ -1,4 +1,4 @@
-/**
+/*
  * The services that an application is connected to: clients for them, and pings of them.
  */
 

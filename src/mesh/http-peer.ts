@@ -1,4 +1,4 @@
-/**
+/*
  * A service behind a URL: sends requests to it over a pool of kept-alive connections.
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * Paths of calls that are put together from values.
  */
 

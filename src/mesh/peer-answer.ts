@@ -1,4 +1,4 @@
-/**
+/*
  * The answer of a service, as it comes in: over HTTP, or in memory.
  */
 

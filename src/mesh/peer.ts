@@ -1,4 +1,4 @@
-/**
+/*
  * What a service is to its clients: something that takes a request and gives the answer to it, over HTTP or in memory.
  */
 

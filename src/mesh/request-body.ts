@@ -1,4 +1,4 @@
-/**
+/*
  * The body of a call: bytes that can be sent again, or a stream that can't.
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * Turns a call's path, query and headers into a request that says what the caller meant, and nothing else.
  */
 

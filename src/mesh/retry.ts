@@ -1,4 +1,4 @@
-/**
+/*
  * When a failed try is repeated, and how often all calls of a service may be.
  */
 

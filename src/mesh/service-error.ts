@@ -1,4 +1,4 @@
-/**
+/*
  * A failed call of another service, with the error that it raised.
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * One service that an application is connected to: what its calls are held to, and what all of them share.
  */
 

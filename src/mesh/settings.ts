@@ -1,4 +1,4 @@
-/**
+/*
  * The connections of a service to others, from options and environment (SPEC 1, 4.2).
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * A service played in memory, for tests: by another application, or by a function from request to response.
  */
 

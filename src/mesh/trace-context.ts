@@ -1,4 +1,4 @@
-/**
+/*
  * The trace that a request belongs to, on its way from one service to the next.
  *
  * A service that records no span passes the headers on as they came: an id of its own would be a parent that no trace

@@ -1,4 +1,4 @@
-/**
+/*
  * What ends one try of a call: its time, any number of signals, and whatever goes wrong on the way.
  */
 

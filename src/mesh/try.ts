@@ -1,4 +1,4 @@
-/**
+/*
  * One try of a call: what goes out with it, what ends it, and who is told of it.
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * Calls an endpoint that both services know: its parts go out as its schemas take them, its reply comes in as they give
  * it, its errors are thrown as the types that it declares.
  */

@@ -1,6 +1,7 @@
-/**
+/*
  * Upper bounds of histogram buckets.
  */
+
 import { show } from '../options-check.js';
 
 /** prom-client's, for requests measured in seconds: 5 ms to 10 s. @internal */

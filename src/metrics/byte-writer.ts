@@ -1,4 +1,4 @@
-/**
+/*
  * Builds a text as UTF-8 bytes out of pieces that are kept from one text to the next.
  *
  * One buffer holds the kept pieces and, behind them, a window in which the text grows: a copy inside

@@ -1,6 +1,7 @@
-/**
+/*
  * Which names the metrics of a registry take in an exposition, so that no two of them ever take the same.
  */
+
 import type { MetricKind } from './format.js';
 import { takenNames } from './names.js';
 

@@ -1,4 +1,4 @@
-/**
+/*
  * Estimates quantiles of a stream of numbers in bounded memory: a t-digest. The first few hundred are kept as they are.
  *
  * Source: T. Dunning and O. Ertl, "Computing Extremely Accurate Quantiles Using t-Digests" (2019), section 2.2, "The

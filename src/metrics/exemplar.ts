@@ -1,8 +1,9 @@
-/**
+/*
  * Checks exemplars and the object form of an update that carries them: `inc({ labels, value, exemplarLabels })`.
  *
  * Spec: OpenMetrics 1.0, section "Exemplars".
  */
+
 import { show } from '../options-check.js';
 import type { Exemplar } from './format.js';
 import { assertLabelName } from './names.js';

@@ -1,8 +1,9 @@
-/**
+/*
  * Writes metric families as Prometheus text 0.0.4 or OpenMetrics text 1.0.
  *
  * Trusts its input: names and labels were checked when the metric was registered.
  */
+
 import { ByteWriter, NUMBER_BYTES, Place } from './byte-writer.js';
 import { formatExemplar, formatHead, formatValue, sampleName } from './format.js';
 import type { Exemplar, Format } from './format.js';

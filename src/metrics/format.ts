@@ -1,4 +1,4 @@
-/**
+/*
  * The pieces of an exposition as text: values, labels, metadata lines and exemplars.
  *
  * Trusts its input: names were checked when the metric was registered.

@@ -1,6 +1,7 @@
-/**
+/*
  * Gauges: values that go up and down.
  */
+
 import { show } from '../options-check.js';
 import { Metric } from './metric.js';
 import type { Labels, MetricOptions, SomeLabels, Update } from './metric.js';

@@ -1,4 +1,4 @@
-/**
+/*
  * Label values → what belongs to them.
  *
  * A tree with one level for each label: no two sets of values can ever meet in one key, and a look-up hashes nothing

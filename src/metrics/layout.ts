@@ -1,6 +1,7 @@
-/**
+/*
  * What the exposition keeps of one family from one text to the next: where its samples' labels lie in the writer.
  */
+
 import { Place } from './byte-writer.js';
 import type { ByteWriter } from './byte-writer.js';
 import { formatLabels, formatValue } from './format.js';

@@ -1,6 +1,7 @@
-/**
+/*
  * What counters, gauges, histograms and summaries have in common: labels, and taking series away.
  */
+
 import type { Series, SeriesMap } from './series-map.js';
 
 /** Numbers are written as `String` writes them, so `200` and `'200'` are one value. */

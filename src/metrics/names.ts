@@ -1,9 +1,10 @@
-/**
+/*
  * Checks the names of metrics and labels, and which names a metric takes in the two formats.
  *
  * Spec: Prometheus "Data model", section "Metric names and labels"; OpenMetrics 1.0, sections "Label" and
  * "MetricFamily".
  */
+
 import { counterBaseName } from './format.js';
 import type { MetricKind } from './format.js';
 import { show } from '../options-check.js';

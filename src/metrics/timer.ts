@@ -1,6 +1,7 @@
-/**
+/*
  * Measures the seconds between two calls, with labels that may be known at the start or only at the end.
  */
+
 import type { ExemplarLabels } from './exemplar.js';
 
 /** Ends the timer of a series, whose labels are known; returns the seconds that were recorded. */

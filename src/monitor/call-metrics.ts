@@ -1,4 +1,4 @@
-/**
+/*
  * Times every call of another service, each try of it by itself.
  */
 

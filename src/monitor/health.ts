@@ -1,4 +1,4 @@
-/**
+/*
  * The health endpoint: named checks, each under a time limit, and the state of a service that drains (SPEC 2.1).
  *
  * Reasons of a failure go to the log; the document has the names and results alone.

@@ -1,4 +1,4 @@
-/**
+/*
  * Load shedding: while the event loop is late or memory is nearly used up, requests are refused with 503, so that those
  * under way are answered and health and metrics still tell what is going on.
  */

@@ -1,9 +1,10 @@
-/**
+/*
  * Picks the exposition format and the encoding that a scraper prefers; both in time linear to the header.
  *
  * Spec: RFC 9110, sections 12.4.2 (quality values), 12.5.1 (`Accept`) and 12.5.3 (`Accept-Encoding`);
  * Prometheus, "Scrape protocol content negotiation".
  */
+
 import type { Format } from '../metrics/format.js';
 import { parseList, qualityOf } from '../payload/accept.js';
 

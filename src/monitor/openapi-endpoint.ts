@@ -1,4 +1,4 @@
-/**
+/*
  * `GET /<name>/openapi/`: the OpenAPI document of the application.
  */
 

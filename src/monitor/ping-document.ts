@@ -1,4 +1,4 @@
-/**
+/*
  * The ping document (SPEC 2.4, 4.2), and the one way to read that of another service: any service below it may have
  * written any part.
  */

@@ -1,4 +1,4 @@
-/**
+/*
  * The ping endpoint: answers for itself, and to a depth for the services it is connected to (SPEC 2.4, 4.2).
  *
  * In flight there is at most one ping for each service and depth, so that circular and dense meshes cost each edge one

@@ -1,4 +1,4 @@
-/**
+/*
  * Counts and times every request, under labels that no client can invent.
  *
  * Methods follow the HTTP semantic conventions of OpenTelemetry: what is not known is `_OTHER`.

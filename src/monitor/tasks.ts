@@ -1,4 +1,4 @@
-/**
+/*
  * Counts asynchronous tasks (SPEC 2.2): requests being handled, and promises that the service asked to track.
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * The schemas that a document shares. References inside a schema lead into that schema alone; here what they lead to is
  * lifted to the components, where the whole document can refer to it.
  */

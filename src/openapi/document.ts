@@ -1,4 +1,4 @@
-/**
+/*
  * An application as an OpenAPI document, 3.1 or 3.2 (https://spec.openapis.org).
  */
 

@@ -1,4 +1,4 @@
-/** The error for what an OpenAPI document can't say. */
+/* The error for what an OpenAPI document can't say. */
 
 /** A route that the document can't describe; nothing of the document is given out then. */
 export class OpenApiError extends Error {

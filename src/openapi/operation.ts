@@ -1,4 +1,4 @@
-/**
+/*
  * One route as an operation: its parameters, its body, its replies.
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * Paths of routes in the words of OpenAPI: `/users/:id` is `/users/{id}`.
  */
 

@@ -1,4 +1,4 @@
-/** Bodies as bytes: collected from their chunks, and decoded. */
+/* Bodies as bytes: collected from their chunks, and decoded. */
 
 /** Bytes up to a limit; copied together, so that tiny chunks can't each pin a buffer of their own. */
 export class Bytes {

@@ -1,4 +1,4 @@
-/**
+/*
  * Reads `content-type`; the one parser of this header, for requests and for answers (RFC 9110, section 8.3.1).
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * The uniform error body (SPEC 2.5): written by every service, read from every other.
  */
 

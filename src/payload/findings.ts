@@ -1,4 +1,4 @@
-/**
+/*
  * What a schema finds wrong, in a form that can leave the service: bounded, on one line, and without the value.
  *
  * Of an issue nothing is read but its message and its path: validators keep the input beside them.

@@ -1,4 +1,4 @@
-/**
+/*
  * Reads off a JSON Schema which members of an object are lists: a query that names one of them once gives a list too.
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * Finds what `JSON.stringify` drops without a word: a Map or a Promise becomes `{}`, and a function nothing at all.
  */
 

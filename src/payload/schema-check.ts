@@ -1,4 +1,4 @@
-/**
+/*
  * Runs a schema on a value.
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * Schemas of any validator that speaks Standard Schema, version 1 (https://standardschema.dev).
  *
  * A schema is known by its property `~standard`, not by its class: those of arktype are functions.

@@ -1,4 +1,4 @@
-/**
+/*
  * The access log: one line at info for each request, whatever became of it.
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * Takes over what `node:http` hands out: requests, and what is none.
  */
 

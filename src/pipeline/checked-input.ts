@@ -1,4 +1,4 @@
-/**
+/*
  * Holds requests to the schemas of their route before the handler runs.
  *
  * Parameters, query and headers are checked and reported together; the body is not even read when one of them doesn't

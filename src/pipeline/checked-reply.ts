@@ -1,4 +1,4 @@
-/**
+/*
  * Holds replies to the `response` of their route, with the option `validateResponses`.
  *
  * What is checked is the JSON that goes out: a date is a text there. Streams and bytes, and the body of a standard

@@ -1,4 +1,4 @@
-/**
+/*
  * Middleware of the `(req, res, next)` kind, as middleware of ours: helmet, cors, compression, morgan, multer.
  */
 

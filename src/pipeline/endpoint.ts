@@ -1,4 +1,4 @@
-/**
+/*
  * Routes as the pipeline runs them: each handler with the query check and the middleware around it.
  *
  * What can be decided when a route is registered is not decided again for each request: a route is compiled once, when

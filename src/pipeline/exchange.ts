@@ -1,4 +1,4 @@
-/**
+/*
  * A request on its way through the pipeline, with what is known of it so far.
  */
 

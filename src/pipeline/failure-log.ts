@@ -1,4 +1,4 @@
-/**
+/*
  * The log line of a request that failed or was refused.
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * The requests of a pipeline that have no complete reply yet.
  */
 

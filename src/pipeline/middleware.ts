@@ -1,4 +1,4 @@
-/**
+/*
  * Middleware around a handler, composed once for each route.
  */
 

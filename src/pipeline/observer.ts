@@ -1,4 +1,4 @@
-/**
+/*
  * Tells what became of requests: metrics, the access log, the log of failures, and whoever traces.
  */
 

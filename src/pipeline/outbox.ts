@@ -1,4 +1,4 @@
-/**
+/*
  * Writes replies: those that are ready in one turn of the event loop together, at the end of it. A write wakes the
  * client up; many in a row wake it up once.
  */

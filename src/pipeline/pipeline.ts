@@ -1,4 +1,4 @@
-/**
+/*
  * One request in, one reply out: head, route, middleware, handler, reply or error, observation.
  *
  * A handler runs where `node:http` emitted its request, so that it is in that request's async context. What it returns

@@ -1,4 +1,4 @@
-/**
+/*
  * Ends requests that take longer than their route allows.
  */
 

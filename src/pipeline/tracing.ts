@@ -1,4 +1,4 @@
-/**
+/*
  * Publishes each request that reaches a handler on the tracing channel `postern.request` of `node:diagnostics_channel`.
  *
  * Spec: Node.js documentation, "TracingChannel". Without subscribers nothing is made.

@@ -1,9 +1,10 @@
-/**
+/*
  * Reads the limits that control groups set to this process, version 1 and 2.
  *
  * A group's limit holds for every group below it, so the tightest one on the way up counts.
  * Spec: Linux, "Control Group v2" (memory.max, cpu.max, cpu.stat); "CFS Bandwidth Control" for version 1.
  */
+
 import { readText } from './proc-files.js';
 
 /** How often the CPU quota stopped the group, since the group was made. */

@@ -1,4 +1,4 @@
-/**
+/*
  * One garbage collection, as `node:perf_hooks` and V8's profiler tell of it.
  */
 

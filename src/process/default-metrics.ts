@@ -1,6 +1,7 @@
-/**
+/*
  * The metrics of the process and of Node.js in a registry without an application.
  */
+
 import { assertMetricName, toDefaultLabels } from '../metrics/names.js';
 import type { Registry } from '../metrics/registry.js';
 import { assertOptions, OBJECT, STRING } from '../options-check.js';

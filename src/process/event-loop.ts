@@ -1,9 +1,10 @@
-/**
+/*
  * Event-loop lag over the last one to two minutes, by a clock of its own: reading it changes nothing.
  *
  * Two of Node's delay monitors run in step and are emptied in turn, so that the older one has seen at
  * least a whole minute. Each measures the time between two ticks; what is over the tick's length is lag.
  */
+
 import type { IntervalHistogram } from 'node:perf_hooks';
 
 /** All in seconds; 0 where nothing was measured yet. */

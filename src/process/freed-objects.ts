@@ -1,4 +1,4 @@
-/**
+/*
  * How many objects each garbage collection freed: `python_gc_collected_objects` (SPEC 2.3).
  *
  * V8's profiler tells the bytes that a collection freed, but it makes every pause longer, and once stopped it holds
@@ -9,6 +9,7 @@
  * V8 counts the bytes of the heap before and after a collection, never the objects. `--trace-gc-object-stats`
  * does count: what a JSON service left to be collected had a mean of 51 bytes. So 50 bytes make an object here.
  */
+
 import type { GCProfiler, HeapSpaceInfo } from 'node:v8';
 import type { BoundHistogram } from '../metrics/histogram.js';
 import { GENERATIONS, INCREMENTAL, KINDS, MARK_COMPACT, NAMED, typeOf } from './collection.js';

@@ -1,6 +1,7 @@
-/**
+/*
  * Observes garbage collections: how long each took, and, where it is asked for, how much it freed.
  */
+
 import type { BoundHistogram } from '../metrics/histogram.js';
 import { KINDS, typeOf } from './collection.js';
 import type { Collection, CollectionKind } from './collection.js';

@@ -1,4 +1,4 @@
-/**
+/*
  * Reads what Linux tells about this process under /proc; elsewhere nothing is found.
  *
  * Spec: proc(5).

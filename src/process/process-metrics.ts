@@ -1,6 +1,7 @@
-/**
+/*
  * Registers what is to be known of the process: CPU, memory and files, under prom-client's names and those of SPEC 2.2.
  */
+
 import type { CgroupLimits, CpuThrottling } from './cgroup.js';
 import { countOpenFiles, readMaxFiles, readStatus } from './proc-files.js';
 import type { Readings } from './readings.js';

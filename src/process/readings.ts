@@ -1,6 +1,7 @@
-/**
+/*
  * Registers metrics that are read when they are exposed, under a prefix and with labels that all of them have.
  */
+
 import type { BoundHistogram } from '../metrics/histogram.js';
 import type { Registry } from '../metrics/registry.js';
 

@@ -1,6 +1,7 @@
-/**
+/*
  * Registers what is to be known of the Node.js runtime, under prom-client's names.
  */
+
 import type { HeapSpaceInfo } from 'node:v8';
 import type { EventLoopLag } from './event-loop.js';
 import type { Readings } from './readings.js';

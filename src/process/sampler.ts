@@ -1,9 +1,10 @@
-/**
+/*
  * One sampler for each application: the process, its control group and its runtime → metrics of a registry.
  *
  * Everything is read when it is asked for. What needs to be watched in between (event-loop delay, garbage
  * collections, the interval of the CPU percentage) runs from `start` to `close` and keeps no process alive.
  */
+
 import type { EventLoopUtilization } from 'node:perf_hooks';
 import { builtin } from '../builtin.js';
 import { findCgroups, readCgroupLimits } from './cgroup.js';

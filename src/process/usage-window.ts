@@ -1,4 +1,4 @@
-/**
+/*
  * Use of late, of a CPU or of the event loop: over the interval since a sample of its own clock, however often it is
  * read.
  */

@@ -1,4 +1,4 @@
-/**
+/*
  * Refuses regular expressions that a backtracking matcher may need more than linear time for.
  *
  * Such a matcher tries one reading of the text after another, a reading being a path through the automaton of the

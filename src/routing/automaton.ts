@@ -1,4 +1,4 @@
-/**
+/*
  * Builds the automaton of a regular expression: one state for each character of the source, and from each state the
  * states of the characters that may be read next (Glushkov's construction). Every way on is counted, so that the
  * automaton also tells in how many ways a backtracking matcher can read a text.

@@ -1,4 +1,4 @@
-/**
+/*
  * Functions that carry what was declared about them as properties, so that wrappers can pass it on with
  * `Object.assign(wrapper, handler)`.
  */

@@ -1,4 +1,4 @@
-/** Compiles the regular expression in `:name(regex)` to what the router tests and what the route's pattern shows. */
+/* Compiles the regular expression in `:name(regex)` to what the router tests and what the route's pattern shows. */
 
 import { assertLinear } from './ambiguity.js';
 import { parseRegex } from './regex-syntax.js';

@@ -1,4 +1,4 @@
-/**
+/*
  * An endpoint that two services share: the one that implements it, and those that call it.
  */
 

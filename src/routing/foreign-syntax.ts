@@ -1,4 +1,4 @@
-/**
+/*
  * Knows what other routers write in a path and this one would take for plain text, which no request would ever have:
  * `/users/{id}`, `/a*`, `/(\d+)`, `/a%20b`. Text that merely has such characters stays text: `/Products(1)`, `/c++`, `/a{b}`.
  */

@@ -1,4 +1,4 @@
-/** The methods that a route can have. */
+/* The methods that a route can have. */
 
 import { METHODS } from 'node:http';
 

@@ -1,4 +1,4 @@
-/** The parameters of a matched path, as an object. */
+/* The parameters of a matched path, as an object. */
 
 /** Parameters of one matched path, percent-decoded; the object has no `Object.prototype` behind it. */
 export type Params = Readonly<Record<string, string>>;

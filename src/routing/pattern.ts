@@ -1,4 +1,4 @@
-/**
+/*
  * Compiles the path of a route, as its author wrote it, into segments and one anchored pattern.
  *
  * ```

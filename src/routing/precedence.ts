@@ -1,4 +1,4 @@
-/**
+/*
  * Which of two routes is the better one for a path that both match: segment by segment from the left, what stands
  * there as it is written beats a constrained parameter beats a plain parameter beats a wildcard. Of two constraints at
  * one place, the one that was registered first is tried first.

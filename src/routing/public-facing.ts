@@ -1,4 +1,4 @@
-/**
+/*
  * Flags single methods of a route as open to the public (SPEC 4.3).
  *
  * The flag sits on the handler itself, so the router that matched the handler has the only word on who may reach it.

@@ -1,4 +1,4 @@
-/**
+/*
  * Keeps texts in a radix tree: nodes part where texts do, so `users` and `usage` have a node for `us` in common, with
  * one below it for each of `ers` and `age`.
  *

@@ -1,4 +1,4 @@
-/**
+/*
  * Parses regular expressions into a tree, which prints back letter for letter.
  *
  * Understood is JavaScript's syntax without the flags `i`, `m`, `u` and `v`, less what only its Annex B tolerates:

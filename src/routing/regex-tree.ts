@@ -1,4 +1,4 @@
-/**
+/*
  * The tree of a regular expression: its nodes, its text, and what can be asked of it.
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * What is declared of a route besides method, path and handler: checked once, merged, and frozen into one record.
  *
  * Options come with the route, or on its handler, which carries them as `routeOptions`; where both have one, the

@@ -1,4 +1,4 @@
-/**
+/*
  * Finds the route of a method and a path, and reports the public ones (SPEC 2.7).
  *
  * The table is here; where a path leads, the trie knows. The router knows patterns, methods and flags, never requests.

@@ -1,4 +1,4 @@
-/**
+/*
  * What a route takes and gives, by schema, and what the compiler makes of that.
  */
 

@@ -1,4 +1,4 @@
-/**
+/*
  * Finds routes by path and method: a radix tree over the static text of paths, whose nodes also have what is not static
  * behind them. A look-up reads the path once, and makes neither strings nor hashes of its parts.
  *
