@@ -51,7 +51,6 @@ export default defineConfig({
         entryFileNames: '[name].js',
         chunkFileNames: '[name].js',
         minifyInternalExports: false,
-        
       },
     },
   },
