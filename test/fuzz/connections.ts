@@ -57,8 +57,11 @@ function makeApp(): Postern {
 
 const PATHS = ['/now', '/now', '/later', '/read', '/quiet', '/silent', '/slow', '/fails', '/fails-first', '/throws', '/bad-header', '/big', '/echo', '/raw', '/piped', '/raw-read', '/nowhere'];
 
-/** The bytes of a request; what stands behind one that is not whole is no request. */
-function request(random: Random, n: number): { bytes: string; isWhole: boolean } {
+/**
+ * The bytes of a request; what stands behind one that is not whole is no request, but where it takes the next bytes for
+ * its body: those behind them may be one again.
+ */
+function request(random: Random, n: number): { bytes: string; isWhole: boolean; takesNext?: boolean } {
   const target = `${random.pick(PATHS)}?n=${n}`;
   const kind = random.int(16);
   const extra = random.pick(['', '', '', '', 'Connection: close\r\n', 'Expect: 100-continue\r\n', 'Expect: magic\r\n', 'Connection: upgrade\r\nUpgrade: x\r\n']);
@@ -67,7 +70,7 @@ function request(random: Random, n: number): { bytes: string; isWhole: boolean }
   if (kind < 6) return { bytes: head('GET', ''), isWhole: true };
   if (kind < 9) return { bytes: head('POST', `Content-Length: ${body.length}\r\n`) + body, isWhole: true };
   if (kind < 11) return { bytes: head('POST', 'Transfer-Encoding: chunked\r\n') + (body === '' ? '' : `${body.length.toString(16)}\r\n${body}\r\n`) + `0\r\n${random.pick(['', '', 'Connection: close\r\n', 'X: y\r\n'])}\r\n`, isWhole: true };
-  if (kind === 11) return { bytes: head('POST', `Content-Length: ${body.length + 99}\r\n`) + body, isWhole: false };
+  if (kind === 11) return { bytes: head('POST', `Content-Length: ${body.length + 99}\r\n`) + body, isWhole: false, takesNext: true };
   if (kind === 12) return { bytes: head('POST', 'Transfer-Encoding: chunked\r\n') + random.pick(['zz\r\n', '5\r\nabc', '1\r\nab\r\n', '0\r\nbad trailer\r\n\r\n', `${(99_999).toString(16)}\r\n${body}`]), isWhole: false };
   if (kind === 13) return { bytes: random.pick(['nonsense\r\n\r\n', 'G', 'GET /now HTTP/1.1\r\nHo', 'GET /now HTTP/9.9\r\nHost: x\r\n\r\n', '\u0000']), isWhole: false };
   if (kind === 14) return { bytes: 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n', isWhole: false };
@@ -77,7 +80,7 @@ function request(random: Random, n: number): { bytes: string; isWhole: boolean }
 async function visit(random: Random, port: number, met: (outcome: string) => void): Promise<void> {
   const requests = Array.from({ length: 1 + random.int(random.int(4) === 0 ? 40 : 6) }, (_, n) => request(random, n));
   const whole = requests.findIndex(({ isWhole }) => !isWhole);
-  const most = (whole === -1 ? requests.length : whole + 1) + 1;
+  const most = (whole === -1 || requests[whole]?.takesNext === true ? requests.length : whole + 1) + 1;
   const bytes = requests.map((each) => each.bytes).join('');
   const end = random.pick(ENDS);
   const cuts = Array.from({ length: random.int(4) }, () => random.int(bytes.length)).sort((a, b) => a - b);
