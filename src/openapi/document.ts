@@ -135,9 +135,12 @@ interface Table {
 }
 
 function routesOf(app: OpenApiSource): (DocumentedRoute & { readonly pattern: string })[] {
-  const router = app.router as unknown as Partial<Table> | undefined;
-  if (!Array.isArray(router?.entries) || typeof router.isReserved !== 'function')
-    throw new TypeError('toOpenApi() takes a Postern application');
-  const table = router as Table;
-  return table.entries.filter((route) => !table.isReserved(route));
+  const router: unknown = app.router;
+  if (!isTable(router)) throw new TypeError('toOpenApi() takes a Postern application');
+  return router.entries.filter((route) => !router.isReserved(route));
+}
+
+function isTable(router: unknown): router is Table {
+  if (typeof router !== 'object' || router === null || !('entries' in router) || !('isReserved' in router)) return false;
+  return Array.isArray(router.entries) && typeof router.isReserved === 'function';
 }
