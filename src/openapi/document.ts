@@ -141,6 +141,7 @@ function routesOf(app: OpenApiSource): (DocumentedRoute & { readonly pattern: st
 }
 
 function isTable(router: unknown): router is Table {
-  if (typeof router !== 'object' || router === null || !('entries' in router) || !('isReserved' in router)) return false;
+  if (typeof router !== 'object' || router === null || !('entries' in router) || !('isReserved' in router))
+    return false;
   return Array.isArray(router.entries) && typeof router.isReserved === 'function';
 }
