@@ -45,14 +45,14 @@ export interface GatewayService extends Pick<GatewayOptions, 'service' | 'upstre
   readonly prefix?: string | undefined;
 }
 
-/** Address of one instance of a service. */
+/** Address of one instance of a service. @internal */
 export interface Upstream {
   /** A name, an IPv4 address, or an IPv6 address in brackets. */
   readonly host: string;
   readonly port: number;
 }
 
-/** A service, checked. */
+/** A service, checked. @internal */
 export interface SiteService {
   readonly name: string;
   readonly protocol: 'http' | 'https';
@@ -62,7 +62,7 @@ export interface SiteService {
   readonly router: RouteTable;
 }
 
-/** What an exporter was called with, checked and taken apart. */
+/** What an exporter was called with, checked and taken apart. @internal */
 export interface Site {
   /** In the order given. */
   readonly services: readonly [SiteService, ...SiteService[]];
@@ -75,7 +75,11 @@ export interface Site {
   readonly namespace: string | undefined;
 }
 
-/** What an exporter takes: one table with the options of its service among the others, or a list of services. */
+/**
+ * What an exporter takes: one table with the options of its service among the others, or a list of services.
+ *
+ * @internal
+ */
 export type ExporterArguments =
   | readonly [router: RouteTable, options: GatewayOptions]
   | readonly [services: readonly GatewayService[], options?: ListenerOptions | undefined];
@@ -86,6 +90,8 @@ export type ExporterArguments =
  * @param exporter its name, for messages: `toNginx`
  * @throws {TypeError} for an option that is missing, unknown or malformed, and for two services with one name or one
  * prefix; the message has the value and the remedy
+ *
+ * @internal
  */
 export function checkArguments(exporter: string, [first, options = {}]: ExporterArguments): Site {
   const isList = isServices(first);
@@ -104,14 +110,14 @@ export function checkArguments(exporter: string, [first, options = {}]: Exporter
   return { services, ...checkListener(options) };
 }
 
-/** @throws {TypeError} for an option that this gateway has no use for, lest it be left out in silence */
+/** @throws {TypeError} for an option that this gateway has no use for, lest it be left out in silence @internal */
 export function assertUnused(site: Site, names: readonly ('tls' | 'include')[], gateway: string): void {
   for (const name of names) {
     if (site[name] !== undefined) throw new TypeError(`option "${name}" is not for ${gateway}; leave it out`);
   }
 }
 
-/** The text of the file that `include` names, for a gateway without an include of its own. */
+/** The text of the file that `include` names, for a gateway without an include of its own. @internal */
 export function readIncluded(file: string): string {
   try {
     return readFileSync(file, 'utf8').replace(/[^\S\n]+$/gm, '');
@@ -126,7 +132,7 @@ const SERVICE_OPTIONS = ['service', 'upstream'] as const;
 const LISTENER_OPTIONS = ['listen', 'hosts', 'tls', 'include', 'gateway', 'namespace'] as const;
 
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
-/** A DNS subdomain, as Kubernetes names its objects and hosts (RFC 1123). */
+/** A DNS subdomain, as Kubernetes names its objects and hosts (RFC 1123). @internal */
 export const DNS_NAME: RegExp = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
 const HOST_NAME = /^(?=.{1,253}$)[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62})(?:\.[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}))*$/;
 const LISTEN = /^(\*|[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]):(\d{1,5})$/;

@@ -14,7 +14,8 @@ import { decodePath, type MatchedRoute, type Params, type Route } from '../routi
 import { Body } from './body.js';
 import type { AddressResolver } from './client-address.js';
 import { exposeRaw, type Exchange } from './exchange.js';
-import type { Reply, Stream } from './reply.js';
+import type { Reply } from './reply.js';
+import type { Stream } from './reply-body.js';
 import { parseParameters, requestId, type Target } from './request.js';
 import { requestUrl } from './request-url.js';
 

@@ -15,6 +15,8 @@ const FRAMING: ReadonlySet<string> = new Set(['content-length', 'transfer-encodi
  * @param pathOrUrl a path, `/users?page=2`, or a URL, whose host becomes the `Host` header
  * @returns the response, whatever its status; redirects are not followed
  * @throws the reason of `init.signal` when it aborts, and whatever a stream given as the body fails with
+ *
+ * @internal
  */
 export async function requestInMemory(
   server: Server,

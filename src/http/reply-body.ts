@@ -7,7 +7,7 @@ import { assertNothingLost } from '../payload/lost-members.js';
 /** What may be streamed. */
 export type Stream = AsyncIterable<unknown>;
 
-/** A body as it goes out. */
+/** A body as it goes out. @internal */
 export interface EncodedBody {
   readonly body: string | Uint8Array | Stream;
   /** The content type unless one is given. */
@@ -23,6 +23,8 @@ const OCTETS = 'application/octet-stream';
  * @throws {TypeError} when the value can't be sent: a function, a symbol, a bigint, a cycle, or an object with members
  * that JSON loses
  * @throws the value itself when it is an `Error`: returning one is raising it
+ *
+ * @internal
  */
 export function encodeBody(value: unknown, tag: string): EncodedBody {
   if (typeof value === 'string')
@@ -38,12 +40,16 @@ export function encodeBody(value: unknown, tag: string): EncodedBody {
   return encodeJson(value);
 }
 
-/** Whether a body is a stream rather than something whose length is known. */
+/** Whether a body is a stream rather than something whose length is known. @internal */
 export function isStream(body: unknown): body is Stream {
   return typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
 }
 
-/** A value is told by its tag before a global is named, for naming `Response` or `Blob` loads it; empty for most. */
+/**
+ * A value is told by its tag before a global is named, for naming `Response` or `Blob` loads it; empty for most.
+ *
+ * @internal
+ */
 export function tagOf(value: unknown): string {
   return typeof value === 'object' ? Object.prototype.toString.call(value) : '';
 }

@@ -8,8 +8,6 @@ import { isBranded, setBrand } from '../brand.js';
 import { ANYTHING, assertOptions, STRING, type Kind, type Kinds } from '../options-check.js';
 import { encodeBody, tagOf, type Stream } from './reply-body.js';
 
-export { isStream, type Stream } from './reply-body.js';
-
 /** Whatever `new Headers()` takes. */
 export type HeadersLike = ConstructorParameters<typeof Headers>[0];
 
@@ -25,7 +23,7 @@ const NO_INIT: ReplyInit = Object.freeze({});
 const STATUS: Kind = { accepts: (value) => typeof value === 'number', give: 'a status, such as 201' };
 const INIT: Kinds<ReplyInit> = { status: STATUS, statusText: STRING, headers: ANYTHING };
 
-/** What was thrown; wrapped, because anything can be. */
+/** What was thrown; wrapped, because anything can be. @internal */
 export interface Failure {
   readonly thrown: unknown;
 }
@@ -71,7 +69,7 @@ export class Reply<Body = unknown, Status extends number = number> {
     return (this.#headers ??= new Headers(this.#init));
   }
 
-  /** The headers if there are any. */
+  /** The headers if there are any. @internal */
   get ownHeaders(): Headers | undefined {
     return this.#headers ?? (this.#init === undefined ? undefined : this.headers);
   }
@@ -82,7 +80,7 @@ setBrand(Reply.prototype, 'Reply');
 Object.defineProperty(Reply.prototype, Symbol.toStringTag, { value: 'Reply' });
 const REPLY_TAG = '[object Reply]';
 
-/** A reply in the form that a connection writes: header names and values by turns. */
+/** A reply in the form that a connection writes: header names and values by turns. @internal */
 export interface Outgoing {
   readonly status: number;
   readonly statusText: string;
@@ -112,6 +110,8 @@ export function reply<Body = undefined, Status extends number = Body extends und
  * What a handler returned, as a `Reply`; a `Response`, and a reply of another copy of Postern, keep status and headers.
  *
  * @throws the value itself when it is an `Error`: returning one is raising it
+ *
+ * @internal
  */
 export function toReply(value: unknown): Reply {
   if (value instanceof Reply) return value;
@@ -127,6 +127,8 @@ export function toReply(value: unknown): Reply {
  * a reply inside a reply
  * @throws {RangeError} when its status is not an integer from 200 to 599
  * @throws the value itself when it is an `Error`: returning one is raising it
+ *
+ * @internal
  */
 export function toOutgoing(value: unknown, method: string): Outgoing {
   if (value === undefined) {
@@ -139,7 +141,7 @@ export function toOutgoing(value: unknown, method: string): Outgoing {
   return { status: 200, statusText: '', headers: ['content-type', type], body, length };
 }
 
-/** Whether a handler returned a promise. */
+/** Whether a handler returned a promise. @internal */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
 }

@@ -9,7 +9,8 @@ import type { Socket } from 'node:net';
 import { Readable, type Duplex } from 'node:stream';
 import { LINGER_MS } from './connection.js';
 import type { Exchange } from './exchange.js';
-import { isStream, toReply, type Outgoing, type Stream } from './reply.js';
+import { toReply, type Outgoing } from './reply.js';
+import { isStream, type Stream } from './reply-body.js';
 
 /** How a reply ended: written as a whole, or cut because the client left. */
 export type Outcome = 'sent' | 'aborted';

@@ -56,6 +56,7 @@ export class Health {
   #failing = false;
   #ip: string | undefined;
 
+  /** @internal */
   constructor(service: string, version: string, logger: Logger) {
     this.#service = service;
     this.#version = version;

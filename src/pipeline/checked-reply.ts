@@ -6,7 +6,8 @@
  */
 
 import type { Context, HandlerResult } from '../http/context.js';
-import { isStream, toReply } from '../http/reply.js';
+import { toReply } from '../http/reply.js';
+import { isStream } from '../http/reply-body.js';
 import { describeFinding } from '../payload/findings.js';
 import { check } from '../payload/schema-check.js';
 import { propsOf } from '../payload/standard-schema.js';

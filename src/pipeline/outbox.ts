@@ -3,7 +3,8 @@
  * client up; many in a row wake it up once.
  */
 
-import { isStream, type Outgoing } from '../http/reply.js';
+import type { Outgoing } from '../http/reply.js';
+import { isStream } from '../http/reply-body.js';
 import { discard, send, type Outcome } from '../http/writer.js';
 import type { PipelineExchange } from './exchange.js';
 

@@ -28,7 +28,7 @@ export interface RequestTraceMessage {
 
 const channel = tracingChannel<string, RequestTraceMessage>('postern.request');
 
-/** The events of one request. */
+/** The events of one request. @internal */
 export class RequestTrace {
   readonly #message: RequestTraceMessage;
   #isAsync = false;
@@ -66,7 +66,7 @@ export class RequestTrace {
   }
 }
 
-/** Whether anyone listens. */
+/** Whether anyone listens. @internal */
 export function isTraced(): boolean {
   return channel.hasSubscribers;
 }

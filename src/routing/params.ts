@@ -3,7 +3,7 @@
 /** Parameters of one matched path, percent-decoded; the object has no `Object.prototype` behind it. */
 export type Params = Readonly<Record<string, string>>;
 
-/** Names come from route authors, values from clients: neither may meet `Object.prototype`. */
+/** Names come from route authors, values from clients: neither may meet `Object.prototype`. @internal */
 export class ParamValues {
   [name: string]: string;
 }
