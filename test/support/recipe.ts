@@ -1,0 +1,72 @@
+/** Runs a recipe of the README: its block, behind the line that the section names, as a process of its own. */
+
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { onTestFinished } from 'vitest';
+import * as entry from 'postern';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const [, SECTION = ''] = /^## Recipes$(.*?)^## /ms.exec(readFileSync(join(ROOT, 'README.md'), 'utf8')) ?? [];
+const RECIPES: ReadonlyMap<string, string> = new Map([...SECTION.matchAll(/^### ([^\n]*)$.*?^```(?:js|nginx)\n(.*?)^```$/gms)].map(([, heading = '', code = '']) => [heading, code]));
+
+/** The headings of the recipes, in their order. */
+export const HEADINGS: readonly string[] = [...SECTION.matchAll(/^### (.*)$/gm)].map(([, heading = '']) => heading);
+
+/** A recipe that runs. */
+export interface RunningRecipe {
+  readonly url: string;
+  readonly port: number;
+  /** What it has logged; it never changes. */
+  readonly log: readonly string[];
+  /** Asks it to drain, and resolves to its exit code: 0 unless something had to be cut. */
+  stop(): Promise<number | null>;
+}
+
+/** The block behind a heading. */
+export function recipe(heading: string): string {
+  const code = RECIPES.get(heading);
+  if (code === undefined) throw new Error(`no recipe ${JSON.stringify(heading)}; there is ${HEADINGS.join(', ')}`);
+  return code;
+}
+
+/**
+ * Starts a recipe; it is killed when the test ends.
+ *
+ * @param more what the recipe leaves to its reader, and what a test has to see
+ */
+export async function startRecipe(heading: string, { more = '', env = {} }: { more?: string; env?: Record<string, string> } = {}): Promise<RunningRecipe> {
+  const folder = mkdtempSync(join(tmpdir(), 'postern-recipe-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  mkdirSync(join(folder, 'node_modules'));
+  const code = `${recipe(heading)}${more}`;
+  const libraries = [...code.matchAll(/from '([a-z]+)';$/gm)].map(([, name = '']) => name);
+  for (const name of libraries) symlinkSync(join(ROOT, 'test/node_modules', name), join(folder, 'node_modules', name));
+  symlinkSync(ROOT, join(folder, 'node_modules/postern'));
+  const names = Object.keys(entry).filter((name) => name === 'Postern' || new RegExp(`(?<![.\\w'])${name}\\(`).test(code));
+  writeFileSync(join(folder, 'recipe.mjs'), `import { ${names.join(', ')} } from 'postern';\nconst app = new Postern('shop');\n${code}\nawait app.run();\n`);
+
+  const variables = { ...process.env, HOST: '127.0.0.1', PORT: '0', DRAIN_DELAY: '0', ...env };
+  const child = spawn(process.execPath, ['recipe.mjs'], { cwd: folder, env: variables, stdio: ['ignore', 'inherit', 'pipe'] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const log: string[] = [];
+  const port = await new Promise<number>((resolve, reject) => {
+    child.once('exit', () => reject(new Error(`it ended before it was listening:\n${log.join('\n')}`)));
+    createInterface(child.stderr).on('line', (line) => {
+      log.push(line);
+      if (line.includes('"msg":"listening"')) resolve((JSON.parse(line) as { port: number }).port);
+    });
+  });
+  return { url: `http://127.0.0.1:${port}`, port, log, stop: () => stop(child) };
+}
+
+async function stop(child: ChildProcess): Promise<number | null> {
+  const closed = once(child, 'close');
+  child.kill('SIGTERM');
+  const [code] = (await closed) as [number | null];
+  return code;
+}
