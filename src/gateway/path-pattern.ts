@@ -1,10 +1,10 @@
 /*
  * Translates the pattern of a route, which speaks of the decoded path, into a regular expression on the path as sent;
- * in two versions where a constraint comes in two (see {@link ConstraintTranslator}).
+ * in two versions where a constraint comes in two (see {@link translateConstraint}).
  */
 
 import type { Segment } from '../routing/pattern.js';
-import { ANY_SEGMENT, certain, ConstraintTranslator, endOf, type Dialect } from './constraint-pattern.js';
+import { ANY_SEGMENT, certain, endOf, translateConstraint, type Dialect } from './constraint-pattern.js';
 import { spellText, Unspellable, type Spelling } from './spelling.js';
 import { escape } from './text.js';
 
@@ -45,7 +45,7 @@ export function compilePathPattern(path: string, segments: readonly Segment[], d
     } else {
       exact = false;
       if (segment.kind === 'param' && segment.constraint !== null)
-        piece = new ConstraintTranslator(path, dialect, counts).translate(segment.constraint);
+        piece = translateConstraint(segment.constraint, path, dialect, counts);
     }
     within += `/${piece.within}`;
     around += `/${piece.around}`;
