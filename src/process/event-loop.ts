@@ -36,57 +36,55 @@ export interface EventLoopSources {
   readonly createMonitor: (resolutionMs: number) => IntervalHistogram;
 }
 
-export class EventLoopMonitor {
-  readonly #sources: EventLoopSources;
-  /** The older one first. */
-  #monitors: IntervalHistogram[] = [];
-  #emptiedAt = 0;
-  #dueAt = NaN;
-  #lastMs = 0;
-
-  constructor(sources: EventLoopSources) {
-    this.#sources = sources;
-  }
-
-  start(): void {
-    const now = this.#sources.now();
-    this.#monitors = [this.#sources.createMonitor(RESOLUTION_MS), this.#sources.createMonitor(RESOLUTION_MS)];
-    for (const monitor of this.#monitors) monitor.enable();
-    this.#emptiedAt = now;
-    this.#dueAt = now + TICK_MS;
-  }
-
+export interface EventLoopMonitor {
+  start(): void;
   /** To be called every `TICK_MS` as exactly as the event loop allows, whose lag is what it is about. */
-  tick(): void {
-    const now = this.#sources.now();
-    this.#lastMs = Math.max(0, now - this.#dueAt);
-    this.#dueAt = now + TICK_MS;
-    if (now - this.#emptiedAt < WINDOW_MS) return;
-    this.#monitors.reverse();
-    this.#monitors[1]?.reset();
-    this.#emptiedAt = now;
-  }
+  tick(): void;
+  read(): EventLoopLag;
+  close(): void;
+}
 
-  read(): EventLoopLag {
-    const [monitor] = this.#monitors;
-    const last = Math.max(this.#lastMs, this.#sources.now() - this.#dueAt || 0) / 1000;
-    // Empty, a monitor's extremes are those of its numbers.
-    const measured = monitor?.count === 0 ? undefined : monitor;
-    return {
-      last,
-      min: toLag(measured?.min),
-      max: toLag(measured?.max),
-      mean: toLag(measured?.mean),
-      stddev: (measured?.stddev ?? 0) / 1e9,
-      p50: toLag(measured?.percentile(50)),
-      p90: toLag(measured?.percentile(90)),
-      p99: toLag(measured?.percentile(99)),
-    };
-  }
-
-  close(): void {
-    for (const monitor of this.#monitors) monitor.disable();
-  }
+export function createEventLoopMonitor({ now, createMonitor }: EventLoopSources): EventLoopMonitor {
+  /** The older one first. */
+  let monitors: IntervalHistogram[] = [];
+  let emptiedAt = 0;
+  let dueAt = NaN;
+  let lastMs = 0;
+  return {
+    start() {
+      monitors = [createMonitor(RESOLUTION_MS), createMonitor(RESOLUTION_MS)];
+      for (const monitor of monitors) monitor.enable();
+      emptiedAt = now();
+      dueAt = emptiedAt + TICK_MS;
+    },
+    tick() {
+      const at = now();
+      lastMs = Math.max(0, at - dueAt);
+      dueAt = at + TICK_MS;
+      if (at - emptiedAt < WINDOW_MS) return;
+      monitors.reverse();
+      monitors[1]?.reset();
+      emptiedAt = at;
+    },
+    read() {
+      const [monitor] = monitors;
+      // Empty, a monitor's extremes are those of its numbers.
+      const measured = monitor?.count === 0 ? undefined : monitor;
+      return {
+        last: Math.max(lastMs, now() - dueAt || 0) / 1000,
+        min: toLag(measured?.min),
+        max: toLag(measured?.max),
+        mean: toLag(measured?.mean),
+        stddev: (measured?.stddev ?? 0) / 1e9,
+        p50: toLag(measured?.percentile(50)),
+        p90: toLag(measured?.percentile(90)),
+        p99: toLag(measured?.percentile(99)),
+      };
+    },
+    close() {
+      for (const monitor of monitors) monitor.disable();
+    },
+  };
 }
 
 /** Nanoseconds between two ticks → seconds of lag; timers have whole milliseconds, so a tick may come early. */

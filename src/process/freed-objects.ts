@@ -11,9 +11,8 @@
  */
 
 import type { GCProfiler, HeapSpaceInfo } from 'node:v8';
-import type { BoundHistogram } from '../metrics/histogram.js';
 import { GENERATIONS, INCREMENTAL, KINDS, MARK_COMPACT, NAMED, typeOf } from './collection.js';
-import type { Collection, CollectionType, Generation } from './collection.js';
+import type { Collection, CollectionType } from './collection.js';
 import type { Readings } from './readings.js';
 
 /** What is needed of V8's profiler. */
@@ -37,113 +36,114 @@ export const PROFILE_EVERY_MS = 600_000;
 export const PROFILE_MARKING_EVERY_MS = 10_000;
 
 /** Counts from `start` to `close`. */
-export class FreedObjects {
-  readonly #sources: FreedSources;
-  readonly #objects: ReadonlyMap<Generation, BoundHistogram>;
-  #profiler: GcProfiler | undefined;
-  /** What the profiler measured, the last time and the time before: it is told a turn later that it did. */
-  #spans: readonly Span[] = [];
-  /** How many collections the profile is still to measure. */
-  #left = 0;
-  /** What minor ones freed in it, in bytes. */
-  #freed = 0;
-  /** What the new space had room for when they began, added up, in bytes. */
-  #capacity = 0;
-  /** What minor collections freed of the new space in the last profile. */
-  #freedShare = 1;
-  #heap: HeapReading = readHeap([]);
-
-  constructor(readings: Readings, sources: FreedSources) {
-    this.#sources = sources;
-    this.#objects = readings.histogramBy('generation', ['0', '1', '2'], {
-      name: 'python_gc_collected_objects',
-      help: HELP,
-      buckets: [500, 1000, 5000, 10_000, 50_000],
-    });
-  }
-
-  start(): void {
-    this.#heap = readHeap(this.#sources.heapSpaces());
-    this.#startProfile();
-  }
-
-  close(): void {
-    this.#stopProfiler();
-  }
-
+export interface FreedObjects {
+  start(): void;
+  close(): void;
   /** Takes what has been told of. */
-  count(collections: readonly Collection[]): void {
-    if (collections.length === 0) return;
-    const before = this.#heap;
-    const after = (this.#heap = readHeap(this.#sources.heapSpaces()));
-    let isMarking = false;
-    for (const collection of collections) {
-      const type = typeOf(collection);
-      isMarking ||= type === INCREMENTAL;
-      const { startTime } = collection;
-      const span = this.#spans.find(({ from, until }) => startTime >= from && startTime < until);
-      if (span !== undefined) span.collections += 1;
-      else this.#observe(type, this.#estimate(type, before, after));
-    }
-    const [span] = this.#spans;
-    if (span === undefined) return;
-    const idleMs = this.#sources.now() - span.until;
-    if (this.#profiler !== undefined && span.collections >= this.#left) this.#stopProfiler();
-    else if (idleMs >= (isMarking ? PROFILE_MARKING_EVERY_MS : PROFILE_EVERY_MS)) this.#startProfile();
-  }
-
+  count(collections: readonly Collection[]): void;
   /** Counts what the profiler holds; it goes on if its profile isn't done. */
-  collect(): void {
-    if (this.#profiler === undefined || this.#spans[0]?.collections === 0) return;
-    this.#stopProfiler();
-    if (this.#left > 0) this.#startProfiler();
-  }
+  collect(): void;
+}
 
-  #observe(type: CollectionType, freedBytes: number): void {
+export function createFreedObjects(
+  readings: Readings,
+  { now, heapSpaces, createGcProfiler }: FreedSources,
+): FreedObjects {
+  const objects = readings.histogramBy('generation', ['0', '1', '2'], {
+    name: 'python_gc_collected_objects',
+    help: HELP,
+    buckets: [500, 1000, 5000, 10_000, 50_000],
+  });
+  let profiler: GcProfiler | undefined;
+  /** What the profiler measured, the last time and the time before: it is told a turn later that it did. */
+  let spans: readonly Span[] = [];
+  /** How many collections the profile is still to measure. */
+  let left = 0;
+  /** What minor ones freed in it, in bytes. */
+  let freed = 0;
+  /** What the new space had room for when they began, added up, in bytes. */
+  let capacity = 0;
+  /** What minor collections freed of the new space in the last profile. */
+  let freedShare = 1;
+  let heap = readHeap([]);
+
+  const observe = (type: CollectionType, freedBytes: number): void => {
     const generation = GENERATIONS[type];
     if (generation !== undefined)
-      this.#objects.get(generation)?.observe(Math.round(Math.max(0, freedBytes) / BYTES_PER_OBJECT));
-  }
+      objects.get(generation)?.observe(Math.round(Math.max(0, freedBytes) / BYTES_PER_OBJECT));
+  };
 
-  #estimate(type: CollectionType, before: HeapReading, after: HeapReading): number {
+  const estimate = (type: CollectionType, before: HeapReading, after: HeapReading): number => {
     if (type === INCREMENTAL) return 0;
     // A mark-compact empties the new space: what is there now came behind it.
     if (type === MARK_COMPACT) return before.usedBytes - (after.usedBytes - after.newBytes);
-    return this.#freedShare * before.newCapacity;
-  }
+    return freedShare * before.newCapacity;
+  };
 
-  #startProfile(): void {
-    this.#left = PROFILE_LENGTH;
-    this.#freed = 0;
-    this.#capacity = 0;
-    this.#startProfiler();
-  }
+  const startProfile = (): void => {
+    left = PROFILE_LENGTH;
+    freed = 0;
+    capacity = 0;
+    startProfiler();
+  };
 
-  #startProfiler(): void {
-    this.#profiler = this.#sources.createGcProfiler();
-    this.#profiler.start();
-    this.#spans = [{ from: this.#sources.now(), until: Infinity, collections: 0 }, ...this.#spans.slice(0, 1)];
-  }
+  const startProfiler = (): void => {
+    profiler = createGcProfiler();
+    profiler.start();
+    spans = [{ from: now(), until: Infinity, collections: 0 }, ...spans.slice(0, 1)];
+  };
 
-  #stopProfiler(): void {
-    const [span] = this.#spans;
-    if (this.#profiler === undefined || span === undefined) return;
+  const stopProfiler = (): void => {
+    const [span] = spans;
+    if (profiler === undefined || span === undefined) return;
     // Before it stops, because reading what it holds is enough work for another collection.
-    span.until = this.#sources.now();
-    const { statistics } = this.#profiler.stop();
-    this.#profiler = undefined;
-    this.#left -= statistics.length;
+    span.until = now();
+    const { statistics } = profiler.stop();
+    profiler = undefined;
+    left -= statistics.length;
     for (const { gcType, beforeGC, afterGC } of statistics) {
       const type = NAMED[gcType] ?? 0;
       const freedBytes = beforeGC.heapStatistics.usedHeapSize - afterGC.heapStatistics.usedHeapSize;
-      this.#observe(type, freedBytes);
+      observe(type, freedBytes);
       const newSpace = beforeGC.heapSpaceStatistics.find(({ spaceName }) => spaceName === NEW_SPACE);
       if (KINDS[type] !== 'minor' || newSpace === undefined) continue;
-      this.#freed += Math.max(0, freedBytes);
-      this.#capacity += newSpace.spaceUsedSize + newSpace.spaceAvailableSize;
+      freed += Math.max(0, freedBytes);
+      capacity += newSpace.spaceUsedSize + newSpace.spaceAvailableSize;
     }
-    if (this.#capacity > 0) this.#freedShare = this.#freed / this.#capacity;
-  }
+    if (capacity > 0) freedShare = freed / capacity;
+  };
+
+  return {
+    start() {
+      heap = readHeap(heapSpaces());
+      startProfile();
+    },
+    close: stopProfiler,
+    count(collections) {
+      if (collections.length === 0) return;
+      const before = heap;
+      heap = readHeap(heapSpaces());
+      let isMarking = false;
+      for (const collection of collections) {
+        const type = typeOf(collection);
+        isMarking ||= type === INCREMENTAL;
+        const { startTime } = collection;
+        const span = spans.find(({ from, until }) => startTime >= from && startTime < until);
+        if (span !== undefined) span.collections += 1;
+        else observe(type, estimate(type, before, heap));
+      }
+      const [span] = spans;
+      if (span === undefined) return;
+      const idleMs = now() - span.until;
+      if (profiler !== undefined && span.collections >= left) stopProfiler();
+      else if (idleMs >= (isMarking ? PROFILE_MARKING_EVERY_MS : PROFILE_EVERY_MS)) startProfile();
+    },
+    collect() {
+      if (profiler === undefined || spans[0]?.collections === 0) return;
+      stopProfiler();
+      if (left > 0) startProfiler();
+    },
+  };
 }
 
 /** The time from a start of the profiler to its stop. */

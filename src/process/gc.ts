@@ -2,9 +2,8 @@
  * Observes garbage collections: how long each took, and, where it is asked for, how much it freed.
  */
 
-import type { BoundHistogram } from '../metrics/histogram.js';
 import { KINDS, typeOf } from './collection.js';
-import type { Collection, CollectionKind } from './collection.js';
+import type { Collection } from './collection.js';
 import type { FreedObjects } from './freed-objects.js';
 import type { Readings } from './readings.js';
 
@@ -21,48 +20,49 @@ export interface GcSources {
 }
 
 /** Watches from `start` to `close`; what was counted stays readable. */
-export class GcObserver {
-  readonly #sources: GcSources;
-  readonly #durations: ReadonlyMap<CollectionKind, BoundHistogram>;
-  readonly #freed: FreedObjects | undefined;
-  #watch: CollectionWatch | undefined;
+export interface GcObserver {
+  start(): void;
+  close(): void;
+}
 
-  /** Registers the histogram of durations; it is to be exposed before that of freed objects. */
-  constructor(readings: Readings, sources: GcSources, createFreed?: () => FreedObjects) {
-    this.#sources = sources;
-    this.#durations = readings.histogramBy('kind', ['major', 'minor', 'incremental', 'weakcb'], {
-      name: 'nodejs_gc_duration_seconds',
-      help: 'Garbage collection pauses by kind: major, minor, incremental or weakcb.',
-      buckets: [0.001, 0.01, 0.1, 1, 2, 5],
-      collect: () => this.#collect(),
-    });
-    this.#freed = createFreed?.();
-  }
-
-  start(): void {
-    if (this.#watch !== undefined) return;
-    this.#watch = this.#sources.watchCollections((collections) => this.#count(collections));
-    this.#freed?.start();
-  }
-
-  close(): void {
-    this.#collect();
-    this.#watch?.disconnect();
-    this.#watch = undefined;
-    this.#freed?.close();
-  }
+/** Registers the histogram of durations; it is to be exposed before that of freed objects. */
+export function createGcObserver(
+  readings: Readings,
+  { watchCollections }: GcSources,
+  createFreed?: () => FreedObjects,
+): GcObserver {
+  const durations = readings.histogramBy('kind', ['major', 'minor', 'incremental', 'weakcb'], {
+    name: 'nodejs_gc_duration_seconds',
+    help: 'Garbage collection pauses by kind: major, minor, incremental or weakcb.',
+    buckets: [0.001, 0.01, 0.1, 1, 2, 5],
+    collect: () => collect(),
+  });
+  const freed = createFreed?.();
+  let watch: CollectionWatch | undefined;
 
   /** Counts what was not told yet. */
-  #collect(): void {
-    this.#count(this.#watch?.takeRecords() ?? []);
-    this.#freed?.collect();
-  }
-
-  #count(collections: readonly Collection[]): void {
+  const collect = (): void => {
+    count(watch?.takeRecords() ?? []);
+    freed?.collect();
+  };
+  const count = (collections: readonly Collection[]): void => {
     for (const collection of collections) {
       const kind = KINDS[typeOf(collection)];
-      if (kind !== undefined) this.#durations.get(kind)?.observe(collection.duration / 1000);
+      if (kind !== undefined) durations.get(kind)?.observe(collection.duration / 1000);
     }
-    this.#freed?.count(collections);
-  }
+    freed?.count(collections);
+  };
+  return {
+    start() {
+      if (watch !== undefined) return;
+      watch = watchCollections(count);
+      freed?.start();
+    },
+    close() {
+      collect();
+      watch?.disconnect();
+      watch = undefined;
+      freed?.close();
+    },
+  };
 }

@@ -9,11 +9,11 @@ import type { EventLoopUtilization } from 'node:perf_hooks';
 import { builtin } from '../builtin.js';
 import { findCgroups, readCgroupLimits } from './cgroup.js';
 import type { CgroupLimits, CgroupPaths } from './cgroup.js';
-import { EventLoopMonitor, TICK_MS } from './event-loop.js';
+import { createEventLoopMonitor, TICK_MS } from './event-loop.js';
 import type { EventLoopSources } from './event-loop.js';
-import { FreedObjects } from './freed-objects.js';
+import { createFreedObjects } from './freed-objects.js';
 import type { FreedSources } from './freed-objects.js';
-import { GcObserver } from './gc.js';
+import { createGcObserver } from './gc.js';
 import type { GcSources } from './gc.js';
 import { readStatus } from './proc-files.js';
 import { registerProcessMetrics, registerSpecMetrics } from './process-metrics.js';
@@ -21,7 +21,8 @@ import type { ProcessReading } from './process-metrics.js';
 import { Readings } from './readings.js';
 import { registerRuntimeMetrics } from './runtime.js';
 import type { RuntimeSources } from './runtime.js';
-import { UsageWindow } from './usage-window.js';
+import { createUsageWindow } from './usage-window.js';
+import type { UsageWindow } from './usage-window.js';
 import type { Registry } from '../metrics/registry.js';
 
 /** Where the readings come from; the running process, unless a test says otherwise. */
@@ -76,12 +77,12 @@ export function createSampler(
 ): ProcessSampler {
   registry.claimDefaultMetrics(() => close());
   const sources: ProcessSources = { ...REAL_SOURCES, ...given };
-  const monitor = new EventLoopMonitor(sources);
-  const cpu = new UsageWindow(() => {
+  const monitor = createEventLoopMonitor(sources);
+  const cpu = createUsageWindow(() => {
     const { user, system } = sources.cpuUsage();
     return { atSeconds: sources.uptime(), usedSeconds: (user + system) / 1e6 };
   });
-  const loop = new UsageWindow(() => {
+  const loop = createUsageWindow(() => {
     const { idle, active } = sources.loopUsage();
     return { atSeconds: (idle + active) / 1000, usedSeconds: active / 1000 };
   });
@@ -92,7 +93,7 @@ export function createSampler(
   if (isService) registerSpecMetrics(readings, read);
   registerProcessMetrics(readings, { ...sources, limits, startTime });
   registerRuntimeMetrics(readings, { ...sources, lag: () => monitor.read(), utilization: () => loop.read() });
-  const gc = new GcObserver(readings, sources, isService ? () => new FreedObjects(readings, sources) : undefined);
+  const gc = createGcObserver(readings, sources, isService ? () => createFreedObjects(readings, sources) : undefined);
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
   const close = (): void => {

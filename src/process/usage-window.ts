@@ -12,34 +12,30 @@ export interface UsageSample {
 /** What an interval is at least. */
 export const USAGE_WINDOW_SECONDS = 5;
 
-/** Starts with the clock of its samples, so the first reading has an interval too. */
-export class UsageWindow {
-  readonly #sample: () => UsageSample;
-  #older: UsageSample = { atSeconds: 0, usedSeconds: 0 };
-  #newer: UsageSample = this.#older;
-
-  constructor(sample: () => UsageSample) {
-    this.#sample = sample;
-  }
-
+export interface UsageWindow {
   /**
    * How much was in use on average over the last 5 to 10 seconds, or since the clock started if that is less.
    *
    * The interval is longer when nothing has called `advance` for a while, never shorter because of another reader.
    */
-  read(): number {
-    const now = this.advance();
-    const seconds = now.atSeconds - this.#older.atSeconds;
-    return seconds > 0 ? (now.usedSeconds - this.#older.usedSeconds) / seconds : 0;
-  }
-
+  read(): number;
   /** Lets the interval begin later if it has become too long. */
-  advance(): UsageSample {
-    const now = this.#sample();
-    if (now.atSeconds - this.#newer.atSeconds >= USAGE_WINDOW_SECONDS) {
-      this.#older = this.#newer;
-      this.#newer = now;
-    }
+  advance(): UsageSample;
+}
+
+/** Starts with the clock of its samples, so the first reading has an interval too. */
+export function createUsageWindow(sample: () => UsageSample): UsageWindow {
+  let older: UsageSample = { atSeconds: 0, usedSeconds: 0 };
+  let newer = older;
+  const advance = (): UsageSample => {
+    const now = sample();
+    if (now.atSeconds - newer.atSeconds >= USAGE_WINDOW_SECONDS) [older, newer] = [newer, now];
     return now;
-  }
+  };
+  const read = (): number => {
+    const { atSeconds, usedSeconds } = advance();
+    const seconds = atSeconds - older.atSeconds;
+    return seconds > 0 ? (usedSeconds - older.usedSeconds) / seconds : 0;
+  };
+  return { read, advance };
 }

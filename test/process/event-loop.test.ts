@@ -1,6 +1,6 @@
 import { createHistogram, type IntervalHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import { expect, test } from 'vitest';
-import { EventLoopMonitor, RESOLUTION_MS, TICK_MS } from '../../src/process/event-loop.js';
+import { createEventLoopMonitor, RESOLUTION_MS, TICK_MS, type EventLoopMonitor } from '../../src/process/event-loop.js';
 
 test('before anything was measured the lag is zero', () => {
   const { monitor } = create();
@@ -99,7 +99,7 @@ function create(): Bench {
     return fake.histogram;
   };
   return {
-    monitor: new EventLoopMonitor({ now: () => now, createMonitor }),
+    monitor: createEventLoopMonitor({ now: () => now, createMonitor }),
     monitors,
     record: (milliseconds) => monitors.forEach(({ histogram }) => histogram.record(milliseconds * 1e6)),
     advance: (milliseconds) => void (now += milliseconds),

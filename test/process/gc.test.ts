@@ -4,8 +4,8 @@ import { setImmediate as turn } from 'node:timers/promises';
 import v8, { type GCProfilerResult, type HeapSpaceInfo } from 'node:v8';
 import { afterEach, expect, test, vi } from 'vitest';
 import type { Collection } from '../../src/process/collection.js';
-import { BYTES_PER_OBJECT, FreedObjects, PROFILE_EVERY_MS, PROFILE_LENGTH, PROFILE_MARKING_EVERY_MS } from '../../src/process/freed-objects.js';
-import { GcObserver, type CollectionWatch } from '../../src/process/gc.js';
+import { BYTES_PER_OBJECT, createFreedObjects, PROFILE_EVERY_MS, PROFILE_LENGTH, PROFILE_MARKING_EVERY_MS } from '../../src/process/freed-objects.js';
+import { createGcObserver, type CollectionWatch, type GcObserver } from '../../src/process/gc.js';
 import { Readings } from '../../src/process/readings.js';
 import { collectProcess } from '../../src/process/sampler.js';
 import { Registry } from '../../src/metrics/registry.js';
@@ -241,7 +241,7 @@ function create(): Bench {
     listener = tell;
     return { takeRecords, disconnect: () => void (listener = undefined) };
   };
-  const observer = new GcObserver(readings, { watchCollections }, () => new FreedObjects(readings, freed));
+  const observer = createGcObserver(readings, { watchCollections }, () => createFreedObjects(readings, freed));
   return {
     observer,
     deliver,
