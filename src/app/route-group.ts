@@ -28,7 +28,7 @@ export interface View<P> {
 type RoutedHandler<Prefix extends string, Path extends string> = Handler<ParamsOf<`${Prefix}${Path}`>>;
 
 /** What every handler is whose result has nothing that JSON loses. */
-type Sends<Handles extends (...args: never[]) => unknown> = (ctx: never) => Sendable<ReturnType<Handles>>;
+type Sends<Handles extends (...args: never[]) => unknown> = (...args: never[]) => Sendable<ReturnType<Handles>>;
 
 /** Adds a route of one method: path, options if any, handler. @throws {TypeError} when the path is invalid or taken */
 export interface Verb<Prefix extends string, Group> {
@@ -43,10 +43,18 @@ export interface Verb<Prefix extends string, Group> {
     H extends MaybeSchema = undefined,
     B extends MaybeSchema = undefined,
     R extends MaybeResponse = undefined,
+    Handles extends EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R> = EndpointHandler<
+      ParamsOf<`${Prefix}${Path}`>,
+      P,
+      Q,
+      H,
+      B,
+      R
+    >,
   >(
     path: Path,
     options: RouteOptions<P, Q, H, B, R>,
-    handler: EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R>,
+    handler: Handles & Sends<Handles>,
   ): Group;
 }
 
@@ -93,7 +101,10 @@ export class RouteGroup<Prefix extends string = ''> {
    *
    * @throws {TypeError} when a path or method is invalid or taken
    */
-  route<const Path extends string>(path: Path, handlers: Readonly<Record<string, RoutedHandler<Prefix, Path>>>): this {
+  route<const Path extends string, Handlers extends Readonly<Record<string, RoutedHandler<Prefix, Path>>>>(
+    path: Path,
+    handlers: Handlers & { readonly [Method in keyof Handlers]: Sends<Handlers[Method]> },
+  ): this {
     const entries = Object.entries(handlers);
     if (entries.length === 0)
       throw new TypeError(`route "${path}" has no methods; give at least one, { GET: handler }`);

@@ -107,3 +107,10 @@ app.get('/t', (ctx) => reply({ b: ctx.json() }, { status: 201 }));
 app.get('/q', () => 1n);
 // @ts-expect-error: a symbol has none either
 app.get('/r', () => Symbol('x'));
+// @ts-expect-error: a Map behind options
+app.get('/u', { timeout: 5 }, () => ({ m: new Map<string, number>() }));
+// @ts-expect-error: a promise behind options
+app.post('/v/:id', { bodyLimit: 5 }, (ctx) => ({ id: ctx.params.id, b: ctx.json() }));
+// @ts-expect-error: a Map among several methods
+app.route('/w/:id', { GET: (ctx) => ctx.params.id, POST: () => ({ m: new Map<string, number>() }) });
+app.route('/x/:id', { GET: (ctx) => ctx.params.id, POST: (ctx) => ({ id: ctx.params.id }) });
