@@ -5,6 +5,7 @@
 import type { Endpoints } from '../pipeline/endpoint.js';
 import type { Context, Handler, HandlerResult, Middleware } from '../http/context.js';
 import type { Sendable } from '../http/sendable.js';
+import type { AnyFunction } from '../routing/carried-options.js';
 import type { ParamsOf } from '../routing/pattern.js';
 import type { MaybeResponse, MaybeSchema } from '../routing/schemas.js';
 import { isEndpointDefinition, type EndpointDefinition } from '../routing/endpoint-definition.js';
@@ -28,7 +29,7 @@ export interface View<P> {
 type RoutedHandler<Prefix extends string, Path extends string> = Handler<ParamsOf<`${Prefix}${Path}`>>;
 
 /** What every handler is whose result has nothing that JSON loses. */
-type Sends<Handles extends (...args: never[]) => unknown> = (...args: never[]) => Sendable<ReturnType<Handles>>;
+type Sends<Handles extends AnyFunction> = (...args: never[]) => Sendable<ReturnType<Handles>>;
 
 /** Adds a route of one method: path, options if any, handler. @throws {TypeError} when the path is invalid or taken */
 export interface Verb<Prefix extends string, Group> {
@@ -57,6 +58,11 @@ export interface Verb<Prefix extends string, Group> {
     handler: Handles & Sends<Handles>,
   ): Group;
 }
+
+/** The same of all methods of a view. */
+type Sending<Views> = {
+  readonly [Name in keyof Views & keyof View<never>]?: Views[Name] extends AnyFunction ? Sends<Views[Name]> : unknown;
+};
 
 /** What stands behind the path. */
 type HandlerArguments = readonly [handler: unknown] | readonly [options: RouteOptions, handler: unknown];
@@ -118,9 +124,9 @@ export class RouteGroup<Prefix extends string = ''> {
    *
    * @throws {TypeError} when it has none of get, post, put, patch, delete, head, options
    */
-  view<const Path extends string>(
+  view<const Path extends string, Views extends View<ParamsOf<`${Prefix}${Path}`>>>(
     path: Path,
-    view: View<ParamsOf<`${Prefix}${Path}`>> | (new () => View<ParamsOf<`${Prefix}${Path}`>>),
+    view: (Views & Sending<Views>) | (new () => Views & Sending<Views>),
   ): this {
     const instance = typeof view === 'function' ? new view() : view;
     const methods = VERBS.filter((name) => typeof instance?.[name] === 'function');

@@ -114,3 +114,13 @@ app.post('/v/:id', { bodyLimit: 5 }, (ctx) => ({ id: ctx.params.id, b: ctx.json(
 // @ts-expect-error: a Map among several methods
 app.route('/w/:id', { GET: (ctx) => ctx.params.id, POST: () => ({ m: new Map<string, number>() }) });
 app.route('/x/:id', { GET: (ctx) => ctx.params.id, POST: (ctx) => ({ id: ctx.params.id }) });
+class LosingView {
+  get() {
+    return { m: new Map<string, number>() };
+  }
+}
+// @ts-expect-error: a Map in what a view returns
+app.view('/y', LosingView);
+// @ts-expect-error: the same by an instance
+app.view('/y', new LosingView());
+app.view('/z/:id', { get: (ctx) => ({ id: ctx.params.id }) });
