@@ -4,13 +4,12 @@
 
 import type { Endpoints } from '../pipeline/endpoint.js';
 import type { Context, Handler, HandlerResult, Middleware } from '../http/context.js';
-import type { Sendable } from '../http/sendable.js';
 import type { AnyFunction } from '../routing/carried-options.js';
 import type { ParamsOf } from '../routing/pattern.js';
 import type { MaybeResponse, MaybeSchema } from '../routing/schemas.js';
 import { isEndpointDefinition, type EndpointDefinition } from '../routing/endpoint-definition.js';
 import type { DeclaredOptions } from '../routing/route-options.js';
-import type { EndpointHandler, RouteOptions, ServedSettings } from './route-options.js';
+import type { EndpointHandler, RouteOptions, Sends, ServedSettings } from './route-options.js';
 
 type ViewMethod<P> = (ctx: Context<P>, input: never) => HandlerResult | Promise<HandlerResult>;
 
@@ -27,9 +26,6 @@ export interface View<P> {
 
 /** A handler of a path. */
 type RoutedHandler<Prefix extends string, Path extends string> = Handler<ParamsOf<`${Prefix}${Path}`>>;
-
-/** What every handler is whose result has nothing that JSON loses. */
-type Sends<Handles extends AnyFunction> = (...args: never[]) => Sendable<ReturnType<Handles>>;
 
 /** Adds a route of one method: path, options if any, handler. @throws {TypeError} when the path is invalid or taken */
 export interface Verb<Prefix extends string, Group> {

@@ -4,7 +4,9 @@
 
 import type { Context, Handler, HandlerResult, Middleware } from '../http/context.js';
 import type { Reply } from '../http/reply.js';
+import type { Sendable } from '../http/sendable.js';
 import type { AnySchema, InputOf } from '../payload/standard-schema.js';
+import type { AnyFunction } from '../routing/carried-options.js';
 import { carryOptions, type Carrier, type RouteSettings } from '../routing/route-options.js';
 import type { Params } from '../routing/router.js';
 import type { BodyOf, HandlerInput, MaybeResponse, MaybeSchema, Schemas } from '../routing/schemas.js';
@@ -47,6 +49,9 @@ type OfStatuses<R> = {
 type OfStatus<Body, Status extends number> =
   Reply<Body, Status> | (Status extends 200 ? Body : Status extends 204 ? undefined | void : never);
 
+/** What every handler is whose result has nothing that JSON loses. */
+export type Sends<Handles extends AnyFunction> = (...args: never[]) => Sendable<ReturnType<Handles>>;
+
 /** A route's function that gets what the schemas of its options gave. */
 export type EndpointHandler<
   Path,
@@ -66,7 +71,7 @@ export interface EndpointFlag<
   R extends MaybeResponse,
 > {
   <F extends (ctx: never, input: HandlerInput<P, Q, H, B>) => ResultOf<R> | Promise<ResultOf<R>>>(
-    handler: F,
+    handler: F & Sends<F>,
     context?: ClassMethodDecoratorContext,
   ): F & Carrier;
 }

@@ -1,6 +1,6 @@
 /** Types of what handlers return: compiled, never run. What JSON loses does not compile, as far as types tell. */
 
-import { Postern, publicFacing, redirect, reply, type Handler, type HandlerResult } from 'postern';
+import { endpoint, Postern, publicFacing, redirect, reply, type Handler, type HandlerResult } from 'postern';
 
 class User {
   id = 7;
@@ -124,3 +124,13 @@ app.view('/y', LosingView);
 // @ts-expect-error: the same by an instance
 app.view('/y', new LosingView());
 app.view('/z/:id', { get: (ctx) => ({ id: ctx.params.id }) });
+class DecoratedView {
+  // @ts-expect-error: a Map in what a decorated method returns
+  @endpoint({ timeout: 5 }) get() {
+    return { m: new Map<string, number>() };
+  }
+  @endpoint({ timeout: 5 }) put() {
+    return { n: 1 };
+  }
+}
+void DecoratedView;
