@@ -1,8 +1,9 @@
 /** How long calls last: the deadline of the request on whose behalf they are made, and the client that leaves. */
 
+import { createHook } from 'node:async_hooks';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import type { Context, PosternOptions, Postern } from 'postern';
 import { startPeer } from '../support/peer.js';
 import { createApp, expectFailures, serve } from '../support/serve.js';
@@ -81,9 +82,11 @@ test('a client that leaves ends the calls three hops down, with nothing left ope
     waiting.d += 1;
     return new Promise((resolve) => ctx.signal.addEventListener('abort', () => resolve(aborted.push('d'))));
   });
+  const timers = watchTimers();
   const client = connect(Number(new URL(mesh.a.url).port), '127.0.0.1');
   client.write('GET /work HTTP/1.1\r\nhost: x\r\n\r\n');
   await expect.poll(() => waiting.d).toBe(1);
+  expect(timers.size).toBeGreaterThanOrEqual(3);
   client.destroy();
   await expect.poll(() => aborted).toHaveLength(4);
   for (const { sockets } of Object.values(mesh)) {
@@ -91,7 +94,22 @@ test('a client that leaves ends the calls three hops down, with nothing left ope
     expect(sockets).toHaveLength(1);
   }
   expect(waiting.d).toBe(1);
+  await expect.poll(() => [...timers.values()]).toEqual([]);
 });
+
+/** Timers that Postern starts from now on and that are neither over nor cleared: where each was started. */
+function watchTimers(): ReadonlyMap<number, string> {
+  const timers = new Map<number, string>();
+  const hook = createHook({
+    init(id, type) {
+      const { stack = '' } = new Error();
+      if (type === 'Timeout' && /[\\/]src[\\/](?!.*node_modules)/.test(stack)) timers.set(id, stack);
+    },
+    destroy: (id) => void timers.delete(id),
+  }).enable();
+  onTestFinished(() => void hook.disable());
+  return timers;
+}
 
 test('signal: null lets a call outlive the client of its request', async () => {
   let finish: () => void = () => undefined;
