@@ -77,16 +77,14 @@ export class Registry implements Iterable<AnyMetric> {
   counter<const L extends string = never>(options: CounterOptions<L>): Counter<L> {
     const definition = this.#define('counter', options);
     const series = new SeriesMap<CounterSeries>(definition, (owner, values) => new CounterSeries(owner, values));
-    const family = { kind: 'counter', ...definition, samples: series.all } as const;
-    return this.#add(new Counter<L>(series), family, options.collect);
+    return this.#add(new Counter<L>(series), { ...definition, samples: series.all }, options.collect);
   }
 
   /** Registers a gauge. @throws {TypeError} as `counter` does */
   gauge<const L extends string = never>(options: GaugeOptions<L>): Gauge<L> {
     const definition = this.#define('gauge', options);
     const series = new SeriesMap<GaugeSeries>(definition, (owner, values) => new GaugeSeries(owner, values));
-    const family = { kind: 'gauge', ...definition, samples: series.all } as const;
-    return this.#add(new Gauge<L>(series), family, options.collect);
+    return this.#add(new Gauge<L>(series), { ...definition, samples: series.all }, options.collect);
   }
 
   /** Registers a histogram. @throws {TypeError} as `counter` does @throws {RangeError} when the buckets don't ascend */
@@ -96,7 +94,7 @@ export class Registry implements Iterable<AnyMetric> {
     const create = (owner: SeriesMap<HistogramSeries>, values: readonly string[]): HistogramSeries =>
       new HistogramSeries(owner, values, bounds);
     const series = new SeriesMap(definition, create);
-    const family = { kind: 'histogram', ...definition, steps: [...bounds, Infinity], samples: series.all } as const;
+    const family = { ...definition, steps: [...bounds, Infinity], samples: series.all };
     return this.#add(new Histogram<L>(series), family, options.collect);
   }
 
@@ -107,7 +105,7 @@ export class Registry implements Iterable<AnyMetric> {
     const create = (owner: SeriesMap<SummarySeries>, values: readonly string[]): SummarySeries =>
       new SummarySeries(owner, values, window);
     const series = new SeriesMap(definition, create);
-    const family = { kind: 'summary', ...definition, steps: window.quantiles, samples: series.all } as const;
+    const family = { ...definition, steps: window.quantiles, samples: series.all };
     return this.#add(new Summary<L>(series), family, options.collect);
   }
 
@@ -185,7 +183,11 @@ export class Registry implements Iterable<AnyMetric> {
     return () => void this.#listeners.delete(listener);
   }
 
-  #define(kind: MetricKind, options: MetricOptions<string, never>, own: readonly string[] = []): Definition {
+  #define<K extends MetricKind>(
+    kind: K,
+    options: MetricOptions<string, never>,
+    own: readonly string[] = [],
+  ): Definition & { readonly kind: K } {
     assertOptions(`a ${kind}`, options, [...OPTIONS, ...own]);
     const { name, help, labelNames = [], maxSeries = this.#maxSeries } = options;
     assertMetricName(name);
@@ -193,6 +195,7 @@ export class Registry implements Iterable<AnyMetric> {
     assertLabelNames(labelNames, kind, name);
     assertMaxSeries(maxSeries, `metric "${name}"`);
     return {
+      kind,
       name,
       help,
       labelNames: [...labelNames],
