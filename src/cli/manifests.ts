@@ -34,6 +34,14 @@ ${namespace === undefined ? '' : `  namespace: ${JSON.stringify(namespace)}\n`} 
           `\n            - name: monitor\n              containerPort: ${monitorPort}`,
           'monitor',
         ];
+  const probe = (kind: string, endpoint: string, periodSeconds: number, failureThreshold: number): string =>
+    `${kind}Probe:
+            httpGet:
+              path: /${name}/${endpoint}/
+              port: http
+            periodSeconds: ${periodSeconds}
+            timeoutSeconds: 2
+            failureThreshold: ${failureThreshold}`;
   return `# ${name}, for kubectl apply -f. Written by Postern; what you change here is yours.
 apiVersion: apps/v1
 kind: Deployment
@@ -84,28 +92,10 @@ spec:
             - name: http
               containerPort: ${port}${named}
           # Alive means that the process answers: no dependency can get it killed.
-          startupProbe:
-            httpGet:
-              path: /${name}/ping/
-              port: http
-            periodSeconds: 1
-            timeoutSeconds: 2
-            failureThreshold: 60
-          livenessProbe:
-            httpGet:
-              path: /${name}/ping/
-              port: http
-            periodSeconds: 10
-            timeoutSeconds: 2
-            failureThreshold: 3
+          ${probe('startup', 'ping', 1, 60)}
+          ${probe('liveness', 'ping', 10, 3)}
           # 503 while a check fails, and from the first moment of a drain.
-          readinessProbe:
-            httpGet:
-              path: /${name}/health/
-              port: http
-            periodSeconds: 5
-            timeoutSeconds: 2
-            failureThreshold: 2
+          ${probe('readiness', 'health', 5, 2)}
           resources:
             requests:
               cpu: 100m

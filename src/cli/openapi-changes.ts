@@ -9,7 +9,7 @@ import { shapeOf } from '../openapi/path-template.js';
 
 /** Recursive schemas are compared this far down. */
 const MAX_DEPTH = 12;
-const METHODS: readonly string[] = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace', 'query'];
+const METHOD = /^(?:get|put|post|delete|options|head|patch|trace|query)$/;
 
 /** A value from anyone as a document; undefined for what is none. */
 export function readDocument(value: unknown): OpenApiDocument | undefined {
@@ -30,10 +30,12 @@ export function findBreaks(before: OpenApiDocument, after: OpenApiDocument): str
 function operationsOf({ paths }: OpenApiDocument): Map<string, { readonly name: string; readonly operation: unknown }> {
   const operations = new Map<string, { readonly name: string; readonly operation: unknown }>();
   for (const [path, item] of Object.entries(paths)) {
-    const { additionalOperations } = asObject(item);
-    const named = METHODS.map((method) => [method.toUpperCase(), asObject(item)[method]] as const);
-    for (const [method, operation] of [...named, ...Object.entries(asObject(additionalOperations))])
+    const { additionalOperations, ...members } = asObject(item);
+    const named = Object.entries(members).filter(([name]) => METHOD.test(name));
+    for (const [name, operation] of [...named, ...Object.entries(asObject(additionalOperations))]) {
+      const method = name.toUpperCase();
       if (isObject(operation)) operations.set(`${method} ${shapeOf(path)}`, { name: `${method} ${path}`, operation });
+    }
   }
   return operations;
 }
