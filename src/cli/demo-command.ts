@@ -30,12 +30,15 @@ const SERVICE_VARIABLES = [
 
 /**
  * @throws `EADDRINUSE` when the ports that were asked for are taken
- * @throws {UsageError} for a folder that isn't empty
+ * @throws {UsageError} for a folder that isn't empty, and for a port beside one
  */
 export async function run(args: string[]): Promise<Outcome> {
   const { values } = parseCommand(args, { port: { type: 'string' }, source: { type: 'string' } }, []);
-  if (values.source !== undefined) return { text: writeSource(values.source) };
   const port = values.port === undefined ? undefined : parseWhole('port', values.port, 1, 65_533);
+  if (values.source !== undefined) {
+    if (port !== undefined) throw new UsageError('--source starts nothing; leave --port out');
+    return { text: writeSource(values.source) };
+  }
   // What is meant for one service is not for the three of the demo, in one process.
   for (const name of SERVICE_VARIABLES) delete process.env[name];
   const demo = await startDemo(port);

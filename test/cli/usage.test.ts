@@ -100,6 +100,7 @@ const wrong = [
   { args: ['demo', 'extra'], says: 'unexpected argument "extra"' },
   { args: ['demo', '--source', '.'], says: '--source is ".", which isn\'t empty' },
   { args: ['demo', '--source', 'app.mjs'], says: 'app.mjs' },
+  { args: ['demo', '--source', 'new', '--port', '8000'], says: '--source starts nothing' },
   ...['0', '65534', 'http', '-5'].map((port) => ({ args: ['demo', `--port=${port}`], says: `--port is "${port}"` })),
 ];
 test('whatever is wrong is said in one line on stderr, with exit code 2', { timeout: 120_000 }, async () => {
