@@ -135,19 +135,16 @@ function assertExpressible({ leaves }: Surface): void {
   }
 }
 
-function createRule({ path, segments, routes, opens }: Leaf, { surface, prefix, inner }: PlannedService): RouteRule[] {
+function createRule(leaf: Leaf, { surface, prefix, inner }: PlannedService): RouteRule[] {
+  const { path, segments, routes, opens } = leaf;
   const { leaves } = surface;
   if (opens.size === 0) return [];
   for (const method of opens) {
     if (!METHODS.has(method))
       throw new GatewayError(path, `an HTTPRoute can't match the method ${method}; make it private`);
   }
-  const test = compilePathPattern(path, segments, DIALECT);
-  if (test === null)
-    throw new GatewayError(
-      path,
-      'a segment of it can\'t be sent in one reading: gateways and clients resolve ".", ".." and backslashes; rename it',
-    );
+  const test = compilePathPattern(leaf, DIALECT);
+  if (test === null) return [];
   const isStatic = segments.every(({ kind }) => kind === 'static');
   const value = isStatic
     ? segments.map((segment) => `/${segment.kind === 'static' ? encodeSegment(segment.text) : ''}`).join('')

@@ -159,16 +159,11 @@ function others(methods: ReadonlySet<string>): string[] {
 }
 
 /** The expression of a pattern; it is exact in this dialect. */
-function compile({ path, segments, opens, closes }: Leaf): string | null {
-  const test = compilePathPattern(path, segments, DIALECT);
-  if (test === null && opens.size > 0)
+function compile(leaf: Leaf): string | null {
+  const test = compilePathPattern(leaf, DIALECT);
+  if (test !== null && leaf.closes.size > 0 && repeatsGroup(test.around)) {
     throw new GatewayError(
-      path,
-      'Kong resolves "." and ".." and can\'t be sent backslashes and control characters; rename the segment',
-    );
-  if (test !== null && closes.size > 0 && repeatsGroup(test.around)) {
-    throw new GatewayError(
-      path,
+      leaf.path,
       "its constraint repeats a group, for which Kong's PCRE may run out of stack and miss that the route is private; write it with one character class, or make the route around it private",
     );
   }

@@ -3,9 +3,10 @@
  * in two versions where a constraint comes in two (see {@link translateConstraint}).
  */
 
-import type { Segment } from '../routing/pattern.js';
 import { ANY_SEGMENT, certain, endOf, translateConstraint, type Dialect } from './constraint-pattern.js';
+import { GatewayError } from './error.js';
 import { spellText, Unspellable, type Spelling } from './spelling.js';
+import type { Leaf } from './surface.js';
 import { escape } from './text.js';
 
 /** A route's pattern on the path as sent. */
@@ -29,9 +30,9 @@ export function repeatsGroup(pattern: string): boolean {
  * Translates the path of a route.
  *
  * @returns null when no request that gets through can have the path: a static segment is `..` or has a backslash
- * @throws {GatewayError} when a constraint has what the dialect lacks
+ * @throws {GatewayError} when that is public, and when a constraint has what the dialect lacks
  */
-export function compilePathPattern(path: string, segments: readonly Segment[], dialect: Dialect): PathPattern | null {
+export function compilePathPattern({ path, segments, opens }: Leaf, dialect: Dialect): PathPattern | null {
   let exact = true;
   let [within, around, shape] = ['^', '^', '^'];
   const counts = { groups: 0, size: 0 };
@@ -39,7 +40,13 @@ export function compilePathPattern(path: string, segments: readonly Segment[], d
     let piece = certain(segment.kind === 'param' ? ANY_SEGMENT : '.+');
     if (segment.kind === 'static') {
       const text = spellStatic(segment.text, dialect.spelling);
-      if (text === null) return null;
+      if (text === null) {
+        if (opens.size === 0) return null;
+        throw new GatewayError(
+          path,
+          'a segment of it can\'t be sent in one reading: ".", "..", backslashes and control characters are resolved or refused on the way; rename it',
+        );
+      }
       piece = certain(text);
       exact &&= text === escape(segment.text);
     } else {
@@ -53,7 +60,7 @@ export function compilePathPattern(path: string, segments: readonly Segment[], d
   }
   const end = endOf(dialect);
   return {
-    exact: exact ? `/${segments.map((segment) => (segment.kind === 'static' ? segment.text : '')).join('/')}` : null,
+    exact: exact ? path : null,
     within: within + end,
     around: around + end,
     shape: shape + end,

@@ -5,7 +5,6 @@
  */
 
 import { endOf, type Dialect } from './constraint-pattern.js';
-import { GatewayError } from './error.js';
 import { compilePathPattern } from './path-pattern.js';
 import type { PlannedService } from './plan.js';
 import { describeRoute, type Surface } from './surface.js';
@@ -67,16 +66,10 @@ function createInnerRules({ prefix, inner, surface }: PlannedService, dialect: D
 
 function createOwnRules({ prefix, surface }: PlannedService, dialect: Dialect): PathRule[] {
   const below = (pattern: string): string => `^${escape(prefix)}${pattern.slice(1)}`;
-  return surface.leaves.flatMap(({ path, segments, routes, opens, closes }): PathRule[] => {
-    const pattern = compilePathPattern(path, segments, dialect);
-    if (pattern === null) {
-      if (opens.size > 0)
-        throw new GatewayError(
-          path,
-          'a segment of it can\'t be sent in one reading: gateways and clients resolve ".", "..", backslashes and NUL; rename it',
-        );
-      return [];
-    }
+  return surface.leaves.flatMap((leaf): PathRule[] => {
+    const { path, routes, opens, closes } = leaf;
+    const pattern = compilePathPattern(leaf, dialect);
+    if (pattern === null) return [];
     const notes = routes
       .filter(({ method }) => opens.has(method) || closes.has(method))
       .map((route) => ({ method: route.method, text: describeRoute(route) }));
