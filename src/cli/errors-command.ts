@@ -1,6 +1,7 @@
 /* `postern errors`: the error codes of an application, or whether those of several services agree. */
 
 import { FrameworkErrorCodes } from '../errors.js';
+import { isRecord } from '../payload/error-body.js';
 import type { ErrorType } from '../routing/route-options.js';
 import { parseCommand, reportFindings, type Outcome } from './command.js';
 import { loadApp, type LoadedApp } from './module.js';
@@ -107,6 +108,5 @@ function readCodes(value: unknown): Code[] | undefined {
 }
 
 function isCode(row: unknown): row is Code {
-  if (typeof row !== 'object' || row === null || !('name' in row) || !('value' in row)) return false;
-  return typeof row.name === 'string' && typeof row.value === 'number';
+  return isRecord(row) && typeof row['name'] === 'string' && typeof row['value'] === 'number';
 }

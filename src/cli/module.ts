@@ -6,6 +6,7 @@
 
 import { resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { isRecord } from '../payload/error-body.js';
 import type { RouteInfo } from '../routing/router.js';
 import { messageOf } from './output.js';
 
@@ -69,18 +70,18 @@ function appOf(namespace: unknown): LoadedApp | undefined {
   for (const candidate of [exported, propertyOf(exported, 'default')]) {
     const name = propertyOf(candidate, 'name');
     const routes = readRoutes(propertyOf(propertyOf(candidate, 'router'), 'routes'));
-    if (isObject(candidate) && typeof name === 'string' && routes !== undefined)
+    if (isRecord(candidate) && typeof name === 'string' && routes !== undefined)
       return { name, router: { routes }, app: candidate };
   }
   return undefined;
 }
 
 function propertyOf(value: unknown, name: string): unknown {
-  return isObject(value) ? value[name] : undefined;
+  return isRecord(value) ? value[name] : undefined;
 }
 
 function readRoute(value: unknown): RouteInfo | undefined {
-  if (!isObject(value)) return undefined;
+  if (!isRecord(value)) return undefined;
   const { method, path, pattern, public: open, params, meta } = value;
   if (
     typeof method !== 'string' ||
@@ -90,13 +91,9 @@ function readRoute(value: unknown): RouteInfo | undefined {
   )
     return undefined;
   if (params !== null && !isStrings(params)) return undefined;
-  return { method, path, pattern, public: open, params, ...(isObject(meta) ? { meta } : {}) };
+  return { method, path, pattern, public: open, params, ...(isRecord(meta) ? { meta } : {}) };
 }
 
 function isStrings(value: unknown): value is string[] {
   return Array.isArray(value) && value.every((each) => typeof each === 'string');
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
 }

@@ -6,6 +6,7 @@
 
 import type { OpenApiDocument } from '../openapi/document.js';
 import { shapeOf } from '../openapi/path-template.js';
+import { isRecord } from '../payload/error-body.js';
 
 /** Recursive schemas are compared this far down. */
 const MAX_DEPTH = 12;
@@ -34,7 +35,7 @@ function operationsOf({ paths }: OpenApiDocument): Map<string, { readonly name: 
     const named = Object.entries(members).filter(([name]) => METHOD.test(name));
     for (const [name, operation] of [...named, ...Object.entries(asObject(additionalOperations))]) {
       const method = name.toUpperCase();
-      if (isObject(operation)) operations.set(`${method} ${shapeOf(path)}`, { name: `${method} ${path}`, operation });
+      if (isRecord(operation)) operations.set(`${method} ${shapeOf(path)}`, { name: `${method} ${path}`, operation });
     }
   }
   return operations;
@@ -102,7 +103,7 @@ interface Members {
 
 /** A schema with those that hold beside it. */
 function membersOf(document: OpenApiDocument, schema: unknown): Members | undefined {
-  if (!isObject(schema)) return undefined;
+  if (!isRecord(schema)) return undefined;
   const members = {
     type: undefined as unknown,
     properties: new Map<string, unknown>(),
@@ -110,7 +111,7 @@ function membersOf(document: OpenApiDocument, schema: unknown): Members | undefi
     items: undefined as unknown,
   };
   const add = (part: unknown, depth: number): void => {
-    if (!isObject(part) || depth > MAX_DEPTH) return;
+    if (!isRecord(part) || depth > MAX_DEPTH) return;
     members.type ??= part['type'];
     members.items ??= part['items'];
     for (const [name, member] of Object.entries(asObject(part['properties']))) members.properties.set(name, member);
@@ -150,7 +151,7 @@ function isSameType(before: unknown, after: unknown): boolean {
 }
 
 function isDocument(value: unknown): value is OpenApiDocument {
-  return isObject(value) && typeof value['openapi'] === 'string' && isObject(value['paths']);
+  return isRecord(value) && typeof value['openapi'] === 'string' && isRecord(value['paths']);
 }
 
 function listOf(value: unknown): unknown[] {
@@ -158,9 +159,5 @@ function listOf(value: unknown): unknown[] {
 }
 
 function asObject(value: unknown): Record<string, unknown> {
-  return isObject(value) ? value : {};
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isRecord(value) ? value : {};
 }
