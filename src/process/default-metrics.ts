@@ -5,7 +5,7 @@
 import { assertMetricName, toDefaultLabels } from '../metrics/names.js';
 import type { Registry } from '../metrics/registry.js';
 import { assertOptions, OBJECT, STRING } from '../options-check.js';
-import { Readings } from './readings.js';
+import { createReadings } from './readings.js';
 import { createSampler } from './sampler.js';
 
 /** What `collectDefaultMetrics` takes. */
@@ -26,5 +26,5 @@ export function collectDefaultMetrics(registry: Registry, options: DefaultMetric
   assertOptions('collectDefaultMetrics()', options, { prefix: STRING, labels: OBJECT });
   const { prefix = '', labels = {} } = options;
   assertMetricName(`${prefix}process_cpu_seconds_total`);
-  createSampler(registry, new Readings(registry, prefix, Object.fromEntries(toDefaultLabels(labels))), false).start();
+  createSampler(registry, createReadings(registry, prefix, Object.fromEntries(toDefaultLabels(labels))), false).start();
 }

@@ -5,104 +5,102 @@
 import type { BoundHistogram } from '../metrics/histogram.js';
 import type { Registry } from '../metrics/registry.js';
 
-export class Readings {
-  readonly #registry: Registry;
-  readonly #prefix: string;
-  readonly #labels: Readonly<Record<string, string>>;
-
-  /**
-   * @param prefix stands in front of each name
-   * @param labels of every sample; a metric's own label beats the one of that name
-   */
-  constructor(registry: Registry, prefix: string = '', labels: Readonly<Record<string, string>> = {}) {
-    this.#registry = registry;
-    this.#prefix = prefix;
-    this.#labels = labels;
-  }
-
+export interface Readings {
   /** Reads once for each exposition, whatever number of metrics ask. */
-  shared<T extends object>(read: () => T): () => T {
-    let reading: T | undefined;
-    this.#registry.onExpose(() => {
-      reading = undefined;
-    });
-    return () => (reading ??= read());
-  }
-
+  shared<T extends object>(read: () => T): () => T;
   /** Does something before the first exposition at which it is due. */
-  onceDue(isDue: () => boolean, act: () => void): void {
-    const stopAsking = this.#registry.onExpose(() => {
-      if (!isDue()) return;
-      stopAsking();
-      act();
-    });
-  }
-
+  onceDue(isDue: () => boolean, act: () => void): void;
   /** While there is no value there is no sample. */
-  gauge(name: string, help: string, read: () => number | undefined): void {
-    const labels = this.#labels;
-    this.#registry.gauge({
-      ...this.#options(name, help),
-      collect() {
-        const value = read();
-        if (value === undefined) this.remove(labels);
-        else this.set(labels, value);
-      },
-    });
-  }
-
+  gauge(name: string, help: string, read: () => number | undefined): void;
   /** Of what something else counts; while it does not there is no sample. */
-  counter(name: string, help: string, read: () => number | undefined): void {
-    const labels = this.#labels;
-    this.#registry.counter({
-      ...this.#options(name, help),
-      collect() {
-        const value = read();
-        this.remove(labels);
-        if (value !== undefined) this.inc(labels, value);
-      },
-    });
-  }
-
+  counter(name: string, help: string, read: () => number | undefined): void;
   /** With a sample for each value of a label; a value that is there twice is added up. */
   gaugeBy(
     label: string,
     name: string,
     help: string,
     read: () => Iterable<readonly [labelValue: string, value: number]>,
-  ): void {
-    const labels = this.#labels;
-    this.#registry.gauge({
-      ...this.#options(name, help, label),
-      collect() {
-        this.reset();
-        for (const [labelValue, value] of read()) this.inc({ ...labels, [label]: labelValue }, value);
-      },
-    });
-  }
-
+  ): void;
   /** A gauge that says by its labels what it has to say. */
-  info(name: string, help: string, own: Readonly<Record<string, string>>): void {
-    this.#registry.gauge(this.#options(name, help, ...Object.keys(own))).set({ ...this.#labels, ...own }, 1);
-  }
-
+  info(name: string, help: string, own: Readonly<Record<string, string>>): void;
   /** What observes for each value of a label; all of them are exposed from the start. */
   histogramBy<V extends string>(
     label: string,
     values: readonly V[],
-    { name, help, ...rest }: HistogramDefinition,
-  ): ReadonlyMap<V, BoundHistogram> {
-    const histogram = this.#registry.histogram({ ...this.#options(name, help, label), ...rest });
-    return new Map(values.map((value) => [value, histogram.labels({ ...this.#labels, [label]: value })]));
-  }
+    definition: HistogramDefinition,
+  ): ReadonlyMap<V, BoundHistogram>;
+}
 
-  #options(
+/**
+ * @param prefix stands in front of each name
+ * @param labels of every sample; a metric's own label beats the one of that name
+ */
+export function createReadings(
+  registry: Registry,
+  prefix: string = '',
+  labels: Readonly<Record<string, string>> = {},
+): Readings {
+  const define = (
     name: string,
     help: string,
     ...own: string[]
-  ): { name: string; help: string; labelNames: readonly string[] } {
-    return { name: this.#prefix + name, help, labelNames: [...new Set([...own, ...Object.keys(this.#labels)])] };
-  }
+  ): { name: string; help: string; labelNames: readonly string[] } => ({
+    name: prefix + name,
+    help,
+    labelNames: [...new Set([...own, ...Object.keys(labels)])],
+  });
+  return {
+    shared<T extends object>(read: () => T) {
+      let reading: T | undefined;
+      registry.onExpose(() => {
+        reading = undefined;
+      });
+      return () => (reading ??= read());
+    },
+    onceDue(isDue, act) {
+      const stopAsking = registry.onExpose(() => {
+        if (!isDue()) return;
+        stopAsking();
+        act();
+      });
+    },
+    gauge(name, help, read) {
+      registry.gauge({
+        ...define(name, help),
+        collect() {
+          const value = read();
+          if (value === undefined) this.remove(labels);
+          else this.set(labels, value);
+        },
+      });
+    },
+    counter(name, help, read) {
+      registry.counter({
+        ...define(name, help),
+        collect() {
+          const value = read();
+          this.remove(labels);
+          if (value !== undefined) this.inc(labels, value);
+        },
+      });
+    },
+    gaugeBy(label, name, help, read) {
+      registry.gauge({
+        ...define(name, help, label),
+        collect() {
+          this.reset();
+          for (const [labelValue, value] of read()) this.inc({ ...labels, [label]: labelValue }, value);
+        },
+      });
+    },
+    info(name, help, own) {
+      registry.gauge(define(name, help, ...Object.keys(own))).set({ ...labels, ...own }, 1);
+    },
+    histogramBy(label, values, { name, help, ...rest }) {
+      const histogram = registry.histogram({ ...define(name, help, label), ...rest });
+      return new Map(values.map((value) => [value, histogram.labels({ ...labels, [label]: value })]));
+    },
+  };
 }
 
 interface HistogramDefinition {

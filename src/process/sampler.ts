@@ -18,7 +18,8 @@ import type { GcSources } from './gc.js';
 import { readStatus } from './proc-files.js';
 import { registerProcessMetrics, registerSpecMetrics } from './process-metrics.js';
 import type { ProcessReading } from './process-metrics.js';
-import { Readings } from './readings.js';
+import { createReadings } from './readings.js';
+import type { Readings } from './readings.js';
 import { registerRuntimeMetrics } from './runtime.js';
 import type { RuntimeSources } from './runtime.js';
 import { createUsageWindow } from './usage-window.js';
@@ -62,7 +63,7 @@ export interface ProcessSampler {
  * @throws {TypeError} when the registry has them already
  */
 export function collectProcess(registry: Registry, given: Partial<ProcessSources> = {}): ProcessSampler {
-  return createSampler(registry, new Readings(registry), true, given);
+  return createSampler(registry, createReadings(registry), true, given);
 }
 
 /**

@@ -6,7 +6,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import type { Collection } from '../../src/process/collection.js';
 import { BYTES_PER_OBJECT, createFreedObjects, PROFILE_EVERY_MS, PROFILE_LENGTH, PROFILE_MARKING_EVERY_MS } from '../../src/process/freed-objects.js';
 import { createGcObserver, type CollectionWatch, type GcObserver } from '../../src/process/gc.js';
-import { Readings } from '../../src/process/readings.js';
+import { createReadings } from '../../src/process/readings.js';
 import { collectProcess } from '../../src/process/sampler.js';
 import { Registry } from '../../src/metrics/registry.js';
 import { sampleMap } from '../support/exposition-parser.js';
@@ -219,7 +219,7 @@ function create(): Bench {
   let spaces = [space('old_space', 0, 0), space('new_space', 0, 1_000_000)];
   const takeRecords = (): Collection[] => untold.splice(0);
   const deliver = (): void => listener?.(takeRecords());
-  const readings = new Readings(registry);
+  const readings = createReadings(registry);
   const freed = {
     now: () => now,
     heapSpaces: () => spaces,
