@@ -6,7 +6,7 @@ import type { Answer } from './answer.js';
 import { ServiceClient } from './client.js';
 import { createHttpPeer } from './http-peer.js';
 import type { Peer } from './peer.js';
-import { RetryBudget } from './retry.js';
+import { createRetryBudget } from './retry.js';
 import { callError } from './service-error.js';
 import type { Caller, Service, ServiceLimits } from './service.js';
 import { createStandInPeer, type ServiceStandIn } from './stand-in.js';
@@ -43,7 +43,7 @@ export class ServiceDirectory {
     const { maxConnectionAgeMs = MAX_CONNECTION_AGE_MS, standIns = new Map(), ...given } = options;
     const limits = { ...LIMITS, ...given };
     const connect = (name: string, peer: Peer): void => {
-      this.#services.set(name, { name, peer, limits, budget: new RetryBudget(), active: 0 });
+      this.#services.set(name, { name, peer, limits, budget: createRetryBudget(), active: 0 });
     };
     for (const [name, url] of connections) connect(name, createHttpPeer(url, maxConnectionAgeMs));
     for (const [name, standIn] of standIns) connect(name, createStandInPeer(standIn));

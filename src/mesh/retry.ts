@@ -5,7 +5,7 @@
 import { TryLimit } from './try-limit.js';
 
 const WINDOW_SECONDS = 10;
-const RETRIES_PER_CALL = 0.2;
+const CALLS_PER_RETRY = 5;
 const RETRIES_PER_SECOND = 10;
 
 const FIRST_PAUSE_MS = 50;
@@ -22,45 +22,35 @@ export const NO_RETRY_HEADER = 'x-envoy-overloaded';
  * How many tries the calls of one service may add: 20 % of the calls and 10 a second, over the last 10 s. A service
  * that is down gets a fifth more than it is offered, whatever each call asks for.
  */
-export class RetryBudget {
-  readonly #now: () => number;
-  readonly #calls = new Uint32Array(WINDOW_SECONDS);
-  readonly #retries = new Uint32Array(WINDOW_SECONDS);
-  #second: number;
-
-  /** @param now in ms */
-  constructor(now: () => number = () => performance.now()) {
-    this.#now = now;
-    this.#second = Math.floor(now() / 1000);
-  }
-
+export interface RetryBudget {
   /** Counts a call; its tries are none. */
-  addCall(): void {
-    const slot = this.#advance();
-    this.#calls[slot] = (this.#calls[slot] ?? 0) + 1;
-  }
-
+  addCall(): void;
   /** Takes one retry; whether there was one to take. */
-  take(): boolean {
-    const slot = this.#advance();
-    const most = RETRIES_PER_SECOND * WINDOW_SECONDS + RETRIES_PER_CALL * sum(this.#calls);
-    if (sum(this.#retries) + 1 > most) return false;
-    this.#retries[slot] = (this.#retries[slot] ?? 0) + 1;
-    return true;
-  }
+  take(): boolean;
+}
 
-  /** Forgets what is older than the window; gives the slot of this second. */
-  #advance(): number {
-    const second = Math.floor(this.#now() / 1000);
-    const passed = Math.min(WINDOW_SECONDS, second - this.#second);
-    for (let i = 1; i <= passed; i += 1) {
-      const slot = (this.#second + i) % WINDOW_SECONDS;
-      this.#calls[slot] = 0;
-      this.#retries[slot] = 0;
-    }
-    this.#second = second;
-    return second % WINDOW_SECONDS;
-  }
+/** @param now in ms */
+export function createRetryBudget(now: () => number = () => performance.now()): RetryBudget {
+  /** By second of the window, in calls: what its retries are worth, less its calls. */
+  const spent = new Int32Array(WINDOW_SECONDS);
+  let second = Math.floor(now() / 1000);
+  /** Forgets what is older than the window, and adds to this second. */
+  const spend = (calls: number): void => {
+    const last = Math.floor(now() / 1000);
+    for (second = Math.max(second, last - WINDOW_SECONDS); second < last; second += 1)
+      spent[(second + 1) % WINDOW_SECONDS] = 0;
+    const slot = last % WINDOW_SECONDS;
+    spent[slot] = (spent[slot] ?? 0) + calls;
+  };
+  return {
+    addCall: () => spend(-1),
+    take() {
+      spend(CALLS_PER_RETRY);
+      const isLeft = spent.reduce((sum, calls) => sum + calls) <= CALLS_PER_RETRY * RETRIES_PER_SECOND * WINDOW_SECONDS;
+      if (!isLeft) spend(-CALLS_PER_RETRY);
+      return isLeft;
+    },
+  };
 }
 
 /** Whether a status says that another try may succeed. */
@@ -94,8 +84,4 @@ export async function pause(ms: number, signals: readonly AbortSignal[]): Promis
     );
     limit.whenEnded((reason) => (reason === over ? resolve() : reject(reason)));
   });
-}
-
-function sum(counts: Uint32Array): number {
-  return counts.reduce((total, count) => total + count);
 }

@@ -3,14 +3,14 @@
 import { expect, test } from 'vitest';
 import type { Context } from 'postern';
 import { ServiceDirectory } from '../../src/mesh/directory.js';
-import { RetryBudget } from '../../src/mesh/retry.js';
+import { createRetryBudget } from '../../src/mesh/retry.js';
 import { startMesh } from '../support/mesh.js';
 import { startPeer } from '../support/peer.js';
 import { expectFailures } from '../support/serve.js';
 
 test('a budget starts full with 100 retries, gains a fifth of each call, and forgets after ten seconds', () => {
   let nowMs = 5_500;
-  const budget = new RetryBudget(() => nowMs);
+  const budget = createRetryBudget(() => nowMs);
   const takeAll = (): number => {
     let taken = 0;
     while (budget.take()) taken += 1;
