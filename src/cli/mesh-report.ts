@@ -21,33 +21,23 @@ interface Branch {
  */
 export function toReport(service: string, answer: PingEntry): MeshReport {
   const root: Branch = { edge: toEdge(null, service, 0, answer), below: [] };
-  const seen = new Set<string>();
   const expanded = new Set<string>();
-  let omitted = 0;
+  let edges = 1;
   // Level by level: what is nearest saw most of what is below it.
-  let level: { branch: Branch; name: string; entry: PingEntry }[] = [{ branch: root, name: service, entry: answer }];
-  while (level.length > 0) {
-    const next: typeof level = [];
-    for (const { branch, name, entry } of level) {
-      const below = servicesBelow(entry.response);
-      if (below.length === 0 || expanded.has(name)) continue;
-      expanded.add(name);
-      for (const [to, answered] of below) {
-        const key = JSON.stringify([name, to]);
-        if (seen.has(key)) continue;
-        seen.add(key);
-        if (seen.size >= MAX_EDGES) {
-          omitted += 1;
-          continue;
-        }
-        const child = { edge: toEdge(name, to, branch.edge.level + 1, answered), below: [] };
-        branch.below.push(child);
-        next.push({ branch: child, name: to, entry: answered });
-      }
+  const queue = [{ branch: root, name: service, entry: answer }];
+  for (const { branch, name, entry } of queue) {
+    const below = servicesBelow(entry.response);
+    if (below.length === 0 || expanded.has(name)) continue;
+    expanded.add(name);
+    for (const [to, answered] of below) {
+      edges += 1;
+      if (edges > MAX_EDGES) continue;
+      const child = { edge: toEdge(name, to, branch.edge.level + 1, answered), below: [] };
+      branch.below.push(child);
+      queue.push({ branch: child, name: to, entry: answered });
     }
-    level = next;
   }
-  return { service: toText(service), edges: [...flatten(root)], omitted };
+  return { service: toText(service), edges: [...flatten(root)], omitted: Math.max(0, edges - MAX_EDGES) };
 }
 
 function* flatten({ edge, below }: Branch): Generator<MeshEdge> {
