@@ -173,7 +173,7 @@ export function translateConstraint(
         if (!pcre) fail(`${gateway} has no lookaround; write the constraint without it`);
         if (node.behind)
           for (const branch of node.body.type === 'alternation' ? node.body.items : [node.body])
-            if (fixedWidth(branch) === null)
+            if (Number.isNaN(fixedWidth(branch)))
               fail('a lookbehind of varying length is JavaScript only; give each alternative a fixed length');
         const set = new Set(place.set);
         const text = print(node.body, { set, repeated: true, behind: node.behind });

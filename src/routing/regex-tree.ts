@@ -127,29 +127,23 @@ export function referencedGroups(node: RegexNode): number[] {
   return [...new Set(groups)].sort((a, b) => a - b);
 }
 
-/** How many characters a node always takes; null when that varies. @internal */
-export function fixedWidth(node: RegexNode): number | null {
+/** How many characters a node always takes; NaN when that varies. @internal */
+export function fixedWidth(node: RegexNode): number {
+  const widths = partsOf(node).map(fixedWidth);
+  const [first = 0] = widths;
   switch (node.type) {
     case 'characters':
       return 1;
-    case 'look':
-    case 'assertion':
-      return 0;
     case 'group':
-      return fixedWidth(node.body);
-    case 'backreference':
-      return null;
-    case 'repeat': {
-      const width = fixedWidth(node.body);
-      return width === null || node.min !== node.max ? null : width * node.min;
-    }
     case 'sequence':
-      return node.items
-        .map(fixedWidth)
-        .reduce((sum, width) => (sum === null || width === null ? null : sum + width), 0);
-    case 'alternation': {
-      const [first = 0, ...others] = node.items.map(fixedWidth);
-      return others.every((width) => width === first) ? first : null;
-    }
+      return widths.reduce((sum, width) => sum + width, 0);
+    case 'repeat':
+      return node.min === node.max ? first * node.min : NaN;
+    case 'alternation':
+      return widths.every((width) => width === first) ? first : NaN;
+    case 'backreference':
+      return NaN;
+    default:
+      return 0;
   }
 }
