@@ -84,11 +84,7 @@ export function formatHeaders(
 
 /** @throws {TypeError} for a name or value that HTTP can't carry @internal */
 export function toHeaders(given: RequestHeaders): Headers {
-  const headers = new Headers();
-  for (const [name, value] of isIterable(given) ? given : Object.entries(given)) {
-    for (const one of isArray(value) ? value : [value]) if (one !== undefined) headers.append(name, one);
-  }
-  return headers;
+  return appendAll(new Headers(), isIterable(given) ? given : Object.entries(given));
 }
 
 function passedOn(headers: Headers): Record<string, string> {
@@ -109,21 +105,17 @@ function framing(method: string, body: RequestBody | undefined): Record<string, 
 }
 
 function toSearchParams(query: Query): URLSearchParams {
-  if (query instanceof URLSearchParams) return query;
-  const params = new URLSearchParams();
-  for (const [name, given] of Object.entries(query)) {
-    for (const value of isArray(given) ? given : [given]) {
-      if (value !== undefined && value !== null) params.append(name, String(value));
-    }
-  }
-  return params;
+  return query instanceof URLSearchParams ? query : appendAll(new URLSearchParams(), Object.entries(query));
+}
+
+/** Every value under its name, each of a list; what is undefined or null is left out. */
+function appendAll<T extends Headers | URLSearchParams>(target: T, given: Iterable<readonly [string, unknown]>): T {
+  for (const [name, values] of given)
+    for (const value of Array.isArray(values) ? (values as unknown[]) : [values])
+      if (value !== undefined && value !== null) target.append(name, String(value));
+  return target;
 }
 
 function isIterable(headers: RequestHeaders): headers is Iterable<readonly [string, string]> {
   return Symbol.iterator in headers;
-}
-
-/** `Array.isArray` does not know readonly arrays. */
-function isArray<T>(value: T | readonly T[]): value is readonly T[] {
-  return Array.isArray(value);
 }
