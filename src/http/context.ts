@@ -10,12 +10,12 @@ import type { ServiceClient } from '../mesh/client.js';
 import { readDeadlineHeader } from '../mesh/deadline-header.js';
 import type { ServiceDirectory } from '../mesh/directory.js';
 import type { RequestSpan } from '../mesh/trace-context.js';
+import type { Stream } from '../payload/stream.js';
 import { decodePath, type MatchedRoute, type Params, type Route } from '../routing/router.js';
 import { Body } from './body.js';
 import type { AddressResolver } from './client-address.js';
 import { exposeRaw, type Exchange } from './exchange.js';
 import type { Reply } from './reply.js';
-import type { Stream } from './reply-body.js';
 import { parseParameters, requestId, type Target } from './request.js';
 import { requestUrl } from './request-url.js';
 

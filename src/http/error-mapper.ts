@@ -7,6 +7,7 @@ import { isBrandedAtAll, isOwnInstance } from '../brand.js';
 import { ApiError, FrameworkErrorCodes, HttpError, isErrorCode, refusal, type ErrorCode } from '../errors.js';
 import { prefersProblem } from '../payload/accept.js';
 import { toErrorBody, toProblem } from '../payload/error-body.js';
+import { fromHeaderList } from '../payload/header-list.js';
 import { InvalidRequest } from './invalid-request.js';
 import { Reply, type Outgoing } from './reply.js';
 
@@ -119,9 +120,7 @@ function encodeError(error: MappedError, id: string | null, isProblem: boolean, 
 export function errorToReply(thrown: unknown, id: string, accept: string | undefined, types: string | null): Reply {
   const error = mapError(thrown);
   const isProblem = prefersProblem(accept);
-  const flat = headersOf(error, isProblem, id);
-  const headers = new Headers();
-  for (let i = 0; i < flat.length; i += 2) headers.append(flat[i] as string, flat[i + 1] as string);
+  const headers = fromHeaderList(headersOf(error, isProblem, id));
   return Reply.ofFailure(thrown, bodyOf(error, isProblem, types), { status: error.statusCode, headers });
 }
 

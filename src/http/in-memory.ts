@@ -4,6 +4,7 @@
 
 import { request as httpRequest, type IncomingMessage, type Server } from 'node:http';
 import { Duplex, Readable } from 'node:stream';
+import { fromHeaderList } from '../payload/header-list.js';
 
 /** `RequestInit` of `fetch`. */
 export type RequestInitLike = NonNullable<ConstructorParameters<typeof Request>[1]>;
@@ -67,19 +68,19 @@ export async function requestInMemory(
 
 function toResponse(incoming: IncomingMessage, method: string): Response {
   const status = incoming.statusCode as number;
-  const headers = new Headers();
-  for (let i = 0; i < incoming.rawHeaders.length; i += 2)
-    headers.append(incoming.rawHeaders[i] as string, incoming.rawHeaders[i + 1] as string);
   const bodiless = method === 'HEAD' || status === 204 || status === 205 || status === 304;
   if (bodiless) incoming.resume();
   return new Response(bodiless ? null : (Readable.toWeb(incoming) as ReadableStream<Uint8Array>), {
     status,
     statusText: incoming.statusMessage ?? '',
-    headers,
+    headers: fromHeaderList(incoming.rawHeaders),
   });
 }
 
-/** One end of a connection in memory; what is written to it is read at the other. */
+/**
+ * One end of a connection in memory; what is written to it is read at the other. With `duplexPair` of `node:stream` a
+ * write would last until it is read, and a client that leaves with the whole reply would pass for one without it.
+ */
 class MemorySocket extends Duplex {
   readonly remoteAddress = '127.0.0.1';
   readonly remoteFamily = 'IPv4';

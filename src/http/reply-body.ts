@@ -3,9 +3,7 @@
  */
 
 import { assertNothingLost } from '../payload/lost-members.js';
-
-/** What may be streamed. */
-export type Stream = AsyncIterable<unknown>;
+import { isStream, type Stream } from '../payload/stream.js';
 
 /** A body as it goes out. @internal */
 export interface EncodedBody {
@@ -38,20 +36,6 @@ export function encodeBody(value: unknown, tag: string): EncodedBody {
     if (isStream(value)) return { body: value, type: OCTETS, length: -1 };
   }
   return encodeJson(value);
-}
-
-/** Whether a body is a stream rather than something whose length is known. @internal */
-export function isStream(body: unknown): body is Stream {
-  return typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
-}
-
-/**
- * A value is told by its tag before a global is named, for naming `Response` or `Blob` loads it; empty for most.
- *
- * @internal
- */
-export function tagOf(value: unknown): string {
-  return typeof value === 'object' ? Object.prototype.toString.call(value) : '';
 }
 
 /** What `Response` takes besides (Fetch, "extract a body"); bytes have the type that they always have here. */

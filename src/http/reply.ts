@@ -6,7 +6,8 @@
 
 import { isBranded, setBrand } from '../brand.js';
 import { ANYTHING, assertOptions, STRING, type Kind, type Kinds } from '../options-check.js';
-import { encodeBody, tagOf, type Stream } from './reply-body.js';
+import { tagOf, type Stream } from '../payload/stream.js';
+import { encodeBody } from './reply-body.js';
 
 /** Whatever `new Headers()` takes. */
 export type HeadersLike = ConstructorParameters<typeof Headers>[0];

@@ -2,8 +2,8 @@
  * The type of what a handler returns, checked for members that JSON loses, as far as types tell.
  */
 
+import type { Stream } from '../payload/stream.js';
 import type { Reply } from './reply.js';
-import type { Stream } from './reply-body.js';
 
 /** A Map or a Set; by its own names, it would have to be one of certain keys. */
 interface Collection {

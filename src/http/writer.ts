@@ -6,11 +6,11 @@
 
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { Readable, type Duplex } from 'node:stream';
+import type { Duplex } from 'node:stream';
+import { isStream, toReadable, type Stream } from '../payload/stream.js';
 import { LINGER_MS } from './connection.js';
 import type { Exchange } from './exchange.js';
 import { toReply, type Outgoing } from './reply.js';
-import { isStream, type Stream } from './reply-body.js';
 
 /** How a reply ended: written as a whole, or cut because the client left. */
 export type Outcome = 'sent' | 'aborted';
@@ -147,7 +147,7 @@ async function sendStream(
   timeoutMs: number,
 ): Promise<Outcome> {
   const { res } = exchange;
-  const source = toReadable(stream);
+  const source = toReadable(stream, { objectMode: true, highWaterMark: 1 });
   // A declared length that the source does not keep would frame the next reply wrongly.
   res.strictContentLength = true;
   // Not every source can be interrupted, and none may hold the request of a client that has left.
@@ -200,17 +200,6 @@ async function pump(
 /** Whether another reply has taken the place of a stream's, or its client has left. */
 function isOver({ answered, res }: Exchange): boolean {
   return answered || res.destroyed || res.writableEnded;
-}
-
-/** `Readable.from` would cancel a web stream only after its next chunk. */
-function toReadable(stream: Stream): Readable {
-  if (stream instanceof Readable) return stream;
-  return isWebStream(stream) ? Readable.fromWeb(stream, { objectMode: true, highWaterMark: 1 }) : Readable.from(stream);
-}
-
-/** By tag: naming the global `ReadableStream` loads it. */
-function isWebStream(stream: Stream): stream is Stream & Parameters<typeof Readable.fromWeb>[0] {
-  return Object.prototype.toString.call(stream) === '[object ReadableStream]';
 }
 
 /** Resolves when the client has taken what was written, or its connection is gone. */

@@ -4,10 +4,11 @@
 
 import { request as httpRequest, type Agent, type ClientRequest, type IncomingMessage } from 'node:http';
 import { builtin } from '../builtin.js';
+import { toReadable } from '../payload/stream.js';
 import { createAgent } from './agent.js';
 import { PeerAnswer } from './peer-answer.js';
 import { isIdempotent, type Peer, type PeerRequest } from './peer.js';
-import { toReadable, type ServiceStream } from './request-body.js';
+import type { ServiceStream } from './request-body.js';
 import { callError } from './service-error.js';
 import type { TryLimit } from './try-limit.js';
 

@@ -5,6 +5,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { Bytes } from '../payload/bytes.js';
+import { fromHeaderList } from '../payload/header-list.js';
 import { callError, type Callee } from './service-error.js';
 import type { TryLimit } from './try-limit.js';
 
@@ -51,10 +52,7 @@ export class PeerAnswer {
 
   /** As they came. */
   toHeaders(): Headers {
-    const { rawHeaders } = this.#source;
-    const headers = new Headers();
-    for (let i = 0; i < rawHeaders.length; i += 2) headers.append(rawHeaders[i] as string, rawHeaders[i + 1] as string);
-    return headers;
+    return fromHeaderList(this.#source.rawHeaders);
   }
 
   /** Fails the body, whoever reads it now or later. */

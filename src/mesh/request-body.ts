@@ -2,8 +2,6 @@
  * The body of a call: bytes that can be sent again, or a stream that can't.
  */
 
-import { Readable } from 'node:stream';
-
 /** What may be streamed to another service: a `Readable`, a `ReadableStream`, or what else gives bytes or strings. */
 export type ServiceStream = AsyncIterable<Uint8Array | string> | ReadableStream<Uint8Array>;
 
@@ -52,19 +50,6 @@ export function toRequestBody(json: unknown, body: ServiceBody | null | undefine
 /** Whether a body can be sent once more; none can. @internal */
 export function isRepeatable(body: RequestBody | undefined): boolean {
   return body === undefined || body.content instanceof Uint8Array;
-}
-
-/** A stream of any kind as one whose `destroy` frees its source. @internal */
-export function toReadable(stream: ServiceStream): Readable {
-  if (stream instanceof Readable) return stream;
-  return isWebStream(stream)
-    ? Readable.fromWeb(stream as Parameters<typeof Readable.fromWeb>[0])
-    : Readable.from(stream);
-}
-
-/** By tag: naming the global `ReadableStream` loads it. */
-function isWebStream(stream: ServiceStream): stream is ReadableStream<Uint8Array> {
-  return Object.prototype.toString.call(stream) === '[object ReadableStream]';
 }
 
 function formatJson(value: unknown): Uint8Array {

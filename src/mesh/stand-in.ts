@@ -3,9 +3,9 @@
  */
 
 import { Readable } from 'node:stream';
+import { toReadable } from '../payload/stream.js';
 import { PeerAnswer, type AnswerSource } from './peer-answer.js';
 import type { Peer, PeerRequest } from './peer.js';
-import { toReadable } from './request-body.js';
 import { callError } from './service-error.js';
 import type { TryLimit } from './try-limit.js';
 

@@ -7,10 +7,10 @@
 
 import type { Context, HandlerResult } from '../http/context.js';
 import { toReply } from '../http/reply.js';
-import { isStream } from '../http/reply-body.js';
 import { describeFinding } from '../payload/findings.js';
 import { check } from '../payload/schema-check.js';
 import { propsOf } from '../payload/standard-schema.js';
+import { isStream, tagOf } from '../payload/stream.js';
 import { responseSchema, type MaybeResponse } from '../routing/schemas.js';
 import type { Input, InputHandler } from './checked-input.js';
 
@@ -20,7 +20,7 @@ export function withCheckedReply(what: string, response: MaybeResponse, handler:
   return async (ctx: Context, input: Input): Promise<HandlerResult> => {
     const result = await handler(ctx, input);
     if (result instanceof Error) return result;
-    const isOpaque = Object.prototype.toString.call(result) === '[object Response]';
+    const isOpaque = tagOf(result) === '[object Response]';
     const { status, body } = isOpaque ? { status: (result as Response).status, body: null } : toReply(result);
     if (status < 200 || status > 299) return result;
     const schema = responseSchema(response, status);

@@ -4,8 +4,8 @@
  */
 
 import type { Outgoing } from '../http/reply.js';
-import { isStream } from '../http/reply-body.js';
 import { discard, send, type Outcome } from '../http/writer.js';
+import { isStream } from '../payload/stream.js';
 import type { PipelineExchange } from './exchange.js';
 
 /** The handler's reply, that of the error, and the fixed one of a header in it that can't be sent. */
