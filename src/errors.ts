@@ -278,11 +278,14 @@ function causeOf(options: HttpErrorOptions | undefined): ErrorOptions | undefine
   return options !== undefined && 'cause' in options ? { cause: options.cause } : undefined;
 }
 
+/** Whether a value is a status, and not below that one. @internal */
+export function isStatus(value: unknown, least: number): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= least && value <= 599;
+}
+
 function assertErrorStatus(statusCode: number): number {
-  if (!Number.isInteger(statusCode) || statusCode < 400 || statusCode > 599) {
-    throw new RangeError(`${String(statusCode)} is no status of an error; use an integer from 400 to 599`);
-  }
-  return statusCode;
+  if (isStatus(statusCode, 400)) return statusCode;
+  throw new RangeError(`${String(statusCode)} is no status of an error; use an integer from 400 to 599`);
 }
 
 function assertIssued(code: ErrorCode): ErrorCode {

@@ -20,10 +20,7 @@ export const STRING: Kind = { accepts: (value) => typeof value === 'string', giv
 /** @internal */
 export const LIST: Kind = { accepts: (value) => Array.isArray(value), give: 'an array' };
 /** @internal */
-export const OBJECT: Kind = {
-  accepts: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
-  give: 'an object',
-};
+export const OBJECT: Kind = { accepts: isRecord, give: 'an object' };
 /** For what is checked in full by whoever takes it. @internal */
 export const ANYTHING: Kind = { accepts: () => true, give: 'anything' };
 
@@ -57,15 +54,13 @@ export function assertOptions(
   options: unknown,
   known: readonly string[] | Readonly<Record<string, Kind>>,
 ): asserts options is object {
-  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw new TypeError(`the options of ${what} are ${show(options)}; give an object`);
-  }
+  if (!isRecord(options)) throw new TypeError(`the options of ${what} are ${show(options)}; give an object`);
   const kinds = isList(known) ? Object.fromEntries(known.map((name) => [name, ANYTHING])) : known;
   for (const name of Object.keys(options)) {
     const kind = Object.hasOwn(kinds, name) ? kinds[name] : undefined;
     if (kind === undefined)
       throw new TypeError(`unknown option "${name}" of ${what}; ${remedy(name, Object.keys(kinds))}`);
-    const value: unknown = Reflect.get(options, name);
+    const value = options[name];
     if (value !== undefined && !kind.accepts(value))
       throw new TypeError(`${name} of ${what} is ${show(value)}; give ${kind.give}`);
   }
@@ -93,6 +88,11 @@ function remedy(name: string, names: readonly string[]): string {
 /** `Array.isArray` does not know readonly arrays. */
 function isList(known: readonly string[] | Readonly<Record<string, Kind>>): known is readonly string[] {
   return Array.isArray(known);
+}
+
+/** An object, rather than an array or null. @internal */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** A value as an error message shows it: short, and a text in quotes. */

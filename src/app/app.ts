@@ -90,8 +90,8 @@ export class Postern extends RouteGroup {
   constructor(name: string, options: PosternOptions = {}) {
     const resolved = resolveOptions(name, options, process.env);
     const router = new Router<Handler>();
-    const { durationBuckets, logger, maxConnectionAgeMs, maxServiceRequests, standIns } = resolved;
-    const metrics = new ServiceMetrics({ methods: router.methods, durationBuckets, logger });
+    const { logger, loadShedding, maxConnectionAgeMs, maxServiceRequests, standIns } = resolved;
+    const metrics = new ServiceMetrics(router.methods, resolved);
     const services = new ServiceDirectory(connectionsOf(resolved.settings), {
       maxConnectionAgeMs,
       maxServiceRequests,
@@ -99,7 +99,6 @@ export class Postern extends RouteGroup {
       observe: (...call) => metrics.calls.observe(...call),
     });
     const env: Environment = { ...resolved, services };
-    const { loadShedding } = resolved;
     const shedder =
       loadShedding === null
         ? null
@@ -109,7 +108,7 @@ export class Postern extends RouteGroup {
     const monitor = resolved.monitor === null ? null : createMonitor(resolved.monitor, env, metrics.requests, resolved);
     const tasks = new Tasks(monitor === null ? [pipeline] : [pipeline, monitor.pipeline]);
     const health = new Health(name, resolved.version, logger);
-    metrics.describe({ name, version: resolved.version, tasks, health });
+    metrics.describe({ ...resolved, tasks, health });
     super(endpoints, '', []);
 
     this.name = name;
@@ -131,11 +130,10 @@ export class Postern extends RouteGroup {
     this.handler = (req, res) => pipeline.arrivals.handle(req, res, false);
 
     if (resolved.attachMonitorEndpoints) {
-      const { maxPingDepth, pingTimeoutMs } = resolved;
       // A green second port must not hide a dead first one.
       const both = monitor === null ? [endpoints] : [endpoints, monitor.endpoints];
       const own = monitor?.endpoints ?? endpoints;
-      const ping = createPing({ directory: services, maxPingDepth, pingTimeoutMs, logger });
+      const ping = createPing({ ...resolved, directory: services });
       for (const each of both) each.addMonitor(`/${name}/health/`, () => health.answer());
       own.addMonitor(`/${name}/metrics/`, createMetricsEndpoint(metrics, tasks));
       own.addMonitor(`/${name}/openapi/`, createOpenApiEndpoint(this));
@@ -268,7 +266,7 @@ export class Postern extends RouteGroup {
   /** @returns whether everything in flight could finish */
   async #drain({ delay = 0, timeout = 10_000 }: CloseOptions): Promise<boolean> {
     this.health.drain();
-    this.#listener.endConnections();
+    this.#pipeline.closeConnections();
     // A server that is about to listen could not be told to stop.
     await this.#opening?.catch(() => undefined);
     if (delay > 0) await new Promise((resolve) => setTimeout(resolve, Math.min(delay, MAX_TIMEOUT_MS)));
@@ -278,7 +276,7 @@ export class Postern extends RouteGroup {
     const leftMs = Math.max(LEAST_HOOK_MS, timeout - (performance.now() - startedAt));
     const clean = (await runCloseHooks(this.#closeHooks, leftMs, this.#options.logger)) && finished;
     if (this.#monitor !== null) {
-      this.#monitor.listener.endConnections();
+      this.#monitor.pipeline.closeConnections();
       await this.#monitor.listener.close(LAST_SCRAPE_MS);
     }
     this.#services.close();

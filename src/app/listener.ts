@@ -39,11 +39,6 @@ export class Listener {
     await stopped;
   }
 
-  /** From now on the reply to the latest request of each connection ends it. */
-  endConnections(): void {
-    this.#pipeline.closeConnections();
-  }
-
   /**
    * Accepts no connection any more, and cuts what outlives the time.
    *

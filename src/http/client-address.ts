@@ -9,7 +9,7 @@ import { builtin } from '../builtin.js';
 
 /** Finds the client's address from the socket's and `x-forwarded-for`. */
 export interface AddressResolver {
-  (socketAddress: string, forwardedFor: string | undefined): string;
+  (socketAddress: string, forwardedFor: string | readonly string[] | undefined): string;
   /** Whether what the other end of a socket forwards is believed. */
   readonly isTrusted: (socketAddress: string) => boolean;
 }
@@ -32,12 +32,13 @@ export function createAddressResolver(networks: readonly string[]): AddressResol
   const isTrusted = (address: string): boolean =>
     isIP(address) !== 0 && trusted.check(address, isIPv4(address) ? 'ipv4' : 'ipv6');
 
-  const resolve = (socketAddress: string, forwardedFor: string | undefined): string => {
+  const resolve = (socketAddress: string, forwardedFor: string | readonly string[] = ''): string => {
+    const list = String(forwardedFor);
     let client = toPlainAddress(socketAddress);
-    let end = forwardedFor?.length ?? 0;
-    while (forwardedFor !== undefined && end >= 0 && isTrusted(client)) {
-      const comma = end === 0 ? -1 : forwardedFor.lastIndexOf(',', end - 1);
-      const entry = toPlainAddress(forwardedFor.slice(comma + 1, end).trim());
+    let end = list.length;
+    while (end >= 0 && isTrusted(client)) {
+      const comma = end === 0 ? -1 : list.lastIndexOf(',', end - 1);
+      const entry = toPlainAddress(list.slice(comma + 1, end).trim());
       if (isIP(entry) === 0) break;
       client = entry;
       end = comma;

@@ -131,7 +131,7 @@ export class Context<P = Params> {
   get ip(): string {
     return (this.#ip ??= this.#env.resolveAddress(
       this.#exchange.req.socket.remoteAddress ?? '',
-      joined(this.headers['x-forwarded-for']),
+      this.headers['x-forwarded-for'],
     ));
   }
 
@@ -256,8 +256,4 @@ export class Context<P = Params> {
 function handled<T>(body: Promise<T>): Promise<T> {
   body.catch(() => undefined);
   return body;
-}
-
-function joined(header: string | string[] | undefined): string | undefined {
-  return Array.isArray(header) ? header.join(',') : header;
 }

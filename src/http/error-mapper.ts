@@ -4,7 +4,7 @@
 
 import { STATUS_CODES } from 'node:http';
 import { isBrandedAtAll, isOwnInstance } from '../brand.js';
-import { ApiError, FrameworkErrorCodes, HttpError, isErrorCode, refusal, type ErrorCode } from '../errors.js';
+import { ApiError, FrameworkErrorCodes, HttpError, isErrorCode, isStatus, refusal, type ErrorCode } from '../errors.js';
 import { prefersProblem } from '../payload/accept.js';
 import { toErrorBody, toProblem } from '../payload/error-body.js';
 import { fromHeaderList } from '../payload/header-list.js';
@@ -73,7 +73,7 @@ export function mapError(thrown: unknown): MappedError {
     if (isBrandedAtAll(thrown) && (thrown instanceof ApiError || thrown instanceof HttpError)) {
       if (!isOwnInstance(ApiError, thrown) && !isOwnInstance(HttpError, thrown)) return copyOf(thrown);
       readAll(thrown);
-      return isErrorStatus(thrown.statusCode) && isErrorCode(thrown.errorCode) ? thrown : SERVER_ERROR;
+      return isStatus(thrown.statusCode, 400) && isErrorCode(thrown.errorCode) ? thrown : SERVER_ERROR;
     }
     if (thrown instanceof Error && 'expose' in thrown && thrown.expose === true) return mapExposed(thrown);
   } catch {
@@ -162,49 +162,34 @@ function headersOf(error: MappedError, isProblem: boolean, id: string | null): s
 
 /** Behind what is there (RFC 9110, section 12.5.5). */
 function withAccept(vary: string): string {
-  const names = vary
-    .toLowerCase()
-    .split(',')
-    .map((name) => name.trim());
-  return names.includes('*') || names.includes('accept') ? vary : `${vary}, accept`;
+  return /(?:^|,)\s*(?:\*|accept)\s*(?:,|$)/i.test(vary) ? vary : `${vary}, accept`;
 }
 
 /** What `node:http` raised as a `clientError`, as the exception it stands for. */
 export function parserErrorOf(error: ParserError): HttpError {
-  switch (error.code) {
-    case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return new HttpError(408, 'The request took too long to arrive.', { cause: error });
-    case 'HPE_HEADER_OVERFLOW':
-      return isInRequestLine(error)
-        ? new HttpError(414, 'The request target is too long.', { cause: error })
-        : new HttpError(431, 'The header fields are too large.', { cause: error });
-    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
-      return new HttpError(413, 'The chunk extensions are too large.', { cause: error });
-    case 'HPE_INVALID_METHOD':
-      if (isOfUnknownMethod(error)) return unknownMethod(error);
-      break;
-    case 'HPE_INVALID_CONSTANT':
-      // A method of RTSP, `DESCRIBE / HTTP/1.1`.
-      if (error.reason?.startsWith('Invalid method for HTTP/') === true) return unknownMethod(error);
-      break;
-  }
-  return new HttpError(400, 'The request is malformed.', { cause: error });
+  return new HttpError(...meaningOf(error), { cause: error });
 }
 
-function unknownMethod(cause: ParserError): HttpError {
-  return new HttpError(501, 'The method is not known here.', { cause });
+function meaningOf(error: ParserError): [statusCode: number, description: string] {
+  switch (error.code) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return [408, 'The request took too long to arrive.'];
+    case 'HPE_HEADER_OVERFLOW':
+      return isInRequestLine(error)
+        ? [414, 'The request target is too long.']
+        : [431, 'The header fields are too large.'];
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return [413, 'The chunk extensions are too large.'];
+  }
+  return isOfUnknownMethod(error) ? [501, 'The method is not known here.'] : [400, 'The request is malformed.'];
 }
 
 function mapExposed(error: Error): MappedError {
   for (const key of ['status', 'statusCode'] as const) {
     const statusCode: unknown = Reflect.get(error, key);
-    if (isErrorStatus(statusCode)) return new HttpError(statusCode, String(error.message));
+    if (isStatus(statusCode, 400)) return new HttpError(statusCode, String(error.message));
   }
   return SERVER_ERROR;
-}
-
-function isErrorStatus(statusCode: unknown): statusCode is number {
-  return typeof statusCode === 'number' && Number.isInteger(statusCode) && statusCode >= 400 && statusCode <= 599;
 }
 
 /** Throws where the reply would: a getter of the error may, and then it is a mistake of the service's. */
@@ -217,7 +202,7 @@ function readAll(error: MappedError): void {
 /** An error of another copy: of another version, perhaps, so each field is read once and checked. */
 function copyOf({ statusCode, message, description, errorCode, headers }: MappedError): MappedError {
   const texts = [message, description, ...Object.values(headers ?? {})];
-  if (!isErrorStatus(statusCode) || !isErrorCode(errorCode) || !texts.every((text) => typeof text === 'string'))
+  if (!isStatus(statusCode, 400) || !isErrorCode(errorCode) || !texts.every((text) => typeof text === 'string'))
     return SERVER_ERROR;
   return { statusCode, message, description, errorCode, headers: headers && { ...headers } };
 }
@@ -232,8 +217,10 @@ function isInRequestLine({ rawPacket, bytesParsed }: ParserError): boolean {
 
 /** Whether but for its method a request line is one of HTTP; it has to be here as a whole (RFC 9110, section 9.1). */
 // "BREW /pot HTTP/1.1" rather than "EHLO mail.example"
-function isOfUnknownMethod({ rawPacket, bytesParsed = 0 }: ParserError): boolean {
-  if (rawPacket === undefined) return false;
+function isOfUnknownMethod({ code, reason, rawPacket, bytesParsed = 0 }: ParserError): boolean {
+  // A method of RTSP, `DESCRIBE / HTTP/1.1`.
+  if (code === 'HPE_INVALID_CONSTANT') return reason?.startsWith('Invalid method for HTTP/') === true;
+  if (code !== 'HPE_INVALID_METHOD' || rawPacket === undefined) return false;
   const start = bytesParsed === 0 ? 0 : rawPacket.lastIndexOf('\n', bytesParsed - 1) + 1;
   const end = rawPacket.indexOf('\n', start);
   return end !== -1 && UNKNOWN_METHOD.test(rawPacket.toString('latin1', start, end));

@@ -3,7 +3,7 @@
  */
 
 import { BadRequest, FrameworkErrorCodes, type ErrorCode } from '../errors.js';
-import { describeFinding, toFinding, type Finding } from '../payload/findings.js';
+import { describeFindings, toFinding, type Finding } from '../payload/findings.js';
 import type { SchemaIssue } from '../payload/standard-schema.js';
 import type { Part } from '../routing/schemas.js';
 
@@ -24,10 +24,8 @@ export class InvalidRequest extends BadRequest {
 
   /** @param parts the parts that don't fit, each with one issue or more */
   constructor(parts: readonly { readonly part: Part; readonly issues: readonly SchemaIssue[] }[]) {
-    const [first] = parts;
     const count = parts.reduce((sum, { issues }) => sum + issues.length, 0);
-    const more = count === 1 ? '' : ` (and ${count - 1} more)`;
-    super(`${first === undefined ? '' : describeFinding(first.part, first.issues[0] ?? { message: '' })}${more}`);
+    super(parts[0] && describeFindings(parts[0].part, parts[0].issues, count));
     this.findings = parts
       .flatMap(({ part, issues }) => issues.slice(0, MAX_FINDINGS).map((issue) => ({ in: part, ...toFinding(issue) })))
       .slice(0, MAX_FINDINGS);

@@ -5,6 +5,7 @@
  */
 
 import { isBranded, setBrand } from '../brand.js';
+import { isStatus } from '../errors.js';
 import { ANYTHING, assertOptions, STRING, type Kind, type Kinds } from '../options-check.js';
 import { tagOf, type Stream } from '../payload/stream.js';
 import { encodeBody } from './reply-body.js';
@@ -157,7 +158,7 @@ function toReplyByTag(value: unknown, tag: string): Reply | undefined {
 }
 
 function replyToOutgoing({ status, statusText, body: value, ownHeaders }: Reply, method: string): Outgoing {
-  if (!Number.isInteger(status) || status < 200 || status > 599)
+  if (!isStatus(status, 200))
     throw new RangeError(`${String(status)} is no status of a reply; use an integer from 200 to 599`);
   const bodiless = status === 204 || status === 205 || status === 304;
   if (bodiless || value === undefined) {

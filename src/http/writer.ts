@@ -7,6 +7,7 @@
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { indexOfHeader } from '../payload/header-list.js';
 import { isStream, toReadable, type Stream } from '../payload/stream.js';
 import { LINGER_MS } from './connection.js';
 import type { Exchange } from './exchange.js';
@@ -134,7 +135,7 @@ function writeHead(res: ServerResponse, { status, statusText, headers, body, len
 }
 
 function mergeVary(res: ServerResponse, headers: (string | string[])[]): void {
-  const index = headers.findIndex((name, i) => i % 2 === 0 && name === 'vary');
+  const index = indexOfHeader(headers, 'vary');
   if (index !== -1) headers[index + 1] = `${String(res.getHeader('vary'))}, ${String(headers[index + 1])}`;
 }
 

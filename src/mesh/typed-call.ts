@@ -5,7 +5,7 @@
 
 import { ApiError, FrameworkErrorCodes } from '../errors.js';
 import { assertOptions } from '../options-check.js';
-import { describeFinding } from '../payload/findings.js';
+import { describeFindings } from '../payload/findings.js';
 import { check } from '../payload/schema-check.js';
 import { propsOf, type AnySchema } from '../payload/standard-schema.js';
 import { formatPath, isEndpointDefinition, type EndpointDefinition } from '../routing/endpoint-definition.js';
@@ -113,7 +113,7 @@ async function declaredBody(
   if (props === undefined) return body;
   const result = await check(what, props, body);
   if (result.issues === undefined) return result.value;
-  throw new Error(describeFinding('body', result.issues[0] ?? { message: '' }));
+  throw new Error(describeFindings('body', result.issues, 1));
 }
 
 /** Those of the call beat those of the input. */

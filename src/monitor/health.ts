@@ -162,10 +162,6 @@ async function failureOf({ name, run, timeoutMs }: Check): Promise<unknown> {
 }
 
 function instanceAddress(): string {
-  for (const addresses of Object.values(builtin('node:os').networkInterfaces())) {
-    for (const { family, internal, address } of addresses ?? []) {
-      if (family === 'IPv4' && !internal) return address;
-    }
-  }
-  return '127.0.0.1';
+  const addresses = Object.values(builtin('node:os').networkInterfaces()).flat();
+  return addresses.find((one) => one?.family === 'IPv4' && !one.internal)?.address ?? '127.0.0.1';
 }

@@ -29,8 +29,6 @@ export interface MetricsDocument {
 
 /** What an application measures with. */
 export interface MetricsOptions {
-  /** Methods that any route has, now or later. */
-  readonly methods: ReadonlySet<string>;
   /** Upper bounds of the buckets of every duration, in seconds. */
   readonly durationBuckets: readonly number[];
   readonly logger: Logger;
@@ -47,7 +45,8 @@ export class ServiceMetrics {
   readonly #registry: Registry;
   #sampler: ProcessSampler | undefined;
 
-  constructor({ logger, methods, durationBuckets }: MetricsOptions) {
+  /** @param methods that any route has, now or later */
+  constructor(methods: ReadonlySet<string>, { logger, durationBuckets }: MetricsOptions) {
     this.#registry = new Registry({
       onError: (metric, error) => logSafely(logger, 'warn', { metric, err: error }, 'metric could not be collected'),
     });
@@ -131,8 +130,7 @@ async function metricsText(registry: Registry, { headers }: Context): Promise<Re
   const format = negotiateFormat(headers.accept);
   const bytes = registry.exposeBytes(format);
   const fields = { 'content-type': registry.contentTypeOf(format), vary: 'accept, accept-encoding' };
-  const encoding = headers['accept-encoding'];
-  if (!acceptsGzip(Array.isArray(encoding) ? encoding.join() : encoding)) return reply(bytes, { headers: fields });
+  if (!acceptsGzip(headers['accept-encoding']?.toString())) return reply(bytes, { headers: fields });
   const zipped = await builtin('node:util').promisify(builtin('node:zlib').gzip)(bytes);
   return reply(zipped, { headers: { ...fields, 'content-encoding': 'gzip' } });
 }

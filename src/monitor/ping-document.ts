@@ -4,10 +4,12 @@
  */
 
 import { MAX_TIMEOUT_MS } from '../deadline.js';
+import { isStatus } from '../errors.js';
 import type { PingRequest } from '../mesh/directory.js';
 import { callError, type Callee, type ServiceError } from '../mesh/service-error.js';
 import { isServiceName } from '../mesh/settings.js';
-import { isRecord, readErrorBody, toErrorBody, type ErrorBody } from '../payload/error-body.js';
+import { isRecord } from '../options-check.js';
+import { readErrorBody, toErrorBody, type ErrorBody } from '../payload/error-body.js';
 
 /** `pong`, or each connected service's answer. */
 export interface PingDocument {
@@ -85,15 +87,11 @@ export function elapsedSince(startedMs: number): string {
 
 function readEntry(service: string, value: unknown, depth: number, onOdd: () => void): PingEntry {
   const { response, status_code, request_time } = isRecord(value) ? value : {};
-  const status = isStatus(status_code) ? status_code : 502;
+  const status = isStatus(status_code, 100) ? status_code : 502;
   const time = typeof request_time === 'string' ? request_time : '? ms';
   const body = status === 200 ? readPingDocument(response, depth, onOdd) : readErrorBody(response);
   if (body === undefined || status !== status_code || !DURATION.test(time)) onOdd();
   return body === undefined
     ? unusableEntry(service, status, time)
     : { response: body, status_code: status, request_time: time };
-}
-
-function isStatus(value: unknown): value is number {
-  return typeof value === 'number' && Number.isInteger(value) && value >= 100 && value <= 599;
 }

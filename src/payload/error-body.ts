@@ -3,6 +3,7 @@
  */
 
 import type { ErrorCode } from '../errors.js';
+import { isRecord } from '../options-check.js';
 
 /** The body as it is on the wire. */
 export interface ErrorBody {
@@ -45,9 +46,4 @@ export function readErrorBody(value: unknown): ErrorBody | undefined {
   if (typeof message !== 'string' || typeof description !== 'string') return undefined;
   if (typeof name !== 'string' || typeof code !== 'number' || !Number.isSafeInteger(code)) return undefined;
   return { message, description, error_code: { name, value: code } };
-}
-
-/** A JSON object, rather than an array or null. @internal */
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

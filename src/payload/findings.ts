@@ -25,9 +25,15 @@ export function toFinding(issue: SchemaIssue): Finding {
   return { pointer: `#${pathOf(issue, encodeURIComponent)}`, detail: detailOf(issue) };
 }
 
-/** For people: `body/address/street: Too small`. */
-export function describeFinding(where: string, issue: SchemaIssue): string {
-  return `${where}${pathOf(issue, oneLine)}: ${detailOf(issue)}`;
+/**
+ * For people: `body/address/street: Too small (and 2 more)`.
+ *
+ * @param count of the findings that this one stands for
+ */
+export function describeFindings(where: string, [first]: readonly SchemaIssue[], count: number): string {
+  const issue = first ?? { message: '' };
+  const more = count === 1 ? '' : ` (and ${count - 1} more)`;
+  return `${where}${pathOf(issue, oneLine)}: ${detailOf(issue)}${more}`;
 }
 
 function detailOf({ message }: SchemaIssue): string {

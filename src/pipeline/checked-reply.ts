@@ -7,7 +7,7 @@
 
 import type { Context, HandlerResult } from '../http/context.js';
 import { toReply } from '../http/reply.js';
-import { describeFinding } from '../payload/findings.js';
+import { describeFindings } from '../payload/findings.js';
 import { check } from '../payload/schema-check.js';
 import { propsOf } from '../payload/standard-schema.js';
 import { isStream, tagOf } from '../payload/stream.js';
@@ -34,9 +34,8 @@ export function withCheckedReply(what: string, response: MaybeResponse, handler:
     if (props === undefined) return result;
     const { issues } = await check(`response of ${what}`, props, wireForm(body));
     if (issues === undefined) return result;
-    const more = issues.length === 1 ? '' : ` (and ${issues.length - 1} more)`;
-    const finding = describeFinding('body', issues[0] ?? { message: '' });
-    throw new Error(`the reply of ${what} does not fit its response ${status}: ${finding}${more}`);
+    const findings = describeFindings('body', issues, issues.length);
+    throw new Error(`the reply of ${what} does not fit its response ${status}: ${findings}`);
   };
 }
 

@@ -4,6 +4,7 @@
  */
 
 import type { Outgoing } from '../http/reply.js';
+import { indexOfHeader } from '../payload/header-list.js';
 import type { Deprecation, RouteRecord } from '../routing/route-options.js';
 
 /** A reply of a route, an error too, with what is known; what the reply says itself stays. */
@@ -11,7 +12,7 @@ export function announceDeprecation(outgoing: Outgoing, { deprecated }: RouteRec
   if (typeof deprecated === 'boolean') return outgoing;
   const headers = [...outgoing.headers];
   for (const [name, value] of headersOf(deprecated)) {
-    const index = headers.findIndex((each, i) => i % 2 === 0 && String(each).toLowerCase() === name);
+    const index = indexOfHeader(headers, name);
     if (index === -1) headers.push(name, value);
     else if (name === 'link') headers[index + 1] = [headers[index + 1] ?? [], value].flat().join(', ');
   }

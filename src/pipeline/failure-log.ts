@@ -8,24 +8,16 @@ import type { MappedError } from '../http/error-mapper.js';
 import { isSilent, logSafely, type Logger } from '../log.js';
 import { Overloaded } from '../monitor/load-shedder.js';
 
-/**
- * What a client asks for and nobody serves, 501 and 505, is its own affair, or any client could fill the log. The
- * shedder has logged that it began; a line for each request that it refuses would be load of its own.
- */
-export function levelOf(error: MappedError, statusCode: number): 'debug' | 'error' {
-  if (statusCode < 500 || error instanceof Overloaded) return 'debug';
-  return error instanceof HttpError && (statusCode === 501 || statusCode === 505) ? 'debug' : 'error';
-}
-
 /** Never throws. @param req null for one that could not be parsed; else `id` is its own */
 export function logFailure(
   logger: Logger,
-  level: 'debug' | 'error',
+  error: MappedError,
   thrown: unknown,
   statusCode: number,
   req: IncomingMessage | null,
   id: string | null,
 ): void {
+  const level = levelOf(error, statusCode);
   if (isSilent(logger, level)) return;
   const request = req === null ? {} : { request_id: id, method: req.method, target: withoutQuery(req.url ?? '') };
   logSafely(
@@ -40,4 +32,13 @@ export function logFailure(
 export function withoutQuery(target: string): string {
   const mark = target.indexOf('?');
   return mark === -1 ? target : target.slice(0, mark);
+}
+
+/**
+ * What a client asks for and nobody serves, 501 and 505, is its own affair, or any client could fill the log. The
+ * shedder has logged that it began; a line for each request that it refuses would be load of its own.
+ */
+function levelOf(error: MappedError, statusCode: number): 'debug' | 'error' {
+  if (statusCode < 500 || error instanceof Overloaded) return 'debug';
+  return error instanceof HttpError && (statusCode === 501 || statusCode === 505) ? 'debug' : 'error';
 }

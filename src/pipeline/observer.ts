@@ -11,7 +11,7 @@ import { sampledTraceId } from '../mesh/trace-context.js';
 import type { RequestMetrics } from '../monitor/request-metrics.js';
 import { logAccess } from './access-log.js';
 import type { PipelineExchange } from './exchange.js';
-import { levelOf, logFailure } from './failure-log.js';
+import { logFailure } from './failure-log.js';
 
 /** What is told of the requests of one application. */
 export class Observer {
@@ -28,7 +28,7 @@ export class Observer {
   /** A request failed, and is answered with a status. */
   failed({ req, ctx, id, trace }: PipelineExchange, thrown: unknown, error: MappedError, status: number): void {
     trace?.fail(thrown, error.errorCode);
-    logFailure(this.#loggerOf(ctx), levelOf(error, status), thrown, status, req, id);
+    logFailure(this.#loggerOf(ctx), error, thrown, status, req, id);
   }
 
   /** The outcome of a request is known. */
@@ -48,7 +48,7 @@ export class Observer {
   refused(req: IncomingMessage | null, id: string | null, error: HttpError, bytes: number): void {
     const status = error.statusCode;
     this.#metrics.unmatched.observe(req?.method ?? '_OTHER', status, 0);
-    logFailure(this.#logger, levelOf(error, status), error, status, req, id);
+    logFailure(this.#logger, error, error, status, req, id);
     if (this.#logsAccess) logAccess(this.#logger, { req, route: null, id, status, seconds: 0, bytes });
   }
 
