@@ -15,7 +15,7 @@ import { ServiceDirectory } from '../mesh/directory.js';
 import { connectionsOf, type Settings } from '../mesh/settings.js';
 import type { Registry } from '../metrics/registry.js';
 import { Health } from '../monitor/health.js';
-import { LoadShedder } from '../monitor/load-shedder.js';
+import { createLoadShedder, type LoadShedder } from '../monitor/load-shedder.js';
 import { createMetricsEndpoint, ServiceMetrics } from '../monitor/metrics-endpoint.js';
 import { createOpenApiEndpoint } from '../monitor/openapi-endpoint.js';
 import { createPing } from '../monitor/ping.js';
@@ -102,7 +102,7 @@ export class Postern extends RouteGroup {
     const shedder =
       loadShedding === null
         ? null
-        : new LoadShedder({ options: loadShedding, memoryPercent: () => metrics.sampler.read().rssPercent, logger });
+        : createLoadShedder({ options: loadShedding, memoryPercent: () => metrics.sampler.read().rssPercent, logger });
     const endpoints = new Endpoints(router, metrics.requests, shedder, resolved.validatesResponses);
     const pipeline = new Pipeline(endpoints, env, metrics.requests, resolved);
     const monitor = resolved.monitor === null ? null : createMonitor(resolved.monitor, env, metrics.requests, resolved);

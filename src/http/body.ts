@@ -79,17 +79,7 @@ export class Body {
    * @throws {TypeError} when it was streamed before
    */
   stream(): Readable {
-    if (this.#bytes !== undefined && !this.#streamed) {
-      const bytes = this.#bytes;
-      return heard(
-        Readable.from(
-          (async function* () {
-            yield await bytes;
-          })(),
-          { objectMode: false },
-        ),
-      );
-    }
+    if (this.#bytes !== undefined && !this.#streamed) return heard(Readable.from([this.#bytes], { objectMode: false }));
     this.#begin();
     this.#streamed = true;
     return limitStream(this.#exchange, this.#limits.bodyLimitBytes);

@@ -50,57 +50,50 @@ export class Overloaded extends ServiceUnavailable {
 }
 
 /** Watches the load of the process from the first request on. @internal */
-export class LoadShedder {
-  readonly #sources: LoadSources;
-  readonly #error: Overloaded;
-  #timer: NodeJS.Timeout | undefined;
-  #isClosed = false;
-  #isOverloaded = false;
-  #isMemoryShort = false;
-  #ticks = 0;
-  #dueAtMs = 0;
-
-  constructor(sources: LoadSources) {
-    this.#sources = sources;
-    this.#error = new Overloaded(undefined, { retryAfter: sources.options.retryAfter });
-  }
-
+export interface LoadShedder {
   /** A handler that runs only while the process keeps up. */
-  guard(handler: Handler): Handler {
-    return (ctx) => {
-      if (this.#timer === undefined) this.#start();
-      // Always the same error: under load, another stack would be the last thing to spend time on.
-      return this.#isOverloaded ? this.#error : handler(ctx);
-    };
-  }
+  guard(handler: Handler): Handler;
+  close(): void;
+}
 
-  close(): void {
-    this.#isClosed = true;
-    clearInterval(this.#timer);
-  }
+/** @internal */
+export function createLoadShedder({ options, memoryPercent, logger }: LoadSources): LoadShedder {
+  const { maxEventLoopDelay, maxMemoryPercent, retryAfter } = options;
+  // Always the same error: under load, another stack would be the last thing to spend time on.
+  const error = new Overloaded(undefined, { retryAfter });
+  let timer: NodeJS.Timeout | undefined;
+  let isClosed = false;
+  let isOverloaded = false;
+  let isMemoryShort = false;
+  let ticks = 0;
+  let dueAtMs = 0;
 
-  #start(): void {
-    if (this.#isClosed) return;
-    this.#dueAtMs = performance.now() + TICK_MS;
-    this.#timer = setInterval(() => this.#tick(), TICK_MS).unref();
-  }
-
-  #tick(): void {
-    const { options, memoryPercent, logger } = this.#sources;
+  const tick = (): void => {
     const nowMs = performance.now();
-    const lateMs = nowMs - this.#dueAtMs;
-    this.#dueAtMs = nowMs + TICK_MS;
-    if (this.#ticks % TICKS_PER_MEMORY_READING === 0) this.#isMemoryShort = memoryPercent() > options.maxMemoryPercent;
-    this.#ticks += 1;
-    const isOverloaded = lateMs > options.maxEventLoopDelay || this.#isMemoryShort;
-    if (isOverloaded && !this.#isOverloaded) {
-      logSafely(
-        logger,
-        'warn',
-        { event_loop_delay_ms: Math.round(lateMs), memory_short: this.#isMemoryShort },
-        'overloaded: requests are refused',
-      );
-    }
-    this.#isOverloaded = isOverloaded;
-  }
+    const lateMs = nowMs - dueAtMs;
+    dueAtMs = nowMs + TICK_MS;
+    if (ticks % TICKS_PER_MEMORY_READING === 0) isMemoryShort = memoryPercent() > maxMemoryPercent;
+    ticks += 1;
+    const wasOverloaded = isOverloaded;
+    isOverloaded = lateMs > maxEventLoopDelay || isMemoryShort;
+    if (!isOverloaded || wasOverloaded) return;
+    const load = { event_loop_delay_ms: Math.round(lateMs), memory_short: isMemoryShort };
+    logSafely(logger, 'warn', load, 'overloaded: requests are refused');
+  };
+  const start = (): void => {
+    if (isClosed) return;
+    dueAtMs = performance.now() + TICK_MS;
+    timer = setInterval(tick, TICK_MS).unref();
+  };
+
+  return {
+    guard: (handler) => (ctx) => {
+      if (timer === undefined) start();
+      return isOverloaded ? error : handler(ctx);
+    },
+    close() {
+      isClosed = true;
+      clearInterval(timer);
+    },
+  };
 }

@@ -23,12 +23,11 @@ export type InputHandler = (ctx: Context, input: Input) => HandlerResult | Promi
  * @returns the handler itself where there is no schema
  */
 export function withInput(what: string, schemas: AnySchemas, handler: InputHandler): Handler {
-  const heads = [
-    ...checkerOf('params', schemas.params, (ctx) => ctx.params),
-    ...checkerOf('query', schemas.query, queryReader(propsOf(schemas.query))),
-    ...checkerOf('headers', schemas.headers, (ctx) => Object.assign(Object.create(null) as object, ctx.headers)),
-  ];
-  const [body] = checkerOf('body', schemas.body, undefined);
+  const heads = (['params', 'query', 'headers'] as const).flatMap((part): Checker[] => {
+    const schema = propsOf(schemas[part]);
+    return schema === undefined ? [] : [{ part, schema, read: READERS[part](schema) }];
+  });
+  const body = propsOf(schemas.body);
   if (heads.length === 0 && body === undefined) return handler as Handler;
 
   const readHead = (ctx: Context): Input | Promise<Input> => {
@@ -43,12 +42,11 @@ export function withInput(what: string, schemas: AnySchemas, handler: InputHandl
       return isPromise(input) ? input.then((settled) => handler(ctx, settled)) : handler(ctx, input);
     };
 
-  const { schema } = body;
   const where = `body of ${what}`;
   const isAlone = heads.length === 0;
   return async (ctx) => {
     const input = isAlone ? {} : await readHead(ctx);
-    const result = check(where, schema, hasBody(ctx) ? await ctx.json() : undefined);
+    const result = check(where, body, hasBody(ctx) ? await ctx.json() : undefined);
     const checked = isPromise(result) ? await result : result;
     if (checked.issues !== undefined) throw new InvalidRequest([{ part: 'body', issues: checked.issues }]);
     input.body = checked.value;
@@ -62,10 +60,12 @@ interface Checker {
   readonly read: (ctx: Context) => unknown;
 }
 
-function checkerOf(part: Part, given: unknown, read: (ctx: Context) => unknown = () => undefined): Checker[] {
-  const schema = propsOf(given);
-  return schema === undefined ? [] : [{ part, schema, read }];
-}
+/** How a part is read for a schema. */
+const READERS = {
+  params: () => (ctx: Context) => ctx.params,
+  query: queryReader,
+  headers: () => (ctx: Context) => Object.assign(Object.create(null) as object, ctx.headers),
+};
 
 /** @throws {InvalidRequest} when any of the parts doesn't fit */
 function toInput(checkers: readonly Checker[], results: readonly Checked[]): Input {
@@ -81,7 +81,7 @@ function toInput(checkers: readonly Checker[], results: readonly Checked[]): Inp
 }
 
 /** Each name with its value, or with a list where it is repeated or the schema says so. */
-function queryReader(schema: StandardProps | undefined): (ctx: Context) => Record<string, string | string[]> {
+function queryReader(schema: StandardProps): (ctx: Context) => Record<string, string | string[]> {
   const { named, others } = listsOf(schema);
   return (ctx) => {
     const query = Object.create(null) as Record<string, string | string[]>;
@@ -96,9 +96,9 @@ function queryReader(schema: StandardProps | undefined): (ctx: Context) => Recor
 }
 
 /** Nothing is known of a schema that has no JSON Schema, or none for this one. */
-function listsOf(schema: StandardProps | undefined): ListNames {
+function listsOf(schema: StandardProps): ListNames {
   try {
-    return listNames(schema?.jsonSchema?.input({ target: 'draft-2020-12' }));
+    return listNames(schema.jsonSchema?.input({ target: 'draft-2020-12' }));
   } catch {
     return listNames(undefined);
   }

@@ -10,16 +10,17 @@ import { Context, type Environment, type Handler, type HandlerResult } from '../
 import { errorToOutgoing, mapError, withHeadersOf } from '../http/error-mapper.js';
 import { isThenable, Reply, toOutgoing, type Outgoing } from '../http/reply.js';
 import { parseTarget } from '../http/request.js';
+import type { RequestListener } from '../http/server.js';
 import { discard, isCut, type Outcome } from '../http/writer.js';
 import type { RequestMetrics } from '../monitor/request-metrics.js';
 import { NO_PARAMS } from '../routing/params.js';
 import type { Router } from '../routing/router.js';
-import { Arrivals, type ArrivalLimits } from './arrivals.js';
+import { createArrivals, type ArrivalLimits } from './arrivals.js';
 import { announceDeprecation } from './deprecation.js';
 import type { Endpoints } from './endpoint.js';
 import type { PipelineExchange } from './exchange.js';
 import { InFlight } from './in-flight.js';
-import { Observer } from './observer.js';
+import { createObserver, type Observer } from './observer.js';
 import { Outbox } from './outbox.js';
 import { isTraced, RequestTrace } from './tracing.js';
 
@@ -37,7 +38,7 @@ export class Pipeline {
   readonly #endpoints: Endpoints;
   readonly #env: Environment;
 
-  readonly arrivals: Arrivals;
+  readonly arrivals: RequestListener;
   readonly #observer: Observer;
   readonly #outbox: Outbox;
   readonly #inFlight = new InFlight();
@@ -46,8 +47,8 @@ export class Pipeline {
     this.#router = endpoints.router;
     this.#endpoints = endpoints;
     this.#env = env;
-    this.#observer = new Observer(env.logger, metrics, limits.accessLog);
-    this.arrivals = new Arrivals(this, this.#observer, metrics.unmatched, env.errorTypes, limits);
+    this.#observer = createObserver(env.logger, metrics, limits.accessLog);
+    this.arrivals = createArrivals(this, this.#observer, metrics.unmatched, env.errorTypes, limits);
     this.#outbox = new Outbox(this, limits.sendTimeoutMs);
   }
 
