@@ -9,9 +9,6 @@ import { fromHeaderList } from '../payload/header-list.js';
 /** `RequestInit` of `fetch`. */
 export type RequestInitLike = NonNullable<ConstructorParameters<typeof Request>[1]>;
 
-/** Headers that frame the message: node:http writes them for the body that is really sent. */
-const FRAMING: ReadonlySet<string> = new Set(['content-length', 'transfer-encoding']);
-
 /**
  * @param pathOrUrl a path, `/users?page=2`, or a URL, whose host becomes the `Host` header
  * @returns the response, whatever its status; redirects are not followed
@@ -36,8 +33,10 @@ export async function requestInMemory(
 
   const [clientSide, serverSide] = createPair();
   server.emit('connection', serverSide);
-  const headers: Record<string, string> = {};
-  for (const [name, value] of request.headers) if (!FRAMING.has(name)) headers[name] = value;
+  const headers: Record<string, string> = { host: url.host, ...Object.fromEntries(request.headers) };
+  // What frames the message is node:http's to say, of the body that is really sent.
+  delete headers['content-length'];
+  delete headers['transfer-encoding'];
   if (Buffer.isBuffer(body)) headers['content-length'] = String(body.length);
 
   return new Promise((resolve, reject) => {
@@ -46,7 +45,7 @@ export async function requestInMemory(
       host: url.host,
       method: request.method,
       path: url.pathname + url.search,
-      headers: { host: url.host, ...headers },
+      headers,
     });
     const fail = (reason: unknown): void => {
       outgoing.destroy();
