@@ -38,13 +38,6 @@ export class Digest {
     this.#centroids = merge(sortByMean(this.centroids));
     this.#pending = [];
   }
-
-  clear(): void {
-    this.#centroids = [];
-    this.#pending = [];
-    this.min = Infinity;
-    this.max = -Infinity;
-  }
 }
 
 /** A place in the order of all numbers, and the value there. */

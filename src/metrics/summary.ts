@@ -65,15 +65,14 @@ export interface QuantileWindow {
 export class SummarySeries extends OwnedSeries<SummarySeries> implements BoundSummary {
   readonly exemplars: undefined = undefined;
   readonly #window: QuantileWindow;
-  /** The digest of each part of the window, with the number of the part since the clock began. */
-  readonly #parts: readonly { readonly digest: Digest; number: number }[];
+  /** The digest of each part of the window that has one, with the number of the part since the clock began. */
+  #parts: { readonly digest: Digest; readonly number: number }[] = [];
   #sum = 0;
   #count = 0;
 
   constructor(owner: SeriesMap<SummarySeries>, labelValues: readonly string[], window: QuantileWindow) {
     super(owner, labelValues);
     this.#window = window;
-    this.#parts = Array.from({ length: window.parts }, () => ({ digest: new Digest(), number: -Infinity }));
   }
 
   get sum(): number {
@@ -110,7 +109,7 @@ export class SummarySeries extends OwnedSeries<SummarySeries> implements BoundSu
   }
 
   zero(): void {
-    for (const { digest } of this.#parts) digest.clear();
+    this.#parts = [];
     this.#sum = 0;
     this.#count = 0;
   }
@@ -118,11 +117,9 @@ export class SummarySeries extends OwnedSeries<SummarySeries> implements BoundSu
   /** Of this moment; what was in its place is one window old. */
   #digest(): Digest {
     const number = this.#partNumber();
-    const part = this.#parts[number % this.#window.parts]!;
-    if (part.number !== number) {
-      part.number = number;
-      part.digest.clear();
-    }
+    const place = number % this.#window.parts;
+    let part = this.#parts[place];
+    if (part?.number !== number) this.#parts[place] = part = { digest: new Digest(), number };
     return part.digest;
   }
 
