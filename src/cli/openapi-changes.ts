@@ -101,26 +101,24 @@ interface Members {
   readonly items: unknown;
 }
 
-/** A schema with those that hold beside it. */
+/** What a schema says together with those that hold beside it. */
 function membersOf(document: OpenApiDocument, schema: unknown): Members | undefined {
-  if (!isRecord(schema)) return undefined;
-  const members = {
-    type: undefined as unknown,
-    properties: new Map<string, unknown>(),
-    required: new Set<string>(),
-    items: undefined as unknown,
+  const parts = [...partsOf(document, schema, 0)];
+  if (parts.length === 0) return undefined;
+  const firstOf = (name: string): unknown => parts.find((part) => part[name] !== undefined)?.[name];
+  return {
+    type: firstOf('type'),
+    properties: new Map(parts.flatMap(({ properties }) => Object.entries(asObject(properties)))),
+    required: new Set(parts.flatMap(({ required }) => listOf(required).map(String))),
+    items: firstOf('items'),
   };
-  const add = (part: unknown, depth: number): void => {
-    if (!isRecord(part) || depth > MAX_DEPTH) return;
-    members.type ??= part['type'];
-    members.items ??= part['items'];
-    for (const [name, member] of Object.entries(asObject(part['properties']))) members.properties.set(name, member);
-    for (const name of listOf(part['required'])) members.required.add(String(name));
-    if (typeof part['$ref'] === 'string') add(resolve(document, part['$ref']), depth + 1);
-    for (const beside of listOf(part['allOf'])) add(beside, depth + 1);
-  };
-  add(schema, 0);
-  return members;
+}
+
+function* partsOf(document: OpenApiDocument, schema: unknown, depth: number): Generator<Record<string, unknown>> {
+  if (!isRecord(schema) || depth > MAX_DEPTH) return;
+  yield schema;
+  if (typeof schema['$ref'] === 'string') yield* partsOf(document, resolve(document, schema['$ref']), depth + 1);
+  for (const beside of listOf(schema['allOf'])) yield* partsOf(document, beside, depth + 1);
 }
 
 function resolve(document: OpenApiDocument, reference: string): unknown {
