@@ -35,19 +35,12 @@ export interface Verb<Prefix extends string, Group> {
   ): Group;
   <
     const Path extends string,
+    Handles extends EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R>,
     P extends MaybeSchema = undefined,
     Q extends MaybeSchema = undefined,
     H extends MaybeSchema = undefined,
     B extends MaybeSchema = undefined,
     R extends MaybeResponse = undefined,
-    Handles extends EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R> = EndpointHandler<
-      ParamsOf<`${Prefix}${Path}`>,
-      P,
-      Q,
-      H,
-      B,
-      R
-    >,
   >(
     path: Path,
     options: RouteOptions<P, Q, H, B, R>,

@@ -6,12 +6,12 @@
 import { cpSync, existsSync, readdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { LivePage } from '../live/live-server.js';
-import { parseCommand, parseWhole, untilSignal, UsageError, type Outcome } from './command.js';
+import { parseCommand, parseWhole, untilSignal, UsageError, type Outcome, type Command } from './command.js';
 import { startDemo, type Demo } from './demo-mesh.js';
 import { showMesh } from './mesh-page.js';
 import { toVisible } from './output.js';
 
-export const usage: string = `Usage: postern demo [--port P | --source DIR]
+const usage = `Usage: postern demo [--port P | --source DIR]
 
 Starts three services that call each other, on loopback, and a live page of
 their mesh, and prints what to try.
@@ -19,6 +19,8 @@ their mesh, and prints what to try.
   --port P      first of three ports in a row; 8000, or free ones, unless given
   --source DIR  writes a service to start from into a new folder, instead
 `;
+
+export const demo: Command = { usage, run };
 
 const SERVICE_VARIABLES = [
   'SERVICE_CONNECTIONS',
@@ -32,7 +34,7 @@ const SERVICE_VARIABLES = [
  * @throws `EADDRINUSE` when the ports that were asked for are taken
  * @throws {UsageError} for a folder that isn't empty, and for a port beside one
  */
-export async function run(args: string[]): Promise<Outcome> {
+async function run(args: string[]): Promise<Outcome> {
   const { values } = parseCommand(args, { port: { type: 'string' }, source: { type: 'string' } }, []);
   const port = values.port === undefined ? undefined : parseWhole('port', values.port, 1, 65_533);
   if (values.source !== undefined) {

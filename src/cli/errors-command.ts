@@ -3,12 +3,12 @@
 import { FrameworkErrorCodes } from '../errors.js';
 import { isRecord } from '../options-check.js';
 import type { ErrorType } from '../routing/route-options.js';
-import { parseCommand, reportFindings, type Outcome } from './command.js';
+import { parseCommand, reportFindings, type Outcome, type Command } from './command.js';
 import { loadApp, type LoadedApp } from './module.js';
 import { toJson, toTable } from './output.js';
 import { readSaved } from './saved.js';
 
-export const usage: string = `Usage: postern errors MODULE [--json]
+const usage = `Usage: postern errors MODULE [--json]
        postern errors --check FILE...
 
 Prints every error code of the application that MODULE exports as its default:
@@ -18,6 +18,8 @@ those of its option errorCodes, and those that its routes declare.
   --check FILE...  compares the saved codes of several services: one value with
                    two names, or one name with two values, exits with 1
 `;
+
+export const errors: Command = { usage, run };
 
 interface Code {
   readonly name: string;
@@ -34,7 +36,7 @@ interface CodeRow extends Code {
 }
 
 /** @throws {Error} when the module or a file can't be used */
-export async function run(args: string[]): Promise<Outcome> {
+async function run(args: string[]): Promise<Outcome> {
   const { values, positionals } = parseCommand(args, { json: { type: 'boolean' }, check: { type: 'boolean' } }, [
     args.includes('--check') ? 'FILE...' : 'MODULE',
   ]);

@@ -1,6 +1,6 @@
 /* `postern gateway`: the public routes of applications, as the configuration of one gateway in front of them. */
 
-import { Finding, parseChoice, parseCommand, UsageError, type Outcome } from './command.js';
+import { Finding, parseChoice, parseCommand, UsageError, type Outcome, type Command } from './command.js';
 import { toCaddy } from '../gateway/caddy.js';
 import { GatewayError } from '../gateway/error.js';
 import type { GatewayService, ListenerOptions } from '../gateway/exporter-options.js';
@@ -10,7 +10,7 @@ import { toKong } from '../gateway/kong.js';
 import { toNginx } from '../gateway/nginx.js';
 import { loadApp } from './module.js';
 
-export const usage: string = `Usage: postern gateway MODULE... --format FORMAT [OPTION]...
+const usage = `Usage: postern gateway MODULE... --format FORMAT [OPTION]...
 
 Prints the configuration of a gateway that lets in the public routes of the
 application that MODULE exports as its default, and nothing else. Exits with 1,
@@ -37,6 +37,8 @@ services claim one path.
   --namespace NAME     namespace of the manifests (gateway-api)
 `;
 
+export const gateway: Command = { usage, run };
+
 type Exporter = (services: readonly GatewayService[], options: ListenerOptions) => string;
 
 const FORMATS = ['nginx', 'haproxy', 'caddy', 'kong', 'gateway-api'] as const;
@@ -49,7 +51,7 @@ const EXPORTERS: Readonly<Record<Exclude<(typeof FORMATS)[number], 'gateway-api'
 };
 
 /** @throws {Error} when a module can't be used, or an option is wrong */
-export async function run(args: string[]): Promise<Outcome> {
+async function run(args: string[]): Promise<Outcome> {
   const text = { type: 'string' } as const;
   const known = {
     format: text,

@@ -1,10 +1,10 @@
 /* `postern k8s`: an application as manifests for Kubernetes. */
 
-import { parseCommand, parseWhole, UsageError, type Outcome } from './command.js';
+import { parseCommand, parseWhole, UsageError, type Outcome, type Command } from './command.js';
 import { writeManifests } from './manifests.js';
 import { loadMonitoredApp } from './module.js';
 
-export const usage: string = `Usage: postern k8s MODULE --image IMAGE [OPTION]...
+const usage = `Usage: postern k8s MODULE --image IMAGE [OPTION]...
 
 Prints manifests for the application that MODULE exports as its default, for
 kubectl apply -f -: Deployment, Service, PodDisruptionBudget and PodMonitor.
@@ -16,12 +16,14 @@ kubectl apply -f -: Deployment, Service, PodDisruptionBudget and PodMonitor.
   --monitor-port P   a second port, for metrics (MONITOR_PORT)
 `;
 
+export const k8s: Command = { usage, run };
+
 /** What Kubernetes takes for the name of a Service (RFC 1035, section 2.3.1). */
 const LABEL = /^[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const IMAGE = /^[\w][\w.:/@-]*$/;
 
 /** @throws {UsageError} for a wrong option, and a name that is no DNS label */
-export async function run(args: string[]): Promise<Outcome> {
+async function run(args: string[]): Promise<Outcome> {
   const text = { type: 'string' } as const;
   const options = { image: text, replicas: text, namespace: text, port: text, 'monitor-port': text };
   const { values, positionals } = parseCommand(args, options, ['MODULE']);

@@ -1,10 +1,10 @@
 /* `postern live`: the mesh below a service as a page on loopback, until the process is told to stop. */
 
-import { parseCommand, parseWhole, untilSignal, type Outcome } from './command.js';
+import { parseCommand, parseWhole, untilSignal, type Outcome, type Command } from './command.js';
 import { showMesh } from './mesh-page.js';
 import { DEFAULT_DEPTH, parseTarget } from './target.js';
 
-export const usage: string = `Usage: postern live URL [--depth N] [--port P]
+const usage = `Usage: postern live URL [--depth N] [--port P]
 
 Serves a page on loopback that shows the mesh below a service and keeps showing
 it: who answers, how fast, since when, and what changed. Prints its address.
@@ -14,10 +14,12 @@ it: who answers, how fast, since when, and what changed. Prints its address.
   --port P    where the page is; a free port unless given
 `;
 
+export const live: Command = { usage, run };
+
 const MAX_DEPTH = 20;
 
 /** @throws {UsageError} for a URL that names no service, and for wrong options; `EADDRINUSE` for a port that is taken */
-export async function run(args: string[]): Promise<Outcome> {
+async function run(args: string[]): Promise<Outcome> {
   const text = { type: 'string' } as const;
   const { values, positionals } = parseCommand(args, { depth: text, port: text }, ['URL']);
   const target = parseTarget(positionals[0] ?? '');

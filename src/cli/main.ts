@@ -4,9 +4,18 @@
  */
 
 import { createRequire } from 'node:module';
+import { alerts } from './alerts-command.js';
 import { Finding, UsageError, type Command, type Outcome } from './command.js';
+import { demo } from './demo-command.js';
+import { errors } from './errors-command.js';
+import { gateway } from './gateway-command.js';
 import { guardProcess } from './guard.js';
+import { k8s } from './k8s-command.js';
+import { live } from './live-command.js';
+import { openapi } from './openapi-command.js';
 import { complain, messageOf, takeStdout } from './output.js';
+import { ping } from './ping-command.js';
+import { routes } from './routes-command.js';
 
 const OVERVIEW = `Usage: postern COMMAND [ARGUMENT]...
 
@@ -25,28 +34,18 @@ postern COMMAND --help explains one. Exit codes: 0, 1 for a finding, 2 for wrong
 usage or a module that can't be loaded.
 `;
 
-/** In the order of the overview; each is loaded when it is called, and not before. */
-const COMMANDS: ReadonlyMap<string | undefined, () => Promise<Command>> = new Map([
-  ['routes', () => import('./routes-command.js')],
-  ['gateway', () => import('./gateway-command.js')],
-  ['openapi', () => import('./openapi-command.js')],
-  ['errors', () => import('./errors-command.js')],
-  ['k8s', () => import('./k8s-command.js')],
-  ['alerts', () => import('./alerts-command.js')],
-  ['ping', () => import('./ping-command.js')],
-  ['live', () => import('./live-command.js')],
-  ['demo', () => import('./demo-command.js')],
-]);
+const COMMANDS: ReadonlyMap<string | undefined, Command> = new Map(
+  Object.entries({ routes, gateway, openapi, errors, k8s, alerts, ping, live, demo }),
+);
 
 async function dispatch(name: string | undefined, args: string[]): Promise<Outcome> {
   if (name === '--help' || name === '-h') return { text: OVERVIEW };
   if (name === '--version' || name === '-v') return { text: `${ownVersion()}\n` };
-  const load = COMMANDS.get(name);
-  if (load === undefined)
+  const command = COMMANDS.get(name);
+  if (command === undefined)
     throw new Error(
       `${name === undefined ? 'no command' : `unknown command ${JSON.stringify(name)}`}; give one of ${[...COMMANDS.keys()].join(', ')}`,
     );
-  const command = await load();
   if (args.includes('--help') || args.includes('-h')) return { text: command.usage };
   try {
     return await command.run(args);

@@ -2,13 +2,21 @@
 
 import { toOpenApi, type OpenApiSource } from '../openapi/document.js';
 import { OpenApiError } from '../openapi/error.js';
-import { Finding, parseChoice, parseCommand, reportFindings, UsageError, type Outcome } from './command.js';
+import {
+  Finding,
+  parseChoice,
+  parseCommand,
+  reportFindings,
+  UsageError,
+  type Outcome,
+  type Command,
+} from './command.js';
 import { loadApp } from './module.js';
 import { findBreaks, readDocument } from './openapi-changes.js';
 import { toJson } from './output.js';
 import { readSaved } from './saved.js';
 
-export const usage: string = `Usage: postern openapi MODULE [--public] [--version VERSION] [--server URL]...
+const usage = `Usage: postern openapi MODULE [--public] [--version VERSION] [--server URL]...
                        [--check FILE]
 
 Prints the OpenAPI document of the application that MODULE exports as its
@@ -23,8 +31,10 @@ default. Exits with 1, and prints no document, if it can't say something.
                      nothing did
 `;
 
+export const openapi: Command = { usage, run };
+
 /** @throws {Error} when the module or the file can't be used, or an option is wrong */
-export async function run(args: string[]): Promise<Outcome> {
+async function run(args: string[]): Promise<Outcome> {
   const text = { type: 'string' } as const;
   const options = {
     public: { type: 'boolean' },

@@ -1,12 +1,12 @@
 /* `postern ping`: the mesh below a service, drawn. */
 
-import { parseChoice, parseCommand, parseWhole, UsageError, type Outcome } from './command.js';
+import { parseChoice, parseCommand, parseWhole, UsageError, type Outcome, type Command } from './command.js';
 import { drawDot, drawMermaid, drawTree, type Draw } from './drawings.js';
 import { askMesh, walkMesh } from './mesh.js';
 import { toJson } from './output.js';
 import { DEFAULT_DEPTH, parseTarget } from './target.js';
 
-export const usage: string = `Usage: postern ping URL [--depth N] [--format FORMAT] [--json] [--timeout MS]
+const usage = `Usage: postern ping URL [--depth N] [--format FORMAT] [--json] [--timeout MS]
 
 Asks a service for the services that it is connected to, and draws them with
 status and time. Exits with 1 if one of them did not answer 200.
@@ -17,6 +17,8 @@ status and time. Exits with 1 if one of them did not answer 200.
   --json             the same as --format json
   --timeout MS       how long a level may take; 2000 unless given
 `;
+
+export const ping: Command = { usage, run };
 
 const MAX_DEPTH = 100;
 const MAX_TIMEOUT_MS = 600_000;
@@ -29,7 +31,7 @@ const DRAWINGS: Readonly<Record<(typeof FORMATS)[number], Draw>> = {
 };
 
 /** @throws {UsageError} for a URL that names no service, and for wrong options */
-export async function run(args: string[]): Promise<Outcome> {
+async function run(args: string[]): Promise<Outcome> {
   const text = { type: 'string' } as const;
   const { values, positionals } = parseCommand(
     args,

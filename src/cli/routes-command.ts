@@ -1,13 +1,13 @@
 /* `postern routes`: the route table of an application, or what changed in its public part. */
 
 import type { RouteInfo } from '../routing/router.js';
-import { parseCommand, type Outcome } from './command.js';
+import { parseCommand, type Outcome, type Command } from './command.js';
 import { loadApp, readRoutes } from './module.js';
 import { paint, toJson, toTable } from './output.js';
 import { compareRoutes, describeParams, formatChanges } from './route-changes.js';
 import { readSaved } from './saved.js';
 
-export const usage: string = `Usage: postern routes MODULE [--json] [--check FILE]
+const usage = `Usage: postern routes MODULE [--json] [--check FILE]
 
 Prints every route of the application that MODULE exports as its default.
 
@@ -17,8 +17,10 @@ Prints every route of the application that MODULE exports as its default.
                  exits with 1; prints nothing if nothing did
 `;
 
+export const routes: Command = { usage, run };
+
 /** @throws {Error} when the module or the file can't be used */
-export async function run(args: string[]): Promise<Outcome> {
+async function run(args: string[]): Promise<Outcome> {
   const { values, positionals } = parseCommand(args, { json: { type: 'boolean' }, check: { type: 'string' } }, [
     'MODULE',
   ]);
