@@ -127,7 +127,7 @@ export class Postern extends RouteGroup {
     this.#monitor = monitor;
     this.#listener = new Listener(pipeline, resolved);
     this.server = this.#listener.server;
-    this.handler = (req, res) => pipeline.arrivals.handle(req, res, false);
+    this.handler = (req, res) => pipeline.arrivals.handle(req, res);
 
     if (resolved.attachMonitorEndpoints) {
       // A green second port must not hide a dead first one.

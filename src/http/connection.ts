@@ -60,15 +60,16 @@ export class Connection {
   }
 
   /**
-   * Runs a request now, or when it may be in flight; drops it when nothing more is answered.
+   * Takes a request in: it is run when it may be in flight, and dropped when nothing more is answered.
    *
-   * @param isLast whether nothing behind it is
+   * @param isLast whether nothing behind it is answered
+   * @returns whether it is the caller's to run, now
    */
-  accept(exchange: Exchange, isLast: boolean): void {
+  accept(exchange: Exchange, isLast: boolean): boolean {
     if (this.#isLast) {
       exchange.leave();
       this.discardBody(exchange);
-      return;
+      return false;
     }
     this.#waiting.arrived();
     this.#exchanges.push(exchange);
@@ -77,7 +78,8 @@ export class Connection {
     if (isLast || !res.shouldKeepAlive || (awaitsContinue && !hasBody)) this.#isLast = true;
     if (this.#waiting.count > 0 || this.#exchanges.length > this.#limits.maxPipelinedRequests) this.#postpone(exchange);
     else if (this.#deferred > 0 || hasBody) this.#defer(exchange);
-    else exchange.run();
+    else return true;
+    return false;
   }
 
   /** Whether the reply to this request is the last one. */

@@ -13,7 +13,7 @@ const SILENCE_MS = 250;
 
 /** What answers the events of a server. */
 export interface RequestListener {
-  handle(req: IncomingMessage, res: ServerResponse, awaitsContinue: boolean): void;
+  readonly handle: (req: IncomingMessage, res: ServerResponse, awaitsContinue?: boolean) => void;
   /** Answers a request that is not run; `node:http` would refuse it with an empty body. */
   refuse(req: IncomingMessage, res: ServerResponse, error: HttpError): void;
   /** Answers on a socket that `node:http` has let go of. */
@@ -62,7 +62,7 @@ export function attachListener(
 ): void {
   // One more, so that a field too many is seen instead of dropped.
   server.maxHeadersCount = maxHeadersCount + 1;
-  server.on('request', (req, res) => listener.handle(req, res, false));
+  server.on('request', listener.handle);
   const refuseExpectation = (req: IncomingMessage, res: ServerResponse): void =>
     listener.refuse(req, res, new HttpError(417, 'The only expectation that is met is 100-continue.'));
   server.on('checkExpectation', refuseExpectation);

@@ -15,6 +15,7 @@ import type { RouteMetrics } from '../monitor/request-metrics.js';
 import { countBytes } from './access-log.js';
 import { PipelineExchange, type Runner } from './exchange.js';
 import type { Observer } from './observer.js';
+import type { Outbox } from './outbox.js';
 
 /** What clients are held to. */
 export interface ArrivalLimits extends ConnectionLimits {
@@ -25,23 +26,24 @@ export interface ArrivalLimits extends ConnectionLimits {
 /** Gives each request to its connection, which has it run by the pipeline; nothing that it gives throws. */
 export function createArrivals(
   runner: Runner,
+  outbox: Outbox,
   observer: Observer,
   unmatched: RouteMetrics,
   errorTypes: string | null,
   limits: ArrivalLimits,
 ): RequestListener {
-  const accept = (
+  // Few calls on the way to the handler: each is a frame in the stack of every error that it makes.
+  const arrive = (
     req: IncomingMessage,
     res: ServerResponse,
     awaitsContinue: boolean,
-    isLast: boolean,
     refusal: unknown,
-  ): void => {
+  ): PipelineExchange => {
     const connection = connectionOf(req.socket, limits);
     const exchange = new PipelineExchange(req, res, awaitsContinue, connection, runner, unmatched, refusal);
     if (limits.accessLog) exchange.bytes = countBytes(req, res);
     runner.begin();
-    connection.accept(exchange, isLast);
+    return exchange;
   };
 
   /** @param req null for one that could not be parsed */
@@ -53,7 +55,7 @@ export function createArrivals(
   };
 
   return {
-    handle(req, res, awaitsContinue) {
+    handle(req, res, awaitsContinue = false) {
       let isLast: boolean;
       let refusal: unknown = null;
       try {
@@ -63,11 +65,16 @@ export function createArrivals(
         isLast = true;
         refusal = thrown;
       }
-      accept(req, res, awaitsContinue, isLast, refusal);
+      const exchange = arrive(req, res, awaitsContinue, refusal);
+      if (exchange.connection.accept(exchange, isLast)) runner.run(exchange);
+      else outbox.flushBehind();
     },
-    refuse: (req, res, error) => accept(req, res, false, true, error),
-    refuseConnect: (req, socket, error) =>
-      connectionOf(socket, limits).refuse(() => refuseRaw(req, socket, error)),
+    refuse(req, res, error) {
+      const exchange = arrive(req, res, false, error);
+      if (exchange.connection.accept(exchange, true)) runner.run(exchange);
+      else outbox.flushBehind();
+    },
+    refuseConnect: (req, socket, error) => connectionOf(socket, limits).refuse(() => refuseRaw(req, socket, error)),
     handleParserError: (error, socket) =>
       connectionOf(socket, limits).breakOff(error, (failure) => refuseRaw(null, socket, failure)),
   };

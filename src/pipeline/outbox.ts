@@ -28,6 +28,7 @@ export class Outbox {
   readonly #sender: Sender;
   readonly #sendTimeoutMs: number;
   #ready: PipelineExchange[] = [];
+  #flushing: NodeJS.Immediate | undefined;
 
   constructor(sender: Sender, sendTimeoutMs: number) {
     this.#sender = sender;
@@ -52,12 +53,20 @@ export class Outbox {
       return;
     }
     exchange.isQueued = true;
-    if (this.#ready.push(exchange) === 1) setImmediate(this.#flush);
+    this.#ready.push(exchange);
+    this.#flushing ??= setImmediate(this.#flush);
+  }
+
+  /** To be called when something has been put off to the end of the turn: its reply is written in that turn, too. */
+  flushBehind(): void {
+    clearImmediate(this.#flushing);
+    this.#flushing = setImmediate(this.#flush);
   }
 
   readonly #flush = (): void => {
     const ready = this.#ready;
     this.#ready = [];
+    this.#flushing = undefined;
     for (const exchange of ready) {
       exchange.isQueued = false;
       this.#write(exchange);

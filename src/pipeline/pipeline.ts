@@ -1,9 +1,8 @@
 /*
  * One request in, one reply out: head, route, middleware, handler, reply or error, observation.
  *
- * A handler runs where `node:http` emitted its request, so that it is in that request's async context. What it returns
- * at once is written at the end of the turn, with the replies to everything else that arrived in it: that costs less
- * than writing each from inside the parser.
+ * A handler runs where `node:http` emitted its request, in that request's async context. Replies are written together
+ * at the end of the turn: that costs less than writing each from inside the parser.
  */
 
 import { Context, type Environment, type Handler, type HandlerResult } from '../http/context.js';
@@ -48,8 +47,8 @@ export class Pipeline {
     this.#endpoints = endpoints;
     this.#env = env;
     this.#observer = createObserver(env.logger, metrics, limits.accessLog);
-    this.arrivals = createArrivals(this, this.#observer, metrics.unmatched, env.errorTypes, limits);
     this.#outbox = new Outbox(this, limits.sendTimeoutMs);
+    this.arrivals = createArrivals(this, this.#outbox, this.#observer, metrics.unmatched, env.errorTypes, limits);
   }
 
   /** Requests that have no complete reply yet. */

@@ -64,6 +64,20 @@ describe('pipelined requests', () => {
   ];
   test.for(rows)('%s', ([, row]) => wire.check(row));
 
+  const whole = post(SIZED, CANARY) + post(CHUNKED, chunk(CANARY) + END);
+  test.for([
+    ['nothing', '', []],
+    ['half a request', 'GET / HTTP/1.1\r\nHo', [400]],
+    ['half a body', post('Content-Length: 99\r\n', 'half'), [400]],
+  ] as const)('with bodies are answered when their client ends its side behind them and %s', async ([, rest, more]) => {
+    const { port } = await serve(createApp().post('/read', (ctx) => ctx.text()));
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+    let received = '';
+    socket.setEncoding('latin1').on('data', (text) => (received += text)).end(whole + rest);
+    await once(socket, 'close');
+    expect(parseResponses(received).map(({ status }) => status)).toEqual([200, 200, ...more]);
+  });
+
   test('that wait behind another one learn that their client has left', async () => {
     const aborted: string[] = [];
     const seen: string[] = [];
