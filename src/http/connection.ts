@@ -143,10 +143,11 @@ export class Connection {
   /** Answers something that is no request, behind the replies to those before, as the last thing on this connection. */
   refuse(write: () => void): void {
     if (this.#refusal !== undefined) return;
+    // Behind a request that ends the connection nothing is answered: its own reply is the last one.
+    this.#isFollowed = !this.#isLast;
+    this.#refusal = this.#isLast ? () => this.#cut() : write;
     this.#isLast = true;
     this.#isBroken = true;
-    this.#isFollowed = true;
-    this.#refusal = write;
     this.#watch();
     this.#advance();
   }

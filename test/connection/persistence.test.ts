@@ -98,6 +98,11 @@ describe('behind a request that ends its connection', () => {
     ['nothing is seen: its expectation is unknown', { bytes: post(`Expect: magic\r\n${SIZED}`, CANARY), answers: [417] }],
     ['nothing is seen: its expectation is unknown, its body in chunks', { bytes: post(`Expect: magic\r\n${CHUNKED}`, chunk(CANARY) + END), answers: [417] }],
     ['nothing is seen: its expectation is unknown, without a body', { bytes: get('/', 'Expect: magic\r\n'), answers: [417] }],
+    ['nothing is seen: its expectation is unknown, CONNECT behind it', { bytes: get('/', 'Expect: magic\r\n') + CONNECT, answers: [417] }],
+    ['nothing is seen: its expectation is unknown, a body and CONNECT behind it', {
+      bytes: get('/', 'Expect: magic\r\n') + post(SIZED, CANARY) + CONNECT, answers: [417],
+    }],
+    ['nothing is seen: it asks for that, CONNECT behind it', { bytes: get('/', 'Connection: close\r\n') + CONNECT, answers: ['GET /'] }],
     ['nothing is seen: it asks for that', { bytes: get('/', 'Connection: close\r\n') + CANARY, answers: ['GET /'] }],
     ['nothing is seen: it asks for that among other things', { bytes: get('/', 'Connection: x, Close\r\n') + CANARY, answers: ['GET /'] }],
     ['nothing is seen: it is HTTP/1.0', { bytes: `GET / HTTP/1.0\r\nHost: x\r\n\r\n${CANARY}`, answers: ['GET /'] }],
