@@ -1,22 +1,11 @@
 /*
- * The failures a request can end in: API exceptions, the server's own exceptions, and their error codes.
- *
- * Spec: SPEC 2.6 (error code), 7.1 (attributes and defaults), 7.2 (common codes).
+ * The failures a request can end in: API exceptions, and the server's own (SPEC 7.1).
  */
 
 import { STATUS_CODES } from 'node:http';
-import { hasBrand, isInstance, setBrand } from './brand.js';
+import { isInstance, setBrand } from './brand.js';
+import { FrameworkErrorCodes, isErrorCode, type ErrorCode } from './error-codes.js';
 import { ANYTHING, assertOptions, STRING, type Kind, type Kinds } from './options-check.js';
-
-/** One member of an error-code enumeration; frozen, and made by {@link defineErrorCodes} alone. */
-export interface ErrorCode<Name extends string = string> {
-  readonly name: Name;
-  /** A safe integer, unique within its enumeration. */
-  readonly value: number;
-}
-
-/** An error-code enumeration: each name with its {@link ErrorCode}. */
-export type ErrorCodes<Source> = { readonly [Name in Extract<keyof Source, string>]: ErrorCode<Name> };
 
 /** What an error carries besides its description. */
 export interface HttpErrorOptions {
@@ -46,75 +35,6 @@ const TEXTS_BY_NAME: Kind = {
 const HTTP_ERROR: Kinds<HttpErrorOptions> = { headers: TEXTS_BY_NAME, cause: ANYTHING };
 // What is ANYTHING here is checked where it is used: a number out of range is a RangeError.
 const API_ERROR: Kinds<ApiErrorOptions> = { ...HTTP_ERROR, statusCode: ANYTHING, errorCode: ANYTHING, message: STRING };
-
-/**
- * Makes an enumeration of error codes (SPEC 2.6).
- *
- * @param source names with their values, `{ too_slow: 10002 }`, or a TypeScript numeric enum
- * @returns a frozen object without a prototype: `{ too_slow: { name: 'too_slow', value: 10002 } }`
- * @throws {TypeError} when two names share a value, or a value is not a safe integer
- */
-export function defineErrorCodes<const Source extends Readonly<Record<string, number | string>>>(
-  source: Source,
-): ErrorCodes<Source> {
-  const codes: Record<string, ErrorCode> = Object.create(null);
-  const nameOf = new Map<number, string>();
-  for (const [name, value] of Object.entries(source)) {
-    if (isReverseMapping(source, name, value)) continue;
-    if (typeof value !== 'number' || !Number.isSafeInteger(value)) {
-      throw new TypeError(`error code "${name}" has the value ${String(value)}; give it a safe integer`);
-    }
-    const other = nameOf.get(value);
-    if (other !== undefined)
-      throw new TypeError(`error codes "${other}" and "${name}" share the value ${value}; renumber one`);
-    nameOf.set(value, name);
-    codes[name] = adoptErrorCode(name, value);
-  }
-  return Object.freeze(codes) as ErrorCodes<Source>;
-}
-
-/**
- * A code of another service's enumeration, kept as it came. For the mesh alone: the package's entry does not export it,
- * so that a service can't raise codes that no enumeration has.
- *
- * @internal
- */
-export function adoptErrorCode(name: string, value: number): ErrorCode {
-  const code = { name, value };
-  setBrand(code, 'ErrorCode');
-  return Object.freeze(code);
-}
-
-/**
- * Whether a value came from {@link defineErrorCodes}, here or in another copy: looking like one is not enough.
- *
- * @internal
- */
-export function isErrorCode(value: unknown): value is ErrorCode {
-  if (typeof value !== 'object' || value === null || !Object.isFrozen(value) || !hasBrand(value, 'ErrorCode'))
-    return false;
-  const { name, value: number } = value as Partial<ErrorCode>;
-  return typeof name === 'string' && Number.isSafeInteger(number);
-}
-
-/** The framework's own codes (SPEC 7.2), and those of input, replies and time limits. */
-export const FrameworkErrorCodes: ErrorCodes<{
-  framework_error_unspecified: 999998;
-  framework_unknown_error: 999999;
-  framework_invalid_query_params: 999400;
-  framework_invalid_request: 999401;
-  framework_invalid_response: 999502;
-  framework_overloaded: 999503;
-  framework_timeout: 999504;
-}> = defineErrorCodes({
-  framework_error_unspecified: 999998,
-  framework_unknown_error: 999999,
-  framework_invalid_query_params: 999400,
-  framework_invalid_request: 999401,
-  framework_invalid_response: 999502,
-  framework_overloaded: 999503,
-  framework_timeout: 999504,
-});
 
 /**
  * An API exception (SPEC 7.1.3, 7.1.4). Subclasses fix their defaults as static members;
@@ -263,15 +183,6 @@ export class ServiceUnavailable extends ApiError {
 const TYPES = { ApiError, HttpError, BadRequest, Unauthorized, Forbidden, NotFound, Conflict, TooManyRequests };
 // By key: a bundler may give classes other names.
 for (const [name, type] of Object.entries({ ...TYPES, ServiceUnavailable })) setBrand(type.prototype, name);
-
-/** A numeric enum holds each value as a key too: `E[10002] === 'too_slow'`. */
-function isReverseMapping(
-  source: Readonly<Record<string, number | string>>,
-  name: string,
-  value: number | string,
-): boolean {
-  return typeof value === 'string' && String(Number(name)) === name && source[value] === Number(name);
-}
 
 /** What `new Error` takes: a cause that is undefined is one, too. */
 function causeOf(options: HttpErrorOptions | undefined): ErrorOptions | undefined {

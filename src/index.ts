@@ -3,20 +3,20 @@
 export { Postern } from './app/app.js';
 export type { CloseOptions, Listening } from './app/app.js';
 export type { ListenOptions, MonitorOptions } from './app/address.js';
+export { defineErrorCodes, FrameworkErrorCodes } from './error-codes.js';
 export {
   ApiError,
   BadRequest,
   Conflict,
-  defineErrorCodes,
   Forbidden,
-  FrameworkErrorCodes,
   HttpError,
   NotFound,
   ServiceUnavailable,
   TooManyRequests,
   Unauthorized,
 } from './errors.js';
-export type { ApiErrorOptions, ErrorCode, ErrorCodes, HttpErrorOptions, RetryOptions } from './errors.js';
+export type { ErrorCode, ErrorCodes } from './error-codes.js';
+export type { ApiErrorOptions, HttpErrorOptions, RetryOptions } from './errors.js';
 export type { Context, Handler, HandlerResult, Middleware, State } from './http/context.js';
 export { redirect } from './http/redirect.js';
 export type { RedirectStatus } from './http/redirect.js';

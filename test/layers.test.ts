@@ -67,6 +67,10 @@ test('modules whose functions are the script of the live page have nothing that 
   }
 });
 
+test.for(files)('%s has at most 300 lines', (file) => {
+  expect(sourceOf(file).trimEnd().split('\n').length).toBeLessThanOrEqual(300);
+});
+
 test('lines have at most 120 columns, but for a text or a pattern that is longer by itself', () => {
   for (const file of files) {
     for (const line of sourceOf(file).split('\n')) if (!/(['"`/]).{40,}\1/.test(line)) expect(line.length, `${file}: ${line}`).toBeLessThanOrEqual(120);

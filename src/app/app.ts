@@ -4,7 +4,7 @@
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { MAX_TIMEOUT_MS, TIME, within } from '../deadline.js';
-import type { ErrorCode } from '../errors.js';
+import type { ErrorCode } from '../error-codes.js';
 import { Endpoints } from '../pipeline/endpoint.js';
 import type { Environment, Handler, Middleware } from '../http/context.js';
 import { requestInMemory, type RequestInitLike } from '../http/in-memory.js';

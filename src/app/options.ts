@@ -2,7 +2,7 @@
  * The options of an application, checked once, with their defaults.
  */
 
-import { isErrorCode, type ErrorCode } from '../errors.js';
+import { isErrorCode, type ErrorCode } from '../error-codes.js';
 import { createAddressResolver, type AddressResolver } from '../http/client-address.js';
 import type { ServerLimits } from '../http/server.js';
 import { createLogger, LOG_LEVELS, type Logger, type LogLevel } from '../log.js';

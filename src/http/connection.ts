@@ -34,7 +34,7 @@ export class Connection {
   readonly #exchanges: Exchange[] = [];
   /** The last of them, which are more than may be in flight. */
   readonly #waiting: WaitingRequests;
-  /** Whether anything behind the latest request is answered. */
+  /** Whether nothing behind the latest request is answered. */
   #isLast = false;
   /** Whether an answer to something that is no request follows the reply to the latest one. */
   #isFollowed = false;

@@ -4,7 +4,8 @@
 
 import { STATUS_CODES } from 'node:http';
 import { isBrandedAtAll, isOwnInstance } from '../brand.js';
-import { ApiError, FrameworkErrorCodes, HttpError, isErrorCode, isStatus, refusal, type ErrorCode } from '../errors.js';
+import { FrameworkErrorCodes, isErrorCode, type ErrorCode } from '../error-codes.js';
+import { ApiError, HttpError, isStatus, refusal } from '../errors.js';
 import { prefersProblem } from '../payload/accept.js';
 import { toErrorBody, toProblem } from '../payload/error-body.js';
 import { fromHeaderList } from '../payload/header-list.js';

@@ -3,7 +3,8 @@
  * it, its errors are thrown as the types that it declares.
  */
 
-import { ApiError, FrameworkErrorCodes } from '../errors.js';
+import { FrameworkErrorCodes } from '../error-codes.js';
+import { ApiError } from '../errors.js';
 import { assertOptions } from '../options-check.js';
 import { describeFindings } from '../payload/findings.js';
 import { check } from '../payload/schema-check.js';

@@ -3,7 +3,8 @@
  * under way are answered and health and metrics still tell what is going on.
  */
 
-import { FrameworkErrorCodes, ServiceUnavailable, type ErrorCode } from '../errors.js';
+import { FrameworkErrorCodes, type ErrorCode } from '../error-codes.js';
+import { ServiceUnavailable } from '../errors.js';
 import type { Handler } from '../http/context.js';
 import { logSafely, type Logger } from '../log.js';
 import { assertOptions, wholeNumber, type Kinds } from '../options-check.js';

@@ -1,6 +1,6 @@
 /*
- * The ping document (SPEC 2.4, 4.2), and the one way to read that of another service: any service below it may have
- * written any part.
+ * The ping document (SPEC 2.4, 4.2), and the one way to read that of another service: each service below it may
+ * have written a part.
  */
 
 import { MAX_TIMEOUT_MS } from '../deadline.js';

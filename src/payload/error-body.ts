@@ -2,7 +2,7 @@
  * The uniform error body (SPEC 2.5): written by every service, read from every other.
  */
 
-import type { ErrorCode } from '../errors.js';
+import type { ErrorCode } from '../error-codes.js';
 import { isRecord } from '../options-check.js';
 
 /** The body as it is on the wire. */

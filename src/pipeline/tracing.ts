@@ -5,7 +5,7 @@
  */
 
 import { tracingChannel } from 'node:diagnostics_channel';
-import type { ErrorCode } from '../errors.js';
+import type { ErrorCode } from '../error-codes.js';
 import type { MatchedRoute } from '../routing/router.js';
 import type { Context } from '../http/context.js';
 import { beginRequestSpan, type TraceSpan } from '../mesh/trace-context.js';

@@ -33,11 +33,7 @@ const FORMS: readonly Form[] = [
     (name, written) =>
       /\*|:path/.test(written) ? `write *${name} as the last segment` : `write :${name}, or :${name}(regex)`,
   ],
-  [
-    /^<(?:[a-z]+:)?([A-Za-z_]\w*)>\/?$/,
-    'parameter in angle brackets',
-    (name) => `write :${name}, or :${name}(regex)`,
-  ],
+  [/^<(?:[a-z]+:)?([A-Za-z_]\w*)>\/?$/, 'parameter in angle brackets', (name) => `write :${name}, or :${name}(regex)`],
   [
     /^\[{1,2}(?:\.{3})?([A-Za-z_]\w*)\]{1,2}\/?$/,
     'parameter in brackets',
@@ -48,11 +44,7 @@ const FORMS: readonly Form[] = [
     'expression without a parameter',
     (_name, written) => `give it a name: :name${written.endsWith(')') ? written : '(regex)'}`,
   ],
-  [
-    /\{\/|[\w)}\]]\?(?=\/?$)/,
-    'optional part',
-    () => 'register two paths, one with the part and one without it',
-  ],
+  [/\{\/|[\w)}\]]\?(?=\/?$)/, 'optional part', () => 'register two paths, one with the part and one without it'],
   [
     /(?<=.)\*(?=\/?$)/,
     'wildcard at the end of a segment,',

@@ -1,0 +1,93 @@
+/*
+ * Error codes: enumerations whose members have a name and a value (SPEC 2.6), and the framework's own (SPEC 7.2).
+ */
+
+import { hasBrand, setBrand } from './brand.js';
+
+/** One member of an error-code enumeration; frozen, and made by {@link defineErrorCodes} alone. */
+export interface ErrorCode<Name extends string = string> {
+  readonly name: Name;
+  /** A safe integer, unique within its enumeration. */
+  readonly value: number;
+}
+
+/** An error-code enumeration: each name with its {@link ErrorCode}. */
+export type ErrorCodes<Source> = { readonly [Name in Extract<keyof Source, string>]: ErrorCode<Name> };
+
+/**
+ * Makes an enumeration of error codes (SPEC 2.6).
+ *
+ * @param source names with their values, `{ too_slow: 10002 }`, or a TypeScript numeric enum
+ * @returns a frozen object without a prototype: `{ too_slow: { name: 'too_slow', value: 10002 } }`
+ * @throws {TypeError} when two names share a value, or a value is not a safe integer
+ */
+export function defineErrorCodes<const Source extends Readonly<Record<string, number | string>>>(
+  source: Source,
+): ErrorCodes<Source> {
+  const codes: Record<string, ErrorCode> = Object.create(null);
+  const nameOf = new Map<number, string>();
+  for (const [name, value] of Object.entries(source)) {
+    if (isReverseMapping(source, name, value)) continue;
+    if (typeof value !== 'number' || !Number.isSafeInteger(value)) {
+      throw new TypeError(`error code "${name}" has the value ${String(value)}; give it a safe integer`);
+    }
+    const other = nameOf.get(value);
+    if (other !== undefined)
+      throw new TypeError(`error codes "${other}" and "${name}" share the value ${value}; renumber one`);
+    nameOf.set(value, name);
+    codes[name] = adoptErrorCode(name, value);
+  }
+  return Object.freeze(codes) as ErrorCodes<Source>;
+}
+
+/**
+ * A code of another service's enumeration, kept as it came. For the mesh alone: the package's entry does not export it,
+ * so that a service can't raise codes that no enumeration has.
+ *
+ * @internal
+ */
+export function adoptErrorCode(name: string, value: number): ErrorCode {
+  const code = { name, value };
+  setBrand(code, 'ErrorCode');
+  return Object.freeze(code);
+}
+
+/**
+ * Whether a value came from {@link defineErrorCodes}, here or in another copy: looking like one is not enough.
+ *
+ * @internal
+ */
+export function isErrorCode(value: unknown): value is ErrorCode {
+  if (typeof value !== 'object' || value === null || !Object.isFrozen(value) || !hasBrand(value, 'ErrorCode'))
+    return false;
+  const { name, value: number } = value as Partial<ErrorCode>;
+  return typeof name === 'string' && Number.isSafeInteger(number);
+}
+
+/** The framework's own codes (SPEC 7.2), and those of input, replies and time limits. */
+export const FrameworkErrorCodes: ErrorCodes<{
+  framework_error_unspecified: 999998;
+  framework_unknown_error: 999999;
+  framework_invalid_query_params: 999400;
+  framework_invalid_request: 999401;
+  framework_invalid_response: 999502;
+  framework_overloaded: 999503;
+  framework_timeout: 999504;
+}> = defineErrorCodes({
+  framework_error_unspecified: 999998,
+  framework_unknown_error: 999999,
+  framework_invalid_query_params: 999400,
+  framework_invalid_request: 999401,
+  framework_invalid_response: 999502,
+  framework_overloaded: 999503,
+  framework_timeout: 999504,
+});
+
+/** A numeric enum holds each value as a key too: `E[10002] === 'too_slow'`. */
+function isReverseMapping(
+  source: Readonly<Record<string, number | string>>,
+  name: string,
+  value: number | string,
+): boolean {
+  return typeof value === 'string' && String(Number(name)) === name && source[value] === Number(name);
+}
