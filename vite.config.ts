@@ -53,6 +53,13 @@ export default defineConfig({
         entryFileNames: '[name].js',
         chunkFileNames: '[name].js',
         minifyInternalExports: false,
+        // Each file is read and linked on its own: a service loads three, and `postern/metrics` not all of them.
+        codeSplitting: {
+          groups: [
+            { name: 'registry', test: /\/src\/(?:metrics|process)\//, priority: 1 },
+            { name: 'app', test: /\/src\/(?:app|http|mesh|monitor|payload|pipeline|routing)\// },
+          ],
+        },
       },
     },
   },
