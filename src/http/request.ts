@@ -31,50 +31,56 @@ const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/is;
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 /**
- * Refuses a request whose head breaks RFC 9112.
+ * Makes what refuses requests whose heads break RFC 9112. It remembers the last `Host` that was well-formed: most
+ * requests have the same.
  *
  * @param maxFields most header fields, fewer than the server keeps: `node:http` drops the others, a second `Host`
  * among them
- * @returns whether the connection ends with this request. One with `Upgrade` does: it is answered as HTTP/1.1, but
- * `node:http` takes what follows in the same packet for the other protocol and drops it, so that the next packet may
- * begin in the middle of a request
- * @throws {HttpError} 400 for `Host` (section 3.2), a missing version, another protocol, or chunks in HTTP/1.0 (section
- * 6.1), 431 for too many header fields, 501 for a transfer coding other than chunked, 505 for a version other than 1.0
- * and 1.1
+ * @returns a check that tells whether the connection ends with its request. One with `Upgrade` does: it is answered as
+ * HTTP/1.1, but `node:http` takes what follows in the same packet for the other protocol and drops it, so that the next
+ * packet may begin in the middle of a request. It throws an {@link HttpError}: 400 for `Host` (section 3.2), a missing
+ * version, another protocol, or chunks in HTTP/1.0 (section 6.1), 431 for too many header fields, 501 for a transfer
+ * coding other than chunked, 505 for a version other than 1.0 and 1.1
  */
-export function assertRequestHead(req: IncomingMessage, maxFields: number): boolean {
-  const { method, httpVersion, rawHeaders } = req;
-  if (httpVersion !== '1.1' && httpVersion !== '1.0') {
-    if (httpVersion === '0.9') throw new HttpError(400, 'The request line has no HTTP version.');
-    throw new HttpError(505, `HTTP/${httpVersion} is not served; use HTTP/1.1.`);
-  }
-  if (!HTTP_METHODS.has(method) || (method === 'SOURCE' && httpVersion === '1.0')) throw otherProtocol();
-  if (rawHeaders.length > maxFields * 2)
-    throw new HttpError(431, `A request may have at most ${maxFields} header fields.`);
-  let hosts = 0;
-  let host = '';
-  let asksForUpgrade = false;
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] as string;
-    const { length } = name;
-    if (length === 4) {
-      const lower = name.toLowerCase();
-      if (lower === 'host') {
-        hosts += 1;
-        host = rawHeaders[i + 1] as string;
-      } else if (lower === 'cseq' && httpVersion === '1.0') throw otherProtocol();
-    } else if (length === 7 && name.toLowerCase() === 'upgrade') asksForUpgrade = true;
-    else if (length === 17 && name.toLowerCase() === 'transfer-encoding') {
-      if (httpVersion === '1.0') throw new HttpError(400, 'HTTP/1.0 has no transfer codings.');
-      if (rawHeaders[i + 1]?.toLowerCase() !== 'chunked')
-        throw new HttpError(501, 'No transfer coding but chunked is read.');
+export function createHeadCheck(maxFields: number): (req: IncomingMessage) => boolean {
+  let knownHost = '';
+  return (req) => {
+    const { method, httpVersion, rawHeaders } = req;
+    if (httpVersion !== '1.1' && httpVersion !== '1.0') {
+      if (httpVersion === '0.9') throw new HttpError(400, 'The request line has no HTTP version.');
+      throw new HttpError(505, `HTTP/${httpVersion} is not served; use HTTP/1.1.`);
     }
-  }
-  if (hosts === 1) {
-    if (!HOST.test(host)) throw new HttpError(400, 'The Host header is malformed.');
-  } else if (hosts > 1) throw new HttpError(400, 'The request has more than one Host header.');
-  else if (httpVersion === '1.1') throw new HttpError(400, 'The request has no Host header.');
-  return asksForUpgrade;
+    if (!HTTP_METHODS.has(method) || (method === 'SOURCE' && httpVersion === '1.0')) throw otherProtocol();
+    if (rawHeaders.length > maxFields * 2)
+      throw new HttpError(431, `A request may have at most ${maxFields} header fields.`);
+    let hosts = 0;
+    let host = '';
+    let asksForUpgrade = false;
+    for (let i = 0; i < rawHeaders.length; i += 2) {
+      const name = rawHeaders[i] as string;
+      const { length } = name;
+      if (length === 4) {
+        const lower = name.toLowerCase();
+        if (lower === 'host') {
+          hosts += 1;
+          host = rawHeaders[i + 1] as string;
+        } else if (lower === 'cseq' && httpVersion === '1.0') throw otherProtocol();
+      } else if (length === 7 && name.toLowerCase() === 'upgrade') asksForUpgrade = true;
+      else if (length === 17 && name.toLowerCase() === 'transfer-encoding') {
+        if (httpVersion === '1.0') throw new HttpError(400, 'HTTP/1.0 has no transfer codings.');
+        if (rawHeaders[i + 1]?.toLowerCase() !== 'chunked')
+          throw new HttpError(501, 'No transfer coding but chunked is read.');
+      }
+    }
+    if (hosts === 1) {
+      if (host !== knownHost) {
+        if (!HOST.test(host)) throw new HttpError(400, 'The Host header is malformed.');
+        knownHost = host;
+      }
+    } else if (hosts > 1) throw new HttpError(400, 'The request has more than one Host header.');
+    else if (httpVersion === '1.1') throw new HttpError(400, 'The request has no Host header.');
+    return asksForUpgrade;
+  };
 }
 
 /**

@@ -7,7 +7,7 @@ import type { Duplex } from 'node:stream';
 import type { HttpError } from '../errors.js';
 import { connectionOf } from '../http/connection.js';
 import { errorToOutgoing } from '../http/error-mapper.js';
-import { assertRequestHead, requestId } from '../http/request.js';
+import { createHeadCheck, requestId } from '../http/request.js';
 import type { RequestListener } from '../http/server.js';
 import type { ConnectionLimits } from '../http/waiting-requests.js';
 import { sendRaw } from '../http/writer.js';
@@ -32,6 +32,7 @@ export function createArrivals(
   errorTypes: string | null,
   limits: ArrivalLimits,
 ): RequestListener {
+  const assertRequestHead = createHeadCheck(limits.maxHeadersCount);
   // Few calls on the way to the handler: each is a frame in the stack of every error that it makes.
   const arrive = (
     req: IncomingMessage,
@@ -59,7 +60,7 @@ export function createArrivals(
       let isLast: boolean;
       let refusal: unknown = null;
       try {
-        isLast = assertRequestHead(req, limits.maxHeadersCount);
+        isLast = assertRequestHead(req);
       } catch (thrown) {
         // A proxy in front may have read another length or another host here: nothing behind it can be trusted.
         isLast = true;

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { Body } from '../../src/http/body.js';
 import { Exchange } from '../../src/http/exchange.js';
 import { createAddressResolver } from '../../src/http/client-address.js';
-import { assertRequestHead, parseTarget, requestId } from '../../src/http/request.js';
+import { createHeadCheck, parseTarget, requestId } from '../../src/http/request.js';
 import { readBody, readJson, toServiceError, type Answer } from '../../src/mesh/answer.js';
 import { formatHeaders } from '../../src/mesh/request.js';
 import { readDeadlineHeader } from '../../src/mesh/deadline-header.js';
@@ -78,7 +78,7 @@ const READERS: Record<string, (value: string) => unknown> = {
   'content-type, for a form': (value) => bodyOf('content-type', value).form().catch(() => undefined),
   'content-type, for JSON': (value) => bodyOf('content-type', value).json().catch(() => undefined),
   'content-type, of an answer': (value) => readJson(answerWith('content-type', value)),
-  'host': (value) => attempt(() => assertRequestHead(requestWith('host', value), 999)),
+  'host': (value) => attempt(() => createHeadCheck(999)(requestWith('host', value))),
   'host, in the target': (value) => attempt(() => parseTarget(`http://${value}`, 'GET')),
   'retry-after, of an answer': (value) => toServiceError(CALLEE, answerWith('retry-after', value)),
   'traceparent': (value) => beginRequestSpan({ traceparent: value }),
