@@ -109,6 +109,7 @@ function parseEntry(entry: string): { name: string; url: string | undefined } {
 }
 
 function checkTemplate(template: string): string {
+  if (template === DEFAULT_TEMPLATE) return template;
   if (!template.includes(PLACEHOLDER))
     throw new TypeError(`SERVICE_URL_TEMPLATE is ${JSON.stringify(template)}; give a URL with ${PLACEHOLDER} in it`);
   expandTemplate(template, 'service');
