@@ -16,7 +16,7 @@ import { shuffled } from './statistics.mjs';
 
 /**
  * @typedef {object} Plan
- * @property {number} warmUpRequests of each process; V8 goes on making some of them faster for 150,000
+ * @property {number} warmUpSlices most of each process
  * @property {number} generations
  * @property {number} rounds of each generation
  * @property {number} sliceMs longer where a contender needs that for a thousand requests
@@ -39,6 +39,8 @@ import { shuffled } from './statistics.mjs';
  * @typedef {object} Comparison
  * @property {Map<string, Slice[]>} slices by contender
  * @property {Map<string, string>} excluded contenders, and why
+ * @property {number[]} warmUps requests that each process had before its CPU time was level
+ * @property {number} restless processes whose CPU time was not level when their warm-up ended
  */
 
 /**
@@ -47,8 +49,11 @@ import { shuffled } from './statistics.mjs';
  * @typedef {{ contender: import('./contender.mjs').Contender, server: Server | undefined, sliceMs: number }} Entrant
  */
 
-/** A slow server gets as long to warm up as the others; a single connection would not warm up any. */
-const WARM_UP = { connections: 64, sliceMs: 500, slices: 6 };
+/**
+ * A process is warm when its CPU time for each request is level: the least of the last two slices is no more than so much
+ * below the least of the two before. A single connection would not warm up any.
+ */
+const WARM_UP = { connections: 64, sliceMs: 500, level: 0.03 };
 
 /** A slice has at least so many requests. */
 const SLICE_REQUESTS = 1000;
@@ -74,7 +79,7 @@ const REFUSED_SLACK = 0.02;
 export async function compare({ contenders, spec, requests, connections, plan }, { random, node }) {
   const all = [BARE, CONTROL, ...contenders];
   /** @type {Comparison} */
-  const comparison = { slices: new Map(all.map(({ name }) => [name, []])), excluded: new Map() };
+  const comparison = { slices: new Map(all.map(({ name }) => [name, []])), excluded: new Map(), warmUps: [], restless: 0 };
   const traffic = new Traffic(requests);
   const refusedShare = requests.filter(({ status }) => status >= 400).length / requests.length;
 
@@ -112,11 +117,16 @@ export async function compare({ contenders, spec, requests, connections, plan },
         await attempt(entrant, async () => {
           const server = (entrant.server = await Server.start(entrant.contender, spec, node));
           await check(server.url, requests);
-          for (let done = 0, slice = 0; done < plan.warmUpRequests && slice < WARM_UP.slices; slice++) {
-            const { requests, perSecond } = await drive(server, WARM_UP.connections, WARM_UP.sliceMs);
-            done += requests;
+          const costs = [];
+          let warmUp = 0;
+          while (costs.length < plan.warmUpSlices && !isLevel(costs)) {
+            const { requests, perSecond, cpuMicros } = await drive(server, WARM_UP.connections, WARM_UP.sliceMs);
+            costs.push(cpuMicros);
+            warmUp += requests;
             entrant.sliceMs = Math.max(plan.sliceMs, (SLICE_REQUESTS / perSecond) * 1000);
           }
+          comparison.warmUps.push(warmUp);
+          if (!isLevel(costs)) comparison.restless += 1;
         });
       }
       for (let round = 0; round < plan.rounds; round++) {
@@ -136,6 +146,11 @@ export async function compare({ contenders, spec, requests, connections, plan },
   traffic.close();
   progress('');
   return comparison;
+}
+
+/** @param {readonly number[]} costs of the slices of a warm-up */
+function isLevel(costs) {
+  return costs.length >= 4 && Math.min(...costs.slice(-2)) > Math.min(...costs.slice(-4, -2)) * (1 - WARM_UP.level);
 }
 
 /**

@@ -37,6 +37,7 @@ export const FRAMEWORKS = [
   contender('restana no prio', 'restana'),
   contender('fastify', 'fastify'),
   contender('fastify + schema', 'fastify'),
+  contender('0http', '0http'),
   contender('polka', 'polka'),
   contender('hono', 'hono'),
   contender('h3', 'h3'),

@@ -11,8 +11,8 @@ const CONNECTIONS = 64;
 
 /** @type {Record<'quick' | 'full', import('../harness/compare.mjs').Plan>} */
 const PLANS = {
-  quick: { warmUpRequests: 20_000, generations: 1, rounds: 4, sliceMs: 100 },
-  full: { warmUpRequests: 150_000, generations: 4, rounds: 25, sliceMs: 100 },
+  quick: { warmUpSlices: 1, generations: 1, rounds: 4, sliceMs: 100 },
+  full: { warmUpSlices: 8, generations: 3, rounds: 18, sliceMs: 100 },
 };
 
 /** The control may come out this far from the bare server. */
@@ -28,7 +28,7 @@ export async function compareServers({ title, spec, contenders, requests }, opti
     { contenders: select(contenders, options), spec, requests: requests(options.random), connections: CONNECTIONS, plan: options.quick ? PLANS.quick : PLANS.full },
     options,
   );
-  const { slices, excluded } = comparison;
+  const { slices, excluded, warmUps, restless } = comparison;
   const results = [...slices].map(([name, own]) => ({
     name,
     cpuMicros: own.map((slice) => slice.cpuMicros),
@@ -51,12 +51,14 @@ export async function compareServers({ title, spec, contenders, requests }, opti
       `${(median(busy) * 100).toFixed(0)} %`,
     ]),
   );
+  const { q1, q3 } = quartiles(warmUps);
+  console.log(`Warm after ${Math.round(q1 / 1000)} to ${Math.round(q3 / 1000)} thousand requests (quartiles); ${restless} of ${warmUps.length} processes were not level by then.`);
   for (const [name, reason] of excluded) console.log(`EXCLUDED ${name}: ${reason}`);
   const control = results.find(({ name }) => name === CONTROL.name);
   const off = control === undefined ? Infinity : Math.abs(median(control.cpuRatios) - 1);
   if (off > TOLERANCE) console.log(`The control is ${(off * 100).toFixed(1)} % off: differences of that size mean nothing in this table.`);
 
-  return { excluded: Object.fromEntries(excluded), contenders: results.map(summary) };
+  return { warmUpRequests: quartiles(warmUps), restless, excluded: Object.fromEntries(excluded), contenders: results.map(summary) };
 }
 
 function summary({ name, cpuMicros, cpuRatios, perSecond, perSecondRatios, busy }) {
