@@ -1,9 +1,9 @@
 /**
- * Measures Postern beside its peers: `npm run bench`, more than an hour for everything.
+ * Measures Postern beside its peers: `npm run bench`, an hour for everything.
  *
  *   npm run bench -- --quick              the faster contenders alone, some minutes
  *   npm run bench -- hello params         some scenarios: hello params echo checked error 404 observed 10k mixed latency
- *                                         router metrics start size types
+ *                                         calls router metrics start size types
  *   npm run bench -- --json FILE          the figures as JSON, too
  *   npm run bench -- --only postern,polka these contenders, beside the bare server and its control
  *   npm run bench -- --dist DIR           another build of Postern as one more contender: before and after
@@ -32,6 +32,7 @@ import { parseOptions } from './harness/options.mjs';
 import { buildPostern, installPeers } from './harness/peers.mjs';
 import { describeRun, printHeader } from './harness/report.mjs';
 import { createRandom } from './harness/statistics.mjs';
+import { calls } from './scenarios/calls.mjs';
 import { HTTP_SCENARIOS } from './scenarios/http.mjs';
 import { latency } from './scenarios/latency.mjs';
 import { metrics } from './scenarios/metrics.mjs';
@@ -45,6 +46,7 @@ import { types } from './scenarios/types.mjs';
 const SCENARIOS = new Map([
   ...[...HTTP_SCENARIOS].map(([name, scenario]) => /** @type {const} */ ([name, (options) => compareServers(scenario, options)])),
   ['latency', latency],
+  ['calls', calls],
   ['router', router],
   ['metrics', metrics],
   ['start', startUp],

@@ -99,10 +99,11 @@ export class Server {
    * @param {import('../servers/service.mjs').Spec} spec
    * @param {string} node
    * @param {readonly string[]} flags of Node.js
+   * @param {typeof onMeasuredCore} where it runs
    * @throws {Error} when it does not listen in time
    */
-  static async start(contender, spec, node, flags = []) {
-    const child = start(onMeasuredCore([node, ...flags, SERVE, contender.file, contender.export, JSON.stringify(spec)]), {
+  static async start(contender, spec, node, flags = [], where = onMeasuredCore) {
+    const child = start(where([node, ...flags, SERVE, contender.file, contender.export, JSON.stringify(spec)]), {
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
       env: { ...process.env, NODE_ENV: 'production', ...contender.env },
     });
