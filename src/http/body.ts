@@ -18,7 +18,7 @@ export interface BodyLimits {
   readonly parameterLimit: number;
 }
 
-/** Importing it would load `File`, too. */
+/** Not by an `import` of `node:buffer`, which would load `File`, too. */
 const { isUtf8 } = builtin('node:buffer');
 
 const FORM_TYPE = 'application/x-www-form-urlencoded';
@@ -68,7 +68,7 @@ export class Body {
    */
   async form(): Promise<URLSearchParams> {
     assertType(this.#exchange.req, (type) => type === FORM_TYPE, FORM_TYPE);
-    // With a byte order mark, which is part of the first name (URL standard, "urlencoded parsing").
+    // A byte order mark is kept: it is part of the first name (URL standard, "urlencoded parsing").
     return parseParameters((await this.bytes()).toString('utf8'), this.#limits.parameterLimit, 413);
   }
 
@@ -109,7 +109,7 @@ function takeArrived(req: IncomingMessage): Buffer<ArrayBuffer> | undefined {
   const length = declaredLength(req);
   if (req.readableEnded && length > 0) throw new TypeError('the body was read from the request itself already');
   const isHere = req.complete && req.readableFlowing !== true && !req.readableEnded && length === req.readableLength;
-  // With its length: without one, Node.js 26 gives the first buffer alone.
+  // Without a length, `read` of Node.js 26 would give the first buffer alone.
   return isHere && length > 0 ? (req.read(length) as Buffer<ArrayBuffer>) : undefined;
 }
 
@@ -168,8 +168,8 @@ function limitStream(exchange: Exchange, limitBytes: number): Readable {
 }
 
 /**
- * As with a request of node:http: what a client does to a stream must not end a process that does not listen for
- * errors.
+ * Gives a stream a listener for errors: a client that hangs up must not end a process whose handler has none. Requests
+ * of node:http are no different.
  */
 function heard(stream: Readable): Readable {
   return stream.on('error', () => undefined);

@@ -10,7 +10,7 @@ import { builtin } from '../builtin.js';
 /** Finds the client's address from the socket's and `x-forwarded-for`. */
 export interface AddressResolver {
   (socketAddress: string, forwardedFor: string | readonly string[] | undefined): string;
-  /** Whether what the other end of a socket forwards is believed. */
+  /** Whether the `x-forwarded-*` headers that come from this address are believed. */
   readonly isTrusted: (socketAddress: string) => boolean;
 }
 

@@ -1,9 +1,10 @@
 /*
  * What belongs to one connection: the order of its requests, how it ends, and what may still be read from it.
  *
- * A client may send many requests without waiting for replies (pipelining: RFC 9112, section 9.3.2), and replies go out
- * in the order of the requests. So whatever ends a connection concerns the replies that still wait behind others, and
- * a connection that nobody reads from is one whose client can leave unnoticed.
+ * A client may send `GET /a` and `GET /b` without waiting for the first reply (pipelining: RFC 9112, section 9.3.2).
+ * The replies go out in the order of the requests, so a reply to `/b` that is ready early waits for that to `/a`. When
+ * `/a` ends the connection, `/b` is never answered, and has to be told. And as a client that leaves is noticed only by
+ * reading from its socket, something always has to read, even where no request is wanted any more.
  */
 
 import { AsyncResource } from 'node:async_hooks';
@@ -13,15 +14,15 @@ import { parserErrorOf, type ParserError } from './error-mapper.js';
 import type { Exchange } from './exchange.js';
 import { WaitingRequests, type ConnectionLimits } from './waiting-requests.js';
 
-/** How long, in ms, a connection that is over may take to be gone. */
+/** How long, in ms, a socket stays open behind its last reply, so that the client can read that reply. */
 export const LINGER_MS = 2000;
-/** Most bytes of a body that nobody wants. */
+/** Most bytes that are read and dropped of a body that no handler wants; with more, the connection is cut. */
 const DISCARD_BYTES = 64 * 1024 * 1024;
 
 const CONNECTION: unique symbol = Symbol('postern.connection');
 type Connected = Duplex & { [CONNECTION]?: Connection };
 
-/** The one of a socket; made when the socket is first seen. */
+/** The `Connection` of a socket; made when the socket is first seen. */
 export function connectionOf(socket: Connected, limits: ConnectionLimits): Connection {
   return (socket[CONNECTION] ??= new Connection(socket, limits));
 }
@@ -30,21 +31,21 @@ export function connectionOf(socket: Connected, limits: ConnectionLimits): Conne
 export class Connection {
   readonly #socket: Duplex;
   readonly #limits: ConnectionLimits;
-  /** Requests whose reply is not out, or whose body is not here, in order. */
+  /** Requests whose reply is not written yet, or whose body has not arrived, in the order in which they came. */
   readonly #exchanges: Exchange[] = [];
-  /** The last of them, which are more than may be in flight. */
+  /** Those at the end of `#exchanges` that are not run yet: `maxPipelinedRequests` are in flight before them. */
   readonly #waiting: WaitingRequests;
-  /** Whether nothing behind the latest request is answered. */
+  /** Whether the latest request is the last to be answered, such as one with `Connection: close`. */
   #isLast = false;
-  /** Whether an answer to something that is no request follows the reply to the latest one. */
+  /** Whether one more answer follows the reply to the latest request: that to malformed bytes, or to CONNECT. */
   #isFollowed = false;
-  /** Whether nothing more can be parsed. */
+  /** Whether `node:http` parses no further requests here, because of malformed bytes, CONNECT, or a closed socket. */
   #isBroken = false;
-  /** The request whose body broke off. */
+  /** The request whose body can't be read to its end, for example because one of its chunks is malformed. */
   #broken: Exchange | undefined;
-  /** What remains to be done when all replies are out: to answer something that is no request, or to end. */
+  /** Called once all replies are out: answers malformed bytes or CONNECT, or just ends the connection. */
   #refusal: (() => void) | undefined;
-  /** How many requests are run in the next phase of the event loop. */
+  /** How many requests are to be run by `setImmediate`; see `#defer`. */
   #deferred = 0;
   #isAdvancing = false;
 
@@ -53,17 +54,18 @@ export class Connection {
     this.#limits = limits;
     this.#waiting = new WaitingRequests(socket, limits);
     socket.on('end', () => {
-      // node:http ends its side of a connection whose client has ended its own, unless it has given up parsing before.
+      // When the client ends its side, node:http ends the other, except on a connection that it has stopped parsing.
       if (this.#isBroken) this.#cut();
     });
     socket.on('close', () => this.#close());
   }
 
   /**
-   * Takes a request in: it is run when it may be in flight, and dropped when nothing more is answered.
+   * Takes in a request that has arrived. Behind the last request to be answered it is dropped; behind
+   * `maxPipelinedRequests` others it waits; with a body it is run in the next phase of the event loop.
    *
-   * @param isLast whether nothing behind it is answered
-   * @returns whether it is the caller's to run, now
+   * @param isLast whether no request behind this one is answered
+   * @returns whether the caller has to run it now; otherwise the connection sees to it
    */
   accept(exchange: Exchange, isLast: boolean): boolean {
     if (this.#isLast) {
@@ -73,7 +75,8 @@ export class Connection {
     }
     this.#waiting.arrived();
     this.#exchanges.push(exchange);
-    // Without a body, node:http ends a connection whose request expects 100-continue all the same.
+    // node:http ends the connection when a request with `Expect: 100-continue` is answered and was never told to
+    // continue. That goes for a request without a body, too, although it has nothing to continue with.
     const { awaitsContinue, hasBody, res } = exchange;
     if (isLast || !res.shouldKeepAlive || (awaitsContinue && !hasBody)) this.#isLast = true;
     if (this.#waiting.count > 0 || this.#exchanges.length > this.#limits.maxPipelinedRequests) this.#postpone(exchange);
@@ -82,12 +85,12 @@ export class Connection {
     return false;
   }
 
-  /** Whether the reply to this request is the last one. */
+  /** Whether the reply to this request is the last one on the connection, and so has to say `connection: close`. */
   endsWith(exchange: Exchange, isDraining: boolean): boolean {
     return (this.#isLast || isDraining) && !this.#isFollowed && this.#exchanges.at(-1) === exchange;
   }
 
-  /** From now on nothing behind this request is answered (RFC 9112, section 9.6). */
+  /** Makes this request the last to be answered: requests behind it are dropped (RFC 9112, section 9.6). */
   endBehind(exchange: Exchange): void {
     this.#isLast = true;
     const index = this.#exchanges.lastIndexOf(exchange);
@@ -100,8 +103,9 @@ export class Connection {
   }
 
   /**
-   * Reads the rest of a body that nobody wants any more. Left alone, it would stop the reading from this connection,
-   * and its client could leave unnoticed while an earlier reply is quiet.
+   * Reads and drops the rest of a body that no handler wants any more. Left unread, it would fill its buffer, and
+   * node:http would stop reading from the socket: that the client leaves while an earlier reply still waits for its
+   * handler would go unnoticed.
    */
   discardBody(exchange: Exchange): void {
     const { req } = exchange;
@@ -115,11 +119,12 @@ export class Connection {
     req.on('data', onData).unpipe().resume();
   }
 
-  /** To be called when the outcome of a request is known; it is let go when its reply is out and its body is here. */
+  /** To be called when the outcome of a request is known. It is let go once its reply is out and its body is here. */
   settle(exchange: Exchange): void {
     const { req, res } = exchange;
     if (!res.shouldKeepAlive) {
-      // It has said close, as node:http does for a body that was never asked for: nothing may follow it.
+      // This reply said `connection: close`; node:http adds that by itself when the client was never told to send its
+      // body (`Expect: 100-continue`). So no further answer may follow.
       if (this.#isFollowed && this.#exchanges.includes(exchange)) this.#refusal = () => this.#cut();
       this.endBehind(exchange);
     }
@@ -130,8 +135,8 @@ export class Connection {
   }
 
   /**
-   * Ends a connection whose reply to this request broke off: what was sent of it can't be completed. A reply that waits
-   * behind others breaks off when it is its turn.
+   * Cuts the connection because the reply to this request broke off, say after 4 bytes of `content-length: 10`: a
+   * client would take whatever follows for the other 6. If the reply still waits behind others, those are sent first.
    */
   cutBehind(exchange: Exchange): void {
     const { res } = exchange;
@@ -140,10 +145,10 @@ export class Connection {
     else res.once('socket', () => this.#socket.destroy());
   }
 
-  /** Answers something that is no request, behind the replies to those before, as the last thing on this connection. */
+  /** Answers malformed bytes or CONNECT, behind the replies to the requests before, and ends the connection. */
   refuse(write: () => void): void {
     if (this.#refusal !== undefined) return;
-    // Behind a request that ends the connection nothing is answered: its own reply is the last one.
+    // Behind a request that ends the connection nothing is answered: the reply to that request is the last one.
     this.#isFollowed = !this.#isLast;
     this.#refusal = this.#isLast ? () => this.#cut() : write;
     this.#isLast = true;
@@ -153,9 +158,10 @@ export class Connection {
   }
 
   /**
-   * Deals with a `clientError` of node:http, which comes again with each byte behind the first.
+   * Deals with a `clientError` of node:http: malformed bytes, a request that takes too long, a reset connection. Behind
+   * malformed bytes node:http raises it again for everything else that arrives.
    *
-   * @param refuse answers in place of a request that could not be parsed
+   * @param refuse answers what could not be parsed as a request
    */
   breakOff(error: ParserError, refuse: (failure: HttpError) => void): void {
     const socket = this.#socket;
@@ -169,7 +175,7 @@ export class Connection {
     const hasEnded = error.code === 'HPE_INVALID_EOF_STATE';
     this.#isBroken = !hasEnded;
     if (latest !== undefined && !latest.req.complete && !(hasEnded && this.#exchanges.length > 1)) {
-      // The body of a request is broken: its own reply says so, if it has none yet.
+      // The body of the latest request is malformed or late: the reply to that request says so, if it has none yet.
       this.#isLast = true;
       this.#broken = latest;
       this.#refusal = () => this.#cut();
@@ -179,14 +185,14 @@ export class Connection {
       this.#advance();
     } else if (hasEnded && latest !== undefined) this.#cut();
     else if (this.#isLast || error.code === 'HPE_CLOSED_CONNECTION') {
-      // What stands behind a request that says close, in its head or in its trailers, is no request.
+      // Bytes behind a request with `Connection: close`, in its head or in its trailers, are no request to answer.
       this.#isLast = true;
       this.#watch();
     } else if (latest === undefined && socket.writableLength > 0) socket.destroy();
     else this.refuse(() => refuse(parserErrorOf(error)));
   }
 
-  /** Lets go of what is done, runs what may be run, and reads on. */
+  /** Lets go of requests that are done, runs waiting ones, and reads from the socket again when none waits. */
   readonly #advance = (): void => {
     if (this.#isAdvancing) return;
     this.#isAdvancing = true;
@@ -213,8 +219,9 @@ export class Connection {
   };
 
   /**
-   * Runs a request in the next phase of the event loop: by then most bodies are here, and can be read without waiting
-   * for them, and one that broke off in the same packet has been refused. What follows it is run behind it.
+   * Runs a request with a body in the next phase of the event loop. Most bodies come in the same packet as their head:
+   * by then they are parsed, so that a handler need not wait for them, or found malformed, and refused. Requests that
+   * arrive in the meantime are deferred as well, to keep the order.
    */
   #defer(exchange: Exchange): void {
     this.#deferred += 1;
@@ -230,15 +237,16 @@ export class Connection {
     exchange.run();
   };
 
-  /** Reads on, so that a client who leaves is noticed; of a connection that is broken nothing is parsed any more. */
+  /** Reads on, to notice when the client leaves. What is read is dropped: node:http has stopped parsing it. */
   #watch(): void {
     this.#socket.resume();
-    // Behind a body that had stopped it, a socket that node:http 24 lets go of takes itself for reading, and is not. An
-    // empty chunk makes a stream ask again.
+    // A body that filled its buffer has paused the socket. When node:http 24 lets go of such a socket (for CONNECT),
+    // the stream is marked as reading, but nobody asks the operating system for data. An empty chunk makes it ask
+    // again.
     this.#socket.push('');
   }
 
-  /** Ends a connection whose client has left, behind what was written. */
+  /** Ends the connection behind what was written; a client that does not end its side is cut after a while. */
   #cut(): void {
     const socket = this.#socket;
     socket.end();
@@ -254,9 +262,10 @@ export class Connection {
     for (const exchange of this.#exchanges.splice(0)) {
       const { req, res } = exchange;
       exchange.leave();
-      // Once it is answered, node:http does not tell a request that its connection is gone.
+      // node:http does not tell a request that its connection is gone once its reply is out: whoever still reads the
+      // body would wait for ever.
       if (!req.complete) req.destroy();
-      // Before Node.js 24, nothing tells a response that waits behind others.
+      // A response that waits behind others has no socket yet; before Node.js 24, nothing tells it that none will come.
       if (res.socket === null && !res.destroyed && !res.writableFinished) res.destroy().emit('close');
     }
   }

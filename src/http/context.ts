@@ -38,12 +38,12 @@ export type HandlerResult =
 export type Handler<P = Params> = (ctx: Context<P>) => HandlerResult | Promise<HandlerResult>;
 
 /**
- * Runs around a handler. `next()` gives the reply of what is inside, which may be changed; to a request that failed it
- * is the error reply, whose `error` is what was thrown. Returning nothing means that reply.
+ * Runs around a handler. `next()` gives the handler's reply, which may be changed. Of a request that failed, that is
+ * the error reply, with what was thrown as its `error`. A middleware that returns nothing sends that reply.
  */
 export type Middleware = (ctx: Context, next: () => Promise<Reply>) => HandlerResult | Promise<HandlerResult>;
 
-/** What requests keep in `ctx.state`: `declare module 'postern' { interface State { user: User } }` names its members. */
+/** What is kept in `ctx.state`: `declare module 'postern' { interface State { user: User } }` names its members. */
 export interface State {
   [name: string]: unknown;
 }
@@ -54,9 +54,9 @@ export class Context<P = Params> {
   readonly method: string;
   /** Path parameters, percent-decoded. */
   readonly params: P;
-  /** Of this request, while somebody records it. @internal */
+  /** The span of this request, while somebody records its trace. @internal */
   span: RequestSpan | undefined;
-  /** When the time that its route gives it is up, on the clock of `performance.now()`; unset for never. @internal */
+  /** When the `timeout` of its route is over, on the clock of `performance.now()`; unset for never. @internal */
   timeUpMs: number | undefined;
 
   readonly #exchange: Exchange;
@@ -157,7 +157,7 @@ export class Context<P = Params> {
   get signal(): AbortSignal {
     if (this.#abort === undefined) {
       const abort = (this.#abort = new AbortController());
-      // Its listeners run in the context of this request, not in that of the connection.
+      // Listeners of the signal run in the async context of this request, not in that of the connection.
       this.#exchange.onAbort(AsyncResource.bind(() => abort.abort()));
     }
     return this.#abort.signal;
@@ -169,7 +169,7 @@ export class Context<P = Params> {
   }
 
   /**
-   * The application's logger, with `request_id` in every entry. It may be replaced, which is for what is logged of this
+   * The application's logger, with `request_id` in every entry. One set in its place gets what is logged of this
    * request from then on, by the framework too: `ctx.log = ctx.log.child({ user })`. Its calls never throw.
    *
    * @throws {TypeError} when it is replaced by something without debug, info, warn and error
@@ -188,14 +188,14 @@ export class Context<P = Params> {
     return ctx.#env;
   }
 
-  /** What the framework logs to: the log of this request, where someone asked for it. @internal */
+  /** Where the framework logs: the log of this request if someone asked for it, else the application's. @internal */
   static loggerOf(ctx: Context): Logger {
     return ctx.#log ?? ctx.#env.logger;
   }
 
   /**
-   * When its calls of other services end: with the time of its route or of its caller, whichever is sooner; undefined
-   * for never. @internal
+   * When calls that this request makes of other services have to end: with the `timeout` of its route, or when its
+   * caller stops waiting, whichever is sooner; undefined for never. @internal
    */
   get deadlineMs(): number | undefined {
     const expectedMs = readDeadlineHeader(this.headers);
@@ -252,7 +252,8 @@ export class Context<P = Params> {
   }
 }
 
-/** A handler may wait for something else first: until then a body that fails must not end the process. */
+/** Handles the rejection of a body that nobody awaits yet, which would end the process otherwise. */
+// const body = ctx.json(); await loadUser(); use(await body);
 function handled<T>(body: Promise<T>): Promise<T> {
   body.catch(() => undefined);
   return body;

@@ -41,7 +41,7 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
 /** A request line whose method is a token (RFC 9110, section 5.6.2). */
 const UNKNOWN_METHOD = /^[!#-'*+.^`|~\w-]+ +[^ ]+ +HTTP\/1\.[01]\r?$/;
 
-/** Whatever a service raises by mistake. */
+/** What the client gets for anything that is thrown by mistake, such as a `TypeError`. */
 const SERVER_ERROR: MappedError = Object.freeze({
   statusCode: 500,
   message: 'Server Error',
@@ -50,7 +50,7 @@ const SERVER_ERROR: MappedError = Object.freeze({
   headers: undefined,
 });
 
-/** Shared by all requests without a route where no middleware is: nobody is there who could change it. */
+/** One error for all requests without a route, where there is no middleware that could change it. */
 export const ROUTE_NOT_FOUND: HttpError = routeNotFound();
 
 /** Ready-made bodies of the errors that are raised most. */
@@ -70,7 +70,8 @@ export function routeNotFound(): HttpError {
 export function mapError(thrown: unknown): MappedError {
   try {
     if (thrown === ROUTE_NOT_FOUND) return ROUTE_NOT_FOUND;
-    // Looked at here, where a proxy or a getter may throw, and a subclass or a later change may have made it another.
+    // Inside the `try`, because a proxy or a getter may throw. The constructor has checked status and code, but a
+    // subclass or a later assignment may have changed them.
     if (isBrandedAtAll(thrown) && (thrown instanceof ApiError || thrown instanceof HttpError)) {
       if (!isOwnInstance(ApiError, thrown) && !isOwnInstance(HttpError, thrown)) return copyOf(thrown);
       readAll(thrown);
@@ -107,7 +108,7 @@ export function errorToOutgoing(
 
 function encodeError(error: MappedError, id: string | null, isProblem: boolean, types: string | null): Outgoing {
   const body = (isProblem ? undefined : BODIES.get(error)) ?? JSON.stringify(bodyOf(error, isProblem, types));
-  // Said outright: a reply that failed before may have left another reason phrase on the response.
+  // The reason phrase is always given: a reply that could not be written may have left its own on `res`.
   return {
     status: error.statusCode,
     statusText: STATUS_CODES[error.statusCode] ?? 'Unknown Error',
@@ -117,7 +118,7 @@ function encodeError(error: MappedError, id: string | null, isProblem: boolean, 
   };
 }
 
-/** The same as the reply that middleware gets to see; its body is an object. */
+/** An error as the reply that middleware gets to see, whose body is an object. */
 export function errorToReply(thrown: unknown, id: string, accept: string | undefined, types: string | null): Reply {
   const error = mapError(thrown);
   const isProblem = prefersProblem(accept);
@@ -131,8 +132,8 @@ function bodyOf(error: MappedError, isProblem: boolean, types: string | null): o
 }
 
 /**
- * An error in place of a reply that could not be sent, whose other headers stay: a browser needs those of CORS to read
- * it.
+ * An error in place of a reply that could not be sent. The headers of that reply stay: without those of CORS, a browser
+ * would not show the error to its page.
  */
 export function withHeadersOf(unsent: Reply, outgoing: Outgoing): Outgoing {
   const headers = [...outgoing.headers];
@@ -142,7 +143,7 @@ export function withHeadersOf(unsent: Reply, outgoing: Outgoing): Outgoing {
       headers.push(name, value);
     }
   } catch {
-    // They are what could not be sent.
+    // The headers are why the reply could not be sent: the error goes out without them.
   }
   return { ...outgoing, headers };
 }
@@ -161,7 +162,7 @@ function headersOf(error: MappedError, isProblem: boolean, id: string | null): s
   return headers;
 }
 
-/** Behind what is there (RFC 9110, section 12.5.5). */
+/** A `Vary` with `accept` added, unless that is in it (RFC 9110, section 12.5.5). */
 function withAccept(vary: string): string {
   return /(?:^|,)\s*(?:\*|accept)\s*(?:,|$)/i.test(vary) ? vary : `${vary}, accept`;
 }
@@ -193,14 +194,14 @@ function mapExposed(error: Error): MappedError {
   return SERVER_ERROR;
 }
 
-/** Throws where the reply would: a getter of the error may, and then it is a mistake of the service's. */
+/** Reads all that a reply needs. A getter of the error that throws does so here, where it is still mapped to a 500. */
 function readAll(error: MappedError): void {
   const { message, description, headers } = error;
   if (typeof message !== 'string' || typeof description !== 'string') toErrorBody(error);
   if (headers !== undefined) headersOf(error, false, null);
 }
 
-/** An error of another copy: of another version, perhaps, so each field is read once and checked. */
+/** An error of another copy of Postern, copied: its version may differ, so each field is read once and checked. */
 function copyOf({ statusCode, message, description, errorCode, headers }: MappedError): MappedError {
   const texts = [message, description, ...Object.values(headers ?? {})];
   if (!isStatus(statusCode, 400) || !isErrorCode(errorCode) || !texts.every((text) => typeof text === 'string'))
@@ -216,7 +217,7 @@ function isInRequestLine({ rawPacket, bytesParsed }: ParserError): boolean {
   return /^[A-Z-]+ [^\r\n]*$/.test(start === -1 ? parsed : parsed.slice(start + 4));
 }
 
-/** Whether but for its method a request line is one of HTTP; it has to be here as a whole (RFC 9110, section 9.1). */
+/** Whether a request line, here as a whole, is one of HTTP but for an unknown method (RFC 9110, section 9.1). */
 // "BREW /pot HTTP/1.1" rather than "EHLO mail.example"
 function isOfUnknownMethod({ code, reason, rawPacket, bytesParsed = 0 }: ParserError): boolean {
   // A method of RTSP, `DESCRIBE / HTTP/1.1`.

@@ -17,13 +17,13 @@ export abstract class Exchange {
   isReadingBegun = false;
   /** Whether the handler has taken the reply upon itself, by piping something to `ctx.raw.res`. */
   isPiped = false;
-  /** Whether the handler has its hands on the pair of `node:http`. */
+  /** Whether the handler was given `req` and `res` of `node:http`, as `ctx.raw`. */
   isRawExposed = false;
   /** Whether nobody wants the rest of the body. */
   isBodyDiscarded = false;
   /** Whether the rest of the body will never come. */
   isBodyBroken = false;
-  /** Whether nobody is there any more to take its reply. */
+  /** Whether nobody will take its reply: the connection is gone, or ends with an earlier reply. */
   hasLeft = false;
   #isAborted = false;
   #abortListeners: (() => void)[] | undefined;
@@ -40,10 +40,10 @@ export abstract class Exchange {
   /** Runs the handler; never throws. */
   abstract run(): void;
 
-  /** Answers with an error of the connection's instead, unless the outcome is known; never throws. */
+  /** Answers with an error of the connection, such as a malformed chunk, unless it is answered; never throws. */
   abstract fail(error: HttpError): void;
 
-  /** Nobody is there to take a reply; never throws. */
+  /** To be called when nobody takes the reply any more; never throws. */
   abstract abandon(): void;
 
   /** Whether a part of the body was read, or asked for, in whatever way. */
@@ -56,7 +56,7 @@ export abstract class Exchange {
     return this.awaitsContinue && !this.isReading;
   }
 
-  /** Calls back when the client leaves, or its body breaks off, before the exchange is over; at once if that is so. */
+  /** Calls back when the client leaves, or its body breaks off, before the exchange is over; at once if it has. */
   onAbort(listener: () => void): void {
     if (this.#isAborted) listener();
     else (this.#abortListeners ??= []).push(listener);
@@ -83,7 +83,8 @@ export abstract class Exchange {
     const send = (): void => {
       if (!res.headersSent && !res.destroyed) res.writeContinue();
     };
-    // Behind replies that are not out yet, node:http would put it between this one's head and body.
+    // As long as earlier replies are not out, this response has no socket. node:http would keep `100 Continue` back,
+    // and may send it behind the head of this reply, where the client takes it for the body.
     if (res.socket === null) res.once('socket', send);
     else send();
   }
@@ -96,9 +97,10 @@ export abstract class Exchange {
 }
 
 /**
- * Prepares the pair of `node:http` for a handler that asks for it: it may read, write and pipe as it likes.
+ * Prepares `req` and `res` of `node:http` for a handler that asks for them, and may read, write and pipe as it likes.
  *
- * An error of `res` must not end the process because nobody listens: writing behind a reply that is out is one.
+ * `res` gets a listener for errors. Without one an error, such as writing behind the end of a reply, would end the
+ * process.
  */
 export function exposeRaw(exchange: Exchange): void {
   if (exchange.isRawExposed) return;
@@ -109,7 +111,8 @@ export function exposeRaw(exchange: Exchange): void {
     exchange.isPiped = true;
   });
   if (!exchange.awaitsContinue) return;
-  // Whatever way it is read, a stream asks its `_read` for more (Node.js documentation, "readable._read(size)").
+  // Whichever way a handler reads the body, the stream calls `_read` for it (Node.js documentation,
+  // "readable._read(size)"). With the first call, the client is told to send.
   const read = req._read.bind(req);
   req._read = (size) => {
     req._read = read;

@@ -34,7 +34,7 @@ export async function requestInMemory(
   const [clientSide, serverSide] = createPair();
   server.emit('connection', serverSide);
   const headers: Record<string, string> = { host: url.host, ...Object.fromEntries(request.headers) };
-  // What frames the message is node:http's to say, of the body that is really sent.
+  // The headers that frame the body are made from the body that is really sent, whatever the caller says.
   delete headers['content-length'];
   delete headers['transfer-encoding'];
   if (Buffer.isBuffer(body)) headers['content-length'] = String(body.length);
@@ -78,7 +78,8 @@ function toResponse(incoming: IncomingMessage, method: string): Response {
 
 /**
  * One end of a connection in memory; what is written to it is read at the other. With `duplexPair` of `node:stream` a
- * write would last until it is read, and a client that leaves with the whole reply would pass for one without it.
+ * write would not be done before it is read: a client that leaves as soon as it has the whole reply would count as one
+ * that left without it.
  */
 class MemorySocket extends Duplex {
   readonly remoteAddress = '127.0.0.1';

@@ -10,11 +10,11 @@ export type RedirectStatus = 301 | 302 | 303 | 307 | 308;
 const STATUSES: readonly number[] = [301, 302, 303, 307, 308] satisfies RedirectStatus[];
 const CONTROL = /[\u0000-\u001f\u007f-\u009f]/;
 const SCHEME = /^ *[a-z][a-z0-9+.-]*:/i;
-/** Of a site that nobody is on; as browsers resolve it, what leads off this one leads off any. */
+/** A base to resolve a text against, as browsers do: a text that leads off this site leads off any other, too. */
 const ANY_SITE = 'http://postern.invalid';
 
 /**
- * A redirect to a path of this site, or by a `URL` to anywhere: `redirect('/login')`, `redirect(new URL(partner), 303)`.
+ * A redirect to a path of this site, or by `URL` to anywhere: `redirect('/login')`, `redirect(new URL(partner), 303)`.
  *
  * A text never leads to another site, so that one from a request (`?next=//evil.example`) can't.
  *

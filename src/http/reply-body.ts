@@ -38,7 +38,7 @@ export function encodeBody(value: unknown, tag: string): EncodedBody {
   return encodeJson(value);
 }
 
-/** What `Response` takes besides (Fetch, "extract a body"); bytes have the type that they always have here. */
+/** Encodes what else `new Response()` takes (Fetch, "extract a body"). Bytes are octets here, of whatever class. */
 function encodePlatformObject(value: object, tag: string): EncodedBody | undefined {
   if (tag === '[object URLSearchParams]' && value instanceof URLSearchParams) {
     const text = value.toString();

@@ -25,7 +25,7 @@ const NO_INIT: ReplyInit = Object.freeze({});
 const STATUS: Kind = { accepts: (value) => typeof value === 'number', give: 'a status, such as 201' };
 const INIT: Kinds<ReplyInit> = { status: STATUS, statusText: STRING, headers: ANYTHING };
 
-/** What was thrown; wrapped, because anything can be. @internal */
+/** What was thrown; wrapped, because `undefined` can be thrown, too. @internal */
 export interface Failure {
   readonly thrown: unknown;
 }
@@ -77,7 +77,7 @@ export class Reply<Body = unknown, Status extends number = number> {
   }
 }
 
-// The tag is asked of every value; the brand of few.
+// The tag is read of every value that a handler returns, so it is what finds replies; the brand then proves one.
 setBrand(Reply.prototype, 'Reply');
 Object.defineProperty(Reply.prototype, Symbol.toStringTag, { value: 'Reply' });
 const REPLY_TAG = '[object Reply]';
@@ -104,7 +104,7 @@ export function reply<Body = undefined, Status extends number = Body extends und
   body?: Body,
   init?: ReplyInit<Status>,
 ): Reply<Body, Status> {
-  // Left out, it is undefined, as its type says then.
+  // Without a body, `Body` is `undefined`, and so is `body`.
   return new Reply(body as Body, init);
 }
 
@@ -153,7 +153,7 @@ function toReplyByTag(value: unknown, tag: string): Reply | undefined {
   if (tag !== '[object Response]' && tag !== REPLY_TAG) return undefined;
   if (tag === REPLY_TAG ? !isBranded(value, 'Reply') : !(value instanceof Response)) return undefined;
   const { status, statusText, headers, body } = value as Reply | Response;
-  // That of a Response is null for none; that of a reply is then the JSON of null.
+  // A `Response` without a body has null for one. In a reply, null is a body: the JSON text `null`.
   return new Reply(tag === REPLY_TAG ? body : (body ?? undefined), { status, statusText, headers });
 }
 
@@ -162,8 +162,8 @@ function replyToOutgoing({ status, statusText, body: value, ownHeaders }: Reply,
     throw new RangeError(`${String(status)} is no status of a reply; use an integer from 200 to 599`);
   const bodiless = status === 204 || status === 205 || status === 304;
   if (bodiless || value === undefined) {
-    // Only HEAD and 304 tell the length of what they leave out (RFC 9110, section 8.6): others would swallow the next
-    // reply.
+    // Only a reply to HEAD and a 304 may tell the length of a body that they leave out (RFC 9110, section 8.6). With
+    // any other reply, the client would wait for that many bytes, and take the next reply for them.
     const tellsLength =
       status === 304 || (method === 'HEAD' && status !== 204 && ownHeaders?.has('content-length') === true);
     return {
@@ -183,7 +183,10 @@ function replyToOutgoing({ status, statusText, body: value, ownHeaders }: Reply,
   return { status, statusText, headers, body, length };
 }
 
-/** Framing is the connection's: a `transfer-encoding`, or a length beside a known one, would break it. */
+/**
+ * Names and values by turns, without those that frame the body: the writer sets them. A handler's `transfer-encoding`,
+ * or a `content-length` other than the real one, would make the client read the reply wrongly.
+ */
 function flatten(headers: Headers | undefined, lengthKnown: boolean): (string | string[])[] {
   const flat: (string | string[])[] = [];
   for (const [name, value] of headers ?? []) {
@@ -192,7 +195,7 @@ function flatten(headers: Headers | undefined, lengthKnown: boolean): (string | 
       throw new TypeError(`content-length is ${JSON.stringify(value)}; give a whole number`);
     flat.push(name, value);
   }
-  // As one: beside a header set by hand, node:http 20 would keep the last of several.
+  // All cookies as one entry: of several, node:http 20 keeps only the last when a header was set on `res` by hand.
   const cookies = headers?.getSetCookie() ?? [];
   if (cookies.length > 0) flat.push('set-cookie', cookies);
   return flat;

@@ -25,14 +25,14 @@ export function requestUrl(req: IncomingMessage, { path, search, authority }: Ta
   }
 }
 
-/** What the nearest proxy says, which adds its own behind what it was sent. */
+/** The last entry of a list, which is the nearest proxy's: each adds its own behind those that it was sent. */
 function last(header: string | string[] | undefined): string | undefined {
   const text = String(header ?? '');
   const entry = text.slice(text.lastIndexOf(',') + 1).trim();
   return entry === '' ? undefined : entry;
 }
 
-/** Where HTTP/1.0 needs no `Host`. */
+/** The address that the client connected to, for a request of HTTP/1.0, which needs no `Host`. */
 function ownAddress({ socket: { localAddress = 'localhost', localPort = 80 } }: IncomingMessage): string {
   return `${localAddress.includes(':') ? `[${localAddress}]` : localAddress}:${localPort}`;
 }

@@ -23,7 +23,7 @@ export interface Target {
 const HOST =
   /^(?:(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+|\[(?:[0-9A-Fa-f]{0,4}:){2,8}[0-9A-Fa-f.]*\])(?::(?:\d{0,4}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5]))?$/;
 
-/** The parser also knows those of RTSP (RFC 2326), in request lines such as `DESCRIBE / RTSP/1.0`. */
+/** Methods of HTTP. node:http's parser also lets those of RTSP pass (RFC 2326): `DESCRIBE / RTSP/1.0`. */
 const HTTP_METHODS: ReadonlySet<string | undefined> = new Set(METHODS);
 
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/is;
@@ -31,11 +31,11 @@ const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/is;
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 /**
- * Makes what refuses requests whose heads break RFC 9112. It remembers the last `Host` that was well-formed: most
- * requests have the same.
+ * Makes the check that refuses requests whose heads break RFC 9112. It remembers the last `Host` that was well-formed,
+ * which most requests have again, so that it need not be matched each time.
  *
- * @param maxFields most header fields, fewer than the server keeps: `node:http` drops the others, a second `Host`
- * among them
+ * @param maxFields most header fields; the server has to keep more. `node:http` drops those beyond what it keeps, and a
+ * second `Host` could be one of them
  * @returns a check that tells whether the connection ends with its request. One with `Upgrade` does: it is answered as
  * HTTP/1.1, but `node:http` takes what follows in the same packet for the other protocol and drops it, so that the next
  * packet may begin in the middle of a request. It throws an {@link HttpError}: 400 for `Host` (section 3.2), a missing
@@ -105,13 +105,13 @@ export function isHost(text: string): boolean {
 /**
  * Parses `application/x-www-form-urlencoded` text, of a query or a form.
  *
- * @throws {HttpError} with that status for more parameters than the limit
+ * @throws {HttpError} `tooManyStatus` for more parameters than the limit
  */
 export function parseParameters(text: string, limit: number, tooManyStatus: number): URLSearchParams {
   let count = 1;
   for (let i = text.indexOf('&'); i !== -1 && count <= limit; i = text.indexOf('&', i + 1)) count += 1;
   if (count > limit && text !== '') throw new HttpError(tooManyStatus, `There may be at most ${limit} parameters.`);
-  // The constructor would take a leading `?` away, so it gets one of its own.
+  // The constructor takes one leading `?` away, which may be part of a name; so it gets one to take.
   return new URLSearchParams(`?${text}`);
 }
 
@@ -121,14 +121,14 @@ export function requestId(req: IncomingMessage): string {
   return typeof given === 'string' && REQUEST_ID.test(given) ? given : newRequestId();
 }
 
-/** Loaded when the first id is made: a service whose clients send theirs never needs it. */
+/** A random id. The module is loaded for the first one: a service whose clients all send theirs never needs it. */
 function newRequestId(): string {
   return builtin('node:crypto').randomUUID();
 }
 
 /**
  * The parser hides the name of the protocol: `GET / RTSP/1.0` and `SOURCE / ICE/1.0` look like HTTP/1.0. They are told
- * by their methods, and RTSP by the field that each of its requests has (RFC 2326, section 12.17).
+ * by their methods, and RTSP also by `CSeq`, a field that each of its requests has (RFC 2326, section 12.17).
  */
 function otherProtocol(): HttpError {
   return new HttpError(400, 'The request line is of another protocol than HTTP.');

@@ -5,7 +5,7 @@
 import type { Stream } from '../payload/stream.js';
 import type { Reply } from './reply.js';
 
-/** A Map or a Set; by its own names, it would have to be one of certain keys. */
+/** A Map or a Set, told by its members: as `Map<K, V>`, it would have to be one of certain keys. */
 interface Collection {
   readonly size: number;
   forEach: AnyFunction;
@@ -28,14 +28,14 @@ type Primitive = string | number | boolean | bigint | symbol | null | undefined 
 type Whole =
   Response | Stream | URLSearchParams | Blob | FormData | ArrayBuffer | ArrayBufferView | { toJSON: AnyFunction };
 
-/** How deep is looked; types may be endless. */
+/** How deep a type is searched: a recursive one has no end. */
 type MaxDepth = 4;
 
 /**
  * Resolves to `unknown` for what can be sent, so that `Result & Sendable<Result>` is `Result`.
  *
- * A function is told from the method of a class, which JSON leaves out for good, by where it stands: in an object whose
- * type has no name.
+ * A function counts as lost in an object whose type has no name, `{ send: () => {} }`. In a class or an interface it is
+ * a method, which JSON leaves out as it should.
  */
 // Sendable<{ a: number }> → unknown; Sendable<{ a: Promise<number> }> → the text
 export type Sendable<Result> =
@@ -72,8 +72,8 @@ type LosesMember<T, Depth extends readonly unknown[]> = Depth['length'] extends 
 type LosesNamed<Owner, T, Depth extends readonly unknown[]> =
   IsAnything<T> extends true ? false : T extends AnyFunction ? IsNameless<Owner> : Loses<T, Depth>;
 
-/** `any` and `unknown` tell nothing. */
+/** `any` and `unknown` tell nothing of a value. */
 type IsAnything<T> = unknown extends T ? true : false;
 
-/** An interface or a class has no implicit index signature. */
+/** Only an object type without a name passes for a record. */
 type IsNameless<T> = T extends Readonly<Record<string, unknown>> ? true : false;

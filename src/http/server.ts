@@ -1,5 +1,5 @@
 /*
- * Connects a `node:http` server to whatever answers its requests, its own refusals included.
+ * Connects a `node:http` server to what answers its requests, including those that `node:http` would refuse by itself.
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -16,7 +16,7 @@ export interface RequestListener {
   readonly handle: (req: IncomingMessage, res: ServerResponse, awaitsContinue?: boolean) => void;
   /** Answers a request that is not run; `node:http` would refuse it with an empty body. */
   refuse(req: IncomingMessage, res: ServerResponse, error: HttpError): void;
-  /** Answers on a socket that `node:http` has let go of. */
+  /** Answers a CONNECT request, with which `node:http` hands over the bare socket. */
   refuseConnect(req: IncomingMessage, socket: Duplex, error: HttpError): void;
   handleParserError(error: ParserError, socket: Duplex): void;
 }
@@ -33,8 +33,8 @@ export interface ServerLimits {
 }
 
 /**
- * A server that is not listening yet. `Host` is checked with the rest of the head, so that a refusal has the uniform
- * body.
+ * A server that is not listening yet. It does not check `Host`, which is checked with the rest of the head: `node:http`
+ * would refuse a request with an empty body, rather than the uniform one.
  */
 export function createHttpServer(limits: ServerLimits): Server {
   const { requestTimeoutMs, headersTimeoutMs, keepAliveTimeoutMs, maxConnections, maxHeaderBytes } = limits;
@@ -47,7 +47,7 @@ export function createHttpServer(limits: ServerLimits): Server {
     // node:http looks for expired requests this often; its default makes a short limit a long one.
     connectionsCheckingInterval: Math.max(50, Math.min(5_000, shortest / 4)),
     requireHostHeader: false,
-    // Whatever the process was started with.
+    // Even in a process that was started with `--insecure-http-parser`.
     insecureHTTPParser: false,
   });
   if (maxConnections > 0) server.maxConnections = maxConnections;
@@ -60,14 +60,14 @@ export function attachListener(
   listener: RequestListener,
   { maxHeadersCount }: Pick<ServerLimits, 'maxHeadersCount'>,
 ): void {
-  // One more, so that a field too many is seen instead of dropped.
+  // One more than allowed: node:http drops fields beyond this count, and a request with one too many is to be refused.
   server.maxHeadersCount = maxHeadersCount + 1;
   server.on('request', listener.handle);
   const refuseExpectation = (req: IncomingMessage, res: ServerResponse): void =>
     listener.refuse(req, res, new HttpError(417, 'The only expectation that is met is 100-continue.'));
   server.on('checkExpectation', refuseExpectation);
   server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => {
-    // For node:http it is enough that 100-continue is one of several (RFC 9110, section 10.1.1).
+    // For node:http it is enough that 100-continue is one expectation of several (RFC 9110, section 10.1.1).
     if (/^[ ,\t]*100-continue[ ,\t]*$/i.test(req.headers.expect ?? '')) listener.handle(req, res, true);
     else refuseExpectation(req, res);
   });
@@ -79,7 +79,7 @@ export function attachListener(
   server.on('clientError', (error: ParserError, socket: Duplex) => listener.handleParserError(error, socket));
 }
 
-/** The open connections of a server; node:http keeps no list that can be asked for those that never said a word. */
+/** The open connections of a server; node:http has no list of those whose client has never sent a byte. */
 export class Connections {
   readonly #open = new Bag<Duplex>();
 
@@ -90,7 +90,7 @@ export class Connections {
     });
   }
 
-  /** Closes connections that no byte has come over, after a moment for what is on its way. */
+  /** Closes connections on which no byte has arrived, after a moment for bytes that are on their way. */
   closeSilent(): void {
     const close = (): void => {
       for (const socket of this.#open) if ('bytesRead' in socket && socket.bytesRead === 0) socket.destroy();

@@ -1,6 +1,6 @@
 /*
- * Requests of one connection that wait, because more are here than may be in flight, and what the client sends behind
- * them, which is left unread meanwhile.
+ * Requests of one connection that wait because `maxPipelinedRequests` are in flight already. As long as one waits,
+ * nothing is read from the socket: a client that sends on and on must not fill our memory.
  */
 
 import type { Duplex } from 'node:stream';
@@ -13,13 +13,14 @@ export interface ConnectionLimits {
   readonly headersTimeoutMs: number;
 }
 
-/** The ones of a connection, first come first served. */
+/** The waiting requests of a connection, first come first served. */
 export class WaitingRequests {
   readonly #socket: Duplex;
   readonly #limits: ConnectionLimits;
   readonly #runs: (() => void)[] = [];
+  /** Whether the socket is left unread. */
   #isHoldingBack = false;
-  /** Whether node:http ran out of patience with a message that was held back. */
+  /** Whether node:http has reported that a request takes too long, while it was we who did not read the rest of it. */
   #isOverdue = false;
   #timer: NodeJS.Timeout | undefined;
 
@@ -39,7 +40,7 @@ export class WaitingRequests {
     if (this.#isHoldingBack) return;
     this.#isHoldingBack = true;
     const { requestTimeoutMs } = this.#limits;
-    // A client that leaves is not noticed as long as nobody reads: without a reply in all that time it is cut.
+    // That a client leaves goes unnoticed as long as nobody reads, so one that gets no reply in that time is cut.
     if (requestTimeoutMs > 0) this.#timer = setTimeout(() => this.#socket.destroy(), requestTimeoutMs).unref();
   }
 
@@ -53,7 +54,7 @@ export class WaitingRequests {
     this.#runs.length = 0;
   }
 
-  /** Reads on when none is left. @param progress whether a reply went out since the last time */
+  /** Reads from the socket again if no request waits. @param progress whether a reply went out since the last call */
   readOn(progress: boolean): void {
     if (!this.#isHoldingBack) return;
     if (this.#runs.length > 0) {
@@ -70,7 +71,10 @@ export class WaitingRequests {
     this.#socket.resume();
   }
 
-  /** Whether it was not the client who kept a message waiting; it gets its time again when it is read on. */
+  /**
+   * Whether a request takes too long because we don't read it, rather than because of its client. It gets
+   * `headersTimeoutMs` again once the socket is read.
+   */
   excuse(): boolean {
     if (this.#isHoldingBack) this.#isOverdue = true;
     return this.#isHoldingBack;

@@ -71,7 +71,7 @@ export function isCut(res: ServerResponse): boolean {
   return res.destroyed && !res.writableFinished;
 }
 
-/** Whether a connection can't be kept because the trailers behind a chunked body say so; llhttp parses no more then. */
+/** Whether the trailers behind a chunked body end the connection: node:http parses no request behind these. */
 // "0\r\nConnection: close\r\n\r\n"
 export function closesByTrailer({ rawTrailers }: IncomingMessage): boolean {
   for (let i = 0; i < rawTrailers.length; i += 2) {
@@ -97,14 +97,15 @@ export function sendRaw(socket: Duplex, { status, headers, body, length }: Outgo
 }
 
 /**
- * Head and body in one piece: `res.end(body)` would hand them to the socket with an empty one behind, which costs 7 %
- * more.
+ * Hands head and body to the socket in one piece. `res.end(body)` would hand it an empty piece behind them, which costs
+ * 7 % more.
  */
 function writeAtOnce(res: ServerResponse, body: string | Uint8Array, isAscii: boolean): void {
   const { socket } = res;
   socket?.cork();
   try {
-    // node:http puts the head before it, which then goes through the cheaper encoder, too.
+    // node:http puts the head before a text and encodes both as one; for ASCII, latin1 gives the same bytes and is
+    // cheaper.
     if (typeof body === 'string') res.write(body, isAscii ? 'latin1' : 'utf8');
     else res.write(body);
   } finally {
@@ -112,7 +113,10 @@ function writeAtOnce(res: ServerResponse, body: string | Uint8Array, isAscii: bo
   }
 }
 
-/** Behind `res.end()` a server that closes takes a connection for idle, and cuts what is still to be sent. */
+/**
+ * Waits until the client has taken what was written, and calls `res.end()` only then. For node:http a connection is
+ * idle as soon as `end` was called: a server that closes would cut it with a part of the reply still to be sent.
+ */
 async function endWhenTaken(res: ServerResponse, timeoutMs: number): Promise<Outcome> {
   if (res.writableLength > 0 && !res.writableEnded) await taken(res, timeoutMs);
   if (res.destroyed) return 'aborted';
@@ -121,10 +125,11 @@ async function endWhenTaken(res: ServerResponse, timeoutMs: number): Promise<Out
 }
 
 function writeHead(res: ServerResponse, { status, statusText, headers, body, length }: Outgoing, close: boolean): void {
-  // Set by hand, it would go out beside a length: two readings of one reply (RFC 9112, section 6.3).
+  // A handler may have set `transfer-encoding` on `res` itself. Beside a `content-length` it would tell the client two
+  // different ends of the body (RFC 9112, section 6.3).
   if ((length !== -1 || body === null) && res.hasHeader('transfer-encoding')) res.removeHeader('transfer-encoding');
   if (length !== -1) headers.push('content-length', String(length));
-  // Middleware may have set one on `res` itself, which ours would replace.
+  // Middleware may have set a `vary` on `res` itself, which that of the reply would replace.
   if (res.hasHeader('vary')) mergeVary(res, headers);
   if (close) {
     headers.push('connection', 'close');
@@ -149,9 +154,9 @@ async function sendStream(
 ): Promise<Outcome> {
   const { res } = exchange;
   const source = toReadable(stream, { objectMode: true, highWaterMark: 1 });
-  // A declared length that the source does not keep would frame the next reply wrongly.
+  // A source that gives 4 bytes under `content-length: 10` fails: the client would take the next reply for the other 6.
   res.strictContentLength = true;
-  // Not every source can be interrupted, and none may hold the request of a client that has left.
+  // A source whose next chunk never comes can't be interrupted; when the client leaves, the request ends all the same.
   const left = new Promise<Outcome>((resolve) => {
     const leave = (): void => resolve('aborted');
     exchange.onAbort(leave);
@@ -185,11 +190,11 @@ async function pump(
     }
     if (isOver(exchange)) return 'aborted';
     if (!res.headersSent) writeHead(res, outgoing, close || closesByTrailer(req));
-    // Until then, what was written in this turn is held back.
+    // node:http holds back what was written in this turn until its end, so it would count as not taken by the client.
     if (res.writableLength > 0) await new Promise<void>(process.nextTick);
     const unread = isLeftUnread(exchange, close);
     if (unread && !exchange.isBodyHeldBack) await linger(exchange);
-    // The head may have promised to keep the connection.
+    // The head is out, and may have promised to keep the connection. The rest of the body still makes that impossible.
     if (unread && !req.complete) res.once('close', () => req.destroy());
     return isOver(exchange) ? 'aborted' : await endWhenTaken(res, timeoutMs);
   } catch (error) {
@@ -214,9 +219,10 @@ function taken(res: ServerResponse, timeoutMs: number): Promise<void> {
       resolve();
     };
     res.on('close', settle);
-    // Nothing more, to be told when it is its turn; a buffer that is not full has no `drain`.
+    // An empty chunk: its callback comes when all before it is taken. `drain` would come for a full buffer alone.
     res.write('', (error) => {
-      // Of a connection that is going, `close` tells; writing on until then would leave it no turn.
+      // On an error `close` follows, and settles. To settle here would have the caller write on and on, and `close`
+      // would never get its turn.
       if (error == null || res.destroyed) settle();
     });
   });
@@ -228,16 +234,20 @@ function limitSending(res: ServerResponse, timeoutMs: number): void {
   else if (timeoutMs > 0) res.once('socket', (socket: Socket) => socket.setTimeout?.(timeoutMs));
 }
 
-/** The same until the reply is out, whose end was called; before node:http sets the limit of an idle connection. */
+/**
+ * Limits sending until a reply is out whose `end` was called. The limit is lifted before node:http, with its own
+ * listener, sets that of an idle connection.
+ */
 function limitEnding(res: ServerResponse, timeoutMs: number): void {
   limitSending(res, timeoutMs);
   res.prependOnceListener('finish', () => limitSending(res, 0));
 }
 
 /**
- * Whether a reply ends its connection because the body before it was not read to its end: further requests could not be
- * told from the rest of it. That is so where it was read in part, is of unknown length, too long to be thrown away, or
- * may never be sent (RFC 9110, section 10.1.1).
+ * Whether a reply has to end its connection because the body of its request was not read to its end: the rest of that
+ * body comes first where the next request is expected. Only a body that is short, of known length and not yet begun is
+ * read and dropped instead. One that the client holds back (`Expect: 100-continue`) may never come at all (RFC 9110,
+ * section 10.1.1).
  */
 function isLeftUnread(exchange: Exchange, close: boolean): boolean {
   const { req } = exchange;
@@ -247,7 +257,10 @@ function isLeftUnread(exchange: Exchange, close: boolean): boolean {
   return length > 0 && (exchange.isReading || exchange.isBodyHeldBack || length > 1024 * 1024);
 }
 
-/** Reads on for a while behind a reply: an early close would make the client lose it. */
+/**
+ * Goes on reading the body for a while behind a reply. If a socket is closed with bytes unread, the client's side is
+ * reset, and may lose the reply (RFC 9112, section 9.6).
+ */
 function linger(exchange: Exchange): Promise<void> {
   const { req } = exchange;
   return new Promise((resolve) => {
