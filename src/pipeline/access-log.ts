@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isSilent, logSafely, type Logger } from '../log.js';
 import { withoutQuery } from './failure-log.js';
 
-/** What is told of one request; null for what a request that could not be parsed does not tell. */
+/** What is told of one request. Of one that could not be parsed little is known: the rest is null. */
 export interface AccessEntry {
   readonly method: string | null;
   /** As registered; null where no route matched. */

@@ -1,5 +1,5 @@
 /*
- * Takes over what `node:http` hands out: requests, and what is none.
+ * Takes over what `node:http` hands out: requests, CONNECT, and bytes that it could not parse.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -23,7 +23,7 @@ export interface ArrivalLimits extends ConnectionLimits {
   readonly accessLog: boolean;
 }
 
-/** Gives each request to its connection, which has it run by the pipeline; nothing that it gives throws. */
+/** Gives each request to its connection, which has it run by the pipeline. The listener's functions never throw. */
 export function createArrivals(
   runner: Runner,
   outbox: Outbox,
@@ -33,7 +33,7 @@ export function createArrivals(
   limits: ArrivalLimits,
 ): RequestListener {
   const assertRequestHead = createHeadCheck(limits.maxHeadersCount);
-  // Few calls on the way to the handler: each is a frame in the stack of every error that it makes.
+  // As few calls as possible lead to the handler: each is a frame in the stack of every error that the handler makes.
   const arrive = (
     req: IncomingMessage,
     res: ServerResponse,
@@ -62,7 +62,8 @@ export function createArrivals(
       try {
         isLast = assertRequestHead(req);
       } catch (thrown) {
-        // A proxy in front may have read another length or another host here: nothing behind it can be trusted.
+        // A proxy in front may have read another length or another host in this head. What it takes for the body of
+        // this request may be the next request for us, so nothing behind it is answered.
         isLast = true;
         refusal = thrown;
       }

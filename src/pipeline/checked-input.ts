@@ -2,7 +2,7 @@
  * Holds requests to the schemas of their route before the handler runs.
  *
  * Parameters, query and headers are checked and reported together; the body is not even read when one of them doesn't
- * fit. What is read how is decided when the route is compiled.
+ * fit. How each part is read is decided when the route is compiled.
  */
 
 import { InvalidRequest } from '../http/invalid-request.js';
@@ -95,7 +95,7 @@ function queryReader(schema: StandardProps): (ctx: Context) => Record<string, st
   };
 }
 
-/** Nothing is known of a schema that has no JSON Schema, or none for this one. */
+/** Which parameters a schema takes as lists; none are known if it can't give its JSON Schema. */
 function listsOf(schema: StandardProps): ListNames {
   try {
     return listNames(schema.jsonSchema?.input({ target: 'draft-2020-12' }));
@@ -104,7 +104,7 @@ function listsOf(schema: StandardProps): ListNames {
   }
 }
 
-/** A request without a body has no content type to be wrong, either. */
+/** Whether there is a body to parse. Without one the schema gets undefined: there is no content type to be wrong. */
 function hasBody({ headers }: Context): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }

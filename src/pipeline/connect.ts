@@ -34,7 +34,7 @@ export function connect<Req extends IncomingMessage, Res extends ServerResponse>
         if (error === undefined || error === null) resolve(true);
         else reject(error);
       };
-      // Whoever wrote it for a framework's own request and response has to do with those of `node:http`.
+      // A middleware that is typed for Express's request and response gets those of `node:http`.
       const returned = middleware(req as Req, res as Res, proceed);
       if (returned instanceof Promise) returned.catch(reject);
       if (res.writableEnded) resolve(false);

@@ -7,7 +7,7 @@ import type { Outgoing } from '../http/reply.js';
 import { indexOfHeader } from '../payload/header-list.js';
 import type { Deprecation, RouteRecord } from '../routing/route-options.js';
 
-/** A reply of a route, an error too, with what is known; what the reply says itself stays. */
+/** A reply of a route, errors too, with the headers of its deprecation. A `Sunset` that the reply has itself stays. */
 export function announceDeprecation(outgoing: Outgoing, { deprecated }: RouteRecord): Outgoing {
   if (typeof deprecated === 'boolean') return outgoing;
   const headers = [...outgoing.headers];

@@ -36,7 +36,7 @@ export class Endpoints {
   readonly #validatesResponses: boolean;
   readonly #middleware: Middleware[] = [];
   readonly #groups = new WeakMap<Route<Handler>, Groups>();
-  /** By the index of the route; a list without holes, which V8 would keep as a dictionary. */
+  /** By the index of the route. Gaps are filled with undefined: V8 would keep a list with holes as a dictionary. */
   #compiled: (Endpoint | undefined)[] = [];
   #unmatched: Endpoint | undefined;
 
@@ -112,7 +112,7 @@ export class Endpoints {
         ...this.#middleware,
         ...groups.flat(),
         ...(limit === undefined ? [] : [limit.within]),
-        // Whoever declared it gave functions of this kind, as far as the compiler could tell.
+        // Where the option is declared its type is this one; `routing` knows no middleware.
         ...(middleware as readonly Middleware[]),
       ],
       checked,

@@ -31,9 +31,9 @@ export class PipelineExchange extends Exchange {
   bytes: () => number = uncounted;
   /** Set as soon as its handler was called. */
   isStarted = false;
-  /** Whether it is among those whose replies are written at the end of the turn. */
+  /** Whether its reply is among those that the outbox writes at the end of the turn. */
   isQueued = false;
-  /** Among those that wait for a promise or a stream, if it has been there. */
+  /** Its place in `InFlight.waiting`, once it has waited for a promise or a stream. */
   place: Place<PipelineExchange> | null = null;
   /** The reply, when it is ready to be written. */
   outgoing: Outgoing | null = null;
@@ -49,7 +49,7 @@ export class PipelineExchange extends Exchange {
     readonly connection: Connection,
     readonly runner: Runner,
     public metrics: RouteMetrics,
-    /** Why it is not run, if so. */
+    /** The error that it is answered with instead of being run; null to run it. */
     readonly refusal: unknown,
   ) {
     super(req, res, awaitsContinue);
@@ -64,7 +64,7 @@ export class PipelineExchange extends Exchange {
   }
 
   override fail(error: HttpError): void {
-    // It takes the place of a reply that is not written yet.
+    // The error takes the place of a reply that is not written yet.
     this.outgoing = null;
     this.runner.fail(this, error);
   }

@@ -35,8 +35,9 @@ export function withoutQuery(target: string): string {
 }
 
 /**
- * What a client asks for and nobody serves, 501 and 505, is its own affair, or any client could fill the log. The
- * shedder has logged that it began; a line for each request that it refuses would be load of its own.
+ * An unknown method or version (501, 505) is the client's mistake: logged as errors, any client could fill the log with
+ * them. Of overload the shedder has logged the beginning; a line for each request that it refuses would add to the
+ * load.
  */
 function levelOf(error: MappedError, statusCode: number): 'debug' | 'error' {
   if (statusCode < 500 || error instanceof Overloaded) return 'debug';

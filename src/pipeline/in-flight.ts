@@ -12,12 +12,12 @@ export class InFlight {
   readonly waiting: Bag<PipelineExchange> = new Bag();
   #whenIdle: (() => void)[] = [];
 
-  /** It waits for a promise or a stream. */
+  /** The request waits for a promise or a stream from now on. */
   wait(exchange: PipelineExchange): void {
     exchange.place ??= this.waiting.add(exchange);
   }
 
-  /** It is over. */
+  /** The request is over. */
   end(exchange: PipelineExchange): void {
     this.count -= 1;
     if (exchange.place !== null) this.waiting.delete(exchange.place);

@@ -7,7 +7,7 @@ import { errorToReply } from '../http/error-mapper.js';
 import { toReply, type Reply } from '../http/reply.js';
 import { discard } from '../http/writer.js';
 
-/** What is inside of middleware: never rejects, for a failure is a reply, too. */
+/** What `next()` of a middleware runs: never rejects, for a failure is a reply, too. */
 type Inner = (ctx: Context) => Promise<Reply>;
 
 /** Puts middleware around a handler, the first one outermost; without middleware the handler comes back as it is. */
@@ -46,7 +46,7 @@ function wrap(inner: Inner, around: Middleware): Inner {
     } catch (thrown) {
       reply = toErrorReply(ctx, thrown);
     }
-    // The body of what is inside is not sent: if it is a stream, it would be left open.
+    // Middleware that replies with another body leaves that of the handler unsent: a stream would stay open.
     void replied?.then(() => {
       if (innerBody !== reply.body) discard(innerBody);
     });

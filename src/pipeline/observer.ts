@@ -1,5 +1,5 @@
 /*
- * Tells what became of requests: metrics, the access log, the log of failures, and whoever traces.
+ * Tells what became of requests: to metrics, the access log, the log of failures, and subscribers of traces.
  */
 
 import type { IncomingMessage } from 'node:http';

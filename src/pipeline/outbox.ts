@@ -8,7 +8,10 @@ import { discard, send, type Outcome } from '../http/writer.js';
 import { isStream } from '../payload/stream.js';
 import type { PipelineExchange } from './exchange.js';
 
-/** The handler's reply, that of the error, and the fixed one of a header in it that can't be sent. */
+/**
+ * Three replies are tried before the connection is cut: the handler's; that of the error with which it could not be
+ * written; and, where a header of that error can't be written either, the fixed 500.
+ */
 const MOST_FAILED_WRITES = 2;
 
 /** What becomes of a reply. */
@@ -36,8 +39,9 @@ export class Outbox {
   }
 
   /**
-   * Takes the reply of an exchange. It is written at once where the handler has its hands on the response, and where it
-   * may end the connection, because the body of its request is not here: what is behind it must not run then.
+   * Takes the reply of an exchange, to be written at the end of the turn. It is written at once if it is a stream, if
+   * the handler holds the response of `node:http` (`ctx.raw`), and if the body of the request has not arrived: then the
+   * reply may end the connection, and requests behind it must not be run first.
    */
   put(exchange: PipelineExchange, outgoing: Outgoing): void {
     if (exchange.hasLeft) {
@@ -57,7 +61,9 @@ export class Outbox {
     this.#flushing ??= setImmediate(this.#flush);
   }
 
-  /** To be called when something has been put off to the end of the turn: its reply is written in that turn, too. */
+  /**
+   * To be called when a request was put off to the end of the turn: replies are written behind it, its own included.
+   */
   flushBehind(): void {
     clearImmediate(this.#flushing);
     this.#flushing = setImmediate(this.#flush);
@@ -106,7 +112,7 @@ export class Outbox {
       this.#sender.settle(exchange, outgoing.status, 'aborted');
       return;
     }
-    // What the handler has set on `res` itself may be the reason.
+    // A header that the handler has set on `res` itself may be why the reply could not be written.
     if (!res.headersSent) for (const name of res.getHeaderNames()) res.removeHeader(name);
     this.#sender.fail(exchange, thrown);
   }

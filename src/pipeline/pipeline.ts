@@ -61,7 +61,9 @@ export class Pipeline {
     this.#inFlight.count += 1;
   }
 
-  /** From now on the reply to the latest request of a connection ends it. */
+  /**
+   * From now on a connection ends with the reply to its latest request, and requests whose client has left are over.
+   */
   closeConnections(): void {
     this.#outbox.isDraining = true;
     for (const exchange of this.#inFlight.waiting) if (isCut(exchange.res)) this.settle(exchange, 0, 'aborted');
@@ -82,7 +84,7 @@ export class Pipeline {
     try {
       if (exchange.refusal !== null) throw exchange.refusal;
       const target = parseTarget(req.url as string, req.method as string);
-      // In absolute form, it is the target that says of which host it is (RFC 9112, section 3.2.2).
+      // `GET http://a.example/ HTTP/1.1`: the host of such a target goes before `Host` (RFC 9112, section 3.2.2).
       if (target.authority !== undefined) req.headers.host = target.authority;
       const match = this.#router.match(req.method as string, target.path);
       const endpoint = this.#endpoints.of(match);
@@ -135,7 +137,8 @@ export class Pipeline {
   /** Nobody takes the reply to this request any more; never throws. */
   abandon(exchange: PipelineExchange): void {
     if (exchange.outgoing !== null) discard(exchange.outgoing.body);
-    // A handler that still runs is a task like any other, unless a drain waits for it.
+    // A handler that still runs counts as active until it ends, but a drain does not wait for a reply that nobody
+    // takes.
     if (exchange.outgoing !== null || !exchange.isStarted || this.#outbox.isDraining)
       this.settle(exchange, 0, 'aborted');
   }
@@ -174,7 +177,7 @@ export class Pipeline {
     this.#outbox.put(exchange, route === null ? outgoing : announceDeprecation(outgoing, route.options));
   }
 
-  /** The handler writes the reply itself: it is over when that is. */
+  /** The handler writes the reply itself: the exchange is over when that reply is. */
   #leaveToHandler(exchange: PipelineExchange): void {
     const { res } = exchange;
     const settle = (): void => this.settle(exchange, res.statusCode, isCut(res) ? 'aborted' : 'sent');

@@ -18,11 +18,11 @@ export class TimedOut extends ApiError {
 export interface TimeLimit {
   /** Starts the clock; goes around everything. */
   readonly around: (run: Handler) => Handler;
-  /** Is where the time runs out, if the request has come this far and not yet back. */
+  /** Throws the 504 when time is up while the request is in here, so that the middleware around it gets to see it. */
   readonly within: Middleware;
 }
 
-/** @param timeoutMs from the start of a request; middleware that does not end behind the 504 gets as long again */
+/** @param timeoutMs from the start of a request; middleware that goes on after the 504 has as long again */
 export function createTimeLimit(timeoutMs: number): TimeLimit {
   const expire = new WeakMap<Context, (error: TimedOut) => void>();
 
@@ -54,7 +54,7 @@ export function createTimeLimit(timeoutMs: number): TimeLimit {
   return { around, within };
 }
 
-/** Runs something whose promise can be ended from outside; what it gives later is let go. */
+/** Runs something that can be ended from outside, by an error; a reply that it gives later is discarded. */
 async function endable<T>(run: () => T | Promise<T>, begin: (end: (error: Error) => void) => void): Promise<T> {
   let hasEnded = false;
   const ended = new Promise<never>((_, reject) => {

@@ -14,7 +14,7 @@ import { beginRequestSpan, type TraceSpan } from '../mesh/trace-context.js';
 export interface RequestTraceMessage {
   readonly ctx: Context;
   readonly method: string;
-  /** Of its trace, or of one that begins here; the calls that it makes are below it. */
+  /** Its span, in the caller's trace or a new one; the calls that it makes are below it. */
   readonly trace: TraceSpan;
   /** The matched route; null for a 404, a 405 and the like. */
   readonly route: MatchedRoute | null;
