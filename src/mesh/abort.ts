@@ -1,14 +1,14 @@
 /*
- * What an `AbortSignal` ends, however many tries that is: a signal has one listener for all of them while there are
- * any, and none after that. Node.js warns of more than ten listeners, and `AbortSignal.any` would leave a trace of
- * every call on a signal that many calls share.
+ * Ends tries of calls when an `AbortSignal` aborts. A signal that many calls share gets one listener for all of their
+ * tries, and has none when they are over: Node.js warns of more than ten listeners, and each `AbortSignal.any` would
+ * leave something behind on the signal.
  */
 
 type End = (reason: unknown) => void;
 
 const ends = new WeakMap<EventTarget, Set<End>>();
 
-/** Calls back when the signal aborts; the same function is called once. @param signal not aborted yet */
+/** Calls `end` when the signal aborts, once however often it was given. @param signal not aborted yet */
 export function whenAborted(signal: AbortSignal, end: End): void {
   const all = ends.get(signal) ?? new Set();
   if (all.size === 0) {

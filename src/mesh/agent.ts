@@ -13,13 +13,13 @@ import { builtin } from '../builtin.js';
  */
 const IDLE_MS = 4000;
 
-/** Connections that were opened together must not end together. */
+/** Ages differ by this much, so that connections that were opened together don't all end together. */
 const AGE_SPREAD = 0.1;
 
 /**
- * A pool whose idle connections keep no process alive. One that receives data while idle is closed: what came could
- * pass for the answer to the next request. One that has reached its age is closed between two requests, so that a
- * balancer that spreads connections gets new ones to spread.
+ * A pool whose idle connections keep no process alive. A connection that receives data while idle is closed: those
+ * bytes could pass for the answer to the next request. One that has reached its age is closed between two requests: a
+ * load balancer that spreads connections, rather than requests, gets to choose an instance again.
  *
  * @param tls loads `node:https`
  * @param maxAgeMs of a connection, ± 10 %

@@ -28,7 +28,8 @@ const RETRY_AFTER = /^(?:\d{1,9}|[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:
 /**
  * The body: JSON parsed, `application/octet-stream` as bytes, all else as text in UTF-8, nothing as undefined.
  *
- * @throws {ServiceError} 502 for a content coding, and for JSON that is none or that a request could not hold, either
+ * @throws {ServiceError} 502 for a content coding, for invalid JSON, and for what is refused in the JSON of a request,
+ * too, such as the key `__proto__`
  */
 export function readBody(callee: Callee, answer: Answer): unknown {
   const { body } = answer;
@@ -45,7 +46,7 @@ export function readBody(callee: Callee, answer: Answer): unknown {
   }
 }
 
-/** The body as JSON, or undefined when it isn't; its keys are whatever they are. */
+/** The body as JSON, or undefined when it isn't; its keys are not checked. */
 export function readJson(answer: Answer): unknown {
   if (isCoded(answer) || !isJsonType(mediaTypeOf(answer.headers['content-type']))) return undefined;
   try {
@@ -55,7 +56,7 @@ export function readJson(answer: Answer): unknown {
   }
 }
 
-/** `Retry-After` if it is one. */
+/** `Retry-After` if it is valid. */
 export function retryAfterOf({ 'retry-after': value }: IncomingHttpHeaders): string | undefined {
   return value !== undefined && RETRY_AFTER.test(value) ? value : undefined;
 }
@@ -72,7 +73,7 @@ export function toServiceError(callee: Callee, answer: Answer): ServiceError {
   return new ServiceError(service, description, { statusCode: status, message, errorCode, method, path, headers });
 }
 
-/** What tells callers further up when to come back. */
+/** The headers that tell callers further up when to try again, and whether to. */
 function survivingHeaders(headers: IncomingHttpHeaders): Record<string, string> {
   const surviving: Record<string, string> = {};
   const retryAfter = retryAfterOf(headers);

@@ -12,7 +12,7 @@ import { beginTry, type TryRequest } from './try.js';
 
 /** What is called, ready to be sent. */
 export interface Call extends TryRequest {
-  /** At most that many. */
+  /** Most tries, the first included. */
   readonly tries: number;
 }
 
@@ -64,7 +64,7 @@ function timeLeft(caller: Caller | undefined): number {
   return caller?.deadlineMs === undefined ? Infinity : caller.deadlineMs - performance.now();
 }
 
-/** @throws what a request that can't be sent ends in */
+/** @throws why no request can be sent: an aborted signal, no time left, or too many requests under way */
 function assertPossible(service: Service, { callee, signals }: Call, leftMs: number): void {
   for (const signal of signals) signal.throwIfAborted();
   if (leftMs < 1) throw callError(callee, 504, `the time was up before ${service.name} was called`);

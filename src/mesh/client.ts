@@ -56,9 +56,9 @@ export type ServiceCallOptions = Omit<ServiceRequestOptions, 'query'>;
 export interface ServiceFetchOptions extends ServiceBodyOptions {
   /** GET unless given. */
   method?: string | undefined;
-  /** Redirects are never followed; for those who pass an init of `fetch` on. */
+  /** For an init of `fetch` that is passed on: redirects are never followed. */
   redirect?: 'manual' | undefined;
-  /** Bodies always stream; for those who pass an init of `fetch` on. */
+  /** For an init of `fetch` that is passed on: bodies always stream. */
   duplex?: 'half' | undefined;
 }
 
@@ -166,8 +166,8 @@ export class ServiceClient {
   }
 
   /**
-   * As the global `fetch`: resolves to a `Response` of whatever status, which streams, as may the body. Its end, read
-   * or cancelled, is the end of the call; until then it counts for `maxServiceRequests`.
+   * As the global `fetch`: resolves to a `Response` of whatever status, which streams, as may the body. The call lasts
+   * until that is read or cancelled, and counts for `maxServiceRequests`.
    */
   async fetch(path: string, init: ServiceFetchOptions = {}): Promise<Response> {
     const read = async (answer: PeerAnswer, limit: TryLimit): Promise<Response> => {
@@ -198,7 +198,7 @@ export class ServiceClient {
   }
 
   /**
-   * @param verb what was called: the stack of its errors begins where it was
+   * @param verb the public method; the stack of an error begins where that was called
    * @param finish what becomes of what was read; what it throws ends the call, and is no failed try
    */
   async #run<Read, Result>(
@@ -225,7 +225,7 @@ export class ServiceClient {
     try {
       return finish(await runCall(this.#service, this.#caller, call, read), callee);
     } catch (error) {
-      // It comes out of a timer or a socket: what helps its reader is who called.
+      // The error was made in a timer or an event of a socket, whose stack helps nobody: it gets that of the call.
       if (error instanceof ServiceError && typeof site.stack === 'string')
         error.stack = `${error.name}: ${error.message}${site.stack.replace(/^.*/, '')}`;
       throw error;

@@ -55,7 +55,7 @@ export class ServiceDirectory {
   }
 
   /**
-   * @param caller its id and trace are passed on, its end ends the calls; without one, nothing does
+   * @param caller the request on whose behalf calls are made: its id and trace are passed on, and calls end with it
    * @throws {TypeError} when no connection of that name is configured
    */
   client(name: string, caller?: Caller): ServiceClient {

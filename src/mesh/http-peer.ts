@@ -12,7 +12,7 @@ import type { ServiceStream } from './request-body.js';
 import { callError } from './service-error.js';
 import type { TryLimit } from './try-limit.js';
 
-/** What a connection fails with that the other end closed while it was idle. */
+/** Errors of a kept-alive connection that the other end closed while it was idle. */
 const STALE_CODES: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE']);
 
 const MAX_HEAD_BYTES = 16_384;
@@ -36,12 +36,12 @@ export function createHttpPeer(address: string, maxAgeMs: number): Peer {
     const path = url.pathname === '/' ? target : url.pathname + target;
     const options = { hostname, port, method, path, headers, maxHeaderSize: MAX_HEAD_BYTES };
     const req = send({ ...options, agent: fresh ? false : agent });
-    // Fields beyond the default would be dropped in silence, with those that frame the body among them.
+    // Header fields beyond the default limit would be dropped in silence: `content-length` could be one of them.
     req.maxHeadersCount = 0;
     return req;
   };
 
-  /** A request that an idle connection refused goes out once more on a fresh one, if it is idempotent. */
+  /** Sends a request; once more on a fresh connection if an idle one was closed meanwhile, and it is idempotent. */
   const open = (request: PeerRequest, limit: TryLimit): Promise<PeerAnswer> =>
     new Promise((resolve, reject) => {
       let answer: PeerAnswer | undefined;
@@ -58,7 +58,7 @@ export function createHttpPeer(address: string, maxAgeMs: number): Peer {
         } catch (error) {
           return limit.end(error);
         }
-        // Whoever has answered will not read the rest of a body that is still being sent.
+        // A service that has answered will not read the rest of a body that is still being sent.
         res.on('end', () => {
           if (!req.writableEnded) req.destroy();
         });
@@ -72,11 +72,11 @@ export function createHttpPeer(address: string, maxAgeMs: number): Peer {
         const sent = req;
         let bytesBefore = 0;
         sent.on('socket', ({ bytesRead }) => (bytesBefore = bytesRead));
-        // All of them stay to the end: an error after the outcome must not go uncaught.
+        // No listener is taken off: an error after the outcome would go uncaught, and end the process.
         sent.on('error', (error) => {
           if (sent !== req) return;
           const isStale = sent.reusedSocket && sent.socket?.bytesRead === bytesBefore && STALE_CODES.has(codeOf(error));
-          // Not when it was cut at this end, by `close` or the limit.
+          // A request is not sent again if this end has cut its connection, by `close` or the limit.
           if (mayResend && isStale && answer === undefined && agent === pool && !limit.isOver) {
             req = begin(request, true);
             send(false);

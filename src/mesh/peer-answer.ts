@@ -29,8 +29,8 @@ export class PeerAnswer {
   #failure: { readonly reason: unknown } | undefined;
 
   /**
-   * @param limit ended with what the body fails with, which comes back by {@link fail}; released with its end
-   * @throws {ServiceError} 502 when its status is none
+   * @param limit ended when the body fails, which comes back as a call of {@link fail}; released when the body ends
+   * @throws {ServiceError} 502 for a status out of range
    */
   constructor(callee: Callee, source: AnswerSource, limit: TryLimit) {
     const { service } = callee;

@@ -13,7 +13,7 @@ export type ServiceBody = string | Uint8Array | ArrayBuffer | URLSearchParams | 
 /** A body that was made ready to be sent. @internal */
 export interface RequestBody {
   readonly content: Uint8Array | ServiceStream;
-  /** Of its kind, for a call that gives none; undefined where Fetch names none either. */
+  /** The content type, for a call that gives none; undefined where Fetch names none either. */
   readonly type: string | undefined;
 }
 
@@ -47,7 +47,7 @@ export function toRequestBody(json: unknown, body: ServiceBody | null | undefine
   );
 }
 
-/** Whether a body can be sent once more; none can. @internal */
+/** Whether a body, or the lack of one, can be sent once more: a stream can't. @internal */
 export function isRepeatable(body: RequestBody | undefined): boolean {
   return body === undefined || body.content instanceof Uint8Array;
 }

@@ -14,7 +14,7 @@ export type Query = URLSearchParams | Readonly<Record<string, QueryValue | reado
 export type RequestHeaders =
   Iterable<readonly [string, string]> | Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** Headers that belong to one connection (RFC 9110, section 7.6.1), or to the framing that is not the caller's. */
+/** Headers that belong to one connection (RFC 9110, section 7.6.1) or frame the body, which callers don't set. */
 const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
@@ -31,7 +31,7 @@ const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
 
 const ACCEPT = 'application/json, */*;q=0.5';
 
-/** Whose empty body is one, rather than none (RFC 9110, section 8.6). */
+/** Methods that say `content-length: 0` when they have no body (RFC 9110, section 8.6). */
 const METHODS_WITH_BODY: ReadonlySet<string> = new Set(['PATCH', 'POST', 'PUT']);
 
 /**
@@ -62,8 +62,8 @@ export function formatTarget(path: string, query: Query | undefined): string {
 }
 
 /**
- * The headers of a request: those that frame its body, the caller's, names in lower case, without those of a connection
- * and those that its `connection` names, and defaults for what is left.
+ * The headers of a request, names in lower case. The caller's beat the defaults; they go without those that belong to a
+ * connection, or are named by the caller's own `connection`. Those that frame the body come from the body.
  *
  * @throws {TypeError} for a name or value that HTTP can't carry
  *
@@ -95,7 +95,7 @@ function passedOn(headers: Headers): Record<string, string> {
   return Object.fromEntries([...headers].filter(([name]) => !CONNECTION_HEADERS.has(name) && !named.includes(name)));
 }
 
-/** `node:http` frames only the bodies of methods that usually have one. */
+/** The header that frames the body. Without it, `node:http` frames only bodies of methods that usually have one. */
 function framing(method: string, body: RequestBody | undefined): Record<string, string> {
   if (body === undefined) return METHODS_WITH_BODY.has(method) ? { 'content-length': '0' } : {};
   const { content } = body;

@@ -12,26 +12,26 @@ const FIRST_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 1000;
 
 /**
- * Says to callers further up that repeating is of no use: the service next to the failure has done so, or has too much
- * to do. Without it each hop would multiply the tries of the one behind. Proxies (Envoy) know it and repeat nothing,
- * either.
+ * Tells callers further up not to try again: the caller next to the failure has tried already, or the service has too
+ * much to do. Without this header, if A calls B and B calls C with three tries each, C gets nine requests for one.
+ * Envoy knows the header, and does not try again, either.
  */
 export const NO_RETRY_HEADER = 'x-envoy-overloaded';
 
 /**
- * How many tries the calls of one service may add: 20 % of the calls and 10 a second, over the last 10 s. A service
- * that is down gets a fifth more than it is offered, whatever each call asks for.
+ * How many tries the calls of one service may add: 20 % of the calls and 10 a second, over the last 10 s. So a busy
+ * service that is down gets a fifth more requests than there are calls, however many retries each call asks for.
  */
 export interface RetryBudget {
-  /** Counts a call; its tries are none. */
+  /** Counts a call, once for all of its tries. */
   addCall(): void;
-  /** Takes one retry; whether there was one to take. */
+  /** Takes one retry out of the budget; false if none is left. */
   take(): boolean;
 }
 
 /** @param now in ms */
 export function createRetryBudget(now: () => number = () => performance.now()): RetryBudget {
-  /** By second of the window, in calls: what its retries are worth, less its calls. */
+  /** For each second of the window: a call takes 1 away, and a retry adds the number of calls that pay for it. */
   const spent = new Int32Array(WINDOW_SECONDS);
   let second = Math.floor(now() / 1000);
   /** Forgets what is older than the window, and adds to this second. */

@@ -49,7 +49,7 @@ export class ServiceError extends ApiError {
   }
 }
 
-/** An error of ours about a call: its message is the reason phrase of its status. @internal */
+/** An error that this side raises about a call: its message is the reason phrase of its status. @internal */
 export function callError(
   callee: Callee,
   statusCode: number,

@@ -22,8 +22,8 @@ export function isStandIn(value: unknown): value is ServiceStandIn {
 }
 
 /**
- * A service that is answered for in memory. What the stand-in throws is a 502, as is a value that is no response: a
- * service of its own would have answered so.
+ * A service that is answered for in memory. If the stand-in throws, or gives a value that is no response, the call
+ * fails with a 502, as it would with a broken answer over HTTP.
  *
  * @internal
  */
@@ -55,7 +55,7 @@ async function ask(standIn: ServiceStandIn, request: PeerRequest, signal: AbortS
   const { service, target } = request;
   try {
     const init = toInit(request, signal);
-    // Not every name is a host's: a URL would take "7" for an address.
+    // Not every name of a service can be that of a host: a URL would take "7" for the address 0.0.0.7.
     const host = /^[a-z][a-z0-9-]*$/i.test(service) ? service : 'localhost';
     const response: unknown = await (typeof standIn === 'function'
       ? standIn(new Request(`http://${host}${target}`, init))

@@ -1,8 +1,8 @@
 /*
  * The trace that a request belongs to, on its way from one service to the next.
  *
- * A service that records no span passes the headers on as they came: an id of its own would be a parent that no trace
- * has. Only for one that does is a span made of each request and of each call.
+ * A service that records no spans passes the headers on as they came. With a span id of its own, the next service would
+ * name a parent that nobody has recorded. Only where spans are recorded does each request and each call get one.
  *
  * Source: W3C "Trace Context" (level 2: with the random flag) and "Baggage".
  */
@@ -43,7 +43,7 @@ const MAX_STATE_MEMBERS = 32;
 const TRACEPARENT_LENGTH = 'traceparent'.length;
 const SAMPLED = 0x01;
 const KNOWN_FLAGS = 0x03;
-/** Of a trace that begins here: its id is random, and whoever records its spans wants to see them. */
+/** Flags of a trace that begins here: its id is random, and it is sampled, since somebody records its spans. */
 const SAMPLED_RANDOM = '03';
 
 /**
@@ -67,8 +67,7 @@ export function beginRequestSpan(headers: IncomingHttpHeaders): RequestSpan {
 }
 
 /**
- * The id of the sampled trace that a request belongs to; undefined for none. Reads the fields as they came: an object
- * of them is made only for requests that somebody asks for one.
+ * The id of the sampled trace that a request belongs to, by the first `traceparent` in its headers; undefined for none.
  *
  * @internal
  */

@@ -30,7 +30,7 @@ export class TryLimit {
     return this.#released;
   }
 
-  /** Says what is to be cut when the try is ended; called at most once, before any turn passes. */
+  /** Says what to cut when the try is ended; to be called at most once, in the turn in which the limit is made. */
   whenEnded(cut: (reason: unknown) => void): void {
     this.#cut = cut;
   }

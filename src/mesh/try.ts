@@ -31,7 +31,7 @@ export interface Try {
   open(): Promise<PeerAnswer>;
   /** There was an answer, and it was read as far as it is wanted now. */
   succeed(statusCode: number): void;
-  /** There was none, or not the whole of it. */
+  /** There was no answer, or not the whole of it. */
   fail(error: unknown): void;
 }
 
