@@ -51,9 +51,11 @@ const CLOSE: Kinds<CloseOptions> = { delay: TIME, timeout: TIME };
 
 /** How long, in ms, close hooks may take when no time is left. */
 const LEAST_HOOK_MS = 1000;
-/** How long, in ms, a scrape may take when the application is gone otherwise. */
+/** How long, in ms, a scrape of the monitoring listener may take when everything else is closed. */
 const LAST_SCRAPE_MS = 1000;
-/** Endpoints are removed everywhere within a few seconds (Kubernetes, gateways, caches of DNS). */
+/**
+ * Load balancers stop sending within a few seconds after an instance is taken out (Kubernetes, gateways, DNS caches).
+ */
 const SIGTERM_DELAY_MS = 5_000;
 
 /** A microservice. */
@@ -63,7 +65,7 @@ export class Postern extends RouteGroup {
   readonly router: Router<Handler>;
   readonly health: Health;
   readonly settings: Settings;
-  /** Members of the enumerations that the option of that name gave. */
+  /** Members of the enumerations in the option `errorCodes`. */
   readonly errorCodes: readonly ErrorCode[];
   /** The `node:http` server; it listens after {@link listen}. */
   readonly server: Server;
@@ -130,7 +132,7 @@ export class Postern extends RouteGroup {
     this.handler = (req, res) => pipeline.arrivals.handle(req, res);
 
     if (resolved.attachMonitorEndpoints) {
-      // A green second port must not hide a dead first one.
+      // Health and ping are on both ports: a monitoring port that answers must not hide a main port that does not.
       const both = monitor === null ? [endpoints] : [endpoints, monitor.endpoints];
       const own = monitor?.endpoints ?? endpoints;
       const ping = createPing({ ...resolved, directory: services });
@@ -198,13 +200,16 @@ export class Postern extends RouteGroup {
     if (this.#closing !== undefined) throw new Error('the application is closed; make a new one');
     const { port = 8000, host } = options;
     const listening = await (this.#opening = this.#open({ port, host }));
-    // In a turn of its own: first the service is up.
+    // In a later turn: setting up the measuring must not delay the first requests.
     setImmediate(() => this.#metrics.sampler.start());
     logSafely(this.#options.logger, 'info', listening, 'listening');
     return listening;
   }
 
-  /** The listener for monitoring first, so that a start can be watched; without one of the two, none. */
+  /**
+   * Opens the listener for monitoring first, so that a start can be watched. If one can't be opened, neither stays
+   * open.
+   */
   async #open(where: ListenOptions): Promise<Listening> {
     if (this.#monitor === null) return this.#listener.open(where);
     const monitor = await this.#monitor.listener.open(this.#monitor.where);
@@ -241,8 +246,8 @@ export class Postern extends RouteGroup {
    * Listens, with `PORT` and `HOST` of the environment unless given, and drains on SIGTERM or SIGINT: the process then
    * exits with 0, or 1 if something had to be cut. A second signal exits at once.
    *
-   * `delay` is `DRAIN_DELAY` of the environment unless given, else 5,000 ms for SIGTERM, behind which a load balancer
-   * goes on sending for seconds, and 0 for SIGINT, behind which there is a person at a terminal.
+   * `delay` is `DRAIN_DELAY` of the environment unless given, else 5,000 ms for SIGTERM, after which a load balancer
+   * still sends requests for seconds, and 0 for SIGINT, which comes from a person at a terminal.
    *
    * @throws {TypeError} when `PORT` is no port or `DRAIN_DELAY` no time, or for an unknown or invalid option
    */
@@ -267,7 +272,7 @@ export class Postern extends RouteGroup {
   async #drain({ delay = 0, timeout = 10_000 }: CloseOptions): Promise<boolean> {
     this.health.drain();
     this.#pipeline.closeConnections();
-    // A server that is about to listen could not be told to stop.
+    // A server that is about to listen can't be told to stop before it does.
     await this.#opening?.catch(() => undefined);
     if (delay > 0) await new Promise((resolve) => setTimeout(resolve, Math.min(delay, MAX_TIMEOUT_MS)));
     const startedAt = performance.now();

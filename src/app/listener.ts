@@ -45,10 +45,11 @@ export class Listener {
    * @returns whether everything in flight could finish
    */
   async close(timeoutMs: number): Promise<boolean> {
-    // In a turn of its own: behind a reply that ends in this one, node:http takes a connection for idle.
+    // In the next turn: node:http takes a connection for idle as soon as `end` of its reply was called, and would cut
+    // one whose reply is written in this turn before it is sent.
     const stopped = new Promise<void>((resolve) => setImmediate(() => resolve(stopListening(this.server))));
     this.#connections.closeSilent();
-    // A connection may become idle behind replies that were queued before the drain began.
+    // Replies that were queued before the drain began don't say `connection: close`: theirs are closed when idle.
     const sweep = setInterval(() => this.server.closeIdleConnections(), SWEEP_MS);
     await within(Math.min(timeoutMs, MAX_TIMEOUT_MS), Promise.all([this.#pipeline.idle(), stopped]));
     clearInterval(sweep);

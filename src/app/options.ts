@@ -84,7 +84,7 @@ export interface PosternOptions {
   services?: Readonly<Record<string, ServiceStandIn>>;
   /** Largest `depth` of a ping, 5 unless given. */
   maxPingDepth?: number;
-  /** Time that one level of a ping is worth, 1,000 unless given. */
+  /** Time that a ping has for each level of depth, 1,000 unless given. */
   pingTimeout?: number;
   /**
    * Buckets of the durations of requests and of calls to other services: upper bounds in seconds, ascending; 5 ms to 10
@@ -236,7 +236,7 @@ function resolveStandIns(services: Readonly<Record<string, ServiceStandIn>>): Ma
   return new Map(Object.entries(services));
 }
 
-/** As a histogram takes them; here whatever is wrong with them is a wrong option. */
+/** Buckets, checked as those of a histogram; what is wrong with them is a `TypeError`, as for other options. */
 function resolveBuckets(buckets: readonly number[] = DEFAULT_BUCKETS): readonly number[] {
   try {
     return toBounds(buckets, 'durationBuckets');

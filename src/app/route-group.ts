@@ -48,7 +48,7 @@ export interface Verb<Prefix extends string, Group> {
   ): Group;
 }
 
-/** The same of all methods of a view. */
+/** {@link Sends} for each method of a view. */
 type Sending<Views> = {
   readonly [Name in keyof Views & keyof View<never>]?: Views[Name] extends AnyFunction ? Sends<Views[Name]> : unknown;
 };
@@ -183,7 +183,7 @@ export class RouteGroup<Prefix extends string = ''> {
     return this;
   }
 
-  /** Without its slash a path would go on in the last segment of the prefix. */
+  /** A path without its slash would go on in the last segment of the prefix: `/users` and `list` make `/userslist`. */
   #join(path: string): string {
     if (path !== '' && !String(path).startsWith('/'))
       throw new TypeError(`path ${JSON.stringify(path)} does not start with "/"; add it`);

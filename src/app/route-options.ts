@@ -49,7 +49,7 @@ type OfStatuses<R> = {
 type OfStatus<Body, Status extends number> =
   Reply<Body, Status> | (Status extends 200 ? Body : Status extends 204 ? undefined | void : never);
 
-/** What every handler is whose result has nothing that JSON loses. */
+/** The type of every handler whose result has nothing that JSON loses. */
 export type Sends<Handles extends AnyFunction> = (...args: never[]) => Sendable<ReturnType<Handles>>;
 
 /** A route's function that gets what the schemas of its options gave. */

@@ -123,7 +123,7 @@ export class Health {
     const checks = [...this.#checks.values()];
     const results = await Promise.all(checks.map(async (check) => [check.name, await this.#runCheck(check)] as const));
     this.#failing = checks.some(({ failing }) => failing);
-    // Kept for the rest of this turn of the event loop: longer, and a probe would be told what no longer holds.
+    // The result is kept for the rest of this turn of the event loop. Any longer, and probes would get one that is old.
     setImmediate(() => {
       this.#round = undefined;
     });
@@ -134,7 +134,7 @@ export class Health {
     const startedAt = performance.now();
     const failure = await failureOf(check);
     const failing = failure !== null;
-    // Every probe would log the same line otherwise.
+    // Only a change is logged: a check that stays broken would add a line with every probe.
     if (failing && !check.failing)
       logSafely(this.#logger, 'warn', { check: check.name, err: failure }, 'health check fails');
     if (!failing && check.failing) logSafely(this.#logger, 'warn', { check: check.name }, 'health check recovered');

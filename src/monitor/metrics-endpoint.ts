@@ -107,7 +107,8 @@ export function createMetricsEndpoint(
   tasks: Tasks,
 ): (ctx: Context) => MetricsDocument | Reply | Promise<Reply> {
   return (ctx) => {
-    // An application inside somebody else's server never listens itself.
+    // An application that is attached to somebody else's server never calls `listen`, which starts the sampler
+    // otherwise.
     metrics.sampler.start();
     return ctx.query.has('json') ? metricsDocument(metrics, tasks) : metricsText(metrics.registry, ctx);
   };

@@ -33,8 +33,8 @@ const DURATION = /^\d{1,15} ms$/;
  * The known fields of a document, to at most the depth that was asked for. An entry without a usable answer becomes one
  * that says so, so that one odd entry hides no other.
  *
- * @param onOdd called for each entry that was changed so, and for each name and time that is none: names and times are
- * kept as they came, and fit for nothing but to be shown as foreign text
+ * @param onOdd called for each entry that was changed so, and for each service name or time that is not a valid one.
+ * Those are kept as they came: another service made them up, so they may be shown as text, and used for nothing else
  * @returns undefined for anything but a ping document
  *
  * @internal
@@ -68,7 +68,7 @@ export function calleeOf(service: string): Callee {
   return { service, method: 'GET', path: `/${service}/ping/` };
 }
 
-/** What asks a ping endpoint. @param levelTimeoutMs what each level of depth is worth @internal */
+/** The request that pings a service. @param levelTimeoutMs time for each level of depth @internal */
 export function pingRequest(service: string, depth: number, levelTimeoutMs: number, maxBytes: number): PingRequest {
   const { method, path } = calleeOf(service);
   return {

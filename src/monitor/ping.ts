@@ -25,7 +25,7 @@ import {
 export interface PingOptions {
   readonly directory: Pick<ServiceDirectory, 'names' | 'exchange'>;
   readonly maxPingDepth: number;
-  /** What one level of depth is worth: a ping of depth N waits N times as long for each service. */
+  /** Time for one level of depth: a ping of depth N waits N times as long for each service. */
   readonly pingTimeoutMs: number;
   /** Gets the reason of every ping without a usable answer. */
   readonly logger?: Logger;
@@ -110,8 +110,8 @@ function createProbe({ directory, pingTimeoutMs, logger }: PingOptions): Probe {
 }
 
 /**
- * @throws {ServiceError} what a status other than 200 stands for, or 502 for an answer that is no ping document, odd
- * parts included: what is served on under this service's name has to be right
+ * @throws {ServiceError} what a status other than 200 stands for, or 502 for an answer that is no ping document or has
+ * odd parts: this service would pass them on as its own answer
  */
 function readPing(callee: Callee, answer: Answer, depth: number): PingDocument {
   if (answer.status >= 400) throw toServiceError(callee, answer);
