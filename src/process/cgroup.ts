@@ -23,7 +23,7 @@ export interface CgroupLimits {
   readonly throttling: CpuThrottling | undefined;
 }
 
-/** The groups of this process for each controller, from its own up to the top that can be seen; none elsewhere. */
+/** Directories of the groups that this process is in, from its own up to the topmost that can be seen; or none. */
 export interface CgroupPaths {
   readonly memory: readonly string[];
   readonly cpu: readonly string[];
@@ -75,7 +75,10 @@ function unescape(path: string): string {
   return path.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
 }
 
-/** A container sees its own group mounted as the top, while its path may still be told from the host's top. */
+/**
+ * The path of a group below its mount. A container sees its own group mounted as the top, but its path may still be
+ * that on the host: `/docker/1f` below a mount of `/docker/1f` is empty.
+ */
 function relativePath(path: string, mountRoot: string): string {
   const prefix = mountRoot === '/' ? '' : mountRoot;
   if (path.includes('/..') || (path !== prefix && !path.startsWith(`${prefix}/`))) return '';

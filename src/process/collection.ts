@@ -20,7 +20,7 @@ export type CollectionKind = 'major' | 'minor' | 'incremental' | 'weakcb';
 /** 0 is a scavenge, 1 an incremental step or minor mark-sweep, 2 a mark-compact. */
 export type Generation = '0' | '1' | '2';
 
-/** What each is to prom-client. */
+/** What prom-client calls each type. */
 export const KINDS: Readonly<Record<CollectionType, CollectionKind>> = {
   1: 'minor',
   2: 'minor',
@@ -28,9 +28,9 @@ export const KINDS: Readonly<Record<CollectionType, CollectionKind>> = {
   8: 'incremental',
   16: 'weakcb',
 };
-/** Weak callbacks have none: they free nothing themselves. */
+/** The generation of each type. Weak callbacks have none: they free nothing themselves. */
 export const GENERATIONS: Readonly<Record<CollectionType, Generation>> = { 1: '0', 2: '1', 4: '2', 8: '1' };
-/** As V8's profiler names them. */
+/** The types by the names that V8's profiler gives them. */
 export const NAMED: Readonly<Record<string, CollectionType>> = {
   Scavenge: 1,
   MinorMarkCompact: 2,
@@ -40,7 +40,7 @@ export const NAMED: Readonly<Record<string, CollectionType>> = {
   ProcessWeakCallbacks: 16,
 };
 
-/** 0 where it is not told. */
+/** The type of a collection; 0 where its entry does not tell. */
 export function typeOf({ detail }: Collection): CollectionType {
   return (detail as { readonly kind?: number } | undefined)?.kind ?? 0;
 }

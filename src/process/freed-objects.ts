@@ -2,9 +2,9 @@
  * How many objects each garbage collection freed: `python_gc_collected_objects` (SPEC 2.3).
  *
  * V8's profiler tells the bytes that a collection freed, but it makes every pause longer, and once stopped it holds
- * native memory until a mark-compact. So it runs for a few collections now and then. Between these profiles a minor
- * collection is taken to free the share of the new space that it freed in the last one, and a mark-compact roughly
- * what the used heap has shrunk by since it was read last.
+ * native memory until a mark-compact. So it runs for a few collections now and then. Between these profiles the bytes
+ * are estimated. A minor collection is taken to free the same share of the new space as those in the last profile did,
+ * and a mark-compact roughly as much as the used heap has shrunk by since it was read last.
  *
  * V8 counts the bytes of the heap before and after a collection, never the objects. `--trace-gc-object-stats`
  * does count: what a JSON service left to be collected had a mean of 51 bytes. So 50 bytes make an object here.
@@ -32,14 +32,14 @@ export const BYTES_PER_OBJECT = 50;
 export const PROFILE_LENGTH = 16;
 /** Milliseconds from one profile to the next. */
 export const PROFILE_EVERY_MS = 600_000;
-/** As above when incremental marking begins: most often the mark-compact at its end is measured, too. */
+/** The same when incremental marking has begun: most often the mark-compact at its end is measured, too. */
 export const PROFILE_MARKING_EVERY_MS = 10_000;
 
 /** Counts from `start` to `close`. */
 export interface FreedObjects {
   start(): void;
   close(): void;
-  /** Takes what has been told of. */
+  /** Counts collections that `node:perf_hooks` has told of. */
   count(collections: readonly Collection[]): void;
   /** Counts what the profiler holds; it goes on if its profile isn't done. */
   collect(): void;
@@ -55,15 +55,15 @@ export function createFreedObjects(
     buckets: [500, 1000, 5000, 10_000, 50_000],
   });
   let profiler: GcProfiler | undefined;
-  /** What the profiler measured, the last time and the time before: it is told a turn later that it did. */
+  /** The last two spans of the profiler: of a collection in the older one, `node:perf_hooks` may tell only now. */
   let spans: readonly Span[] = [];
   /** How many collections the profile is still to measure. */
   let left = 0;
-  /** What minor ones freed in it, in bytes. */
+  /** What the minor collections of this profile freed, in bytes. */
   let freed = 0;
-  /** What the new space had room for when they began, added up, in bytes. */
+  /** What the new space had room for when each of these began, added up, in bytes. */
   let capacity = 0;
-  /** What minor collections freed of the new space in the last profile. */
+  /** The share of the new space, 0 to 1, that minor collections freed in the last profile. */
   let freedShare = 1;
   let heap = readHeap([]);
 
@@ -75,7 +75,7 @@ export function createFreedObjects(
 
   const estimate = (type: CollectionType, before: HeapReading, after: HeapReading): number => {
     if (type === INCREMENTAL) return 0;
-    // A mark-compact empties the new space: what is there now came behind it.
+    // A mark-compact empties the new space: what is in there now was made afterwards.
     if (type === MARK_COMPACT) return before.usedBytes - (after.usedBytes - after.newBytes);
     return freedShare * before.newCapacity;
   };
@@ -96,7 +96,7 @@ export function createFreedObjects(
   const stopProfiler = (): void => {
     const [span] = spans;
     if (profiler === undefined || span === undefined) return;
-    // Before it stops, because reading what it holds is enough work for another collection.
+    // The span ends before the profiler is stopped: reading what it holds may set off a collection that it misses.
     span.until = now();
     const { statistics } = profiler.stop();
     profiler = undefined;
@@ -150,7 +150,7 @@ export function createFreedObjects(
 interface Span {
   readonly from: number;
   until: number;
-  /** How many were told of so far. */
+  /** How many collections in it were told of so far. */
   collections: number;
 }
 

@@ -9,12 +9,12 @@ import type { Readings } from './readings.js';
 
 /** What is needed of a `PerformanceObserver`. */
 export interface CollectionWatch {
-  /** Gives and forgets what was not told yet. */
+  /** Gives the collections that no listener was told of yet, and forgets them. */
   takeRecords(): readonly Collection[];
   disconnect(): void;
 }
 
-/** Where collections are told of, some turns after they were. */
+/** What tells of collections, some turns after they took place. */
 export interface GcSources {
   readonly watchCollections: (listener: (collections: readonly Collection[]) => void) => CollectionWatch;
 }
@@ -25,7 +25,7 @@ export interface GcObserver {
   close(): void;
 }
 
-/** Registers the histogram of durations; it is to be exposed before that of freed objects. */
+/** Registers the histogram of durations, ahead of that of freed objects: its `collect`, run first, counts for both. */
 export function createGcObserver(
   readings: Readings,
   { watchCollections }: GcSources,
@@ -40,7 +40,7 @@ export function createGcObserver(
   const freed = createFreed?.();
   let watch: CollectionWatch | undefined;
 
-  /** Counts what was not told yet. */
+  /** Counts the collections that no listener was told of yet. */
   const collect = (): void => {
     count(watch?.takeRecords() ?? []);
     freed?.collect();

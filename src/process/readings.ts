@@ -10,20 +10,20 @@ export interface Readings {
   shared<T extends object>(read: () => T): () => T;
   /** Does something before the first exposition at which it is due. */
   onceDue(isDue: () => boolean, act: () => void): void;
-  /** While there is no value there is no sample. */
+  /** A gauge; while `read` gives no value it has no sample. */
   gauge(name: string, help: string, read: () => number | undefined): void;
-  /** Of what something else counts; while it does not there is no sample. */
+  /** A counter of what something else counts; while `read` gives no value it has no sample. */
   counter(name: string, help: string, read: () => number | undefined): void;
-  /** With a sample for each value of a label; a value that is there twice is added up. */
+  /** A gauge with a sample for each value of a label; readings with the same label value are added up. */
   gaugeBy(
     label: string,
     name: string,
     help: string,
     read: () => Iterable<readonly [labelValue: string, value: number]>,
   ): void;
-  /** A gauge that says by its labels what it has to say. */
+  /** A gauge that is always 1, and says what it has to say by its labels. */
   info(name: string, help: string, own: Readonly<Record<string, string>>): void;
-  /** What observes for each value of a label; all of them are exposed from the start. */
+  /** The parts of a histogram, one for each value of a label; all of them are exposed from the start. */
   histogramBy<V extends string>(
     label: string,
     values: readonly V[],

@@ -119,7 +119,7 @@ export function createSampler(
   };
 }
 
-/** The modules are loaded by whoever needs them first, so that a start-up doesn't pay for a scrape. */
+/** Modules are loaded by the reading that needs them first, so that a start-up doesn't pay for a scrape. */
 const REAL_SOURCES: ProcessSources = {
   root: '',
   platform: process.platform,
@@ -132,7 +132,7 @@ const REAL_SOURCES: ProcessSources = {
     const { availableParallelism, totalmem } = builtin('node:os');
     return { memoryBytes: totalmem(), cpus: availableParallelism() };
   },
-  // Fake clocks of test libraries replace it by nothing.
+  // Test libraries that fake the clock replace this function by one that gives nothing.
   loopUsage: () => (performance.eventLoopUtilization() as EventLoopUtilization | undefined) ?? { idle: 0, active: 0 },
   activeResources: () => process.getActiveResourcesInfo(),
   activeHandles: () => typesOf('_getActiveHandles'),
@@ -149,7 +149,9 @@ const REAL_SOURCES: ProcessSources = {
   createGcProfiler: () => new (builtin('node:v8').GCProfiler)(),
 };
 
-/** Not documented, but all that there is, and where prom-client has it from; a runtime may be without. */
+/**
+ * Types of what is active. Node.js does not document these methods, but prom-client uses them; a runtime may lack them.
+ */
 function typesOf(method: '_getActiveHandles' | '_getActiveRequests'): readonly string[] {
   const list: unknown = Reflect.get(process, method);
   if (typeof list !== 'function') return [];

@@ -1,15 +1,15 @@
 /*
- * Use of late, of a CPU or of the event loop: over the interval since a sample of its own clock, however often it is
- * read.
+ * How much a CPU or the event loop was used of late. The interval begins with a sample that the window takes by its own
+ * clock, not with the last reading: two readers don't shorten each other's interval.
  */
 
-/** Both in seconds since there was something to use. */
+/** Both in seconds since the process, or the event loop, began. */
 export interface UsageSample {
   readonly atSeconds: number;
   readonly usedSeconds: number;
 }
 
-/** What an interval is at least. */
+/** Least length of an interval. */
 export const USAGE_WINDOW_SECONDS = 5;
 
 export interface UsageWindow {
