@@ -1,18 +1,19 @@
 /*
  * Holds what comes and goes all the time: open connections, requests under way.
  *
- * A `Set` would keep what has left it. Each time V8 makes the table of one anew, the old one points to the new one, and
- * once an old one outlives a few collections, everything that later ones held waits for the next full one.
+ * A `Set` would hold on to members that have left it. Each time V8 gives a set a new table, the old table points to the
+ * new one. Once an old table has outlived a few garbage collections, it keeps all the tables after it, with what they
+ * held, until the next full collection.
  */
 
-/** What stands for a member; gives it back to {@link Bag.delete}. */
+/** Stands for a member, when it is to be taken out by {@link Bag.delete}. */
 export interface Place<T> {
   readonly value: T;
-  /** -1 when it is out. */
+  /** -1 when the member is out. */
   index: number;
 }
 
-/** In no order. */
+/** Members in no order. */
 export class Bag<T> implements Iterable<T> {
   readonly #places: Place<T>[] = [];
 
@@ -22,7 +23,7 @@ export class Bag<T> implements Iterable<T> {
     return place;
   }
 
-  /** Does nothing when it is out. */
+  /** Does nothing when the member is out already. */
   delete(place: Place<T>): void {
     const { index } = place;
     if (index === -1) return;
@@ -33,7 +34,7 @@ export class Bag<T> implements Iterable<T> {
     last.index = index;
   }
 
-  /** Over those that are in it at the beginning. */
+  /** Over the members that are in it when the iteration begins. */
   [Symbol.iterator](): Iterator<T> {
     return this.#places.map(({ value }) => value).values();
   }

@@ -7,7 +7,7 @@
 
 const BRAND = Symbol.for('postern.brand');
 
-/** Further up no class of ours stands; a proxy may have a chain without an end. */
+/** Most prototypes that are looked at: no class of ours has more above it, and a proxy's chain may have no end. */
 const MAX_CHAIN = 32;
 
 /** Gives a class, or one object, its brand. */
@@ -20,7 +20,7 @@ export function hasBrand(target: object, brand: string): boolean {
   return Object.getOwnPropertyDescriptor(target, BRAND)?.value === brand;
 }
 
-/** Whether a value is an instance of a class, of this copy and of no other; what `instanceof` says elsewhere. */
+/** Whether a value is an instance of a class of this copy: what `instanceof` says of classes that don't change it. */
 export function isOwnInstance(type: object, value: unknown): boolean {
   return Function.prototype[Symbol.hasInstance].call(type as () => void, value);
 }

@@ -4,10 +4,10 @@
 
 import type { Kind } from './options-check.js';
 
-/** In ms; timers of Node.js take a longer time for 1 ms. */
+/** In ms; a timer of Node.js that is given more fires after 1 ms. */
 export const MAX_TIMEOUT_MS: number = 2 ** 31 - 1;
 
-/** A time to wait, in ms; none is too long, for more than a timer can wait for is cut to that. */
+/** A time to wait, in ms. None is too long: what is more than a timer can wait for is cut to that. */
 export const TIME: Kind = { accepts: (value) => typeof value === 'number' && value >= 0, give: 'ms, 0 or more' };
 
 /** A time limit, in ms. */

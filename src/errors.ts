@@ -184,12 +184,12 @@ const TYPES = { ApiError, HttpError, BadRequest, Unauthorized, Forbidden, NotFou
 // By key: a bundler may give classes other names.
 for (const [name, type] of Object.entries({ ...TYPES, ServiceUnavailable })) setBrand(type.prototype, name);
 
-/** What `new Error` takes: a cause that is undefined is one, too. */
+/** What `new Error` takes: `{ cause: undefined }` is a cause, too. */
 function causeOf(options: HttpErrorOptions | undefined): ErrorOptions | undefined {
   return options !== undefined && 'cause' in options ? { cause: options.cause } : undefined;
 }
 
-/** Whether a value is a status, and not below that one. @internal */
+/** Whether a value is a status, and not below `least`. @internal */
 export function isStatus(value: unknown, least: number): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value >= least && value <= 599;
 }

@@ -5,18 +5,18 @@
 
 import { builtin } from './builtin.js';
 
-/** How deep the causes of an error are followed, and how many of the errors in one are told. */
+/** How deep the causes of an error are followed, and how many errors of an `AggregateError` are told. */
 const MAX_CAUSES = 5;
 const MAX_ERRORS = 10;
 
 /**
- * @param head its members come first, and nothing in the entry can pose as them
+ * @param head its members come first, and fields of the same name don't replace them
  * @returns a line, its end included
  */
 export function formatLine(head: object, fields: object, message: string | undefined): string {
   const entry: Record<string, unknown> = { ...head, ...fields, ...head };
   if (message !== undefined) entry['msg'] = message;
-  // JSON.stringify would take its word for the whole line.
+  // JSON.stringify would write what this function gives, instead of the entry.
   if (typeof entry['toJSON'] === 'function') delete entry['toJSON'];
   try {
     return `${JSON.stringify(entry, replaceValue)}\n`;
@@ -86,7 +86,7 @@ function describeError(error: Error, depth: number): object {
   return {
     type: error.name,
     ...error,
-    // That of an AggregateError is empty, as when both addresses of a host refuse a connection.
+    // The message of an AggregateError is empty, such as when both addresses of a host refuse a connection.
     message: error.message || inner.map((one) => (one instanceof Error ? one.message : inspectSafely(one))).join('; '),
     stack: error.stack,
     ...(cause === undefined ? {} : { cause: describe(cause) }),

@@ -38,8 +38,8 @@ export const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'
  * Resolves the `logger` option.
  *
  * @param option a logger, `false` for none, or undefined for JSON lines on stderr
- * @param least tells the least urgent level that the latter writes; not asked otherwise: `LOG_LEVEL=trace` may be meant
- * for the logger that is given
+ * @param least tells the least urgent level of the JSON lines. It is not asked when a logger is given:
+ * `LOG_LEVEL=trace` may be meant for that
  * @throws {TypeError} when one of the four methods is missing
  *
  * @internal
@@ -70,7 +70,7 @@ export function bindLogger(logger: Logger, bindings: object): SafeLogger {
   const bound = (level: LogLevel): SafeLogMethod => {
     if (isSilent(logger, level)) return ignore;
     return (entry, message) => {
-      // The other way round, as some loggers have it, a text is the message all the same.
+      // `log.info('text', object)`, as with some other loggers: the text is the message all the same.
       const [about, text] = typeof entry === 'string' ? [message, entry] : [entry, message];
       logSafely(logger, level, { ...bindings, ...fieldsOf(about) }, textOf(text ?? messageIn(about)));
     };
@@ -100,7 +100,7 @@ export function logSafely(logger: Logger, level: LogLevel, object: object, messa
     const result: unknown = logger[level](object, message);
     if (result instanceof Promise) result.catch(ignore);
   } catch {
-    // Nothing is left to tell anyone with.
+    // The logger itself has failed, so there is nowhere to tell.
   }
 }
 
@@ -129,7 +129,7 @@ function textOf(message: unknown): string | undefined {
   return message === undefined || typeof message === 'string' ? message : inspectSafely(message);
 }
 
-/** Errors of writes of our own, each of which the stream emits behind its callback. */
+/** Errors of our own writes to stderr, which the stream emits after each callback, too. */
 const failedWrites = new WeakSet<Error>();
 
 /** When the reader of stderr has gone (EPIPE), or its disk is full, lines are lost, and nothing else. */
@@ -141,7 +141,7 @@ function writeToStderr(line: string): void {
   });
 }
 
-/** An error of someone else's write ends the process, as it does when nobody listens. */
+/** An error of someone else's write still ends the process, as it would without this listener. */
 function ignoreFailedWrite(error: Error): void {
   if (!failedWrites.has(error) && process.stderr.listenerCount('error') === 1) throw error;
 }

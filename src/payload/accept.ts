@@ -17,14 +17,14 @@ export function prefersProblem(accept: string | undefined): boolean {
   return qualityOf(accept, 'application/problem+json') > qualityOf(accept, 'application/json');
 }
 
-/** The highest quality of what a list calls so, 0 where it names none of it. */
+/** The highest quality that a list gives to one of these names; 0 where it has none of them. */
 export function qualityOf(header: string, ...names: readonly string[]): number {
   let highest = 0;
   for (const { name, quality } of parseList(header)) if (names.includes(name)) highest = Math.max(highest, quality);
   return highest;
 }
 
-/** Up to a separator that isn't inside of quotes, in time linear to the text: no character begins two of these. */
+/** Up to a separator outside of quotes. Linear to the text, because no character begins two of the alternatives. */
 const ITEM = /(?:[^,"]|"(?:[^"\\]|\\[^]?)*"?)+/g;
 const PARAMETER = /(?:[^;"]|"(?:[^"\\]|\\[^]?)*"?)+/g;
 

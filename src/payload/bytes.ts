@@ -1,6 +1,6 @@
 /* Bodies as bytes: collected from their chunks, and decoded. */
 
-/** Bytes up to a limit; copied together, so that tiny chunks can't each pin a buffer of their own. */
+/** Bytes up to a limit, copied together: a chunk of one byte can hold on to the 64 kB that it was read into. */
 export class Bytes {
   readonly #limit: number;
   readonly #expected: number;

@@ -29,7 +29,7 @@ export function toErrorBody({ message, description, errorCode }: ErrorFields): E
 /**
  * An error as problem details (RFC 9457).
  *
- * @param types what the name of its code goes behind to make its `type`; null for `about:blank`
+ * @param types a URL; with the name of the error's code behind it, it is the `type`. Null for `about:blank`
  * @internal
  */
 export function toProblem(error: ErrorFields, types: string | null): Record<string, unknown> {

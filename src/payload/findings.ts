@@ -1,7 +1,7 @@
 /*
  * What a schema finds wrong, in a form that can leave the service: bounded, on one line, and without the value.
  *
- * Of an issue nothing is read but its message and its path: validators keep the input beside them.
+ * Of an issue nothing is read but its message and its path: in other members, validators keep what the client sent.
  */
 
 import type { SchemaIssue } from './standard-schema.js';
@@ -15,7 +15,7 @@ export interface Finding {
 }
 
 const MAX_DETAIL = 200;
-/** A longer pointer leads to the last member on its way that it has room for: names may come from the client. */
+/** A pointer that would be longer ends at the last member that fits: names of members may come from the client. */
 const MAX_POINTER = 512;
 /** Control characters, line and paragraph separators; half a surrogate pair has no form in UTF-8. */
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}]+/gu;

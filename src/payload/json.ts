@@ -8,8 +8,8 @@ import { HttpError } from '../errors.js';
 const MAX_DEPTH = 1000;
 
 /**
- * Only a text with one of these can have a key that is refused, `"constructor":{"prototype":…}` or an escaped one, so
- * that most texts are searched and their values are not. None begins with a quote: a search would stop at each string.
+ * A text without any of these has no key that is refused, such as `"constructor":{"prototype":…}`, not even with
+ * escapes; its value need not be searched. None begins with a quote, where a search would stop at each string.
  */
 const SUSPECTS = ['__proto__', 'constructor"', '\\u'];
 

@@ -7,7 +7,7 @@ import { isRecord } from '../options-check.js';
 /** Members that are lists. */
 export interface ListNames {
   readonly named: ReadonlySet<string>;
-  /** Whether members that the schema doesn't name are. */
+  /** Whether members that the schema doesn't name are lists. */
   readonly others: boolean;
 }
 

@@ -26,7 +26,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   WeakSet: 'leave it out',
 };
 
-/** Of each array; the elements of a list are of one kind. */
+/** How many elements of each array are looked at: those of a list are mostly of one kind. */
 const SAMPLE = 10;
 /** What is nested more deeply is not looked at. */
 const MAX_DEPTH = 100;
@@ -54,7 +54,7 @@ export function assertNothingLost(value: unknown, json: string): void {
 
 /** @param most elements of each array that are looked at */
 function findLost(value: object, most: number, depth: number): Lost | undefined {
-  // What it writes in its stead is its own affair.
+  // What `toJSON` gives is written instead of the object, and is as the object wants it.
   if (depth === 0 || ('toJSON' in value && typeof value.toJSON === 'function')) return undefined;
   if (Array.isArray(value)) {
     const count = Math.min(value.length, most);
@@ -66,7 +66,7 @@ function findLost(value: object, most: number, depth: number): Lost | undefined 
   }
   let isEmpty = true;
   for (const name in value) {
-    // Own names come before inherited ones.
+    // `for in` gives own names before inherited ones.
     if (isEmpty && !Object.hasOwn(value, name)) break;
     isEmpty = false;
     const lost = lostMember((value as Record<string, unknown>)[name], most, depth);

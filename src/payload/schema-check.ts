@@ -8,7 +8,7 @@ import type { SchemaIssue, SchemaResult, StandardProps } from './standard-schema
 export type Checked =
   { readonly value: unknown; readonly issues?: undefined } | { readonly issues: readonly SchemaIssue[] };
 
-/** A schema failed to say whether a value fits; what it threw is the `cause`, and nobody's but the log's. */
+/** A schema failed to say whether a value fits. What it threw is the `cause`, for the log alone. */
 export class SchemaFailure extends Error {
   override readonly name = 'SchemaFailure';
 }
@@ -38,7 +38,7 @@ async function settle(what: string, result: PromiseLike<SchemaResult> | SchemaRe
   }
 }
 
-/** Some give issues and a value at once; the issues count. */
+/** Some validators give issues and a value at once; the issues count. */
 function toChecked(result: SchemaResult): Checked {
   const { issues } = result;
   if (issues !== undefined && issues !== null) {

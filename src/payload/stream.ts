@@ -13,7 +13,8 @@ export function isStream(body: unknown): body is Stream {
 }
 
 /**
- * A value is told by its tag before a global is named, for naming `Response` or `Blob` loads it; empty for most.
+ * The tag of an object, `[object Blob]`; empty for other values. It is compared before `instanceof Blob` is asked,
+ * because naming `Blob` or `Response` loads it.
  *
  * @internal
  */
