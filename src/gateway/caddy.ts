@@ -1,8 +1,9 @@
 /*
  * Writes the public surface as a site of a Caddyfile (https://caddyserver.com/docs/caddyfile).
  *
- * Caddy's path matchers see a decoded and cleaned path; `{http.request.uri}` is the one that it sends on. So maps of
- * that decide, which Caddy evaluates when they are asked for: each service has one, with a column for each method.
+ * Caddy's path matchers compare a decoded and cleaned path, but the service gets the path as it was sent, which is
+ * `{http.request.uri}`. So maps of the latter decide: each service has one, with a column for each method. Caddy
+ * evaluates a map only when its result is asked for.
  */
 
 import type { ExporterArguments, GatewayOptions, GatewayService, ListenerOptions } from './exporter-options.js';
@@ -76,7 +77,8 @@ function formatService(service: PlannedService): string[] {
       const cells = columns.map((method) =>
         opens.includes(method) ? 'public' : closes.includes(method) ? 'private' : '-',
       );
-      // Caddy takes no input twice, and a constraint may say the same as none.
+      // Caddy refuses a map with one input twice. Two routes may have the same, since a constraint may match
+      // everything: a group around the second makes it another text.
       let input = exact ?? `\`~${pattern}\``;
       while (inputs.size === inputs.add(input).size) input = input.replace(/^`~(.*)`$/, '`~(?:$1)`');
       return [...notes.map(({ text }) => `# ${text}`), `${input} ${cells.join(' ')}`];

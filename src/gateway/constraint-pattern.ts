@@ -57,16 +57,17 @@ export const ANY_SEGMENT = '[^/]+';
 
 /** Where a node stands. */
 interface Place {
-  /** Groups that have taken part by now. */
+  /** Groups that have matched before the node is reached. */
   readonly set: Set<number>;
   readonly repeated: boolean;
   readonly behind: boolean;
 }
 
-/** Go's limit. */
+/** Go's limit of a counted repeat, `{1000}`. */
 const MAX_REPEAT = 1000;
 /**
- * PCRE compiles at most 64 KiB, which two and a half times this text comes to; counted repeats are written out there.
+ * Most characters of the constraints of a path, counted repeats written out. PCRE compiles an expression to 64 KiB at
+ * most, and makes some two and a half bytes of a character.
  */
 const MAX_SIZE = 25_000;
 
@@ -74,7 +75,7 @@ const MAX_SIZE = 25_000;
 export interface PathCounts {
   /** Groups that are referred to, which are numbered one after another. */
   groups: number;
-  /** Characters of what they are compiled from, counted repeats written out. */
+  /** Characters of their expressions, counted repeats written out. */
   size: number;
 }
 
@@ -126,7 +127,7 @@ export function translateConstraint(
 
   /** The whole constraint, which matches no empty segment. */
   function printWhole(node: RegexNode): string {
-    // Only as a whole: inside of a constraint, it could end in the middle of an escape.
+    // Only for a whole segment: as a part of one, it could end in the middle of an escape, behind the `%2` of `%20`.
     if (
       node.type === 'repeat' &&
       node.min <= 1 &&
@@ -270,7 +271,7 @@ export function translateConstraint(
       fail(
         'a lookbehind over characters that may be sent as escapes has no equivalent on the path as sent; write the constraint without it',
       );
-    // A digit may be the end of an escape.
+    // What looks like a digit may be the end of an escape, such as the `0` of `%20`.
     return `(?<!%)(?<!%[0-9A-Fa-f])${plain}`;
   }
 

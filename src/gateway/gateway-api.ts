@@ -2,8 +2,8 @@
  * Writes the public surface as `HTTPRoute` manifests of the Kubernetes Gateway API (https://gateway-api.sigs.k8s.io).
  *
  * Expressions are RE2, as Envoy and most implementations have them, and anchored. Which of two rules wins when one of
- * them is an expression is left to the implementation, and no rule can refuse: so a private route inside a public one
- * can't be told. What no rule matches is 404.
+ * them is an expression is left to the implementation, and no rule can refuse. So a private route inside a public one,
+ * `/users/me` inside `/users/:id`, can't be told. What no rule matches is 404.
  */
 
 import type { Dialect } from './constraint-pattern.js';
@@ -80,7 +80,7 @@ interface Backend {
   readonly port: number;
 }
 
-/** Limits of the resource (its CRD, `standard-install.yaml`); the last is on all matches of one HTTPRoute. */
+/** Limits of the resource (its CRD, `standard-install.yaml`); `MAX_MATCHES` is for all rules of one HTTPRoute. */
 const MAX_RULES = 16;
 const MAX_HOSTS = 16;
 const MAX_PATH = 1024;
@@ -154,7 +154,7 @@ function createRule(leaf: Leaf, { surface, prefix, inner }: PlannedService): Rou
       path,
       `an HTTPRoute can take the prefix ${prefix} off a static path only, and this one has a parameter; leave the prefix out, or name the paths`,
     );
-  // Of nested prefixes the longest wins.
+  // A path below a longer prefix belongs to the service of that one.
   if (inner.some((other) => `${prefix}${value}` === other || `${prefix}${value}`.startsWith(`${other}/`))) return [];
   if (prefix.length + value.length > MAX_PATH)
     throw new GatewayError(

@@ -1,8 +1,9 @@
 /*
  * Writes the public surface as a frontend and a backend of HAProxy (https://docs.haproxy.org/2.6/configuration.html).
  *
- * `path` is the path as it was sent. Regular expressions that run out of stack match nothing there, which would leave a
- * private route unnoticed; so where a rule has such an expression, long paths of its shape are private.
+ * HAProxy's `path` is the path as it was sent. A regular expression that runs out of stack matches nothing there: a
+ * very long path would slip past the rule of a private route and be let in by that of a public one around it. So where
+ * the rule of a private route has such an expression, long paths of its shape are private.
  */
 
 import { readIncluded } from './exporter-options.js';
@@ -40,7 +41,7 @@ export function toHAProxy(...args: ExporterArguments): string {
   return lines.join('\n');
 }
 
-/** Those of the sections that follow; `abortonclose` works nowhere else. */
+/** Defaults of the sections that follow; `abortonclose` works nowhere else. */
 const DEFAULTS = `mode http
 timeout client 60s
 timeout http-request 30s
@@ -101,7 +102,7 @@ http-request set-uri /%[pathq,regsub(^/,)] unless { url_beg / * }
 http-request deny deny_status 404 if { url_sub '#' }
 ${GUARDS.map(({ note, pattern }) => `# ${note}\nhttp-request deny deny_status 404 if { path -m reg '${pattern}' }`).join('\n')}`;
 
-/** What the paths of a condition are, by their methods. */
+/** Which methods are public, and which private, on the paths that meet a condition. */
 interface Decision extends Pick<PathRule, 'notes' | 'opens' | 'closes'> {
   readonly condition: string;
 }
@@ -150,7 +151,7 @@ function createDecisions(service: PlannedService): Decision[] {
   return [...inner.flatMap(decidePattern), ...groups.values(), ...patterns.flatMap(decidePattern)];
 }
 
-/** HAProxy takes 64 words of a line. */
+/** Paths in one line: HAProxy takes 64 words of it, and the rest of the line needs some. */
 const MAX_WORDS = 40;
 
 function decidePattern(rule: PathRule): Decision[] {

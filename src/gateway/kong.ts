@@ -72,7 +72,10 @@ interface Entry {
 
 const DIALECT: Dialect = { gateway: 'Kong', spelling: NORMALIZED };
 
-/** In PCRE, `$` also matches before a last line feed; and an encoded slash is none, but hides one. */
+/**
+ * Paths that no route gets: with control characters, since `$` of PCRE also matches before a line feed at the end; and
+ * with `\` or `%2F`, which the service could take for a slash where Kong does not.
+ */
 const UNCLEAN = '^/[^?]*(?:[\\x00-\\x1F\\x5C\\x7F]|%2F)';
 
 const IMPLIED = 'OPTIONS';

@@ -1,12 +1,12 @@
 /*
- * Names that one nginx knows things by. Maps and upstreams are for all servers of an nginx, so their names have a tag
- * of the listener: another configuration beside this one has another.
+ * Names of maps and upstreams, which all servers of an nginx share. Each has a tag that is made of the listener and its
+ * hosts, so that two configurations beside each other don't share names.
  */
 
 import { createHash } from 'node:crypto';
 import type { Plan, PlannedService } from './plan.js';
 
-/** As long as a variable's name may be for the hash of them that nginx has unless told. */
+/** Most characters of a variable's name that fit into nginx's hash of variables as it is by default. */
 const MAX_LENGTH = 46;
 const MAX_METHOD = 'version_control'.length;
 

@@ -38,7 +38,7 @@ function formatListener({ listen, hosts, tls }: Plan): string[] {
     `listen ${listen.host}:${listen.port}${tls === undefined ? '' : ' ssl http2'};`,
     ...(tls === undefined ? [] : [`ssl_certificate "${tls.certificate}";`, `ssl_certificate_key "${tls.key}";`]),
     `server_name ${hosts.length === 0 ? '_' : hosts.join(' ')};`,
-    // Without another server for this address, nginx would take any name for the only one it has.
+    // The only server of an address gets the requests for every name, whatever its `server_name` is.
     ...(hosts.length === 0
       ? []
       : [

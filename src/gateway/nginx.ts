@@ -2,8 +2,8 @@
  * Writes the public surface for nginx (https://nginx.org/en/docs/http/ngx_http_map_module.html).
  *
  * A `location` compares the decoded path with its slashes merged, while the service gets the path as it was sent. So
- * maps of that one decide, one for each method of a service; nginx evaluates a map when it is asked for and not before.
- * Strings in a map ignore case, so all that is compared is an expression.
+ * maps of the path as sent decide, one for each method of a service; nginx evaluates a map only when its result is
+ * asked for. Strings in a map ignore case, so each entry is an expression, even for a static path.
  */
 
 import { GatewayError } from './error.js';
@@ -42,7 +42,7 @@ export function toNginx(...args: ExporterArguments): string {
 
 /** Nothing may be longer than nginx's buffer of 4,096 bytes, a comment included. */
 const MAX_TEXT = 4000;
-/** In characters of up to four bytes. */
+/** A piece of a comment that is short enough: characters may have up to four bytes. */
 const COMMENT = /.{1,1000}/gsu;
 
 function formatService(service: PlannedService, nameOf: NginxName): string[] {

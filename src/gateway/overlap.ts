@@ -35,7 +35,7 @@ type Single = Exclude<Segment, { kind: 'wildcard' }>;
 const MAX_STATES = 2000;
 const MAX_PAIRS = 20_000;
 
-/** @param rest whether a wildcard of `b` will do for what may stand there in `a` */
+/** @param rest whether a wildcard in `b` counts as a match for any other segment of `a` in its place */
 function compare(
   a: readonly Segment[],
   b: readonly Segment[],

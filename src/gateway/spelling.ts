@@ -28,9 +28,9 @@ export interface SpelledSet {
   readonly others: readonly string[];
   /** Spellings that count for another number of units than the engine sees; empty when there are none. */
   readonly wide: readonly string[];
-  /** Every character but the slash. */
+  /** Whether the set has every character but the slash. */
   readonly everything: boolean;
-  /** Whether all of it stands for itself, in one way only. */
+  /** Whether each of its characters can be sent in one way only, as itself. */
   readonly unambiguous: boolean;
 }
 
@@ -169,7 +169,7 @@ function printEscapes(bytes: readonly number[], spelling: Spelling | null, group
     const row = between(high * 16, high * 16 + 15);
     const lows = row.filter((byte) => wanted.has(byte));
     if (lows.length === 0) continue;
-    // What is refused before may as well match, if that makes the row whole.
+    // Escapes that are refused before may as well match, if that makes the row whole: `%2[0-9A-Fa-f]`.
     const whole = lows.length > 1 && row.every((byte) => wanted.has(byte) || spelling?.neverEscaped.has(byte) === true);
     const key = printDigits(whole ? between(0, 15) : lows.map((byte) => byte % 16));
     rows.set(key, [...(rows.get(key) ?? []), high]);
