@@ -1,9 +1,9 @@
 /* Alerting rules over the metrics that every application has. */
 
-/** A file of rules (https://prometheus.io/docs/prometheus/latest/configuration/alerting_rules) for the job of a name. */
+/** A file of rules for a job (https://prometheus.io/docs/prometheus/latest/configuration/alerting_rules). */
 export function writeAlerts(name: string): string {
   const job = `job="${name}"`;
-  // Inside a string of PromQL, whose escapes are Go's.
+  // A dot is escaped for the expression, and its backslash for the string of PromQL around it.
   const routes = `${job},route!~"/${name.replaceAll('.', '\\\\.')}/(health|metrics|ping|openapi)/"`;
   /**
    * @param expression true while something is wrong, for as long as `lasts` says

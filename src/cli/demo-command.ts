@@ -41,7 +41,7 @@ async function run(args: string[]): Promise<Outcome> {
     if (port !== undefined) throw new UsageError('--source starts nothing; leave --port out');
     return { text: writeSource(values.source) };
   }
-  // What is meant for one service is not for the three of the demo, in one process.
+  // These are meant for one service, but the demo runs three of them in this process.
   for (const name of SERVICE_VARIABLES) delete process.env[name];
   const demo = await startDemo(port);
   const live = await showDemo(demo);
@@ -55,7 +55,7 @@ function writeSource(folder: string): string {
   const target = resolve(folder);
   if (existsSync(target) && readdirSync(target).length > 0)
     throw new UsageError(`--source is ${JSON.stringify(folder)}, which isn't empty; give a new folder`);
-  // Beside the bundle.
+  // The build puts the example beside the bundle.
   cpSync(new URL('example', import.meta.url), target, { recursive: true });
   return `Written. In ${toVisible(folder)}: npm install, npm test, npm start.\n`;
 }

@@ -34,7 +34,7 @@ export function drawMermaid(service: string, root: PingEntry): string {
 export function drawDot(service: string, root: PingEntry): string {
   const { nodes, edges } = toGraph(service, root);
   const quote = (text: string): string => `"${encode(text, '&#')}"`;
-  // Entities are decoded first; what is a backslash then begins an escape.
+  // Graphviz decodes entities first, and takes a backslash that comes out for the begin of an escape: so it is doubled.
   const label = (text: string): string => `[label=${quote(text).replaceAll('&#92;', '&#92;&#92;')}`;
   return [
     'digraph mesh {',

@@ -42,7 +42,7 @@ export const gateway: Command = { usage, run };
 type Exporter = (services: readonly GatewayService[], options: ListenerOptions) => string;
 
 const FORMATS = ['nginx', 'haproxy', 'caddy', 'kong', 'gateway-api'] as const;
-/** But for the Gateway API, which has an option that it needs. */
+/** All exporters but that of the Gateway API, which can't do without the option `gateway`. */
 const EXPORTERS: Readonly<Record<Exclude<(typeof FORMATS)[number], 'gateway-api'>, Exporter>> = {
   nginx: toNginx,
   haproxy: toHAProxy,

@@ -3,8 +3,9 @@
 import { complain, messageOf } from './output.js';
 
 /**
- * Until it is released, `process.exit` throws, what nobody catches is ignored, since a server that can't start does
- * no harm to its routes, and a process that has nothing left to wait for ends with a complaint and exit code 2.
+ * Until the process is released, `process.exit` throws. An error that nobody catches is ignored: an application whose
+ * port is taken can't listen, but still has its routes. A process that has nothing left to wait for, although the
+ * module is not loaded, ends with a complaint and exit code 2.
  *
  * @returns releases the process
  */

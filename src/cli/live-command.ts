@@ -18,7 +18,7 @@ export const live: Command = { usage, run };
 
 const MAX_DEPTH = 20;
 
-/** @throws {UsageError} for a URL that names no service, and for wrong options; `EADDRINUSE` for a port that is taken */
+/** @throws {UsageError} for a URL that names no service, and for wrong options; `EADDRINUSE` for a taken port */
 async function run(args: string[]): Promise<Outcome> {
   const text = { type: 'string' } as const;
   const { values, positionals } = parseCommand(args, { depth: text, port: text }, ['URL']);

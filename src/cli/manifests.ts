@@ -10,7 +10,7 @@ export interface ManifestOptions {
   readonly monitorPort: number | undefined;
 }
 
-/** While endpoints are removed everywhere, and how long what is in flight may take then: the defaults of `run()`. */
+/** How long load balancers still send requests, and how long those in flight may take then: the defaults of `run()`. */
 const DRAIN_DELAY_MS = 5_000;
 const DRAIN_TIMEOUT_MS = 10_000;
 /** For close hooks, and for the process to end. */

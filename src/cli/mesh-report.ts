@@ -23,7 +23,7 @@ export function toReport(service: string, answer: PingEntry): MeshReport {
   const root: Branch = { edge: toEdge(null, service, 0, answer), below: [] };
   const expanded = new Set<string>();
   let edges = 1;
-  // Level by level: what is nearest saw most of what is below it.
+  // Level by level: the nearer a service is to the asked one, the more levels below it are in its answer.
   const queue = [{ branch: root, name: service, entry: answer }];
   for (const { branch, name, entry } of queue) {
     const below = servicesBelow(entry.response);

@@ -54,7 +54,7 @@ export function readRoutes(value: unknown): RouteInfo[] | undefined {
 }
 
 async function importModule(file: string): Promise<unknown> {
-  // A service that is only looked at need not tell where it listens.
+  // A module that listens when it is imported would log where, which is of no interest here.
   process.env['LOG_LEVEL'] ??= 'warn';
   try {
     return await import(pathToFileURL(resolve(file)).href);

@@ -61,7 +61,7 @@ function compareOperations(documents: Documents, before: unknown, after: unknown
   const now = asObject(asObject(after)['responses']);
   for (const [status, response] of Object.entries(asObject(asObject(before)['responses']))) {
     if (now[status] !== undefined) compare(false, schemaOf(response), schemaOf(now[status]), status);
-    // Whatever was a success is one still, where nothing more is said.
+    // `2XX` stands for every success that is not declared by itself any more.
     else if (!status.startsWith('2') || now['2XX'] === undefined) breaks.push(`no longer declares ${status}`);
   }
   return breaks;
@@ -78,7 +78,7 @@ function compareSchemas(
 ): string[] {
   const [old, now] = [membersOf(documents.before, before), membersOf(documents.after, after)];
   if (old === undefined || now === undefined || depth > MAX_DEPTH) return [];
-  // What is asked for is new, what was promised is old.
+  // Clients break when the new document asks for more, and when it gives less than the old one promised.
   const [one, other] = sent ? [now, old] : [old, now];
   const below = (was: unknown, is: unknown, name: string): string[] =>
     compareSchemas(documents, sent, was, is, `${at}/${name}`, depth + 1);
@@ -139,7 +139,7 @@ function inputsOf(operation: unknown): Map<string, { readonly required: boolean;
   );
 }
 
-/** Of the first form that there is: a document of ours has one, and of errors two that say the same. */
+/** The schema of the first content type. A document of ours has one, and for errors two that say the same. */
 function schemaOf(holder: unknown): unknown {
   return asObject(Object.values(asObject(asObject(holder)['content']))[0])['schema'];
 }

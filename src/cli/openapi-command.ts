@@ -51,7 +51,7 @@ async function run(args: string[]): Promise<Outcome> {
   const { app } = await loadApp(positionals[0] ?? '');
   try {
     const scope = values.public === true ? 'public' : 'all';
-    // Of another copy of the package, perhaps; toOpenApi looks before it reads.
+    // The application may come from another copy of the package; toOpenApi checks what it reads.
     const text = toJson(toOpenApi(app as OpenApiSource, { scope, version, servers: values.server }));
     return saved === undefined ? { text } : reportFindings(findBreaks(saved, JSON.parse(text)));
   } catch (error) {

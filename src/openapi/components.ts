@@ -7,9 +7,9 @@
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 const NAME = /[^A-Za-z0-9._-]+/g;
-/** Their values are examples of what is described, not descriptions. */
+/** Keywords whose values are data rather than schemas: a `$ref` in them is no reference. */
 const DATA_KEYWORDS: ReadonlySet<string> = new Set(['const', 'default', 'enum', 'example', 'examples']);
-/** What they hold is named by the user: a member may be called `$ref`. */
+/** Keywords that hold schemas under names of the user's: a member may be called `$ref`. */
 const MAP_KEYWORDS: ReadonlySet<string> = new Set(['properties', 'patternProperties', 'dependentSchemas', '$defs']);
 
 /** The `components.schemas` of one document. */

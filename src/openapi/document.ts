@@ -87,7 +87,7 @@ export function toOpenApi(app: OpenApiSource, options: OpenApiOptions = {}): Ope
   const components = new Components({ Error: ERROR, Problem: PROBLEM });
   const paths: Record<string, Record<string, unknown>> = {};
   const operationIds = new Map<string, string>();
-  // By pattern, as the path was registered first; and the paths, by what their templates look like without names.
+  // Templates by pattern, with the names of the route that came first; and paths by their templates without names.
   const templates = new Map<string, PathTemplate>();
   const shapes = new Map<string, string>();
   for (const route of routesOf(app)) {

@@ -19,7 +19,7 @@ export interface DocumentedRoute {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** OpenAPI has other places for what they say ("Parameter Object", `name`). */
+/** Headers that are no parameters: OpenAPI says elsewhere what they would ("Parameter Object", `name`). */
 const OWN_HEADERS: ReadonlySet<string> = new Set(['accept', 'content-type']);
 
 /**
@@ -62,7 +62,7 @@ function pathParameters(
 ): Json[] {
   const { properties } = collectMembers(schema, components);
   return parameters.map(({ name, routeName, pattern }) => {
-    // A schema that says nothing may mean anything.
+    // A schema that has no JSON Schema may take anything.
     const unsaid = given !== undefined && schema === undefined ? {} : defined({ type: 'string', pattern });
     return parameter('path', name, properties[routeName] ?? unsaid, true);
   });
@@ -111,7 +111,7 @@ function successes(response: MaybeResponse, schemaOf: (part: string, given: unkn
     const description = STATUS_CODES[status] ?? 'Success';
     if (given === null) return [status, { description }];
     const schema = schemaOf(`response ${status}`, given) ?? {};
-    // A handler's text goes out as such.
+    // A text that a handler returns goes out as it is, not as JSON.
     const type = schema['type'] === 'string' ? 'text/plain' : 'application/json';
     return [status, { description, content: { [type]: { schema } } }];
   });
@@ -172,7 +172,7 @@ function collectMembers(schema: JsonSchema | undefined, components: Components):
   };
 }
 
-/** A schema with those that hold beside it; those that refer to themselves end here. */
+/** A schema with those that hold beside it, by `$ref` and `allOf`; a recursive one ends at some depth. */
 function partsOf(schema: unknown, components: Components, depth = 0): JsonSchema[] {
   if (typeof schema !== 'object' || schema === null || depth > 16) return [];
   const part = schema as JsonSchema;

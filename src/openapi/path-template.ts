@@ -31,7 +31,7 @@ export function toTemplate(path: string): PathTemplate {
       return segment.text;
     }
     const routeName = segment.name;
-    // A bare `*` is no name for a parameter elsewhere.
+    // A bare `*` has no name, and a template needs one.
     const name = routeName === '*' ? 'rest' : routeName;
     const pattern = segment.kind === 'param' ? segment.constraint?.pattern(1) : undefined;
     parameters.push({ name, routeName, pattern: pattern === undefined ? undefined : `^${pattern}$` });
