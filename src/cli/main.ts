@@ -3,7 +3,7 @@
  * code 2.
  */
 
-import { createRequire } from 'node:module';
+import { FRAMEWORK_VERSION } from '../version.js';
 import { alerts } from './alerts-command.js';
 import { Finding, UsageError, type Command, type Outcome } from './command.js';
 import { demo } from './demo-command.js';
@@ -40,7 +40,7 @@ const COMMANDS: ReadonlyMap<string | undefined, Command> = new Map(
 
 async function dispatch(name: string | undefined, args: string[]): Promise<Outcome> {
   if (name === '--help' || name === '-h') return { text: OVERVIEW };
-  if (name === '--version' || name === '-v') return { text: `${ownVersion()}\n` };
+  if (name === '--version' || name === '-v') return { text: `${FRAMEWORK_VERSION}\n` };
   const command = COMMANDS.get(name);
   if (command === undefined)
     throw new Error(
@@ -74,10 +74,4 @@ async function runCommand([name, ...args]: string[]): Promise<number> {
     release();
     return error instanceof Finding ? 1 : 2;
   }
-}
-
-/** Read here, so that the framework's chunk stays whole: importing the package costs a file less. */
-function ownVersion(): string {
-  const { version } = createRequire(import.meta.url)('../package.json') as { version: string };
-  return version;
 }
