@@ -1,5 +1,6 @@
 /**
- * Compares `postern/metrics` with prom-client: exposition, updates, and what the default metrics cost a bare server.
+ * Compares `postern/metrics` with prom-client: exposition, updates, new series, and what the default metrics cost a bare
+ * server.
  *
  * Run `npm run build` first, then `npm ci && npm run metrics` in this folder. Each scenario has a process of
  * its own; the two libraries take turns, and what is told is the median of the rounds and the ratio of the medians.
@@ -41,6 +42,7 @@ const LIBRARIES = {
 const UPDATES = {
   'inc()': ({ plain }) => () => plain.inc(),
   'inc(labels), 1 label': ({ one }) => (index) => one.inc({ queue: QUEUES[index & 3] }),
+  'inc(labels), 1 label of 64 values': ({ one }) => (index) => one.inc({ queue: ROUTES[index & 63] }),
   'inc(labels), 3 labels': ({ counter }) => (index) => counter.inc({ method: 'GET', route: ROUTES[index & 63], status_code: '200' }),
   'observe(labels, value), 3 labels': ({ histogram }) => (index) => histogram.observe({ method: 'GET', route: ROUTES[index & 63], status_code: '200' }, (index & 127) / 10),
   'bound inc()': ({ counter }) => ((bound) => () => bound.inc())(counter.labels('GET', '/0', '200')),
@@ -48,6 +50,15 @@ const UPDATES = {
 };
 const QUEUES = ['mail', 'bill', 'scan', 'sync'];
 const ROUTES = Array.from({ length: 64 }, (_, index) => `/${index}`);
+
+/** An update whose labels are new: `route` is so every time. */
+const NEW_LABELS = {
+  1: (route) => ({ route }),
+  2: (route, index) => ({ method: METHODS[index & 3], route }),
+  3: (route, index) => ({ method: METHODS[index & 3], route, status_code: STATUS_CODES[(index >> 2) & 3] }),
+};
+const METHODS = ['GET', 'POST', 'PUT', 'DELETE'];
+const STATUS_CODES = ['200', '201', '404', '500'];
 
 const SCENARIOS = {
   /** Milliseconds for one exposition as a string (`expose`) or as bytes (`scrape`); every series has changed since the one before. */
@@ -88,6 +99,26 @@ const SCENARIOS = {
     const sums = [...(await metrics.expose()).matchAll(/^(?:\w+_total|\w+_count)\S* (\S+)$/gm)].reduce((sum, [, value]) => sum + Number(value), 0);
     if (sums !== 12 * 200_000) throw new Error(`${library} counted ${sums}`);
     return median(times.slice(2));
+  },
+
+  /** Microseconds for the update that makes a series: with one metric the first ones of a process, with more those of compiled code. */
+  async create(library, kind, labelCount, series, metricCount) {
+    const toLabels = NEW_LABELS[labelCount];
+    const times = [];
+    for (let round = 0; round < Number(metricCount); round++) {
+      const metrics = await LIBRARIES[library]();
+      const metric = metrics[kind]({ name: 'requests_total', help: 'Requests.', labelNames: Object.keys(toLabels('', 0)) });
+      const routes = Array.from({ length: Number(series) }, (_, index) => `/users/${round}/${index}`);
+      const update = kind === 'counter' ? (labels) => metric.inc(labels) : (labels) => metric.observe(labels, 0.2);
+      // What the library's loading left would be collected at some moment of a hundred series, or at none.
+      globalThis.gc({ type: 'minor' });
+      const start = performance.now();
+      for (let index = 0; index < routes.length; index++) update(toLabels(routes[index], index));
+      times.push(((performance.now() - start) / routes.length) * 1000);
+      const made = (await metrics.expose()).match(/^requests_total(?:_count)?{.*} 1(?:\.0)?$/gm)?.length;
+      if (made !== routes.length) throw new Error(`${library} made ${made} series, not ${routes.length}`);
+    }
+    return median(times);
   },
 
   /** Microseconds of CPU for each request of a bare server: alone, or with default metrics and a histogram over requests. */
@@ -134,6 +165,12 @@ async function main() {
     }
   }
   for (const name of Object.keys(UPDATES)) await compare(name, 'ns', (library) => ['update', library, name]);
+  for (const kind of ['counter', 'histogram']) {
+    for (const labelCount of [1, 2, 3]) {
+      await compare(`first 100 ${kind}s, labels: ${labelCount}`, 'us', (library) => ['create', library, kind, labelCount, 100, 1]);
+      await compare(`new ${kind}, labels: ${labelCount}`, 'us', (library) => ['create', library, kind, labelCount, 1000, 20]);
+    }
+  }
   await compareServers();
 }
 
@@ -210,7 +247,7 @@ async function load(agent, port, requests) {
 }
 
 function start(parameters) {
-  return spawn(process.execPath, [SELF, ...parameters.map(String)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  return spawn(process.execPath, ['--expose-gc', SELF, ...parameters.map(String)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
 }
 
 async function run(parameters) {
