@@ -69,7 +69,7 @@ export class CounterSeries extends OwnedSeries<CounterSeries> implements BoundCo
   }
 
   inc(update: number | ExemplarUpdate = 1): void {
-    const series = this.isLive ? this : this.owner.revive(this);
+    const series = this.isRemoved ? this.owner.revive(this) : this;
     if (typeof update === 'number' && update >= 0 && update < Infinity) series.#value += update;
     else series.#incWithExemplar(update);
   }

@@ -106,7 +106,7 @@ export class GaugeSeries extends OwnedSeries<GaugeSeries> implements BoundGauge 
   }
 
   #live(): GaugeSeries {
-    return this.isLive ? this : this.owner.revive(this);
+    return this.isRemoved ? this.owner.revive(this) : this;
   }
 
   #assertNumber(value: unknown): void {

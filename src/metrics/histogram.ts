@@ -109,7 +109,7 @@ export class HistogramSeries extends OwnedSeries<HistogramSeries> implements Bou
   }
 
   observe(update: number | Observation): void {
-    const series = this.isLive ? this : this.owner.revive(this);
+    const series = this.isRemoved ? this.owner.revive(this) : this;
     if (typeof update === 'number' && update > -Infinity && update < Infinity) {
       series.#counts[this.#bucket(update)]!++;
       series.#sum += update;

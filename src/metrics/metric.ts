@@ -48,8 +48,8 @@ export interface MetricOptions<L extends string, M = unknown> {
 export abstract class Metric<L extends string, Bound> {
   readonly name: string;
   readonly help: string;
-  /** @internal */
-  protected readonly series: SeriesMap<Bound & Series>;
+  /** Declared for the reason that `SeriesMap` has. @internal */
+  declare protected readonly series: SeriesMap<Bound & Series>;
 
   /** Metrics are made by `registry.counter`, `gauge`, `histogram` and `summary`. */
   constructor(series: never);

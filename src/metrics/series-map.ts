@@ -8,8 +8,8 @@ import { LabelTree } from './label-tree.js';
 /** What the map needs of a series. */
 export interface Series {
   readonly labelValues: readonly string[];
-  /** Whether the map has it; a removed one must `revive` before it counts on. */
-  isLive: boolean;
+  /** Whether the map no longer has it; it must `revive` before it counts on. */
+  isRemoved: boolean;
   /** Sets everything back to zero. */
   zero(): void;
 }
@@ -17,7 +17,7 @@ export interface Series {
 /** What all kinds of series are made of. */
 export abstract class OwnedSeries<Self extends Series> implements Series {
   readonly labelValues: readonly string[];
-  isLive = false;
+  isRemoved = false;
   protected readonly owner: SeriesMap<Self>;
 
   constructor(owner: SeriesMap<Self>, labelValues: readonly string[]) {
@@ -43,12 +43,15 @@ export interface Definition {
 }
 
 export class SeriesMap<S extends Series> {
-  readonly definition: Definition;
+  // Declared, because a field that its declaration sets before the constructor does is no constant to V8; it reads
+  // these once when it compiles an `inc()` of one metric.
+  declare readonly definition: Definition;
+  /** The series of a metric without labels. */
+  declare readonly unlabelled: S | undefined;
   /** The live series in order of their creation. */
   readonly all: Set<S> = new Set();
   readonly #create: (labelValues: readonly string[]) => S;
   readonly #tree: LabelTree<S>;
-  #only: S | undefined;
   #overflow: S | undefined;
 
   /** Without labels the one series there is exists from the start. */
@@ -56,7 +59,7 @@ export class SeriesMap<S extends Series> {
     this.definition = definition;
     this.#create = (labelValues) => create(this, labelValues);
     this.#tree = new LabelTree(definition.labelNames);
-    if (definition.labelNames.length === 0) this.#only = this.#insert(this.#create([]));
+    this.unlabelled = definition.labelNames.length === 0 ? this.#insert(create(this, [])) : undefined;
   }
 
   /** The series of these labels if it exists; whatever is wrong with them makes it `undefined`. */
@@ -66,7 +69,7 @@ export class SeriesMap<S extends Series> {
 
   /** The series of a metric without labels. @throws {TypeError} when the metric has labels */
   only(): S {
-    return this.#only ?? this.obtain([]);
+    return this.unlabelled ?? this.obtain([]);
   }
 
   /**
@@ -89,6 +92,7 @@ export class SeriesMap<S extends Series> {
     if (current !== undefined) return current;
     if (this.#isFull()) return this.#overflowing();
     series.zero();
+    series.isRemoved = false;
     return this.#insert(series);
   }
 
@@ -97,7 +101,7 @@ export class SeriesMap<S extends Series> {
     const texts = this.#texts(given);
     const series = this.#tree.get(texts);
     if (series === undefined) return;
-    series.isLive = false;
+    series.isRemoved = true;
     this.all.delete(series);
     this.#tree.delete(texts);
     if (series === this.#overflow) this.#overflow = undefined;
@@ -105,11 +109,11 @@ export class SeriesMap<S extends Series> {
 
   /** Removes every series; one without labels starts again at zero. */
   clear(): void {
-    for (const series of this.all) series.isLive = false;
+    for (const series of this.all) series.isRemoved = true;
     this.all.clear();
     this.#tree.clear();
     this.#overflow = undefined;
-    if (this.#only !== undefined) this.revive(this.#only);
+    if (this.unlabelled !== undefined) this.revive(this.unlabelled);
   }
 
   #texts(given: readonly unknown[]): string[] {
@@ -147,7 +151,6 @@ export class SeriesMap<S extends Series> {
   #insert(series: S): S {
     this.#tree.set(series.labelValues, series);
     this.all.add(series);
-    series.isLive = true;
     return series;
   }
 

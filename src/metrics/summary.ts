@@ -98,7 +98,7 @@ export class SummarySeries extends OwnedSeries<SummarySeries> implements BoundSu
     if (typeof value !== 'number' || !Number.isFinite(value)) {
       throw new TypeError(`summary "${this.owner.definition.name}" can't observe ${show(value)}; give a finite number`);
     }
-    const series = this.isLive ? this : this.owner.revive(this);
+    const series = this.isRemoved ? this.owner.revive(this) : this;
     series.#digest().add(value);
     series.#sum += value;
     series.#count += 1;
