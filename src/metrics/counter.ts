@@ -43,9 +43,9 @@ export class Counter<L extends string = never> extends Metric<L, BoundCounter> {
   inc(...update: CounterUpdate<L>): void;
   inc(first?: unknown, value?: number): void {
     if (typeof first === 'object' && first !== null) {
-      const series = this.series.find(first);
+      const series = this.series.tree.find(first);
       if (series !== undefined) series.inc(value);
-      else if (isExemplarUpdate(first, this.labelNames)) {
+      else if (isExemplarUpdate(first, this)) {
         const { labels = {}, ...rest } = first;
         this.find(labels).inc(rest);
       } else this.series.obtain([first]).inc(value);

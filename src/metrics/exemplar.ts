@@ -20,9 +20,13 @@ export interface ExemplarUpdate {
 /** Whether an object is an update and no set of labels: it has a key of an update that is no label's name. @internal */
 export function isExemplarUpdate(
   object: object,
-  labelNames: readonly string[],
+  metric: { readonly labelNames: readonly string[] },
 ): object is ExemplarUpdate & { readonly labels?: object } {
-  return UPDATE_KEYS.some((key) => key in object && !labelNames.includes(key));
+  return (
+    ('labels' in object && !metric.labelNames.includes('labels')) ||
+    ('value' in object && !metric.labelNames.includes('value')) ||
+    ('exemplarLabels' in object && !metric.labelNames.includes('exemplarLabels'))
+  );
 }
 
 /**
@@ -61,5 +65,4 @@ export function toExemplar(labels: unknown, value: number, metricName: string): 
   return { labels: copy, value, timestampSeconds: Date.now() / 1000 };
 }
 
-const UPDATE_KEYS = ['labels', 'value', 'exemplarLabels'];
 const LONGEST = 128;

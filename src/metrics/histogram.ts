@@ -49,9 +49,9 @@ export class Histogram<L extends string = never> extends Metric<L, BoundHistogra
   observe(...update: HistogramUpdate<L>): void;
   observe(first: unknown, value?: number): void {
     if (typeof first === 'object' && first !== null) {
-      const series = this.series.find(first);
+      const series = this.series.tree.find(first);
       if (series !== undefined && value !== undefined) series.observe(value);
-      else if (isExemplarUpdate(first, this.labelNames)) {
+      else if (isExemplarUpdate(first, this)) {
         const { labels = {}, ...rest } = first;
         this.find(labels).observe(rest as Observation);
       } else this.find(first).observe(value as number);

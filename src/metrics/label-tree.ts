@@ -34,12 +34,17 @@ class Branch<T> {
 
   /** Adds a value that isn't there. */
   set(value: string, below: Branch<T> | T): void {
-    if (this.#map === undefined && this.#values.length < FEW) {
-      this.#values.push(value);
-      this.#below.push(below);
-      return;
+    if (this.#map === undefined) {
+      const values = this.#values;
+      if (values.length < FEW) {
+        values.push(value);
+        this.#below.push(below);
+        return;
+      }
+      this.#map = new Map();
+      for (let index = 0; index < values.length; index++) this.#map.set(values[index], this.#below[index]!);
+      values.length = this.#below.length = 0;
     }
-    this.#map ??= this.#toMap();
     this.#map.set(value, below);
   }
 
@@ -49,11 +54,6 @@ class Branch<T> {
     if (index === -1) return;
     this.#values.splice(index, 1);
     this.#below.splice(index, 1);
-  }
-
-  #toMap(): Map<unknown, Branch<T> | T> {
-    const below = this.#below.splice(0);
-    return new Map(this.#values.splice(0).map((value, index) => [value, below[index]!]));
   }
 }
 
@@ -86,7 +86,8 @@ export class LabelTree<T> {
   /** The item of these values, in the order of the names. */
   get(values: readonly string[]): T | undefined {
     let below = this.#root;
-    for (const value of values) below = (below as Branch<T> | undefined)?.get(value);
+    for (let depth = 0; depth < values.length && below !== undefined; depth++)
+      below = (below as Branch<T>).get(values[depth]);
     return below as T | undefined;
   }
 

@@ -93,6 +93,6 @@ export abstract class Metric<L extends string, Bound> {
 
   /** @internal */
   protected find(labels: object): Bound & Series {
-    return this.series.find(labels) ?? this.series.obtain([labels]);
+    return this.series.tree.find(labels) ?? this.series.obtain([labels]);
   }
 }

@@ -14,15 +14,19 @@ export interface Series {
   zero(): void;
 }
 
-/** What all kinds of series are made of. */
+/**
+ * What all kinds of series are made of. Fields that the constructor sets are only declared: an initializer is one more
+ * function to compile and to run for each series.
+ */
 export abstract class OwnedSeries<Self extends Series> implements Series {
-  readonly labelValues: readonly string[];
-  isRemoved = false;
-  protected readonly owner: SeriesMap<Self>;
+  declare readonly labelValues: readonly string[];
+  declare isRemoved: boolean;
+  declare protected readonly owner: SeriesMap<Self>;
 
   constructor(owner: SeriesMap<Self>, labelValues: readonly string[]) {
     this.owner = owner;
     this.labelValues = labelValues;
+    this.isRemoved = false;
   }
 
   abstract zero(): void;
@@ -46,25 +50,21 @@ export class SeriesMap<S extends Series> {
   // Declared, because a field that its declaration sets before the constructor does is no constant to V8; it reads
   // these once when it compiles an `inc()` of one metric.
   declare readonly definition: Definition;
+  /** Where to find a series by its labels. */
+  declare readonly tree: LabelTree<S>;
   /** The series of a metric without labels. */
   declare readonly unlabelled: S | undefined;
   /** The live series in order of their creation. */
   readonly all: Set<S> = new Set();
   readonly #create: (labelValues: readonly string[]) => S;
-  readonly #tree: LabelTree<S>;
   #overflow: S | undefined;
 
   /** Without labels the one series there is exists from the start. */
   constructor(definition: Definition, create: (owner: SeriesMap<S>, labelValues: readonly string[]) => S) {
     this.definition = definition;
     this.#create = (labelValues) => create(this, labelValues);
-    this.#tree = new LabelTree(definition.labelNames);
+    this.tree = new LabelTree(definition.labelNames);
     this.unlabelled = definition.labelNames.length === 0 ? this.#insert(create(this, [])) : undefined;
-  }
-
-  /** The series of these labels if it exists; whatever is wrong with them makes it `undefined`. */
-  find(labels: object): S | undefined {
-    return this.#tree.find(labels);
   }
 
   /** The series of a metric without labels. @throws {TypeError} when the metric has labels */
@@ -80,15 +80,19 @@ export class SeriesMap<S extends Series> {
    */
   obtain(given: readonly unknown[]): S {
     const texts = this.#texts(given);
-    const series = this.#tree.get(texts);
+    const series = this.tree.get(texts);
     if (series !== undefined) return series;
-    texts.forEach((text, index) => this.#assertWellFormed(text, index));
+    for (let index = 0; index < texts.length; index++) {
+      // A lone surrogate has no UTF-8 form: on the wire it would be U+FFFD, and two series one.
+      if (!texts[index]!.isWellFormed())
+        throw this.#wrong(index, `is ${show(texts[index])}, which is not valid Unicode; pass text.toWellFormed()`);
+    }
     return this.#isFull() ? this.#overflowing() : this.#insert(this.#create(texts));
   }
 
   /** The series that counts for the labels of a removed one: itself again, unless another took its place. */
   revive(series: S): S {
-    const current = this.#tree.get(series.labelValues);
+    const current = this.tree.get(series.labelValues);
     if (current !== undefined) return current;
     if (this.#isFull()) return this.#overflowing();
     series.zero();
@@ -99,11 +103,11 @@ export class SeriesMap<S extends Series> {
   /** Removes the series of these labels, if there is one. @throws {TypeError} as `obtain` does */
   delete(given: readonly unknown[]): void {
     const texts = this.#texts(given);
-    const series = this.#tree.get(texts);
+    const series = this.tree.get(texts);
     if (series === undefined) return;
     series.isRemoved = true;
     this.all.delete(series);
-    this.#tree.delete(texts);
+    this.tree.delete(texts);
     if (series === this.#overflow) this.#overflow = undefined;
   }
 
@@ -111,65 +115,59 @@ export class SeriesMap<S extends Series> {
   clear(): void {
     for (const series of this.all) series.isRemoved = true;
     this.all.clear();
-    this.#tree.clear();
+    this.tree.clear();
     this.#overflow = undefined;
     if (this.unlabelled !== undefined) this.revive(this.unlabelled);
   }
 
+  /** Plain loops: most series are made before anything is compiled, and a callback would be one thing more. */
   #texts(given: readonly unknown[]): string[] {
-    const { name: metric, labelNames } = this.definition;
-    const [labels] = given;
-    let values = given;
-    if (typeof labels === 'object' && labels !== null) {
-      for (const name in labels) {
-        if (!labelNames.includes(name))
-          throw new TypeError(`metric "${metric}" has no label "${name}"; give ${this.#wanted()}`);
-      }
-      values = labelNames.map((name) => Reflect.get(labels, name));
-    } else if (given.length !== labelNames.length) {
-      throw new TypeError(`metric "${metric}" got ${given.length} label values; give ${this.#wanted()}`);
+    const { labelNames } = this.definition;
+    const labels = given[0] as Readonly<Record<string, unknown>> | null | undefined;
+    const isRecord = typeof labels === 'object' && labels !== null;
+    if (isRecord) {
+      for (const name in labels) if (!labelNames.includes(name)) throw this.#mismatch(`has no label "${name}"`);
+    } else if (given.length !== labelNames.length) throw this.#mismatch(`got ${given.length} label values`);
+    const texts = new Array<string>(labelNames.length);
+    for (let index = 0; index < texts.length; index++) {
+      const value = isRecord ? labels[labelNames[index]!] : given[index];
+      texts[index] = typeof value === 'string' ? value : this.#text(value, index);
     }
-    return values.map((value, index) => this.#text(labelNames[index]!, value));
+    return texts;
   }
 
-  #text(name: string, value: unknown): string {
+  #text(value: unknown, index: number): string {
     if (typeof value === 'number') return String(value);
-    if (typeof value === 'string') return value;
-    const problem = value === undefined ? 'is missing' : `is ${show(value)}`;
-    throw new TypeError(`label "${name}" of metric "${this.definition.name}" ${problem}; give a string or a number`);
+    throw this.#wrong(index, `${value === undefined ? 'is missing' : `is ${show(value)}`}; give a string or a number`);
   }
 
-  /** A lone surrogate has no UTF-8 form: on the wire it would be U+FFFD, and two series one. */
-  #assertWellFormed(text: string, index: number): void {
-    if (!/\p{Surrogate}/u.test(text)) return;
-    const { name: metric, labelNames } = this.definition;
-    throw new TypeError(
-      `label "${labelNames[index]}" of metric "${metric}" is ${show(text)}, which is not valid Unicode; pass text.toWellFormed()`,
-    );
+  #wrong(index: number, problem: string): TypeError {
+    const { name, labelNames } = this.definition;
+    return new TypeError(`label "${labelNames[index]}" of metric "${name}" ${problem}`);
+  }
+
+  #mismatch(problem: string): TypeError {
+    const { name, labelNames } = this.definition;
+    const wanted = labelNames.length === 0 ? 'none' : `exactly ${labelNames.map((label) => `"${label}"`).join(', ')}`;
+    return new TypeError(`metric "${name}" ${problem}; give ${wanted}`);
   }
 
   #insert(series: S): S {
-    this.#tree.set(series.labelValues, series);
+    this.tree.set(series.labelValues, series);
     this.all.add(series);
     return series;
   }
 
   #isFull(): boolean {
-    const { labelNames, maxSeries } = this.definition;
-    return labelNames.length > 0 && this.all.size - (this.#overflow === undefined ? 0 : 1) >= maxSeries;
+    return this.all.size - (this.#overflow === undefined ? 0 : 1) >= this.definition.maxSeries;
   }
 
   #overflowing(): S {
     this.definition.onOverflow();
     if (this.#overflow === undefined) {
       const values = this.definition.labelNames.map(() => OVERFLOW_VALUE);
-      this.#overflow = this.#tree.get(values) ?? this.#insert(this.#create(values));
+      this.#overflow = this.tree.get(values) ?? this.#insert(this.#create(values));
     }
     return this.#overflow;
-  }
-
-  #wanted(): string {
-    const names = this.definition.labelNames;
-    return names.length === 0 ? 'none' : `exactly ${names.map((name) => `"${name}"`).join(', ')}`;
   }
 }
