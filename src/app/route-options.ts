@@ -91,9 +91,10 @@ export function endpoint<
   H extends MaybeSchema = undefined,
   B extends MaybeSchema = undefined,
   R extends MaybeResponse = undefined,
+  Result extends ResultOf<R> | Promise<ResultOf<R>> = ResultOf<R>,
 >(
   options: RouteOptions<P, Q, H, B, R>,
-  handler: EndpointHandler<Path, P, Q, H, B, R>,
+  handler: (ctx: Context<Path>, input: HandlerInput<P, Q, H, B>) => Result & Sendable<Result>,
 ): CarryingHandler<Path, HandlerInput<P, Q, H, B>>;
 export function endpoint<
   P extends MaybeSchema = undefined,

@@ -134,3 +134,18 @@ class DecoratedView {
   }
 }
 void DecoratedView;
+
+// A handler with options around it, wherever it is made.
+endpoint({}, () => ({ a: 1 }));
+endpoint({}, async () => reply({ a: 1 }, { status: 201 }));
+endpoint({}, (ctx) => (ctx.method === 'GET' ? { a: 1 } : 'text'));
+endpoint({}, () => {});
+endpoint({}, () => {
+  throw new Error('never returns');
+});
+endpoint<{ id: string }>({}, (ctx) => ctx.params.id);
+app.get('/wrapped/:id', endpoint({}, (ctx) => ctx.params['id']));
+// @ts-expect-error: JSON loses a Map
+endpoint({}, () => ({ a: new Map([[1, 2]]) }));
+// @ts-expect-error: JSON loses a promise
+endpoint({}, async () => ({ a: Promise.resolve(1) }));
