@@ -3,7 +3,7 @@
  *
  * A router sees each path once: as in a server, where every path is a new string without a hash.
  *
- * Run as `node router-process.mjs postern|find-my-way <routes>`.
+ * Run as `node router-process.mjs postern|memoirist|trek-router|rou3|find-my-way <routes>`.
  */
 
 import { resolve } from 'node:path';
@@ -11,11 +11,14 @@ import { pathToFileURL } from 'node:url';
 import { createRandom, median } from '../harness/statistics.mjs';
 
 /**
- * A router with the same two methods for both libraries; `find` gives the handler and the parameters.
+ * A router; `find` is as the library has it, and what it gives is read by the other two.
  *
  * @typedef {object} Adapter
  * @property {(path: string, handler: () => void) => void} add
- * @property {(path: string) => { handler: Function, params: Record<string, string> } | null} find
+ * @property {(path: string) => any} find
+ * @property {(found: any) => Function | undefined} handlerOf
+ * @property {(found: any) => Record<string, string>} paramsOf
+ * @property {string} [rest] its name for what a wildcard stands for, where it has no other
  */
 
 /** @type {Record<string, () => Promise<Adapter>>} */
@@ -24,12 +27,55 @@ const LIBRARIES = {
     const dist = process.env['POSTERN_DIST'] ?? resolve(import.meta.dirname, '../../dist');
     const { Router } = await import(pathToFileURL(resolve(dist, 'index.js')).href);
     const router = new Router();
-    return { add: (path, handler) => router.add('GET', path, handler), find: (path) => router.find('GET', path) };
+    return {
+      add: (path, handler) => router.add('GET', path, handler),
+      find: (path) => router.find('GET', path),
+      handlerOf: (found) => found?.handler,
+      paramsOf: ({ params }) => params,
+    };
+  },
+  async memoirist() {
+    const { Memoirist } = await import('memoirist');
+    const router = new Memoirist();
+    return {
+      add: (path, handler) => router.add('GET', path.replace('*rest', '*'), handler),
+      find: (path) => router.find('GET', path),
+      handlerOf: (found) => found?.store,
+      paramsOf: ({ params }) => params,
+      rest: '*',
+    };
+  },
+  async 'trek-router'() {
+    const { default: Router } = await import('trek-router');
+    const router = new Router();
+    return {
+      add: (path, handler) => router.add('GET', path.replace('*rest', '*'), handler),
+      find: (path) => router.find('GET', path),
+      handlerOf: ([handler]) => handler,
+      paramsOf: ([, params]) => Object.fromEntries(params.map(({ name, value }) => [name, value])),
+      rest: '*',
+    };
+  },
+  async rou3() {
+    const { addRoute, createRouter, findRoute } = await import('rou3');
+    const router = createRouter();
+    return {
+      add: (path, handler) => addRoute(router, 'GET', path.replace('*rest', '**:rest'), handler),
+      find: (path) => findRoute(router, 'GET', path),
+      handlerOf: (found) => found?.data,
+      paramsOf: ({ params }) => params ?? {},
+    };
   },
   async 'find-my-way'() {
     const { default: createRouter } = await import('find-my-way');
     const router = createRouter();
-    return { add: (path, handler) => router.on('GET', path.replace('*rest', '*'), handler), find: (path) => router.find('GET', path) };
+    return {
+      add: (path, handler) => router.on('GET', path.replace('*rest', '*'), handler),
+      find: (path) => router.find('GET', path),
+      handlerOf: (found) => found?.handler,
+      paramsOf: ({ params }) => params,
+      rest: '*',
+    };
   },
 };
 
@@ -47,25 +93,30 @@ const KINDS = {
   static: (group) => [`/v1/resource-${group}/search`, `/v1/resource-${group}/search`, {}],
   '1 param': (group, id) => [`/v1/resource-${group}/${id}`, `/v1/resource-${group}/:id`, { id }],
   '2 params': (group, id) => [`/v1/resource-${group}/${id}/parts/p${id}`, `/v1/resource-${group}/:id/parts/:part`, { id, part: `p${id}` }],
-  wildcard: (group, id) => [`/files-${group}/a/${id}.txt`, `/files-${group}/*rest`, { [library === 'find-my-way' ? '*' : 'rest']: `a/${id}.txt` }],
+  wildcard: (group, id) => [`/files-${group}/a/${id}.txt`, `/files-${group}/*rest`, { [rest]: `a/${id}.txt` }],
   miss: (group, id) => [`/v1/resource-${group}/${id}/nothing`, null, {}],
 };
 
-const router = await LIBRARIES[library]();
+const { add, find, handlerOf, paramsOf, rest = 'rest' } = await LIBRARIES[library]();
 const handlers = new Map(routes.map((path) => [path, () => path]));
 const startedAt = performance.now();
-for (const [path, handler] of handlers) router.add(path, handler);
+for (const [path, handler] of handlers) add(path, handler);
 const registrationMs = performance.now() - startedAt;
 
 for (const make of Object.values(KINDS)) verify(make);
 /** @type {Record<string, number[]>} */
 const batches = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, []]));
 let found = 0;
+// Kept, so that no result can be left out as one that nobody looks at.
+let last;
 for (let batch = 0; batch < WARM_UP + BATCHES; batch++) {
   for (const [kind, make] of Object.entries(KINDS)) {
     const paths = Array.from({ length: BATCH }, () => fresh(make(...choose())[0]));
     const before = process.hrtime.bigint();
-    for (const path of paths) if (router.find(path) !== null) found += 1;
+    for (const path of paths) {
+      last = find(path);
+      if (handlerOf(last) !== undefined) found += 1;
+    }
     if (batch >= WARM_UP) batches[kind].push(Number(process.hrtime.bigint() - before) / BATCH);
   }
 }
@@ -101,7 +152,10 @@ function fresh(path) {
 
 function verify(make) {
   const [path, route, params] = make(...choose());
-  const match = router.find(path);
-  if (route === null ? match !== null : match?.handler !== handlers.get(route)) throw new Error(`${library} answers ${path} with another route than ${route}`);
-  for (const [name, value] of Object.entries(params)) if (match?.params[name] !== value) throw new Error(`${library} finds ${match?.params[name]} as ${name} in ${path}`);
+  const match = find(path);
+  if (handlerOf(match) !== handlers.get(route)) throw new Error(`${library} answers ${path} with another route than ${route}`);
+  for (const [name, value] of Object.entries(params)) {
+    const actual = paramsOf(match)[name];
+    if (actual !== value) throw new Error(`${library} finds ${actual} as ${name} in ${path}`);
+  }
 }

@@ -1,5 +1,5 @@
 /**
- * Look-ups and registration of Postern's router beside find-my-way: no server, no requests.
+ * Look-ups and registration of Postern's router beside others: no server, no requests.
  */
 
 import { fileURLToPath } from 'node:url';
@@ -17,21 +17,22 @@ import { median, quartiles, shuffled } from '../harness/statistics.mjs';
 
 const PROCESS = fileURLToPath(new URL('router-process.mjs', import.meta.url));
 const ROUTES = [10, 200, 10_000];
-const PEER = 'find-my-way';
+const PEERS = ['memoirist', 'trek-router', 'rou3', 'find-my-way'].map((name) => ({ name, library: name, env: {} }));
 
 /** @param {import('../harness/options.mjs').Options} options */
 export async function router(options) {
   const { random, quick, node } = options;
-  const libraries = [{ name: 'postern', env: {} }, ...select([], options), { name: PEER, env: {} }];
+  const builds = [{ name: 'postern', env: {} }, ...select([], options)].map(({ name, env }) => ({ name, library: 'postern', env }));
+  const libraries = [...builds, ...PEERS];
   /** @type {Record<number, object>} */
   const figures = {};
   for (const routes of ROUTES) {
     /** @type {Map<string, Measured[]>} */
     const measured = new Map(libraries.map(({ name }) => [name, []]));
     for (let round = 0; round < (quick ? 2 : 7); round++) {
-      for (const { name, env } of shuffled(libraries, random)) {
+      for (const { name, library, env } of shuffled(libraries, random)) {
         progress(`router, ${routes} routes, round ${round + 1}: ${name}`);
-        const child = start(onMeasuredCore([node, PROCESS, name === PEER ? PEER : 'postern', String(routes)]), { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, ...env } });
+        const child = start(onMeasuredCore([node, PROCESS, library, String(routes)]), { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, ...env } });
         measured.get(name)?.push(JSON.parse(await output(child)));
       }
     }
