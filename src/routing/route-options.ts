@@ -16,7 +16,7 @@ import {
   type Kind,
   type Kinds,
 } from '../options-check.js';
-import { exposureOf, toExposure, type Exposure, type PublicOptions } from './public-facing.js';
+import { exposureOf, isPublic, toExposure, type Exposure, type PublicOptions } from './public-facing.js';
 import { carry, type AnyFunction } from './carried-options.js';
 import { assertSchemas, type AnySchemas } from './schemas.js';
 
@@ -136,6 +136,10 @@ export function carryOptions<F extends AnyFunction>(
   return carry('endpoint', handler, { routeOptions: mergeOptions(checked, carriedBy(handler)), ...flag }, context);
 }
 
+const NOTHING: DeclaredOptions = Object.freeze({});
+const NONE: readonly never[] = Object.freeze([]);
+const PRIVATE = createRecord(NOTHING, { public: false, params: null });
+
 /**
  * The record of a route.
  *
@@ -148,20 +152,24 @@ export function carryOptions<F extends AnyFunction>(
 export function toRecord(what: string, handler: unknown, options?: DeclaredOptions): RouteRecord {
   const carried = carriedBy(handler);
   const declared = options === undefined ? carried : mergeOptions(checkOptions(what, options), carried);
-  // Spread, they would cost what all the rest of a registration does.
-  const { public: isOpen, params } = toExposure(what, declared.public) ?? exposureOf(handler);
+  if (declared === NOTHING && !isPublic(handler)) return PRIVATE;
+  return createRecord(declared, toExposure(what, declared.public) ?? exposureOf(handler));
+}
+
+// Spread, they would cost what all the rest of a registration does.
+function createRecord(declared: DeclaredOptions, { public: isOpen, params }: Exposure): RouteRecord {
   const { bodyLimit, timeout, summary, description, operationId, meta } = declared;
   return Object.freeze({
     public: isOpen,
     params,
     schemas: declared,
-    middleware: declared.middleware ?? [],
+    middleware: declared.middleware ?? NONE,
     bodyLimit,
     timeout,
-    errors: declared.errors ?? [],
+    errors: declared.errors ?? NONE,
     summary,
     description,
-    tags: declared.tags ?? [],
+    tags: declared.tags ?? NONE,
     operationId,
     deprecated: declared.deprecated ?? false,
     meta,
@@ -175,7 +183,7 @@ function mergeOptions(outer: DeclaredOptions, inner: DeclaredOptions): DeclaredO
 }
 
 function carriedBy(handler: unknown): DeclaredOptions {
-  if (typeof handler !== 'function' || !('routeOptions' in handler)) return {};
+  if (typeof handler !== 'function' || !('routeOptions' in handler)) return NOTHING;
   return checkOptions('a handler', handler.routeOptions as DeclaredOptions);
 }
 
