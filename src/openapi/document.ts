@@ -131,7 +131,7 @@ function claim(owners: Map<string, string>, name: string, owner: string): string
 /** What a router holds of each route, also one of another copy of the package. */
 interface Table {
   readonly entries: readonly (DocumentedRoute & { readonly pattern: string })[];
-  readonly isReserved: (route: { readonly pattern: string }) => boolean;
+  readonly isReserved: (route: DocumentedRoute) => boolean;
 }
 
 function routesOf(app: OpenApiSource): (DocumentedRoute & { readonly pattern: string })[] {

@@ -1,5 +1,5 @@
 /*
- * Compiles the path of a route, as its author wrote it, into segments and one anchored pattern.
+ * Compiles the path of a route, as its author wrote it, into segments, and these into one anchored pattern.
  *
  * ```
  * "/users/:id"    → ^/users/([^/]+)$
@@ -23,8 +23,6 @@ export type Segment =
 export interface CompiledPath {
   /** In order; `/` alone is one empty static segment, and so is a last slash. */
   readonly segments: readonly Segment[];
-  /** Anchored at both ends, with one group for each parameter (SPEC 2.7). */
-  readonly pattern: string;
   readonly paramNames: readonly string[];
 }
 
@@ -46,8 +44,6 @@ export function compilePath(path: string, constraints: Map<string, Constraint>):
     throw new TypeError(`path ${JSON.stringify(path)} does not start with "/"; add it`);
   const segments: Segment[] = [];
   const paramNames: string[] = [];
-  let pattern = '^';
-  let group = 0;
   /** Where the segment at hand ends. */
   let end = 0;
   while (end < path.length) {
@@ -58,29 +54,21 @@ export function compilePath(path: string, constraints: Map<string, Constraint>):
     segments.push(segment);
     if (segment.kind === 'static') {
       if (segment.text === '' && end < path.length) fail(start, 'empty segment', 'remove one slash');
-      pattern += `/${segment.text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}`;
       continue;
     }
     const { name } = segment;
     if (paramNames.includes(name)) fail(start, `duplicate parameter "${name}"`, 'rename one');
     paramNames.push(name);
-    group += 1;
-    if (segment.kind === 'wildcard') {
-      if (end < path.length) fail(start, `wildcard "*${name}" before the end`, 'move it to the last segment');
-      pattern += '/(.+)';
-    } else if (segment.constraint === null) pattern += '/([^/]+)';
-    else {
-      pattern += `/${segment.constraint.pattern(group)}`;
-      group += segment.constraint.groups;
-    }
+    if (segment.kind === 'wildcard' && end < path.length)
+      fail(start, `wildcard "*${name}" before the end`, 'move it to the last segment');
   }
-  return { segments, pattern: `${pattern}$`, paramNames };
+  return { segments, paramNames };
 
   function parseSegment(start: number, text: string): Segment {
-    if (text.startsWith(':')) return parseParam(start, text);
+    if (text.startsWith(':')) return parseParam(start);
     if (text.startsWith('*')) {
       const name = text.slice(1);
-      if (name !== '' && PARAM_NAME.exec(name)?.[0] !== name)
+      if (endOfName(path, start + 1) !== end)
         fail(start, `invalid wildcard name "${name}"`, 'use letters, digits and _');
       return { kind: 'wildcard', name: name || '*' };
     }
@@ -89,12 +77,12 @@ export function compilePath(path: string, constraints: Map<string, Constraint>):
     return { kind: 'static', text };
   }
 
-  function parseParam(start: number, text: string): Segment {
-    const name = PARAM_NAME.exec(text.slice(1))?.[0];
-    if (name === undefined) fail(start, 'parameter without a name', 'write :name, of letters, digits and _');
-    const rest = text.slice(1 + name.length);
-    if (rest === '') return { kind: 'param', name, constraint: null };
-    const open = start + 1 + name.length;
+  function parseParam(start: number): Segment {
+    const open = endOfName(path, start + 1);
+    const name = path.slice(start + 1, open);
+    if (name === '') fail(start, 'parameter without a name', 'write :name, of letters, digits and _');
+    if (open === end) return { kind: 'param', name, constraint: null };
+    const rest = path.slice(open, end);
     if (!rest.startsWith('(')) fail(open, `"${rest}" after parameter "${name}"`, remedyAfter(name, rest));
     const close = closingParenthesis(path, open);
     if (close === -1) fail(open, 'constraint without an end', 'close the parenthesis');
@@ -111,6 +99,25 @@ export function compilePath(path: string, constraints: Map<string, Constraint>):
   function fail(index: number, what: string, remedy: string): never {
     throw new TypeError(`${what} at index ${index} in "${path}"; ${remedy}`);
   }
+}
+
+/**
+ * The pattern of a path: anchored at both ends, with one group for each parameter (SPEC 2.7).
+ *
+ * @internal
+ */
+export function formatPattern(segments: readonly Segment[]): string {
+  let pattern = '^';
+  let group = 1;
+  for (const segment of segments) {
+    if (segment.kind === 'static') pattern += `/${segment.text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}`;
+    else if (segment.kind === 'wildcard') pattern += '/(.+)';
+    else {
+      pattern += `/${segment.constraint?.pattern(group) ?? '([^/]+)'}`;
+      group += 1 + (segment.constraint?.groups ?? 0);
+    }
+  }
+  return `${pattern}$`;
 }
 
 /** A path that begins with a variable may have any names. */
@@ -162,7 +169,13 @@ type AfterClass<Text extends string, Depth extends readonly unknown[], Names> = 
       ? AfterClass<Rest, Depth, Names>
       : Names;
 
-const PARAM_NAME = /^[A-Za-z_][A-Za-z0-9_]*/;
+const PARAM_NAME = /[A-Za-z_]\w*/y;
+
+/** Where the name that begins at an index ends; there, if there is none. */
+function endOfName(path: string, index: number): number {
+  PARAM_NAME.lastIndex = index;
+  return PARAM_NAME.test(path) ? PARAM_NAME.lastIndex : index;
+}
 
 /** What to write in place of what other routers have behind a parameter. */
 function remedyAfter(name: string, text: string): string {

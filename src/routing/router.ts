@@ -8,11 +8,13 @@ import { HttpError } from '../errors.js';
 import type { Constraint } from './constraint.js';
 import { NO_PARAMS, ParamValues, type Params } from './params.js';
 import { assertMethod } from './method.js';
-import { compilePath } from './pattern.js';
-import { toRecord, type DeclaredOptions, type RouteRecord } from './route-options.js';
+import { compilePath, formatPattern, type Segment } from './pattern.js';
+import { TableRoute, type Route, type RouteInfo } from './route.js';
+import { toRecord, type DeclaredOptions } from './route-options.js';
 import { toPlain, Trie } from './trie.js';
 
 export type { Params } from './params.js';
+export type { MatchedRoute, Route, RouteInfo } from './route.js';
 
 /** What {@link Router.find} found. */
 export interface Found<Handler> {
@@ -20,42 +22,8 @@ export interface Found<Handler> {
   readonly params: Params;
 }
 
-/** One row of {@link Router.routes}. */
-export interface RouteInfo {
-  readonly method: string;
-  /** As registered: `/users/:id`. */
-  readonly path: string;
-  /** Anchored at both ends: `^/users/([^/]+)$`. */
-  readonly pattern: string;
-  readonly public: boolean;
-  /** Allowed query parameters; null when any are. */
-  readonly params: readonly string[] | null;
-  /** The route option of that name, where it was given. */
-  readonly meta?: Readonly<Record<string, unknown>>;
-}
-
 /** Public methods of each pattern, in alphabetical order. */
 export type RoutesPublic = Record<string, { public_methods: string[] }>;
-
-/** What a request may know of its route. */
-export interface MatchedRoute extends Pick<RouteInfo, 'method' | 'path' | 'pattern' | 'public'> {
-  /** The route option of that name; empty where it was not given. */
-  readonly meta: Readonly<Record<string, unknown>>;
-}
-
-/** One registered route. */
-export interface Route<Handler = unknown> {
-  /** Its place in {@link Router.entries}. @internal */
-  readonly index: number;
-  readonly method: string;
-  readonly path: string;
-  readonly pattern: string;
-  readonly handler: Handler;
-  /** @internal */
-  readonly options: RouteRecord;
-  /** What requests know of it. @internal */
-  readonly matched: MatchedRoute;
-}
 
 /** A route with the parameters of one path. @internal */
 export interface Match<Handler> {
@@ -63,18 +31,17 @@ export interface Match<Handler> {
   readonly params: Params;
 }
 
-const NO_META: Readonly<Record<string, unknown>> = Object.freeze({});
-
 /** A table of routes. Routes may be added at any time. */
 export class Router<Handler = unknown> {
   readonly #methods = new Set<string>();
-  readonly #routes: Route<Handler>[] = [];
+  readonly #routes: TableRoute<Handler>[] = [];
   // What a look-up needs of each route, side by side: of ten thousand routes, few are in the cache of the processor.
   readonly #handlers: Handler[] = [];
   readonly #paramNames: (readonly string[])[] = [];
   readonly #trie = new Trie();
-  /** Where each pattern ends in the trie, in order of its first registration. */
-  readonly #ends = new Map<string, number>();
+  /** Where each pattern ends in the trie, as soon as there are constraints. */
+  #ends: Map<string, number> | undefined;
+  /** Paths of monitoring endpoints. */
   readonly #reserved = new Set<string>();
   /** Lists of names, by their text; routes of one list share it, so that a look-up finds it in the cache. */
   readonly #nameLists = new Map<string, readonly string[]>();
@@ -106,18 +73,17 @@ export class Router<Handler = unknown> {
     source: unknown = handler,
   ): Route<Handler> {
     assertMethod(method);
-    const { pattern, segments, paramNames } = compilePath(path, this.#constraints);
-    if (this.#reserved.has(pattern))
+    const { segments, paramNames } = compilePath(path, this.#constraints);
+    if (this.#reserved.has(path))
       throw new TypeError(`${path} is a monitoring endpoint; use another path, or attachMonitorEndpoints: false`);
     const record = toRecord(`${method} ${path}`, source, options);
-    let end = this.#ends.get(pattern);
-    if (end === undefined) this.#ends.set(pattern, (end = this.#trie.insert(segments)));
-    const existing = this.#routes[this.#trie.get(end, method)];
-    if (existing !== undefined)
-      throw new TypeError(`${method} ${path} is registered already, as ${method} ${existing.path}; remove one`);
-    const { public: isOpen, meta = NO_META } = record;
-    const matched = Object.freeze({ method, path, pattern, public: isOpen, meta });
-    const route = { index: this.#routes.length, method, path, pattern, handler, options: record, matched };
+    const end = this.#obtainEnd(segments);
+    const existing = this.#trie.get(end, method);
+    if (existing !== -1)
+      throw new TypeError(
+        `${method} ${path} is registered already, as ${method} ${this.#routes[existing]?.path}; remove one`,
+      );
+    const route = new TableRoute(this.#routes.length, method, path, handler, record, this.#constraints);
     this.#trie.set(end, method, this.#routes.push(route) - 1);
     this.#methods.add(method);
     this.#handlers.push(handler);
@@ -125,16 +91,15 @@ export class Router<Handler = unknown> {
     return route;
   }
 
-  /** Adds the only route of a pattern: a monitoring endpoint. @internal */
-  reserve(method: string, path: string, handler: Handler): Route<Handler> {
-    const route = this.register(method, path, handler);
-    this.#reserved.add(route.pattern);
-    return route;
+  /** Adds the only route of a path without parameters: a monitoring endpoint. @internal */
+  reserve(method: string, path: string, handler: Handler): void {
+    this.register(method, path, handler);
+    this.#reserved.add(path);
   }
 
   /** Whether a route is a monitoring endpoint. @internal */
-  isReserved({ pattern }: { readonly pattern: string }): boolean {
-    return this.#reserved.has(pattern);
+  isReserved({ path }: { readonly path: string }): boolean {
+    return this.#reserved.has(path);
   }
 
   /**
@@ -204,12 +169,23 @@ export class Router<Handler = unknown> {
 
   /** The public methods of each pattern (SPEC 2.7), patterns in order of their first registration. */
   get routesPublic(): RoutesPublic {
-    const byPattern = new Map([...this.#ends.keys()].map((pattern): [string, string[]] => [pattern, []]));
+    const byPattern = new Map(this.#routes.map(({ pattern }): [string, string[]] => [pattern, []]));
     for (const route of this.#routes) if (route.options.public) byPattern.get(route.pattern)?.push(route.method);
     const result: RoutesPublic = {};
     for (const [pattern, methods] of byPattern)
       if (methods.length > 0) result[pattern] = { public_methods: methods.sort() };
     return result;
+  }
+
+  /** Where a path ends in the trie: where those of the same pattern do, as may `:a(.+)` and `:b`. */
+  #obtainEnd(segments: readonly Segment[]): number {
+    if (this.#constraints.size === 0) return this.#trie.insert(segments);
+    // Without constraints, equal patterns are equal segments.
+    this.#ends ??= new Map(this.#routes.map((route) => [route.pattern, this.#trie.insert(route.segments)]));
+    const pattern = formatPattern(segments);
+    const end = this.#ends.get(pattern) ?? this.#trie.insert(segments);
+    this.#ends.set(pattern, end);
+    return end;
   }
 
   #shared(names: readonly string[]): readonly string[] {

@@ -94,6 +94,20 @@ test('the same method on the same pattern throws, under whatever names', () => {
   expect(() => router.add('GET', '/users/:other', 'y')).toThrow(/GET \/users\/:other is registered already, as GET \/users\/:id/);
 });
 
+test.for([
+  ['/a/:x', '/a/:y(.+)'],
+  ['/a/:x(.+)', '/a/:y'],
+  ['/a/:x((b))', '/a/:y((?:b))'],
+] as const)('%s and %s are one pattern, wherever a constraint comes first', ([one, other]) => {
+  for (const before of [[], ['/p/:q'], ['/p/:q(r)']]) {
+    const router = new Router();
+    for (const path of [...before, one]) router.add('GET', path, path);
+    expect(() => router.add('GET', other, other)).toThrow(`GET ${other} is registered already, as GET ${one}; remove one`);
+    expect(router.add('PUT', other, other).pattern).toBe(router.routes[before.length]?.pattern);
+    expect(router.allowedMethods('/a/b')).toEqual(['GET', 'HEAD', 'OPTIONS', 'PUT']);
+  }
+});
+
 test('a failed registration leaves the table as it was', () => {
   const router = new Router<string>();
   for (const [method, path] of [['GET', '/a//b'], ['FETCH', '/a'], ['GET', '/a/:x/:x'], ['GET', '/a/:x((b+)+)']] as const) {

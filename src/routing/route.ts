@@ -1,0 +1,77 @@
+/*
+ * One route of the router's table.
+ */
+
+import type { Constraint } from './constraint.js';
+import { compilePath, formatPattern, type Segment } from './pattern.js';
+import type { RouteRecord } from './route-options.js';
+
+/** One row of `router.routes`. */
+export interface RouteInfo {
+  readonly method: string;
+  /** As registered: `/users/:id`. */
+  readonly path: string;
+  /** Anchored at both ends: `^/users/([^/]+)$`. */
+  readonly pattern: string;
+  readonly public: boolean;
+  /** Allowed query parameters; null when any are. */
+  readonly params: readonly string[] | null;
+  /** The route option of that name, where it was given. */
+  readonly meta?: Readonly<Record<string, unknown>>;
+}
+
+/** What a request may know of its route. */
+export interface MatchedRoute extends Pick<RouteInfo, 'method' | 'path' | 'pattern' | 'public'> {
+  /** The route option of that name; empty where it was not given. */
+  readonly meta: Readonly<Record<string, unknown>>;
+}
+
+/** One registered route. */
+export interface Route<Handler = unknown> {
+  /** Its place in `router.entries`. @internal */
+  readonly index: number;
+  readonly method: string;
+  readonly path: string;
+  readonly pattern: string;
+  readonly handler: Handler;
+  /** @internal */
+  readonly options: RouteRecord;
+  /** What requests know of it. @internal */
+  readonly matched: MatchedRoute;
+}
+
+const NO_META: Readonly<Record<string, unknown>> = Object.freeze({});
+
+/** What few ask of it, it makes when it is asked. @internal */
+export class TableRoute<Handler> implements Route<Handler> {
+  readonly #constraints: Map<string, Constraint>;
+  #matched: MatchedRoute | undefined;
+
+  constructor(
+    readonly index: number,
+    readonly method: string,
+    readonly path: string,
+    readonly handler: Handler,
+    readonly options: RouteRecord,
+    constraints: Map<string, Constraint>,
+  ) {
+    this.#constraints = constraints;
+  }
+
+  get segments(): readonly Segment[] {
+    return compilePath(this.path, this.#constraints).segments;
+  }
+
+  get pattern(): string {
+    return this.matched.pattern;
+  }
+
+  get matched(): MatchedRoute {
+    if (this.#matched === undefined) {
+      const { method, path, segments, options } = this;
+      const { public: isOpen, meta = NO_META } = options;
+      this.#matched = Object.freeze({ method, path, pattern: formatPattern(segments), public: isOpen, meta });
+    }
+    return this.#matched;
+  }
+}
