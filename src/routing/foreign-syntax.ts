@@ -10,6 +10,9 @@ export interface ForeignSyntax {
   readonly remedy: string;
 }
 
+/** Whatever is foreign has one of these. */
+export const FOREIGN_MARK: RegExp = /[%{<[(?*]/;
+
 /** Finds foreign syntax in one static segment; `last` tells whether it is the last one of its path. */
 export function findForeignSyntax(text: string, last: boolean): ForeignSyntax | undefined {
   for (const [pattern, what, remedy] of FORMS) {

@@ -11,13 +11,15 @@
  */
 
 import { compileConstraint, type Constraint } from './constraint.js';
-import { findForeignSyntax } from './foreign-syntax.js';
+import { FOREIGN_MARK, findForeignSyntax } from './foreign-syntax.js';
 
 /** One segment of a compiled path. @internal */
 export type Segment =
   | { readonly kind: 'static'; readonly text: string }
   | { readonly kind: 'param'; readonly name: string; readonly constraint: Constraint | null }
   | { readonly kind: 'wildcard'; readonly name: string };
+
+type Dynamic = Exclude<Segment, { kind: 'static' }>;
 
 /** A path, compiled. @internal */
 export interface CompiledPath {
@@ -44,40 +46,39 @@ export function compilePath(path: string, constraints: Map<string, Constraint>):
     throw new TypeError(`path ${JSON.stringify(path)} does not start with "/"; add it`);
   const segments: Segment[] = [];
   const paramNames: string[] = [];
+  const isPlain = !FOREIGN_MARK.test(path);
   /** Where the segment at hand ends. */
   let end = 0;
   while (end < path.length) {
     const start = end + 1;
     const slash = path.indexOf('/', start);
     end = slash === -1 ? path.length : slash;
-    const segment = parseSegment(start, path.slice(start, end));
-    segments.push(segment);
-    if (segment.kind === 'static') {
-      if (segment.text === '' && end < path.length) fail(start, 'empty segment', 'remove one slash');
+    const sign = path[start];
+    if (sign !== ':' && sign !== '*') {
+      const text = path.slice(start, end);
+      if (text === '' && end < path.length) fail(start, 'empty segment', 'remove one slash');
+      const foreign = isPlain ? undefined : findForeignSyntax(text, end === path.length);
+      if (foreign !== undefined) fail(start + foreign.index, foreign.what, foreign.remedy);
+      segments.push({ kind: 'static', text });
       continue;
     }
+    const segment = sign === ':' ? parseParam(start) : parseWildcard(start);
     const { name } = segment;
     if (paramNames.includes(name)) fail(start, `duplicate parameter "${name}"`, 'rename one');
-    paramNames.push(name);
     if (segment.kind === 'wildcard' && end < path.length)
       fail(start, `wildcard "*${name}" before the end`, 'move it to the last segment');
+    segments.push(segment);
+    paramNames.push(name);
   }
   return { segments, paramNames };
 
-  function parseSegment(start: number, text: string): Segment {
-    if (text.startsWith(':')) return parseParam(start);
-    if (text.startsWith('*')) {
-      const name = text.slice(1);
-      if (endOfName(path, start + 1) !== end)
-        fail(start, `invalid wildcard name "${name}"`, 'use letters, digits and _');
-      return { kind: 'wildcard', name: name || '*' };
-    }
-    const foreign = findForeignSyntax(text, end === path.length);
-    if (foreign !== undefined) fail(start + foreign.index, foreign.what, foreign.remedy);
-    return { kind: 'static', text };
+  function parseWildcard(start: number): Dynamic {
+    const name = path.slice(start + 1, end);
+    if (endOfName(path, start + 1) !== end) fail(start, `invalid wildcard name "${name}"`, 'use letters, digits and _');
+    return { kind: 'wildcard', name: name || '*' };
   }
 
-  function parseParam(start: number): Segment {
+  function parseParam(start: number): Dynamic {
     const open = endOfName(path, start + 1);
     const name = path.slice(start + 1, open);
     if (name === '') fail(start, 'parameter without a name', 'write :name, of letters, digits and _');
