@@ -34,13 +34,14 @@ export class RadixTree {
     this.cells[cell] = value;
   }
 
-  /** What a cell of the owner's holds, which is made if there is nothing. */
-  obtainCell(cell: number, create: () => number): number {
-    if (this.read(cell) === 0) this.write(cell, create());
-    return this.read(cell);
+  /** The cells of the owner's that a cell of the owner's tells of, made if it tells of none. */
+  obtainCells(cell: number, size: number): number {
+    const start = this.read(cell) || this.allocate(size);
+    this.write(cell, start);
+    return start;
   }
 
-  /** Cells of the owner's. */
+  /** Cells of the owner's, or a node that nothing leads to. */
   allocate(size: number): number {
     const start = this.#size;
     this.#size += size;
@@ -52,61 +53,54 @@ export class RadixTree {
     return start;
   }
 
-  /** A node that nothing leads to, or text of some length that is yet to be written. */
-  createNode(length = 0): number {
-    const node = this.allocate(TEXT + length);
-    this.write(node + LENGTH, length);
-    return node;
-  }
-
   /** The node that a text leads to from another, made if there is none; it keeps its number for good. */
   obtain(start: number, text: string): number {
     let node = start;
     for (let at = 0; at < text.length;) {
-      const child = this.read(this.#placeOf(node, text.charCodeAt(at)));
-      const shared = this.#countShared(child, text, at);
-      if (shared === 0) return this.#append(node, text.slice(at));
-      node = shared === this.read(child + LENGTH) ? child : this.#split(node, child, shared);
+      const { cells } = this;
+      const code = text.charCodeAt(at);
+      const child = cells[placeOf(cells, node, code)] as number;
+      if (child === 0 || cells[child + TEXT] !== code) return this.#append(node, text, at);
+      const length = cells[child + LENGTH] as number;
+      const most = Math.min(length, text.length - at);
+      let shared = 1;
+      while (shared < most && cells[child + TEXT + shared] === text.charCodeAt(at + shared)) shared += 1;
+      node = shared === length ? child : this.#split(node, child, shared);
       at += shared;
     }
     return node;
   }
 
-  /** How many characters a text has in common with the one that leads to a node. */
-  #countShared(node: number, text: string, at: number): number {
-    const length = this.read(node + LENGTH);
-    let shared = 0;
-    while (shared < length && this.read(node + TEXT + shared) === text.charCodeAt(at + shared)) shared += 1;
-    return shared;
-  }
-
-  #append(parent: number, text: string): number {
-    const node = this.createNode(text.length);
-    for (let i = 0; i < text.length; i += 1) this.write(node + TEXT + i, text.charCodeAt(i));
-    this.#link(parent, node);
+  /** Makes a node for the rest of a text, below one that has none for its first character. */
+  #append(parent: number, text: string, at: number): number {
+    const length = text.length - at;
+    const node = this.allocate(TEXT + length);
+    const { cells } = this;
+    cells[node + LENGTH] = length;
+    for (let i = 0; i < length; i += 1) cells[node + TEXT + i] = text.charCodeAt(at + i);
+    const code = text.charCodeAt(at);
+    const other = cells[placeOf(cells, parent, code)] as number;
+    if (cells[parent + CHILDREN] === 0) this.#widen(parent, 0);
+    else if (other !== 0) this.#widen(parent, (cells[other + TEXT] as number) ^ code);
+    this.cells[placeOf(this.cells, parent, code)] = node;
     return node;
   }
 
-  /** Makes a node for the first characters on the way to a child. */
+  /** Makes a node for the first characters on the way to a child, whose place it takes. */
   #split(parent: number, child: number, shared: number): number {
-    const node = this.createNode(shared);
+    const node = this.allocate(TEXT + shared + 1);
+    const table = node + TEXT + shared;
+    const { cells } = this;
     const text = child + TEXT;
-    this.cells.copyWithin(node + TEXT, text, text + shared);
-    this.#link(parent, node);
-    const length = this.read(child + LENGTH);
-    this.cells.copyWithin(text, text + shared, text + length);
-    this.write(child + LENGTH, length - shared);
-    this.#link(node, child);
+    const length = cells[child + LENGTH] as number;
+    cells[placeOf(cells, parent, cells[text] as number)] = node;
+    cells[node + LENGTH] = shared;
+    cells[node + CHILDREN] = table;
+    cells[table] = child;
+    cells.copyWithin(node + TEXT, text, text + shared);
+    cells.copyWithin(text, text + shared, text + length);
+    cells[child + LENGTH] = length - shared;
     return node;
-  }
-
-  /** Puts a child in the place of the one with the same first character, or in a place of its own. */
-  #link(node: number, child: number): void {
-    const code = this.read(child + TEXT);
-    const other = this.read(this.#placeOf(node, code));
-    const otherCode = other === 0 ? code : this.read(other + TEXT);
-    if (this.read(node + CHILDREN) === 0 || otherCode !== code) this.#widen(node, otherCode ^ code);
-    this.write(this.#placeOf(node, code), child);
   }
 
   /** Moves the children to a table that has two places for codes which differ in the given bits. */
@@ -116,15 +110,17 @@ export class RadixTree {
     let mask = oldMask;
     while (difference !== 0 && (difference & mask) === 0) mask = 2 * mask + 1;
     const table = this.allocate(mask + 1);
+    const { cells } = this;
     for (let place = oldTable; place <= oldTable + oldMask; place += 1) {
-      const child = this.read(place);
-      if (child !== 0) this.write(table + (this.read(child + TEXT) & mask), child);
+      const child = cells[place] as number;
+      if (child !== 0) cells[table + ((cells[child + TEXT] as number) & mask)] = child;
     }
-    this.write(node + CHILDREN, table);
-    this.write(node + MASK, mask);
+    cells[node + CHILDREN] = table;
+    cells[node + MASK] = mask;
   }
+}
 
-  #placeOf(node: number, code: number): number {
-    return this.read(node + CHILDREN) + (code & this.read(node + MASK));
-  }
+/** Where a node has the child whose text begins with a code, if it has one. */
+function placeOf(cells: Int32Array, node: number, code: number): number {
+  return (cells[node + CHILDREN] as number) + (code & (cells[node + MASK] as number));
 }

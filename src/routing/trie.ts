@@ -24,6 +24,8 @@ const GET = 0;
 const OTHERS = 1;
 /** Cells of what may follow that is not static. */
 const DYNAMIC = 2;
+/** As many as a node has that no text leads to. */
+const NODE_SIZE: number = TEXT;
 
 // The cells of what is not static.
 
@@ -59,7 +61,7 @@ export class Trie {
       if (segment.kind === 'static')
         text += segment.text.includes('%') ? segment.text.replaceAll('%', '%25') : segment.text;
       else {
-        node = this.#obtainDynamic(this.#tree.obtain(node, text), segment);
+        node = this.#obtainDynamic(node, text, segment);
         text = '';
       }
     }
@@ -76,7 +78,7 @@ export class Trie {
     const tree = this.#tree;
     if (method === 'GET') tree.write(end + GET, route + 1);
     else {
-      tree.obtainCell(end + OTHERS, () => this.#others.push(new Map()) - 1);
+      if (tree.read(end + OTHERS) === 0) tree.write(end + OTHERS, this.#others.push(new Map()) - 1);
       this.#othersOf(end).set(method, route + 1);
     }
   }
@@ -190,17 +192,17 @@ export class Trie {
     return this.#others[this.#tree.read(end + OTHERS)] as Map<string, number>;
   }
 
-  #obtainDynamic(node: number, segment: Exclude<Segment, { kind: 'static' }>): number {
+  /** The node behind a segment that is not static, which stands behind a text that is. */
+  #obtainDynamic(start: number, text: string, segment: Exclude<Segment, { kind: 'static' }>): number {
     const tree = this.#tree;
-    const createNode = (): number => tree.createNode();
-    const dynamic = tree.obtainCell(node + DYNAMIC, () => tree.allocate(DYNAMIC_SIZE));
-    if (segment.kind === 'wildcard') return tree.obtainCell(dynamic + WILDCARD, createNode);
+    const dynamic = tree.obtainCells(tree.obtain(start, text) + DYNAMIC, DYNAMIC_SIZE);
+    if (segment.kind === 'wildcard') return tree.obtainCells(dynamic + WILDCARD, NODE_SIZE);
     const { constraint } = segment;
-    if (constraint === null) return tree.obtainCell(dynamic + PARAM, createNode);
-    const index = tree.obtainCell(dynamic + CHOICES, () => this.#choices.push([]) - 1);
-    const choices = this.#choices[index] as Choice[];
+    if (constraint === null) return tree.obtainCells(dynamic + PARAM, NODE_SIZE);
+    if (tree.read(dynamic + CHOICES) === 0) tree.write(dynamic + CHOICES, this.#choices.push([]) - 1);
+    const choices = this.#choices[tree.read(dynamic + CHOICES)] as Choice[];
     let choice = choices.find((other) => other.constraint === constraint);
-    if (choice === undefined) choices.push((choice = { constraint, node: tree.createNode() }));
+    if (choice === undefined) choices.push((choice = { constraint, node: tree.allocate(NODE_SIZE) }));
     return choice.node;
   }
 }
