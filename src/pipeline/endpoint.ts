@@ -35,8 +35,9 @@ export class Endpoints {
   readonly #shedder: LoadShedder | null;
   readonly #validatesResponses: boolean;
   readonly #middleware: Middleware[] = [];
-  readonly #groups = new WeakMap<Route<Handler>, Groups>();
-  /** By the index of the route. Gaps are filled with undefined: V8 would keep a list with holes as a dictionary. */
+  /** By the index of the route. */
+  readonly #groups: (Groups | undefined)[] = [];
+  /** The same. Gaps are filled with undefined: V8 would keep a list with holes as a dictionary. */
   #compiled: (Endpoint | undefined)[] = [];
   #unmatched: Endpoint | undefined;
 
@@ -67,7 +68,7 @@ export class Endpoints {
     options?: DeclaredOptions,
     source: unknown = handler,
   ): void {
-    this.#groups.set(this.router.register(method, path, handler, options, source), groups);
+    put(this.#groups, this.router.register(method, path, handler, options, source), groups);
   }
 
   /** Adds a monitoring endpoint, which is answered under any load. */
@@ -90,18 +91,13 @@ export class Endpoints {
   /** What runs for a matched route, or for none. */
   of(match: Match<Handler> | null): Endpoint {
     if (match === null) return (this.#unmatched ??= this.#compileUnmatched());
-    return this.#compiled[match.route.index] ?? this.#keep(match.route, this.#compile(match.route));
-  }
-
-  #keep({ index }: Route<Handler>, endpoint: Endpoint): Endpoint {
-    while (this.#compiled.length <= index) this.#compiled.push(undefined);
-    return (this.#compiled[index] = endpoint);
+    return this.#compiled[match.route.index] ?? put(this.#compiled, match.route, this.#compile(match.route));
   }
 
   #compile(route: Route<Handler>): Endpoint {
     const { params, schemas, middleware, timeout } = route.options;
     const limit = timeout === undefined ? undefined : createTimeLimit(timeout);
-    const groups = this.#groups.get(route) ?? [];
+    const groups = this.#groups[route.index] ?? [];
     const what = `${route.method} ${route.path}`;
     const given = route.handler as InputHandler;
     const replying = this.#validatesResponses ? withCheckedReply(what, schemas.response, given) : given;
@@ -136,6 +132,12 @@ export class Endpoints {
   #guard(run: Handler): Handler {
     return this.#shedder === null ? run : this.#shedder.guard(run);
   }
+}
+
+/** Keeps what belongs to a route in a list without holes, which V8 would keep as a dictionary. */
+function put<T>(list: (T | undefined)[], { index }: Route<Handler>, value: T): T {
+  while (list.length <= index) list.push(undefined);
+  return (list[index] = value);
 }
 
 /** Query parameters outside the allowed set (SPEC 7.3). */
