@@ -43,7 +43,7 @@ const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
  * coding other than chunked, 505 for a version other than 1.0 and 1.1
  */
 export function createHeadCheck(maxFields: number): (req: IncomingMessage) => boolean {
-  let knownHost = '';
+  let knownHost: string | undefined;
   return (req) => {
     const { method, httpVersion, rawHeaders } = req;
     if (httpVersion !== '1.1' && httpVersion !== '1.0') {

@@ -7,7 +7,7 @@ import { createApp, serve } from '../support/serve.js';
 const HOSTS: Record<200 | 400, readonly string[]> = {
   200: ['x', 'x:80', 'x:', 'EXAMPLE.com', 'a_b.c~d', 'a%20b', '127.0.0.1:8080', '[::1]', '[::1]:80', '[::ffff:1.2.3.4]', "!$&'()*+,;=", ' x ', '\tx\t'],
   400: [
-    'evil@x', 'u:p@x:80', '@', 'x/', 'x/../y', 'x?y', 'x#y', 'x\\y', 'x y', 'x\ty', 'x:y', 'x:80:80', 'x:-1', 'x:123456', 'x: 80', ':80', 'http://x',
+    '', 'evil@x', 'u:p@x:80', '@', 'x/', 'x/../y', 'x?y', 'x#y', 'x\\y', 'x y', 'x\ty', 'x:y', 'x:80:80', 'x:-1', 'x:123456', 'x: 80', ':80', 'http://x',
     '::1', '[::1', '::1]', '[::1]x', '[]', '[g::]', '[::1%25eth0]', '%', 'a%2', '%zz', 'x"y', 'x<y>', '{x}', 'x|y', 'x^y', '\xe9', 'x\x80',
   ],
 };
@@ -22,6 +22,13 @@ test.for(hosts)('T-22: the Host $host gets $status, whatever the route (CVE-2026
   expect(await statusOf('GET /users/ping/ HTTP/1.1')).toBe(status);
   expect(await statusOf('GET /nowhere HTTP/1.1')).toBe(status === 200 ? 404 : 400);
   expect(calls).toBe(status === 200 ? 8 : 0);
+});
+
+test('T-22: a Host that was well-formed says nothing about that of the next request', async () => {
+  const { port } = await serve(createApp().get('/', () => 'reached'));
+  for (const [host, status] of [['x', 200], ['x/', 400], ['x', 200], ['', 400], ['y', 200], ['y/', 400], ['y', 200]] as const) {
+    expect((await rawRequest(port, `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)).status, host).toBe(status);
+  }
 });
 
 test.for([
