@@ -7,8 +7,8 @@
  * reading from its socket, something always has to read, even where no request is wanted any more.
  */
 
-import { AsyncResource } from 'node:async_hooks';
 import type { Duplex } from 'node:stream';
+import { builtin } from '../builtin.js';
 import type { HttpError } from '../errors.js';
 import { parserErrorOf, type ParserError } from './error-mapper.js';
 import type { Exchange } from './exchange.js';
@@ -229,7 +229,7 @@ export class Connection {
   }
 
   #postpone(exchange: Exchange): void {
-    this.#waiting.add(AsyncResource.bind(() => exchange.run()));
+    this.#waiting.add(builtin('node:async_hooks').AsyncResource.bind(() => exchange.run()));
   }
 
   readonly #runDeferred = (exchange: Exchange): void => {

@@ -2,9 +2,9 @@
  * What a handler sees of one request. Everything beyond method, path and parameters is made when it is first asked for.
  */
 
-import { AsyncResource } from 'node:async_hooks';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
+import { builtin } from '../builtin.js';
 import { assertLogger, bindLogger, type Logger, type SafeLogger } from '../log.js';
 import type { ServiceClient } from '../mesh/client.js';
 import { readDeadlineHeader } from '../mesh/deadline-header.js';
@@ -158,7 +158,7 @@ export class Context<P = Params> {
     if (this.#abort === undefined) {
       const abort = (this.#abort = new AbortController());
       // Listeners of the signal run in the async context of this request, not in that of the connection.
-      this.#exchange.onAbort(AsyncResource.bind(() => abort.abort()));
+      this.#exchange.onAbort(builtin('node:async_hooks').AsyncResource.bind(() => abort.abort()));
     }
     return this.#abort.signal;
   }
