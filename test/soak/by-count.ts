@@ -13,20 +13,14 @@ const STEP = 1_000_000;
 const SCRAPE_EVERY_MS = 15_000;
 /** How often memory is read in each million. */
 const SAMPLES = 20;
-/**
- * Millions until memory is level. Requests that are under way during a scavenge end in V8's old generation, which it lets
- * grow to its first mark-compact and fills again between two.
- */
-const LEVEL_AFTER = 5;
-/** What memory may grow by from then on: less than a mark-compact gives back, and less than what five millions could lose. */
+/** What memory may grow by all the same: less than a mark-compact gives back, and less than anything lost in each million. */
 const KEPT_BYTES = 10 * 1024 * 1024;
 /** V8 lets its young generation grow and shrink by 60 MB in the course of a run, which is nothing that anybody keeps. */
 export const FIXED_YOUNG_GENERATION = ['--min-semi-space-size=16', '--max-semi-space-size=16'];
 const REQUEST = Buffer.from('GET /hello HTTP/1.1\r\nHost: soak\r\n\r\n');
 
 /**
- * What is kept shows in the lowest of two millions: those behind the level, and the last ones. Fewer than eight millions
- * have no verdict, but the figures.
+ * Memory goes up and down with V8's old generation by tens of MiB; what is kept shows in the lowest of two millions.
  *
  * @returns what is wrong, if anything is; every answer is looked at
  */
@@ -49,9 +43,10 @@ export async function soakByCount(port: number, pid: number, requests: number): 
   } finally {
     clearInterval(scraper);
   }
-  const [level, last] = [lowest.slice(LEVEL_AFTER - 1, LEVEL_AFTER + 1), lowest.slice(LEVEL_AFTER + 1).slice(-2)].map((millions) => Math.min(...millions));
-  if (level === undefined || last === undefined || last === Infinity) return undefined;
-  return last > level + KEPT_BYTES ? `rss grew from at least ${mebibytes(level)} in the fifth and sixth million to ${mebibytes(last)} in the last two` : undefined;
+  // The first million fills caches and pools; two millions have a mark-compact in them.
+  const first = Math.min(...lowest.slice(1, 3));
+  const last = Math.min(...lowest.slice(3).slice(-2));
+  return last < Infinity && last > first + KEPT_BYTES ? `rss grew from at least ${mebibytes(first)} in the second and third million to ${mebibytes(last)} in the last two` : undefined;
 }
 
 /** Sends `count` requests over one connection, each behind the answer to the one before. */
