@@ -56,6 +56,7 @@ const cases: { rule: string; thrown: () => unknown; status: number; body: object
   { rule: 'ready-made: Conflict', thrown: () => new Conflict(), status: 409, body: { message: 'Conflict.', description: 'Conflict.', error_code: unspecified } },
   { rule: 'ready-made: TooManyRequests', thrown: () => new TooManyRequests('Slow down', { retryAfter: 30 }), status: 429, body: { message: 'Too many requests.', description: 'Slow down', error_code: unspecified }, headers: { 'retry-after': '30' } },
   { rule: 'ready-made: ServiceUnavailable', thrown: () => new ServiceUnavailable(undefined, { retryAfter: 1 }), status: 503, body: { message: 'Service unavailable.', description: 'Service unavailable.', error_code: unspecified }, headers: { 'retry-after': '1' } },
+  { rule: 'an error whose headers were taken away', thrown: () => Object.defineProperty(new HttpError(418, 'tea'), 'headers', { value: null }), status: 418, body: { message: 'I\'m a Teapot', description: 'tea', error_code: unspecified } },
 ];
 
 const raised = [...cases.map((row) => ({ ...row, how: 'thrown' })), ...cases.map((row) => ({ ...row, how: 'rejected' }))];
