@@ -6,7 +6,7 @@
  * asynchronous. Source: Node.js documentation, "process.getBuiltinModule(id)".
  */
 
-/** Those that were needed so far: to be asked for one again takes `getBuiltinModule` a microsecond. */
+/** Those that were needed so far: `getBuiltinModule` checks and looks up what it is asked for anew each time. */
 const loaded = new Map<string, object | undefined>();
 
 /** `builtin('node:os').totalmem()` */
