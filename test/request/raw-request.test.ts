@@ -15,7 +15,7 @@ import { createApp, serve } from '../support/serve.js';
 
 const WAYS: Record<string, (req: IncomingMessage) => Promise<unknown>> = {
   'resume() and end': (req) => once(req.resume(), 'end'),
-  'data and end': (req) => new Promise((resolve) => req.on('data', resolve).on('end', resolve)),
+  'data and end': (req) => new Promise((resolve, reject) => req.on('data', reject).on('end', resolve)),
   'readable and end': (req) => new Promise((resolve) => req.on('readable', () => req.read()).on('end', resolve)),
   'resume() and close': (req) => once(req.resume(), 'close'),
   'end, asked for in a later turn': (req) => sleep(5).then(() => once(req.resume(), 'end')),
