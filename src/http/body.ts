@@ -89,7 +89,7 @@ export class Body {
   #read(): Buffer<ArrayBuffer> | Promise<Buffer<ArrayBuffer>> {
     if (this.#bytes !== undefined) return this.#bytes;
     this.#begin();
-    const arrived = takeArrived(this.#exchange.req);
+    const arrived = takeArrived(this.#exchange);
     this.#bytes =
       arrived === undefined ? collect(this.#exchange, this.#limits.bodyLimitBytes) : Promise.resolve(arrived);
     return arrived ?? this.#bytes;
@@ -105,12 +105,16 @@ export class Body {
 }
 
 /** The body at once, if all of it is here already; most are, that came with their head. */
-function takeArrived(req: IncomingMessage): Buffer<ArrayBuffer> | undefined {
+function takeArrived({ req, isRawExposed }: Exchange): Buffer<ArrayBuffer> | undefined {
   const length = declaredLength(req);
   if (req.readableEnded && length > 0) throw new TypeError('the body was read from the request itself already');
   const isHere = req.complete && req.readableFlowing !== true && !req.readableEnded && length === req.readableLength;
   // Without a length, `read` of Node.js 26 would give the first buffer alone.
-  return isHere && length > 0 ? (req.read(length) as Buffer<ArrayBuffer>) : undefined;
+  if (!isHere || length === 0) return undefined;
+  const bytes = req.read(length) as Buffer<ArrayBuffer>;
+  // Whoever waits for `end` of `ctx.raw.req` gets it once more is asked for.
+  if (isRawExposed) req.resume();
+  return bytes;
 }
 
 function collect(exchange: Exchange, limitBytes: number): Promise<Buffer<ArrayBuffer>> {

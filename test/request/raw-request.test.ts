@@ -11,6 +11,7 @@ import { text } from 'node:stream/consumers';
 import { finished } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import type { Context } from 'postern';
 import { createApp, serve } from '../support/serve.js';
 
 const WAYS: Record<string, (req: IncomingMessage) => Promise<unknown>> = {
@@ -29,12 +30,32 @@ const WAYS: Record<string, (req: IncomingMessage) => Promise<unknown>> = {
 
 test.each(Object.entries(WAYS))('a request without a body ends for %s', async (_way, read) => {
   const app = createApp();
-  app.get('/', async ({ raw }) => {
+  app.get('/now', async ({ raw }) => {
     await read(raw.req);
     return 'read';
   });
+  app.get('/later', async (ctx) => {
+    await sleep(5);
+    await read(ctx.raw.req);
+    return 'read';
+  });
   const { url } = await serve(app);
-  expect(await (await fetch(url)).text()).toBe('read');
+  for (const path of ['now', 'later']) expect(await (await fetch(new URL(path, url))).text()).toBe('read');
+});
+
+test.each<[string, (ctx: Context) => unknown]>([
+  ['returns', ({ raw }) => typeof raw],
+  ['returns later', (ctx) => sleep(5).then(() => typeof ctx.raw)],
+  ['writes by hand', ({ raw }) => void raw.res.end('object')],
+  ['writes by hand later', (ctx) => sleep(5).then(() => void ctx.raw.res.end('object'))],
+])('a request without a body, of ctx.raw, ends behind the reply that its handler %s', async (_what, handler) => {
+  const app = createApp();
+  app.get('/', (ctx) => handler(ctx) as Promise<string>);
+  let seen: IncomingMessage | undefined;
+  app.server.on('request', (req: IncomingMessage) => (seen = req));
+  const { url } = await serve(app);
+  expect(await (await fetch(url)).text()).toBe('object');
+  await expect.poll(() => [seen?.readableEnded, seen?.closed]).toEqual([true, true]);
 });
 
 test('a request without a body is not closed while its handler is at work, and closes when its client leaves', async () => {
@@ -61,4 +82,36 @@ test('a request without a body is not closed while its handler is at work, and c
   client.destroy();
   await leaving;
   expect(events).toEqual(['destroyed: false', 'still at work', 'close']);
+});
+
+test('a body that was read through the context has ended for ctx.raw, whichever is asked for first', async () => {
+  const app = createApp();
+  app.post('/first', async (ctx) => {
+    const done = finished(ctx.raw.req);
+    const value = await ctx.json();
+    await done;
+    return value as object;
+  });
+  app.post('/last', async (ctx) => {
+    const value = await ctx.json();
+    await finished(ctx.raw.req);
+    return value as object;
+  });
+  const { url } = await serve(app);
+  for (const path of ['first', 'last']) {
+    const reply = await fetch(new URL(path, url), { method: 'POST', body: '{"a":1}', headers: { 'content-type': 'application/json' } });
+    expect(await reply.json()).toEqual({ a: 1 });
+  }
+});
+
+test('work that goes on behind the reply can still wait for the end of ctx.raw.req', async () => {
+  const app = createApp();
+  let late: Promise<void> | undefined;
+  app.get('/', (ctx) => {
+    late = sleep(20).then(() => finished(ctx.raw.req));
+    return 'done';
+  });
+  const { url } = await serve(app);
+  expect(await (await fetch(url)).text()).toBe('done');
+  await late;
 });
