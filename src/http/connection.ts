@@ -239,7 +239,7 @@ export class Connection {
 
   /** Reads on, to notice when the client leaves. What is read is dropped: node:http has stopped parsing it. */
   #watch(): void {
-    this.#socket.resume();
+    this.#waiting.read();
     // A body that filled its buffer has paused the socket. When node:http 24 lets go of such a socket (for CONNECT),
     // the stream is marked as reading, but nobody asks the operating system for data. An empty chunk makes it ask
     // again.

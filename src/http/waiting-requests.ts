@@ -1,10 +1,16 @@
 /*
- * Requests of one connection that wait because `maxPipelinedRequests` are in flight already. As long as one waits,
- * nothing is read from the socket: a client that sends on and on must not fill our memory.
+ * Requests of one connection that wait because `maxPipelinedRequests` are in flight already. Only so much is read
+ * behind the first of them: a client that sends on and on must not fill our memory.
  */
 
 import type { Duplex } from 'node:stream';
 import type { ParserError } from './error-mapper.js';
+
+/**
+ * Most bytes that are read behind the first waiting request, and then what the socket gives at once, 64 KiB. Reading a
+ * little further is what tells that a client has left.
+ */
+const READ_AHEAD_BYTES = 64 * 1024;
 
 /** What a client may do to one connection; times in ms, 0 for no limit. */
 export interface ConnectionLimits {
@@ -18,8 +24,12 @@ export class WaitingRequests {
   readonly #socket: Duplex;
   readonly #limits: ConnectionLimits;
   readonly #runs: (() => void)[] = [];
+  /** How much had been read of the socket when the first waiting request came. */
+  #readBefore = 0;
   /** Whether the socket is left unread. */
   #isHoldingBack = false;
+  /** The socket's own method, as long as another one stands in for it. */
+  #resume: Duplex['resume'] | undefined;
   /** Whether node:http has reported that a request takes too long, while it was we who did not read the rest of it. */
   #isOverdue = false;
   #timer: NodeJS.Timeout | undefined;
@@ -35,10 +45,15 @@ export class WaitingRequests {
 
   /** @param run runs the request in its own async context */
   add(run: () => void): void {
-    this.#runs.push(run);
-    this.#socket.pause();
-    if (this.#isHoldingBack) return;
+    // A socket in memory doesn't count its bytes, and is held back at once.
+    const bytesRead = 'bytesRead' in this.#socket ? Number(this.#socket.bytesRead) : NaN;
+    if (this.#runs.push(run) === 1) this.#readBefore = bytesRead;
+    if (this.#isHoldingBack || bytesRead - this.#readBefore <= READ_AHEAD_BYTES) return;
     this.#isHoldingBack = true;
+    const socket = this.#socket.pause();
+    this.#resume = socket.resume;
+    // node:http resumes a socket behind every request that it has parsed.
+    socket.resume = () => socket;
     const { requestTimeoutMs } = this.#limits;
     // That a client leaves goes unnoticed as long as nobody reads, so one that gets no reply in that time is cut.
     if (requestTimeoutMs > 0) this.#timer = setTimeout(() => this.#socket.destroy(), requestTimeoutMs).unref();
@@ -68,6 +83,13 @@ export class WaitingRequests {
       const late: ParserError = Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
       this.#timer = setTimeout(() => this.#socket.emit('error', late), headersTimeoutMs).unref();
     }
+    this.read();
+  }
+
+  /** Reads from the socket, whether requests wait or not. */
+  read(): void {
+    if (this.#resume !== undefined) this.#socket.resume = this.#resume;
+    this.#resume = undefined;
     this.#socket.resume();
   }
 

@@ -1,7 +1,7 @@
 /** What one connection may have in flight, and what its trailers may say. */
 
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { parseResponses, rawExchange } from '../support/raw.js';
 import { createApp, serve } from '../support/serve.js';
@@ -71,6 +71,32 @@ describe('maxPipelinedRequests', () => {
     late.write('GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
     expect(String((await once(late, 'data'))[0])).toContain('404');
     expect(started).toBe(100);
+  });
+
+  test.for([1, 100])('with %i in flight, what a client sends on and on is left unread, and answered in the end', { timeout: 60_000 }, async (limit) => {
+    const total = 30_000;
+    const waiting: (() => void)[] = [];
+    let isOpen = false;
+    const app = createApp({ maxPipelinedRequests: limit });
+    app.get('/', () => (isOpen ? 'ok' : new Promise<string>((resolve) => waiting.push(() => resolve('ok')))));
+    const accepted = once(app.server, 'connection') as Promise<[Socket]>;
+    const { port } = await serve(app);
+    const client = connect(port, '127.0.0.1');
+    let answered = 0;
+    client.on('data', (chunk) => (answered += String(chunk).match(/HTTP\/1\.1 200/g)?.length ?? 0));
+    const [socket] = await accepted;
+    // More than the buffers of both sides hold.
+    client.write(`GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(500)}\r\n\r\n`.repeat(total));
+    await expect.poll(() => waiting.length).toBe(limit);
+    // What stops nobody from reading on would have been read by then.
+    for (let turn = 0; turn < 200; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    await fetch(`http://127.0.0.1:${port}/nowhere`);
+    expect(socket.bytesRead).toBeLessThan(300_000);
+    isOpen = true;
+    waiting.forEach((resolve) => resolve());
+    // A status line may come in two pieces.
+    await expect.poll(() => answered, { timeout: 60_000 }).toBeGreaterThan(total - 1000);
+    client.destroy();
   });
 
   test('a client that leaves while its requests wait unread is cut when its time is up', async () => {
