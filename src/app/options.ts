@@ -63,7 +63,7 @@ export interface PosternOptions {
   sendTimeout?: number;
   /** Most connections at a time, 10,000 unless given; more are dropped. 0 for no limit. */
   maxConnections?: number;
-  /** Most requests of one connection that are in flight, 100 unless given; further ones wait, unread. */
+  /** Most requests of one connection in flight, 100 unless given; further ones wait, unread beyond some 64 KiB. */
   maxPipelinedRequests?: number;
   /** Most header fields of a request, 999 unless given; more gives 431. */
   maxHeadersCount?: number;
