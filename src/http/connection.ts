@@ -78,7 +78,11 @@ export class Connection {
     // node:http ends the connection when a request with `Expect: 100-continue` is answered and was never told to
     // continue. That goes for a request without a body, too, although it has nothing to continue with.
     const { awaitsContinue, hasBody, res } = exchange;
-    if (isLast || !res.shouldKeepAlive || (awaitsContinue && !hasBody)) this.#isLast = true;
+    if (isLast || !res.shouldKeepAlive || (awaitsContinue && !hasBody)) {
+      this.#isLast = true;
+      // So that a reply which the handler writes itself, by `ctx.raw`, says `connection: close`, too.
+      res.shouldKeepAlive = false;
+    }
     if (this.#waiting.count > 0 || this.#exchanges.length > this.#limits.maxPipelinedRequests) this.#postpone(exchange);
     else if (this.#deferred > 0 || hasBody) this.#defer(exchange);
     else return true;
@@ -127,6 +131,9 @@ export class Connection {
       // body (`Expect: 100-continue`). So no further answer may follow.
       if (this.#isFollowed && this.#exchanges.includes(exchange)) this.#refusal = () => this.#cut();
       this.endBehind(exchange);
+    } else if (this.#isLast && !this.#isFollowed && this.#exchanges.at(-1) === exchange) {
+      // The handler has said `connection: keep-alive`, on a connection where no further request is run.
+      this.#refusal ??= () => this.#cut();
     }
     this.discardBody(exchange);
     if (!req.complete) req.once('close', this.#advance);

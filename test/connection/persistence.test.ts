@@ -3,8 +3,10 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { Context } from 'postern';
 import { parseResponses, rawExchange } from '../support/raw.js';
 import { createApp, serve } from '../support/serve.js';
 import { CANARY, CHUNKED, chunk, END, get, LAST, LAST_ANSWER, post, read, Wire, type NamedRow } from '../support/wire.js';
@@ -234,5 +236,32 @@ describe('a body that breaks off', () => {
     // Of no declared length: a second response would be taken for the end of the first.
     expect(outcome.responses.map(({ status, body }) => [status, body.includes('HTTP/1.1')])).toEqual([[200, false]]);
     expect((await wire.exchange(LAST)).answers).toEqual([LAST_ANSWER]);
+  });
+});
+
+describe('the last request of a connection', () => {
+  const handlers: Record<string, (ctx: Context) => unknown> = {
+    'returns it': () => 'done',
+    'writes it by hand': ({ raw }) => void raw.res.end('done'),
+    'writes it by hand, later': async ({ raw }) => {
+      await null;
+      raw.res.end('done');
+    },
+    'pipes it': ({ raw }) => void Readable.from(['done']).pipe(raw.res),
+    'writes it by hand, and says keep-alive': ({ raw }) => void raw.res.setHeader('connection', 'keep-alive').end('done'),
+  };
+  test.for(Object.entries(handlers))('ends it with its reply, when its handler %s', async ([, handler]) => {
+    let ran = 0;
+    const app = createApp().get('/', (ctx) => ((ran += 1), handler(ctx) as string));
+    const { port } = await serve(app);
+    const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+    const closed = once(socket, 'close');
+    socket.write(get('/', UPGRADE));
+    let received = '';
+    for (; !received.includes('done'); received += String((await once(socket, 'data'))[0]));
+    // What comes in a packet of its own is parsed, and must not be what keeps the connection open, unanswered.
+    socket.resume().write(get('/'));
+    await closed;
+    expect([ran, parseResponses(received).map(({ status }) => status)]).toEqual([1, [200]]);
   });
 });
