@@ -26,8 +26,8 @@ export class WaitingRequests {
   readonly #runs: (() => void)[] = [];
   /** How much had been read of the socket when the first waiting request came. */
   #readBefore = 0;
-  /** Whether the socket is left unread. */
-  #isHoldingBack = false;
+  /** Whether requests have waited since the last time that all were run. */
+  #isBehind = false;
   /** The socket's own method, as long as another one stands in for it. */
   #resume: Duplex['resume'] | undefined;
   /** Whether node:http has reported that a request takes too long, while it was we who did not read the rest of it. */
@@ -47,16 +47,22 @@ export class WaitingRequests {
   add(run: () => void): void {
     // A socket in memory doesn't count its bytes, and is held back at once.
     const bytesRead = 'bytesRead' in this.#socket ? Number(this.#socket.bytesRead) : NaN;
-    if (this.#runs.push(run) === 1) this.#readBefore = bytesRead;
-    if (this.#isHoldingBack || bytesRead - this.#readBefore <= READ_AHEAD_BYTES) return;
-    this.#isHoldingBack = true;
+    this.#runs.push(run);
+    if (!this.#isBehind) {
+      this.#isBehind = true;
+      this.#readBefore = bytesRead;
+      const { requestTimeoutMs } = this.#limits;
+      // That a client leaves goes unnoticed as long as nobody reads, so one that gets no reply in that time is cut.
+      if (requestTimeoutMs > 0) this.#timer = setTimeout(() => this.#socket.destroy(), requestTimeoutMs).unref();
+    }
+    if (this.#resume === undefined && !(bytesRead - this.#readBefore <= READ_AHEAD_BYTES)) this.#holdBack();
+  }
+
+  #holdBack(): void {
     const socket = this.#socket.pause();
     this.#resume = socket.resume;
     // node:http resumes a socket behind every request that it has parsed.
     socket.resume = () => socket;
-    const { requestTimeoutMs } = this.#limits;
-    // That a client leaves goes unnoticed as long as nobody reads, so one that gets no reply in that time is cut.
-    if (requestTimeoutMs > 0) this.#timer = setTimeout(() => this.#socket.destroy(), requestTimeoutMs).unref();
   }
 
   /** Takes the next one out. */
@@ -71,12 +77,12 @@ export class WaitingRequests {
 
   /** Reads from the socket again if no request waits. @param progress whether a reply went out since the last call */
   readOn(progress: boolean): void {
-    if (!this.#isHoldingBack) return;
+    if (!this.#isBehind) return;
     if (this.#runs.length > 0) {
       if (progress) this.#timer?.refresh();
       return;
     }
-    this.#isHoldingBack = false;
+    this.#isBehind = false;
     clearTimeout(this.#timer);
     const { headersTimeoutMs } = this.#limits;
     if (this.#isOverdue && headersTimeoutMs > 0) {
@@ -98,13 +104,13 @@ export class WaitingRequests {
    * `headersTimeoutMs` again once the socket is read.
    */
   excuse(): boolean {
-    if (this.#isHoldingBack) this.#isOverdue = true;
-    return this.#isHoldingBack;
+    if (this.#isBehind) this.#isOverdue = true;
+    return this.#isBehind;
   }
 
   /** To be called when a request has arrived. */
   arrived(): void {
-    if (!this.#isOverdue || this.#isHoldingBack) return;
+    if (!this.#isOverdue || this.#isBehind) return;
     this.#isOverdue = false;
     clearTimeout(this.#timer);
   }

@@ -111,6 +111,22 @@ describe('maxPipelinedRequests', () => {
     socket.end(get('/').repeat(5000));
     await expect.poll(() => aborted, { timeout: 5000 }).toBe(2);
   });
+
+  test('a client that leaves while the body of a waiting request fills its buffer is cut when its time is up', async () => {
+    let aborted = 0;
+    const app = createApp({ requestTimeout: 300, headersTimeout: 300, maxPipelinedRequests: 2 });
+    app.route('/', {
+      GET: (ctx) => {
+        ctx.signal.addEventListener('abort', () => (aborted += 1));
+        return new Promise(() => undefined);
+      },
+      POST: () => 'never run',
+    });
+    const { port } = await serve(app);
+    const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+    socket.end(`${get('/').repeat(2)}POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n\r\n${'x'.repeat(200_000)}`);
+    await expect.poll(() => aborted, { timeout: 5000 }).toBe(2);
+  });
 });
 
 describe('a trailer that closes the connection', () => {
