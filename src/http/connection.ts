@@ -131,7 +131,7 @@ export class Connection {
       // body (`Expect: 100-continue`). So no further answer may follow.
       if (this.#isFollowed && this.#exchanges.includes(exchange)) this.#refusal = () => this.#cut();
       this.endBehind(exchange);
-    } else if (this.#isLast && !this.#isFollowed && this.#exchanges.at(-1) === exchange) {
+    } else if (this.endsWith(exchange, false)) {
       // The handler has said `connection: keep-alive`, on a connection where no further request is run.
       this.#refusal ??= () => this.#cut();
     }

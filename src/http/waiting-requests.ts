@@ -24,8 +24,8 @@ export class WaitingRequests {
   readonly #socket: Duplex;
   readonly #limits: ConnectionLimits;
   readonly #runs: (() => void)[] = [];
-  /** How much had been read of the socket when the first waiting request came. */
-  #readBefore = 0;
+  /** How many bytes of the socket are read, at most, while requests wait. */
+  #readUpTo = 0;
   /** Whether requests have waited since the last time that all were run. */
   #isBehind = false;
   /** The socket's own method, as long as another one stands in for it. */
@@ -46,19 +46,20 @@ export class WaitingRequests {
   /** @param run runs the request in its own async context */
   add(run: () => void): void {
     // A socket in memory doesn't count its bytes, and is held back at once.
-    const bytesRead = 'bytesRead' in this.#socket ? Number(this.#socket.bytesRead) : NaN;
+    const bytesRead = 'bytesRead' in this.#socket ? Number(this.#socket.bytesRead) : Infinity;
     this.#runs.push(run);
     if (!this.#isBehind) {
       this.#isBehind = true;
-      this.#readBefore = bytesRead;
+      this.#readUpTo = bytesRead + READ_AHEAD_BYTES;
       const { requestTimeoutMs } = this.#limits;
       // That a client leaves goes unnoticed as long as nobody reads, so one that gets no reply in that time is cut.
       if (requestTimeoutMs > 0) this.#timer = setTimeout(() => this.#socket.destroy(), requestTimeoutMs).unref();
     }
-    if (this.#resume === undefined && !(bytesRead - this.#readBefore <= READ_AHEAD_BYTES)) this.#holdBack();
+    if (bytesRead >= this.#readUpTo) this.#holdBack();
   }
 
   #holdBack(): void {
+    if (this.#resume !== undefined) return;
     const socket = this.#socket.pause();
     this.#resume = socket.resume;
     // node:http resumes a socket behind every request that it has parsed.
@@ -89,7 +90,7 @@ export class WaitingRequests {
       const late: ParserError = Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
       this.#timer = setTimeout(() => this.#socket.emit('error', late), headersTimeoutMs).unref();
     }
-    this.read();
+    if (this.#resume !== undefined) this.read();
   }
 
   /** Reads from the socket, whether requests wait or not. */

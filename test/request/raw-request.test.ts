@@ -1,6 +1,6 @@
 /**
- * `ctx.raw.req` of a request without a body is a stream like any other, on every version of Node.js: whichever way a
- * handler reads it, it ends, and it tells when the client leaves.
+ * `ctx.raw.req` is a stream like any other, on every version of Node.js: without a body, too, it ends whichever way a
+ * handler reads it, and tells when the client leaves.
  */
 
 import { once } from 'node:events';
