@@ -89,7 +89,7 @@ export class Body {
   #read(): Buffer<ArrayBuffer> | Promise<Buffer<ArrayBuffer>> {
     if (this.#bytes !== undefined) return this.#bytes;
     this.#begin();
-    const arrived = takeArrived(this.#exchange);
+    const arrived = takeArrived(this.#exchange.req);
     this.#bytes =
       arrived === undefined ? collect(this.#exchange, this.#limits.bodyLimitBytes) : Promise.resolve(arrived);
     return arrived ?? this.#bytes;
@@ -105,15 +105,15 @@ export class Body {
 }
 
 /** The body at once, if all of it is here already; most are, that came with their head. */
-function takeArrived({ req, isRawExposed }: Exchange): Buffer<ArrayBuffer> | undefined {
+function takeArrived(req: IncomingMessage): Buffer<ArrayBuffer> | undefined {
   const length = declaredLength(req);
   if (req.readableEnded && length > 0) throw new TypeError('the body was read from the request itself already');
   const isHere = req.complete && req.readableFlowing !== true && !req.readableEnded && length === req.readableLength;
   // Without a length, `read` of Node.js 26 would give the first buffer alone.
   if (!isHere || length === 0) return undefined;
   const bytes = req.read(length) as Buffer<ArrayBuffer>;
-  // Whoever waits for `end` of `ctx.raw.req` gets it once more is asked for.
-  if (isRawExposed) req.resume();
+  // A stream whose last byte was read ends when more is asked for. A handler may wait for that, by `ctx.raw`.
+  req.resume();
   return bytes;
 }
 

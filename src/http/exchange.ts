@@ -106,8 +106,6 @@ export function exposeRaw(exchange: Exchange): void {
   if (exchange.isRawExposed) return;
   exchange.isRawExposed = true;
   const { req, res } = exchange;
-  // A stream whose last byte was read ends when more is asked for, which the context does not.
-  if (exchange.isReadingBegun && req.complete && req.readableLength === 0) req.resume();
   res.on('error', () => undefined);
   res.once('pipe', () => {
     exchange.isPiped = true;
