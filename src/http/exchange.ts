@@ -120,3 +120,18 @@ export function exposeRaw(exchange: Exchange): void {
     read(size);
   };
 }
+
+/**
+ * Ends a request without a body together with its reply, for half of what node:http takes to do so. By the end of the
+ * reply node:http reads whatever nobody has begun to read, in five ticks. Begun before its end is parsed, a request is
+ * left alone, and one more read ends it in two: `end` and `close` come where they always did.
+ */
+export function endWithReply({ req, res }: Exchange): void {
+  if (req.complete) return;
+  req.read();
+  res.on('finish', readToEnd);
+}
+
+function readToEnd(this: ServerResponse): void {
+  this.req.read(0);
+}

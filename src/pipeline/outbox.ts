@@ -3,6 +3,7 @@
  * client up; many in a row wake it up once.
  */
 
+import { endWithReply } from '../http/exchange.js';
 import type { Outgoing } from '../http/reply.js';
 import { discard, send, type Outcome } from '../http/writer.js';
 import { isStream } from '../payload/stream.js';
@@ -56,6 +57,7 @@ export class Outbox {
       this.#write(exchange);
       return;
     }
+    if (!hasBody) endWithReply(exchange);
     exchange.isQueued = true;
     this.#ready.push(exchange);
     this.#flushing ??= setImmediate(this.#flush);

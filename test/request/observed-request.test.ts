@@ -4,7 +4,8 @@
  */
 
 import { once } from 'node:events';
-import { request, type IncomingMessage } from 'node:http';
+import { createServer, request, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { finished } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
@@ -70,4 +71,41 @@ test.each(Object.entries(REQUESTS))('a request %s is finished for stream.finishe
   const { port } = await serve(app);
   await send(port, sent);
   expect(await Promise.all(seen)).toHaveLength(1);
+});
+
+/** What is heard of a request and its response, from the start and from the reply's `finish` on. */
+function listen(server: Server): string[] {
+  const heard: string[] = [];
+  server.prependListener('request', (req: IncomingMessage, res: ServerResponse) => {
+    for (const name of ['end', 'close']) req.on(name, () => heard.push(`request ${name}`));
+    for (const name of ['finish', 'close']) res.on(name, () => heard.push(`response ${name}`));
+    res.on('finish', () => req.on('end', () => heard.push('late end')).on('close', () => heard.push('late close')));
+  });
+  return heard;
+}
+
+/** Listeners of a request that is not read by its handler, beside those above. */
+const LISTENERS: Record<string, (req: IncomingMessage, heard: string[]) => unknown> = {
+  none: () => undefined,
+  readable: (req, heard) => req.on('readable', () => heard.push(`readable ${String(req.read())}`)),
+  data: (req, heard) => req.on('data', () => heard.push('data')),
+  'pause()': (req, heard) => req.pause().on('pause', () => heard.push('pause')),
+};
+
+test.each(Object.entries(LISTENERS))('a request without a body tells what node:http tells, listened to by %s', async (_what, add) => {
+  const bare = createServer((_req, res) => setImmediate(() => res.end('now')));
+  bare.listen(0, '127.0.0.1');
+  await once(bare, 'listening');
+  const app = createTarget();
+  const { port } = await serve(app);
+  const [expected, heard] = [bare, app.server].map((server) => {
+    const heard = listen(server);
+    server.prependListener('request', (req: IncomingMessage) => add(req, heard));
+    return heard;
+  });
+  await send((bare.address() as AddressInfo).port, { method: 'GET', path: '/sync' });
+  await send(port, { method: 'GET', path: '/sync' });
+  await expect.poll(() => heard).toEqual(expected);
+  expect(heard).toContain('response close');
+  bare.close().closeAllConnections();
 });
