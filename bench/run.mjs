@@ -19,8 +19,8 @@
  * together; far below 100 %, it is the load that ran out first.
  *
  * "bare again (A/A)" is the bare server a second time, as a contender: what it is off from 1.00 is noise, and any
- * difference of that size is, too. Rounds are in random order, and each quarter of them has new processes, because some
- * processes of Node.js 20 run 25 to 35 % slower for their whole life; wide quartiles tell of those.
+ * difference of that size is, too. Each third of the slices has new processes, because some processes of Node.js 20 run 25
+ * to 35 % slower for their whole life; wide quartiles tell of those.
  *
  * A contender whose answers are wrong is left out, loudly. Postern is measured with its monitoring on, as it always is;
  * the others, outside of `observed`, measure nothing.

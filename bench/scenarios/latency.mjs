@@ -16,8 +16,8 @@ const CONNECTIONS = [1, 8, 64, 256];
  * @type {Record<'quick' | 'full', import('../harness/compare.mjs').Plan>}
  */
 const PLANS = {
-  quick: { warmUpSlices: 1, generations: 1, rounds: 2, sliceMs: 500, isPaired: false },
-  full: { warmUpSlices: 6, generations: 2, rounds: 4, sliceMs: 1000, isPaired: false },
+  quick: { warmUpSlices: 1, generations: 1, rounds: 2, sliceMs: 500 },
+  full: { warmUpSlices: 6, generations: 2, rounds: 4, sliceMs: 1000 },
 };
 
 /** @param {import('../harness/options.mjs').Options} options */

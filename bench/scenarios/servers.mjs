@@ -2,17 +2,17 @@
  * Runs one scenario of `http.mjs`: CPU time for each request, against the bare server on the same core.
  */
 
-import { compare, ratios } from '../harness/compare.mjs';
 import { CONTROL, select } from '../harness/contender.mjs';
+import { playDuets } from '../harness/duet.mjs';
 import { formatSpread, printTable } from '../harness/report.mjs';
 import { median, quartiles } from '../harness/statistics.mjs';
 
 const CONNECTIONS = 64;
 
-/** @type {Record<'quick' | 'full', import('../harness/compare.mjs').Plan>} */
+/** @type {Record<'quick' | 'full', import('../harness/duet.mjs').Plan>} */
 const PLANS = {
-  quick: { warmUpSlices: 1, generations: 1, rounds: 3, sliceMs: 500, isPaired: true },
-  full: { warmUpSlices: 8, generations: 4, rounds: 5, sliceMs: 500, isPaired: true },
+  quick: { duets: 1, warmUpSlices: 2, slices: 3 },
+  full: { duets: 3, warmUpSlices: 8, slices: 6 },
 };
 
 /** The control may come out this far from the bare server. */
@@ -24,23 +24,23 @@ const TOLERANCE = 0.02;
  * @returns {Promise<object>} the figures, for --json
  */
 export async function compareServers({ title, spec, contenders, requests }, options) {
-  const comparison = await compare(
+  const { slices, excluded, warmUps, restless } = await playDuets(
     { contenders: select(contenders, options), spec, requests: requests(options.random), connections: CONNECTIONS, plan: options.quick ? PLANS.quick : PLANS.full },
     options,
   );
-  const { slices, excluded, warmUps, restless } = comparison;
   const results = [...slices].map(([name, own]) => ({
     name,
-    cpuMicros: own.map((slice) => slice.cpuMicros),
-    cpuRatios: ratios(own, comparison, (drive) => drive.cpuMicros),
-    busy: own.map(({ busy, beside }) => busy + (beside?.busy ?? 0)),
+    cpuMicros: own.map(({ own }) => own.cpuMicros),
+    bareMicros: own.map(({ bare }) => bare.cpuMicros),
+    cpuRatios: own.map(({ own, bare }) => own.cpuMicros / bare.cpuMicros),
+    busy: own.map(({ own, bare }) => own.busy + bare.busy),
   }));
   results.sort((a, b) => median(a.cpuRatios) - median(b.cpuRatios));
 
   printTable(
     title,
-    ['', 'CPU x bare', 'µs CPU', 'core used'],
-    results.map(({ name, cpuMicros, cpuRatios, busy }) => [name, formatSpread(cpuRatios), formatSpread(cpuMicros, 1), `${(median(busy) * 100).toFixed(0)} %`]),
+    ['', 'CPU x bare', 'µs CPU', 'µs CPU of bare', 'core used'],
+    results.map(({ name, cpuMicros, bareMicros, cpuRatios, busy }) => [name, formatSpread(cpuRatios), formatSpread(cpuMicros, 1), formatSpread(bareMicros, 1), `${(median(busy) * 100).toFixed(0)} %`]),
   );
   const { q1, q3 } = quartiles(warmUps);
   console.log(`Warm after ${Math.round(q1 / 1000)} to ${Math.round(q3 / 1000)} thousand requests (quartiles); ${restless} of ${warmUps.length} processes were not level by then.`);
@@ -52,6 +52,6 @@ export async function compareServers({ title, spec, contenders, requests }, opti
   return { warmUpRequests: quartiles(warmUps), restless, excluded: Object.fromEntries(excluded), contenders: results.map(summary) };
 }
 
-function summary({ name, cpuMicros, cpuRatios, busy }) {
-  return { name, cpuMicros: quartiles(cpuMicros), cpuRatio: quartiles(cpuRatios), busy: median(busy), slices: cpuMicros.length };
+function summary({ name, cpuMicros, bareMicros, cpuRatios, busy }) {
+  return { name, cpuMicros: quartiles(cpuMicros), bareMicros: quartiles(bareMicros), cpuRatio: quartiles(cpuRatios), busy: median(busy), slices: cpuMicros.length };
 }
