@@ -3,8 +3,7 @@
  *
  * A generation starts a process for each contender, checks its answers and warms it up; in each round of the generation
  * every process gets one slice of load, in random order. The bare server has three processes, since what is off in it is off
- * in every ratio. Slices are short and rounds many, because a neighbour on the machine slows single slices down; there are
- * several generations, because some processes are slow for their whole life.
+ * in every ratio. There are several generations, because some processes are slow for their whole life.
  */
 
 import { check } from './check.mjs';
