@@ -2,7 +2,7 @@
  * The scenarios that compare servers under load.
  */
 
-import { CHECKING, FRAMEWORKS, OBSERVED } from '../harness/contender.mjs';
+import { CHECKING, FRAMEWORKS, LEADERS, OBSERVED } from '../harness/contender.mjs';
 import { CHECKED, ECHO, FAIL, HELLO, mixed, parameterised, unknown } from './requests.mjs';
 
 /**
@@ -30,6 +30,6 @@ export const HTTP_SCENARIOS = new Map([
   ['error', { title: 'thrown error', spec: SMALL, contenders: FRAMEWORKS, requests: () => [FAIL] }],
   ['404', { title: '404, 200 routes', spec: MANY, contenders: FRAMEWORKS, requests: unknown }],
   ['observed', { title: 'hello with observability on', spec: SMALL, contenders: OBSERVED, requests: () => [HELLO] }],
-  ['10k', { title: 'parameters, 10,000 routes', spec: { resources: 2000 }, contenders: FRAMEWORKS, requests: (random) => parameterised(2000, random) }],
-  ['mixed', { title: 'mixed, 200 routes', spec: MANY, contenders: FRAMEWORKS, requests: (random) => mixed(MANY.resources, random) }],
+  ['10k', { title: 'parameters, 10,000 routes', spec: { resources: 2000 }, contenders: LEADERS, requests: (random) => parameterised(2000, random) }],
+  ['mixed', { title: 'mixed, 200 routes', spec: MANY, contenders: LEADERS, requests: (random) => mixed(MANY.resources, random) }],
 ]);

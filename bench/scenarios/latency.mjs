@@ -1,5 +1,5 @@
 /**
- * Latency of hello at 1, 8, 64 and 256 connections, each of which sends its next request as soon as it has its answer.
+ * Latency of hello at 1, 8 and 64 connections, each of which sends its next request as soon as it has its answer.
  */
 
 import { compare, ratios } from '../harness/compare.mjs';
@@ -8,7 +8,7 @@ import { formatSpread, printTable } from '../harness/report.mjs';
 import { median, quartiles } from '../harness/statistics.mjs';
 import { HELLO } from './requests.mjs';
 
-const CONNECTIONS = [1, 8, 64, 256];
+const CONNECTIONS = [1, 8, 64];
 
 /**
  * Slices are long: of a thousand requests, the slowest ten would be those that begin a slice.
