@@ -55,7 +55,14 @@ export async function playDuets({ contenders, spec, requests, connections, plan 
   /** @type {Duets} */
   const duets = { slices: new Map(all.map(({ name }) => [name, []])), excluded: new Map(), warmUps: [], restless: 0 };
   const driver = new Driver(requests);
-  const driveAll = (servers, ms) => allEnded(servers.map((server) => driver.drive(server, connections, ms)));
+  let drives = 0;
+  // By turns one or the other begins, some milliseconds before its partner.
+  const driveAll = async ([bare, contender], ms) => {
+    const drive = (server) => driver.drive(server, connections, ms);
+    drives += 1;
+    if (drives % 2 === 0) return allEnded([drive(bare), drive(contender)]);
+    return (await allEnded([drive(contender), drive(bare)])).reverse();
+  };
 
   for (let duet = 1; duet <= plan.duets; duet++) {
     for (const contender of shuffled(all.filter(({ name }) => !duets.excluded.has(name)), random)) {
@@ -67,8 +74,8 @@ export async function playDuets({ contenders, spec, requests, connections, plan 
         for (const { url } of servers) await check(url, requests);
         const warmUps = servers.map(() => []);
         while (warmUps[0].length < plan.warmUpSlices && !warmUps.every(isLevel)) {
-          const drives = await driveAll(servers, WARM_UP_MS);
-          drives.forEach((drive, index) => warmUps[index].push(drive));
+          const both = await driveAll(servers, WARM_UP_MS);
+          both.forEach((drive, index) => warmUps[index].push(drive));
         }
         duets.warmUps.push(...warmUps.map((drives) => drives.reduce((sum, { requests }) => sum + requests, 0)));
         duets.restless += warmUps.filter((drives) => !isLevel(drives)).length;
