@@ -122,9 +122,9 @@ export function exposeRaw(exchange: Exchange): void {
 }
 
 /**
- * Ends a request without a body together with its reply, for half of what node:http takes to do so. By the end of the
- * reply node:http reads whatever nobody has begun to read, in five ticks. Begun before its end is parsed, a request is
- * left alone, and one more read ends it in two: `end` and `close` come where they always did.
+ * Has a request end behind its reply in fewer ticks than node:http takes (7 rather than 11 for a whole exchange on
+ * Node.js 20, 7 rather than 9 on 24). node:http reads on what nobody has begun to read; begun before its end is parsed,
+ * a request is left alone, and one more read ends it: `end` and `close` come where they always did.
  */
 export function endWithReply({ req, res }: Exchange): void {
   if (req.complete) return;

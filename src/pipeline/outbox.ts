@@ -57,7 +57,7 @@ export class Outbox {
       this.#write(exchange);
       return;
     }
-    if (!hasBody) endWithReply(exchange);
+    endWithReply(exchange);
     exchange.isQueued = true;
     this.#ready.push(exchange);
     this.#flushing ??= setImmediate(this.#flush);
