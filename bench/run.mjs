@@ -1,5 +1,5 @@
 /**
- * Measures Postern beside its peers: `npm run bench`, some 55 to 70 minutes for everything.
+ * Measures Postern beside its peers: `npm run bench`, an hour or a little more for everything.
  *
  *   npm run bench -- --quick              the faster contenders alone, some minutes
  *   npm run bench -- hello params         some scenarios: hello params echo checked error 404 observed 10k mixed latency
