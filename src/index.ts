@@ -3,7 +3,7 @@
 export { Postern } from './app/app.js';
 export type { CloseOptions, Listening } from './app/app.js';
 export type { ListenOptions, MonitorOptions } from './app/address.js';
-export { defineErrorCodes, FrameworkErrorCodes } from './error-codes.js';
+export { defineErrorCodes, FrameworkErrorCodes } from './base/error-codes.js';
 export {
   ApiError,
   BadRequest,
@@ -14,9 +14,9 @@ export {
   ServiceUnavailable,
   TooManyRequests,
   Unauthorized,
-} from './errors.js';
-export type { ErrorCode, ErrorCodes } from './error-codes.js';
-export type { ApiErrorOptions, HttpErrorOptions, RetryOptions } from './errors.js';
+} from './base/errors.js';
+export type { ErrorCode, ErrorCodes } from './base/error-codes.js';
+export type { ApiErrorOptions, HttpErrorOptions, RetryOptions } from './base/errors.js';
 export type { Context, Handler, HandlerResult, Middleware, State } from './http/context.js';
 export { redirect } from './http/redirect.js';
 export type { RedirectStatus } from './http/redirect.js';
@@ -24,7 +24,7 @@ export { connect, type ConnectMiddleware } from './pipeline/connect.js';
 export { Reply, reply } from './http/reply.js';
 export type { ReplyInit } from './http/reply.js';
 export type { RequestTraceMessage } from './pipeline/tracing.js';
-export type { Logger, LogLevel, LogMethod, SafeLogger, SafeLogMethod } from './log.js';
+export type { Logger, LogLevel, LogMethod, SafeLogger, SafeLogMethod } from './base/log.js';
 export type { CallTraceMessage } from './mesh/call-tracing.js';
 export type {
   ServiceBodyOptions,
@@ -40,7 +40,7 @@ export type { ServiceBody, ServiceStream } from './mesh/request-body.js';
 export { ServiceError } from './mesh/service-error.js';
 export type { ServiceErrorOptions } from './mesh/service-error.js';
 export type { ServiceStandIn } from './mesh/stand-in.js';
-export type { TraceSpan } from './mesh/trace-context.js';
+export type { TraceSpan } from './propagation/trace-context.js';
 export type { Settings, SettingsOptions } from './mesh/settings.js';
 export { Registry } from './metrics/registry.js';
 export type { PingDocument, PingEntry } from './monitor/ping-document.js';

@@ -3,7 +3,7 @@
  */
 
 import type { AddressInfo } from 'node:net';
-import { assertOptions, STRING, wholeNumber, type Kinds } from '../options-check.js';
+import { assertOptions, STRING, wholeNumber, type Kinds } from '../base/options-check.js';
 
 /** Where to listen. */
 export interface ListenOptions {

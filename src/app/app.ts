@@ -3,13 +3,13 @@
  */
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { MAX_TIMEOUT_MS, TIME, within } from '../deadline.js';
-import type { ErrorCode } from '../error-codes.js';
+import { MAX_TIMEOUT_MS, TIME, within } from '../base/deadline.js';
+import type { ErrorCode } from '../base/error-codes.js';
 import { Endpoints } from '../pipeline/endpoint.js';
 import type { Environment, Handler, Middleware } from '../http/context.js';
 import { requestInMemory, type RequestInitLike } from '../http/in-memory.js';
 import { attachListener } from '../http/server.js';
-import { logSafely } from '../log.js';
+import { logSafely } from '../base/log.js';
 import type { ServiceClient } from '../mesh/client.js';
 import { ServiceDirectory } from '../mesh/directory.js';
 import { connectionsOf, type Settings } from '../mesh/settings.js';
@@ -20,7 +20,7 @@ import { createMetricsEndpoint, ServiceMetrics } from '../monitor/metrics-endpoi
 import { createOpenApiEndpoint } from '../monitor/openapi-endpoint.js';
 import { createPing } from '../monitor/ping.js';
 import { Tasks } from '../monitor/tasks.js';
-import { assertOptions, type Kinds } from '../options-check.js';
+import { assertOptions, type Kinds } from '../base/options-check.js';
 import { delayOf, LISTEN, portOf, type Address, type ListenOptions } from './address.js';
 import { Listener } from './listener.js';
 import { createMonitor, type Monitor } from './monitor.js';

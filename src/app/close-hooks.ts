@@ -2,8 +2,8 @@
  * What an application closes behind its last request: databases, queues and the like.
  */
 
-import { within } from '../deadline.js';
-import { logSafely, type Logger } from '../log.js';
+import { within } from '../base/deadline.js';
+import { logSafely, type Logger } from '../base/log.js';
 
 /**
  * Runs the hooks one after the other. One that fails does not keep the next from running; one that hangs must not keep

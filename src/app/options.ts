@@ -2,10 +2,10 @@
  * The options of an application, checked once, with their defaults.
  */
 
-import { isErrorCode, type ErrorCode } from '../error-codes.js';
+import { isErrorCode, type ErrorCode } from '../base/error-codes.js';
 import { createAddressResolver, type AddressResolver } from '../http/client-address.js';
 import type { ServerLimits } from '../http/server.js';
-import { createLogger, LOG_LEVELS, type Logger, type LogLevel } from '../log.js';
+import { createLogger, LOG_LEVELS, type Logger, type LogLevel } from '../base/log.js';
 import {
   assertServiceName,
   isServiceName,
@@ -27,7 +27,7 @@ import {
   STRING,
   wholeNumber,
   type Kinds,
-} from '../options-check.js';
+} from '../base/options-check.js';
 import { resolveMonitor, type MonitorOptions } from './address.js';
 
 /** What `new Postern(name, options)` takes. Times are in ms. */

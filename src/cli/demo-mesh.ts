@@ -8,8 +8,8 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { Postern } from '../app/app.js';
 import type { PosternOptions } from '../app/options.js';
-import { defineErrorCodes } from '../error-codes.js';
-import { ApiError, NotFound } from '../errors.js';
+import { defineErrorCodes } from '../base/error-codes.js';
+import { ApiError, NotFound } from '../base/errors.js';
 import { publicFacing } from '../routing/public-facing.js';
 
 /** The demo, running. */

@@ -1,7 +1,7 @@
 /* `postern errors`: the error codes of an application, or whether those of several services agree. */
 
-import { FrameworkErrorCodes } from '../error-codes.js';
-import { isRecord } from '../options-check.js';
+import { FrameworkErrorCodes } from '../base/error-codes.js';
+import { isRecord } from '../base/options-check.js';
 import type { ErrorType } from '../routing/route-options.js';
 import { parseCommand, reportFindings, type Outcome, type Command } from './command.js';
 import { loadApp, type LoadedApp } from './module.js';

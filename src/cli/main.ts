@@ -3,7 +3,7 @@
  * code 2.
  */
 
-import { FRAMEWORK_VERSION } from '../version.js';
+import { FRAMEWORK_VERSION } from '../base/version.js';
 import { alerts } from './alerts-command.js';
 import { Finding, UsageError, type Command, type Outcome } from './command.js';
 import { demo } from './demo-command.js';

@@ -6,7 +6,7 @@
 
 import { resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { isRecord } from '../options-check.js';
+import { isRecord } from '../base/options-check.js';
 import type { RouteInfo } from '../routing/router.js';
 import { messageOf } from './output.js';
 

@@ -6,7 +6,7 @@
 
 import type { OpenApiDocument } from '../openapi/document.js';
 import { shapeOf } from '../openapi/path-template.js';
-import { isRecord } from '../options-check.js';
+import { isRecord } from '../base/options-check.js';
 
 /** Recursive schemas are compared this far down. */
 const MAX_DEPTH = 12;

@@ -1,7 +1,7 @@
 /* Checks what the exporters are called with, once, so that what they print needs no quoting. */
 
 import { readFileSync } from 'node:fs';
-import { assertOptions } from '../options-check.js';
+import { assertOptions } from '../base/options-check.js';
 import type { RouteTable } from './surface.js';
 
 /** Options that are about the gateway itself. */

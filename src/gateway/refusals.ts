@@ -1,6 +1,6 @@
 /* What gateways say themselves, in the uniform body (SPEC 2.5). */
 
-import { refusal } from '../errors.js';
+import { refusal } from '../base/errors.js';
 import { toErrorBody } from '../payload/error-body.js';
 
 /** A status with its body as JSON, which has no quote but `"`. */

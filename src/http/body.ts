@@ -4,8 +4,8 @@
 
 import type { IncomingMessage } from 'node:http';
 import { Readable, Transform } from 'node:stream';
-import { builtin } from '../builtin.js';
-import { HttpError } from '../errors.js';
+import { builtin } from '../base/builtin.js';
+import { HttpError } from '../base/errors.js';
 import { Bytes, decodeUtf8 } from '../payload/bytes.js';
 import { isJsonType, mediaTypeOf } from '../payload/content-type.js';
 import { parseJson } from '../payload/json.js';

@@ -5,7 +5,7 @@
  */
 
 import type { BlockList } from 'node:net';
-import { builtin } from '../builtin.js';
+import { builtin } from '../base/builtin.js';
 
 /** Finds the client's address from the socket's and `x-forwarded-for`. */
 export interface AddressResolver {

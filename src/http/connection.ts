@@ -8,8 +8,8 @@
  */
 
 import type { Duplex } from 'node:stream';
-import { builtin } from '../builtin.js';
-import type { HttpError } from '../errors.js';
+import { builtin } from '../base/builtin.js';
+import type { HttpError } from '../base/errors.js';
 import { parserErrorOf, type ParserError } from './error-mapper.js';
 import type { Exchange } from './exchange.js';
 import { WaitingRequests, type ConnectionLimits } from './waiting-requests.js';

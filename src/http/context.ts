@@ -4,12 +4,12 @@
 
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
-import { builtin } from '../builtin.js';
-import { assertLogger, bindLogger, type Logger, type SafeLogger } from '../log.js';
+import { builtin } from '../base/builtin.js';
+import { assertLogger, bindLogger, type Logger, type SafeLogger } from '../base/log.js';
 import type { ServiceClient } from '../mesh/client.js';
-import { readDeadlineHeader } from '../mesh/deadline-header.js';
+import { readDeadlineHeader } from '../propagation/deadline-header.js';
 import type { ServiceDirectory } from '../mesh/directory.js';
-import type { RequestSpan } from '../mesh/trace-context.js';
+import type { RequestSpan } from '../propagation/trace-context.js';
 import type { Stream } from '../payload/stream.js';
 import { decodePath, type MatchedRoute, type Params, type Route } from '../routing/router.js';
 import { Body } from './body.js';

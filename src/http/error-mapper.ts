@@ -3,9 +3,9 @@
  */
 
 import { STATUS_CODES } from 'node:http';
-import { isBrandedAtAll, isOwnInstance } from '../brand.js';
-import { FrameworkErrorCodes, isErrorCode, type ErrorCode } from '../error-codes.js';
-import { ApiError, HttpError, isStatus, refusal } from '../errors.js';
+import { isBrandedAtAll, isOwnInstance } from '../base/brand.js';
+import { FrameworkErrorCodes, isErrorCode, type ErrorCode } from '../base/error-codes.js';
+import { ApiError, HttpError, isStatus, refusal } from '../base/errors.js';
 import { prefersProblem } from '../payload/accept.js';
 import { toErrorBody, toProblem } from '../payload/error-body.js';
 import { fromHeaderList } from '../payload/header-list.js';

@@ -3,7 +3,7 @@
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { HttpError } from '../errors.js';
+import type { HttpError } from '../base/errors.js';
 
 /** A request under way; the pipeline says how it is run. */
 export abstract class Exchange {

@@ -2,8 +2,8 @@
  * The error of a request that does not fit the schemas of its route.
  */
 
-import { FrameworkErrorCodes, type ErrorCode } from '../error-codes.js';
-import { BadRequest } from '../errors.js';
+import { FrameworkErrorCodes, type ErrorCode } from '../base/error-codes.js';
+import { BadRequest } from '../base/errors.js';
 import { describeFindings, toFinding, type Finding } from '../payload/findings.js';
 import type { SchemaIssue } from '../payload/standard-schema.js';
 import type { Part } from '../routing/schemas.js';

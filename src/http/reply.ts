@@ -4,9 +4,9 @@
  * A plain value becomes JSON, a string text, bytes and streams octets, `undefined` an empty 204.
  */
 
-import { isBranded, setBrand } from '../brand.js';
-import { isStatus } from '../errors.js';
-import { ANYTHING, assertOptions, STRING, type Kind, type Kinds } from '../options-check.js';
+import { isBranded, setBrand } from '../base/brand.js';
+import { isStatus } from '../base/errors.js';
+import { ANYTHING, assertOptions, STRING, type Kind, type Kinds } from '../base/options-check.js';
 import { tagOf, type Stream } from '../payload/stream.js';
 import { encodeBody } from './reply-body.js';
 

@@ -3,7 +3,7 @@
  */
 
 import type { IncomingMessage } from 'node:http';
-import { HttpError } from '../errors.js';
+import { HttpError } from '../base/errors.js';
 import type { AddressResolver } from './client-address.js';
 import { isHost, type Target } from './request.js';
 

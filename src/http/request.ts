@@ -6,8 +6,8 @@
  */
 
 import { METHODS, type IncomingMessage } from 'node:http';
-import { builtin } from '../builtin.js';
-import { HttpError } from '../errors.js';
+import { builtin } from '../base/builtin.js';
+import { HttpError } from '../base/errors.js';
 
 /** A request-target, taken apart. */
 export interface Target {

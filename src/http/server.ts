@@ -4,8 +4,8 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { Bag } from '../bag.js';
-import { HttpError } from '../errors.js';
+import { Bag } from '../base/bag.js';
+import { HttpError } from '../base/errors.js';
 import type { ParserError } from './error-mapper.js';
 
 /** How long, in ms, a new connection may stay silent while the server closes. */

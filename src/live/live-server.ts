@@ -4,7 +4,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { Postern } from '../app/app.js';
-import { HttpError } from '../errors.js';
+import { HttpError } from '../base/errors.js';
 import { reply } from '../http/reply.js';
 import { renderPage } from './page.js';
 import type { MeshReport } from './report.js';

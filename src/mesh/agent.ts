@@ -5,7 +5,7 @@
 import { Agent } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { builtin } from '../builtin.js';
+import { builtin } from '../base/builtin.js';
 
 /**
  * How long an idle connection is kept. Below the 5 s after which `node:http` servers close theirs, so that no request

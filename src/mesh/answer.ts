@@ -3,8 +3,8 @@
  */
 
 import type { IncomingHttpHeaders } from 'node:http';
-import { builtin } from '../builtin.js';
-import { adoptErrorCode } from '../error-codes.js';
+import { builtin } from '../base/builtin.js';
+import { adoptErrorCode } from '../base/error-codes.js';
 import { decodeUtf8 } from '../payload/bytes.js';
 import { isJsonType, mediaTypeOf } from '../payload/content-type.js';
 import { readErrorBody } from '../payload/error-body.js';

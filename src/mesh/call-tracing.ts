@@ -5,7 +5,7 @@
  */
 
 import { tracingChannel } from 'node:diagnostics_channel';
-import type { TraceSpan } from './trace-context.js';
+import type { TraceSpan } from '../propagation/trace-context.js';
 
 /** What subscribers get, one object for all events of a try. */
 export interface CallTraceMessage {

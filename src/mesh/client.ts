@@ -2,8 +2,8 @@
  * Calls one service: the verbs, which read a whole answer, and `fetch`, which streams.
  */
 
-import { TIME_LIMIT } from '../deadline.js';
-import { ANYTHING, assertOptions, wholeNumber, type Kind, type Kinds } from '../options-check.js';
+import { TIME_LIMIT } from '../base/deadline.js';
+import { ANYTHING, assertOptions, wholeNumber, type Kind, type Kinds } from '../base/options-check.js';
 import type { CallInput, CallResult, EndpointDefinition } from '../routing/endpoint-definition.js';
 import type { MaybeResponse, MaybeSchema } from '../routing/schemas.js';
 import { readBody, toServiceError, type Answer } from './answer.js';

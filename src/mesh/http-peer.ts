@@ -3,7 +3,7 @@
  */
 
 import { request as httpRequest, type Agent, type ClientRequest, type IncomingMessage } from 'node:http';
-import { builtin } from '../builtin.js';
+import { builtin } from '../base/builtin.js';
 import { toReadable } from '../payload/stream.js';
 import { createAgent } from './agent.js';
 import { PeerAnswer } from './peer-answer.js';

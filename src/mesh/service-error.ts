@@ -3,8 +3,8 @@
  */
 
 import { STATUS_CODES } from 'node:http';
-import { FrameworkErrorCodes, type ErrorCode } from '../error-codes.js';
-import { ApiError, type ApiErrorOptions } from '../errors.js';
+import { FrameworkErrorCodes, type ErrorCode } from '../base/error-codes.js';
+import { ApiError, type ApiErrorOptions } from '../base/errors.js';
 import { isUnavailable, NO_RETRY_HEADER } from './retry.js';
 
 /** What was called. @internal */

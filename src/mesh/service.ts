@@ -5,7 +5,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Peer } from './peer.js';
 import type { RetryBudget } from './retry.js';
-import type { RequestSpan } from './trace-context.js';
+import type { RequestSpan } from '../propagation/trace-context.js';
 
 /** The request on whose behalf another service is called. */
 export interface Caller {

@@ -2,7 +2,7 @@
  * The connections of a service to others, from options and environment (SPEC 1, 4.2).
  */
 
-import { assertOptions, LIST, STRING, type Kinds } from '../options-check.js';
+import { assertOptions, LIST, STRING, type Kinds } from '../base/options-check.js';
 
 /** Connections as they are given; what is left out comes from the environment variable of the same name. */
 export interface SettingsOptions {

@@ -3,12 +3,12 @@
  */
 
 import { areCallsTraced, traceAnswer, traceCall, traceFailure, type CallTraceMessage } from './call-tracing.js';
-import { DEADLINE_HEADER } from './deadline-header.js';
+import { DEADLINE_HEADER } from '../propagation/deadline-header.js';
 import type { PeerAnswer } from './peer-answer.js';
 import type { RequestBody } from './request-body.js';
 import { callError, type Callee } from './service-error.js';
 import type { Caller, Service } from './service.js';
-import { beginCallSpan, passedHeaders, spanHeaders, type TraceSpan } from './trace-context.js';
+import { beginCallSpan, passedHeaders, spanHeaders, type TraceSpan } from '../propagation/trace-context.js';
 import { TryLimit } from './try-limit.js';
 
 /** What is sent. */

@@ -3,9 +3,9 @@
  * it, its errors are thrown as the types that it declares.
  */
 
-import { FrameworkErrorCodes } from '../error-codes.js';
-import { ApiError } from '../errors.js';
-import { assertOptions } from '../options-check.js';
+import { FrameworkErrorCodes } from '../base/error-codes.js';
+import { ApiError } from '../base/errors.js';
+import { assertOptions } from '../base/options-check.js';
 import { describeFindings } from '../payload/findings.js';
 import { check } from '../payload/schema-check.js';
 import { propsOf, type AnySchema } from '../payload/standard-schema.js';

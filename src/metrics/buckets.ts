@@ -2,7 +2,7 @@
  * Upper bounds of histogram buckets.
  */
 
-import { show } from '../options-check.js';
+import { show } from '../base/options-check.js';
 
 /** prom-client's, for requests measured in seconds: 5 ms to 10 s. @internal */
 export const DEFAULT_BUCKETS: readonly number[] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];

@@ -2,7 +2,7 @@
  * Counters: values that only grow, until the process starts again.
  */
 
-import { show } from '../options-check.js';
+import { show } from '../base/options-check.js';
 import { isExemplarUpdate, toExemplar } from './exemplar.js';
 import type { ExemplarUpdate } from './exemplar.js';
 import type { Exemplar } from './format.js';

@@ -2,7 +2,7 @@
  * Gauges: values that go up and down.
  */
 
-import { show } from '../options-check.js';
+import { show } from '../base/options-check.js';
 import { Metric } from './metric.js';
 import type { Labels, MetricOptions, SomeLabels, Update } from './metric.js';
 import { OwnedSeries } from './series-map.js';

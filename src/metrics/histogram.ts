@@ -2,7 +2,7 @@
  * Histograms: how many observations fell into which bucket, and their sum.
  */
 
-import { show } from '../options-check.js';
+import { show } from '../base/options-check.js';
 import { isExemplarUpdate, toExemplar } from './exemplar.js';
 import type { ExemplarLabels, ExemplarUpdate } from './exemplar.js';
 import type { Exemplar } from './format.js';

@@ -7,7 +7,7 @@
 
 import { counterBaseName } from './format.js';
 import type { MetricKind } from './format.js';
-import { show } from '../options-check.js';
+import { show } from '../base/options-check.js';
 
 /** @throws {TypeError} when `name` is no Prometheus metric name */
 export function assertMetricName(name: unknown): asserts name is string {

@@ -2,7 +2,7 @@
  * The metrics of one application: registers them under names that can't clash, and exposes them.
  */
 
-import { assertOptions, show } from '../options-check.js';
+import { assertOptions, show } from '../base/options-check.js';
 import { DEFAULT_BUCKETS, toBounds } from './buckets.js';
 import { ClaimedNames } from './claimed-names.js';
 import { Counter, CounterSeries } from './counter.js';

@@ -2,7 +2,7 @@
  * The series of one metric: checks their labels, makes them, and keeps their number within a limit.
  */
 
-import { show } from '../options-check.js';
+import { show } from '../base/options-check.js';
 import { LabelTree } from './label-tree.js';
 
 /** What the map needs of a series. */

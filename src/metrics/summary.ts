@@ -2,7 +2,7 @@
  * Summaries: quantiles of what was observed, of all of it or of late, beside its sum and count.
  */
 
-import { show } from '../options-check.js';
+import { show } from '../base/options-check.js';
 import { Digest, quantilesOf } from './digest.js';
 import { Metric } from './metric.js';
 import type { MetricOptions, SomeLabels, Update } from './metric.js';

@@ -4,12 +4,12 @@
  * Reasons of a failure go to the log; the document has the names and results alone.
  */
 
-import { builtin } from '../builtin.js';
-import { TIME_LIMIT, within } from '../deadline.js';
+import { builtin } from '../base/builtin.js';
+import { TIME_LIMIT, within } from '../base/deadline.js';
 import { reply, type Reply } from '../http/reply.js';
-import { logSafely, type Logger } from '../log.js';
-import { assertOptions } from '../options-check.js';
-import { FRAMEWORK_VERSION } from '../version.js';
+import { logSafely, type Logger } from '../base/log.js';
+import { assertOptions } from '../base/options-check.js';
+import { FRAMEWORK_VERSION } from '../base/version.js';
 
 /** Tests one dependency; a rejection, `false`, or no answer in time is a failure. */
 export type HealthCheck = (signal: AbortSignal) => unknown;

@@ -3,11 +3,11 @@
  * under way are answered and health and metrics still tell what is going on.
  */
 
-import { FrameworkErrorCodes, type ErrorCode } from '../error-codes.js';
-import { ServiceUnavailable } from '../errors.js';
+import { FrameworkErrorCodes, type ErrorCode } from '../base/error-codes.js';
+import { ServiceUnavailable } from '../base/errors.js';
 import type { Handler } from '../http/context.js';
-import { logSafely, type Logger } from '../log.js';
-import { assertOptions, wholeNumber, type Kinds } from '../options-check.js';
+import { logSafely, type Logger } from '../base/log.js';
+import { assertOptions, wholeNumber, type Kinds } from '../base/options-check.js';
 
 /** When requests are refused because the process can't keep up. */
 export interface LoadSheddingOptions {

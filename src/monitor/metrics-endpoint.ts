@@ -2,14 +2,14 @@
  * The metrics endpoint: Prometheus text by default, JSON for `?json` (SPEC 2.2, 2.3, 4.1).
  */
 
-import { builtin } from '../builtin.js';
+import { builtin } from '../base/builtin.js';
 import type { Context } from '../http/context.js';
 import { reply, type Reply } from '../http/reply.js';
-import { logSafely, type Logger } from '../log.js';
+import { logSafely, type Logger } from '../base/log.js';
 import { acceptsGzip, negotiateFormat } from './negotiation.js';
 import { collectProcess, type ProcessSampler } from '../process/sampler.js';
 import { Registry } from '../metrics/registry.js';
-import { FRAMEWORK_VERSION } from '../version.js';
+import { FRAMEWORK_VERSION } from '../base/version.js';
 import { CallMetrics } from './call-metrics.js';
 import type { Health } from './health.js';
 import { RequestMetrics } from './request-metrics.js';

@@ -3,12 +3,12 @@
  * have written a part.
  */
 
-import { MAX_TIMEOUT_MS } from '../deadline.js';
-import { isStatus } from '../errors.js';
+import { MAX_TIMEOUT_MS } from '../base/deadline.js';
+import { isStatus } from '../base/errors.js';
 import type { PingRequest } from '../mesh/directory.js';
 import { callError, type Callee, type ServiceError } from '../mesh/service-error.js';
 import { isServiceName } from '../mesh/settings.js';
-import { isRecord } from '../options-check.js';
+import { isRecord } from '../base/options-check.js';
 import { readErrorBody, toErrorBody, type ErrorBody } from '../payload/error-body.js';
 
 /** `pong`, or each connected service's answer. */

@@ -5,8 +5,8 @@
  * request per level.
  */
 
-import { BadRequest } from '../errors.js';
-import { logSafely, type Logger } from '../log.js';
+import { BadRequest } from '../base/errors.js';
+import { logSafely, type Logger } from '../base/log.js';
 import { readJson, toServiceError, type Answer } from '../mesh/answer.js';
 import type { ServiceDirectory } from '../mesh/directory.js';
 import { callError, ServiceError, type Callee } from '../mesh/service-error.js';

@@ -2,7 +2,7 @@
  * An application as an OpenAPI document, 3.1 or 3.2 (https://spec.openapis.org).
  */
 
-import { assertOptions, oneOf, STRING, type Kinds } from '../options-check.js';
+import { assertOptions, oneOf, STRING, type Kinds } from '../base/options-check.js';
 import type { RouteInfo } from '../routing/router.js';
 import { Components, type JsonSchema } from './components.js';
 import { OpenApiError } from './error.js';

@@ -2,8 +2,8 @@
  * The uniform error body (SPEC 2.5): written by every service, read from every other.
  */
 
-import type { ErrorCode } from '../error-codes.js';
-import { isRecord } from '../options-check.js';
+import type { ErrorCode } from '../base/error-codes.js';
+import { isRecord } from '../base/options-check.js';
 
 /** The body as it is on the wire. */
 export interface ErrorBody {

@@ -2,7 +2,7 @@
  * Parses JSON that comes from a client, without what could later bring the process down or change its prototypes.
  */
 
-import { HttpError } from '../errors.js';
+import { HttpError } from '../base/errors.js';
 
 /** Honest documents are flatter by far, and code that recurses over this many levels does not run out of stack. */
 const MAX_DEPTH = 1000;

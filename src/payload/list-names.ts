@@ -2,7 +2,7 @@
  * Reads off a JSON Schema which members of an object are lists: a query that names one of them once gives a list too.
  */
 
-import { isRecord } from '../options-check.js';
+import { isRecord } from '../base/options-check.js';
 
 /** Members that are lists. */
 export interface ListNames {

@@ -3,7 +3,7 @@
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { isSilent, logSafely, type Logger } from '../log.js';
+import { isSilent, logSafely, type Logger } from '../base/log.js';
 import { withoutQuery } from './failure-log.js';
 
 /** What is told of one request. Of one that could not be parsed little is known: the rest is null. */

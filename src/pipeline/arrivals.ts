@@ -4,7 +4,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { HttpError } from '../errors.js';
+import type { HttpError } from '../base/errors.js';
 import { connectionOf } from '../http/connection.js';
 import { errorToOutgoing } from '../http/error-mapper.js';
 import { createHeadCheck, requestId } from '../http/request.js';

@@ -5,8 +5,8 @@
  * it is first used.
  */
 
-import { FrameworkErrorCodes } from '../error-codes.js';
-import { BadRequest, HttpError, refusal } from '../errors.js';
+import { FrameworkErrorCodes } from '../base/error-codes.js';
+import { BadRequest, HttpError, refusal } from '../base/errors.js';
 import type { Handler, Middleware } from '../http/context.js';
 import { ROUTE_NOT_FOUND, routeNotFound } from '../http/error-mapper.js';
 import { reply, type Reply } from '../http/reply.js';

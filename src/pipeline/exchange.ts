@@ -3,8 +3,8 @@
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Place } from '../bag.js';
-import type { HttpError } from '../errors.js';
+import type { Place } from '../base/bag.js';
+import type { HttpError } from '../base/errors.js';
 import type { Connection } from '../http/connection.js';
 import type { Context } from '../http/context.js';
 import { Exchange } from '../http/exchange.js';

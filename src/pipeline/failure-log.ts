@@ -3,9 +3,9 @@
  */
 
 import type { IncomingMessage } from 'node:http';
-import { HttpError } from '../errors.js';
+import { HttpError } from '../base/errors.js';
 import type { MappedError } from '../http/error-mapper.js';
-import { isSilent, logSafely, type Logger } from '../log.js';
+import { isSilent, logSafely, type Logger } from '../base/log.js';
 import { Overloaded } from '../monitor/load-shedder.js';
 
 /** Never throws. @param req null for one that could not be parsed; else `id` is its own */

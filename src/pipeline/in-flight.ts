@@ -2,7 +2,7 @@
  * The requests of a pipeline that have no complete reply yet.
  */
 
-import { Bag } from '../bag.js';
+import { Bag } from '../base/bag.js';
 import type { PipelineExchange } from './exchange.js';
 
 /** How many there are, and which of them wait. */

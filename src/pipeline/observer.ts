@@ -4,10 +4,10 @@
 
 import type { IncomingMessage } from 'node:http';
 import { Context } from '../http/context.js';
-import type { HttpError } from '../errors.js';
+import type { HttpError } from '../base/errors.js';
 import type { MappedError } from '../http/error-mapper.js';
-import type { Logger } from '../log.js';
-import { sampledTraceId } from '../mesh/trace-context.js';
+import type { Logger } from '../base/log.js';
+import { sampledTraceId } from '../propagation/trace-context.js';
 import type { RequestMetrics } from '../monitor/request-metrics.js';
 import { logAccess } from './access-log.js';
 import type { PipelineExchange } from './exchange.js';

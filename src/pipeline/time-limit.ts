@@ -2,8 +2,8 @@
  * Ends requests that take longer than their route allows.
  */
 
-import { FrameworkErrorCodes, type ErrorCode } from '../error-codes.js';
-import { ApiError } from '../errors.js';
+import { FrameworkErrorCodes, type ErrorCode } from '../base/error-codes.js';
+import { ApiError } from '../base/errors.js';
 import { discard } from '../http/writer.js';
 import type { Context, Handler, Middleware } from '../http/context.js';
 

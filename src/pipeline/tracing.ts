@@ -5,10 +5,10 @@
  */
 
 import { tracingChannel } from 'node:diagnostics_channel';
-import type { ErrorCode } from '../error-codes.js';
+import type { ErrorCode } from '../base/error-codes.js';
 import type { MatchedRoute } from '../routing/router.js';
 import type { Context } from '../http/context.js';
-import { beginRequestSpan, type TraceSpan } from '../mesh/trace-context.js';
+import { beginRequestSpan, type TraceSpan } from '../propagation/trace-context.js';
 
 /** What subscribers get, one object for all events of a request. */
 export interface RequestTraceMessage {

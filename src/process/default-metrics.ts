@@ -4,7 +4,7 @@
 
 import { assertMetricName, toDefaultLabels } from '../metrics/names.js';
 import type { Registry } from '../metrics/registry.js';
-import { assertOptions, OBJECT, STRING } from '../options-check.js';
+import { assertOptions, OBJECT, STRING } from '../base/options-check.js';
 import { createReadings } from './readings.js';
 import { createSampler } from './sampler.js';
 

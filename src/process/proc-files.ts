@@ -4,7 +4,7 @@
  * Spec: proc(5).
  */
 
-import { builtin } from '../builtin.js';
+import { builtin } from '../base/builtin.js';
 
 /** A text file's content, or `undefined` where it can't be read. */
 export function readText(path: string): string | undefined {

@@ -6,7 +6,7 @@
  */
 
 import type { EventLoopUtilization } from 'node:perf_hooks';
-import { builtin } from '../builtin.js';
+import { builtin } from '../base/builtin.js';
 import { findCgroups, readCgroupLimits } from './cgroup.js';
 import type { CgroupLimits, CgroupPaths } from './cgroup.js';
 import { createEventLoopMonitor, TICK_MS } from './event-loop.js';

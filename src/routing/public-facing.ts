@@ -4,7 +4,7 @@
  * The flag sits on the handler itself, so the router that matched the handler has the only word on who may reach it.
  */
 
-import { assertOptions } from '../options-check.js';
+import { assertOptions } from '../base/options-check.js';
 import { carry, type AnyFunction } from './carried-options.js';
 
 /** What {@link publicFacing} restricts. */

@@ -5,7 +5,7 @@
  * route's wins.
  */
 
-import { TIME_LIMIT } from '../deadline.js';
+import { TIME_LIMIT } from '../base/deadline.js';
 import {
   ANYTHING,
   assertOptions,
@@ -15,7 +15,7 @@ import {
   wholeNumber,
   type Kind,
   type Kinds,
-} from '../options-check.js';
+} from '../base/options-check.js';
 import { exposureOf, isPublic, toExposure, type Exposure, type PublicOptions } from './public-facing.js';
 import { carry, type AnyFunction } from './carried-options.js';
 import { assertSchemas, type AnySchemas } from './schemas.js';

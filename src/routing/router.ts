@@ -4,7 +4,7 @@
  * The table is here; where a path leads, the trie knows. The router knows patterns, methods and flags, never requests.
  */
 
-import { HttpError } from '../errors.js';
+import { HttpError } from '../base/errors.js';
 import type { Constraint } from './constraint.js';
 import { NO_PARAMS, ParamValues, type Params } from './params.js';
 import { assertMethod } from './method.js';

@@ -1,7 +1,7 @@
 /** Options objects: what is refused, and what is offered instead. */
 
 import { expect, test } from 'vitest';
-import { assertOptions, nearestName } from '../../src/options-check.js';
+import { assertOptions, nearestName } from '../../src/base/options-check.js';
 
 const NAMES = ['bodyLimit', 'logger', 'requestTimeout', 'settings'];
 

@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
-import { FRAMEWORK_VERSION } from '../../src/version.js';
+import { FRAMEWORK_VERSION } from '../../src/base/version.js';
 
 test('framework_version is the version of the package', () => {
   expect(FRAMEWORK_VERSION).toBe(packageJson.version);

@@ -3,7 +3,7 @@
 import { STATUS_CODES } from 'node:http';
 import { runInNewContext } from 'node:vm';
 import { ApiError, BadRequest, Conflict, defineErrorCodes, HttpError, NotFound, Postern, ServiceUnavailable, TooManyRequests } from 'postern';
-import { createJsonLogger } from '../../src/log.js';
+import { createJsonLogger } from '../../src/base/log.js';
 import { oneIn, several, type Random } from '../support/random.js';
 import { assertUniformError, WireConnection, type WireResponse } from '../support/strict-client.js';
 import { assert, assertSame, type Target } from './target.js';

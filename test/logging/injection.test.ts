@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest';
 import type { Context } from 'postern';
-import { createJsonLogger } from '../../src/log.js';
+import { createJsonLogger } from '../../src/base/log.js';
 import { get, HEAD, rawRequest } from '../support/raw.js';
 import { createApp, expectFailures, serve } from '../support/serve.js';
 

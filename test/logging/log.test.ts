@@ -1,7 +1,7 @@
 /** The default logger: one JSON object a line, whatever it is given. */
 
 import { expect, test } from 'vitest';
-import { bindLogger, createJsonLogger, createLogger, logSafely } from '../../src/log.js';
+import { bindLogger, createJsonLogger, createLogger, logSafely } from '../../src/base/log.js';
 import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
 const cyclic: Record<string, unknown> = { a: 1 };

@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest';
 import type { Context } from 'postern';
-import { bindLogger, createJsonLogger } from '../../src/log.js';
+import { bindLogger, createJsonLogger } from '../../src/base/log.js';
 import { createApp, createRecorder, expectFailures } from '../support/serve.js';
 
 const revoked = (): object => {

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { expect, test } from 'vitest';
-import { beginCallSpan, beginRequestSpan, sampledTraceId, spanHeaders } from '../../src/mesh/trace-context.js';
+import { beginCallSpan, beginRequestSpan, sampledTraceId, spanHeaders } from '../../src/propagation/trace-context.js';
 
 const TRACE = '12345678901234567890123456789012';
 const PARENT = '1234567890123456';

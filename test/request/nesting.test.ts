@@ -4,7 +4,7 @@ import { AsyncLocalStorage, createHook } from 'node:async_hooks';
 import { tracingChannel } from 'node:diagnostics_channel';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Postern, type Handler, type PosternOptions } from 'postern';
-import { createJsonLogger } from '../../src/log.js';
+import { createJsonLogger } from '../../src/base/log.js';
 import { createApp, expectFailures } from '../support/serve.js';
 
 const DEPTH = 200_000;

@@ -8,7 +8,7 @@
  */
 
 import type { IncomingHttpHeaders } from 'node:http';
-import { builtin } from '../builtin.js';
+import { builtin } from '../base/builtin.js';
 
 /** One span: a request that is handled, or one try of a call. */
 export interface TraceSpan {
