@@ -83,3 +83,15 @@ test('no file holds mutable state of a process, and none is a folder of leftover
     expect(relative('.', file), file).not.toMatch(/(?:^|\/)(?:utils?|helpers?|types|constants|index)$(?<!^index)/);
   }
 });
+
+/** Modules of the live page run in a browser. */
+const PAGE = new Set(files.filter((file) => file.startsWith('live/') && file !== 'live/live-server'));
+const TIME_AND_CHANCE = /(?<![.\w'-])(?:(?:set|clear)(?:Timeout|Interval|Immediate)|queueMicrotask|nextTick|performance|Date|random\w*|getRandomValues)(?=[.(),;]|\b(?! *[?:|]))|process\.nextTick|Math\.random|'node:timers[^']*'/g;
+
+test.for(files.filter((file) => file !== 'base/clock' && !PAGE.has(file)))('%s takes time and chance from base/clock', (file) => {
+  const source = sourceOf(file);
+  const [, imported = ''] = /import \{([^}]*)\} from '[^']*\/clock\.js';/.exec(source) ?? [];
+  const code = source.replace(/\/\*[^]*?\*\/|(?<=^|\s)\/\/.*$/gm, '').replace(/^import [^]*?;$/gm, (line) => (line.includes("'node:") ? line : ''));
+  const taken = new Set(imported.match(/\w+/g));
+  expect([...code.matchAll(TIME_AND_CHANCE)].map(([name]) => name).filter((name) => !taken.has(name))).toEqual([]);
+});

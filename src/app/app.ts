@@ -3,6 +3,7 @@
  */
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { monotonicNow, setImmediate, setTimeout } from '../base/clock.js';
 import { MAX_TIMEOUT_MS, TIME, within } from '../base/deadline.js';
 import type { ErrorCode } from '../base/error-codes.js';
 import { Endpoints } from '../pipeline/endpoint.js';
@@ -275,10 +276,10 @@ export class Postern extends RouteGroup {
     // A server that is about to listen can't be told to stop before it does.
     await this.#opening?.catch(() => undefined);
     if (delay > 0) await new Promise((resolve) => setTimeout(resolve, Math.min(delay, MAX_TIMEOUT_MS)));
-    const startedAt = performance.now();
+    const startedAt = monotonicNow();
     const [answered] = await Promise.all([this.#listener.close(timeout), within(timeout, this.#tasks.settled())]);
     const finished = answered && this.#tasks.tracked === 0;
-    const leftMs = Math.max(LEAST_HOOK_MS, timeout - (performance.now() - startedAt));
+    const leftMs = Math.max(LEAST_HOOK_MS, timeout - (monotonicNow() - startedAt));
     const clean = (await runCloseHooks(this.#closeHooks, leftMs, this.#options.logger)) && finished;
     if (this.#monitor !== null) {
       this.#monitor.pipeline.closeConnections();

@@ -5,6 +5,7 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { clearInterval, setImmediate, setInterval } from '../base/clock.js';
 import { MAX_TIMEOUT_MS, within } from '../base/deadline.js';
 import { attachListener, Connections, createHttpServer, type ServerLimits } from '../http/server.js';
 import { addressOf, type Address, type ListenOptions } from './address.js';

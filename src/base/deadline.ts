@@ -2,6 +2,7 @@
  * Time limits: what a timer of Node.js can wait for, and waiting no longer than that.
  */
 
+import { clearTimeout, setTimeout } from './clock.js';
 import type { Kind } from './options-check.js';
 
 /** In ms; a timer of Node.js that is given more fires after 1 ms. */

@@ -5,6 +5,7 @@
  * asked for, and no text is fit to be printed as it is.
  */
 
+import { monotonicNow } from '../base/clock.js';
 import { readJson, toServiceError } from '../mesh/answer.js';
 import { ServiceDirectory } from '../mesh/directory.js';
 import { ServiceError } from '../mesh/service-error.js';
@@ -44,7 +45,7 @@ export interface Edge {
 export async function askMesh({ service, base, depth, levelTimeoutMs }: MeshQuery): Promise<PingEntry> {
   const directory = new ServiceDirectory(new Map([[service, base]]));
   const callee = calleeOf(service);
-  const startedMs = performance.now();
+  const startedMs = monotonicNow();
   try {
     const answer = await directory.exchange(service, pingRequest(service, depth, levelTimeoutMs, MAX_BYTES));
     const { status } = answer;

@@ -8,6 +8,7 @@
  */
 
 import type { Duplex } from 'node:stream';
+import { setImmediate, setTimeout } from '../base/clock.js';
 import { builtin } from '../base/builtin.js';
 import type { HttpError } from '../base/errors.js';
 import { parserErrorOf, type ParserError } from './error-mapper.js';

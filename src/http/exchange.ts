@@ -3,12 +3,13 @@
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { monotonicNow } from '../base/clock.js';
 import type { HttpError } from '../base/errors.js';
 
 /** A request under way; the pipeline says how it is run. */
 export abstract class Exchange {
   /** On the clock of `performance.now()`. */
-  readonly startedAt: number = performance.now();
+  readonly startedAt: number = monotonicNow();
   /** Whether a body comes behind the head. */
   readonly hasBody: boolean;
   /** Whether its outcome is known: whatever its handler does later is ignored. */

@@ -4,6 +4,7 @@
 
 import { request as httpRequest, type IncomingMessage, type Server } from 'node:http';
 import { Duplex, Readable } from 'node:stream';
+import { setImmediate } from '../base/clock.js';
 import { fromHeaderList } from '../payload/header-list.js';
 
 /** `RequestInit` of `fetch`. */

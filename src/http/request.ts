@@ -6,7 +6,7 @@
  */
 
 import { METHODS, type IncomingMessage } from 'node:http';
-import { builtin } from '../base/builtin.js';
+import { randomUuid } from '../base/clock.js';
 import { HttpError } from '../base/errors.js';
 
 /** A request-target, taken apart. */
@@ -123,7 +123,7 @@ export function requestId(req: IncomingMessage): string {
 
 /** A random id. The module is loaded for the first one: a service whose clients all send theirs never needs it. */
 function newRequestId(): string {
-  return builtin('node:crypto').randomUUID();
+  return randomUuid();
 }
 
 /**

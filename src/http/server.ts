@@ -4,6 +4,7 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { setTimeout } from '../base/clock.js';
 import { Bag } from '../base/bag.js';
 import { HttpError } from '../base/errors.js';
 import type { ParserError } from './error-mapper.js';

@@ -4,6 +4,7 @@
  */
 
 import type { Duplex } from 'node:stream';
+import { clearTimeout, setTimeout } from '../base/clock.js';
 import type { ParserError } from './error-mapper.js';
 
 /**

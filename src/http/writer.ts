@@ -7,6 +7,7 @@
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { clearTimeout, Date, nextTick, setTimeout } from '../base/clock.js';
 import { indexOfHeader } from '../payload/header-list.js';
 import { isStream, toReadable, type Stream } from '../payload/stream.js';
 import { LINGER_MS } from './connection.js';
@@ -191,7 +192,7 @@ async function pump(
     if (isOver(exchange)) return 'aborted';
     if (!res.headersSent) writeHead(res, outgoing, close || closesByTrailer(req));
     // node:http holds back what was written in this turn until its end, so it would count as not taken by the client.
-    if (res.writableLength > 0) await new Promise<void>(process.nextTick);
+    if (res.writableLength > 0) await new Promise<void>(nextTick);
     const unread = isLeftUnread(exchange, close);
     if (unread && !exchange.isBodyHeldBack) await linger(exchange);
     // The head is out, and may have promised to keep the connection. The rest of the body still makes that impossible.

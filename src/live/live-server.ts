@@ -2,8 +2,8 @@
  * Serves the live page on loopback, and the mesh behind it.
  */
 
-import { randomBytes } from 'node:crypto';
 import { Postern } from '../app/app.js';
+import { randomHex } from '../base/clock.js';
 import { HttpError } from '../base/errors.js';
 import { reply } from '../http/reply.js';
 import { renderPage } from './page.js';
@@ -49,7 +49,7 @@ export async function startLive({ service, depth, ask, timeoutMs, port = 0 }: Li
     return next();
   });
   app.get('/', () => {
-    const nonce = randomBytes(16).toString('base64');
+    const nonce = randomHex(16);
     const page = renderPage({ service, depth, timeoutMs: timeoutMs + 2_000, nonce });
     return reply(page, { headers: { ...HEADERS, 'content-type': 'text/html; charset=utf-8', ...policyFor(nonce) } });
   });

@@ -5,6 +5,7 @@
 import { Agent } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { monotonicNow, random } from '../base/clock.js';
 import { builtin } from '../base/builtin.js';
 
 /**
@@ -33,12 +34,12 @@ export function createAgent(tls: boolean, maxAgeMs: number): Agent {
   const createConnection: typeof agent.createConnection = agent.createConnection.bind(agent);
   agent.createConnection = (...args) => {
     const socket = createConnection(...args);
-    const spread = 1 - AGE_SPREAD + 2 * AGE_SPREAD * Math.random();
-    if (socket != null) retireAt.set(socket, performance.now() + maxAgeMs * spread);
+    const spread = 1 - AGE_SPREAD + 2 * AGE_SPREAD * random();
+    if (socket != null) retireAt.set(socket, monotonicNow() + maxAgeMs * spread);
     return socket;
   };
   agent.keepSocketAlive = (socket) => {
-    const leftMs = (retireAt.get(socket) ?? Infinity) - performance.now();
+    const leftMs = (retireAt.get(socket) ?? Infinity) - monotonicNow();
     if (leftMs < 1 || keepSocketAlive(socket) === false) return false;
     // The agent closes a free connection when its timer fires.
     const { timeout = 0 } = socket as Socket;

@@ -2,6 +2,7 @@
  * Runs a call: its tries, and the pauses between them, in the time that is left.
  */
 
+import { monotonicNow } from '../base/clock.js';
 import { retryAfterOf } from './answer.js';
 import type { PeerAnswer } from './peer-answer.js';
 import { isUnavailable, NO_RETRY_HEADER, pause, pauseBefore } from './retry.js';
@@ -61,7 +62,7 @@ export async function runCall<T>(
 }
 
 function timeLeft(caller: Caller | undefined): number {
-  return caller?.deadlineMs === undefined ? Infinity : caller.deadlineMs - performance.now();
+  return caller?.deadlineMs === undefined ? Infinity : caller.deadlineMs - monotonicNow();
 }
 
 /** @throws why no request can be sent: an aborted signal, no time left, or too many requests under way */

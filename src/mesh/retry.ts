@@ -2,6 +2,7 @@
  * When a failed try is repeated, and how often all calls of a service may be.
  */
 
+import { Date, monotonicNow, random } from '../base/clock.js';
 import { TryLimit } from './try-limit.js';
 
 const WINDOW_SECONDS = 10;
@@ -30,7 +31,7 @@ export interface RetryBudget {
 }
 
 /** @param now in ms */
-export function createRetryBudget(now: () => number = () => performance.now()): RetryBudget {
+export function createRetryBudget(now: () => number = monotonicNow): RetryBudget {
   /** For each second of the window: a call takes 1 away, and a retry adds the number of calls that pay for it. */
   const spent = new Int32Array(WINDOW_SECONDS);
   let second = Math.floor(now() / 1000);
@@ -68,7 +69,7 @@ export function pauseBefore(attempt: number, retryAfter: string | undefined): nu
   if (retryAfter !== undefined && /^\d{1,9}$/.test(retryAfter)) return Number(retryAfter) * 1000;
   const at = retryAfter === undefined ? NaN : Date.parse(retryAfter);
   if (!Number.isNaN(at)) return Math.max(0, at - Date.now());
-  return Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (attempt - 1)) * (0.5 + Math.random() / 2);
+  return Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (attempt - 1)) * (0.5 + random() / 2);
 }
 
 /** Waits; rejects with the reason of the first signal that aborts. */

@@ -2,6 +2,7 @@
  * What ends one try of a call: its time, any number of signals, and whatever goes wrong on the way.
  */
 
+import { clearTimeout, setTimeout } from '../base/clock.js';
 import { forgetAborted, whenAborted } from './abort.js';
 
 /** The limit of one try; it is over once, with a reason or by {@link release}. */

@@ -2,6 +2,7 @@
  * One try of a call: what goes out with it, what ends it, and who is told of it.
  */
 
+import { monotonicNow } from '../base/clock.js';
 import { areCallsTraced, traceAnswer, traceCall, traceFailure, type CallTraceMessage } from './call-tracing.js';
 import { DEADLINE_HEADER } from '../propagation/deadline-header.js';
 import type { PeerAnswer } from './peer-answer.js';
@@ -46,7 +47,7 @@ export function beginTry(
   attempt: number,
   leftMs: number,
 ): Try {
-  const startedMs = performance.now();
+  const startedMs = monotonicNow();
   const timeoutMs = Math.min(given.timeoutMs, leftMs);
   const trace = caller?.span === undefined ? undefined : beginCallSpan(caller.span.span);
   const passed = caller === undefined ? undefined : passedOn(caller, trace);
@@ -61,7 +62,7 @@ export function beginTry(
   service.active += 1;
   const open = (): Promise<PeerAnswer> => service.peer.open({ ...callee, target, headers, body }, limit);
   const observe = (statusCode: number): void =>
-    service.limits.observe(name, method, statusCode, (performance.now() - startedMs) / 1000);
+    service.limits.observe(name, method, statusCode, (monotonicNow() - startedMs) / 1000);
   return {
     limit,
     open: () => (message === undefined ? open() : traceCall(message, open)),

@@ -4,6 +4,7 @@
  * Spec: OpenMetrics 1.0, section "Exemplars".
  */
 
+import { Date } from '../base/clock.js';
 import { show } from '../base/options-check.js';
 import type { Exemplar } from './format.js';
 import { assertLabelName } from './names.js';

@@ -2,6 +2,7 @@
  * Gauges: values that go up and down.
  */
 
+import { Date } from '../base/clock.js';
 import { show } from '../base/options-check.js';
 import { Metric } from './metric.js';
 import type { Labels, MetricOptions, SomeLabels, Update } from './metric.js';

@@ -2,6 +2,7 @@
  * Summaries: quantiles of what was observed, of all of it or of late, beside its sum and count.
  */
 
+import { monotonicNow } from '../base/clock.js';
 import { show } from '../base/options-check.js';
 import { Digest, quantilesOf } from './digest.js';
 import { Metric } from './metric.js';
@@ -124,7 +125,7 @@ export class SummarySeries extends OwnedSeries<SummarySeries> implements BoundSu
   }
 
   #partNumber(): number {
-    return Math.floor(performance.now() / this.#window.partMs);
+    return Math.floor(monotonicNow() / this.#window.partMs);
   }
 }
 

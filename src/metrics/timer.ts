@@ -2,6 +2,7 @@
  * Measures the seconds between two calls, with labels that may be known at the start or only at the end.
  */
 
+import { monotonicNow } from '../base/clock.js';
 import type { ExemplarLabels } from './exemplar.js';
 
 /** Ends the timer of a series, whose labels are known; returns the seconds that were recorded. */
@@ -24,9 +25,9 @@ export function startTimer(
   record: (seconds: number, labels: object, exemplar: Exemplified) => void,
   startExemplarLabels?: ExemplarLabels,
 ): (endLabels?: object, endExemplarLabels?: ExemplarLabels) => number {
-  const start = performance.now();
+  const start = monotonicNow();
   return (endLabels, endExemplarLabels) => {
-    const seconds = (performance.now() - start) / 1000;
+    const seconds = (monotonicNow() - start) / 1000;
     const hasExemplar = startExemplarLabels !== undefined || endExemplarLabels !== undefined;
     const exemplar = hasExemplar ? { exemplarLabels: { ...startExemplarLabels, ...endExemplarLabels } } : {};
     record(seconds, { ...startLabels, ...endLabels }, exemplar);

@@ -3,6 +3,7 @@
  * under way are answered and health and metrics still tell what is going on.
  */
 
+import { clearInterval, monotonicNow, setInterval } from '../base/clock.js';
 import { FrameworkErrorCodes, type ErrorCode } from '../base/error-codes.js';
 import { ServiceUnavailable } from '../base/errors.js';
 import type { Handler } from '../http/context.js';
@@ -70,7 +71,7 @@ export function createLoadShedder({ options, memoryPercent, logger }: LoadSource
   let dueAtMs = 0;
 
   const tick = (): void => {
-    const nowMs = performance.now();
+    const nowMs = monotonicNow();
     const lateMs = nowMs - dueAtMs;
     dueAtMs = nowMs + TICK_MS;
     if (ticks % TICKS_PER_MEMORY_READING === 0) isMemoryShort = memoryPercent() > maxMemoryPercent;
@@ -83,7 +84,7 @@ export function createLoadShedder({ options, memoryPercent, logger }: LoadSource
   };
   const start = (): void => {
     if (isClosed) return;
-    dueAtMs = performance.now() + TICK_MS;
+    dueAtMs = monotonicNow() + TICK_MS;
     timer = setInterval(tick, TICK_MS).unref();
   };
 

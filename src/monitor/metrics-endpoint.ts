@@ -2,6 +2,7 @@
  * The metrics endpoint: Prometheus text by default, JSON for `?json` (SPEC 2.2, 2.3, 4.1).
  */
 
+import { Date } from '../base/clock.js';
 import { builtin } from '../base/builtin.js';
 import type { Context } from '../http/context.js';
 import { reply, type Reply } from '../http/reply.js';

@@ -3,6 +3,7 @@
  * have written a part.
  */
 
+import { monotonicNow } from '../base/clock.js';
 import { MAX_TIMEOUT_MS } from '../base/deadline.js';
 import { isStatus } from '../base/errors.js';
 import type { PingRequest } from '../mesh/directory.js';
@@ -82,7 +83,7 @@ export function pingRequest(service: string, depth: number, levelTimeoutMs: numb
 
 /** Time since then as the document tells it: `3 ms`. @internal */
 export function elapsedSince(startedMs: number): string {
-  return `${Math.floor(performance.now() - startedMs)} ms`;
+  return `${Math.floor(monotonicNow() - startedMs)} ms`;
 }
 
 function readEntry(service: string, value: unknown, depth: number, onOdd: () => void): PingEntry {

@@ -5,6 +5,7 @@
  * request per level.
  */
 
+import { monotonicNow } from '../base/clock.js';
 import { BadRequest } from '../base/errors.js';
 import { logSafely, type Logger } from '../base/log.js';
 import { readJson, toServiceError, type Answer } from '../mesh/answer.js';
@@ -48,7 +49,7 @@ export function createPing(options: PingOptions): (ctx: { readonly query: URLSea
   const { names } = options.directory;
   const probe = shareInFlight(createProbe(options));
   return async ({ query }) => {
-    const startedMs = performance.now();
+    const startedMs = monotonicNow();
     const depth = parseDepth(query.getAll('depth'), options.maxPingDepth);
     const response =
       depth === 0 || names.length === 0 ? 'pong' : await probeAll(names, (service) => probe(service, depth - 1));
@@ -88,7 +89,7 @@ function shareInFlight(probe: Probe): Probe {
 
 function createProbe({ directory, pingTimeoutMs, logger }: PingOptions): Probe {
   return async (service, depth) => {
-    const startedMs = performance.now();
+    const startedMs = monotonicNow();
     const callee = calleeOf(service);
     const toEntry = (status: number, response: PingDocument | ErrorBody): PingEntry => ({
       response,

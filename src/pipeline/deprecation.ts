@@ -3,6 +3,7 @@
  * and a `Link` beside any other.
  */
 
+import { Date } from '../base/clock.js';
 import type { Outgoing } from '../http/reply.js';
 import { indexOfHeader } from '../payload/header-list.js';
 import type { Deprecation, RouteRecord } from '../routing/route-options.js';

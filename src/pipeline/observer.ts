@@ -3,6 +3,7 @@
  */
 
 import type { IncomingMessage } from 'node:http';
+import { monotonicNow } from '../base/clock.js';
 import { Context } from '../http/context.js';
 import type { HttpError } from '../base/errors.js';
 import type { MappedError } from '../http/error-mapper.js';
@@ -33,7 +34,7 @@ export function createObserver(logger: Logger, requests: RequestMetrics, logsAcc
 
     settled(exchange, status) {
       const { req, ctx, route, startedAt, metrics, trace } = exchange;
-      const seconds = (performance.now() - startedAt) / 1000;
+      const seconds = (monotonicNow() - startedAt) / 1000;
       const traceId = req.headers['traceparent'] === undefined ? undefined : sampledTraceId(req.rawHeaders);
       metrics.observe(req.method as string, status, seconds, traceId);
       if (logsAccess) {

@@ -3,6 +3,7 @@
  * client up; many in a row wake it up once.
  */
 
+import { clearImmediate, setImmediate } from '../base/clock.js';
 import { endWithReply } from '../http/exchange.js';
 import type { Outgoing } from '../http/reply.js';
 import { discard, send, type Outcome } from '../http/writer.js';

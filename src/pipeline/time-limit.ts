@@ -2,6 +2,7 @@
  * Ends requests that take longer than their route allows.
  */
 
+import { clearTimeout, monotonicNow, setTimeout } from '../base/clock.js';
 import { FrameworkErrorCodes, type ErrorCode } from '../base/error-codes.js';
 import { ApiError } from '../base/errors.js';
 import { discard } from '../http/writer.js';
@@ -29,7 +30,7 @@ export function createTimeLimit(timeoutMs: number): TimeLimit {
   const around = (run: Handler): Handler => {
     return (ctx) => {
       let timer: NodeJS.Timeout | undefined;
-      ctx.timeUpMs = performance.now() + timeoutMs;
+      ctx.timeUpMs = monotonicNow() + timeoutMs;
       const result = endable(
         () => run(ctx),
         (end) => {

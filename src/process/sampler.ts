@@ -5,7 +5,7 @@
  * collections, the interval of the CPU percentage) runs from `start` to `close` and keeps no process alive.
  */
 
-import type { EventLoopUtilization } from 'node:perf_hooks';
+import { clearInterval, Date, eventLoopUtilization, monotonicNow, setInterval } from '../base/clock.js';
 import { builtin } from '../base/builtin.js';
 import { findCgroups, readCgroupLimits } from './cgroup.js';
 import type { CgroupLimits, CgroupPaths } from './cgroup.js';
@@ -127,13 +127,12 @@ const REAL_SOURCES: ProcessSources = {
   memoryUsage: () => process.memoryUsage(),
   cpuUsage: () => process.cpuUsage(),
   uptime: () => process.uptime(),
-  now: () => performance.now(),
+  now: monotonicNow,
   machine: () => {
     const { availableParallelism, totalmem } = builtin('node:os');
     return { memoryBytes: totalmem(), cpus: availableParallelism() };
   },
-  // Test libraries that fake the clock replace this function by one that gives nothing.
-  loopUsage: () => (performance.eventLoopUtilization() as EventLoopUtilization | undefined) ?? { idle: 0, active: 0 },
+  loopUsage: () => eventLoopUtilization(),
   activeResources: () => process.getActiveResourcesInfo(),
   activeHandles: () => typesOf('_getActiveHandles'),
   activeRequests: () => typesOf('_getActiveRequests'),

@@ -8,7 +8,7 @@
  */
 
 import type { IncomingHttpHeaders } from 'node:http';
-import { builtin } from '../base/builtin.js';
+import { randomHex } from '../base/clock.js';
 
 /** One span: a request that is handled, or one try of a call. */
 export interface TraceSpan {
@@ -118,8 +118,4 @@ function parseTracestate(text: string): string | undefined {
 
 function textOf(header: string | string[] | undefined): string {
   return Array.isArray(header) ? header.join(',') : (header ?? '');
-}
-
-function randomHex(bytes: number): string {
-  return builtin('node:crypto').randomBytes(bytes).toString('hex');
 }

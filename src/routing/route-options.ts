@@ -5,6 +5,7 @@
  * route's wins.
  */
 
+import { Date } from '../base/clock.js';
 import { TIME_LIMIT } from '../base/deadline.js';
 import {
   ANYTHING,

@@ -1,0 +1,38 @@
+/*
+ * The only source of time and chance.
+ *
+ * Postern takes these functions when it is loaded. So fake timers (Vitest, Jest, `node:test`) leave an application
+ * alone, and a program that replaces the globals before it loads Postern runs it in virtual time.
+ */
+
+import { builtin } from './builtin.js';
+
+const system: typeof globalThis.performance = globalThis.performance;
+
+export const setTimeout: typeof globalThis.setTimeout = globalThis.setTimeout;
+export const clearTimeout: typeof globalThis.clearTimeout = globalThis.clearTimeout;
+export const setInterval: typeof globalThis.setInterval = globalThis.setInterval;
+export const clearInterval: typeof globalThis.clearInterval = globalThis.clearInterval;
+export const setImmediate: typeof globalThis.setImmediate = globalThis.setImmediate;
+export const clearImmediate: typeof globalThis.clearImmediate = globalThis.clearImmediate;
+export const nextTick: typeof process.nextTick = process.nextTick;
+export const Date: DateConstructor = globalThis.Date;
+
+/** Milliseconds on a clock that never goes back; only differences have a meaning. */
+export const monotonicNow: () => number = system.now.bind(system);
+
+/** How busy the event loop has been since the process started. */
+export const eventLoopUtilization: typeof system.eventLoopUtilization = system.eventLoopUtilization.bind(system);
+
+/** A number from 0 up to, but not including, 1. */
+export const random: () => number = Math.random;
+
+/** @returns `count` random bytes in hexadecimal */
+export function randomHex(count: number): string {
+  return builtin('node:crypto').randomBytes(count).toString('hex');
+}
+
+/** @returns a random UUID, version 4 */
+export function randomUuid(): string {
+  return builtin('node:crypto').randomUUID();
+}
