@@ -74,10 +74,11 @@ export function spellText(text: string, spelling: Spelling): string {
   for (const char of text) {
     const code = char.codePointAt(0) ?? 0;
     if (code >= 0xd800 && code <= 0xdfff) throw new Unspellable('half of a character');
-    if (code < 0x80) spelled += oneOf([spelling.literal.has(code) ? quote(code) : '', printEscapes([code], spelling)]);
+    if (code < 0x80)
+      spelled += oneOf([...(spelling.literal.has(code) ? [quote(code)] : []), ...printEscapes([code], spelling)]);
     else
       spelled += spelling.escapesUnicode
-        ? [...new TextEncoder().encode(char)].map((byte) => printEscapes([byte], spelling)).join('')
+        ? [...new TextEncoder().encode(char)].flatMap((byte) => printEscapes([byte], spelling)).join('')
         : char;
   }
   return spelled;
@@ -100,7 +101,7 @@ export function spellSet(ranges: readonly CharRange[], negated: boolean, spellin
   if (surrogates && !has(0xd800, 0xdfff)) throw new Unspellable('half of a character beyond U+FFFF');
   if (!spelling.escapesUnicode && wholeUnicode !== surrogates)
     throw new Unspellable('a part of the characters beyond ASCII');
-  const others = [printEscapes(escaped, spelling)];
+  const others = printEscapes(escaped, spelling);
   const wide: string[] = [];
   if (wholeUnicode)
     (spelling.escapesUnicode ? others : wide).push(
@@ -115,7 +116,7 @@ export function spellSet(ranges: readonly CharRange[], negated: boolean, spellin
   if (surrogates && spelling.escapesUnicode) wide.push(`%[Ff][0-4](?:%${TAIL}){3}`);
   return {
     plain: printSet(literal, spelling),
-    others: others.filter((text) => text !== ''),
+    others,
     wide,
     everything:
       literal.length === spelling.literal.size &&
@@ -127,8 +128,9 @@ export function spellSet(ranges: readonly CharRange[], negated: boolean, spellin
 }
 
 /**
- * Alternatives as one piece of a sequence.
+ * Joins alternatives into one piece of a sequence.
  *
+ * @param alternatives none of them has a `|` outside of a group: a single one is not put into a group
  * @throws {Unspellable} when there are none
  */
 export function oneOf(alternatives: readonly string[]): string {
@@ -158,11 +160,11 @@ function spellRange(low: number, high: number): string[] {
   }
   const encoder = new TextEncoder();
   const [from, to] = [encoder.encode(String.fromCharCode(low)), encoder.encode(String.fromCharCode(high))];
-  return [[...from].map((byte, i) => printEscapes(between(byte, to[i] ?? byte), null, true)).join('')];
+  return [[...from].map((byte, i) => oneOf(printEscapes(between(byte, to[i] ?? byte), null))).join('')];
 }
 
-/** `%HH` for each code: rows of the same low digits together. */
-function printEscapes(bytes: readonly number[], spelling: Spelling | null, grouped: boolean = false): string {
+/** Writes `%HH` for each code, as alternatives; codes with the same low digits share one. */
+function printEscapes(bytes: readonly number[], spelling: Spelling | null): string[] {
   const wanted = new Set(bytes.filter((byte) => byte >= 0x80 || spelling === null || spelling.escaped.has(byte)));
   const rows = new Map<string, number[]>();
   for (const high of between(0, 15)) {
@@ -174,8 +176,7 @@ function printEscapes(bytes: readonly number[], spelling: Spelling | null, group
     const key = printDigits(whole ? between(0, 15) : lows.map((byte) => byte % 16));
     rows.set(key, [...(rows.get(key) ?? []), high]);
   }
-  const alternatives = [...rows].map(([low, highs]) => `%${printDigits(highs)}${low}`);
-  return grouped && alternatives.length > 1 ? `(?:${alternatives.join('|')})` : alternatives.join('|');
+  return [...rows].map(([low, highs]) => `%${printDigits(highs)}${low}`);
 }
 
 function printDigits(values: readonly number[]): string {
