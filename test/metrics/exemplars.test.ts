@@ -4,6 +4,8 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { Registry, type Histogram } from 'postern/metrics';
 import { parseExposition, sampleMap, type ParsedExemplar } from '../support/exposition-parser.js';
 
+vi.mock('../../src/base/clock.js', async (load) => (await import('../support/faked-clock.js')).fakeClock(await load()));
+
 afterEach(() => {
   vi.useRealTimers();
 });

@@ -1,6 +1,8 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { Registry } from 'postern/metrics';
 
+vi.mock('../../src/base/clock.js', async (load) => (await import('../support/faked-clock.js')).fakeClock(await load()));
+
 afterEach(() => {
   vi.useRealTimers();
 });

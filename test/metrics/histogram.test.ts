@@ -2,6 +2,8 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { exponentialBuckets, linearBuckets, Registry } from 'postern/metrics';
 import { parseExposition, sampleMap } from '../support/exposition-parser.js';
 
+vi.mock('../../src/base/clock.js', async (load) => (await import('../support/faked-clock.js')).fakeClock(await load()));
+
 afterEach(() => {
   vi.useRealTimers();
 });

@@ -6,6 +6,8 @@ import { Digest } from '../../src/metrics/digest.js';
 import { parseExposition, sampleMap } from '../support/exposition-parser.js';
 import { createRandom, type Random } from '../support/random.js';
 
+vi.mock('../../src/base/clock.js', async (load) => (await import('../support/faked-clock.js')).fakeClock(await load()));
+
 afterEach(() => {
   vi.useRealTimers();
 });

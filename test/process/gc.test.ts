@@ -11,6 +11,8 @@ import { collectProcess } from '../../src/process/sampler.js';
 import { Registry } from '../../src/metrics/registry.js';
 import { sampleMap } from '../support/exposition-parser.js';
 
+vi.mock('../../src/base/clock.js', async (load) => (await import('../support/faked-clock.js')).fakeClock(await load()));
+
 afterEach(() => {
   vi.useRealTimers();
   vi.restoreAllMocks();

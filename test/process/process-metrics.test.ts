@@ -9,6 +9,8 @@ import { collectProcess, type ProcessSampler, type ProcessSources } from '../../
 import { Registry } from '../../src/metrics/registry.js';
 import { parseExposition, sampleMap } from '../support/exposition-parser.js';
 
+vi.mock('../../src/base/clock.js', async (load) => (await import('../support/faked-clock.js')).fakeClock(await load()));
+
 const cleanUps: (() => void)[] = [];
 
 afterEach(() => {
