@@ -82,10 +82,10 @@ const withUnit = (value: number, unit: string): string => [value.toLocaleString(
 
 test('the defaults in the table of options are those of the code, with their units', () => {
   const resolved = Object.entries(resolveOptions('users', {}, {}));
-  const defaults = new Map(resolved.flatMap(([key, value]): [string, string][] => {
-    const [, name = '', unit = ''] = /^(.*?)(Ms|Bytes)?$/.exec(key.replace('validates', 'validate')) ?? [];
+  const defaults = new Map(resolved.flatMap(([name, value]): [string, string][] => {
     if (typeof value === 'boolean') return [[name, `\`${value}\``]];
-    return typeof value === 'number' ? [[name === 'maxHeader' ? 'maxHeaderSize' : name, withUnit(value, unit.toLowerCase())]] : [];
+    const unit = /(?:Timeout|Age)$/.test(name) ? 'ms' : /^(?:bodyLimit|maxHeaderSize)$/.test(name) ? 'bytes' : '';
+    return typeof value === 'number' ? [[name, withUnit(value, unit)]] : [];
   }));
   defaults.set('durationBuckets', `${resolveOptions('users', {}, {}).durationBuckets.join(', ')} s`);
   const rows = new Map(column('option').map((name, i) => [name, column('option', 1)[i]]));

@@ -93,12 +93,12 @@ export class Postern extends RouteGroup {
   constructor(name: string, options: PosternOptions = {}) {
     const resolved = resolveOptions(name, options, process.env);
     const router = new Router<Handler>();
-    const { logger, loadShedding, maxConnectionAgeMs, maxServiceRequests, standIns } = resolved;
+    const { logger, loadShedding, maxConnectionAge, maxServiceRequests } = resolved;
     const metrics = new ServiceMetrics(router.methods, resolved);
     const services = new ServiceDirectory(connectionsOf(resolved.settings), {
-      maxConnectionAgeMs,
+      maxConnectionAge,
       maxServiceRequests,
-      standIns,
+      services: resolved.services,
       observe: (...call) => metrics.calls.observe(...call),
     });
     const env: Environment = { ...resolved, services };
@@ -106,7 +106,7 @@ export class Postern extends RouteGroup {
       loadShedding === null
         ? null
         : createLoadShedder({ options: loadShedding, memoryPercent: () => metrics.sampler.read().rssPercent, logger });
-    const endpoints = new Endpoints(router, metrics.requests, shedder, resolved.validatesResponses);
+    const endpoints = new Endpoints(router, metrics.requests, shedder, resolved.validateResponses);
     const pipeline = new Pipeline(endpoints, env, metrics.requests, resolved);
     const monitor = resolved.monitor === null ? null : createMonitor(resolved.monitor, env, metrics.requests, resolved);
     const tasks = new Tasks(monitor === null ? [pipeline] : [pipeline, monitor.pipeline]);

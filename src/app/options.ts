@@ -4,7 +4,6 @@
 
 import { isErrorCode, type ErrorCode } from '../base/error-codes.js';
 import { createAddressResolver, type AddressResolver } from '../http/client-address.js';
-import type { ServerLimits } from '../http/server.js';
 import { createLogger, LOG_LEVELS, type Logger, type LogLevel } from '../base/log.js';
 import {
   assertServiceName,
@@ -18,197 +17,173 @@ import { DEFAULT_BUCKETS, toBounds } from '../metrics/buckets.js';
 import { resolveLoadShedding, type LoadSheddingOptions } from '../monitor/load-shedder.js';
 import {
   ANYTHING,
-  assertOptions,
   BOOLEAN,
   LIST,
   listOf,
   OBJECT,
   oneOf,
+  option,
   STRING,
   wholeNumber,
-  type Kinds,
+  withDefaults,
+  type OptionTable,
 } from '../base/options-check.js';
 import { resolveMonitor, type MonitorOptions } from './address.js';
 
-/** What `new Postern(name, options)` takes. Times are in ms. */
+/** The options of `new Postern(name, options)`. Times are in ms. */
 export interface PosternOptions {
-  /** The application's version; else the environment's `APPLICATION_VERSION`, else `UNKNOWN`. */
+  /** The application's version. Default: `APPLICATION_VERSION` from the environment, else `UNKNOWN`. */
   version?: string;
-  /** Whether health, metrics and ping are served; true unless given. */
+  /** Whether health, metrics and ping are served. Default: true. */
   attachMonitorEndpoints?: boolean;
   /**
-   * A second listener, with the monitoring endpoints: metrics and the like are then served there alone, health and ping
-   * on both. None unless given here or by `MONITOR_PORT`.
+   * A second, private listener. Metrics and OpenAPI are then served there only, health and ping on both listeners.
+   * Default: the port in `MONITOR_PORT`, else no second listener.
    */
   monitor?: MonitorOptions;
-  /** Connections to other services; each may come from the environment variable of its name. */
+  /** Connections to other services. Default of each setting: the environment variable of its name. */
   settings?: SettingsOptions;
-  /** Most bytes of a request body, 1,048,576 unless given; more gives 413. */
+  /** Maximum bytes of a request body; a larger body is a 413. Default: 1,048,576. */
   bodyLimit?: number;
-  /** A logger in pino's argument order, or `false` for none; JSON lines on stderr unless given. */
+  /** A logger in pino's argument order; `false` logs nothing. Default: JSON lines on stderr. */
   logger?: Logger | false;
-  /** The least urgent entries that the JSON lines have; else the environment's `LOG_LEVEL`, else `info`. */
+  /** The lowest level that the default logger writes. Default: `LOG_LEVEL` from the environment, else `info`. */
   logLevel?: LogLevel;
-  /** Whether each request is a line of the log at info; false unless given. */
+  /** Whether each request is logged at info. Default: false. */
   accessLog?: boolean;
-  /** CIDRs of proxies whose `x-forwarded-for` is believed; none unless given. */
+  /** CIDRs of the proxies whose `x-forwarded-*` headers are believed. Default: none. */
   trustProxy?: readonly string[];
-  /** Time for a whole request to arrive, 60,000 unless given; 0 for no limit. */
+  /** Maximum time for a whole request to arrive. Default: 60,000. 0: no limit. */
   requestTimeout?: number;
-  /** Time for the head of a request to arrive, 15,000 unless given, and never more than `requestTimeout`. */
+  /** Maximum time for the head of a request to arrive. Default: 15,000, or `requestTimeout` if that is less. */
   headersTimeout?: number;
-  /** Time that an idle connection is kept, 72,000 unless given: more than usual load balancers keep theirs. */
+  /** How long an idle connection stays open; longer than usual load balancers keep one. Default: 72,000. */
   keepAliveTimeout?: number;
-  /** Time that a client may take nothing of a reply that waits for it, 60,000 unless given; 0 for no limit. */
+  /** How long a client may leave a waiting reply unread. Default: 60,000. 0: no limit. */
   sendTimeout?: number;
-  /** Most connections at a time, 10,000 unless given; more are dropped. 0 for no limit. */
+  /** Maximum connections at a time; further connections are dropped. Default: 10,000. 0: no limit. */
   maxConnections?: number;
-  /** Most requests of one connection in flight, 100 unless given; further ones wait, unread beyond some 64 KiB. */
+  /** Maximum requests in flight on one connection. Default: 100. More requests wait; about 64 KiB of them is read. */
   maxPipelinedRequests?: number;
-  /** Most header fields of a request, 999 unless given; more gives 431. */
+  /** Maximum header fields of a request; more give 431. Default: 999. */
   maxHeadersCount?: number;
-  /** Most bytes of a request's head, 16,384 unless given; more gives 431, or 414 in the request line. */
+  /** Maximum bytes of a request's head; more give 431, or 414 in the request line. Default: 16,384. */
   maxHeaderSize?: number;
-  /** Most parameters of a query (else 400) or a form (else 413), 1,000 unless given. */
+  /** Maximum parameters of a query (more give 400) or of a form (more give 413). Default: 1,000. */
   parameterLimit?: number;
   /**
-   * Refuses requests with 503 while the process can't keep up, monitoring aside; off unless given, `{}` for the
-   * defaults.
+   * Refuses requests with 503 while the process is overloaded; monitoring endpoints still answer. Default: off. `{}`
+   * turns it on with its defaults.
    */
   loadShedding?: LoadSheddingOptions;
-  /** Age in ms at which a connection to another service is retired, ± 10 %; 60,000 unless given. */
+  /** Age at which a connection to another service is retired, ± 10 %. Default: 60,000. */
   maxConnectionAge?: number;
-  /** Most requests to one other service at a time, 1,024 unless given, pings aside; one more is a 503 at once. */
+  /** Maximum requests to one other service at a time, not counting pings; one more is a 503. Default: 1,024. */
   maxServiceRequests?: number;
-  /** What answers calls of other services in memory, by name: an application, or a function like `fetch`. For tests. */
+  /** Answers calls of other services in memory, by name: an application, or a function like `fetch`. For tests. */
   services?: Readonly<Record<string, ServiceStandIn>>;
-  /** Largest `depth` of a ping, 5 unless given. */
+  /** Maximum `depth` of a ping. Default: 5. */
   maxPingDepth?: number;
-  /** Time that a ping has for each level of depth, 1,000 unless given. */
+  /** Maximum time of a ping for each level of depth. Default: 1,000. */
   pingTimeout?: number;
   /**
-   * Buckets of the durations of requests and of calls to other services: upper bounds in seconds, ascending; 5 ms to 10
-   * s unless given.
+   * Buckets of the durations of requests and of calls to other services: upper bounds in seconds, ascending. Default: 5
+   * ms to 10 s.
    */
   durationBuckets?: readonly number[];
   /**
-   * Where people read about error codes: an absolute URL that ends in `/` or `#`. With the code's name behind it, it is
-   * the `type` of problem details (RFC 9457); without, that is `about:blank`.
+   * An absolute URL that ends in `/` or `#`, at which people read about error codes. Followed by the name of the code
+   * it is the `type` of problem details (RFC 9457). Default: the `type` is `about:blank`.
    */
   errorTypes?: string | URL;
-  /** The application's own codes, for `postern errors`. */
+  /** The application's own error codes, for `postern errors`. Default: none. */
   errorCodes?: readonly Readonly<Record<string, ErrorCode>>[];
-  /** Whether 2xx replies are held to the `response` of their route; false unless given. */
+  /** Whether 2xx replies must match the `response` schema of their route. Default: false. */
   validateResponses?: boolean;
 }
 
-/** Every option and what it has to be. */
-const KINDS: Kinds<PosternOptions> = {
-  version: STRING,
-  attachMonitorEndpoints: BOOLEAN,
-  monitor: OBJECT,
-  settings: OBJECT,
-  bodyLimit: wholeNumber(0),
-  logger: ANYTHING,
-  logLevel: oneOf(LOG_LEVELS),
-  accessLog: BOOLEAN,
-  trustProxy: LIST,
-  requestTimeout: wholeNumber(0),
-  headersTimeout: wholeNumber(0),
-  keepAliveTimeout: wholeNumber(0),
-  sendTimeout: wholeNumber(0),
-  maxConnections: wholeNumber(0),
-  maxPipelinedRequests: wholeNumber(1),
-  maxHeadersCount: wholeNumber(1),
-  maxHeaderSize: wholeNumber(1),
-  parameterLimit: wholeNumber(0),
-  loadShedding: OBJECT,
-  maxConnectionAge: wholeNumber(1),
-  maxServiceRequests: wholeNumber(1),
-  services: OBJECT,
-  maxPingDepth: wholeNumber(0),
-  pingTimeout: wholeNumber(1),
-  durationBuckets: LIST,
-  errorTypes: {
+/** Each option's kind and default. An option whose default depends on anything else has undefined here. */
+const OPTIONS = {
+  version: option(STRING),
+  attachMonitorEndpoints: option(BOOLEAN, true),
+  monitor: option(OBJECT),
+  settings: option(OBJECT, {}),
+  bodyLimit: option(wholeNumber(0), 1_048_576),
+  logger: option(ANYTHING),
+  logLevel: option(oneOf(LOG_LEVELS)),
+  accessLog: option(BOOLEAN, false),
+  trustProxy: option(LIST, []),
+  requestTimeout: option(wholeNumber(0), 60_000),
+  headersTimeout: option(wholeNumber(0)),
+  keepAliveTimeout: option(wholeNumber(0), 72_000),
+  sendTimeout: option(wholeNumber(0), 60_000),
+  maxConnections: option(wholeNumber(0), 10_000),
+  maxPipelinedRequests: option(wholeNumber(1), 100),
+  maxHeadersCount: option(wholeNumber(1), 999),
+  maxHeaderSize: option(wholeNumber(1), 16_384),
+  parameterLimit: option(wholeNumber(0), 1_000),
+  loadShedding: option(OBJECT),
+  maxConnectionAge: option(wholeNumber(1), 60_000),
+  maxServiceRequests: option(wholeNumber(1), 1_024),
+  services: option(OBJECT, {}),
+  maxPingDepth: option(wholeNumber(0), 5),
+  pingTimeout: option(wholeNumber(1), 1_000),
+  durationBuckets: option(LIST, DEFAULT_BUCKETS),
+  errorTypes: option({
     accepts: (value) => /[/#]$/.test(String(value)) && URL.canParse(String(value)),
     give: 'an absolute URL that ends in / or #',
-  },
-  errorCodes: listOf(isEnumeration, 'a list of what defineErrorCodes gave'),
-  validateResponses: BOOLEAN,
-};
+  }),
+  errorCodes: option(listOf(isEnumeration, 'a list of results of defineErrorCodes'), []),
+  validateResponses: option(BOOLEAN, false),
+} satisfies OptionTable<PosternOptions>;
 
-/** Options with every default filled in. @internal */
-export interface ResolvedOptions extends ServerLimits {
-  readonly name: string;
-  readonly version: string;
-  readonly attachMonitorEndpoints: boolean;
+/** Options whose value in use is not the value that was given. */
+interface Converted {
   readonly monitor: MonitorOptions | null;
   readonly settings: Settings;
-  readonly bodyLimitBytes: number;
   readonly logger: Logger;
-  readonly accessLog: boolean;
-  readonly resolveAddress: AddressResolver;
-  readonly sendTimeoutMs: number;
-  readonly maxPipelinedRequests: number;
-  readonly parameterLimit: number;
+  readonly trustProxy: AddressResolver;
   readonly loadShedding: Required<LoadSheddingOptions> | null;
-  readonly maxConnectionAgeMs: number;
-  readonly maxServiceRequests: number;
-  readonly standIns: ReadonlyMap<string, ServiceStandIn>;
-  readonly maxPingDepth: number;
-  readonly pingTimeoutMs: number;
-  readonly durationBuckets: readonly number[];
+  readonly services: ReadonlyMap<string, ServiceStandIn>;
   readonly errorTypes: string | null;
   readonly errorCodes: readonly ErrorCode[];
-  readonly validatesResponses: boolean;
+}
+
+/** Options with every default filled in. @internal */
+export interface ResolvedOptions
+  extends Readonly<Omit<Required<PosternOptions>, keyof Converted | 'logLevel'>>, Converted {
+  readonly name: string;
 }
 
 /**
  * @param env where settings come from that the options leave out
- * @throws {TypeError} for an invalid name or environment, an unknown option, and one with a value of the wrong kind
+ * @throws {TypeError} for an invalid name or environment, an unknown option, or an option with a wrong value
  *
  * @internal
  */
 export function resolveOptions(name: string, options: PosternOptions, env: NodeJS.ProcessEnv): ResolvedOptions {
   assertServiceName(name);
-  assertOptions('new Postern()', options, KINDS);
-  const { attachMonitorEndpoints = true, requestTimeout = 60_000 } = options;
-  if (!attachMonitorEndpoints && options.monitor !== undefined)
-    throw new TypeError(
-      'monitor is a listener for monitoring endpoints, which attachMonitorEndpoints: false leaves out',
-    );
-  const { headersTimeout = Math.min(15_000, requestTimeout || Infinity) } = options;
+  const given = withDefaults<PosternOptions, typeof OPTIONS>('new Postern()', options, OPTIONS);
+  const { attachMonitorEndpoints, monitor, requestTimeout, loadShedding, errorTypes } = given;
+  if (!attachMonitorEndpoints && monitor !== undefined)
+    throw new TypeError('monitor is set, but attachMonitorEndpoints: false leaves nothing to serve there; remove one');
+  const { headersTimeout = Math.min(15_000, requestTimeout || Infinity) } = given;
   if (requestTimeout > 0 && headersTimeout > requestTimeout)
     throw new TypeError(`headersTimeout ${headersTimeout} is more than requestTimeout ${requestTimeout}; lower it`);
   return {
+    ...given,
     name,
-    version: options.version ?? (env['APPLICATION_VERSION'] || 'UNKNOWN'),
-    attachMonitorEndpoints,
-    monitor: attachMonitorEndpoints ? resolveMonitor(options.monitor, env) : null,
-    settings: parseSettings(options.settings ?? {}, env),
-    bodyLimitBytes: options.bodyLimit ?? 1_048_576,
-    logger: createLogger(options.logger, name, () => options.logLevel ?? levelOf(env)),
-    accessLog: options.accessLog ?? false,
-    resolveAddress: createAddressResolver(options.trustProxy ?? []),
-    requestTimeoutMs: requestTimeout,
-    headersTimeoutMs: headersTimeout,
-    keepAliveTimeoutMs: options.keepAliveTimeout ?? 72_000,
-    sendTimeoutMs: options.sendTimeout ?? 60_000,
-    maxConnections: options.maxConnections ?? 10_000,
-    maxPipelinedRequests: options.maxPipelinedRequests ?? 100,
-    maxHeadersCount: options.maxHeadersCount ?? 999,
-    maxHeaderBytes: options.maxHeaderSize ?? 16_384,
-    parameterLimit: options.parameterLimit ?? 1_000,
-    loadShedding: options.loadShedding === undefined ? null : resolveLoadShedding(options.loadShedding),
-    maxConnectionAgeMs: options.maxConnectionAge ?? 60_000,
-    maxServiceRequests: options.maxServiceRequests ?? 1_024,
-    standIns: resolveStandIns(options.services ?? {}),
-    maxPingDepth: options.maxPingDepth ?? 5,
-    pingTimeoutMs: options.pingTimeout ?? 1_000,
-    durationBuckets: resolveBuckets(options.durationBuckets),
-    errorTypes: options.errorTypes === undefined ? null : new URL(options.errorTypes).href,
-    errorCodes: (options.errorCodes ?? []).flatMap((codes) => Object.values(codes)),
-    validatesResponses: options.validateResponses ?? false,
+    version: given.version ?? (env['APPLICATION_VERSION'] || 'UNKNOWN'),
+    monitor: attachMonitorEndpoints ? resolveMonitor(monitor, env) : null,
+    settings: parseSettings(given.settings, env),
+    logger: createLogger(given.logger, name, () => given.logLevel ?? levelOf(env)),
+    trustProxy: createAddressResolver(given.trustProxy),
+    headersTimeout,
+    loadShedding: loadShedding === undefined ? null : resolveLoadShedding(loadShedding),
+    services: resolveStandIns(given.services),
+    durationBuckets: resolveBuckets(given.durationBuckets),
+    errorTypes: errorTypes === undefined ? null : new URL(errorTypes).href,
+    errorCodes: given.errorCodes.flatMap((codes) => Object.values(codes)),
   };
 }
 
@@ -236,8 +211,8 @@ function resolveStandIns(services: Readonly<Record<string, ServiceStandIn>>): Ma
   return new Map(Object.entries(services));
 }
 
-/** Buckets, checked as those of a histogram; what is wrong with them is a `TypeError`, as for other options. */
-function resolveBuckets(buckets: readonly number[] = DEFAULT_BUCKETS): readonly number[] {
+/** Checks buckets as a histogram does, but throws a `TypeError`, as for other options. */
+function resolveBuckets(buckets: readonly number[]): readonly number[] {
   try {
     return toBounds(buckets, 'durationBuckets');
   } catch (error) {

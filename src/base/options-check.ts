@@ -13,6 +13,20 @@ export interface Kind {
 /** Each option that exists, with what it has to be; an option that is undefined is one that was left out. */
 export type Kinds<Options> = { readonly [Name in keyof Required<Options>]: Kind };
 
+/** A kind together with the value of an option that is left out. */
+export interface Option<Default> extends Kind {
+  readonly default: Default;
+}
+
+/** Every option of an options object; each is declared here, and nowhere else. */
+export type OptionTable<Options> = { readonly [Name in keyof Required<Options>]: Option<Options[Name] | undefined> };
+
+/** An options object after its defaults were filled in. */
+export type WithDefaults<Options, Table> = {
+  readonly [Name in keyof Options & keyof Table]-?: Exclude<Options[Name], undefined> | DefaultOf<Table[Name]>;
+};
+type DefaultOf<Declared> = Declared extends Option<infer Default> ? Default : never;
+
 /** @internal */
 export const BOOLEAN: Kind = { accepts: (value) => typeof value === 'boolean', give: 'true or false' };
 /** @internal */
@@ -40,6 +54,31 @@ export function listOf(accepts: (each: unknown) => boolean, give: string): Kind 
 /** @internal */
 export function oneOf(values: readonly string[]): Kind {
   return { accepts: (value) => values.includes(value as string), give: `one of ${values.join(', ')}` };
+}
+
+/** Declares an option and its default; without one, an option that is left out stays undefined. @internal */
+export function option(kind: Kind): Option<undefined>;
+export function option<Default>(kind: Kind, fallback: Default): Option<Default>;
+export function option(kind: Kind, fallback?: unknown): Option<unknown> {
+  return { ...kind, default: fallback };
+}
+
+/**
+ * Checks options, and fills in their defaults.
+ *
+ * @throws {TypeError} as {@link assertOptions} does
+ *
+ * @internal
+ */
+export function withDefaults<Options extends object, Table extends OptionTable<Options>>(
+  what: string,
+  options: Options,
+  table: Table,
+): WithDefaults<Options, Table> {
+  assertOptions(what, options, table);
+  const defaults = Object.entries<Option<unknown>>(table).map(([name, declared]) => [name, declared.default]);
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  return Object.fromEntries([...defaults, ...given]) as WithDefaults<Options, Table>;
 }
 
 /**

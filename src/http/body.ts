@@ -14,7 +14,7 @@ import { parseParameters } from './request.js';
 
 /** What a body may be at most. */
 export interface BodyLimits {
-  readonly bodyLimitBytes: number;
+  readonly bodyLimit: number;
   readonly parameterLimit: number;
 }
 
@@ -82,7 +82,7 @@ export class Body {
     if (this.#bytes !== undefined && !this.#streamed) return heard(Readable.from([this.#bytes], { objectMode: false }));
     this.#begin();
     this.#streamed = true;
-    return limitStream(this.#exchange, this.#limits.bodyLimitBytes);
+    return limitStream(this.#exchange, this.#limits.bodyLimit);
   }
 
   /** Begins to read, unless that was done; gives the body itself if it is here already, which saves waiting for it. */
@@ -91,15 +91,15 @@ export class Body {
     this.#begin();
     const arrived = takeArrived(this.#exchange.req);
     this.#bytes =
-      arrived === undefined ? collect(this.#exchange, this.#limits.bodyLimitBytes) : Promise.resolve(arrived);
+      arrived === undefined ? collect(this.#exchange, this.#limits.bodyLimit) : Promise.resolve(arrived);
     return arrived ?? this.#bytes;
   }
 
   #begin(): void {
     if (this.#streamed) throw new TypeError('the body was taken as a stream already');
     assertNoCoding(this.#exchange.req);
-    const { bodyLimitBytes } = this.#limits;
-    if (declaredLength(this.#exchange.req) > bodyLimitBytes) throw tooLarge(bodyLimitBytes);
+    const { bodyLimit } = this.#limits;
+    if (declaredLength(this.#exchange.req) > bodyLimit) throw tooLarge(bodyLimit);
     this.#exchange.beginReading();
   }
 }

@@ -22,9 +22,9 @@ import { requestUrl } from './request-url.js';
 /** What every request of one application shares. @internal */
 export interface Environment {
   readonly logger: Logger;
-  readonly bodyLimitBytes: number;
+  readonly bodyLimit: number;
   readonly parameterLimit: number;
-  readonly resolveAddress: AddressResolver;
+  readonly trustProxy: AddressResolver;
   readonly services: ServiceDirectory;
   /** What the `type` of problem details begins with; null for `about:blank`. */
   readonly errorTypes: string | null;
@@ -129,7 +129,7 @@ export class Context<P = Params> {
 
   /** The client's address; behind a proxy of `trustProxy` the one that `x-forwarded-for` tells. */
   get ip(): string {
-    return (this.#ip ??= this.#env.resolveAddress(
+    return (this.#ip ??= this.#env.trustProxy(
       this.#exchange.req.socket.remoteAddress ?? '',
       this.headers['x-forwarded-for'],
     ));
@@ -142,7 +142,7 @@ export class Context<P = Params> {
    * @throws {HttpError} 400 when `Host` can't stand in a URL
    */
   get url(): URL {
-    return (this.#url ??= requestUrl(this.#exchange.req, this.#target, this.#env.resolveAddress));
+    return (this.#url ??= requestUrl(this.#exchange.req, this.#target, this.#env.trustProxy));
   }
 
   /** A bag of this request's own, without a prototype. */
@@ -247,8 +247,8 @@ export class Context<P = Params> {
 
   #bodyOnce(): Body {
     const { parameterLimit } = this.#env;
-    const bodyLimitBytes = this.#route?.options.bodyLimit ?? this.#env.bodyLimitBytes;
-    return (this.#body ??= new Body(this.#exchange, { bodyLimitBytes, parameterLimit }));
+    const bodyLimit = this.#route?.options.bodyLimit ?? this.#env.bodyLimit;
+    return (this.#body ??= new Body(this.#exchange, { bodyLimit, parameterLimit }));
   }
 }
 

@@ -24,13 +24,13 @@ export interface RequestListener {
 
 /** Limits of a server; times in ms, 0 for none. */
 export interface ServerLimits {
-  readonly requestTimeoutMs: number;
-  readonly headersTimeoutMs: number;
-  readonly keepAliveTimeoutMs: number;
+  readonly requestTimeout: number;
+  readonly headersTimeout: number;
+  readonly keepAliveTimeout: number;
   /** 0 for no limit. */
   readonly maxConnections: number;
   readonly maxHeadersCount: number;
-  readonly maxHeaderBytes: number;
+  readonly maxHeaderSize: number;
 }
 
 /**
@@ -38,13 +38,13 @@ export interface ServerLimits {
  * would refuse a request with an empty body, rather than the uniform one.
  */
 export function createHttpServer(limits: ServerLimits): Server {
-  const { requestTimeoutMs, headersTimeoutMs, keepAliveTimeoutMs, maxConnections, maxHeaderBytes } = limits;
-  const shortest = Math.min(requestTimeoutMs || Infinity, headersTimeoutMs || Infinity);
+  const { requestTimeout, headersTimeout, keepAliveTimeout, maxConnections, maxHeaderSize } = limits;
+  const shortest = Math.min(requestTimeout || Infinity, headersTimeout || Infinity);
   const server = createServer({
-    requestTimeout: requestTimeoutMs,
-    headersTimeout: headersTimeoutMs,
-    keepAliveTimeout: keepAliveTimeoutMs,
-    maxHeaderSize: maxHeaderBytes,
+    requestTimeout,
+    headersTimeout,
+    keepAliveTimeout,
+    maxHeaderSize,
     // node:http looks for expired requests this often; its default makes a short limit a long one.
     connectionsCheckingInterval: Math.max(50, Math.min(5_000, shortest / 4)),
     requireHostHeader: false,

@@ -16,8 +16,8 @@ const READ_AHEAD_BYTES = 64 * 1024;
 /** What a client may do to one connection; times in ms, 0 for no limit. */
 export interface ConnectionLimits {
   readonly maxPipelinedRequests: number;
-  readonly requestTimeoutMs: number;
-  readonly headersTimeoutMs: number;
+  readonly requestTimeout: number;
+  readonly headersTimeout: number;
 }
 
 /** The waiting requests of a connection, first come first served. */
@@ -52,9 +52,9 @@ export class WaitingRequests {
     if (!this.#isBehind) {
       this.#isBehind = true;
       this.#readUpTo = bytesRead + READ_AHEAD_BYTES;
-      const { requestTimeoutMs } = this.#limits;
+      const { requestTimeout } = this.#limits;
       // That a client leaves goes unnoticed as long as nobody reads, so one that gets no reply in that time is cut.
-      if (requestTimeoutMs > 0) this.#timer = setTimeout(() => this.#socket.destroy(), requestTimeoutMs).unref();
+      if (requestTimeout > 0) this.#timer = setTimeout(() => this.#socket.destroy(), requestTimeout).unref();
     }
     if (bytesRead >= this.#readUpTo) this.#holdBack();
   }
@@ -86,10 +86,10 @@ export class WaitingRequests {
     }
     this.#isBehind = false;
     clearTimeout(this.#timer);
-    const { headersTimeoutMs } = this.#limits;
-    if (this.#isOverdue && headersTimeoutMs > 0) {
+    const { headersTimeout } = this.#limits;
+    if (this.#isOverdue && headersTimeout > 0) {
       const late: ParserError = Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
-      this.#timer = setTimeout(() => this.#socket.emit('error', late), headersTimeoutMs).unref();
+      this.#timer = setTimeout(() => this.#socket.emit('error', late), headersTimeout).unref();
     }
     if (this.#resume !== undefined) this.read();
   }
@@ -103,7 +103,7 @@ export class WaitingRequests {
 
   /**
    * Whether a request takes too long because we don't read it, rather than because of its client. It gets
-   * `headersTimeoutMs` again once the socket is read.
+   * `headersTimeout` again once the socket is read.
    */
   excuse(): boolean {
     if (this.#isBehind) this.#isOverdue = true;

@@ -15,9 +15,9 @@ import { TryLimit } from './try-limit.js';
 /** How the services are called; what is left out has its default. */
 export interface DirectoryOptions extends Partial<ServiceLimits> {
   /** Age at which a connection is retired, ± 10 %; 60,000 unless given. */
-  readonly maxConnectionAgeMs?: number;
+  readonly maxConnectionAge?: number;
   /** What answers in memory, by the name of the service. */
-  readonly standIns?: ReadonlyMap<string, ServiceStandIn>;
+  readonly services?: ReadonlyMap<string, ServiceStandIn>;
 }
 
 /** A ping of another service. */
@@ -40,13 +40,13 @@ export class ServiceDirectory {
 
   /** @param connections names and URLs, as `connectionsOf` gives them; a stand-in goes before the URL of its name */
   constructor(connections: ReadonlyMap<string, string>, options: DirectoryOptions = {}) {
-    const { maxConnectionAgeMs = MAX_CONNECTION_AGE_MS, standIns = new Map(), ...given } = options;
+    const { maxConnectionAge = MAX_CONNECTION_AGE_MS, services = new Map(), ...given } = options;
     const limits = { ...LIMITS, ...given };
     const connect = (name: string, peer: Peer): void => {
       this.#services.set(name, { name, peer, limits, budget: createRetryBudget(), active: 0 });
     };
-    for (const [name, url] of connections) connect(name, createHttpPeer(url, maxConnectionAgeMs));
-    for (const [name, standIn] of standIns) connect(name, createStandInPeer(standIn));
+    for (const [name, url] of connections) connect(name, createHttpPeer(url, maxConnectionAge));
+    for (const [name, standIn] of services) connect(name, createStandInPeer(standIn));
   }
 
   /** In order of first mention. */

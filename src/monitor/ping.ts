@@ -27,7 +27,7 @@ export interface PingOptions {
   readonly directory: Pick<ServiceDirectory, 'names' | 'exchange'>;
   readonly maxPingDepth: number;
   /** Time for one level of depth: a ping of depth N waits N times as long for each service. */
-  readonly pingTimeoutMs: number;
+  readonly pingTimeout: number;
   /** Gets the reason of every ping without a usable answer. */
   readonly logger?: Logger;
 }
@@ -87,7 +87,7 @@ function shareInFlight(probe: Probe): Probe {
   };
 }
 
-function createProbe({ directory, pingTimeoutMs, logger }: PingOptions): Probe {
+function createProbe({ directory, pingTimeout, logger }: PingOptions): Probe {
   return async (service, depth) => {
     const startedMs = monotonicNow();
     const callee = calleeOf(service);
@@ -97,7 +97,7 @@ function createProbe({ directory, pingTimeoutMs, logger }: PingOptions): Probe {
       request_time: elapsedSince(startedMs),
     });
     try {
-      const answer = await directory.exchange(service, pingRequest(service, depth, pingTimeoutMs, MAX_BYTES));
+      const answer = await directory.exchange(service, pingRequest(service, depth, pingTimeout, MAX_BYTES));
       return toEntry(answer.status, readPing(callee, answer, depth));
     } catch (error) {
       const failure =

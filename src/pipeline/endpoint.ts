@@ -33,7 +33,7 @@ export class Endpoints {
   readonly router: Router<Handler>;
   readonly #metrics: RequestMetrics;
   readonly #shedder: LoadShedder | null;
-  readonly #validatesResponses: boolean;
+  readonly #validateResponses: boolean;
   readonly #middleware: Middleware[] = [];
   /** By the index of the route. */
   readonly #groups: (Groups | undefined)[] = [];
@@ -46,10 +46,10 @@ export class Endpoints {
     router: Router<Handler>,
     metrics: RequestMetrics,
     shedder: LoadShedder | null,
-    validatesResponses: boolean,
+    validateResponses: boolean,
   ) {
     this.router = router;
-    this.#validatesResponses = validatesResponses;
+    this.#validateResponses = validateResponses;
     this.#metrics = metrics;
     this.#shedder = shedder;
   }
@@ -100,7 +100,7 @@ export class Endpoints {
     const groups = this.#groups[route.index] ?? [];
     const what = `${route.method} ${route.path}`;
     const given = route.handler as InputHandler;
-    const replying = this.#validatesResponses ? withCheckedReply(what, schemas.response, given) : given;
+    const replying = this.#validateResponses ? withCheckedReply(what, schemas.response, given) : given;
     const handler = withInput(what, schemas, replying);
     const checked = params === null ? handler : checkQuery(handler, params);
     const composed = compose(

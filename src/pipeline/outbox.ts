@@ -31,13 +31,13 @@ export class Outbox {
   /** Whether replies end their connections. */
   isDraining = false;
   readonly #sender: Sender;
-  readonly #sendTimeoutMs: number;
+  readonly #sendTimeout: number;
   #ready: PipelineExchange[] = [];
   #flushing: NodeJS.Immediate | undefined;
 
-  constructor(sender: Sender, sendTimeoutMs: number) {
+  constructor(sender: Sender, sendTimeout: number) {
     this.#sender = sender;
-    this.#sendTimeoutMs = sendTimeoutMs;
+    this.#sendTimeout = sendTimeout;
   }
 
   /**
@@ -88,7 +88,7 @@ export class Outbox {
     const outgoing = exchange.outgoing as Outgoing;
     try {
       const isLast = connection.endsWith(exchange, this.isDraining);
-      const outcome = send(exchange, outgoing, isLast, this.#sendTimeoutMs);
+      const outcome = send(exchange, outgoing, isLast, this.#sendTimeout);
       if (typeof outcome === 'string') {
         this.#sender.settle(exchange, outgoing.status, outcome);
         return;

@@ -28,7 +28,7 @@ const CLIENT_CLOSED_REQUEST = 499;
 
 /** What the pipeline holds requests and clients to. */
 export interface PipelineLimits extends ArrivalLimits {
-  readonly sendTimeoutMs: number;
+  readonly sendTimeout: number;
 }
 
 /** The path of a request through one application. */
@@ -47,7 +47,7 @@ export class Pipeline {
     this.#endpoints = endpoints;
     this.#env = env;
     this.#observer = createObserver(env.logger, metrics, limits.accessLog);
-    this.#outbox = new Outbox(this, limits.sendTimeoutMs);
+    this.#outbox = new Outbox(this, limits.sendTimeout);
     this.arrivals = createArrivals(this, this.#outbox, this.#observer, metrics.unmatched, env.errorTypes, limits);
   }
 

@@ -57,7 +57,7 @@ test.for<[() => unknown, string]>([
   [() => createApp().health.check('db', () => true, { timeuot: 5 } as never), 'unknown option "timeuot" of health check "db"; did you mean "timeout"?'],
   [() => createApp().health.check('db', () => true, { timeout: '5' } as never), 'timeout of health check "db" is "5"; give ms, more than 0 and at most 2147483647'],
   [() => createApp().onClose(5 as never), 'a close hook must be a function'],
-  [() => make({ errorCodes: [{ a: { name: 'a', value: 1 } }] }), 'errorCodes of new Postern() is an array; give a list of what defineErrorCodes gave'],
+  [() => make({ errorCodes: [{ a: { name: 'a', value: 1 } }] }), 'errorCodes of new Postern() is an array; give a list of results of defineErrorCodes'],
   [() => new ApiError('x', { status: 404 } as never), 'unknown option "status" of new ApiError(); it has headers, cause, statusCode, errorCode, message'],
   [() => new BadRequest('x', { message: 5 } as never), 'message of new BadRequest() is 5; give a string'],
   [() => new BadRequest('x', { headers: [['a', 'b']] } as never), "headers of new BadRequest() is an array; give an object of strings, { allow: 'GET' }"],

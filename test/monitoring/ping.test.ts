@@ -16,8 +16,8 @@ const pong = { response: 'pong', process_time: '0 ms' };
 const entry = { response: pong, status_code: 200, request_time: '1 ms' };
 const unspecified = { name: 'framework_error_unspecified', value: 999998 };
 
-function ping(names: string[], exchange: Exchange, query = '', { maxPingDepth = 5, pingTimeoutMs = 1000 } = {}): Promise<PingDocument> {
-  return createPing({ directory: { names, exchange }, maxPingDepth, pingTimeoutMs })({ query: new URLSearchParams(query) });
+function ping(names: string[], exchange: Exchange, query = '', { maxPingDepth = 5, pingTimeout = 1000 } = {}): Promise<PingDocument> {
+  return createPing({ directory: { names, exchange }, maxPingDepth, pingTimeout })({ query: new URLSearchParams(query) });
 }
 
 test.for(['', 'depth=0', 'other=1'])('?%s pings nobody', async (query) => {
@@ -41,7 +41,7 @@ test('each service is asked with one level less, and with time for every level',
     requests.push([name, request]);
     return answerOf(pong);
   };
-  const { response } = await ping(['b', 'a'], exchange, 'depth=3', { pingTimeoutMs: 200 });
+  const { response } = await ping(['b', 'a'], exchange, 'depth=3', { pingTimeout: 200 });
   expect(Object.keys(response)).toEqual(['b', 'a']);
   expect(response).toMatchObject({ a: { response: pong, status_code: 200, request_time: expect.stringMatching(/^\d+ ms$/) } });
   expect(requests.map(([name, { path, timeoutMs, headers }]) => ({ name, path, timeoutMs, headers }))).toEqual(
@@ -108,7 +108,7 @@ test('a failure is an entry, whatever was thrown, and its reason goes to the log
   const exchange: Exchange = async (name) => {
     throw name === 'b' ? new ServiceError('b', 'b is unreachable', { statusCode: 503, message: 'Service Unavailable' }) : new Error('secret');
   };
-  const handler = createPing({ directory: { names: ['b', 'c'], exchange }, maxPingDepth: 5, pingTimeoutMs: 1000, logger });
+  const handler = createPing({ directory: { names: ['b', 'c'], exchange }, maxPingDepth: 5, pingTimeout: 1000, logger });
   const { response } = await handler({ query: new URLSearchParams('depth=1') });
   expect(response).toMatchObject({ b: { status_code: 503, response: { description: 'b is unreachable' } }, c: { status_code: 502, response: { description: 'c could not be pinged' } } });
   expect(JSON.stringify(response)).not.toContain('secret');
@@ -122,7 +122,7 @@ test('pings in flight are shared by service and depth, finished ones are not', a
     asked.push(path);
     return new Promise((resolve) => release.push(() => resolve(answerOf(pong))));
   };
-  const handler = createPing({ directory: { names: ['b'], exchange }, maxPingDepth: 5, pingTimeoutMs: 1000 });
+  const handler = createPing({ directory: { names: ['b'], exchange }, maxPingDepth: 5, pingTimeout: 1000 });
   const call = (depth: number): Promise<PingDocument> => handler({ query: new URLSearchParams(`depth=${depth}`) });
   const together = [call(1), call(1), call(2), call(1)];
   expect(asked).toEqual(['/b/ping/?depth=0', '/b/ping/?depth=1']);
@@ -156,6 +156,6 @@ test('the longest wait is one that a timer takes', async () => {
     timeoutMs = request.timeoutMs;
     return answerOf(pong);
   };
-  await ping(['b'], exchange, 'depth=100', { maxPingDepth: 1000, pingTimeoutMs: 2 ** 30 });
+  await ping(['b'], exchange, 'depth=100', { maxPingDepth: 1000, pingTimeout: 2 ** 30 });
   expect(timeoutMs).toBe(2 ** 31 - 1);
 });
