@@ -35,6 +35,8 @@ export function send(
   const { req, res } = exchange;
   const { body, length } = outgoing;
   if (isStream(body) && req.method !== 'HEAD') return sendStream(exchange, outgoing, body, close, timeoutMs);
+  // HEAD: the stream that the GET route opened is not sent, so nobody else would free it.
+  if (isStream(body)) discard(body);
   const unread = isLeftUnread(exchange, close);
   writeHead(res, outgoing, close || unread || closesByTrailer(req));
   if (unread && !exchange.isBodyHeldBack && !exchange.isBodyBroken) {
