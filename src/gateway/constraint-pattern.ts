@@ -19,8 +19,9 @@ import {
   type CharactersNode,
   type RegexNode,
   type RepeatNode,
-} from '../routing/regex-tree.js';
+} from './regex-tree.js';
 import { GatewayError } from './error.js';
+import { parseRegex } from './regex-syntax.js';
 import { oneOf, spellSet, spellText, Unspellable, type SpelledSet, type Spelling } from './spelling.js';
 
 /** What a gateway's regular expressions are like. */
@@ -87,11 +88,12 @@ export interface PathCounts {
  * @throws {GatewayError} when the constraint has what the dialect lacks
  */
 export function translateConstraint(
-  { ast }: Constraint,
+  { source }: Constraint,
   path: string,
   dialect: Dialect,
   counts: PathCounts,
 ): SegmentPattern {
+  const ast = parseRegex(source);
   const { gateway, spelling, pcre = false, unroll = false } = dialect;
   /** Number in the printed expression of each group that is referred to. */
   const numbers = new Map(referencedGroups(ast).map((capture) => [capture, ++counts.groups]));

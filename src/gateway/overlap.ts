@@ -5,10 +5,11 @@
  * than its constraint (see {@link createAutomaton}), and what is too large to walk overlaps.
  */
 
-import { createAutomaton, START, type State } from '../routing/automaton.js';
+import { createAutomaton, START, type Automaton, type State } from './automaton.js';
 import type { Constraint } from '../routing/constraint.js';
 import type { Segment } from '../routing/pattern.js';
-import type { CharRange } from '../routing/regex-tree.js';
+import { parseRegex } from './regex-syntax.js';
+import type { CharRange } from './regex-tree.js';
 
 /** Whether some path may match both; never false when one does. */
 export function pathsOverlap(a: readonly Segment[], b: readonly Segment[]): boolean {
@@ -74,7 +75,10 @@ function accepts(constraint: Constraint | null, text: string): boolean {
 }
 
 function constraintsOverlap(a: Constraint, b: Constraint): boolean {
-  const [left, right] = [createAutomaton(a.ast, MAX_STATES), createAutomaton(b.ast, MAX_STATES)];
+  const [left, right] = [a, b].map(({ source }) => createAutomaton(parseRegex(source), MAX_STATES)) as [
+    Automaton,
+    Automaton,
+  ];
   if (Math.max(left.states.length, right.states.length) > 2 * MAX_STATES) return true;
   const seen = new Set<number>();
   const queue: (readonly [State | undefined, State | undefined])[] = [[left.states[START], right.states[START]]];

@@ -6,7 +6,7 @@
  * "Characters".
  */
 
-import { complement, type CharRange } from '../routing/regex-tree.js';
+import { complement, type CharRange } from './regex-tree.js';
 
 /** How the gateway sees a path. */
 export interface Spelling {

@@ -33,7 +33,7 @@ export function toTemplate(path: string): PathTemplate {
     const routeName = segment.name;
     // A bare `*` has no name, and a template needs one.
     const name = routeName === '*' ? 'rest' : routeName;
-    const pattern = segment.kind === 'param' ? segment.constraint?.pattern(1) : undefined;
+    const pattern = segment.kind === 'param' ? segment.constraint?.pattern : undefined;
     parameters.push({ name, routeName, pattern: pattern === undefined ? undefined : `^${pattern}$` });
     return `{${name}}`;
   });

@@ -1,88 +1,42 @@
 /*
  * Refuses regular expressions that a backtracking matcher may need more than linear time for.
  *
- * Such a matcher tries one reading of the text after another, a reading being a path through the automaton of the
- * expression. `(?:a+)+` reads `aaa` in four ways, as aaa, a-aa, aa-a and a-a-a, and in twice as many with each further
- * a; when the text then ends in b, all of them are tried before the match fails. So what is bounded here is the number
- * of readings that have the same text behind them: at most `max(32, source.length)`, whatever the text is. Exponential
- * and polynomial ambiguity have no such bound, and thirty `a?` in a row none that small.
+ * Such a matcher tries one reading of the text after another; a reading is a path through the automaton. `(?:a+)+`
+ * reads `aaa` in four ways (aaa, a-aa, aa-a, a-a-a) and in twice as many with each further a; before the matcher can
+ * fail at a final b, it tries them all. So the readings of one text are limited to `max(32, source.length)`, whatever
+ * the text is. Exponential and polynomial ambiguity exceed any limit, and thirty `a?` in a row exceed this one.
  *
- * All texts are explored at once, each as the numbers of readings that are in each state behind it, until no text turns
- * up larger numbers.
- *
- * On the safe side: what {@link createAutomaton} takes to match is more than what does, and what is too complicated to
- * explore is refused.
+ * All texts are explored at once, each as the numbers of readings that end in each state, until no text has larger
+ * numbers. An expression that is too complicated to explore is refused.
  */
 
-import { createAutomaton, START, type Automaton, type State, type Ways } from './automaton.js';
-import { isNullable, partsOf, printRegex, type RegexNode } from './regex-tree.js';
+import { createAutomaton, START, type State, type Ways } from './automaton.js';
+import type { RegexNode } from './regex-syntax.js';
 
-/** What is known of an expression whose matching is linear. */
+/** Findings about an expression whose matching is linear. */
 export interface Analysis {
-  /** It may match the empty text. */
+  /** Whether it may match the empty text. */
   readonly nullable: boolean;
-  /** It may match a text that is not empty. */
+  /** Whether it may match a text that is not empty. */
   readonly matchesText: boolean;
 }
 
-/**
- * Analyses the tree of `source` without timing anything; a backtracking matcher anchored at both ends is assumed.
- *
- * @throws {TypeError} when matching could take more than linear time; the message has the part and the remedy
- */
-export function assertLinear(node: RegexNode, source: string): Analysis {
-  const limit = Math.max(MIN_READINGS, source.length);
-  const nullable = isNullable(node);
-  if (isPlain(node, limit)) return { nullable, matchesText: true };
-  assertRepeats(node, source);
-  return { nullable, matchesText: explore(createAutomaton(node, MAX_STATES), source, limit) };
-}
-
 const MIN_READINGS = 32;
-/** Counted repeats are written out while there are fewer states; beyond, they count as repeats without a limit. */
-const MAX_STATES = 256;
 const MAX_EXPLORED = 1000;
 
 const REMEDY =
-  'leave one way: no repeat inside or next to a repeat of the same characters, as in [a-z]+(?:-[a-z]+)* or (?=.*x).+';
-
-/** Alternatives of characters, each with at most one repeat: too little for readings to multiply. */
-function isPlain(node: RegexNode, limit: number): boolean {
-  let width = 0;
-  let repeats = 0;
-  for (const branch of node.type === 'alternation' ? node.items : [node]) {
-    let repeated = false;
-    for (const item of branch.type === 'sequence' ? branch.items : [branch]) {
-      const { body, min, max } = item.type === 'repeat' ? item : { body: item, min: 1, max: 1 };
-      if (body.type !== 'characters' || max === 0 || (!body.negated && body.ranges.length === 0)) return false;
-      width += min === max ? max : 1;
-      if (min === max) continue;
-      if (repeated) return false;
-      repeated = true;
-      repeats += 1;
-    }
-    if (branch.type === 'sequence' && branch.items.length === 0) return false;
-  }
-  return repeats === 0 || width <= limit;
-}
-
-/** @throws {TypeError} for the innermost repeat of what may match nothing: a matcher could turn there for ever */
-function assertRepeats(node: RegexNode, source: string): void {
-  if (node.type === 'repeat' && node.max === 0) return;
-  for (const part of partsOf(node)) assertRepeats(part, source);
-  if (node.type === 'repeat' && node.max > 1 && isNullable(node.body))
-    throw new TypeError(
-      `constraint "${source}" repeats what may match nothing, at "${printRegex(node)}" (index ${node.index}); let each turn take a character`,
-    );
-}
+  'leave one way: no repeat inside or next to a repeat of the same characters, as in [a-z]+(?:-[a-z]+)*';
 
 /**
- * Tells whether a text that is not empty matches. More readings include what fewer can do, so only the most are
- * followed.
+ * Analyses the tree of `source`, for a backtracking matcher that is anchored at both ends.
  *
- * @throws {TypeError} when more readings than the limit have one text behind them
+ * More readings include what fewer can do, so only the largest numbers are followed.
+ *
+ * @throws {TypeError} if matching could take more than linear time; the message has the part and the remedy
  */
-function explore({ states, end }: Automaton, source: string, limit: number): boolean {
+export function assertLinear(node: RegexNode, source: string): Analysis {
+  const limit = Math.max(MIN_READINGS, source.length);
+  const { states, end } = createAutomaton(node, source);
   for (const { follow } of states) {
     for (const [to, ways] of follow) if (ways > limit) refuse(states[to], source);
   }
@@ -97,8 +51,8 @@ function explore({ states, end }: Automaton, source: string, limit: number): boo
       let total = 0;
       for (const count of next.values()) total += count;
       if (total > limit || budget === 0) {
-        const byCount = [...next].filter(([state]) => states[state]?.part !== null).sort((a, b) => b[1] - a[1]);
-        refuse(states[byCount[0]?.[0] ?? START], source);
+        const [most] = [...next].sort((a, b) => b[1] - a[1]);
+        refuse(states[most?.[0] ?? START], source);
       }
       const [some] = next.keys();
       if (some === undefined || known[some]?.some((other) => includes(other, next))) continue;
@@ -110,35 +64,31 @@ function explore({ states, end }: Automaton, source: string, limit: number): boo
       budget -= 1;
     }
   }
-  return matchesText;
+  return { nullable: states[START]?.follow.has(end) === true, matchesText };
 }
 
 /** @throws {TypeError} naming the state's part */
 function refuse(state: State | undefined, source: string): never {
   const part = state?.part ?? null;
-  const where = part === null ? 'as a whole' : `at "${printRegex(part)}" (index ${part.index})`;
+  const where = part === null ? 'as a whole' : `at "${part.text}" (index ${part.index})`;
   throw new TypeError(`constraint "${source}" can read the same text in too many ways, ${where}; ${REMEDY}`);
 }
 
-/** The sets of states that one character can be read by, less those that are part of another; the largest last. */
+/** The sets of states that read one character, without those that are part of another set; the largest last. */
 function lettersOf(states: readonly State[]): ReadonlySet<number>[] {
-  const bounds = new Set(states.flatMap(({ ranges }) => ranges.flatMap(([low, high]) => [low, high + 1])));
-  const sets = new Map<string, Set<number>>();
-  for (const unit of bounds) {
-    const readers = new Set<number>();
-    for (const [index, { ranges }] of states.entries()) {
-      if (ranges.some(([low, high]) => low <= unit && unit <= high)) readers.add(index);
-    }
-    sets.set([...readers].join(), readers);
+  const readers = new Map<number, number[]>();
+  for (const [index, { units }] of states.entries()) {
+    for (const unit of units) readers.set(unit, [...(readers.get(unit) ?? []), index]);
   }
+  const sets = new Map([...readers.values()].map((indexes) => [indexes.join(), indexes]));
   const letters: Set<number>[] = [];
-  for (const readers of [...sets.values()].sort((a, b) => b.size - a.size)) {
-    if (!letters.some((larger) => [...readers].every((state) => larger.has(state)))) letters.push(readers);
+  for (const indexes of [...sets.values()].sort((a, b) => b.length - a.length)) {
+    if (!letters.some((larger) => indexes.every((state) => larger.has(state)))) letters.push(new Set(indexes));
   }
   return letters.reverse();
 }
 
-/** The readings behind one more character. */
+/** The readings after one more character. */
 function read(states: readonly State[], readings: Ways, letter: ReadonlySet<number>): Ways {
   const next = new Map<number, number>();
   for (const [from, count] of readings) {

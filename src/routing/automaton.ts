@@ -1,30 +1,27 @@
 /*
  * Builds the automaton of a regular expression: one state for each character of the source, and from each state the
- * states of the characters that may be read next (Glushkov's construction). Every way on is counted, so that the
- * automaton also tells in how many ways a backtracking matcher can read a text.
- *
- * It accepts all that the expression matches, and more: assertions and lookarounds hold, and a backreference reads any
- * text. A lookaround is a reading of its own, which ends with the body.
+ * states of the characters that may be read next (Glushkov's construction). Each transition counts the ways in which a
+ * backtracking matcher can take it.
  */
 
-import { rangesOf, type CharactersNode, type CharRange, type RegexNode, type RepeatNode } from './regex-tree.js';
+import type { CharactersNode, RegexNode, RepeatNode } from './regex-syntax.js';
 
 /** States, each with the number of ways that lead there at once. */
 export type Ways = ReadonlyMap<number, number>;
 
 /** One character of the source. */
 export interface State {
-  /** What it reads; nothing at the start, and where a reading ends. */
-  readonly ranges: readonly CharRange[];
+  /** The units that it reads; empty for the start and the end. */
+  readonly units: ReadonlySet<number>;
   readonly follow: Map<number, number>;
-  /** The outermost repeat around it, or the character itself: what to name in a message. */
+  /** The outermost repeat around it, or the character itself: the part to name in a message. */
   readonly part: RepeatNode | CharactersNode | null;
 }
 
 /** An automaton; it starts in {@link START}. */
 export interface Automaton {
   readonly states: readonly State[];
-  /** The state that stands for a match of the whole. */
+  /** The state after a match of the whole expression. */
   readonly end: number;
 }
 
@@ -38,91 +35,62 @@ interface Fragment {
   readonly empty: number;
 }
 
-const ANY: readonly CharRange[] = [[0, 0xffff]];
 const NONE: Ways = new Map();
 const NOTHING: Fragment = { first: NONE, last: NONE, empty: 1 };
-/** More ways than anybody tells apart, and few enough that products stay numbers. */
+/** Counted repeats are written out while there are fewer states; beyond, they count as repeats without a limit. */
+const MAX_STATES = 256;
+/** Caps the counts: more than any limit of ours, and few enough that products stay exact. */
 const MANY = 2 ** 40;
 
 /**
  * Builds the automaton of a tree.
  *
- * @param maxStates counted repeats are written out while there are fewer states; beyond, they count as repeats without
- * a limit
+ * @throws {TypeError} for a repeat whose body may match nothing: a matcher could turn there without an end
  */
-export function createAutomaton(whole: RegexNode, maxStates: number): Automaton {
+export function createAutomaton(whole: RegexNode, source: string): Automaton {
   const states: State[] = [];
-  /** Repeats without a limit so far. */
-  let loops = 0;
   let part: RepeatNode | null = null;
 
-  sequence(sequence(state([], null), fragment(whole, false)), state([], null));
+  sequence(sequence(state(new Set(), null), fragment(whole)), state(new Set(), null));
   return { states, end: states.length - 1 };
 
-  function fragment(node: RegexNode, backwards: boolean): Fragment {
-    switch (node.type) {
-      case 'alternation':
-        return node.items.map((item) => fragment(item, backwards)).reduce(either);
-      case 'sequence': {
-        const items = backwards ? node.items.toReversed() : node.items;
-        return items.reduce((before, item) => sequence(before, fragment(item, backwards)), NOTHING);
-      }
-      case 'repeat':
-        return repeat(node, backwards);
-      case 'group':
-        return fragment(node.body, backwards);
-      case 'look': {
-        const before = loops;
-        const body = sequence(fragment(node.body, node.behind), state([], null));
-        // A lookbehind that has no limit may begin anywhere in what was read before.
-        const { first } = node.behind && loops > before ? either(body, anything()) : body;
-        return { first, last: NONE, empty: 1 };
-      }
-      case 'assertion':
-        return NOTHING;
-      case 'backreference':
-        return { ...anything(), empty: 1 };
-      case 'characters':
-        return state(rangesOf(node), node);
-    }
+  function fragment(node: RegexNode): Fragment {
+    if (node.type === 'characters') return state(node.units, node);
+    if (node.type === 'repeat') return repeat(node);
+    if (node.type === 'group') return fragment(node.body);
+    const parts = node.items.map(fragment);
+    return node.type === 'alternation' ? parts.reduce(either) : parts.reduce(sequence, NOTHING);
   }
 
-  function repeat(node: RepeatNode, backwards: boolean): Fragment {
+  function repeat(node: RepeatNode): Fragment {
     const { min, max } = node;
     if (max === 0) return NOTHING;
     const outer = part;
     part ??= node;
     const before = states.length;
-    let copy = fragment(node.body, backwards);
+    let copy = fragment(node.body);
     const { first, empty } = copy;
+    if (empty > 0 && max > 1)
+      throw new TypeError(
+        `constraint "${source}" repeats what may match nothing, at "${node.text}" (index ${node.index}); let each turn take a character`,
+      );
     const copies = max === Infinity ? Math.max(min, 1) : max;
-    const fits = before + copies * (states.length - before) <= maxStates;
+    const fits = before + copies * (states.length - before) <= MAX_STATES;
     let { last } = copy;
     for (let turn = 2; fits && turn <= copies; turn += 1) {
-      const next = fragment(node.body, backwards);
+      const next = fragment(node.body);
       connect(copy.last, next.first);
       last = turn > min ? sum(last, next.last) : next.last;
       copy = next;
     }
-    if (max === Infinity || !fits) loop(copy);
+    if (max === Infinity || !fits) connect(copy.last, copy.first);
     part = outer;
     return { first, last, empty: empty + (min === 0 ? 1 : 0) };
   }
 
-  function anything(): Fragment {
-    const any = state(ANY, null);
-    loop(any);
-    return any;
-  }
-
-  function loop(body: Fragment): void {
-    connect(body.last, body.first);
-    loops += 1;
-  }
-
-  function state(ranges: readonly CharRange[], node: CharactersNode | null): Fragment {
+  function state(units: ReadonlySet<number>, node: CharactersNode | null): Fragment {
     const only: Ways = new Map([[states.length, 1]]);
-    states.push({ ranges, follow: new Map(), part: part ?? node });
+    states.push({ units, follow: new Map(), part: part ?? node });
     return { first: only, last: only, empty: 0 };
   }
 

@@ -1,113 +1,59 @@
-/* Compiles the regular expression in `:name(regex)` to what the router tests and what the route's pattern shows. */
+/* Compiles the regular expression of `:name(regex)` into the test of a segment and the group of the route's pattern. */
 
 import { assertLinear } from './ambiguity.js';
-import { parseRegex } from './regex-syntax.js';
-import {
-  complement,
-  printRegex,
-  referencedGroups,
-  type CharactersNode,
-  type CharRange,
-  type RegexNode,
-} from './regex-tree.js';
+import { parseRegex, type CharactersNode, type RegexNode } from './regex-syntax.js';
 
 /** A checked constraint of one path segment. */
 export interface Constraint {
   /** As written between the parentheses. */
   readonly source: string;
-  readonly ast: RegexNode;
   /** Tests a whole percent-decoded segment, which must not be empty. */
   readonly regexp: RegExp;
-  /** How many capturing groups `pattern` has inside its own. */
-  readonly groups: number;
-  /**
-   * The constraint as one group of a route's anchored pattern; it never matches a slash, and never nothing.
-   *
-   * @param group the number that this group has in the whole pattern; the first is 1
-   */
-  pattern(group: number): string; // "\d+" → "(\d+)"; "(.)-\1" → "(([^/])-\2)" for group 1
+  /** The constraint as one group of the route's pattern; it matches neither a slash nor the empty text. */
+  readonly pattern: string; // "\d+" → "(\d+)"; "(.)-a" → "((?:[^/])-a)"
 }
 
 /**
- * Compiles `source`; equal sources give equal results, so one may be kept for all.
+ * Compiles `source`; equal sources have equal results, so a router keeps one for all its routes.
  *
- * @throws {TypeError} when the syntax is not understood, no segment can match, or matching one could take more than
+ * @throws {TypeError} if the syntax is not that of a constraint, no segment can match, or matching could take more than
  * linear time
  *
  * @internal
  */
 export function compileConstraint(source: string): Constraint {
   if (source === '') throw new TypeError('empty constraint "()"; remove it, or write what the segment has to match');
-  const ast = parseRegex(source);
-  const { nullable, matchesText } = assertLinear(ast, source);
+  const tree = parseRegex(source);
+  const { nullable, matchesText } = assertLinear(tree, source);
   if (!matchesText)
     throw new TypeError(
       `constraint "${source}" matches no segment, since a segment has at least one character; let it match one`,
     );
-  const kept = referencedGroups(ast);
-  const prefix = nullable ? '(?=[^/])' : '';
-  // A "|" at the top would leave the prefix to its first alternative.
-  const [open, close] = nullable && ast.type === 'alternation' ? ['(?:', ')'] : ['', ''];
-  const embed = (group: number): string => `(${prefix}${open}${embedNode(ast, source, kept, group)}${close})`;
-  const pattern = embed(1);
-  return {
-    source,
-    ast,
-    regexp: new RegExp(`^(?:${source})$`, 's'),
-    groups: kept.length,
-    pattern: kept.length === 0 ? () => pattern : embed,
-  };
+  const embedded = embed(tree, source);
+  // A "|" at the top would leave the lookahead to its first alternative.
+  const text = !nullable ? embedded : `(?=[^/])${tree.type === 'alternation' ? `(?:${embedded})` : embedded}`;
+  return { source, regexp: new RegExp(`^(?:${source})$`, 's'), pattern: `(${text})` };
+}
+
+/** Prints a tree so that it means the same inside a path: without groups that capture and without a slash. */
+function embed(node: RegexNode, source: string): string {
+  if (node.type === 'characters') return embedCharacters(node, source);
+  if (node.type === 'group') return `(?:${embed(node.body, source)})`;
+  if (node.type === 'repeat') return embed(node.body, source) + node.quantifier;
+  return node.items.map((item) => embed(item, source)).join(node.type === 'alternation' ? '|' : '');
 }
 
 const SLASH = 0x2f;
 
-/** Prints a tree so that it means, between slashes, what it means for a segment of its own. */
-function embedNode(node: RegexNode, source: string, kept: readonly number[], group: number): string {
-  const print = (part: RegexNode): string => embedNode(part, source, kept, group);
-  switch (node.type) {
-    case 'sequence':
-      return node.items.reduce((text, item, i) => {
-        const next = print(item);
-        // A digit would become part of the backreference's number.
-        return node.items[i - 1]?.type === 'backreference' && /^\d/.test(next) ? `${text}(?:)${next}` : text + next;
-      }, '');
-    case 'group':
-      return `${kept.includes(node.capture) ? '(' : '(?:'}${print(node.body)})`;
-    case 'assertion':
-      if (node.raw === '^') return '(?<![^/])';
-      return node.raw === '$' ? '(?![^/])' : node.raw;
-    case 'backreference':
-      return `\\${group + 1 + kept.indexOf(node.group)}`;
-    case 'characters':
-      return embedCharacters(node, source);
-    default:
-      return printRegex(node, print);
-  }
-}
-
-function embedCharacters({ raw, ranges, negated, index }: CharactersNode, source: string): string {
-  if (ranges.some(([low, high]) => low <= SLASH && SLASH <= high) === negated) return raw;
-  if (negated) {
-    if (raw === '.') return '[^/]';
-    if (raw.startsWith('\\')) return `[^/${raw.toLowerCase()}]`;
-    // "[^-x]" must not become a range.
-    return `[^/${raw[2] === '-' ? '\\' : ''}${raw.slice(2)}`;
-  }
-  if (ranges.some(([low, high]) => low === SLASH && high === SLASH)) {
+function embedCharacters({ text, units, index }: CharactersNode, source: string): string {
+  if (!units.has(SLASH)) return text;
+  if (text === '.') return '[^/]';
+  // "[^-x]" must not become a range.
+  if (text.startsWith('[^')) return `[^/${text[2] === '-' ? '\\' : ''}${text.slice(2)}`;
+  if (/^\\[DWS]$/.test(text)) return `[^/${text.toLowerCase()}]`;
+  if (/\/|\\x2f|\\u002f/i.test(text))
     throw new TypeError(
       `"/" at index ${index} of constraint "${source}" never matches, since a constraint is about one segment; write several segments, or a wildcard`,
     );
-  }
-  const outside: CharRange[] = [...complement(ranges), [SLASH, SLASH]];
-  const inside = complement(outside);
-  return inside.at(-1)?.[1] === 0xffff ? `[^${printRanges(outside)}]` : `[${printRanges(inside)}]`;
-}
-
-function printRanges(ranges: readonly CharRange[]): string {
-  return ranges.map(([low, high]) => (low === high ? printUnit(low) : `${printUnit(low)}-${printUnit(high)}`)).join('');
-}
-
-function printUnit(unit: number): string {
-  const char = String.fromCharCode(unit);
-  return /[!-~]/.test(char) && !'[\\]^-'.includes(char) ? char : `\\u${unit.toString(16).padStart(4, '0')}`;
+  return `(?:(?!/)${text})`;
 }

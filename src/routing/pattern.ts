@@ -109,14 +109,10 @@ export function compilePath(path: string, constraints: Map<string, Constraint>):
  */
 export function formatPattern(segments: readonly Segment[]): string {
   let pattern = '^';
-  let group = 1;
   for (const segment of segments) {
     if (segment.kind === 'static') pattern += `/${segment.text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}`;
     else if (segment.kind === 'wildcard') pattern += '/(.+)';
-    else {
-      pattern += `/${segment.constraint?.pattern(group) ?? '([^/]+)'}`;
-      group += 1 + (segment.constraint?.groups ?? 0);
-    }
+    else pattern += `/${segment.constraint?.pattern ?? '([^/]+)'}`;
   }
   return `${pattern}$`;
 }

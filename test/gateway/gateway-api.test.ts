@@ -91,8 +91,6 @@ test.for([
   ['OPTIONS that is private in parts', ['+GET /a/:x', '-OPTIONS /:y/b'], '/:y/b', /OPTIONS/],
   ['QUERY', ['+QUERY /search'], '/search', /QUERY/],
   ['CONNECT', ['+CONNECT /x'], '/x', /CONNECT/],
-  ['lookahead', ['+GET /x/:a((?=b)\\w+)'], '/x/:a((?=b)\\w+)', /lookaround/],
-  ['a backreference', ['+GET /x/:a((\\w)-\\1)'], '/x/:a((\\w)-\\1)', /backreferences/],
   ['a path beyond 1024 characters', [`+GET /${'x'.repeat(1024)}`], `/${'x'.repeat(1024)}`, /1024/],
   ['a dot segment', ['+GET /x/../y'], '/x/../y', /segment/],
   ['more than 1000 repeats', ['+GET /x/:a(a{1001})'], '/x/:a(a{1001})', /1000/],

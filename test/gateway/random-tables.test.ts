@@ -12,8 +12,7 @@ const closed = (): string => 'private';
 const open = publicFacing(() => 'public');
 
 const STATICS = ['a', 'b', 'me', 'A', 'v1.0', 'é', 'a b', '@me', 'x;y', '~u', '😀', '(', 'a', 'b'];
-const CONSTRAINTS = ['\\d+', '[a-z]+', '[a-z]{2}', 'a|b', '[^a]+', '.{1,3}', '\\w+', '[a-z ]+', '[à-ü]+', '😀|a', '\\d*', '.+', '^[ab]+$', '(?:ab?)+', '[a-z]+(?:-[a-z]+)*', '[@a]', '\\S{2}', 'm.', '[^/]{2,}', '(?:é|e)\\w?', '.', '.+a', '[^b]*a', '[^2]*2[^b]*'];
-const PCRE_CONSTRAINTS = ['(?!me)[a-z]+', '(\\w)-\\1', '(?=.*b)[ab]+', '([@a])\\1', '[a-z]+(?<!e)', '(?!..$)[a-z]+', '\\ba\\w*', 'a(?!$)[^b]*'];
+const CONSTRAINTS = ['\\d+', '[a-z]+', '[a-z]{2}', 'a|b', '[^a]+', '.{1,3}', '\\w+', '[a-z ]+', '[à-ü]+', '😀|a', '\\d*', '.+', '[ab]+', '(?:ab?)+', '[a-z]+(?:-[a-z]+)*', '[@a]', '\\S{2}', 'm.', '[^/]{2,}', '(?:é|e)\\w?', '.', '.+a', '[^b]*a', '[^2]*2[^b]*'];
 const VALUES = [...STATICS, '7', '42', 'ab', 'abc', 'aa', 'a-a', 'a-b', '@@', '@a', 'é', 'éé', 'ü', 'eé', '😀😀', '+', '%', 'a%41', '€', 'x', 'mé', ' ', 'a\nb', 'ABC', '{a}', '"', "'", '...'];
 const METHODS = ['GET', 'GET', 'POST', 'HEAD', 'OPTIONS', 'DELETE'];
 
@@ -132,8 +131,8 @@ async function findDifferences(name: GatewayName, exporter: (router: RouteTable,
 }
 
 const cases = [
-  { name: 'nginx', exporter: toNginx, seed: 20_261_121, count: 80, constraints: [...CONSTRAINTS, ...PCRE_CONSTRAINTS] },
-  { name: 'haproxy', exporter: toHAProxy, seed: 42, count: 30, constraints: [...CONSTRAINTS, ...PCRE_CONSTRAINTS] },
+  { name: 'nginx', exporter: toNginx, seed: 20_261_121, count: 80, constraints: CONSTRAINTS },
+  { name: 'haproxy', exporter: toHAProxy, seed: 42, count: 30, constraints: CONSTRAINTS },
   { name: 'caddy', exporter: toCaddy, seed: 7, count: 30, constraints: CONSTRAINTS },
 ] as const;
 

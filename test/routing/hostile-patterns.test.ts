@@ -114,7 +114,7 @@ describe('T-02: optional parts (CVE-2026-4926)', () => {
 /** Expressions of published reports, of answers that are copied everywhere, and of everyday use. */
 const CONSTRAINTS: readonly (readonly [source: string, outcome: 'refused' | 'linear'])[] = [
   ['(([a-zA-Z0-9])+)+', 'refused'],
-  ['^(([a-z])+.)+[A-Z]([a-z])+$', 'refused'],
+  ['(([a-z])+.)+[A-Z]([a-z])+', 'refused'],
   ['([a-zA-Z0-9])(([\\-.]|[_]+)?([a-zA-Z0-9]+))*(@){1}[a-z0-9]+[.]{1}(([a-z]{2,3})|([a-z]{2,3}[.]{1}[a-z]{2,3}))', 'refused'],
   ['(.+)+@(.+)+', 'refused'],
   ['[^@]+@[^@]+\\.[^@]+', 'refused'],
@@ -126,7 +126,6 @@ const CONSTRAINTS: readonly (readonly [source: string, outcome: 'refused' | 'lin
   ['[^@]+@[^@.]+(?:\\.[^@.]+)+', 'linear'],
   ['\\s*\\w+\\s*', 'linear'],
   ['-?\\d+(?:\\.\\d+)?(?:e[+-]?\\d+)?', 'linear'],
-  ['(?=.*[0-9])(?=.*[a-z])[0-9a-z]+', 'linear'],
   ['(?:[A-Za-z0-9+]{4})*(?:[A-Za-z0-9+]{2}==|[A-Za-z0-9+]{3}=)?', 'linear'],
   ['(?:0|[1-9]\\d*)\\.(?:0|[1-9]\\d*)\\.(?:0|[1-9]\\d*)(?:-[0-9A-Za-z-]+(?:\\.[0-9A-Za-z-]+)*)?', 'linear'],
   ['(?:(?:[a-z0-9]|[a-z0-9][a-z0-9-]*[a-z0-9])\\.)*(?:[a-z0-9]|[a-z0-9][a-z0-9-]*[a-z0-9])', 'linear'],

@@ -2,42 +2,35 @@
 
 import { expect, test } from 'vitest';
 import { compileConstraint, type Constraint } from '../../src/routing/constraint.js';
-import { parseRegex } from '../../src/routing/regex-syntax.js';
-import { printRegex, type RegexNode } from '../../src/routing/regex-tree.js';
+import { parseRegex, type RegexNode } from '../../src/routing/regex-syntax.js';
 import { randomSource, randomWord } from '../support/random-constraint.js';
 import { createRandom, type Random } from '../support/random.js';
 
-const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 32));
+const seed = Number(process.env.SEED ?? 20261123);
 /** More than any constraint that is accepted takes here. */
 const STEP_LIMIT = 200_000;
 
-test('what the parser accepts is printed as it was, and is a regular expression', () => {
+test('what the parser accepts is a regular expression, and each of its characters and repeats has its own text', () => {
   const random = createRandom(seed);
   const pieces = ['a', 'b', '-', '^', '|', '(', '(?:', '(?=', '(?<!', '(?<n>', ')', ')', '[', '[^', ']', '\\', '\\d', '\\1', '\\k<n>', '\\x4', '1', '*', '+?', '{2}', '{', ',3}', '.', '$'];
   let accepted = 0;
-  for (let i = 0; i < 30_000; i += 1) {
+  for (let i = 0; i < 10_000; i += 1) {
     const source = i % 2 === 0 ? randomSource(random, 3) : Array.from({ length: 1 + random.int(8) }, () => random.pick(pieces)).join('');
-    let ast: RegexNode;
-    try {
-      ast = parseRegex(source);
-    } catch (error) {
-      if (!(error instanceof TypeError)) throw error;
-      continue;
-    }
+    const tree = tryParse(source);
+    if (tree === null) continue;
     accepted += 1;
-    const printed = printRegex(ast);
-    if (printed !== source) expect.fail(`${context(source)} is printed as "${printed}"`);
     expect(() => new RegExp(source, 's'), context(source)).not.toThrow();
+    for (const { text, index } of textsOf(tree)) expect(source.startsWith(text, index), `${context(source)}, "${text}" at ${index}`).toBe(true);
   }
-  expect(accepted).toBeGreaterThan(10_000);
+  expect(accepted).toBeGreaterThan(3_000);
 });
 
 test('the pattern matches a path if, and only if, the expression matches its segment', () => {
   const random = createRandom(seed);
   for (const constraint of constraints(random, 2_000)) {
-    const pattern = new RegExp(`^/(p)/${constraint.pattern(2)}/q$`);
-    const last = new RegExp(`^/${constraint.pattern(1)}$`);
-    const twice = new RegExp(`^/${constraint.pattern(1)}/${constraint.pattern(2 + constraint.groups)}$`);
+    const pattern = new RegExp(`^/(p)/${constraint.pattern}/q$`);
+    const last = new RegExp(`^/${constraint.pattern}$`);
+    const twice = new RegExp(`^/${constraint.pattern}/${constraint.pattern}$`);
     const check = (what: string, path: string, actual: boolean, expected: boolean): void => {
       if (actual !== expected) expect.fail(`${context(constraint.source)}: ${what} of "${path}" is ${actual}, the segments say ${expected}`);
     };
@@ -55,7 +48,8 @@ test('the pattern matches a path if, and only if, the expression matches its seg
 
 test('an accepted constraint takes steps in proportion to the length of the segment', () => {
   const random = createRandom(seed);
-  for (const { source, ast, regexp } of constraints(random, 1_200)) {
+  for (const { source, regexp } of constraints(random, 1_200)) {
+    const ast = parseRegex(source);
     for (let i = 0; i < 6; i += 1) {
       const short = randomWord(random, 'ab-', 6);
       expect(countSteps(ast, short).matches, `${context(source)}, segment "${short}"`).toBe(regexp.test(short));
@@ -120,86 +114,37 @@ function countTwice(ast: RegexNode, segment: (characters: number) => string, len
   }
 }
 
-type Captures = readonly (string | undefined)[];
-type Continue = (at: number, captures: Captures) => Captures | null;
+type Continue = (at: number) => boolean;
 
 /** Matches the whole of `input` by the backtracking of ECMA-262, section 22.2.2, counting the terms it tries; gives up at `limit`. */
 function countSteps(ast: RegexNode, input: string, limit = Infinity): { matches: boolean; steps: number } {
   let steps = 0;
-  const matches = run(ast, 0, [], true, (at, captures) => (at === input.length ? captures : null)) !== null;
+  const matches = run(ast, 0, (at) => at === input.length);
   return { matches, steps };
 
-  function run(node: RegexNode, at: number, captures: Captures, forward: boolean, next: Continue): Captures | null {
-    if (steps >= limit) return null;
+  function run(node: RegexNode, at: number, next: Continue): boolean {
+    if (steps >= limit) return false;
     steps += 1;
-    switch (node.type) {
-      case 'alternation':
-        for (const item of node.items) {
-          const found = run(item, at, captures, forward, next);
-          if (found !== null) return found;
-        }
-        return null;
-      case 'sequence':
-        return sequence(forward ? node.items : node.items.toReversed(), 0, at, captures, forward, next);
-      case 'repeat':
-        return repeat(node, 0, at, captures, forward, next);
-      case 'group':
-        return run(node.body, at, captures, forward, (end, inner) => {
-          if (node.capture === 0) return next(end, inner);
-          const outer = [...inner];
-          outer[node.capture] = input.slice(Math.min(at, end), Math.max(at, end));
-          return next(end, outer);
-        });
-      case 'look': {
-        const found = run(node.body, at, captures, !node.behind, (_, inner) => inner);
-        if (node.open.endsWith('!')) return found === null ? next(at, captures) : null;
-        return found === null ? null : next(at, found);
-      }
-      case 'assertion': {
-        const boundary = isWord(at - 1) !== isWord(at);
-        const holds = node.raw === '^' ? at === 0 : node.raw === '$' ? at === input.length : boundary === (node.raw === '\\b');
-        return holds ? next(at, captures) : null;
-      }
-      case 'backreference': {
-        const text = captures[node.group] ?? '';
-        for (let i = 0; i < text.length; i += 1) {
-          steps += 1;
-          if ((forward ? input[at + i] : input[at - 1 - i]) !== (forward ? text[i] : text[text.length - 1 - i])) return null;
-        }
-        return next(forward ? at + text.length : at - text.length, captures);
-      }
-      case 'characters': {
-        const unit = input.charCodeAt(forward ? at : at - 1);
-        if (Number.isNaN(unit) || node.ranges.some(([low, high]) => low <= unit && unit <= high) === node.negated) return null;
-        return next(forward ? at + 1 : at - 1, captures);
-      }
-    }
+    if ('items' in node) return node.type === 'alternation' ? node.items.some((item) => run(item, at, next)) : sequence(node.items, 0, at, next);
+    if (node.type === 'repeat') return repeat(node, 0, at, next);
+    if (node.type === 'group') return run(node.body, at, next);
+    return at < input.length && node.units.has(input.charCodeAt(at)) && next(at + 1);
   }
 
-  function sequence(items: readonly RegexNode[], i: number, at: number, captures: Captures, forward: boolean, next: Continue): Captures | null {
+  function sequence(items: readonly RegexNode[], i: number, at: number, next: Continue): boolean {
     const item = items[i];
-    if (item === undefined) return next(at, captures);
-    return run(item, at, captures, forward, (end, inner) => sequence(items, i + 1, end, inner, forward, next));
+    return item === undefined ? next(at) : run(item, at, (end) => sequence(items, i + 1, end, next));
   }
 
-  function repeat(node: Extract<RegexNode, { type: 'repeat' }>, turn: number, at: number, captures: Captures, forward: boolean, next: Continue): Captures | null {
-    if (turn === node.max) return next(at, captures);
-    const again = (): Captures | null => {
-      const cleared = captures.map((text, group) => (groupsOf(node.body).has(group) ? undefined : text));
-      return run(node.body, at, cleared, forward, (end, inner) => (turn >= node.min && end === at ? null : repeat(node, turn + 1, end, inner, forward, next)));
-    };
+  function repeat(node: Extract<RegexNode, { type: 'repeat' }>, turn: number, at: number, next: Continue): boolean {
+    if (turn === node.max) return next(at);
+    const again = (): boolean => run(node.body, at, (end) => (turn < node.min || end > at) && repeat(node, turn + 1, end, next));
     if (turn < node.min) return again();
-    return node.raw.length > 1 && node.raw.endsWith('?') ? (next(at, captures) ?? again()) : (again() ?? next(at, captures));
-  }
-
-  function isWord(at: number): boolean {
-    return /^\w$/.test(input[at] ?? '');
+    return /.\?$/.test(node.quantifier) ? next(at) || again() : again() || next(at);
   }
 }
 
-function groupsOf(node: RegexNode, found: Set<number> = new Set()): Set<number> {
-  if (node.type === 'group' && node.capture > 0) found.add(node.capture);
-  if ('items' in node) for (const item of node.items) groupsOf(item, found);
-  else if ('body' in node) groupsOf(node.body, found);
-  return found;
+function textsOf(node: RegexNode): { text: string; index: number }[] {
+  const below = ('items' in node ? node.items : 'body' in node ? [node.body] : []).flatMap(textsOf);
+  return 'text' in node ? [node, ...below] : below;
 }
