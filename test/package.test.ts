@@ -1,4 +1,8 @@
-/** The package as its users get it: packed, installed into an empty folder, imported, required and compiled. */
+/**
+ * The package as its users get it: packed, installed into an empty folder, imported, required and compiled.
+ *
+ * @module-tag package
+ */
 
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

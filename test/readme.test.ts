@@ -1,4 +1,8 @@
-/** The README is true: its code runs as printed, and its tables say what the code does. */
+/**
+ * The README is true: its code runs as printed, and its tables say what the code does.
+ *
+ * @module-tag package
+ */
 
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

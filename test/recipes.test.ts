@@ -1,4 +1,8 @@
-/** The recipes of the README do what they say: each block runs as printed, and is asked over real sockets. */
+/**
+ * The recipes of the README do what they say: each block runs as printed, and is asked over real sockets.
+ *
+ * @module-tag package
+ */
 
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,8 @@
-/** A service of two processes is restarted again and again behind a real gateway and under load: no request fails. */
+/**
+ * A service of two processes is restarted again and again behind a real gateway and under load: no request fails.
+ *
+ * @module-tag gateways
+ */
 
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';

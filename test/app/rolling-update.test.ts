@@ -1,4 +1,8 @@
-/** A rolling update as Kubernetes does it, with the defaults of `run()`: endpoints are removed late, and no request is lost. */
+/**
+ * A rolling update as Kubernetes does it, with the defaults of `run()`: endpoints are removed late, and no request is lost.
+ *
+ * @module-tag slow
+ */
 
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';

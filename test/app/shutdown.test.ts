@@ -1,4 +1,8 @@
-/** What holds while a process is told to end: nothing that was accepted is lost, and nothing is left behind. */
+/**
+ * What holds while a process is told to end: nothing that was accepted is lost, and nothing is left behind.
+ *
+ * @module-tag slow
+ */
 
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';

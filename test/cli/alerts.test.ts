@@ -1,4 +1,9 @@
-/** `postern alerts`: rules that Prometheus takes, and that fire when they should. */
+/**
+ * `postern alerts`: rules that Prometheus takes, and that fire when they should.
+ *
+ * @module-tag package
+ * @module-tag prometheus
+ */
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,8 @@
-/** `postern demo`: three services that run until the process is told to stop. */
+/**
+ * `postern demo`: three services that run until the process is told to stop.
+ *
+ * @module-tag package
+ */
 
 import { once } from 'node:events';
 import { expect, test } from 'vitest';

@@ -1,4 +1,8 @@
-/** What the README says of deployment is what the command writes, and what Node.js and Prometheus take. */
+/**
+ * What the README says of deployment is what the command writes, and what Node.js and Prometheus take.
+ *
+ * @module-tag package
+ */
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';

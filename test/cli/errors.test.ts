@@ -1,4 +1,8 @@
-/** `postern errors`: the catalogue of one application, and whether several agree. */
+/**
+ * `postern errors`: the catalogue of one application, and whether several agree.
+ *
+ * @module-tag package
+ */
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

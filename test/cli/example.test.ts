@@ -1,4 +1,8 @@
-/** `postern demo --source`: a service to start from, which compiles, passes its own tests, and does what it says. */
+/**
+ * `postern demo --source`: a service to start from, which compiles, passes its own tests, and does what it says.
+ *
+ * @module-tag package
+ */
 
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,4 +1,8 @@
-/** `postern gateway`: the exporters' own text for a module's routes; a route that a gateway can't express is a finding. */
+/**
+ * `postern gateway`: the exporters' own text for a module's routes; a route that a gateway can't express is a finding.
+ *
+ * @module-tag package
+ */
 
 import { expect, test } from 'vitest';
 import { Postern, publicFacing } from 'postern';

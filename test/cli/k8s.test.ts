@@ -1,4 +1,8 @@
-/** `postern k8s`: manifests that Kubernetes and the Prometheus operator take, and that fit what the application does. */
+/**
+ * `postern k8s`: manifests that Kubernetes and the Prometheus operator take, and that fit what the application does.
+ *
+ * @module-tag package
+ */
 
 import { PodMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/PodMonitor';
 import { Deployment } from 'kubernetes-models/apps/v1/Deployment';

@@ -1,4 +1,9 @@
-/** `postern live`: its page in a real Chromium, and what its server answers. */
+/**
+ * `postern live`: its page in a real Chromium, and what its server answers.
+ *
+ * @module-tag package
+ * @module-tag chromium
+ */
 
 import { readFileSync } from 'node:fs';
 import { once } from 'node:events';

@@ -1,4 +1,8 @@
-/** `postern openapi`: the document, and what `--check` finds. */
+/**
+ * `postern openapi`: the document, and what `--check` finds.
+ *
+ * @module-tag package
+ */
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

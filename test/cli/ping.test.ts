@@ -1,4 +1,8 @@
-/** `postern ping`: real meshes drawn in every format, and answers that nobody should trust. */
+/**
+ * `postern ping`: real meshes drawn in every format, and answers that nobody should trust.
+ *
+ * @module-tag package
+ */
 
 import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';

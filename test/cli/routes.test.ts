@@ -1,4 +1,8 @@
-/** `postern routes`: the table as text and JSON, and what `--check` finds. */
+/**
+ * `postern routes`: the table as text and JSON, and what `--check` finds.
+ *
+ * @module-tag package
+ */
 
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,4 +1,8 @@
-/** How the command is called: help, version, and one line with exit code 2 for every wrong usage. */
+/**
+ * How the command is called: help, version, and one line with exit code 2 for every wrong usage.
+ *
+ * @module-tag package
+ */
 
 import { expect, test } from 'vitest';
 import { createProject, packageVersion, runCommand } from '../support/command.js';

@@ -1,4 +1,8 @@
-/** What breaks off, comes late or never ends: nothing hangs, and nothing is kept. */
+/**
+ * What breaks off, comes late or never ends: nothing hangs, and nothing is kept.
+ *
+ * @module-tag slow
+ */
 
 import { connect } from 'node:net';
 import { setFlagsFromString } from 'node:v8';

@@ -1,4 +1,8 @@
-/** What one connection may have in flight, and what its trailers may say. */
+/**
+ * What one connection may have in flight, and what its trailers may say.
+ *
+ * @module-tag slow
+ */
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';

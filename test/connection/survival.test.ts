@@ -1,4 +1,8 @@
-/** What one exchange does to itself, or its client to it, ends neither the process nor any other exchange. */
+/**
+ * What one exchange does to itself, or its client to it, ends neither the process nor any other exchange.
+ *
+ * @module-tag slow
+ */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Readable } from 'node:stream';

@@ -1,4 +1,8 @@
-/** A reply to a request whose body is still on its way: the client gets to read it, and the connection is not left hanging. */
+/**
+ * A reply to a request whose body is still on its way: the client gets to read it, and the connection is not left hanging.
+ *
+ * @module-tag slow
+ */
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';

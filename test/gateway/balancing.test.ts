@@ -1,4 +1,8 @@
-/** Several instances of a service behind real gateways: a dead one costs nobody anything, and nothing is sent twice that must not be. */
+/**
+ * Several instances of a service behind real gateways: a dead one costs nobody anything, and nothing is sent twice that must not be.
+ *
+ * @module-tag gateways
+ */
 
 import { afterEach, describe, expect, test } from 'vitest';
 import { once } from 'node:events';

@@ -1,4 +1,8 @@
-/** A real application behind every gateway: what is public is served, and its monitoring endpoints can't be reached. */
+/**
+ * A real application behind every gateway: what is public is served, and its monitoring endpoints can't be reached.
+ *
+ * @module-tag gateways
+ */
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Postern, publicFacing } from 'postern';

@@ -1,4 +1,8 @@
-/** Random route tables behind real gateways: each request reaches what the router would give it to, if that is public. */
+/**
+ * Random route tables behind real gateways: each request reaches what the router would give it to, if that is public.
+ *
+ * @module-tag gateways
+ */
 
 import { describe, expect, test } from 'vitest';
 import { publicFacing } from '../../src/routing/public-facing.js';

@@ -1,4 +1,8 @@
-/** HTTPS and HTTP/2 from clients, and what a site adds by hand, in real gateways. */
+/**
+ * HTTPS and HTTP/2 from clients, and what a site adds by hand, in real gateways.
+ *
+ * @module-tag gateways
+ */
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect as connectHttp2 } from 'node:http2';

@@ -1,4 +1,8 @@
-/** What goes through real gateways besides a path: bodies, streams, upgrades, clients that leave, services that are gone. */
+/**
+ * What goes through real gateways besides a path: bodies, streams, upgrades, clients that leave, services that are gone.
+ *
+ * @module-tag gateways
+ */
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { once } from 'node:events';

@@ -1,4 +1,8 @@
-/** A process whose stderr nobody reads any more. */
+/**
+ * A process whose stderr nobody reads any more.
+ *
+ * @module-tag package
+ */
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

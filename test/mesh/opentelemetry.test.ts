@@ -1,4 +1,8 @@
-/** The README's set-up of OpenTelemetry, with the real SDK: three services in processes of their own, under concurrent load. Needs the built package. */
+/**
+ * The README's set-up of OpenTelemetry, with the real SDK: three services in processes of their own, under concurrent load. Needs the built package.
+ *
+ * @module-tag package
+ */
 
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,4 +1,8 @@
-/** Pings through real meshes on loopback, with every request counted. */
+/**
+ * Pings through real meshes on loopback, with every request counted.
+ *
+ * @module-tag slow
+ */
 
 import { once } from 'node:events';
 import { expect, test } from 'vitest';

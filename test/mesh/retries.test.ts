@@ -1,4 +1,8 @@
-/** Retries that can't storm: their budget, and who repeats when several services could. */
+/**
+ * Retries that can't storm: their budget, and who repeats when several services could.
+ *
+ * @module-tag slow
+ */
 
 import { expect, test } from 'vitest';
 import type { Context } from 'postern';

@@ -1,4 +1,8 @@
-/** Endpoints that services share: what goes over the wire, what comes back, and errors as their own types. */
+/**
+ * Endpoints that services share: what goes over the wire, what comes back, and errors as their own types.
+ *
+ * @module-tag package
+ */
 
 import { z } from 'zod';
 import { expect, test } from 'vitest';

@@ -1,4 +1,8 @@
-/** Middleware that was written for Connect and Express, as it is on npm, around replies and errors of ours. */
+/**
+ * Middleware that was written for Connect and Express, as it is on npm, around replies and errors of ours.
+ *
+ * @module-tag package
+ */
 
 import { createRequire } from 'node:module';
 import { gunzipSync } from 'node:zlib';

@@ -1,4 +1,8 @@
-/** A real Prometheus scrapes a real application in both formats, and promtool has nothing against what it gets. */
+/**
+ * A real Prometheus scrapes a real application in both formats, and promtool has nothing against what it gets.
+ *
+ * @module-tag prometheus
+ */
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';

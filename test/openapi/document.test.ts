@@ -1,4 +1,8 @@
-/** OpenAPI documents of a rich application, judged by other people's validators. */
+/**
+ * OpenAPI documents of a rich application, judged by other people's validators.
+ *
+ * @module-tag package
+ */
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,8 @@
-/** prom-client's default metrics in a registry of one's own. */
+/**
+ * prom-client's default metrics in a registry of one's own.
+ *
+ * @module-tag package
+ */
 
 import { spawn } from 'node:child_process';
 import { createServer } from 'node:net';

@@ -1,4 +1,8 @@
-/** Replies that are held to the response of their route. */
+/**
+ * Replies that are held to the response of their route.
+ *
+ * @module-tag package
+ */
 
 import { z } from 'zod';
 import { expect, test } from 'vitest';

@@ -1,4 +1,8 @@
-/** How long a client may take to read its reply. */
+/**
+ * How long a client may take to read its reply.
+ *
+ * @module-tag slow
+ */
 
 import { connect, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';

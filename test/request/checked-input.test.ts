@@ -1,4 +1,8 @@
-/** Input that is held to schemas: by other people's validators, in every part of a request, and whatever a client sends. */
+/**
+ * Input that is held to schemas: by other people's validators, in every part of a request, and whatever a client sends.
+ *
+ * @module-tag package
+ */
 
 import { toStandardJsonSchema } from '@valibot/to-json-schema';
 import { Ajv } from 'ajv';

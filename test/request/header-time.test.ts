@@ -1,4 +1,8 @@
-/** Advisories about headers that take long to read. */
+/**
+ * Advisories about headers that take long to read.
+ *
+ * @module-tag slow
+ */
 
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { connect, Socket } from 'node:net';

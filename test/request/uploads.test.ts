@@ -1,4 +1,8 @@
-/** Advisories about uploads: broken off, unread, or parsed by nobody. */
+/**
+ * Advisories about uploads: broken off, unread, or parsed by nobody.
+ *
+ * @module-tag slow
+ */
 
 import { connect } from 'node:net';
 import { PassThrough } from 'node:stream';

@@ -16,7 +16,7 @@ test('static beats constrained beats plain beats wildcard, segment by segment fr
 });
 
 test('the router finds the first in this order of the routes that match', () => {
-  const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 32));
+  const seed = Number(process.env['SEED'] ?? 20_261_123);
   const random = createRandom(seed);
   const segments = ['a', 'b', 'ab', ':x', ':x', ':d(\\d+)', ':w([ab]+)', ':any(.+)', ':alt(a|7)'];
   for (let round = 0; round < 300; round += 1) {
