@@ -19,9 +19,12 @@ export interface Target {
   readonly authority?: string;
 }
 
-/** uri-host [ ":" port ] (RFC 3986, section 3.2.2; RFC 9110, section 7.2). */
+/**
+ * uri-host [ ":" port ] (RFC 3986, section 3.2.2; RFC 9110, section 7.2), but without a comma: a gateway that reads
+ * `Host` as a list would compare another name than the one that is served.
+ */
 const HOST =
-  /^(?:(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+|\[(?:[0-9A-Fa-f]{0,4}:){2,8}[0-9A-Fa-f.]*\])(?::(?:\d{0,4}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5]))?$/;
+  /^(?:(?:[A-Za-z0-9._~!$&'()*+;=-]|%[0-9A-Fa-f]{2})+|\[(?:[0-9A-Fa-f]{0,4}:){2,8}[0-9A-Fa-f.]*\])(?::(?:\d{0,4}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5]))?$/;
 
 /** Methods of HTTP. node:http's parser also lets those of RTSP pass (RFC 2326): `DESCRIBE / RTSP/1.0`. */
 const HTTP_METHODS: ReadonlySet<string | undefined> = new Set(METHODS);

@@ -143,12 +143,13 @@ describe('Host', () => {
     ['with empty brackets', 'Host: []\r\n'],
     ['with one colon in brackets', 'Host: [:]\r\n'],
     ['with IPv4 in brackets', 'Host: [1.2.3.4]\r\n'],
+    ['with a comma', 'Host: x,y\r\n'],
     ['with a name in brackets', 'Host: [x]\r\n'],
     ['with an address of the future', 'Host: [v1.x]\r\n'],
   ];
   test.for(refused)('%s is refused, and ends the connection', ([, header]) => wire.check({ bytes: `GET / HTTP/1.1\r\n${header}\r\n`, answers: [400] }));
 
-  const names = ['x', 'X', 'x:', 'x:80', 'x:65535', 'x_y', 'x.', 'x,y', '%41', '1.2.3.4'];
+  const names = ['x', 'X', 'x:', 'x:80', 'x:65535', 'x_y', 'x.', '%41', '1.2.3.4'];
   const addresses = ['[::1]', '[::1]:80', '[::]', '[::ffff:1.2.3.4]', '[1:2:3:4:5:6:7:8]', '[fe80::]'];
   test.for([...names, ...addresses])('%s is taken', (host) => {
     return wire.check({ bytes: `GET / HTTP/1.1\r\nHOST:${host}\r\n\r\n`, answers: answered });
