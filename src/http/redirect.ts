@@ -10,8 +10,8 @@ export type RedirectStatus = 301 | 302 | 303 | 307 | 308;
 const STATUSES: readonly number[] = [301, 302, 303, 307, 308] satisfies RedirectStatus[];
 const CONTROL = /[\u0000-\u001f\u007f-\u009f]/;
 const SCHEME = /^ *[a-z][a-z0-9+.-]*:/i;
-/** A base to resolve a text against, as browsers do: a text that leads off this site leads off any other, too. */
-const ANY_SITE = 'http://postern.invalid';
+/** Bases to resolve a text against, as browsers do. Two, because a text may name the host of one: `//a.invalid/x`. */
+const SITES = ['http://a.invalid', 'http://b.invalid'];
 
 /**
  * A redirect to a path of this site, or by `URL` to anywhere: `redirect('/login')`, `redirect(new URL(partner), 303)`.
@@ -43,5 +43,5 @@ function pathOf(location: unknown): string {
 }
 
 function leadsToThisSite(location: string): boolean {
-  return URL.canParse(location, ANY_SITE) && new URL(location, ANY_SITE).origin === ANY_SITE;
+  return SITES.every((site) => URL.canParse(location, site) && new URL(location, site).origin === site);
 }

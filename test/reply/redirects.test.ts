@@ -39,7 +39,7 @@ test.for([301, 302, 303, 307, 308] as const)('redirect with %i', async (status) 
 });
 
 test.for([
-  '//evil.test', '///evil.test', ' //evil.test', '/\\evil.test', '\\\\evil.test', '\\/evil.test', '/\t/evil.test', '\t//evil.test', '/\n/evil.test', '/a\r\nset-cookie: b',
+  '//evil.test', '//postern.invalid/x', '//a.invalid', '//b.invalid', '///evil.test', ' //evil.test', '/\\evil.test', '\\\\evil.test', '\\/evil.test', '/\t/evil.test', '\t//evil.test', '/\n/evil.test', '/a\r\nset-cookie: b',
   'http://evil.test', 'https:evil.test', 'http:/evil.test', 'HTTP://evil.test', 'javascript:alert(1)', ' javascript:alert(1)', 'data:text/html,x', 'mailto:a@b', '//', '//evil.test:99999',
   '/a\u0000', '/a\u007f', '/a\u0085', '', undefined, null, 5, {}, { href: 'http://evil.test' },
 ])('T-26: redirect(%j) throws (CVE-2024-29041)', (location) => {
