@@ -9,6 +9,19 @@ import { builtin } from './builtin.js';
 const MAX_CAUSES = 5;
 const MAX_ERRORS = 10;
 
+/** What JSON leaves as it is and a terminal or a log viewer acts on: U+007F, C1 and bidirectional controls, U+2028/9. */
+const UNSAFE = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+/** One entry as a line of JSON, its end included. Its strings hold the only characters that need an escape. */
+function toLine(json: string): string {
+  return `${json.replace(UNSAFE, escapeChar)}\n`;
+}
+
+/** @internal */
+export function escapeChar(char: string): string {
+  return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}
+
 /**
  * @param head its members come first, and fields of the same name don't replace them
  * @returns a line, its end included
@@ -19,11 +32,11 @@ export function formatLine(head: object, fields: object, message: string | undef
   // JSON.stringify would write what this function gives, instead of the entry.
   if (typeof entry['toJSON'] === 'function') delete entry['toJSON'];
   try {
-    return `${JSON.stringify(entry, replaceValue)}\n`;
+    return toLine(JSON.stringify(entry, replaceValue));
   } catch {
     // A cycle, a getter that throws, a revoked proxy and the like.
     const members = Object.entries(entry).map(([name, value]) => `${JSON.stringify(name)}:${formatMember(value)}`);
-    return `{${members.join(',')}}\n`;
+    return toLine(`{${members.join(',')}}`);
   }
 }
 
