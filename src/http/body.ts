@@ -51,11 +51,15 @@ export class Body {
   }
 
   /**
-   * @throws {HttpError} 415 when a content type is given and is not JSON, 400 when the text is not JSON in UTF-8 or
-   * could do harm
+   * @throws {HttpError} 400 for an empty body, 415 for another one whose content type is missing or not JSON, 400 when
+   * the text is not JSON in UTF-8 or could do harm
    */
   async json(): Promise<unknown> {
-    assertType(this.#exchange.req, isJsonType, 'application/json');
+    const { req } = this.#exchange;
+    if (isEmpty(req)) throw new HttpError(400, 'The body is empty; send JSON.');
+    // A page of another site can send a body without a type, or as text, without asking first (Fetch, "CORS-safelisted
+    // request-header").
+    assertType(req.headers['content-type'] ?? '', isJsonType, 'application/json');
     const read = this.#read();
     const bytes = read instanceof Promise ? await read : read;
     if (!isUtf8(bytes)) throw new HttpError(400, 'The body is not valid UTF-8.');
@@ -67,7 +71,7 @@ export class Body {
    * many parameters
    */
   async form(): Promise<URLSearchParams> {
-    assertType(this.#exchange.req, (type) => type === FORM_TYPE, FORM_TYPE);
+    assertType(this.#exchange.req.headers['content-type'] ?? FORM_TYPE, (type) => type === FORM_TYPE, FORM_TYPE);
     // A byte order mark is kept: it is part of the first name (URL standard, "urlencoded parsing").
     return parseParameters((await this.bytes()).toString('utf8'), this.#limits.parameterLimit, 413);
   }
@@ -179,9 +183,13 @@ function heard(stream: Readable): Readable {
   return stream.on('error', () => undefined);
 }
 
-function assertType(req: IncomingMessage, isExpected: (mediaType: string) => boolean, name: string): void {
-  const header = req.headers['content-type'];
-  if (header !== undefined && !isExpected(mediaTypeOf(header))) throw new HttpError(415, `The body must be ${name}.`);
+function assertType(header: string, isExpected: (mediaType: string) => boolean, name: string): void {
+  if (!isExpected(mediaTypeOf(header))) throw new HttpError(415, `The body must be ${name}.`);
+}
+
+/** Whether the head of a request announces no body. */
+export function isEmpty(req: Pick<IncomingMessage, 'headers'>): boolean {
+  return req.headers['transfer-encoding'] === undefined && declaredLength(req) === 0;
 }
 
 function assertNoCoding(req: IncomingMessage): void {
@@ -193,7 +201,7 @@ function assertNoCoding(req: IncomingMessage): void {
   }
 }
 
-function declaredLength(req: IncomingMessage): number {
+function declaredLength(req: Pick<IncomingMessage, 'headers'>): number {
   return Number(req.headers['content-length'] ?? 0);
 }
 

@@ -5,6 +5,7 @@
  * fit. How each part is read is decided when the route is compiled.
  */
 
+import { isEmpty } from '../http/body.js';
 import { InvalidRequest } from '../http/invalid-request.js';
 import type { Context, Handler, HandlerResult } from '../http/context.js';
 import { listNames, type ListNames } from '../payload/list-names.js';
@@ -46,7 +47,7 @@ export function withInput(what: string, schemas: AnySchemas, handler: InputHandl
   const isAlone = heads.length === 0;
   return async (ctx) => {
     const input = isAlone ? {} : await readHead(ctx);
-    const result = check(where, body, hasBody(ctx) ? await ctx.json() : undefined);
+    const result = check(where, body, isEmpty(ctx) ? undefined : await ctx.json());
     const checked = isPromise(result) ? await result : result;
     if (checked.issues !== undefined) throw new InvalidRequest([{ part: 'body', issues: checked.issues }]);
     input.body = checked.value;
@@ -102,11 +103,6 @@ function listsOf(schema: StandardProps): ListNames {
   } catch {
     return listNames(undefined);
   }
-}
-
-/** Whether there is a body to parse. Without one the schema gets undefined: there is no content type to be wrong. */
-function hasBody({ headers }: Context): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
 function isPromise<T>(value: T | Promise<T>): value is Promise<T> {

@@ -255,7 +255,9 @@ function randomJson(random: Random): Buffer {
 
 function expectedOf({ reader, body: content, chunked, contentType, contentEncoding }: Upload, limit: number): Expected {
   if (reader === 'ignored') return { statuses: [200], body: Buffer.from('ignored') };
-  const wrongType = contentType !== undefined && ((reader === 'json' && contentType !== 'application/json') || (reader === 'form' && contentType !== 'application/x-www-form-urlencoded'));
+  if (reader === 'json' && !chunked && content.length === 0) return { statuses: [400], body: null };
+  const isForm = contentType === undefined || contentType === 'application/x-www-form-urlencoded';
+  const wrongType = (reader === 'json' && contentType !== 'application/json') || (reader === 'form' && !isForm);
   if (wrongType || (contentEncoding !== undefined && contentEncoding.toLowerCase() !== 'identity')) return { statuses: [415], body: null };
   if (content.length > limit) return { statuses: [413], body: null, mayBreakOff: reader === 'echo' && chunked };
   const text = new TextDecoder().decode(content);

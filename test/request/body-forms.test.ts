@@ -30,7 +30,7 @@ test.for([
   ['application/json', 200],
   ['Application/JSON ; charset="utf-8"', 200],
   ['application/vnd.api+json', 200],
-  [null, 200],
+  [null, 415],
   ['application/jsonx', 415],
   ['text/json', 415],
   ['json', 415],
@@ -41,6 +41,12 @@ test.for([
   const response = await fetch((await serve(app)).url, { method: 'POST', body, headers: type === null ? {} : { 'content-type': type } });
   expect(response.status).toBe(status);
   if (status === 200) expect(await response.json()).toEqual({ a: 1 });
+});
+
+test.for(['application/json', 'text/plain', null])('json() answers 400 to an empty body, with content type %s', async (type) => {
+  const app = createApp().post('/', (ctx) => ctx.json());
+  const response = await app.request('/', { method: 'POST', headers: type === null ? {} : { 'content-type': type } });
+  expect([response.status, await response.json()]).toMatchObject([400, { description: 'The body is empty; send JSON.' }]);
 });
 
 test('form() gives a URLSearchParams, a leading question mark kept', async () => {

@@ -19,7 +19,7 @@ test.for(PROTOTYPE_NAMES)('T-20: a header named %s harms no reader of headers, t
   });
   const { port } = await serve(app);
   const fields = `${name}: x\r\n`.repeat(2);
-  const chunked = `POST /all?${name}=1 HTTP/1.1\r\n${HEAD}x-request-id: mine\r\n${fields}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n${fields}\r\n`;
+  const chunked = `POST /all?${name}=1 HTTP/1.1\r\n${HEAD}x-request-id: mine\r\ncontent-type: application/json\r\n${fields}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n${fields}\r\n`;
   const all = await rawRequest(port, chunked);
   expect([all.status, JSON.parse(all.body)]).toEqual([200, { ip: '127.0.0.1', id: 'mine', query: '1', state: [], json: {}, peer: 'answer', header: 'x' }]);
   for (const [path, status] of [['/users/metrics/', 200], ['/users/health/', 200], ['/users/ping/?depth=1', 200], [`/${name}`, 404], ['/all', 405]] as const) {

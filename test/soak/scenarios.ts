@@ -238,7 +238,7 @@ const WRONG: readonly ((random: Random) => Ask)[] = [
   () => get('/soak/ping/?depth=99', (response) => checkError(response, [400])),
   () => plain('/echo', '{"a":', (response) => checkError(response, [400]), ['Content-Type: application/json']),
   () => plain('/echo', '{}', (response) => checkError(response, [415]), ['Content-Type: text/plain']),
-  () => plain('/echo', '{"__proto__":1}', (response) => checkError(response, [400])),
+  () => plain('/echo', '{"__proto__":1}', (response) => checkError(response, [400]), ['Content-Type: application/json']),
   () => plain('/upload', 'abc', (response) => checkError(response, [415]), ['Content-Encoding: gzip']),
   () => plain('/upload', 'a'.repeat(65_537), (response) => checkError(response, [413])),
   () => plain('/ignored', 'a'.repeat(3_000), (response) => checkText(response, 'ignored')),
