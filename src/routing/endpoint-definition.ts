@@ -4,7 +4,7 @@
 
 import type { AnySchema, InputOf, OutputOf } from '../payload/standard-schema.js';
 import { assertMethod } from './method.js';
-import { compilePath, type ParamsOf, type Segment } from './pattern.js';
+import { compilePath, type ParamsOf } from './pattern.js';
 import { checkOptions, type RouteSettings } from './route-options.js';
 import type { MaybeResponse, MaybeSchema, Schemas, SchemasByStatus } from './schemas.js';
 
@@ -77,40 +77,6 @@ export function defineEndpoint<
   assertMethod(method);
   compilePath(path, new Map());
   return Object.freeze({ method, path, options: checkOptions(`${method} ${path}`, options) as typeof options });
-}
-
-/**
- * The path of a call, percent-encoded: `('/users/:id', { id: 'a/b' })` gives `/users/a%2Fb`.
- *
- * @throws {TypeError} for a parameter that is missing, empty or a dot segment: it would lead elsewhere
- *
- * @internal
- */
-export function formatPath(path: string, params: Readonly<Record<string, unknown>>): string {
-  const { segments } = compilePath(path, new Map());
-  return segments.map((segment) => `/${formatSegment(path, segment, params)}`).join('');
-}
-
-function formatSegment(path: string, segment: Segment, params: Readonly<Record<string, unknown>>): string {
-  if (segment.kind === 'static') return encodeURIComponent(segment.text);
-  const { name } = segment;
-  const value = Object.hasOwn(params, name) ? params[name] : undefined;
-  if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'bigint' && typeof value !== 'boolean')
-    throw new TypeError(`parameter "${name}" of "${path}" is ${String(value)}; give a text or a number`);
-  const text = String(value);
-  const parts = segment.kind === 'wildcard' ? text.split('/') : [text];
-  if (text === '' || parts.some((part) => part === '.' || part === '..'))
-    throw new TypeError(`parameter "${name}" of "${path}" is ${JSON.stringify(text)}, which would lead elsewhere`);
-  return parts.map(encodeText).join('/');
-}
-
-/** @throws {TypeError} for half a surrogate pair, which has no form in UTF-8 */
-function encodeText(text: string): string {
-  try {
-    return encodeURIComponent(text);
-  } catch {
-    throw new TypeError(`parameter ${JSON.stringify(text)} has half a surrogate pair`);
-  }
 }
 
 /** Whether a value is what {@link defineEndpoint} makes. @internal */

@@ -1,7 +1,8 @@
 /** Paths of calls that are put together from values. */
 
 import { expect, test } from 'vitest';
-import { path } from 'postern';
+import { defineEndpoint, path } from 'postern';
+import { createApp } from '../support/serve.js';
 
 test.for([
   { value: '7', encoded: '7' },
@@ -17,9 +18,27 @@ test.for([
   expect(path`/invoices/${value}/lines`).toBe(`/invoices/${encoded}/lines`);
 });
 
-test.for(['', '.', '..'])('%j is refused: it would be another path', (value) => {
-  expect(() => path`/invoices/${value}`).toThrow(TypeError);
-  expect(() => path`/invoices/${value}/lines`).toThrow(TypeError);
+test.for(['', '.', '..', 'a\ud800'])('%j that a client sent is a 400', async (value) => {
+  const exposed = { name: 'TypeError', statusCode: 400, expose: true };
+  expect(() => path`/invoices/${value}`).toThrow(expect.objectContaining(exposed));
+  expect(() => path`/invoices/${value}/lines`).toThrow(expect.objectContaining(exposed));
+  const getInvoice = defineEndpoint('GET', '/invoices/:id');
+  const app = createApp({ services: { billing: () => new Response() } });
+  app.get('/tag', () => path`/invoices/${value}`);
+  app.get('/call', async (ctx) => (await ctx.service('billing').call(getInvoice, { params: { id: value } })).status);
+  for (const target of ['/tag', '/call']) {
+    const response = await app.request(target);
+    expect([response.status, await response.json()]).toMatchObject([
+      400,
+      { message: 'Bad Request', description: expect.stringMatching(/^The path parameter "[^"]*" (is|has) [^/]*\.$/) },
+    ]);
+  }
+});
+
+test.for([undefined, null, {}, [], Symbol('x')])('%s, which no client sends, is a plain TypeError', (value) => {
+  const build = (): string => path`/invoices/${value as string}`;
+  expect(build).toThrow(TypeError);
+  expect(build).not.toThrow(expect.objectContaining({ statusCode: 400 }));
 });
 
 test('several values, and none, make a path', () => {

@@ -1,0 +1,63 @@
+/*
+ * Paths of calls: built from values, each of which stays inside the segment that it was given for.
+ */
+
+import { show } from '../base/options-check.js';
+import { compilePath } from './pattern.js';
+
+/** A value that would lead to another path. A client may have sent it, so uncaught it is a 400 (`http-errors`). */
+class UnsafeParameter extends TypeError {
+  readonly statusCode = 400;
+  readonly expose = true;
+
+  constructor(value: string, why: string) {
+    super(`The path parameter ${show(value)} ${why}.`);
+  }
+}
+
+/**
+ * One value, percent-encoded.
+ *
+ * @param where the parameter, for messages: `parameter "id" of "/users/:id"`
+ * @throws {TypeError} for a value that is not a string, number, bigint or boolean; with the status 400 for an empty
+ * text and for one with a lone surrogate
+ *
+ * @internal
+ */
+export function encodeParameter(where: string, value: unknown): string {
+  if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'bigint' && typeof value !== 'boolean')
+    throw new TypeError(`${where} is ${show(value)}; give a string or a number`);
+  const text = String(value);
+  if (text === '') throw new UnsafeParameter(text, 'is empty');
+  try {
+    return encodeURIComponent(text);
+  } catch {
+    throw new UnsafeParameter(text, 'has a lone surrogate, which has no form in UTF-8');
+  }
+}
+
+/** @throws {TypeError} with the status 400 for a dot segment @internal */
+export function assertSegment(segment: string): void {
+  if (segment === '.' || segment === '..') throw new UnsafeParameter(segment, 'is a dot segment');
+}
+
+/**
+ * The path of a call, percent-encoded: `('/users/:id', { id: 'a/b' })` → `/users/a%2Fb`.
+ *
+ * @throws {TypeError} as {@link encodeParameter} and {@link assertSegment} do
+ *
+ * @internal
+ */
+export function formatPath(path: string, params: Readonly<Record<string, unknown>>): string {
+  const { segments } = compilePath(path, new Map());
+  const encoded = segments.map((segment) => {
+    if (segment.kind === 'static') return encodeURIComponent(segment.text);
+    const { name } = segment;
+    const value = Object.hasOwn(params, name) ? params[name] : undefined;
+    const text = encodeParameter(`parameter "${name}" of "${path}"`, value);
+    const parts = segment.kind === 'wildcard' ? text.split('%2F') : [text];
+    parts.forEach(assertSegment);
+    return parts.join('/');
+  });
+  return encoded.map((text) => `/${text}`).join('');
+}
