@@ -2,7 +2,7 @@
  * The options of an application, checked once, with their defaults.
  */
 
-import { isErrorCode, type ErrorCode } from '../base/error-codes.js';
+import { findClashes, FrameworkErrorCodes, isErrorCode, type ErrorCode } from '../base/error-codes.js';
 import { createAddressResolver, type AddressResolver } from '../http/client-address.js';
 import { createLogger, LOG_LEVELS, type Logger, type LogLevel } from '../base/log.js';
 import {
@@ -183,12 +183,26 @@ export function resolveOptions(name: string, options: PosternOptions, env: NodeJ
     services: resolveStandIns(given.services),
     durationBuckets: resolveBuckets(given.durationBuckets),
     errorTypes: errorTypes === undefined ? null : new URL(errorTypes).href,
-    errorCodes: given.errorCodes.flatMap((codes) => Object.values(codes)),
+    errorCodes: resolveCodes(given.errorCodes),
   };
 }
 
 function isEnumeration(codes: unknown): boolean {
   return typeof codes === 'object' && codes !== null && Object.values(codes).every(isErrorCode);
+}
+
+function resolveCodes(enumerations: readonly Readonly<Record<string, ErrorCode>>[]): ErrorCode[] {
+  const codes = enumerations.flatMap((each) => Object.values(each));
+  const own = Object.values(FrameworkErrorCodes);
+  const taken = codes.find((code) => own.some(({ name, value }) => name === code.name || value === code.value));
+  if (taken !== undefined)
+    throw new TypeError(
+      `errorCodes has ${taken.name} (${taken.value}), whose name or value is the framework's own; change it`,
+    );
+  const [[a, b] = []] = findClashes(codes);
+  if (a !== undefined && b !== undefined)
+    throw new TypeError(`errorCodes has ${a.name} (${a.value}) and ${b.name} (${b.value}); change one of them`);
+  return codes;
 }
 
 function levelOf({ LOG_LEVEL: given = '' }: NodeJS.ProcessEnv): LogLevel {

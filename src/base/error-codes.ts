@@ -83,6 +83,19 @@ export const FrameworkErrorCodes: ErrorCodes<{
   framework_timeout: 999504,
 });
 
+/** A name with its value, from anywhere. @internal */
+export type NamedValue = Pick<ErrorCode, 'name' | 'value'>;
+
+/** Pairs that a reader of a log could confuse: one value with two names, or one name with two values. @internal */
+export function findClashes<Code extends NamedValue>(codes: readonly Code[]): [Code, Code][] {
+  return codes.flatMap((b, index) =>
+    codes
+      .slice(0, index)
+      .filter((a) => (a.value === b.value) !== (a.name === b.name))
+      .map((a): [Code, Code] => [a, b]),
+  );
+}
+
 /** A numeric enum holds each value as a key too: `E[10002] === 'too_slow'`. */
 function isReverseMapping(
   source: Readonly<Record<string, number | string>>,

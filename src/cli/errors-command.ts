@@ -1,9 +1,9 @@
 /* `postern errors`: the error codes of an application, or whether those of several services agree. */
 
-import { FrameworkErrorCodes } from '../base/error-codes.js';
+import { findClashes, FrameworkErrorCodes, type NamedValue } from '../base/error-codes.js';
 import { isRecord } from '../base/options-check.js';
 import type { ErrorType } from '../routing/route-options.js';
-import { parseCommand, reportFindings, type Outcome, type Command } from './command.js';
+import { Finding, parseCommand, reportFindings, type Outcome, type Command } from './command.js';
 import { loadApp, type LoadedApp } from './module.js';
 import { toJson, toTable } from './output.js';
 import { readSaved } from './saved.js';
@@ -15,19 +15,16 @@ Prints every error code of the application that MODULE exports as its default:
 those of its option errorCodes, and those that its routes declare.
 
   --json           as JSON, to be saved for --check
-  --check FILE...  compares the saved codes of several services: one value with
-                   two names, or one name with two values, exits with 1
+  --check FILE...  compares the saved codes of several services
+
+One value with two names, or one name with two values, exits with 1. So does a
+name or a value of the framework's own codes.
 `;
 
 export const errors: Command = { usage, run };
 
-interface Code {
-  readonly name: string;
-  readonly value: number;
-}
-
 /** One row of the catalogue. */
-interface CodeRow extends Code {
+interface CodeRow extends NamedValue {
   /** Null where no declared type has the code. */
   readonly status: number | null;
   readonly description: string | null;
@@ -46,20 +43,21 @@ async function run(args: string[]): Promise<Outcome> {
 }
 
 /** Codes of the option in its order, then those that routes alone declare. */
-function catalogueOf({ app }: LoadedApp): CodeRow[] {
+function catalogueOf({ app, name: service }: LoadedApp): CodeRow[] {
   const { errorCodes, router } = app as {
-    readonly errorCodes?: readonly Code[];
+    readonly errorCodes?: readonly NamedValue[];
     readonly router: { readonly entries?: readonly DeclaringRoute[] };
   };
   const declared = (router.entries ?? []).flatMap(({ method, path, options }) =>
     (options?.errors ?? []).map((type) => ({ type, route: `${method} ${path}` })),
   );
-  const codes = new Map((errorCodes ?? []).map((code) => [code.value, code]));
-  for (const { type } of declared)
-    if (!codes.has(type.errorCode.value)) codes.set(type.errorCode.value, type.errorCode);
-  const own = new Set(Object.values(FrameworkErrorCodes).map(({ value }) => value));
+  const codes = new Map<string, NamedValue>();
+  for (const code of [...(errorCodes ?? []), ...declared.map(({ type }) => type.errorCode)])
+    codes.set(`${code.name} ${code.value}`, code);
+  const [clash] = clashesOf([...codes.values()].map((code) => ({ ...code, place: service })));
+  if (clash !== undefined) throw new Finding(`${clash}; change one of them`);
   return [...codes.values()]
-    .filter(({ value }) => !own.has(value))
+    .filter(({ value }) => !OWN_CODES.some((own) => own.value === value))
     .map(({ name, value }) => {
       const raised = declared.filter(({ type }) => type.errorCode.value === value && type.errorCode.name === name);
       const [first] = raised;
@@ -91,24 +89,33 @@ function formatTable(rows: readonly CodeRow[]): string {
 }
 
 function checkFiles(files: readonly string[]): Outcome {
-  const codes = files.flatMap((file) =>
-    readSaved(file, readCodes, 'saved list of error codes', 'errors MODULE --json').map((code) => ({ ...code, file })),
-  );
-  const findings = new Set<string>();
-  for (const [index, b] of codes.entries()) {
-    for (const a of codes.slice(0, index)) {
-      if ((a.value === b.value) === (a.name === b.name)) continue;
-      const [what, one, other] = a.value === b.value ? [a.value, a.name, b.name] : [a.name, a.value, b.value];
-      findings.add(`${what} is ${one} in ${a.file} and ${other} in ${b.file}`);
-    }
-  }
-  return reportFindings([...findings]);
+  const codes = files.flatMap((place) => {
+    const saved = readSaved(place, readCodes, 'saved list of error codes', 'errors MODULE --json');
+    return saved.map((code) => ({ ...code, place }));
+  });
+  return reportFindings(clashesOf(codes));
 }
 
-function readCodes(value: unknown): Code[] | undefined {
+const OWN_CODES = Object.values(FrameworkErrorCodes);
+
+interface PlacedCode extends NamedValue {
+  /** The file or application that has the code. */
+  readonly place: string;
+}
+
+function clashesOf(codes: readonly PlacedCode[]): string[] {
+  const own = OWN_CODES.map(({ name, value }) => ({ name, value, place: 'the framework' }));
+  const findings = findClashes([...own, ...codes]).map(([a, b]) => {
+    const [what, one, other] = a.value === b.value ? [a.value, a.name, b.name] : [a.name, a.value, b.value];
+    return `${what} is ${one} in ${a.place} and ${other} in ${b.place}`;
+  });
+  return [...new Set(findings)];
+}
+
+function readCodes(value: unknown): NamedValue[] | undefined {
   return Array.isArray(value) && value.every(isCode) ? value : undefined;
 }
 
-function isCode(row: unknown): row is Code {
+function isCode(row: unknown): row is NamedValue {
   return isRecord(row) && typeof row['name'] === 'string' && typeof row['value'] === 'number';
 }

@@ -1,7 +1,7 @@
 /** Options: a name that does not exist and a value of the wrong type are refused where they are given, never taken for a default. */
 
 import { expect, test } from 'vitest';
-import { ApiError, BadRequest, HttpError, Postern, reply, TooManyRequests, type PosternOptions } from 'postern';
+import { ApiError, BadRequest, defineErrorCodes, HttpError, Postern, reply, TooManyRequests, type PosternOptions } from 'postern';
 import { createApp } from '../support/serve.js';
 
 const make = (options: object): Postern => new Postern('users', { logger: false, ...options } as PosternOptions);
@@ -58,6 +58,15 @@ test.for<[() => unknown, string]>([
   [() => createApp().health.check('db', () => true, { timeout: '5' } as never), 'timeout of health check "db" is "5"; give ms, more than 0 and at most 2147483647'],
   [() => createApp().onClose(5 as never), 'a close hook must be a function'],
   [() => make({ errorCodes: [{ a: { name: 'a', value: 1 } }] }), 'errorCodes of new Postern() is an array; give a list of results of defineErrorCodes'],
+  ...[
+    [{ gone: 1 }, { lost: 1 }, 'errorCodes has gone (1) and lost (1); change one of them'],
+    [{ gone: 1 }, { gone: 2 }, 'errorCodes has gone (1) and gone (2); change one of them'],
+    [{ mine: 999_400 }, {}, "errorCodes has mine (999400), whose name or value is the framework's own; change it"],
+    [{}, { framework_timeout: 5 }, "errorCodes has framework_timeout (5), whose name or value is the framework's own; change it"],
+  ].map(([a, b, message]): [() => unknown, string] => [
+    () => make({ errorCodes: [defineErrorCodes(a as Record<string, number>), defineErrorCodes(b as Record<string, number>)] }),
+    message as string,
+  ]),
   [() => new ApiError('x', { status: 404 } as never), 'unknown option "status" of new ApiError(); it has headers, cause, statusCode, errorCode, message'],
   [() => new BadRequest('x', { message: 5 } as never), 'message of new BadRequest() is 5; give a string'],
   [() => new BadRequest('x', { headers: [['a', 'b']] } as never), "headers of new BadRequest() is an array; give an object of strings, { allow: 'GET' }"],

@@ -43,10 +43,37 @@ const checks: { name: string; files: Record<string, string>; stdout: string }[] 
   { name: 'one value with two names', files: { 'a.json': file(['gone', 1]), 'b.json': file(['lost', 1]) }, stdout: '1 is gone in a.json and lost in b.json\n' },
   { name: 'one name with two values', files: { 'a.json': file(['gone', 1]), 'b.json': file(['gone', 2]) }, stdout: 'gone is 1 in a.json and 2 in b.json\n' },
   { name: 'both, over three', files: { 'a.json': file(['gone', 1]), 'b.json': file(['slow', 2]), 'c.json': file(['gone', 2]) }, stdout: 'gone is 1 in a.json and 2 in c.json\n2 is slow in b.json and gone in c.json\n' },
+  {
+    name: "the framework's own value and name",
+    files: { 'a.json': file(['mine', 999400], ['framework_timeout', 5]) },
+    stdout: `999400 is framework_invalid_query_params in the framework and mine in a.json
+framework_timeout is 999504 in the framework and 5 in a.json\n`,
+  },
 ];
 test.for(checks)('--check over $name', async ({ files, stdout }) => {
   const cwd = createProject(files);
   expect(await runCommand(['errors', '--check', ...Object.keys(files)], { cwd })).toEqual({ code: stdout === '' ? 0 : 1, stdout, stderr: '' });
+});
+
+const declaring = (codes: string): string => `import { ApiError, defineErrorCodes, Postern } from 'postern';
+const app = new Postern('users');
+const types = ${codes}.map((code) => class extends ApiError { static errorCode = Object.values(defineErrorCodes(code))[0]; });
+app.get('/', { errors: types }, () => 1);
+export default app;
+`;
+test.for<[codes: string, finding: string]>([
+  ['[{ gone: 1 }, { lost: 1 }]', '1 is gone in users and lost in users'],
+  ['[{ gone: 1 }, { gone: 2 }]', 'gone is 1 in users and 2 in users'],
+  ['[{ mine: 999400 }]', '999400 is framework_invalid_query_params in the framework and mine in users'],
+  ['[{ framework_timeout: 5 }]', 'framework_timeout is 999504 in the framework and 5 in users'],
+])('codes that routes declare, %s, are a finding: %s', async ([codes, finding]) => {
+  const cwd = createProject({ 'app.mjs': declaring(codes) });
+  for (const json of [[], ['--json']])
+    expect(await runCommand(['errors', 'app.mjs', ...json], { cwd })).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `postern: ${finding}; change one of them\n`,
+    });
 });
 
 test('files that hold something else are wrong usage', async () => {
