@@ -9,7 +9,7 @@ import { builtin } from './builtin.js';
 const MAX_CAUSES = 5;
 const MAX_ERRORS = 10;
 
-/** What JSON leaves as it is and a terminal or a log viewer acts on: U+007F, C1 and bidirectional controls, U+2028/9. */
+/** U+007F, C1 and bidirectional controls, line separators: JSON does not escape them, and a terminal acts on them. */
 const UNSAFE = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 /** One entry as a line of JSON, its end included. Its strings hold the only characters that need an escape. */

@@ -215,7 +215,7 @@ export class Context<P = Params> {
   /**
    * The body, parsed as JSON. The caller names its type and vouches for it: nothing is checked but the syntax.
    *
-   * @throws {HttpError} 400 for an empty body and for text that is not JSON in UTF-8, 415 if the content type is missing
+   * @throws {HttpError} 400 for an empty body and for text that is not JSON in UTF-8, 415 if the content type is absent
    * or not JSON, 413 beyond the limit
    */
   json<T = unknown>(): Promise<T> {
