@@ -30,6 +30,7 @@ export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
  * @internal
  */
 export function formatValue(value: number): string {
+  if (Number.isSafeInteger(value)) return `${value}.0`;
   if (Number.isFinite(value)) {
     const text = String(value);
     return Number.isInteger(value) && !text.includes('e') ? `${text}.0` : text;
@@ -47,7 +48,7 @@ export function sampleName(kind: MetricKind, name: string, format: Format): stri
   return format === 'openmetrics' && kind === 'counter' ? counterBaseName(name) + TOTAL : name;
 }
 
-/** The lines in front of a family's samples. @internal */
+/** The lines before a family's samples. @internal */
 export function formatHead(kind: MetricKind, name: string, help: string, format: Format): string {
   const isOpenMetrics = format === 'openmetrics';
   const familyName = isOpenMetrics && kind === 'counter' ? counterBaseName(name) : name;
@@ -55,19 +56,18 @@ export function formatHead(kind: MetricKind, name: string, help: string, format:
   return `# HELP ${familyName} ${text}\n# TYPE ${familyName} ${kind}\n`;
 }
 
-/** What stands between a sample's name and its value: `{queue="mail"} `, or a space. @internal */
-export function formatLabels(names: readonly string[], values: readonly string[]): string {
-  return names.length === 0 ? ' ' : `{${formatPairs(names.map((name, index) => [name, values[index]!]))}} `;
-}
-
-/** The rest of a line behind its value, its end included. @internal */
-export function formatExemplar({ labels, value, timestampSeconds }: Exemplar): string {
-  return ` # {${formatPairs(Object.entries(labels))}} ${formatValue(value)} ${formatValue(timestampSeconds)}\n`;
+/** A line from the space before its value to its end. @internal */
+export function formatRest(value: number, exemplar?: Exemplar): string {
+  if (exemplar === undefined) return ` ${formatValue(value)}\n`;
+  const pairs = formatPairs(Object.entries(exemplar.labels));
+  const { value: observed, timestampSeconds } = exemplar;
+  return ` ${formatValue(value)} # {${pairs}} ${formatValue(observed)} ${formatValue(timestampSeconds)}\n`;
 }
 
 const TOTAL = '_total';
 
-function formatPairs(pairs: readonly (readonly [name: string, value: string | number])[]): string {
+/** Labels as both formats write them: `queue="mail",host="a"`. @internal */
+export function formatPairs(pairs: readonly (readonly [name: string, value: string | number])[]): string {
   return pairs.map(([name, value]) => `${name}="${escapeQuoted(String(value))}"`).join(',');
 }
 
@@ -75,7 +75,8 @@ function escapeLine(text: string): string {
   return text.replace(/[\\\n]/g, escapeCharacter);
 }
 
-function escapeQuoted(text: string): string {
+/** A label value with its escapes. @internal */
+export function escapeQuoted(text: string): string {
   return text.replace(/[\\\n"]/g, escapeCharacter);
 }
 

@@ -3,6 +3,7 @@
  */
 
 import { show } from '../base/options-check.js';
+import { escapeQuoted } from './format.js';
 import { LabelTree } from './label-tree.js';
 
 /** What the map needs of a series. */
@@ -22,11 +23,19 @@ export abstract class OwnedSeries<Self extends Series> implements Series {
   declare readonly labelValues: readonly string[];
   declare isRemoved: boolean;
   declare protected readonly owner: SeriesMap<Self>;
+  declare private escaped: readonly string[] | undefined;
 
   constructor(owner: SeriesMap<Self>, labelValues: readonly string[]) {
     this.owner = owner;
     this.labelValues = labelValues;
+    this.escaped = undefined;
     this.isRemoved = false;
+  }
+
+  /** The label values as an exposition writes them; the same list if none has a character to escape. */
+  get escapedValues(): readonly string[] {
+    const { labelValues } = this;
+    return (this.escaped ??= /[\\\n"]/.test(labelValues.join('')) ? labelValues.map(escapeQuoted) : labelValues);
   }
 
   abstract zero(): void;
