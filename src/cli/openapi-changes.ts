@@ -7,6 +7,7 @@
 import type { OpenApiDocument } from '../openapi/document.js';
 import { shapeOf } from '../openapi/path-template.js';
 import { isRecord } from '../base/options-check.js';
+import { listOf, partsOf } from '../payload/json-schema.js';
 
 /** Recursive schemas are compared this far down. */
 const MAX_DEPTH = 12;
@@ -103,7 +104,7 @@ interface Members {
 
 /** What a schema says together with those that hold beside it. */
 function membersOf(document: OpenApiDocument, schema: unknown): Members | undefined {
-  const parts = [...partsOf(document, schema, 0)];
+  const parts = [...partsOf(schema, document)];
   if (parts.length === 0) return undefined;
   const firstOf = (name: string): unknown => parts.find((part) => part[name] !== undefined)?.[name];
   return {
@@ -112,18 +113,6 @@ function membersOf(document: OpenApiDocument, schema: unknown): Members | undefi
     required: new Set(parts.flatMap(({ required }) => listOf(required).map(String))),
     items: firstOf('items'),
   };
-}
-
-function* partsOf(document: OpenApiDocument, schema: unknown, depth: number): Generator<Record<string, unknown>> {
-  if (!isRecord(schema) || depth > MAX_DEPTH) return;
-  yield schema;
-  if (typeof schema['$ref'] === 'string') yield* partsOf(document, resolve(document, schema['$ref']), depth + 1);
-  for (const beside of listOf(schema['allOf'])) yield* partsOf(document, beside, depth + 1);
-}
-
-function resolve(document: OpenApiDocument, reference: string): unknown {
-  const name = /^#\/components\/schemas\/([^/]+)$/.exec(reference)?.[1];
-  return name === undefined ? undefined : asObject(asObject(document.components)['schemas'])[name];
 }
 
 /** Parameters that are not in the path, and the body. */
@@ -150,10 +139,6 @@ function isSameType(before: unknown, after: unknown): boolean {
 
 function isDocument(value: unknown): value is OpenApiDocument {
   return isRecord(value) && typeof value['openapi'] === 'string' && isRecord(value['paths']);
-}
-
-function listOf(value: unknown): unknown[] {
-  return Array.isArray(value) ? value : [];
 }
 
 function asObject(value: unknown): Record<string, unknown> {

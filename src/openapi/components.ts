@@ -3,6 +3,9 @@
  * lifted to the components, where the whole document can refer to it.
  */
 
+import { isRecord } from '../base/options-check.js';
+import { resolveReference } from '../payload/json-schema.js';
+
 /** A JSON Schema of draft 2020-12, which OpenAPI 3.1 and 3.2 take as it is. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
@@ -35,8 +38,8 @@ export class Components {
     const liftTarget = (reference: string): string => {
       const known = lifted.get(reference);
       if (known !== undefined) return known;
-      const target = targetOf(root, reference);
-      if (target === undefined) throw new TypeError(`the reference ${JSON.stringify(reference)} leads nowhere`);
+      const target = resolveReference(reference, root);
+      if (!isRecord(target)) throw new TypeError(`the reference ${JSON.stringify(reference)} leads nowhere`);
       const source = JSON.stringify([target, root['$defs'], root['definitions']]);
       const wanted = reference === '#' ? name : (reference.split('/').at(-1) ?? name);
       const base = decodeURIComponent(wanted).replace(NAME, '_') || 'Schema';
@@ -56,7 +59,7 @@ export class Components {
 function rewrite(schema: JsonSchema, liftTarget: (reference: string) => string): JsonSchema {
   const walk = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(walk);
-    return isObject(value) ? rewrite(value, liftTarget) : value;
+    return isRecord(value) ? rewrite(value, liftTarget) : value;
   };
   const result: Record<string, unknown> = {};
   for (const [keyword, value] of Object.entries(schema)) {
@@ -64,23 +67,9 @@ function rewrite(schema: JsonSchema, liftTarget: (reference: string) => string):
     if (DATA_KEYWORDS.has(keyword)) result[keyword] = value;
     else if (keyword === '$ref' && typeof value === 'string' && value.startsWith('#'))
       result[keyword] = `#/components/schemas/${liftTarget(value)}`;
-    else if (MAP_KEYWORDS.has(keyword) && isObject(value))
+    else if (MAP_KEYWORDS.has(keyword) && isRecord(value))
       result[keyword] = Object.fromEntries(Object.entries(value).map(([name, member]) => [name, walk(member)]));
     else result[keyword] = walk(value);
   }
   return result;
-}
-
-/** RFC 6901, as a URI fragment. */
-function targetOf(root: JsonSchema, reference: string): JsonSchema | undefined {
-  let target: unknown = root;
-  for (const token of reference.slice(1).split('/').slice(1)) {
-    const name = decodeURIComponent(token).replaceAll('~1', '/').replaceAll('~0', '~');
-    target = isObject(target) ? target[name] : undefined;
-  }
-  return isObject(target) ? target : undefined;
-}
-
-function isObject(value: unknown): value is JsonSchema {
-  return typeof value === 'object' && value !== null;
 }

@@ -3,6 +3,7 @@
  */
 
 import { STATUS_CODES } from 'node:http';
+import { partsOf } from '../payload/json-schema.js';
 import { propsOf } from '../payload/standard-schema.js';
 import type { ErrorType, RouteRecord } from '../routing/route-options.js';
 import { isSchema, type MaybeResponse } from '../routing/schemas.js';
@@ -163,23 +164,13 @@ interface Members {
 }
 
 function collectMembers(schema: JsonSchema | undefined, components: Components): Members {
-  const parts = partsOf(schema, components);
+  const parts = [...partsOf(schema, { components })];
   const others = parts.map((part) => part['additionalProperties']);
   return {
     properties: Object.assign({}, ...parts.map((part) => part['properties'])) as Record<string, JsonSchema>,
     required: parts.flatMap(({ required }) => (Array.isArray(required) ? (required as string[]) : [])),
     others: others.findLast((each) => typeof each === 'object' && each !== null && Object.keys(each).length > 0),
   };
-}
-
-/** A schema with those that hold beside it, by `$ref` and `allOf`; a recursive one ends at some depth. */
-function partsOf(schema: unknown, components: Components, depth = 0): JsonSchema[] {
-  if (typeof schema !== 'object' || schema === null || depth > 16) return [];
-  const part = schema as JsonSchema;
-  const { $ref, allOf } = part;
-  const target = typeof $ref === 'string' ? components.schemas[$ref.slice('#/components/schemas/'.length)] : undefined;
-  const beside = [target, ...(Array.isArray(allOf) ? (allOf as unknown[]) : [])];
-  return [part, ...beside.flatMap((each) => partsOf(each, components, depth + 1))];
 }
 
 function defined(members: Json): Json {

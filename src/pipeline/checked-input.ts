@@ -8,7 +8,7 @@
 import { isEmpty } from '../http/body.js';
 import { InvalidRequest } from '../http/invalid-request.js';
 import type { Context, Handler, HandlerResult } from '../http/context.js';
-import { listNames, type ListNames } from '../payload/list-names.js';
+import { listNames, type ListNames } from '../payload/json-schema.js';
 import { check, type Checked } from '../payload/schema-check.js';
 import { propsOf, type StandardProps } from '../payload/standard-schema.js';
 import type { AnySchemas, Part } from '../routing/schemas.js';

@@ -64,6 +64,12 @@ const changes: { name: string; before: OpenApiDocument; after: OpenApiDocument; 
   { name: 'a member of a reply is gone, behind references and lists', before: documentOf(replying({ type: 'array', items: { $ref } })), after: documentOf(replying({ type: 'array', items: { $ref } }), '/a/{id}', { User: { type: 'object', required: ['id'], properties: { id: { type: 'string' }, tags: { type: 'array', items: { type: 'object' } } } } }), breaks: ['GET /a/{id} no longer gives 200/*/tags/*/t'] },
   { name: 'a member of a reply may be absent', before: documentOf(replying({ $ref })), after: documentOf(replying({ $ref }), '/a/{id}', { User: { ...schemas.User, required: [] } }), breaks: ['GET /a/{id} no longer always gives 200/id'] },
   { name: 'a member has another type', before: documentOf(replying({ $ref })), after: documentOf(replying({ type: 'object', required: ['id'], properties: { id: { type: 'number' }, tags: {} } })), breaks: ['GET /a/{id} gives another type at 200/id'] },
+  ...['#/components/schemas/None', '#/%E0', 'other.json#/User'].map((nowhere) => ({
+    name: `a reference leads nowhere: ${nowhere}`,
+    before: documentOf(replying({ $ref: nowhere })),
+    after: documentOf(replying({ type: 'string' })),
+    breaks: [],
+  })),
   { name: 'a schema refers to itself', before: documentOf(replying({ $ref }), '/a/{id}', { User: { properties: { u: { $ref } } } }), after: documentOf(replying({ $ref }), '/a/{id}', { User: { properties: { u: { $ref } } } }), breaks: [] },
 ];
 test.for(changes)('what breaks when $name', ({ before, after, breaks }) => {

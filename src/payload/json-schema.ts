@@ -1,0 +1,87 @@
+/*
+ * Reads JSON Schemas, of any draft and from anyone: what is not in the expected form counts as absent.
+ */
+
+import { isRecord } from '../base/options-check.js';
+
+/** A schema that is an object; `true` and `false` say nothing about members. */
+export type SchemaPart = Readonly<Record<string, unknown>>;
+
+/** Recursive schemas end at this depth. */
+const MAX_DEPTH = 16;
+const COMBINING = ['allOf', 'anyOf', 'oneOf'];
+
+/**
+ * A schema and the schemas that hold for the same value, by `$ref` and `allOf`.
+ *
+ * @param root the document that `$ref`s lead into
+ * @param keywords which lists of schemas are followed. Default: `allOf` only
+ */
+export function* partsOf(
+  schema: unknown,
+  root: unknown,
+  keywords: readonly string[] = ['allOf'],
+  depth = 0,
+): Generator<SchemaPart> {
+  if (!isRecord(schema) || depth > MAX_DEPTH) return;
+  yield schema;
+  const others = [resolveReference(schema['$ref'], root), ...keywords.flatMap((keyword) => listOf(schema[keyword]))];
+  for (const other of others) yield* partsOf(other, root, keywords, depth + 1);
+}
+
+/** The target of a `$ref` inside a document (RFC 6901, as a URI fragment); undefined if it leads nowhere. */
+export function resolveReference(reference: unknown, root: unknown): unknown {
+  if (typeof reference !== 'string' || !reference.startsWith('#')) return undefined;
+  let target = root;
+  for (const token of decode(reference).split('/').slice(1))
+    target = isRecord(target) ? target[token.replaceAll('~1', '/').replaceAll('~0', '~')] : undefined;
+  return target;
+}
+
+/** Decodes a reference; one with a malformed escape stays as it is, and leads nowhere. */
+function decode(reference: string): string {
+  try {
+    return decodeURIComponent(reference);
+  } catch {
+    return reference;
+  }
+}
+
+/** Members of an object that are lists: a query that has such a member once holds a list, too. */
+export interface ListNames {
+  readonly named: ReadonlySet<string>;
+  /** Whether members that the schema does not name are lists. */
+  readonly others: boolean;
+}
+
+/** The members that a schema of an object declares as lists. */
+export function listNames(schema: unknown): ListNames {
+  const named = new Set<string>();
+  let others = false;
+  for (const { properties, additionalProperties } of partsOf(schema, schema, COMBINING)) {
+    if (isRecord(properties))
+      for (const [name, member] of Object.entries(properties)) if (isList(member, schema)) named.add(name);
+    if (isList(additionalProperties, schema)) others = true;
+  }
+  return { named, others };
+}
+
+/** Whether only a list fits. `null` is ignored, because a query cannot contain it. */
+function isList(schema: unknown, root: unknown, depth = 0): boolean {
+  if (!isRecord(schema) || depth > MAX_DEPTH) return false;
+  const isListToo = (part: unknown): boolean => isList(part, root, depth + 1);
+  if (isListToo(resolveReference(schema['$ref'], root))) return true;
+  const { type } = schema;
+  const types = (typeof type === 'string' ? [type] : listOf(type)).filter((each) => each !== 'null');
+  if (types.length > 0) return types.every((each) => each === 'array');
+  if (listOf(schema['allOf']).some(isListToo)) return true;
+  return ['anyOf', 'oneOf'].some((keyword) => {
+    const choices = listOf(schema[keyword]).filter((choice) => !isRecord(choice) || choice['type'] !== 'null');
+    return choices.length > 0 && choices.every(isListToo);
+  });
+}
+
+/** A value if it is a list, else an empty list. */
+export function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
