@@ -35,7 +35,7 @@ try {
 }
 pruneDeclarations();
 await bundle();
-copyExample();
+copyStarter();
 
 /** Removes declarations that no entry reaches: nobody can import their modules. */
 function pruneDeclarations() {
@@ -102,9 +102,9 @@ function reachedFrom(id, graph, reached = new Set()) {
   return reached;
 }
 
-/** Copies what `postern demo --source` writes, without what `npm install` and a build may have left there. */
-function copyExample() {
-  const from = inRoot('test/example');
-  const isOurs = (path) => !/[\\/](?:node_modules|dist|package-lock\.json|orders\.yaml)$/.test(path.slice(from.length));
-  cpSync(from, inRoot('dist/example'), { recursive: true, filter: isOurs });
+/** Copies what `postern new` writes, without what `npm install` and a build may have left there. */
+function copyStarter() {
+  const from = inRoot('test/starter');
+  const isOurs = (path) => !/[\\/](?:node_modules|dist|package-lock\.json)$/.test(path.slice(from.length));
+  cpSync(from, inRoot('dist/starter'), { recursive: true, filter: isOurs });
 }

@@ -23,7 +23,7 @@ export default defineConfig(({ mode }) => ({
   },
   test: {
     include: ['test/**/*.test.ts'],
-    exclude: [...configDefaults.exclude, 'test/example/**', ...(mode === 'fast' ? findTaggedFiles() : [])],
+    exclude: [...configDefaults.exclude, 'test/starter/**', ...(mode === 'fast' ? findTaggedFiles() : [])],
     setupFiles: ['test/support/setup.ts'],
     testTimeout: 30_000,
     reporters: ['default', new MissingPrograms()],

@@ -33,12 +33,12 @@ beforeAll(() => {
 }, 120_000);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** What `postern demo --source` writes. */
-const EXAMPLE = ['Dockerfile', 'k8s/kustomization.yaml', 'k8s/volume.yaml', 'package.json', 'src/app.test.ts', 'src/app.ts', 'src/main.ts', 'src/orders.ts', 'tsconfig.json'].map((file) => `dist/example/${file}`);
+/** What `postern new` writes. */
+const STARTER = ['.dockerignore', '.github/workflows/test.yml', 'Dockerfile', 'README.md', 'gitignore', 'package.json', 'src/app.ts', 'src/main.ts', 'src/orders.ts', 'src/stock.ts', 'test/app.test.ts', 'tsconfig.build.json', 'tsconfig.json'].map((file) => `dist/starter/${file}`);
 
 test('ships only what a user needs', () => {
-  const [example, others] = [true, false].map((kept) => packed.files.filter(({ path }) => path.startsWith('dist/example/') === kept));
-  expect(example?.map(({ path }) => path).sort()).toEqual(EXAMPLE);
+  const [starter, others] = [true, false].map((kept) => packed.files.filter(({ path }) => path.startsWith('dist/starter/') === kept));
+  expect(starter?.map(({ path }) => path).sort()).toEqual(STARTER);
   for (const { path } of others ?? []) expect(path).toMatch(/^(?:dist\/.+\.(?:js|d\.ts)|package\.json|README\.md|LICENSE|CHANGELOG\.md)$/);
   for (const path of ['LICENSE', 'README.md', 'CHANGELOG.md', 'dist/index.js', 'dist/index.d.ts']) expect(packed.files.map((file) => file.path)).toContain(path);
 });

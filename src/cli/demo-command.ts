@@ -1,23 +1,18 @@
 /*
- * `postern demo`: three services that call each other and their live page, until the process is told to stop; or the
- * source of a service to start from.
+ * `postern demo`: three services that call each other and their live page, until the process is told to stop.
  */
 
-import { cpSync, existsSync, readdirSync } from 'node:fs';
-import { resolve } from 'node:path';
 import type { LivePage } from '../live/live-server.js';
-import { parseCommand, parseWhole, untilSignal, UsageError, type Outcome, type Command } from './command.js';
+import { parseCommand, parseWhole, untilSignal, type Outcome, type Command } from './command.js';
 import { startDemo, type Demo } from './demo-mesh.js';
 import { showMesh } from './mesh-page.js';
-import { toVisible } from './output.js';
 
-const usage = `Usage: postern demo [--port P | --source DIR]
+const usage = `Usage: postern demo [--port P]
 
 Starts three services that call each other, on loopback, and a live page of
 their mesh, and prints what to try.
 
-  --port P      first of three ports in a row; 8000, or free ones, unless given
-  --source DIR  writes a service to start from into a new folder, instead
+  --port P  first of three ports in a row. Default: 8000, or free ones
 `;
 
 export const demo: Command = { usage, run };
@@ -30,17 +25,10 @@ const SERVICE_VARIABLES = [
   'MONITOR_HOST',
 ];
 
-/**
- * @throws `EADDRINUSE` when the ports that were asked for are taken
- * @throws {UsageError} for a folder that isn't empty, and for a port beside one
- */
+/** @throws `EADDRINUSE` when the ports that were asked for are taken */
 async function run(args: string[]): Promise<Outcome> {
-  const { values } = parseCommand(args, { port: { type: 'string' }, source: { type: 'string' } }, []);
+  const { values } = parseCommand(args, { port: { type: 'string' } }, []);
   const port = values.port === undefined ? undefined : parseWhole('port', values.port, 1, 65_533);
-  if (values.source !== undefined) {
-    if (port !== undefined) throw new UsageError('--source starts nothing; leave --port out');
-    return { text: writeSource(values.source) };
-  }
   // These are meant for one service, but the demo runs three of them in this process.
   for (const name of SERVICE_VARIABLES) delete process.env[name];
   const demo = await startDemo(port);
@@ -49,15 +37,6 @@ async function run(args: string[]): Promise<Outcome> {
     await Promise.all([live.close(), demo.close()]);
   };
   return { text: describe(demo.urls, live.url), running: untilSignal(close) };
-}
-
-function writeSource(folder: string): string {
-  const target = resolve(folder);
-  if (existsSync(target) && readdirSync(target).length > 0)
-    throw new UsageError(`--source is ${JSON.stringify(folder)}, which isn't empty; give a new folder`);
-  // The build puts the example beside the bundle.
-  cpSync(new URL('example', import.meta.url), target, { recursive: true });
-  return `Written. In ${toVisible(folder)}: npm install, npm test, npm start.\n`;
 }
 
 /** On the port behind those of the services, or a free one when that is taken. */

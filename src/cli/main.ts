@@ -12,6 +12,7 @@ import { gateway } from './gateway-command.js';
 import { guardProcess } from './guard.js';
 import { k8s } from './k8s-command.js';
 import { live } from './live-command.js';
+import { newService } from './new-command.js';
 import { openapi } from './openapi-command.js';
 import { complain, messageOf, takeStdout } from './output.js';
 import { ping } from './ping-command.js';
@@ -28,6 +29,7 @@ Commands:
   alerts MODULE    rules for Prometheus that watch an application
   ping URL         the mesh below a service, drawn
   live URL         a page that keeps showing the mesh below a service
+  new DIR          a service to start from
   demo             three services that call each other, on loopback
 
 postern COMMAND --help explains one. Exit codes: 0, 1 for a finding, 2 for wrong
@@ -35,7 +37,7 @@ usage or a module that can't be loaded.
 `;
 
 const COMMANDS: ReadonlyMap<string | undefined, Command> = new Map(
-  Object.entries({ routes, gateway, openapi, errors, k8s, alerts, ping, live, demo }),
+  Object.entries({ routes, gateway, openapi, errors, k8s, alerts, ping, live, new: newService, demo }),
 );
 
 async function dispatch(name: string | undefined, args: string[]): Promise<Outcome> {

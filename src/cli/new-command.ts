@@ -1,0 +1,51 @@
+/*
+ * `postern new`: writes a service to start from.
+ */
+
+import { cpSync, existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
+import { FRAMEWORK_VERSION } from '../base/version.js';
+import { parseCommand, UsageError, type Command, type Outcome } from './command.js';
+import { toVisible } from './output.js';
+
+const usage = `Usage: postern new DIR [--name NAME]
+
+Writes a service to start from into a new or empty folder: TypeScript that
+Node.js 22.18 or later runs as it is, with tests, a Dockerfile and a workflow.
+
+  --name NAME  the name of the service. Default: the name of the folder
+`;
+
+export const newService: Command = { usage, run };
+
+/** The name that the service has in the files of `starter`. */
+const PLACEHOLDER = /\bservice-name\b/g;
+
+/** @throws {UsageError} for a folder that is not empty, and for a name that npm or a URL cannot have */
+async function run(args: string[]): Promise<Outcome> {
+  const { values, positionals } = parseCommand(args, { name: { type: 'string' } }, ['DIR']);
+  const [folder = ''] = positionals;
+  const target = resolve(folder);
+  const name = values.name ?? basename(target);
+  if (!/^[a-z0-9][a-z0-9._~-]{0,213}$/.test(name)) {
+    const remedy = values.name === undefined ? 'give one with --name' : 'use lower-case letters, digits and . _ ~ -';
+    throw new UsageError(`${JSON.stringify(name)} cannot be the name of a service; ${remedy}`);
+  }
+  if (existsSync(target) && readdirSync(target).length > 0)
+    throw new UsageError(`DIR is ${JSON.stringify(folder)}, which is not empty; give a new folder`);
+  write(target, name);
+  return { text: `${toVisible(name)} is in ${toVisible(folder)}. Next:\n\n  cd ${toVisible(folder)}\n  npm install\n  npm test\n  npm run dev\n` };
+}
+
+function write(target: string, name: string): void {
+  // The build copies the folder beside the bundle.
+  cpSync(new URL('starter', import.meta.url), target, { recursive: true });
+  // npm leaves a file of this name out of every package.
+  renameSync(join(target, 'gitignore'), join(target, '.gitignore'));
+  for (const file of readdirSync(target, { recursive: true, withFileTypes: true })) {
+    if (!file.isFile()) continue;
+    const path = join(file.parentPath, file.name);
+    const text = readFileSync(path, 'utf8').replace(PLACEHOLDER, name);
+    writeFileSync(path, text.replace(/("postern": ")[^"]*/, `$1^${FRAMEWORK_VERSION}`));
+  }
+}
