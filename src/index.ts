@@ -25,23 +25,25 @@ export { Reply, reply } from './http/reply.js';
 export type { ReplyInit } from './http/reply.js';
 export type { RequestTraceMessage } from './pipeline/tracing.js';
 export type { Logger, LogLevel, LogMethod, SafeLogger, SafeLogMethod } from './base/log.js';
-export type { CallTraceMessage } from './mesh/call-tracing.js';
 export type {
+  Query,
+  QueryValue,
+  RequestHeaders,
+  ServiceBody,
   ServiceBodyOptions,
   ServiceCallOptions,
   ServiceClient,
   ServiceFetchOptions,
   ServiceRequestOptions,
   ServiceResponse,
-} from './mesh/client.js';
-export { path } from './mesh/path.js';
-export type { Query, QueryValue, RequestHeaders } from './mesh/request.js';
-export type { ServiceBody, ServiceStream } from './mesh/request-body.js';
-export { ServiceError } from './mesh/service-error.js';
-export type { ServiceErrorOptions } from './mesh/service-error.js';
-export type { ServiceStandIn } from './mesh/stand-in.js';
+  ServiceStandIn,
+  ServiceStream,
+} from './client/service-client.js';
+export { ServiceError } from './client/service-error.js';
+export type { ServiceErrorOptions } from './client/service-error.js';
+export type { Settings, SettingsOptions } from './client/settings.js';
+export type { CallTraceMessage } from './mesh/call-tracing.js';
 export type { TraceSpan } from './propagation/trace-context.js';
-export type { Settings, SettingsOptions } from './mesh/settings.js';
 export { Registry } from './metrics/registry.js';
 export type { PingDocument, PingEntry } from './monitor/ping-document.js';
 export type { Health, HealthCheck, HealthCheckOptions, HealthDocument, HealthStatus } from './monitor/health.js';
@@ -57,6 +59,7 @@ export type {
 export { defineEndpoint } from './routing/endpoint-definition.js';
 export type { CallInput, CallResult, EndpointDefinition } from './routing/endpoint-definition.js';
 export type { HandlerInput, MaybeResponse, MaybeSchema, Schemas, SchemasByStatus } from './routing/schemas.js';
+export { path } from './routing/path-parameter.js';
 export { publicFacing } from './routing/public-facing.js';
 export type { PublicFlag, PublicHandler, PublicOptions } from './routing/public-facing.js';
 export type { RouteGroup, View } from './app/route-group.js';

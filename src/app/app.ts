@@ -11,9 +11,9 @@ import type { Environment, Handler, Middleware } from '../http/context.js';
 import { requestInMemory, type RequestInitLike } from '../http/in-memory.js';
 import { attachListener } from '../http/server.js';
 import { logSafely } from '../base/log.js';
-import type { ServiceClient } from '../mesh/client.js';
-import { ServiceDirectory } from '../mesh/directory.js';
-import { connectionsOf, type Settings } from '../mesh/settings.js';
+import type { ServiceClient, ServiceClients } from '../client/service-client.js';
+import type { Settings } from '../client/settings.js';
+import type { ServiceConnection } from '../mesh/service-connection.js';
 import type { Registry } from '../metrics/registry.js';
 import { Health } from '../monitor/health.js';
 import { createLoadShedder, type LoadShedder } from '../monitor/load-shedder.js';
@@ -25,6 +25,7 @@ import { assertOptions, type Kinds } from '../base/options-check.js';
 import { delayOf, LISTEN, portOf, type Address, type ListenOptions } from './address.js';
 import { Listener } from './listener.js';
 import { createMonitor, type Monitor } from './monitor.js';
+import { createClients } from './clients.js';
 import { runCloseHooks } from './close-hooks.js';
 import { resolveOptions, type PosternOptions, type ResolvedOptions } from './options.js';
 import { Pipeline } from '../pipeline/pipeline.js';
@@ -77,7 +78,7 @@ export class Postern extends RouteGroup {
   readonly #pipeline: Pipeline;
   readonly #options: ResolvedOptions;
   readonly #tasks: Tasks;
-  readonly #services: ServiceDirectory;
+  readonly #services: ServiceClients<ServiceConnection>;
   readonly #metrics: ServiceMetrics;
   readonly #shedder: LoadShedder | null;
   readonly #listener: Listener;
@@ -93,14 +94,9 @@ export class Postern extends RouteGroup {
   constructor(name: string, options: PosternOptions = {}) {
     const resolved = resolveOptions(name, options, process.env);
     const router = new Router<Handler>();
-    const { logger, loadShedding, maxConnectionAge, maxServiceRequests } = resolved;
+    const { logger, loadShedding } = resolved;
     const metrics = new ServiceMetrics(router.methods, resolved);
-    const services = new ServiceDirectory(connectionsOf(resolved.settings), {
-      maxConnectionAge,
-      maxServiceRequests,
-      services: resolved.services,
-      observe: (...call) => metrics.calls.observe(...call),
-    });
+    const services = createClients(resolved, (...call) => metrics.calls.observe(...call));
     const env: Environment = { ...resolved, services };
     const shedder =
       loadShedding === null
@@ -136,7 +132,11 @@ export class Postern extends RouteGroup {
       // Health and ping are on both ports: a monitoring port that answers must not hide a main port that does not.
       const both = monitor === null ? [endpoints] : [endpoints, monitor.endpoints];
       const own = monitor?.endpoints ?? endpoints;
-      const ping = createPing({ ...resolved, directory: services });
+      const ping = createPing({
+        ...resolved,
+        services,
+        exchange: async (name, request) => (await services.sender(name)).exchange(request),
+      });
       for (const each of both) each.addMonitor(`/${name}/health/`, () => health.answer());
       own.addMonitor(`/${name}/metrics/`, createMetricsEndpoint(metrics, tasks));
       own.addMonitor(`/${name}/openapi/`, createOpenApiEndpoint(this));
@@ -212,6 +212,8 @@ export class Postern extends RouteGroup {
    * open.
    */
   async #open(where: ListenOptions): Promise<Listening> {
+    // Loaded ahead, so that the first request does not wait for it.
+    if (this.#services.names.length > 0) await this.#services.load();
     if (this.#monitor === null) return this.#listener.open(where);
     const monitor = await this.#monitor.listener.open(this.#monitor.where);
     try {

@@ -11,8 +11,8 @@ import {
   parseSettings,
   type Settings,
   type SettingsOptions,
-} from '../mesh/settings.js';
-import { isStandIn, type ServiceStandIn } from '../mesh/stand-in.js';
+} from '../client/settings.js';
+import type { ServiceStandIn } from '../client/service-client.js';
 import { DEFAULT_BUCKETS, toBounds } from '../metrics/buckets.js';
 import { resolveLoadShedding, type LoadSheddingOptions } from '../monitor/load-shedder.js';
 import {
@@ -217,7 +217,8 @@ function resolveStandIns(services: Readonly<Record<string, ServiceStandIn>>): Ma
   for (const [name, standIn] of Object.entries(services)) {
     if (!isServiceName(name))
       throw new TypeError(`services has ${JSON.stringify(name)}, which is no name of a service`);
-    if (!isStandIn(standIn))
+    const isApplication = standIn instanceof Object && typeof Reflect.get(standIn, 'request') === 'function';
+    if (typeof standIn !== 'function' && !isApplication)
       throw new TypeError(
         `services.${name} is ${typeof standIn}; give an application or a function (request) => Response`,
       );

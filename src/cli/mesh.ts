@@ -6,11 +6,11 @@
  */
 
 import { monotonicNow } from '../base/clock.js';
+import { ServiceError } from '../client/service-error.js';
 import { readJson, toServiceError } from '../mesh/answer.js';
-import { ServiceDirectory } from '../mesh/directory.js';
-import { ServiceError } from '../mesh/service-error.js';
+import { connectServices, type ServiceConnection } from '../mesh/service-connection.js';
 import {
-  calleeOf,
+  callOf,
   elapsedSince,
   pingRequest,
   readPingDocument,
@@ -43,13 +43,13 @@ export interface Edge {
  * 504 for its status.
  */
 export async function askMesh({ service, base, depth, levelTimeoutMs }: MeshQuery): Promise<PingEntry> {
-  const directory = new ServiceDirectory(new Map([[service, base]]));
-  const callee = calleeOf(service);
+  const connection = connectServices(new Map([[service, base]])).get(service) as ServiceConnection;
+  const call = callOf(service);
   const startedMs = monotonicNow();
   try {
-    const answer = await directory.exchange(service, pingRequest(service, depth, levelTimeoutMs, MAX_BYTES));
+    const answer = await connection.exchange(pingRequest(service, depth, levelTimeoutMs, MAX_BYTES));
     const { status } = answer;
-    if (status >= 400) throw toServiceError(callee, answer);
+    if (status >= 400) throw toServiceError(call, answer);
     const response = status === 200 ? readPingDocument(readJson(answer), depth, () => undefined) : undefined;
     const request_time = elapsedSince(startedMs);
     return response === undefined
@@ -60,7 +60,7 @@ export async function askMesh({ service, base, depth, levelTimeoutMs }: MeshQuer
     const response = { ...toErrorBody(error), description: describe(error) };
     return { response, status_code: error.statusCode, request_time: elapsedSince(startedMs) };
   } finally {
-    directory.close();
+    connection.close();
   }
 }
 

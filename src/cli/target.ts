@@ -1,6 +1,6 @@
 /* Reads the URL of a service, as `ping` and `live` take it. */
 
-import { isServiceName } from '../mesh/settings.js';
+import { isServiceName } from '../client/settings.js';
 import { UsageError } from './command.js';
 
 /** A service, and what its own paths go behind: `http://mesh:8000/users/ping/` is `users` at `http://mesh:8000`. */

@@ -6,9 +6,8 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type { Readable } from 'node:stream';
 import { builtin } from '../base/builtin.js';
 import { assertLogger, bindLogger, type Logger, type SafeLogger } from '../base/log.js';
-import type { ServiceClient } from '../mesh/client.js';
+import type { CallingRequest, ServiceClient } from '../client/service-client.js';
 import { readDeadlineHeader } from '../propagation/deadline-header.js';
-import type { ServiceDirectory } from '../mesh/directory.js';
 import type { RequestSpan } from '../propagation/trace-context.js';
 import type { Stream } from '../payload/stream.js';
 import { decodePath, type MatchedRoute, type Params, type Route } from '../routing/router.js';
@@ -25,7 +24,7 @@ export interface Environment {
   readonly bodyLimit: number;
   readonly parameterLimit: number;
   readonly trustProxy: AddressResolver;
-  readonly services: ServiceDirectory;
+  readonly services: { client(name: string, by: CallingRequest): ServiceClient };
   /** What the `type` of problem details begins with; null for `about:blank`. */
   readonly errorTypes: string | null;
 }
@@ -204,7 +203,7 @@ export class Context<P = Params> {
   }
 
   /**
-   * A client for another service, which passes this request's id and trace on.
+   * Returns a client for another service. Its calls pass on this request's id and trace, and end with it.
    *
    * @throws {TypeError} when no connection of that name is configured
    */

@@ -1,79 +1,200 @@
 /*
- * What another service answered. None of it is trusted: every part is checked before it is used.
+ * The reply of another service, over HTTP or in memory. Nothing in it is trusted: every part is checked before use.
  */
 
-import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { Readable } from 'node:stream';
 import { builtin } from '../base/builtin.js';
 import { adoptErrorCode } from '../base/error-codes.js';
-import { decodeUtf8 } from '../payload/bytes.js';
+import { callError, NO_RETRY_HEADER, retryHeaders, ServiceError, type CallName } from '../client/service-error.js';
+import { Bytes, decodeUtf8 } from '../payload/bytes.js';
 import { isJsonType, mediaTypeOf } from '../payload/content-type.js';
 import { readErrorBody } from '../payload/error-body.js';
+import { fromHeaderList } from '../payload/header-list.js';
 import { parseJson, parseShallowJson } from '../payload/json.js';
-import { NO_RETRY_HEADER } from './retry.js';
-import { callError, retryHeaders, ServiceError, type Callee } from './service-error.js';
+import type { Limit } from './limit.js';
 
-/** A complete answer with a status from 200 to 599. */
-export interface Answer {
+/** A message of `node:http`, or what stands in for one. */
+export type AnswerSource = Readable & Pick<IncomingMessage, 'statusCode' | 'statusMessage' | 'headers' | 'rawHeaders'>;
+
+/** An answer that was read whole. */
+export interface WholeAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
 }
 
-/** Larger bodies are no uniform error: nothing that explains an error needs as much. */
+/** How much of a streamed body may wait to be read. */
+const WAITING_BYTES = 65_536;
+/** Larger bodies are not read as an error body: nothing that explains an error needs as much. */
 const MAX_ERROR_BYTES = 65_536;
-
+/** Statuses without a body (Fetch, "null body status"). */
+const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
 /** Whole seconds, or a date in the form that every server sends (RFC 9110, sections 10.2.3 and 5.6.7). */
 const RETRY_AFTER = /^(?:\d{1,9}|[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT)$/;
 
+/** The head of an answer with a status from 200 to 599; its body is read once, by one of the methods. */
+export class Answer {
+  readonly status: number;
+  readonly statusText: string;
+  readonly #call: CallName;
+  readonly #source: AnswerSource;
+  readonly #limit: Limit;
+  #onFailure: ((reason: unknown) => void) | undefined;
+  #failure: { readonly reason: unknown } | undefined;
+
+  /**
+   * @param limit ended if the body fails, which then calls {@link fail}; released when the body ends
+   * @throws {ServiceError} 502 for a status out of range
+   */
+  constructor(call: CallName, source: AnswerSource, limit: Limit) {
+    const { service } = call;
+    const { statusCode = 0, statusMessage = '' } = source;
+    if (statusCode < 200 || statusCode > 599)
+      throw callError(call, 502, `${service} answered with the status ${statusCode}`);
+    this.status = statusCode;
+    this.statusText = statusMessage;
+    this.#call = call;
+    this.#source = source;
+    this.#limit = limit;
+    source.on('error', (cause) => limit.end(callError(call, 503, `${service} broke off its answer`, { cause })));
+    source.on('end', () => limit.release());
+  }
+
+  get headers(): IncomingHttpHeaders {
+    return this.#source.headers;
+  }
+
+  /** All header fields, as received. */
+  toHeaders(): Headers {
+    return fromHeaderList(this.#source.rawHeaders);
+  }
+
+  /** Fails the body, for its current or a later reader. */
+  fail(reason: unknown): void {
+    this.#failure ??= { reason };
+    this.#onFailure?.(reason);
+  }
+
+  /**
+   * Reads the whole body.
+   *
+   * @throws {ServiceError} 502 for more than `maxBytes`, 503 when the connection fails
+   * @throws the reason for which the attempt was ended
+   */
+  bytes(maxBytes: number): Promise<Buffer> {
+    return new Promise((resolve, reject) => {
+      this.#whenFailed(reject);
+      const source = this.#source;
+      const length = Number(source.headers['content-length'] ?? 0) || 0;
+      const body = new Bytes(maxBytes, length);
+      const what = `${this.#call.service} answered with more than ${maxBytes} bytes`;
+      const refuse = (): void => this.#limit.end(callError(this.#call, 502, what));
+      source.on('data', (chunk: Buffer<ArrayBuffer>) => {
+        if (!body.add(chunk)) refuse();
+      });
+      source.on('end', () => resolve(body.read()));
+      if (length > maxBytes && this.#hasBody) refuse();
+    });
+  }
+
+  /** Reads the whole answer. @throws as {@link bytes} does */
+  async whole(maxBytes: number): Promise<WholeAnswer> {
+    const { status, headers } = this;
+    return { status, headers, body: await this.bytes(maxBytes) };
+  }
+
+  /** The body as a stream, which fails as {@link bytes} does; null where a status or method has none. */
+  stream(): ReadableStream<Uint8Array> | null {
+    const source = this.#source;
+    if (!this.#hasBody) {
+      source.resume();
+      return null;
+    }
+    return new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => {
+          let isOver = false;
+          this.#whenFailed((reason) => {
+            if (!isOver) controller.error(reason);
+            isOver = true;
+          });
+          source.on('data', (chunk: Buffer) => {
+            if (isOver) return;
+            controller.enqueue(new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.length));
+            if ((controller.desiredSize ?? 0) <= 0) source.pause();
+          });
+          source.on('end', () => {
+            if (!isOver) controller.close();
+            isOver = true;
+          });
+        },
+        pull: () => void source.resume(),
+        cancel: (reason) => this.#limit.end(reason),
+      },
+      new ByteLengthQueuingStrategy({ highWaterMark: WAITING_BYTES }),
+    );
+  }
+
+  get #hasBody(): boolean {
+    return this.#call.method !== 'HEAD' && !BODILESS.has(this.status);
+  }
+
+  #whenFailed(onFailure: (reason: unknown) => void): void {
+    this.#onFailure = onFailure;
+    if (this.#failure !== undefined) onFailure(this.#failure.reason);
+  }
+}
+
 /**
- * The body: JSON parsed, `application/octet-stream` as bytes, all else as text in UTF-8, nothing as undefined.
+ * The body of an answer: JSON parsed, `application/octet-stream` as bytes, other types as UTF-8 text, undefined if
+ * empty.
  *
- * @throws {ServiceError} 502 for a content coding, for invalid JSON, and for what is refused in the JSON of a request,
- * too, such as the key `__proto__`
+ * @throws {ServiceError} 502 for a content coding, for invalid JSON, and for JSON that a request could not have either,
+ * such as the key `__proto__`
  */
-export function readBody(callee: Callee, answer: Answer): unknown {
-  const { body } = answer;
-  const { service } = callee;
+export function readBody(call: CallName, { headers, body }: WholeAnswer): unknown {
+  const { service } = call;
   if (body.length === 0) return undefined;
-  if (isCoded(answer)) throw callError(callee, 502, `${service} answered in a content coding that was not asked for`);
-  const type = mediaTypeOf(answer.headers['content-type']);
+  if (isCoded(headers)) throw callError(call, 502, `${service} answered in a content coding that was not asked for`);
+  const type = mediaTypeOf(headers['content-type']);
   if (type === 'application/octet-stream') return new Uint8Array(body.buffer, body.byteOffset, body.length);
   if (!isJsonType(type)) return decodeUtf8(body);
   try {
     return parseJson(decodeJson(body));
   } catch (cause) {
-    throw callError(callee, 502, `${service} answered with invalid JSON`, { cause });
+    throw callError(call, 502, `${service} answered with invalid JSON`, { cause });
   }
 }
 
-/** The body as JSON, or undefined when it isn't; its keys are not checked. */
-export function readJson(answer: Answer): unknown {
-  if (isCoded(answer) || !isJsonType(mediaTypeOf(answer.headers['content-type']))) return undefined;
+/** The body as JSON, or undefined if it is not JSON; its keys are not checked. */
+export function readJson({ headers, body }: WholeAnswer): unknown {
+  if (isCoded(headers) || !isJsonType(mediaTypeOf(headers['content-type']))) return undefined;
   try {
-    return parseShallowJson(decodeJson(answer.body));
+    return parseShallowJson(decodeJson(body));
   } catch {
     return undefined;
   }
 }
 
-/** `Retry-After` if it is valid. */
+/** The header `Retry-After`, if it is valid. */
 export function retryAfterOf({ 'retry-after': value }: IncomingHttpHeaders): string | undefined {
   return value !== undefined && RETRY_AFTER.test(value) ? value : undefined;
 }
 
-/** The error that an answer of 400 or more stands for; without the uniform body, one that tells the status alone. */
-export function toServiceError(callee: Callee, answer: Answer): ServiceError {
-  const { service, method, path } = callee;
+/** The error of an answer from 400 to 599. Without the uniform body it has only the status. */
+export function toServiceError(call: CallName, answer: WholeAnswer): ServiceError {
+  const { service, method, path } = call;
   const { status } = answer;
-  const headers = { ...survivingHeaders(answer.headers), ...retryHeaders(callee, status) };
+  const headers = { ...survivingHeaders(answer.headers), ...retryHeaders(call, status) };
   const body = answer.body.length > MAX_ERROR_BYTES ? undefined : readErrorBody(readJson(answer));
-  if (body === undefined) return callError(callee, status, `${service} answered ${status}`, { headers });
+  if (body === undefined) return callError(call, status, `${service} answered ${status}`, { headers });
   const { message, description, error_code: code } = body;
   const errorCode = adoptErrorCode(code.name, code.value);
   return new ServiceError(service, description, { statusCode: status, message, errorCode, method, path, headers });
 }
 
-/** The headers that tell callers further up when to try again, and whether to. */
+/** The headers that tell callers further up when to repeat a call, and whether to. */
 function survivingHeaders(headers: IncomingHttpHeaders): Record<string, string> {
   const surviving: Record<string, string> = {};
   const retryAfter = retryAfterOf(headers);
@@ -82,7 +203,7 @@ function survivingHeaders(headers: IncomingHttpHeaders): Record<string, string> 
   return surviving;
 }
 
-function isCoded({ headers }: Answer): boolean {
+function isCoded(headers: IncomingHttpHeaders): boolean {
   return (headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity';
 }
 

@@ -1,38 +1,45 @@
 /*
- * Publishes each try of a call on the tracing channel `postern.call` of `node:diagnostics_channel`.
+ * Publishes each attempt of a call on the tracing channel `postern.call` of `node:diagnostics_channel`.
  *
- * Spec: Node.js documentation, "TracingChannel". Without subscribers nothing is made.
+ * Spec: Node.js documentation, "TracingChannel". Without subscribers no message is made.
  */
 
 import { tracingChannel } from 'node:diagnostics_channel';
+import type { ErrorCode } from '../base/error-codes.js';
 import type { TraceSpan } from '../propagation/trace-context.js';
 
-/** What subscribers get, one object for all events of a try. */
+/** The message of `postern.call`, one object for all events of an attempt. */
 export interface CallTraceMessage {
   readonly service: string;
   readonly method: string;
   /** Percent-encoded, without the query. */
   readonly path: string;
-  /** From 1 on. */
+  /** From 1. */
   readonly attempt: number;
-  /** What will be sent; at `start` a subscriber may set more, names in lower case. */
+  /** The service's URL with the path, without credentials and query. */
+  readonly url: string;
+  /** The path pattern of a typed call. */
+  readonly route: string | undefined;
+  /** Headers that will be sent, names in lower case. At `start` a subscriber may set more. */
   readonly headers: Record<string, string>;
-  /** Undefined outside of a request, and while nobody records the spans of requests. */
+  /** Undefined outside a request, and while nobody subscribes to `postern.request`. */
   readonly trace: TraceSpan | undefined;
-  /** Of the answer, from `asyncEnd` on. */
+  /** Status of the answer, from `asyncEnd` on. */
   statusCode?: number;
+  /** Code in the body of an answer from 400 on, from `asyncEnd` on; `fetch` does not read it. */
+  errorCode?: ErrorCode;
   /** Why there was no answer, from `error` on. */
   error?: unknown;
 }
 
 const channel = tracingChannel<CallTraceMessage, CallTraceMessage>('postern.call');
 
-/** Whether anyone listens. @internal */
+/** Whether anyone subscribes. */
 export function areCallsTraced(): boolean {
   return channel.hasSubscribers;
 }
 
-/** `start`, around the sending of the request; `end` behind it. @internal */
+/** Publishes `start` around the sending of the request, and `end` after it. */
 export function traceCall<T>(message: CallTraceMessage, send: () => T): T {
   return channel.start.runStores(message, () => {
     try {
@@ -43,14 +50,15 @@ export function traceCall<T>(message: CallTraceMessage, send: () => T): T {
   });
 }
 
-/** `asyncStart` and `asyncEnd`, with the answer's status. @internal */
-export function traceAnswer(message: CallTraceMessage, statusCode: number): void {
+/** Publishes `asyncStart` and `asyncEnd` of an attempt with an answer. */
+export function traceAnswer(message: CallTraceMessage, statusCode: number, errorCode: ErrorCode | undefined): void {
   message.statusCode = statusCode;
+  if (errorCode !== undefined) message.errorCode = errorCode;
   channel.asyncStart.publish(message);
   channel.asyncEnd.publish(message);
 }
 
-/** `error`, `asyncStart` and `asyncEnd`, where there is no answer. @internal */
+/** Publishes `error`, `asyncStart` and `asyncEnd` of an attempt without an answer. */
 export function traceFailure(message: CallTraceMessage, error: unknown): void {
   message.error = error;
   channel.error.publish(message);

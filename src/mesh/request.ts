@@ -1,20 +1,48 @@
 /*
- * Turns a call's path, query and headers into a request that says what the caller meant, and nothing else.
+ * Turns what a call was given into a request that means the same: target, headers, body.
  */
 
-import type { RequestBody } from './request-body.js';
+import type { Query, RequestHeaders, ServiceBody, ServiceStream } from '../client/service-client.js';
+import type { CallName } from '../client/service-error.js';
+import type { Answer } from './answer.js';
+import type { Limit } from './limit.js';
 
-/** One value of a query; null and undefined are left out. */
-export type QueryValue = string | number | boolean | bigint | null | undefined;
+/** A body that is ready to be sent: bytes, which can be sent again, or a stream. */
+export interface RequestBody {
+  readonly content: Uint8Array | ServiceStream;
+  /** The content type if the call sets none; undefined where Fetch has none either. */
+  readonly type: string | undefined;
+}
 
-/** A query: an array gives its name once for each value. */
-export type Query = URLSearchParams | Readonly<Record<string, QueryValue | readonly QueryValue[]>>;
+/** One request. */
+export interface ServiceRequest extends CallName {
+  /** From the `/` on, query included; appended to the path of the service's URL. */
+  readonly target: string;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: RequestBody | undefined;
+}
 
-/** Headers, as `Headers`, as pairs, or by name; undefined values are left out. */
-export type RequestHeaders =
-  Iterable<readonly [string, string]> | Readonly<Record<string, string | readonly string[] | undefined>>;
+/** Sends requests to one service: over HTTP, or in memory. */
+export interface Transport {
+  /** The URL of the service, without query and trailing slash. */
+  readonly url: string;
+  /**
+   * Sends a request and waits for the head of the answer, whatever its status. The limit is released with the end of
+   * the answer, or of the attempt.
+   *
+   * @throws {ServiceError} 503 when the connection fails, 502 for an answer that breaks HTTP
+   * @throws the reason for which the attempt was ended
+   */
+  open(request: ServiceRequest, limit: Limit): Promise<Answer>;
+  /** Closes every connection, in use or not. */
+  close(): void;
+}
 
-/** Headers that belong to one connection (RFC 9110, section 7.6.1) or frame the body, which callers don't set. */
+/** Methods that may be sent twice without harm (RFC 9110, section 9.2.2; RFC 10008 for QUERY). */
+const IDEMPOTENT: ReadonlySet<string> = new Set(['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PUT', 'QUERY']);
+
+/** Headers that belong to one connection (RFC 9110, section 7.6.1) or frame the body; callers cannot set them. */
 const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
@@ -31,16 +59,19 @@ const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
 
 const ACCEPT = 'application/json, */*;q=0.5';
 
-/** Methods that say `content-length: 0` when they have no body (RFC 9110, section 8.6). */
+/** Methods with `content-length: 0` if they have no body (RFC 9110, section 8.6). */
 const METHODS_WITH_BODY: ReadonlySet<string> = new Set(['PATCH', 'POST', 'PUT']);
 
+/** Whether a request can be sent twice: its method is idempotent, and its body is not a stream. */
+export function isRepeatable({ method, body }: Pick<ServiceRequest, 'method' | 'body'>): boolean {
+  return IDEMPOTENT.has(method) && (body === undefined || body.content instanceof Uint8Array);
+}
+
 /**
- * A path with its query, percent-encoded where it must be: `('/a b', { q: [1, 2] })` gives `/a%20b?q=1&q=2`.
+ * A path with its query, percent-encoded where necessary: `('/a b', { q: [1, 2] })` → `/a%20b?q=1&q=2`.
  *
- * @throws {TypeError} for a path that starts with anything but one `/`, has a `.` or `..` segment in any spelling, or
- * holds a backslash, a fragment or a control character: what is put together from a request must not lead elsewhere
- *
- * @internal
+ * @throws {TypeError} for a path that does not start with exactly one `/`, has a `.` or `..` segment in any spelling, a
+ * backslash, a fragment or a control character: a path built from a request must not lead elsewhere
  */
 export function formatTarget(path: string, query: Query | undefined): string {
   const refuse = (what: string): never => {
@@ -62,12 +93,10 @@ export function formatTarget(path: string, query: Query | undefined): string {
 }
 
 /**
- * The headers of a request, names in lower case. The caller's beat the defaults; they go without those that belong to a
- * connection, or are named by the caller's own `connection`. Those that frame the body come from the body.
+ * The headers of a request, names in lower case. Given headers override the defaults; headers of a connection, and
+ * those that a given `connection` names, are left out. The body decides the headers that frame it.
  *
- * @throws {TypeError} for a name or value that HTTP can't carry
- *
- * @internal
+ * @throws {TypeError} for a name or value that HTTP cannot carry
  */
 export function formatHeaders(
   given: RequestHeaders | undefined,
@@ -77,17 +106,45 @@ export function formatHeaders(
   return {
     accept: ACCEPT,
     ...(body?.type === undefined ? {} : { 'content-type': body.type }),
-    ...(given === undefined ? {} : passedOn(toHeaders(given))),
+    ...(given === undefined ? {} : withoutConnection(toHeaders(given))),
     ...framing(method, body),
   };
 }
 
-/** @throws {TypeError} for a name or value that HTTP can't carry @internal */
+/**
+ * @returns undefined for no body
+ * @throws {TypeError} if both are given, for a value without a JSON form, and for a body of another type
+ */
+export function toRequestBody(json: unknown, body: ServiceBody | null | undefined): RequestBody | undefined {
+  if (json !== undefined) {
+    if (body !== undefined && body !== null) throw new TypeError('json and body are both given; keep one');
+    return { content: formatJson(json), type: 'application/json' };
+  }
+  if (body === undefined || body === null) return undefined;
+  if (typeof body === 'string') return { content: Buffer.from(body), type: 'text/plain;charset=UTF-8' };
+  if (body instanceof ArrayBuffer) return toRequestBody(undefined, new Uint8Array(body));
+  if (body instanceof Uint8Array || (typeof body === 'object' && Symbol.asyncIterator in body))
+    return { content: body, type: 'application/octet-stream' };
+  if (body instanceof URLSearchParams) {
+    const type = 'application/x-www-form-urlencoded;charset=UTF-8';
+    return { content: Buffer.from(body.toString()), type };
+  }
+  // Naming the globals loads them, so they come last.
+  if (body instanceof Blob || body instanceof FormData) {
+    const { body: content, headers } = new Response(body);
+    return { content: content as ReadableStream<Uint8Array>, type: headers.get('content-type') ?? undefined };
+  }
+  throw new TypeError(
+    `body is a ${typeof body}; give a string, bytes, URLSearchParams or a stream, or json for a value`,
+  );
+}
+
+/** @throws {TypeError} for a name or value that HTTP cannot carry */
 export function toHeaders(given: RequestHeaders): Headers {
   return appendAll(new Headers(), isIterable(given) ? given : Object.entries(given));
 }
 
-function passedOn(headers: Headers): Record<string, string> {
+function withoutConnection(headers: Headers): Record<string, string> {
   const named = (headers.get('connection') ?? '')
     .toLowerCase()
     .split(',')
@@ -108,7 +165,7 @@ function toSearchParams(query: Query): URLSearchParams {
   return query instanceof URLSearchParams ? query : appendAll(new URLSearchParams(), Object.entries(query));
 }
 
-/** Every value under its name, each of a list; what is undefined or null is left out. */
+/** Appends each value under its name, and each element of a list; undefined and null are left out. */
 function appendAll<T extends Headers | URLSearchParams>(target: T, given: Iterable<readonly [string, unknown]>): T {
   for (const [name, values] of given)
     for (const value of Array.isArray(values) ? (values as unknown[]) : [values])
@@ -118,4 +175,10 @@ function appendAll<T extends Headers | URLSearchParams>(target: T, given: Iterab
 
 function isIterable(headers: RequestHeaders): headers is Iterable<readonly [string, string]> {
   return Symbol.iterator in headers;
+}
+
+function formatJson(value: unknown): Uint8Array {
+  const text = JSON.stringify(value) as string | undefined;
+  if (text === undefined) throw new TypeError(`json is a ${typeof value}, which has no JSON form`);
+  return Buffer.from(text);
 }

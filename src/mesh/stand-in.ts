@@ -1,34 +1,23 @@
 /*
- * A service played in memory, for tests: by another application, or by a function from request to response.
+ * Sends requests to a service that is played in memory, for tests: by an application, or by a function like `fetch`.
  */
 
 import { Readable } from 'node:stream';
+import type { ServiceStandIn } from '../client/service-client.js';
+import { callError } from '../client/service-error.js';
 import { toReadable } from '../payload/stream.js';
-import { PeerAnswer, type AnswerSource } from './peer-answer.js';
-import type { Peer, PeerRequest } from './peer.js';
-import { callError } from './service-error.js';
-import type { TryLimit } from './try-limit.js';
-
-/** What answers calls in memory: an application, or a function that does what `fetch` does. */
-export type ServiceStandIn =
-  | { request(target: string, init: RequestInit): Promise<Response> }
-  | ((request: Request) => Response | Promise<Response>);
-
-/** Whether a value can stand in for a service. @internal */
-export function isStandIn(value: unknown): value is ServiceStandIn {
-  return (
-    typeof value === 'function' || (value instanceof Object && typeof Reflect.get(value, 'request') === 'function')
-  );
-}
+import { Answer, type AnswerSource } from './answer.js';
+import type { Limit } from './limit.js';
+import type { ServiceRequest, Transport } from './request.js';
 
 /**
- * A service that is answered for in memory. If the stand-in throws, or gives a value that is no response, the call
- * fails with a 502, as it would with a broken answer over HTTP.
- *
- * @internal
+ * If the stand-in throws, or returns something else than a `Response`, the call fails with a 502, as it does with a
+ * broken answer over HTTP.
  */
-export function createStandInPeer(standIn: ServiceStandIn): Peer {
-  const open = (request: PeerRequest, limit: TryLimit): Promise<PeerAnswer> =>
+export function createStandInTransport(name: string, standIn: ServiceStandIn): Transport {
+  // Not every service name can be a host name: in a URL, "7" is the address 0.0.0.7.
+  const url = `http://${/^[a-z][a-z0-9-]*$/i.test(name) ? name : 'localhost'}`;
+  const open = (request: ServiceRequest, limit: Limit): Promise<Answer> =>
     new Promise((resolve, reject) => {
       const abort = new AbortController();
       let fail = reject;
@@ -37,8 +26,8 @@ export function createStandInPeer(standIn: ServiceStandIn): Peer {
         fail(reason);
       });
       const answered = async (): Promise<void> => {
-        const source = await ask(standIn, request, abort.signal);
-        const answer = new PeerAnswer(request, source, limit);
+        const source = await ask(standIn, url, request, abort.signal);
+        const answer = new Answer(request, source, limit);
         fail = (reason) => {
           answer.fail(reason);
           source.destroy();
@@ -48,26 +37,29 @@ export function createStandInPeer(standIn: ServiceStandIn): Peer {
       };
       answered().catch(limit.end);
     });
-  return { open, close: () => undefined };
+  return { url, open, close: () => undefined };
 }
 
-async function ask(standIn: ServiceStandIn, request: PeerRequest, signal: AbortSignal): Promise<AnswerSource> {
+async function ask(
+  standIn: ServiceStandIn,
+  url: string,
+  request: ServiceRequest,
+  signal: AbortSignal,
+): Promise<AnswerSource> {
   const { service, target } = request;
   try {
     const init = toInit(request, signal);
-    // Not every name of a service can be that of a host: a URL would take "7" for the address 0.0.0.7.
-    const host = /^[a-z][a-z0-9-]*$/i.test(service) ? service : 'localhost';
     const response: unknown = await (typeof standIn === 'function'
-      ? standIn(new Request(`http://${host}${target}`, init))
+      ? standIn(new Request(url + target, init))
       : standIn.request(target, init));
     if (response instanceof Response) return toSource(response);
   } catch (cause) {
     throw callError(request, 502, `${service} failed in memory`, { cause });
   }
-  throw callError(request, 502, `${service} gave no Response in memory`);
+  throw callError(request, 502, `${service} returned no Response in memory`);
 }
 
-function toInit({ method, headers, body }: PeerRequest, signal: AbortSignal): RequestInit {
+function toInit({ method, headers, body }: ServiceRequest, signal: AbortSignal): RequestInit {
   const content = body?.content;
   const init: RequestInit & { duplex?: 'half' } = { method, headers: { ...headers }, signal, redirect: 'manual' };
   if (content instanceof Uint8Array) init.body = new Uint8Array(content);
@@ -78,7 +70,7 @@ function toInit({ method, headers, body }: PeerRequest, signal: AbortSignal): Re
   return init;
 }
 
-/** A response as `node:http` would have it. */
+/** Converts a response to what `node:http` would emit. */
 function toSource({ status, statusText, headers, body }: Response): AnswerSource {
   const { 'set-cookie': _cookies, ...single } = Object.fromEntries(headers);
   return Object.assign(body === null ? Readable.from([]) : toReadable(body), {

@@ -1,11 +1,13 @@
 /*
- * Calls an endpoint that both services know: its parts go out as its schemas take them, its reply comes in as they give
- * it, its errors are thrown as the types that it declares.
+ * Calls an endpoint that both services know: sends what its schemas accept, returns what they produce, and throws the
+ * error types that it declares.
  */
 
 import { FrameworkErrorCodes } from '../base/error-codes.js';
 import { ApiError } from '../base/errors.js';
 import { assertOptions } from '../base/options-check.js';
+import type { Query, RequestHeaders, ServiceResponse } from '../client/service-client.js';
+import { ServiceError } from '../client/service-error.js';
 import { describeFindings } from '../payload/findings.js';
 import { check } from '../payload/schema-check.js';
 import { propsOf, type AnySchema } from '../payload/standard-schema.js';
@@ -13,79 +15,62 @@ import { isEndpointDefinition, type EndpointDefinition } from '../routing/endpoi
 import { formatPath } from '../routing/path-parameter.js';
 import type { ErrorType } from '../routing/route-options.js';
 import { responseSchema, type SchemasByStatus } from '../routing/schemas.js';
-import { toHeaders, type Query, type RequestHeaders } from './request.js';
-import { ServiceError } from './service-error.js';
+import { toHeaders } from './request.js';
 
-/** The parts of a request, whatever their types. */
-export interface AnyInput {
+/** The parts of a request, of any type. */
+interface AnyInput {
   readonly params?: object;
   readonly query?: object;
   readonly headers?: object;
   readonly body?: unknown;
 }
 
-/** A request, as the client sends it. */
+/** The request of a typed call. */
 export interface TypedRequest {
+  readonly definition: EndpointDefinition;
   readonly path: string;
   readonly query: Query | undefined;
   readonly headers: RequestHeaders | undefined;
   readonly json: unknown;
 }
 
-/** An answer of 200 to 399. */
-export interface PlainAnswer {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly body: unknown;
-}
-
-/**
- * Builds the request of a call.
- *
- * @throws {TypeError} when the endpoint is none, or the input has no place in a request
- */
-export function toRequest(
-  endpoint: EndpointDefinition,
-  given: unknown,
-  extra: RequestHeaders | undefined,
-): TypedRequest {
+/** @throws {TypeError} if `endpoint` is not an endpoint, or the input has an unknown member */
+export function toRequest(endpoint: object, given: unknown, extra: RequestHeaders | undefined): TypedRequest {
   if (!isEndpointDefinition(endpoint)) throw new TypeError('call() takes an endpoint made by defineEndpoint');
   const input = given ?? {};
   assertOptions('the input of call()', input, ['params', 'query', 'headers', 'body']);
   const { params = {}, query, headers, body } = input as AnyInput;
   return {
+    definition: endpoint,
     path: formatPath(endpoint.path, { ...params }),
     query: query === undefined ? undefined : ({ ...query } as Query),
-    headers: headers === undefined ? extra : withHeaders({ ...headers }, extra),
+    headers: headers === undefined ? extra : merge({ ...headers }, extra),
     json: body,
   };
 }
 
 /**
- * The body of an answer, as the schema of its status gives it.
+ * Replaces the body of an answer by the output of the schema of its status.
  *
- * @throws {ServiceError} 502 for a body that doesn't fit, and for a status that is not declared
+ * @throws {ServiceError} 502 for a body that does not match, and for a status that is not declared
  */
 export async function toResult(
   { method, path, options }: EndpointDefinition,
   service: string,
-  answer: PlainAnswer,
-): Promise<PlainAnswer> {
+  answer: ServiceResponse,
+): Promise<ServiceResponse> {
   if (options.response === undefined) return answer;
   try {
     return { ...answer, body: await declaredBody(`response of ${method} ${path}`, options.response, answer) };
   } catch (cause) {
-    throw new ServiceError(service, `${service} answered ${method} ${path} with something else than it declares`, {
-      errorCode: FrameworkErrorCodes.framework_invalid_response,
-      method,
-      path,
-      // For the log alone: it may tell of what another service holds.
-      cause,
-    });
+    const errorCode = FrameworkErrorCodes.framework_invalid_response;
+    // The cause is only logged: the text may contain another service's data.
+    const fields = { errorCode, method, path, cause };
+    throw new ServiceError(service, `${service} answered ${method} ${path} with something else than it declares`, fields);
   }
 }
 
-/** The error as one of the types that the endpoint declares, or as it is. */
+/** Converts an error to the type that the endpoint declares for its status and code; returns others unchanged. */
 export function toDeclaredError({ options }: EndpointDefinition, error: unknown): unknown {
   if (!(error instanceof ServiceError)) return error;
   const { statusCode, errorCode, message, description, headers = {} } = error;
@@ -95,22 +80,20 @@ export function toDeclaredError({ options }: EndpointDefinition, error: unknown)
     type.errorCode.value === errorCode.value;
   const type = options.errors?.find(isSame);
   if (type === undefined) return error;
-  const fields = { statusCode, message, headers, cause: error, errorCode };
   // Not `new type()`: the constructor of a type may take other arguments.
-  const declared: unknown = Reflect.construct(ApiError, [description, fields], type);
-  if (declared instanceof Error && error.stack !== undefined) declared.stack = error.stack;
-  return declared;
+  return Reflect.construct(ApiError, [description, { statusCode, message, headers, cause: error, errorCode }], type);
 }
 
 /** @throws what is wrong with the answer */
 async function declaredBody(
   what: string,
   response: AnySchema | SchemasByStatus,
-  { status, body }: PlainAnswer,
+  { status, body }: ServiceResponse,
 ): Promise<unknown> {
   const schema = status > 299 ? undefined : responseSchema(response, status);
   if (schema === undefined) throw new Error(`the status ${status} is not declared`);
-  if (schema === null && body !== undefined) throw new Error(`there is a body with ${status}`);
+  if (schema === null && body !== undefined)
+    throw new Error(`the answer has a body, but ${status} is declared without one`);
   const props = propsOf(schema);
   if (props === undefined) return body;
   const result = await check(what, props, body);
@@ -118,8 +101,8 @@ async function declaredBody(
   throw new Error(describeFindings('body', result.issues, 1));
 }
 
-/** Those of the call beat those of the input. */
-function withHeaders(own: RequestHeaders, extra: RequestHeaders | undefined): RequestHeaders {
+/** Merges headers; a header of the call overrides the same header of the input. */
+function merge(own: RequestHeaders, extra: RequestHeaders | undefined): RequestHeaders {
   const headers = toHeaders(own);
   for (const [name, value] of toHeaders(extra ?? {})) headers.set(name, value);
   return headers;

@@ -6,9 +6,9 @@
 import { monotonicNow } from '../base/clock.js';
 import { MAX_TIMEOUT_MS } from '../base/deadline.js';
 import { isStatus } from '../base/errors.js';
-import type { PingRequest } from '../mesh/directory.js';
-import { callError, type Callee, type ServiceError } from '../mesh/service-error.js';
-import { isServiceName } from '../mesh/settings.js';
+import { callError, type CallName, type ServiceError } from '../client/service-error.js';
+import { isServiceName } from '../client/settings.js';
+import type { PingRequest } from '../mesh/service-connection.js';
 import { isRecord } from '../base/options-check.js';
 import { readErrorBody, toErrorBody, type ErrorBody } from '../payload/error-body.js';
 
@@ -61,17 +61,17 @@ export function unusableEntry(service: string, status: number, request_time: str
 
 /** @param status of an answer that is no ping document @internal */
 export function noPing(service: string, status: number): ServiceError {
-  return callError(calleeOf(service), 502, `${service} answered ${status} with something else than a ping`);
+  return callError(callOf(service), 502, `${service} answered ${status} with something else than a ping`);
 }
 
 /** The ping endpoint of a service, as errors name it. @internal */
-export function calleeOf(service: string): Callee {
+export function callOf(service: string): CallName {
   return { service, method: 'GET', path: `/${service}/ping/` };
 }
 
 /** The request that pings a service. @param levelTimeoutMs time for each level of depth @internal */
 export function pingRequest(service: string, depth: number, levelTimeoutMs: number, maxBytes: number): PingRequest {
-  const { method, path } = calleeOf(service);
+  const { method, path } = callOf(service);
   return {
     method,
     path: `${path}?depth=${depth}`,

@@ -10,7 +10,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { randomHex } from '../base/clock.js';
 
-/** One span: a request that is handled, or one try of a call. */
+/** A span: one request, or one attempt of a call. */
 export interface TraceSpan {
   /** 32 lower-case hex digits. */
   readonly traceId: string;
@@ -18,8 +18,10 @@ export interface TraceSpan {
   readonly spanId: string;
   /** The span that this one is a part of; undefined at the root of a trace. */
   readonly parentId: string | undefined;
-  /** Those that are defined, sampled (1) and random (2), as two hex digits. */
-  readonly flags: string;
+  /**
+   * The flags sampled (1) and random (2), as two hex digits. A subscriber to `postern.request` may set them at `start`.
+   */
+  flags: string;
 }
 
 /** A request's span, with what its trace carries along. @internal */
@@ -81,14 +83,14 @@ export function sampledTraceId(rawHeaders: readonly string[]): string | undefine
   return undefined;
 }
 
-/** The span of one try of a call, below that of the request on whose behalf it is made. @internal */
+/** Begins the span of one attempt of a call, a child of the request's. @internal */
 export function beginCallSpan({ traceId, spanId, flags }: TraceSpan): TraceSpan {
   return { traceId, spanId: randomHex(8), parentId: spanId, flags };
 }
 
-/** The trace's headers of a call that has a span of its own. @internal */
-export function spanHeaders(call: TraceSpan, tracestate: string | undefined): Record<string, string> {
-  const traceparent = `00-${call.traceId}-${call.spanId}-${call.flags}`;
+/** The trace headers of a call below a span. @internal */
+export function spanHeaders(span: TraceSpan, tracestate: string | undefined): Record<string, string> {
+  const traceparent = `00-${span.traceId}-${span.spanId}-${span.flags}`;
   return tracestate === undefined ? { traceparent } : { traceparent, tracestate };
 }
 

@@ -3,7 +3,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { tracingChannel } from 'node:diagnostics_channel';
 import { expect, onTestFinished, test } from 'vitest';
-import type { CallTraceMessage, RequestTraceMessage } from 'postern';
+import { ApiError, defineEndpoint, defineErrorCodes, type CallTraceMessage, type RequestTraceMessage } from 'postern';
 import { closedPort, startPeer } from '../support/peer.js';
 import { createApp } from '../support/serve.js';
 
@@ -23,7 +23,7 @@ function record(set: Record<string, string> = {}): Event[] {
   return events;
 }
 
-test('each try is a message of its own, with the status that it was answered with', async () => {
+test('each attempt is a message of its own, with the status that it was answered with', async () => {
   let requests = 0;
   const peer = await startPeer((_req, res) => res.writeHead((requests += 1) === 1 ? 503 : 200, { 'retry-after': '0' }).end());
   const app = createApp({ settings: { SERVICE_CONNECTIONS: [`billing=${peer.url}/base`] } });
@@ -32,11 +32,21 @@ test('each try is a message of its own, with the status that it was answered wit
   const names = ['start', 'end', 'asyncStart', 'asyncEnd'];
   expect(events.map(([name, { attempt }]) => `${name} ${attempt}`)).toEqual([...names.map((name) => `${name} 1`), ...names.map((name) => `${name} 2`)]);
   const [, last] = events.at(-1) as Event;
-  expect(last).toEqual({ service: 'billing', method: 'GET', path: '/a%20b', attempt: 2, headers: expect.objectContaining({ 'x-mine': '1' }), trace: undefined, statusCode: 200 });
+  expect(last).toEqual({ service: 'billing', method: 'GET', path: '/a%20b', attempt: 2, url: `${peer.url}/base/a%20b`, route: undefined, headers: expect.objectContaining({ 'x-mine': '1' }), trace: undefined, statusCode: 200 });
   expect(Object.getPrototypeOf(last.headers)).toBe(Object.prototype);
-  expect(events[3]?.[1].statusCode).toBe(503);
+  expect(events[3]?.[1]).toMatchObject({ statusCode: 503, errorCode: { name: 'framework_error_unspecified' } });
   expect(app.metrics.expose()).toMatch(/service_request_duration_seconds_count\{service="billing",method="GET",status_code="503"\} 1\.0/);
   expect(app.metrics.expose()).toMatch(/service_request_duration_seconds_count\{service="billing",method="GET",status_code="200"\} 1\.0/);
+});
+
+test('a message has the pattern of a typed call, and the code of an error', async () => {
+  const Codes = defineErrorCodes({ gone: 77 });
+  const billing = createApp({}, 'billing').get('/users/:id', () => { throw new ApiError('Gone', { statusCode: 410, errorCode: Codes.gone }); });
+  const app = createApp({ services: { billing } });
+  const events = record();
+  await app.service('billing').call(defineEndpoint('GET', '/users/:id'), { params: { id: 7 } }).catch(() => undefined);
+  expect(events.at(-1)?.[1]).toMatchObject({ path: '/users/7', route: '/users/:id', url: 'http://billing/users/7', statusCode: 410, errorCode: Codes.gone });
+  expect(events.at(-1)?.[1]).not.toHaveProperty('error');
 });
 
 test('without an answer the message has the error, and the histogram the status 0', async () => {

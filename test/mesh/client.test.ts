@@ -1,12 +1,12 @@
 /** The service client against peers that behave: what goes out, what comes back. */
 
 import { expect, test } from 'vitest';
-import type { ServiceClient, ServiceRequestOptions } from '../../src/mesh/client.js';
-import { ServiceDirectory } from '../../src/mesh/directory.js';
+import type { ServiceClient, ServiceRequestOptions } from 'postern';
+import { clientOf as clientOfUrl, clientsOf } from '../support/clients.js';
 import { readText, startPeer, type TestServer } from '../support/peer.js';
 import { createApp } from '../support/serve.js';
 
-const clientOf = (peer: TestServer, base = ''): ServiceClient => new ServiceDirectory(new Map([['billing', peer.url + base]])).client('billing');
+const clientOf = (peer: TestServer, base = ''): ServiceClient => clientOfUrl({ url: peer.url + base });
 
 /** A peer that tells what it was sent. */
 async function startEcho(): Promise<Awaited<ReturnType<typeof startPeer>>> {
@@ -96,7 +96,7 @@ test('given headers are sent and beat our own, those of a connection are not', a
     Connection: 'close, X-Hop', 'X-Hop': '1', 'Keep-Alive': 'timeout=9', 'Transfer-Encoding': 'chunked', 'Content-Length': '99', TE: 'trailers', Upgrade: 'h2c', 'Proxy-Authorization': 'x', Expect: '100-continue',
   };
   const { body } = await client.patch<Echo>('/', { json: 1, headers });
-  expect(Object.keys(body.headers).sort()).toEqual(['accept', 'connection', 'content-length', 'content-type', 'host', 'many', 'x-mine']);
+  expect(Object.keys(body.headers).sort()).toEqual(['accept', 'connection', 'content-length', 'content-type', 'host', 'many', 'x-envoy-expected-rq-timeout-ms', 'x-mine']);
   expect(body.headers).toMatchObject({ accept: 'text/csv', connection: 'keep-alive', 'content-length': '1', 'content-type': 'application/merge-patch+json', many: 'a, b', 'x-mine': '1' });
   expect((await client.get<Echo>('/', { headers: new Headers({ a: '1' }) })).body.headers).toMatchObject({ a: '1' });
   expect((await client.get<Echo>('/', { headers: [['a', '1'], ['a', '2']] })).body.headers).toMatchObject({ a: '1, 2' });
@@ -152,28 +152,46 @@ test('requests in sequence share one connection, concurrent ones have their own'
 });
 
 test('an unknown service throws at once', () => {
-  const directory = new ServiceDirectory(new Map([['billing', 'http://billing:8000']]));
-  for (const name of ['mail', '__proto__', 'constructor', '']) expect(() => directory.client(name)).toThrow(TypeError);
-  expect(() => directory.client('mail')).toThrow('service "mail" is not connected');
+  const clients = clientsOf({ billing: 'http://billing:8000' });
+  for (const name of ['mail', '__proto__', 'constructor', '']) expect(() => clients.client(name)).toThrow(TypeError);
+  expect(() => clients.client('mail')).toThrow('service "mail" is not connected');
 });
 
 test('without a caller nothing is passed on', async () => {
   const { body } = await clientOf(await startEcho()).get<Echo>('/');
-  expect(Object.keys(body.headers).sort()).toEqual(['accept', 'connection', 'host']);
+  expect(Object.keys(body.headers).sort()).toEqual(['accept', 'connection', 'host', 'x-envoy-expected-rq-timeout-ms']);
 });
 
 test('of a caller the id, the trace and the baggage are passed on, nothing else', async () => {
   const peer = await startEcho();
-  const directory = new ServiceDirectory(new Map([['billing', peer.url]]));
   const traceparent = '00-12345678901234567890123456789012-1234567890123456-01';
   const headers = { traceparent, tracestate: 'a=1', baggage: 'b=2', authorization: 'Bearer x', cookie: 'c=3', 'x-forwarded-for': '10.0.0.1', connection: 'keep-alive, x-hop', 'x-hop': '1' };
-  const client = directory.client('billing', { id: 'abc', headers, span: undefined, signal: new AbortController().signal, deadlineMs: undefined });
+  const client = clientsOf({ billing: peer.url }).client('billing', { id: 'abc', headers, span: undefined, signal: new AbortController().signal, deadlineMs: undefined });
   const { body } = await client.get<Echo>('/');
-  expect(Object.keys(body.headers).sort()).toEqual(['accept', 'baggage', 'connection', 'host', 'traceparent', 'tracestate', 'x-request-id']);
+  expect(Object.keys(body.headers).sort()).toEqual(['accept', 'baggage', 'connection', 'host', 'traceparent', 'tracestate', 'x-envoy-expected-rq-timeout-ms', 'x-request-id']);
   expect(body.headers).toMatchObject({ 'x-request-id': 'abc', tracestate: 'a=1', baggage: 'b=2', traceparent });
   expect((await client.get<Echo>('/', { headers: { 'x-request-id': 'mine' } })).body.headers).toMatchObject({ 'x-request-id': 'mine' });
 });
 test('a service call with a wrong signal throws before anything is sent', async () => {
   const app = createApp({ settings: { SERVICE_CONNECTIONS: ['a=http://127.0.0.1:1'] } });
   await expect(app.service('a').get('/', { signal: new AbortController() as never })).rejects.toThrow(TypeError);
+});
+
+test.for([
+  { version: '1.4.2', sent: 'users/1.4.2' },
+  { version: 'März (draft)\r\nx: y', sent: 'users/M_rz_draft_x_y' },
+])('version $version is $sent in the user-agent of a call, which a call may override', async ({ version, sent }) => {
+  const app = createApp({ version, settings: { SERVICE_CONNECTIONS: [`a=${(await startEcho()).url}`] } });
+  const agentOf = async (headers = {}): Promise<string | undefined> => (await app.service('a').get<Echo>('/', { headers })).body.headers['user-agent'];
+  expect(await agentOf()).toMatch(new RegExp(`^${sent} postern/\\d+\\.\\d+\\.\\d+$`));
+  expect(await agentOf({ 'User-Agent': 'mine' })).toBe('mine');
+});
+
+test('two calls made at once, before the code that sends them is loaded, share it and its connections', async () => {
+  const peer = await startEcho();
+  const clients = clientsOf({ billing: peer.url });
+  const calls = ['/a', '/b'].map((path) => clients.client('billing').get<Echo>(path));
+  expect((await Promise.all(calls)).map(({ body }) => body.url)).toEqual(['/a', '/b']);
+  await clients.client('billing').get('/c');
+  expect(peer.sockets).toHaveLength(2);
 });

@@ -35,21 +35,23 @@ test('the deadline goes on, less what has passed, and is never more than the tim
   expect(Number(await sent(app, { [DEADLINE]: '1000' }, '/route'))).toBeLessThanOrEqual(1000);
 });
 
-test.for(['', '0', '-1', '1.5', '1e3', 'soon', '10, 20', '0x10'])('the deadline %j is none', async (value) => {
+test.for(['', '0', '-1', '1.5', '1e3', 'soon', '10, 20', '0x10'])('the deadline %j is ignored', async (value) => {
   const app = appOf((await startHeaders()).url).get('/', async (ctx) => (await ctx.service('billing').get('/')).body);
-  expect(await sent(app, { [DEADLINE]: value })).toBeUndefined();
+  expect(await sent(app, { [DEADLINE]: value })).toBe('5000');
 });
 
-test('without a request, and without a deadline, the header is absent', async () => {
+test('without a deadline, and without a request, a call sends its own timeout', async () => {
   const app = appOf((await startHeaders()).url).get('/', async (ctx) => (await ctx.service('billing').get('/')).body);
-  expect(await sent(app, {})).toBeUndefined();
-  expect((await app.service('billing').get<object>('/', { timeout: 100 })).body).not.toHaveProperty(DEADLINE);
+  expect(await sent(app, {})).toBe('5000');
+  expect((await app.service('billing').get<object>('/', { timeout: 100 })).body).toHaveProperty(DEADLINE, '100');
+  expect((await app.service('billing').get<object>('/', { timeout: 0.5 }).catch(() => ({ body: { [DEADLINE]: '1' } }))).body).toHaveProperty(DEADLINE, '1');
+  expect(await (await app.service('billing').fetch('/', { timeout: 2000 })).json()).toHaveProperty(DEADLINE, '2000');
 });
 
-test('a call ends at the deadline, with signal: null too, and is not sent when no time is left', async () => {
+test('a call ends at the deadline, and is not sent when no time is left', async () => {
   const peer = await startPeer(() => undefined);
   const app = expectFailures(appOf(peer.url), 504);
-  app.get('/', (ctx) => ctx.service('billing').get('/', { signal: null }));
+  app.get('/', (ctx) => ctx.service('billing').get('/'));
   app.get('/late', async (ctx) => {
     await new Promise((resolve) => setTimeout(resolve, 60));
     return ctx.service('billing').get('/');
@@ -110,6 +112,32 @@ function watchTimers(): ReadonlyMap<number, string> {
   onTestFinished(() => void hook.disable());
   return timers;
 }
+
+test('signal: null lets a call outlive the deadline of its request', async () => {
+  const app = appOf((await startHeaders()).url);
+  app.get('/', { timeout: 2000 }, async (ctx: Context) => {
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    return (await ctx.service('billing').get('/', { signal: null })).body;
+  });
+  expect(await sent(app, { [DEADLINE]: '50' })).toBe('5000');
+});
+
+test('a call that ends because its client disconnected counts as 499, at the deadline or the route\'s timeout as 0', async () => {
+  const peer = await startPeer(() => undefined);
+  const app = expectFailures(appOf(peer.url), 504);
+  const call = (ctx: Context): Promise<unknown> => ctx.service('billing').get('/');
+  app.get('/', call).get('/short', { timeout: 50 }, call);
+  const counts = (): string[] => [...app.metrics.expose().matchAll(/^service_request_duration_seconds_count\{.*status_code="(\d+)"\} (\d)/gm)].map(([, status, count]) => `${count} × ${status}`);
+  await app.request('/short');
+  await app.request('/', { headers: { [DEADLINE]: '50' } });
+  expect(counts()).toEqual(['2 × 0']);
+  const { port } = await serve(app);
+  const client = connect(port, '127.0.0.1');
+  client.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
+  await expect.poll(() => peer.requests.length).toBe(3);
+  client.destroy();
+  await expect.poll(counts).toEqual(['2 × 0', '1 × 499']);
+});
 
 test('signal: null lets a call outlive the client of its request', async () => {
   let finish: () => void = () => undefined;

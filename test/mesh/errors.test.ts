@@ -82,7 +82,7 @@ test('trace and id go through every service as they came, credentials through no
 test('outside a request app.service calls without an id', async () => {
   const { a, b } = await startMesh({ a: ['b'], b: [] });
   b.app.get('/work', (ctx) => Object.keys(ctx.headers).sort());
-  expect((await a.app.service('b').get('/work')).body).toEqual(['accept', 'connection', 'host']);
+  expect((await a.app.service('b').get('/work')).body).toEqual(['accept', 'connection', 'host', 'user-agent', 'x-envoy-expected-rq-timeout-ms']);
   expect(() => a.app.service('c')).toThrow(TypeError);
 });
 

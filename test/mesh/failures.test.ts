@@ -5,12 +5,12 @@ import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { ApiError, FrameworkErrorCodes, ServiceError } from 'postern';
-import type { ServiceClient } from '../../src/mesh/client.js';
-import { ServiceDirectory } from '../../src/mesh/directory.js';
+import type { ServiceClient } from 'postern';
+import { clientOf as clientOfUrl, clientsOf } from '../support/clients.js';
 import { closedPort, startPeer, startRawPeer, type TestServer } from '../support/peer.js';
 
 const MAX_BYTES = 1000;
-const clientOf = (peer: Pick<TestServer, 'url'>): ServiceClient => new ServiceDirectory(new Map([['billing', peer.url]]), { maxBytes: MAX_BYTES }).client('billing');
+const clientOf = (peer: Pick<TestServer, 'url'>): ServiceClient => clientOfUrl(peer, { maxBytes: MAX_BYTES });
 const failureOf = async (call: Promise<unknown>): Promise<ServiceError> => {
   const error = await call.then(
     () => expect.unreachable('the call should fail'),
@@ -59,7 +59,7 @@ test.for([
 
 test('an error body beyond 64 KiB is no explanation', async () => {
   const answer = json({ ...body, description: 'x'.repeat(65_536) });
-  const client = new ServiceDirectory(new Map([['billing', (await startRawPeer(() => answer)).url]])).client('billing');
+  const client = clientOfUrl(await startRawPeer(() => answer));
   expect((await failureOf(client.get('/'))).description).toBe('billing answered 418');
 });
 
@@ -360,14 +360,14 @@ test('close cuts what is open and lets a later call open anew', async () => {
   const peer = await startPeer((req, res) => {
     if (req.url !== '/hang') res.end();
   });
-  const directory = new ServiceDirectory(new Map([['billing', peer.url]]));
-  const client = directory.client('billing');
+  const clients = clientsOf({ billing: peer.url });
+  const client = clients.client('billing');
   await client.get('/');
   const hanging = failureOf(client.get('/hang'));
   await expect.poll(() => peer.requests.length).toBe(2);
-  directory.close();
+  clients.close();
   expect((await hanging).statusCode).toBe(503);
   await Promise.all(peer.sockets.map((socket) => (socket.destroyed ? undefined : once(socket, 'close'))));
   await client.get('/');
-  directory.close();
+  clients.close();
 });

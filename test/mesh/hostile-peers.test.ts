@@ -31,7 +31,7 @@ test('T-32: neither a call nor a ping passes on what belongs to the caller or to
     socket.destroy();
   }
   const [call, ping] = peer.requests.map(({ rawHeaders }) => rawHeaders.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase()).sort());
-  expect(call).toEqual(['accept', 'connection', 'content-length', 'content-type', 'host', 'x-request-id']);
+  expect(call).toEqual(['accept', 'connection', 'content-length', 'content-type', 'host', 'user-agent', 'x-envoy-expected-rq-timeout-ms', 'x-request-id']);
   expect(ping).toEqual(['accept', 'connection', 'host']);
   for (const { headers } of peer.requests) {
     expect(headers.host).toBe(new URL(peer.url).host);

@@ -6,8 +6,8 @@
 
 import { expect, test } from 'vitest';
 import type { Context } from 'postern';
-import { ServiceDirectory } from '../../src/mesh/directory.js';
 import { createRetryBudget } from '../../src/mesh/retry.js';
+import { clientOf, clientsOf } from '../support/clients.js';
 import { startMesh } from '../support/mesh.js';
 import { startPeer } from '../support/peer.js';
 import { expectFailures } from '../support/serve.js';
@@ -33,17 +33,17 @@ test('a budget starts full with 100 retries, gains a fifth of each call, and for
 
 test('all calls of a service share its budget; tries are no calls', async () => {
   const peer = await startPeer((_req, res) => res.writeHead(503, { 'retry-after': '0' }).end());
-  const directory = new ServiceDirectory(new Map([['billing', peer.url]]));
-  const failed = await Promise.allSettled(Array.from({ length: 50 }, () => directory.client('billing').get('/', { retry: 10 })));
+  const clients = clientsOf({ billing: peer.url });
+  const failed = await Promise.allSettled(Array.from({ length: 50 }, () => clients.client('billing').get('/', { retry: 10 })));
   expect(failed.every(({ status }) => status === 'rejected')).toBe(true);
   expect(peer.requests.length).toBe(50 + 100 + 10);
-  await expect(directory.client('billing').get('/')).rejects.toMatchObject({ statusCode: 503 });
-  directory.close();
+  await expect(clients.client('billing').get('/')).rejects.toMatchObject({ statusCode: 503 });
+  clients.close();
 });
 
 test('without retry nothing is repeated, and the error does not say that it was', async () => {
   const peer = await startPeer((_req, res) => res.writeHead(503).end());
-  const client = new ServiceDirectory(new Map([['billing', peer.url]])).client('billing');
+  const client = clientOf(peer);
   const once = await client.get('/').catch((error: unknown) => error);
   expect(once).toMatchObject({ headers: {} });
   const repeated = await client.get('/', { retry: 1 }).catch((error: unknown) => error);
@@ -55,7 +55,7 @@ test('without retry nothing is repeated, and the error does not say that it was'
 
 test('fetch repeats as the verbs do, and gives the last answer', async () => {
   const peer = await startPeer((_req, res) => res.writeHead(503, { 'retry-after': '0' }).end('busy'));
-  const response = await new ServiceDirectory(new Map([['billing', peer.url]])).client('billing').fetch('/', { retry: 2 });
+  const response = await clientOf(peer).fetch('/', { retry: 2 });
   expect([response.status, await response.text(), peer.requests.length, peer.sockets.length]).toEqual([503, 'busy', 3, 1]);
 });
 

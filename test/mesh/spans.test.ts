@@ -2,7 +2,7 @@
 
 import { tracingChannel } from 'node:diagnostics_channel';
 import { expect, onTestFinished, test } from 'vitest';
-import type { Context, RequestTraceMessage } from 'postern';
+import type { CallTraceMessage, Context, RequestTraceMessage, TraceSpan } from 'postern';
 import { startMesh } from '../support/mesh.js';
 import { createApp } from '../support/serve.js';
 
@@ -39,18 +39,45 @@ test.for<Record<string, string>>([
   expect(JSON.parse(JSON.stringify({ traceparent, tracestate, baggage }))).toEqual(headers);
 });
 
-test('a subscriber sees one span for each hop, each below a span of the hop before, and the last one is on the wire', async () => {
+/** Subscribes to `postern.call`. @returns spans of attempts */
+function recordCalls(): (TraceSpan | undefined)[] {
+  const spans: (TraceSpan | undefined)[] = [];
+  const { start } = tracingChannel<CallTraceMessage, CallTraceMessage>('postern.call');
+  const onStart = (message: unknown): void => void spans.push((message as CallTraceMessage).trace);
+  start.subscribe(onStart);
+  onTestFinished(() => void start.unsubscribe(onStart));
+  return spans;
+}
+
+test.for([
+  { recorded: 'requests', ids: 4 },
+  { recorded: 'requests and calls', ids: 6 },
+  { recorded: 'calls', ids: 0 },
+])('with a subscriber to $recorded every parent that a trace names is a span that somebody recorded', async ({ recorded, ids }) => {
   const call = await startChain();
-  const started = record();
-  const { traceparent, tracestate } = await call({ traceparent: VALID.replace(/00$/, '01'), tracestate: 'a=1', baggage: 'b=2' });
-  const traces = started.map(({ trace }) => trace);
-  expect(traces).toHaveLength(3);
-  expect(new Set(traces.map(({ traceId, flags }) => `${traceId} ${flags}`))).toEqual(new Set(['12345678901234567890123456789012 01']));
-  expect(traces[0]?.parentId).toBe('1234567890123456');
-  expect(new Set(traces.flatMap(({ spanId, parentId }) => [spanId, parentId])).size).toBe(6);
-  expect(traceparent).toBe(`00-${traces[2]?.traceId}-${traces[2]?.parentId}-01`);
+  const requests = recorded.includes('requests') ? record() : [];
+  const attempts = recorded.includes('calls') ? recordCalls() : [];
+  const sampled = VALID.replace(/00$/, '01');
+  const { traceparent, tracestate } = await call({ traceparent: sampled, tracestate: 'a=1', baggage: 'b=2' });
+  const spans = [...requests.map(({ trace }) => trace), ...attempts].filter((span) => span !== undefined);
+  expect(new Set(spans.flatMap(({ spanId, parentId }) => [spanId, parentId])).size).toBe(ids);
+  expect(new Set(spans.map(({ traceId, flags }) => `${traceId} ${flags}`)).size).toBe(ids === 0 ? 0 : 1);
+  const known = new Set(['1234567890123456', ...spans.map(({ spanId }) => spanId)]);
+  for (const { parentId } of spans) expect(known).toContain(parentId);
+  // The last service records nothing below itself: what reaches it is the innermost span of the one before.
+  const innermost = attempts.at(-1)?.spanId ?? requests[1]?.trace.spanId;
+  expect(traceparent).toBe(ids === 0 ? sampled : `00-12345678901234567890123456789012-${innermost}-01`);
   expect(tracestate).toBe('a=1');
-  expect(started.map(({ method }) => method)).toEqual(['GET', 'GET', 'GET']);
+  expect(requests.map(({ method }) => method)).toEqual(requests.map(() => 'GET'));
+});
+
+test('a subscriber that clears the sampled flag at start clears it for every hop after', async () => {
+  const call = await startChain();
+  const { start } = tracingChannel<RequestTraceMessage, RequestTraceMessage>('postern.request');
+  const onStart = (message: unknown): void => void ((message as RequestTraceMessage).trace.flags = '00');
+  start.subscribe(onStart);
+  onTestFinished(() => void start.unsubscribe(onStart));
+  expect((await call({ traceparent: VALID.replace(/00$/, '01') }))['traceparent']).toMatch(/-00$/);
 });
 
 test('with a subscriber a request without a trace begins a sampled one, which every hop is of', async () => {

@@ -4,11 +4,11 @@ import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { ServiceError, type ServiceBody } from 'postern';
-import type { ServiceClient } from '../../src/mesh/client.js';
-import { ServiceDirectory } from '../../src/mesh/directory.js';
+import type { ServiceClient } from 'postern';
+import { clientOf as clientOfUrl } from '../support/clients.js';
 import { readText, startPeer, startRawPeer, type TestServer } from '../support/peer.js';
 
-const clientOf = (peer: Pick<TestServer, 'url'>, maxServiceRequests = 1024): ServiceClient => new ServiceDirectory(new Map([['billing', peer.url]]), { maxServiceRequests }).client('billing');
+const clientOf = (peer: Pick<TestServer, 'url'>, maxServiceRequests = 1024): ServiceClient => clientOfUrl(peer, { maxServiceRequests });
 const startEcho = (): ReturnType<typeof startPeer> => startPeer((req, res) => {
   void readText(req).then((body) => res.setHeader('content-type', 'application/json').end(JSON.stringify({ method: req.method, headers: req.headers, body })));
 });
@@ -164,7 +164,7 @@ test('a streamed answer counts as under way until it is read or cancelled', asyn
   const big = await client.fetch('/big');
   const refused = await client.get('/').catch((error: unknown) => error);
   expect(refused).toBeInstanceOf(ServiceError);
-  expect(refused).toMatchObject({ statusCode: 503, description: 'billing has 1 requests under way, and gets no more' });
+  expect(refused).toMatchObject({ statusCode: 503, description: 'billing has 1 requests in flight, the maximum' });
   await big.text();
   expect((await client.get('/')).status).toBe(200);
   await (await client.fetch('/big')).body?.cancel();

@@ -1,6 +1,6 @@
 /**
  * The cases of the W3C's own suite for trace context (github.com/w3c/trace-context, `test/test.py`, specification level
- * 2, strict level 2), under its names. It tests a service that records spans, so somebody subscribes here.
+ * 2, strict level 2), under its names. It tests a service that records the spans of requests and of calls.
  */
 
 import { tracingChannel } from 'node:diagnostics_channel';
@@ -131,7 +131,7 @@ const CASES: Record<string, Step[]> = {
 };
 
 const noop = (): void => undefined;
-const channel = tracingChannel('postern.request');
+const channels = [tracingChannel('postern.request'), tracingChannel('postern.call')];
 const subscribers = { start: noop, end: noop, asyncStart: noop, asyncEnd: noop, error: noop };
 const received: Record<string, string | undefined>[] = [];
 const harness = new Postern('harness', { logger: false, attachMonitorEndpoints: false });
@@ -146,10 +146,10 @@ beforeAll(async () => {
     for (let left = Number(ctx.params.calls); left > 0; left -= 1) await ctx.service('harness').get('/');
   });
   ({ port } = await service.listen({ host: '127.0.0.1', port: 0 }));
-  channel.subscribe(subscribers);
+  for (const channel of channels) channel.subscribe(subscribers);
 });
 afterAll(async () => {
-  channel.unsubscribe(subscribers);
+  for (const channel of channels) channel.unsubscribe(subscribers);
   await service.close();
   await harness.close();
 });

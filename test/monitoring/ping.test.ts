@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { ServiceError } from 'postern';
-import type { Answer } from '../../src/mesh/answer.js';
-import type { PingRequest } from '../../src/mesh/directory.js';
+import type { WholeAnswer } from '../../src/mesh/answer.js';
+import type { PingRequest } from '../../src/mesh/service-connection.js';
 import { createPing } from '../../src/monitor/ping.js';
 import type { PingDocument } from '../../src/monitor/ping-document.js';
 
-type Exchange = (name: string, request: PingRequest) => Promise<Answer>;
+type Exchange = (name: string, request: PingRequest) => Promise<WholeAnswer>;
 
-const answerOf = (body: unknown, status = 200, type = 'application/json'): Answer => ({
+const answerOf = (body: unknown, status = 200, type = 'application/json'): WholeAnswer => ({
   status,
   headers: { 'content-type': type },
   body: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
@@ -17,7 +17,7 @@ const entry = { response: pong, status_code: 200, request_time: '1 ms' };
 const unspecified = { name: 'framework_error_unspecified', value: 999998 };
 
 function ping(names: string[], exchange: Exchange, query = '', { maxPingDepth = 5, pingTimeout = 1000 } = {}): Promise<PingDocument> {
-  return createPing({ directory: { names, exchange }, maxPingDepth, pingTimeout })({ query: new URLSearchParams(query) });
+  return createPing({ services: { names }, exchange, maxPingDepth, pingTimeout })({ query: new URLSearchParams(query) });
 }
 
 test.for(['', 'depth=0', 'other=1'])('?%s pings nobody', async (query) => {
@@ -62,7 +62,7 @@ test('a service named __proto__ is a service', async () => {
 });
 
 const deep = '['.repeat(200_000) + ']'.repeat(200_000);
-test.for<[string, Answer]>([
+test.for<[string, WholeAnswer]>([
   ['HTML', answerOf('<h1>Welcome</h1>', 200, 'text/html')],
   ['a ping of another content type', answerOf(pong, 200, 'text/plain')],
   ['nothing', answerOf('', 204)],
@@ -108,7 +108,7 @@ test('a failure is an entry, whatever was thrown, and its reason goes to the log
   const exchange: Exchange = async (name) => {
     throw name === 'b' ? new ServiceError('b', 'b is unreachable', { statusCode: 503, message: 'Service Unavailable' }) : new Error('secret');
   };
-  const handler = createPing({ directory: { names: ['b', 'c'], exchange }, maxPingDepth: 5, pingTimeout: 1000, logger });
+  const handler = createPing({ services: { names: ['b', 'c'] }, exchange, maxPingDepth: 5, pingTimeout: 1000, logger });
   const { response } = await handler({ query: new URLSearchParams('depth=1') });
   expect(response).toMatchObject({ b: { status_code: 503, response: { description: 'b is unreachable' } }, c: { status_code: 502, response: { description: 'c could not be pinged' } } });
   expect(JSON.stringify(response)).not.toContain('secret');
@@ -122,14 +122,14 @@ test('pings in flight are shared by service and depth, finished ones are not', a
     asked.push(path);
     return new Promise((resolve) => release.push(() => resolve(answerOf(pong))));
   };
-  const handler = createPing({ directory: { names: ['b'], exchange }, maxPingDepth: 5, pingTimeout: 1000 });
+  const handler = createPing({ services: { names: ['b'] }, exchange, maxPingDepth: 5, pingTimeout: 1000 });
   const call = (depth: number): Promise<PingDocument> => handler({ query: new URLSearchParams(`depth=${depth}`) });
   const together = [call(1), call(1), call(2), call(1)];
-  expect(asked).toEqual(['/b/ping/?depth=0', '/b/ping/?depth=1']);
+  await expect.poll(() => asked).toEqual(['/b/ping/?depth=0', '/b/ping/?depth=1']);
   for (const finish of release) finish();
   await Promise.all(together);
   const later = call(1);
-  expect(asked).toHaveLength(3);
+  await expect.poll(() => asked).toHaveLength(3);
   release.at(-1)?.();
   await later;
 });

@@ -11,7 +11,7 @@ import { Body } from '../../src/http/body.js';
 import { Exchange } from '../../src/http/exchange.js';
 import { createAddressResolver } from '../../src/http/client-address.js';
 import { createHeadCheck, parseTarget, requestId } from '../../src/http/request.js';
-import { readBody, readJson, toServiceError, type Answer } from '../../src/mesh/answer.js';
+import { readBody, readJson, toServiceError, type WholeAnswer } from '../../src/mesh/answer.js';
 import { formatHeaders } from '../../src/mesh/request.js';
 import { readDeadlineHeader } from '../../src/propagation/deadline-header.js';
 import { beginRequestSpan } from '../../src/propagation/trace-context.js';
@@ -54,7 +54,7 @@ function requestWith(name: string, value: string): IncomingMessage {
   req.push(null);
   return req;
 }
-const answerWith = (name: string, value: string): Answer => ({ status: 503, headers: { [name]: value }, body: Buffer.from('{}') });
+const answerWith = (name: string, value: string): WholeAnswer => ({ status: 503, headers: { [name]: value }, body: Buffer.from('{}') });
 const CALLEE = { service: 'b', method: 'GET', path: '/' };
 const attempt = (work: () => unknown): unknown => {
   try {

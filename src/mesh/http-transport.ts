@@ -1,34 +1,32 @@
 /*
- * A service behind a URL: sends requests to it over a pool of kept-alive connections.
+ * Sends requests to a service over HTTP, with a pool of kept-alive connections.
  */
 
 import { request as httpRequest, type Agent, type ClientRequest, type IncomingMessage } from 'node:http';
 import { builtin } from '../base/builtin.js';
 import { toReadable } from '../payload/stream.js';
+import { callError } from '../client/service-error.js';
+import type { ServiceStream } from '../client/service-client.js';
 import { createAgent } from './agent.js';
-import { PeerAnswer } from './peer-answer.js';
-import { isIdempotent, type Peer, type PeerRequest } from './peer.js';
-import type { ServiceStream } from './request-body.js';
-import { callError } from './service-error.js';
-import type { TryLimit } from './try-limit.js';
+import { Answer } from './answer.js';
+import type { Limit } from './limit.js';
+import { isRepeatable, type ServiceRequest, type Transport } from './request.js';
 
-/** Errors of a kept-alive connection that the other end closed while it was idle. */
+/** Errors of a kept-alive connection that the other side closed while it was idle. */
 const STALE_CODES: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE']);
 
 const MAX_HEAD_BYTES = 16_384;
 
 /**
- * A connected service with its connections.
- *
- * @param address without query or trailing slash
- * @param maxAgeMs after which a connection is retired, ± 10 %
+ * @param address without query and trailing slash
+ * @param maxAgeMs age at which a connection is retired, ± 10 %
  */
-export function createHttpPeer(address: string, maxAgeMs: number): Peer {
+export function createHttpTransport(address: string, maxAgeMs: number): Transport {
   const url = new URL(address);
   let agent: Agent | undefined;
 
-  /** @param fresh to have a connection that was not used before */
-  const begin = ({ method, target, headers }: PeerRequest, fresh: boolean): ClientRequest => {
+  /** @param fresh asks for a new connection */
+  const begin = ({ method, target, headers }: ServiceRequest, fresh: boolean): ClientRequest => {
     const tls = url.protocol === 'https:';
     const send = tls ? builtin('node:https').request : httpRequest;
     const { hostname, port } = builtin('node:url').urlToHttpOptions(url);
@@ -42,9 +40,9 @@ export function createHttpPeer(address: string, maxAgeMs: number): Peer {
   };
 
   /** Sends a request; once more on a fresh connection if an idle one was closed meanwhile, and it is idempotent. */
-  const open = (request: PeerRequest, limit: TryLimit): Promise<PeerAnswer> =>
+  const open = (request: ServiceRequest, limit: Limit): Promise<Answer> =>
     new Promise((resolve, reject) => {
-      let answer: PeerAnswer | undefined;
+      let answer: Answer | undefined;
       let req = begin(request, false);
       const pool = agent;
       limit.whenEnded((reason) => {
@@ -54,11 +52,11 @@ export function createHttpPeer(address: string, maxAgeMs: number): Peer {
       });
       const onResponse = (res: IncomingMessage): void => {
         try {
-          answer = new PeerAnswer(request, res, limit);
+          answer = new Answer(request, res, limit);
         } catch (error) {
           return limit.end(error);
         }
-        // A service that has answered will not read the rest of a body that is still being sent.
+        // A service that has answered does not read the rest of a body that is still being sent.
         res.on('end', () => {
           if (!req.writableEnded) req.destroy();
         });
@@ -72,11 +70,11 @@ export function createHttpPeer(address: string, maxAgeMs: number): Peer {
         const sent = req;
         let bytesBefore = 0;
         sent.on('socket', ({ bytesRead }) => (bytesBefore = bytesRead));
-        // No listener is taken off: an error after the outcome would go uncaught, and end the process.
+        // The listener stays: an uncaught error after the outcome would end the process.
         sent.on('error', (error) => {
           if (sent !== req) return;
           const isStale = sent.reusedSocket && sent.socket?.bytesRead === bytesBefore && STALE_CODES.has(codeOf(error));
-          // A request is not sent again if this end has cut its connection, by `close` or the limit.
+          // Not sent again if this side closed its connection, by `close` or the limit.
           if (mayResend && isStale && answer === undefined && agent === pool && !limit.isOver) {
             req = begin(request, true);
             send(false);
@@ -88,7 +86,7 @@ export function createHttpPeer(address: string, maxAgeMs: number): Peer {
         if (content === undefined || content instanceof Uint8Array) sent.end(content);
         else sendStream(content, sent, limit.end);
       };
-      send(isIdempotent(request));
+      send(isRepeatable(request));
     });
 
   const close = (): void => {
@@ -96,11 +94,11 @@ export function createHttpPeer(address: string, maxAgeMs: number): Peer {
     agent = undefined;
   };
 
-  return { open, close };
+  return { url: address, open, close };
 }
 
-/** What the connection of a request failed with, as an error of its call. */
-function connectionError(request: PeerRequest, cause: Error, isAnswering: boolean): Error {
+/** Converts the error of a connection to an error of its call. */
+function connectionError(request: ServiceRequest, cause: Error, isAnswering: boolean): Error {
   const { service } = request;
   if (String(codeOf(cause)).startsWith('HPE_'))
     return callError(request, 502, `${service} answered with malformed HTTP`, { cause });
@@ -112,7 +110,7 @@ function codeOf(error: Error): unknown {
   return 'code' in error ? error.code : undefined;
 }
 
-/** Sends a body as it comes, no faster than it is taken; frees its source with the request. */
+/** Sends a streamed body, no faster than it is read; destroys its source with the request. */
 function sendStream(stream: ServiceStream, req: ClientRequest, fail: (reason: unknown) => void): void {
   const source = toReadable(stream);
   let ended = false;

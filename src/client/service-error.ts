@@ -1,14 +1,19 @@
 /*
- * A failed call of another service, with the error that it raised.
+ * The error of a failed call to another service.
  */
 
 import { STATUS_CODES } from 'node:http';
 import { FrameworkErrorCodes, type ErrorCode } from '../base/error-codes.js';
 import { ApiError, type ApiErrorOptions } from '../base/errors.js';
-import { isUnavailable, NO_RETRY_HEADER } from './retry.js';
 
-/** What was called. @internal */
-export interface Callee {
+/**
+ * Tells callers further up that repeating is useless: this hop has repeated already, or the service has too much to do.
+ * Without it, if A calls B and B calls C with three attempts each, C gets nine requests. Envoy honours it, too.
+ */
+export const NO_RETRY_HEADER = 'x-envoy-overloaded';
+
+/** A call, as its errors name it. @internal */
+export interface CallName {
   readonly service: string;
   readonly method: string;
   /** As sent, without the query. */
@@ -17,22 +22,22 @@ export interface Callee {
   readonly isRepeated?: boolean;
 }
 
-/** What one raise of a {@link ServiceError} may set. */
+/** Options of a {@link ServiceError}. */
 export interface ServiceErrorOptions extends ApiErrorOptions {
   method?: string;
   path?: string;
 }
 
 /**
- * Another service answered with an error, or not at all. Left uncaught it goes out as it came, so that an error keeps
- * its status, message, description and code through any number of services. Its stack is that of the call.
+ * Another service replied with an error, or not at all. If nobody catches it, the client receives it unchanged: an
+ * error keeps its status, message, description and code through any number of services. Its stack names the caller.
  */
 export class ServiceError extends ApiError {
   static override statusCode = 502;
   static override message = 'Bad Gateway';
   static override errorCode: ErrorCode = FrameworkErrorCodes.framework_error_unspecified;
 
-  /** The service that was called, by the name it is connected under. */
+  /** The name of the called service, as configured. */
   readonly service: string;
   /** Upper-case; empty for an error that no call raised. */
   readonly method: string;
@@ -49,26 +54,25 @@ export class ServiceError extends ApiError {
   }
 }
 
-/** An error that this side raises about a call: its message is the reason phrase of its status. @internal */
+/** Creates an error that this side raises about a call; its message is the reason phrase of its status. @internal */
 export function callError(
-  callee: Callee,
+  call: CallName,
   statusCode: number,
   description: string,
   { headers = {}, ...options }: Pick<ApiErrorOptions, 'headers' | 'cause'> = {},
 ): ServiceError {
-  const { service, method, path } = callee;
+  const { service, method, path } = call;
   const message = STATUS_CODES[statusCode] ?? 'Unknown Error';
-  return new ServiceError(service, description, {
-    statusCode,
-    message,
-    method,
-    path,
-    headers: { ...headers, ...retryHeaders(callee, statusCode) },
-    ...options,
-  });
+  const all = { ...headers, ...retryHeaders(call, statusCode) };
+  return new ServiceError(service, description, { statusCode, message, method, path, headers: all, ...options });
 }
 
-/** What a final error of a call tells callers further up about repeating theirs. @internal */
-export function retryHeaders({ isRepeated = false }: Callee, statusCode: number): Record<string, string> {
+/** The header that tells callers of a final error not to repeat their call. @internal */
+export function retryHeaders({ isRepeated = false }: CallName, statusCode: number): Record<string, string> {
   return isRepeated && isUnavailable(statusCode) ? { [NO_RETRY_HEADER]: 'true' } : {};
+}
+
+/** Whether another attempt may succeed after this status. @internal */
+export function isUnavailable(status: number): boolean {
+  return status === 503 || status === 504;
 }

@@ -1,0 +1,239 @@
+/*
+ * Clients for other services, as handlers see them. The code that sends calls is loaded with the first call.
+ */
+
+import type { IncomingHttpHeaders } from 'node:http';
+import type { RequestSpan } from '../propagation/trace-context.js';
+import type { CallInput, CallResult, EndpointDefinition } from '../routing/endpoint-definition.js';
+import type { MaybeResponse, MaybeSchema } from '../routing/schemas.js';
+import { ServiceError } from './service-error.js';
+
+/** One value of a query; null and undefined are left out. */
+export type QueryValue = string | number | boolean | bigint | null | undefined;
+
+/** A query; an array repeats its name for each value. */
+export type Query = URLSearchParams | Readonly<Record<string, QueryValue | readonly QueryValue[]>>;
+
+/** Headers, as `Headers`, as pairs, or by name; undefined values are left out. */
+export type RequestHeaders =
+  Iterable<readonly [string, string]> | Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/** A stream that a call may send: a `Readable`, a `ReadableStream`, or another source of bytes or strings. */
+export type ServiceStream = AsyncIterable<Uint8Array | string> | ReadableStream<Uint8Array>;
+
+/** A body that a call may send. `Blob` and `FormData` are sent as `fetch` would send them. */
+export type ServiceBody = string | Uint8Array | ArrayBuffer | URLSearchParams | Blob | FormData | ServiceStream;
+
+/** An application, or a function like `fetch`, that answers calls in memory. */
+export type ServiceStandIn =
+  | { request(target: string, init: RequestInit): Promise<Response> }
+  | ((request: Request) => Response | Promise<Response>);
+
+/** Options of a call. */
+export interface ServiceRequestOptions {
+  /** Appended to the path. An array repeats its name for each value; null and undefined are left out. */
+  query?: Query | undefined;
+  /** Override the headers that the client sets. Headers of a connection, such as `transfer-encoding`, are not sent. */
+  headers?: RequestHeaders | undefined;
+  /**
+   * Time limit of each attempt in ms, from before the connection to the last byte (of `fetch`: to the end of the head).
+   * Default: 5,000, or the time that is left to the request that makes the call, if that is less.
+   */
+  timeout?: number | undefined;
+  /**
+   * Ends the call, pauses between attempts included. Calls of `ctx.service` also end when the client of the request
+   * disconnects or its deadline is over. `null` lifts both, for work that outlives the request.
+   */
+  signal?: AbortSignal | null | undefined;
+  /**
+   * How often an idempotent method is repeated after 503, 504 and connection errors. Default: 0. Postern waits as long
+   * as `Retry-After` says, else from 50 ms up, and stops when the service's retry budget is spent. Only GET, HEAD, PUT,
+   * DELETE, OPTIONS and QUERY are repeated, and never with a stream as body.
+   */
+  retry?: number | undefined;
+}
+
+/** Options of a call with a body. */
+export interface ServiceBodyOptions extends ServiceRequestOptions {
+  /** Sent as `application/json`. */
+  json?: unknown;
+  /** Sent unchanged, instead of `json`. */
+  body?: ServiceBody | null | undefined;
+}
+
+/** Options of `call`. */
+export type ServiceCallOptions = Omit<ServiceRequestOptions, 'query'>;
+
+/** Options of `fetch`. */
+export interface ServiceFetchOptions extends ServiceBodyOptions {
+  /** Default: GET. */
+  method?: string | undefined;
+  /** Accepted because an init of `fetch` may have it: redirects are never followed. */
+  redirect?: 'manual' | undefined;
+  /** Accepted because an init of `fetch` may have it: bodies always stream. */
+  duplex?: 'half' | undefined;
+}
+
+/** A reply with a status from 200 to 399. */
+export interface ServiceResponse<T = unknown> {
+  readonly status: number;
+  readonly headers: Headers;
+  /** Parsed if JSON, `Uint8Array` if `application/octet-stream`, else a string; undefined if empty. Not checked. */
+  readonly body: T;
+}
+
+/** The request that makes a call. @internal */
+export interface CallingRequest {
+  readonly id: string;
+  readonly headers: IncomingHttpHeaders;
+  /** Undefined while nobody records the spans of requests. */
+  readonly span: RequestSpan | undefined;
+  /** Aborts when the client disconnects. */
+  readonly signal: AbortSignal;
+  /** When its calls must end, on the clock of `performance.now()`; undefined: never. */
+  readonly deadlineMs: number | undefined;
+}
+
+/** Sends the calls of one service. @internal */
+export interface CallSender {
+  /** Reads the whole reply. @param verb the client's method, named in messages */
+  send(verb: string, method: string, path: string, options: ServiceBodyOptions, by: Caller): Promise<ServiceResponse>;
+  call(endpoint: object, input: unknown, options: ServiceCallOptions, by: Caller): Promise<ServiceResponse>;
+  fetch(path: string, options: ServiceFetchOptions, by: Caller): Promise<Response>;
+  /** Closes every connection. */
+  close(): void;
+}
+
+/** The request that makes a call; undefined outside a request. */
+type Caller = CallingRequest | undefined;
+
+/** Creates the clients of one application. @internal */
+export class ServiceClients<Sender extends CallSender = CallSender> {
+  /** In order of first mention. */
+  readonly names: readonly string[];
+  readonly #load: () => Promise<ReadonlyMap<string, Sender>>;
+  #loading: Promise<ReadonlyMap<string, Sender>> | undefined;
+  #loaded: ReadonlyMap<string, Sender> | undefined;
+
+  /** @param load loads the code that sends calls, for every one of the names; called once */
+  constructor(names: Iterable<string>, load: () => Promise<ReadonlyMap<string, Sender>>) {
+    this.names = [...names];
+    this.#load = load;
+  }
+
+  /**
+   * @param by the request that makes the calls: they pass on its id and trace, and end with it
+   * @throws {TypeError} when no connection of that name is configured
+   */
+  client(name: string, by?: CallingRequest): ServiceClient {
+    if (!this.names.includes(name))
+      throw new TypeError(`service ${JSON.stringify(name)} is not connected; add it to SERVICE_CONNECTIONS`);
+    return new ServiceClient(() => this.#loaded?.get(name) ?? this.sender(name), by);
+  }
+
+  /** The sender for one of {@link names}. */
+  async sender(name: string): Promise<Sender> {
+    return (await this.load()).get(name) as Sender;
+  }
+
+  async load(): Promise<ReadonlyMap<string, Sender>> {
+    return (this.#loaded ??= await (this.#loading ??= this.#load()));
+  }
+
+  /** Closes every connection; a later call opens a new one. */
+  close(): void {
+    for (const sender of this.#loaded?.values() ?? []) sender.close();
+  }
+}
+
+/**
+ * Calls one service. A path starts with exactly one `/` and is appended to the service's URL. A 3xx is a result. A 4xx
+ * or 5xx rejects with a {@link ServiceError}, and so do an unreachable service (503), a timeout (504), and a reply
+ * that is too large or invalid (502). An aborted `signal` rejects with its reason, a wrong argument with a `TypeError`.
+ */
+export class ServiceClient {
+  readonly #sender: () => CallSender | Promise<CallSender>;
+  readonly #by: Caller;
+
+  /** @internal */
+  constructor(sender: () => CallSender | Promise<CallSender>, by: Caller) {
+    this.#sender = sender;
+    this.#by = by;
+  }
+
+  get<T = unknown>(path: string, options: ServiceRequestOptions = {}): Promise<ServiceResponse<T>> {
+    return this.#send(this.get, path, options);
+  }
+
+  post<T = unknown>(path: string, options: ServiceBodyOptions = {}): Promise<ServiceResponse<T>> {
+    return this.#send(this.post, path, options);
+  }
+
+  put<T = unknown>(path: string, options: ServiceBodyOptions = {}): Promise<ServiceResponse<T>> {
+    return this.#send(this.put, path, options);
+  }
+
+  patch<T = unknown>(path: string, options: ServiceBodyOptions = {}): Promise<ServiceResponse<T>> {
+    return this.#send(this.patch, path, options);
+  }
+
+  delete<T = unknown>(path: string, options: ServiceBodyOptions = {}): Promise<ServiceResponse<T>> {
+    return this.#send(this.delete, path, options);
+  }
+
+  /**
+   * Calls an endpoint made by `defineEndpoint`.
+   *
+   * @param input the inputs of its schemas, and the parameters of its path
+   * @throws {TypeError} for a parameter of the path that is empty or a dot segment (400 if a handler throws it)
+   * @throws {ServiceError} as the other methods do, and 502 for a reply that does not match `response`. An error that
+   * the endpoint declares is thrown as its own type, with the `ServiceError` as its cause.
+   */
+  call<
+    Path extends string,
+    P extends MaybeSchema,
+    Q extends MaybeSchema,
+    H extends MaybeSchema,
+    B extends MaybeSchema,
+    R extends MaybeResponse,
+  >(
+    endpoint: EndpointDefinition<Path, P, Q, H, B, R>,
+    input?: CallInput<Path, P, Q, H, B>,
+    options: ServiceCallOptions = {},
+  ): Promise<CallResult<R>> {
+    // The schemas have made the reply what its type says.
+    return this.#use(this.call, (sender) => sender.call(endpoint, input, options, this.#by) as Promise<CallResult<R>>);
+  }
+
+  /**
+   * Resolves, like the global `fetch`, to a `Response` of any status. Both bodies may stream. The call lasts until the
+   * body is read or cancelled, and until then counts for `maxServiceRequests`.
+   */
+  fetch(path: string, init: ServiceFetchOptions = {}): Promise<Response> {
+    return this.#use(this.fetch, (sender) => sender.fetch(path, init, this.#by));
+  }
+
+  #send<T>(verb: Function, path: string, options: ServiceBodyOptions): Promise<ServiceResponse<T>> {
+    const { name } = verb;
+    return this.#use(
+      verb,
+      (sender) => sender.send(name, name.toUpperCase(), path, options, this.#by) as Promise<ServiceResponse<T>>,
+    );
+  }
+
+  /** @param verb the public method, which the stack of an error leaves out */
+  async #use<T>(verb: Function, run: (sender: CallSender) => Promise<T>): Promise<T> {
+    const site: { stack?: unknown } = {};
+    Error.captureStackTrace(site, verb);
+    try {
+      const sender = this.#sender();
+      return await run(sender instanceof Promise ? await sender : sender);
+    } catch (error) {
+      // A timer or a socket event created the error, so its stack is useless. Use the call's stack.
+      const isOfCall = error instanceof ServiceError || (error instanceof Error && error.cause instanceof ServiceError);
+      if (isOfCall && typeof site.stack === 'string')
+        error.stack = (error.stack ?? '').replace(/\n {4}at [^]*/, '') + site.stack.replace(/^.*/, '');
+      throw error;
+    }
+  }
+}
