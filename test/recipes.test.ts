@@ -5,6 +5,7 @@
  */
 
 import { once } from 'node:events';
+import { createConnection } from 'node:net';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -50,12 +51,14 @@ test('Bearer tokens: 200 with a token, 401 without one and for each kind of wron
   const jwk = { ...await exportJWK(publicKey), kid: '1', alg: 'ES256' };
   const other = { ...await exportJWK(stranger.publicKey), kid: '3', alg: 'ES256' };
   issuer.get('/keys', () => ({ keys: [jwk, other] })).get('/broken', () => 'no keys');
-  const sign = ({ key = privateKey, header = { kid: '1' }, audience = 'shop', from = 'https://id.example', until = '1h' }: { key?: typeof privateKey; header?: { kid?: string }; audience?: string; from?: string; until?: string } = {}): Promise<string> =>
-    new SignJWT().setProtectedHeader({ alg: 'ES256', ...header }).setSubject('ada').setIssuer(from).setAudience(audience).setIssuedAt().setExpirationTime(until).sign(key);
+  const sign = ({ key = privateKey, header = { kid: '1' }, audience = 'shop', from = 'https://id.example', until = '1h', without }: { key?: typeof privateKey; header?: { kid?: string }; audience?: string; from?: string; until?: string; without?: 'sub' | 'exp' } = {}): Promise<string> => {
+    const token = new SignJWT(without === 'sub' ? {} : { sub: 'ada' }).setProtectedHeader({ alg: 'ES256', ...header }).setIssuer(from).setAudience(audience).setIssuedAt();
+    return (without === 'exp' ? token : token.setExpirationTime(until)).sign(key);
+  };
   const none = `${Buffer.from('{"alg":"none"}').toString('base64url')}.${Buffer.from('{"sub":"ada","iss":"https://id.example","aud":"shop"}').toString('base64url')}.`;
   const hmac = await new SignJWT().setProtectedHeader({ alg: 'HS256', kid: '1' }).setSubject('ada').setIssuer('https://id.example').setAudience('shop').setExpirationTime('1h').sign(Buffer.from(JSON.stringify(jwk)));
   const crit = `${Buffer.from('{"alg":"ES256","kid":"1","crit":["x"],"x":1}').toString('base64url')}.e30.x`;
-  const wrong = ['', 'x', none, hmac, await sign({ key: stranger.privateKey }), await sign({ header: { kid: '2' } }), await sign({ header: {} }), crit, await sign({ audience: 'mail' }), await sign({ from: 'https://evil.example' }), await sign({ until: '-1h' })];
+  const wrong = ['', 'x', none, hmac, await sign({ key: stranger.privateKey }), await sign({ header: { kid: '2' } }), await sign({ header: {} }), crit, await sign({ audience: 'mail' }), await sign({ from: 'https://evil.example' }), await sign({ until: '-1h' }), await sign({ without: 'sub' }), await sign({ without: 'exp' })];
 
   const { url, stop } = await startRecipe('Bearer tokens', { env: { JWKS_URL: `${issuerUrl}/keys` } });
   const ask = (authorization?: string): Promise<Response> => fetch(`${url}/me`, { headers: authorization === undefined ? {} : { authorization } });
@@ -147,6 +150,23 @@ test('Server-sent events: every listener gets an event, one that leaves is forgo
   expect(log.filter((line) => line.includes('"level":"error"'))).toEqual([]);
 });
 
+test('Server-sent events: a client that does not read holds no events, and its reply ends', async () => {
+  const { port, url, stop } = await startRecipe(EVENTS, {
+    more: `
+      app.post('/placed', () => { for (let i = 0; i < 1000; i += 1) orders.emit('placed', { text: 'x'.repeat(1000) }); });
+      app.get('/listeners', () => orders.listenerCount('placed'));`,
+  });
+  const socket = createConnection(port, '127.0.0.1').on('error', () => undefined);
+  onTestFinished(() => void socket.destroy());
+  socket.pause().write('GET /events HTTP/1.1\r\nHost: x\r\n\r\n');
+  const listeners = async (): Promise<unknown> => (await fetch(`${url}/listeners`)).json();
+  await expect.poll(listeners).toBe(1);
+  for (let i = 0; i < 30 && (await listeners()) !== 0; i += 1) await fetch(`${url}/placed`, { method: 'POST' });
+  expect(await listeners()).toBe(0);
+  socket.destroy();
+  expect(await stop()).toBe(0);
+});
+
 test('WebSockets: what is sent comes back, other origins, paths and plain requests are refused, and a drain says goodbye', async () => {
   const { url, port, stop } = await startRecipe(EVENTS);
   const connect = (path: string, origin: string): Socket => new Client(`ws://127.0.0.1:${port}${path}`, { origin });
@@ -182,8 +202,13 @@ test('Multipart: a file arrives whole; no file, another type, a broken body and 
   };
   expect(await send(formOf('avatar', new File([new Uint8Array(2_000_000)], 'ada.png')))).toEqual([200, { name: 'ada.png', bytes: 2_000_000 }]);
   for (const form of [formOf('avatar', 'text'), formOf('other', new Blob(['x']))]) expect(await send(form)).toMatchObject([400, { description: 'Give the file avatar.' }]);
-  for (const type of ['multipart/form-data; boundary=x', 'multipart/form-data', 'text/plain']) expect(await send('nonsense', { 'content-type': type })).toMatchObject([400, { description: 'Give multipart/form-data.' }]);
+  for (const type of ['multipart/form-data; boundary=x', 'multipart/form-data', 'text/plain']) expect(await send('nonsense', { 'content-type': type })).toMatchObject([400, { description: 'Give multipart/form-data of at most 20 parts.' }]);
   expect((await send(formOf('avatar', new Blob([new Uint8Array(5_000_000)]))))[0]).toBe(413);
+  // 76,769 of these take some three seconds to parse.
+  const part = '--x\r\nContent-Disposition: form-data; name="a"; filename=""\r\n\r\n\r\n';
+  for (const type of ['boundary=x', 'boundary="x"', 'a=b; boundary=x', 'x-boundary=y; boundary=x', 'boundary=x; boundary=y'])
+    expect(await send(`${part.repeat(76_000)}--x--`, { 'content-type': `multipart/form-data; ${type}` }), type).toMatchObject([400, { description: 'Give multipart/form-data of at most 20 parts.' }]);
+  expect(await send(`${part.repeat(20)}--x--`, { 'content-type': 'multipart/form-data; boundary="x"' })).toMatchObject([400, { description: 'Give the file avatar.' }]);
   expect(await stop()).toBe(0);
 });
 

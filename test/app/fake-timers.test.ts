@@ -12,10 +12,10 @@ afterEach(() => void vi.useRealTimers());
 /** Without `queueMicrotask`: Node's own `Request` and `Response` need it to read a body. */
 const ALL = ['setTimeout', 'setInterval', 'setImmediate', 'performance', 'Date'] as const;
 
-test.for([
+test.for<[what: string, config: Parameters<typeof vi.useFakeTimers>[0]]>([
   ['what Vitest fakes by default', {}],
   ['every timer and clock', { toFake: [...ALL] }],
-] as const)('app.request() answers under fake timers: %s', async ([, config]) => {
+])('app.request() answers under fake timers: %s', async ([, config]) => {
   vi.useFakeTimers(config);
   const app = expectFailures(createApp(), 504);
   app.get('/value', () => ({ id: 7 }));
