@@ -97,8 +97,8 @@ test('the defaults in the table of options are those of the code, with their uni
   for (const [name, value] of defaults) expect([name, rows.get(name)]).toEqual([name, value]);
   const numbers = [...rows].filter(([, value = '']) => /^[\d`]/.test(value) && !/^`(?:\[\]|\{\}|[A-Z_]+)`/.test(value)).map(([name]) => name);
   expect(numbers.sort()).toEqual([...defaults.keys()].sort());
-  const { maxEventLoopDelay, maxMemoryPercent, retryAfter } = resolveOptions('users', { loadShedding: {} }, {}).loadShedding ?? {};
-  expect(column('member', 1, 'default')).toEqual([`${maxEventLoopDelay} ms`, String(maxMemoryPercent), `${retryAfter} s`]);
+  const { maxEventLoopDelay, maxMemoryPercent, retryAfter, observe } = resolveOptions('users', { loadShedding: {} }, {}).loadShedding ?? {};
+  expect(column('member', 1, 'default')).toEqual([`${maxEventLoopDelay} ms`, String(maxMemoryPercent), `${retryAfter} s`, `\`${observe}\``]);
 });
 
 test('the table of variables is that of what the code reads, both ways', () => {

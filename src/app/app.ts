@@ -16,12 +16,12 @@ import type { Settings } from '../client/settings.js';
 import type { ServiceConnection } from '../mesh/service-connection.js';
 import type { Registry } from '../metrics/registry.js';
 import { Health } from '../monitor/health.js';
-import { createLoadShedder, type LoadShedder } from '../monitor/load-shedder.js';
 import { createMetricsEndpoint, ServiceMetrics } from '../monitor/metrics-endpoint.js';
 import { createOpenApiEndpoint } from '../monitor/openapi-endpoint.js';
 import { createPing } from '../monitor/ping.js';
 import { Tasks } from '../monitor/tasks.js';
 import { assertOptions, type Kinds } from '../base/options-check.js';
+import { Overload } from '../overload/overload.js';
 import { delayOf, LISTEN, portOf, type Address, type ListenOptions } from './address.js';
 import { Listener } from './listener.js';
 import { createMonitor, type Monitor } from './monitor.js';
@@ -80,7 +80,7 @@ export class Postern extends RouteGroup {
   readonly #tasks: Tasks;
   readonly #services: ServiceClients<ServiceConnection>;
   readonly #metrics: ServiceMetrics;
-  readonly #shedder: LoadShedder | null;
+  readonly #overload: Overload | null;
   readonly #listener: Listener;
   readonly #monitor: Monitor | null;
   readonly #closeHooks: (() => unknown)[] = [];
@@ -98,11 +98,10 @@ export class Postern extends RouteGroup {
     const metrics = new ServiceMetrics(router.methods, resolved);
     const services = createClients(resolved, (...call) => metrics.calls.observe(...call));
     const env: Environment = { ...resolved, services };
-    const shedder =
-      loadShedding === null
-        ? null
-        : createLoadShedder({ options: loadShedding, memoryPercent: () => metrics.sampler.read().rssPercent, logger });
-    const endpoints = new Endpoints(router, metrics.requests, shedder, resolved.validateResponses);
+    const memoryPercent = (): number => metrics.sampler.read().rssPercent;
+    const overload =
+      loadShedding === null ? null : new Overload(loadShedding, { requests: metrics.requests, memoryPercent, logger });
+    const endpoints = new Endpoints(router, metrics.requests, overload, resolved.validateResponses);
     const pipeline = new Pipeline(endpoints, env, metrics.requests, resolved);
     const monitor = resolved.monitor === null ? null : createMonitor(resolved.monitor, env, metrics.requests, resolved);
     const tasks = new Tasks(monitor === null ? [pipeline] : [pipeline, monitor.pipeline]);
@@ -122,7 +121,7 @@ export class Postern extends RouteGroup {
     this.#services = services;
     this.#tasks = tasks;
     this.#metrics = metrics;
-    this.#shedder = shedder;
+    this.#overload = overload;
     this.#monitor = monitor;
     this.#listener = new Listener(pipeline, resolved);
     this.server = this.#listener.server;
@@ -289,7 +288,7 @@ export class Postern extends RouteGroup {
     }
     this.#services.close();
     this.#metrics.sampler.close();
-    this.#shedder?.close();
+    this.#overload?.close();
     return clean;
   }
 }

@@ -14,7 +14,12 @@ import {
 } from '../client/settings.js';
 import type { ServiceStandIn } from '../client/service-client.js';
 import { DEFAULT_BUCKETS, toBounds } from '../metrics/buckets.js';
-import { resolveLoadShedding, type LoadSheddingOptions } from '../monitor/load-shedder.js';
+import {
+  LOAD_SHEDDING,
+  resolveLoadShedding,
+  type LoadShedding,
+  type LoadSheddingOptions,
+} from '../overload/options.js';
 import {
   ANYTHING,
   BOOLEAN,
@@ -72,10 +77,11 @@ export interface PosternOptions {
   /** Maximum parameters of a query (more give 400) or of a form (more give 413). Default: 1,000. */
   parameterLimit?: number;
   /**
-   * Refuses requests with 503 while the process is overloaded; monitoring endpoints still answer. Default: off. `{}`
-   * turns it on with its defaults.
+   * Limits of the process: while one is exceeded, requests are refused with 503, except monitoring endpoints. Default:
+   * no such limits; `{}` sets both to their defaults. `false` also turns off the refusal of requests that would be
+   * answered too late.
    */
-  loadShedding?: LoadSheddingOptions;
+  loadShedding?: LoadSheddingOptions | false;
   /** Age at which a connection to another service is retired, ± 10 %. Default: 60,000. */
   maxConnectionAge?: number;
   /** Maximum requests to one other service at a time, not counting pings; one more is a 503. Default: 1,024. */
@@ -122,7 +128,7 @@ const OPTIONS = {
   maxHeadersCount: option(wholeNumber(1), 999),
   maxHeaderSize: option(wholeNumber(1), 16_384),
   parameterLimit: option(wholeNumber(0), 1_000),
-  loadShedding: option(OBJECT),
+  loadShedding: option(LOAD_SHEDDING),
   maxConnectionAge: option(wholeNumber(1), 60_000),
   maxServiceRequests: option(wholeNumber(1), 1_024),
   services: option(OBJECT, {}),
@@ -143,7 +149,7 @@ interface Converted {
   readonly settings: Settings;
   readonly logger: Logger;
   readonly trustProxy: AddressResolver;
-  readonly loadShedding: Required<LoadSheddingOptions> | null;
+  readonly loadShedding: LoadShedding | null;
   readonly services: ReadonlyMap<string, ServiceStandIn>;
   readonly errorTypes: string | null;
   readonly errorCodes: readonly ErrorCode[];
@@ -179,7 +185,7 @@ export function resolveOptions(name: string, options: PosternOptions, env: NodeJ
     logger: createLogger(given.logger, name, () => given.logLevel ?? levelOf(env)),
     trustProxy: createAddressResolver(given.trustProxy),
     headersTimeout,
-    loadShedding: loadShedding === undefined ? null : resolveLoadShedding(loadShedding),
+    loadShedding: resolveLoadShedding(loadShedding),
     services: resolveStandIns(given.services),
     durationBuckets: resolveBuckets(given.durationBuckets),
     errorTypes: errorTypes === undefined ? null : new URL(errorTypes).href,

@@ -4,6 +4,7 @@
  * Methods follow the HTTP semantic conventions of OpenTelemetry: what is not known is `_OTHER`.
  */
 
+import type { Counter } from '../metrics/counter.js';
 import type { BoundHistogram, Histogram } from '../metrics/histogram.js';
 import type { Registry } from '../metrics/registry.js';
 
@@ -21,6 +22,7 @@ export class RequestMetrics {
   count = 0;
   /** For requests without a route. */
   readonly unmatched: RouteMetrics;
+  readonly #registry: Registry;
   readonly #routed: ReadonlySet<string>;
   readonly #durations: Histogram<'method' | 'route' | 'status_code'>;
 
@@ -32,6 +34,7 @@ export class RequestMetrics {
    */
   constructor(registry: Registry, routed: ReadonlySet<string>, buckets: readonly number[]) {
     const requests = this;
+    this.#registry = registry;
     this.#routed = routed;
     registry.counter({
       name: 'request_count_total',
@@ -48,6 +51,19 @@ export class RequestMetrics {
       buckets,
     });
     this.unmatched = this.forRoute('');
+  }
+
+  /**
+   * Registers the counter of refused requests.
+   *
+   * @param observes whether requests that would be refused are counted instead
+   */
+  countRefusals(observes: boolean): Counter<'route' | 'reason'> {
+    return this.#registry.counter({
+      name: observes ? 'http_requests_refusable_total' : 'http_requests_refused_total',
+      help: `Requests that ${observes ? 'would have been' : 'were'} refused, by route and reason.`,
+      labelNames: ['route', 'reason'],
+    });
   }
 
   /** For one route. */

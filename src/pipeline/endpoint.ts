@@ -10,8 +10,8 @@ import { BadRequest, HttpError, refusal } from '../base/errors.js';
 import type { Handler, Middleware } from '../http/context.js';
 import { ROUTE_NOT_FOUND, routeNotFound } from '../http/error-mapper.js';
 import { reply, type Reply } from '../http/reply.js';
-import type { LoadShedder } from '../monitor/load-shedder.js';
 import type { RequestMetrics, RouteMetrics } from '../monitor/request-metrics.js';
+import type { Overload } from '../overload/overload.js';
 import { withInput, type InputHandler } from './checked-input.js';
 import { withCheckedReply } from './checked-reply.js';
 import { compose } from './middleware.js';
@@ -32,7 +32,7 @@ export type Groups = readonly (readonly Middleware[])[];
 export class Endpoints {
   readonly router: Router<Handler>;
   readonly #metrics: RequestMetrics;
-  readonly #shedder: LoadShedder | null;
+  readonly #overload: Overload | null;
   readonly #validateResponses: boolean;
   readonly #middleware: Middleware[] = [];
   /** By the index of the route. */
@@ -41,17 +41,17 @@ export class Endpoints {
   #compiled: (Endpoint | undefined)[] = [];
   #unmatched: Endpoint | undefined;
 
-  /** @param shedder null to let every request in */
+  /** @param overload null to refuse no request */
   constructor(
     router: Router<Handler>,
     metrics: RequestMetrics,
-    shedder: LoadShedder | null,
+    overload: Overload | null,
     validateResponses: boolean,
   ) {
     this.router = router;
     this.#validateResponses = validateResponses;
     this.#metrics = metrics;
-    this.#shedder = shedder;
+    this.#overload = overload;
   }
 
   /**
@@ -99,13 +99,15 @@ export class Endpoints {
     const limit = timeout === undefined ? undefined : createTimeLimit(timeout);
     const groups = this.#groups[route.index] ?? [];
     const what = `${route.method} ${route.path}`;
-    const given = route.handler as InputHandler;
+    const { path } = route;
+    const overload = this.router.isReserved(route) ? null : this.#overload;
+    const own = route.handler as InputHandler;
+    const given = overload === null ? own : overload.inTime(path, own);
     const replying = this.#validateResponses ? withCheckedReply(what, schemas.response, given) : given;
     const handler = withInput(what, schemas, replying);
     const checked = params === null ? handler : checkQuery(handler, params);
-    const composed = compose(
+    const inner = compose(
       [
-        ...this.#middleware,
         ...groups.flat(),
         ...(limit === undefined ? [] : [limit.within]),
         // Where the option is declared its type is this one; `routing` knows no middleware.
@@ -113,9 +115,10 @@ export class Endpoints {
       ],
       checked,
     );
-    const whole = limit === undefined ? composed : limit.around(composed);
-    const run = this.router.isReserved(route) ? whole : this.#guard(whole);
-    return { run, metrics: this.#metrics.forRoute(route.path) };
+    // Inside application middleware, so that its headers (CORS) are on the 503 of a refused request, too.
+    const composed = compose(this.#middleware, overload === null ? inner : overload.guard(path, inner));
+    const run = limit === undefined ? composed : limit.around(composed);
+    return { run, metrics: this.#metrics.forRoute(path) };
   }
 
   /** What answers a path or a method without a route: 404, 405, or the `Allow` of OPTIONS, inside the middleware. */
@@ -126,11 +129,8 @@ export class Endpoints {
       if (allowed.length === 0) return hasMiddleware ? routeNotFound() : ROUTE_NOT_FOUND;
       return answerWithMethods(method, allowed);
     };
-    return { run: this.#guard(compose(this.#middleware, handler)), metrics: this.#metrics.unmatched };
-  }
-
-  #guard(run: Handler): Handler {
-    return this.#shedder === null ? run : this.#shedder.guard(run);
+    const guarded = this.#overload === null ? handler : this.#overload.guard('', handler);
+    return { run: compose(this.#middleware, guarded), metrics: this.#metrics.unmatched };
   }
 }
 

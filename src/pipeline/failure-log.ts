@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import { HttpError } from '../base/errors.js';
 import type { MappedError } from '../http/error-mapper.js';
 import { isSilent, logSafely, type Logger } from '../base/log.js';
-import { Overloaded } from '../monitor/load-shedder.js';
+import { DeadlinePassed, Overloaded } from '../overload/refusals.js';
 
 /** Never throws. @param req null for one that could not be parsed; else `id` is its own */
 export function logFailure(
@@ -36,10 +36,10 @@ export function withoutQuery(target: string): string {
 
 /**
  * An unknown method or version (501, 505) is the client's mistake: logged as errors, any client could fill the log with
- * them. Of overload the shedder has logged the beginning; a line for each request that it refuses would add to the
- * load.
+ * them. A refused request is counted, and the log has the begin of the overload; a line for each request would add to
+ * the load.
  */
 function levelOf(error: MappedError, statusCode: number): 'debug' | 'error' {
-  if (statusCode < 500 || error instanceof Overloaded) return 'debug';
+  if (statusCode < 500 || error instanceof Overloaded || error instanceof DeadlinePassed) return 'debug';
   return error instanceof HttpError && (statusCode === 501 || statusCode === 505) ? 'debug' : 'error';
 }

@@ -3,17 +3,9 @@
  */
 
 import { clearTimeout, monotonicNow, setTimeout } from '../base/clock.js';
-import { FrameworkErrorCodes, type ErrorCode } from '../base/error-codes.js';
-import { ApiError } from '../base/errors.js';
 import { discard } from '../http/writer.js';
 import type { Context, Handler, Middleware } from '../http/context.js';
-
-/** The time that a route's `timeout` gives was not enough. */
-export class TimedOut extends ApiError {
-  static override statusCode = 504;
-  static override message = 'Gateway timeout.';
-  static override errorCode: ErrorCode = FrameworkErrorCodes.framework_timeout;
-}
+import { TimedOut } from '../overload/refusals.js';
 
 /** One limit in two places, so that the 504 passes through middleware as the handler's own errors do. */
 export interface TimeLimit {

@@ -34,7 +34,7 @@ test.for<PosternOptions>([
   { maxHeaderSize: 1.5 },
   { parameterLimit: NaN },
   { sendTimeout: '1 s' as never },
-  { loadShedding: false as never },
+  { loadShedding: { observe: 1 as never } },
   { loadShedding: null as never },
   { loadShedding: { maxEventLoopDelay: 0 } },
   { loadShedding: { maxMemoryPercent: Infinity } },

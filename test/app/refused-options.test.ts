@@ -22,8 +22,8 @@ test.for<[object, string]>([
   [{ settings: { SERVICE_CONECTIONS: [] } }, 'unknown option "SERVICE_CONECTIONS" of settings; did you mean "SERVICE_CONNECTIONS"?'],
   [{ settings: { SERVICE_CONNECTIONS: 'billing' } }, 'SERVICE_CONNECTIONS of settings is "billing"; give an array'],
   [{ settings: { SERVICE_URL_TEMPLATE: Object.create(null) } }, 'SERVICE_URL_TEMPLATE of settings is an object; give a string'],
-  [{ loadShedding: true }, 'loadShedding of new Postern() is true; give an object'],
-  [{ loadShedding: { maxMemory: 50 } }, 'unknown option "maxMemory" of loadShedding; it has maxEventLoopDelay, maxMemoryPercent, retryAfter'],
+  [{ loadShedding: true }, 'loadShedding of new Postern() is true; give false or an object'],
+  [{ loadShedding: { maxMemory: 50 } }, 'unknown option "maxMemory" of loadShedding; it has observe, maxEventLoopDelay, maxMemoryPercent, retryAfter'],
   [{ loadShedding: { maxMemoryPercent: 1000 } }, 'maxMemoryPercent of loadShedding is 1000; give a whole number from 1 to 100'],
   [{ loadShedding: { maxEventLoopDelay: 0 } }, 'maxEventLoopDelay of loadShedding is 0; give a whole number of 1 or more'],
 ])('new Postern with %j is refused: %s', ([options, message]) => {

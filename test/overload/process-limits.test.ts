@@ -1,4 +1,4 @@
-/** Load shedding: requests are refused while the process can't keep up, and monitoring is not. */
+/** Limits of the process: requests are refused while a limit is exceeded, and monitoring endpoints answer. */
 
 import { expect, test } from 'vitest';
 import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
@@ -29,9 +29,11 @@ test('while the event loop is late requests get 503 with Retry-After and a code 
     description: 'The service has more to do than it can; try again later.',
     error_code: { name: 'framework_overloaded', value: 999503 },
   });
-  expect(logger.entries.filter(({ level }) => level !== 'debug').map(({ message }) => message)).toEqual(['overloaded: requests are refused']);
+  expect(app.metrics.expose()).toContain('http_requests_refused_total{route="/",reason="event_loop"} 1.0\n');
 
   await expect.poll(async () => (await fetch(url)).status).toBe(200);
+  const messages = logger.entries.filter(({ level }) => level !== 'debug').map(({ message }) => message);
+  expect(messages).toEqual(['overloaded: requests are refused', 'no longer overloaded: no more requests are refused']);
 });
 
 test('without the option a late event loop refuses nobody', async () => {
@@ -40,6 +42,35 @@ test('without the option a late event loop refuses nobody', async () => {
   await fetch(url);
   const statuses = await Promise.all(['/slow', '/', '/'].map(async (path) => (await fetch(url + path)).status));
   expect(statuses).toEqual([200, 200, 200]);
+});
+
+test('application middleware runs for refused requests, so that its headers are on the 503', async () => {
+  const app = expectFailures(createApp({ loadShedding: { maxMemoryPercent: 1 } }), 503);
+  const ran: string[] = [];
+  app.use(async (_ctx, next) => {
+    const reply = await next();
+    reply.headers.set('access-control-allow-origin', '*');
+    return reply;
+  });
+  app.group('/group', (group) => {
+    group.use((_ctx, next) => (ran.push('group'), next()));
+    group.get('', () => 'ok');
+  });
+  const hold = Buffer.alloc(Math.ceil((await memoryLimit()) / 50), 1);
+  const { url } = await serve(app);
+  await expect.poll(async () => (await fetch(`${url}/group`)).status, { timeout: 5000 }).toBe(503);
+  ran.length = 0;
+  const refused = await fetch(`${url}/group`);
+  expect([refused.status, refused.headers.get('access-control-allow-origin'), ran]).toEqual([503, '*', []]);
+  expect(hold.length).toBeGreaterThan(0);
+});
+
+test('{ observe: true } refuses nothing, and counts what would be refused', async () => {
+  const app = createApp({ loadShedding: { maxMemoryPercent: 1, observe: true } }).get('/', () => 'ok');
+  const hold = Buffer.alloc(Math.ceil((await memoryLimit()) / 50), 1);
+  const { url } = await serve(app);
+  await expect.poll(async () => (await fetch(url)).status === 200 && app.metrics.expose(), { timeout: 5000 }).toMatch(/^http_requests_refusable_total\{route="\/",reason="memory"\} /m);
+  expect(hold.length).toBeGreaterThan(0);
 });
 
 test('while memory is short requests are refused', async () => {
