@@ -3,10 +3,12 @@
  */
 
 import type { AddressInfo } from 'node:net';
+import { logSafely, type Logger } from '../base/log.js';
 import { assertOptions, STRING, wholeNumber, type Kinds } from '../base/options-check.js';
+import { SCOPE, type Scope, type ScopeOptions } from '../http/scope.js';
 
 /** Where to listen. */
-export interface ListenOptions {
+export interface ListenOptions extends ScopeOptions {
   /** 8000 unless given; 0 picks a free one. */
   port?: number | undefined;
   /** All interfaces unless given. */
@@ -29,8 +31,9 @@ export interface Address {
   readonly port: number;
 }
 
+const MONITOR: Kinds<MonitorOptions> = { port: wholeNumber(0, 65_535), host: STRING };
 /** @internal */
-export const LISTEN: Kinds<ListenOptions> = { port: wholeNumber(0, 65_535), host: STRING };
+export const LISTEN: Kinds<ListenOptions> = { ...MONITOR, ...SCOPE };
 
 /**
  * Where the listener for monitoring goes; null for none.
@@ -40,7 +43,7 @@ export const LISTEN: Kinds<ListenOptions> = { port: wholeNumber(0, 65_535), host
  * @internal
  */
 export function resolveMonitor(options: MonitorOptions | undefined, env: NodeJS.ProcessEnv): MonitorOptions | null {
-  if (options !== undefined) assertOptions('monitor', options, LISTEN);
+  if (options !== undefined) assertOptions('monitor', options, MONITOR);
   const port = options?.port ?? portOf(env, 'MONITOR_PORT');
   const host = options?.host ?? (env['MONITOR_HOST'] || undefined);
   if (port !== undefined) return { port, host };
@@ -64,6 +67,12 @@ function numberIn(env: NodeJS.ProcessEnv, variable: string, most: number, give: 
   if (!/^\d{1,9}$/.test(text) || Number(text) > most)
     throw new TypeError(`${variable} is ${JSON.stringify(text)}; give ${give}`);
   return Number(text);
+}
+
+/** Warns about monitoring endpoints on a listener for the public, which does not serve them. @internal */
+export function warnIfUnreachable(logger: Logger, scope: Scope): void {
+  const remedy = 'set the option monitor, or MONITOR_PORT';
+  if (scope === 'public') logSafely(logger, 'warn', { scope }, `nothing can reach the monitoring endpoints; ${remedy}`);
 }
 
 /** What a server says of where it listens. @internal */

@@ -9,7 +9,7 @@ import type { ErrorCode } from '../base/error-codes.js';
 import { Endpoints } from '../pipeline/endpoint.js';
 import type { Environment, Handler, Middleware } from '../http/context.js';
 import { requestInMemory, type RequestInitLike } from '../http/in-memory.js';
-import { attachListener } from '../http/server.js';
+import { SCOPE, type ScopeOptions } from '../http/scope.js';
 import { logSafely } from '../base/log.js';
 import type { ServiceClient, ServiceClients } from '../client/service-client.js';
 import type { Settings } from '../client/settings.js';
@@ -22,8 +22,8 @@ import { createPing } from '../monitor/ping.js';
 import { Tasks } from '../monitor/tasks.js';
 import { assertOptions, type Kinds } from '../base/options-check.js';
 import { Overload } from '../overload/overload.js';
-import { delayOf, LISTEN, portOf, type Address, type ListenOptions } from './address.js';
-import { Listener } from './listener.js';
+import { delayOf, LISTEN, portOf, warnIfUnreachable, type Address, type ListenOptions } from './address.js';
+import { attachPipeline, createHandler, Listener } from './listener.js';
 import { createMonitor, type Monitor } from './monitor.js';
 import { createClients } from './clients.js';
 import { runCloseHooks } from './close-hooks.js';
@@ -125,7 +125,7 @@ export class Postern extends RouteGroup {
     this.#monitor = monitor;
     this.#listener = new Listener(pipeline, resolved);
     this.server = this.#listener.server;
-    this.handler = (req, res) => pipeline.arrivals.handle(req, res);
+    this.handler = createHandler(pipeline);
 
     if (resolved.attachMonitorEndpoints) {
       // Health and ping are on both ports: a monitoring port that answers must not hide a main port that does not.
@@ -159,9 +159,14 @@ export class Postern extends RouteGroup {
     return this;
   }
 
-  /** Answers the requests of a server that someone else made, and those that it could not parse. */
-  attach(server: Server): this {
-    attachListener(server, this.#pipeline.arrivals, this.#options);
+  /**
+   * Answers the requests of a server that someone else created, and the requests that it could not parse.
+   *
+   * @throws {TypeError} for an unknown or invalid option
+   */
+  attach(server: Server, options: ScopeOptions = {}): this {
+    assertOptions('attach()', options, SCOPE);
+    attachPipeline(server, this.#pipeline, this.#options, options);
     return this;
   }
 
@@ -198,11 +203,12 @@ export class Postern extends RouteGroup {
   async listen(options: ListenOptions = {}): Promise<Listening> {
     assertOptions('listen()', options, LISTEN);
     if (this.#closing !== undefined) throw new Error('the application is closed; make a new one');
-    const { port = 8000, host } = options;
-    const listening = await (this.#opening = this.#open({ port, host }));
+    const { port = 8000, host, scope } = options;
+    const listening = await (this.#opening = this.#open({ port, host, scope }));
     // In a later turn: setting up the measuring must not delay the first requests.
     setImmediate(() => this.#metrics.sampler.start());
     logSafely(this.#options.logger, 'info', listening, 'listening');
+    if (this.#monitor === null && this.#options.attachMonitorEndpoints) warnIfUnreachable(this.#options.logger, scope);
     return listening;
   }
 
@@ -257,7 +263,7 @@ export class Postern extends RouteGroup {
     assertOptions('run()', options, { ...LISTEN, ...CLOSE });
     const { env } = process;
     const { port = portOf(env, 'PORT'), host = env['HOST'], delay = delayOf(env, 'DRAIN_DELAY'), timeout } = options;
-    const listening = await this.listen({ port, host });
+    const listening = await this.listen({ port, host, scope: options.scope });
     let signaled = false;
     const onSignal = (signal: NodeJS.Signals): void => {
       if (signaled) process.exit(1);

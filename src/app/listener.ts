@@ -3,10 +3,12 @@
  */
 
 import { once } from 'node:events';
-import type { Server } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { HttpError } from '../base/errors.js';
 import { clearInterval, setImmediate, setInterval } from '../base/clock.js';
 import { MAX_TIMEOUT_MS, within } from '../base/deadline.js';
+import { guardUpgrades, makePublic, mayLackFields, type ScopeOptions } from '../http/scope.js';
 import { attachListener, Connections, createHttpServer, type ServerLimits } from '../http/server.js';
 import { addressOf, type Address, type ListenOptions } from './address.js';
 import type { Pipeline } from '../pipeline/pipeline.js';
@@ -23,11 +25,12 @@ export class Listener {
     this.server = createHttpServer(limits);
     this.#pipeline = pipeline;
     this.#connections = new Connections(this.server);
-    attachListener(this.server, pipeline.arrivals, limits);
+    attachPipeline(this.server, pipeline, limits);
   }
 
   /** @throws whatever the server raises, such as `EADDRINUSE`; then it may be opened again */
-  async open(where: ListenOptions): Promise<Address> {
+  async open({ scope, ...where }: ListenOptions): Promise<Address> {
+    if (scope === 'public') makePublic(this.server);
     this.server.listen(where);
     await once(this.server, 'listening');
     return addressOf(this.server.address() as AddressInfo);
@@ -59,6 +62,30 @@ export class Listener {
     await stopped;
     return clean;
   }
+}
+
+/** Answers requests of a server that someone else created, which may keep fewer header fields than Postern's own. */
+export function createHandler({ arrivals }: Pipeline): (req: IncomingMessage, res: ServerResponse) => void {
+  return (req, res) => {
+    if (mayLackFields(req)) arrivals.refuse(req, res, new HttpError(431, 'The request has too many header fields.'));
+    else arrivals.handle(req, res);
+  };
+}
+
+/** Lets a pipeline answer every request of a server, and refuse the upgrades that the public may not make. */
+export function attachPipeline(
+  server: Server,
+  pipeline: Pipeline,
+  limits: Pick<ServerLimits, 'maxHeadersCount'>,
+  { scope }: ScopeOptions = {},
+): void {
+  attachListener(server, pipeline.arrivals, limits);
+  guardUpgrades(server, (req, socket, proceed) => {
+    const refused = pipeline.refuseUpgrade(req);
+    if (refused === null) proceed();
+    else pipeline.arrivals.refuseConnect(req, socket, refused);
+  });
+  if (scope === 'public') makePublic(server);
 }
 
 /** Resolves when the server has no connection left; at once for one that never listened. */

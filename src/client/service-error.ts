@@ -4,6 +4,7 @@
 
 import { STATUS_CODES } from 'node:http';
 import { FrameworkErrorCodes, type ErrorCode } from '../base/error-codes.js';
+import { setBrand } from '../base/brand.js';
 import { ApiError, type ApiErrorOptions } from '../base/errors.js';
 
 /**
@@ -53,6 +54,9 @@ export class ServiceError extends ApiError {
     this.path = path;
   }
 }
+
+// The public gets less of it, also of one that another copy of Postern made (`forScope`).
+setBrand(ServiceError.prototype, 'ServiceError');
 
 /** Creates an error that this side raises about a call; its message is the reason phrase of its status. @internal */
 export function callError(

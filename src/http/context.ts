@@ -17,6 +17,7 @@ import { exposeRaw, type Exchange } from './exchange.js';
 import type { Reply } from './reply.js';
 import { parseParameters, requestId, type Target } from './request.js';
 import { requestUrl } from './request-url.js';
+import type { Scope } from './scope.js';
 
 /** What every request of one application shares. @internal */
 export interface Environment {
@@ -51,6 +52,11 @@ export interface State {
 export class Context<P = Params> {
   /** Upper-case. */
   readonly method: string;
+  /**
+   * `'public'` for a request that only public routes answer, such as one with the header `x-postern-scope`. Middleware
+   * that answers by itself must look at it.
+   */
+  readonly scope: Scope;
   /** Path parameters, percent-decoded. */
   readonly params: P;
   /** The span of this request, while somebody records its trace. @internal */
@@ -73,8 +79,9 @@ export class Context<P = Params> {
   #body: Body | undefined;
 
   /** @internal */
-  constructor(exchange: Exchange, target: Target, params: P, env: Environment, route: Route | null) {
+  constructor(exchange: Exchange, target: Target, params: P, env: Environment, route: Route | null, scope: Scope) {
     this.method = exchange.req.method as string;
+    this.scope = scope;
     this.params = params;
     this.#exchange = exchange;
     this.#target = target;

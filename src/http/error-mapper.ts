@@ -3,7 +3,7 @@
  */
 
 import { STATUS_CODES } from 'node:http';
-import { isBrandedAtAll, isOwnInstance } from '../base/brand.js';
+import { isBranded, isBrandedAtAll, isOwnInstance } from '../base/brand.js';
 import { FrameworkErrorCodes, isErrorCode, type ErrorCode } from '../base/error-codes.js';
 import { ApiError, HttpError, isStatus, refusal } from '../base/errors.js';
 import { prefersProblem } from '../payload/accept.js';
@@ -11,6 +11,7 @@ import { toErrorBody, toProblem } from '../payload/error-body.js';
 import { fromHeaderList } from '../payload/header-list.js';
 import { InvalidRequest } from './invalid-request.js';
 import { Reply, type Outgoing } from './reply.js';
+import type { Scope } from './scope.js';
 
 /** A failure, mapped. */
 export interface MappedError {
@@ -118,9 +119,31 @@ function encodeError(error: MappedError, id: string | null, isProblem: boolean, 
   };
 }
 
+/**
+ * The error that the client gets. The public gets nothing of another service's error but status, code and `Retry-After`
+ * if it is a 5xx, whose texts may name hosts and internals, and no advice about retries from any.
+ */
+export function forScope(scope: Scope, thrown: unknown, error: MappedError): MappedError {
+  if (scope === undefined || !isBranded(thrown, 'ServiceError')) return error;
+  const { statusCode, errorCode, headers = {} } = error;
+  const isFailure = statusCode >= 500;
+  const reason = STATUS_CODES[statusCode] ?? 'Unknown Error';
+  const { message, description } = isFailure ? { message: reason, description: reason } : error;
+  const kept = Object.entries(headers).filter(([name]) =>
+    isFailure ? name.toLowerCase() === 'retry-after' : name.toLowerCase() !== 'x-envoy-overloaded',
+  );
+  return { statusCode, message, description, errorCode, headers: Object.fromEntries(kept) };
+}
+
 /** An error as the reply that middleware gets to see, whose body is an object. */
-export function errorToReply(thrown: unknown, id: string, accept: string | undefined, types: string | null): Reply {
-  const error = mapError(thrown);
+export function errorToReply(
+  thrown: unknown,
+  id: string,
+  accept: string | undefined,
+  types: string | null,
+  scope: Scope,
+): Reply {
+  const error = forScope(scope, thrown, mapError(thrown));
   const isProblem = prefersProblem(accept);
   const headers = fromHeaderList(headersOf(error, isProblem, id));
   return Reply.ofFailure(thrown, bodyOf(error, isProblem, types), { status: error.statusCode, headers });

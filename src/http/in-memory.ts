@@ -85,6 +85,8 @@ function toResponse(incoming: IncomingMessage, method: string): Response {
 class MemorySocket extends Duplex {
   readonly remoteAddress = '127.0.0.1';
   readonly remoteFamily = 'IPv4';
+  /** Keeps its requests out of the scope of a server that is public (`makePublic`). */
+  readonly isInMemory = true;
   peer: MemorySocket | undefined;
   #resumeWriting: (() => void) | undefined;
 

@@ -8,6 +8,7 @@
 import { METHODS, type IncomingMessage } from 'node:http';
 import { randomUuid } from '../base/clock.js';
 import { HttpError } from '../base/errors.js';
+import { enterPublicScope, SCOPE_HEADER } from './scope.js';
 
 /** A request-target, taken apart. */
 export interface Target {
@@ -59,6 +60,7 @@ export function createHeadCheck(maxFields: number): (req: IncomingMessage) => bo
     let hosts = 0;
     let host = '';
     let asksForUpgrade = false;
+    let isPublic = false;
     for (let i = 0; i < rawHeaders.length; i += 2) {
       const name = rawHeaders[i] as string;
       const { length } = name;
@@ -69,12 +71,14 @@ export function createHeadCheck(maxFields: number): (req: IncomingMessage) => bo
           host = rawHeaders[i + 1] as string;
         } else if (lower === 'cseq' && httpVersion === '1.0') throw otherProtocol();
       } else if (length === 7 && name.toLowerCase() === 'upgrade') asksForUpgrade = true;
+      else if (length === 15 && name.toLowerCase() === SCOPE_HEADER) isPublic = true;
       else if (length === 17 && name.toLowerCase() === 'transfer-encoding') {
         if (httpVersion === '1.0') throw new HttpError(400, 'HTTP/1.0 has no transfer codings.');
         if (rawHeaders[i + 1]?.toLowerCase() !== 'chunked')
           throw new HttpError(501, 'No transfer coding but chunked is read.');
       }
     }
+    if (isPublic) enterPublicScope(req);
     if (hosts === 1) {
       if (host !== knownHost) {
         if (!HOST.test(host)) throw new HttpError(400, 'The Host header is malformed.');

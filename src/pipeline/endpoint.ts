@@ -5,11 +5,13 @@
  * it is first used.
  */
 
+import type { IncomingMessage } from 'node:http';
 import { FrameworkErrorCodes } from '../base/error-codes.js';
 import { BadRequest, HttpError, refusal } from '../base/errors.js';
 import type { Handler, Middleware } from '../http/context.js';
 import { ROUTE_NOT_FOUND, routeNotFound } from '../http/error-mapper.js';
-import { reply, type Reply } from '../http/reply.js';
+import { reply } from '../http/reply.js';
+import { parseTarget } from '../http/request.js';
 import type { RequestMetrics, RouteMetrics } from '../monitor/request-metrics.js';
 import type { Overload } from '../overload/overload.js';
 import { withInput, type InputHandler } from './checked-input.js';
@@ -124,13 +126,26 @@ export class Endpoints {
   /** What answers a path or a method without a route: 404, 405, or the `Allow` of OPTIONS, inside the middleware. */
   #compileUnmatched(): Endpoint {
     const hasMiddleware = this.#middleware.length > 0;
-    const handler: Handler = ({ method, target }) => {
-      const allowed = target.path === '*' ? ['OPTIONS'] : this.router.allowedMethods(target.path);
+    const handler: Handler = ({ method, target, scope }) => {
+      const allowed = target.path === '*' ? ['OPTIONS'] : this.router.allowedMethods(target.path, scope);
       if (allowed.length === 0) return hasMiddleware ? routeNotFound() : ROUTE_NOT_FOUND;
-      return answerWithMethods(method, allowed);
+      if (method === 'OPTIONS') return reply(undefined, { headers: { allow: allowed.join(', ') } });
+      return notAllowed(method, allowed);
     };
     const guarded = this.#overload === null ? handler : this.#overload.guard('', handler);
     return { run: compose(this.#middleware, guarded), metrics: this.#metrics.unmatched };
+  }
+
+  /** The refusal of an upgrade from the public; null if a public GET route is chosen. */
+  refuseUpgrade({ method = '', url = '' }: IncomingMessage): HttpError | null {
+    try {
+      const { path } = parseTarget(url, method);
+      if (method === 'GET' && this.router.match(method, path, 'public') !== null) return null;
+      const allowed = this.router.allowedMethods(path, 'public');
+      return allowed.length === 0 ? routeNotFound() : notAllowed(method, allowed);
+    } catch (error) {
+      return error as HttpError;
+    }
   }
 }
 
@@ -157,11 +172,8 @@ function checkQuery(handler: Handler, allowed: readonly string[]): Handler {
   };
 }
 
-/**
- * Answers a method that a path has no route for, with those that it has: OPTIONS, or 405 (RFC 9110, section 15.5.6).
- */
-function answerWithMethods(method: string, allowed: readonly string[]): Reply | HttpError {
+/** The error for a method that a path has no route for (RFC 9110, section 15.5.6). */
+function notAllowed(method: string, allowed: readonly string[]): HttpError {
   const allow = allowed.join(', ');
-  if (method === 'OPTIONS') return reply(undefined, { headers: { allow } });
   return refusal(405, `${method} is not allowed here. Allowed: ${allow}`, { headers: { allow } });
 }

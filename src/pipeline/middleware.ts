@@ -59,9 +59,9 @@ const NOTHING_DONE = 'a middleware neither called next() nor returned a reply; r
 function toErrorReply(ctx: Context, thrown: unknown): Reply {
   const { errorTypes } = Context.environmentOf(ctx);
   try {
-    return errorToReply(thrown, ctx.id, ctx.headers.accept, errorTypes);
+    return errorToReply(thrown, ctx.id, ctx.headers.accept, errorTypes, ctx.scope);
   } catch (invalid) {
     // A header of the error can't be sent.
-    return errorToReply(invalid, ctx.id, ctx.headers.accept, errorTypes);
+    return errorToReply(invalid, ctx.id, ctx.headers.accept, errorTypes, ctx.scope);
   }
 }

@@ -5,10 +5,13 @@
  * at the end of the turn: that costs less than writing each from inside the parser.
  */
 
+import type { IncomingMessage } from 'node:http';
+import type { HttpError } from '../base/errors.js';
 import { Context, type Environment, type Handler, type HandlerResult } from '../http/context.js';
-import { errorToOutgoing, mapError, withHeadersOf } from '../http/error-mapper.js';
+import { errorToOutgoing, forScope, mapError, withHeadersOf } from '../http/error-mapper.js';
 import { isThenable, Reply, toOutgoing, type Outgoing } from '../http/reply.js';
 import { parseTarget } from '../http/request.js';
+import { scopeOf } from '../http/scope.js';
 import type { RequestListener } from '../http/server.js';
 import { discard, isCut, type Outcome } from '../http/writer.js';
 import type { RequestMetrics } from '../monitor/request-metrics.js';
@@ -51,6 +54,11 @@ export class Pipeline {
     this.arrivals = createArrivals(this, this.#outbox, this.#observer, metrics.unmatched, env.errorTypes, limits);
   }
 
+  /** The refusal of an upgrade from the public; null for one that the listeners of `upgrade` get. */
+  refuseUpgrade(req: IncomingMessage): HttpError | null {
+    return scopeOf(req) === undefined ? null : this.#endpoints.refuseUpgrade(req);
+  }
+
   /** Requests that have no complete reply yet. */
   get active(): number {
     return this.#inFlight.count;
@@ -86,13 +94,14 @@ export class Pipeline {
       const target = parseTarget(req.url as string, req.method as string);
       // `GET http://a.example/ HTTP/1.1`: the host of such a target goes before `Host` (RFC 9112, section 3.2.2).
       if (target.authority !== undefined) req.headers.host = target.authority;
-      const match = this.#router.match(req.method as string, target.path);
+      const scope = scopeOf(req);
+      const match = this.#router.match(req.method as string, target.path, scope);
       const endpoint = this.#endpoints.of(match);
       exchange.metrics = endpoint.metrics;
       const params = match === null ? NO_PARAMS : match.params;
       const route = match === null ? null : match.route;
       exchange.route = route;
-      const ctx = (exchange.ctx = new Context(exchange, target, params, this.#env, route));
+      const ctx = (exchange.ctx = new Context(exchange, target, params, this.#env, route, scope));
       if (isTraced()) result = (exchange.trace = new RequestTrace(ctx, ctx.route)).run(endpoint.run);
       else result = endpoint.run(ctx);
       // Inside, because looking at a value can throw: it may be a proxy.
@@ -129,7 +138,8 @@ export class Pipeline {
       if (!res.writableEnded) connection.cutBehind(exchange);
       this.settle(exchange, status, hasLeft ? 'aborted' : 'sent');
     } else {
-      const outgoing = errorToOutgoing(error, id, req.headers.accept, this.#env.errorTypes);
+      const shown = forScope(exchange.ctx?.scope, thrown, error);
+      const outgoing = errorToOutgoing(shown, id, req.headers.accept, this.#env.errorTypes);
       this.#reply(exchange, unsent instanceof Reply ? withHeadersOf(unsent, outgoing) : outgoing);
     }
   }

@@ -117,32 +117,38 @@ export class Router<Handler = unknown> {
   }
 
   /**
-   * As {@link find}, with the route itself.
+   * Finds as {@link find} does, and returns the route itself.
    *
+   * @param scope `'public'` returns null for a route that is not public
    * @throws {HttpError} 400 when the path has a malformed escape
    * @internal
    */
-  match(method: string, path: string): Match<Handler> | null {
+  match(method: string, path: string, scope?: 'public'): Match<Handler> | null {
     const encoded = isEncoded(path);
     const text = encoded ? respell(path) : path;
     const route = this.#trie.search(text, method);
-    return route === -1
-      ? null
-      : { route: this.#routes[route] as Route<Handler>, params: this.#paramsOf(route, text, encoded) };
+    if (route === -1) return null;
+    const found = this.#routes[route] as Route<Handler>;
+    if (scope !== undefined && !found.options.public) return null;
+    return { route: found, params: this.#paramsOf(route, text, encoded) };
   }
 
   /**
    * Methods that any route of this path answers, sorted: the value of `Allow` (RFC 9110, section 15.5.6).
    * OPTIONS is among them as soon as there is one, HEAD as soon as there is GET; without any route the list is empty.
    *
+   * @param scope `'public'` leaves out the methods for which a private route is chosen
    * @throws {HttpError} 400 when the path has a malformed escape
    */
-  allowedMethods(path: string): string[] {
-    const found = this.#trie.methods(isEncoded(path) ? respell(path) : path);
-    if (found.length === 0) return [];
-    const methods = new Set(found).add('OPTIONS');
+  allowedMethods(path: string, scope?: 'public'): string[] {
+    const text = isEncoded(path) ? respell(path) : path;
+    const methods = new Set(this.#trie.methods(text));
     if (methods.has('GET')) methods.add('HEAD');
-    return [...methods].sort();
+    if (scope !== undefined)
+      for (const method of methods) {
+        if (this.#routes[this.#trie.search(text, method)]?.options.public !== true) methods.delete(method);
+      }
+    return methods.size === 0 ? [] : [...methods.add('OPTIONS')].sort();
   }
 
   /** Those that any route has. @internal */

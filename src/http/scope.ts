@@ -1,0 +1,91 @@
+/*
+ * Requests from the public, which only public routes answer: those with the header `x-postern-scope`, whatever its
+ * value, and all requests of a server with `scope: 'public'`.
+ */
+
+import type { IncomingMessage, Server } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { oneOf, type Kinds } from '../base/options-check.js';
+
+/** Who sent a request; undefined for a client that may reach every route. */
+export type Scope = 'public' | undefined;
+
+/** The scope of a server's requests. */
+export interface ScopeOptions {
+  /** `'public'` treats every request as one from the public. Default: only requests with `x-postern-scope`. */
+  scope?: Scope;
+}
+
+/** @internal */
+export const SCOPE: Kinds<ScopeOptions> = { scope: oneOf(['public']) };
+
+/** @internal */
+export const SCOPE_HEADER = 'x-postern-scope';
+
+/** Headers that only services inside may send: deadlines, and what calls to other services would pass on. */
+const INTERNAL = ['x-envoy-expected-rq-timeout-ms', 'x-envoy-overloaded', 'baggage'] as const;
+
+/** node:http keeps this many header fields in a server without a `maxHeadersCount`. */
+const DEFAULT_FIELDS = 1000;
+
+/** Reads the scope of a request. @internal */
+export function scopeOf({ headers }: IncomingMessage): Scope {
+  return headers[SCOPE_HEADER] === undefined ? undefined : 'public';
+}
+
+/** Makes a request one from the public, and takes the headers away that the public must not set. @internal */
+export function enterPublicScope({ headers }: IncomingMessage): void {
+  headers[SCOPE_HEADER] = 'public';
+  for (const name of INTERNAL) delete headers[name];
+}
+
+/**
+ * Whether node:http may have dropped header fields of a request, `x-postern-scope` among them: the head fills the
+ * `maxHeadersCount` of its server.
+ *
+ * @internal
+ */
+export function mayLackFields({ rawHeaders, socket }: IncomingMessage): boolean {
+  const server = Reflect.get(socket, 'server') as Server | undefined;
+  const most = server?.maxHeadersCount ?? DEFAULT_FIELDS;
+  return most > 0 && rawHeaders.length >= 2 * most;
+}
+
+/** Treats every request of a server as one from the public, except those of `app.request`. @internal */
+export function makePublic(server: Server): void {
+  const enter = (req: IncomingMessage): void => {
+    if (!('isInMemory' in req.socket)) enterPublicScope(req);
+  };
+  for (const event of ['request', 'checkContinue', 'checkExpectation'] as const) server.prependListener(event, enter);
+  guardUpgrades(server, (req, _socket, proceed) => {
+    enter(req);
+    proceed();
+  });
+}
+
+/**
+ * Puts a function before the listeners of `upgrade`, which hear of a request only when it calls `proceed`. A server
+ * without such listeners is left alone: with one of ours, node:http would hand over the socket.
+ *
+ * @internal
+ */
+export function guardUpgrades(
+  server: Server,
+  guard: (req: IncomingMessage, socket: Duplex, proceed: () => void) => void,
+): void {
+  const install = (): void => {
+    const emit = server.emit.bind(server) as (event: string | symbol, ...args: unknown[]) => boolean;
+    server.emit = (event: string | symbol, ...args: unknown[]) => {
+      if (event !== 'upgrade') return emit(event, ...args);
+      guard(args[0] as IncomingMessage, args[1] as Duplex, () => void emit(event, ...args));
+      return true;
+    };
+  };
+  const onNewListener = (event: string | symbol): void => {
+    if (event !== 'upgrade') return;
+    server.off('newListener', onNewListener);
+    install();
+  };
+  if (server.listenerCount('upgrade') > 0) install();
+  else server.on('newListener', onNewListener);
+}
