@@ -56,14 +56,14 @@ export type {
   SchemaResult,
   StandardSchemaV1,
 } from './payload/standard-schema.js';
-export { defineEndpoint } from './routing/endpoint-definition.js';
-export type { CallInput, CallResult, EndpointDefinition } from './routing/endpoint-definition.js';
-export type { HandlerInput, MaybeResponse, MaybeSchema, Schemas, SchemasByStatus } from './routing/schemas.js';
-export { path } from './routing/path-parameter.js';
-export { publicFacing } from './routing/public-facing.js';
-export type { PublicFlag, PublicHandler, PublicOptions } from './routing/public-facing.js';
+export { defineEndpoint } from './endpoint/endpoint-definition.js';
+export type { CallInput, CallResult, EndpointDefinition } from './endpoint/endpoint-definition.js';
+export type { HandlerInput, MaybeResponse, MaybeSchema, Schemas, SchemasByStatus } from './endpoint/schemas.js';
+export { path } from './endpoint/path-parameter.js';
+export { publicFacing } from './endpoint/public-facing.js';
+export type { PublicFlag, PublicHandler, PublicOptions } from './endpoint/public-facing.js';
 export type { RouteGroup, View } from './app/route-group.js';
-export { endpoint } from './app/route-options.js';
+export { endpoint } from './app/endpoint.js';
 export type {
   CarryingHandler,
   EndpointFlag,
@@ -71,8 +71,8 @@ export type {
   ResultOf,
   RouteOptions,
   ServedSettings,
-} from './app/route-options.js';
-export type { Carrier, Deprecation, ErrorType, RouteSettings } from './routing/route-options.js';
-export type { ParamsOf } from './routing/pattern.js';
+} from './app/endpoint.js';
+export type { Carrier, Deprecation, ErrorType, RouteSettings } from './endpoint/route-options.js';
+export type { ParamsOf } from './endpoint/pattern.js';
 export { Router } from './routing/router.js';
 export type { Found, MatchedRoute, Params, RouteInfo, RoutesPublic } from './routing/router.js';

@@ -6,7 +6,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { monotonicNow, setImmediate, setTimeout } from '../base/clock.js';
 import { MAX_TIMEOUT_MS, TIME, within } from '../base/deadline.js';
 import type { ErrorCode } from '../base/error-codes.js';
-import { Endpoints } from '../pipeline/endpoint.js';
+import { CompiledRoutes } from '../pipeline/compiled-routes.js';
 import type { Environment, Handler, Middleware } from '../http/context.js';
 import { requestInMemory, type RequestInitLike } from '../http/in-memory.js';
 import { SCOPE, type ScopeOptions } from '../http/scope.js';
@@ -74,7 +74,7 @@ export class Postern extends RouteGroup {
   /** Handles requests of a `node:http` server that someone else made. */
   readonly handler: (req: IncomingMessage, res: ServerResponse) => void;
 
-  readonly #endpoints: Endpoints;
+  readonly #routes: CompiledRoutes;
   readonly #pipeline: Pipeline;
   readonly #options: ResolvedOptions;
   readonly #tasks: Tasks;
@@ -101,13 +101,13 @@ export class Postern extends RouteGroup {
     const memoryPercent = (): number => metrics.sampler.read().rssPercent;
     const overload =
       loadShedding === null ? null : new Overload(loadShedding, { requests: metrics.requests, memoryPercent, logger });
-    const endpoints = new Endpoints(router, metrics.requests, overload, resolved.validateResponses);
-    const pipeline = new Pipeline(endpoints, env, metrics.requests, resolved);
+    const routes = new CompiledRoutes(router, metrics.requests, overload, resolved.validateResponses);
+    const pipeline = new Pipeline(routes, env, metrics.requests, resolved);
     const monitor = resolved.monitor === null ? null : createMonitor(resolved.monitor, env, metrics.requests, resolved);
     const tasks = new Tasks(monitor === null ? [pipeline] : [pipeline, monitor.pipeline]);
     const health = new Health(name, resolved.version, logger);
     metrics.describe({ ...resolved, tasks, health });
-    super(endpoints, '', []);
+    super(routes, '', []);
 
     this.name = name;
     this.version = resolved.version;
@@ -115,7 +115,7 @@ export class Postern extends RouteGroup {
     this.errorCodes = resolved.errorCodes;
     this.router = router;
     this.health = health;
-    this.#endpoints = endpoints;
+    this.#routes = routes;
     this.#pipeline = pipeline;
     this.#options = resolved;
     this.#services = services;
@@ -129,8 +129,8 @@ export class Postern extends RouteGroup {
 
     if (resolved.attachMonitorEndpoints) {
       // Health and ping are on both ports: a monitoring port that answers must not hide a main port that does not.
-      const both = monitor === null ? [endpoints] : [endpoints, monitor.endpoints];
-      const own = monitor?.endpoints ?? endpoints;
+      const both = monitor === null ? [routes] : [routes, monitor.routes];
+      const own = monitor?.routes ?? routes;
       const ping = createPing({
         ...resolved,
         services,
@@ -154,8 +154,8 @@ export class Postern extends RouteGroup {
    */
   override use(middleware: Middleware): this {
     assertMiddleware(middleware);
-    this.#endpoints.use(middleware);
-    this.#monitor?.endpoints.use(middleware);
+    this.#routes.use(middleware);
+    this.#monitor?.routes.use(middleware);
     return this;
   }
 

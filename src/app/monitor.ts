@@ -4,7 +4,7 @@
 
 import type { Environment, Handler } from '../http/context.js';
 import type { RequestMetrics } from '../monitor/request-metrics.js';
-import { Endpoints } from '../pipeline/endpoint.js';
+import { CompiledRoutes } from '../pipeline/compiled-routes.js';
 import { Pipeline } from '../pipeline/pipeline.js';
 import { Router } from '../routing/router.js';
 import type { MonitorOptions } from './address.js';
@@ -13,7 +13,7 @@ import type { ResolvedOptions } from './options.js';
 
 /** What answers on the listener for monitoring: routes of its own, in the middleware of the application. */
 export interface Monitor {
-  readonly endpoints: Endpoints;
+  readonly routes: CompiledRoutes;
   readonly pipeline: Pipeline;
   readonly listener: Listener;
   readonly where: MonitorOptions;
@@ -26,7 +26,7 @@ export function createMonitor(
   requests: RequestMetrics,
   resolved: ResolvedOptions,
 ): Monitor {
-  const endpoints = new Endpoints(new Router<Handler>(), requests, null, false);
-  const pipeline = new Pipeline(endpoints, env, requests, resolved);
-  return { endpoints, pipeline, listener: new Listener(pipeline, resolved), where };
+  const routes = new CompiledRoutes(new Router<Handler>(), requests, null, false);
+  const pipeline = new Pipeline(routes, env, requests, resolved);
+  return { routes, pipeline, listener: new Listener(pipeline, resolved), where };
 }

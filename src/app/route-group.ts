@@ -2,14 +2,14 @@
  * Registers routes under a prefix, with middleware of their own.
  */
 
-import type { Endpoints } from '../pipeline/endpoint.js';
+import type { CompiledRoutes } from '../pipeline/compiled-routes.js';
 import type { Context, Handler, HandlerResult, Middleware } from '../http/context.js';
-import type { AnyFunction } from '../routing/carried-options.js';
-import type { ParamsOf } from '../routing/pattern.js';
-import type { MaybeResponse, MaybeSchema } from '../routing/schemas.js';
-import { isEndpointDefinition, type EndpointDefinition } from '../routing/endpoint-definition.js';
-import type { DeclaredOptions } from '../routing/route-options.js';
-import type { EndpointHandler, RouteOptions, Sends, ServedSettings } from './route-options.js';
+import type { AnyFunction } from '../endpoint/public-facing.js';
+import type { ParamsOf } from '../endpoint/pattern.js';
+import type { MaybeResponse, MaybeSchema } from '../endpoint/schemas.js';
+import { isEndpointDefinition, type EndpointDefinition } from '../endpoint/endpoint-definition.js';
+import type { DeclaredOptions } from '../endpoint/route-options.js';
+import type { EndpointHandler, RouteOptions, Sends, ServedSettings } from './endpoint.js';
 
 type ViewMethod<P> = (ctx: Context<P>, input: never) => HandlerResult | Promise<HandlerResult>;
 
@@ -68,7 +68,7 @@ export class RouteGroup<Prefix extends string = ''> {
   declare readonly head: Verb<Prefix, this>;
   declare readonly options: Verb<Prefix, this>;
 
-  readonly #endpoints: Endpoints;
+  readonly #routes: CompiledRoutes;
   readonly #prefix: Prefix;
   readonly #groups: readonly Middleware[][];
   readonly #middleware: Middleware[] = [];
@@ -85,8 +85,8 @@ export class RouteGroup<Prefix extends string = ''> {
   }
 
   /** @internal */
-  constructor(endpoints: Endpoints, prefix: Prefix, outer: readonly Middleware[][]) {
-    this.#endpoints = endpoints;
+  constructor(routes: CompiledRoutes, prefix: Prefix, outer: readonly Middleware[][]) {
+    this.#routes = routes;
     this.#prefix = prefix;
     this.#groups = [...outer, this.#middleware];
   }
@@ -156,13 +156,13 @@ export class RouteGroup<Prefix extends string = ''> {
   use(middleware: Middleware): this {
     assertMiddleware(middleware);
     this.#middleware.push(middleware);
-    this.#endpoints.recompile();
+    this.#routes.recompile();
     return this;
   }
 
   /** Opens a group inside this one: its paths go behind `prefix`, its middleware inside this group's. */
   group<const Inner extends string>(prefix: Inner, define: (group: RouteGroup<`${Prefix}${Inner}`>) => void): this {
-    define(new RouteGroup(this.#endpoints, this.#join(prefix) as `${Prefix}${Inner}`, this.#groups));
+    define(new RouteGroup(this.#routes, this.#join(prefix) as `${Prefix}${Inner}`, this.#groups));
     return this;
   }
 
@@ -179,7 +179,7 @@ export class RouteGroup<Prefix extends string = ''> {
     options?: DeclaredOptions,
     source: unknown = handler,
   ): this {
-    this.#endpoints.add(method, this.#join(path), handler, this.#groups, options, source);
+    this.#routes.add(method, this.#join(path), handler, this.#groups, options, source);
     return this;
   }
 

@@ -10,7 +10,7 @@ import { Postern } from '../app/app.js';
 import type { PosternOptions } from '../app/options.js';
 import { defineErrorCodes } from '../base/error-codes.js';
 import { ApiError, NotFound } from '../base/errors.js';
-import { publicFacing } from '../routing/public-facing.js';
+import { publicFacing } from '../endpoint/public-facing.js';
 
 /** The demo, running. */
 export interface Demo {

@@ -2,7 +2,7 @@
 
 import { findClashes, FrameworkErrorCodes, type NamedValue } from '../base/error-codes.js';
 import { isRecord } from '../base/options-check.js';
-import type { ErrorType } from '../routing/route-options.js';
+import type { ErrorType } from '../endpoint/route-options.js';
 import { Finding, parseCommand, reportFindings, type Outcome, type Command } from './command.js';
 import { loadApp, type LoadedApp } from './module.js';
 import { toJson, toTable } from './output.js';

@@ -4,8 +4,8 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { RequestSpan } from '../propagation/trace-context.js';
-import type { CallInput, CallResult, EndpointDefinition } from '../routing/endpoint-definition.js';
-import type { MaybeResponse, MaybeSchema } from '../routing/schemas.js';
+import type { CallInput, CallResult, EndpointDefinition } from '../endpoint/endpoint-definition.js';
+import type { MaybeResponse, MaybeSchema } from '../endpoint/schemas.js';
 import { ServiceError } from './service-error.js';
 
 /** One value of a query; null and undefined are left out. */

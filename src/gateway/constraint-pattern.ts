@@ -8,7 +8,7 @@
  * and the result says so by coming in two versions, one that matches too little and one that matches too much.
  */
 
-import type { Constraint } from '../routing/constraint.js';
+import type { Constraint } from '../endpoint/constraint.js';
 import {
   fixedWidth,
   hasLook,

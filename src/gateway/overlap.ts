@@ -6,8 +6,8 @@
  */
 
 import { createAutomaton, START, type Automaton, type State } from './automaton.js';
-import type { Constraint } from '../routing/constraint.js';
-import type { Segment } from '../routing/pattern.js';
+import type { Constraint } from '../endpoint/constraint.js';
+import type { Segment } from '../endpoint/pattern.js';
 import { parseRegex } from './regex-syntax.js';
 import type { CharRange } from './regex-tree.js';
 

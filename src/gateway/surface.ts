@@ -6,8 +6,8 @@
  * that matches.
  */
 
-import type { Constraint } from '../routing/constraint.js';
-import { compilePath, type Segment } from '../routing/pattern.js';
+import type { Constraint } from '../endpoint/constraint.js';
+import { compilePath, type Segment } from '../endpoint/pattern.js';
 import { sortByPrecedence } from '../routing/precedence.js';
 import type { RouteInfo } from '../routing/router.js';
 import { GatewayError } from './error.js';

@@ -6,7 +6,7 @@ import { FrameworkErrorCodes, type ErrorCode } from '../base/error-codes.js';
 import { BadRequest } from '../base/errors.js';
 import { describeFindings, toFinding, type Finding } from '../payload/findings.js';
 import type { SchemaIssue } from '../payload/standard-schema.js';
-import type { Part } from '../routing/schemas.js';
+import type { Part } from '../endpoint/schemas.js';
 
 /** One finding in a request. */
 export interface RequestFinding extends Finding {

@@ -11,10 +11,10 @@ import { ServiceError } from '../client/service-error.js';
 import { describeFindings } from '../payload/findings.js';
 import { check } from '../payload/schema-check.js';
 import { propsOf, type AnySchema } from '../payload/standard-schema.js';
-import { isEndpointDefinition, type EndpointDefinition } from '../routing/endpoint-definition.js';
-import { formatPath } from '../routing/path-parameter.js';
-import type { ErrorType } from '../routing/route-options.js';
-import { responseSchema, type SchemasByStatus } from '../routing/schemas.js';
+import { isEndpointDefinition, type EndpointDefinition } from '../endpoint/endpoint-definition.js';
+import { formatPath } from '../endpoint/path-parameter.js';
+import type { ErrorType } from '../endpoint/route-options.js';
+import { responseSchema, type SchemasByStatus } from '../endpoint/schemas.js';
 import { toHeaders } from './request.js';
 
 /** The parts of a request, of any type. */

@@ -5,8 +5,8 @@
 import { STATUS_CODES } from 'node:http';
 import { partsOf } from '../payload/json-schema.js';
 import { propsOf } from '../payload/standard-schema.js';
-import type { ErrorType, RouteRecord } from '../routing/route-options.js';
-import { isSchema, type MaybeResponse } from '../routing/schemas.js';
+import type { ErrorType, RouteRecord } from '../endpoint/route-options.js';
+import { isSchema, type MaybeResponse } from '../endpoint/schemas.js';
 import type { Components, JsonSchema } from './components.js';
 import { OpenApiError } from './error.js';
 import type { PathParameter } from './path-template.js';

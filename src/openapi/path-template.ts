@@ -2,7 +2,7 @@
  * Paths of routes in the words of OpenAPI: `/users/:id` is `/users/{id}`.
  */
 
-import { compilePath } from '../routing/pattern.js';
+import { compilePath } from '../endpoint/pattern.js';
 import { OpenApiError } from './error.js';
 
 /** One parameter of a path. */

@@ -11,7 +11,7 @@ import type { Context, Handler, HandlerResult } from '../http/context.js';
 import { listNames, type ListNames } from '../payload/json-schema.js';
 import { check, type Checked } from '../payload/schema-check.js';
 import { propsOf, type StandardProps } from '../payload/standard-schema.js';
-import type { AnySchemas, Part } from '../routing/schemas.js';
+import type { AnySchemas, Part } from '../endpoint/schemas.js';
 
 /** What a handler gets beside its context. */
 export type Input = { [Name in Part]?: unknown };

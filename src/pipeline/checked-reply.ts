@@ -11,7 +11,7 @@ import { describeFindings } from '../payload/findings.js';
 import { check } from '../payload/schema-check.js';
 import { propsOf } from '../payload/standard-schema.js';
 import { isStream, tagOf } from '../payload/stream.js';
-import { responseSchema, type MaybeResponse } from '../routing/schemas.js';
+import { responseSchema, type MaybeResponse } from '../endpoint/schemas.js';
 import type { Input, InputHandler } from './checked-input.js';
 
 /** @param what the route, for the log: `GET /users/:id` */

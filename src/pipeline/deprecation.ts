@@ -6,7 +6,7 @@
 import { Date } from '../base/clock.js';
 import type { Outgoing } from '../http/reply.js';
 import { indexOfHeader } from '../payload/header-list.js';
-import type { Deprecation, RouteRecord } from '../routing/route-options.js';
+import type { Deprecation, RouteRecord } from '../endpoint/route-options.js';
 
 /** A reply of a route, errors too, with the headers of its deprecation. A `Sunset` that the reply has itself stays. */
 export function announceDeprecation(outgoing: Outgoing, { deprecated }: RouteRecord): Outgoing {

@@ -15,11 +15,11 @@ import { scopeOf } from '../http/scope.js';
 import type { RequestListener } from '../http/server.js';
 import { discard, isCut, type Outcome } from '../http/writer.js';
 import type { RequestMetrics } from '../monitor/request-metrics.js';
-import { NO_PARAMS } from '../routing/params.js';
+import { NO_PARAMS } from '../routing/route.js';
 import type { Router } from '../routing/router.js';
 import { createArrivals, type ArrivalLimits } from './arrivals.js';
 import { announceDeprecation } from './deprecation.js';
-import type { Endpoints } from './endpoint.js';
+import type { CompiledRoutes } from './compiled-routes.js';
 import type { PipelineExchange } from './exchange.js';
 import { InFlight } from './in-flight.js';
 import { createObserver, type Observer } from './observer.js';
@@ -37,7 +37,7 @@ export interface PipelineLimits extends ArrivalLimits {
 /** The path of a request through one application. */
 export class Pipeline {
   readonly #router: Router<Handler>;
-  readonly #endpoints: Endpoints;
+  readonly #routes: CompiledRoutes;
   readonly #env: Environment;
 
   readonly arrivals: RequestListener;
@@ -45,9 +45,9 @@ export class Pipeline {
   readonly #outbox: Outbox;
   readonly #inFlight = new InFlight();
 
-  constructor(endpoints: Endpoints, env: Environment, metrics: RequestMetrics, limits: PipelineLimits) {
-    this.#router = endpoints.router;
-    this.#endpoints = endpoints;
+  constructor(routes: CompiledRoutes, env: Environment, metrics: RequestMetrics, limits: PipelineLimits) {
+    this.#router = routes.router;
+    this.#routes = routes;
     this.#env = env;
     this.#observer = createObserver(env.logger, metrics, limits.accessLog);
     this.#outbox = new Outbox(this, limits.sendTimeout);
@@ -56,7 +56,7 @@ export class Pipeline {
 
   /** The refusal of an upgrade from the public; null for one that the listeners of `upgrade` get. */
   refuseUpgrade(req: IncomingMessage): HttpError | null {
-    return scopeOf(req) === undefined ? null : this.#endpoints.refuseUpgrade(req);
+    return scopeOf(req) === undefined ? null : this.#routes.refuseUpgrade(req);
   }
 
   /** Requests that have no complete reply yet. */
@@ -96,7 +96,7 @@ export class Pipeline {
       if (target.authority !== undefined) req.headers.host = target.authority;
       const scope = scopeOf(req);
       const match = this.#router.match(req.method as string, target.path, scope);
-      const endpoint = this.#endpoints.of(match);
+      const endpoint = this.#routes.of(match);
       exchange.metrics = endpoint.metrics;
       const params = match === null ? NO_PARAMS : match.params;
       const route = match === null ? null : match.route;

@@ -6,7 +6,7 @@
  * The trie searches in this order (its test compares the two); whoever reads a table from outside has it here.
  */
 
-import type { Segment } from './pattern.js';
+import type { Segment } from '../endpoint/pattern.js';
 
 /**
  * Paths, best first.

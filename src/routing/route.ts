@@ -2,9 +2,22 @@
  * One route of the router's table.
  */
 
-import type { Constraint } from './constraint.js';
-import { compilePath, formatPattern, type Segment } from './pattern.js';
-import type { RouteRecord } from './route-options.js';
+import type { Constraint } from '../endpoint/constraint.js';
+import { compilePath, formatPattern, type Segment } from '../endpoint/pattern.js';
+import type { RouteRecord } from '../endpoint/route-options.js';
+
+/** Parameters of one matched path, percent-decoded; the object has no `Object.prototype` behind it. */
+export type Params = Readonly<Record<string, string>>;
+
+/** Names come from route authors, values from clients: neither may meet `Object.prototype`. @internal */
+export class ParamValues {
+  [name: string]: string;
+}
+Reflect.deleteProperty(ParamValues.prototype, 'constructor');
+Object.setPrototypeOf(ParamValues.prototype, null);
+
+/** @internal */
+export const NO_PARAMS: Params = Object.freeze(new ParamValues());
 
 /** One row of `router.routes`. */
 export interface RouteInfo {

@@ -5,16 +5,14 @@
  */
 
 import { HttpError } from '../base/errors.js';
-import type { Constraint } from './constraint.js';
-import { NO_PARAMS, ParamValues, type Params } from './params.js';
-import { assertMethod } from './method.js';
-import { compilePath, formatPattern, type Segment } from './pattern.js';
-import { TableRoute, type Route, type RouteInfo } from './route.js';
-import { toRecord, type DeclaredOptions } from './route-options.js';
+import type { Constraint } from '../endpoint/constraint.js';
+import { assertMethod } from '../endpoint/endpoint-definition.js';
+import { compilePath, formatPattern, type Segment } from '../endpoint/pattern.js';
+import { toRecord, type DeclaredOptions } from '../endpoint/route-options.js';
+import { NO_PARAMS, ParamValues, TableRoute, type Params, type Route, type RouteInfo } from './route.js';
 import { toPlain, Trie } from './trie.js';
 
-export type { Params } from './params.js';
-export type { MatchedRoute, Route, RouteInfo } from './route.js';
+export type { MatchedRoute, Params, Route, RouteInfo } from './route.js';
 
 /** What {@link Router.find} found. */
 export interface Found<Handler> {

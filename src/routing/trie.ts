@@ -5,8 +5,8 @@
  * Routes are numbers from 0. Paths, registered or searched for, are in one spelling: decoded, but for `%25` and `%2F`.
  */
 
-import type { Constraint } from './constraint.js';
-import type { Segment } from './pattern.js';
+import type { Constraint } from '../endpoint/constraint.js';
+import type { Segment } from '../endpoint/pattern.js';
 import { CHILDREN, LENGTH, MASK, RadixTree, ROOT, TEXT } from './radix-tree.js';
 
 /** A constrained parameter as the next segment. */

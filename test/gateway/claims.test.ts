@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { GatewayError, toCaddy, toGatewayApi, toHAProxy, toKong, toNginx, type GatewayService, type ListenerOptions } from '../../src/gateway.js';
-import { publicFacing } from '../../src/routing/public-facing.js';
+import { publicFacing } from '../../src/endpoint/public-facing.js';
 import { Router } from '../../src/routing/router.js';
 import { kongPasses, parseHttpRoutes, type KongFile } from '../support/gateway-model.js';
 

@@ -1,7 +1,7 @@
 /** Constraints of every shape: what a gateway is told of a path lets in only what the constraint matches. */
 
 import { describe, expect, test } from 'vitest';
-import { publicFacing } from '../../src/routing/public-facing.js';
+import { publicFacing } from '../../src/endpoint/public-facing.js';
 import { Router } from '../../src/routing/router.js';
 import { compilePathPattern } from '../../src/gateway/path-pattern.js';
 import type { Dialect } from '../../src/gateway/constraint-pattern.js';

@@ -1,7 +1,7 @@
 /** Real gateways in front of a real router: a request reaches a handler if, and only if, that handler is public. */
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { publicFacing } from '../../src/routing/public-facing.js';
+import { publicFacing } from '../../src/endpoint/public-facing.js';
 import { Router } from '../../src/routing/router.js';
 import { toCaddy, toHAProxy, toNginx, type GatewayOptions, type RouteTable } from '../../src/gateway.js';
 import { checkGateway, freePorts, startGateway, type GatewayName, type RunningGateway } from '../support/gateway-process.js';

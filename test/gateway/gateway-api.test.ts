@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { publicFacing } from '../../src/routing/public-facing.js';
+import { publicFacing } from '../../src/endpoint/public-facing.js';
 import { Router } from '../../src/routing/router.js';
 import { GatewayError, toGatewayApi } from '../../src/gateway.js';
 import { httpRoutePasses, parseHttpRoutes } from '../support/gateway-model.js';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { publicFacing } from '../../src/routing/public-facing.js';
+import { publicFacing } from '../../src/endpoint/public-facing.js';
 import { Router } from '../../src/routing/router.js';
 import { GatewayError, toKong } from '../../src/gateway.js';
 import { escapeForUpstream, kongPasses, normalizeForKong, type KongFile, type KongRoute } from '../support/gateway-model.js';

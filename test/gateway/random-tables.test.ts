@@ -5,7 +5,7 @@
  */
 
 import { describe, expect, test } from 'vitest';
-import { publicFacing } from '../../src/routing/public-facing.js';
+import { publicFacing } from '../../src/endpoint/public-facing.js';
 import { Router } from '../../src/routing/router.js';
 import { GatewayError, toCaddy, toHAProxy, toNginx, type GatewayOptions, type GatewayService, type ListenerOptions, type RouteTable } from '../../src/gateway.js';
 import { freePorts, startGateway, type GatewayName } from '../support/gateway-process.js';

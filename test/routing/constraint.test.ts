@@ -1,7 +1,7 @@
 /** Constraints: what stands in the route's pattern, and what is refused. */
 
 import { expect, test } from 'vitest';
-import { compileConstraint } from '../../src/routing/constraint.js';
+import { compileConstraint } from '../../src/endpoint/constraint.js';
 
 const patterns = [
   { source: '\\d+', pattern: '(\\d+)' },

@@ -1,7 +1,7 @@
 /** Precedence, as whoever reads a table has it, is the order in which the router searches. */
 
 import { expect, test } from 'vitest';
-import { compilePath, formatPattern } from '../../src/routing/pattern.js';
+import { compilePath, formatPattern } from '../../src/endpoint/pattern.js';
 import { sortByPrecedence } from '../../src/routing/precedence.js';
 import { Router } from '../../src/routing/router.js';
 import { createRandom } from '../support/random.js';

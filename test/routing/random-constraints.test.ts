@@ -1,8 +1,8 @@
 /** Random constraints: the parser against the platform, the pattern against the segment's expression, the analysis against counted steps. */
 
 import { expect, test } from 'vitest';
-import { compileConstraint, type Constraint } from '../../src/routing/constraint.js';
-import { parseRegex, type RegexNode } from '../../src/routing/regex-syntax.js';
+import { compileConstraint, type Constraint } from '../../src/endpoint/constraint.js';
+import { parseRegex, type RegexNode } from '../../src/endpoint/regex-syntax.js';
 import { randomSource, randomWord } from '../support/random-constraint.js';
 import { createRandom, type Random } from '../support/random.js';
 

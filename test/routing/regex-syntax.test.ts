@@ -1,7 +1,7 @@
 /** The parser of constraints against the platform's own regular expressions. */
 
 import { describe, expect, test } from 'vitest';
-import { parseRegex, type RegexNode } from '../../src/routing/regex-syntax.js';
+import { parseRegex, type RegexNode } from '../../src/endpoint/regex-syntax.js';
 
 const accepted = [
   '', 'a', 'abc', 'a|b', '|', 'a||b', '(a)', '(?:a)', '()',

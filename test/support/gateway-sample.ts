@@ -1,6 +1,6 @@
 /** A route table, and the paths to try on it through a gateway. */
 
-import { publicFacing } from '../../src/routing/public-facing.js';
+import { publicFacing } from '../../src/endpoint/public-facing.js';
 import { Router } from '../../src/routing/router.js';
 
 const closed = (): string => 'private';

@@ -17,8 +17,15 @@ import {
   type Kind,
   type Kinds,
 } from '../base/options-check.js';
-import { exposureOf, isPublic, toExposure, type Exposure, type PublicOptions } from './public-facing.js';
-import { carry, type AnyFunction } from './carried-options.js';
+import {
+  carry,
+  exposureOf,
+  isPublic,
+  toExposure,
+  type AnyFunction,
+  type Exposure,
+  type PublicOptions,
+} from './public-facing.js';
 import { assertSchemas, type AnySchemas } from './schemas.js';
 
 /** When a route was or will be given up, told on its replies. */

@@ -2,8 +2,8 @@
  * An endpoint that two services share: the one that implements it, and those that call it.
  */
 
+import { METHODS } from 'node:http';
 import type { AnySchema, InputOf, OutputOf } from '../payload/standard-schema.js';
-import { assertMethod } from './method.js';
 import { compilePath, type ParamsOf } from './pattern.js';
 import { checkOptions, type RouteSettings } from './route-options.js';
 import type { MaybeResponse, MaybeSchema, Schemas, SchemasByStatus } from './schemas.js';
@@ -83,4 +83,12 @@ export function defineEndpoint<
 export function isEndpointDefinition(value: unknown): value is EndpointDefinition {
   if (typeof value !== 'object' || value === null || !('options' in value)) return false;
   return 'method' in value && typeof value.method === 'string' && 'path' in value && typeof value.path === 'string';
+}
+
+const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS);
+
+/** @throws {TypeError} for a method that is not one of `http.METHODS`, upper-case @internal */
+export function assertMethod(method: string): void {
+  if (!KNOWN_METHODS.has(method))
+    throw new TypeError(`unknown method ${JSON.stringify(method)}; use one of http.METHODS, in upper case`);
 }

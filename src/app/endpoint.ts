@@ -6,10 +6,10 @@ import type { Context, Handler, HandlerResult, Middleware } from '../http/contex
 import type { Reply } from '../http/reply.js';
 import type { Sendable } from '../http/sendable.js';
 import type { AnySchema, InputOf } from '../payload/standard-schema.js';
-import type { AnyFunction } from '../routing/carried-options.js';
-import { carryOptions, type Carrier, type RouteSettings } from '../routing/route-options.js';
+import type { AnyFunction } from '../endpoint/public-facing.js';
+import { carryOptions, type Carrier, type RouteSettings } from '../endpoint/route-options.js';
 import type { Params } from '../routing/router.js';
-import type { BodyOf, HandlerInput, MaybeResponse, MaybeSchema, Schemas } from '../routing/schemas.js';
+import type { BodyOf, HandlerInput, MaybeResponse, MaybeSchema, Schemas } from '../endpoint/schemas.js';
 
 /** What may be declared of a route; all of it is checked and decided when the route is registered. */
 export type RouteOptions<

@@ -11,7 +11,6 @@
  */
 
 import { compileConstraint, type Constraint } from './constraint.js';
-import { FOREIGN_MARK, findForeignSyntax } from './foreign-syntax.js';
 
 /** One segment of a compiled path. @internal */
 export type Segment =
@@ -197,3 +196,60 @@ function closingParenthesis(path: string, open: number): number {
   }
   return -1;
 }
+
+/** Syntax of another router, and what to write in its place. */
+interface ForeignSyntax {
+  readonly index: number;
+  readonly what: string;
+  readonly remedy: string;
+}
+
+/** A character that all foreign syntax has. */
+const FOREIGN_MARK = /[%{<[(?*]/;
+
+/**
+ * Finds what other routers write in a path, in one static segment; no request would ever have that text. Text that
+ * merely has such characters stays text: `/Products(1)`, `/c++`, `/a{b}`.
+ *
+ * @param last whether it is the last segment of its path
+ */
+function findForeignSyntax(text: string, last: boolean): ForeignSyntax | undefined {
+  for (const [pattern, what, remedy] of FORMS) {
+    const found = pattern.exec(last ? text : `${text}/`);
+    if (found === null) continue;
+    const [part = '', name = ''] = found;
+    const written = part.replace(/\/$/, '');
+    return { index: found.index, what: `${what} "${written}"`, remedy: remedy(name, written) };
+  }
+  return undefined;
+}
+
+/** The remedy gets the name of the parameter, where the form has one. */
+type Form = readonly [pattern: RegExp, what: string, remedy: (name: string, written: string) => string];
+
+const FORMS: readonly Form[] = [
+  [/%[0-9A-Fa-f]{2}/, 'percent-encoded', () => 'write the decoded character: paths are matched decoded'],
+  [
+    /^\{\*?([A-Za-z_]\w*)(?::[^}]*)?[?*+]?\}\??\/?$/,
+    'parameter in braces',
+    (name, written) =>
+      /\*|:path/.test(written) ? `write *${name} as the last segment` : `write :${name}, or :${name}(regex)`,
+  ],
+  [/^<(?:[a-z]+:)?([A-Za-z_]\w*)>\/?$/, 'parameter in angle brackets', (name) => `write :${name}, or :${name}(regex)`],
+  [
+    /^\[{1,2}(?:\.{3})?([A-Za-z_]\w*)\]{1,2}\/?$/,
+    'parameter in brackets',
+    (name, written) => (written.includes('...') ? `write *${name} as the last segment` : `write :${name}`),
+  ],
+  [
+    /\([^)]*(?:[\\[\]+*?|^$])[^)]*\)?/,
+    'expression without a parameter',
+    (_name, written) => `give it a name: :name${written.endsWith(')') ? written : '(regex)'}`,
+  ],
+  [/\{\/|[\w)}\]]\?(?=\/?$)/, 'optional part', () => 'register two paths, one with the part and one without it'],
+  [
+    /(?<=.)\*(?=\/?$)/,
+    'wildcard at the end of a segment,',
+    () => 'write :name(regex) for a part of a segment, or *name as the last segment for the rest of the path',
+  ],
+];

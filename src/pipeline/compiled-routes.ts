@@ -18,20 +18,20 @@ import { withInput, type InputHandler } from './checked-input.js';
 import { withCheckedReply } from './checked-reply.js';
 import { compose } from './middleware.js';
 import { createTimeLimit } from './time-limit.js';
-import type { DeclaredOptions } from '../routing/route-options.js';
+import type { DeclaredOptions } from '../endpoint/route-options.js';
 import type { Match, Route, Router } from '../routing/router.js';
 
-/** What a request runs into. */
-export interface Endpoint {
+/** A route as requests run it. */
+export interface CompiledRoute {
   readonly run: Handler;
   readonly metrics: RouteMetrics;
 }
 
-/** Middleware of the groups around a route, outermost first; the lists may grow until {@link Endpoints.recompile}. */
+/** Middleware of the groups around a route, outermost first. The lists may grow until the routes are recompiled. */
 export type Groups = readonly (readonly Middleware[])[];
 
 /** The routes of one application with their middleware. */
-export class Endpoints {
+export class CompiledRoutes {
   readonly router: Router<Handler>;
   readonly #metrics: RequestMetrics;
   readonly #overload: Overload | null;
@@ -40,8 +40,8 @@ export class Endpoints {
   /** By the index of the route. */
   readonly #groups: (Groups | undefined)[] = [];
   /** The same. Gaps are filled with undefined: V8 would keep a list with holes as a dictionary. */
-  #compiled: (Endpoint | undefined)[] = [];
-  #unmatched: Endpoint | undefined;
+  #compiled: (CompiledRoute | undefined)[] = [];
+  #unmatched: CompiledRoute | undefined;
 
   /** @param overload null to refuse no request */
   constructor(
@@ -91,12 +91,12 @@ export class Endpoints {
   }
 
   /** What runs for a matched route, or for none. */
-  of(match: Match<Handler> | null): Endpoint {
+  of(match: Match<Handler> | null): CompiledRoute {
     if (match === null) return (this.#unmatched ??= this.#compileUnmatched());
     return this.#compiled[match.route.index] ?? put(this.#compiled, match.route, this.#compile(match.route));
   }
 
-  #compile(route: Route<Handler>): Endpoint {
+  #compile(route: Route<Handler>): CompiledRoute {
     const { params, schemas, middleware, timeout } = route.options;
     const limit = timeout === undefined ? undefined : createTimeLimit(timeout);
     const groups = this.#groups[route.index] ?? [];
@@ -124,7 +124,7 @@ export class Endpoints {
   }
 
   /** What answers a path or a method without a route: 404, 405, or the `Allow` of OPTIONS, inside the middleware. */
-  #compileUnmatched(): Endpoint {
+  #compileUnmatched(): CompiledRoute {
     const hasMiddleware = this.#middleware.length > 0;
     const handler: Handler = ({ method, target, scope }) => {
       const allowed = target.path === '*' ? ['OPTIONS'] : this.router.allowedMethods(target.path, scope);
