@@ -45,6 +45,22 @@ test('there are no cycles', () => {
   for (const file of files) visit(file, []);
 });
 
+/** Rooms and files that most services do not need at start: the core imports them where they are used, with `await import`. */
+const LATER = /^(?:cli|gateway|live|mesh|openapi|tracing)\/|^(?:http\/in-memory|monitor\/(?:mesh-ping|metrics-text)|pipeline\/checked-(?:input|reply)|process\/watch)$/;
+
+test('what an application loads with its import has nothing that is loaded later', () => {
+  const loaded = new Set<string>();
+  const load = (file: string): void => {
+    if (loaded.has(file)) return;
+    loaded.add(file);
+    const code = sourceOf(file).replace(/^(?:import|export) type [^;]*;$/gm, '');
+    for (const [, target = ''] of code.matchAll(/^(?:import|export)\b[^;]*?\bfrom '(\.[^']+)';$/gm)) load(normalize(join(dirname(file), target)).replaceAll('\\', '/').replace(/\.js$/, ''));
+  };
+  load('index');
+  expect(loaded.size).toBeGreaterThan(50);
+  expect([...loaded].filter((file) => LATER.test(file))).toEqual([]);
+});
+
 test.for(DOORS)('the door %s defines nothing', (file) => {
   const code = sourceOf(file).replace(/^#!.*\n/, '').replace(/\/\*[^]*?\*\/\n?/g, '').replace(/^export (?:type )?\{[^}]*\} from '[^']+';\n/gm, '');
   expect(code.trim()).toMatch(file === 'cli' ? /^import \{ main \} from '[^']+';\n+void main\(process\.argv\.slice\(2\)\);$/ : /^$/);

@@ -3,12 +3,12 @@
  */
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { monotonicNow, setImmediate, setTimeout } from '../base/clock.js';
-import { MAX_TIMEOUT_MS, TIME, within } from '../base/deadline.js';
+import { monotonicNow, setTimeout } from '../base/clock.js';
+import { MAX_TIMEOUT_MS, within } from '../base/deadline.js';
 import type { ErrorCode } from '../base/error-codes.js';
 import { CompiledRoutes } from '../pipeline/compiled-routes.js';
 import type { Environment, Handler, Middleware } from '../http/context.js';
-import { requestInMemory, type RequestInitLike } from '../http/in-memory.js';
+import type { RequestInitLike } from '../http/in-memory.js';
 import { SCOPE, type ScopeOptions } from '../http/scope.js';
 import { logSafely } from '../base/log.js';
 import type { ServiceClient, ServiceClients } from '../client/service-client.js';
@@ -20,13 +20,13 @@ import { createMetricsEndpoint, ServiceMetrics } from '../monitor/metrics-endpoi
 import { createOpenApiEndpoint } from '../monitor/openapi-endpoint.js';
 import { createPing } from '../monitor/ping.js';
 import { Tasks } from '../monitor/tasks.js';
-import { assertOptions, type Kinds } from '../base/options-check.js';
+import { assertOptions } from '../base/options-check.js';
 import { Overload } from '../overload/overload.js';
 import { delayOf, LISTEN, portOf, warnIfUnreachable, type Address, type ListenOptions } from './address.js';
 import { attachPipeline, createHandler, Listener } from './listener.js';
 import { createMonitor, type Monitor } from './monitor.js';
 import { createClients } from './clients.js';
-import { runCloseHooks } from './close-hooks.js';
+import { CLOSE, LEAST_HOOK_MS, runCloseHooks, type CloseOptions } from './close-hooks.js';
 import { resolveOptions, type PosternOptions, type ResolvedOptions } from './options.js';
 import { Pipeline } from '../pipeline/pipeline.js';
 import { assertMiddleware, RouteGroup } from './route-group.js';
@@ -38,21 +38,8 @@ export interface Listening extends Address {
   readonly monitor?: Address;
 }
 
-/** How to drain, in ms. */
-export interface CloseOptions {
-  /** How long requests are still accepted while load balancers notice; 0 unless given. */
-  delay?: number | undefined;
-  /**
-   * How long what is in flight may take after that before it is cut; 10,000 unless given. Close hooks have what is left
-   * of it, and a second at least.
-   */
-  timeout?: number | undefined;
-}
-
-const CLOSE: Kinds<CloseOptions> = { delay: TIME, timeout: TIME };
-
-/** How long, in ms, close hooks may take when no time is left. */
-const LEAST_HOOK_MS = 1000;
+/** How long, in ms, after listening the event loop and the garbage collector begin to be watched. */
+const WATCH_DELAY_MS = 1000;
 /** How long, in ms, a scrape of the monitoring listener may take when everything else is closed. */
 const LAST_SCRAPE_MS = 1000;
 /**
@@ -205,8 +192,8 @@ export class Postern extends RouteGroup {
     if (this.#closing !== undefined) throw new Error('the application is closed; make a new one');
     const { port = 8000, host, scope } = options;
     const listening = await (this.#opening = this.#open({ port, host, scope }));
-    // In a later turn: setting up the measuring must not delay the first requests.
-    setImmediate(() => this.#metrics.sampler.start());
+    // Later: loading and setting up the measuring must not delay the first requests.
+    setTimeout(() => this.#closing ?? this.#metrics.watch(), WATCH_DELAY_MS).unref();
     logSafely(this.#options.logger, 'info', listening, 'listening');
     if (this.#monitor === null && this.#options.attachMonitorEndpoints) warnIfUnreachable(this.#options.logger, scope);
     return listening;
@@ -236,8 +223,13 @@ export class Postern extends RouteGroup {
    * @param init as for `fetch`
    * @returns the response, whatever its status
    */
-  request(pathOrUrl: string | URL, init?: RequestInitLike): Promise<Response> {
-    return requestInMemory(this.server, pathOrUrl, init);
+  async request(pathOrUrl: string | URL, init: RequestInitLike = {}): Promise<Response> {
+    const isStreamed = init.body instanceof ReadableStream;
+    const url = String(pathOrUrl).replace(/^(?=\/)/, 'http://localhost');
+    // Created before anything is loaded: the caller may use its options for something else by then.
+    const request = new Request(url, isStreamed ? { duplex: 'half', ...init } : init);
+    const { requestInMemory } = await import('../http/in-memory.js');
+    return requestInMemory(this.server, request, isStreamed);
   }
 
   /**

@@ -1,9 +1,27 @@
 /*
- * What an application closes behind its last request: databases, queues and the like.
+ * The options of a drain, and its close hooks, which run after the last request: for databases, queues and the like.
  */
 
-import { within } from '../base/deadline.js';
+import { TIME, within } from '../base/deadline.js';
 import { logSafely, type Logger } from '../base/log.js';
+import type { Kinds } from '../base/options-check.js';
+
+/** How to drain, in ms. */
+export interface CloseOptions {
+  /** How long requests are still accepted, while load balancers notice. Default: 0. */
+  delay?: number | undefined;
+  /**
+   * Maximum time after `delay` for work in flight; then it is cut off. Default: 10,000. Close hooks have the rest of
+   * that time, and at least a second.
+   */
+  timeout?: number | undefined;
+}
+
+/** @internal */
+export const CLOSE: Kinds<CloseOptions> = { delay: TIME, timeout: TIME };
+
+/** How long, in ms, close hooks may take when no time is left. @internal */
+export const LEAST_HOOK_MS = 1000;
 
 /**
  * Runs the hooks one after the other. One that fails does not keep the next from running; one that hangs must not keep
@@ -11,6 +29,8 @@ import { logSafely, type Logger } from '../base/log.js';
  *
  * @param timeoutMs for all of them
  * @returns whether each has ended
+ *
+ * @internal
  */
 export async function runCloseHooks(
   hooks: readonly (() => unknown)[],

@@ -21,6 +21,11 @@ export const Date: DateConstructor = globalThis.Date;
 /** Milliseconds on a clock that never goes back; only differences have a meaning. */
 export const monotonicNow: () => number = system.now.bind(system);
 
+/** The time since a moment on that clock, as documents have it: `3 ms`. */
+export function elapsedSince(startedMs: number): string {
+  return `${Math.floor(monotonicNow() - startedMs)} ms`;
+}
+
 /** How busy the event loop has been since the process started. */
 export const eventLoopUtilization: typeof system.eventLoopUtilization = system.eventLoopUtilization.bind(system);
 

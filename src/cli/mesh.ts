@@ -5,13 +5,12 @@
  * asked for, and no text is fit to be printed as it is.
  */
 
-import { monotonicNow } from '../base/clock.js';
+import { elapsedSince, monotonicNow } from '../base/clock.js';
 import { ServiceError } from '../client/service-error.js';
 import { readJson, toServiceError } from '../mesh/answer.js';
 import { connectServices, type ServiceConnection } from '../mesh/service-connection.js';
 import {
   callOf,
-  elapsedSince,
   pingRequest,
   readPingDocument,
   unusableEntry,

@@ -5,11 +5,10 @@
 import { STATUS_CODES } from 'node:http';
 import { isBranded, isBrandedAtAll, isOwnInstance } from '../base/brand.js';
 import { FrameworkErrorCodes, isErrorCode, type ErrorCode } from '../base/error-codes.js';
-import { ApiError, HttpError, isStatus, refusal } from '../base/errors.js';
+import { ApiError, BadRequest, HttpError, isStatus, refusal } from '../base/errors.js';
 import { prefersProblem } from '../payload/accept.js';
 import { toErrorBody, toProblem } from '../payload/error-body.js';
 import { fromHeaderList } from '../payload/header-list.js';
-import { InvalidRequest } from './invalid-request.js';
 import { Reply, type Outgoing } from './reply.js';
 import type { Scope } from './scope.js';
 
@@ -20,6 +19,18 @@ export interface MappedError {
   readonly description: string;
   readonly errorCode: ErrorCode;
   readonly headers: Readonly<Record<string, string>> | undefined;
+}
+
+/** 400 for a request that does not fit the schemas of its route. The body has the findings. */
+export class InvalidRequest extends BadRequest {
+  static override errorCode: ErrorCode = FrameworkErrorCodes.framework_invalid_request;
+
+  readonly findings: readonly object[];
+
+  constructor(description: string | undefined, findings: readonly object[]) {
+    super(description);
+    this.findings = findings;
+  }
 }
 
 /** The error of a `clientError` event. */

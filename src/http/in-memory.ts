@@ -1,5 +1,6 @@
 /*
- * Sends a request to a server through the real HTTP parser, over a stream in memory: no port, no mock.
+ * Sends a request to a server through the real HTTP parser, over a stream in memory: no port, no mock. Loaded with the
+ * first such request.
  */
 
 import { request as httpRequest, type IncomingMessage, type Server } from 'node:http';
@@ -11,26 +12,18 @@ import { fromHeaderList } from '../payload/header-list.js';
 export type RequestInitLike = NonNullable<ConstructorParameters<typeof Request>[1]>;
 
 /**
- * @param pathOrUrl a path, `/users?page=2`, or a URL, whose host becomes the `Host` header
+ * @param request the host of its URL becomes the `Host` header
+ * @param isStreamed whether its body is sent piece by piece, without a length
  * @returns the response, whatever its status; redirects are not followed
  * @throws the reason of `init.signal` when it aborts, and whatever a stream given as the body fails with
  *
  * @internal
  */
-export async function requestInMemory(
-  server: Server,
-  pathOrUrl: string | URL,
-  init: RequestInitLike = {},
-): Promise<Response> {
-  const url =
-    typeof pathOrUrl === 'string' && pathOrUrl.startsWith('/')
-      ? new URL(`http://localhost${pathOrUrl}`)
-      : new URL(pathOrUrl);
-  const streamed = init.body instanceof ReadableStream;
-  const request = new Request(url, streamed ? { duplex: 'half', ...init } : init);
+export async function requestInMemory(server: Server, request: Request, isStreamed: boolean): Promise<Response> {
+  const url = new URL(request.url);
   const { signal } = request;
   signal.throwIfAborted();
-  const body = streamed || request.body === null ? request.body : Buffer.from(await request.arrayBuffer());
+  const body = isStreamed || request.body === null ? request.body : Buffer.from(await request.arrayBuffer());
 
   const [clientSide, serverSide] = createPair();
   server.emit('connection', serverSide);

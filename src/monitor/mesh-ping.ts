@@ -5,7 +5,7 @@
  * request per level.
  */
 
-import { monotonicNow } from '../base/clock.js';
+import { elapsedSince, monotonicNow } from '../base/clock.js';
 import { logSafely, type Logger } from '../base/log.js';
 import { callError, ServiceError, type CallName } from '../client/service-error.js';
 import { readJson, toServiceError, type WholeAnswer } from '../mesh/answer.js';
@@ -13,7 +13,6 @@ import type { PingRequest } from '../mesh/service-connection.js';
 import { toErrorBody, type ErrorBody } from '../payload/error-body.js';
 import {
   callOf,
-  elapsedSince,
   noPing,
   pingRequest,
   readPingDocument,

@@ -3,11 +3,9 @@
  */
 
 import { Date } from '../base/clock.js';
-import { builtin } from '../base/builtin.js';
 import type { Context } from '../http/context.js';
-import { reply, type Reply } from '../http/reply.js';
+import type { Reply } from '../http/reply.js';
 import { logSafely, type Logger } from '../base/log.js';
-import { acceptsGzip, negotiateFormat } from './negotiation.js';
 import { collectProcess, type ProcessSampler } from '../process/sampler.js';
 import { Registry } from '../metrics/registry.js';
 import { FRAMEWORK_VERSION } from '../base/version.js';
@@ -44,10 +42,12 @@ export class ServiceMetrics {
   /** Of other services. */
   readonly calls: CallMetrics;
   readonly #registry: Registry;
+  readonly #logger: Logger;
   #sampler: ProcessSampler | undefined;
 
   /** @param methods that any route has, now or later */
   constructor(methods: ReadonlySet<string>, { logger, durationBuckets }: MetricsOptions) {
+    this.#logger = logger;
     this.#registry = new Registry({
       onError: (metric, error) => logSafely(logger, 'warn', { metric, err: error }, 'metric could not be collected'),
     });
@@ -92,6 +92,13 @@ export class ServiceMetrics {
   get sampler(): ProcessSampler {
     return (this.#sampler ??= collectProcess(this.#registry));
   }
+
+  /** Begins to watch event loop and garbage collector; once is enough. */
+  watch(): void {
+    this.sampler.start().catch((error: unknown) => {
+      logSafely(this.#logger, 'warn', { err: error }, 'event loop and garbage collector are not measured');
+    });
+  }
 }
 
 /** What the metrics say of an application. */
@@ -106,12 +113,14 @@ export interface DescribedService {
 export function createMetricsEndpoint(
   metrics: ServiceMetrics,
   tasks: Tasks,
-): (ctx: Context) => MetricsDocument | Reply | Promise<Reply> {
-  return (ctx) => {
+): (ctx: Context) => Promise<MetricsDocument | Reply> {
+  return async (ctx) => {
     // An application that is attached to somebody else's server never calls `listen`, which starts the sampler
     // otherwise.
-    metrics.sampler.start();
-    return ctx.query.has('json') ? metricsDocument(metrics, tasks) : metricsText(metrics.registry, ctx);
+    metrics.watch();
+    if (ctx.query.has('json')) return metricsDocument(metrics, tasks);
+    const { metricsText } = await import('./metrics-text.js');
+    return metricsText(metrics.registry, ctx.headers);
   };
 }
 
@@ -126,13 +135,4 @@ function metricsDocument({ requests, sampler }: ServiceMetrics, tasks: Tasks): M
     proc_cpu_perc: cpuPercent,
     timestamp: Date.now() / 1000,
   };
-}
-
-async function metricsText(registry: Registry, { headers }: Context): Promise<Reply> {
-  const format = negotiateFormat(headers.accept);
-  const bytes = registry.exposeBytes(format);
-  const fields = { 'content-type': registry.contentTypeOf(format), vary: 'accept, accept-encoding' };
-  if (!acceptsGzip(headers['accept-encoding']?.toString())) return reply(bytes, { headers: fields });
-  const zipped = await builtin('node:util').promisify(builtin('node:zlib').gzip)(bytes);
-  return reply(zipped, { headers: { ...fields, 'content-encoding': 'gzip' } });
 }

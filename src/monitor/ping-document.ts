@@ -3,7 +3,6 @@
  * have written a part.
  */
 
-import { monotonicNow } from '../base/clock.js';
 import { MAX_TIMEOUT_MS } from '../base/deadline.js';
 import { isStatus } from '../base/errors.js';
 import { callError, type CallName, type ServiceError } from '../client/service-error.js';
@@ -79,11 +78,6 @@ export function pingRequest(service: string, depth: number, levelTimeoutMs: numb
     timeoutMs: Math.min((depth + 1) * levelTimeoutMs, MAX_TIMEOUT_MS),
     maxBytes,
   };
-}
-
-/** Time since then as the document tells it: `3 ms`. @internal */
-export function elapsedSince(startedMs: number): string {
-  return `${Math.floor(monotonicNow() - startedMs)} ms`;
 }
 
 function readEntry(service: string, value: unknown, depth: number, onOdd: () => void): PingEntry {

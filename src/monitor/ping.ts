@@ -2,10 +2,10 @@
  * The ping endpoint: replies for itself and, to a depth, for the connected services (SPEC 2.4, 4.2).
  */
 
-import { monotonicNow } from '../base/clock.js';
+import { elapsedSince, monotonicNow } from '../base/clock.js';
 import { BadRequest } from '../base/errors.js';
 import type { PingOptions } from './mesh-ping.js';
-import { elapsedSince, type PingDocument } from './ping-document.js';
+import type { PingDocument } from './ping-document.js';
 
 /**
  * Creates the handler of the endpoint. `?depth=N` is from 0 to `maxPingDepth`. Its reply never fails because of another

@@ -1,17 +1,20 @@
 /*
- * Holds requests to the schemas of their route before the handler runs.
+ * Holds requests to the schemas of their route before the handler runs. Loaded with the first request of such a route.
  *
  * Parameters, query and headers are checked and reported together; the body is not even read when one of them doesn't
  * fit. How each part is read is decided when the route is compiled.
  */
 
 import { isEmpty } from '../http/body.js';
-import { InvalidRequest } from '../http/invalid-request.js';
+import { InvalidRequest } from '../http/error-mapper.js';
 import type { Context, Handler, HandlerResult } from '../http/context.js';
 import { listNames, type ListNames } from '../payload/json-schema.js';
+import { describeFindings, toFinding } from '../payload/findings.js';
 import { check, type Checked } from '../payload/schema-check.js';
-import { propsOf, type StandardProps } from '../payload/standard-schema.js';
+import { propsOf, type SchemaIssue, type StandardProps } from '../payload/standard-schema.js';
 import type { AnySchemas, Part } from '../endpoint/schemas.js';
+
+const MAX_FINDINGS = 32;
 
 /** What a handler gets beside its context. */
 export type Input = { [Name in Part]?: unknown };
@@ -49,7 +52,7 @@ export function withInput(what: string, schemas: AnySchemas, handler: InputHandl
     const input = isAlone ? {} : await readHead(ctx);
     const result = check(where, body, isEmpty(ctx) ? undefined : await ctx.json());
     const checked = isPromise(result) ? await result : result;
-    if (checked.issues !== undefined) throw new InvalidRequest([{ part: 'body', issues: checked.issues }]);
+    if (checked.issues !== undefined) throw toInvalid([{ part: 'body', issues: checked.issues }]);
     input.body = checked.value;
     return handler(ctx, input);
   };
@@ -71,14 +74,30 @@ const READERS = {
 /** @throws {InvalidRequest} when any of the parts doesn't fit */
 function toInput(checkers: readonly Checker[], results: readonly Checked[]): Input {
   const input: Input = {};
-  const misfits: { readonly part: Part; readonly issues: NonNullable<Checked['issues']> }[] = [];
+  const misfits: Misfit[] = [];
   for (const [index, { part }] of checkers.entries()) {
     const result = results[index];
     if (result?.issues !== undefined) misfits.push({ part, issues: result.issues });
     else input[part] = result?.value;
   }
-  if (misfits.length > 0) throw new InvalidRequest(misfits);
+  if (misfits.length > 0) throw toInvalid(misfits);
   return input;
+}
+
+/** A part of the request that does not fit, with one issue or more. */
+interface Misfit {
+  readonly part: Part;
+  readonly issues: readonly SchemaIssue[];
+}
+
+/** The error with the first findings of all parts. */
+function toInvalid(misfits: readonly Misfit[]): InvalidRequest {
+  const [first] = misfits;
+  const count = misfits.reduce((sum, { issues }) => sum + issues.length, 0);
+  const toFindings = ({ part, issues }: Misfit): object[] =>
+    issues.slice(0, MAX_FINDINGS).map((issue) => ({ in: part, ...toFinding(issue) }));
+  const findings = misfits.flatMap(toFindings).slice(0, MAX_FINDINGS);
+  return new InvalidRequest(first && describeFindings(first.part, first.issues, count), findings);
 }
 
 /** Each name with its value, or with a list where it is repeated or the schema says so. */

@@ -8,18 +8,18 @@
 import type { IncomingMessage } from 'node:http';
 import { FrameworkErrorCodes } from '../base/error-codes.js';
 import { BadRequest, HttpError, refusal } from '../base/errors.js';
-import type { Handler, Middleware } from '../http/context.js';
+import type { Context, Handler, HandlerResult, Middleware } from '../http/context.js';
 import { ROUTE_NOT_FOUND, routeNotFound } from '../http/error-mapper.js';
 import { reply } from '../http/reply.js';
 import { parseTarget } from '../http/request.js';
 import type { RequestMetrics, RouteMetrics } from '../monitor/request-metrics.js';
 import type { Overload } from '../overload/overload.js';
-import { withInput, type InputHandler } from './checked-input.js';
-import { withCheckedReply } from './checked-reply.js';
+import type { InputHandler } from './checked-input.js';
 import { compose } from './middleware.js';
 import { createTimeLimit } from './time-limit.js';
 import type { DeclaredOptions } from '../endpoint/route-options.js';
 import type { Match, Route, Router } from '../routing/router.js';
+import { PARTS, type AnySchemas, type MaybeResponse } from '../endpoint/schemas.js';
 
 /** A route as requests run it. */
 export interface CompiledRoute {
@@ -105,8 +105,9 @@ export class CompiledRoutes {
     const overload = this.router.isReserved(route) ? null : this.#overload;
     const own = route.handler as InputHandler;
     const given = overload === null ? own : overload.inTime(path, own);
-    const replying = this.#validateResponses ? withCheckedReply(what, schemas.response, given) : given;
-    const handler = withInput(what, schemas, replying);
+    const replying = this.#validateResponses ? checkReplies(what, schemas.response, given) : given;
+    const isChecked = PARTS.some((part) => schemas[part] !== undefined);
+    const handler = isChecked ? checkInput(what, schemas, replying) : (replying as Handler);
     const checked = params === null ? handler : checkQuery(handler, params);
     const inner = compose(
       [
@@ -153,6 +154,25 @@ export class CompiledRoutes {
 function put<T>(list: (T | undefined)[], { index }: Route<Handler>, value: T): T {
   while (list.length <= index) list.push(undefined);
   return (list[index] = value);
+}
+
+/** The handler behind its schemas, which are set up with the first request. */
+function checkInput(what: string, schemas: AnySchemas, handler: InputHandler): Handler {
+  let ready: Handler | undefined;
+  const load = async (ctx: Context): Promise<HandlerResult> => {
+    const { withInput } = await import('./checked-input.js');
+    return (ready ??= withInput(what, schemas, handler))(ctx);
+  };
+  return (ctx) => (ready ?? load)(ctx);
+}
+
+/** The handler with its replies held to their schema. */
+function checkReplies(what: string, response: MaybeResponse, handler: InputHandler): InputHandler {
+  if (response === undefined) return handler;
+  return async (ctx, input) => {
+    const { checkReply } = await import('./checked-reply.js');
+    return checkReply(what, response, await handler(ctx, input));
+  };
 }
 
 /** Query parameters outside the allowed set (SPEC 7.3). */

@@ -26,5 +26,6 @@ export function collectDefaultMetrics(registry: Registry, options: DefaultMetric
   assertOptions('collectDefaultMetrics()', options, { prefix: STRING, labels: OBJECT });
   const { prefix = '', labels = {} } = options;
   assertMetricName(`${prefix}process_cpu_seconds_total`);
-  createSampler(registry, createReadings(registry, prefix, Object.fromEntries(toDefaultLabels(labels))), false).start();
+  const readings = createReadings(registry, prefix, Object.fromEntries(toDefaultLabels(labels)));
+  createSampler(registry, readings, false).start().catch((error: Error) => process.emitWarning(error));
 }

@@ -11,9 +11,46 @@
  */
 
 import type { GCProfiler, HeapSpaceInfo } from 'node:v8';
-import { GENERATIONS, INCREMENTAL, KINDS, MARK_COMPACT, NAMED, typeOf } from './collection.js';
-import type { Collection, CollectionType } from './collection.js';
-import type { Readings } from './readings.js';
+import { BYTES_PER_OBJECT, PROFILE_EVERY_MS, PROFILE_LENGTH } from './collection.js';
+import type { CollectionHistograms, CollectionKind, Generation } from './collection.js';
+
+/** A performance entry of type `gc`; both times in milliseconds. */
+export interface Collection {
+  readonly startTime: number;
+  readonly duration: number;
+  /** `kind` is one of V8's `GCType`. */
+  readonly detail?: unknown;
+}
+
+/** V8's `GCType`; `node:perf_hooks` names only some of its values. */
+type CollectionType = number;
+const MARK_COMPACT: CollectionType = 4;
+const INCREMENTAL: CollectionType = 8;
+
+/** prom-client's name of each type. */
+export const KINDS: Readonly<Record<CollectionType, CollectionKind>> = {
+  1: 'minor',
+  2: 'minor',
+  4: 'major',
+  8: 'incremental',
+  16: 'weakcb',
+};
+/** The generation of each type. Weak callbacks have no generation: they free nothing themselves. */
+const GENERATIONS: Readonly<Record<CollectionType, Generation>> = { 1: '0', 2: '1', 4: '2', 8: '1' };
+/** The types by the names that V8's profiler uses. */
+const NAMED: Readonly<Record<string, CollectionType>> = {
+  Scavenge: 1,
+  MinorMarkCompact: 2,
+  MinorMarkSweep: 2,
+  MarkSweepCompact: MARK_COMPACT,
+  IncrementalMarking: INCREMENTAL,
+  ProcessWeakCallbacks: 16,
+};
+
+/** The type of a collection; 0 if its entry has none. */
+export function typeOf({ detail }: Collection): CollectionType {
+  return (detail as { readonly kind?: number } | undefined)?.kind ?? 0;
+}
 
 /** What is needed of V8's profiler. */
 export type GcProfiler = Pick<GCProfiler, 'start' | 'stop'>;
@@ -26,13 +63,7 @@ export interface FreedSources {
   readonly createGcProfiler: () => GcProfiler;
 }
 
-/** Bytes of heap that count as one object. */
-export const BYTES_PER_OBJECT = 50;
-/** Collections of one profile; what a stopped profiler holds is some 3 kB for each. */
-export const PROFILE_LENGTH = 16;
-/** Milliseconds from one profile to the next. */
-export const PROFILE_EVERY_MS = 600_000;
-/** The same when incremental marking has begun: most often the mark-compact at its end is measured, too. */
+/** Milliseconds from one profile to the next when incremental marking has begun: most often the mark-compact at its end is measured, too. */
 export const PROFILE_MARKING_EVERY_MS = 10_000;
 
 /** Counts from `start` to `close`. */
@@ -46,14 +77,9 @@ export interface FreedObjects {
 }
 
 export function createFreedObjects(
-  readings: Readings,
+  objects: NonNullable<CollectionHistograms['freed']>,
   { now, heapSpaces, createGcProfiler }: FreedSources,
 ): FreedObjects {
-  const objects = readings.histogramBy('generation', ['0', '1', '2'], {
-    name: 'python_gc_collected_objects',
-    help: HELP,
-    buckets: [500, 1000, 5000, 10_000, 50_000],
-  });
   let profiler: GcProfiler | undefined;
   /** The last two spans of the profiler: of a collection in the older one, `node:perf_hooks` may tell only now. */
   let spans: readonly Span[] = [];
@@ -163,13 +189,6 @@ interface HeapReading {
 }
 
 const NEW_SPACE = 'new_space';
-
-const HELP = [
-  `Objects freed by one garbage collection, estimated: bytes of V8 heap freed, divided by ${BYTES_PER_OBJECT}.`,
-  `V8 measures the bytes of ${PROFILE_LENGTH} collections every ${PROFILE_EVERY_MS / 60_000} minutes and when it begins`,
-  'to mark; those in between are estimated from these and from the use of the heap.',
-  'Generation 0 is a scavenge, 1 an incremental step or minor mark-sweep, 2 a mark-compact.',
-].join(' ');
 
 function readHeap(spaces: readonly HeapSpaceInfo[]): HeapReading {
   let usedBytes = 0;

@@ -5,16 +5,12 @@
  * collections, the interval of the CPU percentage) runs from `start` to `close` and keeps no process alive.
  */
 
-import { clearInterval, Date, eventLoopUtilization, monotonicNow, setInterval } from '../base/clock.js';
+import { Date, eventLoopUtilization, monotonicNow } from '../base/clock.js';
 import { builtin } from '../base/builtin.js';
 import { findCgroups, readCgroupLimits } from './cgroup.js';
 import type { CgroupLimits, CgroupPaths } from './cgroup.js';
-import { createEventLoopMonitor, TICK_MS } from './event-loop.js';
-import type { EventLoopSources } from './event-loop.js';
-import { createFreedObjects } from './freed-objects.js';
-import type { FreedSources } from './freed-objects.js';
-import { createGcObserver } from './gc.js';
-import type { GcSources } from './gc.js';
+import { registerCollections } from './collection.js';
+import type { EventLoopLag } from './event-loop.js';
 import { readStatus } from './proc-files.js';
 import { registerProcessMetrics, registerSpecMetrics } from './process-metrics.js';
 import type { ProcessReading } from './process-metrics.js';
@@ -24,11 +20,12 @@ import { registerRuntimeMetrics } from './runtime.js';
 import type { RuntimeSources } from './runtime.js';
 import { createUsageWindow } from './usage-window.js';
 import type { UsageWindow } from './usage-window.js';
+import type { ProcessWatch, WatchSources } from './watch.js';
 import type { Registry } from '../metrics/registry.js';
 
 /** Where the readings come from; the running process, unless a test says otherwise. */
 export interface ProcessSources
-  extends Omit<RuntimeSources, 'lag' | 'utilization' | 'memoryUsage'>, EventLoopSources, GcSources, FreedSources {
+  extends Omit<RuntimeSources, 'lag' | 'utilization' | 'memoryUsage'>, WatchSources {
   /** Stands in front of `/proc` and `/sys`; empty for the real ones. */
   readonly root: string;
   readonly platform: string;
@@ -48,8 +45,8 @@ export interface ProcessSources
 }
 
 export interface ProcessSampler {
-  /** Begins to watch event loop and garbage collector; once is enough, and after `close` too late. */
-  start(): void;
+  /** Begins to watch event loop and garbage collector; resolves when it does. After `close` it does nothing. */
+  start(): Promise<void>;
   /** The values of SPEC 2.2, read now. */
   read(): ProcessReading;
   /** Stops whatever `start` started; what was registered stays readable. */
@@ -78,7 +75,6 @@ export function createSampler(
 ): ProcessSampler {
   registry.claimDefaultMetrics(() => close());
   const sources: ProcessSources = { ...REAL_SOURCES, ...given };
-  const monitor = createEventLoopMonitor(sources);
   const cpu = createUsageWindow(() => {
     const { user, system } = sources.cpuUsage();
     return { atSeconds: sources.uptime(), usedSeconds: (user + system) / 1e6 };
@@ -93,31 +89,28 @@ export function createSampler(
   const startTime = Date.now() / 1000 - sources.uptime();
   if (isService) registerSpecMetrics(readings, read);
   registerProcessMetrics(readings, { ...sources, limits, startTime });
-  registerRuntimeMetrics(readings, { ...sources, lag: () => monitor.read(), utilization: () => loop.read() });
-  const gc = createGcObserver(readings, sources, isService ? () => createFreedObjects(readings, sources) : undefined);
-  let timer: NodeJS.Timeout | undefined;
+  registerRuntimeMetrics(readings, { ...sources, lag: () => watch?.lag() ?? NO_LAG, utilization: () => loop.read() });
+  const collections = registerCollections(readings, isService, () => watch?.collect());
+  let watch: ProcessWatch | undefined;
+  let starting: Promise<void> | undefined;
   let isClosed = false;
+  const advance = (): void => {
+    cpu.advance();
+    loop.advance();
+  };
+  const start = async (): Promise<void> => {
+    const { watchProcess } = await import('./watch.js');
+    if (!isClosed) watch = watchProcess(sources, collections, advance);
+  };
   const close = (): void => {
     isClosed = true;
-    clearInterval(timer);
-    monitor.close();
-    gc.close();
+    watch?.close();
   };
-  return {
-    start() {
-      if (isClosed || timer !== undefined) return;
-      monitor.start();
-      gc.start();
-      timer = setInterval(() => {
-        monitor.tick();
-        cpu.advance();
-        loop.advance();
-      }, TICK_MS).unref();
-    },
-    read,
-    close,
-  };
+  return { start: () => (starting ??= start()), read, close };
 }
+
+/** Before anything was measured. */
+const NO_LAG: EventLoopLag = { last: 0, min: 0, max: 0, mean: 0, stddev: 0, p50: 0, p90: 0, p99: 0 };
 
 /** Modules are loaded by the reading that needs them first, so that a start-up doesn't pay for a scrape. */
 const REAL_SOURCES: ProcessSources = {

@@ -3,9 +3,9 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import v8, { type GCProfilerResult, type HeapSpaceInfo } from 'node:v8';
 import { afterEach, expect, test, vi } from 'vitest';
-import type { Collection } from '../../src/process/collection.js';
-import { BYTES_PER_OBJECT, createFreedObjects, PROFILE_EVERY_MS, PROFILE_LENGTH, PROFILE_MARKING_EVERY_MS } from '../../src/process/freed-objects.js';
-import { createGcObserver, type CollectionWatch, type GcObserver } from '../../src/process/gc.js';
+import { BYTES_PER_OBJECT, PROFILE_EVERY_MS, PROFILE_LENGTH, registerCollections } from '../../src/process/collection.js';
+import { createFreedObjects, PROFILE_MARKING_EVERY_MS, type Collection } from '../../src/process/freed-objects.js';
+import { createGcObserver, type CollectionWatch, type GcObserver } from '../../src/process/watch.js';
 import { createReadings } from '../../src/process/readings.js';
 import { collectProcess } from '../../src/process/sampler.js';
 import { Registry } from '../../src/metrics/registry.js';
@@ -174,7 +174,7 @@ test('a process that runs for minutes makes a profiler or two, and none runs bet
   vi.useFakeTimers({ toFake: ['setInterval'] });
   const registry = new Registry();
   const sampler = collectProcess(registry);
-  sampler.start();
+  await sampler.start();
   for (let second = 0; second < 200; second++) {
     litter();
     vi.advanceTimersByTime(1000);
@@ -221,7 +221,7 @@ function create(): Bench {
   let spaces = [space('old_space', 0, 0), space('new_space', 0, 1_000_000)];
   const takeRecords = (): Collection[] => untold.splice(0);
   const deliver = (): void => listener?.(takeRecords());
-  const readings = createReadings(registry);
+  const { durations, freed: objects } = registerCollections(createReadings(registry), true, () => observer.collect());
   const freed = {
     now: () => now,
     heapSpaces: () => spaces,
@@ -243,7 +243,7 @@ function create(): Bench {
     listener = tell;
     return { takeRecords, disconnect: () => void (listener = undefined) };
   };
-  const observer = createGcObserver(readings, { watchCollections }, () => createFreedObjects(readings, freed));
+  const observer = createGcObserver(durations, { watchCollections }, objects && createFreedObjects(objects, freed));
   return {
     observer,
     deliver,

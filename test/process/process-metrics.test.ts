@@ -58,9 +58,9 @@ const NAMES = [
   'python_gc_collected_objects histogram',
 ];
 
-test('a real process has every metric on Linux, with values that make sense', () => {
+test('a real process has every metric on Linux, with values that make sense', async () => {
   const { registry, sampler } = create({}, { onError: (name, error) => expect.fail(`${name}: ${error}`) });
-  sampler.start();
+  await sampler.start();
   const families = parseExposition(registry.expose(), 'text').filter(({ name }) => !name.startsWith('process_cgroup_'));
   expect(families.map(({ name, type }) => `${name} ${type}`)).toEqual(NAMES);
   const samples = sampleMap(registry.expose('openmetrics'), 'openmetrics');
@@ -186,8 +186,8 @@ test('resources are counted by type, and gone when they are', () => {
 
 test('a blocked event loop and a garbage collection show up', async () => {
   const { registry, sampler } = create({});
-  sampler.start();
-  sampler.start();
+  await sampler.start();
+  await sampler.start();
   const clock = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   clock.enable();
   await expect.poll(() => clock.count).toBeGreaterThan(1);
@@ -202,18 +202,18 @@ test('a blocked event loop and a garbage collection show up', async () => {
   expect(sampleMap(registry.expose()).get('nodejs_eventloop_lag_max_seconds')).toBe(samples.get('nodejs_eventloop_lag_max_seconds'));
 });
 
-test('a sampler that runs keeps no event loop alive', () => {
+test('a sampler that runs keeps no event loop alive', async () => {
   const before = process.getActiveResourcesInfo();
   const { sampler } = create({});
-  sampler.start();
+  await sampler.start();
   expect(process.getActiveResourcesInfo()).toEqual(before);
 });
 
-test('the clock of the sampler runs once a second and stops with it', () => {
+test('the clock of the sampler runs once a second and stops with it', async () => {
   vi.useFakeTimers();
   const uptime = vi.fn(() => 0);
   const { sampler } = create({ uptime });
-  sampler.start();
+  await sampler.start();
   const before = uptime.mock.calls.length;
   vi.advanceTimersByTime(3000);
   expect(uptime.mock.calls.length - before).toBe(3);
@@ -222,11 +222,11 @@ test('the clock of the sampler runs once a second and stops with it', () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('while the sampler runs, the CPU percentage is of late even when nobody reads it', () => {
+test('while the sampler runs, the CPU percentage is of late even when nobody reads it', async () => {
   vi.useFakeTimers();
   let seconds = 0;
   const { sampler } = create({ root: '/nonexistent', uptime: () => seconds, cpuUsage: () => ({ user: Math.min(seconds, 50) * 1e6, system: 0 }), machine: () => ({ memoryBytes: 1e9, cpus: 1 }) });
-  sampler.start();
+  await sampler.start();
   for (; seconds < 100; seconds++) vi.advanceTimersByTime(1000);
   expect(sampler.read().cpuPercent).toBe(0);
 });

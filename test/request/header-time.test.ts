@@ -15,7 +15,7 @@ import { readBody, readJson, toServiceError, type WholeAnswer } from '../../src/
 import { formatHeaders } from '../../src/mesh/request.js';
 import { readDeadlineHeader } from '../../src/propagation/deadline-header.js';
 import { beginRequestSpan } from '../../src/propagation/trace-context.js';
-import { acceptsGzip, negotiateFormat } from '../../src/monitor/negotiation.js';
+import { acceptsGzip, negotiateFormat } from '../../src/monitor/metrics-text.js';
 import { cpuMs } from '../support/growth.js';
 import { startPeer, startRawPeer } from '../support/peer.js';
 import { get, rawRequest } from '../support/raw.js';

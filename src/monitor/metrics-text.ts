@@ -1,12 +1,27 @@
 /*
- * Picks the exposition format and the encoding that a scraper prefers; both in time linear to the header.
+ * Metrics as text, in the format and the encoding that a scraper prefers; both are found in time linear to the header.
+ * Loaded with the first scrape.
  *
  * Spec: RFC 9110, sections 12.4.2 (quality values), 12.5.1 (`Accept`) and 12.5.3 (`Accept-Encoding`);
  * Prometheus, "Scrape protocol content negotiation".
  */
 
+import type { IncomingHttpHeaders } from 'node:http';
+import { builtin } from '../base/builtin.js';
+import { reply, type Reply } from '../http/reply.js';
 import type { Format } from '../metrics/format.js';
+import type { Registry } from '../metrics/registry.js';
 import { parseList, qualityOf } from '../payload/accept.js';
+
+/** The reply to a scrape. */
+export async function metricsText(registry: Registry, headers: IncomingHttpHeaders): Promise<Reply> {
+  const format = negotiateFormat(headers.accept);
+  const bytes = registry.exposeBytes(format);
+  const fields = { 'content-type': registry.contentTypeOf(format), vary: 'accept, accept-encoding' };
+  if (!acceptsGzip(headers['accept-encoding']?.toString())) return reply(bytes, { headers: fields });
+  const zipped = await builtin('node:util').promisify(builtin('node:zlib').gzip)(bytes);
+  return reply(zipped, { headers: { ...fields, 'content-encoding': 'gzip' } });
+}
 
 /**
  * OpenMetrics if `accept` prefers it to text, else text, which is also for whoever accepts neither.
