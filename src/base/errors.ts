@@ -51,6 +51,19 @@ export class ApiError extends Error {
   readonly errorCode: ErrorCode;
   readonly headers: Readonly<Record<string, string>> | undefined;
 
+  /** Holds the stack where that begins with message and description. V8 writes its text when it is first read. */
+  #site: { readonly name: string; readonly message: string; readonly stack?: string } | undefined;
+
+  static readonly #stack: PropertyDescriptor & ThisType<ApiError> = {
+    configurable: true,
+    get() {
+      return this.#site?.stack;
+    },
+    set(value) {
+      Object.defineProperty(this, 'stack', { value, configurable: true, writable: true });
+    },
+  };
+
   /** An error of another copy of Postern is an instance, too; so it is for the types below. @internal */
   static override [Symbol.hasInstance](value: unknown): boolean {
     return isInstance(this, value);
@@ -65,10 +78,22 @@ export class ApiError extends Error {
   constructor(description?: string, options?: ApiErrorOptions) {
     const type = new.target;
     if (options !== undefined) assertOptions(`new ${type.name}()`, options, API_ERROR);
-    super(options?.message ?? type.message, causeOf(options));
+    const message = String(options?.message ?? type.message);
+    const text = description ?? type.description ?? message;
+    const cause = causeOf(options);
+    // Two texts need a stack of their own, so the usual one need not be collected.
+    const { stackTraceLimit } = Error;
+    if (text !== message) setStackTraceLimit(0);
+    super(message, cause);
     this.name = type.name;
+    if (text !== message) {
+      setStackTraceLimit(stackTraceLimit);
+      this.#site = { name: this.name, message: `${message} ${String(text)}` };
+      Error.captureStackTrace(this.#site, type);
+      Object.defineProperty(this, 'stack', ApiError.#stack);
+    }
     this.statusCode = assertErrorStatus(options?.statusCode ?? type.statusCode);
-    this.description = description ?? type.description ?? this.message;
+    this.description = text;
     this.errorCode = assertIssued(options?.errorCode ?? type.errorCode);
     this.headers = options?.headers;
   }
@@ -113,13 +138,17 @@ export class HttpError extends Error {
  */
 export function refusal(statusCode: number, description: string, options?: HttpErrorOptions): HttpError {
   const { stackTraceLimit } = Error;
-  // Not an assignment: it would throw where intrinsics are frozen.
-  Reflect.set(Error, 'stackTraceLimit', 0);
+  setStackTraceLimit(0);
   try {
     return new HttpError(statusCode, description, options);
   } finally {
-    Reflect.set(Error, 'stackTraceLimit', stackTraceLimit);
+    setStackTraceLimit(stackTraceLimit);
   }
+}
+
+/** Not an assignment: it would throw where intrinsics are frozen. */
+function setStackTraceLimit(limit: number): void {
+  Reflect.set(Error, 'stackTraceLimit', limit);
 }
 
 /** 400; the base for bad requests with a code of their own (SPEC 7.3). */

@@ -193,7 +193,7 @@ test.for<{ what: string; call: (client: ServiceClient) => Promise<unknown>; meth
   const port = await closedPort();
   const error = await failureOf(call(clientOf({ url: `http://127.0.0.1:${port}` })));
   expect(error).toMatchObject({ service: 'billing', method, path: '/invoices/7' });
-  expect(error.stack?.split('\n')[0]).toBe('ServiceError: Service Unavailable');
+  expect(error.stack?.split('\n')[0]).toBe(`ServiceError: Service Unavailable ${error.description}`);
   expect(error.stack?.split('\n')[1]).toMatch(/callOfTheUser .*failures\.test\.ts:\d+/);
   expect(`${error.message} ${error.description} ${JSON.stringify(error.headers)}`).not.toMatch(new RegExp(`127|${port}|secret`));
 });
