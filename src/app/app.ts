@@ -10,7 +10,7 @@ import { CompiledRoutes } from '../pipeline/compiled-routes.js';
 import type { Environment, Handler, Middleware } from '../http/context.js';
 import type { RequestInitLike } from '../http/in-memory.js';
 import { SCOPE, type ScopeOptions } from '../http/scope.js';
-import { logSafely } from '../base/log.js';
+import { isRunByHand, logSafely } from '../base/log.js';
 import type { ServiceClient, ServiceClients } from '../client/service-client.js';
 import type { Settings } from '../client/settings.js';
 import type { ServiceConnection } from '../mesh/service-connection.js';
@@ -246,8 +246,9 @@ export class Postern extends RouteGroup {
    * Listens, with `PORT` and `HOST` of the environment unless given, and drains on SIGTERM or SIGINT: the process then
    * exits with 0, or 1 if something had to be cut. A second signal exits at once.
    *
-   * `delay` is `DRAIN_DELAY` of the environment unless given, else 5,000 ms for SIGTERM, after which a load balancer
-   * still sends requests for seconds, and 0 for SIGINT, which comes from a person at a terminal.
+   * Default of `delay`: `DRAIN_DELAY` from the environment, else 5,000 ms for SIGTERM, because a load balancer still
+   * sends requests for seconds. 0 for SIGINT, and for SIGTERM if stderr is a terminal and `KUBERNETES_SERVICE_HOST` is
+   * not set: then a person runs the service, or `node --watch` does.
    *
    * @throws {TypeError} when `PORT` is no port or `DRAIN_DELAY` no time, or for an unknown or invalid option
    */
@@ -261,7 +262,8 @@ export class Postern extends RouteGroup {
       if (signaled) process.exit(1);
       signaled = true;
       logSafely(this.#options.logger, 'warn', { signal }, 'draining');
-      this.#closing ??= this.#drain({ delay: delay ?? (signal === 'SIGTERM' ? SIGTERM_DELAY_MS : 0), timeout });
+      const usual = signal === 'SIGTERM' && !isRunByHand(env) ? SIGTERM_DELAY_MS : 0;
+      this.#closing ??= this.#drain({ delay: delay ?? usual, timeout });
       void this.#closing.then((clean) => process.exit(clean ? 0 : 1));
     };
     process.on('SIGTERM', onSignal).on('SIGINT', onSignal);

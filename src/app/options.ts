@@ -182,7 +182,7 @@ export function resolveOptions(name: string, options: PosternOptions, env: NodeJ
     version: given.version ?? (env['APPLICATION_VERSION'] || 'UNKNOWN'),
     monitor: attachMonitorEndpoints ? resolveMonitor(monitor, env) : null,
     settings: parseSettings(given.settings, env),
-    logger: createLogger(given.logger, name, () => given.logLevel ?? levelOf(env)),
+    logger: createLogger(given.logger, name, given.logLevel, env),
     trustProxy: createAddressResolver(given.trustProxy),
     headersTimeout,
     loadShedding: resolveLoadShedding(loadShedding),
@@ -209,14 +209,6 @@ function resolveCodes(enumerations: readonly Readonly<Record<string, ErrorCode>>
   if (a !== undefined && b !== undefined)
     throw new TypeError(`errorCodes has ${a.name} (${a.value}) and ${b.name} (${b.value}); change one of them`);
   return codes;
-}
-
-function levelOf({ LOG_LEVEL: given = '' }: NodeJS.ProcessEnv): LogLevel {
-  if (given === '') return 'info';
-  const level = LOG_LEVELS.find((name) => name === given);
-  if (level === undefined)
-    throw new TypeError(`LOG_LEVEL is ${JSON.stringify(given)}; give one of ${LOG_LEVELS.join(', ')}`);
-  return level;
 }
 
 function resolveStandIns(services: Readonly<Record<string, ServiceStandIn>>): Map<string, ServiceStandIn> {

@@ -9,17 +9,12 @@ import { builtin } from './builtin.js';
 const MAX_CAUSES = 5;
 const MAX_ERRORS = 10;
 
-/** U+007F, C1 and bidirectional controls, line separators: JSON does not escape them, and a terminal acts on them. */
-const UNSAFE = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+/** C0, U+007F, C1 and bidirectional controls, line separators. JSON escapes the first of these only. */
+const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
-/** One entry as a line of JSON, its end included. Its strings hold the only characters that need an escape. */
-function toLine(json: string): string {
-  return `${json.replace(UNSAFE, escapeChar)}\n`;
-}
-
-/** @internal */
-export function escapeChar(char: string): string {
-  return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
+/** Escapes the characters that a terminal or a log viewer acts on; in JSON they are in strings only. */
+export function escapeControls(text: string): string {
+  return text.replace(UNSAFE, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 /**
@@ -32,11 +27,11 @@ export function formatLine(head: object, fields: object, message: string | undef
   // JSON.stringify would write what this function gives, instead of the entry.
   if (typeof entry['toJSON'] === 'function') delete entry['toJSON'];
   try {
-    return toLine(JSON.stringify(entry, replaceValue));
+    return `${escapeControls(JSON.stringify(entry, replaceValue))}\n`;
   } catch {
     // A cycle, a getter that throws, a revoked proxy and the like.
     const members = Object.entries(entry).map(([name, value]) => `${JSON.stringify(name)}:${formatMember(value)}`);
-    return toLine(`{${members.join(',')}}`);
+    return `${escapeControls(`{${members.join(',')}}`)}\n`;
   }
 }
 

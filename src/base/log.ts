@@ -38,15 +38,26 @@ export const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'
 /**
  * Resolves the `logger` option.
  *
- * @param option a logger, `false` for none, or undefined for JSON lines on stderr
- * @param least tells the least urgent level of the JSON lines. It is not asked when a logger is given:
- * `LOG_LEVEL=trace` may be meant for that
- * @throws {TypeError} when one of the four methods is missing
+ * @param option a logger, `false` for none, or undefined for lines on stderr
+ * @param level the least urgent level of these lines; else it is `LOG_LEVEL`. The environment is read for them only:
+ * for another logger, `LOG_LEVEL=trace` may be right
+ * @throws {TypeError} when one of the four methods is missing, and for an invalid `LOG_LEVEL` or `LOG_FORMAT`
  *
  * @internal
  */
-export function createLogger(option: Logger | false | undefined, service: string, least: () => LogLevel): Logger {
-  if (option === undefined) return createJsonLogger(service, writeToStderr, least());
+export function createLogger(
+  option: Logger | false | undefined,
+  service: string,
+  level: LogLevel | undefined,
+  env: NodeJS.ProcessEnv,
+): Logger {
+  if (option === undefined) {
+    const format = env['LOG_FORMAT'] ?? '';
+    assertOneOf('LOG_FORMAT', format, ['json', 'text', '']);
+    const isText = format === 'text' || (format === '' && isRunByHand(env));
+    const write = isText ? createTextWriter(writeToStderr, !env['NO_COLOR'] && process.stderr.isTTY) : writeToStderr;
+    return createJsonLogger(service, write, level ?? levelIn(env));
+  }
   if (option === false) return ofLevels(() => ignore);
   assertLogger(option, 'logger', ', or false');
   return option;
@@ -103,6 +114,38 @@ export function logSafely(logger: Logger, level: LogLevel, object: object, messa
   } catch {
     // The logger itself has failed, so there is nowhere to tell.
   }
+}
+
+/** Whether a person runs this process in a terminal. A pod may have a terminal that nobody watches. @internal */
+export function isRunByHand(env: NodeJS.ProcessEnv): boolean {
+  return process.stderr.isTTY && !env['KUBERNETES_SERVICE_HOST'];
+}
+
+function levelIn({ LOG_LEVEL: given = '' }: NodeJS.ProcessEnv): LogLevel {
+  assertOneOf('LOG_LEVEL', given, [...LOG_LEVELS, '']);
+  return given || 'info';
+}
+
+function assertOneOf<T extends string>(variable: string, given: string, values: readonly T[]): asserts given is T {
+  if (!values.some((value) => value === given))
+    throw new TypeError(`${variable} is ${JSON.stringify(given)}; give one of ${values.filter(Boolean).join(', ')}`);
+}
+
+/** Writes each line of JSON as text. Lines wait while the code for that is loaded, and stay JSON if the process ends. */
+function createTextWriter(write: (text: string) => void, isColored: boolean): (line: string) => void {
+  const waiting: string[] = [];
+  const flush = (): void => waiting.splice(0).forEach(write);
+  let format: ((line: string, isColored: boolean) => string) | undefined;
+  const load = async (): Promise<void> => {
+    process.once('exit', flush);
+    format = await import('./text-line.js').then(({ toTextLine }) => toTextLine, () => String);
+    for (const line of waiting.splice(0)) write(format(line, isColored));
+    process.off('exit', flush);
+  };
+  return (line) => {
+    if (format !== undefined) write(format(line, isColored));
+    else if (waiting.push(line) === 1) void load();
+  };
 }
 
 function ignore(): void {}

@@ -18,7 +18,7 @@ export interface AccessEntry {
   readonly ms: number;
   /** Of the body, before chunked coding. */
   readonly bytes: number;
-  readonly id: string | null;
+  readonly request_id: string | null;
 }
 
 /** What became of a request. */
@@ -37,7 +37,7 @@ export function logAccess(logger: Logger, { req, route, id, status, seconds, byt
   if (isSilent(logger, 'info')) return;
   const target = req === null ? null : withoutQuery(req.url ?? '');
   const ms = Math.round(seconds * 1e6) / 1e3;
-  const entry: AccessEntry = { method: req?.method ?? null, route, target, status, ms, bytes, id };
+  const entry: AccessEntry = { method: req?.method ?? null, route, target, status, ms, bytes, request_id: id };
   logSafely(logger, 'info', entry, 'request');
 }
 

@@ -1,9 +1,10 @@
 /** What keeps a process alive, and what does not. */
 
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -80,4 +81,23 @@ test.for(Object.entries(ENDINGS))('T-exit: a process that %s exits by itself', a
   const code = `${source}; process.on('exit', () => console.log('done'));`;
   const { stdout, stderr } = await run(process.execPath, ['--input-type=module', '--eval', code], { cwd: ROOT, timeout: 10_000 });
   expect([stdout, stderr]).toEqual(['done\n', '']);
+});
+
+test.for([
+  ['where stderr is a terminal', 'true', {}, true],
+  ['in a pod that has a terminal', 'true', { KUBERNETES_SERVICE_HOST: '10.0.0.1' }, false],
+  ['where stderr is no terminal', 'false', {}, false],
+  ['where DRAIN_DELAY says so', 'true', { DRAIN_DELAY: '60000' }, false],
+] as const)('SIGTERM %s', async ([, isTTY, env, endsAtOnce]) => {
+  const script = `
+    import { Postern } from 'postern';
+    process.stderr.isTTY = ${isTTY};
+    await new Postern('a', { logger: false }).run({ host: '127.0.0.1', port: 0 });
+    process.on('SIGTERM', () => setTimeout(() => console.log('still here'), 1000));
+    process.kill(process.pid, 'SIGTERM');`;
+  const { KUBERNETES_SERVICE_HOST: _host, DRAIN_DELAY: _delay, ...rest } = process.env;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], { cwd: ROOT, env: { ...rest, ...env } });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const first = await Promise.race([once(child, 'exit'), once(child.stdout, 'data')]);
+  expect(String(first[0])).toBe(endsAtOnce ? '0' : 'still here\n');
 });

@@ -18,7 +18,7 @@ async function* chunks(): AsyncGenerator<string> {
   yield 'ß';
 }
 
-test('a line has method, route, target, status, ms, bytes and id', async () => {
+test('a line has method, route, target, status, ms, bytes and request_id', async () => {
   const { app, lines } = logged();
   app.get('/users/:id', ({ params }) => ({ id: params.id }));
   app.get('/text', () => 'grüß');
@@ -44,7 +44,7 @@ test('a line has method, route, target, status, ms, bytes and id', async () => {
   await send('/nowhere?token=secret');
   await send('/text', 'DELETE');
   await send('/users/ping/');
-  const line = (method: string, route: string | null, target: string, status: number, bytes: unknown) => ({ method, route, target, status, bytes, ms: expect.any(Number), id: 'r' });
+  const line = (method: string, route: string | null, target: string, status: number, bytes: unknown) => ({ method, route, target, status, bytes, ms: expect.any(Number), request_id: 'r' });
   await vi.waitFor(() => expect(lines()).toHaveLength(11));
   expect(lines()).toEqual([
     line('GET', '/users/:id', '/users/7', 200, 10),
@@ -66,7 +66,7 @@ test('what could not be parsed is a line, with null for what it does not tell', 
   const { app, lines } = logged();
   const { port } = await serve(app);
   const reply = await rawExchange(port, 'GET /?token=secret HTTP/1.1\r\nbroken\r\n\r\n');
-  expect(lines()).toEqual([{ method: null, route: null, target: null, status: 400, ms: 0, bytes: (reply.split('\r\n\r\n')[1] as string).length, id: null }]);
+  expect(lines()).toEqual([{ method: null, route: null, target: null, status: 400, ms: 0, bytes: (reply.split('\r\n\r\n')[1] as string).length, request_id: null }]);
 });
 
 test.for([
@@ -78,7 +78,7 @@ test.for([
   expectFailures(app, status);
   const { port } = await serve(app);
   const text = await rawExchange(port, request);
-  expect(lines()).toMatchObject([{ status, target, route: null, id: /x-request-id: (\S+)/i.exec(text)?.[1] }]);
+  expect(lines()).toMatchObject([{ status, target, route: null, request_id: /x-request-id: (\S+)/i.exec(text)?.[1] }]);
 });
 
 test('a client that left is a line with 499', async () => {

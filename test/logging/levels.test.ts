@@ -98,7 +98,7 @@ test('what the framework logs of a request goes through the log that middleware 
   await app.request('/?a=1', { headers: { 'x-request-id': 'r' } });
   expect(logger.entries).toMatchObject([
     { level: 'error', message: 'request failed', object: { user: 'ada', request_id: 'r', status_code: 500, target: '/', err: { message: 'boom' } } },
-    { level: 'info', message: 'request', object: { user: 'ada', id: 'r', status: 500 } },
+    { level: 'info', message: 'request', object: { user: 'ada', request_id: 'r', status: 500 } },
   ]);
   await app.request('/?other');
   expect(logger.entries).toHaveLength(2);

@@ -43,7 +43,7 @@ test('an entry has level, time, service, what was given and the message; an erro
 test('debug entries are dropped by default; false drops all', () => {
   let written = '';
   createJsonLogger('users', (line) => (written += line)).debug({}, 'm');
-  const silent = createLogger(false, 'users', () => 'info');
+  const silent = createLogger(false, 'users', undefined, {});
   for (const level of ['debug', 'info', 'warn', 'error'] as const) silent[level]({}, 'm');
   expect(written).toBe('');
 });
@@ -55,7 +55,7 @@ test('a bound logger adds its bindings, below what the entry itself says', () =>
 });
 
 test('a logger that throws does not reach the caller', () => {
-  const broken = { ...createLogger(false, 'users', () => 'info'), error: (): never => { throw new Error('disk full'); } };
+  const broken = { ...createLogger(false, 'users', undefined, {}), error: (): never => { throw new Error('disk full'); } };
   expect(() => logSafely(broken, 'error', {}, 'm')).not.toThrow();
 });
 

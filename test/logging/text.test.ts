@@ -1,0 +1,98 @@
+/** The default logger on a terminal: lines for people. Everywhere else: JSON. */
+
+import { execFileSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { NotFound, Postern, type Context } from 'postern';
+
+const RED = '\u001b[31m';
+
+interface Terminal { readonly isTTY?: boolean; readonly env?: Readonly<Record<string, string>> }
+
+/** Runs an application whose stderr is a terminal or not, and gives what it wrote. */
+async function written({ isTTY = true, env = {} }: Terminal, log: (ctx: Context) => void): Promise<string> {
+  for (const name of ['LOG_FORMAT', 'NO_COLOR', 'KUBERNETES_SERVICE_HOST']) vi.stubEnv(name, env[name]);
+  const before = process.stderr.isTTY;
+  process.stderr.isTTY = isTTY;
+  let text = '';
+  const spy = vi.spyOn(process.stderr, 'write').mockImplementation((chunk) => ((text += String(chunk)), true));
+  onTestFinished(() => {
+    vi.unstubAllEnvs();
+    spy.mockRestore();
+    process.stderr.isTTY = before;
+  });
+  const app = new Postern('users', { logLevel: 'debug' }).get('/', (ctx) => void log(ctx));
+  await (await app.request('/', { headers: { 'x-request-id': 'r1' } })).text();
+  await vi.waitFor(() => expect(text.endsWith('\n')).toBe(true));
+  await app.close();
+  return text;
+}
+
+const isJson = (text: string): boolean => text.startsWith('{"level":');
+
+test.for<Terminal & { json: boolean; colored?: boolean }>([
+  { json: false, colored: true },
+  { isTTY: false, json: true },
+  { env: { KUBERNETES_SERVICE_HOST: '10.0.0.1' }, json: true },
+  { env: { KUBERNETES_SERVICE_HOST: '' }, json: false, colored: true },
+  { env: { LOG_FORMAT: 'json' }, json: true },
+  { env: { LOG_FORMAT: '' }, json: false, colored: true },
+  { env: { LOG_FORMAT: 'text', KUBERNETES_SERVICE_HOST: '10.0.0.1' }, json: false, colored: true },
+  { isTTY: false, env: { LOG_FORMAT: 'text' }, json: false, colored: false },
+  { env: { NO_COLOR: '1' }, json: false, colored: false },
+  { env: { NO_COLOR: '' }, json: false, colored: true },
+])('%j', async ({ json, colored = false, ...terminal }) => {
+  const text = await written(terminal, (ctx) => ctx.log.error({ a: 1 }, 'hello'));
+  expect([isJson(text), text.includes(RED), text.split('\n').length]).toEqual([json, colored, 2]);
+});
+
+test.for(['text ', 'JSON', 'pretty'])('LOG_FORMAT %j is a TypeError', (format) => {
+  vi.stubEnv('LOG_FORMAT', format);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  expect(() => new Postern('users')).toThrow(new TypeError(`LOG_FORMAT is ${JSON.stringify(format)}; give one of json, text`));
+  expect(() => new Postern('users', { logger: false })).not.toThrow();
+});
+
+const PLAIN = { env: { NO_COLOR: '1' } };
+
+test('a line has time, level, service, message and fields, in the order of the calls', async () => {
+  const text = await written(PLAIN, ({ log }) => {
+    log.info({ port: 8000, url: 'http://x', text: 'a b', list: [1], none: null }, 'listening');
+    log.debug('second');
+    log.warn({ level: 'forged' }, 'third');
+  });
+  expect(text.replaceAll(/^\d\d:\d\d:\d\d\.\d{3} /gm, '')).toBe(
+    `INFO  users listening request_id=r1 port=8000 url=http://x text="a b" list=[1] none=null
+DEBUG users second request_id=r1
+WARN  users third request_id=r1
+`,
+  );
+});
+
+test('an error is on the line of its entry, with its stack, members and causes', async () => {
+  const text = await written(PLAIN, ({ log }) => {
+    log.error({ err: new NotFound('There is no user 7.', { cause: new TypeError('inner') }) }, 'failed');
+    log.error({ err: 'no error' }, 'failed');
+  });
+  const [first = '', second, end] = text.split('\n');
+  expect(first).toMatch(/ ERROR users failed request_id=r1 NotFound: Not found\. There is no user 7\. at .*text\.test\.ts:\d+/);
+  expect(first).toMatch(/ statusCode=404 .*caused by TypeError: inner at /);
+  expect([second, end]).toEqual([expect.stringMatching(/failed request_id=r1 "no error"$/), '']);
+});
+
+test('nothing in an entry can move the cursor, break the line or turn the direction of writing', async () => {
+  const hostile = 'a\n\r\u001b[2J\u0085\u009b\u007f\u202e\u2066\u2028"=';
+  const text = await written({}, ({ log }) => log.error({ [hostile]: hostile, err: Object.assign(new Error(hostile), { [hostile]: hostile }) }, hostile));
+  const uncolored = text.slice(0, -1).replaceAll(/\u001b\[\d\dm/g, '');
+  expect(uncolored).not.toMatch(/[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/);
+  expect(uncolored).toContain('users a\\u000a\\u000d\\u001b[2J\\u0085\\u009b\\u007f\\u202e\\u2066\\u2028"=');
+});
+
+test('lines that wait for the code of the text are not lost when the process ends', () => {
+  const dist = fileURLToPath(new URL('../../dist/index.js', import.meta.url));
+  const script = `import { Postern } from ${JSON.stringify(dist)};
+    const app = new Postern('users').get('/', (ctx) => { ctx.log.error('last words'); process.exit(0); });
+    await app.request('/');`;
+  const args = ['-c', `exec "$0" --input-type=module -e "$1" 2>&1`, process.execPath, script];
+  expect(execFileSync('sh', args, { env: { ...process.env, LOG_FORMAT: 'text' }, encoding: 'utf8' })).toContain('last words');
+});
