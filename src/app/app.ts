@@ -10,7 +10,7 @@ import { CompiledRoutes } from '../pipeline/compiled-routes.js';
 import type { Environment, Handler, Middleware } from '../http/context.js';
 import type { RequestInitLike } from '../http/in-memory.js';
 import { SCOPE, type ScopeOptions } from '../http/scope.js';
-import { isRunByHand, logSafely } from '../base/log.js';
+import { logSafely } from '../base/log.js';
 import type { ServiceClient, ServiceClients } from '../client/service-client.js';
 import type { Settings } from '../client/settings.js';
 import type { ServiceConnection } from '../mesh/service-connection.js';
@@ -27,6 +27,7 @@ import { attachPipeline, createHandler, Listener } from './listener.js';
 import { createMonitor, type Monitor } from './monitor.js';
 import { createClients } from './clients.js';
 import { CLOSE, LEAST_HOOK_MS, runCloseHooks, type CloseOptions } from './close-hooks.js';
+import { drainDelayOf, exitOnSignal } from './signals.js';
 import { resolveOptions, type PosternOptions, type ResolvedOptions } from './options.js';
 import { Pipeline } from '../pipeline/pipeline.js';
 import { assertMiddleware, RouteGroup } from './route-group.js';
@@ -42,10 +43,6 @@ export interface Listening extends Address {
 const WATCH_DELAY_MS = 1000;
 /** How long, in ms, a scrape of the monitoring listener may take when everything else is closed. */
 const LAST_SCRAPE_MS = 1000;
-/**
- * Load balancers stop sending within a few seconds after an instance is taken out (Kubernetes, gateways, DNS caches).
- */
-const SIGTERM_DELAY_MS = 5_000;
 
 /** A microservice. */
 export class Postern extends RouteGroup {
@@ -257,16 +254,10 @@ export class Postern extends RouteGroup {
     const { env } = process;
     const { port = portOf(env, 'PORT'), host = env['HOST'], delay = delayOf(env, 'DRAIN_DELAY'), timeout } = options;
     const listening = await this.listen({ port, host, scope: options.scope });
-    let signaled = false;
-    const onSignal = (signal: NodeJS.Signals): void => {
-      if (signaled) process.exit(1);
-      signaled = true;
+    exitOnSignal((signal) => {
       logSafely(this.#options.logger, 'warn', { signal }, 'draining');
-      const usual = signal === 'SIGTERM' && !isRunByHand(env) ? SIGTERM_DELAY_MS : 0;
-      this.#closing ??= this.#drain({ delay: delay ?? usual, timeout });
-      void this.#closing.then((clean) => process.exit(clean ? 0 : 1));
-    };
-    process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
+      return (this.#closing ??= this.#drain({ delay: delay ?? drainDelayOf(signal, env), timeout }));
+    });
     return listening;
   }
 

@@ -2,6 +2,7 @@
  * One entry of the log as a line for people at a terminal. Loaded for that only.
  */
 
+import { Date } from './clock.js';
 import { escapeControls } from './log-line.js';
 import { isRecord } from './options-check.js';
 
