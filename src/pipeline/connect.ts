@@ -1,24 +1,26 @@
 /*
- * Middleware of the `(req, res, next)` kind, as middleware of ours: helmet, cors, compression, morgan, multer.
+ * Middleware of the `(req, res, next)` kind, as middleware of ours: what is on npm for Connect and Express.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Middleware } from '../http/context.js';
-import { reply } from '../http/reply.js';
+import { logSafely } from '../base/log.js';
+import { Context, type Middleware } from '../http/context.js';
+import { reply, type Reply } from '../http/reply.js';
 
-/** What Connect and Express call a middleware. */
+/** A middleware of Connect and Express. */
 export type ConnectMiddleware<
   Req extends IncomingMessage = IncomingMessage,
   Res extends ServerResponse = ServerResponse,
 > = (req: Req, res: Res, next: (error?: unknown) => void) => unknown;
 
 /**
- * Makes middleware of one that was written for Connect or Express, and needs no more than the pair of `node:http`.
+ * Adapts a middleware that was written for Connect or Express: helmet, cors, multer, express-rate-limit, serve-static.
  *
- * Headers that it sets stand on whatever reply follows, errors included. What it gives to `next` is thrown. A reply
- * that it writes itself is the reply.
+ * Headers that it sets are on whatever reply follows, errors included. What it passes to `next` is thrown. A reply
+ * that it writes itself is the reply, and outer middleware sees its status and headers; to set a header then is an
+ * error in the log. It finds the members that Express adds to request and response.
  *
- * @throws {TypeError} when it is no function
+ * @throws {TypeError} if it is not a function
  */
 export function connect<Req extends IncomingMessage, Res extends ServerResponse>(
   middleware: ConnectMiddleware<Req, Res>,
@@ -26,6 +28,8 @@ export function connect<Req extends IncomingMessage, Res extends ServerResponse>
   if (typeof middleware !== 'function') throw new TypeError('connect takes a middleware (req, res, next)');
   return async (ctx, next) => {
     const { req, res } = ctx.raw;
+    const { addExpressMembers } = await import('./express-request.js');
+    addExpressMembers(ctx, req, res);
     const goesOn = await new Promise<boolean>((resolve, reject) => {
       const onClose = (): void => resolve(false);
       res.once('finish', onClose).once('close', onClose);
@@ -39,6 +43,25 @@ export function connect<Req extends IncomingMessage, Res extends ServerResponse>
       if (returned instanceof Promise) returned.catch(reject);
       if (res.writableEnded) resolve(false);
     });
-    return goesOn ? next() : reply();
+    return goesOn ? next() : writtenReply(ctx, res, middleware.name);
   };
+}
+
+/** A reply as it was written, for outer middleware to look at. */
+function writtenReply(ctx: Context, res: ServerResponse, middleware: string): Reply {
+  const { statusCode: status, statusMessage: statusText } = res;
+  const headers = Object.entries(res.getHeaders()).flatMap(([name, value]) =>
+    [value ?? []].flat().map((each): [string, string] => [name, String(each)]),
+  );
+  const written = reply<undefined, number>(undefined, { status, statusText, headers });
+  const complain = (header: string): void =>
+    logSafely(
+      Context.loggerOf(ctx),
+      'error',
+      { header, middleware, request_id: ctx.id, err: new Error('set it before this middleware runs') },
+      'a header was set after the reply was written',
+    );
+  const { headers: frozen } = written;
+  for (const name of ['set', 'append', 'delete']) Object.defineProperty(frozen, name, { value: complain });
+  return written;
 }

@@ -1,0 +1,140 @@
+/* The methods that Express adds to a response. */
+
+import { STATUS_CODES, type ServerResponse } from 'node:http';
+import { Date } from '../base/clock.js';
+import { builtin } from '../base/builtin.js';
+
+/** Attributes of a cookie, as in Express. */
+interface CookieOptions {
+  /** In ms. */
+  readonly maxAge?: number;
+  readonly expires?: Date;
+  readonly domain?: string;
+  readonly path?: string;
+  readonly httpOnly?: boolean;
+  readonly secure?: boolean;
+  readonly partitioned?: boolean;
+  readonly priority?: string;
+  readonly sameSite?: boolean | string;
+  /** With the secret that `cookie-parser` was given. */
+  readonly signed?: boolean;
+  readonly encode?: (value: string) => string;
+}
+
+/** A response with the methods of this file. */
+interface Response extends ServerResponse {
+  status(code: number): Response;
+  set(name: string | Readonly<Record<string, unknown>>, value?: unknown): Response;
+  type(type: string): Response;
+  json(body: unknown): Response;
+  send(body?: unknown): Response;
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  bin: 'application/octet-stream',
+  css: 'text/css; charset=utf-8',
+  csv: 'text/csv; charset=utf-8',
+  html: 'text/html; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  json: 'application/json; charset=utf-8',
+  png: 'image/png',
+  svg: 'image/svg+xml',
+  text: 'text/plain; charset=utf-8',
+  txt: 'text/plain; charset=utf-8',
+  xml: 'application/xml',
+};
+
+/** @internal */
+export const RESPONSE = {
+  status(this: Response, code: number): Response {
+    this.statusCode = code;
+    return this;
+  },
+
+  sendStatus(this: Response, code: number): Response {
+    return this.status(code).type('txt').send(STATUS_CODES[code] ?? String(code));
+  },
+
+  set(this: Response, name: string | Readonly<Record<string, unknown>>, value?: unknown): Response {
+    if (typeof name !== 'string') for (const [each, own] of Object.entries(name)) this.set(each, own);
+    else this.setHeader(name, Array.isArray(value) ? value.map(String) : String(value));
+    return this;
+  },
+
+  get(this: Response, name: string): number | string | string[] | undefined {
+    return this.getHeader(name);
+  },
+
+  /** @param type a media type, or a file's extension */
+  type(this: Response, type: string): Response {
+    const isMediaType = type.includes('/');
+    return this.set('content-type', isMediaType ? type : (TYPES[type.replace(/^.*\./, '')] ?? TYPES['bin']));
+  },
+
+  json(this: Response, body: unknown): Response {
+    if (!this.hasHeader('content-type')) this.type('json');
+    return this.send(JSON.stringify(body) as string | undefined);
+  },
+
+  send(this: Response, body?: unknown): Response {
+    if (typeof body !== 'string' && body !== undefined && !(body instanceof Uint8Array)) return this.json(body);
+    if (this.statusCode === 204 || this.statusCode === 304) {
+      for (const name of ['content-type', 'content-length', 'transfer-encoding']) this.removeHeader(name);
+      return this.end();
+    }
+    if (body !== undefined && !this.hasHeader('content-type')) this.type(typeof body === 'string' ? 'html' : 'bin');
+    const bytes = typeof body === 'string' ? Buffer.from(body) : (body ?? Buffer.alloc(0));
+    this.setHeader('content-length', bytes.byteLength);
+    return this.end(bytes);
+  },
+
+  redirect(this: Response, ...[first, second]: [url: string] | [status: number, url: string]): void {
+    const [status, url] = second === undefined ? [302, String(first)] : [Number(first), second];
+    // Escapes that are there already stay as they are.
+    const location = encodeURI(url.toWellFormed()).replaceAll('%25', '%');
+    this.status(status).set({ location }).type('txt').send(`${STATUS_CODES[status]}. Redirecting to ${location}`);
+  },
+
+  cookie(this: Response, name: string, value: unknown, options: CookieOptions = {}): Response {
+    const text = typeof value === 'object' ? `j:${JSON.stringify(value)}` : String(value);
+    const { secret } = this.req as { secret?: string };
+    if (options.signed && secret === undefined)
+      throw new TypeError('a signed cookie needs a secret; run cookie-parser with one before');
+    return this.appendHeader('set-cookie', toCookie(name, options.signed ? sign(text, String(secret)) : text, options));
+  },
+};
+
+/** @throws {TypeError} for a name or an attribute that would end early (RFC 6265, section 4.1.1) */
+function toCookie(name: string, value: string, options: CookieOptions): string {
+  const { maxAge, domain, path = '/', sameSite, priority, encode = encodeURIComponent } = options;
+  const expires = maxAge === undefined ? options.expires : new Date(Date.now() + maxAge);
+  if (!/^[!#-'*+.^`|~\w-]+$/.test(name))
+    throw new TypeError(`${JSON.stringify(name)} cannot be the name of a cookie; use letters, digits and - _ .`);
+  const attributes = {
+    'Max-Age': maxAge === undefined ? undefined : Math.floor(maxAge / 1000),
+    Domain: domain,
+    Path: path,
+    Expires: expires?.toUTCString(),
+    HttpOnly: options.httpOnly,
+    Secure: options.secure,
+    Partitioned: options.partitioned,
+    Priority: priority,
+    SameSite: sameSite === true ? 'Strict' : sameSite,
+  };
+  const parts = [`${name}=${encode(value)}`];
+  for (const [attribute, given] of Object.entries(attributes)) {
+    if (given === undefined || given === false) continue;
+    const text = String(given);
+    if (/[;\u0000-\u001f\u007f]/.test(text))
+      throw new TypeError(`${attribute} of the cookie ${name} is ${JSON.stringify(text)}; leave control characters and ; out`);
+    const isWord = attribute === 'SameSite' || attribute === 'Priority';
+    parts.push(given === true ? attribute : `${attribute}=${isWord ? text[0]?.toUpperCase() + text.slice(1) : text}`);
+  }
+  return parts.join('; ');
+}
+
+/** As `cookie-parser` reads it. */
+function sign(value: string, secret: string): string {
+  const digest = builtin('node:crypto').createHmac('sha256', secret).update(value).digest('base64');
+  return `s:${value}.${digest.replace(/=+$/, '')}`;
+}
