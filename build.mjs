@@ -4,12 +4,15 @@
  */
 
 import { execFileSync } from 'node:child_process';
-import { cpSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join, normalize } from 'node:path';
+import { basename, dirname, join, normalize } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const ENTRIES = ['index', 'metrics', 'gateway', 'openapi', 'cli'];
+
+/** An import of a namespace, which means that the file is loaded when it is first used (see src/base/later.ts). */
+const NAMESPACE_IMPORT = /^import \* as (\w+) from '(\.[^']+)\.js';$/gm;
 
 /**
  * Files of dist. A module goes into the first file whose entries all reach it by static imports. Rolldown places every
@@ -18,6 +21,7 @@ const ENTRIES = ['index', 'metrics', 'gateway', 'openapi', 'cli'];
 const FILES = { registry: ['index', 'metrics'], app: ['index'], exporters: ['gateway'], document: ['openapi'] };
 
 const inRoot = (path) => fileURLToPath(new URL(path, import.meta.url));
+const sourceOf = (entry) => inRoot(`src/${entry}.ts`);
 const require = createRequire(import.meta.url);
 const tsc = (...args) =>
   execFileSync(process.execPath, [join(dirname(require.resolve('typescript/package.json')), 'bin/tsc'), ...args], {
@@ -59,6 +63,7 @@ async function bundle() {
     configFile: false,
     root: inRoot('.'),
     logLevel: 'warn',
+    plugins: [{ name: 'load-later', enforce: 'pre', transform: loadLater, renderChunk: keepRequire }],
     build: {
       target: 'node20',
       ssr: true,
@@ -66,7 +71,7 @@ async function bundle() {
       // Users read the package in stack traces and in node_modules.
       minify: false,
       rolldownOptions: {
-        input: Object.fromEntries(ENTRIES.map((entry) => [entry, inRoot(`src/${entry}.ts`)])),
+        input: Object.fromEntries([...ENTRIES.map(sourceOf), ...filesLoadedLater()].map(named)),
         external: /^node:/,
         // A stack trace does not need the names of source files.
         experimental: { attachDebugInfo: 'none' },
@@ -85,10 +90,43 @@ async function bundle() {
   });
 }
 
+/** The files that src imports as namespaces. */
+function filesLoadedLater() {
+  const files = readdirSync(inRoot('src'), { recursive: true }).filter((file) => file.endsWith('.ts'));
+  return files.flatMap((file) => {
+    const path = inRoot(`src/${file}`);
+    const imports = readFileSync(path, 'utf8').matchAll(NAMESPACE_IMPORT);
+    return [...imports].map(([, , target]) => join(dirname(path), `${target}.ts`));
+  });
+}
+
+/** // src/http/body.ts → body, src/http/body.ts */
+function named(file) {
+  return [basename(file, '.ts'), file];
+}
+
+/** Makes `import * as x from './y.js'` a call of `later`, and each `x.` in the file an `(x()).`. */
+function loadLater(source, id) {
+  const names = [];
+  const code = source.replace(NAMESPACE_IMPORT, (_, name, target) => {
+    names.push(name);
+    const path = `./${basename(target)}.js`;
+    return `const ${name} = later('${path}', () => __require__('${path}'));`;
+  });
+  if (names.length === 0) return null;
+  const used = code.replace(new RegExp(`\\b(${names.join('|')})\\.(?=\\w)`, 'g'), '($1()).');
+  return `import { later } from '${inRoot('src/base/later.js')}';\n${used}`;
+}
+
+/** Rolldown would put what a `require` leads to into the same file, so this is its name until the files are made. */
+function keepRequire(code) {
+  return code.replaceAll('__require__(', 'require(');
+}
+
 /** A file of dist as Rolldown wants it: its name for the modules that go there, null for others. */
 function toGroup([file, entries], index, { length }) {
   const name = (id, graph) => {
-    const reaches = (entry) => reachedFrom(inRoot(`src/${entry}.ts`), graph).has(id);
+    const reaches = (entry) => reachedFrom(sourceOf(entry), graph).has(id);
     return !graph.getModuleInfo(id).isEntry && entries.every(reaches) ? file : null;
   };
   return { name, debugName: file, priority: length - index };

@@ -5,10 +5,11 @@
  */
 
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { createRequire } from 'node:module';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import packageJson from '../package.json' with { type: 'json' };
 
@@ -103,6 +104,61 @@ test('importing postern loads no module of Node.js but those of node:http and of
   writeFileSync(join(folder, 'empty.mjs'), '');
   const code = `await import('node:http'); void performance.now(); await import('./empty.mjs'); const before = new Set(process.moduleLoadList); await import('postern'); console.log(JSON.stringify(process.moduleLoadList.filter((name) => !before.has(name))))`;
   expect(JSON.parse(node(code, 'module'))).toEqual([]);
+});
+
+test('a service loads at most 200 kB of it until its first reply, and at most 230 kB when its measuring has begun', () => {
+  const code = `
+    import { Session } from 'node:inspector';
+    import { statSync } from 'node:fs';
+    import { fileURLToPath } from 'node:url';
+    const files = new Set();
+    const session = new Session();
+    session.connect();
+    const isMeasuring = new Promise((resolve) => session.on('Debugger.scriptParsed', ({ params: { url } }) => {
+      if (url.includes('/postern/dist/')) files.add(url);
+      if (url.endsWith('/watch.js')) resolve();
+    }));
+    session.post('Debugger.enable');
+    const bytes = () => [...files].reduce((sum, url) => sum + statSync(fileURLToPath(url)).size, 0);
+    const { Postern } = await import('postern');
+    const app = new Postern('a', { logger: false }).get('/hello', () => 'hello');
+    const { url } = await app.listen({ port: 0 });
+    await (await fetch(url + '/hello')).text();
+    const first = bytes();
+    await isMeasuring;
+    console.log(JSON.stringify([first, bytes()]));
+    await app.close();
+  `;
+  const [first, later] = JSON.parse(node(code, 'module')) as [number, number];
+  expect(first).toBeGreaterThan(100_000);
+  expect(first).toBeLessThanOrEqual(200_000);
+  expect(later).toBeLessThanOrEqual(230_000);
+});
+
+test('what is loaded on first use is there in a bundle, too', async () => {
+  writeFileSync(join(folder, 'service.mjs'), `
+    import { Postern } from 'postern';
+    const app = new Postern('a', { logger: false });
+    app.get('/n/:n([0-9]+)', (ctx) => ctx.params.n).post('/echo', (ctx) => ctx.json());
+    app.metrics.summary({ name: 's', help: 'S.' }).observe(1);
+    const bodies = await Promise.all(['/n/7', '/n/x'].map(async (path) => (await app.request(path)).status));
+    const echoed = await app.request('/echo', { method: 'POST', body: '[1]', headers: { 'content-type': 'application/json' } });
+    console.log(JSON.stringify([bodies, await echoed.json(), app.metrics.expose().includes('process_cpu_seconds_total')]));
+  `);
+  const { build } = await import(pathToFileURL(createRequire(createRequire(import.meta.url).resolve('vitest/package.json')).resolve('vite')).href) as { build: (options: object) => Promise<unknown> };
+  const outDir = join(folder, 'bundle');
+  await build({ configFile: false, root: folder, logLevel: 'error', ssr: { noExternal: true }, build: { ssr: join(folder, 'service.mjs'), outDir, minify: false, rolldownOptions: { output: { codeSplitting: false } } } });
+  rmSync(join(folder, 'node_modules/.vite'), { recursive: true, force: true });
+  const moved = mkdtempSync(join(tmpdir(), 'postern-bundle-'));
+  try {
+    cpSync(outDir, moved, { recursive: true });
+    const [file = ''] = readdirSync(moved);
+    const expected = [[200, 404], [1], true];
+    expect(JSON.parse(run(process.execPath, [join(moved, file)]))).toEqual(expected);
+    expect(JSON.parse(run(process.execPath, ['service.mjs']))).toEqual(expected);
+  } finally {
+    rmSync(moved, { recursive: true, force: true });
+  }
 });
 
 test('the metrics library alone loads neither the application nor node:http', () => {

@@ -10,7 +10,8 @@
  * A pattern speaks of the percent-decoded path and is meant with the `s` flag of regular expressions.
  */
 
-import { compileConstraint, type Constraint } from './constraint.js';
+import type { Constraint } from './constraint.js';
+import * as constraintSyntax from './constraint.js';
 
 /** One segment of a compiled path. @internal */
 export type Segment =
@@ -92,7 +93,7 @@ export function compilePath(path: string, constraints: Map<string, Constraint>):
       fail(end, `text after the constraint of "${name}"`, 'move it into the constraint');
     const source = path.slice(open + 1, close);
     let constraint = constraints.get(source);
-    if (constraint === undefined) constraints.set(source, (constraint = compileConstraint(source)));
+    if (constraint === undefined) constraints.set(source, (constraint = constraintSyntax.compileConstraint(source)));
     return { kind: 'param', name, constraint };
   }
 

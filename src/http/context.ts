@@ -11,7 +11,8 @@ import { readDeadlineHeader } from '../propagation/deadline-header.js';
 import type { RequestSpan } from '../propagation/trace-context.js';
 import type { Stream } from '../payload/stream.js';
 import { decodePath, type MatchedRoute, type Params, type Route } from '../routing/router.js';
-import { Body } from './body.js';
+import * as bodies from './body.js';
+import type { Body } from './body.js';
 import type { AddressResolver } from './client-address.js';
 import { exposeRaw, type Exchange } from './exchange.js';
 import type { Reply } from './reply.js';
@@ -255,7 +256,7 @@ export class Context<P = Params> {
   #bodyOnce(): Body {
     const { parameterLimit } = this.#env;
     const bodyLimit = this.#route?.options.bodyLimit ?? this.#env.bodyLimit;
-    return (this.#body ??= new Body(this.#exchange, { bodyLimit, parameterLimit }));
+    return (this.#body ??= new bodies.Body(this.#exchange, { bodyLimit, parameterLimit }));
   }
 }
 

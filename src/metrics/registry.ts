@@ -19,8 +19,8 @@ import type { LabelValue, MetricOptions } from './metric.js';
 import { assertHelp, assertLabelNames, assertMetricName, toDefaultLabels } from './names.js';
 import { SeriesMap } from './series-map.js';
 import type { Definition } from './series-map.js';
-import { Summary, SummarySeries, toQuantileWindow } from './summary.js';
-import type { SummaryOptions } from './summary.js';
+import * as summaries from './summary.js';
+import type { Summary, SummaryOptions, SummarySeries } from './summary.js';
 
 export interface RegistryOptions {
   /** How many series a metric may have before further label values share one series, `_overflow`; default 10,000. */
@@ -101,12 +101,12 @@ export class Registry implements Iterable<AnyMetric> {
   /** Registers a summary. @throws {TypeError} as `counter` does @throws {RangeError} when a number is out of range */
   summary<const L extends string = never>(options: SummaryOptions<L>): Summary<L> {
     const definition = this.#define('summary', options, ['percentiles', 'maxAgeSeconds', 'ageBuckets']);
-    const window = toQuantileWindow(options, definition.name);
+    const window = summaries.toQuantileWindow(options, definition.name);
     const create = (owner: SeriesMap<SummarySeries>, values: readonly string[]): SummarySeries =>
-      new SummarySeries(owner, values, window);
+      new summaries.SummarySeries(owner, values, window);
     const series = new SeriesMap(definition, create);
     const family = { ...definition, steps: window.quantiles, samples: series.all };
-    return this.#add(new Summary<L>(series), family, options.collect);
+    return this.#add(new summaries.Summary<L>(series), family, options.collect);
   }
 
   /** The metric that was registered under this name. */

@@ -6,7 +6,8 @@ import { Date } from '../base/clock.js';
 import type { Context } from '../http/context.js';
 import type { Reply } from '../http/reply.js';
 import { logSafely, type Logger } from '../base/log.js';
-import { collectProcess, type ProcessSampler } from '../process/sampler.js';
+import * as processSampler from '../process/sampler.js';
+import type { ProcessSampler } from '../process/sampler.js';
 import { Registry } from '../metrics/registry.js';
 import { FRAMEWORK_VERSION } from '../base/version.js';
 import { CallMetrics } from './call-metrics.js';
@@ -90,7 +91,7 @@ export class ServiceMetrics {
 
   /** Of the process. */
   get sampler(): ProcessSampler {
-    return (this.#sampler ??= collectProcess(this.#registry));
+    return (this.#sampler ??= processSampler.collectProcess(this.#registry));
   }
 
   /** Begins to watch event loop and garbage collector; once is enough. */

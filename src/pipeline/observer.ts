@@ -8,7 +8,7 @@ import { Context } from '../http/context.js';
 import type { HttpError } from '../base/errors.js';
 import type { MappedError } from '../http/error-mapper.js';
 import type { Logger } from '../base/log.js';
-import { sampledTraceId } from '../propagation/trace-context.js';
+import * as traceContext from '../propagation/trace-context.js';
 import type { RequestMetrics } from '../monitor/request-metrics.js';
 import { logAccess } from './access-log.js';
 import type { PipelineExchange } from './exchange.js';
@@ -35,7 +35,8 @@ export function createObserver(logger: Logger, requests: RequestMetrics, logsAcc
     settled(exchange, status) {
       const { req, ctx, route, startedAt, metrics, trace } = exchange;
       const seconds = (monotonicNow() - startedAt) / 1000;
-      const traceId = req.headers['traceparent'] === undefined ? undefined : sampledTraceId(req.rawHeaders);
+      const isInTrace = req.headers['traceparent'] !== undefined;
+      const traceId = isInTrace ? traceContext.sampledTraceId(req.rawHeaders) : undefined;
       metrics.observe(req.method as string, status, seconds, traceId);
       if (logsAccess) {
         const { id, bytes } = exchange;

@@ -8,7 +8,8 @@ import { tracingChannel } from 'node:diagnostics_channel';
 import type { ErrorCode } from '../base/error-codes.js';
 import type { MatchedRoute } from '../routing/router.js';
 import type { Context } from '../http/context.js';
-import { beginRequestSpan, type TraceSpan } from '../propagation/trace-context.js';
+import * as traceContext from '../propagation/trace-context.js';
+import type { TraceSpan } from '../propagation/trace-context.js';
 
 /** What subscribers get, one object for all events of a request. */
 export interface RequestTraceMessage {
@@ -34,7 +35,7 @@ export class RequestTrace {
   #isAsync = false;
 
   constructor(ctx: Context, route: RequestTraceMessage['route']) {
-    ctx.span = beginRequestSpan(ctx.headers);
+    ctx.span = traceContext.beginRequestSpan(ctx.headers);
     this.#message = { ctx, method: ctx.method, trace: ctx.span.span, route };
   }
 
