@@ -2,6 +2,7 @@
  * What a small service costs before and beside its requests: CPU time until it listens, memory, the smallest heap.
  */
 
+import { execFileSync } from 'node:child_process';
 import { check } from '../harness/check.mjs';
 import { BARE, CONTROL, FRAMEWORKS, select, Server } from '../harness/contender.mjs';
 import { Traffic } from '../harness/load.mjs';
@@ -62,6 +63,7 @@ export async function startUp(options) {
       Number.isNaN(smallestHeapMB) ? '' : String(smallestHeapMB),
     ]),
   );
+  printParts(options.node);
   return results.map(({ name, startMs, idleMiB, loadedMiB, smallestHeapMB }) => ({
     name,
     startMs: quartiles(startMs),
@@ -69,6 +71,39 @@ export async function startUp(options) {
     loadedMiB: quartiles(loadedMiB),
     smallestHeapMB: Number.isNaN(smallestHeapMB) ? null : smallestHeapMB,
   }));
+}
+
+/** A hello service that prints the files of Postern that it has loaded, with their sizes: at its first reply, and 2 s later. */
+const LOADED = `
+  import { Session } from 'node:inspector';
+  import { statSync } from 'node:fs';
+  const sizes = {};
+  const session = new Session();
+  session.connect();
+  session.on('Debugger.scriptParsed', ({ params: { url } }) => {
+    if (/\\/dist\\/[^/]+\\.js$/.test(url)) sizes[url.slice(url.lastIndexOf('/') + 1)] = statSync(new URL(url)).size;
+  });
+  session.post('Debugger.enable');
+  const { Postern } = await import(${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)});
+  const app = new Postern('a', { logger: false }).get('/hello', () => 'hello');
+  const { url } = await app.listen({ port: 0 });
+  await (await fetch(url + '/hello')).text();
+  const first = { ...sizes };
+  await new Promise((resolve) => setTimeout(resolve, 2000));
+  console.log(JSON.stringify({ first, later: sizes }));
+  await app.close();
+`;
+
+/** Prints the JavaScript of Postern that a hello service loads, file by file. */
+function printParts(node) {
+  const { first, later } = JSON.parse(execFileSync(node, ['--input-type=module', '--eval', LOADED], { encoding: 'utf8' }));
+  const kB = (sizes, name) => (sizes[name] === undefined ? '' : (sizes[name] / 1000).toFixed(1));
+  const sum = (sizes) => (Object.values(sizes).reduce((total, size) => total + size, 0) / 1000).toFixed(1);
+  printTable(
+    'start: kB of JavaScript that a hello service loads of Postern',
+    ['', 'until the first reply', '2 s later'],
+    [...Object.keys(later).map((name) => [name, kB(first, name), kB(later, name)]), ['all', sum(first), sum(later)]],
+  );
 }
 
 /** Starts one process, and loads it with so many requests. */
