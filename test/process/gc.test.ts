@@ -4,7 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import v8, { type GCProfilerResult, type HeapSpaceInfo } from 'node:v8';
 import { afterEach, expect, test, vi } from 'vitest';
 import { BYTES_PER_OBJECT, PROFILE_EVERY_MS, PROFILE_LENGTH, registerCollections } from '../../src/process/collection.js';
-import { createFreedObjects, PROFILE_MARKING_EVERY_MS, type Collection } from '../../src/process/freed-objects.js';
+import { createFreedObjects, HEAP_EVERY_MS, PROFILE_MARKING_EVERY_MS, type Collection } from '../../src/process/freed-objects.js';
 import { createGcObserver, type CollectionWatch, type GcObserver } from '../../src/process/watch.js';
 import { createReadings } from '../../src/process/readings.js';
 import { collectProcess } from '../../src/process/sampler.js';
@@ -61,12 +61,13 @@ test('a heap that grew during a collection freed nothing, and an unknown collect
 });
 
 test('between profiles a minor collection frees the share of the new space that it freed in the last one', () => {
-  const { samples, observer, collect, heap } = create();
+  const { samples, observer, collect, heap, pass } = create();
   observer.start();
   for (let index = 0; index < PROFILE_LENGTH; index++) collect('Scavenge', { freed: 750_000, capacity: 1_000_000 });
   const measured = (PROFILE_LENGTH * 750_000) / BYTES_PER_OBJECT;
   expect(samples().get('python_gc_collected_objects_sum{generation=0}')).toBe(measured);
   heap({ newUsed: 200_000, newAvailable: 3_800_000 });
+  pass(HEAP_EVERY_MS);
   collect('Scavenge', { freed: 1, capacity: 4_000_000 }); // the reading behind it is for the next one
   collect('Scavenge', { freed: 1, capacity: 4_000_000 });
   expect(samples().get('python_gc_collected_objects_count{generation=0}')).toBe(PROFILE_LENGTH + 2);
