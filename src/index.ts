@@ -63,7 +63,10 @@ export type { HandlerInput, MaybeResponse, MaybeSchema, Schemas, SchemasByStatus
 export { path } from './endpoint/path-parameter.js';
 export { publicFacing } from './endpoint/public-facing.js';
 export type { PublicFlag, PublicHandler, PublicOptions } from './endpoint/public-facing.js';
-export type { RouteGroup, View } from './app/route-group.js';
+export type { GroupOptions, RouteGroup } from './app/route-group.js';
+export type { View } from './app/view.js';
+export type { MountListener } from './pipeline/mounts.js';
+export type { Scope, ScopeOptions } from './http/scope.js';
 export { endpoint } from './app/endpoint.js';
 export type {
   CarryingHandler,
@@ -73,7 +76,8 @@ export type {
   RouteOptions,
   ServedSettings,
 } from './app/endpoint.js';
-export type { Carrier, Deprecation, ErrorType, RouteSettings } from './endpoint/route-options.js';
+export type { Carrier, Deprecation, ErrorType, Priority } from './endpoint/route-options.js';
+export type { RouteSettings, SharedOptions } from './endpoint/route-options.js';
 export type { ParamsOf } from './endpoint/pattern.js';
 export { Router } from './routing/router.js';
 export type { Found, MatchedRoute, Params, RouteInfo, RoutesPublic } from './routing/router.js';

@@ -29,6 +29,7 @@ import { createClients } from './clients.js';
 import { CLOSE, LEAST_HOOK_MS, runCloseHooks, type CloseOptions } from './close-hooks.js';
 import { drainDelayOf, exitOnSignal } from './signals.js';
 import { resolveOptions, type PosternOptions, type ResolvedOptions } from './options.js';
+import type { MountListener } from '../pipeline/mounts.js';
 import { Pipeline } from '../pipeline/pipeline.js';
 import { assertMiddleware, RouteGroup } from './route-group.js';
 import { Router } from '../routing/router.js';
@@ -91,7 +92,7 @@ export class Postern extends RouteGroup {
     const tasks = new Tasks(monitor === null ? [pipeline] : [pipeline, monitor.pipeline]);
     const health = new Health(name, resolved.version, logger);
     metrics.describe({ ...resolved, tasks, health });
-    super(routes, '', []);
+    super(routes, '');
 
     this.name = name;
     this.version = resolved.version;
@@ -151,6 +152,17 @@ export class Postern extends RouteGroup {
   attach(server: Server, options: ScopeOptions = {}): this {
     assertOptions('attach()', options, SCOPE);
     attachPipeline(server, this.#pipeline, this.#options, options);
+    return this;
+  }
+
+  /**
+   * Lets a listener, such as an Express application, answer every request below a prefix that no route answers. It sees
+   * `req.url` without the prefix, and `req.originalUrl` whole. The public does not reach it.
+   *
+   * @throws {TypeError} for a prefix with a parameter or a trailing slash, and for a prefix that is mounted already
+   */
+  mount(prefix: string, listener: MountListener): this {
+    this.#routes.mount(prefix, listener);
     return this;
   }
 

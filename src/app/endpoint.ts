@@ -2,7 +2,7 @@
  * Handlers that say what their route takes and gives.
  */
 
-import type { Context, Handler, HandlerResult, Middleware } from '../http/context.js';
+import type { Context, HandlerResult, Middleware } from '../http/context.js';
 import type { Reply } from '../http/reply.js';
 import type { Sendable } from '../http/sendable.js';
 import type { AnySchema, InputOf } from '../payload/standard-schema.js';
@@ -104,8 +104,8 @@ export function endpoint<
   R extends MaybeResponse = undefined,
 >(options: RouteOptions<P, Q, H, B, R>): EndpointFlag<P, Q, H, B, R>;
 export function endpoint(options: RouteOptions, handler?: (ctx: Context, input: never) => HandlerResult): unknown {
-  if (handler !== undefined) return carryOptions(options, handler);
-  return (method: Handler, context?: ClassMethodDecoratorContext) => carryOptions(options, method, context);
+  if (handler !== undefined) return carryOptions(options, [handler]);
+  return (...given: readonly unknown[]) => carryOptions(options, given);
 }
 
 /** What {@link endpoint} gives; the pipeline hands it its input, and so may a test. */

@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { HttpError } from '../base/errors.js';
 import { clearInterval, setImmediate, setInterval } from '../base/clock.js';
 import { MAX_TIMEOUT_MS, within } from '../base/deadline.js';
+import { show } from '../base/options-check.js';
 import { guardUpgrades, makePublic, mayLackFields, type ScopeOptions } from '../http/scope.js';
 import { attachListener, Connections, createHttpServer, type ServerLimits } from '../http/server.js';
 import { addressOf, type Address, type ListenOptions } from './address.js';
@@ -79,6 +80,8 @@ export function attachPipeline(
   limits: Pick<ServerLimits, 'maxHeadersCount'>,
   { scope }: ScopeOptions = {},
 ): void {
+  if (typeof server?.on !== 'function')
+    throw new TypeError(`attach() takes a server of node:http, not ${show(server)}`);
   attachListener(server, pipeline.arrivals, limits);
   guardUpgrades(server, (req, socket, proceed) => {
     const refused = pipeline.refuseUpgrade(req);

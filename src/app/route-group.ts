@@ -2,27 +2,16 @@
  * Registers routes under a prefix, with middleware of their own.
  */
 
-import type { CompiledRoutes } from '../pipeline/compiled-routes.js';
-import type { Context, Handler, HandlerResult, Middleware } from '../http/context.js';
+import { isRecord, show } from '../base/options-check.js';
+import type { CompiledRoutes, Groups } from '../pipeline/compiled-routes.js';
+import type { Handler, Middleware } from '../http/context.js';
 import type { AnyFunction } from '../endpoint/public-facing.js';
-import type { ParamsOf } from '../endpoint/pattern.js';
+import { assertPath, type ParamsOf } from '../endpoint/pattern.js';
 import type { MaybeResponse, MaybeSchema } from '../endpoint/schemas.js';
 import { isEndpointDefinition, type EndpointDefinition } from '../endpoint/endpoint-definition.js';
-import type { DeclaredOptions } from '../endpoint/route-options.js';
+import { isMiddleware, shareOptions, type DeclaredOptions, type SharedOptions } from '../endpoint/route-options.js';
+import { methodsOf, VERBS, type View } from './view.js';
 import type { EndpointHandler, RouteOptions, Sends, ServedSettings } from './endpoint.js';
-
-type ViewMethod<P> = (ctx: Context<P>, input: never) => HandlerResult | Promise<HandlerResult>;
-
-/** A class of handlers, one for each method that it serves. */
-export interface View<P> {
-  get?: ViewMethod<P>;
-  post?: ViewMethod<P>;
-  put?: ViewMethod<P>;
-  patch?: ViewMethod<P>;
-  delete?: ViewMethod<P>;
-  head?: ViewMethod<P>;
-  options?: ViewMethod<P>;
-}
 
 /** A handler of a path. */
 type RoutedHandler<Prefix extends string, Path extends string> = Handler<ParamsOf<`${Prefix}${Path}`>>;
@@ -53,10 +42,19 @@ type Sending<Views> = {
   readonly [Name in keyof Views & keyof View<never>]?: Views[Name] extends AnyFunction ? Sends<Views[Name]> : unknown;
 };
 
-/** What stands behind the path. */
-type HandlerArguments = readonly [handler: unknown] | readonly [options: RouteOptions, handler: unknown];
+/** The arguments after the path, whatever a caller without types passes. */
+type HandlerArguments = readonly [first?: unknown, second?: unknown, ...more: unknown[]];
 
-const VERBS = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const;
+/** Defaults of the options of a group's routes. An option of a route, or a flag on its handler, overrides them. */
+export interface GroupOptions extends SharedOptions {
+  /** Around the routes of the group, outside the middleware that its `use` adds; the first is outermost. */
+  readonly middleware?: readonly Middleware[] | undefined;
+}
+
+/** The arguments after a group's prefix. */
+type GroupArguments<Prefix extends string> =
+  | readonly [define: (group: RouteGroup<Prefix>) => void]
+  | readonly [options: GroupOptions, define: (group: RouteGroup<Prefix>) => void];
 
 /** Routes that share a prefix and middleware. Every method returns the group, so that calls can be chained. */
 export class RouteGroup<Prefix extends string = ''> {
@@ -70,7 +68,8 @@ export class RouteGroup<Prefix extends string = ''> {
 
   readonly #routes: CompiledRoutes;
   readonly #prefix: Prefix;
-  readonly #groups: readonly Middleware[][];
+  readonly #groups: Groups;
+  readonly #shared: DeclaredOptions;
   readonly #middleware: Middleware[] = [];
 
   static {
@@ -85,10 +84,11 @@ export class RouteGroup<Prefix extends string = ''> {
   }
 
   /** @internal */
-  constructor(routes: CompiledRoutes, prefix: Prefix, outer: readonly Middleware[][]) {
+  constructor(routes: CompiledRoutes, prefix: Prefix, outer: Groups = [], shared: DeclaredOptions = {}) {
     this.#routes = routes;
     this.#prefix = prefix;
     this.#groups = [...outer, this.#middleware];
+    this.#shared = shared;
   }
 
   /**
@@ -100,9 +100,10 @@ export class RouteGroup<Prefix extends string = ''> {
     path: Path,
     handlers: Handlers & { readonly [Method in keyof Handlers]: Sends<Handlers[Method]> },
   ): this {
+    assertPath(this.#join(path));
+    if (!isRecord(handlers) || Object.keys(handlers).length === 0)
+      throw new TypeError(`route "${path}" has no handlers by method; give an object such as { GET: handler }`);
     const entries = Object.entries(handlers);
-    if (entries.length === 0)
-      throw new TypeError(`route "${path}" has no methods; give at least one, { GET: handler }`);
     for (const [method, handler] of entries) assertHandler(method, path, handler);
     for (const [method, handler] of entries) this.#add(method, path, handler);
     return this;
@@ -118,10 +119,7 @@ export class RouteGroup<Prefix extends string = ''> {
     view: (Views & Sending<Views>) | (new () => Views & Sending<Views>),
   ): this {
     const instance = typeof view === 'function' ? new view() : view;
-    const methods = VERBS.filter((name) => typeof instance?.[name] === 'function');
-    if (methods.length === 0)
-      throw new TypeError(`view of "${path}" has no method; give it get, post, put, patch, delete, head or options`);
-    for (const name of methods) {
+    for (const name of methodsOf(path, instance)) {
       const method = instance[name] as Handler;
       this.#register(name.toUpperCase(), path, method.bind(instance) as Handler, undefined, method);
     }
@@ -160,16 +158,30 @@ export class RouteGroup<Prefix extends string = ''> {
     return this;
   }
 
-  /** Opens a group inside this one: its paths go behind `prefix`, its middleware inside this group's. */
-  group<const Inner extends string>(prefix: Inner, define: (group: RouteGroup<`${Prefix}${Inner}`>) => void): this {
-    define(new RouteGroup(this.#routes, this.#join(prefix) as `${Prefix}${Inner}`, this.#groups));
+  /**
+   * Opens a group inside this one: its paths start with `prefix`, and its middleware runs inside this group's.
+   *
+   * @throws {TypeError} for an unknown or invalid option, and for an option that describes one route, such as `body`
+   */
+  group<const Inner extends string>(prefix: Inner, ...rest: GroupArguments<`${Prefix}${Inner}`>): this;
+  group(prefix: string, ...rest: GroupArguments<''>): this;
+  group(prefix: string, ...[first, second]: readonly unknown[]): this {
+    const [options, define] = typeof first === 'function' ? [{}, first] : [(first ?? {}) as GroupOptions, second];
+    const what = `group ${show(prefix)}`;
+    if (typeof define !== 'function')
+      throw new TypeError(`${what} has no function; give one that adds its routes: (group) => { group.get(...) }`);
+    const shared = shareOptions(what, options, this.#shared);
+    const outer = [...this.#groups, options.middleware ?? []];
+    define(new RouteGroup(this.#routes, this.#join(prefix), outer, shared));
     return this;
   }
 
-  #add(method: string, path: string, ...[first, second]: HandlerArguments): this {
-    const [options, handler] = second === undefined ? [undefined, first] : [first as RouteOptions, second];
-    assertHandler(method, path, handler);
-    return this.#register(method, path, handler, options);
+  #add(method: string, path: string, ...[first, second, ...more]: HandlerArguments): this {
+    const isSimple = second === undefined;
+    const handler = isSimple ? first : second;
+    if (typeof handler !== 'function' || (!isSimple && typeof first === 'function') || more.length > 0)
+      throw new TypeError(`${method} ${String(path)} ${mistake(method, [first, second, ...more])}`);
+    return this.#register(method, path, handler as Handler, isSimple ? undefined : (first as DeclaredOptions));
   }
 
   #register(
@@ -179,23 +191,35 @@ export class RouteGroup<Prefix extends string = ''> {
     options?: DeclaredOptions,
     source: unknown = handler,
   ): this {
-    this.#routes.add(method, this.#join(path), handler, this.#groups, options, source);
+    this.#routes.add(method, this.#join(path), handler, this.#groups, options, this.#shared, source);
     return this;
   }
 
   /** A path without its slash would go on in the last segment of the prefix: `/users` and `list` make `/userslist`. */
   #join(path: string): string {
-    if (path !== '' && !String(path).startsWith('/'))
-      throw new TypeError(`path ${JSON.stringify(path)} does not start with "/"; add it`);
+    if (path !== '') assertPath(path);
     return this.#prefix + path;
   }
 }
 
 /** @internal */
-export function assertMiddleware(middleware: unknown): void {
-  if (typeof middleware !== 'function') throw new TypeError('middleware must be a function (ctx, next) => reply');
+export function assertMiddleware(middleware: unknown): asserts middleware is Middleware {
+  if (isMiddleware(middleware)) return;
+  const remedy = typeof middleware === 'function' ? 'wrap (req, res, next) in connect()' : 'use() takes no path: open a group';
+  throw new TypeError(`middleware must be a function (ctx, next) => reply, not ${show(middleware)}; ${remedy}`);
 }
 
 function assertHandler(method: string, path: string, handler: unknown): asserts handler is Handler {
-  if (typeof handler !== 'function') throw new TypeError(`${method} ${path} has no handler; give a function`);
+  if (typeof handler !== 'function') throw new TypeError(`${method} ${String(path)} ${mistake(method, [handler])}`);
+}
+
+/** What is wrong with the arguments after the path of a route, and the remedy. */
+function mistake(method: string, given: readonly unknown[]): string {
+  const verb = method.toLowerCase();
+  const functions = given.flat().filter((each) => typeof each === 'function');
+  if (functions.length > 1)
+    return `has several handlers; give middleware as an option: ${verb}(path, { middleware: [auth] }, handler)`;
+  if (Array.isArray(given[0])) return `has a list in place of its handler; give the function itself`;
+  if (typeof given[0] === 'function') return `has its options after the handler; swap them: ${verb}(path, options, handler)`;
+  return 'has no handler; give a function';
 }

@@ -89,6 +89,8 @@ const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS);
 
 /** @throws {TypeError} for a method that is not one of `http.METHODS`, upper-case @internal */
 export function assertMethod(method: string): void {
-  if (!KNOWN_METHODS.has(method))
-    throw new TypeError(`unknown method ${JSON.stringify(method)}; use one of http.METHODS, in upper case`);
+  if (KNOWN_METHODS.has(method)) return;
+  const upper = String(method).toUpperCase();
+  const remedy = KNOWN_METHODS.has(upper) ? `write "${upper}"` : 'use one of http.METHODS';
+  throw new TypeError(`unknown method ${JSON.stringify(method)}; ${remedy}`);
 }

@@ -10,6 +10,7 @@
  * A pattern speaks of the percent-decoded path and is meant with the `s` flag of regular expressions.
  */
 
+import { show } from '../base/options-check.js';
 import type { Constraint } from './constraint.js';
 import * as constraintSyntax from './constraint.js';
 
@@ -42,8 +43,7 @@ export type ParamsOf<Path extends string> = string extends Path
  * @internal
  */
 export function compilePath(path: string, constraints: Map<string, Constraint>): CompiledPath {
-  if (typeof path !== 'string' || !path.startsWith('/'))
-    throw new TypeError(`path ${JSON.stringify(path)} does not start with "/"; add it`);
+  assertPath(path);
   const segments: Segment[] = [];
   const paramNames: string[] = [];
   const isPlain = !FOREIGN_MARK.test(path);
@@ -57,8 +57,11 @@ export function compilePath(path: string, constraints: Map<string, Constraint>):
     if (sign !== ':' && sign !== '*') {
       const text = path.slice(start, end);
       if (text === '' && end < path.length) fail(start, 'empty segment', 'remove one slash');
+      if (text === '.' || text === '..') fail(start, `dot segment "${text}"`, 'remove it: clients resolve it');
       const foreign = isPlain ? undefined : findForeignSyntax(text, end === path.length);
       if (foreign !== undefined) fail(start + foreign.index, foreign.what, foreign.remedy);
+      const mark = text.search(/[?#]/);
+      if (mark !== -1) fail(start + mark, `"${text[mark]}"`, 'end the path before it: a path has no query and no fragment');
       segments.push({ kind: 'static', text });
       continue;
     }
@@ -100,6 +103,15 @@ export function compilePath(path: string, constraints: Map<string, Constraint>):
   function fail(index: number, what: string, remedy: string): never {
     throw new TypeError(`${what} at index ${index} in "${path}"; ${remedy}`);
   }
+}
+
+/** @throws {TypeError} for a value that is not a string, and for a path without its first slash @internal */
+export function assertPath(path: unknown): asserts path is string {
+  if (typeof path !== 'string')
+    throw new TypeError(
+      `path ${path instanceof RegExp ? String(path) : show(path)} is not a string; give one such as "/users/:id" or "/n/:n(\\\\d+)"`,
+    );
+  if (!path.startsWith('/')) throw new TypeError(`path ${JSON.stringify(path)} does not start with "/"; add it`);
 }
 
 /**

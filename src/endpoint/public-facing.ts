@@ -25,6 +25,11 @@ export type PublicHandler<F extends AnyFunction = AnyFunction> = F & {
 /** Flags a handler, or a method that it decorates. */
 export interface PublicFlag {
   <F extends AnyFunction>(handler: F, context?: ClassMethodDecoratorContext): PublicHandler<F>;
+  <F extends AnyFunction>(
+    target: object,
+    name: string | symbol,
+    descriptor: TypedPropertyDescriptor<F>,
+  ): TypedPropertyDescriptor<F>;
 }
 
 /** Who may reach a route. @internal */
@@ -35,29 +40,33 @@ export interface Exposure {
 }
 
 /**
- * Flags a handler as public, as a wrapper or as a standard (TC39) method decorator.
+ * Flags a handler as public: as a wrapper, or as a decorator of a method (a standard one, or with
+ * `experimentalDecorators`).
  *
- * The function passed in is left as it was; the one returned has `scope === 'public'`. The route option `public` says
- * the same, and has the last word where both speak.
+ * The function passed in is not changed; the result has `scope === 'public'`. The route option `public` overrides the
+ * flag.
  *
- * @throws {TypeError} when `params` is no iterable of strings, an option is unknown, or what is flagged is no function
- * or method
+ * @throws {TypeError} if `params` is not an iterable of strings, an option is unknown, or the value that is flagged is
+ * not a function or method
  */
 export function publicFacing<F extends AnyFunction>(
   handler: F,
   options?: PublicOptions | ClassMethodDecoratorContext,
 ): PublicHandler<F>;
-export function publicFacing(options?: PublicOptions): PublicFlag;
 export function publicFacing<F extends AnyFunction>(
-  first?: F | PublicOptions,
-  second?: PublicOptions | ClassMethodDecoratorContext,
-): PublicHandler<F> | PublicFlag {
-  if (typeof first === 'function') {
-    if (isDecorated(second)) return flag(first, null, second);
-    return flag(first, allowedParams('publicFacing()', second));
-  }
-  const params = allowedParams('publicFacing()', first);
-  return <G extends AnyFunction>(handler: G, context?: ClassMethodDecoratorContext) => flag(handler, params, context);
+  target: object,
+  name: string | symbol,
+  descriptor: TypedPropertyDescriptor<F>,
+): TypedPropertyDescriptor<F>;
+export function publicFacing(options?: PublicOptions): PublicFlag;
+export function publicFacing(...given: readonly unknown[]): unknown {
+  const [first, second] = given;
+  const isDecorator = typeof second === 'string' || typeof second === 'symbol' || isContext(second);
+  if (isDecorator) return decorate('publicFacing', given, (handler) => flag(handler, null));
+  if (typeof first === 'function')
+    return flag(first as AnyFunction, allowedParams('publicFacing()', second as PublicOptions | undefined));
+  const params = allowedParams('publicFacing()', first as PublicOptions | undefined);
+  return (...args: readonly unknown[]) => decorate('publicFacing', args, (handler) => flag(handler, params));
 }
 
 /** Whether a handler was flagged by {@link publicFacing}. @internal */
@@ -83,20 +92,10 @@ export function toExposure(what: string, option: boolean | PublicOptions | undef
   return { public: true, params: allowedParams(`${what}: public`, option) };
 }
 
-function flag<F extends AnyFunction>(
-  handler: F,
-  params: readonly string[] | null,
-  context?: ClassMethodDecoratorContext,
-): PublicHandler<F> {
+function flag(handler: AnyFunction, params: readonly string[] | null): PublicHandler {
   // Flagging twice must not lift the restriction of the first time.
   const allowed = params ?? (isPublic(handler) ? handler.params : null);
-  return carry('publicFacing', handler, { scope: 'public', params: allowed } as const, context);
-}
-
-function isDecorated(
-  second: PublicOptions | ClassMethodDecoratorContext | undefined,
-): second is ClassMethodDecoratorContext {
-  return typeof second === 'object' && second !== null && 'kind' in second;
+  return carry('publicFacing', handler, { scope: 'public', params: allowed } as const);
 }
 
 function allowedParams(what: string, options: PublicOptions | undefined): readonly string[] | null {
@@ -113,11 +112,44 @@ function allowedParams(what: string, options: PublicOptions | undefined): readon
 }
 
 /**
- * A function that does what another does, with its properties and some more; the other is left as it was.
+ * Applies a flag to a function, or to the method that a decorator was given.
  *
- * @param by who asks, for messages: `publicFacing`
- * @param context given where `by` is used as a standard (TC39) decorator
- * @throws {TypeError} when what is passed in is no function, or what is decorated no method
+ * @param by the decorator, for messages: `publicFacing`
+ * @param given the function; or a method and its context (TC39); or an object, a name and a descriptor
+ * (`experimentalDecorators`)
+ * @throws {TypeError} if the decorated member is static or not a method
+ *
+ * @internal
+ */
+export function decorate(by: string, given: readonly unknown[], flag: (handler: AnyFunction) => AnyFunction): unknown {
+  const [target, second, descriptor] = given;
+  const fail = (member: string, name: string | symbol = 'class'): never => {
+    throw new TypeError(`${by} decorates methods, not a ${member} (${String(name)}); make it a method of instances`);
+  };
+  if (typeof second === 'string' || typeof second === 'symbol') {
+    const { value } = (descriptor ?? {}) as PropertyDescriptor;
+    if (typeof target === 'function') fail('static member', second);
+    if (typeof value !== 'function') fail('field or an accessor', second);
+    return { ...(descriptor as PropertyDescriptor), value: flag(value as AnyFunction) };
+  }
+  if (isContext(second)) {
+    if (second.static) fail('static member', second.name);
+    if (second.kind !== 'method') fail(second.kind, second.name);
+  }
+  return flag(target as AnyFunction);
+}
+
+function isContext(value: unknown): value is ClassMemberDecoratorContext {
+  return typeof value === 'object' && value !== null && 'kind' in value;
+}
+
+/**
+ * Creates a function that does what another does, with its properties and more; the other is not changed.
+ *
+ * A wrapper can pass the properties on with `Object.assign(wrapper, handler)`.
+ *
+ * @param by the caller, for messages: `publicFacing`
+ * @throws {TypeError} if the value passed in is not a function
  *
  * @internal
  */
@@ -125,10 +157,7 @@ export function carry<F extends AnyFunction, Properties extends object>(
   by: string,
   handler: F,
   properties: Properties,
-  context?: ClassMethodDecoratorContext,
 ): F & Properties {
-  if (context !== undefined && context.kind !== 'method')
-    throw new TypeError(`${by} decorates methods, not a ${String(context.kind)}; wrap the function instead`);
   if (typeof handler !== 'function') throw new TypeError(`${by} takes functions, not ${String(handler)}`);
   // bind would lose `this` of a decorated method, so the call is passed on.
   const carrier = function (this: unknown, ...args: never[]): unknown {

@@ -11,7 +11,9 @@ import {
   ANYTHING,
   assertOptions,
   listOf,
+  isRecord,
   OBJECT,
+  oneOf,
   STRING,
   wholeNumber,
   type Kind,
@@ -19,6 +21,7 @@ import {
 } from '../base/options-check.js';
 import {
   carry,
+  decorate,
   exposureOf,
   isPublic,
   toExposure,
@@ -47,7 +50,10 @@ export interface ErrorType extends Function {
   readonly prototype: Error;
 }
 
-/** What may be declared of any route, schemas aside. */
+/** Overload protection refuses `low` before `normal`, and `normal` before `high`. */
+export type Priority = 'low' | 'normal' | 'high';
+
+/** What may be declared of any route, except schemas. */
 export interface RouteSettings {
   /** Whether a gateway may let the public in, as `publicFacing` says; the option wins where both speak. */
   readonly public?: boolean | PublicOptions | undefined;
@@ -66,9 +72,17 @@ export interface RouteSettings {
   readonly operationId?: string | undefined;
   /** `true` marks the route in the OpenAPI document; dates and a link also go out with its replies. */
   readonly deprecated?: boolean | Deprecation | undefined;
-  /** The user's own; in `ctx.route.meta` and in `router.routes`. */
+  /** The order in which overload protection refuses requests. Default: `normal`. */
+  readonly priority?: Priority | undefined;
+  /** Merged into the operation of the OpenAPI document, last; `false` leaves the route out of the document. */
+  readonly openapi?: Readonly<Record<string, unknown>> | false | undefined;
+  /** The user's own data; available in `ctx.route.meta` and in `router.routes`. */
   readonly meta?: Readonly<Record<string, unknown>> | undefined;
 }
+
+/** Options that a group may declare: defaults of its routes. */
+export interface SharedOptions
+  extends Omit<RouteSettings, 'summary' | 'description' | 'operationId'>, Pick<DeclaredOptions, 'middleware'> {}
 
 /** All of it, with functions around the handler whose types are not known here. */
 export interface DeclaredOptions extends RouteSettings, AnySchemas {
@@ -87,6 +101,8 @@ export interface RouteRecord extends Exposure {
   readonly tags: readonly string[];
   readonly operationId: string | undefined;
   readonly deprecated: boolean | Deprecation;
+  readonly priority: Priority;
+  readonly openapi: Readonly<Record<string, unknown>> | false | undefined;
   readonly meta: Readonly<Record<string, unknown>> | undefined;
 }
 
@@ -101,72 +117,88 @@ const DATE: Kind = {
 };
 const URL_TEXT: Kind = { accepts: (value) => URL.canParse(String(value)), give: 'a URL' };
 
+const SHARED: Kinds<SharedOptions> = {
+  public: ANYTHING,
+  middleware: listOf(isMiddleware, 'a list of functions (ctx, next) => reply; connect() adapts (req, res, next)'),
+  bodyLimit: wholeNumber(0),
+  timeout: TIME_LIMIT,
+  errors: listOf(isErrorType, 'a list of ApiError types'),
+  tags: listOf(STRING.accepts, 'a list of strings'),
+  deprecated: {
+    accepts: (value) => typeof value === 'boolean' || (typeof value === 'object' && value !== null),
+    give: 'true, or { at, sunset, link }',
+  },
+  priority: oneOf(['low', 'normal', 'high']),
+  openapi: { accepts: (value) => value === false || isRecord(value), give: 'an object, or false' },
+  meta: OBJECT,
+};
+
 const KINDS: Kinds<DeclaredOptions> = {
+  ...SHARED,
   params: ANYTHING,
   query: ANYTHING,
   headers: ANYTHING,
   body: ANYTHING,
   response: ANYTHING,
-  public: ANYTHING,
-  middleware: listOf((each) => typeof each === 'function', 'a list of functions (ctx, next) => reply'),
-  bodyLimit: wholeNumber(0),
-  timeout: TIME_LIMIT,
-  errors: listOf(isErrorType, 'a list of ApiError types'),
   summary: STRING,
   description: STRING,
-  tags: listOf(STRING.accepts, 'a list of strings'),
   operationId: STRING,
-  deprecated: {
-    accepts: (value) => typeof value === 'boolean' || (typeof value === 'object' && value !== null),
-    give: 'true, or { at, sunset, link }',
-  },
-  meta: OBJECT,
 };
 
 const DEPRECATION_KINDS: Kinds<Deprecation> = { at: DATE, sunset: DATE, link: URL_TEXT };
 
 /**
- * A handler that carries options on top of those that it has; the one passed in is left as it was.
+ * Makes a handler carry options on top of those that it has; the handler passed in is not changed.
  *
- * @param context given where it stands as a standard (TC39) decorator
- * @throws {TypeError} for an unknown or invalid option, and for what is no function or method
+ * @param given the handler, or the arguments of a decorator
+ * @throws {TypeError} for an unknown or invalid option, and for a value that is not a function or method
  *
  * @internal
  */
-export function carryOptions<F extends AnyFunction>(
-  options: DeclaredOptions,
-  handler: F,
-  context?: ClassMethodDecoratorContext,
-): F & Carrier {
+export function carryOptions(options: DeclaredOptions, given: readonly unknown[]): unknown {
   const checked = checkOptions('endpoint()', options);
   const exposure = toExposure('endpoint()', checked.public);
   const flag = exposure === undefined ? {} : { scope: exposure.public ? 'public' : undefined, params: exposure.params };
-  return carry('endpoint', handler, { routeOptions: mergeOptions(checked, carriedBy(handler)), ...flag }, context);
+  return decorate('endpoint', given, (handler) =>
+    carry('endpoint', handler, { routeOptions: mergeOptions(checked, carriedBy(handler)), ...flag }),
+  );
 }
 
 const NOTHING: DeclaredOptions = Object.freeze({});
 const NONE: readonly never[] = Object.freeze([]);
-const PRIVATE = createRecord(NOTHING, { public: false, params: null });
+const PRIVATE = createRecord(NOTHING, NOTHING, { public: false, params: null });
 
 /**
- * The record of a route.
+ * Creates the record of a route.
  *
  * @param what the route, for messages: `GET /users`
- * @param handler whose options and public flag count where `options` leaves something out
+ * @param handler whose options and public flag apply where `options` leaves something out
+ * @param shared defaults of its groups, checked; its `tags` and `errors` come before those of the route
  * @throws {TypeError} for an unknown or invalid option
  *
  * @internal
  */
-export function toRecord(what: string, handler: unknown, options?: DeclaredOptions): RouteRecord {
+export function toRecord(
+  what: string,
+  handler: unknown,
+  options?: DeclaredOptions,
+  shared: DeclaredOptions = NOTHING,
+): RouteRecord {
   const carried = carriedBy(handler);
   const declared = options === undefined ? carried : mergeOptions(checkOptions(what, options), carried);
-  if (declared === NOTHING && !isPublic(handler)) return PRIVATE;
-  return createRecord(declared, toExposure(what, declared.public) ?? exposureOf(handler));
+  const isFlagged = isPublic(handler);
+  if (declared === NOTHING && shared === NOTHING && !isFlagged) return PRIVATE;
+  const own = toExposure(what, declared.public) ?? (isFlagged ? exposureOf(handler) : undefined);
+  return createRecord(declared, shared, own ?? toExposure(what, shared.public) ?? exposureOf(undefined));
 }
 
 // Spread, they would cost what all the rest of a registration does.
-function createRecord(declared: DeclaredOptions, { public: isOpen, params }: Exposure): RouteRecord {
-  const { bodyLimit, timeout, summary, description, operationId, meta } = declared;
+function createRecord(
+  declared: DeclaredOptions,
+  shared: DeclaredOptions,
+  { public: isOpen, params }: Exposure,
+): RouteRecord {
+  const { bodyLimit = shared.bodyLimit, timeout = shared.timeout, summary, description, operationId } = declared;
   return Object.freeze({
     public: isOpen,
     params,
@@ -174,20 +206,39 @@ function createRecord(declared: DeclaredOptions, { public: isOpen, params }: Exp
     middleware: declared.middleware ?? NONE,
     bodyLimit,
     timeout,
-    errors: declared.errors ?? NONE,
+    errors: union(shared.errors, declared.errors),
     summary,
     description,
-    tags: declared.tags ?? NONE,
+    tags: union(shared.tags, declared.tags),
     operationId,
-    deprecated: declared.deprecated ?? false,
-    meta,
+    deprecated: declared.deprecated ?? shared.deprecated ?? false,
+    priority: declared.priority ?? shared.priority ?? 'normal',
+    openapi: declared.openapi ?? shared.openapi,
+    meta: declared.meta ?? shared.meta,
   });
 }
 
-/** An option of the outer one wins; middleware of both runs, the outer one's around the inner one's. */
+function union<T>(outer: readonly T[] = NONE, inner: readonly T[] = NONE): readonly T[] {
+  return outer.length === 0 ? inner : Object.freeze([...new Set([...outer, ...inner])]);
+}
+
+/** An option of the outer one overrides the inner one's; middleware of both runs, the outer one's outside. */
 function mergeOptions(outer: DeclaredOptions, inner: DeclaredOptions): DeclaredOptions {
   const middleware = [...(outer.middleware ?? []), ...(inner.middleware ?? [])];
   return Object.freeze({ ...inner, ...outer, middleware: Object.freeze(middleware) });
+}
+
+/**
+ * Checks the options of a group, and adds those of the group around it as defaults.
+ *
+ * @throws {TypeError} for an unknown or invalid option, and for an option that describes one route
+ *
+ * @internal
+ */
+export function shareOptions(what: string, options: SharedOptions, outer: DeclaredOptions): DeclaredOptions {
+  assertOptions(what, options, SHARED);
+  const { errors, tags, ...own } = checkOptions(what, options as DeclaredOptions);
+  return Object.freeze({ ...outer, ...own, errors: union(outer.errors, errors), tags: union(outer.tags, tags) });
 }
 
 function carriedBy(handler: unknown): DeclaredOptions {
@@ -210,6 +261,11 @@ export function checkOptions(what: string, options: DeclaredOptions): DeclaredOp
 /** As the option that says it: an iterable of names can be read but once. */
 function toOption({ public: isOpen, params }: Exposure): boolean | PublicOptions {
   return isOpen && params !== null ? { params } : isOpen;
+}
+
+/** Middleware for Connect takes a third parameter. @internal */
+export function isMiddleware(value: unknown): value is AnyFunction {
+  return typeof value === 'function' && value.length < 3;
 }
 
 function isErrorType(type: unknown): boolean {

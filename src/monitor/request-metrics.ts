@@ -80,15 +80,17 @@ export class RequestMetrics {
 /** The request metrics of one route. */
 export class RouteMetrics {
   readonly #requests: RequestMetrics;
-  readonly #route: string;
   // Most requests of a route share method and status with the one before.
   #lastMethod = '';
   #lastStatus = 0;
   #last: BoundHistogram | undefined;
 
-  constructor(requests: RequestMetrics, route: string) {
+  /** @param route the path as registered; empty if no route matched */
+  constructor(
+    requests: RequestMetrics,
+    readonly route: string,
+  ) {
     this.#requests = requests;
-    this.#route = route;
   }
 
   /**
@@ -99,7 +101,7 @@ export class RouteMetrics {
   observe(method: string, statusCode: number, seconds: number, traceId?: string): void {
     this.#requests.count += 1;
     if (this.#last === undefined || statusCode !== this.#lastStatus || method !== this.#lastMethod) {
-      this.#last = this.#requests.series(method, this.#route, statusCode);
+      this.#last = this.#requests.series(method, this.route, statusCode);
       this.#lastMethod = method;
       this.#lastStatus = statusCode;
     }

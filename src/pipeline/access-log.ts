@@ -4,7 +4,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isSilent, logSafely, type Logger } from '../base/log.js';
-import { withoutQuery } from './failure-log.js';
+import { targetOf } from './failure-log.js';
 
 /** What is told of one request. Of one that could not be parsed little is known: the rest is null. */
 export interface AccessEntry {
@@ -35,7 +35,7 @@ export interface Access {
 /** Writes a line of the access log. Never throws. */
 export function logAccess(logger: Logger, { req, route, id, status, seconds, bytes }: Access): void {
   if (isSilent(logger, 'info')) return;
-  const target = req === null ? null : withoutQuery(req.url ?? '');
+  const target = req === null ? null : targetOf(req);
   const ms = Math.round(seconds * 1e6) / 1e3;
   const entry: AccessEntry = { method: req?.method ?? null, route, target, status, ms, bytes, request_id: id };
   logSafely(logger, 'info', entry, 'request');

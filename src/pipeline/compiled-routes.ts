@@ -9,6 +9,7 @@ import type { IncomingMessage } from 'node:http';
 import { FrameworkErrorCodes } from '../base/error-codes.js';
 import { BadRequest, HttpError, refusal } from '../base/errors.js';
 import type { Context, Handler, HandlerResult, Middleware } from '../http/context.js';
+import type { Scope } from '../http/scope.js';
 import { ROUTE_NOT_FOUND, routeNotFound } from '../http/error-mapper.js';
 import { reply } from '../http/reply.js';
 import { parseTarget } from '../http/request.js';
@@ -16,6 +17,8 @@ import type { RequestMetrics, RouteMetrics } from '../monitor/request-metrics.js
 import type { Overload } from '../overload/overload.js';
 import type { InputHandler } from './checked-input.js';
 import { compose } from './middleware.js';
+import type { Mount, MountListener } from './mounts.js';
+import * as mounts from './mounts.js';
 import { createTimeLimit } from './time-limit.js';
 import type { DeclaredOptions } from '../endpoint/route-options.js';
 import type { Match, Route, Router } from '../routing/router.js';
@@ -42,6 +45,8 @@ export class CompiledRoutes {
   /** The same. Gaps are filled with undefined: V8 would keep a list with holes as a dictionary. */
   #compiled: (CompiledRoute | undefined)[] = [];
   #unmatched: CompiledRoute | undefined;
+  readonly #mounts: Mount[] = [];
+  readonly #mounted = new Map<Mount, CompiledRoute>();
 
   /** @param overload null to refuse no request */
   constructor(
@@ -59,6 +64,7 @@ export class CompiledRoutes {
   /**
    * Adds a route inside groups.
    *
+   * @param shared defaults of its groups, checked
    * @param source the handler that carries options, where it is not the one that runs
    * @throws {TypeError} what the router refuses, and an invalid option
    */
@@ -68,9 +74,10 @@ export class CompiledRoutes {
     handler: Handler,
     groups: Groups,
     options?: DeclaredOptions,
+    shared?: DeclaredOptions,
     source: unknown = handler,
   ): void {
-    put(this.#groups, this.router.register(method, path, handler, options, source), groups);
+    put(this.#groups, this.router.register(method, path, handler, options, shared, source), groups);
   }
 
   /** Adds a monitoring endpoint, which is answered under any load. */
@@ -87,13 +94,35 @@ export class CompiledRoutes {
   /** Makes every route compile again on its next use, after middleware was added. */
   recompile(): void {
     this.#unmatched = undefined;
+    this.#mounted.clear();
     this.#compiled = [];
   }
 
-  /** What runs for a matched route, or for none. */
-  of(match: Match<Handler> | null): CompiledRoute {
-    if (match === null) return (this.#unmatched ??= this.#compileUnmatched());
-    return this.#compiled[match.route.index] ?? put(this.#compiled, match.route, this.#compile(match.route));
+  /**
+   * Lets a listener answer the requests below a prefix that no route answers, except those from the public.
+   *
+   * @throws {TypeError} as `addMount` does
+   */
+  mount(prefix: string, listener: MountListener): void {
+    mounts.addMount(this.#mounts, prefix, listener);
+  }
+
+  /** The compiled route of a match; without a match, that of a mount or of the errors 404 and 405. */
+  of(match: Match<Handler> | null, path: string, scope: Scope): CompiledRoute {
+    if (match !== null)
+      return this.#compiled[match.route.index] ?? put(this.#compiled, match.route, this.#compile(match.route));
+    const mount = this.#mounts.length === 0 || scope !== undefined ? undefined : mounts.findMount(this.#mounts, path);
+    if (mount === undefined) return (this.#unmatched ??= this.#compileUnmatched());
+    const known = this.#mounted.get(mount) ?? this.#compileMount(mount);
+    this.#mounted.set(mount, known);
+    return known;
+  }
+
+  #compileMount(mount: Mount): CompiledRoute {
+    const path = `${mount.prefix === '/' ? '' : mount.prefix}/*`;
+    const inner = compose([mounts.mountMiddleware(mount)], routeNotFound);
+    const guarded = this.#overload === null ? inner : this.#overload.guard(path, inner);
+    return { run: compose(this.#middleware, guarded), metrics: this.#metrics.forRoute(path) };
   }
 
   #compile(route: Route<Handler>): CompiledRoute {

@@ -19,7 +19,7 @@ export function logFailure(
 ): void {
   const level = levelOf(error, statusCode);
   if (isSilent(logger, level)) return;
-  const request = req === null ? {} : { request_id: id, method: req.method, target: withoutQuery(req.url ?? '') };
+  const request = req === null ? {} : { request_id: id, method: req.method, target: targetOf(req) };
   logSafely(
     logger,
     level,
@@ -28,10 +28,12 @@ export function logFailure(
   );
 }
 
-/** A request-target as it may stand in a log: a query may hold what is nobody else's business, such as a token. */
-export function withoutQuery(target: string): string {
-  const mark = target.indexOf('?');
-  return mark === -1 ? target : target.slice(0, mark);
+/** The request-target for a log: as sent, without its query, which may hold a token. */
+export function targetOf(req: IncomingMessage): string {
+  // A mount, or middleware for Express, may have changed `url`.
+  const sent = 'originalUrl' in req && typeof req.originalUrl === 'string' ? req.originalUrl : (req.url ?? '');
+  const mark = sent.indexOf('?');
+  return mark === -1 ? sent : sent.slice(0, mark);
 }
 
 /**

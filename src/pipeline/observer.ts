@@ -33,14 +33,14 @@ export function createObserver(logger: Logger, requests: RequestMetrics, logsAcc
     },
 
     settled(exchange, status) {
-      const { req, ctx, route, startedAt, metrics, trace } = exchange;
+      const { req, ctx, startedAt, metrics, trace } = exchange;
       const seconds = (monotonicNow() - startedAt) / 1000;
       const isInTrace = req.headers['traceparent'] !== undefined;
       const traceId = isInTrace ? traceContext.sampledTraceId(req.rawHeaders) : undefined;
       metrics.observe(req.method as string, status, seconds, traceId);
       if (logsAccess) {
         const { id, bytes } = exchange;
-        logAccess(loggerOf(ctx), { req, route: route?.path ?? null, id, status, seconds, bytes: bytes() });
+        logAccess(loggerOf(ctx), { req, route: metrics.route || null, id, status, seconds, bytes: bytes() });
       }
       trace?.finish(status);
     },

@@ -96,7 +96,7 @@ export class Pipeline {
       if (target.authority !== undefined) req.headers.host = target.authority;
       const scope = scopeOf(req);
       const match = this.#router.match(req.method as string, target.path, scope);
-      const endpoint = this.#routes.of(match);
+      const endpoint = this.#routes.of(match, target.path, scope);
       exchange.metrics = endpoint.metrics;
       const params = match === null ? NO_PARAMS : match.params;
       const route = match === null ? null : match.route;

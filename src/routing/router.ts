@@ -59,6 +59,7 @@ export class Router<Handler = unknown> {
   /**
    * As {@link add}, with options that beat those of the handler.
    *
+   * @param shared defaults of its groups, checked
    * @param source the handler that carries options, where it is not the one that runs
    * @throws {TypeError} as `add` does, and for an invalid option
    * @internal
@@ -68,13 +69,14 @@ export class Router<Handler = unknown> {
     path: string,
     handler: Handler,
     options?: DeclaredOptions,
+    shared?: DeclaredOptions,
     source: unknown = handler,
   ): Route<Handler> {
     assertMethod(method);
     const { segments, paramNames } = compilePath(path, this.#constraints);
     if (this.#reserved.has(path))
       throw new TypeError(`${path} is a monitoring endpoint; use another path, or attachMonitorEndpoints: false`);
-    const record = toRecord(`${method} ${path}`, source, options);
+    const record = toRecord(`${method} ${path}`, source, options, shared);
     const end = this.#obtainEnd(segments);
     const existing = this.#trie.get(end, method);
     if (existing !== -1)

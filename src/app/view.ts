@@ -1,0 +1,73 @@
+/*
+ * Views: classes whose methods are the handlers of one path.
+ */
+
+import { show } from '../base/options-check.js';
+import type { Context, HandlerResult } from '../http/context.js';
+
+type ViewMethod<P> = (ctx: Context<P>, input: never) => HandlerResult | Promise<HandlerResult>;
+
+/** A class of handlers, one for each method that it serves. */
+export interface View<P> {
+  get?: ViewMethod<P>;
+  post?: ViewMethod<P>;
+  put?: ViewMethod<P>;
+  patch?: ViewMethod<P>;
+  delete?: ViewMethod<P>;
+  head?: ViewMethod<P>;
+  options?: ViewMethod<P>;
+}
+
+/** Methods that a view may have. */
+export const VERBS = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const;
+
+type VerbName = (typeof VERBS)[number];
+
+/**
+ * Names the methods that a view serves.
+ *
+ * @throws {TypeError} if it has none, for a member of that name that is not a method, and for a flag that would have no
+ * effect
+ */
+export function methodsOf(path: string, view: object): readonly VerbName[] {
+  if (!isObject(view)) throw new TypeError(`view of ${show(path)} is ${show(view)}; give a class or an instance of one`);
+  const refuse = (name: string, why: string): never => {
+    throw new TypeError(`${name} of the view of ${show(path)} ${why}; flag methods named ${VERBS.join(', ')}`);
+  };
+  for (const [name, value] of membersOf(view)) {
+    if (isVerb(name) && typeof value !== 'function') refuse(name, `is ${show(value)}, not a method`);
+    if (!isVerb(name) && isFlagged(value)) refuse(name, 'is flagged, and not an HTTP method');
+  }
+  for (const [name, { value }] of descriptorsOf(view.constructor)) {
+    if (isFlagged(value)) refuse(name, 'is flagged, and static');
+  }
+  const names = VERBS.filter((name) => typeof (view as View<never>)[name] === 'function');
+  if (names.length === 0) throw new TypeError(`view of ${show(path)} has no method; give it ${VERBS.join(', ')}`);
+  return names;
+}
+
+/** Members of a view and of its classes that have a value; an accessor is not called. */
+function membersOf(view: object): (readonly [name: string, value: unknown])[] {
+  const found: (readonly [string, unknown])[] = [];
+  for (let owner: unknown = view; isObject(owner) && owner !== Object.prototype; owner = Object.getPrototypeOf(owner))
+    for (const [name, { value }] of descriptorsOf(owner))
+      if (value !== undefined && name !== 'constructor') found.push([name, value]);
+  return found;
+}
+
+function descriptorsOf(value: object): [string, PropertyDescriptor][] {
+  return Object.entries(Object.getOwnPropertyDescriptors(value));
+}
+
+function isVerb(name: string): name is VerbName {
+  return (VERBS as readonly string[]).includes(name);
+}
+
+/** Whether a value was flagged by `publicFacing`, or carries options. */
+function isFlagged(value: unknown): boolean {
+  return typeof value === 'function' && (('scope' in value && value.scope === 'public') || 'routeOptions' in value);
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}

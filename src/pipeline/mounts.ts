@@ -1,0 +1,59 @@
+/*
+ * Listeners of other frameworks that answer what no route does, below a prefix: to move a service over piece by piece.
+ */
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { show } from '../base/options-check.js';
+import { compilePath } from '../endpoint/pattern.js';
+import type { Middleware } from '../http/context.js';
+import { connect } from './connect.js';
+
+/** A listener such as an Express application or a proxy. */
+export type MountListener = (req: IncomingMessage, res: ServerResponse) => unknown;
+
+/** A listener with its prefix. */
+export interface Mount {
+  /** `/legacy`, or `/`. */
+  readonly prefix: string;
+  /** The segments of the prefix, decoded; none for `/`. */
+  readonly segments: readonly string[];
+  readonly listener: MountListener;
+}
+
+/**
+ * Adds a mount; of nested prefixes, the longer one comes first.
+ *
+ * @throws {TypeError} for a prefix that has a parameter, ends in a slash or is taken, and for a value that is not a
+ * function
+ */
+export function addMount(mounts: Mount[], prefix: string, listener: MountListener): void {
+  const { paramNames } = compilePath(prefix, new Map());
+  const fail = (what: string, remedy: string): never => {
+    throw new TypeError(`mount at ${show(prefix)} ${what}; ${remedy}`);
+  };
+  if (paramNames.length > 0) fail('has a parameter', 'give a static prefix');
+  if (prefix !== '/' && prefix.endsWith('/')) fail('ends in a slash', `give ${show(prefix.slice(0, -1))}`);
+  if (mounts.some((other) => other.prefix === prefix)) fail('is there already', 'remove one');
+  if (typeof listener !== 'function') fail(`has ${show(listener)} as listener`, 'give a function (req, res)');
+  mounts.push({ prefix, segments: prefix.split('/').slice(prefix === '/' ? 2 : 1), listener });
+  mounts.sort((a, b) => b.segments.length - a.segments.length);
+}
+
+/** Finds the mount of a percent-encoded path, whose escapes are well-formed. */
+export function findMount(mounts: readonly Mount[], path: string): Mount | undefined {
+  if (!path.startsWith('/')) return undefined;
+  const segments = path.split('/', (mounts[0]?.segments.length ?? 0) + 1).slice(1);
+  return mounts.find((mount) => mount.segments.every((text, i) => text === decodeURIComponent(segments[i] ?? '')));
+}
+
+/** Makes middleware of a mount that always replies: the listener sees a URL without the prefix. */
+export function mountMiddleware({ segments, listener }: Mount): Middleware {
+  const run = connect((req, res) => listener(req, res));
+  return (ctx, next) => {
+    const { req } = ctx.raw;
+    const { path, search } = ctx.target;
+    const rest = path.split('/').slice(1 + segments.length);
+    Object.assign(req, { originalUrl: req.url, url: `/${rest.join('/')}${search === '' ? '' : `?${search}`}` });
+    return run(ctx, next);
+  };
+}
