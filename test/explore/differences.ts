@@ -1,0 +1,63 @@
+/** Where Postern answers otherwise than the same program on bare `node:http`, although the contract lets both. */
+
+import { formatStep, hasBody, type Step } from './alphabet.js';
+import { isLast, type Problem } from './oracle.js';
+import type { Received } from './replies.js';
+import type { Run } from './run.js';
+
+/** A difference that is wanted. */
+interface Difference {
+  readonly rule: string;
+  /** @param step the first request that is answered otherwise; `before` is the one before it */
+  applies(step: Step, ours: string, bare: string, before: Step | undefined): boolean;
+}
+
+const isClosed = (ours: string, bare: string): boolean => ours === `${bare} close`;
+
+export const DIFFERENCES: readonly Difference[] = [
+  {
+    // RFC 9110, section 10.1.1.
+    rule: 'A client that announced its body and was not told to send it may never do so: the connection ends.',
+    applies: ({ kind }, ours, bare) => (kind === 'expect' || kind === 'eager') && isClosed(ours, bare),
+  },
+  {
+    // RFC 9112, section 9.3. The head of a stream may have promised otherwise.
+    rule: 'A body that no handler reads, and that has not come when its reply is sent, ends the connection.',
+    applies: (step, ours, bare, before) =>
+      (hasBody(step) && isClosed(ours, bare)) || (before !== undefined && hasBody(before) && ours === 'ended'),
+  },
+  {
+    // RFC 9112, section 7.1.
+    rule: 'A malformed body is refused with 400 if its reply has not begun.',
+    applies: ({ kind }, ours) => kind === 'bad-body' && ours === '400 close',
+  },
+  {
+    // RFC 9112, section 9.6.
+    rule: 'Bytes after the last request are ignored while its handler runs, instead of ending the connection.',
+    applies: (step, ours, bare) => isLast(step) && step.handler === 'never' && ours === 'open' && bare === 'ended',
+  },
+];
+
+/** What a client got, as texts: each reply, then the end. */
+function outcome({ client }: Run, { replies, isPartial }: Received): string[] {
+  const closes = (connection = ''): boolean => connection.includes('close');
+  const texts = replies.map(({ status, headers }) => `${status}${closes(headers['connection']) ? ' close' : ''}`);
+  return [...texts, `${isPartial ? 'a part, ' : ''}${client.endedAt === null || client.leftFirst ? 'open' : 'ended'}`];
+}
+
+/**
+ * Compares what two clients got.
+ *
+ * @returns the rule of the difference; a problem for one that is not listed; null for none
+ */
+export function compare(run: Run, received: Received, bareRun: Run, bareReceived: Received): string | Problem | null {
+  const [ours, bare] = [outcome(run, received), outcome(bareRun, bareReceived)];
+  const index = ours.findIndex((text, at) => text !== bare[at]);
+  if (index === -1) return null;
+  const step = run.steps[Math.min(index, run.steps.length - 1)] as Step;
+  const [our, other] = [ours[index] as string, bare[index] ?? ''];
+  // How much of a reply is sent before it breaks off is a matter of chance.
+  if (step.handler === 'failing') return null;
+  const known = DIFFERENCES.find(({ applies }) => applies(step, our, other, run.steps[index - 1]));
+  return known?.rule ?? { rule: `bare node:http has "${other}", Postern "${our}"`, step: formatStep(step) };
+}

@@ -1,0 +1,103 @@
+/**
+ * `npm run explore`: every sequence of one and of two requests, and a third one from each state that two have reached.
+ *
+ * A failure is printed with the text that shows it again; the exit status is 1 then. `--help` names the options.
+ */
+
+import { fork } from 'node:child_process';
+import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { format, parse, shortSequences, STEPS, variants, type Sequence } from './alphabet.js';
+import { Explorer, type Verdict } from './explore.js';
+import { coveringSequences } from './pairs.js';
+import { Report } from './report.js';
+
+/** Connections at a time in one process. */
+const BATCH = 200;
+
+const { values } = parseArgs({
+  args: process.argv.slice(3),
+  options: {
+    only: { type: 'string', multiple: true },
+    fixed: { type: 'boolean', default: false },
+    every: { type: 'string', default: '1' },
+    workers: { type: 'string', default: String(availableParallelism()) },
+    help: { type: 'boolean', short: 'h', default: false },
+  },
+});
+
+if (process.send !== undefined) await work();
+else if (values.help) {
+  console.log(`npm run explore -- [--only 'get/never+connect one drips 2']... [--fixed] [--every N] [--workers N]
+  --only     explores this sequence only, and prints what happened; several run at the same time
+  --fixed    explores the part that npm test explores
+  --every    explores every Nth sequence; default: 1
+  --workers  how many processes; default: one per core`);
+} else if (values.only !== undefined) await replay(values.only);
+else await exploreAll(values.fixed, Number(values.every), Number(values.workers));
+
+/** A process that explores what it is sent. */
+async function work(): Promise<void> {
+  const explorer = new Explorer();
+  process.on('uncaughtException', (error) => explorer.escaped.push(String(error.stack)));
+  process.on('message', async (texts: string[]) => process.send?.(await explorer.explore(texts.map(parse))));
+  process.send?.([]);
+  // Modules can be loaded only as long as this one is.
+  await new Promise((resolve) => process.once('disconnect', resolve));
+  process.exit();
+}
+
+async function replay(texts: readonly string[]): Promise<void> {
+  const verdicts = await new Explorer(true).explore(texts.map(parse));
+  for (const { text, problems } of verdicts) {
+    console.log(text);
+    for (const { rule, step } of problems) console.log(`  ${rule}${step && ` (${step})`}`);
+    if (problems.length === 0) console.log('  nothing is wrong');
+  }
+  process.exit(verdicts.some(({ problems }) => problems.length > 0) ? 1 : 0);
+}
+
+async function exploreAll(isFixed: boolean, every: number, workers: number): Promise<void> {
+  const startedAt = performance.now();
+  const report = new Report();
+  const select = (sequences: readonly Sequence[]): Sequence[] => sequences.filter((_, index) => index % every === 0);
+  if (isFixed) await distribute('the fixed part', select(coveringSequences()), workers, report);
+  else {
+    await distribute('one and two requests', select([...shortSequences()]), workers, report);
+    const thirds: Sequence[] = [];
+    for (const maxPipelined of [2, 1] as const) {
+      for (const { steps, packets } of report.states.values()) {
+        for (const third of STEPS) thirds.push(...variants([...steps, third], [packets], maxPipelined));
+      }
+    }
+    await distribute(`a third request in ${report.states.size} states`, select(thirds), workers, report);
+  }
+  for (const line of await report.lines()) console.log(line);
+  const outdated = isFixed || every > 1 ? [] : report.outdated;
+  for (const rule of outdated) console.log(`a listed difference to bare node:http was not seen: ${rule}`);
+  const seconds = Math.round((performance.now() - startedAt) / 1000);
+  console.log(`${report.count} sequences in ${seconds} s on Node.js ${process.version}: ${report.failed} failed`);
+  process.exit(report.failed + outdated.length > 0 ? 1 : 0);
+}
+
+/** Has processes explore sequences, and reports how far they are. */
+async function distribute(what: string, sequences: readonly Sequence[], workers: number, into: Report): Promise<void> {
+  let [next, done, shownAt] = [0, 0, performance.now()];
+  const file = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+  const work = (): Promise<void> => new Promise((resolve, reject) => {
+    const child = fork(file('../support/run.mjs'), [file('main.ts')]);
+    child.on('message', (verdicts: Verdict[]) => {
+      for (const verdict of verdicts) into.add(verdict);
+      done += verdicts.length;
+      if (performance.now() - shownAt > 2000 || done >= sequences.length) {
+        shownAt = performance.now();
+        console.error(`${what}: ${done} of ${sequences.length}, ${into.groups} rules broken`);
+      }
+      if (next >= sequences.length) child.disconnect();
+      else child.send(sequences.slice(next, (next += BATCH)).map(format));
+    });
+    child.once('error', reject).once('exit', () => resolve());
+  });
+  await Promise.all(Array.from({ length: workers }, work));
+}
