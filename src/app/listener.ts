@@ -66,10 +66,10 @@ export class Listener {
 }
 
 /** Answers requests of a server that someone else created, which may keep fewer header fields than Postern's own. */
-export function createHandler({ arrivals }: Pipeline): (req: IncomingMessage, res: ServerResponse) => void {
+export function createHandler(pipeline: Pipeline): (req: IncomingMessage, res: ServerResponse) => void {
   return (req, res) => {
-    if (mayLackFields(req)) arrivals.refuse(req, res, new HttpError(431, 'The request has too many header fields.'));
-    else arrivals.handle(req, res);
+    if (mayLackFields(req)) pipeline.refuse(req, res, new HttpError(431, 'The request has too many header fields.'));
+    else pipeline.handle(req, res);
   };
 }
 
@@ -82,12 +82,8 @@ export function attachPipeline(
 ): void {
   if (typeof server?.on !== 'function')
     throw new TypeError(`attach() takes a server of node:http, not ${show(server)}`);
-  attachListener(server, pipeline.arrivals, limits);
-  guardUpgrades(server, (req, socket, proceed) => {
-    const refused = pipeline.refuseUpgrade(req);
-    if (refused === null) proceed();
-    else pipeline.arrivals.refuseConnect(req, socket, refused);
-  });
+  attachListener(server, pipeline, limits);
+  guardUpgrades(server, (req, _socket, proceed) => pipeline.upgrade(req, proceed));
   if (scope === 'public') makePublic(server);
 }
 

@@ -17,6 +17,10 @@ export interface Place<T> {
 export class Bag<T> implements Iterable<T> {
   readonly #places: Place<T>[] = [];
 
+  get size(): number {
+    return this.#places.length;
+  }
+
   add(value: T): Place<T> {
     const place = { value, index: this.#places.length };
     this.#places.push(place);

@@ -14,7 +14,8 @@ import { decodePath, type MatchedRoute, type Params, type Route } from '../routi
 import * as bodies from './body.js';
 import type { Body } from './body.js';
 import type { AddressResolver } from './client-address.js';
-import { exposeRaw, type Exchange } from './exchange.js';
+import type { Exchange } from './exchange.js';
+import { exposeRaw } from './raw.js';
 import type { Reply } from './reply.js';
 import { parseParameters, requestId, type Target } from './request.js';
 import { requestUrl } from './request-url.js';

@@ -3,31 +3,32 @@
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { builtin } from '../base/builtin.js';
 import { monotonicNow } from '../base/clock.js';
 import type { HttpError } from '../base/errors.js';
+import type { Outgoing } from './reply.js';
+import { BODY, nextOf, REPLY, type BodyEvent, type BodyState, type ReplyEvent, type ReplyState } from './life-cycle.js';
 
-/** A request under way; the pipeline says how it is run. */
+const { AsyncResource } = builtin('node:async_hooks');
+const NEVER_DESTROYED = { requireManualDestroy: true } as const;
+
+/** Maximum bytes that are read and dropped of a body that no handler wants; with more, the connection is closed. */
+const DISCARD_BYTES = 64 * 1024 * 1024;
+
+/** A request under way; the pipeline runs it. */
 export abstract class Exchange {
   /** On the clock of `performance.now()`. */
   readonly startedAt: number = monotonicNow();
-  /** Whether a body comes behind the head. */
+  /** Whether a body follows the head. */
   readonly hasBody: boolean;
-  /** Whether its outcome is known: whatever its handler does later is ignored. */
-  answered = false;
-  /** Whether the body was asked for through the context. */
-  isReadingBegun = false;
-  /** Whether the handler has taken the reply upon itself, by piping something to `ctx.raw.res`. */
-  isPiped = false;
-  /** Whether the handler was given `req` and `res` of `node:http`, as `ctx.raw`. */
-  isRawExposed = false;
-  /** Whether nobody wants the rest of the body. */
-  isBodyDiscarded = false;
-  /** Whether the rest of the body will never come. */
-  isBodyBroken = false;
-  /** Whether nobody will take its reply: the connection is gone, or ends with an earlier reply. */
-  hasLeft = false;
-  #isAborted = false;
-  #abortListeners: (() => void)[] | undefined;
+  /** The reply, from when it is known until it is sent. */
+  outgoing: Outgoing | null = null;
+  /** Whether the handler was given `req` and `res` of node:http (`ctx.raw`), and has piped something to `res`. */
+  raw: 'unused' | 'exposed' | 'piped' = 'unused';
+  #state: ReplyState = 'waiting';
+  #body: BodyState = 'unread';
+  #abortListeners: (() => void)[] = [];
+  #context: InstanceType<typeof AsyncResource> | undefined;
 
   constructor(
     readonly req: IncomingMessage,
@@ -36,20 +37,56 @@ export abstract class Exchange {
   ) {
     const { headers } = req;
     this.hasBody = headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
+    // node:http would send chunks to a client of HTTP/1.0 that names them in `TE`.
+    if (req.httpVersionMinor === 0) res.useChunkedEncodingByDefault = false;
   }
 
   /** Runs the handler; never throws. */
   abstract run(): void;
 
-  /** Answers with an error of the connection, such as a malformed chunk, unless it is answered; never throws. */
-  abstract fail(error: HttpError): void;
+  /** Answers with an error of the connection, such as a malformed chunk, unless a reply is begun; never throws. */
+  abstract refuse(error: HttpError): void;
 
-  /** To be called when nobody takes the reply any more; never throws. */
+  /** To be called when nobody can receive the reply any more; never throws. */
   abstract abandon(): void;
+
+  /** To be called when something is written that Postern does not see. */
+  abstract watch(): void;
+
+  get state(): ReplyState {
+    return this.#state;
+  }
+
+  /** Moves the reply as {@link REPLY} says. @returns whether the event means something in its state */
+  move(event: ReplyEvent): boolean {
+    const next = nextOf(REPLY, this.#state, event);
+    if (next === undefined) return false;
+    this.#state = next;
+    return true;
+  }
+
+  /** Whether the reply is sent, or never will be. */
+  get isAnswered(): boolean {
+    return this.#state === 'sent' || this.#state === 'over';
+  }
+
+  /** Whether its connection can let go of it: its reply is handed to the socket as a whole, its body is here or gone. */
+  get isOut(): boolean {
+    const { req, res } = this;
+    if (!this.isAnswered) return false;
+    if (isCut(res)) return true;
+    const isWritten = res.writableFinished || (res.writableEnded && res.socket !== null);
+    return isWritten && (req.complete || this.isBodyBroken);
+  }
+
+  /** Whether the rest of the body will never come. */
+  get isBodyBroken(): boolean {
+    return this.#body === 'broken';
+  }
 
   /** Whether a part of the body was read, or asked for, in whatever way. */
   get isReading(): boolean {
-    return this.isReadingBegun || this.req.readableDidRead;
+    return this.#body === 'read' || this.#body === 'left' || this.req.readableDidRead;
   }
 
   /** Whether the client waits to be told to send its body (RFC 9110, section 10.1.1). */
@@ -57,29 +94,65 @@ export abstract class Exchange {
     return this.awaitsContinue && !this.isReading;
   }
 
-  /** Calls back when the client leaves, or its body breaks off, before the exchange is over; at once if it has. */
-  onAbort(listener: () => void): void {
-    if (this.#isAborted) listener();
-    else (this.#abortListeners ??= []).push(listener);
+  /** Keeps the async context of the caller for {@link inContext}: that in which node:http emitted the request. */
+  bind(): void {
+    this.#context ??= new AsyncResource('POSTERN_REQUEST', NEVER_DESTROYED);
   }
 
-  /** To be called when the connection is gone, or when nothing more is answered on it. */
+  /** Calls a function in the async context that was kept; in that of the caller if none was. */
+  inContext(run: (exchange: this) => void): void {
+    if (this.#context === undefined) run(this);
+    else this.#context.runInAsyncScope(run, undefined, this);
+  }
+
+  /** Calls back when the client disconnects, or its body breaks off, before the reply is sent; at once if it has. */
+  onAbort(listener: () => void): void {
+    if (this.isBodyBroken || this.#state === 'left' || this.#state === 'over') listener();
+    else this.#abortListeners.push(listener);
+  }
+
+  /** {@link run}, in the context that was kept. */
+  runInContext(): void {
+    this.inContext(run);
+  }
+
+  /** To be called when nothing more is answered on the connection. */
+  drop(): void {
+    this.leave();
+    this.dropBody();
+  }
+
+  /** To be called when the connection is gone. */
+  disconnect(): void {
+    const { req, res } = this;
+    this.leave();
+    // node:http does not tell a request that its connection is gone once its reply is out: whoever still reads the body
+    // would wait for ever.
+    if (!req.complete) req.destroy();
+    // A response that waits for others has no socket yet; before Node.js 24, nothing tells it that none will come.
+    if (res.socket === null && !res.destroyed && !res.writableFinished) res.destroy().emit('close');
+  }
+
+  /** To be called when nobody can receive the reply any more. */
   leave(): void {
-    this.hasLeft = true;
-    this.#abort();
-    this.abandon();
+    // A handler that has written its reply whole, by `ctx.raw`, may still run; its client had no reason to stay.
+    if (!this.res.writableFinished && this.move('leave')) this.inContext(leave);
   }
 
   /** To be called when the rest of the body will never come. */
   breakBody(): void {
-    this.isBodyBroken = true;
-    this.#abort();
+    if (this.#moveBody('breakOff') && !this.isAnswered) this.inContext(abort);
+  }
+
+  /** Calls the listeners of {@link onAbort}. */
+  abort(): void {
+    for (const listener of this.#abortListeners.splice(0)) listener();
   }
 
   /** Begins to read: a client that waits for `100 Continue` gets it as soon as the replies before this one are out. */
   beginReading(): void {
     const { res, isBodyHeldBack } = this;
-    this.isReadingBegun = true;
+    this.#moveBody('read');
     if (!isBodyHeldBack) return;
     const send = (): void => {
       if (!res.headersSent && !res.destroyed) res.writeContinue();
@@ -90,36 +163,27 @@ export abstract class Exchange {
     else send();
   }
 
-  #abort(): void {
-    if (this.#isAborted) return;
-    this.#isAborted = true;
-    for (const listener of this.#abortListeners ?? []) listener();
+  /**
+   * Reads and drops the rest of a body that no handler wants any more. Unread, it would fill its buffer, and node:http
+   * would stop reading from the socket: a disconnect while an earlier reply waits for its handler would go unnoticed.
+   */
+  dropBody(): void {
+    const { req } = this;
+    if (req.complete || !this.#moveBody('drop')) return;
+    let budget = DISCARD_BYTES;
+    const onData = (chunk: Buffer): void => {
+      budget -= chunk.length;
+      if (budget < 0) req.socket.destroy();
+    };
+    req.on('data', onData).unpipe().resume();
   }
-}
 
-/**
- * Prepares `req` and `res` of `node:http` for a handler that asks for them, and may read, write and pipe as it likes.
- *
- * `res` gets a listener for errors. Without one an error, such as writing behind the end of a reply, would end the
- * process.
- */
-export function exposeRaw(exchange: Exchange): void {
-  if (exchange.isRawExposed) return;
-  exchange.isRawExposed = true;
-  const { req, res } = exchange;
-  res.on('error', () => undefined);
-  res.once('pipe', () => {
-    exchange.isPiped = true;
-  });
-  if (!exchange.awaitsContinue) return;
-  // Whichever way a handler reads the body, the stream calls `_read` for it (Node.js documentation,
-  // "readable._read(size)"). With the first call, the client is told to send.
-  const read = req._read.bind(req);
-  req._read = (size) => {
-    req._read = read;
-    exchange.beginReading();
-    read(size);
-  };
+  #moveBody(event: BodyEvent): boolean {
+    const next = nextOf(BODY, this.#body, event);
+    if (next === undefined) return false;
+    this.#body = next;
+    return true;
+  }
 }
 
 /**
@@ -135,4 +199,30 @@ export function endWithReply({ req, res }: Exchange): void {
 
 function readToEnd(this: ServerResponse): void {
   this.req.read(0);
+}
+
+function run(exchange: Exchange): void {
+  exchange.run();
+}
+
+function leave(exchange: Exchange): void {
+  exchange.abort();
+  exchange.abandon();
+}
+
+function abort(exchange: Exchange): void {
+  exchange.abort();
+}
+
+/** Whether a reply broke off: its client has disconnected, or its handler has destroyed it. */
+export function isCut({ destroyed, writableFinished }: ServerResponse): boolean {
+  return destroyed && !writableFinished;
+}
+
+/**
+ * Whether the head of a reply, once it is sent, says `connection: close`, by whatever means: node:http sets `_last` for
+ * a given `connection: close` and for a reply without a length to HTTP/1.0.
+ */
+export function saysClose(res: ServerResponse & { readonly _last?: boolean }): boolean {
+  return !res.shouldKeepAlive || res._last === true;
 }

@@ -145,3 +145,14 @@ function splitSearch(target: string): Target {
   const mark = target.indexOf('?');
   return mark === -1 ? { path: target, search: '' } : { path: target.slice(0, mark), search: target.slice(mark + 1) };
 }
+
+/** Whether the trailers after a chunked body end the connection: node:http parses no request after them. */
+// "0\r\nConnection: close\r\n\r\n"
+export function closesByTrailer({ rawTrailers }: IncomingMessage): boolean {
+  for (let i = 0; i < rawTrailers.length; i += 2) {
+    if (/^(?:proxy-)?connection$/i.test(rawTrailers[i] as string) && /\bclose\b/i.test(rawTrailers[i + 1] as string)) {
+      return true;
+    }
+  }
+  return false;
+}

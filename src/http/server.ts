@@ -17,8 +17,8 @@ export interface RequestListener {
   readonly handle: (req: IncomingMessage, res: ServerResponse, awaitsContinue?: boolean) => void;
   /** Answers a request that is not run; `node:http` would refuse it with an empty body. */
   refuse(req: IncomingMessage, res: ServerResponse, error: HttpError): void;
-  /** Answers a CONNECT request, with which `node:http` hands over the bare socket. */
-  refuseConnect(req: IncomingMessage, socket: Duplex, error: HttpError): void;
+  /** Answers a request with which `node:http` hands over the bare socket, such as CONNECT. */
+  refuseSocket(req: IncomingMessage, error: HttpError): void;
   handleParserError(error: ParserError, socket: Duplex): void;
 }
 
@@ -72,11 +72,9 @@ export function attachListener(
     if (/^[ ,\t]*100-continue[ ,\t]*$/i.test(req.headers.expect ?? '')) listener.handle(req, res, true);
     else refuseExpectation(req, res);
   });
-  server.on('connect', (req: IncomingMessage, socket: Duplex) => {
-    // node:http lets go of the socket: without a listener its next error would end the process.
-    socket.on('error', () => socket.destroy());
-    listener.refuseConnect(req, socket, new HttpError(501, 'CONNECT is not served.'));
-  });
+  server.on('connect', (req: IncomingMessage) =>
+    listener.refuseSocket(req, new HttpError(501, 'CONNECT is not served.')),
+  );
   server.on('clientError', (error: ParserError, socket: Duplex) => listener.handleParserError(error, socket));
 }
 

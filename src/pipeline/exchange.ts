@@ -8,17 +8,18 @@ import type { HttpError } from '../base/errors.js';
 import type { Connection } from '../http/connection.js';
 import type { Context } from '../http/context.js';
 import { Exchange } from '../http/exchange.js';
-import type { Outgoing } from '../http/reply.js';
 import { requestId } from '../http/request.js';
+import type { Outcome } from '../http/writer.js';
 import type { RouteMetrics } from '../monitor/request-metrics.js';
 import type { Route } from '../routing/router.js';
 import type { RequestTrace } from './tracing.js';
 
-/** What runs a request, and ends it. */
-export interface Runner {
-  begin(): void;
+/** The steps of every request; none of them throws. */
+export interface Steps {
   run(exchange: PipelineExchange): void;
   fail(exchange: PipelineExchange, thrown: unknown): void;
+  settle(exchange: PipelineExchange, statusCode: number, outcome: Outcome): void;
+  supersede(exchange: PipelineExchange, error: HttpError): void;
   abandon(exchange: PipelineExchange): void;
 }
 
@@ -29,17 +30,10 @@ export class PipelineExchange extends Exchange {
   route: Route | null = null;
   /** How much of its reply's body was written; 0 where nobody counts. */
   bytes: () => number = uncounted;
-  /** Set as soon as its handler was called. */
-  isStarted = false;
-  /** Whether its reply is among those that the outbox writes at the end of the turn. */
-  isQueued = false;
-  /** Its place in `InFlight.waiting`, once it has waited for a promise or a stream. */
-  place: Place<PipelineExchange> | null = null;
-  /** The reply, when it is ready to be written. */
-  outgoing: Outgoing | null = null;
   /** How often writing a reply has failed. */
   failedWrites = 0;
-
+  /** Among the requests whose clients have disconnected while their handlers run. */
+  place: Place<PipelineExchange> | null = null;
   #id: string | undefined;
 
   constructor(
@@ -47,7 +41,7 @@ export class PipelineExchange extends Exchange {
     res: ServerResponse,
     awaitsContinue: boolean,
     readonly connection: Connection,
-    readonly runner: Runner,
+    readonly steps: Steps,
     public metrics: RouteMetrics,
     /** The error that it is answered with instead of being run; null to run it. */
     readonly refusal: unknown,
@@ -60,17 +54,19 @@ export class PipelineExchange extends Exchange {
   }
 
   override run(): void {
-    this.runner.run(this);
+    this.steps.run(this);
   }
 
-  override fail(error: HttpError): void {
-    // The error takes the place of a reply that is not written yet.
-    this.outgoing = null;
-    this.runner.fail(this, error);
+  override refuse(error: HttpError): void {
+    this.steps.supersede(this, error);
   }
 
   override abandon(): void {
-    this.runner.abandon(this);
+    this.steps.abandon(this);
+  }
+
+  override watch(): void {
+    this.connection.watch();
   }
 }
 

@@ -1,27 +1,33 @@
 /*
  * One request in, one reply out: head, route, middleware, handler, reply or error, observation.
  *
- * A handler runs where `node:http` emitted its request, in that request's async context. Replies are written together
- * at the end of the turn: that costs less than writing each from inside the parser.
+ * A handler runs where `node:http` emitted its request, in that request's async context, and so does everything after
+ * it: the reply, the access log, the events of its trace. Replies are written together at the end of the turn: that
+ * costs less than writing each from inside the parser.
  */
 
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { Bag } from '../base/bag.js';
 import type { HttpError } from '../base/errors.js';
-import { Context, type Environment, type Handler, type HandlerResult } from '../http/context.js';
-import { errorToOutgoing, forScope, mapError, withHeadersOf } from '../http/error-mapper.js';
+import { Backlog } from '../http/backlog.js';
+import { connectionOf, type Connection } from '../http/connection.js';
+import { Context, type Environment, type HandlerResult } from '../http/context.js';
+import { errorToOutgoing, forScope, mapError, withHeadersOf, type ParserError } from '../http/error-mapper.js';
+import { isCut } from '../http/exchange.js';
+import type { ConnectionLimits } from '../http/read-ahead.js';
 import { isThenable, Reply, toOutgoing, type Outgoing } from '../http/reply.js';
-import { parseTarget } from '../http/request.js';
+import { createHeadCheck, parseTarget, requestId } from '../http/request.js';
 import { scopeOf } from '../http/scope.js';
 import type { RequestListener } from '../http/server.js';
-import { discard, isCut, type Outcome } from '../http/writer.js';
-import type { RequestMetrics } from '../monitor/request-metrics.js';
+import { discard, sendRaw, type Outcome } from '../http/writer.js';
+import type { RequestMetrics, RouteMetrics } from '../monitor/request-metrics.js';
+import { isStream } from '../payload/stream.js';
 import { NO_PARAMS } from '../routing/route.js';
-import type { Router } from '../routing/router.js';
-import { createArrivals, type ArrivalLimits } from './arrivals.js';
+import { countBytes } from './access-log.js';
 import { announceDeprecation } from './deprecation.js';
 import type { CompiledRoutes } from './compiled-routes.js';
-import type { PipelineExchange } from './exchange.js';
-import { InFlight } from './in-flight.js';
+import { PipelineExchange, type Steps } from './exchange.js';
 import { createObserver, type Observer } from './observer.js';
 import { Outbox } from './outbox.js';
 import { isTraced, RequestTrace } from './tracing.js';
@@ -30,72 +36,132 @@ import { isTraced, RequestTrace } from './tracing.js';
 const CLIENT_CLOSED_REQUEST = 499;
 
 /** What the pipeline holds requests and clients to. */
-export interface PipelineLimits extends ArrivalLimits {
+export interface PipelineLimits extends ConnectionLimits {
   readonly sendTimeout: number;
+  readonly maxHeadersCount: number;
+  readonly accessLog: boolean;
 }
 
-/** The path of a request through one application. */
-export class Pipeline {
-  readonly #router: Router<Handler>;
+/** The path of a request through one application. The functions of the listener never throw. */
+export class Pipeline implements RequestListener, Steps {
   readonly #routes: CompiledRoutes;
   readonly #env: Environment;
-
-  readonly arrivals: RequestListener;
+  readonly #limits: PipelineLimits;
+  readonly #unmatched: RouteMetrics;
+  readonly #assertHead: (req: IncomingMessage) => boolean;
   readonly #observer: Observer;
-  readonly #outbox: Outbox;
-  readonly #inFlight = new InFlight();
+  readonly #backlog: Backlog;
+  readonly #outbox = new Outbox();
+  /** Requests whose handlers still run, although their clients have disconnected. */
+  readonly #left = new Bag<PipelineExchange>();
+  #active = 0;
+  #whenIdle: (() => void)[] = [];
 
   constructor(routes: CompiledRoutes, env: Environment, metrics: RequestMetrics, limits: PipelineLimits) {
-    this.#router = routes.router;
     this.#routes = routes;
     this.#env = env;
+    this.#limits = limits;
+    this.#unmatched = metrics.unmatched;
+    this.#assertHead = createHeadCheck(limits.maxHeadersCount);
     this.#observer = createObserver(env.logger, metrics, limits.accessLog);
-    this.#outbox = new Outbox(this, limits.sendTimeout);
-    this.arrivals = createArrivals(this, this.#outbox, this.#observer, metrics.unmatched, env.errorTypes, limits);
-  }
-
-  /** The refusal of an upgrade from the public; null for one that the listeners of `upgrade` get. */
-  refuseUpgrade(req: IncomingMessage): HttpError | null {
-    return scopeOf(req) === undefined ? null : this.#routes.refuseUpgrade(req);
+    this.#backlog = new Backlog(limits.sendTimeout);
   }
 
   /** Requests that have no complete reply yet. */
   get active(): number {
-    return this.#inFlight.count;
+    return this.#active;
   }
 
-  /** A request has arrived. */
-  begin(): void {
-    this.#inFlight.count += 1;
-  }
-
-  /**
-   * From now on a connection ends with the reply to its latest request, and requests whose client has left are over.
-   */
+  /** From now on a connection ends with its latest reply, and requests whose client has disconnected are over. */
   closeConnections(): void {
     this.#outbox.isDraining = true;
-    for (const exchange of this.#inFlight.waiting) if (isCut(exchange.res)) this.settle(exchange, 0, 'aborted');
+    for (const exchange of this.#left) if (exchange.move('stop')) this.#end(exchange, CLIENT_CLOSED_REQUEST);
   }
 
   /** Resolves as soon as no request is under way; one whose client has left counts no more. */
   idle(): Promise<void> {
-    return this.#inFlight.idle();
+    if (this.#active === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#whenIdle.push(resolve));
+  }
+
+  readonly handle = (req: IncomingMessage, res: ServerResponse, awaitsContinue = false): void => {
+    let isLast: boolean;
+    let refusal: unknown = null;
+    try {
+      isLast = this.#assertHead(req);
+    } catch (thrown) {
+      // A proxy in front may have read another length or another host in this head. What it takes for the body of
+      // this request may be the next request for us, so nothing behind it is answered.
+      isLast = true;
+      refusal = thrown;
+    }
+    const exchange = this.#arrive(req, res, awaitsContinue, refusal);
+    // As few calls as possible lead to the handler: each is a frame in the stack of every error that the handler makes.
+    if (exchange.connection.accept(exchange, isLast)) this.run(exchange);
+    else this.#outbox.flushBehind();
+  };
+
+  refuse(req: IncomingMessage, res: ServerResponse, error: HttpError): void {
+    const exchange = this.#arrive(req, res, false, error);
+    if (exchange.connection.accept(exchange, true)) this.run(exchange);
+    else this.#outbox.flushBehind();
+  }
+
+  /** @param error null to answer nothing */
+  refuseSocket(req: IncomingMessage, error: HttpError | null): void {
+    const { socket } = req;
+    // node:http lets go of the socket: without a listener its next error would end the process.
+    socket.on('error', () => socket.destroy());
+    this.#connectionOf(socket).refuse(error === null ? null : () => this.#refuseRaw(req, socket, error));
+  }
+
+  /** Hands a request for another protocol to its listeners, unless it is refused, or replies before it are open. */
+  upgrade(req: IncomingMessage, proceed: () => void): void {
+    const refusal = scopeOf(req) === undefined ? null : this.#routes.refuseUpgrade(req);
+    // The replies of this turn, which are written at its end, would land inside the other protocol.
+    this.#outbox.flush();
+    if (refusal === null && !this.#connectionOf(req.socket).isBusy) proceed();
+    else this.refuseSocket(req, refusal);
+  }
+
+  handleParserError(error: ParserError, socket: Duplex): void {
+    this.#connectionOf(socket).breakOff(error, (failure) => this.#refuseRaw(null, socket, failure));
+  }
+
+  #connectionOf(socket: Duplex): Connection {
+    return connectionOf(socket, this.#limits, this.#backlog);
+  }
+
+  #arrive(req: IncomingMessage, res: ServerResponse, awaitsContinue: boolean, refusal: unknown): PipelineExchange {
+    const connection = this.#connectionOf(req.socket);
+    const exchange = new PipelineExchange(req, res, awaitsContinue, connection, this, this.#unmatched, refusal);
+    if (this.#limits.accessLog) exchange.bytes = countBytes(req, res);
+    // What is told of the request, also if its client leaves, is told in its own async context.
+    if (this.#limits.accessLog || isTraced()) exchange.bind();
+    this.#active += 1;
+    return exchange;
+  }
+
+  /** @param req null for one that could not be parsed */
+  #refuseRaw(req: IncomingMessage | null, socket: Duplex, error: HttpError): void {
+    const id = req === null ? null : requestId(req);
+    const outgoing = errorToOutgoing(error, id, req?.headers.accept, this.#env.errorTypes);
+    this.#observer.refused(req, id, error, outgoing.length);
+    sendRaw(socket, outgoing);
   }
 
   /** Runs a request; never throws. */
   run(exchange: PipelineExchange): void {
-    if (exchange.answered || exchange.outgoing !== null) return;
+    if (!exchange.move('run')) return;
     const { req } = exchange;
-    exchange.isStarted = true;
     let result: HandlerResult | Promise<HandlerResult>;
-    let isAsync: boolean;
     try {
       if (exchange.refusal !== null) throw exchange.refusal;
       const target = parseTarget(req.url as string, req.method as string);
       // `GET http://a.example/ HTTP/1.1`: the host of such a target goes before `Host` (RFC 9112, section 3.2.2).
       if (target.authority !== undefined) req.headers.host = target.authority;
       const scope = scopeOf(req);
-      const match = this.#router.match(req.method as string, target.path, scope);
+      const match = this.#routes.router.match(req.method as string, target.path, scope);
       const endpoint = this.#routes.of(match, target.path, scope);
       exchange.metrics = endpoint.metrics;
       const params = match === null ? NO_PARAMS : match.params;
@@ -105,36 +171,36 @@ export class Pipeline {
       if (isTraced()) result = (exchange.trace = new RequestTrace(ctx, ctx.route)).run(endpoint.run);
       else result = endpoint.run(ctx);
       // Inside, because looking at a value can throw: it may be a proxy.
-      isAsync = isThenable(result);
+      if (!isThenable(result)) {
+        this.#finish(exchange, result);
+        return;
+      }
     } catch (thrown) {
       this.fail(exchange, thrown);
       return;
     }
-    if (!isAsync) {
-      this.#finish(exchange, result as HandlerResult);
-      return;
-    }
     exchange.trace?.suspend();
-    this.wait(exchange);
     Promise.resolve(result).then(
-      (value) => this.#finish(exchange, value),
+      (value) => this.#finish(exchange, value as HandlerResult),
       (thrown: unknown) => this.fail(exchange, thrown),
     );
   }
 
   /**
-   * Answers with an error, unless the outcome is known; never throws.
+   * Answers with an error, unless a reply is known; never throws.
    *
    * @param unsent a reply that could not be sent
    */
   fail(exchange: PipelineExchange, thrown: unknown, unsent?: unknown): void {
-    if (exchange.answered || exchange.outgoing !== null) return;
-    const { req, res, id, connection } = exchange;
+    const { req, res, id, connection, isAnswered } = exchange;
+    if (isAnswered || exchange.outgoing !== null) return;
     const error = mapError(thrown);
-    const hasLeft = exchange.hasLeft || isCut(res);
+    const hasLeft = exchange.state === 'left' || isCut(res);
     this.#observer.failed(exchange, thrown, error, hasLeft ? CLIENT_CLOSED_REQUEST : error.statusCode);
-    if (res.destroyed || res.headersSent || res.writableEnded) {
+    if (exchange.move('stop')) this.#end(exchange, CLIENT_CLOSED_REQUEST);
+    else if (res.destroyed || res.headersSent || res.writableEnded) {
       const status = res.writableEnded ? res.statusCode : error.statusCode;
+      exchange.move('write');
       if (!res.writableEnded) connection.cutBehind(exchange);
       this.settle(exchange, status, hasLeft ? 'aborted' : 'sent');
     } else {
@@ -144,25 +210,44 @@ export class Pipeline {
     }
   }
 
-  /** Nobody takes the reply to this request any more; never throws. */
-  abandon(exchange: PipelineExchange): void {
-    if (exchange.outgoing !== null) discard(exchange.outgoing.body);
-    // A handler that still runs counts as active until it ends, but a drain does not wait for a reply that nobody
-    // takes.
-    if (exchange.outgoing !== null || !exchange.isStarted || this.#outbox.isDraining)
-      this.settle(exchange, 0, 'aborted');
+  /** An error of the connection takes the place of a reply that is not begun; never throws. */
+  supersede(exchange: PipelineExchange, error: HttpError): void {
+    const { outgoing, res } = exchange;
+    if (exchange.isAnswered || (res.headersSent && outgoing !== null && !isStream(outgoing.body))) return;
+    this.#discardReply(exchange);
+    if (!res.headersSent) exchange.move('fail');
+    this.fail(exchange, error);
   }
 
-  /** An exchange waits for a promise or a stream. */
-  wait(exchange: PipelineExchange): void {
-    this.#inFlight.wait(exchange);
+  /** Nobody can receive the reply to this request any more; never throws. */
+  abandon(exchange: PipelineExchange): void {
+    const { connection, res } = exchange;
+    this.#discardReply(exchange);
+    if (exchange.state === 'left' && !this.#outbox.isDraining) {
+      // A handler that still runs counts as active until it ends, but a drain does not wait for it.
+      exchange.place = this.#left.add(exchange);
+      if (isCut(res)) connection.cutBehind(exchange);
+      return;
+    }
+    exchange.move('stop');
+    this.#end(exchange, CLIENT_CLOSED_REQUEST);
+  }
+
+  #discardReply(exchange: PipelineExchange): void {
+    const { connection, outgoing, res } = exchange;
+    if (outgoing === null) return;
+    if (!res.headersSent) connection.waitingBytes -= Math.max(0, outgoing.length);
+    discard(outgoing.body);
+    exchange.outgoing = null;
   }
 
   #finish(exchange: PipelineExchange, value: HandlerResult): void {
-    const { req, res } = exchange;
-    if (exchange.answered || exchange.outgoing !== null) discard(value);
-    else if (value instanceof Error) this.fail(exchange, value);
-    else if (exchange.isPiped || res.headersSent || res.destroyed || res.writableEnded) {
+    const { req, res, raw, state } = exchange;
+    if (state !== 'running') {
+      discard(value);
+      if (exchange.move('stop')) this.#end(exchange, CLIENT_CLOSED_REQUEST);
+    } else if (value instanceof Error) this.fail(exchange, value);
+    else if (raw === 'piped' || res.headersSent || res.destroyed || res.writableEnded) {
       discard(value);
       this.#leaveToHandler(exchange);
     } else {
@@ -190,21 +275,26 @@ export class Pipeline {
   /** The handler writes the reply itself: the exchange is over when that reply is. */
   #leaveToHandler(exchange: PipelineExchange): void {
     const { res } = exchange;
+    exchange.move('write');
     const settle = (): void => this.settle(exchange, res.statusCode, isCut(res) ? 'aborted' : 'sent');
-    if (res.writableEnded || res.destroyed) settle();
-    else {
-      this.wait(exchange);
-      res.once('close', settle);
-      exchange.onAbort(() => this.settle(exchange, res.statusCode, 'aborted'));
-    }
+    const isWritten = res.writableEnded && res.writableLength === 0 && res.socket !== null;
+    if (res.destroyed || res.writableFinished || isWritten) settle();
+    else res.once('close', settle);
   }
 
-  /** The outcome of a request is known. */
+  /** A reply is sent, or its client has disconnected. */
   settle(exchange: PipelineExchange, statusCode: number, outcome: Outcome): void {
-    if (exchange.answered) return;
-    exchange.answered = true;
+    if (outcome === 'aborted') exchange.leave();
+    else if (exchange.move('end')) this.#end(exchange, statusCode);
+  }
+
+  /** The exchange is over. */
+  #end(exchange: PipelineExchange, statusCode: number): void {
     exchange.connection.settle(exchange);
-    this.#observer.settled(exchange, outcome === 'aborted' ? CLIENT_CLOSED_REQUEST : statusCode);
-    this.#inFlight.end(exchange);
+    exchange.outgoing = null;
+    if (exchange.place !== null) this.#left.delete(exchange.place);
+    this.#observer.settled(exchange, statusCode);
+    this.#active -= 1;
+    if (this.#active === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
 }

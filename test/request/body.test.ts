@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { expect, test } from 'vitest';
 import { createApp, expectFailures, serve } from '../support/serve.js';
 
-const upload = 'POST /t HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc';
+const upload = 'POST /t HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\nabc';
 
 test.for(['text', 'json', 'bytes', 'stream'] as const)('a client that leaves in mid-upload ends %s() and aborts the signal', async (form) => {
   let aborted = false;

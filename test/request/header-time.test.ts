@@ -65,8 +65,9 @@ const attempt = (work: () => unknown): unknown => {
 };
 class UnansweredExchange extends Exchange {
   override run(): void {}
-  override fail(): void {}
+  override refuse(): void {}
   override abandon(): void {}
+  override watch(): void {}
 }
 const bodyOf = (name: string, value: string): Body => {
   const req = requestWith(name, value);

@@ -1,6 +1,6 @@
 /*
- * Requests of one connection that wait because `maxPipelinedRequests` are in flight already. Only so much is read
- * behind the first of them: a client that sends on and on must not fill our memory.
+ * How far a connection is read while requests wait: `maxPipelinedRequests` are in flight, or too much of their replies
+ * is not sent. Only so much is read behind the first of them: a client that sends on and on must not fill our memory.
  */
 
 import type { Duplex } from 'node:stream';
@@ -8,28 +8,27 @@ import { clearTimeout, setTimeout } from '../base/clock.js';
 import type { ParserError } from './error-mapper.js';
 
 /**
- * Most bytes that are read behind the first waiting request, and then what the socket gives at once, 64 KiB. Reading a
- * little further is what tells that a client has left.
+ * Maximum bytes that are read behind the first waiting request, and then what the socket has at once, 64 KiB. Reading a
+ * little further is what shows that a client has disconnected.
  */
 const READ_AHEAD_BYTES = 64 * 1024;
 
-/** What a client may do to one connection; times in ms, 0 for no limit. */
+/** What a client may do to one connection; times in ms, 0: no limit. */
 export interface ConnectionLimits {
   readonly maxPipelinedRequests: number;
   readonly requestTimeout: number;
   readonly headersTimeout: number;
 }
 
-/** The waiting requests of a connection, first come first served. */
-export class WaitingRequests {
+/** Reads the socket of one connection, or leaves it unread. */
+export class ReadAhead {
   readonly #socket: Duplex;
   readonly #limits: ConnectionLimits;
-  readonly #runs: (() => void)[] = [];
-  /** How many bytes of the socket are read, at most, while requests wait. */
+  /** Maximum of `bytesRead` of the socket while requests wait. */
   #readUpTo = 0;
   /** Whether requests have waited since the last time that all were run. */
   #isBehind = false;
-  /** The socket's own method, as long as another one stands in for it. */
+  /** The socket's own method, as long as another one is in its place. */
   #resume: Duplex['resume'] | undefined;
   /** Whether node:http has reported that a request takes too long, while it was we who did not read the rest of it. */
   #isOverdue = false;
@@ -40,20 +39,15 @@ export class WaitingRequests {
     this.#limits = limits;
   }
 
-  get count(): number {
-    return this.#runs.length;
-  }
-
-  /** @param run runs the request in its own async context */
-  add(run: () => void): void {
+  /** To be called when a request has to wait. */
+  fallBehind(): void {
     // A socket in memory doesn't count its bytes, and is held back at once.
     const bytesRead = 'bytesRead' in this.#socket ? Number(this.#socket.bytesRead) : Infinity;
-    this.#runs.push(run);
     if (!this.#isBehind) {
       this.#isBehind = true;
       this.#readUpTo = bytesRead + READ_AHEAD_BYTES;
       const { requestTimeout } = this.#limits;
-      // That a client leaves goes unnoticed as long as nobody reads, so one that gets no reply in that time is cut.
+      // While nobody reads the socket, a disconnect goes unnoticed. So close it if no reply is sent in this time.
       if (requestTimeout > 0) this.#timer = setTimeout(() => this.#socket.destroy(), requestTimeout).unref();
     }
     if (bytesRead >= this.#readUpTo) this.#holdBack();
@@ -63,27 +57,18 @@ export class WaitingRequests {
     if (this.#resume !== undefined) return;
     const socket = this.#socket.pause();
     this.#resume = socket.resume;
-    // node:http resumes a socket behind every request that it has parsed.
+    // node:http resumes a socket after every request that it has parsed.
     socket.resume = () => socket;
   }
 
-  /** Takes the next one out. */
-  next(): (() => void) | undefined {
-    return this.#runs.shift();
+  /** To be called when a reply is sent, and requests still wait. */
+  advance(): void {
+    if (this.#isBehind) this.#timer?.refresh();
   }
 
-  /** Forgets them all. */
-  clear(): void {
-    this.#runs.length = 0;
-  }
-
-  /** Reads from the socket again if no request waits. @param progress whether a reply went out since the last call */
-  readOn(progress: boolean): void {
+  /** To be called when no request waits. */
+  catchUp(): void {
     if (!this.#isBehind) return;
-    if (this.#runs.length > 0) {
-      if (progress) this.#timer?.refresh();
-      return;
-    }
     this.#isBehind = false;
     clearTimeout(this.#timer);
     const { headersTimeout } = this.#limits;
@@ -119,7 +104,6 @@ export class WaitingRequests {
 
   /** To be called when the connection is gone. */
   close(): void {
-    this.clear();
     clearTimeout(this.#timer);
   }
 }

@@ -1,0 +1,134 @@
+/*
+ * Bounds what waits for clients that do not read: in time for each connection, in bytes for all of them together.
+ *
+ * A connection is looked at from when something waits on it until nothing does, so a service whose clients keep up has
+ * no timer. Only the progress of sending counts: bytes that a client sends meanwhile show nothing about its reading.
+ */
+
+import type { Duplex } from 'node:stream';
+import { Bag, type Place } from '../base/bag.js';
+import { clearInterval, monotonicNow, setInterval } from '../base/clock.js';
+
+/** Maximum bytes that wait on all connections of an application. With more, the slowest clients are disconnected. */
+const MAX_WAITING_BYTES = 256 * 1024 * 1024;
+/** Maximum time, in ms, between two looks at the connections. */
+const MAX_INTERVAL_MS = 5_000;
+/** Looks at a connection before its `sendTimeout` is over, so that it is closed at most an eighth too late. */
+const LOOKS = 8;
+
+/** A connection on which replies may wait for the client. */
+export interface Sending {
+  readonly socket: Duplex;
+  /** Bytes of replies that the client has not taken. */
+  unsentBytes(): number;
+  /** Whether something may be written without the connection's knowledge, by `ctx.raw`. */
+  isWrittenByHandlers(): boolean;
+}
+
+/** A socket of node:net. The size of the queue shows the progress inside one large write; it is not documented. */
+type Measured = Duplex & {
+  readonly bytesWritten?: number;
+  readonly _handle?: { readonly writeQueueSize?: number } | null;
+};
+
+interface Watched {
+  readonly connection: Sending;
+  bytes: number;
+  /** How much the client had taken when it was last looked at. */
+  taken: number;
+  queued: number;
+  /** When the client took something for the last time, or nothing waited for it. */
+  progressAt: number;
+}
+
+/** The connections of one application on which replies wait. */
+export class Backlog {
+  readonly #sendTimeout: number;
+  readonly #intervalMs: number;
+  readonly #watched = new Bag<Watched>();
+  readonly #places = new WeakMap<Sending, Place<Watched>>();
+  #bytes = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** @param sendTimeout how long, in ms, a client may take nothing of its reply; 0: no limit */
+  constructor(sendTimeout: number) {
+    this.#sendTimeout = sendTimeout;
+    this.#intervalMs = Math.min(MAX_INTERVAL_MS, Math.max(1, (sendTimeout || Infinity) / LOOKS));
+  }
+
+  /** Looks at a connection from now on; to be called whenever more waits on it. */
+  watch(connection: Sending): void {
+    const { socket } = connection;
+    if (socket.destroyed) return;
+    let place = this.#places.get(connection);
+    if (place === undefined || place.index === -1) {
+      const taken = takenOf(socket);
+      place = this.#watched.add({ connection, bytes: 0, taken, queued: queuedOf(socket), progressAt: monotonicNow() });
+      this.#places.set(connection, place);
+      this.#timer ??= setInterval(this.#look, this.#intervalMs).unref();
+    }
+    this.#count(place.value);
+    if (this.#bytes > MAX_WAITING_BYTES) this.#closeSlowest();
+  }
+
+  /** Looks at a connection no more; to be called when its socket is closed. */
+  forget(connection: Sending): void {
+    const place = this.#places.get(connection);
+    if (place === undefined || place.index === -1) return;
+    this.#bytes -= place.value.bytes;
+    this.#watched.delete(place);
+    if (this.#watched.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  readonly #look = (): void => {
+    const now = monotonicNow();
+    for (const watched of this.#watched) {
+      const { connection } = watched;
+      this.#update(watched, now);
+      if (watched.bytes === 0 && !connection.isWrittenByHandlers()) this.forget(connection);
+      else if (this.#sendTimeout > 0 && now - watched.progressAt >= this.#sendTimeout) connection.socket.destroy();
+    }
+    if (this.#bytes > MAX_WAITING_BYTES) this.#closeSlowest();
+  };
+
+  #update(watched: Watched, now: number): void {
+    const { socket } = watched.connection;
+    const taken = takenOf(socket);
+    const queued = queuedOf(socket);
+    const progress = taken > watched.taken || (taken === watched.taken && queued < watched.queued);
+    if (progress || socket.writableLength === 0) watched.progressAt = now;
+    watched.taken = taken;
+    watched.queued = queued;
+    this.#count(watched);
+  }
+
+  #count(watched: Watched): void {
+    const bytes = watched.connection.unsentBytes();
+    this.#bytes += bytes - watched.bytes;
+    watched.bytes = bytes;
+  }
+
+  /** Closes connections until less waits, those first whose clients have taken nothing for the longest time. */
+  #closeSlowest(): void {
+    const now = monotonicNow();
+    const all = [...this.#watched];
+    for (const watched of all) this.#update(watched, now);
+    all.sort((a, b) => a.progressAt - b.progressAt);
+    for (const { connection } of all) {
+      if (this.#bytes <= MAX_WAITING_BYTES) return;
+      this.forget(connection);
+      connection.socket.destroy();
+    }
+  }
+}
+
+/** Bytes of finished writes; only differences have a meaning. */
+function takenOf({ bytesWritten = 0, writableLength }: Measured): number {
+  return bytesWritten - writableLength;
+}
+
+function queuedOf({ _handle }: Measured): number {
+  return _handle?.writeQueueSize ?? 0;
+}

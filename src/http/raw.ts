@@ -1,0 +1,79 @@
+/*
+ * Prepares `req` and `res` of node:http for a handler that asks for them (`ctx.raw`), and may read, write and pipe as
+ * it likes.
+ */
+
+import type { ServerResponse } from 'node:http';
+import { isCut, type Exchange } from './exchange.js';
+
+type WriteHead = (status: number, ...rest: unknown[]) => ServerResponse;
+type Uncounted = ServerResponse & { _onPendingData?: () => void };
+
+/** To be called before `req` and `res` are handed out. */
+export function exposeRaw(exchange: Exchange): void {
+  if (exchange.raw !== 'unused') return;
+  exchange.raw = 'exposed';
+  const { req, res } = exchange;
+  // Without a listener an error, such as writing behind the end of a reply, would end the process.
+  res.on('error', () => undefined);
+  res.once('pipe', () => {
+    exchange.raw = 'piped';
+  });
+  res.once('close', () => {
+    if (isCut(res)) exchange.leave();
+  });
+  frameWell(exchange);
+  exchange.watch();
+  if (res.socket === null) stayReadable(res);
+  if (!exchange.awaitsContinue) return;
+  // Whichever way a handler reads the body, the stream calls `_read` for it (Node.js documentation,
+  // "readable._read(size)"). With the first call, the client is told to send.
+  const read = req._read.bind(req);
+  req._read = (size) => {
+    req._read = read;
+    exchange.beginReading();
+    read(size);
+  };
+}
+
+/**
+ * Keeps node:http from counting what a handler writes while an earlier reply is open. With 16 to 64 KiB it would stop
+ * reading from the connection, and a disconnect would go unnoticed. The connection counts by itself. Not documented: if
+ * a later Node.js has no such function, this does nothing.
+ */
+function stayReadable(res: Uncounted): void {
+  if (res._onPendingData !== undefined) res._onPendingData = () => undefined;
+}
+
+/**
+ * Corrects the framing of a head, whoever writes it: never both `content-length` and `transfer-encoding` (RFC 9112,
+ * section 6.2), neither of them on a 204 (RFC 9110, section 8.6, RFC 9112, section 6.1), no chunks for HTTP/1.0.
+ */
+function frameWell({ req, res }: Exchange): void {
+  const writeHead = res.writeHead.bind(res) as WriteHead;
+  const write: WriteHead = (status, ...rest) => {
+    const at = typeof rest[0] === 'string' ? 1 : 0;
+    const given = toList(rest[at]);
+    const has = (name: string): boolean => res.hasHeader(name) || given.some((entry, i) => isNamed(name, entry, i));
+    const dropped: string[] = [];
+    const hasLength = has('content-length') && status !== 204;
+    if (hasLength || status === 204 || status === 304 || req.httpVersionMinor === 0) dropped.push('transfer-encoding');
+    if (status === 204) dropped.push('content-length');
+    for (const name of dropped.filter(has)) {
+      if (res.hasHeader(name)) res.removeHeader(name);
+      rest[at] = toList(rest[at]).filter((_, i, list) => !isNamed(name, list[i - (i % 2)], 0));
+    }
+    return writeHead(status, ...rest);
+  };
+  res.writeHead = write as typeof res.writeHead;
+}
+
+/** Names and values alternately, of headers in any form that `writeHead` takes. */
+function toList(headers: unknown): unknown[] {
+  if (!Array.isArray(headers)) return Object.entries(headers ?? {}).flat(1);
+  return Array.isArray(headers[0]) ? headers.flat(1) : headers;
+}
+
+function isNamed(name: string, entry: unknown, index: number): boolean {
+  return index % 2 === 0 && String(entry).toLowerCase() === name;
+}

@@ -1,0 +1,243 @@
+/** A reply that ends its connection, by whatever means it says so (RFC 9112, section 9.6), and what follows it. */
+
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
+import { Readable, type Duplex } from 'node:stream';
+import { describe, expect, test } from 'vitest';
+import { reply, type Context, type Postern } from 'postern';
+import { parseResponses, rawExchange } from '../support/raw.js';
+import { createApp, expectFailures, serve } from '../support/serve.js';
+
+const get = (path: string, headers = '', version = '1.1'): string => `GET ${path} HTTP/${version}\r\nHost: x\r\n${headers}\r\n`;
+const post = (path: string, headers: string, body: string): string => `POST ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n${body}`;
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const CHUNKED = 'Transfer-Encoding: chunked\r\n';
+
+/** Whatever says `connection: close`, in a reply whose body is `last`. */
+const CLOSING: Record<string, (ctx: Context) => unknown> = {
+  'a header of the reply': () => reply('last', { headers: { connection: 'close' } }),
+  'a header of the reply, later': async () => (await turn(), reply('last', { headers: { connection: 'close' } })),
+  'a header of a stream': () => reply(Readable.from(['last']), { headers: { connection: 'Close', 'content-length': '4' } }),
+  'a header set on ctx.raw': ({ raw }) => (raw.res.setHeader('connection', 'close'), 'last'),
+  'a head written by ctx.raw': ({ raw }) => void raw.res.writeHead(200, { connection: 'close', 'content-length': 4 }).end('last'),
+  'a head written by ctx.raw, the body later': async ({ raw }) => {
+    raw.res.writeHead(200, { connection: 'close', 'content-length': 4 }).flushHeaders();
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    raw.res.end('last');
+  },
+};
+
+/** What a client may send behind it, with the same packet or the next. */
+const BEHIND: Record<string, string> = {
+  'something malformed': 'nonsense\r\n\r\n',
+  'another request': get('/next'),
+  'a request that has begun': get('/pending'),
+  CONNECT: 'CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n',
+  'a malformed body': post('/next', CHUNKED, 'zz\r\n'),
+};
+
+function closingApp(close: (ctx: Context) => unknown, ran: string[]): Postern {
+  const app = createApp();
+  const handler = (ctx: Context): object => {
+    ran.push(ctx.path);
+    ctx.signal.addEventListener('abort', () => ran.push(`${ctx.path} aborted`));
+    return close(ctx) as object;
+  };
+  app.route('/', { GET: handler, POST: handler });
+  app.route('/next', { GET: ({ path }) => void ran.push(path), POST: ({ path }) => void ran.push(path) });
+  app.get('/pending', (ctx) => new Promise<void>((resolve) => ctx.signal.addEventListener('abort', () => resolve(void ran.push('/pending aborted')))));
+  return app;
+}
+
+describe.for(Object.keys(CLOSING))('connection: close as %s', (how) => {
+  test.for(Object.keys(BEHIND))('is sent once, and %s behind it is not answered', async (behind) => {
+    const ran: string[] = [];
+    const app = closingApp(CLOSING[how] as (ctx: Context) => unknown, ran);
+    const { port } = await serve(app);
+    const startedAt = performance.now();
+    const text = await rawExchange(port, get('/') + (BEHIND[behind] as string), 5000);
+    expect(parseResponses(text).map(({ status, body }) => [status, body])).toEqual([[200, 'last']]);
+    expect(text.match(/^connection:/gim)).toHaveLength(1);
+    expect(performance.now() - startedAt, 'the connection ends').toBeLessThan(4000);
+    expect(ran).not.toContain('/ aborted');
+    if (behind === 'a request that has begun') await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+  });
+
+  test('does not abort the signal, although the body of its request was not read', async () => {
+    const ran: string[] = [];
+    const { port } = await serve(closingApp(CLOSING[how] as (ctx: Context) => unknown, ran));
+    const text = await rawExchange(port, post('/', 'Content-Length: 9\r\n', 'half'), 5000);
+    expect(parseResponses(text)[0]?.body).toBe('last');
+    expect(ran).toEqual(['/']);
+  });
+});
+
+test('a request that arrives while the rest of a last reply is written is not run', async () => {
+  const ran: string[] = [];
+  const { port } = await serve(closingApp(CLOSING['a head written by ctx.raw, the body later'] as (ctx: Context) => unknown, ran));
+  const socket = connect(port, '127.0.0.1', () => socket.write(get('/')));
+  let text = '';
+  socket.on('data', (data: Buffer) => (text += data.toString('latin1')));
+  await once(socket, 'data');
+  socket.write(get('/next'));
+  await once(socket, 'close');
+  expect([parseResponses(text).length, ran]).toEqual([1, ['/']]);
+});
+
+test.for([
+  ['a stream', () => Readable.from(['a', 'b'])],
+  ['ctx.raw', ({ raw }: Context) => void (raw.res.write('a'), raw.res.end('b'))],
+] as const)('HTTP/1.0 with keep-alive: %s without a length ends the connection, without chunks', async ([, handler]) => {
+  const app = createApp().get('/', handler as () => object).get('/next', () => 'next');
+  const { port } = await serve(app);
+  for (const behind of [get('/next'), 'nonsense\r\n\r\n', '']) {
+    const text = await rawExchange(port, get('/', 'Connection: keep-alive\r\nTE: chunked\r\n', '1.0') + behind, 5000);
+    expect(text).toMatch(/\r\nConnection: close\r\n/i);
+    expect(text.slice(text.indexOf('\r\n\r\n') + 4)).toBe('ab');
+  }
+});
+
+describe('trailers with Connection: close', () => {
+  test.for(['the same packet', 'a later packet'])('in %s end the connection after a body that is echoed', async (when) => {
+    const ran: string[] = [];
+    const app = createApp().post('/echo', (ctx) => ctx.stream()).get('/next', ({ path }) => void ran.push(path));
+    const { port } = await serve(app);
+    const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+    let text = '';
+    socket.on('data', (data: Buffer) => (text += data.toString('latin1')));
+    socket.write(post('/echo', CHUNKED, '3\r\nabc\r\n'));
+    if (when === 'a later packet') await expect.poll(() => text).toContain('abc');
+    socket.write(`0\r\nConnection: close\r\n\r\n${get('/next')}`);
+    const startedAt = performance.now();
+    await once(socket, 'close');
+    expect(performance.now() - startedAt).toBeLessThan(4000);
+    expect([text.match(/HTTP\/1\.1/g)?.length, text.endsWith('0\r\n\r\n'), ran]).toEqual([1, true, []]);
+  });
+});
+
+describe('a response that is destroyed by ctx.raw', () => {
+  test.for<[string, (ctx: Context) => unknown]>([
+    ['behind an open reply', ({ raw }: Context) => void raw.res.destroy()],
+    ['behind an open reply, by a handler that never returns', ({ raw }: Context) => (raw.res.destroy(), new Promise<void>(() => undefined))],
+  ])('%s ends the connection after that reply', async ([, destroy]) => {
+    const app = createApp().get('/slow', async () => (await new Promise((resolve) => setTimeout(resolve, 30)), 'slow'));
+    app.get('/destroyed', destroy as (ctx: Context) => void).get('/next', () => 'next');
+    const { port } = await serve(app);
+    const startedAt = performance.now();
+    const text = await rawExchange(port, get('/slow') + get('/destroyed') + get('/next'), 6000);
+    expect(parseResponses(text).map(({ body }) => body)).toEqual(['slow']);
+    expect(performance.now() - startedAt).toBeLessThan(4000);
+  });
+});
+
+test('a body in chunks that nobody reads does not end the connection, when its request waits for others', async () => {
+  const app = createApp({ maxPipelinedRequests: 2 });
+  app.get('/stream', () => Readable.from(['a', 'b'])).get('/now', () => 'now').post('/unread', () => 'unread');
+  const { port } = await serve(app);
+  const packet = get('/stream') + get('/now') + post('/unread', CHUNKED, '3\r\nabc\r\n0\r\n\r\n') + get('/now', 'Connection: close\r\n');
+  const text = await rawExchange(port, packet, 3000);
+  expect(text.match(/HTTP\/1\.1 200/g)).toHaveLength(4);
+  expect(text.match(/connection: close/gi)).toHaveLength(1);
+});
+
+describe('a refused body that is sent although 100 was not', () => {
+  test.for<[string, (() => object | string) | undefined]>([['a value', () => 'no'], ['a stream', () => Readable.from(['no'])], ['an error', undefined]])('%s reaches the client, with the replies before it', async ([, handler]) => {
+    const app = createApp().get('/first', () => 'first');
+    if (handler !== undefined) app.post('/refused', handler);
+    const { port } = await serve(app);
+    const size = 12_000_000;
+    const head = get('/first') + post('/refused', `Expect: 100-continue\r\nContent-Length: ${size}\r\n`, '');
+    const failures: string[] = [];
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }).on('error', ({ message }) => failures.push(message));
+    let text = '';
+    socket.on('data', (data: Buffer) => (text += data.toString('latin1')));
+    socket.write(head);
+    for (let sent = 0; sent < size; sent += 100_000) {
+      if (socket.writable && !socket.write(Buffer.alloc(100_000))) await Promise.race([once(socket, 'drain'), once(socket, 'close')]);
+    }
+    socket.end();
+    if (!socket.closed) await once(socket, 'close');
+    expect(failures).toEqual([]);
+    expect(text.match(/HTTP\/1\.1 (\d{3})/g)).toHaveLength(2);
+    expect(text).toContain('first');
+  });
+
+  test('ends the connection at once for a client that waits', async () => {
+    const { port } = await serve(createApp().post('/', () => 'no'));
+    const startedAt = performance.now();
+    const socket = connect(port, '127.0.0.1', () => socket.write(post('/', 'Expect: 100-continue\r\nContent-Length: 9\r\n', '')));
+    await once(socket.resume(), 'end');
+    expect(performance.now() - startedAt).toBeLessThan(1500);
+  });
+});
+
+describe('an Upgrade request', () => {
+  const UPGRADE = get('/up', 'Connection: upgrade\r\nUpgrade: other\r\n');
+  const upgradable = (): Postern => {
+    const app = createApp().get('/now', () => 'now').get('/later', async () => (await new Promise((resolve) => setTimeout(resolve, 30)), 'later'));
+    app.post('/now', () => 'posted');
+    app.server.on('upgrade', (_req: IncomingMessage, socket: Duplex) => {
+      socket.on('error', () => undefined);
+      socket.end('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\nOTHER');
+    });
+    return app;
+  };
+
+  test.for([
+    ['alone', '', ['101']],
+    ['behind a reply of the same turn', get('/now'), ['200', '101']],
+    ['behind two replies of the same turn', get('/now') + get('/now'), ['200', '200']],
+    ['behind a reply that takes longer', get('/later'), ['200']],
+    ['behind replies that are ready and one that is not', get('/now') + get('/later') + get('/now'), ['200', '200', '200']],
+  ] as const)('%s comes after the replies, or the connection ends', async ([, before, statuses]) => {
+    const { port } = await serve(upgradable());
+    const startedAt = performance.now();
+    const text = await rawExchange(port, before + UPGRADE, 5000);
+    expect(text.match(/(?<=HTTP\/1\.1 )\d{3}/g)).toEqual(statuses);
+    if (statuses.includes('101' as never)) expect(text.endsWith('OTHER')).toBe(true);
+    expect(performance.now() - startedAt).toBeLessThan(4500);
+  });
+});
+
+describe('framing, whoever sets the headers', () => {
+  const framed = (handler: (ctx: Context) => unknown): Postern => createApp().get('/', handler as () => object).get('/next', () => 'next');
+  test.for<[string, (ctx: Context) => unknown, string]>([
+    ['a text', () => 'hello', 'hello'],
+    ['a Response with a length', () => new Response('hello', { headers: { 'content-length': '5' } }), 'hello'],
+    ['a stream with a length', () => reply(Readable.from(['hello']), { headers: { 'content-length': '5' } }), 'hello'],
+    ['a 204', () => undefined, ''],
+    ['a 304', () => reply(undefined, { status: 304 }), ''],
+    ['a head written by hand', ({ raw }) => void raw.res.writeHead(200, { 'Content-Length': 5 }).end('hello'), 'hello'],
+    ['a head written by hand as a list', ({ raw }) => void raw.res.writeHead(200, ['Content-Length', '5', 'Transfer-Encoding', 'chunked']).end('hello'), 'hello'],
+  ])('%s has one length, although transfer-encoding was set', async ([, handler, body]) => {
+    const { port } = await serve(framed((ctx) => (ctx.raw.res.setHeader('transfer-encoding', 'chunked'), handler(ctx))));
+    const text = await rawExchange(port, get('/') + get('/next', 'Connection: close\r\n'), 3000);
+    const [head = '', rest = ''] = [text.slice(0, text.indexOf('\r\n\r\n')), text.slice(text.indexOf('\r\n\r\n') + 4)];
+    expect(head).not.toMatch(/transfer-encoding/i);
+    expect(rest.startsWith(`${body}HTTP/1.1 200`)).toBe(true);
+  });
+
+  test('a 204 has no content-length', async () => {
+    const { port } = await serve(framed(({ raw }) => void raw.res.setHeader('content-length', '7')));
+    const text = await rawExchange(port, get('/') + get('/next', 'Connection: close\r\n'), 3000);
+    expect(text.slice(0, text.indexOf('\r\n\r\n'))).not.toMatch(/content-length/i);
+    expect(text.match(/HTTP\/1\.1 \d{3}/g)).toEqual(['HTTP/1.1 204', 'HTTP/1.1 200']);
+  });
+
+  test('HTTP/1.0 gets no chunks that a handler asked for', async () => {
+    const { port } = await serve(framed(({ raw }) => (raw.res.setHeader('transfer-encoding', 'chunked'), Readable.from(['a', 'b']))));
+    const text = await rawExchange(port, get('/', 'Connection: keep-alive\r\n', '1.0'), 3000);
+    expect(text).not.toMatch(/transfer-encoding/i);
+    expect(text.endsWith('\r\n\r\nab')).toBe(true);
+  });
+});
+
+test('a 204 that cannot be written is a 500 with its body', async () => {
+  const app = expectFailures(createApp(), 500).get('/', ({ raw }) => void raw.res.setHeader('trailer', 'x-sum')).get('/next', () => 'next');
+  const { port } = await serve(app);
+  const responses = parseResponses(await rawExchange(port, get('/') + get('/next', 'Connection: close\r\n'), 3000));
+  expect(responses.map(({ status }) => status)).toEqual([500, 200]);
+  expect(JSON.parse(responses[0]?.body ?? '')).toMatchObject({ error_code: { name: 'framework_unknown_error' } });
+});
+
