@@ -49,7 +49,7 @@ test('there are no cycles', () => {
  * Rooms and files that most services do not need at start. The core imports them where they are used: with
  * `await import`, or as a namespace, which the build makes a `require` on first use.
  */
-const LATER = /^(?:cli|gateway|live|mesh|openapi|process|tracing)\/|^(?:endpoint\/constraint|http\/(?:body|in-memory)|metrics\/summary|monitor\/(?:mesh-ping|metrics-text)|pipeline\/checked-(?:input|reply)|propagation\/trace-context)$/;
+const LATER = /^(?:cli|gateway|live|mesh|openapi|process|tracing)\/|^(?:base\/text-line|endpoint\/constraint|http\/(?:body|in-memory)|metrics\/summary|monitor\/(?:mesh-ping|metrics-text)|pipeline\/(?:checked-(?:input|reply)|express-\w+)|propagation\/trace-context)$/;
 
 test('what an application loads with its import has nothing that is loaded later', () => {
   const loaded = new Set<string>();

@@ -32,6 +32,7 @@ import { resolveOptions, type PosternOptions, type ResolvedOptions } from './opt
 import type { MountListener } from '../pipeline/mounts.js';
 import { Pipeline } from '../pipeline/pipeline.js';
 import { assertMiddleware, RouteGroup } from './route-group.js';
+import { OPENAPI, type OpenApiSettings } from '../endpoint/document-settings.js';
 import { Router } from '../routing/router.js';
 
 /** Where an application listens. */
@@ -56,6 +57,8 @@ export class Postern extends RouteGroup {
   readonly errorCodes: readonly ErrorCode[];
   /** The `node:http` server; it listens after {@link listen}. */
   readonly server: Server;
+  /** How its OpenAPI document is made. @internal */
+  readonly [OPENAPI]: OpenApiSettings;
   /** Handles requests of a `node:http` server that someone else made. */
   readonly handler: (req: IncomingMessage, res: ServerResponse) => void;
 
@@ -98,6 +101,7 @@ export class Postern extends RouteGroup {
     this.version = resolved.version;
     this.settings = resolved.settings;
     this.errorCodes = resolved.errorCodes;
+    this[OPENAPI] = { extras: resolved.openapi, sent: resolved.validateResponses === 'output' ? 'output' : 'input' };
     this.router = router;
     this.health = health;
     this.#routes = routes;

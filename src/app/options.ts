@@ -22,6 +22,7 @@ import {
 } from '../overload/options.js';
 import {
   ANYTHING,
+  assertOptions,
   BOOLEAN,
   LIST,
   listOf,
@@ -31,8 +32,10 @@ import {
   STRING,
   wholeNumber,
   withDefaults,
+  type Kind,
   type OptionTable,
 } from '../base/options-check.js';
+import { EXTRAS, type OpenApiExtras } from '../endpoint/document-settings.js';
 import { resolveMonitor, type MonitorOptions } from './address.js';
 
 /** The options of `new Postern(name, options)`. Times are in ms. */
@@ -104,9 +107,19 @@ export interface PosternOptions {
   errorTypes?: string | URL;
   /** The application's own error codes, for `postern errors`. Default: none. */
   errorCodes?: readonly Readonly<Record<string, ErrorCode>>[];
-  /** Whether 2xx replies must match the `response` schema of their route. Default: false. */
-  validateResponses?: boolean;
+  /**
+   * Whether 2xx replies must match the `response` schema of their route. With `'output'`, what the schema returns is
+   * sent: a member that it drops never leaves the process. Default: false.
+   */
+  validateResponses?: boolean | 'output';
+  /** Merged into the OpenAPI document of the application, wherever it is created. Default: nothing. */
+  openapi?: OpenApiExtras;
 }
+
+const VALIDATION: Kind = {
+  accepts: (value) => typeof value === 'boolean' || value === 'output',
+  give: "true, false or 'output'",
+};
 
 /** Each option's kind and default. An option whose default depends on anything else has undefined here. */
 const OPTIONS = {
@@ -140,7 +153,8 @@ const OPTIONS = {
     give: 'an absolute URL that ends in / or #',
   }),
   errorCodes: option(listOf(isEnumeration, 'a list of results of defineErrorCodes'), []),
-  validateResponses: option(BOOLEAN, false),
+  validateResponses: option<boolean | 'output'>(VALIDATION, false),
+  openapi: option(OBJECT, {}),
 } satisfies OptionTable<PosternOptions>;
 
 /** Options whose value in use is not the value that was given. */
@@ -174,6 +188,7 @@ export function resolveOptions(name: string, options: PosternOptions, env: NodeJ
   if (!attachMonitorEndpoints && monitor !== undefined)
     throw new TypeError('monitor is set, but attachMonitorEndpoints: false leaves nothing to serve there; remove one');
   const { headersTimeout = Math.min(15_000, requestTimeout || Infinity) } = given;
+  assertOptions('openapi', given.openapi, EXTRAS);
   if (requestTimeout > 0 && headersTimeout > requestTimeout)
     throw new TypeError(`headersTimeout ${headersTimeout} is more than requestTimeout ${requestTimeout}; lower it`);
   return {

@@ -8,6 +8,8 @@ import { FrameworkErrorCodes, isErrorCode, type ErrorCode } from '../base/error-
 import { ApiError, BadRequest, HttpError, isStatus, refusal } from '../base/errors.js';
 import { prefersProblem } from '../payload/accept.js';
 import { toErrorBody, toProblem } from '../payload/error-body.js';
+import type { Part } from '../endpoint/schemas.js';
+import type { Finding } from '../payload/findings.js';
 import { fromHeaderList } from '../payload/header-list.js';
 import { Reply, type Outgoing } from './reply.js';
 import type { Scope } from './scope.js';
@@ -21,13 +23,21 @@ export interface MappedError {
   readonly headers: Readonly<Record<string, string>> | undefined;
 }
 
+/** One finding in a request. */
+export interface RequestFinding extends Finding {
+  /** The part of the request that it is in. */
+  readonly in: Part;
+}
+
 /** 400 for a request that does not fit the schemas of its route. The body has the findings. */
 export class InvalidRequest extends BadRequest {
   static override errorCode: ErrorCode = FrameworkErrorCodes.framework_invalid_request;
 
-  readonly findings: readonly object[];
+  /** What does not fit, as the member `errors` of the body; the first 32. */
+  readonly findings: readonly RequestFinding[];
 
-  constructor(description: string | undefined, findings: readonly object[]) {
+  /** @internal */
+  constructor(description: string | undefined, findings: readonly RequestFinding[]) {
     super(description);
     this.findings = findings;
   }

@@ -3,10 +3,12 @@
  */
 
 import { assertOptions, oneOf, STRING, type Kinds } from '../base/options-check.js';
+import { OPENAPI, type OpenApiSettings } from '../endpoint/document-settings.js';
 import type { RouteInfo } from '../routing/router.js';
 import { Components, type JsonSchema } from './components.js';
 import { OpenApiError } from './error.js';
 import { toOperation, type DocumentedRoute } from './operation.js';
+import { mergeJson } from './merge.js';
 import { shapeOf, toTemplate, type PathTemplate } from './path-template.js';
 
 /** What a document is made of; a `Postern` is. */
@@ -14,6 +16,8 @@ export interface OpenApiSource {
   readonly name: string;
   readonly version: string;
   readonly router: { readonly routes: readonly RouteInfo[] };
+  /** @internal */
+  readonly [OPENAPI]?: OpenApiSettings;
 }
 
 /** How a document is made. */
@@ -83,7 +87,8 @@ const PROBLEM = objectOf(
  */
 export function toOpenApi(app: OpenApiSource, options: OpenApiOptions = {}): OpenApiDocument {
   assertOptions('toOpenApi()', options, KINDS);
-  const { scope = 'all', version = '3.1', servers, title = app.name } = options;
+  const { scope = 'all', version = '3.1', servers, title } = options;
+  const { extras = {}, sent = 'input' } = app[OPENAPI] ?? {};
   const components = new Components({ Error: ERROR, Problem: PROBLEM });
   const paths: Record<string, Record<string, unknown>> = {};
   const operationIds = new Map<string, string>();
@@ -92,7 +97,7 @@ export function toOpenApi(app: OpenApiSource, options: OpenApiOptions = {}): Ope
   const shapes = new Map<string, string>();
   for (const route of routesOf(app)) {
     const { method, path, pattern, options: own } = route;
-    if (scope === 'public' && !own.public) continue;
+    if ((scope === 'public' && !own.public) || own.openapi === false) continue;
     const { operationId } = own;
     const twin = operationId === undefined ? undefined : claim(operationIds, operationId, `${method} ${path}`);
     if (twin !== undefined)
@@ -106,19 +111,26 @@ export function toOpenApi(app: OpenApiSource, options: OpenApiOptions = {}): Ope
     templates.set(pattern, known);
     const parameters = given.parameters.map((each, i) => ({ ...each, name: known.parameters[i]?.name ?? each.name }));
     const item = (paths[template] ??= {});
-    const operation = toOperation(route, parameters, components);
+    const operation = toOperation(route, parameters, components, sent);
     if (METHODS.includes(method) || (method === 'QUERY' && version === '3.2')) item[method.toLowerCase()] = operation;
     else if (version === '3.1') throw new OpenApiError(path, `OpenAPI 3.1 has no ${method}; 3.2 has`);
     else
       item['additionalOperations'] = { ...(item['additionalOperations'] as object | undefined), [method]: operation };
   }
-  return {
+  const own = {
     openapi: VERSIONS[version],
-    info: { title, version: app.version },
-    ...(servers === undefined ? {} : { servers: servers.map((url) => ({ url: String(url) })) }),
+    info: { title: app.name, version: app.version },
+    // Only its place in the document.
+    ...(servers === undefined && extras.servers === undefined ? {} : { servers: [] }),
     paths,
     components: { schemas: components.schemas },
   };
+  const overrides = {
+    ...(title === undefined ? {} : { info: { title } }),
+    ...(servers === undefined ? {} : { servers: servers.map((url) => ({ url: String(url) })) }),
+  };
+  // Merging removes no member, so it is still a document.
+  return mergeJson(mergeJson(own, { ...extras }), overrides) as unknown as OpenApiDocument;
 }
 
 /** Takes a name for an owner, unless it is taken. */

@@ -5,17 +5,18 @@
 import { STATUS_CODES } from 'node:http';
 import { partsOf } from '../payload/json-schema.js';
 import { propsOf } from '../payload/standard-schema.js';
-import type { ErrorType, RouteRecord } from '../endpoint/route-options.js';
-import { isSchema, type MaybeResponse } from '../endpoint/schemas.js';
+import type { RouteRecord } from '../endpoint/route-options.js';
+import { isSchema, PARTS, type MaybeResponse } from '../endpoint/schemas.js';
 import type { Components, JsonSchema } from './components.js';
 import { OpenApiError } from './error.js';
+import { mergeJson } from './merge.js';
 import type { PathParameter } from './path-template.js';
 
 /** What of a route goes into a document. */
 export interface DocumentedRoute {
   readonly method: string;
   readonly path: string;
-  readonly options: RouteRecord;
+  readonly options: RouteRecord & { readonly openapi?: Json | false };
 }
 
 type Json = Readonly<Record<string, unknown>>;
@@ -25,22 +26,26 @@ const OWN_HEADERS: ReadonlySet<string> = new Set(['accept', 'content-type']);
 
 /**
  * @param parameters of the path, under the names of the template
+ * @param sent the side of a `response` schema that is sent
  * @throws {OpenApiError} when a schema can't be converted
  */
 export function toOperation(
   route: DocumentedRoute,
   parameters: readonly PathParameter[],
   components: Components,
+  sent: 'input' | 'output',
 ): Json {
   const { summary, description, tags, operationId, deprecated, schemas, params: allowed, ...options } = route.options;
-  const schemaOf = (part: string, given: unknown): JsonSchema | undefined => convert(route, part, given, components);
+  const schemaOf = (part: string, given: unknown): JsonSchema | undefined =>
+    convert(route, part, given, components, part.startsWith('response') ? sent : 'input');
+  const isChecked = PARTS.some((part) => schemas[part] !== undefined);
   const membersOf = (part: 'query' | 'headers'): Members => collectMembers(schemaOf(part, schemas[part]), components);
   const all = [
     ...pathParameters(parameters, schemas.params, schemaOf('params', schemas.params), components),
     ...queryParameters(membersOf('query'), allowed),
     ...headerParameters(membersOf('headers')),
   ];
-  return {
+  const operation = {
     ...defined({ operationId, summary, description }),
     ...(tags.length === 0 ? {} : { tags }),
     ...(deprecated === false ? {} : { deprecated: true }),
@@ -49,10 +54,15 @@ export function toOperation(
     ...(schemas.body === undefined ? {} : { requestBody: requestBody(schemas.body, schemaOf('body', schemas.body)) }),
     responses: {
       ...successes(schemas.response, schemaOf),
-      ...declaredErrors(options.errors),
+      ...declaredErrors([
+        ...options.errors.map(({ statusCode, errorCode }) => ({ statusCode, code: errorCode.name })),
+        ...(isChecked ? [{ statusCode: 400, code: 'framework_invalid_request' }] : []),
+        ...(allowed === null ? [] : [{ statusCode: 400, code: 'framework_invalid_query_params' }]),
+      ]),
       default: { description: 'An error.', content: errorContent([]) },
     },
   };
+  return mergeJson(operation, options.openapi || {});
 }
 
 function pathParameters(
@@ -119,11 +129,12 @@ function successes(response: MaybeResponse, schemaOf: (part: string, given: unkn
   return Object.fromEntries(entries);
 }
 
-function declaredErrors(errors: readonly ErrorType[]): Json {
-  const byStatus = new Map<number, ErrorType[]>();
-  for (const type of errors) byStatus.set(type.statusCode, [...(byStatus.get(type.statusCode) ?? []), type]);
-  const entries = [...byStatus].map(([status, types]): [string, Json] => {
-    const names = [...new Set(types.map(({ errorCode }) => errorCode.name))];
+function declaredErrors(errors: readonly { readonly statusCode: number; readonly code: string }[]): Json {
+  const byStatus = new Map<number, Set<string>>();
+  for (const { statusCode, code } of errors)
+    byStatus.set(statusCode, (byStatus.get(statusCode) ?? new Set()).add(code));
+  const entries = [...byStatus].map(([status, codes]): [string, Json] => {
+    const names = [...codes];
     return [
       String(status),
       { description: `${STATUS_CODES[status] ?? 'Error'}: ${names.join(', ')}`, content: errorContent(names) },
@@ -143,13 +154,19 @@ function errorContent(names: readonly string[]): Json {
   return { 'application/json': contentOf('Error'), 'application/problem+json': contentOf('Problem') };
 }
 
-/** What goes over the wire: the input of a schema, of requests and of replies. Undefined without JSON Schema. */
-function convert(route: DocumentedRoute, part: string, given: unknown, components: Components): JsonSchema | undefined {
+/** One side of a schema; undefined without JSON Schema. */
+function convert(
+  route: DocumentedRoute,
+  part: string,
+  given: unknown,
+  components: Components,
+  side: 'input' | 'output',
+): JsonSchema | undefined {
   const converter = propsOf(given)?.jsonSchema;
   if (converter === undefined) return undefined;
   const name = `${route.method.toLowerCase()}${route.path.replace(/[^A-Za-z0-9]+/g, '_')}_${part.replace(' ', '_')}`;
   try {
-    return components.lift(converter.input({ target: 'draft-2020-12' }), name);
+    return components.lift(converter[side]({ target: 'draft-2020-12' }), name);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new OpenApiError(route.path, `the schema of its ${part} has no JSON Schema: ${reason}`, { cause });

@@ -6,7 +6,7 @@
  */
 
 import { isEmpty } from '../http/body.js';
-import { InvalidRequest } from '../http/error-mapper.js';
+import { InvalidRequest, type RequestFinding } from '../http/error-mapper.js';
 import type { Context, Handler, HandlerResult } from '../http/context.js';
 import { listNames, type ListNames } from '../payload/json-schema.js';
 import { describeFindings, toFinding } from '../payload/findings.js';
@@ -94,7 +94,7 @@ interface Misfit {
 function toInvalid(misfits: readonly Misfit[]): InvalidRequest {
   const [first] = misfits;
   const count = misfits.reduce((sum, { issues }) => sum + issues.length, 0);
-  const toFindings = ({ part, issues }: Misfit): object[] =>
+  const toFindings = ({ part, issues }: Misfit): RequestFinding[] =>
     issues.slice(0, MAX_FINDINGS).map((issue) => ({ in: part, ...toFinding(issue) }));
   const findings = misfits.flatMap(toFindings).slice(0, MAX_FINDINGS);
   return new InvalidRequest(first && describeFindings(first.part, first.issues, count), findings);

@@ -1,12 +1,12 @@
 /*
  * Holds replies to the `response` of their route, with the option `validateResponses`. Loaded with the first such reply.
  *
- * What is checked is the JSON that goes out: a date is a text there. Streams and bytes, and the body of a standard
- * `Response`, can't be looked at without taking them.
+ * The JSON that is sent is checked: a date is a text there. With `'output'` the handler's value is checked, and the
+ * schema's output is sent. Streams, bytes and the body of a standard `Response` are not: to check them is to read them.
  */
 
 import type { HandlerResult } from '../http/context.js';
-import { toReply } from '../http/reply.js';
+import { Reply, toReply, type ReplyInit } from '../http/reply.js';
 import { describeFindings } from '../payload/findings.js';
 import { check } from '../payload/schema-check.js';
 import { propsOf } from '../payload/standard-schema.js';
@@ -14,19 +14,22 @@ import { isStream, tagOf } from '../payload/stream.js';
 import { responseSchema, type MaybeResponse } from '../endpoint/schemas.js';
 
 /**
- * Checks the result of a handler, and returns it.
+ * Checks the result of a handler, and returns it, or the reply to send in its place.
  *
  * @param what the route, for the log: `GET /users/:id`
+ * @param sendsOutput whether the reply has the schema's output
  * @throws {Error} when the reply does not fit
  */
 export async function checkReply(
   what: string,
   response: NonNullable<MaybeResponse>,
+  sendsOutput: boolean,
   result: HandlerResult,
 ): Promise<HandlerResult> {
   if (result instanceof Error) return result;
   const isOpaque = tagOf(result) === '[object Response]';
-  const { status, body } = isOpaque ? { status: (result as Response).status, body: null } : toReply(result);
+  const replied = isOpaque ? new Reply(null, { status: (result as Response).status }) : toReply(result);
+  const { status, statusText, body } = replied;
   if (status < 200 || status > 299) return result;
   const schema = responseSchema(response, status);
   if (schema === undefined) throw new Error(`${what} replied with ${status}, which its response does not declare`);
@@ -37,10 +40,18 @@ export async function checkReply(
   }
   const props = propsOf(schema);
   if (props === undefined) return result;
-  const { issues } = await check(`response of ${what}`, props, wireForm(body));
-  if (issues === undefined) return result;
+  const checked = await check(`response of ${what}`, props, sendsOutput ? body : wireForm(body));
+  const { issues } = checked;
+  if (issues === undefined) {
+    if (!sendsOutput) return result;
+    return new Reply(checked.value, { status, statusText, ...headersOf(replied) });
+  }
   const findings = describeFindings('body', issues, issues.length);
   throw new Error(`the reply of ${what} does not fit its response ${status}: ${findings}`);
+}
+
+function headersOf({ ownHeaders }: Reply): ReplyInit {
+  return ownHeaders === undefined ? {} : { headers: ownHeaders };
 }
 
 function wireForm(body: unknown): unknown {

@@ -38,7 +38,7 @@ export class CompiledRoutes {
   readonly router: Router<Handler>;
   readonly #metrics: RequestMetrics;
   readonly #overload: Overload | null;
-  readonly #validateResponses: boolean;
+  readonly #validateResponses: boolean | 'output';
   readonly #middleware: Middleware[] = [];
   /** By the index of the route. */
   readonly #groups: (Groups | undefined)[] = [];
@@ -53,7 +53,7 @@ export class CompiledRoutes {
     router: Router<Handler>,
     metrics: RequestMetrics,
     overload: Overload | null,
-    validateResponses: boolean,
+    validateResponses: boolean | 'output',
   ) {
     this.router = router;
     this.#validateResponses = validateResponses;
@@ -134,7 +134,7 @@ export class CompiledRoutes {
     const overload = this.router.isReserved(route) ? null : this.#overload;
     const own = route.handler as InputHandler;
     const given = overload === null ? own : overload.inTime(path, own);
-    const replying = this.#validateResponses ? checkReplies(what, schemas.response, given) : given;
+    const replying = this.#validateResponses ? checkReplies(what, schemas.response, this.#validateResponses === 'output', given) : given;
     const isChecked = PARTS.some((part) => schemas[part] !== undefined);
     const handler = isChecked ? checkInput(what, schemas, replying) : (replying as Handler);
     const checked = params === null ? handler : checkQuery(handler, params);
@@ -196,11 +196,16 @@ function checkInput(what: string, schemas: AnySchemas, handler: InputHandler): H
 }
 
 /** The handler with its replies held to their schema. */
-function checkReplies(what: string, response: MaybeResponse, handler: InputHandler): InputHandler {
+function checkReplies(
+  what: string,
+  response: MaybeResponse,
+  sendsOutput: boolean,
+  handler: InputHandler,
+): InputHandler {
   if (response === undefined) return handler;
   return async (ctx, input) => {
     const { checkReply } = await import('./checked-reply.js');
-    return checkReply(what, response, await handler(ctx, input));
+    return checkReply(what, response, sendsOutput, await handler(ctx, input));
   };
 }
 

@@ -12,7 +12,7 @@ import { createApp, serve } from '../support/serve.js';
 
 test('T-31: each entry exports a closed list: no JWT, CSRF, cookies, CORS, cache, static files, multipart, proxy, templates or sessions', () => {
   expect(Object.keys(postern).sort()).toEqual([
-    'ApiError', 'BadRequest', 'Conflict', 'Forbidden', 'FrameworkErrorCodes', 'HttpError', 'NotFound', 'Postern', 'Registry', 'Reply', 'Router', 'ServiceError', 'ServiceUnavailable',
+    'ApiError', 'BadRequest', 'Conflict', 'Forbidden', 'FrameworkErrorCodes', 'HttpError', 'InvalidRequest', 'NotFound', 'Postern', 'Registry', 'Reply', 'Router', 'ServiceError', 'ServiceUnavailable',
     'TooManyRequests', 'Unauthorized', 'connect', 'defineEndpoint', 'defineErrorCodes', 'endpoint', 'path', 'publicFacing', 'redirect', 'reply',
   ]);
   expect(Object.keys(metrics).sort()).toEqual(['Counter', 'Gauge', 'Histogram', 'Registry', 'Summary', 'collectDefaultMetrics', 'exponentialBuckets', 'linearBuckets']);
@@ -29,7 +29,7 @@ test('T-31: an application, a request, a reply and a client have a closed list o
   const app = createApp({ settings: { SERVICE_CONNECTIONS: ['billing'] } }).get('/', (ctx) => { context = membersOf(ctx); });
   await app.request('/');
   expect(context.sort()).toEqual([
-    'abort', 'bytes', 'deadlineMs', 'form', 'headers', 'id', 'ip', 'json', 'log', 'method', 'params', 'path', 'query', 'raw', 'route', 'service', 'signal', 'span', 'state', 'stream', 'target', 'text', 'timeUpMs', 'url',
+    'abort', 'bytes', 'deadlineMs', 'form', 'headers', 'id', 'ip', 'json', 'log', 'method', 'params', 'path', 'query', 'raw', 'route', 'scope', 'service', 'signal', 'span', 'state', 'stream', 'target', 'text', 'timeUpMs', 'url',
   ]);
   expect([...new Set(membersOf(app))].sort()).toEqual([
     'attach', 'close', 'delete', 'errorCodes', 'get', 'group', 'handler', 'head', 'health', 'implement', 'listen', 'metrics', 'name', 'onClose', 'options', 'patch', 'post', 'put', 'request', 'route', 'router', 'run',

@@ -16,7 +16,7 @@ import typescript from 'typescript';
 import * as v from 'valibot';
 import { z } from 'zod';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { ApiError, defineErrorCodes, endpoint, type Postern, type StandardSchemaV1 } from 'postern';
+import { ApiError, BadRequest, defineErrorCodes, endpoint, type Postern, type StandardSchemaV1 } from 'postern';
 import { OpenApiError, toOpenApi, type OpenApiDocument } from 'postern/openapi';
 import { createApp } from '../support/serve.js';
 
@@ -106,7 +106,7 @@ test('a path has its first name, parameters theirs, and every operation an error
   const put = at(document, '/users/{id}', 'put');
   expect(put).toMatchObject({ deprecated: true, parameters: [{ name: 'id', in: 'path' }], requestBody: { required: true } });
   expect(put['x-public']).toBeUndefined();
-  expect(Object.keys(put.responses)).toEqual(['200', '201', '204', 'default']);
+  expect(Object.keys(put.responses)).toEqual(['200', '201', '204', '400', 'default']);
   expect(put.responses['204'].content).toBeUndefined();
   for (const item of Object.values(document.paths))
     for (const operation of Object.values(item) as any[])
@@ -190,4 +190,50 @@ test('GET /<name>/openapi/ serves the document, and tells of routes that came la
   app.get('/later', () => 'ok');
   expect((await (await app.request('/users/openapi/')).json()) as object).toHaveProperty(['paths', '/later']);
   expect(() => app.get('/users/openapi/', () => 'ok')).toThrow('monitoring endpoint');
+});
+
+const codesOf = (app: Postern, path: string): string[] | undefined => at(toOpenApi(app), path, 'get').responses['400']?.content['application/json'].schema.allOf[1].properties.error_code.properties.name.enum;
+
+test('the 400 of an operation has the codes that the service answers with', () => {
+  class Odd extends BadRequest { static override errorCode = defineErrorCodes({ odd: 1 }).odd; }
+  const app = createApp().get('/none', () => 1).get('/checked', { query: z.object({}) }, () => 1);
+  app.get('/allowed', { public: { params: [] } }, () => 1).get('/all', { public: { params: ['q'] }, query: z.object({}), errors: [Odd, BadRequest] }, () => 1);
+  expect(['/none', '/checked', '/allowed', '/all'].map((path) => codesOf(app, path))).toEqual([
+    undefined,
+    ['framework_invalid_request'],
+    ['framework_invalid_query_params'],
+    ['odd', 'framework_error_unspecified', 'framework_invalid_request', 'framework_invalid_query_params'],
+  ]);
+});
+
+test("the application's option is merged into its document, and arguments override it", async () => {
+  const scheme = { type: 'http', scheme: 'bearer' };
+  const openapi = {
+    info: { description: 'Users.', title: 'User service', contact: { name: 'Ada' } },
+    servers: [{ url: 'https://a.example', description: 'A' }],
+    tags: [{ name: 'users' }],
+    security: [{ bearer: [] }],
+    components: { securitySchemes: { bearer: scheme }, schemas: { Mine: { type: 'string' } } },
+  };
+  const app = createApp({ openapi }).get('/', () => 1);
+  const own = toOpenApi(app);
+  expect(own).toMatchObject({ ...openapi, info: { ...openapi.info, version: '1.4.2' } });
+  expect(Object.keys(own.components.schemas)).toEqual(['Error', 'Problem', 'Mine']);
+  expect(await complaintsOf(own)).toEqual({ seriousme: true, redocly: [] });
+  expect(await (await app.request('/users/openapi/')).json()).toEqual(own);
+  expect(toOpenApi(app, { title: 'Other', servers: ['https://b.example'] })).toMatchObject({ info: { title: 'Other', description: 'Users.' }, servers: [{ url: 'https://b.example' }] });
+});
+
+test.for([
+  [{ tag: [] }, 'unknown option "tag" of openapi; did you mean "tags"?'],
+  [{ info: 'Users' }, 'info of openapi is "Users"; give an object'],
+])('the option openapi %j is refused', ([openapi, message]) => {
+  expect(() => createApp({ openapi: openapi as object })).toThrow(new TypeError(message as string));
+});
+
+test("the output side of a response is documented where the service sends the schema's output", () => {
+  const response = z.object({ name: z.string().default('Ada') });
+  const required = (validateResponses: boolean | 'output'): unknown =>
+    at(toOpenApi(createApp({ validateResponses }).get('/', { response }, () => ({}))), '/', 'get').responses['200'].content['application/json'].schema.required;
+  expect([required(true), required('output')]).toEqual([undefined, ['name']]);
 });

@@ -6,7 +6,7 @@
 
 import { z } from 'zod';
 import { expect, test } from 'vitest';
-import { NotFound, reply, type RouteOptions } from 'postern';
+import { BadRequest, InvalidRequest, NotFound, reply, type RequestFinding, type RouteOptions } from 'postern';
 import { createApp, createRecorder, expectFailures } from '../support/serve.js';
 
 const User = z.object({ id: z.string(), age: z.number() });
@@ -52,4 +52,45 @@ test('without validateResponses nothing is looked at', async () => {
   const response = z.string().refine(() => { throw new Error('oh'); });
   const app = createApp().get('/a', { response }, () => 5 as never);
   expect(await (await app.request('/a')).json()).toBe(5);
+});
+
+const outputs: { name: string; response: RouteOptions['response']; result: () => unknown; status: number; body: string }[] = [
+  { name: 'a member that the schema drops', response: User, result: () => ({ id: '7', age: 1, secret: 'x' }), status: 200, body: '{"id":"7","age":1}' },
+  { name: 'a default', response: z.object({ a: z.number().default(1) }), result: () => ({}), status: 200, body: '{"a":1}' },
+  { name: 'a value before it is JSON', response: z.object({ at: z.date().transform((date) => date.getTime()) }), result: () => ({ at: new Date(5) }), status: 200, body: '{"at":5}' },
+  { name: 'status and headers', response: { 201: User }, result: () => reply({ id: '7', age: 1, secret: 'x' }, { status: 201, headers: { 'x-a': 'b' } }), status: 201, body: '{"id":"7","age":1}' },
+  { name: 'a text', response: z.string().transform((text) => text.toUpperCase()), result: () => 'a', status: 200, body: 'A' },
+  { name: 'nothing', response: { 204: null }, result: () => undefined, status: 204, body: '' },
+  { name: 'an error', response: User, result: () => new NotFound('No.'), status: 404, body: '{"message":"Not found.","description":"No.","error_code":{"name":"framework_error_unspecified","value":999998}}' },
+];
+test.for(outputs)("validateResponses: 'output' sends what the schema returns: $name", async ({ response, result, status, body }) => {
+  const app = createApp({ validateResponses: 'output' }).get('/a', { response }, result as never);
+  const seen: unknown[] = [];
+  app.use(async (_ctx, next) => {
+    const inner = await next();
+    seen.push(inner.status, inner.headers.get('x-a'));
+    return inner;
+  });
+  const answer = await app.request('/a');
+  expect([answer.status, await answer.text()]).toEqual([status, body]);
+  expect(seen).toEqual([status, status === 201 ? 'b' : null]);
+});
+
+test("validateResponses: 'output' makes a misfit the fixed 500", async () => {
+  const app = expectFailures(createApp({ validateResponses: 'output' }), 500).get('/a', { response: User }, (() => ({ id: 7 })) as never);
+  expect((await app.request('/a')).status).toBe(500);
+});
+
+test('a refused request is an InvalidRequest with its findings, for middleware', async () => {
+  const errors: unknown[] = [];
+  const app = createApp().use(async (_ctx, next) => void errors.push((await next()).error));
+  app.post('/', { body: User }, () => 1);
+  const answer = await app.request('/', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"id":7,"age":1}' });
+  const { errors: sent } = (await answer.json()) as { errors: object[] };
+  const [error] = errors;
+  expect(error).toBeInstanceOf(InvalidRequest);
+  expect(error).toBeInstanceOf(BadRequest);
+  const findings: readonly RequestFinding[] = (error as InvalidRequest).findings;
+  expect(findings).toEqual(sent);
+  expect(findings.map(({ in: part, pointer }) => [part, pointer])).toEqual([['body', '#/id']]);
 });
