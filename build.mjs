@@ -114,7 +114,7 @@ function loadLater(source, id) {
     return `const ${name} = later('${path}', () => __require__('${path}'));`;
   });
   if (names.length === 0) return null;
-  const used = code.replace(new RegExp(`\\b(${names.join('|')})\\.(?=\\w)`, 'g'), '($1()).');
+  const used = code.replace(new RegExp(`(?<![#.\\w])(${names.join('|')})\\.(?=\\w)`, 'g'), '($1()).');
   return `import { later } from '${inRoot('src/base/later.js')}';\n${used}`;
 }
 

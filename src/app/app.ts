@@ -24,7 +24,7 @@ import { assertOptions } from '../base/options-check.js';
 import { Overload } from '../overload/overload.js';
 import { delayOf, LISTEN, portOf, warnIfUnreachable, type Address, type ListenOptions } from './address.js';
 import { attachPipeline, createHandler, Listener } from './listener.js';
-import { createMonitor, type Monitor } from './monitor.js';
+import { addMonitoringEndpoints, createMonitor, type Monitor } from './monitor.js';
 import { createClients } from './clients.js';
 import { CLOSE, LEAST_HOOK_MS, runCloseHooks, type CloseOptions } from './close-hooks.js';
 import { drainDelayOf, exitOnSignal } from './signals.js';
@@ -117,18 +117,17 @@ export class Postern extends RouteGroup {
     this.handler = createHandler(pipeline);
 
     if (resolved.attachMonitorEndpoints) {
-      // Health and ping are on both ports: a monitoring port that answers must not hide a main port that does not.
-      const both = monitor === null ? [routes] : [routes, monitor.routes];
-      const own = monitor?.routes ?? routes;
       const ping = createPing({
         ...resolved,
         services,
-        exchange: async (name, request) => (await services.sender(name)).exchange(request),
+        exchange: async (service, request) => (await services.sender(service)).exchange(request),
       });
-      for (const each of both) each.addMonitor(`/${name}/health/`, () => health.answer());
-      own.addMonitor(`/${name}/metrics/`, createMetricsEndpoint(metrics, tasks));
-      own.addMonitor(`/${name}/openapi/`, createOpenApiEndpoint(this));
-      for (const each of both) each.addMonitor(`/${name}/ping/`, ping);
+      addMonitoringEndpoints(name, routes, monitor, {
+        health: () => health.answer(),
+        metrics: createMetricsEndpoint(metrics, tasks),
+        openapi: createOpenApiEndpoint(this),
+        ping,
+      });
     }
   }
 

@@ -30,3 +30,21 @@ export function createMonitor(
   const pipeline = new Pipeline(routes, env, requests, resolved);
   return { routes, pipeline, listener: new Listener(pipeline, resolved), where };
 }
+
+/**
+ * Adds the monitoring endpoints. Health and ping are on both ports: a monitoring port that answers must not hide a main
+ * port that does not.
+ */
+export function addMonitoringEndpoints(
+  name: string,
+  main: CompiledRoutes,
+  monitor: Monitor | null,
+  { health, metrics, openapi, ping }: Readonly<Record<'health' | 'metrics' | 'openapi' | 'ping', Handler>>,
+): void {
+  const both = monitor === null ? [main] : [main, monitor.routes];
+  const own = monitor?.routes ?? main;
+  for (const each of both) each.addMonitor(`/${name}/health/`, health);
+  own.addMonitor(`/${name}/metrics/`, metrics);
+  own.addMonitor(`/${name}/openapi/`, openapi);
+  for (const each of both) each.addMonitor(`/${name}/ping/`, ping);
+}

@@ -134,7 +134,8 @@ export class CompiledRoutes {
     const overload = this.router.isReserved(route) ? null : this.#overload;
     const own = route.handler as InputHandler;
     const given = overload === null ? own : overload.inTime(path, own);
-    const replying = this.#validateResponses ? checkReplies(what, schemas.response, this.#validateResponses === 'output', given) : given;
+    const mode = this.#validateResponses;
+    const replying = mode === false ? given : checkReplies(what, schemas.response, mode === 'output', given);
     const isChecked = PARTS.some((part) => schemas[part] !== undefined);
     const handler = isChecked ? checkInput(what, schemas, replying) : (replying as Handler);
     const checked = params === null ? handler : checkQuery(handler, params);

@@ -160,7 +160,6 @@ const unsayable: { name: string; define: (app: Postern) => unknown; route: strin
   { name: 'a schema whose conversion throws', define: (app) => app.post('/a', { body: z.object({ at: z.date() }) }, () => ''), route: '/a', reason: 'the schema of its body has no JSON Schema' },
   { name: 'a method that the version lacks', define: (app) => app.route('/a', { PURGE: () => '' }), route: '/a', reason: 'OpenAPI 3.1 has no PURGE' },
   { name: 'one operationId twice', define: (app) => app.get('/a', { operationId: 'x' }, () => '').get('/b', { operationId: 'x' }, () => ''), route: '/b', reason: 'operationId "x" is that of GET /a' },
-  { name: 'a path with characters of a URL', define: (app) => app.get('/a#b', () => ''), route: '/a#b', reason: 'a template has no' },
 ];
 test.for(unsayable)('$name is refused by name', ({ define, route, reason }) => {
   const app = createApp();
