@@ -18,7 +18,7 @@ import type { Overload } from '../overload/overload.js';
 import type { InputHandler } from './checked-input.js';
 import { compose } from './middleware.js';
 import type { Mount, MountListener } from './mounts.js';
-import * as mounts from './mounts.js';
+import * as mounting from './mounts.js';
 import { createTimeLimit } from './time-limit.js';
 import type { DeclaredOptions } from '../endpoint/route-options.js';
 import type { Match, Route, Router } from '../routing/router.js';
@@ -104,14 +104,14 @@ export class CompiledRoutes {
    * @throws {TypeError} as `addMount` does
    */
   mount(prefix: string, listener: MountListener): void {
-    mounts.addMount(this.#mounts, prefix, listener);
+    mounting.addMount(this.#mounts, prefix, listener);
   }
 
   /** The compiled route of a match; without a match, that of a mount or of the errors 404 and 405. */
   of(match: Match<Handler> | null, path: string, scope: Scope): CompiledRoute {
     if (match !== null)
       return this.#compiled[match.route.index] ?? put(this.#compiled, match.route, this.#compile(match.route));
-    const mount = this.#mounts.length === 0 || scope !== undefined ? undefined : mounts.findMount(this.#mounts, path);
+    const mount = this.#mounts.length === 0 || scope !== undefined ? undefined : mounting.findMount(this.#mounts, path);
     if (mount === undefined) return (this.#unmatched ??= this.#compileUnmatched());
     const known = this.#mounted.get(mount) ?? this.#compileMount(mount);
     this.#mounted.set(mount, known);
@@ -120,7 +120,7 @@ export class CompiledRoutes {
 
   #compileMount(mount: Mount): CompiledRoute {
     const path = `${mount.prefix === '/' ? '' : mount.prefix}/*`;
-    const inner = compose([mounts.mountMiddleware(mount)], routeNotFound);
+    const inner = compose([mounting.mountMiddleware(mount)], routeNotFound);
     const guarded = this.#overload === null ? inner : this.#overload.guard(path, inner);
     return { run: compose(this.#middleware, guarded), metrics: this.#metrics.forRoute(path) };
   }

@@ -32,7 +32,7 @@ test('T-31: an application, a request, a reply and a client have a closed list o
     'abort', 'bytes', 'deadlineMs', 'form', 'headers', 'id', 'ip', 'json', 'log', 'method', 'params', 'path', 'query', 'raw', 'route', 'scope', 'service', 'signal', 'span', 'state', 'stream', 'target', 'text', 'timeUpMs', 'url',
   ]);
   expect([...new Set(membersOf(app))].sort()).toEqual([
-    'attach', 'close', 'delete', 'errorCodes', 'get', 'group', 'handler', 'head', 'health', 'implement', 'listen', 'metrics', 'name', 'onClose', 'options', 'patch', 'post', 'put', 'request', 'route', 'router', 'run',
+    'attach', 'close', 'delete', 'errorCodes', 'get', 'group', 'handler', 'head', 'health', 'implement', 'listen', 'metrics', 'mount', 'name', 'onClose', 'options', 'patch', 'post', 'put', 'request', 'route', 'router', 'run',
     'server', 'service', 'settings', 'track', 'use', 'version', 'view',
   ]);
   expect(membersOf(postern.reply()).sort()).toEqual(['body', 'error', 'headers', 'ownHeaders', 'status', 'statusText']);
