@@ -28,7 +28,7 @@ export interface CallTraceMessage {
   statusCode?: number;
   /** Code in the body of an answer from 400 on, from `asyncEnd` on; `fetch` does not read it. */
   errorCode?: ErrorCode;
-  /** Why there was no answer, from `error` on. */
+  /** Why there was no answer, or only a part of it, from `error` on. */
   error?: unknown;
 }
 
@@ -50,10 +50,11 @@ export function traceCall<T>(message: CallTraceMessage, send: () => T): T {
   });
 }
 
-/** Publishes `asyncStart` and `asyncEnd` of an attempt with an answer. */
+/** Publishes `asyncStart` and `asyncEnd` of an attempt with an answer, and `error` if its body broke off. */
 export function traceAnswer(message: CallTraceMessage, statusCode: number, errorCode: ErrorCode | undefined): void {
   message.statusCode = statusCode;
   if (errorCode !== undefined) message.errorCode = errorCode;
+  if (message.error !== undefined) channel.error.publish(message);
   channel.asyncStart.publish(message);
   channel.asyncEnd.publish(message);
 }

@@ -2,6 +2,7 @@
  * Runs a call: its attempts, and the pauses between them, in the time that is left.
  */
 
+import { builtin } from '../base/builtin.js';
 import { monotonicNow } from '../base/clock.js';
 import type { CallingRequest, ServiceFetchOptions } from '../client/service-client.js';
 import { callError, isUnavailable, NO_RETRY_HEADER, ServiceError } from '../client/service-error.js';
@@ -168,7 +169,11 @@ function beginAttempt(
     ? { service: name, method, path, attempt: number, url: transport.url + path, route, headers, trace }
     : undefined;
   const toTimeout = (): Error => callError(call, 504, `${name} did not answer within ${Math.round(timeoutMs)} ms`);
-  const limit = new Limit(timeoutMs, toTimeout, call.signals, () => (service.active -= 1));
+  let onOver: ((failure?: { reason: unknown }) => void) | undefined;
+  const limit = new Limit(timeoutMs, toTimeout, call.signals, (failure) => {
+    service.active -= 1;
+    onOver?.(failure);
+  });
   service.active += 1;
   const open = (): Promise<Answer> => transport.open({ ...call, headers }, limit);
   const observe = (statusCode: number): void =>
@@ -178,7 +183,14 @@ function beginAttempt(
     open: () => (message === undefined ? open() : traceCall(message, open)),
     succeed: (statusCode, error) => {
       observe(statusCode);
-      if (message !== undefined) traceAnswer(message, statusCode, error?.errorCode);
+      if (message === undefined) return;
+      const trace = (failure?: { reason: unknown }): void => {
+        if (failure !== undefined) message.error = failure.reason;
+        traceAnswer(message, statusCode, error?.errorCode);
+      };
+      // A streamed answer ends with its last byte, in an event of the socket: outside the caller's async context.
+      if (limit.isOver) trace();
+      else onOver = builtin('node:async_hooks').AsyncResource.bind(trace);
     },
     fail: (error) => {
       limit.release();

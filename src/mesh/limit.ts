@@ -8,7 +8,7 @@ import { builtin } from '../base/builtin.js';
 /** The limit of one attempt. It is over once: {@link end} gives a reason, {@link release} does not. */
 export class Limit {
   readonly #signals: readonly AbortSignal[];
-  readonly #onOver: () => void;
+  readonly #onOver: (failure?: { reason: unknown }) => void;
   #timer: NodeJS.Timeout | undefined;
   #cut: ((reason: unknown) => void) | undefined;
   #isOver = false;
@@ -17,9 +17,14 @@ export class Limit {
    * @param timeoutMs at most what a timer takes
    * @param toTimeout creates the reason when time is up
    * @param signals each ends the attempt with its own reason; none may be aborted
-   * @param onOver called once
+   * @param onOver called once, with the reason if the attempt was ended
    */
-  constructor(timeoutMs: number, toTimeout: () => unknown, signals: readonly AbortSignal[], onOver: () => void) {
+  constructor(
+    timeoutMs: number,
+    toTimeout: () => unknown,
+    signals: readonly AbortSignal[],
+    onOver: (failure?: { reason: unknown }) => void,
+  ) {
     this.#signals = signals;
     this.#onOver = onOver;
     this.#timer = setTimeout(() => this.end(toTimeout()), timeoutMs);
@@ -46,18 +51,18 @@ export class Limit {
   }
 
   /** Marks the attempt as over: nothing ends it any more. */
-  release(): void {
+  release(failure?: { reason: unknown }): void {
     if (this.#isOver) return;
     this.#isOver = true;
     this.liftTime();
     for (const signal of this.#signals) signal.removeEventListener('abort', this.#onAbort);
-    this.#onOver();
+    this.#onOver(failure);
   }
 
   /** Ends the attempt, unless it is over. */
   readonly end = (reason: unknown): void => {
     if (this.#isOver) return;
-    this.release();
+    this.release({ reason });
     this.#cut?.(reason);
   };
 
