@@ -8,7 +8,7 @@ import { expect, test } from 'vitest';
 const SRC = fileURLToPath(new URL('../src', import.meta.url));
 
 /** From the ground up. A file imports from its own folder and from lower floors. */
-const FLOORS = ['base', 'metrics', 'payload', 'propagation', 'endpoint', 'routing', 'process', 'client', 'http', 'mesh', 'gateway', 'openapi', 'monitor', 'overload', 'pipeline', 'app', 'live', 'cli', 'doors'];
+const FLOORS = ['base', 'metrics', 'payload', 'propagation', 'endpoint', 'routing', 'process', 'client', 'http', 'mesh', 'gateway', 'openapi', 'monitor', 'overload', 'pipeline', 'tracing', 'app', 'live', 'cli', 'doors'];
 /** What users import or run: nothing but named re-exports, or the call of `main`. */
 const DOORS = ['index', 'metrics', 'gateway', 'openapi', 'cli'];
 

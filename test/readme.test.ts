@@ -104,7 +104,7 @@ test('the defaults in the table of options are those of the code, with their uni
 test('the table of variables is that of what the code reads, both ways', () => {
   const files = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
   const source = files.map((file) => readFileSync(join(ROOT, 'src', file), 'utf8')).join('\n');
-  const read = new Set([...source.matchAll(/env\['([A-Z_]+)'\]|\{ ([A-Z_]+):[^}]*\}: NodeJS\.ProcessEnv|\benv, '([A-Z_]+)'/g)].map((match) => match.slice(1).find((name) => name !== undefined) ?? ''));
+  const read = new Set([...source.matchAll(/env\['([A-Z_]+)'\]|\{ ([A-Z_]+):[^}]*\}: NodeJS\.ProcessEnv|\benv, '([A-Z_]+)'|\b(OTEL_[A-Z_]+)\b(?!=)/g)].map((match) => match.slice(1).find((name) => name !== undefined) ?? ''));
   read.delete('NO_COLOR');
   expect(column('variable').flatMap((cell) => cell.split(', ')).sort()).toEqual([...read].sort());
 });

@@ -24,7 +24,7 @@ import { assertOptions } from '../base/options-check.js';
 import { Overload } from '../overload/overload.js';
 import { delayOf, LISTEN, portOf, warnIfUnreachable, type Address, type ListenOptions } from './address.js';
 import { attachPipeline, createHandler, Listener } from './listener.js';
-import { addMonitoringEndpoints, createMonitor, type Monitor } from './monitor.js';
+import { addMonitoringEndpoints, createMonitor, openBoth, type Monitor } from './monitor.js';
 import { createClients } from './clients.js';
 import { CLOSE, LEAST_HOOK_MS, runCloseHooks, type CloseOptions } from './close-hooks.js';
 import { drainDelayOf, exitOnSignal } from './signals.js';
@@ -34,6 +34,7 @@ import { Pipeline } from '../pipeline/pipeline.js';
 import { assertMiddleware, RouteGroup } from './route-group.js';
 import { OPENAPI, type OpenApiSettings } from '../endpoint/document-settings.js';
 import { Router } from '../routing/router.js';
+import type { TraceExport } from '../tracing/trace-export.js';
 
 /** Where an application listens. */
 export interface Listening extends Address {
@@ -65,6 +66,7 @@ export class Postern extends RouteGroup {
   readonly #routes: CompiledRoutes;
   readonly #pipeline: Pipeline;
   readonly #options: ResolvedOptions;
+  readonly #env: Environment;
   readonly #tasks: Tasks;
   readonly #services: ServiceClients<ServiceConnection>;
   readonly #metrics: ServiceMetrics;
@@ -74,6 +76,7 @@ export class Postern extends RouteGroup {
   readonly #closeHooks: (() => unknown)[] = [];
   #opening: Promise<Listening> | undefined;
   #closing: Promise<boolean> | undefined;
+  #traceExport: TraceExport | undefined;
 
   /**
    * @param name a URL path segment of letters, digits and `. _ ~ -`
@@ -85,7 +88,7 @@ export class Postern extends RouteGroup {
     const { logger, loadShedding } = resolved;
     const metrics = new ServiceMetrics(router.methods, resolved);
     const services = createClients(resolved, (...call) => metrics.calls.observe(...call));
-    const env: Environment = { ...resolved, services };
+    const env: Environment = { ...resolved, services, logsTraces: false };
     const memoryPercent = (): number => metrics.sampler.read().rssPercent;
     const overload =
       loadShedding === null ? null : new Overload(loadShedding, { requests: metrics.requests, memoryPercent, logger });
@@ -107,6 +110,7 @@ export class Postern extends RouteGroup {
     this.#routes = routes;
     this.#pipeline = pipeline;
     this.#options = resolved;
+    this.#env = env;
     this.#services = services;
     this.#tasks = tasks;
     this.#metrics = metrics;
@@ -211,21 +215,15 @@ export class Postern extends RouteGroup {
     return listening;
   }
 
-  /**
-   * Opens the listener for monitoring first, so that a start can be watched. If one can't be opened, neither stays
-   * open.
-   */
   async #open(where: ListenOptions): Promise<Listening> {
     // Loaded ahead, so that the first request does not wait for it.
     if (this.#services.names.length > 0) await this.#services.load();
-    if (this.#monitor === null) return this.#listener.open(where);
-    const monitor = await this.#monitor.listener.open(this.#monitor.where);
-    try {
-      return { ...(await this.#listener.open(where)), monitor };
-    } catch (error) {
-      await this.#monitor.listener.revoke();
-      throw error;
-    }
+    const { OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: traces } = process.env;
+    const isTraced = this.#options.tracing !== false && Boolean(base || traces);
+    const tracing = isTraced ? await import('../tracing/trace-export.js') : undefined;
+    const listening = await openBoth(this.#listener, this.#monitor, where);
+    this.#traceExport = tracing?.startTraceExport(this.#options, this.#env, this.metrics, process.env);
+    return listening;
   }
 
   /**
@@ -292,6 +290,7 @@ export class Postern extends RouteGroup {
       this.#monitor.pipeline.closeConnections();
       await this.#monitor.listener.close(LAST_SCRAPE_MS);
     }
+    await this.#traceExport?.close();
     this.#services.close();
     this.#metrics.sampler.close();
     this.#overload?.close();

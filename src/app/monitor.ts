@@ -7,7 +7,7 @@ import type { RequestMetrics } from '../monitor/request-metrics.js';
 import { CompiledRoutes } from '../pipeline/compiled-routes.js';
 import { Pipeline } from '../pipeline/pipeline.js';
 import { Router } from '../routing/router.js';
-import type { MonitorOptions } from './address.js';
+import type { Address, ListenOptions, MonitorOptions } from './address.js';
 import { Listener } from './listener.js';
 import type { ResolvedOptions } from './options.js';
 
@@ -47,4 +47,20 @@ export function addMonitoringEndpoints(
   own.addMonitor(`/${name}/metrics/`, metrics);
   own.addMonitor(`/${name}/openapi/`, openapi);
   for (const each of both) each.addMonitor(`/${name}/ping/`, ping);
+}
+
+/** Opens the listener for monitoring first, so that a start can be watched. If one fails to open, both are closed. */
+export async function openBoth(
+  main: Listener,
+  monitor: Monitor | null,
+  where: ListenOptions,
+): Promise<Address & { monitor?: Address }> {
+  const opened = await monitor?.listener.open(monitor.where);
+  try {
+    const address = await main.open(where);
+    return opened === undefined ? address : { ...address, monitor: opened };
+  } catch (error) {
+    await monitor?.listener.revoke();
+    throw error;
+  }
 }

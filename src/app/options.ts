@@ -108,6 +108,11 @@ export interface PosternOptions {
   /** The application's own error codes, for `postern errors`. Default: none. */
   errorCodes?: readonly Readonly<Record<string, ErrorCode>>[];
   /**
+   * Whether traces are exported if `OTEL_EXPORTER_OTLP_ENDPOINT` is in the environment. `true`: always; `false`: never.
+   * Default: unless an OpenTelemetry SDK is registered.
+   */
+  tracing?: boolean;
+  /**
    * Whether 2xx replies must match the `response` schema of their route. With `'output'`, what the schema returns is
    * sent: a member that it drops never leaves the process. Default: false.
    */
@@ -153,6 +158,7 @@ const OPTIONS = {
     give: 'an absolute URL that ends in / or #',
   }),
   errorCodes: option(listOf(isEnumeration, 'a list of results of defineErrorCodes'), []),
+  tracing: option(BOOLEAN),
   validateResponses: option<boolean | 'output'>(VALIDATION, false),
   openapi: option(OBJECT, {}),
 } satisfies OptionTable<PosternOptions>;
@@ -167,6 +173,7 @@ interface Converted {
   readonly services: ReadonlyMap<string, ServiceStandIn>;
   readonly errorTypes: string | null;
   readonly errorCodes: readonly ErrorCode[];
+  readonly tracing: boolean | undefined;
 }
 
 /** Options with every default filled in. @internal */

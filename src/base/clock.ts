@@ -26,6 +26,9 @@ export function elapsedSince(startedMs: number): string {
   return `${Math.floor(monotonicNow() - startedMs)} ms`;
 }
 
+/** When {@link monotonicNow} was 0, in ms since the Unix epoch. */
+export const timeOrigin: number = system.timeOrigin;
+
 /** How busy the event loop has been since the process started. */
 export const eventLoopUtilization: typeof system.eventLoopUtilization = system.eventLoopUtilization.bind(system);
 

@@ -23,6 +23,7 @@ const SERVICE_VARIABLES = [
   'SERVICE_URL_TEMPLATE',
   'MONITOR_PORT',
   'MONITOR_HOST',
+  'OTEL_SERVICE_NAME',
 ];
 
 /** @throws `EADDRINUSE` when the ports that were asked for are taken */
@@ -60,6 +61,9 @@ function describe({ shop, billing, stock }: Demo['urls'], live: string): string 
   return `Three services are running: shop asks billing, billing asks stock, and stock knows shop.
 
 ${toTry.map(([what, url]) => `${what}:\n${url}\n`).join('\n')}
+To see its traces in a collector (OTLP/HTTP) on this machine:
+OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 npm start
+
 Ctrl-C drains and stops them.
 `;
 }

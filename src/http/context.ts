@@ -28,6 +28,8 @@ export interface Environment {
   readonly parameterLimit: number;
   readonly trustProxy: AddressResolver;
   readonly services: { client(name: string, by: CallingRequest): ServiceClient };
+  /** Whether log lines of a request have the ids of its trace. */
+  logsTraces: boolean;
   /** What the `type` of problem details begins with; null for `about:blank`. */
   readonly errorTypes: string | null;
 }
@@ -183,7 +185,10 @@ export class Context<P = Params> {
    * @throws {TypeError} when it is replaced by something without debug, info, warn and error
    */
   get log(): SafeLogger {
-    return (this.#log ??= bindLogger(this.#env.logger, { request_id: this.id }));
+    if (this.#log !== undefined) return this.#log;
+    const span = this.#env.logsTraces ? this.span?.span : undefined;
+    const trace = span === undefined ? {} : { trace_id: span.traceId, span_id: span.spanId };
+    return (this.#log = bindLogger(this.#env.logger, { request_id: this.id, ...trace }));
   }
 
   set log(logger: Logger) {
@@ -196,9 +201,14 @@ export class Context<P = Params> {
     return ctx.#env;
   }
 
+  /** The request, without what {@link raw} prepares. @internal */
+  static requestOf(ctx: Context): IncomingMessage {
+    return ctx.#exchange.req;
+  }
+
   /** Where the framework logs: the log of this request if someone asked for it, else the application's. @internal */
   static loggerOf(ctx: Context): Logger {
-    return ctx.#log ?? ctx.#env.logger;
+    return ctx.#log ?? (ctx.#env.logsTraces ? ctx.log : ctx.#env.logger);
   }
 
   /**

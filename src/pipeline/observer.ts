@@ -35,8 +35,9 @@ export function createObserver(logger: Logger, requests: RequestMetrics, logsAcc
     settled(exchange, status) {
       const { req, ctx, startedAt, metrics, trace } = exchange;
       const seconds = (monotonicNow() - startedAt) / 1000;
-      const isInTrace = req.headers['traceparent'] !== undefined;
-      const traceId = isInTrace ? traceContext.sampledTraceId(req.rawHeaders) : undefined;
+      const { span } = ctx?.span ?? {};
+      const isInTrace = span !== undefined || req.headers['traceparent'] !== undefined;
+      const traceId = isInTrace ? traceContext.sampledTraceId(span, req.rawHeaders) : undefined;
       metrics.observe(req.method as string, status, seconds, traceId);
       if (logsAccess) {
         const { id, bytes } = exchange;

@@ -69,11 +69,12 @@ export function beginRequestSpan(headers: IncomingHttpHeaders): RequestSpan {
 }
 
 /**
- * The id of the sampled trace that a request belongs to, by the first `traceparent` in its headers; undefined for none.
+ * The id of the sampled trace that a request belongs to, by its span or else by the first `traceparent` in its headers.
  *
  * @internal
  */
-export function sampledTraceId(rawHeaders: readonly string[]): string | undefined {
+export function sampledTraceId(span: TraceSpan | undefined, rawHeaders: readonly string[]): string | undefined {
+  if (span !== undefined) return isSampled(span) ? span.traceId : undefined;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] as string;
     if (name.length !== TRACEPARENT_LENGTH || name.toLowerCase() !== 'traceparent') continue;
@@ -84,8 +85,37 @@ export function sampledTraceId(rawHeaders: readonly string[]): string | undefine
 }
 
 /** Begins the span of one attempt of a call, a child of the request's. @internal */
-export function beginCallSpan({ traceId, spanId, flags }: TraceSpan): TraceSpan {
-  return { traceId, spanId: randomHex(8), parentId: spanId, flags };
+export function beginCallSpan(request: TraceSpan): TraceSpan {
+  return new CallSpan(request);
+}
+
+/** The span of the request that made a call, from the span of one of its attempts. @internal */
+export function requestSpanOf(attempt: TraceSpan): TraceSpan | undefined {
+  return attempt instanceof CallSpan ? attempt.request : undefined;
+}
+
+/** Whether a trace is recorded. @internal */
+export function isSampled({ flags }: TraceSpan): boolean {
+  return (Number.parseInt(flags, 16) & SAMPLED) !== 0;
+}
+
+class CallSpan implements TraceSpan {
+  readonly traceId: string;
+  readonly spanId: string = randomHex(8);
+  readonly parentId: string;
+  flags: string;
+  readonly #request: TraceSpan;
+
+  constructor(request: TraceSpan) {
+    this.#request = request;
+    this.traceId = request.traceId;
+    this.parentId = request.spanId;
+    this.flags = request.flags;
+  }
+
+  get request(): TraceSpan {
+    return this.#request;
+  }
 }
 
 /** The trace headers of a call below a span. @internal */

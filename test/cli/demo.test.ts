@@ -13,7 +13,9 @@ test.for(['SIGINT', 'SIGTERM'] as const)('prints what to try, serves it, and exi
   const child = startCommand(['demo'], { env: { MONITOR_PORT: '1', MONITOR_HOST: 'nowhere', REQUIRED_SERVICE_CONNECTIONS: 'a=nonsense', SERVICE_URL_TEMPLATE: 'nonsense' } });
   const [text] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
   const urls = [...text.matchAll(/^http:\S+$/gm)].map(([url]) => url);
-  expect(text.match(/http/g), 'each alone on its line').toHaveLength(urls.length);
+  const [toTry = '', traces] = text.split(/^To see its traces/m);
+  expect(toTry.match(/http/g), 'each alone on its line').toHaveLength(urls.length);
+  expect(traces).toContain('\nOTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 npm start\n');
   expect(urls).toHaveLength(8);
   expect(await Promise.all(urls.map(async (url) => (await fetch(url)).status))).toEqual([200, 200, 409, 400, 200, 200, 200, 200]);
   expect(await (await fetch(new URL('mesh.json', urls[0]))).json()).toMatchObject({ service: 'shop', edges: { length: 4 } });

@@ -122,5 +122,5 @@ test.for([
   { fields: ['tracestates', VALID], id: undefined },
   { fields: [], id: undefined },
 ])('the fields $fields are of the sampled trace $id', ({ fields, id }) => {
-  expect(sampledTraceId(fields)).toBe(id);
+  expect(sampledTraceId(undefined, fields)).toBe(id);
 });
