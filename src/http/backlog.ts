@@ -21,8 +21,8 @@ export interface Sending {
   readonly socket: Duplex;
   /** Bytes of replies that the client has not taken. */
   unsentBytes(): number;
-  /** Whether something may be written without the connection's knowledge, by `ctx.raw`. */
-  isWrittenByHandlers(): boolean;
+  /** Whether no request is under way: nothing is written without the connection's knowledge, by `ctx.raw`. */
+  readonly isFree: boolean;
 }
 
 /** A socket of node:net. The size of the queue shows the progress inside one large write; it is not documented. */
@@ -87,7 +87,7 @@ export class Backlog {
     for (const watched of this.#watched) {
       const { connection } = watched;
       this.#update(watched, now);
-      if (watched.bytes === 0 && !connection.isWrittenByHandlers()) this.forget(connection);
+      if (watched.bytes === 0 && connection.isFree) this.forget(connection);
       else if (this.#sendTimeout > 0 && now - watched.progressAt >= this.#sendTimeout) connection.socket.destroy();
     }
     if (this.#bytes > MAX_WAITING_BYTES) this.#closeSlowest();

@@ -1,10 +1,9 @@
 /*
  * One connection of a client: the order of its requests, how it ends, and what may still be read from it.
  *
- * A client may send `GET /a` and `GET /b` without waiting for the first reply (pipelining: RFC 9112, section 9.3.2).
- * The replies are sent in the order of the requests, so a reply to `/b` that is ready early waits for the reply to
- * `/a`. If the reply to `/a` ends the connection, `/b` is never answered, and has to be told. And because a disconnect
- * is noticed only by reading from the socket, something always has to read, even where no request is wanted any more.
+ * A client may send `GET /a` and `GET /b` without waiting for the first reply (pipelining: RFC 9112, section 9.3.2). A
+ * reply to `/b` that is ready early waits for the reply to `/a`. If that ends the connection, `/b` is never answered,
+ * and has to be told. A disconnect is noticed only by reading, so something always has to read from the socket.
  */
 
 import type { Duplex } from 'node:stream';
@@ -47,7 +46,7 @@ export class Connection implements Sending {
   #isAdvancing = false;
   #isWatched = false;
   /** Answers malformed bytes or CONNECT. */
-  #refuse: (() => void) | null = null;
+  #refuse: ((isOpen: boolean) => void) | null = null;
 
   constructor(socket: Duplex, limits: ConnectionLimits, backlog: Backlog) {
     this.socket = socket;
@@ -61,9 +60,8 @@ export class Connection implements Sending {
     socket.on('close', () => this.#close());
   }
 
-  /** Whether a reply is open. */
-  get isBusy(): boolean {
-    return this.#exchanges.length > 0;
+  get isFree(): boolean {
+    return this.#exchanges.length === 0 && this.#state === 'open';
   }
 
   /**
@@ -132,11 +130,16 @@ export class Connection implements Sending {
     else if (!res.destroyed) res.once('socket', () => this.socket.destroy());
   }
 
-  /** Ends the connection after the replies to the requests before. @param write answers malformed bytes or CONNECT */
-  refuse(write: (() => void) | null): void {
+  /**
+   * Ends the connection after the replies to the requests before.
+   *
+   * @param write answers malformed bytes or CONNECT, if the connection is open by then
+   * @param answers whether it does
+   */
+  refuse(write: (isOpen: boolean) => void, answers = true): void {
     if (this.#isBroken) return;
-    if (!this.#isLast) this.#refuse = write;
-    this.#move(write === null ? 'cut' : 'refuse');
+    this.#refuse = write;
+    this.#move(this.#isLast || !answers ? 'cut' : 'refuse');
     this.#watch();
     this.#advance();
   }
@@ -162,8 +165,7 @@ export class Connection implements Sending {
       this.#move('cut');
       // The list may have let go of it by then. Who still reads the body would wait for ever.
       socket.once('close', () => latest.req.destroy());
-      latest.breakBody();
-      latest.refuse(parserErrorOf(error));
+      latest.breakBody(parserErrorOf(error));
       this.#watch();
       this.#advance();
     } else if (hasEnded && latest !== undefined) endSoftly(this.socket);
@@ -173,7 +175,7 @@ export class Connection implements Sending {
       this.#watch();
       this.#advance();
     } else if (latest === undefined && socket.writableLength > 0) socket.destroy();
-    else this.refuse(() => refuse(parserErrorOf(error)));
+    else this.refuse((isOpen) => isOpen && refuse(parserErrorOf(error)));
   }
 
   watch(): void {
@@ -188,10 +190,6 @@ export class Connection implements Sending {
       if (raw !== 'unused' && res.socket === null) bytes += res.writableLength;
     }
     return bytes;
-  }
-
-  isWrittenByHandlers(): boolean {
-    return this.#exchanges.some(({ raw }) => raw !== 'unused');
   }
 
   /** Whether nothing behind the latest request is answered. The head of its reply may say so, too, whoever wrote it. */
@@ -265,7 +263,8 @@ export class Connection implements Sending {
     const exchanges = this.#exchanges;
     for (;;) {
       while (exchanges.length > 0 && (exchanges[0] as Exchange).isOut) {
-        exchanges.shift();
+        // They may have come after a reply that a handler wrote, and that has promised to keep the connection.
+        if (closesByTrailer((exchanges.shift() as Exchange).req)) this.#move('cut');
         this.#waiting = Math.min(this.#waiting, exchanges.length);
         this.#reading.advance();
       }
@@ -274,10 +273,11 @@ export class Connection implements Sending {
     this.#isAdvancing = false;
     if (this.#waiting === 0) this.#reading.catchUp();
     if (exchanges.length > 0) return;
-    const isCut = this.#state === 'cut';
+    const refuse = this.#state === 'followed' ? this.#refuse : null;
     if (!this.#move('out')) return;
-    if (isCut) endSoftly(this.socket);
-    else this.#refuse?.();
+    if (refuse === null) return endSoftly(this.socket);
+    this.#refuse = null;
+    refuse(true);
   };
 
   /** Reads on, to notice when the client disconnects. What is read is dropped: node:http has stopped parsing it. */
@@ -289,6 +289,7 @@ export class Connection implements Sending {
   }
 
   #close(): void {
+    this.#refuse?.(false);
     this.#reading.close();
     this.#backlog.forget(this);
     this.#move('close');

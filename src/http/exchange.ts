@@ -139,9 +139,13 @@ export abstract class Exchange {
     if (!this.res.writableFinished && this.move('leave')) this.inContext(leave);
   }
 
-  /** To be called when the rest of the body will never come. */
-  breakBody(): void {
-    if (this.#moveBody('breakOff') && !this.isAnswered) this.inContext(abort);
+  /** To be called when the rest of the body will never come: the request is answered with an error. */
+  breakBody(error: HttpError): void {
+    if (!this.#moveBody('breakOff')) return;
+    this.inContext(() => {
+      if (!this.isAnswered) this.abort();
+      this.refuse(error);
+    });
   }
 
   /** Calls the listeners of {@link onAbort}. */
@@ -208,10 +212,6 @@ function run(exchange: Exchange): void {
 function leave(exchange: Exchange): void {
   exchange.abort();
   exchange.abandon();
-}
-
-function abort(exchange: Exchange): void {
-  exchange.abort();
 }
 
 /** Whether a reply broke off: its client has disconnected, or its handler has destroyed it. */

@@ -14,14 +14,17 @@ import { logAccess } from './access-log.js';
 import type { PipelineExchange } from './exchange.js';
 import { logFailure } from './failure-log.js';
 
+/** nginx's status for a client that left; never sent, only counted. */
+export const CLIENT_CLOSED_REQUEST = 499;
+
 /** Tells what became of the requests of one application. */
 export interface Observer {
   /** A request failed, and is answered with a status. */
   failed(exchange: PipelineExchange, thrown: unknown, error: MappedError, status: number): void;
   /** The outcome of a request is known. */
   settled(exchange: PipelineExchange, status: number): void;
-  /** @param req null for something that could not be parsed */
-  refused(req: IncomingMessage | null, id: string | null, error: HttpError, bytes: number): void;
+  /** @param req null for something that could not be parsed @param error null if it was not answered */
+  refused(req: IncomingMessage | null, id: string | null, error: HttpError | null, bytes: number): void;
 }
 
 export function createObserver(logger: Logger, requests: RequestMetrics, logsAccess: boolean): Observer {
@@ -47,9 +50,9 @@ export function createObserver(logger: Logger, requests: RequestMetrics, logsAcc
     },
 
     refused(req, id, error, bytes) {
-      const status = error.statusCode;
+      const status = error?.statusCode ?? CLIENT_CLOSED_REQUEST;
       requests.unmatched.observe(req?.method ?? '_OTHER', status, 0);
-      logFailure(logger, error, error, status, req, id);
+      if (error !== null) logFailure(logger, error, error, status, req, id);
       if (logsAccess) logAccess(logger, { req, route: null, id, status, seconds: 0, bytes });
     },
   };

@@ -67,6 +67,15 @@ export class Outbox {
     this.#flushing = setImmediate(this.flush);
   }
 
+  /** Frees the reply of an exchange that is not sent. */
+  discard(exchange: PipelineExchange): void {
+    const { connection, outgoing, res } = exchange;
+    if (outgoing === null) return;
+    if (!res.headersSent) connection.waitingBytes -= Math.max(0, outgoing.length);
+    discard(outgoing.body);
+    exchange.outgoing = null;
+  }
+
   /** Writes what is queued. */
   readonly flush = (): void => {
     const queued = this.#queued;

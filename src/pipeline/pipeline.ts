@@ -9,6 +9,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { Bag } from '../base/bag.js';
+import { builtin } from '../base/builtin.js';
 import type { HttpError } from '../base/errors.js';
 import { Backlog } from '../http/backlog.js';
 import { connectionOf, type Connection } from '../http/connection.js';
@@ -28,12 +29,9 @@ import { countBytes } from './access-log.js';
 import { announceDeprecation } from './deprecation.js';
 import type { CompiledRoutes } from './compiled-routes.js';
 import { PipelineExchange, type Steps } from './exchange.js';
-import { createObserver, type Observer } from './observer.js';
+import { CLIENT_CLOSED_REQUEST, createObserver, type Observer } from './observer.js';
 import { Outbox } from './outbox.js';
 import { isTraced, RequestTrace } from './tracing.js';
-
-/** nginx's status for a client that left; never sent, only counted. */
-const CLIENT_CLOSED_REQUEST = 499;
 
 /** What the pipeline holds requests and clients to. */
 export interface PipelineLimits extends ConnectionLimits {
@@ -112,7 +110,12 @@ export class Pipeline implements RequestListener, Steps {
     const { socket } = req;
     // node:http lets go of the socket: without a listener its next error would end the process.
     socket.on('error', () => socket.destroy());
-    this.#connectionOf(socket).refuse(error === null ? null : () => this.#refuseRaw(req, socket, error));
+    const write = (isOpen: boolean): void => {
+      if (error === null) return;
+      if (isOpen) this.#refuseRaw(req, socket, error);
+      else this.#observer.refused(req, requestId(req), null, 0);
+    };
+    this.#connectionOf(socket).refuse(builtin('node:async_hooks').AsyncResource.bind(write), error !== null);
   }
 
   /** Hands a request for another protocol to its listeners, unless it is refused, or replies before it are open. */
@@ -120,7 +123,7 @@ export class Pipeline implements RequestListener, Steps {
     const refusal = scopeOf(req) === undefined ? null : this.#routes.refuseUpgrade(req);
     // The replies of this turn, which are written at its end, would land inside the other protocol.
     this.#outbox.flush();
-    if (refusal === null && !this.#connectionOf(req.socket).isBusy) proceed();
+    if (refusal === null && this.#connectionOf(req.socket).isFree) proceed();
     else this.refuseSocket(req, refusal);
   }
 
@@ -214,7 +217,7 @@ export class Pipeline implements RequestListener, Steps {
   supersede(exchange: PipelineExchange, error: HttpError): void {
     const { outgoing, res } = exchange;
     if (exchange.isAnswered || (res.headersSent && outgoing !== null && !isStream(outgoing.body))) return;
-    this.#discardReply(exchange);
+    this.#outbox.discard(exchange);
     if (!res.headersSent) exchange.move('fail');
     this.fail(exchange, error);
   }
@@ -222,7 +225,7 @@ export class Pipeline implements RequestListener, Steps {
   /** Nobody can receive the reply to this request any more; never throws. */
   abandon(exchange: PipelineExchange): void {
     const { connection, res } = exchange;
-    this.#discardReply(exchange);
+    this.#outbox.discard(exchange);
     if (exchange.state === 'left' && !this.#outbox.isDraining) {
       // A handler that still runs counts as active until it ends, but a drain does not wait for it.
       exchange.place = this.#left.add(exchange);
@@ -231,14 +234,6 @@ export class Pipeline implements RequestListener, Steps {
     }
     exchange.move('stop');
     this.#end(exchange, CLIENT_CLOSED_REQUEST);
-  }
-
-  #discardReply(exchange: PipelineExchange): void {
-    const { connection, outgoing, res } = exchange;
-    if (outgoing === null) return;
-    if (!res.headersSent) connection.waitingBytes -= Math.max(0, outgoing.length);
-    discard(outgoing.body);
-    exchange.outgoing = null;
   }
 
   #finish(exchange: PipelineExchange, value: HandlerResult): void {
@@ -278,8 +273,9 @@ export class Pipeline implements RequestListener, Steps {
     exchange.move('write');
     const settle = (): void => this.settle(exchange, res.statusCode, isCut(res) ? 'aborted' : 'sent');
     const isWritten = res.writableEnded && res.writableLength === 0 && res.socket !== null;
+    exchange.bind();
     if (res.destroyed || res.writableFinished || isWritten) settle();
-    else res.once('close', settle);
+    else res.once('close', () => exchange.inContext(settle));
   }
 
   /** A reply is sent, or its client has disconnected. */

@@ -99,9 +99,13 @@ test.for([
 });
 
 describe('trailers with Connection: close', () => {
-  test.for(['the same packet', 'a later packet'])('in %s end the connection after a body that is echoed', async (when) => {
+  test.for([
+    ['the same packet', 'echoed'],
+    ['a later packet', 'echoed'],
+    ['a later packet', 'answered by ctx.raw'],
+  ] as const)('in %s end the connection after a body that is %s', async ([when, how]) => {
     const ran: string[] = [];
-    const app = createApp().post('/echo', (ctx) => ctx.stream()).get('/next', ({ path }) => void ran.push(path));
+    const app = createApp().post('/echo', (ctx) => (how === 'echoed' ? ctx.stream() : (ctx.raw.res.write('abc'), void ctx.raw.res.end()))).get('/next', ({ path }) => void ran.push(path));
     const { port } = await serve(app);
     const socket = connect(port, '127.0.0.1').on('error', () => undefined);
     let text = '';
@@ -176,7 +180,7 @@ describe('an Upgrade request', () => {
   const UPGRADE = get('/up', 'Connection: upgrade\r\nUpgrade: other\r\n');
   const upgradable = (): Postern => {
     const app = createApp().get('/now', () => 'now').get('/later', async () => (await new Promise((resolve) => setTimeout(resolve, 30)), 'later'));
-    app.post('/now', () => 'posted');
+    app.get('/closing', () => reply('closing', { headers: { connection: 'close' } }));
     app.server.on('upgrade', (_req: IncomingMessage, socket: Duplex) => {
       socket.on('error', () => undefined);
       socket.end('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\nOTHER');
@@ -189,6 +193,7 @@ describe('an Upgrade request', () => {
     ['behind a reply of the same turn', get('/now'), ['200', '101']],
     ['behind two replies of the same turn', get('/now') + get('/now'), ['200', '200']],
     ['behind a reply that takes longer', get('/later'), ['200']],
+    ['behind a reply that ends the connection', get('/closing'), ['200']],
     ['behind replies that are ready and one that is not', get('/now') + get('/later') + get('/now'), ['200', '200', '200']],
   ] as const)('%s comes after the replies, or the connection ends', async ([, before, statuses]) => {
     const { port } = await serve(upgradable());
