@@ -206,6 +206,11 @@ export class Context<P = Params> {
     return ctx.#exchange.req;
   }
 
+  /** The request and its reply on the connection. @internal */
+  static exchangeOf(ctx: Context): Exchange {
+    return ctx.#exchange;
+  }
+
   /** Where the framework logs: the log of this request if someone asked for it, else the application's. @internal */
   static loggerOf(ctx: Context): Logger {
     return ctx.#log ?? (ctx.#env.logsTraces ? ctx.log : ctx.#env.logger);

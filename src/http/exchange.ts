@@ -15,6 +15,14 @@ const NEVER_DESTROYED = { requireManualDestroy: true } as const;
 /** Maximum bytes that are read and dropped of a body that no handler wants; with more, the connection is closed. */
 const DISCARD_BYTES = 64 * 1024 * 1024;
 
+/** Is told what becomes of a request while its handler runs. */
+export interface Witness {
+  /** The client has disconnected. */
+  left(): void;
+  /** The handler has written the head of the reply itself. */
+  headSent(): void;
+}
+
 /** A request under way; the pipeline runs it. */
 export abstract class Exchange {
   /** On the clock of `performance.now()`. */
@@ -25,6 +33,7 @@ export abstract class Exchange {
   outgoing: Outgoing | null = null;
   /** Whether the handler was given `req` and `res` of node:http (`ctx.raw`), and has piped something to `res`. */
   raw: 'unused' | 'exposed' | 'piped' = 'unused';
+  witness: Witness | null = null;
   #state: ReplyState = 'waiting';
   #body: BodyState = 'unread';
   #abortListeners: (() => void)[] = [];
@@ -136,7 +145,9 @@ export abstract class Exchange {
   /** To be called when nobody can receive the reply any more. */
   leave(): void {
     // A handler that has written its reply whole, by `ctx.raw`, may still run; its client had no reason to stay.
-    if (!this.res.writableFinished && this.move('leave')) this.inContext(leave);
+    if (this.res.writableFinished || !this.move('leave')) return;
+    this.witness?.left();
+    this.inContext(leave);
   }
 
   /** To be called when the rest of the body will never come: the request is answered with an error. */

@@ -49,9 +49,11 @@ function stayReadable(res: Uncounted): void {
  * Corrects the framing of a head, whoever writes it: never both `content-length` and `transfer-encoding` (RFC 9112,
  * section 6.2), neither of them on a 204 (RFC 9110, section 8.6, RFC 9112, section 6.1), no chunks for HTTP/1.0.
  */
-function frameWell({ req, res }: Exchange): void {
+function frameWell(exchange: Exchange): void {
+  const { req, res } = exchange;
   const writeHead = res.writeHead.bind(res) as WriteHead;
   const write: WriteHead = (status, ...rest) => {
+    exchange.witness?.headSent();
     const at = typeof rest[0] === 'string' ? 1 : 0;
     const given = toList(rest[at]);
     const has = (name: string): boolean => res.hasHeader(name) || given.some((entry, i) => isNamed(name, entry, i));

@@ -121,7 +121,7 @@ export class CompiledRoutes {
   #compileMount(mount: Mount): CompiledRoute {
     const path = `${mount.prefix === '/' ? '' : mount.prefix}/*`;
     const inner = compose([mounting.mountMiddleware(mount)], routeNotFound);
-    const guarded = this.#overload === null ? inner : this.#overload.guard(path, inner);
+    const guarded = this.#overload === null ? inner : this.#overload.guardOthers(path, inner);
     return { run: compose(this.#middleware, guarded), metrics: this.#metrics.forRoute(path) };
   }
 
@@ -132,6 +132,7 @@ export class CompiledRoutes {
     const what = `${route.method} ${route.path}`;
     const { path } = route;
     const overload = this.router.isReserved(route) ? null : this.#overload;
+    const guard = overload?.guard(route);
     const own = route.handler as InputHandler;
     const given = overload === null ? own : overload.inTime(path, own);
     const mode = this.#validateResponses;
@@ -143,13 +144,14 @@ export class CompiledRoutes {
       [
         ...groups.flat(),
         ...(limit === undefined ? [] : [limit.within]),
+        ...(limit === undefined || guard === undefined ? [] : [guard.hold]),
         // Where the option is declared its type is this one; `routing` knows no middleware.
         ...(middleware as readonly Middleware[]),
       ],
       checked,
     );
     // Inside application middleware, so that its headers (CORS) are on the 503 of a refused request, too.
-    const composed = compose(this.#middleware, overload === null ? inner : overload.guard(path, inner));
+    const composed = compose(this.#middleware, guard === undefined ? inner : guard.around(inner));
     const run = limit === undefined ? composed : limit.around(composed);
     return { run, metrics: this.#metrics.forRoute(path) };
   }
@@ -163,7 +165,7 @@ export class CompiledRoutes {
       if (method === 'OPTIONS') return reply(undefined, { headers: { allow: allowed.join(', ') } });
       return notAllowed(method, allowed);
     };
-    const guarded = this.#overload === null ? handler : this.#overload.guard('', handler);
+    const guarded = this.#overload === null ? handler : this.#overload.guardOthers('', handler);
     return { run: compose(this.#middleware, guarded), metrics: this.#metrics.unmatched };
   }
 

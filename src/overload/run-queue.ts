@@ -1,0 +1,93 @@
+/*
+ * Requests that wait for the CPU.
+ *
+ * Handlers that keep the event loop busy would make all further requests wait in the kernel, where nobody sees how many
+ * there are, how old they are, and who has left. So once handlers have used up a slice of one turn, further requests
+ * are parsed and wait here. They run in the order of their arrival. Routes take turns, so that a route that needs much
+ * of the CPU does not hold up the others.
+ */
+
+import { monotonicNow, setImmediate } from '../base/clock.js';
+
+/** How long handlers may run before the event loop reads from its sockets again, in ms. */
+const SLICE_MS = 10;
+/**
+ * How long requests are taken in before handlers run again, in ms. The event loop accepts one connection in each turn
+ * (libuv 1.45), so with one turn for each slice most new connections would wait in the kernel.
+ */
+const INTAKE_MS = 10;
+/** A handler that runs for less is not counted, to spare quick routes the work. */
+const NOTICED_MS = 0.2;
+
+/** The waiting requests of one route. */
+export class Lane {
+  readonly waiting: (() => void)[] = [];
+  /** Position of the first one in `waiting`. */
+  first = 0;
+}
+
+/** The waiting requests of one application. */
+export class RunQueue {
+  /** Lanes with waiting requests, the next one first. */
+  readonly #lanes: Lane[] = [];
+  /** Requests that have arrived so far. */
+  arrivals = 0;
+  #spentMs = 0;
+  #isScheduled = false;
+  #seenArrivals = 0;
+  #intakeAtMs = 0;
+
+  /** Whether a request has to wait. */
+  get isBusy(): boolean {
+    return this.#lanes.length > 0 || this.#spentMs > SLICE_MS;
+  }
+
+  /** A handler ran for so long without waiting for anything. */
+  spend(ms: number): void {
+    if (ms < NOTICED_MS) return;
+    this.#spentMs += ms;
+    this.#schedule();
+  }
+
+  /** Runs something as soon as it is the turn of its lane. It must not throw. */
+  add(lane: Lane, run: () => void): void {
+    lane.waiting.push(run);
+    if (lane.waiting.length - lane.first === 1) this.#lanes.push(lane);
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    setImmediate(this.#runSlice);
+  }
+
+  readonly #runSlice = (): void => {
+    this.#isScheduled = false;
+    this.#spentMs = 0;
+    const startedAtMs = monotonicNow();
+    if (this.arrivals !== this.#seenArrivals && startedAtMs - this.#intakeAtMs < INTAKE_MS) {
+      this.#seenArrivals = this.arrivals;
+      this.#schedule();
+      return;
+    }
+    for (let lane = this.#lanes.shift(); lane !== undefined; lane = this.#lanes.shift()) {
+      const run = lane.waiting[lane.first] as () => void;
+      lane.first += 1;
+      if (lane.first < lane.waiting.length) this.#lanes.push(lane);
+      else {
+        lane.waiting.length = 0;
+        lane.first = 0;
+      }
+      // A long queue that never empties: the requests that have run are let go.
+      if (lane.first >= 1024) {
+        lane.waiting.splice(0, lane.first);
+        lane.first = 0;
+      }
+      run();
+      if (monotonicNow() - startedAtMs > SLICE_MS) break;
+    }
+    this.#intakeAtMs = monotonicNow();
+    if (this.#lanes.length > 0) this.#schedule();
+  };
+}

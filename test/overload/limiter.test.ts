@@ -1,0 +1,145 @@
+/** The limiter of a route, run alone against models of services and clients, in virtual time. */
+
+import { expect, test } from 'vitest';
+import { HEALTHY, PATIENCES, STOPS } from './healthy.js';
+import { call, cpu, pool, send, Service, World, type Clients, type Seen } from './world.js';
+
+const SEEDS = [1, 2, 3];
+
+test.for([...HEALTHY, ...STOPS].flatMap((scenario) => PATIENCES.map((patience) => ({ ...scenario, ...patience, patience: patience.name, name: scenario.name }))))(
+  '$name, $patience: nothing is refused',
+  ({ play, lengthMs, statesDeadline }) => {
+    const refused = SEEDS.map((seed) => {
+      const world = new World(seed);
+      const services = play(world, statesDeadline);
+      world.runUntil(lengthMs);
+      return services.map((service) => service.refused);
+    });
+    expect(refused.flat()).toEqual(refused.flat().map(() => 0));
+  },
+);
+
+/** Load in multiples of the capacity: half at first, much from 2 s to 14 s, and half again. */
+const load = (capacity: number, factor: number) => (nowMs: number): number => 1000 / (capacity * (nowMs >= 2000 && nowMs < 14_000 ? factor : 0.5));
+
+interface Overload {
+  readonly name: string;
+  /** Requests per second. */
+  readonly capacity: number;
+  /** The part of the capacity that clients have to get from the fourth second of the load on. */
+  readonly share: number;
+  readonly patienceMs: number;
+  readonly factors: readonly number[];
+  readonly statesDeadline: boolean;
+  readonly play: (world: World, clients: Clients) => { seen: Seen; services: readonly Service[] };
+}
+
+const START: Pick<Overload, 'capacity' | 'share' | 'patienceMs' | 'factors' | 'statesDeadline'> = { capacity: 100, share: 0.9, patienceMs: 1000, factors: [2, 5, 10], statesDeadline: true };
+const END_MS = 20_000;
+
+function single(create: (world: World) => Service): Overload['play'] {
+  return (world, clients) => {
+    const service = create(world);
+    return { seen: send(world, service, clients, END_MS), services: [service] };
+  };
+}
+
+const OVERLOADED: readonly Overload[] = [
+  { ...START, name: 'a pool', play: single((world) => new Service(world, pool(world, 10, () => 100))) },
+  { ...START, name: 'a pool with times that vary', play: single((world) => new Service(world, pool(world, 10, () => world.between(50, 150)))) },
+  { ...START, name: 'a pool, with a patience of 5 s', patienceMs: 5000, play: single((world) => new Service(world, pool(world, 10, () => 100))) },
+  { ...START, name: 'a large pool', capacity: 1000, factors: [2, 5], play: single((world) => new Service(world, pool(world, 100, () => world.between(50, 150)))) },
+  { ...START, name: 'a pool that heeds the signal, and clients that leave', statesDeadline: false, play: single((world) => new Service(world, pool(world, 10, () => world.between(50, 150), true))) },
+  { ...START, name: 'a pool that does not heed the signal, and clients that leave', statesDeadline: false, factors: [2], share: 0.75, play: single((world) => new Service(world, pool(world, 10, () => world.between(50, 150)))) },
+  {
+    ...START,
+    name: 'the CPU',
+    capacity: 200,
+    share: 0.7,
+    factors: [2, 5],
+    play: (world, clients) => {
+      const { work, arrive } = cpu(world, 5, 0.15);
+      const service = new Service(world, work);
+      return { seen: send(world, arrive(service), clients, END_MS), services: [service] };
+    },
+  },
+  {
+    ...START,
+    name: 'two hops',
+    play: (world, clients) => {
+      const back = new Service(world, pool(world, 10, () => world.between(50, 150)));
+      const front = new Service(world, call(world, back, 0));
+      return { seen: send(world, front, clients, END_MS), services: [front, back] };
+    },
+  },
+  {
+    ...START,
+    name: 'three hops with retries',
+    play: (world, clients) => {
+      const back = new Service(world, pool(world, 10, () => world.between(50, 150)));
+      const middle = new Service(world, call(world, back, 1));
+      const front = new Service(world, call(world, middle, 1));
+      return { seen: send(world, front, clients, END_MS), services: [front, middle, back] };
+    },
+  },
+];
+
+test.for(OVERLOADED.flatMap((scenario) => scenario.factors.flatMap((factor) => SEEDS.map((seed) => ({ ...scenario, factor, seed })))))(
+  '$name at $factor times its capacity keeps answering in time (seed $seed)',
+  ({ play, capacity, share, factor, patienceMs, statesDeadline, seed }) => {
+    const world = new World(seed);
+    const { seen, services } = play(world, { everyMs: load(capacity, factor), patienceMs: () => patienceMs, statesDeadline });
+    world.runUntil(14_000);
+    const good = seen.good.slice(6, 14);
+    expect(Math.min(...good), `good requests a second: ${seen.good.join(' ')}`).toBeGreaterThan(share * capacity * 0.85);
+    expect(good.reduce((sum, count) => sum + count, 0) / good.length).toBeGreaterThan(share * capacity);
+    const times = seen.times.slice(6, 14).flat().sort((a, b) => a - b);
+    expect(times[Math.floor(0.99 * times.length)]).toBeLessThan(patienceMs);
+
+    world.runUntil(17_000);
+    if (patienceMs <= 1000) {
+      const refused = services.map((service) => service.refused);
+      world.runUntil(END_MS);
+      expect(services.map((service) => service.refused), 'refused after the load').toEqual(refused);
+    }
+  },
+);
+
+test('requests whose handlers never end do not lock a route up', () => {
+  const world = new World(1);
+  const inner = pool(world, 10, () => 100);
+  const service = new Service(world, (request, done) => {
+    if (world.now > 3000 && world.now < 5000) return;
+    inner(request, done);
+  });
+  const seen = send(world, service, { everyMs: load(100, 5), patienceMs: () => 1000, statesDeadline: true }, END_MS);
+  world.runUntil(END_MS);
+  expect(seen.good.slice(9, 13).every((count) => count > 85), seen.good.join(' ')).toBe(true);
+  expect(seen.refused.slice(18)).toEqual([]);
+});
+
+test('if nobody has a deadline and nobody disconnects, nothing is refused', () => {
+  const world = new World(1);
+  const service = new Service(world, pool(world, 10, () => 100));
+  send(world, service, { everyMs: load(100, 5), patienceMs: () => Infinity, statesDeadline: true }, END_MS);
+  world.runUntil(END_MS);
+  expect(service.refused).toBe(0);
+});
+
+test('a route that yields to one of higher priority is refused first', () => {
+  const world = new World(1);
+  const shared = pool(world, 10, () => 100);
+  const [low, high] = [new Service(world, shared), new Service(world, shared)];
+  const look = (): void => {
+    const { episode, ahead } = high.limiter;
+    low.limiter.isYielding = episode !== null && ahead > 0.5 * episode.limit;
+    world.after(100, look);
+  };
+  look();
+  const clients = { patienceMs: () => 1000, statesDeadline: true };
+  send(world, low, { ...clients, everyMs: load(100, 3) }, END_MS);
+  const seen = send(world, high, { ...clients, everyMs: load(160, 0.5) }, END_MS);
+  world.runUntil(14_000);
+  expect(seen.good.slice(6, 14).reduce((sum, count) => sum + count) / 8).toBeGreaterThan(70);
+  expect(low.refused).toBeGreaterThan(10 * high.refused);
+});
