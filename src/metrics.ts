@@ -23,5 +23,5 @@ export type { AnyMetric, RegistryOptions } from './metrics/registry.js';
 export { Summary } from './metrics/summary.js';
 export type { BoundSummary, SummaryOptions, SummaryUpdate } from './metrics/summary.js';
 export type { BoundHistogramTimer, BoundTimer } from './metrics/timer.js';
-export { collectDefaultMetrics } from './process/default-metrics.js';
-export type { DefaultMetricsOptions } from './process/default-metrics.js';
+export { collectDefaultMetrics } from './process/sampler.js';
+export type { DefaultMetricsOptions } from './process/sampler.js';

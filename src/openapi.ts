@@ -2,4 +2,4 @@
 
 export { toOpenApi } from './openapi/document.js';
 export type { OpenApiDocument, OpenApiOptions, OpenApiSource } from './openapi/document.js';
-export { OpenApiError } from './openapi/error.js';
+export { OpenApiError } from './openapi/path-template.js';

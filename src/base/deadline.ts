@@ -1,7 +1,8 @@
 /*
- * Time limits: what a timer of Node.js can wait for, and waiting no longer than that.
+ * Time limits: the longest that a timer of Node.js can wait, waiting no longer than a limit, and the limit of a caller.
  */
 
+import type { IncomingHttpHeaders } from 'node:http';
 import { clearTimeout, setTimeout } from './clock.js';
 import type { Kind } from './options-check.js';
 
@@ -25,4 +26,11 @@ export async function within(timeoutMs: number, promise: Promise<unknown>): Prom
   });
   await Promise.race([promise, late]);
   clearTimeout(timer);
+}
+
+export const DEADLINE_HEADER = 'x-envoy-expected-rq-timeout-ms';
+
+/** In ms; undefined without the header, and for a value that is no positive integer. */
+export function readDeadlineHeader({ [DEADLINE_HEADER]: value }: IncomingHttpHeaders): number | undefined {
+  return typeof value === 'string' && /^0*[1-9]\d*$/.test(value) ? Number(value) : undefined;
 }

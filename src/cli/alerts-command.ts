@@ -1,7 +1,6 @@
 /* `postern alerts`: rules for Prometheus that watch an application. */
 
-import { writeAlerts } from './alert-rules.js';
-import { parseCommand, type Outcome, type Command } from './command.js';
+import { parseCommand, type Command, type Outcome } from './command.js';
 import { loadMonitoredApp } from './module.js';
 
 const usage = `Usage: postern alerts MODULE
@@ -20,4 +19,104 @@ async function run(args: string[]): Promise<Outcome> {
   const { positionals } = parseCommand(args, {}, ['MODULE']);
   const { name } = await loadMonitoredApp(positionals[0] ?? '');
   return { text: writeAlerts(name) };
+}
+
+/** A file of rules for a job (https://prometheus.io/docs/prometheus/latest/configuration/alerting_rules). */
+export function writeAlerts(name: string): string {
+  const job = `job="${name}"`;
+  // A dot is escaped for the expression, and its backslash for the string of PromQL around it.
+  const routes = `${job},route!~"/${name.replaceAll('.', '\\\\.')}/(health|metrics|ping|openapi)/"`;
+  /**
+   * @param expression true while something is wrong, for as long as `lasts` says
+   * @param severity `critical` wakes somebody, `warning` waits for the morning
+   */
+  const rule = (
+    alert: string,
+    expression: string,
+    lasts: string,
+    severity: 'critical' | 'warning',
+    summary: string,
+    description: string,
+  ): string => `      - alert: ${alert}
+        expr: |-
+${expression.replace(/^/gm, '          ')}
+        for: ${lasts}
+        labels:
+          severity: ${severity}
+        annotations:
+          summary: '${name}: ${summary}'
+          description: '${description}'
+`;
+  const rules = [
+    rule(
+      'HighErrorRatio',
+      ratio('job', 'http_request_duration_seconds_count', routes, '5..', 0.05),
+      '5m',
+      'critical',
+      '{{ $value | humanizePercentage }} of the requests fail',
+      'More than 5 % of the requests were answered with a 5xx over five minutes.',
+    ),
+    rule(
+      'SlowRoute',
+      `histogram_quantile(0.99, sum by (job, method, route, le) (
+  rate(http_request_duration_seconds_bucket{${routes},route!=""}[5m])
+)) > 1`,
+      '10m',
+      'warning',
+      '{{ $labels.method }} {{ $labels.route }} takes {{ $value | humanizeDuration }}',
+      'One request of a hundred takes longer than a second. Long replies, such as event streams, belong left out.',
+    ),
+    rule(
+      'EventLoopLag',
+      `nodejs_eventloop_lag_p99_seconds{${job}} > 0.1`,
+      '5m',
+      'warning',
+      'the event loop of {{ $labels.instance }} lags by {{ $value | humanizeDuration }}',
+      'Every request waits while something computes. Profile it, move the work away, or run more instances.',
+    ),
+    rule(
+      'MemoryNearLimit',
+      `proc_rss_mem_perc{${job}} > 90`,
+      '5m',
+      'critical',
+      '{{ $labels.instance }} uses {{ $value | humanize }} % of the memory that it may use',
+      'At the limit of its container the process is killed, with all requests that it has in hand.',
+    ),
+    rule(
+      'HealthFailing',
+      `service_info{${job},status!~"OK|DRAINING"} == 1`,
+      '2m',
+      'critical',
+      '{{ $labels.instance }} is {{ $labels.status }}',
+      'A health check fails, so that the instance gets no requests. The log of the instance says why.',
+    ),
+    rule(
+      'InstanceDown',
+      `up{${job}} == 0`,
+      '5m',
+      'critical',
+      '{{ $labels.instance }} does not answer Prometheus',
+      'What an instance does not tell, no other rule of this file can see.',
+    ),
+    rule(
+      'DependencyFailing',
+      ratio('job, service', 'service_request_duration_seconds_count', job, '0|5..', 0.1),
+      '5m',
+      'warning',
+      '{{ $value | humanizePercentage }} of its calls of {{ $labels.service }} fail',
+      'More than 10 % of the calls were answered with a 5xx, or not at all, over five minutes.',
+    ),
+  ];
+  return `# ${name}, for rule_files of Prometheus. Written by Postern; the thresholds are yours to change.
+groups:
+  - name: ${JSON.stringify(name)}
+    rules:
+${rules.join('')}`;
+}
+
+/** More of what is counted than a limit has one of these statuses. */
+function ratio(by: string, counter: string, labels: string, statuses: string, limit: number): string {
+  return `sum by (${by}) (rate(${counter}{${labels},status_code=~"${statuses}"}[5m]))
+  / sum by (${by}) (rate(${counter}{${labels}}[5m]))
+  > ${limit}`;
 }

@@ -1,7 +1,8 @@
 /*
- * What a subcommand is: a text that explains it, and a function from arguments to an outcome.
+ * A subcommand: a text that explains it, and a function from arguments to an outcome. Reads arguments and saved files.
  */
 
+import { readFileSync } from 'node:fs';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { messageOf, paint, toVisible } from './output.js';
 
@@ -96,4 +97,21 @@ export function untilSignal(close: () => Promise<void>): Promise<void> {
     const stop = (): void => resolve(close());
     process.once('SIGINT', stop).once('SIGTERM', stop);
   });
+}
+
+/**
+ * @param read undefined for anything but what is looked for
+ * @param what it is, and `call` what prints it
+ * @throws {Error} when the file can't be read, or holds something else
+ */
+export function readSaved<T>(file: string, read: (value: unknown) => T | undefined, what: string, call: string): T {
+  let value: unknown;
+  try {
+    value = JSON.parse(readFileSync(file, 'utf8'));
+  } catch (error) {
+    throw new Error(`${file} can't be read: ${messageOf(error)}`, { cause: error });
+  }
+  const saved = read(value);
+  if (saved === undefined) throw new Error(`${file} is no ${what}; make one with postern ${call}`);
+  return saved;
 }

@@ -5,7 +5,7 @@
 import type { LivePage } from '../live/live-server.js';
 import { parseCommand, parseWhole, untilSignal, type Outcome, type Command } from './command.js';
 import { startDemo, type Demo } from './demo-mesh.js';
-import { showMesh } from './mesh-page.js';
+import { showMesh } from './live-command.js';
 
 const usage = `Usage: postern demo [--port P]
 

@@ -3,10 +3,9 @@
 import { findClashes, FrameworkErrorCodes, type NamedValue } from '../base/error-codes.js';
 import { isRecord } from '../base/options-check.js';
 import type { ErrorType } from '../endpoint/route-options.js';
-import { Finding, parseCommand, reportFindings, type Outcome, type Command } from './command.js';
+import { Finding, parseCommand, readSaved, reportFindings, type Command, type Outcome } from './command.js';
 import { loadApp, type LoadedApp } from './module.js';
 import { toJson, toTable } from './output.js';
-import { readSaved } from './saved.js';
 
 const usage = `Usage: postern errors MODULE [--json]
        postern errors --check FILE...

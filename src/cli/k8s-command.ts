@@ -1,7 +1,6 @@
 /* `postern k8s`: an application as manifests for Kubernetes. */
 
-import { parseCommand, parseWhole, UsageError, type Outcome, type Command } from './command.js';
-import { writeManifests } from './manifests.js';
+import { parseCommand, parseWhole, UsageError, type Command, type Outcome } from './command.js';
 import { loadMonitoredApp } from './module.js';
 
 const usage = `Usage: postern k8s MODULE --image IMAGE [OPTION]...
@@ -47,4 +46,149 @@ function assertLabel(what: string, text: string): void {
   throw new UsageError(
     `${what} is ${JSON.stringify(text)}; give a DNS label: lower-case letters, digits and hyphens, a letter first, at most 63`,
   );
+}
+
+/** What the manifests are made of; names are DNS labels. */
+export interface ManifestOptions {
+  readonly name: string;
+  readonly image: string;
+  readonly replicas: number;
+  readonly namespace: string | undefined;
+  readonly port: number;
+  readonly monitorPort: number | undefined;
+}
+
+/** How long load balancers still send requests, and how long those in flight may take then: the defaults of `run()`. */
+const DRAIN_DELAY_MS = 5_000;
+const DRAIN_TIMEOUT_MS = 10_000;
+/** For close hooks, and for the process to end. */
+const SPARE_SECONDS = 5;
+
+/** Four documents of YAML. */
+export function writeManifests(options: ManifestOptions): string {
+  const { name, image, replicas, namespace, port, monitorPort } = options;
+  // A service may be called "no", which YAML takes for false.
+  const quoted = JSON.stringify(name);
+  const label = `app.kubernetes.io/name: ${quoted}`;
+  const metadata = `metadata:
+  name: ${quoted}
+${namespace === undefined ? '' : `  namespace: ${JSON.stringify(namespace)}\n`}  labels:
+    ${label}`;
+  const [variable, named, metricsPort] =
+    monitorPort === undefined
+      ? ['', '', 'http']
+      : [
+          `\n            - name: MONITOR_PORT\n              value: "${monitorPort}"`,
+          `\n            - name: monitor\n              containerPort: ${monitorPort}`,
+          'monitor',
+        ];
+  const probe = (kind: string, endpoint: string, periodSeconds: number, failureThreshold: number): string =>
+    `${kind}Probe:
+            httpGet:
+              path: /${name}/${endpoint}/
+              port: http
+            periodSeconds: ${periodSeconds}
+            timeoutSeconds: 2
+            failureThreshold: ${failureThreshold}`;
+  return `# ${name}, for kubectl apply -f. Written by Postern; what you change here is yours.
+apiVersion: apps/v1
+kind: Deployment
+${metadata}
+spec:
+  replicas: ${replicas}
+  strategy:
+    type: RollingUpdate
+    rollingUpdate:
+      # The old instance goes when the new one is ready.
+      maxSurge: 1
+      maxUnavailable: 0
+  selector:
+    matchLabels:
+      ${label}
+  template:
+    metadata:
+      labels:
+        ${label}
+    spec:
+      # ${DRAIN_DELAY_MS / 1000} s of DRAIN_DELAY, ${DRAIN_TIMEOUT_MS / 1000} s for what is in flight, ${SPARE_SECONDS} s to spare.
+      terminationGracePeriodSeconds: ${(DRAIN_DELAY_MS + DRAIN_TIMEOUT_MS) / 1000 + SPARE_SECONDS}
+      automountServiceAccountToken: false
+      # A Service named "monitor" would set MONITOR_PORT in every container.
+      enableServiceLinks: false
+      securityContext:
+        runAsNonRoot: true
+        runAsUser: 1000
+        runAsGroup: 1000
+        seccompProfile:
+          type: RuntimeDefault
+      topologySpreadConstraints:
+        - maxSkew: 1
+          topologyKey: kubernetes.io/hostname
+          whenUnsatisfiable: ScheduleAnyway
+          labelSelector:
+            matchLabels:
+              ${label}
+      containers:
+        - name: ${quoted}
+          image: ${JSON.stringify(image)}
+          env:
+            - name: PORT
+              value: "${port}"
+            - name: DRAIN_DELAY
+              value: "${DRAIN_DELAY_MS}"${variable}
+          ports:
+            - name: http
+              containerPort: ${port}${named}
+          # Alive means that the process answers: no dependency can get it killed.
+          ${probe('startup', 'ping', 1, 60)}
+          ${probe('liveness', 'ping', 10, 3)}
+          # 503 while a check fails, and from the first moment of a drain.
+          ${probe('readiness', 'health', 5, 2)}
+          resources:
+            requests:
+              cpu: 100m
+              memory: 128Mi
+            limits:
+              memory: 256Mi
+          securityContext:
+            allowPrivilegeEscalation: false
+            readOnlyRootFilesystem: true
+            capabilities:
+              drop:
+                - ALL
+---
+# http://${name}:${port} for the services that it is connected to.
+apiVersion: v1
+kind: Service
+${metadata}
+spec:
+  selector:
+    ${label}
+  ports:
+    - name: http
+      port: ${port}
+      targetPort: http
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+${metadata}
+spec:
+  maxUnavailable: 1
+  selector:
+    matchLabels:
+      ${label}
+---
+# For the Prometheus operator: the job is called ${name}, as in the rules of postern alerts.
+apiVersion: monitoring.coreos.com/v1
+kind: PodMonitor
+${metadata}
+spec:
+  jobLabel: app.kubernetes.io/name
+  selector:
+    matchLabels:
+      ${label}
+  podMetricsEndpoints:
+    - port: ${metricsPort}
+      path: /${name}/metrics/
+`;
 }

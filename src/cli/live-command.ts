@@ -1,8 +1,9 @@
 /* `postern live`: the mesh below a service as a page on loopback, until the process is told to stop. */
 
-import { parseCommand, parseWhole, untilSignal, type Outcome, type Command } from './command.js';
-import { showMesh } from './mesh-page.js';
-import { DEFAULT_DEPTH, parseTarget } from './target.js';
+import { startLive, type LivePage } from '../live/live-server.js';
+import { parseCommand, parseWhole, untilSignal, type Command, type Outcome } from './command.js';
+import { toReport } from './mesh-report.js';
+import { askMesh, DEFAULT_DEPTH, parseTarget, type Target } from './mesh.js';
 
 const usage = `Usage: postern live URL [--depth N] [--port P]
 
@@ -28,4 +29,22 @@ async function run(args: string[]): Promise<Outcome> {
   const { url, close } = await showMesh(target, depth, port);
   const words = `${target.service} and the mesh below it, live:\n${url}\n\nCtrl-C stops it.\n`;
   return { text: words, running: untilSignal(close) };
+}
+
+const LEVEL_TIMEOUT_MS = 2_000;
+
+/**
+ * Serves the page for a service.
+ *
+ * @param port 0 picks a free one
+ * @throws `EADDRINUSE` when the port is taken
+ */
+export function showMesh({ service, base }: Target, depth: number, port: number): Promise<LivePage> {
+  return startLive({
+    service,
+    depth,
+    port,
+    timeoutMs: (depth + 1) * LEVEL_TIMEOUT_MS,
+    ask: async () => toReport(service, await askMesh({ service, base, depth, levelTimeoutMs: LEVEL_TIMEOUT_MS })),
+  });
 }

@@ -1,6 +1,6 @@
 /* Turns the answer to a ping into the report that the live page shows: a tree in which each edge stands once. */
 
-import type { MeshEdge, MeshReport } from '../live/report.js';
+import type { MeshEdge, MeshReport } from '../live/track.js';
 import type { PingEntry } from '../monitor/ping-document.js';
 import { servicesBelow } from './mesh.js';
 import { toVisible } from './output.js';

@@ -1,20 +1,20 @@
 /* `postern openapi`: an application as an OpenAPI document, or what broke since one was saved. */
 
 import { toOpenApi, type OpenApiSource } from '../openapi/document.js';
-import { OpenApiError } from '../openapi/error.js';
+import { OpenApiError } from '../openapi/path-template.js';
 import {
   Finding,
   parseChoice,
   parseCommand,
+  readSaved,
   reportFindings,
   UsageError,
-  type Outcome,
   type Command,
+  type Outcome,
 } from './command.js';
 import { loadApp } from './module.js';
 import { findBreaks, readDocument } from './openapi-changes.js';
 import { toJson } from './output.js';
-import { readSaved } from './saved.js';
 
 const usage = `Usage: postern openapi MODULE [--public] [--version VERSION] [--server URL]...
                        [--check FILE]

@@ -1,10 +1,9 @@
 /* `postern ping`: the mesh below a service, drawn. */
 
-import { parseChoice, parseCommand, parseWhole, UsageError, type Outcome, type Command } from './command.js';
+import { parseChoice, parseCommand, parseWhole, UsageError, type Command, type Outcome } from './command.js';
 import { drawDot, drawMermaid, drawTree, type Draw } from './drawings.js';
-import { askMesh, walkMesh } from './mesh.js';
+import { askMesh, DEFAULT_DEPTH, parseTarget, walkMesh } from './mesh.js';
 import { toJson } from './output.js';
-import { DEFAULT_DEPTH, parseTarget } from './target.js';
 
 const usage = `Usage: postern ping URL [--depth N] [--format FORMAT] [--json] [--timeout MS]
 

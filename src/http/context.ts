@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream';
 import { builtin } from '../base/builtin.js';
 import { assertLogger, bindLogger, type Logger, type SafeLogger } from '../base/log.js';
 import type { CallingRequest, ServiceClient } from '../client/service-client.js';
-import { readDeadlineHeader } from '../propagation/deadline-header.js';
+import { readDeadlineHeader } from '../base/deadline.js';
 import type { RequestSpan } from '../propagation/trace-context.js';
 import type { Stream } from '../payload/stream.js';
 import { decodePath, type MatchedRoute, type Params, type Route } from '../routing/router.js';

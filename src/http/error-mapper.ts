@@ -9,7 +9,7 @@ import { ApiError, BadRequest, HttpError, isStatus, refusal } from '../base/erro
 import { prefersProblem } from '../payload/accept.js';
 import { toErrorBody, toProblem } from '../payload/error-body.js';
 import type { Part } from '../endpoint/schemas.js';
-import type { Finding } from '../payload/findings.js';
+import type { Finding } from '../payload/schema-check.js';
 import { fromHeaderList } from '../payload/header-list.js';
 import { Reply, type Outgoing } from './reply.js';
 import type { Scope } from './scope.js';

@@ -4,12 +4,10 @@
  * Runs in the page: functions here use those of the modules that page.ts lists, and nothing else.
  */
 
-import type { PageDocument } from './document.js';
-import { copyOf, part, setText, setTime } from './element.js';
+import { copyOf, part, setText, setTime, type PageDocument } from './element.js';
 import { createGraph } from './graph.js';
-import type { MeshReport } from './report.js';
 import { createTable, describeMoment, describeTime } from './table.js';
-import { describeChanges, describeDuration, failing, follow, type Track } from './track.js';
+import { describeChanges, describeDuration, failing, follow, type MeshReport, type Track } from './track.js';
 
 declare const document: PageDocument;
 

@@ -4,7 +4,6 @@
  * Runs in the page: functions here use those of the modules that page.ts lists, and nothing else.
  */
 
-import type { PageDocument, PageElement } from './document.js';
 import { stateOf, type Track } from './track.js';
 
 declare const document: PageDocument;
@@ -57,4 +56,38 @@ export function setState(element: PageElement, track: Track): void {
 export function tellOf(element: PageElement, keys: readonly string[], pointing: Pointing): void {
   element.addEventListener('mouseenter', () => pointing.over(keys));
   element.addEventListener('mouseleave', () => pointing.over([]));
+}
+
+/** `Element`, of HTML or SVG. */
+export interface PageElement {
+  textContent: string | null;
+  hidden: boolean;
+  readonly style: { setProperty(name: string, value: string): void };
+  readonly classList: { toggle(name: string, on: boolean): void };
+  readonly childElementCount: number;
+  readonly firstElementChild: PageElement | null;
+  readonly lastElementChild: PageElement | null;
+  readonly children: ArrayLike<PageElement>;
+  /** Of a `template`. */
+  readonly content: PageElement;
+  querySelector(selector: string): PageElement | null;
+  cloneNode(deep: boolean): PageElement;
+  setAttribute(name: string, value: string | number): void;
+  append(...children: (PageElement | string)[]): void;
+  prepend(...children: (PageElement | string)[]): void;
+  replaceChildren(...children: (PageElement | string)[]): void;
+  insertBefore(child: PageElement, next: PageElement | null): void;
+  remove(): void;
+  addEventListener(type: string, listener: () => void): void;
+  /** Of a `text` of SVG. */
+  getComputedTextLength(): number;
+}
+
+/** `Document`. */
+export interface PageDocument {
+  title: string;
+  readonly hidden: boolean;
+  getElementById(id: string): PageElement | null;
+  createElementNS(namespace: string, tag: string): PageElement;
+  addEventListener(type: string, listener: () => void): void;
 }

@@ -4,8 +4,7 @@
  * Runs in the page: functions here use those of the modules that page.ts lists, and nothing else.
  */
 
-import type { PageElement } from './document.js';
-import { setState, setText, svgElement, tellOf, type Pointing } from './element.js';
+import { setState, setText, svgElement, tellOf, type PageElement, type Pointing } from './element.js';
 import { layOut } from './layout.js';
 import { describeTime } from './table.js';
 import { stateOf, type Track } from './track.js';

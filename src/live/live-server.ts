@@ -7,7 +7,7 @@ import { randomHex } from '../base/clock.js';
 import { HttpError } from '../base/errors.js';
 import { reply } from '../http/reply.js';
 import { renderPage } from './page.js';
-import type { MeshReport } from './report.js';
+import type { MeshReport } from './track.js';
 
 /** What to show, and where. */
 export interface LiveOptions {

@@ -10,9 +10,16 @@ import { describeVerdict, getReport, iconOf, startPage } from './client.js';
 import { copyOf, part, setState, setText, setTime, svgElement, tellOf } from './element.js';
 import { createGraph, createNode } from './graph.js';
 import { arrange, drawBack, drawForward, findLayers, layOut } from './layout.js';
-import { drawSparkline } from './sparkline.js';
 import { STYLE } from './style.js';
-import { createRow, createTable, describeHistory, describeMoment, describeTime, updateRow } from './table.js';
+import {
+  createRow,
+  createTable,
+  describeHistory,
+  describeMoment,
+  describeTime,
+  drawSparkline,
+  updateRow,
+} from './table.js';
 import { describeChange, describeChanges, describeDuration, failing, follow, nameEdge, stateOf } from './track.js';
 
 /** Whatever the page runs. */

@@ -4,9 +4,7 @@
  * Runs in the page: functions here use those of the modules that page.ts lists, and nothing else.
  */
 
-import type { PageElement } from './document.js';
-import { copyOf, setState, setText, setTime, tellOf, type Pointing } from './element.js';
-import { drawSparkline } from './sparkline.js';
+import { copyOf, setState, setText, setTime, tellOf, type PageElement, type Pointing } from './element.js';
 import { stateOf, type Sample, type Track } from './track.js';
 
 /** The table, in the page. */
@@ -90,4 +88,21 @@ export function describeHistory(history: readonly Sample[]): string {
   const times = samples.flatMap(({ failed, ms }) => (failed || ms === null ? [] : [ms]));
   const range = times.length === 0 ? '' : `, ${Math.min(...times)} to ${Math.max(...times)} ms`;
   return `${samples.filter(({ failed }) => failed).length} of the last ${samples.length} failed${range}`;
+}
+
+/** The answers of the last 60 reports as the outlines of two kinds of bars, the newest at the right end. */
+export function drawSparkline(history: readonly Sample[], height: number): { answered: string; failed: string } {
+  const times = history.flatMap((sample) => (sample === null || sample.failed ? [] : [sample.ms ?? 0]));
+  times.sort((a, b) => a - b);
+  // One slow answer is cut off at the top, rather than flatten all the others.
+  const top = Math.max(10, 1.5 * (times[Math.floor(0.9 * (times.length - 1))] ?? 0));
+  const bars = { answered: '', failed: '' };
+  history.forEach((sample, index) => {
+    if (sample === null) return;
+    const x = (60 - history.length + index) * 3;
+    const share = sample.failed ? 1 : Math.min(1, (sample.ms ?? 0) / top);
+    const bar = Math.round((2 + share * (height - 2)) * 10) / 10;
+    bars[sample.failed ? 'failed' : 'answered'] += `M${x} ${height}v${-bar}h2v${bar}z`;
+  });
+  return bars;
 }

@@ -4,7 +4,6 @@
  * Runs in the page: functions here use each other and nothing else of their module (see page.ts).
  */
 
-import type { MeshEdge } from './report.js';
 
 /** How an edge answered once; null when it was not reported. */
 export type Sample = { readonly ms: number | null; readonly failed: boolean } | null;
@@ -114,4 +113,27 @@ export function describeDuration(ms: number): string {
   if (seconds < 60) return `${seconds} s`;
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
   return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+}
+
+/** The mesh below a service, as it answered just now. */
+export interface MeshReport {
+  readonly service: string;
+  /** The asked service first, and each edge somewhere below the one that leads to its `from`. */
+  readonly edges: readonly MeshEdge[];
+  /** Edges that were left out, for there were too many. */
+  readonly omitted: number;
+}
+
+/** One service as another one saw it; no text has control characters. */
+export interface MeshEdge {
+  /** null for the service that was asked. */
+  readonly from: string | null;
+  readonly to: string;
+  /** How far to indent: 0 for the service that was asked. */
+  readonly level: number;
+  readonly status: number;
+  /** null when it said nothing of use. */
+  readonly ms: number | null;
+  /** Why it failed; empty for one that answered. */
+  readonly reason: string;
 }

@@ -6,7 +6,7 @@ import { builtin } from '../base/builtin.js';
 import { monotonicNow } from '../base/clock.js';
 import type { CallingRequest, ServiceFetchOptions } from '../client/service-client.js';
 import { callError, isUnavailable, NO_RETRY_HEADER, ServiceError } from '../client/service-error.js';
-import { DEADLINE_HEADER } from '../propagation/deadline-header.js';
+import { DEADLINE_HEADER } from '../base/deadline.js';
 import { beginCallSpan, passedHeaders, spanHeaders } from '../propagation/trace-context.js';
 import { retryAfterOf, toServiceError, type Answer } from './answer.js';
 import { areCallsTraced, traceAnswer, traceCall, traceFailure, type CallTraceMessage } from './call-tracing.js';

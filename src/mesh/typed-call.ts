@@ -8,13 +8,12 @@ import { ApiError } from '../base/errors.js';
 import { assertOptions } from '../base/options-check.js';
 import type { Query, RequestHeaders, ServiceResponse } from '../client/service-client.js';
 import { ServiceError } from '../client/service-error.js';
-import { describeFindings } from '../payload/findings.js';
-import { check } from '../payload/schema-check.js';
-import { propsOf, type AnySchema } from '../payload/standard-schema.js';
 import { isEndpointDefinition, type EndpointDefinition } from '../endpoint/endpoint-definition.js';
 import { formatPath } from '../endpoint/path-parameter.js';
 import type { ErrorType } from '../endpoint/route-options.js';
 import { responseSchema, type SchemasByStatus } from '../endpoint/schemas.js';
+import { check, describeFindings } from '../payload/schema-check.js';
+import { propsOf, type AnySchema } from '../payload/standard-schema.js';
 import { toHeaders } from './request.js';
 
 /** The parts of a request, of any type. */

@@ -1,13 +1,12 @@
 /*
- * Checks the names of metrics and labels, and which names a metric takes in the two formats.
+ * Checks the names of metrics and labels, and that no two metrics of a registry have a name in common in either format.
  *
  * Spec: Prometheus "Data model", section "Metric names and labels"; OpenMetrics 1.0, sections "Label" and
  * "MetricFamily".
  */
 
-import { counterBaseName } from './format.js';
-import type { MetricKind } from './format.js';
 import { show } from '../base/options-check.js';
+import { counterBaseName, type MetricKind } from './format.js';
 
 /** @throws {TypeError} when `name` is no Prometheus metric name */
 export function assertMetricName(name: unknown): asserts name is string {
@@ -92,3 +91,27 @@ const SUFFIXES: Readonly<Record<MetricKind, readonly string[]>> = {
   histogram: ['_bucket', '_sum', '_count', '_created'],
   summary: ['_sum', '_count', '_created'],
 };
+
+export class ClaimedNames {
+  /** Every family and sample name in use → the metric that has it. */
+  readonly #owners: Map<string, string> = new Map();
+
+  /** @throws {TypeError} when another metric has one of the names */
+  claim(kind: MetricKind, name: string): void {
+    const names = takenNames(kind, name);
+    for (const taken of names) {
+      const owner = this.#owners.get(taken);
+      if (owner === name)
+        throw new TypeError(`metric "${name}" is registered already; registry.get("${name}") gives it`);
+      if (owner !== undefined)
+        throw new TypeError(
+          `${kind} "${name}" clashes with metric "${owner}": both have "${taken}" in an exposition; rename one`,
+        );
+    }
+    for (const taken of names) this.#owners.set(taken, name);
+  }
+
+  free(kind: MetricKind, name: string): void {
+    for (const taken of takenNames(kind, name)) this.#owners.delete(taken);
+  }
+}

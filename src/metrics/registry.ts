@@ -4,21 +4,14 @@
 
 import { assertOptions, show } from '../base/options-check.js';
 import { DEFAULT_BUCKETS, toBounds } from './buckets.js';
-import { ClaimedNames } from './claimed-names.js';
-import { Counter, CounterSeries } from './counter.js';
-import type { CounterOptions } from './counter.js';
-import { formatFamilies } from './exposition.js';
-import type { DefaultLabels, Family } from './exposition.js';
-import { CONTENT_TYPES } from './format.js';
-import type { Format, MetricKind } from './format.js';
-import { Gauge, GaugeSeries } from './gauge.js';
-import type { GaugeOptions } from './gauge.js';
-import { Histogram, HistogramSeries } from './histogram.js';
-import type { HistogramOptions } from './histogram.js';
+import { Counter, CounterSeries, type CounterOptions } from './counter.js';
+import { formatFamilies, type DefaultLabels, type Family } from './exposition.js';
+import { CONTENT_TYPES, type Format, type MetricKind } from './format.js';
+import { Gauge, GaugeSeries, type GaugeOptions } from './gauge.js';
+import { Histogram, HistogramSeries, type HistogramOptions } from './histogram.js';
 import type { LabelValue, MetricOptions } from './metric.js';
-import { assertHelp, assertLabelNames, assertMetricName, toDefaultLabels } from './names.js';
-import { SeriesMap } from './series-map.js';
-import type { Definition } from './series-map.js';
+import { assertHelp, assertLabelNames, assertMetricName, ClaimedNames, toDefaultLabels } from './names.js';
+import { SeriesMap, type Definition } from './series-map.js';
 import * as summaries from './summary.js';
 import type { Summary, SummaryOptions, SummarySeries } from './summary.js';
 

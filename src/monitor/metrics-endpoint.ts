@@ -3,16 +3,15 @@
  */
 
 import { Date } from '../base/clock.js';
+import { logSafely, type Logger } from '../base/log.js';
+import { FRAMEWORK_VERSION } from '../base/version.js';
 import type { Context } from '../http/context.js';
 import type { Reply } from '../http/reply.js';
-import { logSafely, type Logger } from '../base/log.js';
+import { Registry } from '../metrics/registry.js';
 import * as processSampler from '../process/sampler.js';
 import type { ProcessSampler } from '../process/sampler.js';
-import { Registry } from '../metrics/registry.js';
-import { FRAMEWORK_VERSION } from '../base/version.js';
-import { CallMetrics } from './call-metrics.js';
 import type { Health } from './health.js';
-import { RequestMetrics } from './request-metrics.js';
+import { CallMetrics, RequestMetrics } from './request-metrics.js';
 import type { Tasks } from './tasks.js';
 
 /** The JSON form of the metrics (SPEC 2.2). */

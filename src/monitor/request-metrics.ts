@@ -1,5 +1,5 @@
 /*
- * Counts and times every request, under labels that no client can invent.
+ * Counts and times every request, and every call of another service, under labels that no client can invent.
  *
  * Methods follow the HTTP semantic conventions of OpenTelemetry: what is not known is `_OTHER`.
  */
@@ -107,5 +107,34 @@ export class RouteMetrics {
     }
     if (traceId === undefined) this.#last.observe(seconds);
     else this.#last.observe({ value: seconds, exemplarLabels: { trace_id: traceId } });
+  }
+}
+
+/** The metrics of the calls that one application makes. */
+export class CallMetrics {
+  readonly #durations: Histogram<'service' | 'method' | 'status_code'>;
+
+  /**
+   * Registers `service_request_duration_seconds`.
+   *
+   * @param buckets in seconds
+   */
+  constructor(registry: Registry, buckets: readonly number[]) {
+    this.#durations = registry.histogram({
+      name: 'service_request_duration_seconds',
+      help: 'Time of each try of a call to another service, by service, method and status; status 0 is no answer.',
+      labelNames: ['service', 'method', 'status_code'],
+      buckets,
+    });
+  }
+
+  /**
+   * Adds one try.
+   *
+   * @param service its name as configured
+   * @param statusCode of the answer, 0 where there was none
+   */
+  observe(service: string, method: string, statusCode: number, seconds: number): void {
+    this.#durations.observe({ service, method: methodLabel(method), status_code: statusCode }, seconds);
   }
 }

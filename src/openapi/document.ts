@@ -6,10 +6,9 @@ import { assertOptions, oneOf, STRING, type Kinds } from '../base/options-check.
 import { OPENAPI, type OpenApiSettings } from '../endpoint/document-settings.js';
 import type { RouteInfo } from '../routing/router.js';
 import { Components, type JsonSchema } from './components.js';
-import { OpenApiError } from './error.js';
-import { toOperation, type DocumentedRoute } from './operation.js';
 import { mergeJson } from './merge.js';
-import { shapeOf, toTemplate, type PathTemplate } from './path-template.js';
+import { toOperation, type DocumentedRoute } from './operation.js';
+import { OpenApiError, shapeOf, toTemplate, type PathTemplate } from './path-template.js';
 
 /** What a document is made of; a `Postern` is. */
 export interface OpenApiSource {

@@ -3,14 +3,13 @@
  */
 
 import { STATUS_CODES } from 'node:http';
-import { partsOf } from '../payload/json-schema.js';
-import { propsOf } from '../payload/standard-schema.js';
 import type { RouteRecord } from '../endpoint/route-options.js';
 import { isSchema, PARTS, type MaybeResponse } from '../endpoint/schemas.js';
+import { partsOf } from '../payload/json-schema.js';
+import { propsOf } from '../payload/standard-schema.js';
 import type { Components, JsonSchema } from './components.js';
-import { OpenApiError } from './error.js';
 import { mergeJson } from './merge.js';
-import type { PathParameter } from './path-template.js';
+import { OpenApiError, type PathParameter } from './path-template.js';
 
 /** What of a route goes into a document. */
 export interface DocumentedRoute {

@@ -1,9 +1,8 @@
 /*
- * Paths of routes in the words of OpenAPI: `/users/:id` is `/users/{id}`.
+ * Paths of routes in the words of OpenAPI: `/users/:id` is `/users/{id}`; and the error of what OpenAPI cannot say.
  */
 
 import { compilePath } from '../endpoint/pattern.js';
-import { OpenApiError } from './error.js';
 
 /** One parameter of a path. */
 export interface PathParameter {
@@ -43,4 +42,19 @@ export function toTemplate(path: string): PathTemplate {
 /** What two templates have in common that differ in the names of their parameters alone. */
 export function shapeOf(template: string): string {
   return template.replace(/\{[^}]*\}/g, '{}');
+}
+
+/** A route that the document can't describe; nothing of the document is given out then. */
+export class OpenApiError extends Error {
+  /** The path of the route as registered: `/users/:id`. */
+  readonly route: string;
+  /** What can't be said, and what to change. */
+  readonly reason: string;
+
+  constructor(route: string, reason: string, options?: ErrorOptions) {
+    super(`${route}: ${reason}`, options);
+    this.name = 'OpenApiError';
+    this.route = route;
+    this.reason = reason;
+  }
 }

@@ -1,4 +1,4 @@
-/* Bodies as bytes: collected from their chunks, and decoded. */
+/* Bodies as bytes: collected from their chunks, and decoded; and what their content type says of them. */
 
 /** Bytes up to a limit, copied together: a chunk of one byte can hold on to the 64 kB that it was read into. */
 export class Bytes {
@@ -40,4 +40,22 @@ export class Bytes {
 export function decodeUtf8(bytes: Buffer): string {
   const text = bytes.toString('utf8');
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+}
+
+const JSON_TYPE = /^application\/(?:[a-z0-9!#$&^_.+-]+\+)?json$/;
+
+/** Type and subtype in lower case, without parameters; empty without the header. */
+// "Application/JSON ; charset=utf-8" → "application/json"
+export function mediaTypeOf(header: string | undefined): string {
+  if (header === undefined) return '';
+  const semicolon = header.indexOf(';');
+  let end = semicolon === -1 ? header.length : semicolon;
+  // A regular expression that trims the end would be quadratic on runs of spaces.
+  while (end > 0 && (header[end - 1] === ' ' || header[end - 1] === '\t')) end -= 1;
+  return header.slice(0, end).toLowerCase();
+}
+
+/** `application/json`, or anything that ends in `+json` (RFC 6839, section 3.1). */
+export function isJsonType(mediaType: string): boolean {
+  return mediaType === 'application/json' || JSON_TYPE.test(mediaType);
 }

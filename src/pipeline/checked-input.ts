@@ -5,14 +5,13 @@
  * fit. How each part is read is decided when the route is compiled.
  */
 
-import { isEmpty } from '../http/body.js';
-import { InvalidRequest, type RequestFinding } from '../http/error-mapper.js';
-import type { Context, Handler, HandlerResult } from '../http/context.js';
-import { listNames, type ListNames } from '../payload/json-schema.js';
-import { describeFindings, toFinding } from '../payload/findings.js';
-import { check, type Checked } from '../payload/schema-check.js';
-import { propsOf, type SchemaIssue, type StandardProps } from '../payload/standard-schema.js';
 import type { AnySchemas, Part } from '../endpoint/schemas.js';
+import { isEmpty } from '../http/body.js';
+import type { Context, Handler, HandlerResult } from '../http/context.js';
+import { InvalidRequest, type RequestFinding } from '../http/error-mapper.js';
+import { listNames, type ListNames } from '../payload/json-schema.js';
+import { check, describeFindings, toFinding, type Checked } from '../payload/schema-check.js';
+import { propsOf, type SchemaIssue, type StandardProps } from '../payload/standard-schema.js';
 
 const MAX_FINDINGS = 32;
 

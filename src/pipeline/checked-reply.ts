@@ -5,13 +5,12 @@
  * schema's output is sent. Streams, bytes and the body of a standard `Response` are not: to check them is to read them.
  */
 
+import { responseSchema, type MaybeResponse } from '../endpoint/schemas.js';
 import type { HandlerResult } from '../http/context.js';
 import { Reply, toReply, type ReplyInit } from '../http/reply.js';
-import { describeFindings } from '../payload/findings.js';
-import { check } from '../payload/schema-check.js';
+import { check, describeFindings } from '../payload/schema-check.js';
 import { propsOf } from '../payload/standard-schema.js';
 import { isStream, tagOf } from '../payload/stream.js';
-import { responseSchema, type MaybeResponse } from '../endpoint/schemas.js';
 
 /**
  * Checks the result of a handler, and returns it, or the reply to send in its place.

@@ -5,23 +5,20 @@
  * collections, the interval of the CPU percentage) runs from `start` to `close` and keeps no process alive.
  */
 
-import { Date, eventLoopUtilization, monotonicNow } from '../base/clock.js';
 import { builtin } from '../base/builtin.js';
-import { findCgroups, readCgroupLimits } from './cgroup.js';
-import type { CgroupLimits, CgroupPaths } from './cgroup.js';
+import { Date, eventLoopUtilization, monotonicNow } from '../base/clock.js';
+import { assertOptions, OBJECT, STRING } from '../base/options-check.js';
+import { assertMetricName, toDefaultLabels } from '../metrics/names.js';
+import type { Registry } from '../metrics/registry.js';
+import { findCgroups, readCgroupLimits, type CgroupLimits, type CgroupPaths } from './cgroup.js';
 import { registerCollections } from './collection.js';
 import type { EventLoopLag } from './event-loop.js';
 import { readStatus } from './proc-files.js';
-import { registerProcessMetrics, registerSpecMetrics } from './process-metrics.js';
-import type { ProcessReading } from './process-metrics.js';
-import { createReadings } from './readings.js';
-import type { Readings } from './readings.js';
-import { registerRuntimeMetrics } from './runtime.js';
-import type { RuntimeSources } from './runtime.js';
-import { createUsageWindow } from './usage-window.js';
-import type { UsageWindow } from './usage-window.js';
+import { registerProcessMetrics, registerSpecMetrics, type ProcessReading } from './process-metrics.js';
+import { createReadings, type Readings } from './readings.js';
+import { registerRuntimeMetrics, type RuntimeSources } from './runtime.js';
+import { createUsageWindow, type UsageWindow } from './usage-window.js';
 import type { ProcessWatch, WatchSources } from './watch.js';
-import type { Registry } from '../metrics/registry.js';
 
 /** Where the readings come from; the running process, unless a test says otherwise. */
 export interface ProcessSources
@@ -157,4 +154,26 @@ function readProcess(sources: ProcessSources, limits: CgroupLimits, cpu: UsageWi
   const memoryBytes = Math.min(limits.memoryBytes ?? Infinity, machine.memoryBytes);
   const cpus = Math.min(limits.cpus ?? Infinity, readStatus(sources.root).cpus ?? machine.cpus);
   return { rssBytes, rssPercent: (100 * rssBytes) / memoryBytes, cpuPercent: Math.min(100, (100 * cpu.read()) / cpus) };
+}
+
+/** What `collectDefaultMetrics` takes. */
+export interface DefaultMetricsOptions {
+  /** Stands in front of each name; default: nothing. */
+  readonly prefix?: string;
+  /** Labels of every sample; a metric's own label beats the one of that name. */
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
+/**
+ * Collects prom-client's default metrics of the process and of Node.js into a registry that isn't an application's,
+ * until it is cleared. What watches the event loop and the garbage collector keeps no process alive.
+ *
+ * @throws {TypeError} for an invalid option, and when the registry has them already
+ */
+export function collectDefaultMetrics(registry: Registry, options: DefaultMetricsOptions = {}): void {
+  assertOptions('collectDefaultMetrics()', options, { prefix: STRING, labels: OBJECT });
+  const { prefix = '', labels = {} } = options;
+  assertMetricName(`${prefix}process_cpu_seconds_total`);
+  const readings = createReadings(registry, prefix, Object.fromEntries(toDefaultLabels(labels)));
+  createSampler(registry, readings, false).start().catch((error: Error) => process.emitWarning(error));
 }

@@ -3,8 +3,8 @@
 import { expect, test } from 'vitest';
 import { toReport } from '../../src/cli/mesh-report.js';
 import { layOut, type Link } from '../../src/live/layout.js';
-import type { MeshEdge } from '../../src/live/report.js';
-import { drawSparkline } from '../../src/live/sparkline.js';
+import type { MeshEdge } from '../../src/live/track.js';
+import { drawSparkline } from '../../src/live/table.js';
 import { describeChanges, failing, follow, type Track } from '../../src/live/track.js';
 import type { PingEntry } from '../../src/monitor/ping-document.js';
 import { createRandom } from '../support/random.js';

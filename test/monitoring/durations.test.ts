@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'vitest';
 import { Registry } from 'postern/metrics';
-import { CallMetrics } from '../../src/monitor/call-metrics.js';
+import { CallMetrics } from '../../src/monitor/request-metrics.js';
 import { RequestMetrics } from '../../src/monitor/request-metrics.js';
 import { parseExposition, sampleMap } from '../support/exposition-parser.js';
 import { createApp } from '../support/serve.js';

@@ -13,7 +13,7 @@ import { createAddressResolver } from '../../src/http/client-address.js';
 import { createHeadCheck, parseTarget, requestId } from '../../src/http/request.js';
 import { readBody, readJson, toServiceError, type WholeAnswer } from '../../src/mesh/answer.js';
 import { formatHeaders } from '../../src/mesh/request.js';
-import { readDeadlineHeader } from '../../src/propagation/deadline-header.js';
+import { readDeadlineHeader } from '../../src/base/deadline.js';
 import { beginRequestSpan } from '../../src/propagation/trace-context.js';
 import { acceptsGzip, negotiateFormat } from '../../src/monitor/metrics-text.js';
 import { cpuMs } from '../support/growth.js';
