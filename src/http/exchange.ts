@@ -142,6 +142,14 @@ export abstract class Exchange {
     if (res.socket === null && !res.destroyed && !res.writableFinished) res.destroy().emit('close');
   }
 
+  /** Calls back when the reply is sent, or nobody can receive it any more; perhaps more than once. */
+  onOver(listener: () => void): void {
+    const { res } = this;
+    if (res.closed) listener();
+    else res.once('close', listener);
+    this.onAbort(listener);
+  }
+
   /** To be called when nobody can receive the reply any more. */
   leave(): void {
     // A handler that has written its reply whole, by `ctx.raw`, may still run; its client had no reason to stay.

@@ -6,6 +6,7 @@ import { Context, type Handler, type Middleware } from '../http/context.js';
 import { errorToReply } from '../http/error-mapper.js';
 import { toReply, type Reply } from '../http/reply.js';
 import { discard } from '../http/writer.js';
+import { isStream } from '../payload/stream.js';
 
 /** What `next()` of a middleware runs: never rejects, for a failure is a reply, too. */
 type Inner = (ctx: Context) => Promise<Reply>;
@@ -46,9 +47,12 @@ function wrap(inner: Inner, around: Middleware): Inner {
     } catch (thrown) {
       reply = toErrorReply(ctx, thrown);
     }
-    // Middleware that replies with another body leaves that of the handler unsent: a stream would stay open.
+    // Middleware that replies with another body leaves that of the handler unsent: a stream would stay open. But a new
+    // stream may read the old one: `reply.body = upper(reply.body)`.
     void replied?.then(() => {
-      if (innerBody !== reply.body) discard(innerBody);
+      if (!isStream(innerBody) || innerBody === reply.body) return;
+      if (isStream(reply.body)) Context.exchangeOf(ctx).onOver(() => discard(innerBody));
+      else discard(innerBody);
     });
     return reply;
   };

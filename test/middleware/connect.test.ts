@@ -4,6 +4,7 @@
  * @module-tag package
  */
 
+import { randomBytes } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
@@ -72,6 +73,15 @@ describe('compression', () => {
     const [response] = parseResponses(received);
     expect([response?.status, response?.headers['content-encoding']]).toEqual([200, 'gzip']);
     expect(gunzipSync(Buffer.from(response?.body ?? '', 'latin1')).toString()).toBe(body);
+  });
+
+  test.for([[8, 2_000], [40, 64_000]] as const)('a stream of %i chunks of %i bytes ends', async ([count, size]) => {
+    const app = createApp().use(connect(compression({ threshold: 0 })));
+    app.get('/', () => reply((async function* () { for (let i = 0; i < count; i += 1) yield randomBytes(size / 2).toString('hex'); })(), { headers: { 'content-type': 'text/plain' } }));
+    const { url } = await serve(app);
+    const response = await fetch(url, { headers: { 'accept-encoding': 'gzip' } });
+    expect([response.headers.get('content-encoding'), (await response.text()).length]).toEqual(['gzip', count * size]);
+    await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
   });
 
   test('an error comes as the uniform body', async () => {
