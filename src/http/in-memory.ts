@@ -24,6 +24,7 @@ export async function requestInMemory(server: Server, request: Request, isStream
   const { signal } = request;
   signal.throwIfAborted();
   const body = isStreamed || request.body === null ? request.body : Buffer.from(await request.arrayBuffer());
+  signal.throwIfAborted();
 
   const [clientSide, serverSide] = createPair();
   server.emit('connection', serverSide);
@@ -41,33 +42,58 @@ export async function requestInMemory(server: Server, request: Request, isStream
       path: url.pathname + url.search,
       headers,
     });
+    const source =
+      body === null || Buffer.isBuffer(body) ? null : Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]);
+    let answer: IncomingMessage | undefined;
     const fail = (reason: unknown): void => {
+      answer?.destroy();
       outgoing.destroy();
       clientSide.destroy();
       reject(reason);
     };
     const onAbort = (): void => fail(signal.reason);
     signal.addEventListener('abort', onAbort, { once: true });
-    clientSide.once('close', () => signal.removeEventListener('abort', onAbort));
+    clientSide.once('close', () => {
+      signal.removeEventListener('abort', onAbort);
+      source?.destroy();
+    });
     outgoing.on('error', reject);
-    outgoing.on('response', (incoming) => resolve(toResponse(incoming, request.method)));
-    if (body === null || Buffer.isBuffer(body)) outgoing.end(body ?? undefined);
-    else
-      Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0])
-        .on('error', fail)
-        .pipe(outgoing);
+    outgoing.on('response', (incoming) => {
+      answer = incoming;
+      // The reply is complete: nobody reads the rest of the body.
+      incoming.once('end', () => source?.destroy());
+      resolve(toResponse(incoming, request.method, signal));
+    });
+    if (source === null) outgoing.end(body ?? undefined);
+    else source.on('error', fail).pipe(outgoing);
   });
 }
 
-function toResponse(incoming: IncomingMessage, method: string): Response {
+function toResponse(incoming: IncomingMessage, method: string, signal: AbortSignal): Response {
   const status = incoming.statusCode as number;
   const bodiless = method === 'HEAD' || status === 204 || status === 205 || status === 304;
   if (bodiless) incoming.resume();
-  return new Response(bodiless ? null : (Readable.toWeb(incoming) as ReadableStream<Uint8Array>), {
+  return new Response(bodiless ? null : toBody(incoming, signal), {
     status,
     statusText: incoming.statusMessage ?? '',
     headers: fromHeaderList(incoming.rawHeaders),
   });
+}
+
+/** The body of a response. Reading it rejects with the reason of the signal when that aborts. */
+function toBody(incoming: IncomingMessage, signal: AbortSignal): ReadableStream<Uint8Array> {
+  const chunks = incoming[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
+  const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
+    try {
+      const { done, value } = await chunks.next();
+      if (signal.aborted) throw signal.reason;
+      if (done === true) controller.close();
+      else controller.enqueue(value);
+    } catch (error) {
+      throw signal.aborted ? signal.reason : error;
+    }
+  };
+  return new ReadableStream({ pull, cancel: () => void incoming.destroy() }, { highWaterMark: 0 });
 }
 
 /**

@@ -1,0 +1,73 @@
+/** A request in memory ends with its reply or its signal, and so does the source of its body. */
+
+import { expect, test } from 'vitest';
+import { createApp } from '../support/serve.js';
+
+/** A body without end. */
+function endless(): { readonly body: ReadableStream<Uint8Array>; readonly seen: { pulls: number; cancelled: unknown[] } } {
+  const seen = { pulls: 0, cancelled: [] as unknown[] };
+  const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
+    seen.pulls += 1;
+    await new Promise((resolve) => setImmediate(resolve));
+    controller.enqueue(new Uint8Array(1000));
+  };
+  return { seen, body: new ReadableStream({ pull, cancel: (reason) => void seen.cancelled.push(reason) }) };
+}
+
+async function isAtRest(seen: { pulls: number; cancelled: unknown[] }): Promise<void> {
+  await expect.poll(() => seen.cancelled).toHaveLength(1);
+  const { pulls } = seen;
+  for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  expect(seen.pulls - pulls).toBeLessThan(2);
+}
+
+test('its source is cancelled when an early reply is complete', async () => {
+  const { body, seen } = endless();
+  const response = await createApp().post('/', () => 'early').request('/', { method: 'POST', body });
+  expect(await response.text()).toBe('early');
+  await isAtRest(seen);
+});
+
+test('its source is cancelled when an early reply without a body is complete', async () => {
+  const { body, seen } = endless();
+  expect((await createApp().post('/', () => undefined).request('/', { method: 'POST', body })).status).toBe(204);
+  await isAtRest(seen);
+});
+
+test('its source is cancelled when the signal aborts', async () => {
+  const { body, seen } = endless();
+  const abort = new AbortController();
+  const app = createApp().post('/', async (ctx) => { for await (const chunk of ctx.stream()) void chunk; });
+  const reason = new Error('enough');
+  const response = app.request('/', { method: 'POST', body, signal: abort.signal });
+  const rejected = expect(response).rejects.toBe(reason);
+  await expect.poll(() => seen.pulls).toBeGreaterThan(2);
+  abort.abort(reason);
+  await rejected;
+  await isAtRest(seen);
+  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+});
+
+test.for([['an error', new Error('enough')], ['no error', 'enough'], ['nothing', undefined]] as const)('reading its response rejects with the reason of the signal: %s', async ([, reason]) => {
+  const abort = new AbortController();
+  const app = createApp().get('/', async function* ({ signal }) {
+    yield 'first';
+    await new Promise((resolve) => signal.addEventListener('abort', resolve));
+  });
+  const response = await app.request('/', { signal: abort.signal });
+  const reader = response.body?.getReader();
+  expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe('first');
+  abort.abort(reason);
+  await expect(reader?.read()).rejects.toBe(abort.signal.reason);
+});
+
+test.for(['GET', 'POST'])('an abort right after the call rejects: %s', async (method) => {
+  const abort = new AbortController();
+  let ran = 0;
+  const app = createApp().route('/', { GET: () => (ran += 1), POST: () => (ran += 1) });
+  const response = app.request('/', { method, signal: abort.signal, ...(method === 'POST' ? { body: 'text' } : {}) });
+  abort.abort(new Error('at once'));
+  await expect(response).rejects.toThrow('at once');
+  expect(ran).toBe(0);
+});
+
