@@ -3,6 +3,8 @@
  * wrong type together with the right one, so that a typo never passes for a default.
  */
 
+import * as spelling from './nearest-name.js';
+
 /** What an option has to be. */
 export interface Kind {
   readonly accepts: (value: unknown) => boolean;
@@ -105,21 +107,8 @@ export function assertOptions(
   }
 }
 
-/** The name that is most like a text, by edit distance without regard to case; undefined when none is near. */
-// ("bodylimit", ["bodyLimit", "logger"]) → "bodyLimit"
-/** @internal */
-export function nearestName(text: string, names: readonly string[]): string | undefined {
-  let nearest: string | undefined;
-  let least = Math.max(2, Math.ceil(text.length / 3)) + 1;
-  for (const name of names) {
-    const distance = editDistance(text.toLowerCase(), name.toLowerCase(), least);
-    if (distance < least) [nearest, least] = [name, distance];
-  }
-  return nearest;
-}
-
 function remedy(name: string, names: readonly string[]): string {
-  const nearest = nearestName(name, names);
+  const nearest = spelling.nearestName(name, names);
   if (nearest !== undefined) return `did you mean "${nearest}"?`;
   return names.length === 0 ? 'it has none' : `it has ${names.join(', ')}`;
 }
@@ -140,19 +129,4 @@ export function show(value: unknown): string {
   if (typeof value === 'function') return 'a function';
   if (typeof value !== 'object' || value === null) return String(value);
   return Array.isArray(value) ? 'an array' : 'an object';
-}
-
-/** Levenshtein's, row by row; long texts are not worth comparing. */
-function editDistance(a: string, b: string, enough: number): number {
-  if (Math.abs(a.length - b.length) >= enough || a.length > 64) return enough;
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= a.length; i += 1) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j += 1) {
-      const substituted = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(substituted, (row[j] as number) + 1, (next[j - 1] as number) + 1));
-    }
-    row = next;
-  }
-  return row[b.length] as number;
 }

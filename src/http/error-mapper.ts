@@ -6,7 +6,7 @@ import { STATUS_CODES } from 'node:http';
 import { isBranded, isBrandedAtAll, isOwnInstance } from '../base/brand.js';
 import { FrameworkErrorCodes, isErrorCode, type ErrorCode } from '../base/error-codes.js';
 import { ApiError, BadRequest, HttpError, isStatus, refusal } from '../base/errors.js';
-import { prefersProblem } from '../payload/accept.js';
+import * as acceptHeader from '../payload/accept.js';
 import { toErrorBody, toProblem } from '../payload/error-body.js';
 import type { Part } from '../endpoint/schemas.js';
 import type { Finding } from '../payload/schema-check.js';
@@ -119,7 +119,7 @@ export function errorToOutgoing(
   accept?: string | undefined,
   types: string | null = null,
 ): Outgoing {
-  const isProblem = prefersProblem(accept);
+  const isProblem = acceptHeader.prefersProblem(accept);
   try {
     return encodeError(error, id, isProblem, types);
   } catch {
@@ -165,7 +165,7 @@ export function errorToReply(
   scope: Scope,
 ): Reply {
   const error = forScope(scope, thrown, mapError(thrown));
-  const isProblem = prefersProblem(accept);
+  const isProblem = acceptHeader.prefersProblem(accept);
   const headers = fromHeaderList(headersOf(error, isProblem, id));
   return Reply.ofFailure(thrown, bodyOf(error, isProblem, types), { status: error.statusCode, headers });
 }

@@ -2,7 +2,7 @@
  * Encodes whatever a handler returned as the body of a reply: text, bytes, a stream, or JSON.
  */
 
-import { assertNothingLost } from '../payload/lost-members.js';
+import * as lossCheck from '../payload/lost-members.js';
 import { isStream, type Stream } from '../payload/stream.js';
 
 /** A body as it goes out. @internal */
@@ -61,6 +61,6 @@ function encodePlatformObject(value: object, tag: string): EncodedBody | undefin
 function encodeJson(value: unknown): EncodedBody {
   const json = JSON.stringify(value) as string | undefined;
   if (json === undefined) throw new TypeError(`a handler returned a ${typeof value}, which has no JSON form`);
-  assertNothingLost(value, json);
+  lossCheck.assertNothingLost(value, json);
   return { body: json, type: 'application/json', length: Buffer.byteLength(json) };
 }

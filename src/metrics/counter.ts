@@ -3,7 +3,7 @@
  */
 
 import { show } from '../base/options-check.js';
-import { isExemplarUpdate, toExemplar } from './exemplar.js';
+import * as exemplarChecks from './exemplar.js';
 import type { ExemplarUpdate } from './exemplar.js';
 import type { Exemplar } from './format.js';
 import { Metric } from './metric.js';
@@ -45,7 +45,7 @@ export class Counter<L extends string = never> extends Metric<L, BoundCounter> {
     if (typeof first === 'object' && first !== null) {
       const series = this.series.tree.find(first);
       if (series !== undefined) series.inc(value);
-      else if (isExemplarUpdate(first, this)) {
+      else if (exemplarChecks.isExemplarUpdate(first, this)) {
         const { labels = {}, ...rest } = first;
         this.find(labels).inc(rest);
       } else this.series.obtain([first]).inc(value);
@@ -88,7 +88,7 @@ export class CounterSeries extends OwnedSeries<CounterSeries> implements BoundCo
     }
     if (value < 0)
       throw new RangeError(`counter "${name}" can't be increased by ${value}; use a gauge for what goes down`);
-    this.#exemplar = toExemplar(exemplarLabels, value, name) ?? this.#exemplar;
+    this.#exemplar = exemplarChecks.toExemplar(exemplarLabels, value, name) ?? this.#exemplar;
     this.#value += value;
   }
 }

@@ -7,7 +7,7 @@ import { show } from '../base/options-check.js';
 import { Metric } from './metric.js';
 import type { Labels, MetricOptions, SomeLabels, Update } from './metric.js';
 import { OwnedSeries } from './series-map.js';
-import { startBoundTimer, startTimer } from './timer.js';
+import * as timing from './timer.js';
 import type { BoundTimer } from './timer.js';
 
 export interface GaugeOptions<L extends string = never> extends MetricOptions<L, Gauge<L>> {}
@@ -66,7 +66,7 @@ export class Gauge<L extends string = never> extends Metric<L, BoundGauge> {
    * either end.
    */
   startTimer(labels?: SomeLabels<L>): (labels?: SomeLabels<L>) => number {
-    return startTimer(labels, (seconds, all) => this.find(all).set(seconds));
+    return timing.startTimer(labels, (seconds, all) => this.find(all).set(seconds));
   }
 }
 
@@ -99,7 +99,7 @@ export class GaugeSeries extends OwnedSeries<GaugeSeries> implements BoundGauge 
   }
 
   startTimer(): BoundTimer {
-    return startBoundTimer(this.owner.definition.name, (seconds) => this.set(seconds));
+    return timing.startBoundTimer(this.owner.definition.name, (seconds) => this.set(seconds));
   }
 
   zero(): void {

@@ -3,14 +3,14 @@
  */
 
 import { show } from '../base/options-check.js';
-import { isExemplarUpdate, toExemplar } from './exemplar.js';
+import * as exemplarChecks from './exemplar.js';
 import type { ExemplarLabels, ExemplarUpdate } from './exemplar.js';
 import type { Exemplar } from './format.js';
 import { Metric } from './metric.js';
 import type { Labels, MetricOptions, SomeLabels, Update, UpdateLabels } from './metric.js';
 import { OwnedSeries } from './series-map.js';
 import type { SeriesMap } from './series-map.js';
-import { startBoundTimer, startTimer } from './timer.js';
+import * as timing from './timer.js';
 import type { BoundHistogramTimer } from './timer.js';
 
 export interface HistogramOptions<L extends string = never> extends MetricOptions<L, Histogram<L>> {
@@ -51,7 +51,7 @@ export class Histogram<L extends string = never> extends Metric<L, BoundHistogra
     if (typeof first === 'object' && first !== null) {
       const series = this.series.tree.find(first);
       if (series !== undefined && value !== undefined) series.observe(value);
-      else if (isExemplarUpdate(first, this)) {
+      else if (exemplarChecks.isExemplarUpdate(first, this)) {
         const { labels = {}, ...rest } = first;
         this.find(labels).observe(rest as Observation);
       } else this.find(first).observe(value as number);
@@ -65,7 +65,9 @@ export class Histogram<L extends string = never> extends Metric<L, BoundHistogra
    * either end, those of the exemplar too.
    */
   startTimer(labels?: SomeLabels<L>, exemplarLabels?: ExemplarLabels): HistogramTimer<L> {
-    return startTimer(labels, (value, all, exemplar) => this.find(all).observe({ value, ...exemplar }), exemplarLabels);
+    const observe = (value: number, all: object, exemplar: object): void =>
+      this.find(all).observe({ value, ...exemplar });
+    return timing.startTimer(labels, observe, exemplarLabels);
   }
 
   /**
@@ -119,7 +121,7 @@ export class HistogramSeries extends OwnedSeries<HistogramSeries> implements Bou
   }
 
   startTimer(exemplarLabels?: ExemplarLabels): BoundHistogramTimer {
-    return startBoundTimer(
+    return timing.startBoundTimer(
       this.owner.definition.name,
       (value, exemplar) => this.observe({ value, ...exemplar }),
       exemplarLabels,
@@ -139,7 +141,7 @@ export class HistogramSeries extends OwnedSeries<HistogramSeries> implements Bou
     if (typeof value !== 'number' || !Number.isFinite(value)) {
       throw new TypeError(`histogram "${name}" can't observe ${show(value)}; give a finite number`);
     }
-    const exemplar = toExemplar(exemplarLabels, value, name);
+    const exemplar = exemplarChecks.toExemplar(exemplarLabels, value, name);
     const bucket = this.#bucket(value);
     if (exemplar !== undefined) (this.#exemplars ??= [])[bucket] = exemplar;
     this.#counts[bucket]!++;

@@ -5,7 +5,8 @@
 import { assertOptions, show } from '../base/options-check.js';
 import { DEFAULT_BUCKETS, toBounds } from './buckets.js';
 import { Counter, CounterSeries, type CounterOptions } from './counter.js';
-import { formatFamilies, type DefaultLabels, type Family } from './exposition.js';
+import * as textFormat from './exposition.js';
+import type { DefaultLabels, Family } from './exposition.js';
 import { CONTENT_TYPES, type Format, type MetricKind } from './format.js';
 import { Gauge, GaugeSeries, type GaugeOptions } from './gauge.js';
 import { Histogram, HistogramSeries, type HistogramOptions } from './histogram.js';
@@ -156,7 +157,7 @@ export class Registry implements Iterable<AnyMetric> {
   /** Every metric in order of registration, as Prometheus text 0.0.4 unless told; runs each `collect` first. */
   expose(format: Format = 'text'): string {
     let text = '';
-    formatFamilies(this.#gather(), format, this.#defaultLabels, (part) => (text += part));
+    textFormat.formatFamilies(this.#gather(), format, this.#defaultLabels, (part) => (text += part));
     return text;
   }
 
@@ -166,7 +167,7 @@ export class Registry implements Iterable<AnyMetric> {
    */
   exposeBytes(format: Format = 'text'): Uint8Array {
     const parts: Buffer[] = [];
-    formatFamilies(this.#gather(), format, this.#defaultLabels, (part) => parts.push(Buffer.from(part)));
+    textFormat.formatFamilies(this.#gather(), format, this.#defaultLabels, (part) => parts.push(Buffer.from(part)));
     return Buffer.concat(parts);
   }
 

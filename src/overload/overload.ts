@@ -8,7 +8,8 @@ import type { Priority } from '../endpoint/route-options.js';
 import type { Context, Handler } from '../http/context.js';
 import type { RequestMetrics } from '../monitor/request-metrics.js';
 import type { LoadShedding } from './options.js';
-import { ProcessLimits } from './process-limits.js';
+import * as processLimits from './process-limits.js';
+import type { ProcessLimits } from './process-limits.js';
 import { Refusals, type Reason } from './refusals.js';
 import { RouteGuard, type GuardOwner } from './route-guard.js';
 import type { Episode } from './route-limiter.js';
@@ -51,7 +52,7 @@ export class Overload implements GuardOwner {
   constructor(options: LoadShedding, { requests, memoryPercent, logger }: OverloadSources) {
     this.#observes = options.observe;
     this.#refusals = new Refusals(requests, options);
-    this.#limits = options.limitsProcess ? new ProcessLimits(options, memoryPercent, logger) : null;
+    this.#limits = options.limitsProcess ? new processLimits.ProcessLimits(options, memoryPercent, logger) : null;
     this.#logger = logger;
   }
 

@@ -19,7 +19,7 @@ import type { InputHandler } from './checked-input.js';
 import { compose } from './middleware.js';
 import type { Mount, MountListener } from './mounts.js';
 import * as mounting from './mounts.js';
-import { createTimeLimit } from './time-limit.js';
+import * as timeLimits from './time-limit.js';
 import type { DeclaredOptions } from '../endpoint/route-options.js';
 import type { Match, Route, Router } from '../routing/router.js';
 import { PARTS, type AnySchemas, type MaybeResponse } from '../endpoint/schemas.js';
@@ -127,7 +127,7 @@ export class CompiledRoutes {
 
   #compile(route: Route<Handler>): CompiledRoute {
     const { params, schemas, middleware, timeout } = route.options;
-    const limit = timeout === undefined ? undefined : createTimeLimit(timeout);
+    const limit = timeout === undefined ? undefined : timeLimits.createTimeLimit(timeout);
     const groups = this.#groups[route.index] ?? [];
     const what = `${route.method} ${route.path}`;
     const { path } = route;

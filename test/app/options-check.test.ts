@@ -1,7 +1,8 @@
 /** Options objects: what is refused, and what is offered instead. */
 
 import { expect, test } from 'vitest';
-import { assertOptions, nearestName } from '../../src/base/options-check.js';
+import { nearestName } from '../../src/base/nearest-name.js';
+import { assertOptions } from '../../src/base/options-check.js';
 
 const NAMES = ['bodyLimit', 'logger', 'requestTimeout', 'settings'];
 
