@@ -3,20 +3,21 @@
  */
 
 import type { Context, HandlerResult, Middleware } from '../http/context.js';
+import type { ApiError, HttpError } from '../base/errors.js';
 import type { Reply } from '../http/reply.js';
 import type { Sendable } from '../http/sendable.js';
 import type { AnySchema, InputOf } from '../payload/standard-schema.js';
 import type { AnyFunction } from '../endpoint/public-facing.js';
 import { carryOptions, type Carrier, type RouteSettings } from '../endpoint/route-options.js';
 import type { Params } from '../routing/router.js';
-import type { BodyOf, HandlerInput, MaybeResponse, MaybeSchema, Schemas } from '../endpoint/schemas.js';
+import type { BodyOf, HandlerInput, MaybeResponse, MaybeSchema, SchemaOrNone, Schemas } from '../endpoint/schemas.js';
 
 /** What may be declared of a route; all of it is checked and decided when the route is registered. */
 export type RouteOptions<
-  P extends MaybeSchema = MaybeSchema,
-  Q extends MaybeSchema = MaybeSchema,
-  H extends MaybeSchema = MaybeSchema,
-  B extends MaybeSchema = MaybeSchema,
+  P extends MaybeSchema = SchemaOrNone,
+  Q extends MaybeSchema = SchemaOrNone,
+  H extends MaybeSchema = SchemaOrNone,
+  B extends MaybeSchema = SchemaOrNone,
   R extends MaybeResponse = MaybeResponse,
 > = Schemas<P, Q, H, B, R> & ServedSettings;
 
@@ -26,18 +27,36 @@ export interface ServedSettings extends RouteSettings {
   readonly middleware?: readonly Middleware[] | undefined;
 }
 
-/** Statuses that a `response` does not speak of. */
+/** Statuses that a `response` does not cover. */
 type OtherStatus = 300 | 301 | 302 | 303 | 304 | 307 | 308 | 400 | 401 | 403 | 404 | 409 | 410 | 412 | 422 | 429 | 503;
 type Success = 200 | 201 | 202 | 203 | 206;
+/** Statuses that handlers may mean to send without declaring them: {@link Declared} says what to do. */
+type Known = Success | 204 | 205 | 402 | 405 | 406 | 408 | 413 | 415 | 416 | 418 | 423 | 424 | 428 | 451 | ServerStatus;
+type ServerStatus = 500 | 501 | 502 | 504;
 
 /** What a handler may return under a `response`: what its schemas take, and whatever is no 2xx. */
 export type ResultOf<R extends MaybeResponse> = R extends undefined
   ? HandlerResult
   : R extends AnySchema
-    ? Undeclared | OfSchema<InputOf<R>>
-    : Undeclared | OfStatuses<R>;
+    ? Undeclared<R> | OfSchema<InputOf<R>>
+    : Undeclared<R> | OfStatuses<R>;
 
-type Undeclared = Reply<unknown, OtherStatus> | Response;
+type Undeclared<R> =
+  Reply<unknown, OtherStatus | Exclude<Known, DeclaredStatus<R>>> | ApiError | HttpError | Response;
+
+type DeclaredStatus<R> = R extends AnySchema ? Success : keyof R;
+
+/** Resolves to a message for a reply with a status that `response` does not have. */
+type Declared<Result, R extends MaybeResponse> = R extends undefined
+  ? unknown
+  : // The type of all results, which the compiler takes when a handler does not fit.
+    ResultOf<R> extends Result
+    ? unknown
+    : true extends (Result extends Reply<unknown, infer Status> ? IsUndeclared<Status, R> : false)
+    ? 'response does not have the status of this reply: add it, { 202: schema }, or throw an ApiError'
+    : unknown;
+
+type IsUndeclared<Status, R> = Status extends OtherStatus | DeclaredStatus<R> ? false : true;
 
 type OfSchema<Body> = Body | Reply<Body, Success>;
 
@@ -49,8 +68,10 @@ type OfStatuses<R> = {
 type OfStatus<Body, Status extends number> =
   Reply<Body, Status> | (Status extends 200 ? Body : Status extends 204 ? undefined | void : never);
 
-/** The type of every handler whose result has nothing that JSON loses. */
-export type Sends<Handles extends AnyFunction> = (...args: never[]) => Sendable<ReturnType<Handles>>;
+/** The type of every handler whose result has nothing that JSON loses, and no status that `response` lacks. */
+export type Sends<Handles extends AnyFunction, R extends MaybeResponse = undefined> = (
+  ...args: never[]
+) => Sendable<ReturnType<Handles>> & Declared<Awaited<ReturnType<Handles>>, R>;
 
 /** A route's function that gets what the schemas of its options gave. */
 export type EndpointHandler<
@@ -70,11 +91,23 @@ export interface EndpointFlag<
   B extends MaybeSchema,
   R extends MaybeResponse,
 > {
-  <F extends (ctx: never, input: HandlerInput<P, Q, H, B>) => ResultOf<R> | Promise<ResultOf<R>>>(
-    handler: F & Sends<F>,
-    context?: ClassMethodDecoratorContext,
-  ): F & Carrier;
+  <F extends EndpointMethod<P, Q, H, B, R>>(handler: F & Sends<F, R>): F & Carrier;
+  // A result would be compared with the method: a second error, which hides the first.
+  <F extends EndpointMethod<P, Q, H, B, R>>(method: F & Sends<F, R>, context: ClassMethodDecoratorContext): void;
+  <F extends EndpointMethod<P, Q, H, B, R>>(
+    target: object,
+    name: string | symbol,
+    descriptor: TypedPropertyDescriptor<F & Sends<F, R>>,
+  ): void;
 }
+
+type EndpointMethod<
+  P extends MaybeSchema,
+  Q extends MaybeSchema,
+  H extends MaybeSchema,
+  B extends MaybeSchema,
+  R extends MaybeResponse,
+> = (ctx: never, input: HandlerInput<P, Q, H, B>) => ResultOf<R> | Promise<ResultOf<R>>;
 
 /**
  * A handler that carries route options, as a wrapper or as a standard (TC39) method decorator.
@@ -94,7 +127,10 @@ export function endpoint<
   Result extends ResultOf<R> | Promise<ResultOf<R>> = ResultOf<R>,
 >(
   options: RouteOptions<P, Q, H, B, R>,
-  handler: (ctx: Context<Path>, input: HandlerInput<P, Q, H, B>) => Result & Sendable<Result>,
+  handler: (
+    ctx: Context<Path>,
+    input: HandlerInput<P, Q, H, B>,
+  ) => Result & Sendable<Result> & Declared<Awaited<Result>, R>,
 ): CarryingHandler<Path, HandlerInput<P, Q, H, B>>;
 export function endpoint<
   P extends MaybeSchema = undefined,

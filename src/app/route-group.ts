@@ -33,7 +33,7 @@ export interface Verb<Prefix extends string, Group> {
   >(
     path: Path,
     options: RouteOptions<P, Q, H, B, R>,
-    handler: Handles & Sends<Handles>,
+    handler: Handles & Sends<Handles, R>,
   ): Group;
 }
 
@@ -98,7 +98,13 @@ export class RouteGroup<Prefix extends string = ''> {
    */
   route<const Path extends string, Handlers extends Readonly<Record<string, RoutedHandler<Prefix, Path>>>>(
     path: Path,
-    handlers: Handlers & { readonly [Method in keyof Handlers]: Sends<Handlers[Method]> },
+    handlers: Handlers & {
+      readonly [Method in keyof Handlers]: string extends Method
+        ? Sends<Handlers[Method]>
+        : Method extends Uppercase<string>
+          ? Sends<Handlers[Method]>
+          : 'write this method in upper case, { GET: handler }';
+    },
   ): this {
     assertPath(this.#join(path));
     if (!isRecord(handlers) || Object.keys(handlers).length === 0)
@@ -147,7 +153,7 @@ export class RouteGroup<Prefix extends string = ''> {
     if (!isEndpointDefinition(endpoint)) throw new TypeError('implement() takes an endpoint made by defineEndpoint');
     const { method, path } = endpoint;
     assertHandler(method, path, handler);
-    return this.#register(method, path, handler, { ...endpoint.options, ...own });
+    return this.#register(method, path, handler, { ...(endpoint.options as DeclaredOptions), ...own });
   }
 
   /** Adds middleware around the routes of this group, those registered before included. */

@@ -29,6 +29,11 @@ export type ServiceStandIn =
   | { request(target: string, init: RequestInit): Promise<Response> }
   | ((request: Request) => Response | Promise<Response>);
 
+/** The arguments of `call` after the endpoint; the input may be left out if nothing in it is required. */
+type CallArguments<Input> = object extends Input
+  ? readonly [input?: Input, options?: ServiceCallOptions]
+  : readonly [input: Input, options?: ServiceCallOptions];
+
 /** Options of a call. */
 export interface ServiceRequestOptions {
   /** Appended to the path. An array repeats its name for each value; null and undefined are left out. */
@@ -198,8 +203,7 @@ export class ServiceClient {
     R extends MaybeResponse,
   >(
     endpoint: EndpointDefinition<Path, P, Q, H, B, R>,
-    input?: CallInput<Path, P, Q, H, B>,
-    options: ServiceCallOptions = {},
+    ...[input, options = {}]: CallArguments<CallInput<Path, P, Q, H, B>>
   ): Promise<CallResult<R>> {
     // The schemas have made the reply what its type says.
     return this.#use(this.call, (sender) => sender.call(endpoint, input, options, this.#by) as Promise<CallResult<R>>);

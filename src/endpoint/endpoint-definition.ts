@@ -6,7 +6,7 @@ import { METHODS } from 'node:http';
 import type { AnySchema, InputOf, OutputOf } from '../payload/standard-schema.js';
 import { compilePath, type ParamsOf } from './pattern.js';
 import { checkOptions, type RouteSettings } from './route-options.js';
-import type { MaybeResponse, MaybeSchema, Schemas, SchemasByStatus } from './schemas.js';
+import type { AnySchemas, MaybeResponse, MaybeSchema, Schemas, SchemasByStatus } from './schemas.js';
 
 /** Method, path, and what goes in and out; made by {@link defineEndpoint}. */
 export interface EndpointDefinition<
@@ -69,14 +69,16 @@ export function defineEndpoint<
   H extends MaybeSchema = undefined,
   B extends MaybeSchema = undefined,
   R extends MaybeResponse = undefined,
+  const Method extends string = string,
 >(
-  method: string,
+  method: string extends Method ? Method : Uppercase<Method>,
   path: Path,
   options: Schemas<P, Q, H, B, R> & RouteSettings = {},
 ): EndpointDefinition<Path, P, Q, H, B, R> {
   assertMethod(method);
   compilePath(path, new Map());
-  return Object.freeze({ method, path, options: checkOptions(`${method} ${path}`, options) as typeof options });
+  const checked = checkOptions(`${method} ${path}`, options as AnySchemas & RouteSettings);
+  return Object.freeze({ method, path, options: checked as typeof options });
 }
 
 /** Whether a value is what {@link defineEndpoint} makes. @internal */

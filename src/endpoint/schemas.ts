@@ -5,7 +5,16 @@
 import { assertSchema, type AnySchema, type InputOf } from '../payload/standard-schema.js';
 
 /** A schema, or none. */
-export type MaybeSchema = AnySchema | undefined;
+export type SchemaOrNone = AnySchema | undefined;
+
+/** Schemas by name, which are not a schema yet: {@link Given} says what to do. */
+type Shape = Readonly<Record<string, AnySchema>>;
+
+/** What a caller may give as a schema; a shape gets a message. */
+export type MaybeSchema = AnySchema | Shape | undefined;
+
+/** The schema; for a shape, a message in its place. */
+type Given<S> = S extends SchemaOrNone ? S : 'these are several schemas: make them one, z.object({ ... })';
 
 /** Schemas by status; null for a reply without a body. */
 export type SchemasByStatus = Readonly<Record<number, AnySchema | null>>;
@@ -22,13 +31,13 @@ export interface Schemas<
   R extends MaybeResponse,
 > {
   /** Of the parameters of the path, each a string. */
-  readonly params?: P | undefined;
+  readonly params?: Given<P> | undefined;
   /** Of the query: a string for each name, or a list where it is repeated or the schema says so. */
-  readonly query?: Q | undefined;
+  readonly query?: Given<Q> | undefined;
   /** Of the headers, names in lower case. */
-  readonly headers?: H | undefined;
+  readonly headers?: Given<H> | undefined;
   /** Of the body, which is JSON; undefined where a request has none. */
-  readonly body?: B | undefined;
+  readonly body?: Given<B> | undefined;
   /** Of 2xx replies; held to by the compiler, and while the service runs with the option `validateResponses`. */
   readonly response?: R | undefined;
 }
@@ -54,7 +63,7 @@ export const PARTS = ['params', 'query', 'headers', 'body'] as const;
 export type Part = (typeof PARTS)[number];
 
 /** The schemas of a route, whatever they are. */
-export interface AnySchemas extends Schemas<MaybeSchema, MaybeSchema, MaybeSchema, MaybeSchema, MaybeResponse> {}
+export interface AnySchemas extends Schemas<SchemaOrNone, SchemaOrNone, SchemaOrNone, SchemaOrNone, MaybeResponse> {}
 
 /**
  * @param what whose schemas they are, for the message

@@ -31,6 +31,9 @@ type Whole =
 /** How deep a type is searched: a recursive one has no end. */
 type MaxDepth = 4;
 
+/** An object without a name that has the methods of a promise: `{ ...ctx.json() }`. */
+type SpreadPromise = Pick<Promise<unknown>, 'then' | 'catch'> & Readonly<Record<string, unknown>>;
+
 /**
  * Resolves to `unknown` for what can be sent, so that `Result & Sendable<Result>` is `Result`.
  *
@@ -38,8 +41,9 @@ type MaxDepth = 4;
  * a method, which JSON leaves out as it should.
  */
 // Sendable<{ a: number }> → unknown; Sendable<{ a: Promise<number> }> → the text
-export type Sendable<Result> =
-  true extends LosesWhole<Awaited<Result>>
+export type Sendable<Result> = Result extends SpreadPromise
+  ? 'this is the spread of a promise, without its value: await it first, { ...(await ctx.json()) }'
+  : true extends LosesWhole<Awaited<Result>>
     ? 'JSON loses a Map, a Set, a Blob, a function or a promise in what this returns: convert it, call it, await it'
     : unknown;
 

@@ -86,7 +86,7 @@ test('wrong arguments are TypeErrors that name what there is', async () => {
   await expect(client.call(getUser, { param: { id: '7' } } as never)).rejects.toThrow('unknown option "param" of the input of call(); did you mean "params"?');
   await expect(client.call(getUser, { params: { id: '7' } }, { query: {} } as never)).rejects.toThrow('unknown option "query" of call()');
   expect(() => app.implement({} as never, () => 'ok')).toThrow('implement() takes an endpoint made by defineEndpoint');
-  expect(() => defineEndpoint('get', '/')).toThrow('unknown method "get"');
+  expect(() => defineEndpoint('get' as never, '/')).toThrow('unknown method "get"');
   expect(() => defineEndpoint('GET', 'users')).toThrow(TypeError);
   expect(() => defineEndpoint('GET', '/', { param: 1 } as never)).toThrow('did you mean "params"?');
   expect(() => defineEndpoint('GET', '/', { body: {} } as never)).toThrow('body of GET / is no schema');

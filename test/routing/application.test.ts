@@ -115,7 +115,7 @@ test('what is wrong with a registration is thrown then and there', () => {
     expect(() => app.get(path, handler), path).toThrow(TypeError);
   }
   expect(() => app.get('/a/:y', handler)).toThrow(/registered already, as GET \/a\/:x/);
-  expect(() => app.route('/b', { get: handler })).toThrow(/unknown method "get"/);
+  expect(() => app.route('/b', { get: handler as never })).toThrow(/unknown method "get"/);
   expect(() => app.route('/b', {})).toThrow(TypeError);
   expect(() => app.get('/b', 'no handler' as never)).toThrow(TypeError);
   expect(() => app.use('no middleware' as never)).toThrow(TypeError);

@@ -47,9 +47,11 @@ test('@endpoint() gives options to a method of a view, beside @publicFacing in e
     }
   }
   // As a compiler calls them for `@endpoint({ meta: { a: 1 } }) @publicFacing get() {}`.
-  const context = { kind: 'method' } as ClassMethodDecoratorContext;
-  Things.prototype.get = endpoint({ meta: { a: 1 } })(publicFacing(Things.prototype.get, context), context);
-  Things.prototype.post = publicFacing({ params: ['q'] })(endpoint({ meta: { b: 2 } })(Things.prototype.post, context), context);
+  const context = { kind: 'method' };
+  type Decorate = (method: () => string, context: object) => () => string;
+  const decorate = (flag: unknown, method: () => string): (() => string) => (flag as Decorate)(method, context);
+  Things.prototype.get = decorate(endpoint({ meta: { a: 1 } }), decorate(publicFacing, Things.prototype.get));
+  Things.prototype.post = decorate(publicFacing({ params: ['q'] }), decorate(endpoint({ meta: { b: 2 } }), Things.prototype.post));
   const app = createApp().view('/class', Things).view('/instance', new Things());
   expect(app.router.routesPublic).toEqual({ '^/class$': { public_methods: ['GET', 'POST'] }, '^/instance$': { public_methods: ['GET', 'POST'] } });
   expect(app.router.routes.filter(({ path }) => path === '/instance').map(({ method, params, meta }) => ({ method, params, meta }))).toEqual([

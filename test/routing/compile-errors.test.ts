@@ -1,0 +1,86 @@
+/** Mistakes that the compiler finds: the last line of its message says what to do. */
+
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import { beforeAll, expect, test } from 'vitest';
+
+type TypeScript = typeof import('../node_modules/typescript/lib/typescript.js');
+const root = fileURLToPath(new URL('../', import.meta.url));
+const { default: ts } = (await import(createRequire(`${root}package.json`).resolve('typescript'))) as { default: TypeScript };
+
+const HEAD = `import { z } from 'zod';
+import { defineEndpoint, endpoint, NotFound, Postern, publicFacing, reply, type Context, type RouteGroup } from 'postern';
+void [defineEndpoint, endpoint, NotFound, publicFacing, reply, 0 as unknown as Context, 0 as unknown as RouteGroup];
+const User = z.object({ id: z.number(), name: z.string() });
+const app = new Postern('users');
+const getUser = defineEndpoint('GET', '/users/:id', { response: User });
+void [app, getUser];
+`;
+
+/** Code, and the end of the last message; null for none. */
+const cases: readonly (readonly [what: string, code: string, lastLine: string | null, legacy?: boolean])[] = [
+  [
+    'a wrong field of a decorated method',
+    'export class V { @endpoint({ response: User }) get(_ctx: Context) { return { id: 1, nam: "x" }; } }',
+    "Property 'name' is missing in type '{ id: number; nam: string; }' but required in type '{ id: number; name: string; }'.",
+  ],
+  [
+    'a status that is not declared',
+    'app.put("/x", { response: { 201: User, 204: null } }, () => reply({ id: 1, name: "x" }, { status: 202 }));',
+    `is not assignable to type '"response does not have the status of this reply: add it, { 202: schema }, or throw an ApiError"'.`,
+  ],
+  [
+    'an unusual status that is not declared',
+    'app.put("/x", { response: User }, () => reply("x", { status: 418 }));',
+    `is not assignable to type '"response does not have the status of this reply: add it, { 202: schema }, or throw an ApiError"'.`,
+  ],
+  [
+    'a spread promise',
+    'app.post("/x", (ctx) => ({ ...ctx.json(), id: 1 }));',
+    `is not assignable to type '"this is the spread of a promise, without its value: await it first, { ...(await ctx.json()) }"'.`,
+  ],
+  [
+    'a shape in place of a schema',
+    'app.post("/x", { body: { name: z.string() } }, () => "x");',
+    `Type '{ name: z.ZodString; }' is not assignable to type '"these are several schemas: make them one, z.object({ ... })"'.`,
+  ],
+  ['a method in lower case', 'app.route("/x", { get: () => "x" });', `is not assignable to type '"write this method in upper case, { GET: handler }"'.`],
+  ['a shared endpoint in lower case', 'defineEndpoint("get", "/x");', `Argument of type '"get"' is not assignable to parameter of type '"GET"'.`],
+  ['a call without the parameters of its path', 'void app.service("a").call(getUser);', 'Expected 2-3 arguments, but got 1.'],
+  ['a wrong field', 'app.get("/x", { response: User }, () => ({ id: 1, nam: "x" }));', "Property 'name' is missing in type '{ id: number; nam: string; }' but required in type '{ id: number; name: string; }'."],
+  ['methods by variable', 'for (const method of ["GET", "PUT"]) app.route("/x", { [method]: () => "x" });', null],
+  ['an error that is returned', 'app.get("/x", { response: User }, () => new NotFound()); app.get("/y", { response: User }, async (ctx) => (ctx.path === "/" ? new NotFound() : { id: 1, name: "x" }));', null],
+  ['literals of a response', 'const K = z.object({ k: z.enum(["a", "b"]) }); app.get("/x", { response: K }, () => ({ k: "a" }));', null],
+  ['a group from elsewhere', 'const items = (g: RouteGroup): void => void g.get("/x", () => "x"); app.group("/v1", items); app.group("/v1", { tags: ["a"] }, items);', null],
+  ['decorators with experimentalDecorators', 'export class V { @publicFacing get(ctx: Context) { return ctx.path; } @publicFacing() put() { return "x"; } @publicFacing({ params: [] }) post() { return "x"; } @endpoint({ response: User }) delete() { return { id: 1, name: "x" }; } }', null, true],
+  ['standard decorators', 'export class V { @publicFacing get(ctx: Context) { return ctx.path; } @publicFacing() put() { return "x"; } @endpoint({ response: User }) @publicFacing delete() { return { id: 1, name: "x" }; } }', null],
+];
+
+let messages: ReadonlyMap<string, readonly string[]>;
+
+beforeAll(() => {
+  messages = new Map([...compile(cases.filter(([, , , legacy]) => !legacy), false), ...compile(cases.filter(([, , , legacy]) => legacy), true)]);
+}, 60_000);
+
+function compile(all: typeof cases, experimentalDecorators: boolean): [string, string[]][] {
+  const { config } = ts.readConfigFile(`${root}tsconfig.json`, ts.sys.readFile);
+  const { options } = ts.parseJsonConfigFileContent(config, ts.sys, root);
+  const files = new Map(all.map(([, code], i) => [`${root}types/virtual-${i}.ts`, HEAD + code]));
+  const host = ts.createCompilerHost(options);
+  const { readFile, fileExists } = host;
+  host.readFile = (name) => files.get(name) ?? readFile(name);
+  host.fileExists = (name) => files.has(name) || fileExists(name);
+  const program = ts.createProgram([...files.keys()], { ...options, experimentalDecorators }, host);
+  return all.map(([what], i) => {
+    const found = program.getSemanticDiagnostics(program.getSourceFile(`${root}types/virtual-${i}.ts`));
+    return [what, found.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'))];
+  });
+}
+
+test.for(cases)('%s', ([what, , lastLine]) => {
+  const found = messages.get(what) ?? [];
+  if (lastLine === null) return expect(found).toEqual([]);
+  expect(found).toHaveLength(1);
+  const [message = ''] = found;
+  expect(message.split('\n').at(-1)?.trim().endsWith(lastLine), message).toBe(true);
+});
