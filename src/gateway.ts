@@ -6,5 +6,4 @@ export { toGatewayApi, type GatewayApiListenerOptions, type GatewayApiOptions } 
 export { toHAProxy } from './gateway/haproxy.js';
 export { toKong } from './gateway/kong.js';
 export { toNginx } from './gateway/nginx.js';
-export type { GatewayOptions, GatewayService, ListenerOptions } from './gateway/exporter-options.js';
-export type { RouteTable } from './gateway/surface.js';
+export type { GatewayOptions, GatewayService, ListenerOptions, RouteTable } from './gateway/exporter-options.js';

@@ -12,25 +12,25 @@ import { loadApp } from './module.js';
 
 const usage = `Usage: postern gateway MODULE... --format FORMAT [OPTION]...
 
-Prints the configuration of a gateway that lets in the public routes of the
-application that MODULE exports as its default, and nothing else. Exits with 1,
-and prints no configuration, if the gateway can't express a route, or if two
-services claim one path.
+Prints the configuration of a gateway that forwards requests for the public
+routes of the application that MODULE exports as its default. Exits with 1, and
+prints no configuration, if the gateway can't express a route, or if public
+routes of two services have the same path.
 
   MODULE               one service, at --upstream
   MODULE=URL           a service and where it is; several services are given
                        like this
   MODULE=URL,URL       with several addresses
-  /prefix:MODULE=URL   below a prefix, which the gateway takes off
+  /prefix:MODULE=URL   below a prefix, which the gateway removes
 
   --format FORMAT      nginx, haproxy, caddy, kong or gateway-api
   --upstream URL       where the one service is: http://10.0.0.7:8000; several,
                        with commas between them
-  --service NAME       its name in the configuration; that of the application
-                       unless given
-  --listen HOST:PORT   where the gateway listens; 127.0.0.1:8080 unless given
+  --service NAME       its name in the configuration; default: the name of the
+                       application
+  --listen HOST:PORT   where the gateway listens; default: 127.0.0.1:8080
                        (nginx, haproxy, caddy)
-  --host NAME          serve this name only; may be repeated
+  --host NAME          serve this name; may be repeated; default: any name
   --tls CERT,KEY       serve HTTPS by these files (nginx, haproxy, caddy)
   --include FILE       directives of the site (nginx, haproxy, caddy)
   --gateway NAME       the Gateway to attach to (gateway-api, required there)
@@ -82,14 +82,16 @@ async function run(args: string[]): Promise<Outcome> {
     const { name, router } = await loadApp(file);
     services.push({ router, service: service ?? name, upstream: upstreams, prefix });
   }
-  const options = { listen, hosts, tls, include, namespace };
+  // An exporter refuses the name of an option that its gateway does not take.
+  const given = Object.entries({ listen, hosts, tls, include, namespace }).filter(([, value]) => value !== undefined);
+  const options: ListenerOptions = Object.fromEntries(given);
   try {
     if (format === 'gateway-api') {
       if (gateway === undefined)
         throw new UsageError('--gateway is missing; give the name of the Gateway to attach to');
       return { text: toGatewayApi(services, { ...options, gateway }) };
     }
-    return { text: EXPORTERS[format](services, { ...options, gateway }) };
+    return { text: EXPORTERS[format](services, gateway === undefined ? options : { ...options, gateway }) };
   } catch (error) {
     if (error instanceof GatewayError) throw new Finding(error.message);
     if (error instanceof TypeError) throw new UsageError(error.message);

@@ -1,42 +1,46 @@
 /*
- * Writes the public surface as a site of a Caddyfile (https://caddyserver.com/docs/caddyfile).
+ * Writes a site of a Caddyfile (https://caddyserver.com/docs/caddyfile).
  *
- * Caddy's path matchers compare a decoded and cleaned path, but the service gets the path as it was sent, which is
- * `{http.request.uri}`. So maps of the latter decide: each service has one, with a column for each method. Caddy
- * evaluates a map only when its result is asked for.
+ * Caddy's own path matchers compare a cleaned path without regard to case. So the routes are matchers over a variable:
+ * the decoded path or, if that would hide a slash, the path as it was sent.
  */
 
-import type { ExporterArguments, GatewayOptions, GatewayService, ListenerOptions } from './exporter-options.js';
-import { createPlan, formatHeader, titleOf, type PlannedService } from './plan.js';
-import { METHOD_NOT_ALLOWED, NOT_FOUND, UNAVAILABLE } from './refusals.js';
-import { createRules, GUARDS, ruledMethods } from './rules.js';
-import { SENT } from './spelling.js';
-import { indent } from './text.js';
-import type { RouteTable, Surface } from './surface.js';
+import { LISTENER, type ExporterArguments, type GatewayOptions, type GatewayService } from './exporter-options.js';
+import type { ListenerOptions, RouteTable } from './exporter-options.js';
+import { formatAnySegments, formatEither, formatText } from './path-pattern.js';
+import { createPlan, type Exporter, type Plan, type PlannedService } from './plan.js';
+import { formatHeader, indent, listMethods, METHOD_NOT_ALLOWED, NOT_FOUND, REMOVED } from './text.js';
+import { titleOf, UNAVAILABLE } from './text.js';
+
+const EXPORTER: Exporter = { name: 'toCaddy', gateway: 'Caddy', options: LISTENER };
 
 /**
- * One site, with its address. With `tls`, Caddy's global option `auto_https disable_redirects` keeps it from listening
- * on port 80 as well.
+ * Writes one site, with its address. With `tls`, Caddy's global option `auto_https disable_redirects` keeps Caddy from
+ * listening on port 80 as well.
  *
  * @throws {TypeError} for a wrong option
- * @throws {GatewayError} for a route that Caddy can't be told, and for services that claim one path
+ * @throws {GatewayError} for a public CONNECT route, and for public routes of two services that Caddy can't tell apart
  */
 export function toCaddy(router: RouteTable, options: GatewayOptions): string;
 export function toCaddy(services: readonly GatewayService[], options?: ListenerOptions): string;
 export function toCaddy(...args: ExporterArguments): string {
-  const plan = createPlan('toCaddy', args);
-  const { services, listen, hosts, tls, include } = plan;
-  const scheme = tls === undefined ? 'http' : 'https';
-  const names = hosts.length === 0 ? [''] : hosts;
+  const plan = createPlan(EXPORTER, args);
+  const { services, listen, tls, include } = plan;
   const lines = [
     formatHeader(plan),
-    `${names.map((name) => `${scheme}://${name}:${listen.port}`).join(', ')} {`,
+    `${tls === undefined ? 'http' : 'https'}://:${listen.port} {`,
     ...indent([
       ...(listen.host === '*' ? [] : [`bind ${listen.host.replace(/^\[|\]$/g, '')}`]),
       ...(tls === undefined ? [] : [`tls "${tls.certificate}" "${tls.key}"`]),
       ...(include === undefined ? [] : [`import "${include}"`]),
       'route {',
-      ...indent([REQUEST, ...services.flatMap(formatService), ...formatVerdict(services)]),
+      ...indent([
+        REQUEST,
+        ...formatHosts(plan),
+        ...services.flatMap(formatService),
+        ...services.flatMap(formatProxy),
+        ...formatVerdict(plan),
+      ]),
       '}',
       ERRORS,
     ]),
@@ -53,98 +57,70 @@ map {http.request.header.X-Request-Id} {postern_id} {
 }
 vars postern_id {postern_id}
 header ?X-Request-Id {http.vars.postern_id}
+# Of the protocols that a client may ask for, only WebSockets are forwarded.
+@postern_upgrade not header_regexp Upgrade (?i)^websocket$
+request_header @postern_upgrade -Upgrade
 
-# The path as it was sent and as the service gets it: percent-encoded, without the query.
-map {http.request.uri} {postern_sent} {
-  \`~^(/[^?#]*)(?:\\?[^#]*)?$\` $1
-  default ""
+# The path that is compared: decoded, or as it was sent if decoding would hide a slash. It is a header until the request
+# is forwarded, because matchers of variables take a \`{b}\` in a path for a placeholder.
+map {http.request.uri} {postern_path} {
+  \`~^([^?]*%2[Ff][^?]*)\` $1
+  \`~^/(?:\\?|$)\` / # of an absolute-form without a path, too
+  default {http.request.uri.path}
 }
-# Refused is what two programs could read differently.
-map {postern_sent} {postern_path} {
-${GUARDS.map(({ note, pattern }) => `  # ${note}\n  \`~${pattern}\` ""\n`).join('')}  default {postern_sent}
+request_header X-Postern-Path {postern_path}`;
+
+function formatHosts({ hosts }: Plan): string[] {
+  const names = hosts.map((host) => formatText(host)).join('|');
+  const matcher = names === '' ? 'header_regexp Host ,' : `not header_regexp Host \`(?i)^(?:${names})(?::[0-9]*)?$\``;
+  return ['', '# Names that are not served.', `@postern_host ${matcher}`, 'error @postern_host 404'];
 }
-vars postern_path {postern_path}`;
 
 function formatService(service: PlannedService): string[] {
-  const { surface } = service;
-  const { methods, ownOptions, answers } = surface;
-  if (answers.length === 0) return [];
-  const of = (what: string): string => variable(service, what);
-  const columns = ruledMethods(surface);
-  const inputs = new Set<string>();
-  const rows = createRules(service, { gateway: 'Caddy', spelling: SENT }).flatMap(
-    ({ notes, exact, pattern, opens, closes }) => {
-      const cells = columns.map((method) =>
-        opens.includes(method) ? 'public' : closes.includes(method) ? 'private' : '-',
-      );
-      // Caddy refuses a map with one input twice. Two routes may have the same, since a constraint may match
-      // everything: a group around the second makes it another text.
-      let input = exact ?? `\`~${pattern}\``;
-      while (inputs.size === inputs.add(input).size) input = input.replace(/^`~(.*)`$/, '`~(?:$1)`');
-      return [...notes.map(({ text }) => `# ${text}`), `${input} ${cells.join(' ')}`];
-    },
-  );
-  const own = ownOptions ? of('own_options') : '';
-  const options = of('options');
+  const { name, prefix, routes, inner } = service;
   return [
     '',
-    `# The service ${titleOf(service)}. For each method, the first line that says something decides, as the router prefers its routes.`,
-    ...formatMap(
-      '{http.vars.postern_path}',
-      columns.map((method) => (method === 'OPTIONS' ? own : of(method))).join(' '),
-      rows,
-      columns.map(() => '""').join(' '),
-    ),
-    '# OPTIONS, where it has no route of its own, is public with any other method.',
-    ...formatMap(`"${own}: ${methods.map(of).join(' ')}"`, options, ['`~^public|^:.*public` public']),
-    ...formatMap(
-      '{http.request.method}',
-      of('asked'),
-      answers.flatMap(([method, names]) => names.map((name) => `${name} ${of(method)}`)),
-    ),
-  ];
-}
-
-function formatVerdict(services: readonly PlannedService[]): string[] {
-  const claimed = services.filter(({ surface }) => surface.answers.length > 0);
-  const allow = claimed.flatMap((service) =>
-    service.surface.answers.map(([method, names]) => ({
-      scope: variable(service, method),
-      allowed: variable(service, `${method}_allow`),
-      names,
-    })),
-  );
-  return [
-    '',
-    '# The service that the request is for.',
-    ...claimed.flatMap((service) => {
-      const asked = variable(service, 'asked');
-      const matcher = `@${service.name}`;
-      return [`${matcher} vars ${asked} public`, `handle ${matcher} {`, ...indent(formatProxy(service)), '}'];
+    `# The public routes of ${titleOf(service)}.`,
+    ...routes.flatMap(({ segments, title, ...route }, i) => {
+      const pattern = formatEither(segments, prefix);
+      return [
+        `# ${title}`,
+        `@${name}_${i + 1} header_regexp X-Postern-Path \`${pattern}\``,
+        `vars @${name}_${i + 1} ${name} "{http.vars.${name}},${listMethods(route)}"`,
+      ];
     }),
-    '',
-    '# It is for none: 405 where another method is public, else 404.',
-    ...allow.flatMap(({ scope, allowed, names }) => formatMap(scope, allowed, [`public ", ${names.join(', ')}"`])),
-    ...formatMap(`"${allow.map(({ allowed }) => allowed).join('')}"`, '{postern_allow}', ['`~^, (.*)$` $1']),
-    '@refused vars {postern_allow} ""',
-    'error @refused 404',
-    'header Allow {postern_allow}',
-    'error 405',
+    ...inner.flatMap((other, i) => [
+      `@${name}_inner_${i + 1} header_regexp X-Postern-Path \`^${formatText(other)}(?:/|$)\``,
+      `vars @${name}_inner_${i + 1} ${name} ""`,
+    ]),
   ];
 }
 
-function formatProxy({ prefix, protocol, upstreams, surface }: PlannedService): string[] {
+/** Forwards a request whose method is among those that the routes of its path have. */
+function formatProxy(service: PlannedService): string[] {
+  const { name, prefix, protocol, upstreams } = service;
+  const asked = ['', '?'].map((mark) => `{http.vars.${name}}.contains("," + {http.request.method} + "${mark},")`);
   return [
-    ...(prefix === '' ? [] : [`uri strip_prefix ${prefix}`]),
-    `reverse_proxy ${upstreams.map(({ host, port }) => `${protocol}://${host}:${port}`).join(' ')} {`,
-    ...indent([...(upstreams.length > 1 ? formatBalancing(surface) : []), PROXY]),
+    '',
+    `vars ${name} "{http.vars.${name}},"`,
+    `@${name} expression \`${asked.join(' || ')}\``,
+    `handle @${name} {`,
+    ...indent([
+      // `uri strip_prefix` would resolve dot segments and merge slashes.
+      ...(prefix === '' ? [] : [`uri path_regexp ^${formatAnySegments(prefix)} ""`]),
+      `reverse_proxy ${upstreams.map(({ host, port }) => `${protocol}://${host}:${port}`).join(' ')} {`,
+      ...indent([...(upstreams.length > 1 ? formatBalancing(service) : []), PROXY]),
+      '}',
+    ]),
     '}',
   ];
 }
 
 const PROXY = `flush_interval 10ms
+# The service serves only public routes to a request with this header.
+header_up X-Postern-Scope public
 header_up X-Request-Id {http.vars.postern_id}
-header_up -Forwarded
+${['X-Postern-Path', 'TE', ...REMOVED].map((name) => `header_up -${name}`).join('\n')}
 transport http {
   dial_timeout 5s
   response_header_timeout 300s
@@ -154,12 +130,12 @@ transport http {
 }`;
 
 /**
- * A request whose connection is refused goes to another instance, and the one that refused gets none for a while. Caddy
- * 2.6 can't do that with a request that has a body, which it has closed by then; so where the table has the monitoring
- * endpoints, instances are also asked whether they are alive.
+ * Balances instances: a request whose connection is refused is sent to another instance, and the instance that refused
+ * gets no request for a while. Caddy 2.6 can't repeat a request with a body, which it has closed by then. So it also
+ * asks the instances whether they are alive, if the table has the monitoring endpoints.
  */
-function formatBalancing({ patterns }: Surface): string[] {
-  const ping = patterns.find(({ path, routes }) => PING.test(path) && routes.some(({ method }) => method === 'GET'));
+function formatBalancing({ router }: PlannedService): string[] {
+  const ping = router.routes.find(({ method, path }) => method === 'GET' && PING.test(path));
   return [
     'lb_policy round_robin',
     'lb_try_duration 5s',
@@ -171,7 +147,23 @@ function formatBalancing({ patterns }: Surface): string[] {
 
 const PING = /^\/[A-Za-z0-9._~-]+\/ping\/$/;
 
-const ERRORS = `# What Caddy says itself has the uniform body.
+function formatVerdict({ services, methods }: Plan): string[] {
+  return [
+    '',
+    '# The path is public for other methods: 405. Else it is a 404.',
+    `vars postern_methods "${services.map(({ name }) => `{http.vars.${name}}`).join('')}"`,
+    ...methods.flatMap((method) => [
+      `@postern_${method} vars_regexp postern_methods ,${method},`,
+      `vars @postern_${method} postern_allow "{http.vars.postern_allow}, ${method}"`,
+    ]),
+    '@postern_405 vars_regexp allow postern_allow "^, (.+)$"',
+    'header @postern_405 Allow {http.regexp.allow.1}',
+    'error @postern_405 405',
+    'error 404',
+  ];
+}
+
+const ERRORS = `# Refusals of Caddy itself have the uniform body.
 handle_errors {
   header Content-Type application/json
   header ?X-Request-Id {http.vars.postern_id}
@@ -181,12 +173,3 @@ ${[NOT_FOUND, METHOD_NOT_ALLOWED, ...UNAVAILABLE]
       `  @status${status} expression {http.error.status_code} == ${status}\n  respond @status${status} \`${body}\` ${status}\n`,
   )
   .join('')}}`;
-
-function formatMap(source: string, targets: string, entries: readonly string[], fallback: string = '""'): string[] {
-  return [`map ${source} ${targets} {`, ...indent([...entries, `default ${fallback}`]), '}'];
-}
-
-/** What is known of a service, such as what its routes make of a method: `{postern_users_get}`. */
-function variable({ name }: PlannedService, what: string): string {
-  return `{postern_${name}_${what}}`.toLowerCase();
-}

@@ -1,16 +1,17 @@
-/* The error for what a gateway can't be told. */
+/* The error of the exporters for a route table that a gateway can't express. */
 
-/** A route that a gateway's configuration can't express; nothing of the configuration is given out then. */
+/** A public route that a gateway's configuration can't express; no configuration is written then. */
 export class GatewayError extends Error {
-  /** The path of the route as registered: `/users/:id`. */
-  readonly route: string;
-  /** Which gateway can't do what, and what to change. */
-  readonly reason: string;
+  override readonly name = 'GatewayError';
 
-  constructor(route: string, reason: string) {
+  /**
+   * @param route path of the route as registered: `/users/:id`
+   * @param reason what the gateway can't express, and what to change
+   */
+  constructor(
+    readonly route: string,
+    readonly reason: string,
+  ) {
     super(`${route}: ${reason}`);
-    this.name = 'GatewayError';
-    this.route = route;
-    this.reason = reason;
   }
 }

@@ -1,24 +1,30 @@
-/* Checks what the exporters are called with, once, so that what they print needs no quoting. */
+/* Checks the arguments of the exporters once, so that the texts they write need no quoting. */
 
 import { readFileSync } from 'node:fs';
 import { assertOptions } from '../base/options-check.js';
-import type { RouteTable } from './surface.js';
+import type { RouteInfo } from '../routing/router.js';
 
-/** Options that are about the gateway itself. */
+/** The part of a `Router` that the exporters read. */
+export interface RouteTable {
+  /** In order of registration. */
+  readonly routes: readonly RouteInfo[];
+}
+
+/** Options of the gateway itself. */
 export interface ListenerOptions {
   /** Where the gateway listens, as `host:port`; nginx, HAProxy and Caddy only. Default: `127.0.0.1:8080`. */
   readonly listen?: string | undefined;
-  /** Names in `Host` that are served; any when absent or empty. */
+  /** Names in `Host` that are served; every other name is a 404. Default: any. */
   readonly hosts?: readonly string[] | undefined;
   /**
-   * Serves HTTPS, with HTTP/2, by these PEM files; nginx, HAProxy and Caddy only. HAProxy looks for the key in the
-   * certificate's file, or in the file of that name with `.key` behind it.
+   * Serves HTTPS, with HTTP/2, by these PEM files; nginx, HAProxy and Caddy only. HAProxy reads the key from the
+   * certificate's file, or from the file of that name with `.key` after it.
    */
   readonly tls?: { readonly certificate: string; readonly key: string } | undefined;
   /**
-   * A file of directives that the site adds by hand (CORS, rate limits, logs), where the gateway takes those that are
-   * about a whole site; nginx, HAProxy and Caddy only. HAProxy, which has no include, gets the text that the file has
-   * when the configuration is written.
+   * A file of directives that the site adds by hand (CORS, rate limits, logs), included where the gateway takes
+   * site-wide directives; nginx, HAProxy and Caddy only. HAProxy has no include: the configuration has the text that
+   * the file has when the configuration is written.
    */
   readonly include?: string | undefined;
   /** Name of the `Gateway` to attach to; Gateway API only. */
@@ -32,8 +38,8 @@ export interface GatewayOptions extends ListenerOptions {
   /** Name of the service, a DNS label; it names the pieces of the configuration. */
   readonly service: string;
   /**
-   * Where the service listens: `http://10.0.0.7:8000`; http or https, without a path. Several are balanced: one that
-   * refuses a connection is passed over, and no request that isn't idempotent is sent twice.
+   * Where the service listens: `http://10.0.0.7:8000`; http or https, without a path. Several are load-balanced: an
+   * upstream that refuses a connection is skipped, and no request that is not idempotent is sent twice.
    */
   readonly upstream: string | readonly string[];
 }
@@ -41,7 +47,7 @@ export interface GatewayOptions extends ListenerOptions {
 /** One of several services behind one gateway. */
 export interface GatewayService extends Pick<GatewayOptions, 'service' | 'upstream'> {
   readonly router: RouteTable;
-  /** `/billing`: the gateway takes it off, so that `/billing/x` is the service's `/x`. Default: paths stay as they are. */
+  /** `/billing`: the gateway removes it, so that `/billing/x` is the service's `/x`. Default: paths are unchanged. */
   readonly prefix?: string | undefined;
 }
 
@@ -62,62 +68,56 @@ export interface SiteService {
   readonly router: RouteTable;
 }
 
-/** What an exporter was called with, checked and taken apart. @internal */
-export interface Site {
+/** The arguments of an exporter, checked and taken apart. @internal */
+export interface Site extends Pick<ListenerOptions, 'tls' | 'include' | 'gateway' | 'namespace'> {
   /** In the order given. */
   readonly services: readonly [SiteService, ...SiteService[]];
   readonly listen: { readonly host: string; readonly port: number };
   /** Lower-case. */
   readonly hosts: readonly string[];
-  readonly tls: { readonly certificate: string; readonly key: string } | undefined;
-  readonly include: string | undefined;
-  readonly gateway: string | undefined;
-  readonly namespace: string | undefined;
 }
 
-/**
- * What an exporter takes: one table with the options of its service among the others, or a list of services.
- *
- * @internal
- */
+/** One table with the options of its service among the others, or a list of services. @internal */
 export type ExporterArguments =
   | readonly [router: RouteTable, options: GatewayOptions]
   | readonly [services: readonly GatewayService[], options?: ListenerOptions | undefined];
+
+/** @internal */
+export type OptionName = keyof ListenerOptions;
+/** Options of the gateways that listen by themselves: nginx, HAProxy and Caddy. @internal */
+export const LISTENER: readonly OptionName[] = ['listen', 'hosts', 'tls', 'include'];
 
 /**
  * Checks the arguments of an exporter.
  *
  * @param exporter its name, for messages: `toNginx`
+ * @param known the options of its gateway
  * @throws {TypeError} for an option that is missing, unknown or malformed, and for two services with one name or one
  * prefix; the message has the value and the remedy
  *
  * @internal
  */
-export function checkArguments(exporter: string, [first, options = {}]: ExporterArguments): Site {
-  const isList = isServices(first);
-  assertOptions(`${exporter}()`, options, isList ? LISTENER_OPTIONS : [...SERVICE_OPTIONS, ...LISTENER_OPTIONS]);
+export function checkArguments(
+  exporter: string,
+  known: readonly OptionName[],
+  [first, options = {}]: ExporterArguments,
+): Site {
+  const list = Array.isArray(first) ? (first as readonly GatewayService[]) : undefined;
+  assertOptions(`${exporter}()`, options, list === undefined ? [...SERVICE_OPTIONS, ...known] : known);
   const { service, upstream } = options as GatewayOptions;
-  const [one, ...others] = (isList ? first : [{ router: first, service, upstream }]).map((given) => {
+  const [one, ...others] = (list ?? [{ router: first as RouteTable, service, upstream }]).map((given) => {
     assertOptions(`a service of ${exporter}()`, given, ['router', ...SERVICE_OPTIONS, 'prefix']);
     return checkService(given);
   });
   if (one === undefined) throw new TypeError(`the list of services of ${exporter}() is empty; give at least one`);
   const services = [one, ...others] as const;
-  const names = services.map(({ name }) => name);
-  assertDistinct('service', names);
-  const prefixes = services.map(({ prefix }) => prefix);
-  assertDistinct('prefix', prefixes.filter(Boolean));
+  const of = (name: 'name' | 'prefix'): string[] => services.map((each) => each[name]).filter(Boolean);
+  assertDistinct('service', of('name'));
+  assertDistinct('prefix', of('prefix'));
   return { services, ...checkListener(options) };
 }
 
-/** @throws {TypeError} for an option that this gateway has no use for, lest it be left out in silence @internal */
-export function assertUnused(site: Site, names: readonly ('tls' | 'include')[], gateway: string): void {
-  for (const name of names) {
-    if (site[name] !== undefined) throw new TypeError(`option "${name}" is not for ${gateway}; leave it out`);
-  }
-}
-
-/** The text of the file that `include` names, for a gateway without an include of its own. @internal */
+/** Reads the file that `include` names, for a gateway without an include of its own. @internal */
 export function readIncluded(file: string): string {
   try {
     return readFileSync(file, 'utf8').replace(/[^\S\n]+$/gm, '');
@@ -129,7 +129,6 @@ export function readIncluded(file: string): string {
 }
 
 const SERVICE_OPTIONS = ['service', 'upstream'] as const;
-const LISTENER_OPTIONS = ['listen', 'hosts', 'tls', 'include', 'gateway', 'namespace'] as const;
 
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 /** A DNS subdomain, as Kubernetes names its objects and hosts (RFC 1123). @internal */
@@ -143,34 +142,19 @@ const PREFIX = /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._-]+)+$/;
 const FILE = /^[^\p{Cc}"'`{}$#\\;]+$/u;
 const FILE_REMEDY = "a file's path, without quotes, braces and the like";
 
-function isServices(first: RouteTable | readonly GatewayService[]): first is readonly GatewayService[] {
-  return Array.isArray(first);
-}
-
 function checkService({ router, service, upstream, prefix }: GatewayService): SiteService {
-  assertText(
-    'service',
-    service,
-    LABEL,
-    'a DNS label such as "users": lower-case letters, digits and hyphens, at most 63',
-  );
+  assertText('service', service, LABEL, 'a DNS label of at most 63 letters, digits and hyphens, such as "users"');
   if (typeof router !== 'object' || router === null || !Array.isArray(router.routes))
     throw new TypeError(`"router" of ${service} has no routes; give the router of an application`);
   if (prefix !== undefined)
-    assertText(
-      'prefix',
-      prefix,
-      PREFIX,
-      'a path such as "/billing": letters, digits and -._ between slashes, none at the end',
-    );
+    assertText('prefix', prefix, PREFIX, 'a path such as "/billing": letters, digits and -._ after slashes');
   const [first, ...others] = (Array.isArray(upstream) ? upstream : [upstream]).map(checkUpstream);
   if (first === undefined) throw wrong('upstream', upstream, 'at least one URL');
   const { protocol } = first;
   if (others.some((other) => other.protocol !== protocol))
     throw wrong('upstream', upstream, 'URLs that are all http or all https');
   const upstreams = [first, ...others] as const;
-  const addresses = upstreams.map(({ host, port }) => `${host}:${port}`);
-  assertDistinct('upstream', addresses);
+  assertDistinct('upstream', upstreams.map(({ host, port }) => `${host}:${port}`));
   return { name: service, protocol, upstreams, prefix: prefix ?? '', router };
 }
 

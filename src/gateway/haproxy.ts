@@ -1,32 +1,31 @@
 /*
- * Writes the public surface as a frontend and a backend of HAProxy (https://docs.haproxy.org/2.6/configuration.html).
+ * Writes a frontend and its backends for HAProxy (https://docs.haproxy.org/2.6/configuration.html).
  *
- * HAProxy's `path` is the path as it was sent. A regular expression that runs out of stack matches nothing there: a
- * very long path would slip past the rule of a private route and be let in by that of a public one around it. So where
- * the rule of a private route has such an expression, long paths of its shape are private.
+ * The path that is compared is decoded, and a slash inside of a segment becomes the character U+0001. So one expression
+ * matches every spelling of a path.
  */
 
-import { readIncluded } from './exporter-options.js';
-import type { ExporterArguments, GatewayOptions, GatewayService, ListenerOptions } from './exporter-options.js';
-import { repeatsGroup } from './path-pattern.js';
-import { createPlan, formatHeader, titleOf, type Plan, type PlannedService } from './plan.js';
-import { METHOD_NOT_ALLOWED, NOT_FOUND, UNAVAILABLE } from './refusals.js';
-import { createRules, GUARDS, type PathRule } from './rules.js';
-import { SENT } from './spelling.js';
-import { escape, indent } from './text.js';
-import type { RouteTable } from './surface.js';
+import { LISTENER, readIncluded, type ExporterArguments, type GatewayOptions } from './exporter-options.js';
+import type { GatewayService, ListenerOptions, RouteTable } from './exporter-options.js';
+import { formatAnySegments, formatPath, formatText } from './path-pattern.js';
+import { createPlan, type Exporter, type Plan, type PlannedService, type PublicRoute } from './plan.js';
+import { BAD_REQUEST, formatHeader, indent, METHOD_NOT_ALLOWED, NOT_FOUND, REMOVED } from './text.js';
+import { titleOf, UNAVAILABLE } from './text.js';
+
+const EXPORTER: Exporter = { name: 'toHAProxy', gateway: 'HAProxy', options: LISTENER };
 
 /**
- * A frontend, and a backend for each service, which has the service's name; so has the frontend of one service alone.
- * The defaults in front of them are also for what follows in the same file, so it belongs behind other sections.
+ * Writes a frontend, and a backend with the name of each service. The frontend of a single service has its name, too.
+ * The defaults in front of them also apply to what follows in the same file, so put it after other sections.
  *
  * @throws {TypeError} for a wrong option
- * @throws {GatewayError} for a route that HAProxy can't be told, and for services that claim one path
+ * @throws {GatewayError} for a public CONNECT route, and for public routes of two services that HAProxy can't tell
+ * apart
  */
 export function toHAProxy(router: RouteTable, options: GatewayOptions): string;
 export function toHAProxy(services: readonly GatewayService[], options?: ListenerOptions): string;
 export function toHAProxy(...args: ExporterArguments): string {
-  const plan = createPlan('toHAProxy', args);
+  const plan = createPlan(EXPORTER, args);
   const { services, listen } = plan;
   const lines = [
     formatHeader(plan),
@@ -34,7 +33,8 @@ export function toHAProxy(...args: ExporterArguments): string {
     ...indent([DEFAULTS]),
     '',
     `frontend ${services.length === 1 ? services[0].name : `gateway-${listen.port}`}`,
-    ...indent([...formatListener(plan), REQUEST, ...services.flatMap(formatService), ...formatVerdict(plan)]),
+    ...indent([...formatListener(plan), ID, ...formatHosts(plan), HEADERS]),
+    ...indent([...services.flatMap(formatService), ...formatVerdict(plan)]),
     ...services.flatMap(formatBackend),
     '',
   ];
@@ -49,19 +49,13 @@ timeout http-keep-alive 60s
 timeout connect 5s
 timeout server 300s
 timeout tunnel 1h
-option abortonclose # tells a service that the client has left
-# What HAProxy says itself has the uniform body.
-${[NOT_FOUND, ...UNAVAILABLE]
+option abortonclose # a service learns that the client has disconnected
+# Refusals of HAProxy itself have the uniform body.
+${[BAD_REQUEST, NOT_FOUND, ...UNAVAILABLE]
   .map(({ status, body }) => `http-error status ${status} content-type application/json string '${body}'`)
   .join('\n')}`;
 
-/**
- * Characters of a path, times groups of an expression, that fit on HAProxy's stack with room to spare (measured: 1300
- * to 2300).
- */
-const STACK = 1000;
-
-function formatListener({ listen, hosts, tls, include }: Plan): string[] {
+function formatListener({ listen, tls, include }: Plan): string[] {
   if (tls !== undefined && tls.key !== tls.certificate && tls.key !== `${tls.certificate}.key`)
     throw new TypeError(
       `option "tls.key" is ${JSON.stringify(tls.key)}, and HAProxy looks for the key in ${JSON.stringify(tls.certificate)} or ${JSON.stringify(`${tls.certificate}.key`)}; move it there`,
@@ -69,131 +63,102 @@ function formatListener({ listen, hosts, tls, include }: Plan): string[] {
   return [
     `bind ${listen.host}:${listen.port}${tls === undefined ? '' : ` ssl crt '${tls.certificate}' alpn h2,http/1.1`}`,
     ...(include === undefined ? [] : ['', `# From ${include}`, readIncluded(include)]),
-    // One a line: HAProxy takes 64 words of a line.
-    ...hosts.map((host) => `acl postern_host hdr(host),lower,field(1,:) -m str ${host}`),
-    ...(hosts.length === 0 ? [] : ['http-request deny deny_status 404 unless postern_host']),
   ];
 }
 
-const REQUEST = `
+const ID = `
 # A request has the id that its client gave it, if that is a valid one; every reply has one.
 http-request set-var(txn.postern_id) req.fhdr(x-request-id) if { req.fhdr_cnt(x-request-id) eq 1 } \
 { req.fhdr(x-request-id) -m reg '^[A-Za-z0-9._-]{1,128}\\z' }
 http-request set-var(txn.postern_id) uuid unless { var(txn.postern_id) -m found }
 http-request set-header X-Request-Id %[var(txn.postern_id)]
 http-after-response set-header X-Request-Id %[var(txn.postern_id)] if { var(txn.postern_id) -m found } \
-!{ res.hdr(x-request-id) -m found }
-# Who the client is, the gateway knows.
-http-request del-header Forwarded
+!{ res.hdr(x-request-id) -m found }`;
+
+/** `req.fhdr` reads the whole header, which `req.hdr` would split at its commas. */
+function formatHosts({ hosts }: Plan): string[] {
+  return [
+    '',
+    '# The names that are served. A longer one would not fit into the headers that are set below.',
+    'http-request deny deny_status 400 if { req.fhdr(host),length gt 260 }',
+    // One name in each line: HAProxy reads no more than 64 words of a line.
+    ...hosts.map((host) => `acl postern_host req.fhdr(host) -m reg -i '^${formatText(host)}(?::[0-9]*)?$'`),
+    `http-request deny deny_status 404 ${hosts.length === 0 ? 'if { req.fhdr(host) -m sub , }' : 'unless postern_host'}`,
+  ];
+}
+
+const HEADERS = `
+# The service serves only public routes to a request with this header.
+http-request set-header X-Postern-Scope public
 http-request set-header X-Forwarded-For %[src]
 http-request set-header X-Forwarded-Proto %[ssl_fc,iif(https,http)]
 http-request del-header X-Forwarded-Host
-http-request set-header X-Forwarded-Host %[req.hdr(host)] if { req.hdr(host) -m found }
-# What is between two machines alone does not go on.
-http-request del-header Keep-Alive
-http-request del-header Proxy-Connection
-http-request del-header TE
+http-request set-header X-Forwarded-Host %[req.fhdr(host)] if { req.fhdr(host) -m found }
+# Hop-by-hop headers are not forwarded, except for those of a WebSocket.
+http-request del-header Connection
+http-request set-header Connection upgrade if { req.hdr(upgrade) -i websocket }
 http-request del-header Upgrade unless { req.hdr(upgrade) -i websocket }
+${['Keep-Alive', 'Proxy-Connection', 'TE', ...REMOVED].map((name) => `http-request del-header ${name}`).join('\n')}
 http-response del-header Keep-Alive
 
-# The path as it was sent and as the service gets it: percent-encoded, without the query.
 http-request set-uri /%[pathq,regsub(^/,)] unless { url_beg / * }
-# Refused is what two programs could read differently.
-http-request deny deny_status 404 if { url_sub '#' }
-${GUARDS.map(({ note, pattern }) => `# ${note}\nhttp-request deny deny_status 404 if { path -m reg '${pattern}' }`).join('\n')}`;
-
-/** Which methods are public, and which private, on the paths that meet a condition. */
-interface Decision extends Pick<PathRule, 'notes' | 'opens' | 'closes'> {
-  readonly condition: string;
-}
+# The path that is compared: decoded, and a slash inside of a segment is the character U+0001.
+http-request set-var(txn.postern_path) path,regsub(%2[Ff],%01,g),url_dec`;
 
 function formatService(service: PlannedService): string[] {
-  const { methods } = service.surface;
-  const options = variable(service, 'OPTIONS');
+  const { name, routes, inner } = service;
+  const names = new Map(routes.map((route) => [nameOf(route, service), route]));
   return [
     '',
-    `# The service ${titleOf(service)}. For each method, the first line that matches decides, as the router prefers its routes.`,
-    ...createDecisions(service).flatMap(({ notes, opens, closes, condition }) => [
-      ...notes.map(({ text }) => `# ${text}`),
-      ...opens.map((method) => formatDecision(variable(service, method), 'public', condition)),
-      ...closes.map((method) => formatDecision(variable(service, method), 'private', condition)),
+    `# The public routes of ${titleOf(service)}.`,
+    ...inner.map((prefix) => `acl ${name}:inner var(txn.postern_path) -m reg '^${formatText(prefix)}(?:/|$)'`),
+    ...routes.flatMap((route) => [
+      `# ${route.title}`,
+      `acl ${nameOf(route, service)} var(txn.postern_path) -m reg '${formatPath(route.segments, service)}'`,
     ]),
-    ...(methods.length === 0 ? [] : ['# OPTIONS, where it has no route of its own, is public with any other method.']),
-    ...methods.map((method) =>
-      formatDecision(options, 'public', `{ var(${variable(service, method)}) -m str public }`),
+    ...Array.from(
+      names,
+      ([acl, { methods }]) =>
+        `http-request set-var(txn.postern_service) str(${name}) if { method ${methods.join(' ')} } ${acl}${ownOf(service)}`,
     ),
   ];
 }
 
-function formatDecision(name: string, scope: string, condition: string): string {
-  return `http-request set-var(${name}) str(${scope}) if !{ var(${name}) -m found } ${condition}`;
+/** Names an ACL, which is true where any of its lines is: `users:GET:HEAD`, and `users:GET:HEAD:maybe`. */
+function nameOf({ methods, certain }: PublicRoute, { name }: PlannedService): string {
+  const own = methods.filter((method, i) => method !== 'OPTIONS' || i === 0);
+  return [name, ...own, ...(certain ? [] : ['maybe'])].join(':');
 }
 
-/**
- * A whole static path is the best route for itself, so those come first, many in a line: HAProxy has a tree for them.
- */
-function createDecisions(service: PlannedService): Decision[] {
-  const rules = createRules(service, { gateway: 'HAProxy', spelling: SENT, pcre: true, unroll: true });
-  const inner = rules.splice(0, service.inner.length);
-  const groups = new Map<string, Decision>();
-  for (const [i, { exact, opens, closes, notes }] of rules.entries()) {
-    if (exact === null) continue;
-    const key = `${Math.floor(i / MAX_WORDS)} ${opens.join()} ${closes.join()}`;
-    const group = groups.get(key);
-    groups.set(key, {
-      notes: [...(group?.notes ?? []), ...notes],
-      opens,
-      closes,
-      condition: `${group?.condition.slice(0, -2) ?? '{ path -m str'} ${exact} }`,
-    });
-  }
-  const patterns = rules.filter(({ exact }) => exact === null);
-  return [...inner.flatMap(decidePattern), ...groups.values(), ...patterns.flatMap(decidePattern)];
-}
-
-/** Paths in one line: HAProxy takes 64 words of it, and the rest of the line needs some. */
-const MAX_WORDS = 40;
-
-function decidePattern(rule: PathRule): Decision[] {
-  const { pattern, shape, opens, closes } = rule;
-  const decision = { ...rule, condition: `{ path -m reg '${pattern}' }` };
-  if (closes.length === 0 || !repeatsGroup(pattern)) return [decision];
-  const limit = Math.floor(STACK / (pattern.split('(').length - 1));
-  return [
-    decision,
-    {
-      notes: [{ method: null, text: 'and where the path is too long for that expression' }],
-      opens: [],
-      closes: [...opens, ...closes],
-      condition: `{ path,length gt ${limit} } { path -m reg '${shape}' }`,
-    },
-  ];
-}
-
-function formatVerdict({ services }: Plan): string[] {
+function formatVerdict({ services, methods }: Plan): string[] {
   const { status, body } = METHOD_NOT_ALLOWED;
   return [
     '',
-    '# The service that the request is for, if its method is public, and all methods that are.',
-    ...services.flatMap((service) =>
-      service.surface.answers.flatMap(([method, names]) => {
-        const condition = `{ var(${variable(service, method)}) -m str public }`;
-        return [
-          `http-request set-var-fmt(txn.postern_allow) '%[var(txn.postern_allow)], ${names.join(', ')}' if ${condition}`,
-          `http-request set-var(txn.postern_service) str(${service.name}) if { method ${names.join(' ')} } ${condition}`,
-        ];
-      }),
-    ),
-    'http-request deny deny_status 404 unless { var(txn.postern_allow) -m found }',
-    `http-request return status ${status} content-type application/json string '${body}' hdr Allow '%[var(txn.postern_allow),regsub(^..,)]' unless { var(txn.postern_service) -m found }`,
+    '# The path is public for other methods: 405. Else it is a 404.',
+    'acl postern_found var(txn.postern_service) -m found',
+    ...services.flatMap((service) => methods.flatMap((method) => formatAllow(service, method))),
+    `http-request return status ${status} content-type application/json string '${body}' hdr Allow '%[var(txn.postern_allow),regsub(^..,)]' if { var(txn.postern_allow) -m found }`,
+    'http-request deny deny_status 404 unless postern_found',
     ...services
       .filter(({ prefix }) => prefix !== '')
       .map(
         ({ name, prefix }) =>
-          `http-request set-pathq '%[pathq,regsub(^${escape(prefix)},)]' if { var(txn.postern_service) -m str ${name} }`,
+          `http-request set-pathq '%[pathq,regsub(^${formatAnySegments(prefix)},)]' if { var(txn.postern_service) -m str ${name} }`,
       ),
     services.length === 1 ? `default_backend ${services[0].name}` : 'use_backend %[var(txn.postern_service)]',
   ];
+}
+
+function formatAllow(service: PlannedService, method: string): string[] {
+  const able = service.routes.filter((route) => route.certain && route.methods.includes(method));
+  const acls = [...new Set(able.map((route) => `!postern_found ${nameOf(route, service)}${ownOf(service)}`))];
+  if (acls.length === 0) return [];
+  return [`http-request set-var-fmt(txn.postern_allow) '%[var(txn.postern_allow)], ${method}' if ${acls.join(' or ')}`];
+}
+
+/** A condition: no other service has the path by a longer prefix. */
+function ownOf({ name, inner }: PlannedService): string {
+  return inner.length === 0 ? '' : ` !${name}:inner`;
 }
 
 function formatBackend({ name, protocol, upstreams }: PlannedService): string[] {
@@ -214,13 +179,9 @@ function formatBackend({ name, protocol, upstreams }: PlannedService): string[] 
   ];
 }
 
-const BACKEND = `# Connections are kept. A request that a dying one loses, or a server refuses, goes to another,
-# once more if it is idempotent.
+const BACKEND = `# Connections are kept. A request that a server refuses, or a dying connection loses, is sent to
+# another server, if it is idempotent.
 http-reuse always
 retries 3
 retry-on conn-failure empty-response
 http-request disable-l7-retry unless { method GET HEAD OPTIONS PUT DELETE }`;
-
-function variable({ name }: PlannedService, what: string): string {
-  return `txn.postern_${`${name}_${what.toLowerCase()}`.replaceAll('-', '_')}`;
-}

@@ -1,98 +1,222 @@
 /*
- * Writes the public surface for nginx (https://nginx.org/en/docs/http/ngx_http_map_module.html).
+ * Writes a `server` block of nginx (https://nginx.org/en/docs/http/ngx_http_rewrite_module.html).
  *
- * A `location` compares the decoded path with its slashes merged, while the service gets the path as it was sent. So
- * maps of the path as sent decide, one for each method of a service; nginx evaluates a map only when its result is
- * asked for. Strings in a map ignore case, so each entry is an expression, even for a static path.
+ * A `location` only sees the decoded path, in which an escaped slash is a slash and dot segments are resolved. So the
+ * routes are `if`s, which `set` a variable and do nothing else, over the decoded path or the path as it was sent.
  */
 
+import { createHash } from 'node:crypto';
 import { GatewayError } from './error.js';
-import type { ExporterArguments, GatewayOptions, GatewayService, ListenerOptions } from './exporter-options.js';
-import { createNames, type NginxName } from './nginx-names.js';
-import { formatServer } from './nginx-server.js';
-import { createPlan, formatHeader, titleOf, type PlannedService } from './plan.js';
-import { createRules, type Note, type PathRule } from './rules.js';
-import { SENT } from './spelling.js';
-import type { RouteTable } from './surface.js';
-import { indent } from './text.js';
+import { LISTENER, type ExporterArguments, type GatewayOptions, type GatewayService } from './exporter-options.js';
+import type { ListenerOptions, RouteTable } from './exporter-options.js';
+import { formatAnySegments, formatEither, formatText } from './path-pattern.js';
+import { createPlan, type Exporter, type Plan, type PlannedService, type PublicRoute } from './plan.js';
+import { BAD_REQUEST, formatHeader, indent, listMethods, METHOD_NOT_ALLOWED, NOT_FOUND, titleOf } from './text.js';
+import { REMOVED, UNAVAILABLE, type Refusal } from './text.js';
+
+/** nginx answers TRACE with 405 by itself. */
+const EXPORTER: Exporter = { name: 'toNginx', gateway: 'nginx', options: LISTENER, methods: /^(?!TRACE$)/ };
 
 /**
- * One whole `server` block, with its `upstream` and `map` blocks before it, to be included in `http`.
+ * Writes one whole `server` block, with its `upstream` blocks before it, to be included in `http`.
  *
  * @throws {TypeError} for a wrong option
- * @throws {GatewayError} for a route that nginx can't be told, a public TRACE route among them, and for services that
- * claim one path
+ * @throws {GatewayError} for a public route that nginx can't express (a TRACE route, an expression beyond 4,000
+ * characters), and for public routes of two services that nginx can't tell apart
  */
 export function toNginx(router: RouteTable, options: GatewayOptions): string;
 export function toNginx(services: readonly GatewayService[], options?: ListenerOptions): string;
 export function toNginx(...args: ExporterArguments): string {
-  const plan = createPlan('toNginx', args);
-  const nameOf = createNames(plan);
+  const plan = createPlan(EXPORTER, args);
+  const { services, include } = plan;
+  const upstreamOf = createNames(plan);
   const lines = [
     formatHeader(plan),
-    ...plan.services.flatMap((service) => formatService(service, nameOf)),
+    ...services.flatMap((service) => formatUpstream(service, upstreamOf(service))),
     '',
     'server {',
-    ...indent(formatServer(plan, nameOf)),
+    ...indent([
+      ...formatListener(plan),
+      REQUEST,
+      'set $postern_host $http_host;',
+      `if ($postern_host = "") { set $postern_host ${services[0].name}; } # HTTP/1.0 has requests without Host`,
+      ...(include === undefined ? [] : ['', `include "${include}";`]),
+      PROXY,
+      ...(services.some(({ protocol }) => protocol === 'https') ? [SECURE] : []),
+      // A longer prefix takes the place of a shorter one, so it comes later.
+      ...[...services]
+        .sort((a, b) => a.prefix.length - b.prefix.length)
+        .flatMap((service) => formatService(service, upstreamOf(service))),
+      LOCATION,
+      ...formatRefusals(plan),
+    ]),
     '}',
     '',
   ];
   return lines.join('\n');
 }
 
-/** Nothing may be longer than nginx's buffer of 4,096 bytes, a comment included. */
-const MAX_TEXT = 4000;
-/** A piece of a comment that is short enough: characters may have up to four bytes. */
-const COMMENT = /.{1,1000}/gsu;
+/** Upstreams belong to the whole nginx, so the names of two configurations differ by listener and hosts. */
+function createNames({ listen, hosts }: Plan): (service: PlannedService) => string {
+  const digest = createHash('sha256').update(JSON.stringify([listen, hosts]));
+  const tag = digest.digest('hex').slice(0, 8);
+  return ({ name }) => `postern_${name}_${tag}`;
+}
 
-function formatService(service: PlannedService, nameOf: NginxName): string[] {
-  const { surface, upstreams } = service;
-  const { leaves, methods, ownOptions, answers } = surface;
-  for (const { path, opens } of leaves) {
-    if (opens.has('TRACE')) throw new GatewayError(path, 'nginx answers TRACE with 405 itself; make it private');
-  }
-  const rules = createRules(service, { gateway: 'nginx', spelling: SENT, pcre: true });
+function formatUpstream({ upstreams }: PlannedService, name: string): string[] {
+  const servers = upstreams.map(({ host, port }) => `  server ${host}:${port};`);
+  return ['', `upstream ${name} {`, ...servers, '  keepalive 64;', '}'];
+}
+
+function formatListener({ listen, hosts, tls }: Plan): string[] {
+  const names = hosts.length === 0 ? ['^[^,]*$'] : hosts.map((host) => `^${formatText(host)}(?::[0-9]*)?$`);
+  return [
+    `listen ${listen.host}:${listen.port}${tls === undefined ? '' : ' ssl http2'};`,
+    ...(tls === undefined ? [] : [`ssl_certificate "${tls.certificate}";`, `ssl_certificate_key "${tls.key}";`]),
+    `server_name ${hosts.length === 0 ? '_' : hosts.join(' ')};`,
+    'merge_slashes off;',
+    'large_client_header_buffers 4 32k;',
+    '',
+    'set $postern_service "";',
+    'set $postern_methods "";',
+    'set $postern_id $request_id;',
+    // The only server of an address gets the requests for every name, whatever its `server_name` is.
+    '# The names that are served.',
+    'set $postern_served "";',
+    'if ($uri ~ "^/\\.postern_") { set $postern_served yes; } # a refusal',
+    ...names.map((pattern) => `if ($http_host ~* "${pattern}") { set $postern_served yes; }`),
+    'if ($postern_served = "") { return 404; }',
+  ];
+}
+
+const REQUEST = `
+# A request has the id that its client gave it, if that is a valid one.
+if ($http_x_request_id ~ "^[A-Za-z0-9._-]{1,128}\\z") { set $postern_id $http_x_request_id; }
+# Connections to a service are kept, except for WebSockets.
+set $postern_upgrade "";
+set $postern_connection "";
+if ($http_upgrade ~* "^websocket\\z") { set $postern_upgrade websocket; set $postern_connection upgrade; }
+if ($server_protocol = HTTP/1.0) { set $postern_upgrade ""; set $postern_connection ""; }`;
+
+const PROXY = `
+# Requests and replies stream, and a service has its own limits.
+client_max_body_size 0;
+proxy_request_buffering off;
+proxy_buffering off;
+proxy_buffer_size 16k; # for the head of a reply
+proxy_buffers 8 16k;
+proxy_http_version 1.1;
+proxy_connect_timeout 5s;
+proxy_send_timeout 300s;
+proxy_read_timeout 300s;
+# The service serves only public routes to a request with this header.
+proxy_set_header X-Postern-Scope public;
+proxy_set_header X-Request-Id $postern_id;
+proxy_set_header X-Forwarded-For $remote_addr;
+proxy_set_header X-Forwarded-Proto $scheme;
+proxy_set_header X-Forwarded-Host $http_host;
+proxy_set_header Host $postern_host;
+proxy_set_header Connection $postern_connection;
+proxy_set_header Upgrade $postern_upgrade;
+${['Proxy-Connection', 'Keep-Alive', 'TE', ...REMOVED].map((name) => `proxy_set_header ${name} "";`).join('\n')}
+# Only replies of nginx itself have these two: a service sends its own.
+set $postern_reply_id "";
+add_header X-Request-Id $postern_reply_id always;
+add_header Allow $postern_allowed always;
+
+# The path that is compared: decoded, or as it was sent if decoding would hide a slash or a dot segment.
+# A named group keeps escapes as they are, while "set" with $1 would escape them once more.
+if ($request_uri ~ "^(?<postern_sent>[^?]*)") { }
+set $postern_path $uri;
+if ($postern_sent ~ "%2[Ff]|/(?:\\.|%2[Ee]){1,2}(?:/|$)") { set $postern_path $postern_sent; }
+# What the service gets: the target as it was sent, without a prefix.
+set $postern_target $request_uri;`;
+
+const SECURE = `# The certificate of a service over TLS is NOT verified, because no file of authorities exists on every
+# system: set proxy_ssl_verify and proxy_ssl_trusted_certificate in an included file.
+proxy_ssl_server_name on;
+proxy_ssl_name $postern_tls_name;
+set $postern_tls_name "";`;
+
+function formatService(service: PlannedService, upstream: string): string[] {
+  const { name, prefix, protocol, routes, isInner } = service;
+  const tls = protocol === 'https' ? ` set $postern_tls_name ${tlsNameOf(service)};` : '';
   const lines = [
     '',
-    `# The service ${titleOf(service)}.`,
-    `upstream ${nameOf(service, 'upstream')} {`,
-    ...upstreams.map(({ host, port }) => `  server ${host}:${port};`),
-    '  keepalive 64;',
-    '}',
+    `# The public routes of ${titleOf(service)}.`,
+    ...(isInner ? [`if ($postern_path ~ "^${formatText(prefix)}(?:/|$)") { set $postern_methods ""; }`] : []),
+    ...routes.flatMap((route) => formatRoute(route, service)),
+    `if ($postern_service = ${name}) { set $postern_upstream ${protocol}://${upstream};${tls} }`,
   ];
-  if (answers.length === 0) return lines;
-  const decide = (method: string, name: string): string[] =>
-    formatMap('$postern_path', name, formatDecisions(rules, method));
-  const own = nameOf(service, 'own_options');
-  const values = methods.map((method) => `$${nameOf(service, method)}`).join(' ');
+  if (prefix === '') return lines;
   return [
     ...lines,
-    '# For each method, the first line that matches decides, as the router prefers its routes.',
-    ...methods.flatMap((method) => decide(method, nameOf(service, method))),
-    ...(ownOptions ? decide('OPTIONS', own) : []),
-    '# OPTIONS, where it has no route of its own, is public with any other method.',
-    ...formatMap(`"${ownOptions ? `$${own}` : ''}: ${values}"`, nameOf(service, 'OPTIONS'), [
-      '"~^public|^:.*public" public;',
+    'set $postern_whole "$postern_service $request_uri";',
+    `if ($postern_whole ~ "^${name} ${formatAnySegments(prefix)}(?<postern_inner>/.*)") { set $postern_target $postern_inner; }`,
+  ];
+}
+
+/** nginx reads no more than 4,096 bytes of a text or a comment, and a character has at most four. */
+const MAX_TEXT = 4000;
+const COMMENT = /.{1,1000}/gsu;
+
+function formatRoute(route: PublicRoute, { name, prefix }: PlannedService): string[] {
+  const { path, segments, title } = route;
+  const pattern = formatEither(segments, prefix);
+  if (Buffer.byteLength(pattern) > MAX_TEXT)
+    throw new GatewayError(path, `its expression has ${pattern.length} characters and nginx takes ${MAX_TEXT}; shorten it`);
+  const then = `set $postern_service ${name}; set $postern_methods "$postern_methods,${listMethods(route)}";`;
+  return [...(title.match(COMMENT) ?? []).map((line) => `# ${line}`), `if ($postern_path ~ "${pattern}") { ${then} }`];
+}
+
+const LOCATION = `
+location / {
+  set $postern_asked "$request_method:$postern_methods,";
+  if ($postern_asked !~ "^([^:]+):.*,\\1\\??,") { return 404; }
+  proxy_pass $postern_upstream$postern_target;
+}`;
+
+function formatRefusals({ methods }: Plan): string[] {
+  return [
+    '',
+    '# Refusals of nginx itself have the uniform body.',
+    'error_page 404 405 = @postern_refused;',
+    'location @postern_refused {',
+    ...indent([
+      'default_type application/json;',
+      'set $postern_reply_id $postern_id;',
+      'set $postern_methods "$postern_methods,";',
+      'set $postern_allow "";',
+      ...methods.map(
+        (method) => `if ($postern_methods ~ ",${method},") { set $postern_allow "$postern_allow, ${method}"; }`,
+      ),
+      `if ($postern_allow ~ "^, (?<postern_allowed>.+)") { ${formatReturn(METHOD_NOT_ALLOWED)} }`,
+      formatReturn(NOT_FOUND),
+    ]),
+    '}',
+    '# These are no named locations: a target that nginx could not read would make them a 500.',
+    'error_page 414 494 497 501 505 =400 /.postern_400;',
+    ...[BAD_REQUEST, ...UNAVAILABLE].flatMap((refusal) => [
+      `error_page ${refusal.status} /.postern_${refusal.status};`,
+      `location = /.postern_${refusal.status} {`,
+      '  internal;',
+      '  default_type application/json;',
+      '  set $postern_reply_id $postern_id;',
+      `  ${formatReturn(refusal)}`,
+      '}',
     ]),
   ];
 }
 
-function formatMap(source: string, target: string, entries: readonly string[]): string[] {
-  return [`map ${source} $${target} {`, ...indent(entries), '}'];
+function formatReturn({ status, body }: Refusal): string {
+  return `return ${status} '${body}';`;
 }
 
-function formatDecisions(rules: readonly PathRule[], method: string): string[] {
-  const isSpokenOf = (note: Note): boolean =>
-    note.method === null || note.method === method || (method === 'HEAD' && note.method === 'GET');
-  return rules.flatMap(({ path, notes, pattern, opens, closes }) => {
-    const isOpen = opens.includes(method);
-    if (!isOpen && !closes.includes(method)) return [];
-    if (pattern.length > MAX_TEXT)
-      throw new GatewayError(
-        path,
-        `its expression is ${pattern.length} characters long and nginx takes ${MAX_TEXT}; shorten its constraints`,
-      );
-    const comments = notes.filter(isSpokenOf).flatMap(({ text }) => text.match(COMMENT) ?? []);
-    return [...comments.map((line) => `# ${line}`), `"~${pattern}" ${isOpen ? 'public' : 'private'};`];
-  });
+function tlsNameOf({ name, upstreams }: PlannedService): string {
+  const hosts = new Set(upstreams.map(({ host }) => host));
+  if (hosts.size > 1)
+    throw new TypeError(
+      `option "upstream" of ${name} has ${hosts.size} names over https, and nginx checks one name; give one name`,
+    );
+  return upstreams[0].host;
 }

@@ -1,77 +1,77 @@
 /*
- * Translates the pattern of a route, which speaks of the decoded path, into a regular expression on the path as sent;
- * in two versions where a constraint comes in two (see {@link translateConstraint}).
+ * Writes the path of a route as a regular expression for a gateway.
+ *
+ * ```
+ * "/users/:id"       → ^/users/[^/]+$
+ * "/n/:n(\\d+)/a b"  → ^/n/[^/]+/a(?:\x20|%20)b$
+ * "/files/*rest"     → (?s)^/files/.
+ * ```
+ *
+ * A parameter is one segment that is not empty, with or without a constraint: the service decides, so the expression
+ * only has to match every path that the route may match. It has no character that a configuration file would read as
+ * its own (quotes, spaces, `$`, braces, `#`, `;`): these are `\xHH`, which PCRE, RE2 and Rust's engine read alike.
  */
 
-import { ANY_SEGMENT, certain, endOf, translateConstraint, type Dialect } from './constraint-pattern.js';
-import { GatewayError } from './error.js';
-import { spellText, Unspellable, type Spelling } from './spelling.js';
-import type { Leaf } from './surface.js';
-import { escape } from './text.js';
+import type { Segment } from '../endpoint/pattern.js';
 
-/** A route's pattern on the path as sent. */
-export interface PathPattern {
-  /** The one spelling of the path, when there is but one; then the other two say the same. */
-  readonly exact: string | null;
-  /** Matches nothing that the route does not match. */
-  readonly within: string;
-  /** Matches everything that the route matches; equal to `within` unless a segment can be doubtful. */
-  readonly around: string;
-  /** As `around`, with every constraint taken for none: without alternation or groups. */
-  readonly shape: string;
+/** Formats the expression of a path. */
+export interface PathFormat {
+  /** Text in front of the path, as it is sent: `/billing`. */
+  readonly prefix?: string | undefined;
+  /** Characters of static text that the compared path may have as an escape, too. */
+  readonly escapable?: RegExp | undefined;
+  /** The expression of a wildcard, for a gateway without flags in front. Default: the path may go on as it likes. */
+  readonly rest?: string | undefined;
 }
 
-/** Whether an engine that matches on a small stack may run out of it: a group is repeated ten times or more. */
-export function repeatsGroup(pattern: string): boolean {
-  return /\)(?:[*+]|\{(?:\d+,)?(?:\d{2,})?\})/.test(pattern);
+const NEVER = /(?!)/;
+
+/** Formats the expression of a path. */
+export function formatPath(
+  segments: readonly Segment[],
+  { prefix = '', escapable = NEVER, rest }: PathFormat = {},
+): string {
+  let text = `^${formatText(prefix)}`;
+  for (const segment of segments) {
+    if (segment.kind === 'static') text += `/${formatText(segment.text, escapable)}`;
+    else if (segment.kind === 'param') text += '/[^/]+';
+    else return rest === undefined ? `(?s)${text}/.` : `${text}/${rest}`;
+  }
+  return `${text}$`;
 }
+
+/** Characters that a path has to escape (RFC 3986, section 3.3). */
+const NEEDS_ESCAPE = /[^A-Za-z0-9._~!$&'()*+,;=:@-]/;
 
 /**
- * Translates the path of a route.
- *
- * @returns null when no request that gets through can have the path: a static segment is `..` or has a backslash
- * @throws {GatewayError} when that is public, and when a constraint has what the dialect lacks
+ * Formats the expression for a gateway that compares the decoded path, unless it has an escaped slash or a dot segment:
+ * then the gateway compares the path as it was sent. A path without parameters never has them.
  */
-export function compilePathPattern({ path, segments, opens }: Leaf, dialect: Dialect): PathPattern | null {
-  let exact = true;
-  let [within, around, shape] = ['^', '^', '^'];
-  const counts = { groups: 0, size: 0 };
-  for (const segment of segments) {
-    let piece = certain(segment.kind === 'param' ? ANY_SEGMENT : '.+');
-    if (segment.kind === 'static') {
-      const text = spellStatic(segment.text, dialect.spelling);
-      if (text === null) {
-        if (opens.size === 0) return null;
-        throw new GatewayError(
-          path,
-          'a segment of it can\'t be sent in one reading: ".", "..", backslashes and control characters are resolved or refused on the way; rename it',
-        );
-      }
-      piece = certain(text);
-      exact &&= text === escape(segment.text);
-    } else {
-      exact = false;
-      if (segment.kind === 'param' && segment.constraint !== null)
-        piece = translateConstraint(segment.constraint, path, dialect, counts);
-    }
-    within += `/${piece.within}`;
-    around += `/${piece.around}`;
-    shape += `/${segment.kind === 'param' ? ANY_SEGMENT : piece.around}`;
-  }
-  const end = endOf(dialect);
-  return {
-    exact: exact ? path : null,
-    within: within + end,
-    around: around + end,
-    shape: shape + end,
-  };
+export function formatEither(segments: readonly Segment[], prefix: string): string {
+  const decoded = segments.every((segment) => segment.kind === 'static' && !/^\.{1,2}$/.test(segment.text));
+  return formatPath(segments, { prefix, escapable: decoded ? undefined : NEEDS_ESCAPE });
 }
 
-function spellStatic(text: string, spelling: Spelling): string | null {
-  try {
-    return spellText(text, spelling);
-  } catch (error) {
-    if (error instanceof Unspellable) return null;
-    throw error;
-  }
+/** Formats as many segments as a prefix has: however it was spelled, `/billing` → `/[^/]+`. */
+export function formatAnySegments(prefix: string): string {
+  return prefix.replace(/[^/]+/g, '[^/]+');
+}
+
+/** Formats text that is matched as it is, with a second spelling for each character that may be escaped. */
+export function formatText(text: string, escapable: RegExp = NEVER): string {
+  return Array.from(text, (char) =>
+    escapable.test(char) ? `(?:${quote(char)}|${formatEscape(char)})` : quote(char),
+  ).join('');
+}
+
+/** `é` → `%[Cc]3%[Aa]9` */
+function formatEscape(char: string): string {
+  const hex = Buffer.from(char).toString('hex').toUpperCase();
+  return hex.replace(/../g, '%$&').replace(/[A-F]/g, (digit) => `[${digit}${digit.toLowerCase()}]`);
+}
+
+function quote(char: string): string {
+  if (/[A-Za-z0-9_/,:@=!~&%<>-]/.test(char) || char > '\x7f') return char;
+  if (/[.*+?()|[\]^]/.test(char)) return `\\${char}`;
+  return `\\x${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`;
 }

@@ -1,88 +1,155 @@
 /*
- * What every exporter begins with: the services of a site, each with what of it is public, and the certainty that no
- * two of them claim one path.
+ * Plans a configuration: the public routes of each service, and the certainty that no two services have one path.
+ *
+ * A gateway only has to find the service of a request, so private routes make no difference here.
  */
 
+import { compilePath, type Segment } from '../endpoint/pattern.js';
+import type { RouteInfo } from '../routing/router.js';
 import { GatewayError } from './error.js';
-import { checkArguments, type ExporterArguments, type Site, type SiteService } from './exporter-options.js';
-import { isBelow, pathsOverlap } from './overlap.js';
-import { createSurface, type Surface } from './surface.js';
+import { checkArguments, type ExporterArguments, type OptionName } from './exporter-options.js';
+import type { Site, SiteService } from './exporter-options.js';
 
-/** A service and its surface. */
-export interface PlannedService extends SiteService {
-  readonly surface: Surface;
-  /** Prefixes of other services that begin with this one's: what is below them is not this one's. */
-  readonly inner: readonly string[];
+/** A public route. */
+export interface PublicRoute extends Pick<RouteInfo, 'method' | 'path' | 'params'> {
+  readonly segments: readonly Segment[];
+  /** Methods that are forwarded: the own one, HEAD if GET answers it, and OPTIONS. */
+  readonly methods: readonly string[];
+  /** Whether the route has every path that its expression matches; false with a constraint. */
+  readonly certain: boolean;
+  /** `GET /users/:id (query: any)` */
+  readonly title: string;
 }
 
-/** A site, ready to be written. */
+/** A service and its public routes, in the order of its route table. */
+export interface PlannedService extends SiteService {
+  readonly routes: readonly PublicRoute[];
+  /** How many routes the service has, private ones included. */
+  readonly total: number;
+  /** Prefixes of other services inside of this service's prefix: paths below belong to the other service. */
+  readonly inner: readonly string[];
+  /** Whether its prefix is inside of another service's. */
+  readonly isInner: boolean;
+}
+
+/** A configuration to be written. */
 export interface Plan extends Site {
   readonly services: readonly [PlannedService, ...PlannedService[]];
+  /** Methods that any public route answers, sorted; OPTIONS is the last. */
+  readonly methods: readonly string[];
+}
+
+/** What an exporter takes. */
+export interface Exporter {
+  /** For messages: `toNginx`, and `nginx`. */
+  readonly name: string;
+  readonly gateway: string;
+  readonly options: readonly OptionName[];
+  /** Methods that the gateway can forward; CONNECT asks the gateway itself for a tunnel, so it is never one. */
+  readonly methods?: RegExp;
 }
 
 /**
  * Plans a configuration.
  *
  * @throws {TypeError} for wrong options
- * @throws {GatewayError} for a public CONNECT route, and for two services that claim one path
+ * @throws {GatewayError} for a public route with a method that the gateway can't forward, and for two public routes of
+ * different services whose paths the gateway can't tell apart
  */
-export function createPlan(exporter: string, args: ExporterArguments): Plan {
-  const site = checkArguments(exporter, args);
+export function createPlan(exporter: Exporter, args: ExporterArguments): Plan {
+  const site = checkArguments(exporter.name, exporter.options, args);
   const prefixes = site.services.map(({ prefix }) => prefix);
-  const constraints = new Map();
-  const [first, ...others] = site.services;
   const plan = (service: SiteService): PlannedService => ({
     ...service,
-    surface: createSurface(service.router, constraints),
+    routes: collectRoutes(service.router.routes, exporter),
+    total: service.router.routes.length,
     inner: prefixes.filter((prefix) => service.prefix !== '' && prefix.startsWith(`${service.prefix}/`)),
+    isInner: prefixes.some((prefix) => prefix !== '' && service.prefix.startsWith(`${prefix}/`)),
   });
+  const [first, ...others] = site.services;
   const services = [plan(first), ...others.map(plan)] as const;
-  const [prefixed, bare] = [
-    services.filter(({ prefix }) => prefix !== ''),
-    services.filter(({ prefix }) => prefix === ''),
-  ];
-  for (const service of bare) assertFree(service, bare, prefixed);
-  return { ...site, services };
-}
-
-/** The head of a configuration. */
-export function formatHeader({ services }: Plan): string {
-  const counts = services.map((service) => `${titleOf(service)}: ${service.surface.open} of ${service.surface.total}`);
-  return `# Public routes of ${counts.join(', ')}.
-# Written by Postern; change the routes and write it anew. A service checks its query parameters itself.`;
-}
-
-/** `billing below /billing` */
-export function titleOf({ name, prefix }: PlannedService): string {
-  return prefix === '' ? name : `${name} below ${prefix}`;
-}
-
-/**
- * Two routes of different services clash when one is public and some path is of both. What lies below a prefix is the
- * prefixed service's, so no other may have public paths there.
- */
-function assertFree(one: PlannedService, bare: readonly PlannedService[], prefixed: readonly PlannedService[]): void {
-  for (const { path, segments, routes } of one.surface.leaves) {
-    const route = routes.find(({ public: open }) => open);
-    if (route === undefined) continue;
-    const claim = `${route.method} ${path} of ${one.name} is public and shares paths with`;
-    for (const other of bare) {
-      const twin =
-        other === one ? undefined : other.surface.patterns.find((each) => pathsOverlap(segments, each.segments));
-      if (twin === undefined) continue;
-      const { method, public: open } = twin.routes.find((each) => each.public) ?? twin.routes[0] ?? route;
-      throw new GatewayError(
-        path,
-        `${claim} ${method} ${twin.path} of ${other.name}, which is ${open ? 'public, too' : 'private'}; give one of the services a prefix, or change a path`,
-      );
-    }
-    const owner = prefixed.find(({ prefix }) => isBelow(segments, prefix));
-    if (owner === undefined) continue;
-    const [other] = (owner.surface.leaves[0] ?? owner.surface.patterns[0])?.routes ?? [];
-    const example = other === undefined ? '' : `, whose ${other.method} ${other.path} is below it`;
-    throw new GatewayError(
-      path,
-      `${claim} ${owner.prefix}, the prefix of ${owner.name}${example}; change the path or the prefix`,
-    );
+  const bare = services.filter(({ prefix }) => prefix === '');
+  for (const [i, service] of bare.entries()) {
+    for (const other of bare.slice(i + 1)) assertApart(service, other);
+    for (const other of services) if (other.prefix !== '') assertOutside(service, other);
   }
+  const answered = new Set(services.flatMap(({ routes }) => routes.flatMap((route) => route.methods)));
+  answered.delete('OPTIONS');
+  return { ...site, services, methods: answered.size === 0 ? [] : [...[...answered].sort(), 'OPTIONS'] };
+}
+
+function collectRoutes(table: readonly RouteInfo[], { gateway, methods: forwardable = /^/ }: Exporter): PublicRoute[] {
+  const ownHeads = new Set(table.filter(({ method }) => method === 'HEAD').map(({ pattern }) => pattern));
+  const constraints = new Map();
+  return table
+    .filter((route) => route.public)
+    .map((route) => {
+      const { method, path, pattern, params } = route;
+      if (method === 'CONNECT' || !forwardable.test(method))
+        throw new GatewayError(path, `${gateway} can't forward the method ${method}; make the route private`);
+      const { segments } = compilePath(path, constraints);
+      const head = method === 'GET' && !ownHeads.has(pattern) ? ['HEAD'] : [];
+      return {
+        method,
+        path,
+        params,
+        segments,
+        methods: [...new Set([method, ...head, 'OPTIONS'])],
+        certain: segments.every((segment) => segment.kind !== 'param' || segment.constraint === null),
+        title: describeRoute(route),
+      };
+    });
+}
+
+/** Describes a route and its query parameters in one line: `GET /users/:id (query: q, page)`. */
+function describeRoute({ method, path, params }: RouteInfo): string {
+  const query = params === null ? 'any' : params.length === 0 ? 'none' : params.join(', ');
+  // A comment ends where its line ends, and Caddy replaces `{$NAME}` even in a comment.
+  return `${method} ${path} (query: ${query})`
+    .replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Cs}\p{Cf}]/gu, (char) => `\\u${char.codePointAt(0)?.toString(16).padStart(4, '0')}`)
+    .replaceAll('{$', '{ $');
+}
+
+function assertApart(one: PlannedService, other: PlannedService): void {
+  for (const route of one.routes) {
+    const twin = other.routes.find(({ segments }) => overlap(route.segments, segments));
+    if (twin !== undefined)
+      throw new GatewayError(
+        route.path,
+        `${nameOf(route, one)} and ${nameOf(twin, other)} are public and may have the same path; give one of the services a prefix, or change a path`,
+      );
+  }
+}
+
+/** The paths below a prefix belong to its service, whether or not it has a route for them. */
+function assertOutside(service: PlannedService, { name, prefix, routes: [example] }: PlannedService): void {
+  const texts = prefix.split('/').slice(1);
+  const space = texts.map((text): Segment => ({ kind: 'static', text }));
+  const route = service.routes.find(({ segments }) => overlap(segments.slice(0, texts.length), space));
+  if (route === undefined) return;
+  const shown = example === undefined ? '' : `, which has ${example.method} ${example.path}`;
+  throw new GatewayError(
+    route.path,
+    `${nameOf(route, service)} is public and may have a path below ${prefix}, the prefix of ${name}${shown}; change the path or the prefix`,
+  );
+}
+
+function nameOf({ method, path }: PublicRoute, { name }: PlannedService): string {
+  return `${method} ${path} of ${name}`;
+}
+
+/** Whether a path may match both, as far as a gateway sees it. */
+function overlap(a: readonly Segment[], b: readonly Segment[]): boolean {
+  for (let i = 0; ; i += 1) {
+    const [left, right] = [a[i], b[i]];
+    if (left === undefined || right === undefined) return left === right;
+    if (isEmpty(left) || isEmpty(right)) return isEmpty(left) && isEmpty(right);
+    if (left.kind === 'wildcard' || right.kind === 'wildcard') return true;
+    if (left.kind === 'static' && right.kind === 'static' && left.text !== right.text) return false;
+  }
+}
+
+/** An empty segment is the last one: a path that ends in a slash. */
+function isEmpty(segment: Segment): boolean {
+  return segment.kind === 'static' && segment.text === '';
 }

@@ -6,8 +6,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Postern, publicFacing } from 'postern';
-import { toCaddy, toGatewayApi, toHAProxy, toKong, toNginx } from '../../src/gateway.js';
-import { httpRoutePasses, kongPasses, normalizeForKong, parseHttpRoutes, type KongFile } from '../support/gateway-model.js';
+import { toCaddy, toHAProxy, toNginx } from '../../src/gateway.js';
 import { freePorts, startGateway, type RunningGateway } from '../support/gateway-process.js';
 import { rawRequest } from '../support/raw.js';
 
@@ -81,20 +80,4 @@ describe.each([
       }
     }
   });
-});
-
-test('Kong and HTTPRoutes do not reach the monitoring endpoints', () => {
-  const [plain, catchAll] = [createApp(false), createApp(true)];
-  const options = { service: 'users', upstream: 'http://users:8000', gateway: 'public' };
-  const matches = parseHttpRoutes(toGatewayApi(plain.router, options)).flat(2);
-  for (const method of ['GET', 'HEAD', 'OPTIONS']) {
-    for (const target of SPELLINGS.filter((spelling) => spelling.startsWith('/')).map((spelling) => spelling.replace(/[?#].*/, ''))) {
-      expect(httpRoutePasses(matches, method, target)).toBe(false);
-      for (const app of [plain, catchAll]) {
-        const file = JSON.parse(toKong(app.router, options)) as KongFile;
-        expect(kongPasses(file.services[0]?.routes ?? [], method, normalizeForKong(target), 'pcre')).toBe(false);
-      }
-    }
-  }
-  expect(() => toGatewayApi(catchAll.router, options)).toThrow('/users/health/');
 });

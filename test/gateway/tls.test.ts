@@ -83,7 +83,7 @@ describe.each(['nginx', 'haproxy', 'caddy'] as const)('%s', (name) => {
   });
 
   test('refuses over HTTP/2 as over HTTP/1.1', async () => {
-    for (const path of ['/api/private', '/api//hello/x', '/api/x/../hello/y', '/hello/x', '/api/%68ello/x']) {
+    for (const path of ['/api/private', '/api//hello/x', '/api/x/../hello/y', '/hello/x', '/api/hello']) {
       const { status, body } = await ask2(port, path);
       expect([path, status]).toEqual([path, 404]);
       expect(JSON.parse(body)).toMatchObject({ error_code: { value: 999998 } });

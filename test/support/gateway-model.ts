@@ -1,5 +1,14 @@
 /** What Kong and an implementation of the Gateway API make of a request, after their documentation and source. */
 
+import { HTTPRoute } from '@kubernetes-models/gateway-api/gateway.networking.k8s.io/v1/HTTPRoute';
+import { parseAllDocuments } from 'yaml';
+
+/** A plugin of a decK file. */
+export interface KongPlugin {
+  readonly name: string;
+  readonly config: { readonly status_code?: number } & Readonly<Record<string, { readonly headers?: readonly string[]; readonly uri?: string }>>;
+}
+
 /** A route of a decK file. */
 export interface KongRoute {
   readonly name: string;
@@ -10,21 +19,19 @@ export interface KongRoute {
   readonly preserve_host: boolean;
   readonly regex_priority: number;
   readonly tags: readonly string[];
-  readonly plugins?: readonly { readonly name: string; readonly config: { readonly status_code?: number } }[];
+  readonly plugins: readonly KongPlugin[];
 }
 
 /** A decK file. */
 export interface KongFile {
   readonly _format_version: string;
   readonly services: readonly { readonly name: string; readonly protocol: string; readonly host: string; readonly port: number; readonly routes: readonly KongRoute[] }[];
+  readonly upstreams?: readonly object[];
 }
 
-/** One match of an HTTPRoute. */
-export interface HttpRouteMatch {
-  readonly method: string;
-  readonly type: string;
-  readonly value: string;
-}
+/** The engines of Kong's routers. */
+export const ENGINES = ['pcre', 'rust'] as const;
+export type Engine = (typeof ENGINES)[number];
 
 /** `kong/tools/uri.lua`: reserved characters keep their escapes, all others lose them; bytes as latin1. */
 export function normalizeForKong(path: string): string {
@@ -44,45 +51,42 @@ export function normalizeForKong(path: string): string {
   return `/${kept.join('/')}`;
 }
 
-/** As Kong sends a normalized path on. */
-export function escapeForUpstream(path: string): string {
-  return path.replace(/[^!#$&'()*+,/:;=?@[\]A-Za-z\d\-_.~%]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`);
+/** The service that Kong forwards a normalized path to, and the path that it gets: `users /users/7`; null for none. */
+export function askKong({ services }: KongFile, method: string, path: string, engine: Engine): string | null {
+  const matching = services
+    .flatMap(({ name, routes }) => routes.map((route) => ({ service: name, route, groups: route.methods.includes(method) ? matchInKong(route.paths[0] ?? '', path, engine) : null })))
+    .filter(({ groups }) => groups !== null)
+    .sort((a, b) => b.route.regex_priority - a.route.regex_priority);
+  const [best] = matching;
+  if (best === undefined || best.route.plugins.some(({ name }) => name === 'request-termination')) return null;
+  const rewritten = best.route.plugins.some(({ config }) => config['replace']?.uri === '$(uri_captures[1])');
+  return `${best.service} ${rewritten ? best.groups?.[1] : path}`;
 }
 
-/** Whether Kong passes on a request, with the one or the other engine. */
-export function kongPasses(routes: readonly KongRoute[], method: string, path: string, engine: 'pcre' | 'rust'): boolean {
-  const matching = routes.filter((route) => route.methods.includes(method) && route.paths.some((pattern) => matchesInKong(pattern.slice(1), path, engine)));
-  const best = Math.max(...matching.map((route) => route.regex_priority));
-  const chosen = matching.filter((route) => route.regex_priority === best);
-  const passing = chosen.filter((route) => route.plugins?.some(({ name }) => name === 'request-termination') !== true);
-  if (passing.length > 0 && passing.length < chosen.length) throw new Error(`${method} ${path} matches ${chosen.map((route) => route.name).join(', ')}`);
-  return passing.length > 0;
+function matchInKong(pattern: string, path: string, engine: Engine): RegExpExecArray | null {
+  const source = pattern.slice(1);
+  if (engine === 'pcre') return new RegExp(`^${Buffer.from(source, 'utf8').toString('latin1')}`).exec(path);
+  // Rust's engine reads text, so a path that is not UTF-8 does not get as far.
+  const bytes = Buffer.from(path, 'latin1');
+  return Buffer.from(bytes.toString(), 'utf8').equals(bytes) ? new RegExp(`^${source}`, 'u').exec(bytes.toString()) : null;
 }
 
-/** The matches of all rules in the YAML of {@link toGatewayApi}. */
-export function parseHttpRoutes(yaml: string): HttpRouteMatch[][][] {
-  const unquote = (text: string): string => (text.startsWith("'") ? text.slice(1, -1).replaceAll("''", "'") : text);
-  return yaml.split(/^---$/m).map((manifest) =>
-    manifest
-      .split(/^ {4}- matches:$/m)
-      .slice(1)
-      .map((rule) => [...rule.matchAll(/- method: (\w+)\n +path:\n +type: (\w+)\n +value: (.*)\n/g)].map(([, method = '', type = '', value = '']) => ({ method, type, value: unquote(value) }))),
-  );
+/** The manifests in the YAML of `toGatewayApi`, each checked against the schema of its resource. */
+export function parseHttpRoutes(yaml: string): HTTPRoute[] {
+  return parseAllDocuments(yaml).map((document) => {
+    const manifest = new HTTPRoute(document.toJS() as ConstructorParameters<typeof HTTPRoute>[0]);
+    manifest.validate();
+    return manifest;
+  });
 }
 
-/** Whether any match takes a request; `Exact` compares, an expression has to match as a whole. */
-export function httpRoutePasses(matches: readonly HttpRouteMatch[], method: string, path: string): boolean {
-  return matches.some((match) => match.method === method && (match.type === 'Exact' ? match.value === path : new RegExp(`^(?:${match.value})$`, 's').test(path)));
-}
-
-function matchesInKong(pattern: string, path: string, engine: 'pcre' | 'rust'): boolean {
-  // Rust's engine reads text, so what is no UTF-8 never gets as far.
-  if (engine === 'rust') {
-    const bytes = Buffer.from(path, 'latin1');
-    const text = bytes.toString('utf8');
-    return Buffer.from(text, 'utf8').equals(bytes) && new RegExp(`^${pattern}`, 'u').test(text);
+/** The Service that an implementation forwards a path to, and the path that it gets; null for none. */
+export function askHttpRoutes(manifests: readonly HTTPRoute[], method: string, path: string): string | null {
+  for (const { spec } of manifests) {
+    for (const { matches, filters, backendRefs } of spec?.rules ?? []) {
+      const isMatch = matches?.some(({ method: name, path: { type, value = '' } = {} }) => name === method && (type === 'Exact' ? value === path : new RegExp(`^(?:${value})$`).test(path)));
+      if (isMatch === true) return `${backendRefs?.[0]?.name} ${filters?.find(({ type }) => type === 'URLRewrite')?.urlRewrite?.path?.replaceFullPath ?? path}`;
+    }
   }
-  const bytes = new RegExp(`^${Buffer.from(pattern, 'utf8').toString('latin1')}`);
-  // `$` also matches before a last line feed.
-  return bytes.test(path) || (path.endsWith('\n') && bytes.test(path.slice(0, -1)));
+  return null;
 }
