@@ -8,7 +8,7 @@
  */
 
 import type { IncomingHttpHeaders } from 'node:http';
-import { randomHex } from '../base/clock.js';
+import { randomUuid } from '../base/clock.js';
 
 /** A span: one request, or one attempt of a call. */
 export interface TraceSpan {
@@ -55,9 +55,9 @@ const SAMPLED_RANDOM = '03';
  */
 export function beginRequestSpan(headers: IncomingHttpHeaders): RequestSpan {
   const parent = parseTraceparent(textOf(headers['traceparent']));
-  const spanId = randomHex(8);
+  const spanId = newSpanId();
   if (parent === undefined) {
-    const span = { traceId: randomHex(16), spanId, parentId: undefined, flags: SAMPLED_RANDOM };
+    const span = { traceId: randomUuid().replaceAll('-', ''), spanId, parentId: undefined, flags: SAMPLED_RANDOM };
     return { span, tracestate: undefined };
   }
   const { traceId, parentId, flags } = parent;
@@ -96,12 +96,17 @@ export function requestSpanOf(attempt: TraceSpan): TraceSpan | undefined {
 
 /** Whether a trace is recorded. @internal */
 export function isSampled({ flags }: TraceSpan): boolean {
-  return (Number.parseInt(flags, 16) & SAMPLED) !== 0;
+  return '13579bdf'.includes(flags.charAt(1));
+}
+
+/** Half a UUID: Node.js draws UUIDs by the hundred, so an id takes a tenth of the time of random bytes. */
+function newSpanId(): string {
+  return randomUuid().slice(19).replace('-', '');
 }
 
 class CallSpan implements TraceSpan {
   readonly traceId: string;
-  readonly spanId: string = randomHex(8);
+  readonly spanId: string = newSpanId();
   readonly parentId: string;
   flags: string;
   readonly #request: TraceSpan;

@@ -11,7 +11,7 @@ export type Pair = [key: string, value: string | number | undefined];
 export const SERVER = 2;
 export const CLIENT = 3;
 
-const ERROR = 2;
+const ERROR_CODE = '"code":2';
 /** Flags beside the trace's own: whether it is known that the parent is remote, and whether it is. */
 const HAS_IS_REMOTE = 0x100;
 const IS_REMOTE = 0x200;
@@ -19,7 +19,7 @@ const IS_REMOTE = 0x200;
 const MAX_LENGTH = 1024;
 const MAX_STACK_LENGTH = 8192;
 
-/** @param startMs since the Unix epoch @returns JSON */
+/** @param startMs since the Unix epoch @returns JSON, put together as text: that takes half the time of an object */
 export function toSpan(
   { traceId, spanId, parentId, flags }: TraceSpan,
   startMs: number,
@@ -27,43 +27,48 @@ export function toSpan(
   fields: { kind: number; name: string; pairs: Iterable<Pair>; isError: boolean; exception: unknown },
 ): string {
   const { kind, name, pairs, isError, exception } = fields;
+  const parent = parentId === undefined ? '' : `,"parentSpanId":"${parentId}"`;
   const remote = kind === SERVER && parentId !== undefined ? IS_REMOTE : 0;
-  const other = { name: undefined, message: `a ${typeof exception} was thrown`, stack: undefined };
-  const { name: type, message, stack } = exception instanceof Error ? exception : other;
-  const thrown: Pair[] = [['exception.type', type], ['exception.message', message]];
-  const event = { name: 'exception', timeUnixNano: toNanos(endMs) };
-  return JSON.stringify({
-    ...{ traceId, spanId, parentSpanId: parentId, name: cut(name, MAX_LENGTH), kind },
-    flags: Number.parseInt(flags, 16) | HAS_IS_REMOTE | remote,
-    startTimeUnixNano: toNanos(startMs),
-    endTimeUnixNano: toNanos(endMs),
-    ...toAttributes(pairs),
-    events: exception === undefined ? undefined : [{ ...event, ...toAttributes(thrown, stack) }],
-    status: isError ? { code: ERROR } : {},
-  });
+  const events = exception === undefined ? '' : `,"events":[${toEvent(exception, endMs)}]`;
+  return (
+    `{"traceId":"${traceId}","spanId":"${spanId}"${parent},"flags":${Number(`0x${flags}`) | HAS_IS_REMOTE | remote},` +
+    `"name":${quote(name, MAX_LENGTH)},"kind":${kind},"startTimeUnixNano":"${toNanos(startMs)}",` +
+    `"endTimeUnixNano":"${toNanos(endMs)}",${toAttributes(pairs)}${events},"status":{${isError ? ERROR_CODE : ''}}}`
+  );
 }
 
-/** @param stack of an exception */
-export function toAttributes(pairs: Iterable<Pair>, stack?: string): object {
+/** @returns members of a JSON object */
+export function toAttributes(pairs: Iterable<Pair>): string {
   let cutCount = 0;
-  const attributes: object[] = [];
+  let text = '';
   for (const [key, value] of pairs) {
-    if (typeof value === 'number') attributes.push({ key, value: { intValue: String(value) } });
-    else if (value !== undefined) {
-      if (value.length > MAX_LENGTH) cutCount += 1;
-      attributes.push({ key, value: { stringValue: cut(value, MAX_LENGTH) } });
-    }
+    if (value === undefined) continue;
+    const max = key === 'exception.stacktrace' ? MAX_STACK_LENGTH : MAX_LENGTH;
+    if (typeof value === 'string' && value.length > max) cutCount += 1;
+    const json = typeof value === 'number' ? `"intValue":"${value}"` : `"stringValue":${quote(value, max)}`;
+    text += `${text === '' ? '' : ','}{"key":${JSON.stringify(key)},"value":{${json}}}`;
   }
-  if (stack !== undefined)
-    attributes.push({ key: 'exception.stacktrace', value: { stringValue: cut(stack, MAX_STACK_LENGTH) } });
-  return cutCount === 0 ? { attributes } : { attributes, droppedAttributesCount: cutCount };
+  return `"attributes":[${text}]${cutCount === 0 ? '' : `,"droppedAttributesCount":${cutCount}`}`;
 }
 
-/** Half a surrogate pair has no form in UTF-8. */
-function cut(text: string, length: number): string {
-  return text.slice(0, length).replace(/\p{Surrogate}/gu, '\ufffd');
+function toEvent(exception: unknown, atMs: number): string {
+  const other = { name: undefined, message: `a ${typeof exception} was thrown`, stack: undefined };
+  const { name, message, stack } = exception instanceof Error ? exception : other;
+  const pairs: Pair[] = [
+    ['exception.type', name],
+    ['exception.message', message],
+    ['exception.stacktrace', stack],
+  ];
+  return `{"name":"exception","timeUnixNano":"${toNanos(atMs)}",${toAttributes(pairs)}}`;
 }
 
+function quote(text: string, max: number): string {
+  return JSON.stringify(text.length > max ? text.slice(0, max) : text);
+}
+
+/** In two parts: V8 formats whole numbers of 32 bits many times faster than larger ones. */
 function toNanos(ms: number): string {
-  return String(Math.round(ms * 1e6));
+  const seconds = Math.floor(ms / 1000);
+  const nanos = Math.min(999_999_999, Math.round((ms - seconds * 1000) * 1e6));
+  return `${seconds}${String(nanos).padStart(9, '0')}`;
 }

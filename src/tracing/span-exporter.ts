@@ -49,11 +49,11 @@ export class SpanExporter {
   #unreported = 0;
   #warnedMs = -Infinity;
 
-  constructor(settings: ExportSettings, resource: object, countDropped: (count: number) => void, logger: Logger) {
+  constructor(settings: ExportSettings, resource: string, countDropped: (count: number) => void, logger: Logger) {
     const scope = JSON.stringify({ name: 'postern', version: FRAMEWORK_VERSION });
     const options = { keepAlive: true, maxSockets: 1 };
     this.#settings = settings;
-    this.#head = `{"resourceSpans":[{"resource":${JSON.stringify(resource)},"scopeSpans":[{"scope":${scope},"spans":[`;
+    this.#head = `{"resourceSpans":[{"resource":{${resource}},"scopeSpans":[{"scope":${scope},"spans":[`;
     this.#countDropped = countDropped;
     this.#logger = logger;
     this.#agent = settings.url.protocol === 'https:' ? new (builtin('node:https').Agent)(options) : new Agent(options);
