@@ -48,9 +48,11 @@ export const FRAMEWORKS = [
 /** Those of them that come near the bare server. */
 export const LEADERS = FRAMEWORKS.filter(({ name }) => ['bare tuned', 'postern', 'restana', 'fastify + schema', 'polka', 'hono'].includes(name));
 
-/** Contenders that measure their requests. */
+/** Contenders that measure their requests, or export traces of them. */
 export const OBSERVED = [
   contender('postern', 'postern'),
+  contender('postern + traces', 'traced'),
+  contender('fastify + OpenTelemetry', 'traced'),
   contender('bare + prom-client', 'bare'),
   contender('fastify + fastify-metrics', 'fastify'),
   contender('express + prom-client', 'express'),
