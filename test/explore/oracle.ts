@@ -12,6 +12,8 @@ const NOTICE_MS = 500;
 /** How long, in ms, a connection may stay after its last reply, or its client. */
 const LINGER_MS = 2500;
 
+const STAYS: readonly Sequence['client'][] = ['waits', 'drips'];
+
 /** Whether a client ends its connection with this request. */
 export const isLast = ({ kind }: Step): boolean => LAST.includes(kind);
 const LAST: readonly Kind[] = ['closing-trailers', 'http10', 'close', 'bad-body', 'upgrade', 'connect', 'bad-head'];
@@ -93,8 +95,9 @@ class Judgement {
   constructor(run: Run, received: Received) {
     this.#run = run;
     this.#received = received;
-    const unanswered = run.steps.slice(received.replies.length, run.sent);
-    this.#mayHide = unanswered.some(({ kind }) => kind === 'long') && LONG_BYTES > 65_536;
+    const unanswered = run.seen.slice(received.replies.length, run.sent);
+    const isUnread = ({ step, ran }: Seen): boolean => step.kind === 'long' && (ran === 0 || !readsBody(step));
+    this.#mayHide = unanswered.some(isUnread) && LONG_BYTES > 65_536;
   }
 
   #note(rule: string, step?: Step): void {
@@ -131,7 +134,8 @@ class Judgement {
     const last = steps[this.#closedBy];
     if (protocol !== null && protocol !== PROTOCOL) this.#note('bytes of HTTP inside the other protocol');
     if (isPartial && last !== undefined) this.#note('bytes follow the last reply', last);
-    if (sequence.client !== 'waits' && sequence.client !== 'drips') return;
+    const getsAll = sequence.client === 'deaf' ? client.heldAt === null : STAYS.includes(sequence.client);
+    if (!getsAll) return;
     const hasEnded = client.endedAt !== null && !client.leftFirst;
     const next = steps[replies.length];
     const before = steps[replies.length - 1];

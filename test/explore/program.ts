@@ -86,6 +86,22 @@ function source(seen: Seen, fails: boolean): Readable {
   return stream.on('close', () => (seen.sources -= 1));
 }
 
+/** Every transition of the table of a connection; true once it was taken. */
+export async function watchTable(): Promise<Map<string, boolean>> {
+  const transitions = new Map<string, boolean>();
+  for (const [name, table] of Object.entries(await inVirtualTime(() => import('../../src/http/life-cycle.js')))) {
+    if (typeof table !== 'object') continue;
+    for (const [state, row] of Object.entries(table)) {
+      for (const [event, next] of Object.entries(row)) {
+        const transition = `${name}.${state}.${event}`;
+        transitions.set(transition, false);
+        Object.defineProperty(row, event, { get: () => (transitions.set(transition, true), next), enumerable: true });
+      }
+    }
+  }
+  return transitions;
+}
+
 /** @param maxPipelinedRequests of the application */
 export async function posternProgram(maxPipelinedRequests: number): Promise<Program> {
   const { Postern, reply } = await inVirtualTime(() => import('postern'));
@@ -114,7 +130,8 @@ export async function posternProgram(maxPipelinedRequests: number): Promise<Prog
     },
     destroy: ({ raw }) => void raw.res.destroy(),
     early: (_, seen) => reply('early', headers(seen)),
-    throws: () => {
+    throws: (ctx, { step }) => {
+      if (hasBody(step)) ctx.bytes().catch(() => undefined);
       throw new Error('thrown');
     },
     closes: (_, seen) => reply('closes', { headers: { ...headers(seen).headers, connection: 'close' } }),
@@ -130,12 +147,13 @@ export async function posternProgram(maxPipelinedRequests: number): Promise<Prog
     logger,
     accessLog: true,
     maxPipelinedRequests,
-    // node:http measures this in real time, Postern in virtual time.
     requestTimeout: REQUEST_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
     sendTimeout: SEND_MS,
     loadShedding: false,
   });
+  // node:http would measure these in real time; Postern's own use of them is in virtual time.
+  Object.assign(app.server, { requestTimeout: 0, headersTimeout: 0 });
   for (const name of HANDLERS) {
     const run = (ctx: Context): never => {
       const seen = requests.get(ctx.id) as Seen;
@@ -156,7 +174,9 @@ export async function posternProgram(maxPipelinedRequests: number): Promise<Prog
   }
   subscribe('http.server.response.finish', (message) => {
     const { request, server } = message as { request: IncomingMessage; server: Server };
-    if (server === app.server) check(requests.get(request.headers['x-request-id']), 'http.server.response.finish');
+    const seen = requests.get(request.headers['x-request-id']);
+    // node:http ends a reply that its handler wrote, and that waited, in the context of the reply before.
+    if (server === app.server && seen?.step.handler !== 'raw') check(seen, 'http.server.response.finish');
   });
   const active = (): number => Number(/^active_task_count (\S+)/m.exec(app.metrics.expose())?.[1]);
   return { server: watch(app.server), active };

@@ -15,6 +15,13 @@ export class Report {
   readonly states = new Map<string, Sequence>();
   readonly #groups = new Map<string, { count: number; shortest: string[] }>();
   readonly #differences = new Set<string>();
+  readonly #announce: (text: string) => void;
+  readonly #transitions = new Map<string, boolean>();
+
+  /** @param announce is told of each rule when it is broken for the first time */
+  constructor(announce: (text: string) => void = () => undefined) {
+    this.#announce = announce;
+  }
 
   add({ text, problems, state, difference }: Verdict): void {
     this.count += 1;
@@ -22,10 +29,11 @@ export class Report {
     if (difference !== null) this.#differences.add(difference);
     const sequence = parse(text);
     const key = `${sequence.packets} ${state}`;
-    const isCounted = sequence.client === 'waits' && sequence.steps.length === 2;
+    const isCounted = sequence.client === 'waits' && sequence.steps.length === 2 && state !== '';
     if (isCounted && !this.states.has(key)) this.states.set(key, sequence);
     for (const rule of new Set(problems.map((problem) => problem.rule))) {
       const group = this.#groups.get(rule) ?? { count: 0, shortest: [] };
+      if (group.count === 0) this.#announce(`broken for the first time: ${rule} (${text})`);
       this.#groups.set(rule, group);
       group.count += 1;
       group.shortest = [...group.shortest, text].sort((a, b) => lengthOf(a) - lengthOf(b)).slice(0, EXAMPLES);
@@ -36,9 +44,19 @@ export class Report {
     return this.#groups.size;
   }
 
-  /** Listed differences to bare `node:http` that were not seen. */
-  get outdated(): string[] {
-    return DIFFERENCES.map(({ rule }) => rule).filter((rule) => !this.#differences.has(rule));
+  /** Notes a transition of the table of a connection. */
+  note(transition: string, isTaken: boolean): void {
+    this.#transitions.set(transition, isTaken || this.#transitions.get(transition) === true);
+  }
+
+  /** What should have been seen in a whole exploration, and was not. */
+  get unseen(): string[] {
+    const differences = DIFFERENCES.filter(({ rule }) => !this.#differences.has(rule));
+    const transitions = [...this.#transitions].filter(([, isTaken]) => !isTaken);
+    return [
+      ...differences.map(({ rule }) => `never seen, though differences.ts lists it: ${rule}`),
+      ...transitions.map(([transition]) => `never taken, though src/http/life-cycle.ts names it: ${transition}`),
+    ];
   }
 
   /** A line for each rule that was broken, with the shortest sequence that breaks it alone. */

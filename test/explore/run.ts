@@ -36,7 +36,7 @@ export class Run {
   readonly seen: readonly Seen[];
   /** How many requests were sent as a whole. */
   sent = 0;
-  /** The state of the connection, before the client does what it does then. */
+  /** The state of the connection, before the client does what it does then; empty if it sends no further request. */
   state = '';
 
   constructor(readonly id: number, readonly sequence: Sequence) {
@@ -58,7 +58,7 @@ export class Run {
       return;
     }
     await client.until(isOver, 100);
-    this.state = stateOf(this);
+    if (sequence.packets === 'one' || !isOver()) this.state = stateOf(this);
     if (sequence.client === 'waits') {
       await client.until(isOver, PATIENCE_MS);
       client.finish();

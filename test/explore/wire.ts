@@ -145,7 +145,7 @@ export class ServerSocket extends Duplex {
     this.#deliver();
   }
 
-  /** Bytes that nobody has read yet. */
+  /** How many packets nobody has read yet. */
   get waiting(): number {
     return this.#inbox.length;
   }
