@@ -101,8 +101,8 @@ export class Trie {
   }
 
   /**
-   * Depth first, in the order of precedence (`precedence.ts`); it calls itself only where there are other ways to come
-   * back to.
+   * Depth first, in the order of precedence: static text, constrained parameters in the order of their registration, a
+   * plain parameter, a wildcard. It calls itself only where there are other ways to come back to.
    *
    * @param node to go on from
    * @param at where in the path that is
