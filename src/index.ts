@@ -1,9 +1,8 @@
 /* The package entry: what a service imports. */
 
 export { Postern } from './app/app.js';
-export type { Listening } from './app/app.js';
 export type { CloseOptions } from './app/close-hooks.js';
-export type { ListenOptions, MonitorOptions } from './app/address.js';
+export type { Listening, ListenOptions, MonitorOptions } from './app/address.js';
 export { defineErrorCodes, FrameworkErrorCodes } from './base/error-codes.js';
 export {
   ApiError,

@@ -32,6 +32,12 @@ export interface Address {
 }
 
 const MONITOR: Kinds<MonitorOptions> = { port: wholeNumber(0, 65_535), host: STRING };
+/** Where an application listens. */
+export interface Listening extends Address {
+  /** Where its monitoring endpoints are, with the option `monitor`. */
+  readonly monitor?: Address;
+}
+
 /** @internal */
 export const LISTEN: Kinds<ListenOptions> = { ...MONITOR, ...SCOPE };
 

@@ -22,9 +22,9 @@ import { createPing } from '../monitor/ping.js';
 import { Tasks } from '../monitor/tasks.js';
 import { assertOptions } from '../base/options-check.js';
 import { Overload } from '../overload/overload.js';
-import { delayOf, LISTEN, portOf, warnIfUnreachable, type Address, type ListenOptions } from './address.js';
+import { delayOf, LISTEN, portOf, warnIfUnreachable, type Listening, type ListenOptions } from './address.js';
 import { attachPipeline, createHandler, Listener } from './listener.js';
-import { addMonitoringEndpoints, createMonitor, openBoth, type Monitor } from './monitor.js';
+import { addMonitoringEndpoints, createMonitor, openListeners, type Monitor } from './monitor.js';
 import { createClients } from './clients.js';
 import { CLOSE, LEAST_HOOK_MS, runCloseHooks, type CloseOptions } from './close-hooks.js';
 import { drainDelayOf, exitOnSignal } from './signals.js';
@@ -35,12 +35,6 @@ import { assertMiddleware, RouteGroup } from './route-group.js';
 import { OPENAPI, type OpenApiSettings } from '../endpoint/document-settings.js';
 import { Router } from '../routing/router.js';
 import type { TraceExport } from '../tracing/trace-export.js';
-
-/** Where an application listens. */
-export interface Listening extends Address {
-  /** Where its monitoring endpoints are, with the option `monitor`. */
-  readonly monitor?: Address;
-}
 
 /** How long, in ms, after listening the event loop and the garbage collector begin to be watched. */
 const WATCH_DELAY_MS = 1000;
@@ -126,12 +120,8 @@ export class Postern extends RouteGroup {
         services,
         exchange: async (service, request) => (await services.sender(service)).exchange(request),
       });
-      addMonitoringEndpoints(name, routes, monitor, {
-        health: () => health.answer(),
-        metrics: createMetricsEndpoint(metrics, tasks),
-        openapi: createOpenApiEndpoint(this),
-        ping,
-      });
+      const answers = { health: () => health.answer(), metrics: createMetricsEndpoint(metrics, tasks), ping };
+      addMonitoringEndpoints(name, routes, monitor, { ...answers, openapi: createOpenApiEndpoint(this) });
     }
   }
 
@@ -201,13 +191,22 @@ export class Postern extends RouteGroup {
    * Starts to listen.
    *
    * @throws {TypeError} for an unknown or invalid option
-   * @throws whatever the server raises, such as `EADDRINUSE`
+   * @throws {TypeError} if it listens already
+   * @throws {Error} with the server's code, such as `EADDRINUSE`, and a message with the address and a remedy
    */
   async listen(options: ListenOptions = {}): Promise<Listening> {
+    if (arguments.length > 1) throw new TypeError('listen() takes no callback; write const { url } = await app.listen()');
     assertOptions('listen()', options, LISTEN);
+    return this.#listen(options, options.port === undefined ? 'the default' : 'the option port');
+  }
+
+  async #listen({ port = 8000, host, scope }: ListenOptions, from: string): Promise<Listening> {
     if (this.#closing !== undefined) throw new Error('the application is closed; make a new one');
-    const { port = 8000, host, scope } = options;
-    const listening = await (this.#opening = this.#open({ port, host, scope }));
+    if (this.#opening !== undefined)
+      throw new TypeError('the application listens already; call listen() or run() once, or create another application');
+    const opening = (this.#opening = this.#open({ port, host, scope }, from));
+    opening.catch(() => (this.#opening = undefined));
+    const listening = await opening;
     // Later: loading and setting up the measuring must not delay the first requests.
     setTimeout(() => this.#closing ?? this.#metrics.watch(), WATCH_DELAY_MS).unref();
     logSafely(this.#options.logger, 'info', listening, 'listening');
@@ -215,13 +214,13 @@ export class Postern extends RouteGroup {
     return listening;
   }
 
-  async #open(where: ListenOptions): Promise<Listening> {
+  async #open(where: ListenOptions, from: string): Promise<Listening> {
     // Loaded ahead, so that the first request does not wait for it.
     if (this.#services.names.length > 0) await this.#services.load();
     const { OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: traces } = process.env;
     const isTraced = this.#options.tracing !== false && Boolean(base || traces);
     const tracing = isTraced ? await import('../tracing/trace-export.js') : undefined;
-    const listening = await openBoth(this.#listener, this.#monitor, where);
+    const listening = await openListeners(this.#listener, this.#monitor, where, from);
     this.#traceExport = tracing?.startTraceExport(this.#options, this.#env, this.metrics, process.env);
     return listening;
   }
@@ -266,7 +265,8 @@ export class Postern extends RouteGroup {
     assertOptions('run()', options, { ...LISTEN, ...CLOSE });
     const { env } = process;
     const { port = portOf(env, 'PORT'), host = env['HOST'], delay = delayOf(env, 'DRAIN_DELAY'), timeout } = options;
-    const listening = await this.listen({ port, host, scope: options.scope });
+    const from = options.port !== undefined ? 'the option port' : port === undefined ? 'the default' : 'PORT';
+    const listening = await this.#listen({ port, host, scope: options.scope }, from);
     exitOnSignal((signal) => {
       logSafely(this.#options.logger, 'warn', { signal }, 'draining');
       return (this.#closing ??= this.#drain({ delay: delay ?? drainDelayOf(signal, env), timeout }));

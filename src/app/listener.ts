@@ -29,11 +29,18 @@ export class Listener {
     attachPipeline(this.server, pipeline, limits);
   }
 
-  /** @throws whatever the server raises, such as `EADDRINUSE`; then it may be opened again */
-  async open({ scope, ...where }: ListenOptions): Promise<Address> {
+  /**
+   * @param from where the port came from
+   * @throws {Error} with the server's code, such as `EADDRINUSE`; then it may be opened again
+   */
+  async open({ scope, ...where }: ListenOptions, from: string): Promise<Address> {
     if (scope === 'public') makePublic(this.server);
-    this.server.listen(where);
-    await once(this.server, 'listening');
+    try {
+      this.server.listen(where);
+      await once(this.server, 'listening');
+    } catch (error) {
+      throw (await import('./listen-error.js')).toListenError(error, where, from);
+    }
     return addressOf(this.server.address() as AddressInfo);
   }
 

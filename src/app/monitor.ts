@@ -7,7 +7,7 @@ import type { RequestMetrics } from '../monitor/request-metrics.js';
 import { CompiledRoutes } from '../pipeline/compiled-routes.js';
 import { Pipeline } from '../pipeline/pipeline.js';
 import { Router } from '../routing/router.js';
-import type { Address, ListenOptions, MonitorOptions } from './address.js';
+import type { Listening, ListenOptions, MonitorOptions } from './address.js';
 import { Listener } from './listener.js';
 import type { ResolvedOptions } from './options.js';
 
@@ -49,18 +49,23 @@ export function addMonitoringEndpoints(
   for (const each of both) each.addMonitor(`/${name}/ping/`, ping);
 }
 
-/** Opens the listener for monitoring first, so that a start can be watched. If one fails to open, both are closed. */
-export async function openBoth(
+/**
+ * Opens the listener for monitoring first, so that a start can be watched. If one cannot be opened, neither stays open.
+ *
+ * @param from where the port of the main listener came from, for messages
+ */
+export async function openListeners(
   main: Listener,
   monitor: Monitor | null,
   where: ListenOptions,
-): Promise<Address & { monitor?: Address }> {
-  const opened = await monitor?.listener.open(monitor.where);
+  from: string,
+): Promise<Listening> {
+  if (monitor === null) return main.open(where, from);
+  const address = await monitor.listener.open(monitor.where, 'monitor.port or MONITOR_PORT');
   try {
-    const address = await main.open(where);
-    return opened === undefined ? address : { ...address, monitor: opened };
+    return { ...(await main.open(where, from)), monitor: address };
   } catch (error) {
-    await monitor?.listener.revoke();
+    await monitor.listener.revoke();
     throw error;
   }
 }

@@ -2,9 +2,14 @@
  * Finds the name that somebody meant who mistyped it.
  */
 
+/** Names that another framework has for the same thing. */
+const SYNONYMS: Readonly<Record<string, string>> = { hostname: 'host', status: 'statusCode', code: 'status' };
+
 /** The name that is most like a text, by edit distance without regard to case; undefined if all are too different. */
 // ("bodylimit", ["bodyLimit", "logger"]) → "bodyLimit"
 export function nearestName(text: string, names: readonly string[]): string | undefined {
+  const synonym = Object.hasOwn(SYNONYMS, text) ? SYNONYMS[text] : undefined;
+  if (synonym !== undefined && names.includes(synonym)) return synonym;
   let nearest: string | undefined;
   let least = Math.max(2, Math.ceil(text.length / 3)) + 1;
   for (const name of names) {

@@ -4,6 +4,7 @@
 
 import { readFileSync } from 'node:fs';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
+import { nearestName } from '../base/nearest-name.js';
 import { messageOf, paint, toVisible } from './output.js';
 
 /** One subcommand. */
@@ -51,7 +52,11 @@ export function parseCommand<T extends Options>(args: string[], options: T, oper
   } catch (error) {
     // The first sentence; the others explain how to begin an operand with a dash.
     const reason = messageOf(error).replace(/\.(?: .*)?$/, '');
-    throw new UsageError(reason.startsWith('Unknown option') ? `${reason}; ${describeOptions(options)}` : reason);
+    const [, unknown] = /^Unknown option '-*([^']*)'/.exec(reason) ?? [];
+    if (unknown === undefined) throw new UsageError(reason);
+    const nearest = nearestName(unknown, Object.keys(options));
+    const guess = nearest === undefined ? '' : `did you mean --${nearest}? `;
+    throw new UsageError(`${reason}; ${guess}${describeOptions(options)}`);
   }
   const given = parsed.positionals;
   const repeats = operands.at(-1)?.endsWith('...') === true;

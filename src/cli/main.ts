@@ -3,6 +3,7 @@
  * code 2.
  */
 
+import { nearestName } from '../base/nearest-name.js';
 import { FRAMEWORK_VERSION } from '../base/version.js';
 import { alerts } from './alerts-command.js';
 import { Finding, UsageError, type Command, type Outcome } from './command.js';
@@ -36,18 +37,19 @@ postern COMMAND --help explains one. Exit codes: 0, 1 for a finding, 2 for wrong
 usage or a module that can't be loaded.
 `;
 
-const COMMANDS: ReadonlyMap<string | undefined, Command> = new Map(
+const COMMANDS: ReadonlyMap<string, Command> = new Map(
   Object.entries({ routes, gateway, openapi, errors, k8s, alerts, ping, live, new: newService, demo }),
 );
 
 async function dispatch(name: string | undefined, args: string[]): Promise<Outcome> {
-  if (name === '--help' || name === '-h') return { text: OVERVIEW };
+  if (name === undefined || ['help', '--help', '-h'].includes(name)) return { text: OVERVIEW };
   if (name === '--version' || name === '-v') return { text: `${FRAMEWORK_VERSION}\n` };
   const command = COMMANDS.get(name);
-  if (command === undefined)
-    throw new Error(
-      `${name === undefined ? 'no command' : `unknown command ${JSON.stringify(name)}`}; give one of ${[...COMMANDS.keys()].join(', ')}`,
-    );
+  if (command === undefined) {
+    const nearest = nearestName(name, [...COMMANDS.keys()]);
+    const guess = nearest === undefined ? '' : `did you mean ${nearest}? `;
+    throw new Error(`unknown command ${JSON.stringify(name)}; ${guess}give one of ${[...COMMANDS.keys()].join(', ')}`);
+  }
   if (args.includes('--help') || args.includes('-h')) return { text: command.usage };
   try {
     return await command.run(args);

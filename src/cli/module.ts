@@ -4,6 +4,7 @@
  * The application is known by its shape, so that one of another copy of the package will do.
  */
 
+import { spawnSync } from 'node:child_process';
 import { resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { isRecord } from '../base/options-check.js';
@@ -60,8 +61,23 @@ async function importModule(file: string): Promise<unknown> {
     return await import(pathToFileURL(resolve(file)).href);
   } catch (error) {
     const reason = messageOf(error).replace(` imported from ${fileURLToPath(import.meta.url)}`, '');
-    throw new Error(`${file} can't be loaded: ${reason}`, { cause: error });
+    throw new Error(`${file} can't be loaded: ${reason}${remedyOf(file, error)}`, { cause: error });
   }
+}
+
+/** What Node.js leaves out of its messages: the line of a syntax error, and what to do about TypeScript. */
+function remedyOf(file: string, error: unknown): string {
+  if (error instanceof SyntaxError) {
+    // Only an error that ends a process is printed with its line.
+    const { stderr } = spawnSync(process.execPath, ['--check', resolve(file)], { encoding: 'utf8' });
+    const [, line] = /^.+:(\d+)\r?$/m.exec(stderr) ?? [];
+    return line === undefined ? '' : ` (line ${line})`;
+  }
+  const isTypeScript = error instanceof Error && /^Unknown file extension "\.[cm]?tsx?"/.test(error.message);
+  const { version } = process;
+  return isTypeScript
+    ? `; Node.js ${version} does not read TypeScript: use 22.18 or later, or a loader: NODE_OPTIONS="--import tsx"`
+    : '';
 }
 
 /** Compiled CommonJS has its default export one level further down. */

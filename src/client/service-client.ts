@@ -3,6 +3,8 @@
  */
 
 import type { IncomingHttpHeaders } from 'node:http';
+import { show } from '../base/options-check.js';
+import * as spelling from '../base/nearest-name.js';
 import type { RequestSpan } from '../propagation/trace-context.js';
 import type { CallInput, CallResult, EndpointDefinition } from '../endpoint/endpoint-definition.js';
 import type { MaybeResponse, MaybeSchema } from '../endpoint/schemas.js';
@@ -131,8 +133,12 @@ export class ServiceClients<Sender extends CallSender = CallSender> {
    * @throws {TypeError} when no connection of that name is configured
    */
   client(name: string, by?: CallingRequest): ServiceClient {
-    if (!this.names.includes(name))
-      throw new TypeError(`service ${JSON.stringify(name)} is not connected; add it to SERVICE_CONNECTIONS`);
+    if (!this.names.includes(name)) {
+      const connected = this.names.length === 0 ? 'no service is connected' : `connected: ${this.names.join(', ')}`;
+      const nearest = spelling.nearestName(String(name), this.names);
+      const remedy = nearest === undefined ? 'add it to SERVICE_CONNECTIONS' : `did you mean "${nearest}"?`;
+      throw new TypeError(`service ${show(name)} is not connected (${connected}); ${remedy}`);
+    }
     return new ServiceClient(() => this.#loaded?.get(name) ?? this.sender(name), by);
   }
 

@@ -2,7 +2,7 @@
  * The connections of a service to others, from options and environment (SPEC 1, 4.2).
  */
 
-import { assertOptions, LIST, STRING, type Kinds } from '../base/options-check.js';
+import { assertOptions, LIST, show, STRING, type Kinds } from '../base/options-check.js';
 
 /** Connections as they are given; what is left out comes from the environment variable of the same name. */
 export interface SettingsOptions {
@@ -102,10 +102,22 @@ function listOf(
 }
 
 function parseEntry(entry: string): { name: string; url: string | undefined } {
+  if (/^\s*[[{"]/.test(entry))
+    throw new TypeError(`SERVICE_CONNECTIONS has ${show(entry)}, not a name; write billing,mail=http://10.0.0.7:8080`);
   const mark = entry.indexOf('=');
+  const [, host, port] = (mark === -1 && /^(?:https?:\/\/)?([^/]+?)(:\d+)?\/?$/i.exec(entry)) || [];
+  if (host !== undefined && (port !== undefined || entry.includes('//')))
+    throw new TypeError(
+      `SERVICE_CONNECTIONS has ${show(entry)}, which has no name; write ${nameFor(host)}=http://${host}${port ?? ''}`,
+    );
   const name = mark === -1 ? entry : entry.slice(0, mark);
   assertServiceName(name);
   return { name, url: mark === -1 ? undefined : baseUrl(entry.slice(mark + 1), `service "${name}"`).text };
+}
+
+/** A name to suggest for the service at a host; an address is not a name. */
+function nameFor(host: string): string {
+  return /^[a-z][a-z0-9-]*$/i.test(host) ? host : 'billing';
 }
 
 function checkTemplate(template: string): string {

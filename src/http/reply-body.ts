@@ -3,6 +3,7 @@
  */
 
 import * as lossCheck from '../payload/lost-members.js';
+import { UnsendableError } from '../payload/unsendable.js';
 import { isStream, type Stream } from '../payload/stream.js';
 
 /** A body as it goes out. @internal */
@@ -60,7 +61,9 @@ function encodePlatformObject(value: object, tag: string): EncodedBody | undefin
 
 function encodeJson(value: unknown): EncodedBody {
   const json = JSON.stringify(value) as string | undefined;
-  if (json === undefined) throw new TypeError(`a handler returned a ${typeof value}, which has no JSON form`);
+  const remedy = typeof value === 'function' ? 'call it, or return a value' : 'return a value';
+  if (json === undefined)
+    throw new UnsendableError(`a handler returned a ${typeof value}, which has no JSON form; ${remedy}`);
   lossCheck.assertNothingLost(value, json);
   return { body: json, type: 'application/json', length: Buffer.byteLength(json) };
 }

@@ -22,7 +22,7 @@ export interface ReplyInit<Status extends number = number> {
 }
 
 const NO_INIT: ReplyInit = Object.freeze({});
-const STATUS: Kind = { accepts: (value) => typeof value === 'number', give: 'a status, such as 201' };
+const STATUS: Kind = { accepts: (value) => isStatus(value, 200), give: 'a status from 200 to 599, such as 201' };
 const INIT: Kinds<ReplyInit> = { status: STATUS, statusText: STRING, headers: ANYTHING };
 
 /** What was thrown; wrapped, because `undefined` can be thrown, too. @internal */

@@ -156,6 +156,8 @@ export class Registry implements Iterable<AnyMetric> {
 
   /** Every metric in order of registration, as Prometheus text 0.0.4 unless told; runs each `collect` first. */
   expose(format: Format = 'text'): string {
+    if (!Object.hasOwn(CONTENT_TYPES, format))
+      throw new TypeError(`the format of expose() is ${show(format)}; give 'text' or 'openmetrics'`);
     let text = '';
     textFormat.formatFamilies(this.#gather(), format, this.#defaultLabels, (part) => (text += part));
     return text;

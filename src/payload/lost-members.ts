@@ -2,6 +2,8 @@
  * Finds what `JSON.stringify` drops without a word: a Map or a Promise becomes `{}`, and a function nothing at all.
  */
 
+import { UnsendableError } from './unsendable.js';
+
 const BY_ITSELF = 'return it by itself, or';
 
 /** What becomes `{}`, by its tag, with what to give instead. */
@@ -49,7 +51,7 @@ export function assertNothingLost(value: unknown, json: string): void {
   if (typeof value !== 'object' || value === null) return;
   const lost = findLost(value, json.includes('{}') ? Infinity : SAMPLE, MAX_DEPTH);
   if (lost === undefined) return;
-  throw new TypeError(`${lost.path || 'the value'} is a ${lost.loss}`);
+  throw new UnsendableError(`${lost.path || 'the value'} is a ${lost.loss}`);
 }
 
 /** @param most elements of each array that are looked at */

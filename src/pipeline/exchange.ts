@@ -11,6 +11,7 @@ import { Exchange } from '../http/exchange.js';
 import { requestId } from '../http/request.js';
 import type { Outcome } from '../http/writer.js';
 import type { RouteMetrics } from '../monitor/request-metrics.js';
+import { UnsendableError } from '../payload/unsendable.js';
 import type { Route } from '../routing/router.js';
 import type { RequestTrace } from './tracing.js';
 
@@ -51,6 +52,14 @@ export class PipelineExchange extends Exchange {
 
   get id(): string {
     return this.ctx?.id ?? (this.#id ??= requestId(this.req));
+  }
+
+  /** The error of a value that cannot be sent, whose message then says which route returned it. */
+  locate(thrown: unknown): unknown {
+    const { route, req } = this;
+    const place = route === null ? `${String(req.method)} without a route` : `${route.method} ${route.path}`;
+    if (thrown instanceof UnsendableError) thrown.message = `${place}: ${thrown.message}`;
+    return thrown;
   }
 
   override run(): void {

@@ -30,7 +30,7 @@ function wrap(inner: Inner, around: Middleware): Inner {
     let innerBody: unknown;
     const next = (): Promise<Reply> => {
       if (replied !== undefined) {
-        throw new Error('next() was called twice by one middleware; call it once and keep its reply');
+        throw new Error(`next() was called twice by ${nameOf(around, ctx)}; call it once and keep its reply`);
       }
       replied = inner(ctx);
       void replied.then(({ body }) => {
@@ -43,7 +43,7 @@ function wrap(inner: Inner, around: Middleware): Inner {
       const result = await around(ctx, next);
       if (result !== undefined) reply = toReply(result);
       else if (replied !== undefined) reply = await replied;
-      else throw new Error(NOTHING_DONE);
+      else throw new Error(`${nameOf(around, ctx)} ${NOTHING_DONE}`);
     } catch (thrown) {
       reply = toErrorReply(ctx, thrown);
     }
@@ -58,7 +58,13 @@ function wrap(inner: Inner, around: Middleware): Inner {
   };
 }
 
-const NOTHING_DONE = 'a middleware neither called next() nor returned a reply; return next(), or a reply of its own';
+const NOTHING_DONE = 'neither called next() nor returned a reply; return next(), or a reply of its own';
+
+/** `middleware "auth" of GET /users/:id` */
+function nameOf({ name }: Middleware, { route, method }: Context): string {
+  const place = route === null ? `${method} without a route` : `${route.method} ${route.path}`;
+  return `${name === '' ? 'a middleware without a name' : `middleware ${JSON.stringify(name)}`} of ${place}`;
+}
 
 function toErrorReply(ctx: Context, thrown: unknown): Reply {
   const { errorTypes } = Context.environmentOf(ctx);

@@ -251,7 +251,7 @@ export class Pipeline implements RequestListener, Steps {
         outgoing = toOutgoing(value, req.method as string);
       } catch (thrown) {
         discard(value);
-        this.fail(exchange, thrown, value);
+        this.fail(exchange, exchange.locate(thrown), value);
         return;
       }
       if (outgoing.body === null) discard(value);

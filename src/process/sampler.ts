@@ -7,7 +7,7 @@
 
 import { builtin } from '../base/builtin.js';
 import { Date, eventLoopUtilization, monotonicNow } from '../base/clock.js';
-import { assertOptions, OBJECT, STRING } from '../base/options-check.js';
+import { assertOptions, OBJECT, show, STRING } from '../base/options-check.js';
 import { assertMetricName, toDefaultLabels } from '../metrics/names.js';
 import type { Registry } from '../metrics/registry.js';
 import { findCgroups, readCgroupLimits, type CgroupLimits, type CgroupPaths } from './cgroup.js';
@@ -171,6 +171,8 @@ export interface DefaultMetricsOptions {
  * @throws {TypeError} for an invalid option, and when the registry has them already
  */
 export function collectDefaultMetrics(registry: Registry, options: DefaultMetricsOptions = {}): void {
+  if (typeof registry?.claimDefaultMetrics !== 'function')
+    throw new TypeError(`collectDefaultMetrics() takes a registry, not ${show(registry)}; give new Registry()`);
   assertOptions('collectDefaultMetrics()', options, { prefix: STRING, labels: OBJECT });
   const { prefix = '', labels = {} } = options;
   assertMetricName(`${prefix}process_cpu_seconds_total`);

@@ -44,7 +44,7 @@ test.for<[string, (app: Postern, options: never) => unknown, unknown, string]>([
   ['close', (app, options) => app.close(options), { timout: 1 }, 'unknown option "timout" of close(); did you mean "timeout"?'],
   ['close', (app, options) => app.close(options), { delay: '5' }, 'delay of close() is "5"; give ms, 0 or more'],
   ['close', (app, options) => app.close(options), { timeout: NaN }, 'timeout of close() is NaN; give ms, 0 or more'],
-  ['run', (app, options) => app.run(options), { grace: 1 }, 'unknown option "grace" of run(); it has port, host, delay, timeout'],
+  ['run', (app, options) => app.run(options), { grace: 1 }, 'unknown option "grace" of run(); it has port, host, scope, delay, timeout'],
   ['run', (app, options) => app.run(options), { port: 0, timeout: -1 }, 'timeout of run() is -1; give ms, 0 or more'],
 ])('%s(%3$s)', async ([, act, options, message]) => {
   const app = createApp();
@@ -67,7 +67,7 @@ test.for<[() => unknown, string]>([
     () => make({ errorCodes: [defineErrorCodes(a as Record<string, number>), defineErrorCodes(b as Record<string, number>)] }),
     message as string,
   ]),
-  [() => new ApiError('x', { status: 404 } as never), 'unknown option "status" of new ApiError(); it has headers, cause, statusCode, errorCode, message'],
+  [() => new ApiError('x', { status: 404 } as never), 'unknown option "status" of new ApiError(); did you mean "statusCode"?'],
   [() => new BadRequest('x', { message: 5 } as never), 'message of new BadRequest() is 5; give a string'],
   [() => new BadRequest('x', { headers: [['a', 'b']] } as never), "headers of new BadRequest() is an array; give an object of strings, { allow: 'GET' }"],
   [() => new BadRequest('x', { headers: new Headers() } as never), "headers of new BadRequest() is an object; give an object of strings, { allow: 'GET' }"],
@@ -76,7 +76,7 @@ test.for<[() => unknown, string]>([
   [() => new TooManyRequests('x', { retryafter: 5 } as never), 'unknown option "retryafter" of new TooManyRequests(); did you mean "retryAfter"?'],
   [() => new HttpError(400, 'x', { errorCode: 5 } as never), 'unknown option "errorCode" of new HttpError(); it has headers, cause'],
   [() => reply('x', { statusCode: 201 } as never), 'unknown option "statusCode" of reply(); did you mean "status"?'],
-  [() => reply('x', { status: '201' } as never), 'status of reply() is "201"; give a status, such as 201'],
+  [() => reply('x', { status: '201' } as never), 'status of reply() is "201"; give a status from 200 to 599, such as 201'],
   [() => reply('x', 201 as never), 'the options of reply() are 201; give an object'],
 ])('%s is refused: %s', ([act, message]) => {
   expect(act).toThrow(new TypeError(message));

@@ -35,13 +35,13 @@ test('--version is the version of the package', async () => {
 });
 
 const APP = "import { Postern } from 'postern';\nexport default new Postern('users');\n";
-const FILES = { 'app.mjs': APP, 'My_App.mjs': APP.replace("'users'", "'My_App'"), 'off.mjs': APP.replace("'users'", "'users', { attachMonitorEndpoints: false }"), 'digit.mjs': APP.replace("'users'", "'7up'"), 'no-json.json': 'a\nb', 'no-table.json': '{"a":1}', 'odd-row.json': '[{"method":"GET"}]', 'twice.json': JSON.stringify([1, 2].map(() => ({ method: 'GET', path: '/', pattern: '^/$', public: true, params: null }))) };
+const FILES = { 'syntax.mjs': 'const a = 1;\nconst = 2;\n', 'app.mjs': APP, 'My_App.mjs': APP.replace("'users'", "'My_App'"), 'off.mjs': APP.replace("'users'", "'users', { attachMonitorEndpoints: false }"), 'digit.mjs': APP.replace("'users'", "'7up'"), 'no-json.json': 'a\nb', 'no-table.json': '{"a":1}', 'odd-row.json': '[{"method":"GET"}]', 'twice.json': JSON.stringify([1, 2].map(() => ({ method: 'GET', path: '/', pattern: '^/$', public: true, params: null }))) };
 const NGINX = ['gateway', 'app.mjs', '--format', 'nginx', '--upstream', 'http://127.0.0.1:8000'];
 const PING = ['ping', 'http://127.0.0.1:1/users/', '--depth', '1'];
 
 const wrong = [
-  { args: [], says: 'no command; give one of routes, gateway, openapi, errors, k8s, alerts, ping, ' },
   { args: [''], says: 'unknown command ""; give one of routes, gateway, openapi, errors, k8s, alerts, ping, ' },
+  { args: ['route'], says: 'unknown command "route"; did you mean routes? give one of routes, ' },
   { args: ['toString'], says: 'unknown command "toString"' },
   { args: ['\u001b[31mred'], says: 'unknown command' },
   { args: ['two\nlines'], says: 'unknown command' },
@@ -49,6 +49,8 @@ const wrong = [
   { args: ['routes'], says: 'MODULE is missing' },
   { args: ['routes', 'app.mjs', 'other.mjs'], says: 'unexpected argument "other.mjs"; the options are --json, --check' },
   { args: ['routes', 'app.mjs', '--yaml'], says: "Unknown option '--yaml'; the options are --json, --check" },
+  { args: ['routes', 'app.mjs', '--jsn'], says: "Unknown option '--jsn'; did you mean --json? the options are --json, --check" },
+  { args: ['routes', 'syntax.mjs'], says: "syntax.mjs can't be loaded: Unexpected token '=' (line 2)" },
   { args: ['routes', 'app.mjs', '--json=1'], says: '--json' },
   { args: ['routes', 'app.mjs', '--check'], says: '--check' },
   { args: ['routes', 'app.mjs', '--check', 'missing.json'], says: "missing.json can't be read" },

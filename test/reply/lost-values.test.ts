@@ -58,7 +58,7 @@ test('the promise of a body that was forgotten to be awaited', async () => {
   const app = expectFailures(createApp({ logger }), 500);
   app.post('/', (ctx) => ({ b: ctx.json() }) as object);
   expect((await app.request('/', { method: 'POST', body: '{"a":1}' })).status).toBe(500);
-  expect(String(logger.entries[0]?.object['err'])).toBe('TypeError: b is a Promise, which JSON loses; await it first');
+  expect(String(logger.entries[0]?.object['err'])).toBe('TypeError: POST /: b is a Promise, which JSON loses; await it first');
 });
 
 const shared = { x: 1 };
