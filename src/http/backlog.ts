@@ -13,6 +13,8 @@ import { clearInterval, monotonicNow, setInterval } from '../base/clock.js';
 const MAX_WAITING_BYTES = 256 * 1024 * 1024;
 /** Maximum time, in ms, between two looks at the connections. */
 const MAX_INTERVAL_MS = 5_000;
+/** Minimum time between two looks, where much waits and who reads at all has to be known soon. */
+const MIN_INTERVAL_MS = 50;
 /** Looks at a connection before its `sendTimeout` is over, so that it is closed at most an eighth too late. */
 const LOOKS = 8;
 
@@ -48,6 +50,7 @@ export class Backlog {
   readonly #watched = new Bag<Watched>();
   readonly #places = new WeakMap<Sending, Place<Watched>>();
   #bytes = 0;
+  #lookedAt = 0;
   #timer: NodeJS.Timeout | undefined;
 
   /** @param sendTimeout how long, in ms, a client may take nothing of its reply; 0: no limit */
@@ -68,7 +71,9 @@ export class Backlog {
       this.#timer ??= setInterval(this.#look, this.#intervalMs).unref();
     }
     this.#count(place.value);
+    if (this.#bytes < MAX_WAITING_BYTES / 4) return;
     if (this.#bytes > MAX_WAITING_BYTES) this.#closeSlowest();
+    else if (monotonicNow() - this.#lookedAt > MIN_INTERVAL_MS) this.#look();
   }
 
   /** Looks at a connection no more; to be called when its socket is closed. */
@@ -83,7 +88,7 @@ export class Backlog {
   }
 
   readonly #look = (): void => {
-    const now = monotonicNow();
+    const now = (this.#lookedAt = monotonicNow());
     for (const watched of this.#watched) {
       const { connection } = watched;
       this.#update(watched, now);

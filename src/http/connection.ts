@@ -137,7 +137,7 @@ export class Connection implements Sending {
    * @param answers whether it does
    */
   refuse(write: (isOpen: boolean) => void, answers = true): void {
-    if (this.#isBroken) return;
+    if (this.#isBroken) return write(false);
     this.#refuse = write;
     this.#move(this.#isLast || !answers ? 'cut' : 'refuse');
     this.#watch();

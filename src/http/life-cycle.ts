@@ -97,7 +97,7 @@ export const CONNECTION: Table<ConnectionState, ConnectionEvent> = {
   last: { refuse: 'cut', cut: 'cut', close: 'closed' },
   // One more answer is sent after the replies in the list: 400, 408, 414, 431, 501. It ends the connection. If one of
   // those replies says `connection: close` by itself, the answer is not sent.
-  followed: { last: 'cut', cut: 'cut', out: 'ended', close: 'closed' },
+  followed: { last: 'cut', out: 'ended', close: 'closed' },
   // After the replies in the list, Postern ends the connection: node:http has stopped parsing, or the last reply did
   // not say `connection: close`.
   cut: { out: 'ended', close: 'closed' },

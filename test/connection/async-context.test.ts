@@ -1,13 +1,14 @@
 /** A handler and all that it starts run in the async context in which node:http emitted its own request. */
 
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { subscribe, tracingChannel, unsubscribe } from 'node:diagnostics_channel';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 import { Readable } from 'node:stream';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { NotFound, type Logger, type Postern } from 'postern';
-import { createApp, expectFailures, serve } from '../support/serve.js';
+import { NotFound, type Context, type Logger, type Postern } from 'postern';
+import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
 const tenant = new AsyncLocalStorage<string>();
 
@@ -140,3 +141,51 @@ test('listeners of ctx.signal, when many clients leave at once', async () => {
   await expect.poll(() => seen.filter(([place]) => place === 'abort').length).toBe(20);
   expect(wrongOf(seen)).toEqual([]);
 });
+
+test('what runs after a handler: the access log, the trace, http.server.response.finish', async () => {
+  const seen: [string, string, string | undefined][] = [];
+  const note = (place: string, url: string): void => void seen.push([place, nameIn(url), tenant.getStore()]);
+  const trace = tracingChannel('postern.request');
+  const events = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const;
+  const subscribers = Object.fromEntries(events.map((event) => [event, (message: unknown) => note(event, (message as { ctx: Context }).ctx.path)]));
+  const finish = (message: unknown): void => note('finish', (message as { request: IncomingMessage }).request.url ?? '');
+  trace.subscribe(subscribers as never);
+  subscribe('http.server.response.finish', finish);
+  onTestFinished(() => { trace.unsubscribe(subscribers as never); unsubscribe('http.server.response.finish', finish); });
+  const logger = createRecorder();
+  const info: Logger['info'] = (entry) => note('log', (entry as { target: string }).target);
+  const app = expectFailures(createApp({ logger: { ...logger, info }, accessLog: true, maxPipelinedRequests: 4 }), 500);
+  app.get('/sync/:own', ({ params }) => params.own);
+  app.get('/async/:own', async ({ params }) => (await turn(), params.own));
+  app.get('/readable/:own', ({ params }) => Readable.from([params.own]));
+  app.get('/chunks/:own', ({ params }) => (async function* () { yield params.own; await turn(); yield params.own; })());
+  app.post('/body/:own', async (ctx) => ctx.text()).post('/stream/:own', (ctx) => ctx.stream());
+  app.get('/refused/:own', () => { throw new NotFound(); }).get('/broken/:own', () => { throw new Error('unforeseen'); });
+  withTenants(app.server);
+  const { port } = await serve(app);
+  for (const pipelined of [1, 3, 12]) await load(port, 20, 2, pipelined);
+  await expect.poll(() => seen.filter(([place]) => place === 'log').length).toBe(seen.filter(([place]) => place === 'finish').length);
+  expect(seen.length).toBeGreaterThan(2000);
+  expect(wrongOf(seen)).toEqual([]);
+});
+
+test('the access log and the trace of clients that disconnect', async () => {
+  const seen: [string, string, string | undefined][] = [];
+  const info: Logger['info'] = (entry) => {
+    const { target } = entry as { target?: string };
+    if (target !== undefined) seen.push(['log', nameIn(target), tenant.getStore()]);
+  };
+  const app = createApp({ logger: { ...createRecorder(), info }, accessLog: true });
+  app.get('/quiet/:own', ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve('late'))));
+  withTenants(app.server);
+  const { port } = await serve(app);
+  const sockets = Array.from({ length: 20 }, (_, index) => connect(port, '127.0.0.1').on('connect', function (this: Socket) { this.write(`GET /quiet/q${index} HTTP/1.1\r\nHost: x\r\n\r\nGET /quiet/p${index} HTTP/1.1\r\nHost: x\r\n\r\n`); }));
+  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 40.0');
+  for (const socket of sockets) socket.destroy();
+  await expect.poll(() => seen.length).toBe(40);
+  expect(wrongOf(seen)).toEqual([]);
+});
+
+function nameIn(url: string): string {
+  return url.split('/').at(-1) ?? '';
+}
