@@ -193,7 +193,12 @@ async function pump(
 function drainsOf(res: ServerResponse): () => Promise<void> {
   let wake = (): void => undefined;
   res.on('drain', () => wake());
-  return () => new Promise((resolve) => (wake = resolve));
+  return () =>
+    new Promise((resolve) => {
+      wake = resolve;
+      // After an `Upgrade` behind it, node:http hands the socket's `drain` on no more.
+      if (res.socket?.writableNeedDrain === true) res.socket.once('drain', resolve);
+    });
 }
 
 /**

@@ -205,6 +205,17 @@ describe('an Upgrade request', () => {
   });
 });
 
+test('a long body that is echoed arrives whole, although an Upgrade request follows it', async () => {
+  const app = createApp().post('/echo', (ctx) => ctx.stream());
+  app.server.on('upgrade', (_req: IncomingMessage, socket: Duplex) => socket.destroy());
+  const { port } = await serve(app);
+  for (const size of [30_000, 100_000]) {
+    const packet = post('/echo', `Content-Length: ${size}\r\n`, 'x'.repeat(size)) + get('/up', 'Connection: upgrade\r\nUpgrade: other\r\n');
+    const text = await rawExchange(port, packet, 3000);
+    expect([text.match(/x/g)?.length, text.endsWith('0\r\n\r\n')]).toEqual([size + (text.slice(0, text.indexOf('\r\n\r\n')).match(/x/g)?.length ?? 0), true]);
+  }
+});
+
 describe('framing, whoever sets the headers', () => {
   const framed = (handler: (ctx: Context) => unknown): Postern => createApp().get('/', handler as () => object).get('/next', () => 'next');
   test.for<[string, (ctx: Context) => unknown, string]>([
