@@ -66,6 +66,21 @@ test('what an application loads with its import has nothing that is loaded later
   expect([...loaded].filter((file) => LATER.test(file) || onFirstUse.includes(file))).toEqual([]);
 });
 
+test('docs/architecture.md has every floor in order, files that exist, and at most 30 words', () => {
+  const page = readFileSync(join(SRC, '../docs/architecture.md'), 'utf8');
+  const column = (heading: string): string[] => {
+    const [, table = ''] = new RegExp(`^## ${heading}$(.*?)(?=^## |$(?![^]))`, 'ms').exec(page) ?? [];
+    return [...table.matchAll(/^\| (.*?) \|/gm)].map(([, cell = '']) => cell.replaceAll('`', '')).slice(2);
+  };
+  expect(column('Floors')).toEqual(FLOORS);
+  expect(column('Words').length).toBeGreaterThan(10);
+  expect(column('Words').length).toBeLessThanOrEqual(30);
+  expect(column('Words')).toEqual(column('Words').sort());
+  const named = [...page.matchAll(/`(?:src\/)?([a-z-]+(?:\/[a-z-]+)?)\.ts`/g)].map(([, file = '']) => file).filter((file) => file.includes('/') || DOORS.includes(file));
+  expect(named.length).toBeGreaterThan(30);
+  expect(named.filter((file) => !files.includes(file))).toEqual([]);
+});
+
 test.for(DOORS)('the door %s defines nothing', (file) => {
   const code = sourceOf(file).replace(/^#!.*\n/, '').replace(/\/\*[^]*?\*\/\n?/g, '').replace(/^export (?:type )?\{[^}]*\} from '[^']+';\n/gm, '');
   expect(code.trim()).toMatch(file === 'cli' ? /^import \{ main \} from '[^']+';\n+void main\(process\.argv\.slice\(2\)\);$/ : /^$/);
