@@ -18,8 +18,8 @@ export {
 export type { ErrorCode, ErrorCodes } from './base/error-codes.js';
 export type { ApiErrorOptions, HttpErrorOptions, RetryOptions } from './base/errors.js';
 export type { Context, Handler, HandlerResult, Middleware, State } from './http/context.js';
-export { InvalidRequest } from './http/error-mapper.js';
-export type { RequestFinding } from './http/error-mapper.js';
+export { InvalidRequest } from './http/invalid-request.js';
+export type { RequestFinding } from './http/invalid-request.js';
 export { redirect } from './http/redirect.js';
 export type { RedirectStatus } from './http/redirect.js';
 export { connect, type ConnectMiddleware } from './pipeline/connect.js';

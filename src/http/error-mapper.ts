@@ -5,12 +5,11 @@
 import { STATUS_CODES } from 'node:http';
 import { isBranded, isBrandedAtAll, isOwnInstance } from '../base/brand.js';
 import { FrameworkErrorCodes, isErrorCode, type ErrorCode } from '../base/error-codes.js';
-import { ApiError, BadRequest, HttpError, isStatus, refusal } from '../base/errors.js';
+import { ApiError, HttpError, isStatus, refusal } from '../base/errors.js';
 import * as acceptHeader from '../payload/accept.js';
 import { toErrorBody, toProblem } from '../payload/error-body.js';
-import type { Part } from '../endpoint/schemas.js';
-import type { Finding } from '../payload/schema-check.js';
 import { fromHeaderList } from '../payload/header-list.js';
+import { InvalidRequest } from './invalid-request.js';
 import { Reply, type Outgoing } from './reply.js';
 import type { Scope } from './scope.js';
 
@@ -21,26 +20,6 @@ export interface MappedError {
   readonly description: string;
   readonly errorCode: ErrorCode;
   readonly headers: Readonly<Record<string, string>> | undefined;
-}
-
-/** One finding in a request. */
-export interface RequestFinding extends Finding {
-  /** The part of the request that it is in. */
-  readonly in: Part;
-}
-
-/** 400 for a request that does not fit the schemas of its route. The body has the findings. */
-export class InvalidRequest extends BadRequest {
-  static override errorCode: ErrorCode = FrameworkErrorCodes.framework_invalid_request;
-
-  /** What does not fit, as the member `errors` of the body; the first 32. */
-  readonly findings: readonly RequestFinding[];
-
-  /** @internal */
-  constructor(description: string | undefined, findings: readonly RequestFinding[]) {
-    super(description);
-    this.findings = findings;
-  }
 }
 
 /** The error of a `clientError` event. */
