@@ -1,5 +1,5 @@
 /**
- * What the README says of deployment is what the command writes, and what Node.js and Prometheus take.
+ * What the guide says of deployment is what the command writes, and what Node.js and Prometheus take.
  *
  * @module-tag package
  */
@@ -12,18 +12,18 @@ import { expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { createProject, runCommand } from '../support/command.js';
 
-const README = readFileSync(fileURLToPath(new URL('../../README.md', import.meta.url)), 'utf8');
+const PAGE = readFileSync(fileURLToPath(new URL('../../docs/guides/deployment.md', import.meta.url)), 'utf8');
 
 /** The first block of code in a language behind a heading. */
 function blockOf(heading: string, language: string): string {
-  const [, block = ''] = new RegExp(`^### ${heading}$.*?^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'ms').exec(README) ?? [];
+  const [, block = ''] = new RegExp(`^## ${heading}$.*?^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'ms').exec(PAGE) ?? [];
   expect(block, `${language} behind ${heading}`).not.toBe('');
   return block;
 }
 
 /** The first column of the table under a header. */
 function columnOf(header: string): string[] {
-  const [, rows = ''] = new RegExp(`^\\| ${header} \\|.*\\n\\| ---.*\\n((?:\\|.*\\n)+)`, 'm').exec(README) ?? [];
+  const [, rows = ''] = new RegExp(`^\\| ${header} \\|.*\\n\\| ---.*\\n((?:\\|.*\\n)+)`, 'm').exec(PAGE) ?? [];
   return [...rows.matchAll(/^\| `?(\w+)`? \|/gm)].map(([, name = '']) => name);
 }
 

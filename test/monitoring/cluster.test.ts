@@ -1,5 +1,5 @@
 /**
- * One process per core, as the README shows it: each worker is scraped on a port of its own, and no counter ever falls.
+ * One process per core, as the guide shows it: each worker is scraped on a port of its own, and no counter ever falls.
  *
  * @module-tag slow
  */
@@ -14,7 +14,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createProject } from '../support/command.js';
 import { parseExposition } from '../support/exposition-parser.js';
 
-const README = readFileSync(fileURLToPath(new URL('../../README.md', import.meta.url)), 'utf8');
+const PAGE = readFileSync(fileURLToPath(new URL('../../docs/guides/deployment.md', import.meta.url)), 'utf8');
 const WORKERS = 3;
 const SCRAPES = 200;
 
@@ -43,7 +43,7 @@ async function scrapeCounters(url: string): Promise<Map<string, number>> {
 }
 
 test(`${WORKERS} workers of a cluster under load: in ${SCRAPES} scrapes no counter falls`, { timeout: 60_000 }, async () => {
-  const [, program = ''] = /^```js\n(import cluster from .*?)^```$/ms.exec(README) ?? [];
+  const [, program = ''] = /^```js\n(import cluster from .*?)^```$/ms.exec(PAGE) ?? [];
   expect(program).toContain('MONITOR_PORT');
   const [port = 0, first = 0] = await freeRow(1 + WORKERS);
   const cwd = createProject({

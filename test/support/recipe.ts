@@ -1,4 +1,4 @@
-/** Runs a recipe of the README: its block, behind the line that the section names, as a process of its own. */
+/** Runs a recipe of docs/recipes.md: its block, after the line that the page names, as a process of its own. */
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,11 +11,11 @@ import { onTestFinished } from 'vitest';
 import * as entry from 'postern';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const [, SECTION = ''] = /^## Recipes$(.*?)^## /ms.exec(readFileSync(join(ROOT, 'README.md'), 'utf8')) ?? [];
-const RECIPES: ReadonlyMap<string, string> = new Map([...SECTION.matchAll(/^### ([^\n]*)$.*?^```(?:js|nginx)\n(.*?)^```$/gms)].map(([, heading = '', code = '']) => [heading, code]));
+const PAGE = readFileSync(join(ROOT, 'docs/recipes.md'), 'utf8');
+const RECIPES: ReadonlyMap<string, string> = new Map([...PAGE.matchAll(/^## ([^\n]*)$.*?^```(?:js|nginx)\n(.*?)^```$/gms)].map(([, heading = '', code = '']) => [heading, code]));
 
 /** The headings of the recipes, in their order. */
-export const HEADINGS: readonly string[] = [...SECTION.matchAll(/^### (.*)$/gm)].map(([, heading = '']) => heading);
+export const HEADINGS: readonly string[] = [...PAGE.matchAll(/^## (.*)$/gm)].map(([, heading = '']) => heading);
 
 /** A recipe that runs. */
 export interface RunningRecipe {

@@ -1,4 +1,4 @@
-/** Services in processes of their own, with or without the README's set-up of the OpenTelemetry SDK. Need the built package. */
+/** Services in processes of their own, with or without the guide's set-up of the OpenTelemetry SDK. Need the built package. */
 
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,14 +17,14 @@ export interface SdkSpan {
   readonly route: string | undefined;
 }
 
-const README = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+const PAGE = readFileSync(new URL('../../docs/guides/traces.md', import.meta.url), 'utf8');
 const SERVICE = fileURLToPath(new URL('./traced-service.mjs', import.meta.url));
 // Beside the services, so that it finds the packages of the tests.
 const SDK = fileURLToPath(new URL(`./tracing-${process.pid}.mjs`, import.meta.url));
 
-/** Writes the block of the README, but for the exporter: spans come to the test instead of a collector. */
+/** Writes the block of the guide, but for the exporter: spans come to the test instead of a collector. */
 function writeSdk(): void {
-  const [, block = ''] = /^```js\n(\/\/ tracing\.mjs.*?)^```$/ms.exec(README) ?? [];
+  const [, block = ''] = /^```js\n(\/\/ tracing\.mjs.*?)^```$/ms.exec(PAGE) ?? [];
   const exporter = `class OTLPTraceExporter {
   export(spans, done) {
     const toSpan = ({ name, kind, attributes, parentSpanContext, spanContext }) => ({ name, kind, ...spanContext(), route: attributes['http.route'], parentId: parentSpanContext?.spanId });

@@ -1,71 +1,29 @@
 /**
- * The README is true: its code runs as printed, and its tables say what the code does.
+ * The tables of the documents say what the code does, both ways.
  *
  * @module-tag package
  */
 
-import { execFileSync, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { FrameworkErrorCodes, Postern, Router } from 'postern';
 import * as entry from 'postern';
-import packageJson from '../package.json' with { type: 'json' };
-import { resolveOptions } from '../src/app/options.js';
-import { Context } from '../src/http/context.js';
+import { resolveOptions } from '../../src/app/options.js';
+import { Context } from '../../src/http/context.js';
+import { findPages, readPage, ROOT } from '../support/markdown.js';
 
-const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
-
-const blocks = [...README.matchAll(/^```ts\n(.*?)^```\n(?:\s*^```text\n(.*?)^```\n)?/gms)].map(([, code = '', output], index) => ({ name: `block${index + 1}`, code, output }));
-
-let folder = '';
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'postern-readme-'));
-  mkdirSync(join(folder, 'node_modules/@types'), { recursive: true });
-  symlinkSync(ROOT, join(folder, 'node_modules/postern'));
-  symlinkSync(join(ROOT, 'node_modules/@types/node'), join(folder, 'node_modules/@types/node'));
-  symlinkSync(join(ROOT, 'node_modules/undici-types'), join(folder, 'node_modules/undici-types'));
-  for (const library of ['ajv', 'arktype', 'typebox', 'valibot', 'zod']) symlinkSync(join(ROOT, 'test/node_modules', library), join(folder, 'node_modules', library));
-  for (const { name, code } of blocks) writeFileSync(join(folder, `${name}.mts`), code);
-  const compilerOptions = { strict: true, target: 'ES2022', module: 'NodeNext', types: ['node'], lib: ['ES2023', 'ESNext.Decorators'] };
-  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.mts'] }));
-  try {
-    execFileSync(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder], { encoding: 'utf8', stdio: 'pipe' });
-  } catch (error) {
-    throw new Error(`the code of the README does not compile:\n${(error as { stdout: string }).stdout}`);
-  }
-}, 60_000);
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-test('every block of code has its output beside it', () => {
-  expect(blocks.length).toBeGreaterThanOrEqual(7);
-  for (const { code, output } of blocks) expect(output, code).toBeDefined();
-});
-
-test.for(blocks)('$name runs and prints what the README says', async ({ name, output }) => {
-  const child = spawn(process.execPath, [`${name}.mjs`], { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
-  let printed = '';
-  let errors = '';
-  child.stdout.on('data', (chunk) => (printed += String(chunk)));
-  child.stderr.on('data', (chunk) => (errors += String(chunk)));
-  const code = await new Promise((resolve) => child.on('close', resolve));
-  expect(errors.split('\n').filter((line) => line !== '' && !line.startsWith('{')).join('\n')).toBe('');
-  expect(code).toBe(0);
-  expect(printed.trim()).toBe(output?.trim());
-});
+const PAGES = findPages().map(readPage).join('\n');
 
 /** A column of the table whose header begins with `header` (and `next`): the first one without its backticks, others as they are. */
 function column(header: string, index = 0, next = ''): string[] {
-  const [, rows = ''] = new RegExp(`^\\| ${header} \\| ${next}.*\\n\\| ---.*\\n((?:\\|.*\\n)+)`, 'm').exec(README) ?? [];
+  const [, rows = ''] = new RegExp(`^\\| ${header} \\| ${next}.*\\n\\| ---.*\\n((?:\\|.*\\n)+)`, 'm').exec(PAGES) ?? [];
   const cells = rows.trim().split('\n').map((row) => row.slice(2).split(' | ')[index]?.trim() ?? '');
   return index === 0 ? cells.map((cell) => cell.replaceAll('`', '')) : cells;
 }
 
 test('the table of paths shows the patterns that the router makes', () => {
-  const rows = [...README.matchAll(/^\| `(\/[^`]*)` \| `(\^[^`]*)` \|/gm)];
+  const rows = [...PAGES.matchAll(/^\| `(\/[^`]*)` \| `(\^[^`]*)` \|/gm)];
   expect(rows.length).toBe(4);
   for (const [, path = '', pattern = ''] of rows) {
     const router = new Router();
@@ -78,7 +36,7 @@ test('the table of options is that of PosternOptions, both ways', () => {
   const source = readFileSync(join(ROOT, 'src/app/options.ts'), 'utf8');
   const [, body = ''] = /export interface PosternOptions \{(.*?)^\}/ms.exec(source) ?? [];
   const declared = [...body.matchAll(/^ {2}(\w+)\?:/gm)].map(([, name]) => name);
-  expect(column('option').sort()).toEqual(declared.sort());
+  expect(column('option', 0, 'default').sort()).toEqual(declared.sort());
 });
 
 /** Numbers with their unit: `60,000 ms`, `1,000`. */
@@ -92,7 +50,7 @@ test('the defaults in the table of options are those of the code, with their uni
     return typeof value === 'number' ? [[name, withUnit(value, unit)]] : [];
   }));
   defaults.set('durationBuckets', `${resolveOptions('users', {}, {}).durationBuckets.join(', ')} s`);
-  const rows = new Map(column('option').map((name, i) => [name, column('option', 1)[i]]));
+  const rows = new Map(column('option', 0, 'default').map((name, i) => [name, column('option', 1, 'default')[i]]));
   expect(defaults.size).toBeGreaterThan(10);
   for (const [name, value] of defaults) expect([name, rows.get(name)]).toEqual([name, value]);
   const numbers = [...rows].filter(([, value = '']) => /^[\d`]/.test(value) && !/^`(?:\[\]|\{\}|[A-Z_]+)`/.test(value)).map(([name]) => name);
@@ -119,7 +77,7 @@ test('the table of the context is that of its members, both ways', () => {
 
 test('the table of error codes is that of FrameworkErrorCodes, both ways', () => {
   expect(column('error code').sort()).toEqual(Object.keys(FrameworkErrorCodes).sort());
-  for (const { name, value } of Object.values(FrameworkErrorCodes)) expect(README).toContain(`| \`${name}\` | ${value} |`);
+  for (const { name, value } of Object.values(FrameworkErrorCodes)) expect(PAGES).toContain(`| \`${name}\` | ${value} |`);
 });
 
 test('the table of metrics is that of a fresh application, both ways', async () => {
@@ -131,25 +89,12 @@ test('the table of metrics is that of a fresh application, both ways', async () 
   expect(listed.sort()).toEqual(own.sort());
 });
 
-test('every export has its place in the README', () => {
-  expect(Object.keys(entry).filter((name) => !README.includes(name))).toEqual([]);
+test('every export has its place in the documents', () => {
+  expect(Object.keys(entry).filter((name) => !PAGES.includes(name))).toEqual([]);
 });
 
 test('the command of the README is what continuous integration runs', () => {
   const command = 'npm install && npm test';
-  expect(README).toMatch(new RegExp(`^${command} +#`, 'm'));
+  expect(readPage('README.md')).toMatch(new RegExp(`^${command} +#`, 'm'));
   expect(readFileSync(join(ROOT, '.ci/run'), 'utf8').trimEnd().split('\n').at(-1)).toBe(command);
-});
-
-test('nothing is linked, or named outside of the section on working on it, that does not ship', () => {
-  const shipped = ['LICENSE', 'README.md', ...packageJson.files];
-  const [using = ''] = README.split('## Working on it');
-  for (const [, target = ''] of README.matchAll(/\]\((?!https?:|#)([^)#]+)/g)) expect(shipped).toContain(target);
-  expect(using).not.toMatch(/`(?:test|bench|src|\.ci)\/|`npm (?:test|start|run)/);
-});
-
-test('every link into the README leads to a heading', () => {
-  const anchors = [...README.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => heading.toLowerCase().replace(/[^\w -]/g, '').replaceAll(' ', '-'));
-  for (const [, anchor = ''] of README.matchAll(/\]\(#([^)]+)\)/g)) expect(anchors).toContain(anchor);
-  for (const [, anchor = ''] of readFileSync(join(ROOT, 'SECURITY.md'), 'utf8').matchAll(/\(README\.md#([^)]+)\)/g)) expect(anchors).toContain(anchor);
 });

@@ -1,0 +1,115 @@
+/**
+ * The sessions in the documents go as printed: on a page with files or commands, each file is written, each command is
+ * typed, and what it prints is compared, from top to bottom in one folder.
+ *
+ * - `ts file=src/app.ts` writes a file (any language); `part=yes` adds to it.
+ * - `sh` runs in a shell that stays open; the block `text` after it is what it prints.
+ * - `sh terminal=2` types into another terminal and waits until its `text` has been printed there.
+ *
+ * `npm install` takes the packed package and the libraries of test/package.json from the disk. Ports in the documents
+ * are replaced by free ones.
+ *
+ * @module-tag package
+ * @module-tag slow
+ */
+
+import { execFileSync, spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
+import { appendFileSync, chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { findBlocks, findPages, isAsPrinted, ROOT } from '../support/markdown.js';
+import { findNode24 } from '../support/node24.js';
+import { freePorts } from '../support/gateway-process.js';
+
+/** Ports that the documents name. */
+const PORTS = ['8000', '8001', '8002', '8080', '4318', '9090'];
+const node24 = findNode24();
+const pages = findPages().filter((page) => findBlocks(page).some(({ meta }) => meta['file'] !== undefined));
+
+let tools = '';
+beforeAll(() => {
+  tools = mkdtempSync(join(tmpdir(), 'postern-walk-'));
+  execFileSync('npm', ['pack', '--ignore-scripts', '--pack-destination', tools], { cwd: ROOT, stdio: 'pipe' });
+  const npm = execFileSync('sh', ['-c', 'command -v npm'], { encoding: 'utf8' }).trim();
+  writeFileSync(join(tools, 'npm'), `#!/usr/bin/env bash
+if [ "$1" = install ] || [ "$1" = i ]; then
+  shift; words=()
+  for word in "$@"; do
+    case $word in
+      postern) words+=(${tools}/postern-*.tgz) ;;
+      -*) words+=("$word") ;;
+      *) name=$word; [ -d "${ROOT}test/node_modules/$name" ] || name=../../node_modules/$word; words+=("file:${ROOT}test/node_modules/$name") ;;
+    esac
+  done
+  exec ${npm} install --silent --no-audit --no-fund --prefer-offline "\${words[@]}" > /dev/null
+fi
+exec ${npm} "$@"
+`);
+  chmodSync(join(tools, 'npm'), 0o755);
+}, 60_000);
+afterAll(() => rmSync(tools, { recursive: true, force: true }));
+
+/** One terminal: a shell that reads what is typed. */
+class Terminal {
+  readonly #shell: ChildProcessWithoutNullStreams;
+  #printed = '';
+
+  constructor(cwd: string) {
+    const path = [tools, node24, dirname(process.execPath), process.env['PATH']].join(delimiter);
+    const env = { ...process.env, PATH: path, HOME: cwd, NO_COLOR: '1', CI: undefined, LOG_FORMAT: 'text' };
+    this.#shell = spawn('bash', ['--norc'], { cwd, env, detached: true });
+    for (const stream of [this.#shell.stdout, this.#shell.stderr]) stream.on('data', (chunk) => (this.#printed += String(chunk)));
+  }
+
+  /** Types a command and waits until it has ended. */
+  async run(command: string): Promise<string> {
+    this.#printed = '';
+    this.#shell.stdin.write(`${command}\necho "<$?>"\n`);
+    await expect.poll(() => this.#printed, { timeout: 60_000, message: command }).toMatch(/<\d+>\n$/);
+    // npm warns of the machine's own settings.
+    return this.#printed.replace(/<\d+>\n$/, '').replace(/^npm (?:warn|notice).*\n/gm, '');
+  }
+
+  /** Types a command that goes on, and waits until it has printed this. */
+  async start(command: string, printed: string): Promise<void> {
+    this.#printed = '';
+    this.#shell.stdin.write(`${command}\n`);
+    await expect.poll(() => isAsPrinted(this.#printed, printed) || this.#printed, { timeout: 60_000, message: command }).toBe(true);
+  }
+
+  close(): void {
+    if (this.#shell.pid !== undefined) process.kill(-this.#shell.pid, 'SIGKILL');
+  }
+}
+
+test.for(pages)('%s goes as printed', { timeout: 300_000 }, async (page, { skip }) => {
+  skip(node24 === undefined, 'npm has no Node.js 24 for this system');
+  const free = await freePorts(PORTS.length);
+  const replaced = (text: string): string => text.replace(/\b(?:8000|8001|8002|8080|4318|9090)\b/g, (port) => String(free[PORTS.indexOf(port)]));
+  const cwd = mkdtempSync(join(tmpdir(), 'postern-session-'));
+  const terminals = new Map<string, Terminal>();
+  onTestFinished(() => {
+    for (const terminal of terminals.values()) terminal.close();
+    rmSync(cwd, { recursive: true, force: true });
+  });
+  const terminalOf = (name: string): Terminal => {
+    const terminal = terminals.get(name) ?? new Terminal(cwd);
+    terminals.set(name, terminal);
+    return terminal;
+  };
+  for (const { place, language, meta, code, output = '' } of findBlocks(page)) {
+    if (meta['file'] !== undefined) {
+      const file = join(cwd, meta['file']);
+      mkdirSync(dirname(file), { recursive: true });
+      (meta['part'] === undefined ? writeFileSync : appendFileSync)(file, replaced(code));
+    } else if (language === 'sh' && meta['run'] !== 'no') {
+      const terminal = terminalOf(meta['terminal'] ?? '1');
+      if (meta['terminal'] !== undefined) await terminal.start(replaced(code.trim()), replaced(output));
+      else {
+        const printed = await terminal.run(replaced(code.trim()));
+        if (!isAsPrinted(printed, replaced(output))) expect(printed.trim(), place).toBe(replaced(output).trim());
+      }
+    }
+  }
+});
