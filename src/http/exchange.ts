@@ -82,7 +82,7 @@ export abstract class Exchange {
   /** Whether its connection can let go of it: its reply is handed to the socket as a whole, its body is here or gone. */
   get isOut(): boolean {
     const { req, res } = this;
-    if (!this.isAnswered) return false;
+    if (!this.isAnswered && this.#state !== 'left') return false;
     if (isCut(res)) return true;
     const isWritten = res.writableFinished || (res.writableEnded && res.socket !== null);
     return isWritten && (req.complete || this.isBodyBroken);
