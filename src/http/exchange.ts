@@ -15,7 +15,7 @@ const NEVER_DESTROYED = { requireManualDestroy: true } as const;
 /** Maximum bytes that are read and dropped of a body that no handler wants; with more, the connection is closed. */
 const DISCARD_BYTES = 64 * 1024 * 1024;
 
-/** Is told what becomes of a request while its handler runs. */
+/** Gets notice of what happens to a request while its handler runs. */
 export interface Witness {
   /** The client has disconnected. */
   left(): void;

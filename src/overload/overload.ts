@@ -15,7 +15,7 @@ import { RouteGuard, type GuardOwner } from './route-guard.js';
 import type { Episode } from './route-limiter.js';
 import { RunQueue } from './run-queue.js';
 
-/** What protection reads of the application. */
+/** The parts of the application that protection reads. */
 export interface OverloadSources {
   readonly requests: RequestMetrics;
   /** The memory of the process, in percent of the memory that it may use. */
@@ -23,7 +23,7 @@ export interface OverloadSources {
   readonly logger: Logger;
 }
 
-/** What protection has to know of a route. */
+/** The parts of a route that protection reads. */
 export interface GuardedRoute {
   readonly method: string;
   readonly path: string;
@@ -66,7 +66,7 @@ export class Overload implements GuardOwner {
   }
 
   /**
-   * Goes around a mount, and what answers 404 and 405: only the limits of the process apply.
+   * Goes around a mount, or the function that answers 404 and 405: only the limits of the process apply.
    *
    * @param label the value of the label `route`
    */

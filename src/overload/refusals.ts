@@ -4,7 +4,7 @@
 
 import { FrameworkErrorCodes, type ErrorCode } from '../base/error-codes.js';
 import { ApiError, ServiceUnavailable } from '../base/errors.js';
-import type { Counter } from '../metrics/counter.js';
+import type { BoundCounter, Counter } from '../metrics/counter.js';
 import type { RequestMetrics } from '../monitor/request-metrics.js';
 import type { LoadShedding } from './options.js';
 
@@ -32,6 +32,8 @@ export class DeadlinePassed extends TimedOut {
 /** Counts refusals, and makes their errors. */
 export class Refusals {
   readonly #count: Counter<'route' | 'reason'>;
+  /** The series of the latest refusal; most have the same. */
+  #series: { readonly route: string; readonly reason: Reason; readonly bound: BoundCounter } | undefined;
   readonly #observes: boolean;
   // Always the same errors: under load, nobody has time for another stack.
   readonly #overloaded: Overloaded;
@@ -50,7 +52,9 @@ export class Refusals {
    * @returns the error of the refusal; undefined if refusals are only observed, so that the request has to run
    */
   refuse(route: string, reason: Reason): Error | undefined {
-    this.#count.inc({ route, reason });
+    if (this.#series?.route !== route || this.#series.reason !== reason)
+      this.#series = { route, reason, bound: this.#count.labels({ route, reason }) };
+    this.#series.bound.inc();
     if (this.#observes) return undefined;
     return reason === 'deadline' ? this.#late : this.#overloaded;
   }

@@ -1,5 +1,5 @@
 /*
- * Tells the limiter of a route what becomes of its requests, and refuses those that the limiter does not admit.
+ * Reports each request of a route to its limiter, and refuses the requests that the limiter does not admit.
  */
 
 import { builtin } from '../base/builtin.js';
@@ -11,7 +11,7 @@ import type { Reason } from './refusals.js';
 import { RouteLimiter, type Ending, type Ticket } from './route-limiter.js';
 import { Lane, type RunQueue } from './run-queue.js';
 
-/** What a guard needs of the application's protection. */
+/** The parts of the application's protection that a guard needs. */
 export interface GuardOwner {
   readonly queue: RunQueue;
   /** The limit of the process that is exceeded, if any. */

@@ -1,7 +1,7 @@
 /*
  * Finds out that a queue stands in front of one route, and then admits only the requests that will be done in time.
  *
- * It is told of requests and of the time, has no timer, and keeps a bounded number of figures.
+ * Its caller reports requests and the time. It has no timer, and keeps a bounded number of figures.
  */
 
 import { Patience } from './patience.js';

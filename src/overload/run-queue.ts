@@ -15,7 +15,7 @@ const SLICE_MS = 10;
  * How long requests are taken in before handlers run again, in ms. The event loop accepts one connection in each turn
  * (libuv 1.45), so with one turn for each slice most new connections would wait in the kernel.
  */
-const INTAKE_MS = 10;
+const INTAKE_MS = 3;
 /** A handler that runs for less is not counted, to spare quick routes the work. */
 const NOTICED_MS = 0.2;
 

@@ -1,15 +1,16 @@
 /*
- * What was seen of a route's requests of late, in short slots of time, and whether it is the sign of a standing queue.
+ * Keeps figures about the latest requests of one route, in short slots of time, and finds the signs of a standing
+ * queue.
  *
- * Only fresh requests show how long the queue is: those done before every request that arrived later. A long poll, a
- * slow report and the requests left over from an hour ago are overtaken, and say nothing about the queue.
+ * Only fresh requests show how long the queue is: requests done before every request that arrived later. A long poll, a
+ * slow report and requests left over from an hour ago are overtaken, and show nothing.
  */
 
 /** Length of a slot, in ms. */
 export const SLOT_MS = 50;
 const MAX_SLOTS = 64;
 
-/** Requests of one slot; a slot without any is not kept. */
+/** Requests of one slot; a slot without requests is not kept. */
 export interface Slot {
   endedAt: number;
   /** Requests whose work was done, in time or not. */
