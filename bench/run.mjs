@@ -3,7 +3,7 @@
  *
  *   npm run bench -- --quick              the faster contenders alone, some minutes
  *   npm run bench -- hello params         some scenarios: hello params echo checked error 404 observed 10k mixed latency
- *                                         calls router metrics start size types
+ *                                         calls overload router metrics start size types
  *   npm run bench -- --json FILE          the figures as JSON, too
  *   npm run bench -- --only postern,polka these contenders, beside the bare server and its control
  *   npm run bench -- --dist DIR           another build of Postern as one more contender: before and after
@@ -36,6 +36,7 @@ import { calls } from './scenarios/calls.mjs';
 import { HTTP_SCENARIOS } from './scenarios/http.mjs';
 import { latency } from './scenarios/latency.mjs';
 import { metrics } from './scenarios/metrics.mjs';
+import { overload } from './scenarios/overload.mjs';
 import { router } from './scenarios/router.mjs';
 import { compareServers } from './scenarios/servers.mjs';
 import { size } from './scenarios/size.mjs';
@@ -47,6 +48,7 @@ const SCENARIOS = new Map([
   ...[...HTTP_SCENARIOS].map(([name, scenario]) => /** @type {const} */ ([name, (options) => compareServers(scenario, options)])),
   ['latency', latency],
   ['calls', calls],
+  ['overload', overload],
   ['router', router],
   ['metrics', metrics],
   ['start', startUp],

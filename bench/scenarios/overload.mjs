@@ -1,0 +1,120 @@
+/**
+ * Goodput of services that are asked more than they can do, second by second, and what happens to healthy services.
+ *
+ * Every client gives up after a second. From the third second on it is as many requests as the capacity times a factor;
+ * before that, and at the end, half of the capacity. Goodput are the requests answered with 200 in time.
+ */
+
+import { once } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { start, stop } from '../harness/processes.mjs';
+import { send } from '../overload/clients.mjs';
+import { drawGoodput } from '../overload/drawing.mjs';
+
+const SERVICE = fileURLToPath(new URL('../overload/service.mjs', import.meta.url));
+const IMAGES = fileURLToPath(new URL('../../docs/images/', import.meta.url));
+const FRAMEWORKS = ['postern', 'postern, loadShedding: false', 'fastify, under-pressure', 'express'];
+const PATIENCE_MS = 1000;
+/** The load begins after so many seconds; the fourth second of it is the first that counts. */
+const BEGIN = 2;
+const SETTLED = BEGIN + 3;
+
+/**
+ * @typedef {object} Scenario
+ * @property {readonly string[]} kinds of the services, the last one first
+ * @property {number} capacity requests per second
+ * @property {number} other requests per second for the second route
+ */
+
+/** @type {Record<string, Scenario>} */
+const SCENARIOS = {
+  'pool of connections': { kinds: ['pool'], capacity: 100, other: 0 },
+  CPU: { kinds: ['cpu'], capacity: 190, other: 0 },
+  'two hops': { kinds: ['pool', 'hop'], capacity: 100, other: 0 },
+  'three hops with retries': { kinds: ['pool', 'retrying', 'retrying'], capacity: 100, other: 0 },
+  'mixed routes': { kinds: ['mixed'], capacity: 100, other: 50 },
+  priorities: { kinds: ['priorities'], capacity: 100, other: 60 },
+};
+const QUICK = { scenarios: ['pool of connections', 'CPU', 'priorities'], frameworks: FRAMEWORKS, factors: [2, 10], seconds: 10 };
+const FULL = { scenarios: Object.keys(SCENARIOS), frameworks: FRAMEWORKS, factors: [1, 2, 5, 10], seconds: 14 };
+
+/** @param {import('../harness/options.mjs').Options} options */
+export async function overload(options) {
+  const { scenarios, frameworks, factors, seconds } = options.quick ? QUICK : FULL;
+  const chosen = frameworks.filter((name) => options.only === undefined || options.only.includes(name.split(',')[0] ?? ''));
+  /** @type {import('../overload/drawing.mjs').Run[]} */
+  const runs = [];
+  for (const name of scenarios) {
+    for (const factor of factors) {
+      console.log(`\n${name}, ${factor} times the capacity of ${SCENARIOS[name]?.capacity} requests a second`);
+      for (const framework of chosen) {
+        const run = { scenario: name, factor, framework, ...(await play(SCENARIOS[name], framework, factor, seconds, options.node)) };
+        runs.push(run);
+        const { good, p99, refused, other } = run;
+        const rest = other.length === 0 ? '' : `  other route ${other.join(' ')}`;
+        console.log(`${framework.padEnd(28)} ${good.map((count) => String(count).padStart(4)).join('')}   p99 ${p99} ms, ${refused} refused${rest}`);
+      }
+    }
+  }
+  mkdirSync(IMAGES, { recursive: true });
+  writeFileSync(`${IMAGES}overload.svg`, drawGoodput(runs.filter(({ factor }) => factor === 2 || factor === 10)));
+  console.log('\nhealthy services: refused requests (there must be none)');
+  const healthy = await playHealthy(options);
+  return { runs, healthy };
+}
+
+/** Runs one scenario with one framework. */
+async function play({ kinds, capacity, other }, framework, factor, seconds, node) {
+  const { url, close } = await startServices(kinds, framework, node);
+  const rate = (second) => (second >= BEGIN && second < seconds - 3 ? capacity * factor : capacity / 2);
+  const main = { url: `${url}/work`, rate, patienceMs: PATIENCE_MS, statesDeadline: true };
+  const second = { ...main, url: `${url}/other`, rate: () => other };
+  const [seen = [], others = []] = await send(other === 0 ? [main] : [main, second], seconds);
+  await close();
+  const times = seen.slice(SETTLED, seconds - 3).flatMap((each) => each.times);
+  times.sort((a, b) => a - b);
+  return {
+    good: seen.map((each) => each.good),
+    other: others.map((each) => each.good),
+    refused: seen.reduce((sum, each) => sum + each.refused, 0),
+    p99: Math.round(times[Math.floor(0.99 * times.length)] ?? 0),
+    capacity,
+    loadFrom: BEGIN,
+    loadTo: seconds - 3,
+  };
+}
+
+/** Services that are not overloaded; everything that they refuse is a mistake. */
+async function playHealthy({ node, quick }) {
+  const seconds = quick ? 8 : 20;
+  const stream = (rate, patienceMs, statesDeadline) => ({ rate, patienceMs, statesDeadline });
+  const plays = {
+    'bursts of 500': ['timer', [stream((second) => (second % 4 === 2 ? 500 : 10), 5000, true)]],
+    'steady report of 3 s': ['report', [stream((second) => (second % 2 === 0 ? 10 : 0), 5000, true)]],
+    'clients that leave early': ['timer', [stream(() => 80, 60, false), stream(() => 20, 5000, true)]],
+    'a busy pool': ['pool', [stream(() => 70, 1000, true)]],
+  };
+  const refusals = {};
+  for (const [name, [kind, streams]] of Object.entries(plays)) {
+    const { url, close } = await startServices([kind], 'postern', node);
+    const seen = await send(streams.map((each) => ({ ...each, url: `${url}/work` })), seconds);
+    await close();
+    refusals[name] = seen.flat().reduce((sum, each) => sum + each.refused, 0);
+    console.log(`${name.padEnd(28)} ${refusals[name]}`);
+  }
+  return refusals;
+}
+
+/** Starts the services of a chain, the last one first. @returns the URL of the first one */
+async function startServices(kinds, framework, node) {
+  const children = [];
+  let url = 'http://127.0.0.1:1';
+  for (const kind of kinds) {
+    const child = start([node, [SERVICE, framework, kind, url]], { stdio: ['ignore', 'pipe', 'inherit'] });
+    children.push(child);
+    const [line] = await once(child.stdout, 'data');
+    url = `http://127.0.0.1:${Number(String(line))}`;
+  }
+  return { url, close: () => Promise.all(children.map(stop)) };
+}
