@@ -9,7 +9,11 @@ export interface ErrorCode<Name extends string = string> {
   readonly name: Name;
   /** A safe integer, unique within its enumeration. */
   readonly value: number;
+  /** Only the compiler knows it, so that an object written by hand is not an error code. */
+  readonly [ISSUED]: true;
 }
+
+declare const ISSUED: unique symbol;
 
 /** An error-code enumeration: each name with its {@link ErrorCode}. */
 export type ErrorCodes<Source> = { readonly [Name in Extract<keyof Source, string>]: ErrorCode<Name> };
@@ -49,7 +53,7 @@ export function defineErrorCodes<const Source extends Readonly<Record<string, nu
 export function adoptErrorCode(name: string, value: number): ErrorCode {
   const code = { name, value };
   setBrand(code, 'ErrorCode');
-  return Object.freeze(code);
+  return Object.freeze(code) as ErrorCode;
 }
 
 /**
@@ -60,7 +64,7 @@ export function adoptErrorCode(name: string, value: number): ErrorCode {
 export function isErrorCode(value: unknown): value is ErrorCode {
   if (typeof value !== 'object' || value === null || !Object.isFrozen(value) || !hasBrand(value, 'ErrorCode'))
     return false;
-  const { name, value: number } = value as Partial<ErrorCode>;
+  const { name, value: number } = value as Partial<NamedValue>;
   return typeof name === 'string' && Number.isSafeInteger(number);
 }
 

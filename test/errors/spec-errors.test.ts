@@ -135,7 +135,7 @@ test.for([
 });
 
 test('7.1: an error code that came from elsewhere throws, a status that is none of an error too', () => {
-  expect(() => new ApiError('x', { errorCode: { name: 'too_slow', value: 10002 } })).toThrow(TypeError);
+  expect(() => new ApiError('x', { errorCode: { name: 'too_slow', value: 10002 } as never })).toThrow(TypeError);
   for (const statusCode of [399, 600, 200, 404.5, NaN]) {
     expect(() => new ApiError('x', { statusCode })).toThrow(RangeError);
     expect(() => new HttpError(statusCode)).toThrow(RangeError);

@@ -1,6 +1,6 @@
 /** Types of what handlers return: compiled, never run. What JSON loses does not compile, as far as types tell. */
 
-import { endpoint, Postern, publicFacing, redirect, reply, type Handler, type HandlerResult } from 'postern';
+import { ApiError, endpoint, Postern, publicFacing, redirect, reply, type Handler, type HandlerResult } from 'postern';
 
 class User {
   id = 7;
@@ -149,3 +149,6 @@ app.get('/wrapped/:id', endpoint({}, (ctx) => ctx.params['id']));
 endpoint({}, () => ({ a: new Map([[1, 2]]) }));
 // @ts-expect-error: JSON loses a promise
 endpoint({}, async () => ({ a: Promise.resolve(1) }));
+
+// @ts-expect-error: an error code is a member of an enumeration that defineErrorCodes made
+new ApiError('x', { errorCode: { name: 'mine', value: 1 } });
