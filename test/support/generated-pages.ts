@@ -1,0 +1,62 @@
+/** The pages that `npm run docs` writes: the listing of the public API, and all pages in one file. */
+
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import packageJson from '../../package.json' with { type: 'json' };
+import { findPages, readPage, ROOT } from './markdown.js';
+
+const API = 'docs/reference/api.md';
+const INTRODUCTION = `# API
+
+Every name that the package exports, with its declaration. \`npm run docs\` writes this page from \`dist\`: a change of the public API is a change of this page.
+`;
+
+/** The text of each page that is written, by its path. */
+export function generatePages(): Record<string, string> {
+  const api = generateApi();
+  const pages = [...findPages().filter((page) => page !== API), API].map((page) => {
+    return `<!-- ${page} -->\n\n${(page === API ? api : readPage(page)).trim()}\n`;
+  });
+  return { [API]: api, 'docs/llms.txt': pages.join('\n') };
+}
+
+function generateApi(): string {
+  const listed = new Map<string, string>();
+  const entries = Object.entries(packageJson.exports).flatMap(([path, target]) => {
+    if (typeof target === 'string') return [];
+    const entry = `postern${path.slice(1)}`;
+    const sections = exportsOf(target.types).map(({ name, file }) => {
+      const first = listed.get(`${file} ${name}`);
+      listed.set(`${file} ${name}`, entry);
+      const text = first === undefined ? `\`\`\`typescript\n${declarationOf(name, file)}\n\`\`\`` : `As in \`${first}\`.`;
+      return `### ${name}\n\n${text}\n`;
+    });
+    return [`## ${entry}\n`, ...sections];
+  });
+  return [INTRODUCTION, ...entries].join('\n');
+}
+
+/** `export { a, type B } from './x.js'`: the names of an entry with the files that declare them, sorted by name. */
+function exportsOf(entry: string): { name: string; file: string }[] {
+  const lists = readFileSync(join(ROOT, entry), 'utf8').matchAll(/^export (?:type )?\{([^}]*)\} from '(.*)\.js';$/gm);
+  const found = [...lists].flatMap(([, names = '', from = '']) => {
+    const file = join(dirname(entry), `${from}.d.ts`);
+    return names.split(',').flatMap((name) => name.trim() === '' ? [] : [{ name: name.trim().replace(/^type /, ''), file }]);
+  });
+  return found.sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** The declaration of a name, overloads included, with its comment. The compiler starts only declarations in column 1. */
+function declarationOf(name: string, file: string): string {
+  const text = readFileSync(join(ROOT, file), 'utf8').replaceAll('\r\n', '\n');
+  const parts = text.split(/^(?=\/\*\*)|(?<!\*\/\n)^(?=[a-z])/m);
+  const declares = new RegExp(`^export (?:declare )?(?:abstract )?(?:class|const|function|interface|type) ${name}\\b`, 'm');
+  const declaration = parts.filter((part) => declares.test(part)).join('').trim();
+  const elsewhere = declaration === '' ? exportsOf(file).find((exported) => exported.name === name) : undefined;
+  if (elsewhere !== undefined) return declarationOf(name, elsewhere.file);
+  if (declaration === '') throw new Error(`${file} does not declare "${name}"`);
+  return declaration
+    .replace(/^ +(?:#private|private [^\n]*);\n/gm, '')
+    .replace(/\{@link ([^}]*)\}/g, '`$1`')
+    .replace(/^export (?:declare )?/gm, '');
+}
