@@ -1,7 +1,7 @@
 /** Where Postern answers otherwise than the same program on bare `node:http`, although the contract lets both. */
 
 import { formatStep, hasBody, type Step } from './alphabet.js';
-import { isLast, type Problem } from './oracle.js';
+import type { Problem } from './oracle.js';
 import type { Received } from './replies.js';
 import type { Run } from './run.js';
 
@@ -34,11 +34,6 @@ export const DIFFERENCES: readonly Difference[] = [
   {
     rule: 'CONNECT is answered with 501, instead of being ended without a reply.',
     applies: ({ kind }, ours, bare) => kind === 'connect' && ours === '501 close' && bare === 'ended',
-  },
-  {
-    // RFC 9112, section 9.6.
-    rule: 'Bytes after the last request are ignored while its handler runs, instead of ending the connection.',
-    applies: (step, ours, bare) => isLast(step) && step.handler === 'never' && ours === 'open' && bare === 'ended',
   },
 ];
 

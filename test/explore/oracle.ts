@@ -15,7 +15,7 @@ const LINGER_MS = 2500;
 const STAYS: readonly Sequence['client'][] = ['waits', 'drips'];
 
 /** Whether a client ends its connection with this request. */
-export const isLast = ({ kind }: Step): boolean => LAST.includes(kind);
+const isLast = ({ kind }: Step): boolean => LAST.includes(kind);
 const LAST: readonly Kind[] = ['closing-trailers', 'http10', 'close', 'bad-body', 'upgrade', 'connect', 'bad-head'];
 const readsBody = ({ handler }: Step): boolean => handler === 'value' || handler === 'large' || handler === 'stream';
 /** Whether the reply has a length that is known beforehand, so that HTTP/1.0 can keep the connection. */
@@ -151,7 +151,7 @@ class Judgement {
       if (!hasEnded) this.#note('the connection is not ended', next);
     } else if (isPartial) this.#note('a reply stops in the middle', next);
     else if (next.handler !== 'never') this.#note('a request is not answered', next);
-    else if (hasEnded && !isLast(next)) this.#note('the connection ends while a handler runs', next);
+    else if (hasEnded) this.#note('the connection ends while a handler runs', next);
   }
 
   /** A client that left, and one that reads nothing, is noticed. */
