@@ -94,7 +94,7 @@ export const CONNECTION: Table<ConnectionState, ConnectionEvent> = {
   // Persistent by default (RFC 9112, section 9.3).
   open: { last: 'last', refuse: 'followed', cut: 'cut', close: 'closed' },
   // The last reply says `connection: close`, and nothing follows it (section 9.6). node:http ends the connection.
-  last: { refuse: 'cut', cut: 'cut', close: 'closed' },
+  last: { cut: 'cut', close: 'closed' },
   // One more answer is sent after the replies in the list: 400, 408, 414, 431, 501. It ends the connection. If one of
   // those replies says `connection: close` by itself, the answer is not sent.
   followed: { last: 'cut', out: 'ended', close: 'closed' },
