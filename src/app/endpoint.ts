@@ -150,3 +150,8 @@ export type CarryingHandler<Path, Input> = ((
   input?: Input,
 ) => HandlerResult | Promise<HandlerResult>) &
   Carrier;
+
+/** Methods that a view may have, and that applications and groups have functions for. */
+export const VERBS = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const;
+
+export type VerbName = (typeof VERBS)[number];

@@ -5,13 +5,8 @@
 import { findClashes, FrameworkErrorCodes, isErrorCode, type ErrorCode } from '../base/error-codes.js';
 import { createAddressResolver, type AddressResolver } from '../http/client-address.js';
 import { createLogger, LOG_LEVELS, type Logger, type LogLevel } from '../base/log.js';
-import {
-  assertServiceName,
-  isServiceName,
-  parseSettings,
-  type Settings,
-  type SettingsOptions,
-} from '../client/settings.js';
+import { assertServiceName, isServiceName } from '../client/service-name.js';
+import { parseSettings, type Settings, type SettingsOptions } from '../client/settings.js';
 import type { ServiceStandIn } from '../client/service-client.js';
 import { DEFAULT_BUCKETS, toBounds } from '../metrics/buckets.js';
 import {

@@ -10,8 +10,9 @@ import { assertPath, type ParamsOf } from '../endpoint/pattern.js';
 import type { MaybeResponse, MaybeSchema } from '../endpoint/schemas.js';
 import { isEndpointDefinition, type EndpointDefinition } from '../endpoint/endpoint-definition.js';
 import { isMiddleware, shareOptions, type DeclaredOptions, type SharedOptions } from '../endpoint/route-options.js';
-import { methodsOf, VERBS, type View } from './view.js';
-import type { EndpointHandler, RouteOptions, Sends, ServedSettings } from './endpoint.js';
+import * as views from './view.js';
+import type { View } from './view.js';
+import { VERBS, type EndpointHandler, type RouteOptions, type Sends, type ServedSettings } from './endpoint.js';
 
 /** A handler of a path. */
 type RoutedHandler<Prefix extends string, Path extends string> = Handler<ParamsOf<`${Prefix}${Path}`>>;
@@ -125,7 +126,7 @@ export class RouteGroup<Prefix extends string = ''> {
     view: (Views & Sending<Views>) | (new () => Views & Sending<Views>),
   ): this {
     const instance = typeof view === 'function' ? new view() : view;
-    for (const name of methodsOf(path, instance)) {
+    for (const name of views.methodsOf(path, instance)) {
       const method = instance[name] as Handler;
       this.#register(name.toUpperCase(), path, method.bind(instance) as Handler, undefined, method);
     }

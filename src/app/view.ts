@@ -2,6 +2,7 @@
  * Views: classes whose methods are the handlers of one path.
  */
 
+import { VERBS, type VerbName } from './endpoint.js';
 import { show } from '../base/options-check.js';
 import type { Context, HandlerResult } from '../http/context.js';
 
@@ -17,11 +18,6 @@ export interface View<P> {
   head?: ViewMethod<P>;
   options?: ViewMethod<P>;
 }
-
-/** Methods that a view may have. */
-export const VERBS = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const;
-
-type VerbName = (typeof VERBS)[number];
 
 /**
  * Names the methods that a view serves.

@@ -7,7 +7,7 @@
 
 import { elapsedSince, monotonicNow } from '../base/clock.js';
 import { ServiceError } from '../client/service-error.js';
-import { isServiceName } from '../client/settings.js';
+import { isServiceName } from '../client/service-name.js';
 import { readJson, toServiceError } from '../mesh/answer.js';
 import { connectServices, type ServiceConnection } from '../mesh/service-connection.js';
 import { callOf, pingRequest, readPingDocument, unusableEntry, type PingEntry } from '../monitor/ping-document.js';

@@ -4,15 +4,10 @@
  * Only addresses in the configured networks are believed, and compared as numbers, never as text.
  */
 
-import type { BlockList } from 'node:net';
-import { builtin } from '../base/builtin.js';
+import * as trustedProxies from './trusted-proxies.js';
+import type { AddressResolver } from './trusted-proxies.js';
 
-/** Finds the client's address from the socket's and `x-forwarded-for`. */
-export interface AddressResolver {
-  (socketAddress: string, forwardedFor: string | readonly string[] | undefined): string;
-  /** Whether the `x-forwarded-*` headers that come from this address are believed. */
-  readonly isTrusted: (socketAddress: string) => boolean;
-}
+export type { AddressResolver } from './trusted-proxies.js';
 
 /**
  * Compiles the `trustProxy` option.
@@ -26,40 +21,10 @@ export interface AddressResolver {
 export function createAddressResolver(networks: readonly string[]): AddressResolver {
   if (networks.length === 0)
     return Object.assign((socketAddress: string) => toPlainAddress(socketAddress), { isTrusted: () => false });
-  const { BlockList, isIP, isIPv4 } = builtin('node:net');
-  const trusted = new BlockList();
-  for (const network of networks) addNetwork(trusted, network, isIP);
-  const isTrusted = (address: string): boolean =>
-    isIP(address) !== 0 && trusted.check(address, isIPv4(address) ? 'ipv4' : 'ipv6');
-
-  const resolve = (socketAddress: string, forwardedFor: string | readonly string[] = ''): string => {
-    const list = String(forwardedFor);
-    let client = toPlainAddress(socketAddress);
-    let end = list.length;
-    while (end >= 0 && isTrusted(client)) {
-      const comma = end === 0 ? -1 : list.lastIndexOf(',', end - 1);
-      const entry = toPlainAddress(list.slice(comma + 1, end).trim());
-      if (isIP(entry) === 0) break;
-      client = entry;
-      end = comma;
-    }
-    return client;
-  };
-  return Object.assign(resolve, { isTrusted: (address: string) => isTrusted(toPlainAddress(address)) });
+  return trustedProxies.createTrustingResolver(networks, toPlainAddress);
 }
 
 /** IPv4 as such, also where a dual-stack socket shows it as IPv6 (RFC 4291, section 2.5.5.2). */
 function toPlainAddress(address: string): string {
   return /^::ffff:(\d{1,3}(?:\.\d{1,3}){3})$/i.exec(address)?.[1] ?? address;
-}
-
-function addNetwork(list: BlockList, network: string, isIP: (text: string) => number): void {
-  const [address = '', prefix, ...rest] = String(network).split('/');
-  const family = isIP(address);
-  const bits = family === 4 ? 32 : 128;
-  const length = prefix === undefined ? bits : /^\d{1,3}$/.test(prefix) ? Number(prefix) : -1;
-  if (family === 0 || rest.length > 0 || length < 0 || length > bits) {
-    throw new TypeError(`trustProxy holds ${JSON.stringify(network)}; give CIDRs such as "10.0.0.0/8"`);
-  }
-  list.addSubnet(address, length, family === 4 ? 'ipv4' : 'ipv6');
 }

@@ -10,7 +10,8 @@ import type { Duplex } from 'node:stream';
 import { setImmediate } from '../base/clock.js';
 import type { HttpError } from '../base/errors.js';
 import type { Backlog, Sending } from './backlog.js';
-import { parserErrorOf, type ParserError } from './error-mapper.js';
+import * as errorMapper from './error-mapper.js';
+import type { ParserError } from './error-mapper.js';
 import { isCut, saysClose, type Exchange } from './exchange.js';
 import { CONNECTION, nextOf, type ConnectionEvent, type ConnectionState } from './life-cycle.js';
 import { ReadAhead, type ConnectionLimits } from './read-ahead.js';
@@ -165,7 +166,7 @@ export class Connection implements Sending {
       this.#move('cut');
       // The list may have let go of it by then. Who still reads the body would wait for ever.
       socket.once('close', () => latest.req.destroy());
-      latest.breakBody(parserErrorOf(error));
+      latest.breakBody(errorMapper.parserErrorOf(error));
       this.#watch();
       this.#advance();
     } else if (hasEnded && latest !== undefined) endSoftly(this.socket);
@@ -175,7 +176,7 @@ export class Connection implements Sending {
       this.#watch();
       this.#advance();
     } else if (latest === undefined && socket.writableLength > 0) socket.destroy();
-    else this.refuse((isOpen) => isOpen && refuse(parserErrorOf(error)));
+    else this.refuse((isOpen) => isOpen && refuse(errorMapper.parserErrorOf(error)));
   }
 
   watch(): void {

@@ -15,10 +15,10 @@ import * as bodies from './body.js';
 import type { Body } from './body.js';
 import type { AddressResolver } from './client-address.js';
 import type { Exchange } from './exchange.js';
-import { exposeRaw } from './raw.js';
+import * as rawAccess from './raw.js';
 import type { Reply } from './reply.js';
 import { parseParameters, requestId, type Target } from './request.js';
-import { requestUrl } from './request-url.js';
+import * as urls from './request-url.js';
 import type { Scope } from './scope.js';
 
 /** What every request of one application shares. @internal */
@@ -109,7 +109,7 @@ export class Context<P = Params> {
    */
   get raw(): { readonly req: IncomingMessage; readonly res: ServerResponse } {
     const { req, res } = this.#exchange;
-    exposeRaw(this.#exchange);
+    rawAccess.exposeRaw(this.#exchange);
     return { req, res };
   }
 
@@ -152,7 +152,7 @@ export class Context<P = Params> {
    * @throws {HttpError} 400 when `Host` can't stand in a URL
    */
   get url(): URL {
-    return (this.#url ??= requestUrl(this.#exchange.req, this.#target, this.#env.trustProxy));
+    return (this.#url ??= urls.requestUrl(this.#exchange.req, this.#target, this.#env.trustProxy));
   }
 
   /** A bag of this request's own, without a prototype. */

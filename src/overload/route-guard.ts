@@ -164,8 +164,13 @@ class Admission implements Witness {
 /** An error with 4xx may be quick, and says nothing about the queue; one with 5xx may be no work at all. */
 function endingOf(result: unknown): Ending {
   if (typeof result !== 'object' || result === null) return 'done';
-  const status = result instanceof Reply ? result.status : result instanceof Error ? statusOf(result) : 200;
-  return status < 400 ? 'done' : status < 500 ? 'failed' : 'cancelled';
+  try {
+    const status = result instanceof Reply ? result.status : result instanceof Error ? statusOf(result) : 200;
+    return status < 400 ? 'done' : status < 500 ? 'failed' : 'cancelled';
+  } catch {
+    // Looking at the value throws, for example at a Proxy: the reply is the fixed 500.
+    return 'cancelled';
+  }
 }
 
 function statusOf(error: Error): number {

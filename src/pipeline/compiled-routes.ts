@@ -10,7 +10,7 @@ import { FrameworkErrorCodes } from '../base/error-codes.js';
 import { BadRequest, HttpError, refusal } from '../base/errors.js';
 import type { Context, Handler, HandlerResult, Middleware } from '../http/context.js';
 import type { Scope } from '../http/scope.js';
-import { ROUTE_NOT_FOUND, routeNotFound } from '../http/error-mapper.js';
+import * as errorMapper from '../http/error-mapper.js';
 import { reply } from '../http/reply.js';
 import { parseTarget } from '../http/request.js';
 import type { RequestMetrics, RouteMetrics } from '../monitor/request-metrics.js';
@@ -120,7 +120,7 @@ export class CompiledRoutes {
 
   #compileMount(mount: Mount): CompiledRoute {
     const path = `${mount.prefix === '/' ? '' : mount.prefix}/*`;
-    const inner = compose([mounting.mountMiddleware(mount)], routeNotFound);
+    const inner = compose([mounting.mountMiddleware(mount)], errorMapper.routeNotFound);
     const guarded = this.#overload === null ? inner : this.#overload.guardOthers(path, inner);
     return { run: compose(this.#middleware, guarded), metrics: this.#metrics.forRoute(path) };
   }
@@ -161,7 +161,7 @@ export class CompiledRoutes {
     const hasMiddleware = this.#middleware.length > 0;
     const handler: Handler = ({ method, target, scope }) => {
       const allowed = target.path === '*' ? ['OPTIONS'] : this.router.allowedMethods(target.path, scope);
-      if (allowed.length === 0) return hasMiddleware ? routeNotFound() : ROUTE_NOT_FOUND;
+      if (allowed.length === 0) return hasMiddleware ? errorMapper.routeNotFound() : errorMapper.ROUTE_NOT_FOUND;
       if (method === 'OPTIONS') return reply(undefined, { headers: { allow: allowed.join(', ') } });
       return notAllowed(method, allowed);
     };
@@ -175,7 +175,7 @@ export class CompiledRoutes {
       const { path } = parseTarget(url, method);
       if (method === 'GET' && this.router.match(method, path, 'public') !== null) return null;
       const allowed = this.router.allowedMethods(path, 'public');
-      return allowed.length === 0 ? routeNotFound() : notAllowed(method, allowed);
+      return allowed.length === 0 ? errorMapper.routeNotFound() : notAllowed(method, allowed);
     } catch (error) {
       return error as HttpError;
     }

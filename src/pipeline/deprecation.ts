@@ -6,11 +6,10 @@
 import { Date } from '../base/clock.js';
 import type { Outgoing } from '../http/reply.js';
 import { indexOfHeader } from '../payload/header-list.js';
-import type { Deprecation, RouteRecord } from '../endpoint/route-options.js';
+import type { Deprecation } from '../endpoint/route-options.js';
 
 /** A reply of a route, errors too, with the headers of its deprecation. A `Sunset` that the reply has itself stays. */
-export function announceDeprecation(outgoing: Outgoing, { deprecated }: RouteRecord): Outgoing {
-  if (typeof deprecated === 'boolean') return outgoing;
+export function announceDeprecation(outgoing: Outgoing, deprecated: Deprecation): Outgoing {
   const headers = [...outgoing.headers];
   for (const [name, value] of headersOf(deprecated)) {
     const index = indexOfHeader(headers, name);

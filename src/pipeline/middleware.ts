@@ -3,7 +3,7 @@
  */
 
 import { Context, type Handler, type Middleware } from '../http/context.js';
-import { errorToReply } from '../http/error-mapper.js';
+import * as errorMapper from '../http/error-mapper.js';
 import { toReply, type Reply } from '../http/reply.js';
 import { discard } from '../http/writer.js';
 import { isStream } from '../payload/stream.js';
@@ -69,9 +69,9 @@ function nameOf({ name }: Middleware, { route, method }: Context): string {
 function toErrorReply(ctx: Context, thrown: unknown): Reply {
   const { errorTypes } = Context.environmentOf(ctx);
   try {
-    return errorToReply(thrown, ctx.id, ctx.headers.accept, errorTypes, ctx.scope);
+    return errorMapper.errorToReply(thrown, ctx.id, ctx.headers.accept, errorTypes, ctx.scope);
   } catch (invalid) {
     // A header of the error can't be sent.
-    return errorToReply(invalid, ctx.id, ctx.headers.accept, errorTypes, ctx.scope);
+    return errorMapper.errorToReply(invalid, ctx.id, ctx.headers.accept, errorTypes, ctx.scope);
   }
 }

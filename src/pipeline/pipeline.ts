@@ -14,7 +14,8 @@ import type { HttpError } from '../base/errors.js';
 import { Backlog } from '../http/backlog.js';
 import { connectionOf, type Connection } from '../http/connection.js';
 import { Context, type Environment, type HandlerResult } from '../http/context.js';
-import { errorToOutgoing, forScope, mapError, withHeadersOf, type ParserError } from '../http/error-mapper.js';
+import * as errorMapper from '../http/error-mapper.js';
+import type { ParserError } from '../http/error-mapper.js';
 import { isCut } from '../http/exchange.js';
 import type { ConnectionLimits } from '../http/read-ahead.js';
 import { isThenable, Reply, toOutgoing, type Outgoing } from '../http/reply.js';
@@ -26,7 +27,7 @@ import type { RequestMetrics, RouteMetrics } from '../monitor/request-metrics.js
 import { isStream } from '../payload/stream.js';
 import { NO_PARAMS } from '../routing/route.js';
 import { countBytes } from './access-log.js';
-import { announceDeprecation } from './deprecation.js';
+import * as announcements from './deprecation.js';
 import type { CompiledRoutes } from './compiled-routes.js';
 import { PipelineExchange, type Steps } from './exchange.js';
 import { CLIENT_CLOSED_REQUEST, createObserver, type Observer } from './observer.js';
@@ -148,7 +149,7 @@ export class Pipeline implements RequestListener, Steps {
   /** @param req null for one that could not be parsed */
   #refuseRaw(req: IncomingMessage | null, socket: Duplex, error: HttpError): void {
     const id = req === null ? null : requestId(req);
-    const outgoing = errorToOutgoing(error, id, req?.headers.accept, this.#env.errorTypes);
+    const outgoing = errorMapper.errorToOutgoing(error, id, req?.headers.accept, this.#env.errorTypes);
     this.#observer.refused(req, id, error, outgoing.length);
     sendRaw(socket, outgoing);
   }
@@ -197,7 +198,7 @@ export class Pipeline implements RequestListener, Steps {
   fail(exchange: PipelineExchange, thrown: unknown, unsent?: unknown): void {
     const { req, res, id, connection, isAnswered } = exchange;
     if (isAnswered || exchange.outgoing !== null) return;
-    const error = mapError(thrown);
+    const error = errorMapper.mapError(thrown);
     const hasLeft = exchange.state === 'left' || isCut(res);
     this.#observer.failed(exchange, thrown, error, hasLeft ? CLIENT_CLOSED_REQUEST : error.statusCode);
     if (exchange.move('stop')) this.#end(exchange, CLIENT_CLOSED_REQUEST);
@@ -207,9 +208,9 @@ export class Pipeline implements RequestListener, Steps {
       if (!res.writableEnded) connection.cutBehind(exchange);
       this.settle(exchange, status, hasLeft ? 'aborted' : 'sent');
     } else {
-      const shown = forScope(exchange.ctx?.scope, thrown, error);
-      const outgoing = errorToOutgoing(shown, id, req.headers.accept, this.#env.errorTypes);
-      this.#reply(exchange, unsent instanceof Reply ? withHeadersOf(unsent, outgoing) : outgoing);
+      const shown = errorMapper.forScope(exchange.ctx?.scope, thrown, error);
+      const outgoing = errorMapper.errorToOutgoing(shown, id, req.headers.accept, this.#env.errorTypes);
+      this.#reply(exchange, unsent instanceof Reply ? errorMapper.withHeadersOf(unsent, outgoing) : outgoing);
     }
   }
 
@@ -257,14 +258,16 @@ export class Pipeline implements RequestListener, Steps {
       if (outgoing.body === null) discard(value);
       const failure = Reply.failureOf(value);
       if (failure !== undefined)
-        this.#observer.failed(exchange, failure.thrown, mapError(failure.thrown), outgoing.status);
+        this.#observer.failed(exchange, failure.thrown, errorMapper.mapError(failure.thrown), outgoing.status);
       this.#reply(exchange, outgoing);
     }
   }
 
   #reply(exchange: PipelineExchange, outgoing: Outgoing): void {
     const { route } = exchange;
-    this.#outbox.put(exchange, route === null ? outgoing : announceDeprecation(outgoing, route.options));
+    const deprecated = route?.options.deprecated;
+    const isAnnounced = typeof deprecated === 'object';
+    this.#outbox.put(exchange, isAnnounced ? announcements.announceDeprecation(outgoing, deprecated) : outgoing);
   }
 
   /** The handler writes the reply itself: the exchange is over when that reply is. */

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { connectionsOf, isServiceName, parseSettings, type SettingsOptions } from '../../src/client/settings.js';
+import { isServiceName } from '../../src/client/service-name.js';
+import { connectionsOf, parseSettings, type SettingsOptions } from '../../src/client/settings.js';
 
 const connections = (options: SettingsOptions, env: Record<string, string> = {}): Record<string, string> => Object.fromEntries(connectionsOf(parseSettings(options, env)));
 
