@@ -73,6 +73,8 @@ async function bundle() {
       rolldownOptions: {
         input: Object.fromEntries([...ENTRIES.map(sourceOf), ...filesLoadedLater()].map(named)),
         external: /^node:/,
+        // Otherwise shared modules may be put into cli.js, and a ping with a depth would run the command in a service.
+        preserveEntrySignatures: 'strict',
         // A stack trace does not need the names of source files.
         experimental: { attachDebugInfo: 'none' },
         output: {

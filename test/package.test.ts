@@ -50,6 +50,12 @@ test('in at most 800 kB without docs/llms.txt, with types that are indented as t
   expect(readFileSync(join(ROOT, 'dist/http/context.d.ts'), 'utf8')).toMatch(/^ {4}readonly method/m);
 });
 
+test('no file of the library loads the command', () => {
+  const files = readdirSync(join(ROOT, 'dist')).filter((file) => file.endsWith('.js'));
+  const imports = (file: string): boolean => /["']\.\/cli\.js["']/.test(readFileSync(join(ROOT, 'dist', file), 'utf8'));
+  expect(files.filter(imports)).toEqual([]);
+});
+
 test('dist has no empty folder', () => {
   const folders = readdirSync(join(ROOT, 'dist'), { recursive: true, withFileTypes: true }).filter((entry) => entry.isDirectory());
   expect(folders.filter(({ parentPath, name }) => readdirSync(join(parentPath, name)).length === 0).map(({ name }) => name)).toEqual([]);
