@@ -5,11 +5,10 @@
  * the decoded path or, if that would hide a slash, the path as it was sent.
  */
 
-import { LISTENER, type ExporterArguments, type GatewayOptions, type GatewayService } from './exporter-options.js';
-import type { ListenerOptions, RouteTable } from './exporter-options.js';
+import { LISTENER, type ExporterArguments } from './exporter-options.js';
 import { formatAnySegments, formatEither, formatText } from './path-pattern.js';
 import { createPlan, type Exporter, type Plan, type PlannedService } from './plan.js';
-import { formatHeader, indent, listMethods, METHOD_NOT_ALLOWED, NOT_FOUND, REMOVED } from './text.js';
+import { formatBlock, formatHeader, listMethods, METHOD_NOT_ALLOWED, NOT_FOUND, REMOVED } from './text.js';
 import { titleOf, UNAVAILABLE } from './text.js';
 
 const EXPORTER: Exporter = { name: 'toCaddy', gateway: 'Caddy', options: LISTENER };
@@ -21,33 +20,27 @@ const EXPORTER: Exporter = { name: 'toCaddy', gateway: 'Caddy', options: LISTENE
  * @throws {TypeError} for a wrong option
  * @throws {GatewayError} for a public CONNECT route, and for public routes of two services that Caddy can't tell apart
  */
-export function toCaddy(router: RouteTable, options: GatewayOptions): string;
-export function toCaddy(services: readonly GatewayService[], options?: ListenerOptions): string;
 export function toCaddy(...args: ExporterArguments): string {
   const plan = createPlan(EXPORTER, args);
   const { services, listen, tls, include } = plan;
-  const lines = [
+  return [
     formatHeader(plan),
-    `${tls === undefined ? 'http' : 'https'}://:${listen.port} {`,
-    ...indent([
+    ...formatBlock(`${tls === undefined ? 'http' : 'https'}://:${listen.port}`, [
       ...(listen.host === '*' ? [] : [`bind ${listen.host.replace(/^\[|\]$/g, '')}`]),
       ...(tls === undefined ? [] : [`tls "${tls.certificate}" "${tls.key}"`]),
       ...(include === undefined ? [] : [`import "${include}"`]),
-      'route {',
-      ...indent([
+      ...formatBlock('route', [
         REQUEST,
         ...formatHosts(plan),
         ...services.flatMap(formatService),
         ...services.flatMap(formatProxy),
         ...formatVerdict(plan),
       ]),
-      '}',
-      ERRORS,
+      '# Refusals of Caddy itself have the uniform body.',
+      ...ERRORS,
     ]),
-    '}',
     '',
-  ];
-  return lines.join('\n');
+  ].join('\n');
 }
 
 const REQUEST = `# A request has the id that its client gave it, if that is a valid one; every reply has one.
@@ -104,15 +97,14 @@ function formatProxy(service: PlannedService): string[] {
     '',
     `vars ${name} "{http.vars.${name}},"`,
     `@${name} expression \`${asked.join(' || ')}\``,
-    `handle @${name} {`,
-    ...indent([
+    ...formatBlock(`handle @${name}`, [
       // `uri strip_prefix` would resolve dot segments and merge slashes.
       ...(prefix === '' ? [] : [`uri path_regexp ^${formatAnySegments(prefix)} ""`]),
-      `reverse_proxy ${upstreams.map(({ host, port }) => `${protocol}://${host}:${port}`).join(' ')} {`,
-      ...indent([...(upstreams.length > 1 ? formatBalancing(service) : []), PROXY]),
-      '}',
+      ...formatBlock(`reverse_proxy ${upstreams.map(({ host, port }) => `${protocol}://${host}:${port}`).join(' ')}`, [
+        ...(upstreams.length > 1 ? formatBalancing(service) : []),
+        PROXY,
+      ]),
     ]),
-    '}',
   ];
 }
 
@@ -130,9 +122,9 @@ transport http {
 }`;
 
 /**
- * Balances instances: a request whose connection is refused is sent to another instance, and the instance that refused
- * gets no request for a while. Caddy 2.6 can't repeat a request with a body, which it has closed by then. So it also
- * asks the instances whether they are alive, if the table has the monitoring endpoints.
+ * Balances instances. If an instance refuses a connection, Caddy sends the request to another one, and the refusing
+ * instance gets no request for 10 s. Caddy 2.6 has closed a request's body by then, so it can't repeat the request.
+ * Therefore Caddy also pings the instances, if the table has the monitoring endpoints.
  */
 function formatBalancing({ router }: PlannedService): string[] {
   const ping = router.routes.find(({ method, path }) => method === 'GET' && PING.test(path));
@@ -163,13 +155,11 @@ function formatVerdict({ services, methods }: Plan): string[] {
   ];
 }
 
-const ERRORS = `# Refusals of Caddy itself have the uniform body.
-handle_errors {
-  header Content-Type application/json
-  header ?X-Request-Id {http.vars.postern_id}
-${[NOT_FOUND, METHOD_NOT_ALLOWED, ...UNAVAILABLE]
-  .map(
-    ({ status, body }) =>
-      `  @status${status} expression {http.error.status_code} == ${status}\n  respond @status${status} \`${body}\` ${status}\n`,
-  )
-  .join('')}}`;
+const ERRORS = formatBlock('handle_errors', [
+  'header Content-Type application/json',
+  'header ?X-Request-Id {http.vars.postern_id}',
+  ...[NOT_FOUND, METHOD_NOT_ALLOWED, ...UNAVAILABLE].flatMap(({ status, body }) => [
+    `@status${status} expression {http.error.status_code} == ${status}`,
+    `respond @status${status} \`${body}\` ${status}`,
+  ]),
+]);

@@ -77,15 +77,12 @@ export interface Site extends Pick<ListenerOptions, 'tls' | 'include' | 'gateway
   readonly hosts: readonly string[];
 }
 
-/** One table with the options of its service among the others, or a list of services. @internal */
-export type ExporterArguments =
-  | readonly [router: RouteTable, options: GatewayOptions]
-  | readonly [services: readonly GatewayService[], options?: ListenerOptions | undefined];
+/** Arguments of an exporter: one table with all options, or a list of services with the options of the gateway. */
+export type ExporterArguments<One = GatewayOptions, Many extends unknown[] = [options?: ListenerOptions | undefined]> =
+  readonly [router: RouteTable, options: One] | readonly [services: readonly GatewayService[], ...Many];
 
-/** @internal */
-export type OptionName = keyof ListenerOptions;
 /** Options of the gateways that listen by themselves: nginx, HAProxy and Caddy. @internal */
-export const LISTENER: readonly OptionName[] = ['listen', 'hosts', 'tls', 'include'];
+export const LISTENER: readonly (keyof ListenerOptions)[] = ['listen', 'hosts', 'tls', 'include'];
 
 /**
  * Checks the arguments of an exporter.
@@ -97,11 +94,8 @@ export const LISTENER: readonly OptionName[] = ['listen', 'hosts', 'tls', 'inclu
  *
  * @internal
  */
-export function checkArguments(
-  exporter: string,
-  known: readonly OptionName[],
-  [first, options = {}]: ExporterArguments,
-): Site {
+export function checkArguments(exporter: string, known: typeof LISTENER, args: ExporterArguments): Site {
+  const [first, options = {}] = args;
   const list = Array.isArray(first) ? (first as readonly GatewayService[]) : undefined;
   assertOptions(`${exporter}()`, options, list === undefined ? [...SERVICE_OPTIONS, ...known] : known);
   const { service, upstream } = options as GatewayOptions;
@@ -111,9 +105,8 @@ export function checkArguments(
   });
   if (one === undefined) throw new TypeError(`the list of services of ${exporter}() is empty; give at least one`);
   const services = [one, ...others] as const;
-  const of = (name: 'name' | 'prefix'): string[] => services.map((each) => each[name]).filter(Boolean);
-  assertDistinct('service', of('name'));
-  assertDistinct('prefix', of('prefix'));
+  assertDistinct('service', services.map(({ name }) => name));
+  assertDistinct('prefix', services.map(({ prefix }) => prefix).filter(Boolean));
   return { services, ...checkListener(options) };
 }
 
@@ -122,9 +115,8 @@ export function readIncluded(file: string): string {
   try {
     return readFileSync(file, 'utf8').replace(/[^\S\n]+$/gm, '');
   } catch (error) {
-    throw new TypeError(`option "include" is ${JSON.stringify(file)}, which can't be read; give a file's path`, {
-      cause: error,
-    });
+    const message = `option "include" is ${JSON.stringify(file)}, which can't be read; give a file's path`;
+    throw new TypeError(message, { cause: error });
   }
 }
 
@@ -181,12 +173,8 @@ function checkUpstream(upstream: unknown): Upstream & Pick<SiteService, 'protoco
     throw wrong('upstream', upstream, remedy);
   const { protocol, hostname, port } = new URL(upstream);
   if (!UPSTREAM_HOST.test(hostname) || port === '0') throw wrong('upstream', upstream, remedy);
-  const secure = protocol === 'https:';
-  return {
-    protocol: secure ? 'https' : 'http',
-    host: hostname,
-    port: port === '' ? (secure ? 443 : 80) : Number(port),
-  };
+  const [scheme, standard] = protocol === 'https:' ? (['https', 443] as const) : (['http', 80] as const);
+  return { protocol: scheme, host: hostname, port: Number(port || standard) };
 }
 
 function checkListen(listen: string): { host: string; port: number } {
@@ -206,7 +194,6 @@ function assertText(name: string, value: unknown, pattern: RegExp, remedy: strin
 }
 
 function wrong(name: string, value: unknown, remedy: string): TypeError {
-  return new TypeError(
-    `option "${name}" is ${value === undefined ? 'missing' : JSON.stringify(value)}; give ${remedy}`,
-  );
+  const shown = value === undefined ? 'missing' : JSON.stringify(value);
+  return new TypeError(`option "${name}" is ${shown}; give ${remedy}`);
 }

@@ -6,8 +6,7 @@
  */
 
 import { GatewayError } from './error.js';
-import { DNS_NAME, type ExporterArguments, type GatewayOptions, type GatewayService } from './exporter-options.js';
-import type { ListenerOptions, RouteTable } from './exporter-options.js';
+import { DNS_NAME, type ExporterArguments, type GatewayOptions, type ListenerOptions } from './exporter-options.js';
 import { formatPath } from './path-pattern.js';
 import { createPlan, type Exporter, type Plan, type PlannedService, type PublicRoute } from './plan.js';
 import { formatHeader, REMOVED } from './text.js';
@@ -30,24 +29,22 @@ export interface GatewayApiListenerOptions extends ListenerOptions {
 }
 
 /**
- * `HTTPRoute` manifests as YAML: one for each service, or several where one would be beyond the limits of the resource.
+ * Writes `HTTPRoute` manifests as YAML: one for each service, or several if one would exceed the resource's limits.
  *
  * @throws {TypeError} for a wrong option, an `upstream` that is an address among them
  * @throws {GatewayError} for a route that an HTTPRoute can't express, and for public routes of two services that it
  * can't tell apart
  */
-export function toGatewayApi(router: RouteTable, options: GatewayApiOptions): string;
-export function toGatewayApi(services: readonly GatewayService[], options: GatewayApiListenerOptions): string;
-export function toGatewayApi(...args: ExporterArguments): string {
+export function toGatewayApi(...args: ExporterArguments<GatewayApiOptions, [GatewayApiListenerOptions]>): string {
   const plan = createPlan(EXPORTER, args);
   const { gateway, hosts } = plan;
   if (gateway === undefined)
     throw new TypeError('option "gateway" is missing; give the name of the Gateway that the routes attach to');
   const unknown = hosts.find((host) => /^[\d.]+$/.test(host) || !DNS_NAME.test(host));
-  if (unknown !== undefined)
-    throw new TypeError(
-      `option "hosts" has ${JSON.stringify(unknown)}, and an HTTPRoute knows DNS names only; give names such as "users.example.com"`,
-    );
+  if (unknown !== undefined) {
+    const remedy = 'an HTTPRoute knows DNS names only; give names such as "users.example.com"';
+    throw new TypeError(`option "hosts" has ${JSON.stringify(unknown)}, and ${remedy}`);
+  }
   const manifests = plan.services.flatMap((service) => formatService(service, gateway, plan));
   return `${formatHeader(plan)}\n${manifests.join('---\n')}`;
 }
@@ -98,32 +95,24 @@ const ESCAPABLE = /[^A-Za-z0-9._-]/;
 
 function formatRule({ path, segments, methods, title }: PublicRoute, prefix: string): string {
   const fixed = segments.every(({ kind }) => kind === 'static');
-  if (prefix !== '' && !fixed)
-    throw new GatewayError(
-      path,
-      `an HTTPRoute can remove the prefix ${prefix} from a static path only, and this path has a parameter; leave the prefix out, or name the paths`,
-    );
+  if (prefix !== '' && !fixed) {
+    const remedy = 'and this path has a parameter; leave the prefix out, or name the paths';
+    throw new GatewayError(path, `an HTTPRoute can remove the prefix ${prefix} from a static path only, ${remedy}`);
+  }
   const type = fixed && !ESCAPABLE.test(path.replaceAll('/', '')) ? 'Exact' : 'RegularExpression';
   const value = type === 'Exact' ? prefix + path : formatPath(segments, { prefix, escapable: ESCAPABLE, rest: '.+$' });
-  if (value.length > MAX_PATH)
-    throw new GatewayError(
-      path,
-      `its match has ${value.length} characters and an HTTPRoute takes ${MAX_PATH}; shorten the path`,
-    );
+  const reason = `its match has ${value.length} characters and an HTTPRoute takes ${MAX_PATH}; shorten the path`;
+  if (value.length > MAX_PATH) throw new GatewayError(path, reason);
   const match = `path:\n            type: ${type}\n            value: ${scalar(value)}`;
-  const rewrite = path.split('/').map(encodeURIComponent).join('/');
-  return `    # ${title}
-    - matches:
-${methods.map((method) => `        - method: ${method}\n          ${match}\n`).join('')}${FILTER}${
-    prefix === ''
-      ? ''
-      : `        - type: URLRewrite
+  const rewrite = `        - type: URLRewrite
           urlRewrite:
             path:
               type: ReplaceFullPath
-              replaceFullPath: ${scalar(rewrite)}
-`
-  }`;
+              replaceFullPath: ${scalar(path.split('/').map(encodeURIComponent).join('/'))}
+`;
+  return `    # ${title}
+    - matches:
+${methods.map((method) => `        - method: ${method}\n          ${match}\n`).join('')}${FILTER}${prefix && rewrite}`;
 }
 
 /** The service serves only public routes to a request with this header. */
@@ -142,14 +131,11 @@ const SERVICE =
 function formatBackends({ protocol, upstreams }: PlannedService, own: string | undefined): string {
   const backends = upstreams.map(({ host, port }) => {
     const [, name, namespace] = SERVICE.exec(host) ?? [];
-    if (name === undefined)
-      throw new TypeError(
-        `option "upstream" has the host "${host}"; name a Service: "http://users:8000" or "http://users.prod:8000"`,
-      );
-    const foreign =
-      namespace === undefined || namespace === own
-        ? ''
-        : `          namespace: ${scalar(namespace)} # needs a ReferenceGrant there, if it is another\n`;
+    const remedy = 'name a Service: "http://users:8000" or "http://users.prod:8000"';
+    if (name === undefined) throw new TypeError(`option "upstream" has the host "${host}"; ${remedy}`);
+    const grant = '# needs a ReferenceGrant there, if it is another';
+    const isOwn = namespace === undefined || namespace === own;
+    const foreign = isOwn ? '' : `          namespace: ${scalar(namespace)} ${grant}\n`;
     return `        - name: ${scalar(name)}\n${foreign}          port: ${port}\n`;
   });
   const tls = protocol === 'http' ? '' : '        # It speaks TLS, which needs a BackendTLSPolicy next to this route.\n';

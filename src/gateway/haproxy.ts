@@ -5,8 +5,7 @@
  * matches every spelling of a path.
  */
 
-import { LISTENER, readIncluded, type ExporterArguments, type GatewayOptions } from './exporter-options.js';
-import type { GatewayService, ListenerOptions, RouteTable } from './exporter-options.js';
+import { LISTENER, readIncluded, type ExporterArguments } from './exporter-options.js';
 import { formatAnySegments, formatPath, formatText } from './path-pattern.js';
 import { createPlan, type Exporter, type Plan, type PlannedService, type PublicRoute } from './plan.js';
 import { BAD_REQUEST, formatHeader, indent, METHOD_NOT_ALLOWED, NOT_FOUND, REMOVED } from './text.js';
@@ -22,12 +21,10 @@ const EXPORTER: Exporter = { name: 'toHAProxy', gateway: 'HAProxy', options: LIS
  * @throws {GatewayError} for a public CONNECT route, and for public routes of two services that HAProxy can't tell
  * apart
  */
-export function toHAProxy(router: RouteTable, options: GatewayOptions): string;
-export function toHAProxy(services: readonly GatewayService[], options?: ListenerOptions): string;
 export function toHAProxy(...args: ExporterArguments): string {
   const plan = createPlan(EXPORTER, args);
   const { services, listen } = plan;
-  const lines = [
+  return [
     formatHeader(plan),
     'defaults',
     ...indent([DEFAULTS]),
@@ -37,11 +34,10 @@ export function toHAProxy(...args: ExporterArguments): string {
     ...indent([...services.flatMap(formatService), ...formatVerdict(plan)]),
     ...services.flatMap(formatBackend),
     '',
-  ];
-  return lines.join('\n');
+  ].join('\n');
 }
 
-/** Defaults of the sections that follow; `abortonclose` works nowhere else. */
+/** Defaults of the sections that follow. `abortonclose` works only here. */
 const DEFAULTS = `mode http
 timeout client 60s
 timeout http-request 30s
@@ -56,10 +52,12 @@ ${[BAD_REQUEST, NOT_FOUND, ...UNAVAILABLE]
   .join('\n')}`;
 
 function formatListener({ listen, tls, include }: Plan): string[] {
-  if (tls !== undefined && tls.key !== tls.certificate && tls.key !== `${tls.certificate}.key`)
-    throw new TypeError(
-      `option "tls.key" is ${JSON.stringify(tls.key)}, and HAProxy looks for the key in ${JSON.stringify(tls.certificate)} or ${JSON.stringify(`${tls.certificate}.key`)}; move it there`,
-    );
+  const keys = tls === undefined ? [] : [tls.certificate, `${tls.certificate}.key`];
+  if (tls !== undefined && !keys.includes(tls.key)) {
+    const [key, ...places] = [tls.key, ...keys].map((file) => JSON.stringify(file));
+    const reason = `HAProxy looks for the key in ${places.join(' or ')}`;
+    throw new TypeError(`option "tls.key" is ${key}, and ${reason}; move it there`);
+  }
   return [
     `bind ${listen.host}:${listen.port}${tls === undefined ? '' : ` ssl crt '${tls.certificate}' alpn h2,http/1.1`}`,
     ...(include === undefined ? [] : ['', `# From ${include}`, readIncluded(include)]),
@@ -116,11 +114,10 @@ function formatService(service: PlannedService): string[] {
       `# ${route.title}`,
       `acl ${nameOf(route, service)} var(txn.postern_path) -m reg '${formatPath(route.segments, service)}'`,
     ]),
-    ...Array.from(
-      names,
-      ([acl, { methods }]) =>
-        `http-request set-var(txn.postern_service) str(${name}) if { method ${methods.join(' ')} } ${acl}${ownOf(service)}`,
-    ),
+    ...Array.from(names, ([acl, { methods }]) => {
+      const condition = `{ method ${methods.join(' ')} } ${acl}${ownOf(service)}`;
+      return `http-request set-var(txn.postern_service) str(${name}) if ${condition}`;
+    }),
   ];
 }
 
@@ -139,12 +136,10 @@ function formatVerdict({ services, methods }: Plan): string[] {
     ...services.flatMap((service) => methods.flatMap((method) => formatAllow(service, method))),
     `http-request return status ${status} content-type application/json string '${body}' hdr Allow '%[var(txn.postern_allow),regsub(^..,)]' if { var(txn.postern_allow) -m found }`,
     'http-request deny deny_status 404 unless postern_found',
-    ...services
-      .filter(({ prefix }) => prefix !== '')
-      .map(
-        ({ name, prefix }) =>
-          `http-request set-pathq '%[pathq,regsub(^${formatAnySegments(prefix)},)]' if { var(txn.postern_service) -m str ${name} }`,
-      ),
+    ...services.flatMap(({ name, prefix }) => {
+      const inner = `'%[pathq,regsub(^${formatAnySegments(prefix)},)]'`;
+      return prefix === '' ? [] : [`http-request set-pathq ${inner} if { var(txn.postern_service) -m str ${name} }`];
+    }),
     services.length === 1 ? `default_backend ${services[0].name}` : 'use_backend %[var(txn.postern_service)]',
   ];
 }

@@ -5,8 +5,7 @@
  * and double slashes resolved. Both of its engines are served: PCRE (router flavour `traditional`) and Rust's (others).
  */
 
-import type { ExporterArguments, GatewayOptions, GatewayService } from './exporter-options.js';
-import type { ListenerOptions, RouteTable } from './exporter-options.js';
+import type { ExporterArguments } from './exporter-options.js';
 import { formatPath, formatText } from './path-pattern.js';
 import { createPlan, type Exporter, type Plan, type PlannedService } from './plan.js';
 import { NOT_FOUND, REMOVED } from './text.js';
@@ -26,17 +25,12 @@ const RESERVED = /[!*'();:@&=+$,/?%#[\]]/;
  * @throws {GatewayError} for a public route with a method that Kong can't forward (TRACE, CONNECT, `M-SEARCH`), and for
  * public routes of two services that Kong can't tell apart
  */
-export function toKong(router: RouteTable, options: GatewayOptions): string;
-export function toKong(services: readonly GatewayService[], options?: ListenerOptions): string;
 export function toKong(...args: ExporterArguments): string {
   const plan = createPlan(EXPORTER, args);
-  const upstreams = plan.services
-    .filter((service) => service.upstreams.length > 1)
-    .map(({ name, upstreams: targets }) => ({
-      name,
-      targets: targets.map(({ host, port }) => ({ target: `${host}:${port}`, weight: 100 })),
-      tags: ['postern'],
-    }));
+  const upstreams = plan.services.flatMap(({ name, upstreams: instances }) => {
+    const targets = instances.map(({ host, port }) => ({ target: `${host}:${port}`, weight: 100 }));
+    return targets.length > 1 ? [{ name, targets, tags: ['postern'] }] : [];
+  });
   const services = plan.services.map((service) => createService(service, plan));
   const file = { _format_version: '3.0', services, ...(upstreams.length === 0 ? {} : { upstreams }) };
   return `${JSON.stringify(file, null, 2)}\n`;
@@ -45,14 +39,9 @@ export function toKong(...args: ExporterArguments): string {
 function createService(service: PlannedService, { hosts, methods }: Plan): object {
   const { name, protocol, prefix, upstreams, isInner } = service;
   const [{ host, port }] = upstreams;
-  const common = {
-    ...(hosts.length > 0 ? { hosts } : {}),
-    strip_path: false,
-    preserve_host: true,
-    request_buffering: false,
-    response_buffering: false,
-  };
-  // Of two prefixes the longer one is asked first; the even number is for what none of its routes matches.
+  const streaming = { request_buffering: false, response_buffering: false };
+  const common = { ...(hosts.length > 0 ? { hosts } : {}), strip_path: false, preserve_host: true, ...streaming };
+  // Kong compares the longer prefix first. The even number is for the paths that no route of the prefix matches.
   const priority = 2 * prefix.length;
   const routes = service.routes.map(({ path, segments, params, methods: own }, i) => ({
     name: [name, i + 1, ...(path.match(/[A-Za-z0-9]+/g) ?? [])].join('-').slice(0, 120),

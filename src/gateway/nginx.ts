@@ -7,14 +7,13 @@
 
 import { createHash } from 'node:crypto';
 import { GatewayError } from './error.js';
-import { LISTENER, type ExporterArguments, type GatewayOptions, type GatewayService } from './exporter-options.js';
-import type { ListenerOptions, RouteTable } from './exporter-options.js';
+import { LISTENER, type ExporterArguments } from './exporter-options.js';
 import { formatAnySegments, formatEither, formatText } from './path-pattern.js';
 import { createPlan, type Exporter, type Plan, type PlannedService, type PublicRoute } from './plan.js';
-import { BAD_REQUEST, formatHeader, indent, listMethods, METHOD_NOT_ALLOWED, NOT_FOUND, titleOf } from './text.js';
-import { REMOVED, UNAVAILABLE, type Refusal } from './text.js';
+import { BAD_REQUEST, formatBlock, formatHeader, listMethods, METHOD_NOT_ALLOWED, NOT_FOUND, REMOVED } from './text.js';
+import { titleOf, UNAVAILABLE, type Refusal } from './text.js';
 
-/** nginx answers TRACE with 405 by itself. */
+/** nginx itself answers TRACE with 405. */
 const EXPORTER: Exporter = { name: 'toNginx', gateway: 'nginx', options: LISTENER, methods: /^(?!TRACE$)/ };
 
 /**
@@ -24,18 +23,15 @@ const EXPORTER: Exporter = { name: 'toNginx', gateway: 'nginx', options: LISTENE
  * @throws {GatewayError} for a public route that nginx can't express (a TRACE route, an expression beyond 4,000
  * characters), and for public routes of two services that nginx can't tell apart
  */
-export function toNginx(router: RouteTable, options: GatewayOptions): string;
-export function toNginx(services: readonly GatewayService[], options?: ListenerOptions): string;
 export function toNginx(...args: ExporterArguments): string {
   const plan = createPlan(EXPORTER, args);
   const { services, include } = plan;
   const upstreamOf = createNames(plan);
-  const lines = [
+  return [
     formatHeader(plan),
-    ...services.flatMap((service) => formatUpstream(service, upstreamOf(service))),
+    ...services.flatMap((service) => ['', ...formatUpstream(service, upstreamOf(service))]),
     '',
-    'server {',
-    ...indent([
+    ...formatBlock('server', [
       ...formatListener(plan),
       REQUEST,
       'set $postern_host $http_host;',
@@ -43,29 +39,26 @@ export function toNginx(...args: ExporterArguments): string {
       ...(include === undefined ? [] : ['', `include "${include}";`]),
       PROXY,
       ...(services.some(({ protocol }) => protocol === 'https') ? [SECURE] : []),
-      // A longer prefix takes the place of a shorter one, so it comes later.
+      // A later service overrides an earlier one, so the longer prefix comes later.
       ...[...services]
         .sort((a, b) => a.prefix.length - b.prefix.length)
         .flatMap((service) => formatService(service, upstreamOf(service))),
       LOCATION,
       ...formatRefusals(plan),
     ]),
-    '}',
     '',
-  ];
-  return lines.join('\n');
+  ].join('\n');
 }
 
-/** Upstreams belong to the whole nginx, so the names of two configurations differ by listener and hosts. */
+/** Names upstreams. All configurations of one nginx share the names, so they contain a digest of listener and hosts. */
 function createNames({ listen, hosts }: Plan): (service: PlannedService) => string {
-  const digest = createHash('sha256').update(JSON.stringify([listen, hosts]));
-  const tag = digest.digest('hex').slice(0, 8);
-  return ({ name }) => `postern_${name}_${tag}`;
+  const digest = createHash('sha256').update(JSON.stringify([listen, hosts])).digest('hex');
+  return ({ name }) => `postern_${name}_${digest.slice(0, 8)}`;
 }
 
 function formatUpstream({ upstreams }: PlannedService, name: string): string[] {
-  const servers = upstreams.map(({ host, port }) => `  server ${host}:${port};`);
-  return ['', `upstream ${name} {`, ...servers, '  keepalive 64;', '}'];
+  const servers = upstreams.map(({ host, port }) => `server ${host}:${port};`);
+  return formatBlock(`upstream ${name}`, [...servers, 'keepalive 64;']);
 }
 
 function formatListener({ listen, hosts, tls }: Plan): string[] {
@@ -80,7 +73,7 @@ function formatListener({ listen, hosts, tls }: Plan): string[] {
     'set $postern_service "";',
     'set $postern_methods "";',
     'set $postern_id $request_id;',
-    // The only server of an address gets the requests for every name, whatever its `server_name` is.
+    // An address with one server sends it the requests for every name, so `server_name` refuses none of them.
     '# The names that are served.',
     'set $postern_served "";',
     'if ($uri ~ "^/\\.postern_") { set $postern_served yes; } # a refusal',
@@ -141,22 +134,22 @@ set $postern_tls_name "";`;
 function formatService(service: PlannedService, upstream: string): string[] {
   const { name, prefix, protocol, routes, isInner } = service;
   const tls = protocol === 'https' ? ` set $postern_tls_name ${tlsNameOf(service)};` : '';
-  const lines = [
+  const inner = `^${name} ${formatAnySegments(prefix)}(?<postern_inner>/.*)`;
+  const rewrite = [
+    'set $postern_whole "$postern_service $request_uri";',
+    `if ($postern_whole ~ "${inner}") { set $postern_target $postern_inner; }`,
+  ];
+  return [
     '',
     `# The public routes of ${titleOf(service)}.`,
     ...(isInner ? [`if ($postern_path ~ "^${formatText(prefix)}(?:/|$)") { set $postern_methods ""; }`] : []),
     ...routes.flatMap((route) => formatRoute(route, service)),
     `if ($postern_service = ${name}) { set $postern_upstream ${protocol}://${upstream};${tls} }`,
-  ];
-  if (prefix === '') return lines;
-  return [
-    ...lines,
-    'set $postern_whole "$postern_service $request_uri";',
-    `if ($postern_whole ~ "^${name} ${formatAnySegments(prefix)}(?<postern_inner>/.*)") { set $postern_target $postern_inner; }`,
+    ...(prefix === '' ? [] : rewrite),
   ];
 }
 
-/** nginx reads no more than 4,096 bytes of a text or a comment, and a character has at most four. */
+/** Maximum bytes of an expression: nginx reads 4,096 of a text or a comment. A character has at most 4. */
 const MAX_TEXT = 4000;
 const COMMENT = /.{1,1000}/gsu;
 
@@ -181,10 +174,8 @@ function formatRefusals({ methods }: Plan): string[] {
     '',
     '# Refusals of nginx itself have the uniform body.',
     'error_page 404 405 = @postern_refused;',
-    'location @postern_refused {',
-    ...indent([
-      'default_type application/json;',
-      'set $postern_reply_id $postern_id;',
+    ...formatBlock('location @postern_refused', [
+      REFUSAL,
       'set $postern_methods "$postern_methods,";',
       'set $postern_allow "";',
       ...methods.map(
@@ -193,30 +184,25 @@ function formatRefusals({ methods }: Plan): string[] {
       `if ($postern_allow ~ "^, (?<postern_allowed>.+)") { ${formatReturn(METHOD_NOT_ALLOWED)} }`,
       formatReturn(NOT_FOUND),
     ]),
-    '}',
     '# These are no named locations: a target that nginx could not read would make them a 500.',
     'error_page 414 494 497 501 505 =400 /.postern_400;',
     ...[BAD_REQUEST, ...UNAVAILABLE].flatMap((refusal) => [
       `error_page ${refusal.status} /.postern_${refusal.status};`,
-      `location = /.postern_${refusal.status} {`,
-      '  internal;',
-      '  default_type application/json;',
-      '  set $postern_reply_id $postern_id;',
-      `  ${formatReturn(refusal)}`,
-      '}',
+      ...formatBlock(`location = /.postern_${refusal.status}`, ['internal;', REFUSAL, formatReturn(refusal)]),
     ]),
   ];
 }
+
+const REFUSAL = `default_type application/json;
+set $postern_reply_id $postern_id;`;
 
 function formatReturn({ status, body }: Refusal): string {
   return `return ${status} '${body}';`;
 }
 
 function tlsNameOf({ name, upstreams }: PlannedService): string {
-  const hosts = new Set(upstreams.map(({ host }) => host));
-  if (hosts.size > 1)
-    throw new TypeError(
-      `option "upstream" of ${name} has ${hosts.size} names over https, and nginx checks one name; give one name`,
-    );
-  return upstreams[0].host;
+  const { size } = new Set(upstreams.map(({ host }) => host));
+  if (size === 1) return upstreams[0].host;
+  const reason = `has ${size} names over https, and nginx checks one name`;
+  throw new TypeError(`option "upstream" of ${name} ${reason}; give one name`);
 }

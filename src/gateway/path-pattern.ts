@@ -14,23 +14,20 @@
 
 import type { Segment } from '../endpoint/pattern.js';
 
-/** Formats the expression of a path. */
+/** Settings of {@link formatPath}. */
 export interface PathFormat {
   /** Text in front of the path, as it is sent: `/billing`. */
   readonly prefix?: string | undefined;
-  /** Characters of static text that the compared path may have as an escape, too. */
+  /** Characters of static text that the compared path may also contain as an escape. Default: no character. */
   readonly escapable?: RegExp | undefined;
-  /** The expression of a wildcard, for a gateway without flags in front. Default: the path may go on as it likes. */
+  /** Expression of a wildcard, for a gateway that reads no flags such as `(?s)`. Default: any text. */
   readonly rest?: string | undefined;
 }
 
 const NEVER = /(?!)/;
 
 /** Formats the expression of a path. */
-export function formatPath(
-  segments: readonly Segment[],
-  { prefix = '', escapable = NEVER, rest }: PathFormat = {},
-): string {
+export function formatPath(segments: readonly Segment[], { prefix = '', escapable = NEVER, rest }: PathFormat): string {
   let text = `^${formatText(prefix)}`;
   for (const segment of segments) {
     if (segment.kind === 'static') text += `/${formatText(segment.text, escapable)}`;
@@ -59,9 +56,8 @@ export function formatAnySegments(prefix: string): string {
 
 /** Formats text that is matched as it is, with a second spelling for each character that may be escaped. */
 export function formatText(text: string, escapable: RegExp = NEVER): string {
-  return Array.from(text, (char) =>
-    escapable.test(char) ? `(?:${quote(char)}|${formatEscape(char)})` : quote(char),
-  ).join('');
+  const either = (char: string): string => `(?:${quote(char)}|${formatEscape(char)})`;
+  return Array.from(text, (char) => (escapable.test(char) ? either(char) : quote(char))).join('');
 }
 
 /** `é` → `%[Cc]3%[Aa]9` */

@@ -7,8 +7,7 @@
 import { compilePath, type Segment } from '../endpoint/pattern.js';
 import type { RouteInfo } from '../routing/router.js';
 import { GatewayError } from './error.js';
-import { checkArguments, type ExporterArguments, type OptionName } from './exporter-options.js';
-import type { Site, SiteService } from './exporter-options.js';
+import { checkArguments, type ExporterArguments, type Site, type SiteService } from './exporter-options.js';
 
 /** A public route. */
 export interface PublicRoute extends Pick<RouteInfo, 'method' | 'path' | 'params'> {
@@ -39,12 +38,13 @@ export interface Plan extends Site {
   readonly methods: readonly string[];
 }
 
-/** What an exporter takes. */
+/** Name and limits of an exporter. */
 export interface Exporter {
-  /** For messages: `toNginx`, and `nginx`. */
+  /** Function's name, for messages: `toNginx`. */
   readonly name: string;
+  /** Gateway's name, for messages: `nginx`. */
   readonly gateway: string;
-  readonly options: readonly OptionName[];
+  readonly options: Parameters<typeof checkArguments>[1];
   /** Methods that the gateway can forward; CONNECT asks the gateway itself for a tunnel, so it is never one. */
   readonly methods?: RegExp;
 }
@@ -89,15 +89,9 @@ function collectRoutes(table: readonly RouteInfo[], { gateway, methods: forwarda
         throw new GatewayError(path, `${gateway} can't forward the method ${method}; make the route private`);
       const { segments } = compilePath(path, constraints);
       const head = method === 'GET' && !ownHeads.has(pattern) ? ['HEAD'] : [];
-      return {
-        method,
-        path,
-        params,
-        segments,
-        methods: [...new Set([method, ...head, 'OPTIONS'])],
-        certain: segments.every((segment) => segment.kind !== 'param' || segment.constraint === null),
-        title: describeRoute(route),
-      };
+      const methods = [...new Set([method, ...head, 'OPTIONS'])];
+      const certain = segments.every((segment) => segment.kind !== 'param' || segment.constraint === null);
+      return { method, path, params, segments, methods, certain, title: describeRoute(route) };
     });
 }
 
@@ -113,11 +107,9 @@ function describeRoute({ method, path, params }: RouteInfo): string {
 function assertApart(one: PlannedService, other: PlannedService): void {
   for (const route of one.routes) {
     const twin = other.routes.find(({ segments }) => overlap(route.segments, segments));
-    if (twin !== undefined)
-      throw new GatewayError(
-        route.path,
-        `${nameOf(route, one)} and ${nameOf(twin, other)} are public and may have the same path; give one of the services a prefix, or change a path`,
-      );
+    if (twin === undefined) continue;
+    const reason = `${nameOf(route, one)} and ${nameOf(twin, other)} are public and may have the same path`;
+    throw new GatewayError(route.path, `${reason}; give one of the services a prefix, or change a path`);
   }
 }
 
@@ -128,10 +120,8 @@ function assertOutside(service: PlannedService, { name, prefix, routes: [example
   const route = service.routes.find(({ segments }) => overlap(segments.slice(0, texts.length), space));
   if (route === undefined) return;
   const shown = example === undefined ? '' : `, which has ${example.method} ${example.path}`;
-  throw new GatewayError(
-    route.path,
-    `${nameOf(route, service)} is public and may have a path below ${prefix}, the prefix of ${name}${shown}; change the path or the prefix`,
-  );
+  const reason = `is public and may have a path below ${prefix}, the prefix of ${name}${shown}`;
+  throw new GatewayError(route.path, `${nameOf(route, service)} ${reason}; change the path or the prefix`);
 }
 
 function nameOf({ method, path }: PublicRoute, { name }: PlannedService): string {
