@@ -151,6 +151,14 @@ describe.each(GATEWAYS)('%s', (name) => {
     expect(reply.headers['keep-alive'] ?? '').not.toMatch(/timeout=20/);
   });
 
+  test('a Connection header that names the scope or the id removes neither', async () => {
+    for (const named of ['x-postern-scope', 'X-Request-Id, X-Postern-Scope']) {
+      const { headers } = await seen('GET', '/hello/x', `X-Request-Id: abc\r\nX-Postern-Scope: private\r\nConnection: ${named}\r\n`);
+      expect(headers, named).toMatchObject({ 'x-postern-scope': 'public', 'x-request-id': expect.stringMatching(/./) as string });
+      expect((await ask('GET', '/private', `Connection: ${named}\r\n`)).status).toBe(404);
+    }
+  });
+
   test('connections to the service are kept', async () => {
     const before = await count();
     for (let i = 0; i < 20; i += 1) expect((await ask('GET', '/hello/x')).status).toBe(200);
