@@ -4,6 +4,7 @@
  * @module-tag package
  */
 
+import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -87,6 +88,29 @@ test('the table of metrics is that of a fresh application, both ways', async () 
   const listed = column('metric').filter((name) => !name.includes('*'));
   const own = exposed.filter((name) => !/^(?:process|nodejs|postern)_/.test(name));
   expect(listed.sort()).toEqual(own.sort());
+});
+
+test.for([
+  ['health', 'monitor/health.ts', 'HealthDocument'],
+  ['metrics', 'monitor/metrics-endpoint.ts', 'MetricsDocument'],
+  ['ping', 'monitor/ping-document.ts', 'PingDocument'],
+  ['access log', 'pipeline/access-log.ts', 'AccessEntry'],
+  ['`postern.request`', 'pipeline/tracing.ts', 'RequestTraceMessage'],
+  ['`postern.call`', 'mesh/call-tracing.ts', 'CallTraceMessage'],
+] as const)('the table "%s" has the members of the type, both ways', ([header, file, name]) => {
+  const [, body = ''] = new RegExp(`interface ${name} \\{(.*?)^\\}`, 'ms').exec(readFileSync(join(ROOT, 'src', file), 'utf8')) ?? [];
+  const declared = [...body.matchAll(/^ {2}(?:readonly )?(\w+)\??:/gm)].map(([, member]) => member);
+  expect(declared.length).toBeGreaterThan(1);
+  expect(column(header).filter((member) => !member.includes('.')).sort()).toEqual(declared.sort());
+});
+
+test('every command of the command line has a row', () => {
+  const help = execFileSync(process.execPath, [join(ROOT, 'dist/cli.js'), '--help'], { encoding: 'utf8' });
+  const [, list = ''] = /^Commands:\n(.*?)^$/ms.exec(help) ?? [];
+  const commands = [...list.matchAll(/^ {2}(\w+)/gm)].map(([, command]) => command);
+  expect(commands.length).toBeGreaterThan(5);
+  const listed = column('`npx postern …`').flatMap((cell) => cell.split(', ').map((each) => each.split(' ')[0]));
+  expect(listed.sort()).toEqual(commands.sort());
 });
 
 test('every export has its place in the documents', () => {
