@@ -1,5 +1,5 @@
 /*
- * Package entry `postern/metrics`: the metrics library alone.
+ * Package entry `postern/metrics`: the metrics library without the framework.
  */
 
 export { exponentialBuckets, linearBuckets } from './metrics/buckets.js';

@@ -1,12 +1,12 @@
 /*
  * Holds what comes and goes all the time: open connections, requests under way.
  *
- * A `Set` would hold on to members that have left it. Each time V8 gives a set a new table, the old table points to the
- * new one. Once an old table has outlived a few garbage collections, it keeps all the tables after it, with what they
- * held, until the next full collection.
+ * A `Set` would hold on to members that have left it. Each time V8 makes a new table for a set, the old table points to
+ * the new one. Once an old table has outlived a few garbage collections, it keeps all the tables after it, with their
+ * members, until the next full collection.
  */
 
-/** Stands for a member, when it is to be taken out by {@link Bag.delete}. */
+/** Where a member is in the bag, for {@link Bag.delete}. */
 export interface Place<T> {
   readonly value: T;
   /** -1 when the member is out. */

@@ -7,7 +7,7 @@
 
 const BRAND = Symbol.for('postern.brand');
 
-/** Most prototypes that are looked at: no class of ours has more above it, and a proxy's chain may have no end. */
+/** Maximum prototypes to look at: no class of ours has more, and the chain of a Proxy may be endless. */
 const MAX_CHAIN = 32;
 
 /** Gives a class, or one object, its brand. */

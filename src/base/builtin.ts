@@ -6,7 +6,7 @@
  * asynchronous. Source: Node.js documentation, "process.getBuiltinModule(id)".
  */
 
-/** Those that were needed so far: `getBuiltinModule` checks and looks up what it is asked for anew each time. */
+/** Modules that were needed so far: `getBuiltinModule` checks and looks up a module anew with each call. */
 const loaded = new Map<string, object | undefined>();
 
 /** `builtin('node:os').totalmem()` */

@@ -1,8 +1,8 @@
 /*
  * The only source of time and chance.
  *
- * Postern takes these functions when it is loaded. So fake timers (Vitest, Jest, `node:test`) leave an application
- * alone, and a program that replaces the globals before it loads Postern runs it in virtual time.
+ * Postern takes these functions when it is loaded. So fake timers (Vitest, Jest, `node:test`) do not affect an
+ * application, and a program that replaces the globals before it loads Postern runs it in virtual time.
  */
 
 import { builtin } from './builtin.js';

@@ -30,7 +30,7 @@ export async function within(timeoutMs: number, promise: Promise<unknown>): Prom
 
 export const DEADLINE_HEADER = 'x-envoy-expected-rq-timeout-ms';
 
-/** In ms; undefined without the header, and for a value that is no positive integer. */
+/** The deadline in ms; undefined without the header, and if its value is not a positive integer. */
 export function readDeadlineHeader({ [DEADLINE_HEADER]: value }: IncomingHttpHeaders): number | undefined {
   return typeof value === 'string' && /^0*[1-9]\d*$/.test(value) ? Number(value) : undefined;
 }

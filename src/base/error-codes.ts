@@ -4,7 +4,7 @@
 
 import { hasBrand, setBrand } from './brand.js';
 
-/** One member of an error-code enumeration; frozen, and made by {@link defineErrorCodes} alone. */
+/** One member of an error-code enumeration; frozen, and only {@link defineErrorCodes} makes it. */
 export interface ErrorCode<Name extends string = string> {
   readonly name: Name;
   /** A safe integer, unique within its enumeration. */
@@ -45,7 +45,7 @@ export function defineErrorCodes<const Source extends Readonly<Record<string, nu
 }
 
 /**
- * A code of another service's enumeration, kept as it came. For the mesh alone: the package's entry does not export it,
+ * A code of another service's enumeration, kept unchanged. Only for the mesh: the package's entry does not export it,
  * so that a service can't raise codes that no enumeration has.
  *
  * @internal
@@ -68,7 +68,7 @@ export function isErrorCode(value: unknown): value is ErrorCode {
   return typeof name === 'string' && Number.isSafeInteger(number);
 }
 
-/** The framework's own codes (SPEC 7.2), and those of input, replies and time limits. */
+/** The framework's own codes (SPEC 7.2), and the codes of input, replies and time limits. */
 export const FrameworkErrorCodes: ErrorCodes<{
   framework_error_unspecified: 999998;
   framework_unknown_error: 999999;

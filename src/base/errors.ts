@@ -7,15 +7,15 @@ import { isInstance, setBrand } from './brand.js';
 import { FrameworkErrorCodes, isErrorCode, type ErrorCode } from './error-codes.js';
 import { ANYTHING, assertOptions, STRING, type Kind, type Kinds } from './options-check.js';
 
-/** What an error carries besides its description. */
+/** Options of an {@link HttpError}, besides its description. */
 export interface HttpErrorOptions {
   /** Headers of the error reply, such as `allow` or `retry-after`. */
   headers?: Readonly<Record<string, string>>;
-  /** What led to this error; for the log alone, never for the client. */
+  /** The error that led to this one. Only the log has it, never the client. */
   cause?: unknown;
 }
 
-/** What one raise of an {@link ApiError} may set; each replaces the default of its type. */
+/** Options of one {@link ApiError}; each replaces the default of its type. */
 export interface ApiErrorOptions extends HttpErrorOptions {
   /** An integer from 400 to 599. */
   statusCode?: number;
@@ -33,7 +33,7 @@ const TEXTS_BY_NAME: Kind = {
 };
 
 const HTTP_ERROR: Kinds<HttpErrorOptions> = { headers: TEXTS_BY_NAME, cause: ANYTHING };
-// What is ANYTHING here is checked where it is used: a number out of range is a RangeError.
+// Members marked ANYTHING are checked where they are used: a number out of range is a RangeError.
 const API_ERROR: Kinds<ApiErrorOptions> = { ...HTTP_ERROR, statusCode: ANYTHING, errorCode: ANYTHING, message: STRING };
 
 /**
@@ -115,7 +115,7 @@ export class HttpError extends Error {
   }
 
   /**
-   * @param description what went wrong, for the client; the reason phrase unless given
+   * @param description what went wrong, for the client. Default: the reason phrase of the status
    * @throws {RangeError} when the status is not an integer from 400 to 599
    * @throws {TypeError} for an unknown or invalid option
    */
@@ -181,7 +181,7 @@ export class Conflict extends ApiError {
   static override message = 'Conflict.';
 }
 
-/** What a {@link TooManyRequests} or {@link ServiceUnavailable} may set. */
+/** Options of a {@link TooManyRequests} or {@link ServiceUnavailable}. */
 export interface RetryOptions extends ApiErrorOptions {
   /** Seconds until another try makes sense, sent as `retry-after` (RFC 9110, section 10.2.3). */
   retryAfter?: number;
@@ -213,7 +213,7 @@ const TYPES = { ApiError, HttpError, BadRequest, Unauthorized, Forbidden, NotFou
 // By key: a bundler may give classes other names.
 for (const [name, type] of Object.entries({ ...TYPES, ServiceUnavailable })) setBrand(type.prototype, name);
 
-/** What `new Error` takes: `{ cause: undefined }` is a cause, too. */
+/** Options for `new Error`: `{ cause: undefined }` is a cause, too. */
 function causeOf(options: HttpErrorOptions | undefined): ErrorOptions | undefined {
   return options !== undefined && 'cause' in options ? { cause: options.cause } : undefined;
 }
@@ -225,7 +225,7 @@ export function isStatus(value: unknown, least: number): value is number {
 
 function assertErrorStatus(statusCode: number): number {
   if (isStatus(statusCode, 400)) return statusCode;
-  throw new RangeError(`${String(statusCode)} is no status of an error; use an integer from 400 to 599`);
+  throw new RangeError(`${String(statusCode)} is not a status of an error; use an integer from 400 to 599`);
 }
 
 function assertIssued(code: ErrorCode): ErrorCode {

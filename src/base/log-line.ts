@@ -1,11 +1,11 @@
 /*
- * One entry of the log as one line of JSON, whatever is in it: what can't be written is told in words, and takes
- * nothing else down with it.
+ * One entry of the log as one line of JSON, for any value in it. A value that JSON can't express is described in
+ * words, and the rest of the entry is written as usual.
  */
 
 import { builtin } from './builtin.js';
 
-/** How deep the causes of an error are followed, and how many errors of an `AggregateError` are told. */
+/** How deep the causes of an error are followed, and how many errors of an `AggregateError` are written. */
 const MAX_CAUSES = 5;
 const MAX_ERRORS = 10;
 
@@ -24,7 +24,7 @@ export function escapeControls(text: string): string {
 export function formatLine(head: object, fields: object, message: string | undefined): string {
   const entry: Record<string, unknown> = { ...head, ...fields, ...head };
   if (message !== undefined) entry['msg'] = message;
-  // JSON.stringify would write what this function gives, instead of the entry.
+  // JSON.stringify would write the result of this function instead of the entry.
   if (typeof entry['toJSON'] === 'function') delete entry['toJSON'];
   try {
     return `${escapeControls(JSON.stringify(entry, replaceValue))}\n`;

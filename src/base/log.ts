@@ -8,7 +8,7 @@ import { formatLine, inspectSafely, membersOf } from './log-line.js';
 /** Writes one entry: what it is about, then the message. */
 export type LogMethod = (object: object, message?: string) => void;
 
-/** What Postern logs to; `pino()` is one, `console` another. */
+/** A logger that Postern writes to, such as `pino()` or `console`. */
 export interface Logger {
   debug: LogMethod;
   info: LogMethod;
@@ -19,7 +19,7 @@ export interface Logger {
 /** Levels of entries, least urgent first. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
-/** Writes one entry, or a text that has nothing beside it; never throws, whatever it is given. */
+/** Writes one entry, or only a text; never throws, for any value. */
 export type SafeLogMethod = (entry: object | string, message?: string) => void;
 
 /** A logger whose calls never throw. */
@@ -28,7 +28,7 @@ export interface SafeLogger extends Logger {
   info: SafeLogMethod;
   warn: SafeLogMethod;
   error: SafeLogMethod;
-  /** A logger that adds the bindings to every entry, beside those of this one. */
+  /** A logger that adds the bindings to every entry, in addition to this logger's own. */
   child(bindings: object): SafeLogger;
 }
 
@@ -164,7 +164,7 @@ function fieldsOf(about: unknown): object {
   return typeof about === 'object' && about !== null ? membersOf(about) : {};
 }
 
-/** What is no object, such as a number, is told in words. */
+/** Anything but an object, such as a number, is described in words. */
 function messageIn(about: unknown): unknown {
   return about === undefined || about === null || typeof about === 'object' ? undefined : about;
 }

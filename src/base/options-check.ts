@@ -5,7 +5,7 @@
 
 import * as spelling from './nearest-name.js';
 
-/** What an option has to be. */
+/** The type that an option must have. */
 export interface Kind {
   readonly accepts: (value: unknown) => boolean;
   /** The remedy in words, `true or false`. */
@@ -85,8 +85,8 @@ export function withDefaults<Options extends object, Table extends OptionTable<O
 
 /**
  * @param what whose options they are, as the user wrote it: `new Postern()`
- * @param known every option that exists, by name alone or with its kind
- * @throws {TypeError} when `options` is no object, has a name that does not exist, or a value of the wrong kind
+ * @param known every option that exists, by name only or with its kind
+ * @throws {TypeError} when `options` is not an object, has a name that does not exist, or a value of the wrong kind
  *
  * @internal
  */

@@ -71,7 +71,7 @@ export function callError(
   return new ServiceError(service, description, { statusCode, message, method, path, headers: all, ...options });
 }
 
-/** The header that tells callers of a final error not to repeat their call. @internal */
+/** Headers by which callers of a final error know not to repeat their call. @internal */
 export function retryHeaders({ isRepeated = false }: CallName, statusCode: number): Record<string, string> {
   return isRepeated && isUnavailable(statusCode) ? { [NO_RETRY_HEADER]: 'true' } : {};
 }

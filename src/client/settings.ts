@@ -14,7 +14,7 @@ export interface SettingsOptions {
   SERVICE_CONNECTIONS?: readonly string[];
   /** As above; both lists are merged. */
   REQUIRED_SERVICE_CONNECTIONS?: readonly string[];
-  /** Where a bare name lives; `http://{service}:8000` unless given. */
+  /** URL of a service that is listed by name only. Default: `http://{service}:8000`. */
   SERVICE_URL_TEMPLATE?: string;
 }
 
@@ -34,7 +34,7 @@ const KINDS: Kinds<SettingsOptions> = {
 const DEFAULT_TEMPLATE = 'http://{service}:8000';
 
 /**
- * Settles on the settings; an option beats the environment variable of the same name, and an empty variable is none.
+ * Reads the settings. An option overrides the environment variable of the same name; an empty variable counts as unset.
  *
  * @throws {TypeError} for an unknown setting, a wrong name, URL or template, and for one service with two URLs
  *

@@ -16,7 +16,7 @@ export interface Constraint {
 /**
  * Compiles `source`; equal sources have equal results, so a router keeps one for all its routes.
  *
- * @throws {TypeError} if the syntax is not that of a constraint, no segment can match, or matching could take more than
+ * @throws {TypeError} if a constraint may not have this syntax, no segment can match, or matching could take more than
  * linear time
  *
  * @internal

@@ -1,4 +1,4 @@
-/* What an application says about its OpenAPI document, wherever that is created. */
+/* Settings of an application for its OpenAPI document, for every place that creates it. */
 
 import { LIST, OBJECT, type Kinds } from '../base/options-check.js';
 

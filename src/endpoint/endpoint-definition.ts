@@ -27,7 +27,7 @@ type Part<Name extends string, Input> = object extends Input
   ? { readonly [N in Name]?: Input }
   : { readonly [N in Name]: Input };
 
-/** What a call takes: the inputs of the schemas, and the parameters of the path where they have none. */
+/** Input of a call: the inputs of the schemas, and the path's parameters if no schema declares them. */
 export type CallInput<
   Path extends string,
   P extends MaybeSchema,
@@ -41,7 +41,7 @@ export type CallInput<
   (H extends AnySchema ? Part<'headers', InputOf<H>> : unknown) &
   (B extends AnySchema ? { readonly body: InputOf<B> } : unknown);
 
-/** What a call resolves to: the status with its body, as the schema of that status gives it. */
+/** Result of a call: the status with its body, as the schema of that status returns it. */
 export type CallResult<R extends MaybeResponse> = R extends undefined
   ? Answer<number, unknown>
   : R extends AnySchema
@@ -57,7 +57,7 @@ interface Answer<Status, Body> {
 }
 
 /**
- * Says once what an endpoint takes and gives, for `app.implement` on one side and `service.call` on the other.
+ * Defines the input and replies of an endpoint once, for `app.implement` on one side and `service.call` on the other.
  *
  * @param method any of `http.METHODS`, upper-case
  * @throws {TypeError} for an unknown method, an invalid path, and an unknown or invalid option

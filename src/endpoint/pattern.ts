@@ -7,7 +7,7 @@
  * "/files/*rest"  → ^/files/(.+)$
  * ```
  *
- * A pattern speaks of the percent-decoded path and is meant with the `s` flag of regular expressions.
+ * A pattern matches the percent-decoded path, and needs the `s` flag of regular expressions.
  */
 
 import { show } from '../base/options-check.js';
@@ -24,7 +24,7 @@ type Dynamic = Exclude<Segment, { kind: 'static' }>;
 
 /** A path, compiled. @internal */
 export interface CompiledPath {
-  /** In order; `/` alone is one empty static segment, and so is a last slash. */
+  /** In order; the path `/` is one empty static segment, and so is a last slash. */
   readonly segments: readonly Segment[];
   readonly paramNames: readonly string[];
 }
@@ -186,7 +186,7 @@ function endOfName(path: string, index: number): number {
   return PARAM_NAME.test(path) ? PARAM_NAME.lastIndex : index;
 }
 
-/** What to write in place of what other routers have behind a parameter. */
+/** How to write a modifier that other routers allow after a parameter. */
 function remedyAfter(name: string, text: string): string {
   if (text === '?') return 'register two paths, one with the parameter and one without it';
   if (text === '*' || text === '+') return `write *${name} as the last segment for the rest of the path`;
@@ -195,7 +195,7 @@ function remedyAfter(name: string, text: string): string {
   return 'a parameter is a whole segment; use a constraint, :name(regex), for a part of one';
 }
 
-/** Index of the parenthesis that closes the one at `open`, classes and escapes aside; -1 when there is none. */
+/** Index of the parenthesis that closes the one at `open`, outside of classes and escapes; -1 if it is missing. */
 function closingParenthesis(path: string, open: number): number {
   let depth = 0;
   let inClass = false;

@@ -9,7 +9,7 @@ import { assertOptions } from '../base/options-check.js';
 /** Any function that can be a handler. */
 export type AnyFunction = (...args: never[]) => unknown;
 
-/** What {@link publicFacing} restricts. */
+/** Options of {@link publicFacing}. */
 export interface PublicOptions {
   /** Names of the query parameters that are allowed; `[]` allows none, absent allows any. */
   params?: Iterable<string> | null | undefined;

@@ -145,7 +145,7 @@ export function parseRegex(source: string): RegexNode {
 /** Beyond U+0100, `\s` starts or ends at these units (ECMA-262, section 22.2.2.9). */
 const SPACES = '\u1680\u2000\u200b\u2028\u202a\u202f\u205f\u3000\ufeff';
 
-/** Units at which any set of a constraint can start or end: those that it names, those of the class escapes. */
+/** Units at which any set of a constraint can start or end: units that it names, and bounds of the class escapes. */
 function samplesOf(source: string): readonly number[] {
   const named = source.replace(/\\u([\da-fA-F]{4})/g, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)));
   const units = new Set(Array.from({ length: 0x101 }, (_, unit) => unit));

@@ -1,5 +1,5 @@
 /*
- * What is declared of a route besides method, path and handler: checked once, merged, and frozen into one record.
+ * Declarations of a route besides method, path and handler: checked once, merged, and frozen into one record.
  *
  * Options come with the route, or on its handler, which carries them as `routeOptions`; where both have one, the
  * route's wins.
@@ -31,7 +31,7 @@ import {
 } from './public-facing.js';
 import { assertSchemas, type AnySchemas } from './schemas.js';
 
-/** When a route was or will be given up, told on its replies. */
+/** When a route was or will be given up; its replies carry these dates. */
 export interface Deprecation {
   /** Since or from when it is deprecated; sent as `Deprecation` (RFC 9745). */
   readonly at?: Date | string | undefined;
@@ -53,11 +53,11 @@ export interface ErrorType extends Function {
 /** Overload protection refuses `low` before `normal`, and `normal` before `high`. */
 export type Priority = 'low' | 'normal' | 'high';
 
-/** What may be declared of any route, except schemas. */
+/** Options of any route, except schemas. */
 export interface RouteSettings {
   /** Whether a gateway may let the public in, as `publicFacing` says; the option wins where both speak. */
   readonly public?: boolean | PublicOptions | undefined;
-  /** Most bytes of a request's body, also more than the application's; beyond it 413. */
+  /** Maximum bytes of a request's body; may exceed the application's limit. A longer body is answered with 413. */
   readonly bodyLimit?: number | undefined;
   /** In ms from the arrival of a request; then `ctx.signal` aborts and the reply is a 504. */
   readonly timeout?: number | undefined;
@@ -70,7 +70,7 @@ export interface RouteSettings {
   readonly tags?: readonly string[] | undefined;
   /** Unique in the OpenAPI document. */
   readonly operationId?: string | undefined;
-  /** `true` marks the route in the OpenAPI document; dates and a link also go out with its replies. */
+  /** `true` marks the route in the OpenAPI document; dates and a link are also sent with its replies. */
   readonly deprecated?: boolean | Deprecation | undefined;
   /** The order in which overload protection refuses requests. Default: `normal`. */
   readonly priority?: Priority | undefined;
@@ -173,7 +173,7 @@ const PRIVATE = createRecord(NOTHING, NOTHING, { public: false, params: null });
  *
  * @param what the route, for messages: `GET /users`
  * @param handler whose options and public flag apply where `options` leaves something out
- * @param shared defaults of its groups, checked; its `tags` and `errors` come before those of the route
+ * @param shared defaults of its groups, checked; its `tags` and `errors` come before the route's own
  * @throws {TypeError} for an unknown or invalid option
  *
  * @internal
@@ -229,7 +229,7 @@ function mergeOptions(outer: DeclaredOptions, inner: DeclaredOptions): DeclaredO
 }
 
 /**
- * Checks the options of a group, and adds those of the group around it as defaults.
+ * Checks the options of a group, and adds the options of the group around it as defaults.
  *
  * @throws {TypeError} for an unknown or invalid option, and for an option that describes one route
  *

@@ -1,5 +1,5 @@
 /*
- * What a route takes and gives, by schema, and what the compiler makes of that.
+ * Schemas of a route's input and replies, and the types that the compiler derives from them.
  */
 
 import { assertSchema, type AnySchema, type InputOf } from '../payload/standard-schema.js';
@@ -10,7 +10,7 @@ export type SchemaOrNone = AnySchema | undefined;
 /** Schemas by name, which are not a schema yet: {@link Given} says what to do. */
 type Shape = Readonly<Record<string, AnySchema>>;
 
-/** What a caller may give as a schema; a shape gets a message. */
+/** A schema as a caller may pass it; a shape is rejected with a message. */
 export type MaybeSchema = AnySchema | Shape | undefined;
 
 /** The schema; for a shape, a message in its place. */
@@ -19,7 +19,7 @@ type Given<S> = S extends SchemaOrNone ? S : 'these are several schemas: make th
 /** Schemas by status; null for a reply without a body. */
 export type SchemasByStatus = Readonly<Record<number, AnySchema | null>>;
 
-/** What a 2xx reply is: one schema for all of them, or those that there are. */
+/** Schema of the 2xx replies: one for all of them, or one for each status. */
 export type MaybeResponse = AnySchema | SchemasByStatus | undefined;
 
 /** The schemas of a route; checked before the handler runs, params, query and headers together, then the body. */
@@ -30,19 +30,19 @@ export interface Schemas<
   B extends MaybeSchema,
   R extends MaybeResponse,
 > {
-  /** Of the parameters of the path, each a string. */
+  /** Schema of the path's parameters; each is a string. */
   readonly params?: Given<P> | undefined;
-  /** Of the query: a string for each name, or a list where it is repeated or the schema says so. */
+  /** Schema of the query: a string for each name, or a list if the name is repeated or the schema says so. */
   readonly query?: Given<Q> | undefined;
-  /** Of the headers, names in lower case. */
+  /** Schema of the headers, names in lower case. */
   readonly headers?: Given<H> | undefined;
-  /** Of the body, which is JSON; undefined where a request has none. */
+  /** Schema of the body, which is JSON; undefined for a request without one. */
   readonly body?: Given<B> | undefined;
-  /** Of 2xx replies; held to by the compiler, and while the service runs with the option `validateResponses`. */
+  /** Schema of 2xx replies. The compiler checks it; with the option `validateResponses` the running service does. */
   readonly response?: R | undefined;
 }
 
-/** What a handler gets beside its context: what the schemas gave, under exactly the names that were declared. */
+/** Input of a handler besides its context: the schemas' results, under exactly the names that were declared. */
 // Looked up in place and not by an alias: that is a tenth of what a route costs the compiler.
 export type HandlerInput<
   P extends MaybeSchema,
@@ -54,7 +54,7 @@ export type HandlerInput<
   (H extends AnySchema ? { readonly headers: NonNullable<H['~standard']['types']>['output'] } : unknown) &
   (B extends AnySchema ? { readonly body: NonNullable<B['~standard']['types']>['output'] } : unknown);
 
-/** A schema of a reply as it goes out: what it takes. */
+/** Body as a handler returns it: the input of the reply's schema. */
 export type BodyOf<S> = S extends AnySchema ? InputOf<S> : undefined;
 
 /** Parts of a request, in the order in which they are checked. @internal */
@@ -67,7 +67,7 @@ export interface AnySchemas extends Schemas<SchemaOrNone, SchemaOrNone, SchemaOr
 
 /**
  * @param what whose schemas they are, for the message
- * @throws {TypeError} for one that is none, and for a status that is no 2xx
+ * @throws {TypeError} if one is not a schema, and for a status outside 2xx
  *
  * @internal
  */
@@ -78,7 +78,7 @@ export function assertSchemas(what: string, schemas: AnySchemas): void {
   if (isSchema(response)) return assertSchema(`response of ${what}`, response);
   if (typeof response !== 'object' || response === null)
     throw new TypeError(
-      `response of ${what} is no schema; give one, or one for each status: { 200: schema, 204: null }`,
+      `response of ${what} is not a schema; pass one, or one for each status: { 200: schema, 204: null }`,
     );
   if (Object.keys(response).length === 0)
     throw new TypeError(`response of ${what} has no status; give at least one, { 200: schema }`);

@@ -10,7 +10,7 @@ export const DEFAULT_BUCKETS: readonly number[] = [0.005, 0.01, 0.025, 0.05, 0.1
 /**
  * The finite bounds out of what a histogram is registered with; a last `Infinity` is implied and left out.
  *
- * @throws {TypeError} for what is no array of numbers
+ * @throws {TypeError} if it is not an array of numbers
  * @throws {RangeError} when there is no bound, or the bounds don't ascend
  * @internal
  */

@@ -13,8 +13,7 @@ import { OwnedSeries } from './series-map.js';
 export interface CounterOptions<L extends string = never> extends MetricOptions<L, Counter<L>> {}
 
 /**
- * What `inc` takes: `(labels, value?)`, without labels `(value?)`, or prom-client's object; the value is 1 unless
- * told.
+ * Arguments of `inc`: `(labels, value?)`, without labels `(value?)`, or prom-client's object. Default of the value: 1.
  */
 export type CounterUpdate<L extends string> = Update<L, [value?: number]> | [update: ExemplarUpdate & UpdateLabels<L>];
 
@@ -37,7 +36,7 @@ export class Counter<L extends string = never> extends Metric<L, BoundCounter> {
   /**
    * Adds 1, or what is given.
    *
-   * @throws {TypeError} for wrong or missing labels and for what is no finite number
+   * @throws {TypeError} for wrong or missing labels and for a value that is not a finite number
    * @throws {RangeError} when the value is negative
    */
   inc(...update: CounterUpdate<L>): void;

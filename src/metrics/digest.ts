@@ -5,9 +5,9 @@
  * merging t-digest", with the scale function k1.
  */
 
-/** So many centroids at most; the error near the median is some half a percent of the ranks, at the ends far less. */
+/** Maximum centroids. The error near the median is about 0.5 % of the ranks, and at the ends far less. */
 const COMPRESSION = 200;
-/** So many values wait until they are merged. */
+/** Number of values that wait before they are merged. */
 const PENDING = 256;
 
 /** Numbers that are near each other. */
@@ -47,7 +47,7 @@ interface Point {
 }
 
 /**
- * The values below which these shares of all numbers lie, NaN without numbers. A centroid's mean stands in the middle
+ * The values below which these shares of all numbers lie, NaN without numbers. A centroid's mean is in the middle
  * of its own numbers, and values between two such points are on the line between them.
  *
  * @param quantiles from 0 to 1, ascending

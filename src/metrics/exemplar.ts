@@ -9,7 +9,7 @@ import { show } from '../base/options-check.js';
 import type { Exemplar } from './format.js';
 import { assertLabelName } from './names.js';
 
-/** Labels that lead from one observation to its trace, 128 characters in all at most; OpenMetrics alone shows them. */
+/** Labels that lead from one observation to its trace, maximum 128 characters in all; only OpenMetrics shows them. */
 export type ExemplarLabels = Readonly<Record<string, string | number>>;
 
 /** An update in prom-client's object form. */
@@ -18,7 +18,7 @@ export interface ExemplarUpdate {
   readonly exemplarLabels?: ExemplarLabels;
 }
 
-/** Whether an object is an update and no set of labels: it has a key of an update that is no label's name. @internal */
+/** Whether an object is an update, not a set of labels: it has a key of an update that no label is named. @internal */
 export function isExemplarUpdate(
   object: object,
   metric: { readonly labelNames: readonly string[] },

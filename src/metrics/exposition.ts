@@ -30,7 +30,7 @@ export interface SteppedSample extends Sample {
 }
 
 interface FamilyHead<S extends Sample> {
-  /** As it was registered: a counter's name with or without `_total`. */
+  /** Name as registered: a counter's with or without `_total`. */
   readonly name: string;
   readonly help: string;
   readonly labelNames: readonly string[];

@@ -12,16 +12,16 @@ import type { BoundTimer } from './timer.js';
 
 export interface GaugeOptions<L extends string = never> extends MetricOptions<L, Gauge<L>> {}
 
-/** What `set` takes: `(labels, value)`, without labels `(value)`. */
+/** Arguments of `set`: `(labels, value)`, without labels `(value)`. */
 export type GaugeValue<L extends string> = Update<L, [value: number]>;
 
-/** What `inc` and `dec` take: `(labels, by?)`, without labels `(by?)`; 1 unless told. */
+/** Arguments of `inc` and `dec`: `(labels, by?)`, without labels `(by?)`. Default of `by`: 1. */
 export type GaugeStep<L extends string> = Update<L, [by?: number]>;
 
-/** What concerns one series and needs no number: its labels, or without labels nothing. */
+/** Arguments of a method for one series that needs no number: its labels, or nothing for a metric without labels. */
 export type GaugeLabels<L extends string> = [L] extends [never] ? [labels?: Labels<L>] : [labels: Labels<L>];
 
-/** One series of a gauge; every number may be NaN or infinite, what is no number throws a `TypeError`. */
+/** One series of a gauge; a number may be NaN or infinite, any other type throws a `TypeError`. */
 export interface BoundGauge {
   readonly value: number;
   set(value: number): void;
@@ -31,11 +31,11 @@ export interface BoundGauge {
   dec(by?: number): void;
   /** Sets the seconds since the Unix epoch. */
   setToCurrentTime(): void;
-  /** Starts a clock; the function it gives sets the seconds since then, and returns them. */
+  /** Starts a clock; the function it returns sets the seconds since then, and returns them. */
   startTimer(): BoundTimer;
 }
 
-/** Every method throws a `TypeError` for wrong or missing labels and for what is no number. */
+/** Every method throws a `TypeError` for wrong or missing labels and for a value that is not a number. */
 export class Gauge<L extends string = never> extends Metric<L, BoundGauge> {
   set(...update: GaugeValue<L>): void;
   set(first: unknown, value?: number): void {
@@ -62,7 +62,7 @@ export class Gauge<L extends string = never> extends Metric<L, BoundGauge> {
   }
 
   /**
-   * Starts a clock; the function it gives sets the seconds since then, and returns them. Labels may be given at
+   * Starts a clock; the function it returns sets the seconds since then, and returns them. Labels may be given at
    * either end.
    */
   startTimer(labels?: SomeLabels<L>): (labels?: SomeLabels<L>) => number {

@@ -23,7 +23,7 @@ export interface Observation extends ExemplarUpdate {
   readonly value: number;
 }
 
-/** What `observe` takes: `(labels, value)`, without labels `(value)`, or prom-client's object. */
+/** Arguments of `observe`: `(labels, value)`, without labels `(value)`, or prom-client's object. */
 export type HistogramUpdate<L extends string> =
   Update<L, [value: number]> | [observation: Observation & UpdateLabels<L>];
 
@@ -40,12 +40,12 @@ export interface BoundHistogram {
   observe(value: number): void;
   /** Counts `value`, and remembers it as its bucket's exemplar if it has labels. */
   observe(observation: Observation): void;
-  /** Starts a clock; the function it gives observes the seconds since then, and returns them. */
+  /** Starts a clock; the function it returns observes the seconds since then, and returns them. */
   startTimer(exemplarLabels?: ExemplarLabels): BoundHistogramTimer;
 }
 
 export class Histogram<L extends string = never> extends Metric<L, BoundHistogram> {
-  /** Counts a value. @throws {TypeError} for wrong or missing labels and for what is no finite number */
+  /** Counts a value. @throws {TypeError} for wrong or missing labels and for a value that is not a finite number */
   observe(...update: HistogramUpdate<L>): void;
   observe(first: unknown, value?: number): void {
     if (typeof first === 'object' && first !== null) {
@@ -61,8 +61,8 @@ export class Histogram<L extends string = never> extends Metric<L, BoundHistogra
   }
 
   /**
-   * Starts a clock; the function it gives observes the seconds since then, and returns them. Labels may be given at
-   * either end, those of the exemplar too.
+   * Starts a clock; the function it returns observes the seconds since then, and returns them. Labels may be given at
+   * either end, and so may labels of the exemplar.
    */
   startTimer(labels?: SomeLabels<L>, exemplarLabels?: ExemplarLabels): HistogramTimer<L> {
     const observe = (value: number, all: object, exemplar: object): void =>

@@ -5,10 +5,10 @@
  * that V8 hasn't hashed before. Of a few values, comparing one after the other finds one sooner than a map does.
  */
 
-/** So many values are compared. */
+/** Up to this number, values are compared one by one. */
 const FEW = 8;
 
-/** The values of one label; those of the last one have items, those of the others branches. */
+/** The values of one label; the values of the last label have items, the values of the others have branches. */
 class Branch<T> {
   readonly #values: string[] = [];
   readonly #below: (Branch<T> | T)[] = [];
@@ -18,7 +18,7 @@ class Branch<T> {
     return this.#map?.size ?? this.#values.length;
   }
 
-  /** What is neither a string nor a number belongs to nothing. */
+  /** A value that is neither a string nor a number has no item. */
   get(value: unknown): Branch<T> | T | undefined {
     if (this.#map === undefined) {
       const values = this.#values;
@@ -106,7 +106,7 @@ export class LabelTree<T> {
     branch.set(values[last]!, item);
   }
 
-  /** Takes an item out, and every branch that was there for it alone. */
+  /** Removes an item, and every branch that only it used. */
   delete(values: readonly string[]): void {
     if (values.length === 0) this.#root = undefined;
     else prune(this.#root as Branch<T>, values, 0);

@@ -1,5 +1,5 @@
 /*
- * What counters, gauges, histograms and summaries have in common: labels, and taking series away.
+ * Base of counters, gauges, histograms and summaries: labels, and the removal of series.
  */
 
 import type { Series, SeriesMap } from './series-map.js';
@@ -17,7 +17,7 @@ export type SomeLabels<L extends string> = [L] extends [never]
   ? Readonly<Record<string, never>>
   : { readonly [Name in L]?: LabelValue };
 
-/** What an update takes: labels and `Values`, without labels `Values` alone. */
+/** Arguments of an update: labels and `Values`, for a metric without labels only `Values`. */
 export type Update<L extends string, Values extends readonly unknown[]> = [L] extends [never]
   ? Values | [labels: Labels<L>, ...Values]
   : [labels: Labels<L>, ...Values];
@@ -27,11 +27,11 @@ export type UpdateLabels<L extends string> = [L] extends [never]
   ? { readonly labels?: Labels<L> }
   : { readonly labels: Labels<L> };
 
-/** What every metric is registered with. */
+/** Options that every metric has. */
 export interface MetricOptions<L extends string, M = unknown> {
   /** Letters, digits, `_` and `:`; unique in the registry, in the names of its samples too. */
   readonly name: string;
-  /** What is measured, as Prometheus shows it. */
+  /** Description of the measured quantity, as Prometheus shows it. */
   readonly help: string;
   /** Default: none. */
   readonly labelNames?: readonly L[];
@@ -44,7 +44,7 @@ export interface MetricOptions<L extends string, M = unknown> {
   readonly collect?: (this: M) => void;
 }
 
-/** `L`: the label names; `Bound`: what `labels` gives. */
+/** `L`: the label names; `Bound`: the result of `labels`. */
 export abstract class Metric<L extends string, Bound> {
   readonly name: string;
   readonly help: string;
@@ -71,7 +71,7 @@ export abstract class Metric<L extends string, Bound> {
    * @throws {TypeError} for a label that is missing, unknown, or neither a string nor a number
    */
   labels(labels: Labels<L>): Bound;
-  /** As above, with the values alone in the order of `labelNames`. */
+  /** The same, with only the values, in the order of `labelNames`. */
   labels(...values: readonly LabelValue[]): Bound;
   labels(...values: readonly unknown[]): Bound {
     const [first] = values;
@@ -80,7 +80,7 @@ export abstract class Metric<L extends string, Bound> {
 
   /** Takes a series out of the exposition; an update brings it back, from zero. @throws {TypeError} as `labels` does */
   remove(labels: Labels<L>): void;
-  /** As above, with the values alone in the order of `labelNames`. */
+  /** The same, with only the values, in the order of `labelNames`. */
   remove(...values: readonly LabelValue[]): void;
   remove(...values: readonly unknown[]): void {
     this.series.delete(values);

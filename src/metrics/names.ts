@@ -8,7 +8,7 @@
 import { show } from '../base/options-check.js';
 import { counterBaseName, type MetricKind } from './format.js';
 
-/** @throws {TypeError} when `name` is no Prometheus metric name */
+/** @throws {TypeError} when `name` is not a Prometheus metric name */
 export function assertMetricName(name: unknown): asserts name is string {
   if (typeof name !== 'string' || !/^[a-zA-Z_:][a-zA-Z0-9_:]*$/.test(name)) {
     throw new TypeError(`invalid metric name ${show(name)}; use letters, digits, "_" and ":", and no digit in front`);
@@ -41,10 +41,10 @@ export function assertLabelNames(
   }
 }
 
-/** Of which each line of a sample has another value. */
+/** The label of which each line of a sample has another value, by kind of metric. */
 export const OWN_LABELS: Readonly<Partial<Record<MetricKind, string>>> = { histogram: 'le', summary: 'quantile' };
 
-/** @throws {TypeError} when `labelName` is no label name, or one that Prometheus keeps for itself (`__…`) */
+/** @throws {TypeError} when `labelName` is not a label name, or is reserved by Prometheus (`__…`) */
 export function assertLabelName(labelName: unknown, owner: string): asserts labelName is string {
   if (typeof labelName !== 'string' || !/^[a-zA-Z_][a-zA-Z0-9_]*$/.test(labelName)) {
     throw new TypeError(
@@ -56,7 +56,7 @@ export function assertLabelName(labelName: unknown, owner: string): asserts labe
 }
 
 /**
- * Labels that metrics get beside their own.
+ * Labels that metrics get in addition to their own.
  *
  * @throws {TypeError} for a name or a value that no label may have, and for names that histograms or summaries need
  */
@@ -102,7 +102,7 @@ export class ClaimedNames {
     for (const taken of names) {
       const owner = this.#owners.get(taken);
       if (owner === name)
-        throw new TypeError(`metric "${name}" is registered already; registry.get("${name}") gives it`);
+        throw new TypeError(`metric "${name}" is registered already; registry.get("${name}") returns it`);
       if (owner !== undefined)
         throw new TypeError(
           `${kind} "${name}" clashes with metric "${owner}": both have "${taken}" in an exposition; rename one`,

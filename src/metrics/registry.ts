@@ -26,7 +26,7 @@ export interface RegistryOptions {
 /** A metric whose label names aren't known at compile time. */
 export type AnyMetric = Counter<string> | Gauge<string> | Histogram<string> | Summary<string>;
 
-/** Shares nothing with any other registry; iterating over it gives its metrics, in order of registration. */
+/** Shares nothing with any other registry; iterating over it yields its metrics, in order of registration. */
 export class Registry implements Iterable<AnyMetric> {
   readonly #maxSeries: number;
   readonly #onError: (metricName: string, error: unknown) => void;
@@ -40,7 +40,7 @@ export class Registry implements Iterable<AnyMetric> {
   readonly #own: readonly Entry[];
   #stopDefaultMetrics: (() => void) | undefined;
 
-  /** @throws {RangeError} when `maxSeries` is no positive integer */
+  /** @throws {RangeError} when `maxSeries` is not a positive integer */
   constructor(options: RegistryOptions = {}) {
     assertOptions('new Registry()', options, ['maxSeries', 'onError']);
     const { maxSeries = 10_000, onError = () => {} } = options;
@@ -113,8 +113,8 @@ export class Registry implements Iterable<AnyMetric> {
   }
 
   /**
-   * Labels of every sample of every metric from now on; a sample's own label beats the one of that name. They replace
-   * those that were set before.
+   * Sets labels for every sample of every metric from now on. A sample's own label overrides a label of that name. They
+   * replace the labels that were set before.
    *
    * @throws {TypeError} for a name or a value that no label may have
    */
@@ -154,7 +154,7 @@ export class Registry implements Iterable<AnyMetric> {
     this.#stopDefaultMetrics = stop;
   }
 
-  /** Every metric in order of registration, as Prometheus text 0.0.4 unless told; runs each `collect` first. */
+  /** Writes every metric in order of registration; runs each `collect` first. Default format: Prometheus text 0.0.4. */
   expose(format: Format = 'text'): string {
     if (!Object.hasOwn(CONTENT_TYPES, format))
       throw new TypeError(`the format of expose() is ${show(format)}; give 'text' or 'openmetrics'`);
@@ -246,7 +246,7 @@ interface Entry {
   readonly collect: (() => unknown) | undefined;
 }
 
-/** What every metric is registered with. */
+/** Names of the options that every metric has. */
 const OPTIONS = ['name', 'help', 'labelNames', 'maxSeries', 'collect'];
 
 const OVERFLOWS = {

@@ -6,7 +6,7 @@ import { show } from '../base/options-check.js';
 import { escapeQuoted } from './format.js';
 import { LabelTree } from './label-tree.js';
 
-/** What the map needs of a series. */
+/** Members of a series that the map needs. */
 export interface Series {
   readonly labelValues: readonly string[];
   /** Whether the map no longer has it; it must `revive` before it counts on. */
@@ -16,7 +16,7 @@ export interface Series {
 }
 
 /**
- * What all kinds of series are made of. Fields that the constructor sets are only declared: an initializer is one more
+ * Base of all kinds of series. Fields that the constructor sets are only declared: an initializer is one more
  * function to compile and to run for each series.
  */
 export abstract class OwnedSeries<Self extends Series> implements Series {
@@ -44,7 +44,7 @@ export abstract class OwnedSeries<Self extends Series> implements Series {
 /** The value of every label of the series that takes what is over a metric's limit. */
 export const OVERFLOW_VALUE = '_overflow';
 
-/** What every metric is registered with, checked. */
+/** Options of every metric, checked. */
 export interface Definition {
   readonly name: string;
   readonly help: string;
@@ -56,7 +56,7 @@ export interface Definition {
 }
 
 export class SeriesMap<S extends Series> {
-  // Declared, because a field that its declaration sets before the constructor does is no constant to V8; it reads
+  // Declared, because a field that its declaration sets before the constructor does is not a constant to V8; it reads
   // these once when it compiles an `inc()` of one metric.
   declare readonly definition: Definition;
   /** Where to find a series by its labels. */

@@ -1,5 +1,5 @@
 /*
- * Summaries: quantiles of what was observed, of all of it or of late, beside its sum and count.
+ * Summaries: quantiles of all observations or of the recent ones, with sum and count.
  */
 
 import { monotonicNow } from '../base/clock.js';
@@ -21,7 +21,7 @@ export interface SummaryOptions<L extends string = never> extends MetricOptions<
   readonly ageBuckets?: number;
 }
 
-/** What `observe` takes: `(labels, value)`, without labels `(value)`. */
+/** Arguments of `observe`: `(labels, value)`, without labels `(value)`. */
 export type SummaryUpdate<L extends string> = Update<L, [value: number]>;
 
 /** One series of a summary. */
@@ -32,12 +32,12 @@ export interface BoundSummary {
   readonly count: number;
   /** Counts a value. @throws {TypeError} unless it is a finite number */
   observe(value: number): void;
-  /** Starts a clock; the function it gives observes the seconds since then, and returns them. */
+  /** Starts a clock; the function it returns observes the seconds since then, and returns them. */
   startTimer(): BoundTimer;
 }
 
 export class Summary<L extends string = never> extends Metric<L, BoundSummary> {
-  /** Counts a value. @throws {TypeError} for wrong or missing labels and for what is no finite number */
+  /** Counts a value. @throws {TypeError} for wrong or missing labels and for a value that is not a finite number */
   observe(...update: SummaryUpdate<L>): void;
   observe(first: unknown, value?: number): void {
     if (typeof first === 'object' && first !== null) this.find(first).observe(value as number);
@@ -45,7 +45,7 @@ export class Summary<L extends string = never> extends Metric<L, BoundSummary> {
   }
 
   /**
-   * Starts a clock; the function it gives observes the seconds since then, and returns them. Labels may be given at
+   * Starts a clock; the function it returns observes the seconds since then, and returns them. Labels may be given at
    * either end.
    */
   startTimer(labels?: SomeLabels<L>): (labels?: SomeLabels<L>) => number {
@@ -57,7 +57,7 @@ export class Summary<L extends string = never> extends Metric<L, BoundSummary> {
 export interface QuantileWindow {
   /** Ascending. */
   readonly quantiles: readonly number[];
-  /** Of one part of the window, in ms; infinite where nothing is forgotten. */
+  /** Length of one part of the window, in ms; Infinity if observations never expire. */
   readonly partMs: number;
   readonly parts: number;
 }
@@ -84,7 +84,7 @@ export class SummarySeries extends OwnedSeries<SummarySeries> implements BoundSu
     return this.#count;
   }
 
-  /** By quantile of the window, NaN where nothing was observed of late. */
+  /** The value of each quantile of the window; NaN if it has no observations. */
   get values(): readonly number[] {
     const { quantiles, parts } = this.#window;
     const oldest = this.#partNumber() - parts;
@@ -115,7 +115,7 @@ export class SummarySeries extends OwnedSeries<SummarySeries> implements BoundSu
     this.#count = 0;
   }
 
-  /** Of this moment; what was in its place is one window old. */
+  /** The digest of this moment; it replaces a digest that is one window old. */
   #digest(): Digest {
     const number = this.#partNumber();
     const place = number % this.#window.parts;
@@ -133,7 +133,7 @@ export class SummarySeries extends OwnedSeries<SummarySeries> implements BoundSu
  * The window out of what a summary is registered with.
  *
  * @internal
- * @throws {TypeError} for what is no number, and for `ageBuckets` without `maxAgeSeconds`
+ * @throws {TypeError} for a value that is not a number, and for `ageBuckets` without `maxAgeSeconds`
  * @throws {RangeError} for a number that is out of range
  */
 export function toQuantileWindow(

@@ -8,15 +8,15 @@ import type { ExemplarLabels } from './exemplar.js';
 /** Ends the timer of a series, whose labels are known; returns the seconds that were recorded. */
 export type BoundTimer = (labels?: Readonly<Record<string, never>>) => number;
 
-/** As `BoundTimer`, with labels for the exemplar, which are added to those of the start. */
+/** The same as `BoundTimer`, with labels for the exemplar, which are added to the labels of the start. */
 export type BoundHistogramTimer = (labels?: Readonly<Record<string, never>>, exemplarLabels?: ExemplarLabels) => number;
 
-/** What an update with an exemplar has beside its value, where there are labels for one. @internal */
+/** Members of an update for the exemplar, if it has labels. @internal */
 type Exemplified = { readonly exemplarLabels?: ExemplarLabels };
 
 /**
- * Starts the clock; the function it gives calls `record` with the seconds and the labels of both ends, and returns
- * the seconds. Of a label that both ends give, the end's counts.
+ * Starts the clock; the function it returns calls `record` with the seconds and the labels of both ends, and returns
+ * the seconds. A label of the end overrides the same label of the start.
  *
  * @internal
  */

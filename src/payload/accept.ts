@@ -17,7 +17,7 @@ export function prefersProblem(accept: string | undefined): boolean {
   return qualityOf(accept, 'application/problem+json') > qualityOf(accept, 'application/json');
 }
 
-/** The highest quality that a list gives to one of these names; 0 where it has none of them. */
+/** The highest quality that a list has for one of these names; 0 if it has none of them. */
 export function qualityOf(header: string, ...names: readonly string[]): number {
   let highest = 0;
   for (const { name, quality } of parseList(header)) if (names.includes(name)) highest = Math.max(highest, quality);

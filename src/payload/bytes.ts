@@ -17,7 +17,7 @@ export class Bytes {
   add(chunk: Buffer<ArrayBuffer>): boolean {
     const total = this.#size + chunk.length;
     if (total > this.#limit) return false;
-    // The first is kept as it came: most bodies are one chunk.
+    // The first chunk is not copied: most bodies are one chunk.
     if (this.#size === 0) this.#buffer = chunk;
     else {
       if (total > this.#buffer.length) {
@@ -36,7 +36,7 @@ export class Bytes {
   }
 }
 
-/** Without a byte order mark; what is no UTF-8 becomes U+FFFD. */
+/** Decodes without a byte order mark; invalid UTF-8 becomes U+FFFD. */
 export function decodeUtf8(bytes: Buffer): string {
   const text = bytes.toString('utf8');
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;

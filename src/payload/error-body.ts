@@ -12,7 +12,7 @@ export interface ErrorBody {
   readonly error_code: { readonly name: string; readonly value: number };
 }
 
-/** What the body is made of; an `ApiError` and an `HttpError` are. @internal */
+/** Members of an error that its body needs; an `ApiError` and an `HttpError` have them. @internal */
 export interface ErrorFields {
   readonly statusCode: number;
   readonly message: string;
@@ -29,7 +29,7 @@ export function toErrorBody({ message, description, errorCode }: ErrorFields): E
 /**
  * An error as problem details (RFC 9457).
  *
- * @param types a URL; with the name of the error's code behind it, it is the `type`. Null for `about:blank`
+ * @param types a URL; followed by the name of the error's code, it is the `type`. Null for `about:blank`
  * @internal
  */
 export function toProblem(error: ErrorFields, types: string | null): Record<string, unknown> {
@@ -38,7 +38,7 @@ export function toProblem(error: ErrorFields, types: string | null): Record<stri
   return { type, title: message, status: error.statusCode, detail: description, error_code };
 }
 
-/** What an error body says, as the uniform one or as problem details; undefined for anything else. @internal */
+/** Reads an error body, in the uniform shape or as problem details; undefined for anything else. @internal */
 export function readErrorBody(value: unknown): ErrorBody | undefined {
   if (!isRecord(value) || !isRecord(value['error_code'])) return undefined;
   const { message = value['title'], description = value['detail'] } = value;

@@ -1,5 +1,5 @@
 /*
- * Header names and values by turns, as `node:http` has them.
+ * Header names and values alternately, as `node:http` has them.
  */
 
 /** As `Headers`, repeated names joined. */
@@ -9,7 +9,7 @@ export function fromHeaderList(list: readonly string[]): Headers {
   return headers;
 }
 
-/** Where a name, in lower case, stands in a list; -1 where it does not. */
+/** Index of a name, in lower case, in a list; -1 if it is missing. */
 export function indexOfHeader(list: readonly (string | string[])[], name: string): number {
   return list.findIndex((each, i) => i % 2 === 0 && String(each).toLowerCase() === name);
 }

@@ -6,7 +6,7 @@ import { UnsendableError } from './unsendable.js';
 
 const BY_ITSELF = 'return it by itself, or';
 
-/** What becomes `{}`, by its tag, with what to give instead. */
+/** Objects that become `{}`, by their tag, with a value to use instead. */
 const REMEDIES: Readonly<Record<string, string>> = {
   Map: 'give Object.fromEntries(map)',
   Set: 'give [...set]',
@@ -28,9 +28,9 @@ const REMEDIES: Readonly<Record<string, string>> = {
   WeakSet: 'leave it out',
 };
 
-/** How many elements of each array are looked at: those of a list are mostly of one kind. */
+/** How many elements of each array are looked at: elements of a list are mostly of one kind. */
 const SAMPLE = 10;
-/** What is nested more deeply is not looked at. */
+/** Maximum depth of the search. */
 const MAX_DEPTH = 100;
 
 interface Lost {
@@ -42,7 +42,7 @@ interface Lost {
 
 /**
  * Costs a tenth of `JSON.stringify` or less: every element of an array is looked at only where the text has a `{}`,
- * which a Map, a Promise and the like leave behind. Functions leave nothing, and are looked for in the first elements.
+ * which a Map, a Promise and the like turn into. Functions leave nothing, and are looked for in the first elements.
  *
  * @param json the value as `JSON.stringify` wrote it
  * @throws {TypeError} when a member of the value is lost in it
@@ -56,7 +56,7 @@ export function assertNothingLost(value: unknown, json: string): void {
 
 /** @param most elements of each array that are looked at */
 function findLost(value: object, most: number, depth: number): Lost | undefined {
-  // What `toJSON` gives is written instead of the object, and is as the object wants it.
+  // The result of `toJSON` is written instead of the object, as the object wants it.
   if (depth === 0 || ('toJSON' in value && typeof value.toJSON === 'function')) return undefined;
   if (Array.isArray(value)) {
     const count = Math.min(value.length, most);
@@ -68,7 +68,7 @@ function findLost(value: object, most: number, depth: number): Lost | undefined 
   }
   let isEmpty = true;
   for (const name in value) {
-    // `for in` gives own names before inherited ones.
+    // `for in` visits own names before inherited ones.
     if (isEmpty && !Object.hasOwn(value, name)) break;
     isEmpty = false;
     const lost = lostMember((value as Record<string, unknown>)[name], most, depth);
@@ -77,7 +77,7 @@ function findLost(value: object, most: number, depth: number): Lost | undefined 
   return isEmpty ? lostItself(value) : undefined;
 }
 
-/** For a Map and the like, told by its tag; undefined for an object that is empty in truth. */
+/** The finding for a Map and the like, known by its tag; undefined for an object that is really empty. */
 function lostItself(value: object): Lost | undefined {
   const what = Object.prototype.toString.call(value).slice('[object '.length, -1);
   return Object.hasOwn(REMEDIES, what) ? { path: '', loss: `${what}, which JSON loses; ${REMEDIES[what]}` } : undefined;

@@ -5,20 +5,20 @@
 
 import type { SchemaIssue, SchemaResult, StandardProps } from './standard-schema.js';
 
-/** A value that fits, as the schema gives it, or issues. */
+/** A value that fits, as the schema returns it, or issues. */
 export type Checked =
   { readonly value: unknown; readonly issues?: undefined } | { readonly issues: readonly SchemaIssue[] };
 
-/** A schema failed to say whether a value fits. What it threw is the `cause`, for the log alone. */
+/** A schema failed to say whether a value fits. Its error is the `cause`, which only the log has. */
 export class SchemaFailure extends Error {
   override readonly name = 'SchemaFailure';
 }
 
 /**
- * Checks a value; a promise where the schema gives one.
+ * Checks a value; returns a promise if the schema does.
  *
  * @param what for the message: `body of POST /users`
- * @throws {SchemaFailure} when the schema throws, rejects, or gives what is no result
+ * @throws {SchemaFailure} when the schema throws, rejects, or returns something else than a result
  */
 export function check(what: string, schema: StandardProps, value: unknown): Checked | Promise<Checked> {
   let result: SchemaResult | Promise<SchemaResult>;
@@ -43,7 +43,7 @@ async function settle(what: string, result: PromiseLike<SchemaResult> | SchemaRe
 function toChecked(result: SchemaResult): Checked {
   const { issues } = result;
   if (issues !== undefined && issues !== null) {
-    if (!Array.isArray(issues)) throw new TypeError('issues is no list');
+    if (!Array.isArray(issues)) throw new TypeError('issues is not a list');
     return { issues: issues.length === 0 ? [{ message: '' }] : issues };
   }
   if (!('value' in result)) throw new TypeError('neither a value nor issues');

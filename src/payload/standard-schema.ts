@@ -1,7 +1,7 @@
 /*
  * Schemas of any validator that speaks Standard Schema, version 1 (https://standardschema.dev).
  *
- * A schema is known by its property `~standard`, not by its class: those of arktype are functions.
+ * A schema is known by its property `~standard`, not by its class: schemas of arktype are functions.
  */
 
 /** Any schema, as far as the compiler has to know it: each member more would cost it time on every route. */
@@ -19,13 +19,13 @@ export interface StandardProps<Input = unknown, Output = Input> {
   readonly version: 1;
   readonly vendor: string;
   readonly validate: (value: unknown) => SchemaResult<Output> | Promise<SchemaResult<Output>>;
-  /** For the compiler alone. */
+  /** Only for the compiler. */
   readonly types?: { readonly input: Input; readonly output: Output } | undefined;
   /** The sibling specification, Standard JSON Schema; not every validator has it. */
   readonly jsonSchema?: JsonSchemaConverter | undefined;
 }
 
-/** What a check came to: issues where there are any, else a value. */
+/** Result of a validation: the issues, or the value if there are none. */
 export type SchemaResult<Output = unknown> =
   { readonly value: Output; readonly issues?: undefined } | { readonly issues: readonly SchemaIssue[] };
 
@@ -41,23 +41,23 @@ export interface JsonSchemaConverter {
   readonly output: (options: { readonly target: string }) => Record<string, unknown>;
 }
 
-/** What a schema takes. */
+/** Type of a schema's input. */
 export type InputOf<S extends AnySchema> = NonNullable<S['~standard']['types']>['input'];
 
-/** What a schema gives. */
+/** Type of a schema's output. */
 export type OutputOf<S extends AnySchema> = NonNullable<S['~standard']['types']>['output'];
 
 /**
  * @param what whose schema it is, for the message: `body of POST /users`
- * @throws {TypeError} when it is none
+ * @throws {TypeError} when `value` is not a schema
  * @internal
  */
 export function assertSchema(what: string, value: unknown): void {
   if (propsOf(value) === undefined)
-    throw new TypeError(`${what} is no schema; give one that has ~standard, such as those of zod, valibot or arktype`);
+    throw new TypeError(`${what} is not a schema; pass one that has ~standard, such as one of zod, valibot or arktype`);
 }
 
-/** The standard's property of a schema; undefined for what is none. @internal */
+/** The property `~standard` of a schema; undefined for anything else. @internal */
 export function propsOf(schema: unknown): StandardProps | undefined {
   const props = isObject(schema) && '~standard' in schema ? schema['~standard'] : undefined;
   return isProps(props) ? props : undefined;

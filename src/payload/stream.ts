@@ -4,7 +4,7 @@
 
 import { Readable, type ReadableOptions } from 'node:stream';
 
-/** What may be streamed. */
+/** Source of a streamed body. */
 export type Stream = AsyncIterable<unknown>;
 
 /** Whether a body is a stream rather than something whose length is known. @internal */

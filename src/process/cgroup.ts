@@ -19,7 +19,7 @@ export interface CgroupLimits {
   readonly memoryBytes: number | undefined;
   /** The CPU quota in CPUs: 0.5 is half of one. */
   readonly cpus: number | undefined;
-  /** Of the group whose quota is the tightest. */
+  /** Throttling in the group whose quota is the tightest. */
   readonly throttling: CpuThrottling | undefined;
 }
 
@@ -29,7 +29,7 @@ export interface CgroupPaths {
   readonly cpu: readonly string[];
 }
 
-/** @param root what stands in front of `/proc` and `/sys`, empty for the real ones */
+/** @param root prefix of `/proc` and `/sys`; empty for the real directories */
 export function findCgroups(root: string): CgroupPaths {
   // "4:memory:/docker/1f" → memory, /docker/1f; "0::/app" → version 2, /app
   const memberships = [...(readText(`${root}/proc/self/cgroup`) ?? '').matchAll(/^\d+:([^:]*):(.*)$/gm)];

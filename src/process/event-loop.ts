@@ -24,7 +24,7 @@ export interface EventLoopLag {
  * Milliseconds between two ticks. At 20, they take 3 ms of CPU in each second of an idle process; at 10, twice that.
  */
 export const RESOLUTION_MS = 20;
-/** How often `tick` is to be called, in milliseconds. */
+/** Interval at which `tick` must be called, in milliseconds. */
 export const TICK_MS = 1000;
 /** Prometheus scrapes once a minute at least, so no spike goes unseen. */
 const WINDOW_MS = 60_000;

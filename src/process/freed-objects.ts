@@ -1,7 +1,7 @@
 /*
  * How many objects each garbage collection freed: `python_gc_collected_objects` (SPEC 2.3).
  *
- * V8's profiler tells the bytes that a collection freed, but it makes every pause longer, and once stopped it holds
+ * V8's profiler reports the bytes that a collection freed, but it makes every pause longer, and once stopped it holds
  * native memory until a mark-compact. So it runs for a few collections now and then. Between these profiles the bytes
  * are estimated. A minor collection is taken to free the same share of the new space as those in the last profile did,
  * and a mark-compact roughly as much as the used heap has shrunk by since it was read last.
@@ -52,7 +52,7 @@ export function typeOf({ detail }: Collection): CollectionType {
   return (detail as { readonly kind?: number } | undefined)?.kind ?? 0;
 }
 
-/** What is needed of V8's profiler. */
+/** Methods of V8's profiler that are used here. */
 export type GcProfiler = Pick<GCProfiler, 'start' | 'stop'>;
 
 /** Where the readings come from. */
@@ -73,9 +73,9 @@ export const HEAP_EVERY_MS = 1000;
 export interface FreedObjects {
   start(): void;
   close(): void;
-  /** Counts collections that `node:perf_hooks` has told of. */
+  /** Counts collections that `node:perf_hooks` reported. */
   count(collections: readonly Collection[]): void;
-  /** Counts what the profiler holds; it goes on if its profile isn't done. */
+  /** Counts what the profiler holds; it continues if its profile isn't done. */
   collect(): void;
 }
 
@@ -88,9 +88,9 @@ export function createFreedObjects(
   let spans: readonly Span[] = [];
   /** How many collections the profile is still to measure. */
   let left = 0;
-  /** What the minor collections of this profile freed, in bytes. */
+  /** Bytes that the minor collections of this profile freed. */
   let freed = 0;
-  /** What the new space had room for when each of these began, added up, in bytes. */
+  /** Capacity of the new space when each of them began, added up, in bytes. */
   let capacity = 0;
   /** The share of the new space, 0 to 1, that minor collections freed in the last profile. */
   let freedShare = 1;
@@ -187,7 +187,7 @@ export function createFreedObjects(
 interface Span {
   readonly from: number;
   until: number;
-  /** How many collections in it were told of so far. */
+  /** Number of its collections that were reported so far. */
   collections: number;
 }
 
@@ -195,7 +195,7 @@ interface HeapReading {
   readonly usedBytes: number;
   /** In the new space. */
   readonly newBytes: number;
-  /** Of the new space. */
+  /** Capacity of the new space. */
   readonly newCapacity: number;
 }
 

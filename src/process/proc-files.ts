@@ -1,5 +1,5 @@
 /*
- * Reads what Linux tells about this process under /proc; elsewhere nothing is found.
+ * Reads the files of this process under /proc, on Linux; on other systems nothing is found.
  *
  * Spec: proc(5).
  */
@@ -15,7 +15,7 @@ export function readText(path: string): string | undefined {
   }
 }
 
-/** What /proc/self/status says. */
+/** Values of /proc/self/status. */
 export interface ProcStatus {
   readonly virtualBytes: number | undefined;
   /** Data, heap and private mappings. */
@@ -24,7 +24,7 @@ export interface ProcStatus {
   readonly cpus: number | undefined;
 }
 
-/** @param root what stands in front of `/proc`, empty for the real one */
+/** @param root prefix of `/proc`; empty for the real directory */
 export function readStatus(root: string): ProcStatus {
   const text = readText(`${root}/proc/self/status`) ?? '';
   const list = /^Cpus_allowed_list:\s*([\d,-]+)/m.exec(text)?.[1];

@@ -1,5 +1,5 @@
 /*
- * Registers what is to be known of the process: CPU, memory and files, under prom-client's names and those of SPEC 2.2.
+ * Registers the metrics of the process (CPU, memory, files), under prom-client's names and the names of SPEC 2.2.
  */
 
 import type { CgroupLimits, CpuThrottling } from './cgroup.js';
@@ -9,9 +9,9 @@ import type { Readings } from './readings.js';
 /** One reading of the values of SPEC 2.2. */
 export interface ProcessReading {
   readonly rssBytes: number;
-  /** Of the memory that the process may use: its tightest cgroup limit, or else the machine's. */
+  /** Share of the memory that the process may use: its tightest cgroup limit, or else the machine's. */
   readonly rssPercent: number;
-  /** Of the CPU time that the process may use: its tightest cgroup quota, or else the machine's. */
+  /** Share of the CPU time that the process may use: its tightest cgroup quota, or else the machine's. */
   readonly cpuPercent: number;
 }
 
@@ -44,7 +44,7 @@ export function registerSpecMetrics(readings: Readings, read: () => ProcessReadi
   );
 }
 
-/** Registers prom-client's metrics of the process, and those of its CPU quota. */
+/** Registers prom-client's metrics of the process, and the metrics of its CPU quota. */
 export function registerProcessMetrics(
   readings: Readings,
   { memoryUsage, cpuUsage, startTime, platform, root, limits }: ProcessMetricSources,

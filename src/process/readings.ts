@@ -10,9 +10,9 @@ export interface Readings {
   shared<T extends object>(read: () => T): () => T;
   /** Does something before the first exposition at which it is due. */
   onceDue(isDue: () => boolean, act: () => void): void;
-  /** A gauge; while `read` gives no value it has no sample. */
+  /** A gauge; while `read` returns undefined it has no sample. */
   gauge(name: string, help: string, read: () => number | undefined): void;
-  /** A counter of what something else counts; while `read` gives no value it has no sample. */
+  /** A counter whose value is counted elsewhere; while `read` returns undefined it has no sample. */
   counter(name: string, help: string, read: () => number | undefined): void;
   /** A gauge with a sample for each value of a label; readings with the same label value are added up. */
   gaugeBy(
@@ -32,8 +32,8 @@ export interface Readings {
 }
 
 /**
- * @param prefix stands in front of each name
- * @param labels of every sample; a metric's own label beats the one of that name
+ * @param prefix put before each name
+ * @param labels of every sample; a metric's own label overrides a label of the same name
  */
 export function createReadings(
   registry: Registry,

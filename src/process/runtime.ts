@@ -1,5 +1,5 @@
 /*
- * Registers what is to be known of the Node.js runtime, under prom-client's names.
+ * Registers the metrics of the Node.js runtime, under prom-client's names.
  */
 
 import type { HeapSpaceInfo } from 'node:v8';
@@ -16,7 +16,7 @@ export interface RuntimeSources {
   readonly heapSpaces: () => readonly HeapSpaceInfo[];
   /** The type of each resource that keeps the event loop alive. */
   readonly activeResources: () => readonly string[];
-  /** The same of libuv's handles, timers aside. */
+  /** The same of libuv's handles, except timers. */
   readonly activeHandles: () => readonly string[];
   /** The same of libuv's requests. */
   readonly activeRequests: () => readonly string[];
@@ -28,7 +28,7 @@ export interface RuntimeSources {
 export function registerRuntimeMetrics(readings: Readings, sources: RuntimeSources): void {
   registerEventLoop(readings, sources);
   registerActive(readings, 'resources', 'Resources that keep the event loop alive', sources.activeResources);
-  registerActive(readings, 'handles', 'Open handles of libuv, timers aside', sources.activeHandles);
+  registerActive(readings, 'handles', 'Open handles of libuv, except timers', sources.activeHandles);
   registerActive(readings, 'requests', 'Requests of libuv under way', sources.activeRequests);
   registerHeap(readings, sources);
   const [major = '', minor = '', patch = ''] = sources.version.slice(1).split('.');
@@ -50,7 +50,7 @@ function registerEventLoop(readings: Readings, { lag, utilization }: RuntimeSour
     );
   readings.gauge(
     'nodejs_eventloop_lag_seconds',
-    'How late the event loop came to a timer that is due every second: the last time, or by now.',
+    'How late the event loop ran a timer that is due every second: the last time, or by now.',
     () => read().last,
   );
   register('min', 'Lowest');

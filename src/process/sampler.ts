@@ -51,7 +51,7 @@ export interface ProcessSampler {
 }
 
 /**
- * Registers the metrics of a service's process and of Node.js; before `start` those of event loop and garbage
+ * Registers the metrics of a service's process and of Node.js; before `start` the metrics of event loop and garbage
  * collector stay 0.
  *
  * @throws {TypeError} when the registry has them already
@@ -156,11 +156,11 @@ function readProcess(sources: ProcessSources, limits: CgroupLimits, cpu: UsageWi
   return { rssBytes, rssPercent: (100 * rssBytes) / memoryBytes, cpuPercent: Math.min(100, (100 * cpu.read()) / cpus) };
 }
 
-/** What `collectDefaultMetrics` takes. */
+/** Options of `collectDefaultMetrics`. */
 export interface DefaultMetricsOptions {
   /** Stands in front of each name; default: nothing. */
   readonly prefix?: string;
-  /** Labels of every sample; a metric's own label beats the one of that name. */
+  /** Labels of every sample; a metric's own label overrides a label of the same name. */
   readonly labels?: Readonly<Record<string, string>>;
 }
 

@@ -1,6 +1,6 @@
 /*
- * How much a CPU or the event loop was used of late. The interval begins with a sample that the window takes by its own
- * clock, not with the last reading: two readers don't shorten each other's interval.
+ * How much a CPU or the event loop was used recently. The interval begins with a sample that the window takes by its
+ * own clock, not with the last reading: two readers don't shorten each other's interval.
  */
 
 /** Both in seconds since the process, or the event loop, began. */

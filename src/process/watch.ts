@@ -11,7 +11,7 @@ import type { EventLoopLag, EventLoopSources } from './event-loop.js';
 import { createFreedObjects, KINDS, typeOf } from './freed-objects.js';
 import type { Collection, FreedObjects, FreedSources } from './freed-objects.js';
 
-/** What is needed of a `PerformanceObserver`. */
+/** Methods of a `PerformanceObserver` that are used here. */
 export interface CollectionWatch {
   /** Returns the collections that were not yet reported to a listener, and forgets them. */
   takeRecords(): readonly Collection[];

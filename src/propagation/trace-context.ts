@@ -27,7 +27,7 @@ export interface TraceSpan {
 /** A request's span, with what its trace carries along. @internal */
 export interface RequestSpan {
   readonly span: TraceSpan;
-  /** As it came; undefined when it is empty or breaks the grammar. */
+  /** The header, unchanged; undefined when it is empty or breaks the grammar. */
   readonly tracestate: string | undefined;
 }
 
@@ -129,7 +129,7 @@ export function spanHeaders(span: TraceSpan, tracestate: string | undefined): Re
   return tracestate === undefined ? { traceparent } : { traceparent, tracestate };
 }
 
-/** Those of a request's headers that have these names, as they came. @internal */
+/** The headers of a request that have these names, unchanged. @internal */
 export function passedHeaders(headers: IncomingHttpHeaders, names: readonly string[]): Record<string, string> {
   const given = names.filter((name) => headers[name] !== undefined);
   return Object.fromEntries(given.map((name) => [name, textOf(headers[name])]));
@@ -142,7 +142,7 @@ function parseTraceparent(text: string): { traceId: string; parentId: string; fl
   return { traceId, parentId, flags: Number.parseInt(flags, 16) };
 }
 
-/** The list as it came, or undefined when it is empty or breaks the grammar (section 3.3.1). */
+/** The list, unchanged, or undefined when it is empty or breaks the grammar (section 3.3.1). */
 function parseTracestate(text: string): string | undefined {
   let members = 0;
   for (const part of text.split(',')) {

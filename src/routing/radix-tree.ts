@@ -17,7 +17,7 @@ export const LENGTH = 5;
 /** The codes of its characters. */
 export const TEXT = 6;
 
-/** The node of the empty text. The cells before it are a node that is none, and its table, which is empty. */
+/** The node of the empty text. The cells before it are a placeholder for "no node", and its table, which is empty. */
 export const ROOT: number = TEXT;
 
 /** A radix tree; there may be more roots than {@link ROOT} in its cells. */
@@ -34,7 +34,7 @@ export class RadixTree {
     this.cells[cell] = value;
   }
 
-  /** The cells of the owner's that a cell of the owner's tells of, made if it tells of none. */
+  /** The owner's cells that this cell of the owner points to; made if it points to none. */
   obtainCells(cell: number, size: number): number {
     const start = this.read(cell) || this.allocate(size);
     this.write(cell, start);

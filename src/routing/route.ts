@@ -6,7 +6,7 @@ import type { Constraint } from '../endpoint/constraint.js';
 import { compilePath, formatPattern, type Segment } from '../endpoint/pattern.js';
 import type { RouteRecord } from '../endpoint/route-options.js';
 
-/** Parameters of one matched path, percent-decoded; the object has no `Object.prototype` behind it. */
+/** Parameters of one matched path, percent-decoded; the object does not inherit from `Object.prototype`. */
 export type Params = Readonly<Record<string, string>>;
 
 /** Names come from route authors, values from clients: neither may meet `Object.prototype`. @internal */
@@ -33,7 +33,7 @@ export interface RouteInfo {
   readonly meta?: Readonly<Record<string, unknown>>;
 }
 
-/** What a request may know of its route. */
+/** Properties of a route that a request may see. */
 export interface MatchedRoute extends Pick<RouteInfo, 'method' | 'path' | 'pattern' | 'public'> {
   /** The route option of that name; empty where it was not given. */
   readonly meta: Readonly<Record<string, unknown>>;
@@ -49,13 +49,13 @@ export interface Route<Handler = unknown> {
   readonly handler: Handler;
   /** @internal */
   readonly options: RouteRecord;
-  /** What requests know of it. @internal */
+  /** The part that requests see. @internal */
   readonly matched: MatchedRoute;
 }
 
 const NO_META: Readonly<Record<string, unknown>> = Object.freeze({});
 
-/** What few ask of it, it makes when it is asked. @internal */
+/** Computes rarely used properties on first access. @internal */
 export class TableRoute<Handler> implements Route<Handler> {
   readonly #constraints: Map<string, Constraint>;
   #matched: MatchedRoute | undefined;

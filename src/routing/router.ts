@@ -14,7 +14,7 @@ import { toPlain, Trie } from './trie.js';
 
 export type { MatchedRoute, Params, Route, RouteInfo } from './route.js';
 
-/** What {@link Router.find} found. */
+/** Result of {@link Router.find}. */
 export interface Found<Handler> {
   readonly handler: Handler;
   readonly params: Params;
@@ -33,7 +33,7 @@ export interface Match<Handler> {
 export class Router<Handler = unknown> {
   readonly #methods = new Set<string>();
   readonly #routes: TableRoute<Handler>[] = [];
-  // What a look-up needs of each route, side by side: of ten thousand routes, few are in the cache of the processor.
+  // Data of each route that a look-up needs, side by side: of ten thousand routes, few are in the processor's cache.
   readonly #handlers: Handler[] = [];
   readonly #paramNames: (readonly string[])[] = [];
   readonly #trie = new Trie();
@@ -57,7 +57,7 @@ export class Router<Handler = unknown> {
   }
 
   /**
-   * As {@link add}, with options that beat those of the handler.
+   * Does the same as {@link add}, with options that override the handler's.
    *
    * @param shared defaults of its groups, checked
    * @param source the handler that carries options, where it is not the one that runs
@@ -151,7 +151,7 @@ export class Router<Handler = unknown> {
     return methods.size === 0 ? [] : [...methods.add('OPTIONS')].sort();
   }
 
-  /** Those that any route has. @internal */
+  /** Methods that at least one route has. @internal */
   get methods(): ReadonlySet<string> {
     return this.#methods;
   }
@@ -183,7 +183,7 @@ export class Router<Handler = unknown> {
     return result;
   }
 
-  /** Where a path ends in the trie: where those of the same pattern do, as may `:a(.+)` and `:b`. */
+  /** Where a path ends in the trie: at the same place as paths of the same pattern, as may `:a(.+)` and `:b`. */
   #obtainEnd(segments: readonly Segment[]): number {
     if (this.#constraints.size === 0) return this.#trie.insert(segments);
     // Without constraints, equal patterns are equal segments.
@@ -217,7 +217,7 @@ export class Router<Handler = unknown> {
 /**
  * A percent-encoded path, decoded.
  *
- * @throws {HttpError} 400 when an escape is malformed or is no UTF-8
+ * @throws {HttpError} 400 when an escape is malformed or is not UTF-8
  *
  * @internal
  */
@@ -236,7 +236,7 @@ function isEncoded(path: string): boolean {
 /**
  * A percent-encoded path in the spelling of the trie: no escape but `%2F` hides a slash, and none hides static text.
  *
- * @throws {HttpError} 400 when an escape is malformed or is no UTF-8
+ * @throws {HttpError} 400 when an escape is malformed or is not UTF-8
  */
 function respell(path: string): string {
   const decoded = decodePath(path);

@@ -1,6 +1,6 @@
 /*
- * Finds routes by path and method: a radix tree over the static text of paths, whose nodes also have what is not static
- * behind them. A look-up reads the path once, and makes neither strings nor hashes of its parts.
+ * Finds routes by path and method: a radix tree over the static text of paths, whose nodes also hold the parameters and
+ * wildcards that follow them. A look-up reads the path once, and makes neither strings nor hashes of its parts.
  *
  * Routes are numbers from 0. Paths, registered or searched for, are in one spelling: decoded, but for `%25` and `%2F`.
  */
@@ -12,7 +12,7 @@ import { CHILDREN, LENGTH, MASK, RadixTree, ROOT, TEXT } from './radix-tree.js';
 /** A constrained parameter as the next segment. */
 interface Choice {
   readonly constraint: Constraint;
-  /** The node behind it. */
+  /** The node after it. */
   readonly node: number;
 }
 
@@ -31,13 +31,13 @@ const NODE_SIZE: number = TEXT;
 
 /** Index of the constrained parameters. */
 const CHOICES = 0;
-/** The node behind a plain parameter. */
+/** The node after a plain parameter. */
 const PARAM = 1;
-/** The node behind a wildcard. */
+/** The node after a wildcard. */
 const WILDCARD = 2;
 const DYNAMIC_SIZE = 3;
 
-/** Stands for a method that no route has, to go through all that match. */
+/** A method that no route has: the search visits every matching route. */
 const ANY = '';
 
 /** Paths with the routes that each has for its methods. */
@@ -46,11 +46,11 @@ export class Trie {
   readonly #tree = new RadixTree();
   readonly #others: Map<string, number>[] = [new Map()];
   readonly #choices: Choice[][] = [[]];
-  /** Where the parameters of the route found last start and end, by turns. */
+  /** Where the parameters of the route found last start and end, alternately. */
   readonly #bounds: number[] = [];
   #methods: string[] = [];
 
-  /** Adds a path unless it is there; gives its end. */
+  /** Adds a path unless it is there; returns its end. */
   insert(segments: readonly Segment[]): number {
     let node = ROOT;
     let text = '';
@@ -104,7 +104,7 @@ export class Trie {
    * Depth first, in the order of precedence: static text, constrained parameters in the order of their registration, a
    * plain parameter, a wildcard. It calls itself only where there are other ways to come back to.
    *
-   * @param node to go on from
+   * @param node where to continue
    * @param at where in the path that is
    * @param params how many there are so far
    * @returns the route plus 1, or 0
@@ -192,7 +192,7 @@ export class Trie {
     return this.#others[this.#tree.read(end + OTHERS)] as Map<string, number>;
   }
 
-  /** The node behind a segment that is not static, which stands behind a text that is. */
+  /** The node after a segment that is not static, which follows a text that is static. */
   #obtainDynamic(start: number, text: string, segment: Exclude<Segment, { kind: 'static' }>): number {
     const tree = this.#tree;
     const dynamic = tree.obtainCells(tree.obtain(start, text) + DYNAMIC, DYNAMIC_SIZE);
@@ -207,7 +207,7 @@ export class Trie {
   }
 }
 
-/** What a part of a path means, once a slash in it can do no harm. */
+/** Decodes a part of a path completely, once a slash in it can do no harm. */
 export function toPlain(text: string): string {
   return text.includes('%') ? decodeURIComponent(text) : text;
 }

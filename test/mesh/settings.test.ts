@@ -53,8 +53,8 @@ const wrong: { options: unknown; says: RegExp }[] = [
   { options: list('..=http://a.test'), says: /service name "\.\."/ },
   { options: list('=http://a.test'), says: /service name ""/ },
   { options: list('é'), says: /service name/ },
-  { options: list('a='), says: /is no URL/ },
-  { options: list('a=10.0.0.7:8080'), says: /is no URL/ },
+  { options: list('a='), says: /is not a URL/ },
+  { options: list('a=10.0.0.7:8080'), says: /is not a URL/ },
   { options: list('a=ftp://a.test'), says: /use http: or https:/ },
   { options: list('a=http://user:secret@a.test'), says: /credentials/ },
   { options: list('a=http://a.test/?x=1'), says: /query or fragment/ },
@@ -64,7 +64,7 @@ const wrong: { options: unknown; says: RegExp }[] = [
   { options: { SERVICE_CONNECTIONS: [7] }, says: /has the entry 7/ },
   { options: { SERVICE_URL_TEMPLATE: 'http://billing:8000' }, says: /\{service\}/ },
   { options: { SERVICE_URL_TEMPLATE: '{service}:8000' }, says: /SERVICE_URL_TEMPLATE/ },
-  { options: { SERVICE_URL_TEMPLATE: 'http://host:{service}' }, says: /is no URL/ },
+  { options: { SERVICE_URL_TEMPLATE: 'http://host:{service}' }, says: /is not a URL/ },
   { options: { SERVICE_URL_TEMPLATE: 8000 }, says: /SERVICE_URL_TEMPLATE of settings is 8000/ },
 ];
 test.for(wrong)('$options throws', ({ options, says }) => {

@@ -89,7 +89,7 @@ test('wrong arguments are TypeErrors that name what there is', async () => {
   expect(() => defineEndpoint('get' as never, '/')).toThrow('unknown method "get"');
   expect(() => defineEndpoint('GET', 'users')).toThrow(TypeError);
   expect(() => defineEndpoint('GET', '/', { param: 1 } as never)).toThrow('did you mean "params"?');
-  expect(() => defineEndpoint('GET', '/', { body: {} } as never)).toThrow('body of GET / is no schema');
+  expect(() => defineEndpoint('GET', '/', { body: {} } as never)).toThrow('body of GET / is not a schema');
 });
 
 const misfits: { name: string; answer: () => Response; reason: string }[] = [

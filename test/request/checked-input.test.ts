@@ -241,10 +241,10 @@ test('deep bodies, huge names and names of prototypes give bounded 400s', async 
   expect((await fetch(`${url}/q?__proto__=1&constructor=2`)).status).toBe(400);
 });
 
-test.for([{}, { '~standard': {} }, { '~standard': { validate: 1 } }, 'string', () => true, null])('%s is no schema', (schema) => {
+test.for([{}, { '~standard': {} }, { '~standard': { validate: 1 } }, 'string', () => true, null])('%s is not a schema', (schema) => {
   const app = createApp();
-  for (const part of ['params', 'query', 'headers', 'body'] as const) expect(() => app.get('/a', { [part]: schema } as object, () => 'ok'), part).toThrow(`${part} of GET /a is no schema`);
-  if (schema !== null) expect(() => app.get('/a', { response: { 200: schema } } as object, () => 'ok')).toThrow('response 200 of GET /a is no schema');
+  for (const part of ['params', 'query', 'headers', 'body'] as const) expect(() => app.get('/a', { [part]: schema } as object, () => 'ok'), part).toThrow(`${part} of GET /a is not a schema`);
+  if (schema !== null) expect(() => app.get('/a', { response: { 200: schema } } as object, () => 'ok')).toThrow('response 200 of GET /a is not a schema');
   expect(() => app.get('/a', { response: schema } as object, () => 'ok')).toThrow(TypeError);
 });
 
