@@ -1,5 +1,5 @@
 /*
- * Where an application listens: as it is told, and as it came to be.
+ * The configured listen address and the bound one.
  */
 
 import type { AddressInfo } from 'node:net';
@@ -9,9 +9,9 @@ import { SCOPE, type Scope, type ScopeOptions } from '../http/scope.js';
 
 /** Where to listen. */
 export interface ListenOptions extends ScopeOptions {
-  /** 8000 unless given; 0 picks a free one. */
+  /** Port to listen on. Default: 8000. 0: any free port. */
   port?: number | undefined;
-  /** All interfaces unless given. */
+  /** Host to listen on. Default: all interfaces. */
   host?: string | undefined;
 }
 
@@ -19,7 +19,7 @@ export interface ListenOptions extends ScopeOptions {
 export interface MonitorOptions {
   /** 0 picks a free one. */
   port?: number | undefined;
-  /** All interfaces unless given. */
+  /** Host to listen on. Default: all interfaces. */
   host?: string | undefined;
 }
 
@@ -57,12 +57,12 @@ export function resolveMonitor(options: MonitorOptions | undefined, env: NodeJS.
   throw new TypeError('monitor has no port; give it one, or MONITOR_PORT');
 }
 
-/** The port that a variable holds; an empty one holds none. @throws {TypeError} for one that is no port @internal */
+/** The port in a variable; undefined if it is unset or empty. @throws {TypeError} for an invalid port @internal */
 export function portOf(env: NodeJS.ProcessEnv, variable: string): number | undefined {
   return numberIn(env, variable, 65_535, 'a number from 0 to 65535');
 }
 
-/** A time in ms that a variable holds; an empty one holds none. @throws {TypeError} for one that is none @internal */
+/** A time in ms in a variable; undefined if it is unset or empty. @throws {TypeError} for an invalid time @internal */
 export function delayOf(env: NodeJS.ProcessEnv, variable: string): number | undefined {
   return numberIn(env, variable, 999_999_999, 'ms, 0 or more');
 }
@@ -81,7 +81,7 @@ export function warnIfUnreachable(logger: Logger, scope: Scope): void {
   if (scope === 'public') logSafely(logger, 'warn', { scope }, `nothing can reach the monitoring endpoints; ${remedy}`);
 }
 
-/** What a server says of where it listens. @internal */
+/** The address that a server is bound to. @internal */
 export function addressOf({ address, family, port }: AddressInfo): Address {
   const host = address === '::' || address === '0.0.0.0' ? '127.0.0.1' : address;
   const authority = family === 'IPv6' && host.includes(':') ? `[${host}]` : host;

@@ -253,14 +253,14 @@ export class Postern extends RouteGroup {
   }
 
   /**
-   * Listens, with `PORT` and `HOST` of the environment unless given, and drains on SIGTERM or SIGINT: the process then
-   * exits with 0, or 1 if something had to be cut. A second signal exits at once.
+   * Listens, by default on `PORT` and `HOST` of the environment, and drains on SIGTERM or SIGINT. The process then
+   * exits with 0, or 1 if a request had to be aborted. A second signal exits at once.
    *
    * Default of `delay`: `DRAIN_DELAY` from the environment, else 5,000 ms for SIGTERM, because a load balancer still
    * sends requests for seconds. 0 for SIGINT, and for SIGTERM if stderr is a terminal and `KUBERNETES_SERVICE_HOST` is
    * not set: then a person runs the service, or `node --watch` does.
    *
-   * @throws {TypeError} when `PORT` is no port or `DRAIN_DELAY` no time, or for an unknown or invalid option
+   * @throws {TypeError} when `PORT` is not a port or `DRAIN_DELAY` not a time, or for an unknown or invalid option
    */
   async run(options: ListenOptions & CloseOptions = {}): Promise<Listening> {
     assertOptions('run()', options, { ...LISTEN, ...closeHookRunner.CLOSE });

@@ -1,5 +1,5 @@
 /*
- * Handlers that say what their route takes and gives.
+ * Handlers that carry the schemas and options of their route.
  */
 
 import type { Context, HandlerResult, Middleware } from '../http/context.js';
@@ -12,7 +12,7 @@ import { carryOptions, type Carrier, type RouteSettings } from '../endpoint/rout
 import type { Params } from '../routing/router.js';
 import type { BodyOf, HandlerInput, MaybeResponse, MaybeSchema, SchemaOrNone, Schemas } from '../endpoint/schemas.js';
 
-/** What may be declared of a route; all of it is checked and decided when the route is registered. */
+/** Options of a route; they are checked when the route is registered. */
 export type RouteOptions<
   P extends MaybeSchema = SchemaOrNone,
   Q extends MaybeSchema = SchemaOrNone,
@@ -23,7 +23,7 @@ export type RouteOptions<
 
 /** Settings of whoever serves a route. */
 export interface ServedSettings extends RouteSettings {
-  /** Around this route alone, inside that of its groups; the first is outermost. */
+  /** Middleware of this route only, inside the middleware of its groups; the first is outermost. */
   readonly middleware?: readonly Middleware[] | undefined;
 }
 
@@ -34,7 +34,7 @@ type Success = 200 | 201 | 202 | 203 | 206;
 type Known = Success | 204 | 205 | 402 | 405 | 406 | 408 | 413 | 415 | 416 | 418 | 423 | 424 | 428 | 451 | ServerStatus;
 type ServerStatus = 500 | 501 | 502 | 504;
 
-/** What a handler may return under a `response`: what its schemas take, and whatever is no 2xx. */
+/** Result of a handler with a declared `response`: input of its schemas, or any reply outside 2xx. */
 export type ResultOf<R extends MaybeResponse> = R extends undefined
   ? HandlerResult
   : R extends AnySchema
@@ -73,7 +73,7 @@ export type Sends<Handles extends AnyFunction, R extends MaybeResponse = undefin
   ...args: never[]
 ) => Sendable<ReturnType<Handles>> & Declared<Awaited<ReturnType<Handles>>, R>;
 
-/** A route's function that gets what the schemas of its options gave. */
+/** A route's function; it gets the results of the schemas in its options. */
 export type EndpointHandler<
   Path,
   P extends MaybeSchema,
@@ -112,10 +112,10 @@ type EndpointMethod<
 /**
  * A handler that carries route options, as a wrapper or as a standard (TC39) method decorator.
  *
- * The function passed in is left as it was. Options that a handler carries give way to those of the route, and to those
+ * The function passed in is not changed. Options that a handler carries give way to those of the route, and to those
  * of an `endpoint` around it; middleware adds up.
  *
- * @throws {TypeError} for an unknown or invalid option, and for what is no function or method
+ * @throws {TypeError} for an unknown or invalid option, and for anything but a function or method
  */
 export function endpoint<
   Path = Params,
@@ -144,7 +144,7 @@ export function endpoint(options: RouteOptions, handler?: (ctx: Context, input: 
   return (...given: readonly unknown[]) => carryOptions(options, given);
 }
 
-/** What {@link endpoint} gives; the pipeline hands it its input, and so may a test. */
+/** Result of {@link endpoint}; the pipeline passes the input to it, and so may a test. */
 export type CarryingHandler<Path, Input> = ((
   ctx: Context<Path>,
   input?: Input,

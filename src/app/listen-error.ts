@@ -10,7 +10,7 @@ export function toListenError(error: unknown, { port, host }: ListenOptions, fro
   const remedies: Readonly<Record<string, string>> = {
     EADDRINUSE: `${origin} is in use; end the process that has it, or choose another port (0 picks a free one)`,
     EACCES: `${origin} needs rights that this process lacks; choose a port from 1024 on`,
-    EADDRNOTAVAIL: `${origin}: the host is no address of this machine; choose one of its addresses, or leave host out`,
+    EADDRNOTAVAIL: `${origin}: the host is not an address of this machine; choose one of these, or leave host out`,
     ENOTFOUND: `${origin}: the host has no address; check its spelling, or leave host out`,
   };
   const message = Object.hasOwn(remedies, String(error.code)) ? remedies[String(error.code)] : undefined;

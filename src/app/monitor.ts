@@ -11,7 +11,7 @@ import type { Listening, ListenOptions, MonitorOptions } from './address.js';
 import { Listener } from './listener.js';
 import type { ResolvedOptions } from './options.js';
 
-/** What answers on the listener for monitoring: routes of its own, in the middleware of the application. */
+/** Answers on the listener for monitoring: routes of its own, in the middleware of the application. */
 export interface Monitor {
   readonly routes: CompiledRoutes;
   readonly pipeline: Pipeline;

@@ -231,7 +231,7 @@ function resolveCodes(enumerations: readonly Readonly<Record<string, ErrorCode>>
 function resolveStandIns(services: Readonly<Record<string, ServiceStandIn>>): Map<string, ServiceStandIn> {
   for (const [name, standIn] of Object.entries(services)) {
     if (!isServiceName(name))
-      throw new TypeError(`services has ${JSON.stringify(name)}, which is no name of a service`);
+      throw new TypeError(`services has ${JSON.stringify(name)}, which is not a service name`);
     const isApplication = standIn instanceof Object && typeof Reflect.get(standIn, 'request') === 'function';
     if (typeof standIn !== 'function' && !isApplication)
       throw new TypeError(

@@ -136,8 +136,8 @@ export class RouteGroup<Prefix extends string = ''> {
   /**
    * Serves an endpoint that others call, made by `defineEndpoint`.
    *
-   * @param own what this side adds; it wins over what the definition says
-   * @throws {TypeError} when the endpoint is none, and as the verbs do
+   * @param own options of this side; they override the options of the definition
+   * @throws {TypeError} when `endpoint` is not an endpoint, and in the cases of the verbs
    */
   implement<
     Path extends string,
@@ -202,7 +202,7 @@ export class RouteGroup<Prefix extends string = ''> {
     return this;
   }
 
-  /** A path without its slash would go on in the last segment of the prefix: `/users` and `list` make `/userslist`. */
+  /** A path without its slash would continue the last segment of the prefix: `/users` and `list` make `/userslist`. */
   #join(path: string): string {
     if (path !== '') assertPath(path);
     return this.#prefix + path;
@@ -220,7 +220,7 @@ function assertHandler(method: string, path: string, handler: unknown): asserts 
   if (typeof handler !== 'function') throw new TypeError(`${method} ${String(path)} ${mistake(method, [handler])}`);
 }
 
-/** What is wrong with the arguments after the path of a route, and the remedy. */
+/** Describes what is wrong with the arguments after the path of a route, and the remedy. */
 function mistake(method: string, given: readonly unknown[]): string {
   const verb = method.toLowerCase();
   const functions = given.flat().filter((each) => typeof each === 'function');

@@ -1,5 +1,5 @@
 /*
- * What a process does when it is told to end.
+ * Handles the signals that ask a process to end.
  */
 
 import { isRunByHand } from '../base/log.js';

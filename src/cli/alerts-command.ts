@@ -96,7 +96,7 @@ ${expression.replace(/^/gm, '          ')}
       '5m',
       'critical',
       '{{ $labels.instance }} does not answer Prometheus',
-      'What an instance does not tell, no other rule of this file can see.',
+      'The other rules of this file see nothing of an instance that is not scraped.',
     ),
     rule(
       'DependencyFailing',

@@ -9,19 +9,19 @@ import { messageOf, paint, toVisible } from './output.js';
 
 /** One subcommand. */
 export interface Command {
-  /** What `--help` prints; ends in a newline. */
+  /** Text for `--help`; ends in a newline. */
   readonly usage: string;
   /** Rejects when it can't do what it is for: that is exit code 2. */
   readonly run: (args: string[]) => Promise<Outcome>;
 }
 
-/** What a subcommand came to. */
+/** Result of a subcommand. */
 export interface Outcome {
   /** For stdout; ends in a newline unless it is empty. */
   readonly text: string;
   /** Whether there is a finding: that is exit code 1. */
   readonly finding?: boolean;
-  /** Settles when the process may end, for what goes on after its text. */
+  /** Settles when the process may end, for a command that continues after its text. */
   readonly running?: Promise<void>;
 }
 
@@ -75,7 +75,7 @@ function describeOptions(options: Options): string {
 /**
  * A whole number given as text.
  *
- * @throws {UsageError} when it is none or out of range
+ * @throws {UsageError} when it is not a whole number, or out of range
  */
 export function parseWhole(option: string, text: string, min: number, max: number): number {
   const value = /^\d{1,9}$/.test(text) ? Number(text) : NaN;
@@ -117,6 +117,6 @@ export function readSaved<T>(file: string, read: (value: unknown) => T | undefin
     throw new Error(`${file} can't be read: ${messageOf(error)}`, { cause: error });
   }
   const saved = read(value);
-  if (saved === undefined) throw new Error(`${file} is no ${what}; make one with postern ${call}`);
+  if (saved === undefined) throw new Error(`${file} is not a ${what}; make one with postern ${call}`);
   return saved;
 }

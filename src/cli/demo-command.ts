@@ -40,13 +40,13 @@ async function run(args: string[]): Promise<Outcome> {
   return { text: describe(demo.urls, live.url), running: untilSignal(close) };
 }
 
-/** On the port behind those of the services, or a free one when that is taken. */
+/** On the port after the services' ports, or a free port if it is taken. */
 async function showDemo({ urls: { shop } }: Demo): Promise<LivePage> {
   const show = (port: number): Promise<LivePage> => showMesh({ service: 'shop', base: shop }, 3, port);
   return show(Math.min(Number(new URL(shop).port) + 3, 65_535)).catch(() => show(0));
 }
 
-/** Each address alone on its line: terminals make a link of it, and a triple click takes nothing else along. */
+/** Each address on a line of its own: terminals make a link of it, and a triple click selects nothing else. */
 function describe({ shop, billing, stock }: Demo['urls'], live: string): string {
   const toTry = [
     ['The mesh, live in a browser', live],

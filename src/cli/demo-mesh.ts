@@ -37,8 +37,8 @@ class OutOfStock extends ApiError {
 /**
  * Starts the demo.
  *
- * @param port the first of three ports in a row; 8000 unless given, or free ones when those are taken
- * @throws `EADDRINUSE` when the ports that were asked for are taken; the process is to end then
+ * @param port the first of three ports in a row. Default: 8000, or free ports if these are taken
+ * @throws `EADDRINUSE` when the given ports are taken; the process must end then
  */
 export async function startDemo(port?: number): Promise<Demo> {
   const ports = port === undefined ? await freePorts() : [port, port + 1, port + 2];

@@ -48,7 +48,7 @@ export function drawDot(service: string, root: PingEntry): string {
   ].join('\n');
 }
 
-/** @param first what stands before the service's line, and `rest` before those below it */
+/** @param first text before the service's line; `rest` is the text before the lines below it */
 function branch(first: string, rest: string, service: string, entry: PingEntry): string {
   const { status_code: status, request_time: time, response } = entry;
   const reason = 'description' in response ? `  ${toVisible(response.description)}` : '';
@@ -60,7 +60,7 @@ function branch(first: string, rest: string, service: string, entry: PingEntry):
   return `${first}${toVisible(service)}  ${paint(status === 200 ? 'green' : 'red', String(status))}  ${toVisible(time)}${reason}\n${lines.join('')}`;
 }
 
-/** Services with their labels, and edges without those that differ in their time alone; the first one's counts. */
+/** Services with their labels, and edges. Edges that differ only in their time are one; the first time counts. */
 function toGraph(service: string, root: PingEntry): { nodes: Map<string, string>; edges: Edge[] } {
   const nodes = new Map([[service, `${service} (${answerOf(root)})`]]);
   const edges = new Map<string, Edge>();

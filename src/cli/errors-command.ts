@@ -1,4 +1,4 @@
-/* `postern errors`: the error codes of an application, or whether those of several services agree. */
+/* `postern errors`: the error codes of an application, or whether the codes of several services agree. */
 
 import { findClashes, FrameworkErrorCodes, type NamedValue } from '../base/error-codes.js';
 import { isRecord } from '../base/options-check.js';
@@ -41,7 +41,7 @@ async function run(args: string[]): Promise<Outcome> {
   return { text: values.json === true ? toJson(rows) : formatTable(rows) };
 }
 
-/** Codes of the option in its order, then those that routes alone declare. */
+/** Codes of the option in its order, then codes that only routes declare. */
 function catalogueOf({ app, name: service }: LoadedApp): CodeRow[] {
   const { errorCodes, router } = app as {
     readonly errorCodes?: readonly NamedValue[];

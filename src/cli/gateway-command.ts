@@ -42,7 +42,7 @@ export const gateway: Command = { usage, run };
 type Exporter = (services: readonly GatewayService[], options: ListenerOptions) => string;
 
 const FORMATS = ['nginx', 'haproxy', 'caddy', 'kong', 'gateway-api'] as const;
-/** All exporters but that of the Gateway API, which can't do without the option `gateway`. */
+/** All exporters except the Gateway API's, which requires the option `gateway`. */
 const EXPORTERS: Readonly<Record<Exclude<(typeof FORMATS)[number], 'gateway-api'>, Exporter>> = {
   nginx: toNginx,
   haproxy: toHAProxy,
@@ -70,7 +70,7 @@ async function run(args: string[]): Promise<Outcome> {
   const format = parseChoice('format', values.format, FORMATS);
   if (upstream !== undefined && positionals.length > 1)
     throw new UsageError(
-      `unexpected argument ${JSON.stringify(positionals[1])} beside --upstream; give MODULE=URL for each of several`,
+      `unexpected argument ${JSON.stringify(positionals[1])} next to --upstream; give MODULE=URL for each of several`,
     );
   const operands = positionals.map((operand) => parseOperand(operand, upstream));
   if (service !== undefined && operands.length > 1)

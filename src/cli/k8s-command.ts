@@ -17,11 +17,11 @@ kubectl apply -f -: Deployment, Service, PodDisruptionBudget and PodMonitor.
 
 export const k8s: Command = { usage, run };
 
-/** What Kubernetes takes for the name of a Service (RFC 1035, section 2.3.1). */
+/** Valid name of a Kubernetes Service (RFC 1035, section 2.3.1). */
 const LABEL = /^[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const IMAGE = /^[\w][\w.:/@-]*$/;
 
-/** @throws {UsageError} for a wrong option, and a name that is no DNS label */
+/** @throws {UsageError} for a wrong option, and a name that is not a DNS label */
 async function run(args: string[]): Promise<Outcome> {
   const text = { type: 'string' } as const;
   const options = { image: text, replicas: text, namespace: text, port: text, 'monitor-port': text };
@@ -48,7 +48,7 @@ function assertLabel(what: string, text: string): void {
   );
 }
 
-/** What the manifests are made of; names are DNS labels. */
+/** Values in the manifests; names are DNS labels. */
 export interface ManifestOptions {
   readonly name: string;
   readonly image: string;

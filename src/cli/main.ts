@@ -1,6 +1,5 @@
 /*
- * The `postern` command: picks the subcommand, prints what it came to, and turns any error into one line and exit
- * code 2.
+ * The `postern` command: picks the subcommand, prints its result, and turns any error into one line and exit code 2.
  */
 
 import { nearestName } from '../base/nearest-name.js';
@@ -58,9 +57,9 @@ async function dispatch(name: string | undefined, args: string[]): Promise<Outco
   }
 }
 
-/** @param args what stands behind `postern`; ends the process with 0, 1 for a finding, 2 for wrong usage */
+/** @param args the arguments after `postern`; ends the process with 0, 1 for a finding, 2 for wrong usage */
 export async function main(args: string[]): Promise<never> {
-  // What a module started would keep the process alive.
+  // Timers or servers that a module started would keep the process alive.
   process.exit(await runCommand(args));
 }
 

@@ -1,4 +1,4 @@
-/* Turns the answer to a ping into the report that the live page shows: a tree in which each edge stands once. */
+/* Turns the answer to a ping into the report that the live page shows: a tree in which each edge occurs once. */
 
 import type { MeshEdge, MeshReport } from '../live/track.js';
 import type { PingEntry } from '../monitor/ping-document.js';
@@ -16,8 +16,8 @@ interface Branch {
 }
 
 /**
- * Lists every edge once, however many ways lead to it, at the place that is nearest to the asked service; what a
- * service is connected to stands below the first edge over which it told.
+ * Lists every edge once, however many ways lead to it, at the place that is nearest to the asked service. The
+ * connections of a service are listed below the first edge over which it reported them.
  */
 export function toReport(service: string, answer: PingEntry): MeshReport {
   const root: Branch = { edge: toEdge(null, service, 0, answer), below: [] };

@@ -19,7 +19,7 @@ const MAX_BYTES = 10 * 1024 * 1024;
 /** Where the ping endpoint is, and what to ask it for. */
 export interface MeshQuery {
   readonly service: string;
-  /** What the path `/<service>/ping/` goes behind. */
+  /** URL to which the path `/<service>/ping/` is appended. */
   readonly base: string;
   readonly depth: number;
   /** How long a level of depth may take; the whole gets one more. */
@@ -67,7 +67,7 @@ export function* walkMesh(from: string, { response }: PingEntry): Generator<Edge
   }
 }
 
-/** What a service is connected to; nothing for one that did not answer. */
+/** Services that a service is connected to; empty if it did not answer. */
 export function servicesBelow(answer: PingEntry['response']): [string, PingEntry][] {
   return 'process_time' in answer && answer.response !== 'pong' ? Object.entries(answer.response) : [];
 }
@@ -77,13 +77,13 @@ function describe({ description, cause }: ServiceError): string {
   return cause instanceof Error && 'code' in cause ? `${description} (${String(cause.code)})` : description;
 }
 
-/** A service, and what its own paths go behind: `http://mesh:8000/users/ping/` is `users` at `http://mesh:8000`. */
+/** A service, and the URL before its paths: `http://mesh:8000/users/ping/` is `users` at `http://mesh:8000`. */
 export interface Target {
   readonly service: string;
   readonly base: string;
 }
 
-/** How many levels of a mesh are asked for unless told. */
+/** Default of the number of levels of a mesh that are asked for. */
 export const DEFAULT_DEPTH = '3';
 
 /** @throws {UsageError} for a URL that names no service, such as a bare origin */
@@ -91,7 +91,7 @@ export function parseTarget(text: string): Target {
   const remedy = 'give http://host:port/<service>/';
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:'))
-    throw new UsageError(`${JSON.stringify(text)} is no http or https URL; ${remedy}`);
+    throw new UsageError(`${JSON.stringify(text)} is not an http or https URL; ${remedy}`);
   if (url.username !== '' || url.password !== '')
     throw new UsageError(`the URL has credentials, which are not sent; ${remedy}`);
   if (url.search !== '' || url.hash !== '')

@@ -11,7 +11,7 @@ import { isRecord } from '../base/options-check.js';
 import type { RouteInfo } from '../routing/router.js';
 import { messageOf } from './output.js';
 
-/** What the command reads of an application. */
+/** Members of an application that the command reads. */
 export interface LoadedApp {
   readonly name: string;
   readonly router: { readonly routes: readonly RouteInfo[] };
@@ -23,7 +23,7 @@ export interface LoadedApp {
  * Imports a module.
  *
  * @param file relative to the working directory
- * @throws {Error} when it can't be imported, or its default export is no application
+ * @throws {Error} when it can't be imported, or its default export is not an application
  */
 export async function loadApp(file: string): Promise<LoadedApp> {
   const app = appOf(await importModule(file));
@@ -65,7 +65,7 @@ async function importModule(file: string): Promise<unknown> {
   }
 }
 
-/** What Node.js leaves out of its messages: the line of a syntax error, and what to do about TypeScript. */
+/** Adds what messages of Node.js lack: the line of a syntax error, and what to do about TypeScript. */
 function remedyOf(file: string, error: unknown): string {
   if (error instanceof SyntaxError) {
     // Only an error that ends a process is printed with its line.

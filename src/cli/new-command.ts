@@ -38,7 +38,7 @@ async function run(args: string[]): Promise<Outcome> {
 }
 
 function write(target: string, name: string): void {
-  // The build copies the folder beside the bundle.
+  // The build copies the folder next to the bundle.
   cpSync(new URL('starter', import.meta.url), target, { recursive: true });
   // npm leaves a file of this name out of every package.
   renameSync(join(target, 'gitignore'), join(target, '.gitignore'));

@@ -13,7 +13,7 @@ import { listOf, partsOf } from '../payload/json-schema.js';
 const MAX_DEPTH = 12;
 const METHOD = /^(?:get|put|post|delete|options|head|patch|trace|query)$/;
 
-/** A value from anyone as a document; undefined for what is none. */
+/** Any value as a document; undefined if it is not a document. */
 export function readDocument(value: unknown): OpenApiDocument | undefined {
   return isDocument(value) ? value : undefined;
 }
@@ -79,16 +79,16 @@ function compareSchemas(
 ): string[] {
   const [old, now] = [membersOf(documents.before, before), membersOf(documents.after, after)];
   if (old === undefined || now === undefined || depth > MAX_DEPTH) return [];
-  // Clients break when the new document asks for more, and when it gives less than the old one promised.
+  // Clients break when the new document asks for more, and when it returns less than the old document promised.
   const [one, other] = sent ? [now, old] : [old, now];
   const below = (was: unknown, is: unknown, name: string): string[] =>
     compareSchemas(documents, sent, was, is, `${at}/${name}`, depth + 1);
   return [
-    ...(isSameType(old.type, now.type) ? [] : [`${sent ? 'takes' : 'gives'} another type at ${at}`]),
+    ...(isSameType(old.type, now.type) ? [] : [`${sent ? 'takes' : 'returns'} another type at ${at}`]),
     ...[...one.properties.keys()].flatMap((name) => {
-      if (!sent && !now.properties.has(name)) return `no longer gives ${at}/${name}`;
+      if (!sent && !now.properties.has(name)) return `no longer returns ${at}/${name}`;
       if (one.required.has(name) && !other.required.has(name))
-        return `${sent ? 'now requires' : 'no longer always gives'} ${at}/${name}`;
+        return `${sent ? 'now requires' : 'no longer always returns'} ${at}/${name}`;
       return below(old.properties.get(name), now.properties.get(name), name);
     }),
     ...below(old.items, now.items, '*'),
@@ -102,7 +102,7 @@ interface Members {
   readonly items: unknown;
 }
 
-/** What a schema says together with those that hold beside it. */
+/** Members of a schema, merged with the schemas that apply with it. */
 function membersOf(document: OpenApiDocument, schema: unknown): Members | undefined {
   const parts = [...partsOf(schema, document)];
   if (parts.length === 0) return undefined;

@@ -1,5 +1,5 @@
 /*
- * What the command writes: text that can't steer a terminal, and colours where they are wanted.
+ * Output of the command: text that can't steer a terminal, and colours where they are wanted.
  */
 
 import { inspect } from 'node:util';
@@ -12,7 +12,7 @@ const SGR: Readonly<Record<Color, number>> = { red: 31, green: 32, yellow: 33 };
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
 /**
- * Takes stdout for the command alone: what anything else prints, such as a module as it is loaded, goes to stderr.
+ * Reserves stdout for the command: what anything else prints, such as a module as it is loaded, goes to stderr.
  *
  * @returns writes text to stdout, and resolves when it is out or nobody reads it any more
  */
@@ -38,7 +38,7 @@ export function complain(text: string): Promise<void> {
   });
 }
 
-/** What was thrown, without its stack: the first line of its message. */
+/** The first line of a thrown error's message, without its stack. */
 export function messageOf(thrown: unknown): string {
   const given = thrown instanceof Error ? thrown.message : thrown;
   const text = typeof given === 'string' && given !== '' ? given : inspect(thrown);

@@ -44,10 +44,10 @@ function formatTable(routes: readonly RouteInfo[]): string {
   return [head, ...lines.map((line, i) => (routes[i]?.public === true ? paint('green', line) : line)), ''].join('\n');
 }
 
-/** What differs; everything in order of registration. */
+/** Differences between two lists of routes, in order of registration. */
 export interface RouteChanges {
   readonly became_public: readonly RouteInfo[];
-  /** As they were. */
+  /** The routes as they were before. */
   readonly stopped_being_public: readonly RouteInfo[];
   readonly changed_params: readonly ParamsChange[];
 }

@@ -60,7 +60,7 @@ function expandTemplate(template: string, name: string): string {
 }
 
 function baseUrl(source: string, what: string): { text: string; host: string } {
-  if (!URL.canParse(source)) throw new TypeError(`${what}: ${JSON.stringify(source)} is no URL`);
+  if (!URL.canParse(source)) throw new TypeError(`${what}: ${JSON.stringify(source)} is not a URL`);
   const url = new URL(source);
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
     throw new TypeError(`${what}: ${url.protocol} is not served; use http: or https:`);

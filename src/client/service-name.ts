@@ -1,5 +1,5 @@
 /*
- * What can be the name of a service: it is a segment of URLs.
+ * Names of services: a name is a segment of URLs.
  */
 
 const SERVICE_NAME = /^[A-Za-z0-9._~-]+$/;

@@ -1,7 +1,7 @@
 /*
  * The page at work: asks for `mesh.json` again and again, and shows what it says.
  *
- * Runs in the page: functions here use those of the modules that page.ts lists, and nothing else.
+ * Runs in the page: functions here may use only functions of the modules that page.ts lists.
  */
 
 import { copyOf, part, setText, setTime, type PageDocument } from './element.js';
@@ -51,7 +51,7 @@ export function startPage(timeoutMs: number): void {
   const showReport = (next: MeshReport, now: number): void => {
     const followed = follow(tracks, next.edges, now);
     const moment = describeMoment(now, now);
-    // What is there from the start hasn't changed.
+    // The first report is not a change.
     if (report === undefined) setText(part('unchanged'), `Nothing has changed since ${moment}.`);
     else for (const { kind, text } of describeChanges(followed.changes)) log(kind, text, now);
     tracks = followed.tracks;
@@ -82,7 +82,7 @@ export function startPage(timeoutMs: number): void {
     setText(
       part('lost'),
       `The page lost its own server, postern live, at ${describeMoment(now, now)}. ` +
-        'It shows what was known then, and goes on by itself when the server is back.',
+        'It shows what was known then, and continues by itself when the server is back.',
     );
     setText(part('verdict'), 'Out of touch');
     if (report !== undefined) document.title = `(?) ${report.service}`;

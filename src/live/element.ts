@@ -1,14 +1,14 @@
 /*
- * Makes and changes elements: names from the mesh get in as text and attributes alone, never as markup.
+ * Makes and changes elements: names from the mesh get in only as text and attributes, never as markup.
  *
- * Runs in the page: functions here use those of the modules that page.ts lists, and nothing else.
+ * Runs in the page: functions here may use only functions of the modules that page.ts lists.
  */
 
 import { stateOf, type Track } from './track.js';
 
 declare const document: PageDocument;
 
-/** What is told of the pointer, the focus and clicks. */
+/** Listeners of the pointer, the focus and clicks. */
 export interface Pointing {
   /** The edges that are pointed at from now on. */
   over(keys: readonly string[]): void;
@@ -68,7 +68,7 @@ export interface PageElement {
   readonly firstElementChild: PageElement | null;
   readonly lastElementChild: PageElement | null;
   readonly children: ArrayLike<PageElement>;
-  /** Of a `template`. */
+  /** Content of a `template`. */
   readonly content: PageElement;
   querySelector(selector: string): PageElement | null;
   cloneNode(deep: boolean): PageElement;
@@ -79,7 +79,7 @@ export interface PageElement {
   insertBefore(child: PageElement, next: PageElement | null): void;
   remove(): void;
   addEventListener(type: string, listener: () => void): void;
-  /** Of a `text` of SVG. */
+  /** Length of a `text` of SVG. */
   getComputedTextLength(): number;
 }
 

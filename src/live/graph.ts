@@ -1,7 +1,7 @@
 /*
  * The drawn graph: laid out anew when an edge comes or goes, else only marked. It says nothing that the table doesn't.
  *
- * Runs in the page: functions here use those of the modules that page.ts lists, and nothing else.
+ * Runs in the page: functions here may use only functions of the modules that page.ts lists.
  */
 
 import { setState, setText, svgElement, tellOf, type PageElement, type Pointing } from './element.js';

@@ -38,7 +38,7 @@ interface Cell extends Box {
   width: number;
 }
 
-/** An edge with the places where its label may stand, the best one first. */
+/** An edge with the places where its label may be, the best one first. */
 interface Route {
   readonly path: string;
   readonly places: readonly Point[];
@@ -123,7 +123,7 @@ export function findLayers(
     layers.set(name, 0);
   };
   for (const name of names) if (!layers.has(name)) visit(name);
-  // Each behind all that ask it.
+  // Each service after all services that ask it.
   for (const name of [...layers.keys()].reverse()) {
     for (const { key, from, to } of links) {
       if (from === name && !back.has(key)) layers.set(to, Math.max(layers.get(to)!, layers.get(name)! + 1));
@@ -158,7 +158,7 @@ export function arrange(columns: readonly Cell[][]): void {
   for (const cell of columns.flat()) cell.y = Math.round(cell.y - top + 22);
 }
 
-/** From cell to cell; a label may stand anywhere along the last stretch. */
+/** From cell to cell; a label may be anywhere along the last stretch. */
 export function drawForward(chain: readonly Cell[]): Route {
   let path = '';
   let places: Point[] = [];

@@ -9,7 +9,7 @@ import { reply } from '../http/reply.js';
 import { renderPage } from './page.js';
 import type { MeshReport } from './track.js';
 
-/** What to show, and where. */
+/** Options of the live page: its data and its port. */
 export interface LiveOptions {
   readonly service: string;
   /** How many levels deep {@link ask} goes. */
@@ -18,7 +18,7 @@ export interface LiveOptions {
   readonly ask: () => Promise<MeshReport>;
   /** How long that may take. */
   readonly timeoutMs: number;
-  /** A free one unless given. */
+  /** Port of the page. Default: any free port. */
   readonly port?: number;
 }
 
@@ -31,8 +31,8 @@ export interface LivePage {
 const HOST = '127.0.0.1';
 
 /**
- * What a page that this machine looks at may be called. Any other name leads here by a DNS answer that somebody
- * forged, so that their page can read what is on loopback (DNS rebinding).
+ * Names under which a browser on this machine may open the page. Any other name leads here by a forged DNS answer,
+ * so that an attacker's page can read what is on loopback (DNS rebinding).
  */
 const LOOPBACK = /^(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(?::\d{1,5})?$/i;
 

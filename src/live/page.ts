@@ -32,7 +32,7 @@ const FUNCTIONS = [
   [describeChange, describeChanges, describeDuration, failing, follow, nameEdge, stateOf],
 ].flat();
 
-/** What the page is about. */
+/** Options of the page. */
 export interface PageOptions {
   readonly service: string;
   readonly depth: number;

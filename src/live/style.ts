@@ -1,5 +1,5 @@
 /*
- * How the live page looks: calm and large, colour for trouble alone, and nothing that moves when a number changes.
+ * How the live page looks: calm and large, colour only for trouble, and nothing that moves when a number changes.
  */
 
 export const STYLE: string = `

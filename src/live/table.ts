@@ -1,7 +1,7 @@
 /*
  * The table of edges. Rows are kept by edge and touched only where something differs, so that focus and selection stay.
  *
- * Runs in the page: functions here use those of the modules that page.ts lists, and nothing else.
+ * Runs in the page: functions here may use only functions of the modules that page.ts lists.
  */
 
 import { copyOf, setState, setText, setTime, tellOf, type PageElement, type Pointing } from './element.js';

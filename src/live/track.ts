@@ -11,7 +11,7 @@ export type Sample = { readonly ms: number | null; readonly failed: boolean } | 
 /** An edge, as the page remembers it. */
 export interface Track {
   readonly key: string;
-  /** As it was reported last. */
+  /** The edge as last reported. */
   readonly edge: MeshEdge;
   /** At most 60, the newest last. */
   readonly history: readonly Sample[];
@@ -21,7 +21,7 @@ export interface Track {
   readonly gone: boolean;
 }
 
-/** What became of an edge. */
+/** A change of one edge. */
 export interface Change {
   readonly kind: 'fails' | 'answers' | 'vanishes' | 'appears';
   readonly edge: MeshEdge;
@@ -81,7 +81,7 @@ export function failing(tracks: readonly Track[]): readonly Track[] {
   return tracks.filter((track) => stateOf(track) === 'fails');
 }
 
-/** What changed in one report, a line for each kind of change. */
+/** Describes the changes in one report, a line for each kind of change. */
 export function describeChanges(changes: readonly Change[]): { kind: string; text: string }[] {
   const words = { fails: 'fail', answers: 'answer again', vanishes: 'are out of sight', appears: 'appear' };
   return Object.entries(words).flatMap(([kind, verb]) => {
@@ -102,7 +102,7 @@ export function describeChange({ kind, edge, afterMs }: Change): string {
   return kind === 'vanishes' ? `${name} is out of sight` : `${name} appears`;
 }
 
-/** `shop → billing`, or the name alone of the service that was asked. */
+/** `shop → billing`, or only the name of the service that was asked. */
 export function nameEdge({ from, to }: MeshEdge): string {
   return from === null ? to : `${from} → ${to}`;
 }

@@ -1,7 +1,7 @@
 /*
  * The health endpoint: named checks, each under a time limit, and the state of a service that drains (SPEC 2.1).
  *
- * Reasons of a failure go to the log; the document has the names and results alone.
+ * Reasons of a failure go to the log; the document has only the names and results.
  */
 
 import { monotonicNow, setImmediate } from '../base/clock.js';
@@ -17,7 +17,7 @@ export type HealthCheck = (signal: AbortSignal) => unknown;
 
 /** Settings of one check. */
 export interface HealthCheckOptions {
-  /** Time limit in ms, 1000 unless given; then the signal aborts. */
+  /** Time limit in ms, after which the signal aborts. Default: 1000. */
   timeout?: number;
 }
 

@@ -36,10 +36,10 @@ export interface PingOptions {
 const CONCURRENCY = 64;
 const MAX_BYTES = 4 * 1024 * 1024;
 
-/** Pings one service, which goes on to `depth`. */
+/** Pings one service, which pings its own services down to `depth`. */
 type Probe = (service: string, depth: number) => Promise<PingEntry>;
 
-/** @returns a function that pings every connected service, each of which goes on to a depth */
+/** @returns a function that pings every connected service, each of which pings its own down to a depth */
 export function createMeshPing(options: PingOptions): (depth: number) => Promise<Record<string, PingEntry>> {
   const probe = shareInFlight(createProbe(options));
   return (depth) => probeAll(options.services.names, (service) => probe(service, depth));

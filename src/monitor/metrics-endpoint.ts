@@ -26,7 +26,7 @@ export interface MetricsDocument {
   timestamp: number;
 }
 
-/** What an application measures with. */
+/** Options of an application's metrics. */
 export interface MetricsOptions {
   /** Upper bounds of the buckets of every duration, in seconds. */
   readonly durationBuckets: readonly number[];
@@ -39,7 +39,7 @@ export interface MetricsOptions {
  */
 export class ServiceMetrics {
   readonly requests: RequestMetrics;
-  /** Of other services. */
+  /** Metrics of the calls to other services. */
   readonly calls: CallMetrics;
   readonly #registry: Registry;
   readonly #logger: Logger;
@@ -88,7 +88,7 @@ export class ServiceMetrics {
     return this.#registry;
   }
 
-  /** Of the process. */
+  /** The sampler of the process metrics. */
   get sampler(): ProcessSampler {
     return (this.#sampler ??= processSampler.collectProcess(this.#registry));
   }
@@ -101,7 +101,7 @@ export class ServiceMetrics {
   }
 }
 
-/** What the metrics say of an application. */
+/** Properties of an application that its metrics show. */
 export interface DescribedService {
   readonly name: string;
   readonly version: string;

@@ -26,7 +26,7 @@ export async function metricsText(registry: Registry, headers: IncomingHttpHeade
 /**
  * OpenMetrics if `accept` prefers it to text, else text, which is also for whoever accepts neither.
  *
- * Of two that are equally welcome the one named more exactly wins, then the one named first.
+ * Between formats of equal quality, the one named more exactly wins, then the one named first.
  */
 export function negotiateFormat(accept: string | undefined): Format {
   if (accept === undefined) return 'text';

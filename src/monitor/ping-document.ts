@@ -34,7 +34,7 @@ const DURATION = /^\d{1,15} ms$/;
  * that says so, so that one odd entry hides no other.
  *
  * @param onOdd called for each entry that was changed so, and for each service name or time that is not a valid one.
- * Those are kept as they came: another service made them up, so they may be shown as text, and used for nothing else
+ * Such names and times are kept unchanged: another service made them up, so use them for nothing but text to show
  * @returns undefined for anything but a ping document
  *
  * @internal
@@ -52,13 +52,13 @@ export function readPingDocument(value: unknown, depth: number, onOdd: () => voi
   return { response: Object.fromEntries(entries), process_time };
 }
 
-/** What stands for a service whose answer is of no use. @param status that it answered with @internal */
+/** The entry for a service whose answer is unusable. @param status that it answered with @internal */
 export function unusableEntry(service: string, status: number, request_time: string): PingEntry {
   const response = toErrorBody(noPing(service, status));
   return { response, status_code: status === 200 ? 502 : status, request_time };
 }
 
-/** @param status of an answer that is no ping document @internal */
+/** @param status of an answer that is not a ping document @internal */
 export function noPing(service: string, status: number): ServiceError {
   return callError(callOf(service), 502, `${service} answered ${status} with something else than a ping`);
 }

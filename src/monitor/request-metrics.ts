@@ -11,7 +11,7 @@ import type { Registry } from '../metrics/registry.js';
 /** RFC 9110, PATCH (RFC 5789) and QUERY (RFC 10008). */
 const STANDARD_METHOD = /^(?:CONNECT|DELETE|GET|HEAD|OPTIONS|PATCH|POST|PUT|QUERY|TRACE)$/;
 
-/** What a method is called in a label: itself, or `_OTHER` for one that a client or a caller made up. */
+/** A method's name in a label: itself, or `_OTHER` for a name that a client or a caller made up. */
 export function methodLabel(method: string, known?: ReadonlySet<string>): string {
   return STANDARD_METHOD.test(method) || known?.has(method) === true ? method : '_OTHER';
 }
@@ -80,7 +80,7 @@ export class RequestMetrics {
 /** The request metrics of one route. */
 export class RouteMetrics {
   readonly #requests: RequestMetrics;
-  // Most requests of a route share method and status with the one before.
+  // The method and status of most requests are the same as of the route's previous request.
   #lastMethod = '';
   #lastStatus = 0;
   #last: BoundHistogram | undefined;
@@ -122,14 +122,14 @@ export class CallMetrics {
   constructor(registry: Registry, buckets: readonly number[]) {
     this.#durations = registry.histogram({
       name: 'service_request_duration_seconds',
-      help: 'Time of each try of a call to another service, by service, method and status; status 0 is no answer.',
+      help: 'Time of each attempt of a call to another service, by service, method and status; status 0: no answer.',
       labelNames: ['service', 'method', 'status_code'],
       buckets,
     });
   }
 
   /**
-   * Adds one try.
+   * Adds one attempt.
    *
    * @param service its name as configured
    * @param statusCode of the answer, 0 where there was none

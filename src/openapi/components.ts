@@ -1,5 +1,5 @@
 /*
- * The schemas that a document shares. References inside a schema lead into that schema alone; here what they lead to is
+ * The schemas that a document shares. References inside a schema lead only into that schema; here their targets are
  * lifted to the components, where the whole document can refer to it.
  */
 
@@ -10,7 +10,7 @@ import { resolveReference } from '../payload/json-schema.js';
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 const NAME = /[^A-Za-z0-9._-]+/g;
-/** Keywords whose values are data rather than schemas: a `$ref` in them is no reference. */
+/** Keywords whose values are data rather than schemas: a `$ref` in them is not a reference. */
 const DATA_KEYWORDS: ReadonlySet<string> = new Set(['const', 'default', 'enum', 'example', 'examples']);
 /** Keywords that hold schemas under names of the user's: a member may be called `$ref`. */
 const MAP_KEYWORDS: ReadonlySet<string> = new Set(['properties', 'patternProperties', 'dependentSchemas', '$defs']);

@@ -10,7 +10,7 @@ import { mergeJson } from './merge.js';
 import { toOperation, type DocumentedRoute } from './operation.js';
 import { OpenApiError, shapeOf, toTemplate, type PathTemplate } from './path-template.js';
 
-/** What a document is made of; a `Postern` is. */
+/** Source of a document, such as a `Postern`. */
 export interface OpenApiSource {
   readonly name: string;
   readonly version: string;
@@ -21,13 +21,13 @@ export interface OpenApiSource {
 
 /** How a document is made. */
 export interface OpenApiOptions {
-  /** Every route, or those that are public; all unless given. */
+  /** Whether the document has every route, or only the public routes. Default: `all`. */
   scope?: 'all' | 'public' | undefined;
-  /** 3.1 unless given. */
+  /** Version of OpenAPI. Default: 3.1. */
   version?: '3.1' | '3.2' | undefined;
   /** URLs under which the service can be reached. */
   servers?: readonly (string | URL)[] | undefined;
-  /** The application's name unless given. */
+  /** Title of the document. Default: the application's name. */
   title?: string | undefined;
 }
 
@@ -65,7 +65,7 @@ function objectOf(required: JsonSchema, others: JsonSchema = {}, description?: s
 const ERROR_CODE = objectOf({ name: TEXT, value: INTEGER });
 const FINDINGS = {
   type: 'array',
-  description: 'What does not fit, of a request that does not.',
+  description: 'The findings, for a request that does not fit its schemas.',
   items: objectOf({
     in: { enum: ['params', 'query', 'headers', 'body'] },
     pointer: { ...TEXT, description: 'RFC 6901, as a URI fragment.' },
@@ -81,8 +81,8 @@ const PROBLEM = objectOf(
 
 /**
  * @returns the same document for the same routes; monitoring endpoints are left out
- * @throws {TypeError} for what is no application, and for an unknown or invalid option
- * @throws {OpenApiError} for what a document can't say
+ * @throws {TypeError} when `app` is not an application, and for an unknown or invalid option
+ * @throws {OpenApiError} when OpenAPI can't describe a route
  */
 export function toOpenApi(app: OpenApiSource, options: OpenApiOptions = {}): OpenApiDocument {
   assertOptions('toOpenApi()', options, KINDS);
@@ -100,7 +100,7 @@ export function toOpenApi(app: OpenApiSource, options: OpenApiOptions = {}): Ope
     const { operationId } = own;
     const twin = operationId === undefined ? undefined : claim(operationIds, operationId, `${method} ${path}`);
     if (twin !== undefined)
-      throw new OpenApiError(path, `its operationId "${operationId}" is that of ${twin}; rename one`);
+      throw new OpenApiError(path, `its operationId "${operationId}" is also used by ${twin}; rename one`);
     const given = toTemplate(path);
     const known = templates.get(pattern) ?? given;
     const { template } = known;
@@ -139,7 +139,7 @@ function claim(owners: Map<string, string>, name: string, owner: string): string
   return other;
 }
 
-/** What a router holds of each route, also one of another copy of the package. */
+/** A router's data of each route; the router may be of another copy of the package. */
 interface Table {
   readonly entries: readonly (DocumentedRoute & { readonly pattern: string })[];
   readonly isReserved: (route: DocumentedRoute) => boolean;

@@ -11,7 +11,7 @@ import type { Components, JsonSchema } from './components.js';
 import { mergeJson } from './merge.js';
 import { OpenApiError, type PathParameter } from './path-template.js';
 
-/** What of a route goes into a document. */
+/** Properties of a route that a document has. */
 export interface DocumentedRoute {
   readonly method: string;
   readonly path: string;
@@ -20,7 +20,7 @@ export interface DocumentedRoute {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Headers that are no parameters: OpenAPI says elsewhere what they would ("Parameter Object", `name`). */
+/** Headers that must not be parameters: OpenAPI describes them elsewhere ("Parameter Object", `name`). */
 const OWN_HEADERS: ReadonlySet<string> = new Set(['accept', 'content-type']);
 
 /**
@@ -121,7 +121,7 @@ function successes(response: MaybeResponse, schemaOf: (part: string, given: unkn
     const description = STATUS_CODES[status] ?? 'Success';
     if (given === null) return [status, { description }];
     const schema = schemaOf(`response ${status}`, given) ?? {};
-    // A text that a handler returns goes out as it is, not as JSON.
+    // A text that a handler returns is sent unchanged, not as JSON.
     const type = schema['type'] === 'string' ? 'text/plain' : 'application/json';
     return [status, { description, content: { [type]: { schema } } }];
   });
@@ -175,7 +175,7 @@ function convert(
 interface Members {
   readonly properties: Readonly<Record<string, JsonSchema>>;
   readonly required: readonly string[];
-  /** Of members that have no name of their own; undefined where there are none. */
+  /** Schema of members without a name of their own; undefined if there are none. */
   readonly others: unknown;
 }
 

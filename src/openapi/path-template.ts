@@ -10,7 +10,7 @@ export interface PathParameter {
   readonly name: string;
   /** In the route. */
   readonly routeName: string;
-  /** What its segment matches whole; undefined for anything. */
+  /** Pattern that matches its whole segment; undefined for anything. */
   readonly pattern: string | undefined;
 }
 
@@ -39,7 +39,7 @@ export function toTemplate(path: string): PathTemplate {
   return { template: `/${parts.join('/')}`, parameters };
 }
 
-/** What two templates have in common that differ in the names of their parameters alone. */
+/** The shape of a template: equal for templates that differ only in the names of their parameters. */
 export function shapeOf(template: string): string {
   return template.replace(/\{[^}]*\}/g, '{}');
 }
@@ -48,7 +48,7 @@ export function shapeOf(template: string): string {
 export class OpenApiError extends Error {
   /** The path of the route as registered: `/users/:id`. */
   readonly route: string;
-  /** What can't be said, and what to change. */
+  /** The part that OpenAPI can't describe, and how to change it. */
   readonly reason: string;
 
   constructor(route: string, reason: string, options?: ErrorOptions) {

@@ -36,7 +36,7 @@ test('a port of the monitor that is taken says where it came from', async () => 
 });
 
 test.for([
-  ['192.0.2.1', 'EADDRNOTAVAIL', 'cannot listen: port 0 (the option port) on "192.0.2.1": the host is no address of this machine; choose one of its addresses, or leave host out'],
+  ['192.0.2.1', 'EADDRNOTAVAIL', 'cannot listen: port 0 (the option port) on "192.0.2.1": the host is not an address of this machine; choose one of these, or leave host out'],
   ['no.such.host.invalid', 'ENOTFOUND', 'cannot listen: port 0 (the option port) on "no.such.host.invalid": the host has no address; check its spelling, or leave host out'],
 ] as const)('the host %s', async ([host, code, message]) => {
   const error: unknown = await createApp().listen({ port: 0, host }).catch((thrown: unknown) => thrown);

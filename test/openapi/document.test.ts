@@ -159,7 +159,7 @@ const unsayable: { name: string; define: (app: Postern) => unknown; route: strin
   { name: 'two routes that are one templated path', define: (app) => app.get('/n/:n(\\d+)', () => '').get('/n/:name', () => ''), route: '/n/:name', reason: 'it and /n/:n(\\d+) are one templated path' },
   { name: 'a schema whose conversion throws', define: (app) => app.post('/a', { body: z.object({ at: z.date() }) }, () => ''), route: '/a', reason: 'the schema of its body has no JSON Schema' },
   { name: 'a method that the version lacks', define: (app) => app.route('/a', { PURGE: () => '' }), route: '/a', reason: 'OpenAPI 3.1 has no PURGE' },
-  { name: 'one operationId twice', define: (app) => app.get('/a', { operationId: 'x' }, () => '').get('/b', { operationId: 'x' }, () => ''), route: '/b', reason: 'operationId "x" is that of GET /a' },
+  { name: 'one operationId twice', define: (app) => app.get('/a', { operationId: 'x' }, () => '').get('/b', { operationId: 'x' }, () => ''), route: '/b', reason: 'operationId "x" is also used by GET /a' },
 ];
 test.for(unsayable)('$name is refused by name', ({ define, route, reason }) => {
   const app = createApp();
