@@ -1,11 +1,13 @@
-/** The pages that `npm run docs` writes: the listing of the public API, and all pages in one file. */
+/** The pages that `npm run docs` writes: the public API, the help of each command, and all pages in one file. */
 
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import packageJson from '../../package.json' with { type: 'json' };
 import { findPages, readPage, ROOT } from './markdown.js';
 
 const API = 'docs/reference/api.md';
+const COMMAND_LINE = 'docs/reference/command-line.md';
 const INTRODUCTION = `# API
 
 Every name that the package exports, with its declaration. \`npm run docs\` writes this page from \`dist\`: a change of the public API is a change of this page.
@@ -13,11 +15,11 @@ Every name that the package exports, with its declaration. \`npm run docs\` writ
 
 /** The text of each page that is written, by its path. */
 export function generatePages(): Record<string, string> {
-  const api = generateApi();
+  const written: Record<string, string> = { [COMMAND_LINE]: generateCommandLine(), [API]: generateApi() };
   const pages = [...findPages().filter((page) => page !== API), API].map((page) => {
-    return `<!-- ${page} -->\n\n${(page === API ? api : readPage(page)).trim()}\n`;
+    return `<!-- ${page} -->\n\n${(written[page] ?? readPage(page)).trim()}\n`;
   });
-  return { [API]: api, 'docs/llms.txt': pages.join('\n') };
+  return { ...written, 'docs/llms.txt': pages.join('\n') };
 }
 
 function generateApi(): string {
@@ -34,6 +36,18 @@ function generateApi(): string {
     return [`## ${entry}\n`, ...sections];
   });
   return [INTRODUCTION, ...entries].join('\n');
+}
+
+/** The page as it is until its first command, and the help of each command. */
+function generateCommandLine(): string {
+  const help = (...args: string[]): string =>
+    execFileSync(process.execPath, [join(ROOT, 'dist/cli.js'), ...args, '--help'], { encoding: 'utf8' });
+  const [, list = ''] = /^Commands:\n(.*?)^$/ms.exec(help()) ?? [];
+  const sections = [...list.matchAll(/^ {2}(\w+)/gm)].map(([, name = '']) => {
+    return `## postern ${name}\n\n\`\`\`text\n${help(name).trim()}\n\`\`\`\n`;
+  });
+  const [introduction = ''] = readPage(COMMAND_LINE).split(/^## /m);
+  return [`${introduction.trim()}\n`, ...sections].join('\n');
 }
 
 /** `export { a, type B } from './x.js'`: the names of an entry with the files that declare them, sorted by name. */
