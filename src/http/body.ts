@@ -11,7 +11,7 @@ import { parseJson } from '../payload/json.js';
 import type { Exchange } from './exchange.js';
 import { parseParameters } from './request.js';
 
-/** What a body may be at most. */
+/** Limits of a body. */
 export interface BodyLimits {
   readonly bodyLimit: number;
   readonly parameterLimit: number;
@@ -38,13 +38,13 @@ export class Body {
    * The whole body.
    *
    * @throws {HttpError} 413 beyond the limit, 415 with a content coding, 400 when the client leaves half-way
-   * @throws {TypeError} when the body went out as a stream already
+   * @throws {TypeError} when the body was already handed out as a stream
    */
   async bytes(): Promise<Buffer<ArrayBuffer>> {
     return this.#read();
   }
 
-  /** As UTF-8, without a byte order mark; what is no UTF-8 becomes U+FFFD, as in Fetch. */
+  /** Decodes UTF-8 without a byte order mark; invalid UTF-8 becomes U+FFFD, as in Fetch. */
   async text(): Promise<string> {
     return decodeUtf8(await this.bytes());
   }
@@ -88,7 +88,7 @@ export class Body {
     return limitStream(this.#exchange, this.#limits.bodyLimit);
   }
 
-  /** Begins to read, unless that was done; gives the body itself if it is here already, which saves waiting for it. */
+  /** Begins to read, unless that was done; returns the body itself if it is here already, which saves a wait. */
   #read(): Buffer<ArrayBuffer> | Promise<Buffer<ArrayBuffer>> {
     if (this.#bytes !== undefined) return this.#bytes;
     this.#begin();
@@ -112,7 +112,7 @@ function takeArrived(req: IncomingMessage): Buffer<ArrayBuffer> | undefined {
   const length = declaredLength(req);
   if (req.readableEnded && length > 0) throw new TypeError('the body was read from the request itself already');
   const isHere = req.complete && req.readableFlowing !== true && !req.readableEnded && length === req.readableLength;
-  // Without a length, `read` of Node.js 26 would give the first buffer alone.
+  // Without a length, `read` of Node.js 26 would return only the first buffer.
   if (!isHere || length === 0) return undefined;
   const bytes = req.read(length) as Buffer<ArrayBuffer>;
   // A stream whose last byte was read ends when more is asked for. A handler may wait for that, by `ctx.raw`.
@@ -176,7 +176,7 @@ function limitStream(exchange: Exchange, limitBytes: number): Readable {
 
 /**
  * Gives a stream a listener for errors: a client that hangs up must not end a process whose handler has none. Requests
- * of node:http are no different.
+ * of node:http behave the same.
  */
 function heard(stream: Readable): Readable {
   return stream.on('error', () => undefined);

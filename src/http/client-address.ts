@@ -1,5 +1,5 @@
 /*
- * The address of the client behind trusted proxies.
+ * The address of a client whose requests come through trusted proxies.
  *
  * Only addresses in the configured networks are believed, and compared as numbers, never as text.
  */
@@ -13,7 +13,7 @@ export type { AddressResolver } from './trusted-proxies.js';
  * Compiles the `trustProxy` option.
  *
  * The resolver walks `x-forwarded-for` from the right while the address before is trusted: it returns the rightmost
- * untrusted one, or the leftmost if all are trusted. An entry that is no address ends the walk.
+ * untrusted one, or the leftmost if all are trusted. An entry that is not an address ends the walk.
  *
  * @param networks CIDRs or single addresses, `['10.0.0.0/8', '::1']`
  * @throws {TypeError} for one that is neither

@@ -3,7 +3,7 @@
  *
  * A client may send `GET /a` and `GET /b` without waiting for the first reply (pipelining: RFC 9112, section 9.3.2). A
  * reply to `/b` that is ready early waits for the reply to `/a`. If that ends the connection, `/b` is never answered,
- * and has to be told. A disconnect is noticed only by reading, so something always has to read from the socket.
+ * and must learn that. A disconnect is noticed only by reading, so something always has to read from the socket.
  */
 
 import type { Duplex } from 'node:stream';
@@ -66,10 +66,10 @@ export class Connection implements Sending {
   }
 
   /**
-   * Takes a request in. Behind the last one to be answered it is dropped; over `maxPipelinedRequests` it waits; with a
+   * Takes a request in. After the last answered request it is dropped; over `maxPipelinedRequests` it waits; with a
    * body it is run in the next phase of the event loop.
    *
-   * @param isLast whether no request behind this one is answered
+   * @param isLast whether no request after this one is answered
    * @returns whether the caller has to run it now; otherwise the connection runs it
    */
   accept(exchange: Exchange, isLast: boolean): boolean {
@@ -171,7 +171,7 @@ export class Connection implements Sending {
       this.#advance();
     } else if (hasEnded && latest !== undefined) endSoftly(this.socket);
     else if (this.#isLast || error.code === 'HPE_CLOSED_CONNECTION') {
-      // Bytes behind `Connection: close`, of a head or a trailer, are no request to answer.
+      // Bytes after `Connection: close`, of a head or a trailer, are not a request to answer.
       this.#move('cut');
       this.#watch();
       this.#advance();
@@ -193,7 +193,7 @@ export class Connection implements Sending {
     return bytes;
   }
 
-  /** Whether nothing behind the latest request is answered. The head of its reply may say so, too, whoever wrote it. */
+  /** Whether no request after the latest is answered. The head of its reply may say so, too, even one by a handler. */
   get #isLast(): boolean {
     const latest = this.#exchanges.at(-1);
     if (latest !== undefined && latest.res.headersSent && saysClose(latest.res)) this.#move('last');
@@ -211,13 +211,13 @@ export class Connection implements Sending {
     return this.#state !== before;
   }
 
-  /** Whether a request has to wait for those before it. */
+  /** Whether a request has to wait for earlier requests. */
   #isFull(before: number): boolean {
     if (before === 0) return false;
     return before >= this.#limits.maxPipelinedRequests || this.unsentBytes() > MAX_WAITING_BYTES;
   }
 
-  /** Nothing behind this request is answered any more: requests behind it are dropped (RFC 9112, section 9.6). */
+  /** Answers no request after this one any more: later requests are dropped (RFC 9112, section 9.6). */
   #endBehind(exchange: Exchange): void {
     const index = this.#exchanges.lastIndexOf(exchange);
     if (index === -1) return;

@@ -1,5 +1,5 @@
 /*
- * What a handler sees of one request. Everything beyond method, path and parameters is made when it is first asked for.
+ * One request, as a handler sees it. All but method, path and parameters is made on first access.
  */
 
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
@@ -21,7 +21,7 @@ import { parseParameters, requestId, type Target } from './request.js';
 import * as urls from './request-url.js';
 import type { Scope } from './scope.js';
 
-/** What every request of one application shares. @internal */
+/** Values that all requests of one application share. @internal */
 export interface Environment {
   readonly logger: Logger;
   readonly bodyLimit: number;
@@ -30,7 +30,7 @@ export interface Environment {
   readonly services: { client(name: string, by: CallingRequest): ServiceClient };
   /** Whether log lines of a request have the ids of its trace. */
   logsTraces: boolean;
-  /** What the `type` of problem details begins with; null for `about:blank`. */
+  /** Prefix of the `type` of problem details; null for `about:blank`. */
   readonly errorTypes: string | null;
 }
 
@@ -42,12 +42,12 @@ export type HandlerResult =
 export type Handler<P = Params> = (ctx: Context<P>) => HandlerResult | Promise<HandlerResult>;
 
 /**
- * Runs around a handler. `next()` gives the handler's reply, which may be changed. Of a request that failed, that is
+ * Runs around a handler. `next()` returns the handler's reply, which may be changed. Of a request that failed, that is
  * the error reply, with what was thrown as its `error`. A middleware that returns nothing sends that reply.
  */
 export type Middleware = (ctx: Context, next: () => Promise<Reply>) => HandlerResult | Promise<HandlerResult>;
 
-/** What is kept in `ctx.state`: `declare module 'postern' { interface State { user: User } }` names its members. */
+/** Members of `ctx.state`: `declare module 'postern' { interface State { user: User } }` names its members. */
 export interface State {
   [name: string]: unknown;
 }
@@ -137,7 +137,7 @@ export class Context<P = Params> {
     return (this.#id ??= requestId(this.#exchange.req));
   }
 
-  /** The client's address; behind a proxy of `trustProxy` the one that `x-forwarded-for` tells. */
+  /** The client's address; behind a proxy of `trustProxy`, the address in `x-forwarded-for`. */
   get ip(): string {
     return (this.#ip ??= this.#env.trustProxy(
       this.#exchange.req.socket.remoteAddress ?? '',
@@ -149,7 +149,7 @@ export class Context<P = Params> {
    * The URL of the request, as its client knows it: of the connection and `Host`, or of `x-forwarded-proto` and
    * `x-forwarded-host` where a proxy of `trustProxy` sent them.
    *
-   * @throws {HttpError} 400 when `Host` can't stand in a URL
+   * @throws {HttpError} 400 when `Host` can't be part of a URL
    */
   get url(): URL {
     return (this.#url ??= urls.requestUrl(this.#exchange.req, this.#target, this.#env.trustProxy));
@@ -167,7 +167,7 @@ export class Context<P = Params> {
   get signal(): AbortSignal {
     if (this.#abort === undefined) {
       const abort = (this.#abort = new AbortController());
-      // Listeners of the signal run in the async context of this request, not in that of the connection.
+      // Listeners of the signal run in the async context of this request, not in the connection's.
       this.#exchange.onAbort(builtin('node:async_hooks').AsyncResource.bind(() => abort.abort()));
     }
     return this.#abort.signal;
@@ -196,7 +196,7 @@ export class Context<P = Params> {
     this.#log = bindLogger(logger, {});
   }
 
-  /** What is shared with the other requests of the application. @internal */
+  /** Values that the context shares with the other requests of the application. @internal */
   static environmentOf(ctx: Context): Environment {
     return ctx.#env;
   }
@@ -250,7 +250,7 @@ export class Context<P = Params> {
     return handled(this.#bodyOnce().text());
   }
 
-  /** The body as it came. @throws {HttpError} 413 beyond the limit */
+  /** The body as bytes. @throws {HttpError} 413 beyond the limit */
   bytes(): Promise<Uint8Array<ArrayBuffer>> {
     return handled(this.#bodyOnce().bytes());
   }

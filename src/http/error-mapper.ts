@@ -42,7 +42,7 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
 /** A request line whose method is a token (RFC 9110, section 5.6.2). */
 const UNKNOWN_METHOD = /^[!#-'*+.^`|~\w-]+ +[^ ]+ +HTTP\/1\.[01]\r?$/;
 
-/** What the client gets for anything that is thrown by mistake, such as a `TypeError`. */
+/** The client's reply to anything that is thrown by mistake, such as a `TypeError`. */
 const SERVER_ERROR: MappedError = Object.freeze({
   statusCode: 500,
   message: 'Server Error',
@@ -65,7 +65,7 @@ export function routeNotFound(): HttpError {
 }
 
 /**
- * @param thrown an `ApiError`, an `HttpError`, any other `Error`, or a value that is no error at all
+ * @param thrown an `ApiError`, an `HttpError`, any other `Error`, or a value that is not an error at all
  * @returns status 400 to 599; of a foreign error nothing but the fixed text, unless it says `expose` (http-errors)
  */
 export function mapError(thrown: unknown): MappedError {
@@ -88,7 +88,7 @@ export function mapError(thrown: unknown): MappedError {
 /**
  * A mapped error as the uniform body (spec 2.5), or as problem details to a client that would rather have those.
  *
- * @param id goes out as `x-request-id`
+ * @param id sent as `x-request-id`
  * @param accept of the request
  * @param types the option `errorTypes`
  */
@@ -155,7 +155,7 @@ function bodyOf(error: MappedError, isProblem: boolean, types: string | null): o
 }
 
 /**
- * An error in place of a reply that could not be sent. The headers of that reply stay: without those of CORS, a browser
+ * An error in place of a reply that could not be sent. The headers of that reply stay: without CORS headers, a browser
  * would not show the error to its page.
  */
 export function withHeadersOf(unsent: Reply, outgoing: Outgoing): Outgoing {
@@ -166,12 +166,12 @@ export function withHeadersOf(unsent: Reply, outgoing: Outgoing): Outgoing {
       headers.push(name, value);
     }
   } catch {
-    // The headers are why the reply could not be sent: the error goes out without them.
+    // The headers are why the reply could not be sent: the error is sent without them.
   }
   return { ...outgoing, headers };
 }
 
-/** Names and values by turns. */
+/** Names and values alternately. */
 function headersOf(error: MappedError, isProblem: boolean, id: string | null): string[] {
   const headers = ['content-type', isProblem ? 'application/problem+json' : 'application/json'];
   if (id !== null) headers.push('x-request-id', id);
@@ -190,7 +190,7 @@ function withAccept(vary: string): string {
   return /(?:^|,)\s*(?:\*|accept)\s*(?:,|$)/i.test(vary) ? vary : `${vary}, accept`;
 }
 
-/** What `node:http` raised as a `clientError`, as the exception it stands for. */
+/** Turns an error that `node:http` raised as a `clientError` into the exception that it means. */
 export function parserErrorOf(error: ParserError): HttpError {
   return new HttpError(...meaningOf(error), { cause: error });
 }
@@ -232,7 +232,7 @@ function copyOf({ statusCode, message, description, errorCode, headers }: Mapped
   return { statusCode, message, description, errorCode, headers: headers && { ...headers } };
 }
 
-/** Whether the parser gave up before the first line of the request ended, as far as the packet at hand tells. */
+/** Whether the parser gave up before the first line of the request ended, as far as the packet at hand shows. */
 function isInRequestLine({ rawPacket, bytesParsed }: ParserError): boolean {
   if (rawPacket === undefined) return false;
   const parsed = rawPacket.toString('latin1', 0, bytesParsed);

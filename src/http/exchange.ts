@@ -108,7 +108,7 @@ export abstract class Exchange {
     this.#context ??= new AsyncResource('POSTERN_REQUEST', NEVER_DESTROYED);
   }
 
-  /** Calls a function in the async context that was kept; in that of the caller if none was. */
+  /** Calls a function in the async context that was kept; in the caller's if none was. */
   inContext(run: (exchange: this) => void): void {
     if (this.#context === undefined) run(this);
     else this.#context.runInAsyncScope(run, undefined, this);
@@ -138,7 +138,7 @@ export abstract class Exchange {
     // node:http does not tell a request that its connection is gone once its reply is out: whoever still reads the body
     // would wait for ever.
     if (!req.complete) req.destroy();
-    // A response that waits for others has no socket yet; before Node.js 24, nothing tells it that none will come.
+    // A response that waits for others has no socket yet; before Node.js 24, it does not learn that none will come.
     if (res.socket === null && !res.destroyed && !res.writableFinished) res.destroy().emit('close');
   }
 
@@ -181,7 +181,7 @@ export abstract class Exchange {
       if (!res.headersSent && !res.destroyed) res.writeContinue();
     };
     // As long as earlier replies are not out, this response has no socket. node:http would keep `100 Continue` back,
-    // and may send it behind the head of this reply, where the client takes it for the body.
+    // and may send it after the head of this reply, where the client takes it for the body.
     if (res.socket === null) res.once('socket', send);
     else send();
   }
@@ -210,9 +210,9 @@ export abstract class Exchange {
 }
 
 /**
- * Has a request end behind its reply in fewer ticks than node:http takes (7 rather than 11 for a whole exchange on
+ * Has a request end after its reply in fewer ticks than node:http takes (7 rather than 11 for a whole exchange on
  * Node.js 20, 7 rather than 9 on 24). node:http reads on what nobody has begun to read; begun before its end is parsed,
- * a request is left alone, and one more read ends it: `end` and `close` come where they always did.
+ * a request is not touched, and one more read ends it: `end` and `close` come where they always did.
  */
 export function endWithReply({ req, res }: Exchange): void {
   if (req.complete) return;

@@ -113,7 +113,7 @@ class MemorySocket extends Duplex {
     this.peer?.wake();
   }
 
-  /** Lets a write go on that waited for this end's reader. */
+  /** Continues a write that waited for this end's reader. */
   wake(): void {
     const resume = this.#resumeWriting;
     this.#resumeWriting = undefined;

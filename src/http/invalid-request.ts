@@ -16,7 +16,7 @@ export interface RequestFinding extends Finding {
 export class InvalidRequest extends BadRequest {
   static override errorCode: ErrorCode = FrameworkErrorCodes.framework_invalid_request;
 
-  /** What does not fit, as the member `errors` of the body; the first 32. */
+  /** The first 32 findings, as the member `errors` of the body. */
   readonly findings: readonly RequestFinding[];
 
   /** @internal */

@@ -39,11 +39,11 @@ export const REPLY: Table<ReplyState, ReplyEvent> = {
   // Requests over `maxPipelinedRequests` wait, and requests whose body comes with the next bytes of the same packet. A
   // malformed body is answered in the handler's place (RFC 9112, section 2.2).
   waiting: { run: 'running', queue: 'queued', hold: 'held', leave: 'over' },
-  // The handler has not answered. When its client disconnects it goes on, and counts as active until it ends.
+  // The handler has not answered. When its client disconnects it continues, and counts as active until it ends.
   running: { queue: 'queued', hold: 'held', write: 'sending', leave: 'left' },
   // Written at the end of this turn of the event loop. Until then an error of the connection may take its place.
   queued: { write: 'sending', leave: 'over' },
-  // Replies are sent in the order of the requests (RFC 9112, section 9.3.2), so this one waits for those before it.
+  // Replies are sent in the order of the requests (RFC 9112, section 9.3.2), so this reply waits for earlier replies.
   held: { write: 'sending', leave: 'over' },
   // A reply is written once. What fails after its head is answered by closing the connection (section 8).
   sending: { end: 'sent', fail: 'running', leave: 'over' },
@@ -69,7 +69,7 @@ export const BODY: Table<BodyState, BodyEvent> = {
   // With `Expect: 100-continue` the client may hold it back for good (RFC 9110, section 10.1.1).
   unread: { read: 'read', drop: 'dropped', breakOff: 'broken' },
   read: { drop: 'left', breakOff: 'broken' },
-  // Nobody has asked for it. If it is short and of known length, the connection goes on after it.
+  // Nobody has asked for it. If it is short and of known length, the connection continues after it.
   dropped: { breakOff: 'broken' },
   // A part of it was asked for. The connection ends with the reply, unless all of it is here by then.
   left: { breakOff: 'broken' },

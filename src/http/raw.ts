@@ -14,7 +14,7 @@ export function exposeRaw(exchange: Exchange): void {
   if (exchange.raw !== 'unused') return;
   exchange.raw = 'exposed';
   const { req, res } = exchange;
-  // Without a listener an error, such as writing behind the end of a reply, would end the process.
+  // Without a listener an error, such as writing after the end of a reply, would end the process.
   res.on('error', () => undefined);
   res.once('pipe', () => {
     exchange.raw = 'piped';

@@ -1,6 +1,6 @@
 /*
  * How far a connection is read while requests wait: `maxPipelinedRequests` are in flight, or too much of their replies
- * is not sent. Only so much is read behind the first of them: a client that sends on and on must not fill our memory.
+ * is not sent. Only so much is read after the first of them: a client that sends on and on must not fill our memory.
  */
 
 import type { Duplex } from 'node:stream';
@@ -8,12 +8,12 @@ import { clearTimeout, setTimeout } from '../base/clock.js';
 import type { ParserError } from './error-mapper.js';
 
 /**
- * Maximum bytes that are read behind the first waiting request, and then what the socket has at once, 64 KiB. Reading a
+ * Maximum bytes that are read after the first waiting request, and then what the socket has at once, 64 KiB. Reading a
  * little further is what shows that a client has disconnected.
  */
 const READ_AHEAD_BYTES = 64 * 1024;
 
-/** What a client may do to one connection; times in ms, 0: no limit. */
+/** Limits of one client connection; times in ms, 0: no limit. */
 export interface ConnectionLimits {
   readonly maxPipelinedRequests: number;
   readonly requestTimeout: number;

@@ -19,14 +19,14 @@ const SITES = ['http://a.invalid', 'http://b.invalid'];
  * A text never leads to another site, so that one from a request (`?next=//evil.example`) can't.
  *
  * @throws {TypeError} for a text that leads off this site (`//host`, `/\host`, a scheme), or has a control character
- * @throws {RangeError} for a status that is no redirect
+ * @throws {RangeError} for a status that is not a redirect
  */
 export function redirect<Status extends RedirectStatus = 302>(
   location: string | URL,
   status: Status = 302 as Status,
 ): Reply<undefined, Status> {
   if (!STATUSES.includes(status)) {
-    throw new RangeError(`${String(status)} is no redirect; use one of ${STATUSES.join(', ')}`);
+    throw new RangeError(`${String(status)} is not a redirect; use one of ${STATUSES.join(', ')}`);
   }
   return reply(undefined, {
     status,

@@ -6,7 +6,7 @@ import * as lossCheck from '../payload/lost-members.js';
 import { UnsendableError } from '../payload/unsendable.js';
 import { isStream, type Stream } from '../payload/stream.js';
 
-/** A body as it goes out. @internal */
+/** A body as it is sent. @internal */
 export interface EncodedBody {
   readonly body: string | Uint8Array | Stream;
   /** The content type unless one is given. */

@@ -1,5 +1,5 @@
 /*
- * Turns whatever a handler returned into what goes on the wire.
+ * Turns a handler's result into the bytes that are sent.
  *
  * A plain value becomes JSON, a string text, bytes and streams octets, `undefined` an empty 204.
  */
@@ -13,9 +13,9 @@ import { encodeBody } from './reply-body.js';
 /** Whatever `new Headers()` takes. */
 export type HeadersLike = ConstructorParameters<typeof Headers>[0];
 
-/** What `reply` may set besides the body; the shape of `ResponseInit`. */
+/** Status and headers for `reply`; the shape of `ResponseInit`. */
 export interface ReplyInit<Status extends number = number> {
-  /** 200 to 599; 200 unless given, 204 without a body. */
+  /** Status, 200 to 599. Default: 200, or 204 without a body. */
   status?: Status;
   statusText?: string;
   headers?: HeadersLike;
@@ -25,7 +25,7 @@ const NO_INIT: ReplyInit = Object.freeze({});
 const STATUS: Kind = { accepts: (value) => isStatus(value, 200), give: 'a status from 200 to 599, such as 201' };
 const INIT: Kinds<ReplyInit> = { status: STATUS, statusText: STRING, headers: ANYTHING };
 
-/** What was thrown; wrapped, because `undefined` can be thrown, too. @internal */
+/** A thrown value; wrapped, because `undefined` can be thrown, too. @internal */
 export interface Failure {
   readonly thrown: unknown;
 }
@@ -61,7 +61,7 @@ export class Reply<Body = unknown, Status extends number = number> {
     return value instanceof Reply ? value.#failure : undefined;
   }
 
-  /** What was thrown inside, on the reply to a request that failed; undefined otherwise. */
+  /** The value that a handler or inner middleware threw, on the reply to a failed request; undefined otherwise. */
   get error(): unknown {
     return this.#failure?.thrown;
   }
@@ -82,14 +82,14 @@ setBrand(Reply.prototype, 'Reply');
 Object.defineProperty(Reply.prototype, Symbol.toStringTag, { value: 'Reply' });
 const REPLY_TAG = '[object Reply]';
 
-/** A reply in the form that a connection writes: header names and values by turns. @internal */
+/** A reply in the form that a connection writes: header names and values alternately. @internal */
 export interface Outgoing {
   readonly status: number;
   readonly statusText: string;
   /** The values of a repeated name in one array. */
   readonly headers: (string | string[])[];
   readonly body: string | Uint8Array | Stream | null;
-  /** Of the body, in bytes; -1 for one that goes out without a `content-length`. */
+  /** Length of the body, in bytes; -1 for a body that is sent without a `content-length`. */
   readonly length: number;
 }
 
@@ -97,7 +97,7 @@ export interface Outgoing {
  * A reply with a status, headers, or both.
  *
  * @param body anything that a handler may return
- * @param init the status and headers; a given `content-type` beats the default of the body's kind
+ * @param init the status and headers; a given `content-type` overrides the default of the body's kind
  * @throws {TypeError} for an unknown or invalid option
  */
 export function reply<Body = undefined, Status extends number = Body extends undefined ? 204 : 200>(
@@ -109,7 +109,7 @@ export function reply<Body = undefined, Status extends number = Body extends und
 }
 
 /**
- * What a handler returned, as a `Reply`; a `Response`, and a reply of another copy of Postern, keep status and headers.
+ * Turns a handler's result into a `Reply`. A `Response` and a reply of another copy of Postern keep status and headers.
  *
  * @throws the value itself when it is an `Error`: returning one is raising it
  *
@@ -122,9 +122,9 @@ export function toReply(value: unknown): Reply {
 }
 
 /**
- * What a handler returned, ready to be written.
+ * Turns a handler's result into a reply that is ready to be written.
  *
- * @param method of the request: a reply to HEAD may tell the length of a body that it does not have
+ * @param method of the request: a reply to HEAD may state the length of a body that it does not have
  * @throws {TypeError} when the value can't be sent: a function, a symbol, a bigint, a cycle, a member that JSON loses,
  * a reply inside a reply
  * @throws {RangeError} when its status is not an integer from 200 to 599
@@ -159,7 +159,7 @@ function toReplyByTag(value: unknown, tag: string): Reply | undefined {
 
 function replyToOutgoing({ status, statusText, body: value, ownHeaders }: Reply, method: string): Outgoing {
   if (!isStatus(status, 200))
-    throw new RangeError(`${String(status)} is no status of a reply; use an integer from 200 to 599`);
+    throw new RangeError(`${String(status)} is not a status of a reply; use an integer from 200 to 599`);
   const bodiless = status === 204 || status === 205 || status === 304;
   if (bodiless || value === undefined) {
     // Only a reply to HEAD and a 304 may tell the length of a body that they leave out (RFC 9110, section 8.6). With
@@ -184,8 +184,8 @@ function replyToOutgoing({ status, statusText, body: value, ownHeaders }: Reply,
 }
 
 /**
- * Names and values by turns, without those that frame the body: the writer sets them. A handler's `transfer-encoding`,
- * or a `content-length` other than the real one, would make the client read the reply wrongly.
+ * Names and values alternately, without the headers that frame the body: the writer sets them. A handler's
+ * `transfer-encoding`, or a `content-length` other than the real one, would make the client read the reply wrongly.
  */
 function flatten(headers: Headers | undefined, lengthKnown: boolean): (string | string[])[] {
   const flat: (string | string[])[] = [];

@@ -7,7 +7,7 @@ import { HttpError } from '../base/errors.js';
 import type { AddressResolver } from './client-address.js';
 import { isHost, type Target } from './request.js';
 
-/** @throws {HttpError} 400 when the host can't stand in a URL */
+/** @throws {HttpError} 400 when the host can't be part of a URL */
 export function requestUrl(req: IncomingMessage, { path, search, authority }: Target, addresses: AddressResolver): URL {
   const { socket, headers } = req;
   const isProxied = addresses.isTrusted(socket.remoteAddress ?? '');
@@ -25,7 +25,7 @@ export function requestUrl(req: IncomingMessage, { path, search, authority }: Ta
   }
 }
 
-/** The last entry of a list, which is the nearest proxy's: each adds its own behind those that it was sent. */
+/** The last entry of a list, which is the nearest proxy's: each proxy appends its own entry. */
 function last(header: string | string[] | undefined): string | undefined {
   const text = String(header ?? '');
   const entry = text.slice(text.lastIndexOf(',') + 1).trim();

@@ -14,7 +14,7 @@ import { enterPublicScope, SCOPE_HEADER } from './scope.js';
 export interface Target {
   /** Percent-encoded, as sent; `*` for the asterisk-form. */
   readonly path: string;
-  /** What follows the `?`; empty without one. */
+  /** The query after the `?`; empty without one. */
   readonly search: string;
   /** Host and port of the absolute-form, which `Host` gives way to (RFC 9112, section 3.2.2). */
   readonly authority?: string;
@@ -27,7 +27,7 @@ export interface Target {
 const HOST =
   /^(?:(?:[A-Za-z0-9._~!$&'()*+;=-]|%[0-9A-Fa-f]{2})+|\[(?:[0-9A-Fa-f]{0,4}:){2,8}[0-9A-Fa-f.]*\])(?::(?:\d{0,4}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5]))?$/;
 
-/** Methods of HTTP. node:http's parser also lets those of RTSP pass (RFC 2326): `DESCRIBE / RTSP/1.0`. */
+/** Methods of HTTP. node:http's parser also lets methods of RTSP pass (RFC 2326): `DESCRIBE / RTSP/1.0`. */
 const HTTP_METHODS: ReadonlySet<string | undefined> = new Set(METHODS);
 
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/is;
@@ -40,7 +40,7 @@ const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
  *
  * @param maxFields most header fields; the server has to keep more. `node:http` drops those beyond what it keeps, and a
  * second `Host` could be one of them
- * @returns a check that tells whether the connection ends with its request. One with `Upgrade` does: it is answered as
+ * @returns a check that returns whether the connection ends with its request. `Upgrade` ends it: it is answered as
  * HTTP/1.1, but `node:http` takes what follows in the same packet for the other protocol and drops it, so that the next
  * packet may begin in the middle of a request. It throws an {@link HttpError}: 400 for `Host` (section 3.2), a missing
  * version, another protocol, or chunks in HTTP/1.0 (section 6.1), 431 for too many header fields, 501 for a transfer
@@ -134,7 +134,7 @@ function newRequestId(): string {
 }
 
 /**
- * The parser hides the name of the protocol: `GET / RTSP/1.0` and `SOURCE / ICE/1.0` look like HTTP/1.0. They are told
+ * The parser hides the name of the protocol: `GET / RTSP/1.0` and `SOURCE / ICE/1.0` look like HTTP/1.0. They differ
  * by their methods, and RTSP also by `CSeq`, a field that each of its requests has (RFC 2326, section 12.17).
  */
 function otherProtocol(): HttpError {

@@ -51,7 +51,7 @@ export function mayLackFields({ rawHeaders, socket }: IncomingMessage): boolean 
   return most > 0 && rawHeaders.length >= 2 * most;
 }
 
-/** Treats every request of a server as one from the public, except those of `app.request`. @internal */
+/** Treats every request of a server as public, except requests of `app.request`. @internal */
 export function makePublic(server: Server): void {
   const enter = (req: IncomingMessage): void => {
     if (!('isInMemory' in req.socket)) enterPublicScope(req);
@@ -65,7 +65,7 @@ export function makePublic(server: Server): void {
 
 /**
  * Puts a function before the listeners of `upgrade`, which hear of a request only when it calls `proceed`. A server
- * without such listeners is left alone: with one of ours, node:http would hand over the socket.
+ * without such listeners is not touched: with one of ours, node:http would hand over the socket.
  *
  * @internal
  */

@@ -5,14 +5,14 @@
 import type { Stream } from '../payload/stream.js';
 import type { Reply } from './reply.js';
 
-/** A Map or a Set, told by its members: as `Map<K, V>`, it would have to be one of certain keys. */
+/** A Map or a Set, known by its members: as `Map<K, V>`, it would have to be one of certain keys. */
 interface Collection {
   readonly size: number;
   forEach: AnyFunction;
   has: AnyFunction;
 }
 
-/** What becomes `{}` in JSON, or nothing at all. */
+/** Values that become `{}` in JSON, or nothing at all. */
 type Lost =
   | Collection
   | PromiseLike<unknown>
@@ -24,7 +24,7 @@ type Lost =
 
 type AnyFunction = (...args: never[]) => unknown;
 type Primitive = string | number | boolean | bigint | symbol | null | undefined | void;
-/** What is sent as it is, or writes its own JSON. */
+/** Values that are sent unchanged, or write their own JSON. */
 type Whole =
   Response | Stream | URLSearchParams | Blob | FormData | ArrayBuffer | ArrayBufferView | { toJSON: AnyFunction };
 

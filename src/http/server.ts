@@ -12,7 +12,7 @@ import type { ParserError } from './error-mapper.js';
 /** How long, in ms, a new connection may stay silent while the server closes. */
 const SILENCE_MS = 250;
 
-/** What answers the events of a server. */
+/** Listeners for the events of a server. */
 export interface RequestListener {
   readonly handle: (req: IncomingMessage, res: ServerResponse, awaitsContinue?: boolean) => void;
   /** Answers a request that is not run; `node:http` would refuse it with an empty body. */
@@ -61,7 +61,7 @@ export function attachListener(
   listener: RequestListener,
   { maxHeadersCount }: Pick<ServerLimits, 'maxHeadersCount'>,
 ): void {
-  // One more than allowed: node:http drops fields beyond this count, and a request with one too many is to be refused.
+  // One more than allowed: node:http drops fields beyond this count, and a request with one too many must be refused.
   server.maxHeadersCount = maxHeadersCount + 1;
   server.on('request', listener.handle);
   const refuseExpectation = (req: IncomingMessage, res: ServerResponse): void =>

@@ -1,7 +1,7 @@
 /*
- * Writes replies: the only file that does, `100 Continue` aside.
+ * Writes replies: the only file that does, except for `100 Continue`.
  *
- * A reply is written once. What fails after its head is out can only be answered by closing the connection.
+ * A reply is written once. After its head is sent, a failure can only be answered by closing the connection.
  */
 
 import { STATUS_CODES, type ServerResponse } from 'node:http';
@@ -25,7 +25,7 @@ export type Outcome = 'sent' | 'aborted';
  *
  * @param close whether to end the connection with it
  * @returns the outcome; a promise of it for a stream, and for a reply that the client does not take at once
- * @throws when a header is invalid or, as a rejection, when a stream fails; `res.headersSent` tells whether another
+ * @throws when a header is invalid or, as a rejection, when a stream fails; `res.headersSent` shows whether another
  * reply can still be written
  */
 export function send(exchange: Exchange, outgoing: Outgoing, close: boolean): Outcome | Promise<Outcome> {
@@ -78,14 +78,14 @@ export function sendRaw(socket: Duplex, { status, headers, body, length }: Outgo
 }
 
 /**
- * Hands head and body to the socket in one piece. `res.end(body)` would hand it an empty piece behind them, which costs
+ * Hands head and body to the socket in one piece. `res.end(body)` would hand it an empty piece after them, which costs
  * 7 % more.
  */
 function writeAtOnce(res: ServerResponse, body: string | Uint8Array, isAscii: boolean): void {
   const { socket } = res;
   socket?.cork();
   try {
-    // node:http puts the head before a text and encodes both as one; for ASCII, latin1 gives the same bytes and is
+    // node:http puts the head before a text and encodes both as one; for ASCII, latin1 has the same bytes and is
     // cheaper.
     if (typeof body === 'string') res.write(body, isAscii ? 'latin1' : 'utf8');
     else res.write(body);
@@ -113,7 +113,7 @@ function writeHead(exchange: Exchange, outgoing: Outgoing, close: boolean): void
   const { res, raw } = exchange;
   const { status, statusText, headers, length } = outgoing;
   if (length !== -1) headers.push('content-length', String(length));
-  // Middleware may have set a `vary` on `res` itself, which that of the reply would replace.
+  // Middleware may have set a `vary` on `res` itself, which the reply's `vary` would replace.
   if (raw !== 'unused' && res.hasHeader('vary')) mergeVary(res, headers);
   if (close) {
     const given = indexOfHeader(headers, 'connection');
@@ -134,7 +134,7 @@ function mergeVary(res: ServerResponse, headers: (string | string[])[]): void {
 async function sendStream(exchange: Exchange, outgoing: Outgoing, stream: Stream, close: boolean): Promise<Outcome> {
   const { res } = exchange;
   const source = toReadable(stream, { objectMode: true, highWaterMark: 1 });
-  // A source that gives 4 bytes under `content-length: 10` fails: the client would take the next reply for the other 6.
+  // A source that yields 4 bytes under `content-length: 10` fails: the client would take the next reply for the rest.
   res.strictContentLength = true;
   // A source whose next chunk never comes can't be interrupted; when the client disconnects, the request ends all the
   // same.
@@ -164,7 +164,7 @@ async function pump(
     for await (const chunk of source) {
       if (isOver()) return 'aborted';
       if (typeof chunk !== 'string' && !(chunk instanceof Uint8Array)) {
-        throw new TypeError(`a stream gave a chunk of type ${typeof chunk}; give strings or bytes`);
+        throw new TypeError(`a stream yielded a chunk of type ${typeof chunk}; yield strings or bytes`);
       }
       if (!res.headersSent) writeHead(exchange, outgoing, close);
       if (chunk.length === 0) res.flushHeaders();
@@ -196,7 +196,7 @@ function drainsOf(res: ServerResponse): () => Promise<void> {
   return () =>
     new Promise((resolve) => {
       wake = resolve;
-      // After an `Upgrade` behind it, node:http hands the socket's `drain` on no more.
+      // After an `Upgrade` that follows it, node:http forwards the socket's `drain` no more.
       if (res.socket?.writableNeedDrain === true) res.socket.once('drain', resolve);
     });
 }

@@ -117,7 +117,7 @@ function sendStream(stream: ServiceStream, req: ClientRequest, fail: (reason: un
   source.on('error', fail);
   source.on('data', (chunk: unknown) => {
     if (typeof chunk !== 'string' && !(chunk instanceof Uint8Array))
-      fail(new TypeError(`the body's stream gave a chunk of type ${typeof chunk}; give strings or bytes`));
+      fail(new TypeError(`the body's stream yielded a chunk of type ${typeof chunk}; yield strings or bytes`));
     else if (chunk.length > 0 && !req.destroyed && !req.write(chunk)) source.pause();
   });
   source.on('end', () => {

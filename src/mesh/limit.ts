@@ -5,7 +5,7 @@
 import { clearTimeout, setTimeout } from '../base/clock.js';
 import { builtin } from '../base/builtin.js';
 
-/** The limit of one attempt. It is over once: {@link end} gives a reason, {@link release} does not. */
+/** The limit of one attempt. It ends once: {@link end} has a reason, {@link release} does not. */
 export class Limit {
   readonly #signals: readonly AbortSignal[];
   readonly #onOver: (failure?: { reason: unknown }) => void;

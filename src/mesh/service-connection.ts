@@ -24,7 +24,7 @@ import { createRetryBudget, type RetryBudget } from './retry.js';
 import { createStandInTransport } from './stand-in.js';
 import { toDeclaredError, toRequest, toResult } from './typed-call.js';
 
-/** Limits of the calls of one service, and who is told of them. */
+/** Limits of the calls of one service, and the listeners that learn of them. */
 export interface ConnectionOptions {
   /** Maximum bytes of an answer that is read whole. Default: 10 MiB. */
   readonly maxBytes?: number;

@@ -2,7 +2,7 @@
  * A quantile of recent times, in constant space: each time moves the estimate up or down by a small part of itself.
  */
 
-/** Times below are not told apart, in ms: the clock, or one turn of the event loop. */
+/** Resolution, in ms: shorter times are equal, because of the clock and the turns of the event loop. */
 const LEAST_MS = 1;
 /** The part by which one time moves the estimate, once there have been enough. */
 const LEAST_STEP = 0.02;

@@ -57,7 +57,7 @@ export class RouteGuard {
       const admission = new Admission(limiter, patienceMs);
       exchange.witness = admission;
       if (this.isTimed) this.#held.set(ctx, admission);
-      // While the body is on its way, the client is waited for: that is no queue.
+      // Until the body has arrived, the request waits for its client, not in a queue.
       if (exchange.hasBody && !exchange.req.complete) exchange.req.once('end', () => admission.begin(monotonicNow()));
       else admission.begin(nowMs);
       return owner.queue.isBusy ? this.#runLater(ctx, exchange, admission, run) : this.#run(ctx, admission, run, nowMs);
@@ -161,7 +161,7 @@ class Admission implements Witness {
   }
 }
 
-/** An error with 4xx may be quick, and says nothing about the queue; one with 5xx may be no work at all. */
+/** An error with 4xx may be quick, and says nothing about the queue; an error with 5xx may have done no work at all. */
 function endingOf(result: unknown): Ending {
   if (typeof result !== 'object' || result === null) return 'done';
   try {

@@ -1,5 +1,5 @@
 /*
- * Finds out that a queue stands in front of one route, and then admits only the requests that will be done in time.
+ * Detects a queue that does not empty before one route, and then admits only the requests that will be done in time.
  *
  * Its caller reports requests and the time. It has no timer, and keeps a bounded number of figures.
  */
@@ -17,7 +17,7 @@ const LATE_SHARE = 0.75;
 /** The part of the time between usual time and patience that requests may take while others are refused. */
 const TARGET_SHARE = 0.6;
 
-/** The result of a request's handler: its work, an error that is no work (4xx), or nothing (5xx, aborted). */
+/** The result of a request's handler: its work, an error that took no work (4xx), or nothing (5xx, aborted). */
 export type Ending = 'done' | 'failed' | 'cancelled';
 
 /** One admitted request. */
@@ -144,7 +144,7 @@ export class RouteLimiter {
     }
   }
 
-  /** The usual time is the least that requests took of late: a queue that builds up slowly must not pass for usual. */
+  /** The usual time is the shortest that requests took recently: a queue that builds up slowly must not look usual. */
   #learn(nowMs: number): void {
     if (nowMs - this.#epochAtMs > EPOCH_MS) {
       this.#epochAtMs = nowMs;

@@ -101,7 +101,7 @@ export class Slots {
   }
 
   /**
-   * Whether the queue stands: for a while even the quickest request took long, and most requests were late.
+   * Whether the queue does not empty: for a while even the quickest request took long, and most requests were late.
    *
    * @param longMs a time that no request takes without a queue
    * @param leastMs the shortest while

@@ -1,12 +1,12 @@
 /*
- * The access log: one line at info for each request, whatever became of it.
+ * The access log: one line at info for each request, whatever its outcome.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isSilent, logSafely, type Logger } from '../base/log.js';
 import { targetOf } from './failure-log.js';
 
-/** What is told of one request. Of one that could not be parsed little is known: the rest is null. */
+/** Fields of one request's line. If the request could not be parsed, unknown fields are null. */
 export interface AccessEntry {
   readonly method: string | null;
   /** As registered; null where no route matched. */
@@ -16,12 +16,12 @@ export interface AccessEntry {
   /** 499 for a client that left. */
   readonly status: number;
   readonly ms: number;
-  /** Of the body, before chunked coding. */
+  /** Bytes of the body, before chunked coding. */
   readonly bytes: number;
   readonly request_id: string | null;
 }
 
-/** What became of a request. */
+/** The outcome of a request. */
 export interface Access {
   /** Null for a request that could not be parsed. */
   readonly req: IncomingMessage | null;

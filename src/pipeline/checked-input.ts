@@ -15,7 +15,7 @@ import { propsOf, type SchemaIssue, type StandardProps } from '../payload/standa
 
 const MAX_FINDINGS = 32;
 
-/** What a handler gets beside its context. */
+/** Input of a handler, besides its context. */
 export type Input = { [Name in Part]?: unknown };
 
 /** A handler that takes its input. */

@@ -1,8 +1,8 @@
 /*
  * Routes as the pipeline runs them: each handler with the query check and the middleware around it.
  *
- * What can be decided when a route is registered is not decided again for each request: a route is compiled once, when
- * it is first used.
+ * Decisions that only depend on the route are not made again for each request: a route is compiled once, when it is
+ * first used.
  */
 
 import type { IncomingMessage } from 'node:http';
@@ -107,7 +107,7 @@ export class CompiledRoutes {
     mounting.addMount(this.#mounts, prefix, listener);
   }
 
-  /** The compiled route of a match; without a match, that of a mount or of the errors 404 and 405. */
+  /** The compiled route of a match; without a match, the route of a mount or of the errors 404 and 405. */
   of(match: Match<Handler> | null, path: string, scope: Scope): CompiledRoute {
     if (match !== null)
       return this.#compiled[match.route.index] ?? put(this.#compiled, match.route, this.#compile(match.route));
@@ -156,7 +156,7 @@ export class CompiledRoutes {
     return { run, metrics: this.#metrics.forRoute(path) };
   }
 
-  /** What answers a path or a method without a route: 404, 405, or the `Allow` of OPTIONS, inside the middleware. */
+  /** Answers a path or a method without a route: 404, 405, or the `Allow` of OPTIONS, inside the middleware. */
   #compileUnmatched(): CompiledRoute {
     const hasMiddleware = this.#middleware.length > 0;
     const handler: Handler = ({ method, target, scope }) => {
@@ -188,7 +188,7 @@ function put<T>(list: (T | undefined)[], { index }: Route<Handler>, value: T): T
   return (list[index] = value);
 }
 
-/** The handler behind its schemas, which are set up with the first request. */
+/** Runs the handler after its schemas, which are set up with the first request. */
 function checkInput(what: string, schemas: AnySchemas, handler: InputHandler): Handler {
   let ready: Handler | undefined;
   const load = async (ctx: Context): Promise<HandlerResult> => {

@@ -38,7 +38,7 @@ export function connect<Req extends IncomingMessage, Res extends ServerResponse>
         if (error === undefined || error === null) resolve(true);
         else reject(error);
       };
-      // A middleware that is typed for Express's request and response gets those of `node:http`.
+      // A middleware that is typed for Express's request and response gets `node:http`'s.
       const returned = middleware(req as Req, res as Res, proceed);
       if (returned instanceof Promise) returned.catch(reject);
       if (res.writableEnded) resolve(false);
@@ -47,7 +47,7 @@ export function connect<Req extends IncomingMessage, Res extends ServerResponse>
   };
 }
 
-/** A reply as it was written, for outer middleware to look at. */
+/** The reply that was written, for outer middleware to look at. */
 function writtenReply(ctx: Context, res: ServerResponse, middleware: string): Reply {
   const { statusCode: status, statusMessage: statusText } = res;
   const headers = Object.entries(res.getHeaders()).flatMap(([name, value]) =>

@@ -1,6 +1,6 @@
 /*
  * Tells clients of a route that it is on its way out, with every reply: `Deprecation` (RFC 9745), `Sunset` (RFC 8594),
- * and a `Link` beside any other.
+ * and a `Link` in addition to others.
  */
 
 import { Date } from '../base/clock.js';

@@ -56,7 +56,7 @@ function defineLazily(target: object, members: Readonly<Record<string, () => unk
   }
 }
 
-/** The client's address and those of the proxies between it and the last one, if that is trusted. */
+/** The addresses of the client and of the proxies between it and the last one, if that is trusted. */
 function addressesFrom(ctx: Context): string[] {
   const { trustProxy } = Context.environmentOf(ctx);
   if (!trustProxy.isTrusted(ctx.raw.req.socket.remoteAddress ?? '')) return [];

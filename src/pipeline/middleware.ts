@@ -8,7 +8,7 @@ import { toReply, type Reply } from '../http/reply.js';
 import { discard } from '../http/writer.js';
 import { isStream } from '../payload/stream.js';
 
-/** What `next()` of a middleware runs: never rejects, for a failure is a reply, too. */
+/** The function that `next()` of a middleware runs. It never rejects, because a failure is a reply, too. */
 type Inner = (ctx: Context) => Promise<Reply>;
 
 /** Puts middleware around a handler, the first one outermost; without middleware the handler comes back as it is. */
@@ -47,7 +47,7 @@ function wrap(inner: Inner, around: Middleware): Inner {
     } catch (thrown) {
       reply = toErrorReply(ctx, thrown);
     }
-    // Middleware that replies with another body leaves that of the handler unsent: a stream would stay open. But a new
+    // Middleware that replies with another body leaves the handler's unsent: a stream would stay open. But a new
     // stream may read the old one: `reply.body = upper(reply.body)`.
     void replied?.then(() => {
       if (!isStream(innerBody) || innerBody === reply.body) return;

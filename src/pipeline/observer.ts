@@ -1,5 +1,5 @@
 /*
- * Tells what became of requests: to metrics, the access log, the log of failures, and subscribers of traces.
+ * Reports the outcomes of requests to metrics, the access log, the log of failures, and subscribers of traces.
  */
 
 import type { IncomingMessage } from 'node:http';
@@ -17,7 +17,7 @@ import { logFailure } from './failure-log.js';
 /** nginx's status for a client that left; never sent, only counted. */
 export const CLIENT_CLOSED_REQUEST = 499;
 
-/** Tells what became of the requests of one application. */
+/** Reports the outcomes of the requests of one application. */
 export interface Observer {
   /** A request failed, and is answered with a status. */
   failed(exchange: PipelineExchange, thrown: unknown, error: MappedError, status: number): void;

@@ -1,5 +1,5 @@
 /*
- * Replies that are ready, until they are written: those of one turn of the event loop together, at the end of it. A
+ * Replies that are ready, until they are written: replies of one turn of the event loop together, at the end of it. A
  * write wakes the client up; many in a row wake it up once.
  */
 
@@ -28,9 +28,9 @@ export class Outbox {
   #flushing: NodeJS.Immediate | undefined;
 
   /**
-   * Takes the reply of an exchange. It is written as soon as those before it on the connection are out, and then at the
+   * Takes the reply of an exchange. It is written as soon as earlier replies on the connection are out, and then at the
    * end of the turn; at once if it is a stream, if the handler holds the response of node:http (`ctx.raw`), and if the
-   * body of the request has not arrived: then the reply may end the connection, and requests behind it must not be run
+   * body of the request has not arrived: then the reply may end the connection, and requests after it must not be run
    * first.
    */
   put(exchange: PipelineExchange, outgoing: Outgoing): void {

@@ -34,7 +34,7 @@ import { CLIENT_CLOSED_REQUEST, createObserver, type Observer } from './observer
 import { Outbox } from './outbox.js';
 import { isTraced, RequestTrace } from './tracing.js';
 
-/** What the pipeline holds requests and clients to. */
+/** Limits that the pipeline sets for requests and clients. */
 export interface PipelineLimits extends ConnectionLimits {
   readonly sendTimeout: number;
   readonly maxHeadersCount: number;
@@ -90,7 +90,7 @@ export class Pipeline implements RequestListener, Steps {
       isLast = this.#assertHead(req);
     } catch (thrown) {
       // A proxy in front may have read another length or another host in this head. What it takes for the body of
-      // this request may be the next request for us, so nothing behind it is answered.
+      // this request may be the next request for us, so nothing after it is answered.
       isLast = true;
       refusal = thrown;
     }
@@ -140,7 +140,7 @@ export class Pipeline implements RequestListener, Steps {
     const connection = this.#connectionOf(req.socket);
     const exchange = new PipelineExchange(req, res, awaitsContinue, connection, this, this.#unmatched, refusal);
     if (this.#limits.accessLog) exchange.bytes = countBytes(req, res);
-    // What is told of the request, also if its client leaves, is told in its own async context.
+    // Reports about the request, also after a disconnect of its client, run in its own async context.
     if (this.#limits.accessLog || isTraced()) exchange.bind();
     this.#active += 1;
     return exchange;

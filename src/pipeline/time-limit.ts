@@ -15,7 +15,7 @@ export interface TimeLimit {
   readonly within: Middleware;
 }
 
-/** @param timeoutMs from the start of a request; middleware that goes on after the 504 has as long again */
+/** @param timeoutMs from the start of a request; middleware that continues after the 504 has the same time again */
 export function createTimeLimit(timeoutMs: number): TimeLimit {
   const expire = new WeakMap<Context, (error: TimedOut) => void>();
 
@@ -47,7 +47,7 @@ export function createTimeLimit(timeoutMs: number): TimeLimit {
   return { around, within };
 }
 
-/** Runs something that can be ended from outside, by an error; a reply that it gives later is discarded. */
+/** Runs something that can be ended from outside, by an error; its later reply is discarded. */
 async function endable<T>(run: () => T | Promise<T>, begin: (end: (error: Error) => void) => void): Promise<T> {
   let hasEnded = false;
   const ended = new Promise<never>((_, reject) => {

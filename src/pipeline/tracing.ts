@@ -11,7 +11,7 @@ import type { Context } from '../http/context.js';
 import * as traceContext from '../propagation/trace-context.js';
 import type { TraceSpan } from '../propagation/trace-context.js';
 
-/** What subscribers get, one object for all events of a request. */
+/** Message to subscribers: one object for all events of a request. */
 export interface RequestTraceMessage {
   readonly ctx: Context;
   readonly method: string;
@@ -19,7 +19,7 @@ export interface RequestTraceMessage {
   readonly trace: TraceSpan;
   /** The matched route; null for a 404, a 405 and the like. */
   readonly route: MatchedRoute | null;
-  /** What was thrown, from the event `error` on. */
+  /** The thrown value, from the event `error` on. */
   error?: unknown;
   /** The code in the error body, from the event `error` on. */
   errorCode?: ErrorCode;

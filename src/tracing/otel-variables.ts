@@ -30,7 +30,7 @@ const MAX_WHOLE = 2 ** 31 - 1;
 /**
  * Reads the variables; an empty variable is ignored, and an invalid one as well, after a warning.
  *
- * @returns undefined if nothing is to be exported
+ * @returns undefined if nothing must be exported
  */
 export function readVariables(
   env: Environment,

@@ -12,7 +12,7 @@ export const SERVER = 2;
 export const CLIENT = 3;
 
 const ERROR_CODE = '"code":2';
-/** Flags beside the trace's own: whether it is known that the parent is remote, and whether it is. */
+/** Flags next to the trace's own: whether it is known that the parent is remote, and whether it is. */
 const HAS_IS_REMOTE = 0x100;
 const IS_REMOTE = 0x200;
 /** A client may send 16 KiB in a header, and thousands of spans may wait. */
