@@ -2,7 +2,7 @@
  * Writes `HTTPRoute` manifests of the Kubernetes Gateway API (https://gateway-api.sigs.k8s.io).
  *
  * Expressions are RE2, as Envoy and most implementations have them, and anchored. They compare the path as it was sent.
- * What no rule matches is a 404 of the implementation.
+ * A request that no rule matches gets a 404 from the implementation.
  */
 
 import { GatewayError } from './error.js';

@@ -184,7 +184,7 @@ function formatRefusals({ methods }: Plan): string[] {
       `if ($postern_allow ~ "^, (?<postern_allowed>.+)") { ${formatReturn(METHOD_NOT_ALLOWED)} }`,
       formatReturn(NOT_FOUND),
     ]),
-    '# These are no named locations: a target that nginx could not read would make them a 500.',
+    '# Paths, not named locations: a target that nginx could not read would make them a 500.',
     'error_page 414 494 497 501 505 =400 /.postern_400;',
     ...[BAD_REQUEST, ...UNAVAILABLE].flatMap((refusal) => [
       `error_page ${refusal.status} /.postern_${refusal.status};`,
