@@ -117,6 +117,6 @@ export function readSaved<T>(file: string, read: (value: unknown) => T | undefin
     throw new Error(`${file} can't be read: ${messageOf(error)}`, { cause: error });
   }
   const saved = read(value);
-  if (saved === undefined) throw new Error(`${file} is not a ${what}; make one with postern ${call}`);
+  if (saved === undefined) throw new Error(`${file} has no ${what}; make one with postern ${call}`);
   return saved;
 }
