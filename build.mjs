@@ -118,7 +118,7 @@ function loadLater(source, id) {
   if (names.length === 0) return null;
   const other = names.find((name) => new RegExp(`(?<!const )\\b${name}\\b(?!\\.)`).test(code));
   if (other !== undefined) throw new Error(`${id} uses "${other}" for something else than the namespace; rename one`);
-  const used = code.replace(new RegExp(`(?<![#.\\w])(${names.join('|')})\\.(?=\\w)`, 'g'), '($1()).');
+  const used = code.replace(new RegExp(`(?<!#|\\w|(?<!\\.\\.)\\.)(${names.join('|')})\\.(?=\\w)`, 'g'), '($1()).');
   return `import { later } from '${inRoot('src/base/later.js')}';\n${used}`;
 }
 
