@@ -142,6 +142,11 @@ test('a service loads at most 200 kB of it until its first reply, and at most 23
   expect(later).toBeLessThanOrEqual(230_000);
 });
 
+test('no file of it runs the command by importing it', () => {
+  const files = readdirSync(join(ROOT, 'dist')).filter((file) => file.endsWith('.js'));
+  for (const file of files) expect(readFileSync(join(ROOT, 'dist', file), 'utf8'), file).not.toMatch(/['"]\.\/cli\.js['"]/);
+});
+
 test('what is loaded on first use is there in a bundle, too', async () => {
   writeFileSync(join(folder, 'service.mjs'), `
     import { Postern } from 'postern';

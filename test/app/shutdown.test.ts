@@ -316,7 +316,7 @@ test('an address that is taken leaves no listener behind: the application can li
   const taken = await serve(createApp());
   const app = createApp();
   const before = ['error', 'listening'].map((name) => app.server.listenerCount(name));
-  for (let i = 0; i < 3; i += 1) await expect(app.listen({ host: '127.0.0.1', port: taken.port })).rejects.toThrow('EADDRINUSE');
+  for (let i = 0; i < 3; i += 1) await expect(app.listen({ host: '127.0.0.1', port: taken.port })).rejects.toMatchObject({ code: 'EADDRINUSE' });
   expect(['error', 'listening'].map((name) => app.server.listenerCount(name))).toEqual(before);
   expect((await fetch((await serve(app)).url)).status).toBe(404);
 });

@@ -18,7 +18,7 @@ import { findBlocks, findPages, isAsPrinted, ROOT, type Block } from '../support
 const names = [...readFileSync(join(ROOT, 'src/index.ts'), 'utf8').matchAll(/^export (type )?\{([^}]*)\}/gms)].flatMap(
   ([, type = '', list = '']) => list.split(',').map((name) => ({ type, name: name.trim() })).filter(({ name }) => name !== ''),
 );
-const blocks = findPages().flatMap(findBlocks).filter(({ language, meta }) => /^[jt]s$/.test(language) && meta['file'] === undefined);
+const blocks = findPages().flatMap(findBlocks).filter(({ language, meta }) => /^[jt]s$/.test(language) && meta['file'] === undefined && meta['run'] !== 'no');
 const programs = blocks.map((block, index) => ({ ...block, file: `program${index + 1}` }));
 
 /** The whole program of a block: what a reader has already, and the block. */

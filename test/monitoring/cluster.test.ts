@@ -43,7 +43,7 @@ async function scrapeCounters(url: string): Promise<Map<string, number>> {
 }
 
 test(`${WORKERS} workers of a cluster under load: in ${SCRAPES} scrapes no counter falls`, { timeout: 60_000 }, async () => {
-  const [, program = ''] = /^```js\n(import cluster from .*?)^```$/ms.exec(PAGE) ?? [];
+  const [, program = ''] = /^```js run=no\n(import cluster from .*?)^```$/ms.exec(PAGE) ?? [];
   expect(program).toContain('MONITOR_PORT');
   const [port = 0, first = 0] = await freeRow(1 + WORKERS);
   const cwd = createProject({

@@ -24,7 +24,7 @@ const SDK = fileURLToPath(new URL(`./tracing-${process.pid}.mjs`, import.meta.ur
 
 /** Writes the block of the guide, but for the exporter: spans come to the test instead of a collector. */
 function writeSdk(): void {
-  const [, block = ''] = /^```js\n(\/\/ tracing\.mjs.*?)^```$/ms.exec(PAGE) ?? [];
+  const [, block = ''] = /^```js run=no\n(\/\/ tracing\.mjs.*?)^```$/ms.exec(PAGE) ?? [];
   const exporter = `class OTLPTraceExporter {
   export(spans, done) {
     const toSpan = ({ name, kind, attributes, parentSpanContext, spanContext }) => ({ name, kind, ...spanContext(), route: attributes['http.route'], parentId: parentSpanContext?.spanId });
