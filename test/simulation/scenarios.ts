@@ -84,7 +84,7 @@ export const SCENARIOS: Readonly<Record<string, Draw>> = {
   overload: (random) => ({
     services: [{ name: 'shop', instances: 1, knows: [], pool: 10 }],
     clients: 3,
-    requests: requests(random, 6_000, 12_000, (id) => chain(random, id, ['shop'], () => ({ method: 'GET', ms: 100, retry: one(random, 0, 1), timeout: 1_000 })), 1_000),
+    requests: requests(random, 4_000, 8_000, (id) => chain(random, id, ['shop'], () => ({ method: 'GET', ms: 100, retry: one(random, 0, 1), timeout: 1_000 })), 1_000),
     faults: [],
   }),
   ages: (random) => ({

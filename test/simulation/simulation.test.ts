@@ -18,7 +18,7 @@ async function simulate(...args: readonly string[]): Promise<string> {
   return (await promisify(execFile)(process.execPath, all, { encoding: 'utf8' }).catch(failed)).stdout;
 }
 
-const names = Object.keys(SCENARIOS).filter((name) => name !== 'overload');
+const names = Object.keys(SCENARIOS);
 const halves = [names.filter((_, i) => i % 2 === 0), names.filter((_, i) => i % 2 === 1)];
 
 test.concurrent.for(halves)('five seeds of each: %s, %s, %s, %s, %s', { timeout: 240_000 }, async (scenarios, { expect: check }) => {
