@@ -183,7 +183,7 @@ export class Conflict extends ApiError {
 
 /** Options of a {@link TooManyRequests} or {@link ServiceUnavailable}. */
 export interface RetryOptions extends ApiErrorOptions {
-  /** Seconds until another try makes sense, sent as `retry-after` (RFC 9110, section 10.2.3). */
+  /** Seconds until another attempt makes sense, sent as `retry-after` (RFC 9110, section 10.2.3). */
   retryAfter?: number;
 }
 
