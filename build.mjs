@@ -9,7 +9,7 @@ import { createRequire } from 'node:module';
 import { basename, dirname, join, normalize } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
-const ENTRIES = ['index', 'metrics', 'gateway', 'openapi', 'cli'];
+const ENTRIES = ['index', 'entry/metrics', 'entry/gateway', 'entry/openapi', 'cli'];
 
 /** An import of a namespace, which means that the file is loaded when it is first used (see src/base/later.ts). */
 const NAMESPACE_IMPORT = /^import \* as (\w+) from '(\.[^']+)\.js';$/gm;
@@ -18,7 +18,12 @@ const NAMESPACE_IMPORT = /^import \* as (\w+) from '(\.[^']+)\.js';$/gm;
  * Files of dist. A module goes into the first file whose entries all reach it by static imports. Rolldown places every
  * other module itself: in its entry, or in a file that is loaded when it is used.
  */
-const FILES = { registry: ['index', 'metrics'], app: ['index'], exporters: ['gateway'], document: ['openapi'] };
+const FILES = {
+  registry: ['index', 'entry/metrics'],
+  app: ['index'],
+  exporters: ['entry/gateway'],
+  document: ['entry/openapi'],
+};
 
 const inRoot = (path) => fileURLToPath(new URL(path, import.meta.url));
 const sourceOf = (entry) => inRoot(`src/${entry}.ts`);

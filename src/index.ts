@@ -25,7 +25,7 @@ export type { RedirectStatus } from './http/redirect.js';
 export { connect, type ConnectMiddleware } from './pipeline/connect.js';
 export { Reply, reply } from './http/reply.js';
 export type { ReplyInit } from './http/reply.js';
-export type { RequestTraceMessage } from './pipeline/tracing.js';
+export type { RequestTraceMessage } from './http/request-tracing.js';
 export type { Logger, LogLevel, LogMethod, SafeLogger, SafeLogMethod } from './base/log.js';
 export type {
   Query,

@@ -13,7 +13,7 @@ import type { Outcome } from '../http/writer.js';
 import type { RouteMetrics } from '../monitor/request-metrics.js';
 import { UnsendableError } from '../payload/unsendable.js';
 import type { Route } from '../routing/router.js';
-import type { RequestTrace } from './tracing.js';
+import type { RequestTrace } from '../http/request-tracing.js';
 
 /** The steps of every request; none of them throws. */
 export interface Steps {

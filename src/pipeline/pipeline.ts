@@ -32,7 +32,7 @@ import type { CompiledRoutes } from './compiled-routes.js';
 import { PipelineExchange, type Steps } from './exchange.js';
 import { CLIENT_CLOSED_REQUEST, createObserver, type Observer } from './observer.js';
 import { Outbox } from './outbox.js';
-import { isTraced, RequestTrace } from './tracing.js';
+import { isTraced, RequestTrace } from '../http/request-tracing.js';
 
 /** Limits that the pipeline sets for requests and clients. */
 export interface PipelineLimits extends ConnectionLimits {

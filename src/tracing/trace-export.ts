@@ -12,7 +12,7 @@ import { FRAMEWORK_VERSION } from '../base/version.js';
 import { Context, type Environment } from '../http/context.js';
 import type { CallTraceMessage } from '../mesh/call-tracing.js';
 import type { Registry } from '../metrics/registry.js';
-import type { RequestTraceMessage } from '../pipeline/tracing.js';
+import type { RequestTraceMessage } from '../http/request-tracing.js';
 import { isSampled, requestSpanOf, type TraceSpan } from '../propagation/trace-context.js';
 import { readVariables } from './otel-variables.js';
 import { CLIENT, SERVER, toAttributes, toSpan, type Pair } from './otlp-span.js';

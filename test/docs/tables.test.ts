@@ -95,7 +95,7 @@ test.for([
   ['metrics', 'monitor/metrics-endpoint.ts', 'MetricsDocument'],
   ['ping', 'monitor/ping-document.ts', 'PingDocument'],
   ['access log', 'pipeline/access-log.ts', 'AccessEntry'],
-  ['`postern.request`', 'pipeline/tracing.ts', 'RequestTraceMessage'],
+  ['`postern.request`', 'http/request-tracing.ts', 'RequestTraceMessage'],
   ['`postern.call`', 'mesh/call-tracing.ts', 'CallTraceMessage'],
 ] as const)('the table "%s" has the members of the type, both ways', ([header, file, name]) => {
   const [, body = ''] = new RegExp(`interface ${name} \\{(.*?)^\\}`, 'ms').exec(readFileSync(join(ROOT, 'src', file), 'utf8')) ?? [];

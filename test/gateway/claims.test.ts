@@ -4,7 +4,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { GatewayError, toCaddy, toGatewayApi, toHAProxy, toKong, toNginx, type GatewayService, type ListenerOptions } from '../../src/gateway.js';
+import { GatewayError, toCaddy, toGatewayApi, toHAProxy, toKong, toNginx, type GatewayService, type ListenerOptions } from '../../src/entry/gateway.js';
 import { createRouter } from '../support/gateway-sample.js';
 
 type Exporter = (services: readonly GatewayService[], options?: ListenerOptions) => string;

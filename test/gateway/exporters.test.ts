@@ -7,7 +7,7 @@
 import { describe, expect, test } from 'vitest';
 import { publicFacing } from '../../src/endpoint/public-facing.js';
 import { Router } from '../../src/routing/router.js';
-import { toCaddy, toGatewayApi, toHAProxy, toKong, toNginx, type GatewayOptions, type RouteTable } from '../../src/gateway.js';
+import { toCaddy, toGatewayApi, toHAProxy, toKong, toNginx, type GatewayOptions, type RouteTable } from '../../src/entry/gateway.js';
 import { checkGateway, freePorts, startGateway } from '../support/gateway-process.js';
 import { createRouter, createSampleRouter } from '../support/gateway-sample.js';
 import { ask, startUpstream } from '../support/gateway-upstream.js';

@@ -1,6 +1,6 @@
 /** Random services behind real gateways, and random requests for them: what a gateway lets through, and what it keeps out. */
 
-import { GatewayError, toNginx } from '../../src/gateway.js';
+import { GatewayError, toNginx } from '../../src/entry/gateway.js';
 import { createRouter } from './gateway-sample.js';
 import { askSites, EXPORTERS, NAME, startSite, stopSite, type Outcome, type ServiceTable, type Site, type SiteRequest, type SiteRoute } from './gateway-site.js';
 import { randomSource } from './random-constraint.js';

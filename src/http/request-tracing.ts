@@ -7,7 +7,7 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import type { ErrorCode } from '../base/error-codes.js';
 import type { MatchedRoute } from '../routing/router.js';
-import type { Context } from '../http/context.js';
+import type { Context } from './context.js';
 import * as traceContext from '../propagation/trace-context.js';
 import type { TraceSpan } from '../propagation/trace-context.js';
 
