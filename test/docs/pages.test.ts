@@ -18,7 +18,7 @@ test.for(pages)('%s is short enough to be read to its end', (page) => {
 
 test.for(pages)('every link of %s leads to a page and a heading of it', (page) => {
   const text = readPage(page).replace(/^```.*?^```$/gms, '').replace(/`[^`\n]*`/g, '');
-  for (const [, link = ''] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
+  for (const [, link = ''] of text.matchAll(/(?:\]\(|(?:src|srcset)=")([^)\s"]+)/g)) {
     const isOurs = link.startsWith(REPOSITORY);
     if (/^https?:/.test(link) && !isOurs) continue;
     if (page === 'README.md' && !link.startsWith('#')) expect(isOurs, `${link} is absolute`).toBe(true);

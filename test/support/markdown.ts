@@ -44,11 +44,11 @@ export function findBlocks(page: string): Block[] {
   });
 }
 
-/** Text without its code: fences, code spans, the targets of links and the rows of tables. */
+/** Text without its code: fences, code spans, tags of HTML, the targets of links and the rows of tables. */
 export function proseOf(text: string): string {
   return text
     .replace(/^```.*?^```$/gms, '')
-    .replace(/<!--.*?-->/gs, '')
+    .replace(/<!--.*?-->|<[a-z/][^>]*>/gs, '')
     .replace(/^\|.*$/gm, '')
     .replace(/`[^`\n]*`/g, 'code')
     .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1');

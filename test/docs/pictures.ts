@@ -1,0 +1,62 @@
+/**
+ * Makes the pictures of the documents, from `dist` as it was built last: `npm run pictures`. It needs Chromium.
+ *
+ * `docs/images/overload.svg` is a measurement; `npm run bench -- overload` draws it.
+ */
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { chromium } from 'playwright-core';
+import { Postern } from 'postern';
+import { ROOT } from '../support/markdown.js';
+import { drawDrain, drawRequest } from './diagrams.js';
+
+const IMAGES = join(ROOT, 'docs/images');
+const SERVICES: Readonly<Record<string, readonly string[]>> = {
+  stock: [],
+  mail: [],
+  billing: ['stock'],
+  search: ['stock'],
+  shop: ['billing', 'search', 'mail'],
+};
+/** Long enough for a history in each row. */
+const HEALTHY_MS = 30_000;
+
+writeFileSync(join(IMAGES, 'request.svg'), drawRequest());
+writeFileSync(join(IMAGES, 'drain.svg'), drawDrain());
+await photographLivePage();
+
+/** A mesh of five services, one of which stops, on the page of `postern live`. */
+async function photographLivePage(): Promise<void> {
+  const urls = new Map<string, string>();
+  const apps = new Map<string, Postern>();
+  for (const [name, connections] of Object.entries(SERVICES)) {
+    const settings = { SERVICE_CONNECTIONS: connections.map((each) => `${each}=${urls.get(each)}`) };
+    const app = new Postern(name, { settings, logger: false });
+    apps.set(name, app);
+    urls.set(name, (await app.listen({ host: '127.0.0.1', port: 0 })).url);
+  }
+  const live = spawn(process.execPath, [join(ROOT, 'dist/cli.js'), 'live', `${urls.get('shop')}/shop/`], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [printed] = (await once(live.stdout, 'data')) as [Buffer];
+  const [url = ''] = /^http:\S+$/m.exec(String(printed)) ?? [];
+  const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] });
+  const pages = await Promise.all((['light', 'dark'] as const).map(async (colorScheme) => {
+    const page = await browser.newPage({ colorScheme, viewport: { width: 1480, height: 660 }, deviceScaleFactor: 1.25 });
+    await page.goto(url);
+    return { page, colorScheme };
+  }));
+  await setTimeout(HEALTHY_MS);
+  await apps.get('mail')?.close();
+  for (const { page, colorScheme } of pages) {
+    await page.locator('h1.fails').waitFor();
+    await page.screenshot({ path: join(IMAGES, `live-${colorScheme}.png`) });
+  }
+  await browser.close();
+  live.kill('SIGTERM');
+  for (const app of apps.values()) await app.close();
+}
