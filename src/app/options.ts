@@ -8,7 +8,7 @@ import { createLogger, LOG_LEVELS, type Logger, type LogLevel } from '../base/lo
 import { assertServiceName, isServiceName } from '../client/service-name.js';
 import { parseSettings, type Settings, type SettingsOptions } from '../client/settings.js';
 import type { ServiceStandIn } from '../client/service-client.js';
-import { DEFAULT_BUCKETS, toBounds } from '../metrics/buckets.js';
+import { DEFAULT_BUCKETS, toBounds } from '../metrics/histogram.js';
 import {
   LOAD_SHEDDING,
   resolveLoadShedding,

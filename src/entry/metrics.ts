@@ -2,14 +2,13 @@
  * Package entry `postern/metrics`: the metrics library without the framework.
  */
 
-export { exponentialBuckets, linearBuckets } from '../metrics/buckets.js';
 export { Counter } from '../metrics/counter.js';
 export type { BoundCounter, CounterOptions, CounterUpdate } from '../metrics/counter.js';
 export type { ExemplarLabels, ExemplarUpdate } from '../metrics/exemplar.js';
-export type { Format } from '../metrics/format.js';
+export type { Format } from '../metrics/exposition.js';
 export { Gauge } from '../metrics/gauge.js';
 export type { BoundGauge, GaugeLabels, GaugeOptions, GaugeStep, GaugeValue } from '../metrics/gauge.js';
-export { Histogram } from '../metrics/histogram.js';
+export { exponentialBuckets, Histogram, linearBuckets } from '../metrics/histogram.js';
 export type {
   BoundHistogram,
   HistogramOptions,

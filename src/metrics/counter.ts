@@ -4,8 +4,7 @@
 
 import { show } from '../base/options-check.js';
 import * as exemplarChecks from './exemplar.js';
-import type { ExemplarUpdate } from './exemplar.js';
-import type { Exemplar } from './format.js';
+import type { Exemplar, ExemplarUpdate } from './exemplar.js';
 import { Metric } from './metric.js';
 import type { MetricOptions, Update, UpdateLabels } from './metric.js';
 import { OwnedSeries } from './series-map.js';
@@ -41,41 +40,28 @@ export class Counter<L extends string = never> extends Metric<L, BoundCounter> {
    */
   inc(...update: CounterUpdate<L>): void;
   inc(first?: unknown, value?: number): void {
-    if (typeof first === 'object' && first !== null) {
-      const series = this.series.tree.find(first);
-      if (series !== undefined) series.inc(value);
-      else if (exemplarChecks.isExemplarUpdate(first, this)) {
-        const { labels = {}, ...rest } = first;
-        this.find(labels).inc(rest);
-      } else this.series.obtain([first]).inc(value);
-    } else {
-      this.series.only().inc(first as number | undefined);
-    }
+    if (typeof first !== 'object' || first === null) this.series.only().inc(first as number | undefined);
+    else if (exemplarChecks.isExemplarUpdate(first, this)) {
+      const { labels = {}, ...rest } = first;
+      this.find(labels).inc(rest);
+    } else this.find(first).inc(value);
   }
 }
 
 /** @internal */
 export class CounterSeries extends OwnedSeries<CounterSeries> implements BoundCounter {
-  #value = 0;
-  #exemplar: Exemplar | undefined;
-
-  get value(): number {
-    return this.#value;
-  }
-
-  get exemplar(): Exemplar | undefined {
-    return this.#exemplar;
-  }
+  value = 0;
+  exemplar: Exemplar | undefined;
 
   inc(update: number | ExemplarUpdate = 1): void {
     const series = this.isRemoved ? this.owner.revive(this) : this;
-    if (typeof update === 'number' && update >= 0 && update < Infinity) series.#value += update;
+    if (typeof update === 'number' && update >= 0 && update < Infinity) series.value += update;
     else series.#incWithExemplar(update);
   }
 
   zero(): void {
-    this.#value = 0;
-    this.#exemplar = undefined;
+    this.value = 0;
+    this.exemplar = undefined;
   }
 
   #incWithExemplar(update: unknown): void {
@@ -87,7 +73,7 @@ export class CounterSeries extends OwnedSeries<CounterSeries> implements BoundCo
     }
     if (value < 0)
       throw new RangeError(`counter "${name}" can't be increased by ${value}; use a gauge for what goes down`);
-    this.#exemplar = exemplarChecks.toExemplar(exemplarLabels, value, name) ?? this.#exemplar;
-    this.#value += value;
+    this.exemplar = exemplarChecks.toExemplar(exemplarLabels, value, name) ?? this.exemplar;
+    this.value += value;
   }
 }

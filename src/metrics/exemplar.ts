@@ -6,11 +6,17 @@
 
 import { Date } from '../base/clock.js';
 import { show } from '../base/options-check.js';
-import type { Exemplar } from './format.js';
 import { assertLabelName } from './names.js';
 
 /** Labels that lead from one observation to its trace, maximum 128 characters in all; only OpenMetrics shows them. */
 export type ExemplarLabels = Readonly<Record<string, string | number>>;
+
+/** One observation pointed out, with the labels that find it elsewhere (a trace id). @internal */
+export interface Exemplar {
+  readonly labels: ExemplarLabels;
+  readonly value: number;
+  readonly timestampSeconds: number;
+}
 
 /** An update in prom-client's object form. */
 export interface ExemplarUpdate {
@@ -18,15 +24,19 @@ export interface ExemplarUpdate {
   readonly exemplarLabels?: ExemplarLabels;
 }
 
+/** Maximum characters of the labels of one exemplar. */
+const MAX_LENGTH = 128;
+
 /** Whether an object is an update, not a set of labels: it has a key of an update that no label is named. @internal */
 export function isExemplarUpdate(
   object: object,
   metric: { readonly labelNames: readonly string[] },
 ): object is ExemplarUpdate & { readonly labels?: object } {
+  const { labelNames } = metric;
   return (
-    ('labels' in object && !metric.labelNames.includes('labels')) ||
-    ('value' in object && !metric.labelNames.includes('value')) ||
-    ('exemplarLabels' in object && !metric.labelNames.includes('exemplarLabels'))
+    ('labels' in object && !labelNames.includes('labels')) ||
+    ('value' in object && !labelNames.includes('value')) ||
+    ('exemplarLabels' in object && !labelNames.includes('exemplarLabels'))
   );
 }
 
@@ -41,9 +51,9 @@ export function toExemplar(labels: unknown, value: number, metricName: string): 
   if (labels === undefined) return undefined;
   if (typeof labels !== 'object' || labels === null)
     throw new TypeError(`exemplarLabels of "${metricName}" is ${show(labels)}; pass an object`);
-  const copy: Record<string, string | number> = {};
+  const copy: Readonly<Record<string, unknown>> = { ...labels };
   let length = 0;
-  for (const [name, text] of Object.entries(labels)) {
+  for (const [name, text] of Object.entries(copy)) {
     assertLabelName(name, `an exemplar of "${metricName}"`);
     if (typeof text !== 'string' && typeof text !== 'number') {
       throw new TypeError(`exemplar label "${name}" of "${metricName}" is ${show(text)}; give a string or a number`);
@@ -54,16 +64,13 @@ export function toExemplar(labels: unknown, value: number, metricName: string): 
         `exemplar label "${name}" of "${metricName}" is ${show(text)}; NUL and half characters can't be sent`,
       );
     }
-    copy[name] = text;
     // OpenMetrics counts characters, not UTF-16 units.
     length += [...name, ...String(text)].length;
   }
-  if (length > LONGEST) {
+  if (length > MAX_LENGTH) {
     throw new RangeError(
-      `the exemplar labels of "${metricName}" have ${length} characters; ${LONGEST} is the limit of OpenMetrics`,
+      `the exemplar labels of "${metricName}" have ${length} characters; ${MAX_LENGTH} is the limit of OpenMetrics`,
     );
   }
-  return { labels: copy, value, timestampSeconds: Date.now() / 1000 };
+  return { labels: copy as ExemplarLabels, value, timestampSeconds: Date.now() / 1000 };
 }
-
-const LONGEST = 128;

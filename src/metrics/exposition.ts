@@ -1,26 +1,31 @@
 /*
- * Writes metric families as Prometheus text 0.0.4 or OpenMetrics text 1.0.
+ * Writes metric families as Prometheus text 0.0.4 or OpenMetrics text 1.0. Loaded with the first exposition.
  *
  * Trusts its input: names and labels were checked when the metric was registered.
+ * Spec: Prometheus "Exposition formats", section "Text-based format"; OpenMetrics 1.0, section "Text Format".
  */
 
-import { formatHead, formatPairs, formatRest, formatValue, sampleName } from './format.js';
-import type { Exemplar, Format } from './format.js';
-import { OWN_LABELS } from './names.js';
+import type { Exemplar } from './exemplar.js';
+import { counterBaseName, OWN_LABELS, type MetricKind } from './names.js';
 
-/** One series of a family. */
-interface Sample {
-  /** In the order of the family's label names, escaped as label values are. */
-  readonly escapedValues: readonly string[];
-}
+/** `text` is Prometheus text 0.0.4, `openmetrics` OpenMetrics text 1.0. */
+export type Format = 'text' | 'openmetrics';
 
-export interface ScalarSample extends Sample {
+/** The exact `Content-Type` of each format. @internal */
+export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
+  text: 'text/plain; version=0.0.4; charset=utf-8',
+  openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
+};
+
+export interface ScalarSample {
+  /** In the order of the family's label names. */
+  readonly labelValues: readonly string[];
   readonly value: number;
   readonly exemplar: Exemplar | undefined;
 }
 
 /** A sample of a histogram or a summary. */
-export interface SteppedSample extends Sample {
+export interface SteppedSample extends Pick<ScalarSample, 'labelValues'> {
   /** One per step: observations in the bucket, not cumulative; or quantiles, NaN without recent observations. */
   readonly values: readonly number[];
   readonly sum: number;
@@ -29,20 +34,18 @@ export interface SteppedSample extends Sample {
   readonly exemplars: readonly (Exemplar | undefined)[] | undefined;
 }
 
-interface FamilyHead<S extends Sample> {
+interface FamilyHead<Kind extends MetricKind, Sample> {
+  readonly kind: Kind;
   /** Name as registered: a counter's with or without `_total`. */
   readonly name: string;
   readonly help: string;
   readonly labelNames: readonly string[];
-  readonly samples: ReadonlySet<S>;
+  readonly samples: ReadonlySet<Sample>;
 }
 
-export interface ScalarFamily extends FamilyHead<ScalarSample> {
-  readonly kind: 'counter' | 'gauge';
-}
+export interface ScalarFamily extends FamilyHead<'counter' | 'gauge', ScalarSample> {}
 
-export interface SteppedFamily extends FamilyHead<SteppedSample> {
-  readonly kind: 'histogram' | 'summary';
+export interface SteppedFamily extends FamilyHead<'histogram' | 'summary', SteppedSample> {
   /** Upper bounds, ascending, the last one infinite; or quantiles from 0 to 1, ascending. */
   readonly steps: readonly number[];
 }
@@ -54,99 +57,116 @@ export type DefaultLabels = ReadonlyMap<string, string>;
 
 const PART_LENGTH = 16_384;
 
-/** Writes families one after the other; the parts that `take` is given are the text. */
-export function formatFamilies(
+/** Formats families one after the other, in parts: of a long text, V8 would keep every piece until its end. */
+export function* formatFamilies(
   families: Iterable<Family>,
   format: Format,
   defaults: DefaultLabels,
-  take: (part: string) => void,
-): void {
-  const text = new Text(take);
+): Generator<string> {
+  let part = '';
   for (const family of families) {
-    text.add(formatHead(family.kind, family.name, family.help, format));
-    if ('steps' in family) addSteps(text, family, format, defaults);
-    else addScalars(text, family, format, defaults);
+    part += formatHead(family, format);
+    const others = formatPairs([...defaults].filter(([name]) => !family.labelNames.includes(name)));
+    const samples =
+      'steps' in family ? formatSteps(family, format, others) : formatScalars(family, format, others);
+    for (const lines of samples) {
+      part += lines;
+      if (part.length < PART_LENGTH) continue;
+      yield part;
+      part = '';
+    }
   }
-  if (format === 'openmetrics') text.add('# EOF\n');
-  text.flush();
+  yield format === 'openmetrics' ? `${part}# EOF\n` : part;
 }
 
-/** A growing text that is handed on in parts: of a long one, V8 would keep every piece until its end. */
-class Text {
-  readonly #take: (part: string) => void;
-  #part = '';
-
-  constructor(take: (part: string) => void) {
-    this.#take = take;
-  }
-
-  add(text: string): void {
-    this.#part += text;
-    if (this.#part.length > PART_LENGTH) this.flush();
-  }
-
-  flush(): void {
-    this.#take(this.#part);
-    this.#part = '';
-  }
+/** The lines before a family's samples. */
+function formatHead({ kind, name, help }: Family, format: Format): string {
+  const isOpenMetrics = format === 'openmetrics';
+  const familyName = isOpenMetrics && kind === 'counter' ? counterBaseName(name) : name;
+  const text = help.replace(isOpenMetrics ? /[\\\n"]/g : /[\\\n]/g, escapeCharacter);
+  return `# HELP ${familyName} ${text}\n# TYPE ${familyName} ${kind}\n`;
 }
 
-/**
- * Returns a function that writes the labels of a sample, its own and then the default ones, between two texts that
- * every sample has: `jobs_total{queue="mail"} `. Without labels it returns `before`.
- */
-function createLabelFormatter(
-  before: string,
-  names: readonly string[],
-  defaults: DefaultLabels,
-  after: string,
-): (sample: Sample) => string {
-  const others = formatPairs([...defaults].filter(([name]) => !names.includes(name)));
-  const [first, ...rest] = names;
-  if (first === undefined) return () => (others === '' ? before : `${before}{${others}${after}`);
-  const openings = [`${before}{${first}="`, ...rest.map((name) => `",${name}="`)];
-  const closing = `"${others && `,${others}`}${after}`;
-  return ({ escapedValues }) => {
-    let labels = '';
-    for (let index = 0; index < openings.length; index++) labels += openings[index]! + escapedValues[index]!;
-    return labels + closing;
-  };
-}
-
-function addScalars(text: Text, family: ScalarFamily, format: Format, defaults: DefaultLabels): void {
-  const name = sampleName(family.kind, family.name, format);
-  const startOf = createLabelFormatter(name, family.labelNames, defaults, '}');
-  const hasExemplars = format === 'openmetrics' && family.kind === 'counter';
+function* formatScalars(family: ScalarFamily, format: Format, others: string): Generator<string> {
+  const isTotal = format === 'openmetrics' && family.kind === 'counter';
+  const name = isTotal ? `${counterBaseName(family.name)}_total` : family.name;
+  const labelsOf = createLabelFormatter(family.labelNames, others);
   for (const sample of family.samples) {
-    text.add(startOf(sample));
-    text.add(formatRest(sample.value, hasExemplars ? sample.exemplar : undefined));
+    const labels = labelsOf(sample);
+    yield name + (labels && `{${labels}}`) + formatRest(sample.value, isTotal ? sample.exemplar : undefined);
   }
 }
 
-function addSteps(text: Text, family: SteppedFamily, format: Format, defaults: DefaultLabels): void {
+function* formatSteps(family: SteppedFamily, format: Format, others: string): Generator<string> {
   const { kind, name, labelNames, steps } = family;
   const isHistogram = kind === 'histogram';
   const isOpenMetrics = format === 'openmetrics';
-  const labelsOf = createLabelFormatter('', labelNames, defaults, '');
-  const stepName = isHistogram ? `${name}_bucket` : name;
+  const labelsOf = createLabelFormatter(labelNames, others);
   const stepLabels = steps.map((step) => `${OWN_LABELS[kind]}="${formatValue(step)}"}`);
   for (const sample of family.samples) {
     const { values, sum, count, exemplars } = sample;
     const labels = labelsOf(sample);
-    const stepStart = `${stepName}${labels || '{'}${labels && ','}`;
+    const start = `${name}${isHistogram ? '_bucket' : ''}{${labels && `${labels},`}`;
+    let lines = '';
     let total = 0;
     for (let index = 0; index < steps.length; index++) {
       const value = isHistogram ? (total += values[index]!) : values[index]!;
       // OpenMetrics allows neither a negative quantile nor a negative sum.
       if (isOpenMetrics && value < 0) continue;
-      text.add(stepStart);
-      text.add(stepLabels[index]!);
-      text.add(formatRest(value, isOpenMetrics ? exemplars?.[index] : undefined));
+      lines += start + stepLabels[index]! + formatRest(value, isOpenMetrics ? exemplars?.[index] : undefined);
     }
     // Nor does it allow a histogram to have a sum that can fall, or a count without a sum.
     const hasSum = !isOpenMetrics || (sum >= 0 && !(steps[0]! < 0));
-    const end = labels && `${labels}}`;
-    if (hasSum) text.add(`${name}_sum${end}${formatRest(sum)}`);
-    if (hasSum || !isHistogram) text.add(`${name}_count${end}${formatRest(isHistogram ? total : count)}`);
+    const end = labels && `{${labels}}`;
+    if (hasSum) lines += `${name}_sum${end}${formatRest(sum)}`;
+    if (hasSum || !isHistogram) lines += `${name}_count${end}${formatRest(isHistogram ? total : count)}`;
+    yield lines;
   }
+}
+
+/**
+ * Returns a function that formats the labels of a sample: `queue="mail",host="a"`.
+ *
+ * @param others the default labels, formatted
+ */
+function createLabelFormatter(
+  names: readonly string[],
+  others: string,
+): (sample: SteppedSample | ScalarSample) => string {
+  if (names.length === 0) return () => others;
+  const openings = names.map((name, index) => `${index === 0 ? '' : '",'}${name}="`);
+  const closing = `"${others && `,${others}`}`;
+  return ({ labelValues }) => {
+    let labels = '';
+    for (let index = 0; index < openings.length; index++) labels += openings[index]! + escapeQuoted(labelValues[index]!);
+    return labels + closing;
+  };
+}
+
+/** A line from the space before its value to its end. */
+function formatRest(value: number, exemplar?: Exemplar): string {
+  if (exemplar === undefined) return ` ${formatValue(value)}\n`;
+  const pairs = formatPairs(Object.entries(exemplar.labels));
+  const { value: observed, timestampSeconds } = exemplar;
+  return ` ${formatValue(value)} # {${pairs}} ${formatValue(observed)} ${formatValue(timestampSeconds)}\n`;
+}
+
+/** A value as both formats read it: an integer as a float (`1.0`), the rest in the shortest form that reads back. */
+function formatValue(value: number): string {
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? 'NaN' : value > 0 ? '+Inf' : '-Inf';
+  const text = String(value);
+  return Number.isInteger(value) && !text.includes('e') ? `${text}.0` : text;
+}
+
+/** Labels as both formats write them: `queue="mail",host="a"`. */
+function formatPairs(pairs: readonly (readonly [name: string, value: string | number])[]): string {
+  return pairs.map(([name, value]) => `${name}="${escapeQuoted(String(value))}"`).join(',');
+}
+
+function escapeQuoted(text: string): string {
+  return /[\\\n"]/.test(text) ? text.replace(/[\\\n"]/g, escapeCharacter) : text;
+}
+
+function escapeCharacter(character: string): string {
+  return character === '\n' ? '\\n' : `\\${character}`;
 }

@@ -73,29 +73,25 @@ export class Gauge<L extends string = never> extends Metric<L, BoundGauge> {
 /** @internal */
 export class GaugeSeries extends OwnedSeries<GaugeSeries> implements BoundGauge {
   readonly exemplar: undefined = undefined;
-  #value = 0;
-
-  get value(): number {
-    return this.#value;
-  }
+  value = 0;
 
   set(value: number): void {
     this.#assertNumber(value);
-    this.#live().#value = value;
+    this.#live().value = value;
   }
 
   inc(by = 1): void {
     this.#assertNumber(by);
-    this.#live().#value += by;
+    this.#live().value += by;
   }
 
   dec(by = 1): void {
     this.#assertNumber(by);
-    this.#live().#value -= by;
+    this.#live().value -= by;
   }
 
   setToCurrentTime(): void {
-    this.#live().#value = Date.now() / 1000;
+    this.#live().value = Date.now() / 1000;
   }
 
   startTimer(): BoundTimer {
@@ -103,7 +99,7 @@ export class GaugeSeries extends OwnedSeries<GaugeSeries> implements BoundGauge 
   }
 
   zero(): void {
-    this.#value = 0;
+    this.value = 0;
   }
 
   #live(): GaugeSeries {

@@ -4,8 +4,7 @@
 
 import { show } from '../base/options-check.js';
 import * as exemplarChecks from './exemplar.js';
-import type { ExemplarLabels, ExemplarUpdate } from './exemplar.js';
-import type { Exemplar } from './format.js';
+import type { Exemplar, ExemplarLabels, ExemplarUpdate } from './exemplar.js';
 import { Metric } from './metric.js';
 import type { Labels, MetricOptions, SomeLabels, Update, UpdateLabels } from './metric.js';
 import { OwnedSeries } from './series-map.js';
@@ -48,16 +47,11 @@ export class Histogram<L extends string = never> extends Metric<L, BoundHistogra
   /** Counts a value. @throws {TypeError} for wrong or missing labels and for a value that is not a finite number */
   observe(...update: HistogramUpdate<L>): void;
   observe(first: unknown, value?: number): void {
-    if (typeof first === 'object' && first !== null) {
-      const series = this.series.tree.find(first);
-      if (series !== undefined && value !== undefined) series.observe(value);
-      else if (exemplarChecks.isExemplarUpdate(first, this)) {
-        const { labels = {}, ...rest } = first;
-        this.find(labels).observe(rest as Observation);
-      } else this.find(first).observe(value as number);
-    } else {
-      this.series.only().observe(first as number);
-    }
+    if (typeof first !== 'object' || first === null) this.series.only().observe(first as number);
+    else if (exemplarChecks.isExemplarUpdate(first, this)) {
+      const { labels = {}, ...rest } = first;
+      this.find(labels).observe(rest as Observation);
+    } else this.find(first).observe(value as number);
   }
 
   /**
@@ -83,38 +77,26 @@ export class Histogram<L extends string = never> extends Metric<L, BoundHistogra
 /** @internal */
 export class HistogramSeries extends OwnedSeries<HistogramSeries> implements BoundHistogram {
   readonly #bounds: readonly number[];
-  readonly #counts: number[];
-  #sum = 0;
-  #exemplars: (Exemplar | undefined)[] | undefined;
+  /** Per bucket, not cumulative. */
+  readonly values: number[];
+  sum = 0;
+  exemplars: (Exemplar | undefined)[] | undefined;
 
   constructor(owner: SeriesMap<HistogramSeries>, labelValues: readonly string[], bounds: readonly number[]) {
     super(owner, labelValues);
     this.#bounds = bounds;
-    this.#counts = new Array<number>(bounds.length + 1).fill(0);
-  }
-
-  /** Per bucket, not cumulative. */
-  get values(): readonly number[] {
-    return this.#counts;
+    this.values = new Array<number>(bounds.length + 1).fill(0);
   }
 
   get count(): number {
-    return this.#counts.reduce((total, count) => total + count, 0);
-  }
-
-  get sum(): number {
-    return this.#sum;
-  }
-
-  get exemplars(): readonly (Exemplar | undefined)[] | undefined {
-    return this.#exemplars;
+    return this.values.reduce((total, count) => total + count, 0);
   }
 
   observe(update: number | Observation): void {
     const series = this.isRemoved ? this.owner.revive(this) : this;
     if (typeof update === 'number' && update > -Infinity && update < Infinity) {
-      series.#counts[this.#bucket(update)]!++;
-      series.#sum += update;
+      series.values[this.#bucket(update)]!++;
+      series.sum += update;
     } else {
       series.#observeWithExemplar(update);
     }
@@ -129,9 +111,9 @@ export class HistogramSeries extends OwnedSeries<HistogramSeries> implements Bou
   }
 
   zero(): void {
-    this.#counts.fill(0);
-    this.#sum = 0;
-    this.#exemplars = undefined;
+    this.values.fill(0);
+    this.sum = 0;
+    this.exemplars = undefined;
   }
 
   #observeWithExemplar(update: unknown): void {
@@ -143,9 +125,9 @@ export class HistogramSeries extends OwnedSeries<HistogramSeries> implements Bou
     }
     const exemplar = exemplarChecks.toExemplar(exemplarLabels, value, name);
     const bucket = this.#bucket(value);
-    if (exemplar !== undefined) (this.#exemplars ??= [])[bucket] = exemplar;
-    this.#counts[bucket]!++;
-    this.#sum += value;
+    if (exemplar !== undefined) (this.exemplars ??= [])[bucket] = exemplar;
+    this.values[bucket]!++;
+    this.sum += value;
   }
 
   /** The first bucket whose bound isn't below the value. */
@@ -161,4 +143,59 @@ export class HistogramSeries extends OwnedSeries<HistogramSeries> implements Bou
     while (low < high && value > bounds[low]!) low++;
     return low;
   }
+}
+
+/** prom-client's, for requests measured in seconds: 5 ms to 10 s. @internal */
+export const DEFAULT_BUCKETS: readonly number[] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+/**
+ * The finite bounds out of what a histogram is registered with; a last `Infinity` is implied and left out.
+ *
+ * @throws {TypeError} if it is not an array of numbers
+ * @throws {RangeError} when there is no bound, or the bounds don't ascend
+ * @internal
+ */
+export function toBounds(buckets: unknown, metricName: string): readonly number[] {
+  if (!Array.isArray(buckets))
+    throw new TypeError(`buckets of "${metricName}" is ${show(buckets)}; pass an array of numbers`);
+  if (buckets.length === 0) throw new RangeError(`buckets of "${metricName}" is empty; give at least one upper bound`);
+  const bounds: number[] = [];
+  let previous = -Infinity;
+  for (const [index, bound] of buckets.entries()) {
+    if (typeof bound !== 'number' || Number.isNaN(bound)) {
+      throw new TypeError(`bucket ${index} of "${metricName}" is ${show(bound)}; give a number`);
+    }
+    if (bound <= previous)
+      throw new RangeError(
+        `bucket ${index} of "${metricName}" is ${bound}, not more than the ${previous} before it; sort the buckets`,
+      );
+    previous = bound;
+    if (bound !== Infinity) bounds.push(bound);
+  }
+  return bounds;
+}
+
+/**
+ * `count` bounds, `width` apart: `(0, 10, 3)` is `[0, 10, 20]`.
+ *
+ * @throws {RangeError} unless `width` and `count` are positive
+ */
+export function linearBuckets(start: number, width: number, count: number): number[] {
+  if (!(width > 0) || !(count >= 1))
+    throw new RangeError(`can't make ${count} buckets ${width} apart; both must be positive`);
+  return Array.from({ length: count }, (_, index) => start + index * width);
+}
+
+/**
+ * `count` bounds, each `factor` times the one before: `(1, 2, 3)` is `[1, 2, 4]`.
+ *
+ * @throws {RangeError} unless `start` and `count` are positive and `factor` is over 1
+ */
+export function exponentialBuckets(start: number, factor: number, count: number): number[] {
+  if (!(start > 0) || !(factor > 1) || !(count >= 1)) {
+    throw new RangeError(
+      `can't make ${count} buckets from ${start} by a factor of ${factor}; start above 0, the factor above 1`,
+    );
+  }
+  return Array.from({ length: count }, (_, index) => start * factor ** index);
 }

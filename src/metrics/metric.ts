@@ -74,8 +74,7 @@ export abstract class Metric<L extends string, Bound> {
   /** The same, with only the values, in the order of `labelNames`. */
   labels(...values: readonly LabelValue[]): Bound;
   labels(...values: readonly unknown[]): Bound {
-    const [first] = values;
-    return typeof first === 'object' && first !== null ? this.find(first) : this.series.obtain(values);
+    return this.series.obtain(values);
   }
 
   /** Takes a series out of the exposition; an update brings it back, from zero. @throws {TypeError} as `labels` does */
@@ -93,6 +92,6 @@ export abstract class Metric<L extends string, Bound> {
 
   /** @internal */
   protected find(labels: object): Bound & Series {
-    return this.series.tree.find(labels) ?? this.series.obtain([labels]);
+    return this.series.obtain([labels]);
   }
 }

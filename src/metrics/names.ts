@@ -6,7 +6,14 @@
  */
 
 import { show } from '../base/options-check.js';
-import { counterBaseName, type MetricKind } from './format.js';
+
+/** The kinds of metric there are. */
+export type MetricKind = 'counter' | 'gauge' | 'histogram' | 'summary';
+
+/** A counter's name without `_total`: its family's name in OpenMetrics. */
+export function counterBaseName(name: string): string {
+  return /^(.+)_total$/.exec(name)?.[1] ?? name;
+}
 
 /** @throws {TypeError} when `name` is not a Prometheus metric name */
 export function assertMetricName(name: unknown): asserts name is string {

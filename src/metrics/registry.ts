@@ -3,15 +3,13 @@
  */
 
 import { assertOptions, show } from '../base/options-check.js';
-import { DEFAULT_BUCKETS, toBounds } from './buckets.js';
 import { Counter, CounterSeries, type CounterOptions } from './counter.js';
 import * as textFormat from './exposition.js';
-import type { DefaultLabels, Family } from './exposition.js';
-import { CONTENT_TYPES, type Format, type MetricKind } from './format.js';
+import type { DefaultLabels, Family, Format } from './exposition.js';
 import { Gauge, GaugeSeries, type GaugeOptions } from './gauge.js';
-import { Histogram, HistogramSeries, type HistogramOptions } from './histogram.js';
+import { DEFAULT_BUCKETS, Histogram, HistogramSeries, toBounds, type HistogramOptions } from './histogram.js';
 import type { LabelValue, MetricOptions } from './metric.js';
-import { assertHelp, assertLabelNames, assertMetricName, ClaimedNames, toDefaultLabels } from './names.js';
+import { assertHelp, assertLabelNames, assertMetricName, ClaimedNames, toDefaultLabels, type MetricKind } from './names.js';
 import { SeriesMap, type Definition } from './series-map.js';
 import * as summaries from './summary.js';
 import type { Summary, SummaryOptions, SummarySeries } from './summary.js';
@@ -55,12 +53,12 @@ export class Registry implements Iterable<AnyMetric> {
 
   /** The `Content-Type` of `expose()`, the Prometheus text format. */
   get contentType(): string {
-    return CONTENT_TYPES.text;
+    return this.contentTypeOf('text');
   }
 
   /** The `Content-Type` of `expose(format)`. */
   contentTypeOf(format: Format): string {
-    return CONTENT_TYPES[format];
+    return textFormat.CONTENT_TYPES[format];
   }
 
   /**
@@ -156,11 +154,9 @@ export class Registry implements Iterable<AnyMetric> {
 
   /** Writes every metric in order of registration; runs each `collect` first. Default format: Prometheus text 0.0.4. */
   expose(format: Format = 'text'): string {
-    if (!Object.hasOwn(CONTENT_TYPES, format))
+    if (!Object.hasOwn(textFormat.CONTENT_TYPES, format))
       throw new TypeError(`the format of expose() is ${show(format)}; give 'text' or 'openmetrics'`);
-    let text = '';
-    textFormat.formatFamilies(this.#gather(), format, this.#defaultLabels, (part) => (text += part));
-    return text;
+    return [...textFormat.formatFamilies(this.#gather(), format, this.#defaultLabels)].join('');
   }
 
   /**
@@ -168,9 +164,8 @@ export class Registry implements Iterable<AnyMetric> {
    * bytes.
    */
   exposeBytes(format: Format = 'text'): Uint8Array {
-    const parts: Buffer[] = [];
-    textFormat.formatFamilies(this.#gather(), format, this.#defaultLabels, (part) => parts.push(Buffer.from(part)));
-    return Buffer.concat(parts);
+    const parts = textFormat.formatFamilies(this.#gather(), format, this.#defaultLabels);
+    return Buffer.concat(Array.from(parts, (part) => Buffer.from(part)));
   }
 
   /**

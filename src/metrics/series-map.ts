@@ -3,8 +3,6 @@
  */
 
 import { show } from '../base/options-check.js';
-import { escapeQuoted } from './format.js';
-import { LabelTree } from './label-tree.js';
 
 /** Members of a series that the map needs. */
 export interface Series {
@@ -23,26 +21,18 @@ export abstract class OwnedSeries<Self extends Series> implements Series {
   declare readonly labelValues: readonly string[];
   declare isRemoved: boolean;
   declare protected readonly owner: SeriesMap<Self>;
-  declare private escaped: readonly string[] | undefined;
 
   constructor(owner: SeriesMap<Self>, labelValues: readonly string[]) {
     this.owner = owner;
     this.labelValues = labelValues;
-    this.escaped = undefined;
     this.isRemoved = false;
-  }
-
-  /** The label values as an exposition writes them; the same list if none has a character to escape. */
-  get escapedValues(): readonly string[] {
-    const { labelValues } = this;
-    return (this.escaped ??= /[\\\n"]/.test(labelValues.join('')) ? labelValues.map(escapeQuoted) : labelValues);
   }
 
   abstract zero(): void;
 }
 
 /** The value of every label of the series that takes what is over a metric's limit. */
-export const OVERFLOW_VALUE = '_overflow';
+const OVERFLOW_VALUE = '_overflow';
 
 /** Options of every metric, checked. */
 export interface Definition {
@@ -55,25 +45,29 @@ export interface Definition {
   readonly onOverflow: () => void;
 }
 
+/**
+ * A tree with one level for each label: no two sets of values can ever meet in one key, and a look-up hashes nothing
+ * that V8 hasn't hashed before.
+ */
+type Tree<S> = S | Map<string, Tree<S>> | undefined;
+
 export class SeriesMap<S extends Series> {
   // Declared, because a field that its declaration sets before the constructor does is not a constant to V8; it reads
   // these once when it compiles an `inc()` of one metric.
   declare readonly definition: Definition;
-  /** Where to find a series by its labels. */
-  declare readonly tree: LabelTree<S>;
   /** The series of a metric without labels. */
   declare readonly unlabelled: S | undefined;
   /** The live series in order of their creation. */
   readonly all: Set<S> = new Set();
   readonly #create: (labelValues: readonly string[]) => S;
+  #tree: Tree<S>;
   #overflow: S | undefined;
 
   /** Without labels the one series there is exists from the start. */
   constructor(definition: Definition, create: (owner: SeriesMap<S>, labelValues: readonly string[]) => S) {
     this.definition = definition;
     this.#create = (labelValues) => create(this, labelValues);
-    this.tree = new LabelTree(definition.labelNames);
-    this.unlabelled = definition.labelNames.length === 0 ? this.#insert(create(this, [])) : undefined;
+    this.unlabelled = definition.labelNames.length === 0 ? this.#insert(this.#create([])) : undefined;
   }
 
   /** The series of a metric without labels. @throws {TypeError} when the metric has labels */
@@ -89,19 +83,19 @@ export class SeriesMap<S extends Series> {
    */
   obtain(given: readonly unknown[]): S {
     const texts = this.#texts(given);
-    const series = this.tree.get(texts);
+    const series = this.#find(texts);
     if (series !== undefined) return series;
-    for (let index = 0; index < texts.length; index++) {
+    for (const [index, text] of texts.entries()) {
       // A lone surrogate has no UTF-8 form: on the wire it would be U+FFFD, and two series one.
-      if (!texts[index]!.isWellFormed())
-        throw this.#wrong(index, `is ${show(texts[index])}, which is not valid Unicode; pass text.toWellFormed()`);
+      if (!text.isWellFormed())
+        throw this.#wrong(index, `is ${show(text)}, which is not valid Unicode; pass text.toWellFormed()`);
     }
     return this.#isFull() ? this.#overflowing() : this.#insert(this.#create(texts));
   }
 
   /** The series that counts for the labels of a removed one: itself again, unless another took its place. */
   revive(series: S): S {
-    const current = this.tree.get(series.labelValues);
+    const current = this.#find(series.labelValues);
     if (current !== undefined) return current;
     if (this.#isFull()) return this.#overflowing();
     series.zero();
@@ -112,11 +106,11 @@ export class SeriesMap<S extends Series> {
   /** Removes the series of these labels, if there is one. @throws {TypeError} as `obtain` does */
   delete(given: readonly unknown[]): void {
     const texts = this.#texts(given);
-    const series = this.tree.get(texts);
+    const series = this.#find(texts);
     if (series === undefined) return;
     series.isRemoved = true;
     this.all.delete(series);
-    this.tree.delete(texts);
+    this.#tree = put(this.#tree, texts, undefined);
     if (series === this.#overflow) this.#overflow = undefined;
   }
 
@@ -124,12 +118,11 @@ export class SeriesMap<S extends Series> {
   clear(): void {
     for (const series of this.all) series.isRemoved = true;
     this.all.clear();
-    this.tree.clear();
-    this.#overflow = undefined;
+    this.#tree = this.#overflow = undefined;
     if (this.unlabelled !== undefined) this.revive(this.unlabelled);
   }
 
-  /** Plain loops: most series are made before anything is compiled, and a callback would be one thing more. */
+  /** The values of the labels in the order of their names. */
   #texts(given: readonly unknown[]): string[] {
     const { labelNames } = this.definition;
     const labels = given[0] as Readonly<Record<string, unknown>> | null | undefined;
@@ -137,17 +130,17 @@ export class SeriesMap<S extends Series> {
     if (isRecord) {
       for (const name in labels) if (!labelNames.includes(name)) throw this.#mismatch(`has no label "${name}"`);
     } else if (given.length !== labelNames.length) throw this.#mismatch(`got ${given.length} label values`);
+    // A plain loop: a callback would be compiled for each metric, and most series are made before anything is.
     const texts = new Array<string>(labelNames.length);
     for (let index = 0; index < texts.length; index++) {
       const value = isRecord ? labels[labelNames[index]!] : given[index];
-      texts[index] = typeof value === 'string' ? value : this.#text(value, index);
+      if (typeof value !== 'string' && typeof value !== 'number') {
+        const problem = value === undefined ? 'is missing' : `is ${show(value)}`;
+        throw this.#wrong(index, `${problem}; give a string or a number`);
+      }
+      texts[index] = typeof value === 'string' ? value : String(value);
     }
     return texts;
-  }
-
-  #text(value: unknown, index: number): string {
-    if (typeof value === 'number') return String(value);
-    throw this.#wrong(index, `${value === undefined ? 'is missing' : `is ${show(value)}`}; give a string or a number`);
   }
 
   #wrong(index: number, problem: string): TypeError {
@@ -161,8 +154,15 @@ export class SeriesMap<S extends Series> {
     return new TypeError(`metric "${name}" ${problem}; give ${wanted}`);
   }
 
+  #find(labelValues: readonly string[]): S | undefined {
+    let tree = this.#tree;
+    for (let depth = 0; depth < labelValues.length && tree !== undefined; depth++)
+      tree = (tree as Map<string, Tree<S>>).get(labelValues[depth]!);
+    return tree as S | undefined;
+  }
+
   #insert(series: S): S {
-    this.tree.set(series.labelValues, series);
+    this.#tree = put(this.#tree, series.labelValues, series);
     this.all.add(series);
     return series;
   }
@@ -175,8 +175,19 @@ export class SeriesMap<S extends Series> {
     this.definition.onOverflow();
     if (this.#overflow === undefined) {
       const values = this.definition.labelNames.map(() => OVERFLOW_VALUE);
-      this.#overflow = this.tree.get(values) ?? this.#insert(this.#create(values));
+      this.#overflow = this.#find(values) ?? this.#insert(this.#create(values));
     }
     return this.#overflow;
   }
+}
+
+/** Returns a tree with another series for these values; undefined removes it, with every level that only it used. */
+function put<S>(tree: Tree<S>, values: readonly string[], series: S | undefined, depth = 0): Tree<S> {
+  const value = values[depth];
+  if (value === undefined) return series;
+  const level = (tree ?? new Map()) as Map<string, Tree<S>>;
+  const below = put(level.get(value), values, series, depth + 1);
+  if (below === undefined) level.delete(value);
+  else level.set(value, below);
+  return level.size > 0 ? level : undefined;
 }

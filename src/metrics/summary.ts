@@ -68,31 +68,20 @@ export class SummarySeries extends OwnedSeries<SummarySeries> implements BoundSu
   readonly #window: QuantileWindow;
   /** The digest of each part of the window that has one, with the number of the part since the clock began. */
   #parts: { readonly digest: Digest; readonly number: number }[] = [];
-  #sum = 0;
-  #count = 0;
+  sum = 0;
+  count = 0;
 
   constructor(owner: SeriesMap<SummarySeries>, labelValues: readonly string[], window: QuantileWindow) {
     super(owner, labelValues);
     this.#window = window;
   }
 
-  get sum(): number {
-    return this.#sum;
-  }
-
-  get count(): number {
-    return this.#count;
-  }
-
   /** The value of each quantile of the window; NaN if it has no observations. */
   get values(): readonly number[] {
     const { quantiles, parts } = this.#window;
     const oldest = this.#partNumber() - parts;
-    const live = this.#parts.filter(({ number }) => number > oldest);
-    return quantilesOf(
-      live.map(({ digest }) => digest),
-      quantiles,
-    );
+    const live = this.#parts.flatMap(({ digest, number }) => (number > oldest ? [digest] : []));
+    return quantilesOf(live, quantiles);
   }
 
   observe(value: number): void {
@@ -101,8 +90,8 @@ export class SummarySeries extends OwnedSeries<SummarySeries> implements BoundSu
     }
     const series = this.isRemoved ? this.owner.revive(this) : this;
     series.#digest().add(value);
-    series.#sum += value;
-    series.#count += 1;
+    series.sum += value;
+    series.count += 1;
   }
 
   startTimer(): BoundTimer {
@@ -111,8 +100,8 @@ export class SummarySeries extends OwnedSeries<SummarySeries> implements BoundSu
 
   zero(): void {
     this.#parts = [];
-    this.#sum = 0;
-    this.#count = 0;
+    this.sum = 0;
+    this.count = 0;
   }
 
   /** The digest of this moment; it replaces a digest that is one window old. */
@@ -137,37 +126,27 @@ export class SummarySeries extends OwnedSeries<SummarySeries> implements BoundSu
  * @throws {RangeError} for a number that is out of range
  */
 export function toQuantileWindow(
-  {
-    percentiles = DEFAULT_QUANTILES,
-    maxAgeSeconds,
-    ageBuckets,
-  }: Pick<SummaryOptions, 'percentiles' | 'maxAgeSeconds' | 'ageBuckets'>,
+  { percentiles = DEFAULT_QUANTILES, maxAgeSeconds, ageBuckets }: Omit<SummaryOptions, keyof MetricOptions<never>>,
   metricName: string,
 ): QuantileWindow {
+  const assertNumber = (what: string, value: unknown, isInRange: boolean, wanted: string): void => {
+    if (typeof value !== 'number') throw new TypeError(`${what} of "${metricName}" is ${show(value)}; give a number`);
+    if (!isInRange) throw new RangeError(`${what} of "${metricName}" is ${value}; give ${wanted}`);
+  };
   if (!Array.isArray(percentiles))
     throw new TypeError(`percentiles of "${metricName}" is ${show(percentiles)}; pass an array of numbers`);
   for (const quantile of percentiles)
-    assertNumber('a percentile', quantile, metricName, quantile >= 0 && quantile <= 1, 'shares from 0 to 1');
+    assertNumber('a percentile', quantile, quantile >= 0 && quantile <= 1, 'shares from 0 to 1');
   const quantiles = [...new Set(percentiles as number[])].sort((a, b) => a - b);
   if (maxAgeSeconds === undefined) {
     if (ageBuckets === undefined) return { quantiles, partMs: Infinity, parts: 1 };
     throw new TypeError(`ageBuckets of "${metricName}" are parts of maxAgeSeconds; give that as well`);
   }
-  assertNumber(
-    'maxAgeSeconds',
-    maxAgeSeconds,
-    metricName,
-    maxAgeSeconds > 0 && maxAgeSeconds < Infinity,
-    'a positive number of seconds',
-  );
+  const isAge = maxAgeSeconds > 0 && maxAgeSeconds < Infinity;
+  assertNumber('maxAgeSeconds', maxAgeSeconds, isAge, 'a positive number of seconds');
   const parts = ageBuckets ?? DEFAULT_PARTS;
-  assertNumber(
-    'ageBuckets',
-    parts,
-    metricName,
-    Number.isInteger(parts) && parts >= 1 && parts <= MOST_PARTS,
-    `a whole number from 1 to ${MOST_PARTS}`,
-  );
+  const isCount = Number.isInteger(parts) && parts >= 1 && parts <= MOST_PARTS;
+  assertNumber('ageBuckets', parts, isCount, `a whole number from 1 to ${MOST_PARTS}`);
   return { quantiles, partMs: (maxAgeSeconds * 1000) / parts, parts };
 }
 
@@ -175,8 +154,3 @@ const DEFAULT_QUANTILES: readonly number[] = [0.01, 0.05, 0.5, 0.9, 0.95, 0.99, 
 const DEFAULT_PARTS = 5;
 /** A digest for each. */
 const MOST_PARTS = 1000;
-
-function assertNumber(what: string, value: unknown, metricName: string, isInRange: boolean, wanted: string): void {
-  if (typeof value !== 'number') throw new TypeError(`${what} of "${metricName}" is ${show(value)}; give a number`);
-  if (!isInRange) throw new RangeError(`${what} of "${metricName}" is ${value}; give ${wanted}`);
-}
