@@ -138,7 +138,7 @@ function createLabelFormatter(
   const closing = `"${others && `,${others}`}`;
   return ({ labelValues }) => {
     let labels = '';
-    for (let index = 0; index < openings.length; index++) labels += openings[index]! + escapeQuoted(labelValues[index]!);
+    for (let i = 0; i < openings.length; i++) labels += openings[i]! + escapeQuoted(labelValues[i]!);
     return labels + closing;
   };
 }

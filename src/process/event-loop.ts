@@ -6,6 +6,7 @@
  */
 
 import type { IntervalHistogram } from 'node:perf_hooks';
+import type { ProcessSources } from './sources.js';
 
 /** All in seconds; 0 where nothing was measured yet. */
 export interface EventLoopLag {
@@ -29,13 +30,6 @@ export const TICK_MS = 1000;
 /** Prometheus scrapes once a minute at least, so no spike goes unseen. */
 const WINDOW_MS = 60_000;
 
-/** Where time comes from. */
-export interface EventLoopSources {
-  /** Milliseconds, monotonic. */
-  readonly now: () => number;
-  readonly createMonitor: (resolutionMs: number) => IntervalHistogram;
-}
-
 export interface EventLoopMonitor {
   start(): void;
   /** To be called every `TICK_MS`: how much later it is called is the lag of the event loop. */
@@ -44,7 +38,10 @@ export interface EventLoopMonitor {
   close(): void;
 }
 
-export function createEventLoopMonitor({ now, createMonitor }: EventLoopSources): EventLoopMonitor {
+export function createEventLoopMonitor({
+  now,
+  createMonitor,
+}: Pick<ProcessSources, 'now' | 'createMonitor'>): EventLoopMonitor {
   /** The two monitors, the one that was emptied earlier first. */
   let monitors: IntervalHistogram[] = [];
   let emptiedAt = 0;

@@ -10,17 +10,10 @@
  * does count: what a JSON service left to be collected had a mean of 51 bytes. So 50 bytes make an object here.
  */
 
-import type { GCProfiler, HeapSpaceInfo } from 'node:v8';
-import { BYTES_PER_OBJECT, PROFILE_EVERY_MS, PROFILE_LENGTH } from './collection.js';
-import type { CollectionHistograms, CollectionKind, Generation } from './collection.js';
-
-/** A performance entry of type `gc`; both times in milliseconds. */
-export interface Collection {
-  readonly startTime: number;
-  readonly duration: number;
-  /** `kind` is one of V8's `GCType`. */
-  readonly detail?: unknown;
-}
+import type { HeapSpaceInfo } from 'node:v8';
+import { BYTES_PER_OBJECT, PROFILE_EVERY_MS, PROFILE_LENGTH } from './process-metrics.js';
+import type { CollectionHistograms, CollectionKind, Generation } from './process-metrics.js';
+import type { Collection, ProcessSources } from './sources.js';
 
 /** V8's `GCType`; `node:perf_hooks` names only some of its values. */
 type CollectionType = number;
@@ -52,18 +45,10 @@ export function typeOf({ detail }: Collection): CollectionType {
   return (detail as { readonly kind?: number } | undefined)?.kind ?? 0;
 }
 
-/** Methods of V8's profiler that are used here. */
-export type GcProfiler = Pick<GCProfiler, 'start' | 'stop'>;
-
-/** Where the readings come from. */
-export interface FreedSources {
-  /** Milliseconds, on the clock of the collections. */
-  readonly now: () => number;
-  readonly heapSpaces: () => readonly HeapSpaceInfo[];
-  readonly createGcProfiler: () => GcProfiler;
-}
-
-/** Milliseconds from one profile to the next when incremental marking has begun: most often the mark-compact at its end is measured, too. */
+/**
+ * Milliseconds from one profile to the next when incremental marking has begun: most often the mark-compact at its end
+ * is measured, too.
+ */
 export const PROFILE_MARKING_EVERY_MS = 10_000;
 
 /** Maximum age of a reading of the heap at a minor collection. */
@@ -81,9 +66,9 @@ export interface FreedObjects {
 
 export function createFreedObjects(
   objects: NonNullable<CollectionHistograms['freed']>,
-  { now, heapSpaces, createGcProfiler }: FreedSources,
+  { now, heapSpaces, createGcProfiler }: Pick<ProcessSources, 'now' | 'heapSpaces' | 'createGcProfiler'>,
 ): FreedObjects {
-  let profiler: GcProfiler | undefined;
+  let profiler: ReturnType<ProcessSources['createGcProfiler']> | undefined;
   /** The last two spans of the profiler: of a collection in the older one, `node:perf_hooks` may tell only now. */
   let spans: readonly Span[] = [];
   /** How many collections the profile is still to measure. */
@@ -117,8 +102,7 @@ export function createFreedObjects(
 
   const startProfile = (): void => {
     left = PROFILE_LENGTH;
-    freed = 0;
-    capacity = 0;
+    freed = capacity = 0;
     startProfiler();
   };
 

@@ -1,10 +1,14 @@
 /*
- * Registers the metrics of the process (CPU, memory, files), under prom-client's names and the names of SPEC 2.2.
+ * Registers the metrics of the process and of Node.js, under prom-client's names and the names of SPEC 2.2. Everything
+ * is read when it is exposed; watch.ts, which is loaded later, counts the garbage collections.
  */
 
-import type { CgroupLimits, CpuThrottling } from './cgroup.js';
-import { countOpenFiles, readMaxFiles, readStatus } from './proc-files.js';
+import type { BoundHistogram } from '../metrics/histogram.js';
+import type { CgroupLimits, CpuThrottling } from './linux.js';
+import { countOpenFiles, readMaxFiles, readStatus } from './linux.js';
+import type { EventLoopLag } from './event-loop.js';
 import type { Readings } from './readings.js';
+import type { ProcessSources } from './sources.js';
 
 /** One reading of the values of SPEC 2.2. */
 export interface ProcessReading {
@@ -16,89 +20,155 @@ export interface ProcessReading {
 }
 
 /** Where the readings come from. */
-export interface ProcessMetricSources {
-  /** Stands in front of `/proc`. */
-  readonly root: string;
-  readonly platform: string;
-  readonly memoryUsage: () => { readonly rss: number };
+export interface MetricSources extends ProcessSources {
   readonly limits: () => CgroupLimits;
-  /** Microseconds since the process started. */
-  readonly cpuUsage: () => { readonly user: number; readonly system: number };
   /** Seconds since the Unix epoch. */
   readonly startTime: number;
+  readonly lag: () => EventLoopLag;
+  /** Share of the time, 0 to 1, that the event loop did not wait. */
+  readonly utilization: () => number;
 }
 
 /** Registers the values of SPEC 2.2. */
 export function registerSpecMetrics(readings: Readings, read: () => ProcessReading): void {
   const process = readings.shared(read);
+  const share = 'as a percentage of what the process may use.';
   readings.gauge('proc_rss_mem_bytes', 'Resident memory of the process.', () => process().rssBytes);
-  readings.gauge(
-    'proc_rss_mem_perc',
-    'Resident memory as a percentage of what the process may use.',
-    () => process().rssPercent,
-  );
-  readings.gauge(
-    'proc_cpu_perc',
-    'CPU use of the last 5 to 10 seconds as a percentage of what the process may use.',
-    () => process().cpuPercent,
-  );
+  readings.gauge('proc_rss_mem_perc', `Resident memory ${share}`, () => process().rssPercent);
+  readings.gauge('proc_cpu_perc', `CPU use of the last 5 to 10 seconds ${share}`, () => process().cpuPercent);
 }
 
-/** Registers prom-client's metrics of the process, and the metrics of its CPU quota. */
-export function registerProcessMetrics(
-  readings: Readings,
-  { memoryUsage, cpuUsage, startTime, platform, root, limits }: ProcessMetricSources,
-): void {
+/** Registers prom-client's metrics of the process and of Node.js, and the metrics of its CPU quota. */
+export function registerProcessMetrics(readings: Readings, sources: MetricSources): void {
+  const { cpuUsage, startTime, platform, root, limits, memoryUsage } = sources;
+  const memory = readings.shared(memoryUsage);
   const cpu = readings.shared(cpuUsage);
   const spent = 'CPU time that the process spent in';
-  readings.gauge('process_resident_memory_bytes', 'Resident memory of the process.', () => memoryUsage().rss);
+  const started = 'When the process started, in seconds since the Unix epoch.';
+  readings.gauge('process_resident_memory_bytes', 'Resident memory of the process.', () => memory().rss);
   readings.counter('process_cpu_user_seconds_total', `${spent} user mode.`, () => cpu().user / 1e6);
   readings.counter('process_cpu_system_seconds_total', `${spent} system mode.`, () => cpu().system / 1e6);
-  readings.counter(
-    'process_cpu_seconds_total',
-    `${spent} user and system mode.`,
-    () => (cpu().user + cpu().system) / 1e6,
-  );
-  readings.gauge(
-    'process_start_time_seconds',
-    'When the process started, in seconds since the Unix epoch.',
-    () => startTime,
-  );
-  if (platform !== 'linux') return;
-  const status = readings.shared(() => readStatus(root));
-  readings.gauge('process_virtual_memory_bytes', 'Virtual memory of the process.', () => status().virtualBytes);
-  readings.gauge(
-    'process_heap_bytes',
-    'Data segment of the process, heap and private mappings included.',
-    () => status().dataBytes,
-  );
-  readings.gauge('process_open_fds', 'Open file descriptors.', () => countOpenFiles(root));
-  readings.gauge('process_max_fds', 'Limit of open file descriptors.', () => readMaxFiles(root));
-  registerThrottling(readings, readings.shared(limits));
+  const sum = (): number => (cpu().user + cpu().system) / 1e6;
+  readings.counter('process_cpu_seconds_total', `${spent} user and system mode.`, sum);
+  readings.gauge('process_start_time_seconds', started, () => startTime);
+  if (platform === 'linux') {
+    const status = readings.shared(() => readStatus(root));
+    const data = 'Data segment of the process, heap and private mappings included.';
+    readings.gauge('process_virtual_memory_bytes', 'Virtual memory of the process.', () => status().virtualBytes);
+    readings.gauge('process_heap_bytes', data, () => status().dataBytes);
+    readings.gauge('process_open_fds', 'Open file descriptors.', () => countOpenFiles(root));
+    readings.gauge('process_max_fds', 'Limit of open file descriptors.', () => readMaxFiles(root));
+    registerThrottling(readings, readings.shared(limits));
+  }
+  registerEventLoop(readings, sources);
+  registerActive(readings, 'resources', 'Resources that keep the event loop alive', sources.activeResources);
+  registerActive(readings, 'handles', 'Open handles of libuv, except timers', sources.activeHandles);
+  registerActive(readings, 'requests', 'Requests of libuv under way', sources.activeRequests);
+  readings.gauge('nodejs_heap_size_total_bytes', 'Size of the V8 heap.', () => memory().heapTotal);
+  readings.gauge('nodejs_heap_size_used_bytes', 'Used part of the V8 heap.', () => memory().heapUsed);
+  const external = 'Memory of C++ objects that JavaScript objects hold.';
+  readings.gauge('nodejs_external_memory_bytes', external, () => memory().external);
+  readings.gauge('nodejs_heap_size_limit_bytes', 'Size at which the V8 heap ends the process.', sources.heapLimit);
+  registerHeapSpaces(readings, sources);
+  const { version } = sources;
+  const [major = '', minor = '', patch = ''] = version.slice(1).split('.');
+  readings.info('nodejs_version_info', 'Version of Node.js; always 1.', { version, major, minor, patch });
 }
 
 /** Registered when there is a quota for the first time, for without one there is nothing to count. */
 function registerThrottling(readings: Readings, limits: () => CgroupLimits): void {
   const register = (what: string, help: string, key: keyof CpuThrottling): void =>
     readings.counter(`process_cgroup_cpu_${what}_total`, help, () => limits().throttling?.[key]);
+  const periods = 'Enforcement periods of the CPU quota in which the control group had something to run.';
+  const throttled = 'Enforcement periods in which the CPU quota stopped the control group.';
+  const seconds = 'Time for which the CPU quota stopped the control group, over all CPUs.';
   readings.onceDue(
     () => limits().throttling !== undefined,
     () => {
-      register(
-        'periods',
-        'Enforcement periods of the CPU quota in which the control group had something to run.',
-        'periods',
-      );
-      register(
-        'throttled_periods',
-        'Enforcement periods in which the CPU quota stopped the control group.',
-        'throttledPeriods',
-      );
-      register(
-        'throttled_seconds',
-        'Time for which the CPU quota stopped the control group, over all CPUs.',
-        'throttledSeconds',
-      );
+      register('periods', periods, 'periods');
+      register('throttled_periods', throttled, 'throttledPeriods');
+      register('throttled_seconds', seconds, 'throttledSeconds');
     },
   );
 }
+
+function registerEventLoop(readings: Readings, { lag, utilization }: MetricSources): void {
+  const read = readings.shared(lag);
+  const last = 'How late the event loop ran a timer that is due every second: the last time, or by now.';
+  const share = 'Share of the last 5 to 10 seconds in which the event loop did not wait, 0 to 1.';
+  const register = (which: Exclude<keyof EventLoopLag, 'last'>, what: string): void => {
+    const help = `${what} event loop delay of the last one to two minutes.`;
+    readings.gauge(`nodejs_eventloop_lag_${which}_seconds`, help, () => read()[which]);
+  };
+  readings.gauge('nodejs_eventloop_lag_seconds', last, () => read().last);
+  register('min', 'Lowest');
+  register('max', 'Highest');
+  register('mean', 'Mean');
+  register('stddev', 'Standard deviation of the');
+  register('p50', 'Median');
+  register('p90', '90th percentile of the');
+  register('p99', '99th percentile of the');
+  readings.gauge('nodejs_eventloop_utilization', share, utilization);
+}
+
+/** The number of each type, and of all. */
+function registerActive(readings: Readings, what: string, help: string, types: () => readonly string[]): void {
+  const read = readings.shared(types);
+  readings.gaugeBy('type', `nodejs_active_${what}`, `${help}, by type.`, () => read().map((type) => [type, 1]));
+  readings.gauge(`nodejs_active_${what}_total`, `${help}.`, () => read().length);
+}
+
+function registerHeapSpaces(readings: Readings, { heapSpaces }: MetricSources): void {
+  const spaces = readings.shared(heapSpaces);
+  const register = (which: string, what: string, key: `space_${'size' | 'used_size' | 'available_size'}`): void =>
+    readings.gaugeBy('space', `nodejs_heap_space_size_${which}_bytes`, `${what} of a space of the V8 heap.`, () =>
+      spaces().map((space) => [space.space_name.replace(/_space$/, ''), space[key]]),
+    );
+  register('total', 'Size', 'space_size');
+  register('used', 'Used part', 'space_used_size');
+  register('available', 'Free part', 'space_available_size');
+}
+
+/** prom-client's names. */
+export type CollectionKind = 'major' | 'minor' | 'incremental' | 'weakcb';
+/** 0 is a scavenge, 1 an incremental step or minor mark-sweep, 2 a mark-compact. */
+export type Generation = '0' | '1' | '2';
+
+/** Bytes of heap that count as one object. */
+export const BYTES_PER_OBJECT = 50;
+/** Collections of one profile; a stopped profiler holds some 3 kB for each. */
+export const PROFILE_LENGTH = 16;
+/** Milliseconds from one profile to the next. */
+export const PROFILE_EVERY_MS = 600_000;
+
+export interface CollectionHistograms {
+  /** In seconds. */
+  readonly durations: ReadonlyMap<CollectionKind, BoundHistogram>;
+  /** In objects; undefined unless the process is a service. */
+  readonly freed: ReadonlyMap<Generation, BoundHistogram> | undefined;
+}
+
+/** @param collect runs before each exposition, and counts for both histograms */
+export function registerCollections(readings: Readings, isService: boolean, collect: () => void): CollectionHistograms {
+  // The durations come first: their `collect` runs before the freed objects are exposed.
+  const durations = readings.histogramBy('kind', ['major', 'minor', 'incremental', 'weakcb'], {
+    name: 'nodejs_gc_duration_seconds',
+    help: 'Garbage collection pauses by kind: major, minor, incremental or weakcb.',
+    buckets: [0.001, 0.01, 0.1, 1, 2, 5],
+    collect,
+  });
+  if (!isService) return { durations, freed: undefined };
+  const freed = readings.histogramBy('generation', ['0', '1', '2'], {
+    name: 'python_gc_collected_objects',
+    help: HELP,
+    buckets: [500, 1000, 5000, 10_000, 50_000],
+  });
+  return { durations, freed };
+}
+
+const HELP = [
+  `Objects freed by one garbage collection, estimated: bytes of V8 heap freed, divided by ${BYTES_PER_OBJECT}.`,
+  `V8 measures the bytes of ${PROFILE_LENGTH} collections every ${PROFILE_EVERY_MS / 60_000} minutes and when it begins`,
+  'to mark; those in between are estimated from these and from the use of the heap.',
+  'Generation 0 is a scavenge, 1 an incremental step or minor mark-sweep, 2 a mark-compact.',
+].join(' ');

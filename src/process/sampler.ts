@@ -5,41 +5,17 @@
  * collections, the interval of the CPU percentage) runs from `start` to `close` and keeps no process alive.
  */
 
-import { builtin } from '../base/builtin.js';
-import { Date, eventLoopUtilization, monotonicNow } from '../base/clock.js';
+import { Date } from '../base/clock.js';
 import { assertOptions, OBJECT, show, STRING } from '../base/options-check.js';
 import { assertMetricName, toDefaultLabels } from '../metrics/names.js';
 import type { Registry } from '../metrics/registry.js';
-import { findCgroups, readCgroupLimits, type CgroupLimits, type CgroupPaths } from './cgroup.js';
-import { registerCollections } from './collection.js';
 import type { EventLoopLag } from './event-loop.js';
-import { readStatus } from './proc-files.js';
-import { registerProcessMetrics, registerSpecMetrics, type ProcessReading } from './process-metrics.js';
+import { findCgroups, readCgroupLimits, readStatus, type CgroupLimits, type CgroupPaths } from './linux.js';
+import { registerCollections, registerProcessMetrics, registerSpecMetrics } from './process-metrics.js';
+import type { ProcessReading } from './process-metrics.js';
 import { createReadings, type Readings } from './readings.js';
-import { registerRuntimeMetrics, type RuntimeSources } from './runtime.js';
-import { createUsageWindow, type UsageWindow } from './usage-window.js';
-import type { ProcessWatch, WatchSources } from './watch.js';
-
-/** Where the readings come from; the running process, unless a test says otherwise. */
-export interface ProcessSources
-  extends Omit<RuntimeSources, 'lag' | 'utilization' | 'memoryUsage'>, WatchSources {
-  /** Stands in front of `/proc` and `/sys`; empty for the real ones. */
-  readonly root: string;
-  readonly platform: string;
-  readonly memoryUsage: () => {
-    readonly rss: number;
-    readonly heapTotal: number;
-    readonly heapUsed: number;
-    readonly external: number;
-  };
-  /** Microseconds since the process started. */
-  readonly cpuUsage: () => { readonly user: number; readonly system: number };
-  /** Milliseconds since the event loop started. */
-  readonly loopUsage: () => { readonly idle: number; readonly active: number };
-  /** Seconds since the process started. */
-  readonly uptime: () => number;
-  readonly machine: () => { readonly memoryBytes: number; readonly cpus: number };
-}
+import { REAL_SOURCES, type ProcessSources } from './sources.js';
+import type { ProcessWatch } from './watch.js';
 
 export interface ProcessSampler {
   /** Begins to watch event loop and garbage collector; resolves when it does. After `close` it does nothing. */
@@ -85,8 +61,8 @@ export function createSampler(
   const read = (): ProcessReading => readProcess(sources, limits(), cpu);
   const startTime = Date.now() / 1000 - sources.uptime();
   if (isService) registerSpecMetrics(readings, read);
-  registerProcessMetrics(readings, { ...sources, limits, startTime });
-  registerRuntimeMetrics(readings, { ...sources, lag: () => watch?.lag() ?? NO_LAG, utilization: () => loop.read() });
+  const lag = (): EventLoopLag => watch?.lag() ?? NO_LAG;
+  registerProcessMetrics(readings, { ...sources, limits, startTime, lag, utilization: loop.read });
   const collections = registerCollections(readings, isService, () => watch?.collect());
   let watch: ProcessWatch | undefined;
   let starting: Promise<void> | undefined;
@@ -108,45 +84,6 @@ export function createSampler(
 
 /** Before anything was measured. */
 const NO_LAG: EventLoopLag = { last: 0, min: 0, max: 0, mean: 0, stddev: 0, p50: 0, p90: 0, p99: 0 };
-
-/** Modules are loaded by the reading that needs them first, so that a start-up doesn't pay for a scrape. */
-const REAL_SOURCES: ProcessSources = {
-  root: '',
-  platform: process.platform,
-  version: process.version,
-  memoryUsage: () => process.memoryUsage(),
-  cpuUsage: () => process.cpuUsage(),
-  uptime: () => process.uptime(),
-  now: monotonicNow,
-  machine: () => {
-    const { availableParallelism, totalmem } = builtin('node:os');
-    return { memoryBytes: totalmem(), cpus: availableParallelism() };
-  },
-  loopUsage: () => eventLoopUtilization(),
-  activeResources: () => process.getActiveResourcesInfo(),
-  activeHandles: () => typesOf('_getActiveHandles'),
-  activeRequests: () => typesOf('_getActiveRequests'),
-  heapLimit: () => builtin('node:v8').getHeapStatistics().heap_size_limit,
-  heapSpaces: () => builtin('node:v8').getHeapSpaceStatistics(),
-  createMonitor: (resolution) => builtin('node:perf_hooks').monitorEventLoopDelay({ resolution }),
-  watchCollections: (listener) => {
-    const { PerformanceObserver } = builtin('node:perf_hooks');
-    const observer = new PerformanceObserver((list) => listener(list.getEntries()));
-    observer.observe({ type: 'gc' });
-    return observer;
-  },
-  createGcProfiler: () => new (builtin('node:v8').GCProfiler)(),
-};
-
-/**
- * Types of what is active. Node.js does not document these methods, but prom-client uses them; a runtime may lack them.
- */
-function typesOf(method: '_getActiveHandles' | '_getActiveRequests'): readonly string[] {
-  const list: unknown = Reflect.get(process, method);
-  if (typeof list !== 'function') return [];
-  const active = Reflect.apply(list, process, []) as readonly (object | null)[];
-  return active.map((one) => one?.constructor?.name ?? 'Object');
-}
 
 function readProcess(sources: ProcessSources, limits: CgroupLimits, cpu: UsageWindow): ProcessReading {
   const machine = sources.machine();
@@ -178,4 +115,46 @@ export function collectDefaultMetrics(registry: Registry, options: DefaultMetric
   assertMetricName(`${prefix}process_cpu_seconds_total`);
   const readings = createReadings(registry, prefix, Object.fromEntries(toDefaultLabels(labels)));
   createSampler(registry, readings, false).start().catch((error: Error) => process.emitWarning(error));
+}
+
+/** Both in seconds since the process, or the event loop, began. */
+export interface UsageSample {
+  readonly atSeconds: number;
+  readonly usedSeconds: number;
+}
+
+/** Least length of an interval. */
+export const USAGE_WINDOW_SECONDS = 5;
+
+export interface UsageWindow {
+  /**
+   * How much was in use on average over the last 5 to 10 seconds, or since the clock started if that is less.
+   *
+   * The interval is longer when nothing has called `advance` for a while, never shorter because of another reader.
+   */
+  read(): number;
+  /** Lets the interval begin later if it has become too long. */
+  advance(): UsageSample;
+}
+
+/**
+ * Measures how much a CPU or the event loop was used recently. The interval begins with a sample that the window takes
+ * by its own clock, not with the last reading: two readers don't shorten each other's interval.
+ *
+ * Starts with the clock of its samples, so the first reading has an interval too.
+ */
+export function createUsageWindow(sample: () => UsageSample): UsageWindow {
+  let older: UsageSample = { atSeconds: 0, usedSeconds: 0 };
+  let newer = older;
+  const advance = (): UsageSample => {
+    const now = sample();
+    if (now.atSeconds - newer.atSeconds >= USAGE_WINDOW_SECONDS) [older, newer] = [newer, now];
+    return now;
+  };
+  const read = (): number => {
+    const { atSeconds, usedSeconds } = advance();
+    const seconds = atSeconds - older.atSeconds;
+    return seconds > 0 ? (usedSeconds - older.usedSeconds) / seconds : 0;
+  };
+  return { read, advance };
 }

@@ -5,26 +5,10 @@
  */
 
 import { clearInterval, setInterval } from '../base/clock.js';
-import type { CollectionHistograms } from './collection.js';
-import { createEventLoopMonitor, TICK_MS } from './event-loop.js';
-import type { EventLoopLag, EventLoopSources } from './event-loop.js';
-import { createFreedObjects, KINDS, typeOf } from './freed-objects.js';
-import type { Collection, FreedObjects, FreedSources } from './freed-objects.js';
-
-/** Methods of a `PerformanceObserver` that are used here. */
-export interface CollectionWatch {
-  /** Returns the collections that were not yet reported to a listener, and forgets them. */
-  takeRecords(): readonly Collection[];
-  disconnect(): void;
-}
-
-/** Reports collections, some turns after they took place. */
-export interface GcSources {
-  readonly watchCollections: (listener: (collections: readonly Collection[]) => void) => CollectionWatch;
-}
-
-/** Where the readings come from. */
-export interface WatchSources extends EventLoopSources, GcSources, FreedSources {}
+import { createEventLoopMonitor, TICK_MS, type EventLoopLag } from './event-loop.js';
+import { createFreedObjects, KINDS, typeOf, type FreedObjects } from './freed-objects.js';
+import type { CollectionHistograms } from './process-metrics.js';
+import type { Collection, CollectionWatch, ProcessSources } from './sources.js';
 
 /** Keeps no process alive. */
 export interface ProcessWatch {
@@ -36,7 +20,7 @@ export interface ProcessWatch {
 
 /** Begins to watch. @param onTick called every second */
 export function watchProcess(
-  sources: WatchSources,
+  sources: ProcessSources,
   { durations, freed }: CollectionHistograms,
   onTick: () => void,
 ): ProcessWatch {
@@ -70,7 +54,7 @@ export interface GcObserver {
 
 export function createGcObserver(
   durations: CollectionHistograms['durations'],
-  { watchCollections }: GcSources,
+  { watchCollections }: Pick<ProcessSources, 'watchCollections'>,
   freed: FreedObjects | undefined,
 ): GcObserver {
   let watch: CollectionWatch | undefined;

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { findCgroups, readCgroupLimits, type CgroupLimits } from '../../src/process/cgroup.js';
+import { findCgroups, readCgroupLimits, type CgroupLimits } from '../../src/process/linux.js';
 
 const roots: string[] = [];
 

@@ -3,11 +3,12 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import v8, { type GCProfilerResult, type HeapSpaceInfo } from 'node:v8';
 import { afterEach, expect, test, vi } from 'vitest';
-import { BYTES_PER_OBJECT, PROFILE_EVERY_MS, PROFILE_LENGTH, registerCollections } from '../../src/process/collection.js';
-import { createFreedObjects, HEAP_EVERY_MS, PROFILE_MARKING_EVERY_MS, type Collection } from '../../src/process/freed-objects.js';
-import { createGcObserver, type CollectionWatch, type GcObserver } from '../../src/process/watch.js';
+import { createFreedObjects, HEAP_EVERY_MS, PROFILE_MARKING_EVERY_MS } from '../../src/process/freed-objects.js';
+import { BYTES_PER_OBJECT, PROFILE_EVERY_MS, PROFILE_LENGTH, registerCollections } from '../../src/process/process-metrics.js';
 import { createReadings } from '../../src/process/readings.js';
 import { collectProcess } from '../../src/process/sampler.js';
+import type { Collection, CollectionWatch } from '../../src/process/sources.js';
+import { createGcObserver, type GcObserver } from '../../src/process/watch.js';
 import { Registry } from '../../src/metrics/registry.js';
 import { sampleMap } from '../support/exposition-parser.js';
 

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { afterEach, expect, test, vi } from 'vitest';
 import { RESOLUTION_MS } from '../../src/process/event-loop.js';
-import { collectProcess, type ProcessSampler, type ProcessSources } from '../../src/process/sampler.js';
+import { collectProcess, type ProcessSampler } from '../../src/process/sampler.js';
+import type { ProcessSources } from '../../src/process/sources.js';
 import { Registry } from '../../src/metrics/registry.js';
 import { parseExposition, sampleMap } from '../support/exposition-parser.js';
 
