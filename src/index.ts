@@ -66,7 +66,6 @@ export { publicFacing } from './endpoint/public-facing.js';
 export type { PublicFlag, PublicHandler, PublicOptions } from './endpoint/public-facing.js';
 export type { GroupOptions, RouteGroup } from './app/route-group.js';
 export type { View } from './app/view.js';
-export type { MountListener } from './pipeline/mounts.js';
 export type { Scope, ScopeOptions } from './http/scope.js';
 export { endpoint } from './app/endpoint.js';
 export type {

@@ -30,7 +30,7 @@ import * as closeHookRunner from './close-hooks.js';
 import type { CloseOptions } from './close-hooks.js';
 import * as processSignals from './signals.js';
 import { resolveOptions, type PosternOptions, type ResolvedOptions } from './options.js';
-import type { MountListener } from '../pipeline/mounts.js';
+import type { ConnectMiddleware } from '../pipeline/connect.js';
 import { Pipeline } from '../pipeline/pipeline.js';
 import { assertMiddleware, RouteGroup } from './route-group.js';
 import { OPENAPI, type OpenApiSettings } from '../endpoint/document-settings.js';
@@ -154,12 +154,12 @@ export class Postern extends RouteGroup {
   }
 
   /**
-   * Lets a listener, such as an Express application, answer every request below a prefix that no route answers. It sees
-   * `req.url` without the prefix, and `req.originalUrl` whole. The public does not reach it.
+   * Lets a listener (an Express application, serve-static) answer every request below a prefix that no route answers.
+   * Its `req.url` has no prefix, `req.originalUrl` is whole, and `next()` is a 404. The public does not reach it.
    *
    * @throws {TypeError} for a prefix with a parameter or a trailing slash, and for a prefix that is mounted already
    */
-  mount(prefix: string, listener: MountListener): this {
+  mount(prefix: string, listener: ConnectMiddleware): this {
     this.#routes.mount(prefix, listener);
     return this;
   }

@@ -17,7 +17,8 @@ import type { RequestMetrics, RouteMetrics } from '../monitor/request-metrics.js
 import type { Overload } from '../overload/overload.js';
 import type { InputHandler } from './checked-input.js';
 import { compose } from './middleware.js';
-import type { Mount, MountListener } from './mounts.js';
+import type { ConnectMiddleware } from './connect.js';
+import type { Mount } from './mounts.js';
 import * as mounting from './mounts.js';
 import * as timeLimits from './time-limit.js';
 import type { DeclaredOptions } from '../endpoint/route-options.js';
@@ -103,7 +104,7 @@ export class CompiledRoutes {
    *
    * @throws {TypeError} as `addMount` does
    */
-  mount(prefix: string, listener: MountListener): void {
+  mount(prefix: string, listener: ConnectMiddleware): void {
     mounting.addMount(this.#mounts, prefix, listener);
   }
 

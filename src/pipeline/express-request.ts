@@ -27,7 +27,7 @@ export function addExpressMembers(ctx: Context, req: IncomingMessage, res: Serve
     return req.headers[lower];
   };
   const locals: object = Object.create(null) as object;
-  defineLazily(req, {
+  addMembers(req, {
     originalUrl: () => originalUrl,
     baseUrl: () => '',
     ip: () => ctx.ip,
@@ -42,18 +42,23 @@ export function addExpressMembers(ctx: Context, req: IncomingMessage, res: Serve
     app: () => ({ get: (name: string) => settings[name], settings }),
     res: () => res,
   });
-  Object.assign(res, RESPONSE);
-  defineLazily(res, { locals: () => locals });
+  Object.assign(addMembers(res, { locals: () => locals }), RESPONSE);
 }
 
-/** Defines members that are computed when they are read, and that middleware may replace. */
-function defineLazily(target: object, members: Readonly<Record<string, () => unknown>>): void {
+/**
+ * Adds members that are computed when they are read, and that middleware may replace. They are on a prototype of their
+ * own: an Express application below a mount sets another prototype, and finds its own members.
+ */
+function addMembers(target: object, members: Readonly<Record<string, () => unknown>>): object {
+  const added = Object.create(Object.getPrototypeOf(target) as object) as object;
   for (const [name, get] of Object.entries(members)) {
-    const set = (value: unknown): void => {
-      Object.defineProperty(target, name, { value, configurable: true, enumerable: true, writable: true });
+    const set = function (this: object, value: unknown): void {
+      Object.defineProperty(this, name, { value, configurable: true, enumerable: true, writable: true });
     };
-    Object.defineProperty(target, name, { get, set, configurable: true, enumerable: true });
+    Object.defineProperty(added, name, { get, set, configurable: true, enumerable: true });
   }
+  Object.setPrototypeOf(target, added);
+  return added;
 }
 
 /** The addresses of the client and of the proxies between it and the last one, if that is trusted. */

@@ -2,14 +2,10 @@
  * Listeners of other frameworks that answer what no route does, below a prefix: to move a service over piece by piece.
  */
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { show } from '../base/options-check.js';
 import { compilePath } from '../endpoint/pattern.js';
 import type { Middleware } from '../http/context.js';
-import { connect } from './connect.js';
-
-/** A listener such as an Express application or a proxy. */
-export type MountListener = (req: IncomingMessage, res: ServerResponse) => unknown;
+import { connect, type ConnectMiddleware } from './connect.js';
 
 /** A listener with its prefix. */
 export interface Mount {
@@ -17,7 +13,7 @@ export interface Mount {
   readonly prefix: string;
   /** The segments of the prefix, decoded; none for `/`. */
   readonly segments: readonly string[];
-  readonly listener: MountListener;
+  readonly listener: ConnectMiddleware;
 }
 
 /**
@@ -26,7 +22,7 @@ export interface Mount {
  * @throws {TypeError} for a prefix that has a parameter, ends in a slash or is taken, and for a value that is not a
  * function
  */
-export function addMount(mounts: Mount[], prefix: string, listener: MountListener): void {
+export function addMount(mounts: Mount[], prefix: string, listener: ConnectMiddleware): void {
   const { paramNames } = compilePath(prefix, new Map());
   const fail = (what: string, remedy: string): never => {
     throw new TypeError(`mount at ${show(prefix)} ${what}; ${remedy}`);
@@ -46,14 +42,16 @@ export function findMount(mounts: readonly Mount[], path: string): Mount | undef
   return mounts.find((mount) => mount.segments.every((text, i) => text === decodeURIComponent(segments[i] ?? '')));
 }
 
-/** Makes middleware of a mount that always replies: the listener sees a URL without the prefix. */
+/** Makes middleware of a mount, whose listener sees a URL without the prefix. */
 export function mountMiddleware({ segments, listener }: Mount): Middleware {
-  const run = connect((req, res) => listener(req, res));
+  const run = connect(listener);
   return (ctx, next) => {
     const { req } = ctx.raw;
     const { path, search } = ctx.target;
-    const rest = path.split('/').slice(1 + segments.length);
-    Object.assign(req, { originalUrl: req.url, url: `/${rest.join('/')}${search === '' ? '' : `?${search}`}` });
+    const parts = path.split('/');
+    const rest = parts.splice(1 + segments.length);
+    const url = `/${rest.join('/')}${search === '' ? '' : `?${search}`}`;
+    Object.assign(req, { originalUrl: req.url, baseUrl: parts.join('/'), url });
     return run(ctx, next);
   };
 }

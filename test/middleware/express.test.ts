@@ -33,7 +33,8 @@ type Express = (req: ExpressRequest, res: ExpressResponse, next: (error?: unknow
 const express = (middleware: Express): Middleware => connect(middleware as unknown as ConnectMiddleware);
 
 describe('a request', () => {
-  const read = express(({ ip, ips, originalUrl, baseUrl, protocol, secure, hostname, path, query, ...req }, res) => {
+  const read = express((req, res) => {
+    const { ip, ips, originalUrl, baseUrl, protocol, secure, hostname, path, query } = req;
     res.json({ ip, ips, originalUrl, baseUrl, protocol, secure, hostname, path, query, trust: typeof req.app.get('trust proxy'), other: req.app.get('x') ?? null });
   });
   const own = { ip: '127.0.0.1', ips: [], originalUrl: '/a%20b?q=1&r=2&r=3', baseUrl: '', protocol: 'http', secure: false, hostname: 'shop.example', path: '/a%20b', query: { q: '1', r: ['2', '3'] }, trust: 'boolean', other: null };
@@ -212,6 +213,31 @@ describe('unchanged', () => {
     expect(await (await fetch(`${url}/b.txt`)).text()).toBe('a route');
     expect((await fetch(`${url}/c.txt`)).status).toBe(404);
     expect((await fetch(`${url}/%2e%2e%2fpackage.json`)).status).toBe(404);
+  });
+
+  const whens = [{ when: 'alone', isLater: false }, { when: 'after other middleware', isLater: true }];
+  test.for(whens)('an Express application below a mount has its own members, $when', async ({ isLater }) => {
+    interface Application extends ConnectMiddleware {
+      set(name: string, value: unknown): void;
+      engine(extension: string, run: (file: string, locals: object, done: (error: null, text: string) => void) => void): this;
+      get(path: string, run: (req: ExpressRequest, res: ExpressResponse & { render(view: string): void }) => void): void;
+    }
+    const mounted = load<() => Application>('express')();
+    const views = mkdtempSync(join(tmpdir(), 'postern-views-'));
+    onTestFinished(() => rmSync(views, { recursive: true }));
+    writeFileSync(join(views, 'page.txt'), '');
+    mounted.set('views', views);
+    mounted.set('trust proxy', true);
+    mounted.engine('txt', (_file, _locals, done) => done(null, 'rendered'));
+    mounted.get('/ip', (req, res) => res.json([req.ip, req.baseUrl, req.originalUrl, req.path, req.query]));
+    mounted.get('/page', (_req, res) => res.render('page.txt'));
+    const app = createApp();
+    if (isLater) app.use(connect(load<() => ConnectMiddleware>('helmet')()));
+    app.mount('/old', mounted);
+    const asked = await app.request('/old/ip?a=1', { headers: { 'x-forwarded-for': '203.0.113.7' } });
+    expect([asked.headers.has('etag'), asked.headers.has('x-dns-prefetch-control')]).toEqual([true, isLater]);
+    expect(await asked.json()).toEqual(['203.0.113.7', '/old', '/old/ip?a=1', '/ip', { a: '1' }]);
+    expect(await (await app.request('/old/page')).text()).toBe('rendered');
   });
 
   test('http-proxy-middleware forwards requests with their bodies', async () => {

@@ -115,6 +115,20 @@ test.for([
   expect((await app.request('/m/x')).status).toBe(500);
 });
 
+test('a listener that is middleware passes on with next(): a 404, or what it is given', async () => {
+  const app = createApp();
+  app.mount('/files', (req, res, next) => {
+    if (req.url === '/gone') next(new NotFound('It was removed.'));
+    else if (req.url === '/a.txt') res.end('a file');
+    else next();
+  });
+  const answers = [['a.txt', 200, 'a file'], ['b.txt', 404, 'No route matches'], ['gone', 404, 'It was removed.']] as const;
+  for (const [target, status, text] of answers) {
+    const response = await app.request(`/files/${target}`);
+    expect([response.status, await response.text()]).toEqual([status, expect.stringContaining(text)]);
+  }
+});
+
 test('a route registered later, and middleware added later, apply', async () => {
   const app = mountedApp();
   expect(await (await app.request('/late')).text()).toMatch(/^root/);
