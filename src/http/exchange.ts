@@ -158,13 +158,18 @@ export abstract class Exchange {
     this.inContext(leave);
   }
 
-  /** To be called when the rest of the body will never come: the request is answered with an error. */
+  /**
+   * To be called when the rest of the body will never come: the request is answered with an error. What may still
+   * arrive of a body that took too long is dropped, whoever reads it.
+   */
   breakBody(error: HttpError): void {
     if (!this.#moveBody('breakOff')) return;
     this.inContext(() => {
       if (!this.isAnswered) this.abort();
       this.refuse(error);
     });
+    this.req.removeAllListeners('readable');
+    this.#discard();
   }
 
   /** Calls the listeners of {@link onAbort}. */
@@ -191,8 +196,11 @@ export abstract class Exchange {
    * would stop reading from the socket: a disconnect while an earlier reply waits for its handler would go unnoticed.
    */
   dropBody(): void {
+    if (!this.req.complete && this.#moveBody('drop')) this.#discard();
+  }
+
+  #discard(): void {
     const { req } = this;
-    if (req.complete || !this.#moveBody('drop')) return;
     let budget = DISCARD_BYTES;
     const onData = (chunk: Buffer): void => {
       budget -= chunk.length;

@@ -2,6 +2,7 @@
 
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { Writable } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
 import { createServer as createTlsServer } from 'node:https';
 import { expect, onTestFinished, test } from 'vitest';
@@ -45,5 +46,35 @@ test.for(Object.keys(REPLIES).flatMap((name) => ['FIN', 'RST'].flatMap((how) => 
     else plain.resetAndDestroy();
     await expect.poll(() => aborted, { timeout: 5000, interval: 5 }).toBe(1);
     await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+  },
+);
+
+const never = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+const READERS: Record<string, (ctx: Context) => unknown> = {
+  'nothing of it': ({ signal }) => never(signal),
+  'all of it': (ctx) => ctx.bytes(),
+  'one chunk of it': async (ctx) => { for await (const _chunk of ctx.stream()) await never(ctx.signal); },
+  'one chunk of it, by ctx.raw,': async ({ raw, signal }) => { for await (const _chunk of raw.req) await never(signal); },
+  'it as fast as a stream that is full': async (ctx) => {
+    ctx.stream().pipe(new Writable({ write: () => undefined }));
+    await never(ctx.signal);
+  },
+};
+
+test.for(Object.keys(READERS).flatMap((name) => [30_000, 113_000, 2_000_000].map((sent) => ({ name, sent }))))(
+  'behind a pending request, a handler reads $name of a body that stops after $sent bytes; FIN ends everything',
+  async ({ name, sent }) => {
+    const app = createApp({ requestTimeout: 300, headersTimeout: 300 });
+    app.get('/poll', ({ signal }) => never(signal));
+    app.post('/body', { bodyLimit: 4_000_000 }, READERS[name] as () => object);
+    const { port } = await serve(app);
+    const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+    const timedOut = once(app.server, 'clientError');
+    socket.write(`${GET('/poll')}POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n${'x'.repeat(sent)}`);
+    await timedOut;
+    socket.end();
+    await expect.poll(() => app.metrics.expose(), { timeout: 5000, interval: 5 }).toContain('active_task_count 0.0');
+    await expect.poll(() => new Promise((resolve) => app.server.getConnections((_, count) => resolve(count)))).toBe(0);
   },
 );
