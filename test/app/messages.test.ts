@@ -44,6 +44,16 @@ test.for([
   if ((error as { code: string }).code !== 'EAI_AGAIN') expect(error).toMatchObject({ code, message });
 });
 
+test('a port that needs rights', async () => {
+  const app = createApp();
+  const denied = Object.assign(new Error('listen EACCES: permission denied'), { code: 'EACCES' });
+  vi.spyOn(app.server, 'listen').mockImplementation(() => (queueMicrotask(() => app.server.emit('error', denied)), app.server));
+  await expect(app.listen({ port: 80 })).rejects.toMatchObject({
+    code: 'EACCES',
+    message: 'cannot listen: port 80 (the option port) on all interfaces needs rights that this process lacks; choose a port from 1024 on',
+  });
+});
+
 test('a second listen(), and a callback, are refused with what to write', async () => {
   const app = createApp();
   await serve(app);

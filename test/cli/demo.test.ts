@@ -5,7 +5,8 @@
  */
 
 import { once } from 'node:events';
-import { expect, test } from 'vitest';
+import { createServer, type AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
 import { runCommand, startCommand } from '../support/command.js';
 
 test.for(['SIGINT', 'SIGTERM'] as const)('prints what to try, serves it, and exits with 0 on %s', async (signal) => {
@@ -27,4 +28,16 @@ test.for(['SIGINT', 'SIGTERM'] as const)('prints what to try, serves it, and exi
   const closed = once(child, 'close');
   child.kill(signal);
   expect(await closed).toEqual([0, null]);
+});
+
+test('a port that is taken says so, and what to do', async () => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  onTestFinished(() => void server.close());
+  expect(await runCommand(['demo', '--port', String(Math.min(port, 65_533))])).toEqual({
+    code: 2,
+    stdout: '',
+    stderr: expect.stringMatching(/^postern: cannot listen: port \d+ \(the option port\) on "127\.0\.0\.1" is in use; end the process/),
+  });
 });

@@ -4,6 +4,7 @@
  * @module-tag package
  */
 
+import { realpathSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { createProject, packageVersion, runCommand } from '../support/command.js';
 
@@ -22,6 +23,23 @@ test('--help names every command, and each explains itself', async () => {
       expect(stdout).toMatch(new RegExp(`^Usage: postern ${command} `));
     }
   }
+});
+
+test('without a command, and with help, the commands are printed', async () => {
+  const { stdout } = await runCommand(['--help']);
+  for (const args of [[], ['help']]) expect(await runCommand(args)).toEqual({ code: 0, stdout, stderr: '' });
+});
+
+test('a module in TypeScript says what to do where Node.js does not read it', async () => {
+  const flags = ['--no-strip-types', '--no-experimental-strip-types'];
+  const flag = flags.find((name) => process.allowedNodeEnvironmentFlags.has(name));
+  const cwd = createProject({ 'app.ts': APP });
+  const { code, stdout, stderr } = await runCommand(['routes', 'app.ts'], { cwd, env: { NODE_OPTIONS: flag } });
+  expect([code, stdout]).toEqual([2, '']);
+  expect(stderr).toBe(
+    `postern: app.ts can't be loaded: Unknown file extension ".ts" for ${realpathSync(cwd)}/app.ts; ` +
+      `Node.js ${process.version} does not read TypeScript: use 22.18 or later, or a loader: NODE_OPTIONS="--import tsx"\n`,
+  );
 });
 
 test('help fits a terminal of 80 columns', async () => {

@@ -223,6 +223,33 @@ test("the application's option is merged into its document, and arguments overri
   expect(toOpenApi(app, { title: 'Other', servers: ['https://b.example'] })).toMatchObject({ info: { title: 'Other', description: 'Users.' }, servers: [{ url: 'https://b.example' }] });
 });
 
+test("a route's option is merged into its operation, and false leaves the route out", async () => {
+  const multipart = { schema: { type: 'object', properties: { photo: { type: 'string', format: 'binary' } } } };
+  const openapi = {
+    summary: 'Replaces the photo',
+    security: [{ bearer: [] }],
+    requestBody: { content: { 'multipart/form-data': multipart } },
+    responses: { '200': { description: 'The photo' }, '304': { description: 'Not modified' } },
+    'x-team': 'images',
+  };
+  const components = { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } };
+  const app = createApp({ openapi: { components } });
+  app.post('/photo', { summary: 'before', tags: ['photos'], response: z.string(), openapi }, () => '');
+  app.group('/internal', { openapi: false }, (group) => {
+    group.get('/left-out', () => 1).get('/shown', { openapi: { deprecated: true } }, () => 1);
+  });
+  const document = toOpenApi(app);
+  expect(Object.keys(document.paths)).toEqual(['/photo', '/internal/shown']);
+  const { responses, ...rest } = at(document, '/photo', 'post');
+  const { responses: added, ...replaced } = openapi;
+  expect(rest).toMatchObject({ ...replaced, tags: ['photos'] });
+  expect(responses['200']).toMatchObject({ description: 'The photo', content: { 'text/plain': {} } });
+  expect([responses['304'], Object.keys(responses).sort()]).toEqual([added['304'], ['200', '304', 'default']]);
+  expect(at(document, '/internal/shown', 'get').deprecated).toBe(true);
+  expect(await complaintsOf(document)).toEqual({ seriousme: true, redocly: [] });
+  expect(await (await app.request('/users/openapi/')).json()).toEqual(document);
+});
+
 test.for([
   [{ tag: [] }, 'unknown option "tag" of openapi; did you mean "tags"?'],
   [{ info: 'Users' }, 'info of openapi is "Users"; give an object'],
