@@ -3,15 +3,15 @@
  *
  * A block `ts` or `js` without `file=` is a program. What it does not import comes from `postern`; without an `app` of
  * its own it is about `const app = new Postern('shop')`, which is closed at its end. Recipes only have to compile here:
- * `recipes.test.ts` runs them and talks to them.
+ * `recipes.test.ts` runs them and talks to them. So do the files of a session, which `walks.test.ts` runs.
  *
  * @module-tag package
  */
 
 import { execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { findBlocks, findPages, isAsPrinted, ROOT, type Block } from '../support/markdown.js';
 
@@ -19,6 +19,7 @@ const names = [...readFileSync(join(ROOT, 'src/index.ts'), 'utf8').matchAll(/^ex
   ([, type = '', list = '']) => list.split(',').map((name) => ({ type, name: name.trim() })).filter(({ name }) => name !== ''),
 );
 const blocks = findPages().flatMap(findBlocks).filter(({ language, meta }) => /^[jt]s$/.test(language) && meta['file'] === undefined && meta['run'] !== 'no');
+const files = findPages().flatMap(findBlocks).filter(({ meta }) => meta['file'] !== undefined);
 const programs = blocks.map((block, index) => ({ ...block, file: `program${index + 1}` }));
 
 /** The whole program of a block: what a reader has already, and the block. */
@@ -43,12 +44,20 @@ beforeAll(() => {
   mkdirSync(join(modules, '@types'), { recursive: true });
   symlinkSync(ROOT, join(modules, 'postern'));
   for (const name of ['@types/node', 'undici-types']) symlinkSync(join(ROOT, 'node_modules', name), join(modules, name));
-  for (const name of readdirSync(join(ROOT, 'test/node_modules'))) {
-    if (!name.startsWith('.') && name !== '@types' && !existsSync(join(modules, name))) symlinkSync(join(ROOT, 'test/node_modules', name), join(modules, name));
+  const libraries = readdirSync(join(ROOT, 'test/node_modules')).filter((name) => !/^\.|^@types$/.test(name));
+  const types = readdirSync(join(ROOT, 'test/node_modules/@types')).map((name) => `@types/${name}`);
+  for (const name of [...libraries, ...types]) {
+    if (!existsSync(join(modules, name))) symlinkSync(join(ROOT, 'test/node_modules', name), join(modules, name));
   }
   for (const program of programs) writeFileSync(join(folder, `${program.file}.m${program.language}`), complete(program));
-  const compilerOptions = { strict: true, target: 'ES2022', module: 'NodeNext', types: ['node'], lib: ['ES2024', 'ESNext.Decorators', 'ESNext.Disposable'] };
-  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.mts'] }));
+  writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
+  for (const { place, meta, code } of files) {
+    const file = join(folder, 'sessions', place.replace(/[/.]|:.*/g, ''), meta['file'] ?? '');
+    mkdirSync(dirname(file), { recursive: true });
+    appendFileSync(file, code);
+  }
+  const compilerOptions = { strict: true, target: 'ES2022', module: 'NodeNext', types: ['node'], lib: ['ES2024', 'ESNext.Decorators', 'ESNext.Disposable'], rewriteRelativeImportExtensions: true };
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.mts', 'sessions/**/*.ts'] }));
   try {
     execFileSync(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder], { cwd: folder, encoding: 'utf8', stdio: 'pipe' });
   } catch (error) {

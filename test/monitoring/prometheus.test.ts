@@ -4,15 +4,12 @@
  * @module-tag prometheus
  */
 
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, request } from 'node:http';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { freePorts } from '../support/gateway-process.js';
+import { startPrometheus } from '../support/prometheus.js';
 import { createApp, serve } from '../support/serve.js';
 
 /** What promtool objects to in names that SPEC.md and CONTRACT.md fix. */
@@ -34,26 +31,6 @@ async function startTextProxy(target: number): Promise<number> {
   await once(server, 'listening');
   onTestFinished(() => void server.close());
   return (server.address() as AddressInfo).port;
-}
-
-async function startPrometheus(targets: Record<string, number>): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), 'postern-prometheus-'));
-  const [port = 0] = await freePorts(1);
-  const jobs = Object.entries(targets).map(([name, target]) => `  - job_name: ${name}\n    metrics_path: /users/metrics/\n    static_configs: [{ targets: ['127.0.0.1:${target}'] }]\n`);
-  writeFileSync(join(folder, 'prometheus.yml'), `global: { scrape_interval: 1s, scrape_timeout: 1s }\nscrape_configs:\n${jobs.join('')}`);
-  const child = spawn('prometheus', [`--config.file=${folder}/prometheus.yml`, `--storage.tsdb.path=${folder}/data`, `--web.listen-address=127.0.0.1:${port}`, '--enable-feature=exemplar-storage'], { stdio: ['ignore', 'ignore', 'pipe'] });
-  let log = '';
-  child.stderr.on('data', (chunk) => (log += String(chunk)));
-  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()).once('error', () => resolve()));
-  child.once('error', (error) => (log += `${error.message}: install the Debian package prometheus`));
-  onTestFinished(async () => {
-    child.kill('SIGKILL');
-    await exited;
-    rmSync(folder, { recursive: true, force: true });
-  });
-  const url = `http://127.0.0.1:${port}`;
-  await expect.poll(async () => (await fetch(`${url}/-/ready`).catch(() => null))?.status ?? log, { timeout: 20_000 }).toBe(200);
-  return url;
 }
 
 test('Prometheus scrapes OpenMetrics and text 0.0.4: targets up, series as expected', { timeout: 60_000 }, async () => {

@@ -1,9 +1,10 @@
-/** The pages that `npm run docs` writes: the public API, the help of each command, and all pages in one file. */
+/** The files that `npm run docs` writes: the public API, the help of each command, a dashboard, all pages in one file. */
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import packageJson from '../../package.json' with { type: 'json' };
+import { writeDashboard } from './dashboard.js';
 import { findPages, readPage, ROOT } from './markdown.js';
 
 const API = 'docs/reference/api.md';
@@ -19,7 +20,7 @@ export function generatePages(): Record<string, string> {
   const pages = [...findPages().filter((page) => page !== API), API].map((page) => {
     return `<!-- ${page} -->\n\n${(written[page] ?? readPage(page)).trim()}\n`;
   });
-  return { ...written, 'docs/llms.txt': pages.join('\n') };
+  return { ...written, 'docs/grafana.json': writeDashboard(), 'docs/llms.txt': pages.join('\n') };
 }
 
 function generateApi(): string {
