@@ -7,12 +7,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
 import { onTestFinished } from 'vitest';
 import * as entry from 'postern';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const PAGE = readFileSync(join(ROOT, 'docs/recipes.md'), 'utf8');
-const RECIPES: ReadonlyMap<string, string> = new Map([...PAGE.matchAll(/^## ([^\n]*)$.*?^```(?:js|nginx)\n(.*?)^```$/gms)].map(([, heading = '', code = '']) => [heading, code]));
+const SECTIONS = [...PAGE.matchAll(/^## ([^\n]*)$.*?^```(?:ts|nginx)\n(.*?)^```$/gms)];
+const RECIPES: ReadonlyMap<string, string> = new Map(SECTIONS.map(([, heading = '', code = '']) => [heading, code]));
 
 /** The headings of the recipes, in their order. */
 export const HEADINGS: readonly string[] = [...PAGE.matchAll(/^## (.*)$/gm)].map(([, heading = '']) => heading);
@@ -43,7 +45,7 @@ export async function startRecipe(heading: string, { more = '', env = {} }: { mo
   const folder = mkdtempSync(join(tmpdir(), 'postern-recipe-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   mkdirSync(join(folder, 'node_modules'));
-  const code = `${recipe(heading)}${more}`;
+  const code = withoutTypes(`${recipe(heading)}${more}`);
   const libraries = [...code.matchAll(/from '([a-z]+)';$/gm)].map(([, name = '']) => name);
   for (const name of libraries) symlinkSync(join(ROOT, 'test/node_modules', name), join(folder, 'node_modules', name));
   symlinkSync(ROOT, join(folder, 'node_modules/postern'));
@@ -62,6 +64,12 @@ export async function startRecipe(heading: string, { more = '', env = {} }: { mo
     });
   });
   return { url: `http://127.0.0.1:${port}`, port, log, stop: () => stop(child) };
+}
+
+/** JavaScript for every version of Node.js; `programs.test.ts` checks the types. */
+function withoutTypes(code: string): string {
+  const compilerOptions = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext };
+  return ts.transpileModule(code, { compilerOptions }).outputText;
 }
 
 async function stop(child: ChildProcess): Promise<number | null> {
