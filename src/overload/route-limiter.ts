@@ -4,18 +4,20 @@
  * Its caller reports requests and the time. It has no timer, and keeps a bounded number of figures.
  */
 
-import { Patience } from './patience.js';
-import { Quantile } from './quantile.js';
+import { Patience, UsualTime } from './estimates.js';
 import { SLOT_MS, Slots } from './slots.js';
 
-/** How long the usual time of a route is remembered, in ms: two of these at most. */
-const EPOCH_MS = 300_000;
 /** A request is admitted every so often, in ms, however long the queue: its time may show that the queue is gone. */
 const PROBE_MS = 500;
 /** A queue in which requests would wait for this part of the patience is too long. */
 const LATE_SHARE = 0.75;
 /** The part of the time between usual time and patience that requests may take while others are refused. */
 const TARGET_SHARE = 0.6;
+/** If a larger part of the admitted requests is late, fewer are admitted, and the weight of one request in it. */
+const LATE_ENOUGH = 0.02;
+const OUTCOME_WEIGHT = 0.05;
+/** A queue that takes up less of its limit for a while is no longer one. */
+const SHORT_SHARE = 0.75;
 
 /** The result of a request's handler: its work, an error that took no work (4xx), or nothing (5xx, aborted). */
 export type Ending = 'done' | 'failed' | 'cancelled';
@@ -25,20 +27,25 @@ export interface Ticket {
   readonly number: number;
   readonly startedAtMs: number;
   readonly patienceMs: number;
+  /** Whether it began with few requests before it. */
+  readonly showsUsual: boolean;
   isOutcomeKnown: boolean;
 }
 
-/** The time from the first refusal to the last, with its figures. */
+/** The time from the first refusal until the queue is gone, with its figures. */
 export interface Episode {
   readonly beganAtMs: number;
   readonly patienceMs: number;
   /** Maximum requests in the queue. */
   limit: number;
   ratePerMs: number;
-  /** The part of the limit that routes of higher priority leave. */
+  /** The part of the queue that is used: less if admitted requests are late, or a route of higher priority is short. */
   share: number;
+  /** The part of the recently admitted requests that is late. */
+  lateShare: number;
   refused: number;
-  lastRefusalAtMs: number;
+  /** When a request was refused, or the queue was long. */
+  lastFullAtMs: number;
   lastAdmissionAtMs: number;
 }
 
@@ -51,10 +58,7 @@ export class RouteLimiter {
   #episode: Episode | null = null;
   #lastNumber = 0;
   #freshNumber = 0;
-  readonly #times = new Quantile(0.75);
-  #usualMs = Infinity;
-  #formerUsualMs = Infinity;
-  #epochAtMs = 0;
+  readonly #usual = new UsualTime();
   readonly #patience = new Patience();
   readonly #slots = new Slots();
   #slotAtMs = 0;
@@ -66,8 +70,7 @@ export class RouteLimiter {
 
   /** How long a request takes without a queue, in ms; Infinity before the first one. */
   get usualMs(): number {
-    const ms = Math.min(this.#usualMs, this.#formerUsualMs);
-    return ms === Infinity ? (this.#times.ms ?? Infinity) : ms;
+    return this.#usual.ms;
   }
 
   /** Requests that a new one would wait for: those that arrived after the latest fresh one. */
@@ -82,7 +85,7 @@ export class RouteLimiter {
     if (episode === null) return true;
     const { ahead } = this;
     const fits = ahead < episode.limit && ahead <= patienceMs * episode.ratePerMs;
-    if (!fits) episode.lastRefusalAtMs = nowMs;
+    if (!fits) episode.lastFullAtMs = nowMs;
     if (fits || nowMs - episode.lastAdmissionAtMs > PROBE_MS) {
       episode.lastAdmissionAtMs = nowMs;
       return true;
@@ -94,10 +97,11 @@ export class RouteLimiter {
   /** A request begins. */
   begin(nowMs: number, patienceMs: number): Ticket {
     this.tick(nowMs);
+    const showsUsual = this.#episode === null && this.#usual.expect(this.ahead);
     this.inFlight += 1;
     this.#lastNumber += 1;
     this.#patience.expect(patienceMs);
-    return { number: this.#lastNumber, startedAtMs: nowMs, patienceMs, isOutcomeKnown: false };
+    return { number: this.#lastNumber, startedAtMs: nowMs, patienceMs, showsUsual, isOutcomeKnown: false };
   }
 
   /** The handler of a request has ended. */
@@ -108,12 +112,9 @@ export class RouteLimiter {
     const { current } = this.#slots;
     const tookMs = nowMs - ticket.startedAtMs;
     current.done += 1;
-    if (!ticket.isOutcomeKnown) {
-      current.outcomes += 1;
-      if (tookMs > ticket.patienceMs) current.missed += 1;
-    }
+    this.#settle(ticket, tookMs > ticket.patienceMs);
     if (ending === 'failed') return;
-    if (this.#episode === null) this.#times.add(tookMs);
+    if (ticket.showsUsual) this.#usual.add(nowMs, tookMs);
     if (ticket.number < this.#freshNumber) return;
     this.#freshNumber = ticket.number;
     current.fresh += 1;
@@ -123,13 +124,26 @@ export class RouteLimiter {
   /** Nobody waits for a request any more, whose handler still runs. @param isTimeout its client has not disconnected */
   abandon(ticket: Ticket, nowMs: number, isTimeout = false): void {
     this.tick(nowMs);
+    const ageMs = nowMs - ticket.startedAtMs;
+    if (ticket.isOutcomeKnown) return;
+    if (ageMs < this.usualMs) ticket.isOutcomeKnown = true;
+    else {
+      this.#settle(ticket, true);
+      if (!isTimeout) this.#patience.abandon(nowMs, ageMs);
+    }
+  }
+
+  /** Counts a request once. */
+  #settle(ticket: Ticket, isLate: boolean): void {
     if (ticket.isOutcomeKnown) return;
     ticket.isOutcomeKnown = true;
-    const ageMs = nowMs - ticket.startedAtMs;
-    if (ageMs < this.usualMs) return;
-    this.#slots.current.outcomes += 1;
-    this.#slots.current.missed += 1;
-    if (!isTimeout) this.#patience.abandon(nowMs, ageMs);
+    const { current } = this.#slots;
+    current.outcomes += 1;
+    if (isLate) current.missed += 1;
+    const episode = this.#episode;
+    // Requests that were in the queue before are late in any case.
+    if (episode === null || ticket.startedAtMs < episode.beganAtMs) return;
+    episode.lateShare += OUTCOME_WEIGHT * (Number(isLate) - episode.lateShare);
   }
 
   /** Time has passed. To be called during an episode even if no request arrives. */
@@ -138,67 +152,52 @@ export class RouteLimiter {
     this.#slotAtMs = nowMs;
     const isSeen = this.#slots.end(nowMs, this.ahead);
     if (this.#episode !== null) this.#steer(nowMs, this.#episode);
-    else if (isSeen) {
-      this.#learn(nowMs);
-      this.#judge(nowMs);
-    }
+    else if (isSeen && this.#isOverloaded(nowMs)) this.#begin(nowMs);
   }
 
-  /** The usual time is the shortest that requests took recently: a queue that builds up slowly must not look usual. */
-  #learn(nowMs: number): void {
-    if (nowMs - this.#epochAtMs > EPOCH_MS) {
-      this.#epochAtMs = nowMs;
-      this.#formerUsualMs = this.#usualMs;
-      this.#usualMs = Infinity;
-    }
-    if (this.#times.isSettled) this.#usualMs = Math.min(this.#usualMs, this.#times.ms ?? Infinity);
-  }
-
-  /** Begins an episode if a queue makes requests late. */
-  #judge(nowMs: number): void {
+  /** Whether a queue makes requests late. */
+  #isOverloaded(nowMs: number): boolean {
     const { usualMs } = this;
-    const patience = this.#patience.of(nowMs, this.#slots.outcomes);
-    // A patience shorter than the usual time is nobody's: no limit can satisfy it.
-    if (patience === undefined || patience.ms < 1.25 * usualMs) return;
-    const { ms, firmMs } = patience;
-    const isFirm = ms === firmMs;
-    if (
+    const { ms, firmMs } = this.#patience.of(nowMs, this.#slots.outcomes);
+    if (ms === Infinity) return false;
+    return (
       (firmMs < Infinity && this.#slots.isGrowing(usualMs, Math.max(LATE_SHARE * firmMs, 2 * usualMs))) ||
-      this.#slots.isStanding(nowMs, Math.max(ms / 2, 2 * usualMs), isFirm ? 500 : 1000)
-    ) {
-      this.#episode = {
-        beganAtMs: nowMs,
-        patienceMs: ms,
-        limit: 1,
-        ratePerMs: 0,
-        share: 1,
-        refused: 0,
-        lastRefusalAtMs: nowMs,
-        lastAdmissionAtMs: nowMs,
-      };
-      this.#steer(nowMs, this.#episode);
-    }
+      this.#slots.isStanding(nowMs, Math.max(ms / 2, 2 * usualMs), ms === firmMs ? 500 : 1000)
+    );
   }
 
-  /** Sets the limit from the present rate; ends the episode once nobody was refused, or there is no queue. */
+  #begin(nowMs: number): void {
+    this.#episode = {
+      beganAtMs: nowMs,
+      patienceMs: this.#patience.of(nowMs, this.#slots.outcomes).ms,
+      limit: 1,
+      ratePerMs: 0,
+      share: 1,
+      lateShare: 0,
+      refused: 0,
+      lastFullAtMs: nowMs,
+      lastAdmissionAtMs: nowMs,
+    };
+    this.#steer(nowMs, this.#episode);
+  }
+
+  /** Sets the limit from the present rate; ends the episode once nobody was refused, and the queue is short. */
   #steer(nowMs: number, episode: Episode): void {
-    const { usualMs } = this;
     this.#patience.hold(nowMs);
-    const patienceMs = this.#patience.of(nowMs, Infinity)?.ms ?? Infinity;
-    const targetMs = usualMs + TARGET_SHARE * Math.max(0, patienceMs - usualMs);
-    const calmMs = Math.max(500, 1.5 * targetMs);
-    const quickMs = usualMs + 0.3 * (targetMs - usualMs);
-    // While a route yields, its few requests are quick although the others would find a queue.
-    const mayBeQuick = episode.share === 1 && nowMs - episode.beganAtMs > calmMs;
-    if (
-      nowMs - episode.lastRefusalAtMs > Math.max(1000, usualMs) ||
-      (mayBeQuick && this.#slots.isQuick(nowMs, quickMs, calmMs))
-    ) {
+    const { ms: patienceMs } = this.#patience.of(nowMs, Infinity);
+    // If a queue was there from the first request on, the usual time is not known well.
+    const usualMs = Math.min(this.usualMs, patienceMs / 2);
+    if (this.ahead > SHORT_SHARE * episode.limit) episode.lastFullAtMs = nowMs;
+    if (nowMs - episode.lastFullAtMs > Math.max(1000, usualMs)) {
       this.#episode = null;
       return;
     }
-    episode.share = this.isYielding ? Math.max(0.02, episode.share * 0.8) : Math.min(1, episode.share * 1.04);
-    episode.ratePerMs = this.#slots.rate(nowMs, Math.min(3000, Math.max(500, 3 * usualMs)));
-    episode.limit = Math.max(1, episode.ratePerMs * targetMs * episode.share);
+    const change = this.isYielding ? 0.8 : episode.lateShare > LATE_ENOUGH ? 0.95 : 1.04;
+    episode.share = Math.min(1, Math.max(0.02, episode.share * change));
+    const ratePerMs = this.#slots.rate(nowMs, Math.min(3000, Math.max(500, 3 * usualMs)));
+    // After the load, few requests arrive and so few are done: the rate that was possible is forgotten slowly.
+    episode.ratePerMs = Math.max(ratePerMs, 0.98 * episode.ratePerMs);
+    const targetMs = usualMs + TARGET_SHARE * episode.share * (patienceMs - usualMs);
+    episode.limit = Math.max(1, episode.ratePerMs * targetMs);
   }
 }

@@ -9,39 +9,40 @@
 /** Length of a slot, in ms. */
 export const SLOT_MS = 50;
 const MAX_SLOTS = 64;
+/** A rate is measured over at least so many requests. */
+const MIN_DONE = 8;
 
 /** Requests of one slot; a slot without requests is not kept. */
-export interface Slot {
-  endedAt: number;
+class Slot {
+  endedAt = 0;
   /** Requests whose work was done, in time or not. */
-  done: number;
+  done = 0;
   /** Requests done before every request that arrived later. */
-  fresh: number;
+  fresh = 0;
   /** Shortest time of a fresh request, in ms. */
-  quickestMs: number;
+  quickestMs: number = Infinity;
   /** Requests of which it became known whether they were in time. */
-  outcomes: number;
+  outcomes = 0;
   /** Requests that took longer than their caller waited. */
-  missed: number;
+  missed = 0;
   /** Requests in the queue at the end: those that arrived after the latest fresh one. */
-  ahead: number;
-}
+  ahead = 0;
 
-const emptySlot = (): Slot => ({
-  endedAt: 0,
-  done: 0,
-  fresh: 0,
-  quickestMs: Infinity,
-  outcomes: 0,
-  missed: 0,
-  ahead: 0,
-});
+  add({ done, fresh, quickestMs, outcomes, missed }: Slot): void {
+    this.done += done;
+    this.fresh += fresh;
+    this.quickestMs = Math.min(this.quickestMs, quickestMs);
+    this.outcomes += outcomes;
+    this.missed += missed;
+  }
+}
 
 /** The latest slots of one route. */
 export class Slots {
+  /** The latest one first. */
   readonly #slots: Slot[] = [];
   /** The slot that is not over yet. */
-  current: Slot = emptySlot();
+  current: Slot = new Slot();
 
   /** Ends the current slot. @returns whether anything happened in it */
   end(nowMs: number, ahead: number): boolean {
@@ -49,9 +50,9 @@ export class Slots {
     if (current.done === 0 && current.outcomes === 0) return false;
     current.endedAt = nowMs;
     current.ahead = ahead;
-    this.#slots.push(current);
-    const oldest = this.#slots.length > MAX_SLOTS ? this.#slots.shift() : undefined;
-    this.current = Object.assign(oldest ?? {}, emptySlot());
+    this.#slots.unshift(current);
+    if (this.#slots.length > MAX_SLOTS) this.#slots.pop();
+    this.current = new Slot();
     return true;
   }
 
@@ -59,13 +60,12 @@ export class Slots {
     return this.#slots.reduce((sum, { outcomes }) => sum + outcomes, 0);
   }
 
-  /** Requests done per ms in the time before now. */
+  /** Requests done per ms in the time before now, or in a longer time if there were few. */
   rate(nowMs: number, windowMs: number): number {
     let done = 0;
     let sinceMs = nowMs - SLOT_MS;
-    for (let i = this.#slots.length - 1; i >= 0; i -= 1) {
-      const slot = this.#slots[i] as Slot;
-      if (nowMs - slot.endedAt > windowMs) break;
+    for (const slot of this.#slots) {
+      if (nowMs - slot.endedAt > windowMs && done >= MIN_DONE) break;
       done += slot.done;
       sinceMs = Math.min(sinceMs, slot.endedAt - SLOT_MS);
     }
@@ -81,18 +81,18 @@ export class Slots {
    */
   isGrowing(usualMs: number, lateMs: number): boolean {
     const slots = this.#slots;
-    const last = slots[slots.length - 1];
-    if (last === undefined || last.ahead <= this.#bestRate() * lateMs) return false;
+    const [last] = slots;
+    if (last === undefined || last.ahead <= this.#bestRate(last) * lateMs) return false;
     // After a stop of the process, or of what it depends on, requests took long for another reason than a queue.
     const gapMs = Math.max(5 * SLOT_MS, 3 * usualMs);
-    for (let length = 2; length <= slots.length; length += 1 + (length >> 2)) {
-      const first = slots.length - length;
-      const middle = first + (length >> 1);
-      const early = summarize(slots, first, middle, gapMs);
-      const late = summarize(slots, middle, slots.length, gapMs);
-      if (early === null || late === null || late.quickestMs < 1.3 * usualMs) return false;
-      if (early.fresh < 2 || late.fresh < 3 || early.done + late.done < 8) continue;
-      const start = slots[first] as Slot;
+    const gap = slots.findIndex(({ endedAt }, i) => endedAt - (slots[i + 1]?.endedAt ?? endedAt) > gapMs);
+    const longest = gap === -1 ? slots.length : gap;
+    for (let length = 2; length <= longest; length += 1 + (length >> 2)) {
+      const start = slots[length - 1] as Slot;
+      const late = sumOf(slots.slice(0, length - (length >> 1)));
+      const early = sumOf(slots.slice(length - (length >> 1), length));
+      if (late.quickestMs < 1.3 * usualMs) return false;
+      if (early.fresh < 2 || late.fresh < 2 || early.done + late.done < 5) continue;
       const roseMs = late.quickestMs - early.quickestMs;
       const isRising = roseMs > 0.07 * (last.endedAt - start.endedAt) && roseMs > 0.15 * early.quickestMs;
       if (isRising && last.ahead > 1.1 * start.ahead) return true;
@@ -107,58 +107,30 @@ export class Slots {
    * @param leastMs the shortest while
    */
   isStanding(nowMs: number, longMs: number, leastMs: number): boolean {
-    const sum = emptySlot();
-    for (let i = this.#slots.length - 1; i >= 0; i -= 1) {
-      const slot = this.#slots[i] as Slot;
-      sum.quickestMs = Math.min(sum.quickestMs, slot.quickestMs);
+    const sum = new Slot();
+    for (const slot of this.#slots) {
+      sum.add(slot);
       if (sum.quickestMs <= longMs) return false;
-      sum.fresh += slot.fresh;
-      sum.outcomes += slot.outcomes;
-      sum.missed += slot.missed;
       const whileMs = leastMs * Math.max(1, Math.min(sum.quickestMs / 500, 3));
       if (sum.fresh >= 12 && nowMs - slot.endedAt >= whileMs) return sum.missed > 0.5 * sum.outcomes;
     }
     return false;
   }
 
-  /** Whether in both halves of a time some request was quick, so that there is no queue. */
-  isQuick(nowMs: number, quickMs: number, windowMs: number): boolean {
-    const halves = [emptySlot(), emptySlot()] as const;
-    for (let i = this.#slots.length - 1; i >= 0; i -= 1) {
-      const slot = this.#slots[i] as Slot;
-      const agoMs = nowMs - slot.endedAt;
-      if (agoMs > windowMs) break;
-      const half = halves[agoMs < windowMs / 2 ? 0 : 1];
-      half.quickestMs = Math.min(half.quickestMs, slot.quickestMs);
-      half.fresh += slot.fresh;
-    }
-    return halves.every(({ fresh, quickestMs }) => fresh >= 3 && quickestMs < quickMs);
-  }
-
-  /** Highest rate, per ms, at which requests were done over any time that saw enough of them. */
-  #bestRate(): number {
-    const slots = this.#slots;
-    const last = slots[slots.length - 1] as Slot;
+  /** Highest rate, per ms, at which requests were done over any time until now that saw some; Infinity without one. */
+  #bestRate(last: Slot): number {
     let best = 0;
-    let { done } = last;
-    for (let i = slots.length - 2; i >= 0; i -= 1) {
-      const slot = slots[i] as Slot;
-      if (done >= 8) best = Math.max(best, done / (last.endedAt - slot.endedAt));
+    let done = 0;
+    for (const slot of this.#slots) {
+      if (done >= MIN_DONE / 2) best = Math.max(best, done / (last.endedAt - slot.endedAt));
       done += slot.done;
     }
     return best === 0 ? Infinity : best;
   }
 }
 
-/** The sum of some slots; null if nothing happened for longer than the gap. */
-function summarize(slots: readonly Slot[], from: number, to: number, gapMs: number): Slot | null {
-  const sum = emptySlot();
-  for (let i = from; i < to; i += 1) {
-    const slot = slots[i] as Slot;
-    if (i > 0 && slot.endedAt - (slots[i - 1] as Slot).endedAt > gapMs) return null;
-    sum.done += slot.done;
-    sum.fresh += slot.fresh;
-    sum.quickestMs = Math.min(sum.quickestMs, slot.quickestMs);
-  }
+function sumOf(slots: readonly Slot[]): Slot {
+  const sum = new Slot();
+  for (const slot of slots) sum.add(slot);
   return sum;
 }

@@ -50,7 +50,7 @@ const OVERLOADED: readonly Overload[] = [
   { ...START, name: 'a pool, with a patience of 5 s', patienceMs: 5000, play: single((world) => new Service(world, pool(world, 10, () => 100))) },
   { ...START, name: 'a large pool', capacity: 1000, factors: [2, 5], play: single((world) => new Service(world, pool(world, 100, () => world.between(50, 150)))) },
   { ...START, name: 'a pool that heeds the signal, and clients that leave', statesDeadline: false, play: single((world) => new Service(world, pool(world, 10, () => world.between(50, 150), true))) },
-  { ...START, name: 'a pool that does not heed the signal, and clients that leave', statesDeadline: false, factors: [2], share: 0.75, play: single((world) => new Service(world, pool(world, 10, () => world.between(50, 150)))) },
+  { ...START, name: 'a pool that does not heed the signal, and clients that leave', statesDeadline: false, factors: [2], play: single((world) => new Service(world, pool(world, 10, () => world.between(50, 150)))) },
   {
     ...START,
     name: 'the CPU',
@@ -104,6 +104,49 @@ test.for(OVERLOADED.flatMap((scenario) => scenario.factors.flatMap((factor) => S
     }
   },
 );
+
+/** Pools under load from the first request on, when nothing is known of them yet. */
+const POOLS: readonly { size: number; serviceMs: number; patiences: readonly number[]; factors: readonly number[] }[] = [
+  { size: 1, serviceMs: 10, patiences: [500, 1000, 5000], factors: [2, 5, 10] },
+  // Ten replies a second are too few to notice five times the load before requests are in that nobody waits for.
+  { size: 1, serviceMs: 100, patiences: [500, 1000], factors: [2] },
+  { size: 2, serviceMs: 100, patiences: [500, 1000, 5000], factors: [2, 5, 10] },
+  { size: 4, serviceMs: 10, patiences: [500, 1000, 5000], factors: [2, 5] },
+  { size: 4, serviceMs: 100, patiences: [500, 1000, 5000], factors: [2, 5, 10] },
+  { size: 10, serviceMs: 100, patiences: [500, 1000, 5000], factors: [2, 5, 10] },
+  { size: 10, serviceMs: 1000, patiences: [5000], factors: [2] },
+  { size: 50, serviceMs: 100, patiences: [1000], factors: [2, 5] },
+  { size: 50, serviceMs: 1000, patiences: [5000], factors: [2] },
+];
+
+test.for(
+  POOLS.flatMap(({ patiences, factors, ...rest }) =>
+    patiences.flatMap((patienceMs) => factors.map((factor) => ({ ...rest, patienceMs, factor }))),
+  ),
+)(
+  'a pool of $size × $serviceMs ms, asked for $factor times that from the start under $patienceMs ms, keeps answering',
+  ({ size, serviceMs, patienceMs, factor }) => {
+    const capacity = (1000 * size) / serviceMs;
+    const world = new World(1);
+    const service = new Service(world, pool(world, size, () => serviceMs));
+    const clients = { everyMs: () => 1000 / capacity / factor, patienceMs: () => patienceMs, statesDeadline: true };
+    const seen = send(world, service, clients, 12_000);
+    world.runUntil(12_000);
+    const good = seen.good.slice(3, 12).reduce((sum, count) => sum + count, 0) / 9;
+    expect(good, `good requests a second: ${seen.good.join(' ')}`).toBeGreaterThan(0.9 * capacity);
+  },
+);
+
+test.for([2, 5, 10])('a pool whose times vary much keeps answering at %s times its capacity', (factor) => {
+  const world = new World(1);
+  const service = new Service(world, pool(world, 4, () => world.exponential(100)));
+  const clients = { everyMs: () => 25 / factor, patienceMs: () => 500, statesDeadline: true };
+  const seen = send(world, service, clients, 30_000);
+  world.runUntil(30_000);
+  // With the same room for every pool, a third of these would be late.
+  expect(seen.good.slice(6).reduce((sum, count) => sum + count, 0) / 24).toBeGreaterThan(36);
+  expect(seen.late.slice(6).reduce((sum, count) => sum + (count ?? 0), 0) / 24).toBeLessThan(4);
+});
 
 test('requests whose handlers never end do not lock a route up', () => {
   const world = new World(1);

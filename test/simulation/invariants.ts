@@ -200,9 +200,9 @@ export const INVARIANTS: Readonly<Record<string, Invariant>> = {
 
   *'an overloaded service keeps answering'({ of, plan }) {
     if (plan.scenario !== 'overload') return;
-    // Five times what a pool of ten can do, from the fourth second on.
+    // Five times what a pool of four can do, from the fourth second on.
     const inTime = of('answered').filter(({ at }) => at >= 9_000 && at < 13_000).length / 4;
-    if (inTime < 90) yield `${inTime.toFixed(1)} replies a second of 100 that are possible`;
+    if (inTime < 36) yield `${inTime.toFixed(1)} replies a second of 40 that are possible`;
   },
 
   *'an instance that is drained is closed, and asked no more'({ of, first }) {

@@ -82,9 +82,9 @@ export const SCENARIOS: Readonly<Record<string, Draw>> = {
     faults: faults(random, 3, 15_000, () => anywhere(random, one(random, 'crash', 'pause', 'outage'), between(random, 500, 4_000))),
   }),
   overload: (random) => ({
-    services: [{ name: 'shop', instances: 1, knows: [], pool: 10 }],
+    services: [{ name: 'shop', instances: 1, knows: [], pool: 4 }],
     clients: 3,
-    requests: requests(random, 4_000, 8_000, (id) => chain(random, id, ['shop'], () => ({ method: 'GET', ms: 100, retry: one(random, 0, 1), timeout: 1_000 })), 1_000),
+    requests: requests(random, 1_600, 8_000, (id) => chain(random, id, ['shop'], () => ({ method: 'GET', ms: 100, retry: one(random, 0, 1), timeout: 1_000 })), 1_000),
     faults: [],
   }),
   ages: (random) => ({

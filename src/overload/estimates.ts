@@ -1,0 +1,132 @@
+/*
+ * Learns about the requests of a route: how long they take without a queue, and how long their callers wait.
+ */
+
+/** How long the usual time of a route is remembered, in ms: two of these at most. */
+const EPOCH_MS = 300_000;
+const MAX_AGES = 15;
+const MIN_AGES = 5;
+/** How long an age counts as recent, and how long the patience derived from recent ages is remembered, in ms. */
+const RECENT_MS = 10_000;
+const REMEMBERED_MS = 60_000;
+
+/** Resolution of a quantile, in ms: shorter times are equal, because of the clock and the turns of the event loop. */
+const LEAST_MS = 1;
+/** The part by which one time moves a quantile, once there have been enough. */
+const LEAST_STEP = 0.02;
+
+/** A quantile of recent times, in constant space: each time moves the estimate by a small part of itself. */
+class Quantile {
+  readonly #share: number;
+  #count = 0;
+  /** In ms; Infinity before the first finite time. */
+  ms: number = Infinity;
+
+  /** @param share of the times that are below: 0.5 for the median */
+  constructor(share: number) {
+    this.#share = share;
+  }
+
+  /** Whether there have been enough times for the first of them to be forgotten. */
+  get isSettled(): boolean {
+    return this.#count >= 25;
+  }
+
+  /** @param ms may be infinite, for a time without an end */
+  add(ms: number): void {
+    if (this.ms === Infinity) {
+      this.ms = Math.max(LEAST_MS, ms);
+      return;
+    }
+    this.#count += 1;
+    const step = Math.max(LEAST_STEP, 1 / (1 + this.#count)) * 2;
+    if (ms > this.ms) this.ms = Math.min(ms, this.ms * (1 + step * this.#share));
+    else this.ms = Math.max(LEAST_MS, ms, this.ms * (1 - step * (1 - this.#share)));
+  }
+}
+
+/**
+ * Learns how long the requests of a route take without a queue. Only requests count that began while fewer than usual
+ * were before them: a queue that is there from the first request on, or builds up slowly, must not look usual.
+ */
+export class UsualTime {
+  readonly #times = new Quantile(0.75);
+  #lowestMs = Infinity;
+  #formerLowestMs = Infinity;
+  #epochAtMs = 0;
+  #requests = 0;
+  #meanAhead = 0;
+
+  /** In ms; Infinity before the first request. */
+  get ms(): number {
+    const ms = Math.min(this.#lowestMs, this.#formerLowestMs);
+    return ms === Infinity ? this.#times.ms : ms;
+  }
+
+  /** A request arrived. @param ahead requests before it @returns whether to add its time */
+  expect(ahead: number): boolean {
+    const isCounted = ahead <= this.#meanAhead;
+    this.#requests = Math.min(this.#requests + 1, 500);
+    this.#meanAhead += (ahead - this.#meanAhead) / this.#requests;
+    return isCounted;
+  }
+
+  add(nowMs: number, ms: number): void {
+    this.#times.add(ms);
+    if (nowMs - this.#epochAtMs > EPOCH_MS) {
+      this.#epochAtMs = nowMs;
+      this.#formerLowestMs = this.#lowestMs;
+      this.#lowestMs = Infinity;
+    }
+    if (this.#times.isSettled) this.#lowestMs = Math.min(this.#lowestMs, this.#times.ms);
+  }
+}
+
+/** The patience of a route. */
+export interface Waiting {
+  readonly ms: number;
+  /** The same, but Infinity if callers left at ages so different that they had other reasons than a time limit. */
+  readonly firmMs: number;
+}
+
+/** Learns how long callers wait: as their deadlines and the route's timeout say, or until many of them disconnected. */
+export class Patience {
+  readonly #stated = new Quantile(0.25);
+  readonly #ages: { readonly atMs: number; readonly ms: number }[] = [];
+  #seen: Waiting | undefined;
+  #seenAtMs = -Infinity;
+
+  /** A request arrived that waits so long. @param ms Infinity if it has neither deadline nor timeout */
+  expect(ms: number): void {
+    this.#stated.add(ms);
+  }
+
+  /** A client disconnected from a request of that age. */
+  abandon(nowMs: number, ageMs: number): void {
+    this.#ages.push({ atMs: nowMs, ms: ageMs });
+    if (this.#ages.length > MAX_AGES) this.#ages.shift();
+  }
+
+  /** Keeps the present patience: while requests are refused, the others are quick, and nobody leaves. */
+  hold(nowMs: number): void {
+    this.#seenAtMs = nowMs;
+  }
+
+  /**
+   * @param outcomes number of recent requests, of which many have to be abandoned
+   * @returns Infinity if nobody has a deadline, and nobody disconnects
+   */
+  of(nowMs: number, outcomes: number): Waiting {
+    const recent = this.#ages.filter(({ atMs }) => nowMs - atMs < RECENT_MS);
+    if (recent.length >= Math.max(MIN_AGES, Math.min(MAX_AGES, 0.1 * outcomes))) {
+      const sorted = recent.map(({ ms }) => ms).sort((a, b) => a - b);
+      const at = (share: number): number => sorted[Math.floor(share * (sorted.length - 1))] as number;
+      this.#seen = { ms: at(0.5), firmMs: at(0.9) < 1.2 * at(0.1) ? at(0.5) : Infinity };
+      this.#seenAtMs = nowMs;
+    }
+    if (nowMs - this.#seenAtMs > REMEMBERED_MS) this.#seen = undefined;
+    const { ms: statedMs } = this.#stated;
+    const { ms = Infinity, firmMs = Infinity } = this.#seen ?? {};
+    return { ms: Math.min(statedMs, ms), firmMs: Math.min(statedMs, firmMs) };
+  }
+}
