@@ -42,8 +42,14 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
 /** A request line whose method is a token (RFC 9110, section 5.6.2). */
 const UNKNOWN_METHOD = /^[!#-'*+.^`|~\w-]+ +[^ ]+ +HTTP\/1\.[01]\r?$/;
 
+/** The key of an error's ready-made reply. */
+const READY = Symbol('postern.ready');
+
+/** A reply without `x-request-id`. */
+type Ready = Pick<Outgoing, 'headers' | 'length'> & { readonly body: string };
+
 /** The client's reply to anything that is thrown by mistake, such as a `TypeError`. */
-const SERVER_ERROR: MappedError = Object.freeze({
+const SERVER_ERROR: MappedError = makeReady({
   statusCode: 500,
   message: 'Server Error',
   description: 'Something has blown up really bad. Somebody should be notified?',
@@ -52,12 +58,23 @@ const SERVER_ERROR: MappedError = Object.freeze({
 });
 
 /** One error for all requests without a route, where there is no middleware that could change it. */
-export const ROUTE_NOT_FOUND: HttpError = routeNotFound();
+export const ROUTE_NOT_FOUND: HttpError = makeReady(routeNotFound());
 
-/** Ready-made bodies of the errors that are raised most. */
-const BODIES: ReadonlyMap<MappedError, string> = new Map(
-  [SERVER_ERROR, ROUTE_NOT_FOUND].map((error) => [error, JSON.stringify(toErrorBody(error))]),
-);
+/**
+ * Makes the reply of an error that answers many requests, so that each of them costs no more than a success.
+ *
+ * @param error its own, and never changed: it is frozen
+ */
+export function makeReady<Shared extends MappedError>(error: Shared): Shared {
+  const body = JSON.stringify(toErrorBody(error));
+  const value: Ready = { body, length: Buffer.byteLength(body), headers: headersOf(error, false, null) };
+  return Object.freeze(Object.defineProperty(error, READY, { value }));
+}
+
+/** Whether a value was made ready. */
+function isReady(value: unknown): value is MappedError & { readonly [READY]: Ready } {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, READY);
+}
 
 /** The error of a request without a route. */
 export function routeNotFound(): HttpError {
@@ -70,7 +87,7 @@ export function routeNotFound(): HttpError {
  */
 export function mapError(thrown: unknown): MappedError {
   try {
-    if (thrown === ROUTE_NOT_FOUND) return ROUTE_NOT_FOUND;
+    if (isReady(thrown)) return thrown;
     // Inside the `try`, because a proxy or a getter may throw. The constructor has checked status and code, but a
     // subclass or a later assignment may have changed them.
     if (isBrandedAtAll(thrown) && (thrown instanceof ApiError || thrown instanceof HttpError)) {
@@ -108,15 +125,15 @@ export function errorToOutgoing(
 }
 
 function encodeError(error: MappedError, id: string | null, isProblem: boolean, types: string | null): Outgoing {
-  const body = (isProblem ? undefined : BODIES.get(error)) ?? JSON.stringify(bodyOf(error, isProblem, types));
+  const status = error.statusCode;
   // The reason phrase is always given: a reply that could not be written may have left its own on `res`.
-  return {
-    status: error.statusCode,
-    statusText: STATUS_CODES[error.statusCode] ?? 'Unknown Error',
-    headers: headersOf(error, isProblem, id),
-    body,
-    length: Buffer.byteLength(body),
-  };
+  const statusText = STATUS_CODES[status] ?? 'Unknown Error';
+  if (!isProblem && isReady(error)) {
+    const { headers, body, length } = error[READY];
+    return { status, statusText, headers: id === null ? headers : [...headers, 'x-request-id', id], body, length };
+  }
+  const body = JSON.stringify(bodyOf(error, isProblem, types));
+  return { status, statusText, headers: headersOf(error, isProblem, id), body, length: Buffer.byteLength(body) };
 }
 
 /**

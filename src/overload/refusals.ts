@@ -4,6 +4,7 @@
 
 import { FrameworkErrorCodes, type ErrorCode } from '../base/error-codes.js';
 import { ApiError, ServiceUnavailable } from '../base/errors.js';
+import * as errorMapper from '../http/error-mapper.js';
 import type { BoundCounter, Counter } from '../metrics/counter.js';
 import type { RequestMetrics } from '../monitor/request-metrics.js';
 import type { LoadShedding } from './options.js';
@@ -34,15 +35,14 @@ export class Refusals {
   readonly #count: Counter<'route' | 'reason'>;
   /** The series of the latest refusal; most have the same. */
   #series: { readonly route: string; readonly reason: Reason; readonly bound: BoundCounter } | undefined;
-  readonly #observes: boolean;
-  // Always the same errors: under load, nobody has time for another stack.
-  readonly #overloaded: Overloaded;
-  readonly #late = new DeadlinePassed();
+  readonly #options: LoadShedding;
+  // Always the same errors: under load, nobody has time for another stack or another body.
+  #overloaded: Overloaded | undefined;
+  #late: DeadlinePassed | undefined;
 
-  constructor(requests: RequestMetrics, { observe, retryAfter }: LoadShedding) {
-    this.#observes = observe;
-    this.#count = requests.countRefusals(observe);
-    this.#overloaded = new Overloaded(undefined, { retryAfter });
+  constructor(requests: RequestMetrics, options: LoadShedding) {
+    this.#options = options;
+    this.#count = requests.countRefusals(options.observe);
   }
 
   /**
@@ -55,7 +55,9 @@ export class Refusals {
     if (this.#series?.route !== route || this.#series.reason !== reason)
       this.#series = { route, reason, bound: this.#count.labels({ route, reason }) };
     this.#series.bound.inc();
-    if (this.#observes) return undefined;
-    return reason === 'deadline' ? this.#late : this.#overloaded;
+    const { observe, retryAfter } = this.#options;
+    if (observe) return undefined;
+    if (reason === 'deadline') return (this.#late ??= errorMapper.makeReady(new DeadlinePassed()));
+    return (this.#overloaded ??= errorMapper.makeReady(new Overloaded(undefined, { retryAfter })));
   }
 }

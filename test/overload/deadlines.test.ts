@@ -39,6 +39,20 @@ test.for(['/route', '/group', '/schema'])('a deadline that passes before the han
   expect(logger.entries.map(({ level, message }) => [level, message])).toEqual([['debug', 'request refused']]);
 });
 
+test('refusals share one body, but each has the id and the content type of its request', async () => {
+  const { app } = createSlow({});
+  expectFailures(app, 504);
+  const late = async (id: string, accept: string): Promise<(string | null)[]> => {
+    const headers = { [DEADLINE]: '20', 'x-request-id': id, accept };
+    const response = await app.request('/route', { headers });
+    expect((await response.arrayBuffer()).byteLength).toBe(Number(response.headers.get('content-length')));
+    return ['x-request-id', 'content-type'].map((name) => response.headers.get(name));
+  };
+  expect(await late('first', '*/*')).toEqual(['first', 'application/json']);
+  expect(await late('second', 'application/problem+json')).toEqual(['second', 'application/problem+json']);
+  expect(await late('third', '*/*')).toEqual(['third', 'application/json']);
+});
+
 test('a deadline that has not passed, and one that is not a positive integer, changes nothing', async () => {
   const { app, runs } = createSlow({});
   for (const deadline of ['5000', '-1', '0.5', 'soon']) expect((await ask(app, '/route', deadline)).status).toBe(204);
