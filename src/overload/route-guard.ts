@@ -83,6 +83,8 @@ export class RouteGuard {
       result = run(ctx);
     } catch (thrown) {
       admission.end(endingOf(thrown), monotonicNow());
+      // To return an error is to raise it, and costs far less than to throw it again.
+      if (thrown instanceof Error) return thrown;
       throw thrown;
     }
     const nowMs = monotonicNow();
