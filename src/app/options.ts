@@ -3,7 +3,8 @@
  */
 
 import { findClashes, FrameworkErrorCodes, isErrorCode, type ErrorCode } from '../base/error-codes.js';
-import { createAddressResolver, type AddressResolver } from '../http/client-address.js';
+import * as clients from '../http/client-address.js';
+import type { ProxyTrust } from '../http/client-address.js';
 import { createLogger, LOG_LEVELS, type Logger, type LogLevel } from '../base/log.js';
 import { assertServiceName, isServiceName } from '../client/service-name.js';
 import { parseSettings, type Settings, type SettingsOptions } from '../client/settings.js';
@@ -163,7 +164,7 @@ interface Converted {
   readonly monitor: MonitorOptions | null;
   readonly settings: Settings;
   readonly logger: Logger;
-  readonly trustProxy: AddressResolver;
+  readonly trustProxy: ProxyTrust;
   readonly loadShedding: LoadShedding | null;
   readonly services: ReadonlyMap<string, ServiceStandIn>;
   readonly errorTypes: string | null;
@@ -200,7 +201,7 @@ export function resolveOptions(name: string, options: PosternOptions, env: NodeJ
     monitor: attachMonitorEndpoints ? resolveMonitor(monitor, env) : null,
     settings: parseSettings(given.settings, env),
     logger: createLogger(given.logger, name, given.logLevel, env),
-    trustProxy: createAddressResolver(given.trustProxy),
+    trustProxy: given.trustProxy.length === 0 ? () => false : clients.trustNetworks(given.trustProxy),
     headersTimeout,
     loadShedding: resolveLoadShedding(loadShedding),
     services: resolveStandIns(given.services),

@@ -1,30 +1,95 @@
 /*
- * The address of a client whose requests come through trusted proxies.
+ * The address of a client and the URL that it asked for, also behind proxies. Loaded with the option `trustProxy` and
+ * with the first request whose handler asks for either.
  *
  * Only addresses in the configured networks are believed, and compared as numbers, never as text.
  */
 
-import * as trustedProxies from './trusted-proxies.js';
-import type { AddressResolver } from './trusted-proxies.js';
+import type { IncomingMessage } from 'node:http';
+import { builtin } from '../base/builtin.js';
+import { HttpError } from '../base/errors.js';
+import { isHost, type Target } from './request.js';
 
-export type { AddressResolver } from './trusted-proxies.js';
+/** Whether the `x-forwarded-*` headers that come from an address are believed. */
+export type ProxyTrust = (socketAddress: string) => boolean;
 
 /**
  * Compiles the `trustProxy` option.
  *
- * The resolver walks `x-forwarded-for` from the right while the address before is trusted: it returns the rightmost
- * untrusted one, or the leftmost if all are trusted. An entry that is not an address ends the walk.
- *
  * @param networks CIDRs or single addresses, `['10.0.0.0/8', '::1']`
  * @throws {TypeError} for one that is neither
  */
-export function createAddressResolver(networks: readonly string[]): AddressResolver {
-  if (networks.length === 0)
-    return Object.assign((socketAddress: string) => toPlainAddress(socketAddress), { isTrusted: () => false });
-  return trustedProxies.createTrustingResolver(networks, toPlainAddress);
+export function trustNetworks(networks: readonly string[]): ProxyTrust {
+  const { BlockList, isIP, isIPv4 } = builtin('node:net');
+  const trusted = new BlockList();
+  for (const network of networks) {
+    const [address = '', prefix, ...rest] = String(network).split('/');
+    const family = isIP(address);
+    const bits = family === 4 ? 32 : 128;
+    const length = prefix === undefined ? bits : /^\d{1,3}$/.test(prefix) ? Number(prefix) : -1;
+    if (family === 0 || rest.length > 0 || length < 0 || length > bits)
+      throw new TypeError(`trustProxy holds ${JSON.stringify(network)}; give CIDRs such as "10.0.0.0/8"`);
+    trusted.addSubnet(address, length, family === 4 ? 'ipv4' : 'ipv6');
+  }
+  return (socketAddress) => {
+    const address = toPlainAddress(socketAddress);
+    return isIP(address) !== 0 && trusted.check(address, isIPv4(address) ? 'ipv4' : 'ipv6');
+  };
+}
+
+/**
+ * Walks `x-forwarded-for` from the right while the address before is trusted: returns the rightmost untrusted one, or
+ * the leftmost if all are trusted. An entry that is not an address ends the walk.
+ */
+export function clientAddress(
+  socketAddress: string,
+  forwardedFor: string | readonly string[] | undefined,
+  isTrusted: ProxyTrust,
+): string {
+  const list = String(forwardedFor ?? '');
+  let client = toPlainAddress(socketAddress);
+  let end = list.length;
+  while (end >= 0 && isTrusted(client)) {
+    const comma = end === 0 ? -1 : list.lastIndexOf(',', end - 1);
+    const entry = toPlainAddress(list.slice(comma + 1, end).trim());
+    if (builtin('node:net').isIP(entry) === 0) break;
+    client = entry;
+    end = comma;
+  }
+  return client;
 }
 
 /** IPv4 as such, also where a dual-stack socket shows it as IPv6 (RFC 4291, section 2.5.5.2). */
-function toPlainAddress(address: string): string {
+export function toPlainAddress(address: string): string {
   return /^::ffff:(\d{1,3}(?:\.\d{1,3}){3})$/i.exec(address)?.[1] ?? address;
+}
+
+/** The URL of a request. @throws {HttpError} 400 when the host can't be part of a URL */
+export function requestUrl(req: IncomingMessage, { path, search, authority }: Target, isTrusted: ProxyTrust): URL {
+  const { socket, headers } = req;
+  const isProxied = isTrusted(socket.remoteAddress ?? '');
+  const scheme = isProxied ? last(headers['x-forwarded-proto'])?.toLowerCase() : undefined;
+  const forwarded = isProxied ? last(headers['x-forwarded-host']) : undefined;
+  const own = 'encrypted' in socket && socket.encrypted === true ? 'https' : 'http';
+  const host =
+    forwarded !== undefined && isHost(forwarded) ? forwarded : (authority ?? headers.host ?? ownAddress(req));
+  // Put together as text: resolved against a base, a path of `//name/` would name another host.
+  const url = `${scheme === 'http' || scheme === 'https' ? scheme : own}://${host}${path === '*' ? '' : path}`;
+  try {
+    return new URL(search === '' ? url : `${url}?${search}`);
+  } catch {
+    throw new HttpError(400, 'The Host header is malformed.');
+  }
+}
+
+/** The last entry of a list, which is the nearest proxy's: each proxy appends its own entry. */
+function last(header: string | string[] | undefined): string | undefined {
+  const text = String(header ?? '');
+  const entry = text.slice(text.lastIndexOf(',') + 1).trim();
+  return entry === '' ? undefined : entry;
+}
+
+/** The address that the client connected to, for a request of HTTP/1.0, which needs no `Host`. */
+function ownAddress({ socket: { localAddress = 'localhost', localPort = 80 } }: IncomingMessage): string {
+  return `${localAddress.includes(':') ? `[${localAddress}]` : localAddress}:${localPort}`;
 }

@@ -9,16 +9,16 @@ import { assertLogger, bindLogger, type Logger, type SafeLogger } from '../base/
 import type { CallingRequest, ServiceClient } from '../client/service-client.js';
 import { readDeadlineHeader } from '../base/deadline.js';
 import type { RequestSpan } from '../propagation/trace-context.js';
-import type { Stream } from '../payload/stream.js';
+import type { Stream } from '../payload/bytes.js';
 import { decodePath, type MatchedRoute, type Params, type Route } from '../routing/router.js';
 import * as bodies from './body.js';
 import type { Body } from './body.js';
-import type { AddressResolver } from './client-address.js';
+import * as clients from './client-address.js';
+import type { ProxyTrust } from './client-address.js';
 import type { Exchange } from './exchange.js';
 import * as rawAccess from './raw.js';
 import type { Reply } from './reply.js';
 import { parseParameters, requestId, type Target } from './request.js';
-import * as urls from './request-url.js';
 import type { Scope } from './scope.js';
 
 /** Values that all requests of one application share. @internal */
@@ -26,7 +26,7 @@ export interface Environment {
   readonly logger: Logger;
   readonly bodyLimit: number;
   readonly parameterLimit: number;
-  readonly trustProxy: AddressResolver;
+  readonly trustProxy: ProxyTrust;
   readonly services: { client(name: string, by: CallingRequest): ServiceClient };
   /** Whether log lines of a request have the ids of its trace. */
   logsTraces: boolean;
@@ -139,9 +139,10 @@ export class Context<P = Params> {
 
   /** The client's address; behind a proxy of `trustProxy`, the address in `x-forwarded-for`. */
   get ip(): string {
-    return (this.#ip ??= this.#env.trustProxy(
+    return (this.#ip ??= clients.clientAddress(
       this.#exchange.req.socket.remoteAddress ?? '',
       this.headers['x-forwarded-for'],
+      this.#env.trustProxy,
     ));
   }
 
@@ -152,7 +153,7 @@ export class Context<P = Params> {
    * @throws {HttpError} 400 when `Host` can't be part of a URL
    */
   get url(): URL {
-    return (this.#url ??= urls.requestUrl(this.#exchange.req, this.#target, this.#env.trustProxy));
+    return (this.#url ??= clients.requestUrl(this.#exchange.req, this.#target, this.#env.trustProxy));
   }
 
   /** A bag of this request's own, without a prototype. */

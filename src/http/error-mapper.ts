@@ -8,9 +8,8 @@ import { FrameworkErrorCodes, isErrorCode, type ErrorCode } from '../base/error-
 import { ApiError, HttpError, isStatus, refusal } from '../base/errors.js';
 import * as acceptHeader from '../payload/accept.js';
 import { toErrorBody, toProblem } from '../payload/error-body.js';
-import { fromHeaderList } from '../payload/header-list.js';
 import { InvalidRequest } from './invalid-request.js';
-import { Reply, type Outgoing } from './reply.js';
+import { fromHeaderList, Reply, type Outgoing } from './reply.js';
 import type { Scope } from './scope.js';
 
 /** A failure, mapped. */

@@ -6,7 +6,7 @@
 import { request as httpRequest, type IncomingMessage, type Server } from 'node:http';
 import { Duplex, Readable } from 'node:stream';
 import { setImmediate } from '../base/clock.js';
-import { fromHeaderList } from '../payload/header-list.js';
+import { fromHeaderList } from './reply.js';
 
 /** `RequestInit` of `fetch`. */
 export type RequestInitLike = NonNullable<ConstructorParameters<typeof Request>[1]>;

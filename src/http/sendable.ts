@@ -2,7 +2,7 @@
  * The type of what a handler returns, checked for members that JSON loses, as far as types tell.
  */
 
-import type { Stream } from '../payload/stream.js';
+import type { Stream } from '../payload/bytes.js';
 import type { Reply } from './reply.js';
 
 /** A Map or a Set, known by its members: as `Map<K, V>`, it would have to be one of certain keys. */

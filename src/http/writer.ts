@@ -8,10 +8,9 @@ import { STATUS_CODES, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { Date, nextTick, setTimeout } from '../base/clock.js';
-import { indexOfHeader } from '../payload/header-list.js';
-import { isStream, toReadable, type Stream } from '../payload/stream.js';
+import { isStream, toReadable, type Stream } from '../payload/bytes.js';
 import { saysClose, type Exchange } from './exchange.js';
-import { toReply, type Outgoing } from './reply.js';
+import { indexOfHeader, toReply, type Outgoing } from './reply.js';
 import { closesByTrailer } from './request.js';
 
 /** How long, in ms, a socket stays open after its last reply, so that the client can read that reply. */

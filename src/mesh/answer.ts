@@ -9,7 +9,7 @@ import { adoptErrorCode } from '../base/error-codes.js';
 import { callError, NO_RETRY_HEADER, retryHeaders, ServiceError, type CallName } from '../client/service-error.js';
 import { Bytes, decodeUtf8, isJsonType, mediaTypeOf } from '../payload/bytes.js';
 import { readErrorBody } from '../payload/error-body.js';
-import { fromHeaderList } from '../payload/header-list.js';
+import { fromHeaderList } from '../http/reply.js';
 import { parseJson, parseShallowJson } from '../payload/json.js';
 import type { Limit } from './limit.js';
 

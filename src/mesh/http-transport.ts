@@ -4,7 +4,7 @@
 
 import { request as httpRequest, type Agent, type ClientRequest, type IncomingMessage } from 'node:http';
 import { builtin } from '../base/builtin.js';
-import { toReadable } from '../payload/stream.js';
+import { toReadable } from '../payload/bytes.js';
 import { callError } from '../client/service-error.js';
 import type { ServiceStream } from '../client/service-client.js';
 import { createAgent } from './agent.js';

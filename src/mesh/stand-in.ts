@@ -5,7 +5,7 @@
 import { Readable } from 'node:stream';
 import type { ServiceStandIn } from '../client/service-client.js';
 import { callError } from '../client/service-error.js';
-import { toReadable } from '../payload/stream.js';
+import { toReadable } from '../payload/bytes.js';
 import { Answer, type AnswerSource } from './answer.js';
 import type { Limit } from './limit.js';
 import type { ServiceRequest, Transport } from './request.js';

@@ -2,7 +2,8 @@
  * Finds what `JSON.stringify` drops without a word: a Map or a Promise becomes `{}`, and a function nothing at all.
  */
 
-import { UnsendableError } from './unsendable.js';
+/** A value cannot be sent. The message has the place in the value and the remedy; the pipeline adds the route. */
+export class UnsendableError extends TypeError {}
 
 const BY_ITSELF = 'return it by itself, or';
 

@@ -10,7 +10,7 @@ import type { HandlerResult } from '../http/context.js';
 import { Reply, toReply, type ReplyInit } from '../http/reply.js';
 import { check, describeFindings } from '../payload/schema-check.js';
 import { propsOf } from '../payload/standard-schema.js';
-import { isStream, tagOf } from '../payload/stream.js';
+import { isStream, tagOf } from '../payload/bytes.js';
 
 /**
  * Checks the result of a handler, and returns it, or the reply to send in its place.

@@ -28,7 +28,7 @@ export function connect<Req extends IncomingMessage, Res extends ServerResponse>
   if (typeof middleware !== 'function') throw new TypeError('connect takes a middleware (req, res, next)');
   return async (ctx, next) => {
     const { req, res } = ctx.raw;
-    const { addExpressMembers } = await import('./express-request.js');
+    const { addExpressMembers } = await import('./express-members.js');
     addExpressMembers(ctx, req, res);
     const goesOn = await new Promise<boolean>((resolve, reject) => {
       const onClose = (): void => resolve(false);

@@ -4,8 +4,7 @@
  */
 
 import { Date } from '../base/clock.js';
-import type { Outgoing } from '../http/reply.js';
-import { indexOfHeader } from '../payload/header-list.js';
+import { indexOfHeader, type Outgoing } from '../http/reply.js';
 import type { Deprecation } from '../endpoint/route-options.js';
 
 /** A reply of a route, errors too, with the headers of its deprecation. A `Sunset` that the reply has itself stays. */

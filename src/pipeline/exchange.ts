@@ -11,7 +11,7 @@ import { Exchange } from '../http/exchange.js';
 import { requestId } from '../http/request.js';
 import type { Outcome } from '../http/writer.js';
 import type { RouteMetrics } from '../monitor/request-metrics.js';
-import { UnsendableError } from '../payload/unsendable.js';
+import { UnsendableError } from '../payload/lost-members.js';
 import type { Route } from '../routing/router.js';
 import type { RequestTrace } from '../http/request-tracing.js';
 

@@ -6,7 +6,7 @@ import { Context, type Handler, type Middleware } from '../http/context.js';
 import * as errorMapper from '../http/error-mapper.js';
 import { toReply, type Reply } from '../http/reply.js';
 import { discard } from '../http/writer.js';
-import { isStream } from '../payload/stream.js';
+import { isStream } from '../payload/bytes.js';
 
 /** The function that `next()` of a middleware runs. It never rejects, because a failure is a reply, too. */
 type Inner = (ctx: Context) => Promise<Reply>;

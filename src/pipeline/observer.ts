@@ -2,17 +2,16 @@
  * Reports the outcomes of requests to metrics, the access log, the log of failures, and subscribers of traces.
  */
 
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { monotonicNow } from '../base/clock.js';
 import { Context } from '../http/context.js';
-import type { HttpError } from '../base/errors.js';
+import { HttpError } from '../base/errors.js';
 import type { MappedError } from '../http/error-mapper.js';
-import type { Logger } from '../base/log.js';
+import { isSilent, logSafely, type Logger } from '../base/log.js';
 import * as traceContext from '../propagation/trace-context.js';
 import type { RequestMetrics } from '../monitor/request-metrics.js';
-import { logAccess } from './access-log.js';
+import { DeadlinePassed, Overloaded } from '../overload/refusals.js';
 import type { PipelineExchange } from './exchange.js';
-import { logFailure } from './failure-log.js';
 
 /** nginx's status for a client that left; never sent, only counted. */
 export const CLIENT_CLOSED_REQUEST = 499;
@@ -56,4 +55,104 @@ export function createObserver(logger: Logger, requests: RequestMetrics, logsAcc
       if (logsAccess) logAccess(logger, { req, route: null, id, status, seconds: 0, bytes });
     },
   };
+}
+
+/** Never throws. @param req null for one that could not be parsed; else `id` is its own */
+function logFailure(
+  logger: Logger,
+  error: MappedError,
+  thrown: unknown,
+  statusCode: number,
+  req: IncomingMessage | null,
+  id: string | null,
+): void {
+  const level = levelOf(error, statusCode);
+  if (isSilent(logger, level)) return;
+  const request = req === null ? {} : { request_id: id, method: req.method, target: targetOf(req) };
+  logSafely(
+    logger,
+    level,
+    { err: thrown, status_code: statusCode, ...request },
+    level === 'error' ? 'request failed' : 'request refused',
+  );
+}
+
+/** The request-target for a log: as sent, without its query, which may hold a token. */
+function targetOf(req: IncomingMessage): string {
+  // A mount, or middleware for Express, may have changed `url`.
+  const sent = 'originalUrl' in req && typeof req.originalUrl === 'string' ? req.originalUrl : (req.url ?? '');
+  const mark = sent.indexOf('?');
+  return mark === -1 ? sent : sent.slice(0, mark);
+}
+
+/**
+ * An unknown method or version (501, 505) is the client's mistake: logged as errors, any client could fill the log with
+ * them. A refused request is counted, and the log has the begin of the overload; a line for each request would add to
+ * the load.
+ */
+function levelOf(error: MappedError, statusCode: number): 'debug' | 'error' {
+  if (statusCode < 500 || error instanceof Overloaded || error instanceof DeadlinePassed) return 'debug';
+  return error instanceof HttpError && (statusCode === 501 || statusCode === 505) ? 'debug' : 'error';
+}
+
+/** Fields of one request's line. If the request could not be parsed, unknown fields are null. */
+export interface AccessEntry {
+  readonly method: string | null;
+  /** As registered; null where no route matched. */
+  readonly route: string | null;
+  /** As sent, without its query. */
+  readonly target: string | null;
+  /** 499 for a client that left. */
+  readonly status: number;
+  readonly ms: number;
+  /** Bytes of the body, before chunked coding. */
+  readonly bytes: number;
+  readonly request_id: string | null;
+}
+
+/** The outcome of a request. */
+interface Access {
+  /** Null for a request that could not be parsed. */
+  readonly req: IncomingMessage | null;
+  readonly route: string | null;
+  readonly id: string | null;
+  readonly status: number;
+  readonly seconds: number;
+  readonly bytes: number;
+}
+
+/** Writes a line of the access log. Never throws. */
+function logAccess(logger: Logger, { req, route, id, status, seconds, bytes }: Access): void {
+  if (isSilent(logger, 'info')) return;
+  const target = req === null ? null : targetOf(req);
+  const ms = Math.round(seconds * 1e6) / 1e3;
+  const entry: AccessEntry = { method: req?.method ?? null, route, target, status, ms, bytes, request_id: id };
+  logSafely(logger, 'info', entry, 'request');
+}
+
+/**
+ * Counts the bytes of a reply's body while they are written, by whomever: a handler may use `ctx.raw.res`.
+ *
+ * @returns how many there are so far
+ */
+export function countBytes({ method }: IncomingMessage, res: ServerResponse): () => number {
+  let count = 0;
+  const write = res.write.bind(res) as (...args: unknown[]) => boolean;
+  const end = res.end.bind(res) as (...args: unknown[]) => ServerResponse;
+  // Where a body is not allowed, node:http drops what is written.
+  const add = (chunk: unknown, encoding: unknown): void => {
+    if (method === 'HEAD' || res.statusCode === 204 || res.statusCode === 304) return;
+    if (typeof chunk === 'string') count += Buffer.byteLength(chunk, encoding as BufferEncoding);
+    else if (chunk instanceof Uint8Array) count += chunk.byteLength;
+  };
+  // `end` of node:http does not call `write`.
+  res.write = (...args: unknown[]) => {
+    add(args[0], args[1]);
+    return write(...args);
+  };
+  res.end = (...args: unknown[]) => {
+    add(args[0], args[1]);
+    return end(...args);
+  };
+  return () => count;
 }

@@ -7,7 +7,7 @@ import { clearImmediate, nextTick, setImmediate } from '../base/clock.js';
 import { endWithReply } from '../http/exchange.js';
 import type { Outgoing } from '../http/reply.js';
 import { discard, send } from '../http/writer.js';
-import { isStream } from '../payload/stream.js';
+import { isStream } from '../payload/bytes.js';
 import type { PipelineExchange } from './exchange.js';
 
 /** Maximum bytes of bodies that are kept until the end of the turn. With more, they are written at once. */

@@ -24,13 +24,12 @@ import { scopeOf } from '../http/scope.js';
 import type { RequestListener } from '../http/server.js';
 import { discard, sendRaw, type Outcome } from '../http/writer.js';
 import type { RequestMetrics, RouteMetrics } from '../monitor/request-metrics.js';
-import { isStream } from '../payload/stream.js';
+import { isStream } from '../payload/bytes.js';
 import { NO_PARAMS } from '../routing/route.js';
-import { countBytes } from './access-log.js';
 import * as announcements from './deprecation.js';
 import type { CompiledRoutes } from './compiled-routes.js';
 import { PipelineExchange, type Steps } from './exchange.js';
-import { CLIENT_CLOSED_REQUEST, createObserver, type Observer } from './observer.js';
+import { CLIENT_CLOSED_REQUEST, countBytes, createObserver, type Observer } from './observer.js';
 import { Outbox } from './outbox.js';
 import { isTraced, RequestTrace } from '../http/request-tracing.js';
 
