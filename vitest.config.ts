@@ -1,15 +1,29 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { configDefaults, defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { MissingPrograms } from './test/support/missing-programs.js';
 import { findPrograms } from './test/support/programs.mjs';
 
 const source = (file: string): string => fileURLToPath(new URL(`./src/${file}`, import.meta.url));
 
-/** A test file with a tag needs more than `src`: a program, the build, libraries of test/package.json, or a minute. */
-function findTaggedFiles(): string[] {
-  const files = readdirSync('test', { recursive: true, encoding: 'utf8' }).filter((file) => /(?<!node_modules.*)\.test\.ts$/.test(file));
-  return files.map((file) => `test/${file}`).filter((file) => readFileSync(file, 'utf8').includes('@module-tag'));
+/** A test file with a tag needs more than `src`: a program, the build, libraries of test/package.json, or seconds. */
+function findFilesWith(tag: string): string[] {
+  const files = readdirSync('test', { recursive: true, encoding: 'utf8' });
+  const isTest = (file: string): boolean => /(?<!node_modules.*)\.test\.ts$/.test(file);
+  const tests = files.filter(isTest).map((file) => `test/${file}`);
+  return tests.filter((file) => readFileSync(file, 'utf8').includes(`@module-tag${tag}`));
+}
+
+/** Starts slow files first, so that no worker is alone with one at the end. */
+class SlowFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const slow = new Set(findFilesWith(' slow').map((file) => resolve(file)));
+    const sorted = await super.sort(files);
+    return [...sorted.filter((file) => slow.has(file.moduleId)), ...sorted.filter((file) => !slow.has(file.moduleId))];
+  }
 }
 
 export default defineConfig(({ mode }) => ({
@@ -23,9 +37,12 @@ export default defineConfig(({ mode }) => ({
   },
   test: {
     include: ['test/**/*.test.ts'],
-    exclude: [...configDefaults.exclude, 'test/starter/**', ...(mode === 'fast' ? findTaggedFiles() : [])],
+    exclude: [...configDefaults.exclude, 'test/starter/**', ...(mode === 'fast' ? findFilesWith('') : [])],
     setupFiles: ['test/support/setup.ts'],
     testTimeout: 30_000,
+    // Vitest leaves one core to itself, which on two cores is half of them.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
+    sequence: { sequencer: SlowFirst },
     reporters: ['default', new MissingPrograms()],
     tags: [
       { name: 'package', description: 'needs the built package, or libraries of test/package.json' },

@@ -2,6 +2,7 @@
  * The recipes of the README do what they say: each block runs as printed, and is asked over real sockets.
  *
  * @module-tag package
+ * @module-tag slow
  */
 
 import { once } from 'node:events';

@@ -1,4 +1,8 @@
-/** What keeps a process alive, and what does not. */
+/**
+ * What keeps a process alive, and what does not.
+ *
+ * @module-tag slow
+ */
 
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -2,6 +2,7 @@
  * A service of two processes is restarted again and again behind a real gateway and under load: no request fails.
  *
  * @module-tag gateways
+ * @module-tag slow
  */
 
 import { fork, type ChildProcess } from 'node:child_process';

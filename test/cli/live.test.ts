@@ -2,6 +2,7 @@
  * `postern live`: its page in a real Chromium, and what its server answers.
  *
  * @module-tag package
+ * @module-tag slow
  * @module-tag chromium
  */
 

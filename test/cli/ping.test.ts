@@ -2,6 +2,7 @@
  * `postern ping`: real meshes drawn in every format, and answers that nobody should trust.
  *
  * @module-tag package
+ * @module-tag slow
  */
 
 import type { Socket } from 'node:net';

@@ -2,6 +2,7 @@
  * `postern routes`: the table as text and JSON, and what `--check` finds.
  *
  * @module-tag package
+ * @module-tag slow
  */
 
 import { spawnSync } from 'node:child_process';

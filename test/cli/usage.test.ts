@@ -2,6 +2,7 @@
  * How the command is called: help, version, and one line with exit code 2 for every wrong usage.
  *
  * @module-tag package
+ * @module-tag slow
  */
 
 import { realpathSync } from 'node:fs';

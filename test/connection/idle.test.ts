@@ -1,6 +1,8 @@
 /**
  * A connection that waits for its next request closes after `keepAliveTimeout`, which its client is told, and only such
  * a one: not one whose reply is still being made, nor one that was upgraded.
+ *
+ * @module-tag slow
  */
 
 import { once } from 'node:events';

@@ -1,6 +1,8 @@
 /**
  * A client that leaves is noticed, whatever it has sent before and whatever waits for a reply: a connection that nobody
  * reads from would keep its requests, their handlers and a place among the connections for good.
+ *
+ * @module-tag slow
  */
 
 import { once } from 'node:events';

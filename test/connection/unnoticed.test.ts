@@ -1,4 +1,8 @@
-/** A disconnect is noticed while large replies wait for one that is pending. */
+/**
+ * A disconnect is noticed while large replies wait for one that is pending.
+ *
+ * @module-tag slow
+ */
 
 import { once } from 'node:events';
 import { connect } from 'node:net';

@@ -2,6 +2,7 @@
  * Several instances of a service behind real gateways: a dead one costs nobody anything, and nothing is sent twice that must not be.
  *
  * @module-tag gateways
+ * @module-tag slow
  */
 
 import { afterEach, describe, expect, test } from 'vitest';

@@ -3,6 +3,7 @@
  * one of them answers gets through, and the other replies are those of an application that has only the public routes.
  *
  * @module-tag gateways
+ * @module-tag slow
  */
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

@@ -2,6 +2,7 @@
  * What goes through real gateways besides a path: bodies, streams, upgrades, clients that leave, services that are gone.
  *
  * @module-tag gateways
+ * @module-tag slow
  */
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

@@ -2,6 +2,7 @@
  * A real Prometheus scrapes a real application in both formats, and promtool has nothing against what it gets.
  *
  * @module-tag prometheus
+ * @module-tag slow
  */
 
 import { spawnSync } from 'node:child_process';

@@ -1,4 +1,8 @@
-/** Advisories about series that a client can invent. */
+/**
+ * Advisories about series that a client can invent.
+ *
+ * @module-tag slow
+ */
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { METHODS } from 'node:http';

@@ -1,4 +1,8 @@
-/** Applications that are not overloaded, however it may look: in virtual time, nothing of theirs is refused. */
+/**
+ * Applications that are not overloaded, however it may look: in virtual time, nothing of theirs is refused.
+ *
+ * @module-tag slow
+ */
 
 import { expect, test, vi } from 'vitest';
 import { reply, type Context, type Postern, type PosternOptions } from 'postern';

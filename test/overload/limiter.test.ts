@@ -1,4 +1,8 @@
-/** The limiter of a route, run alone against models of services and clients, in virtual time. */
+/**
+ * The limiter of a route, run alone against models of services and clients, in virtual time.
+ *
+ * @module-tag slow
+ */
 
 import { expect, test } from 'vitest';
 import { HEALTHY, PATIENCES, STOPS } from './healthy.js';

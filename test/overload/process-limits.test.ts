@@ -1,4 +1,8 @@
-/** Limits of the process: requests are refused while a limit is exceeded, and monitoring endpoints answer. */
+/**
+ * Limits of the process: requests are refused while a limit is exceeded, and monitoring endpoints answer.
+ *
+ * @module-tag slow
+ */
 
 import { expect, test } from 'vitest';
 import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';

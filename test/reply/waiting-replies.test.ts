@@ -1,4 +1,8 @@
-/** Replies that wait for their client are bounded, in time by the progress of sending, and in bytes. */
+/**
+ * Replies that wait for their client are bounded, in time by the progress of sending, and in bytes.
+ *
+ * @module-tag slow
+ */
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';

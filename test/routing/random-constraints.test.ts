@@ -1,4 +1,9 @@
-/** Random constraints: the parser against the platform, the pattern against the segment's expression, the analysis against counted steps. */
+/**
+ * Random constraints: the parser against the platform, the pattern against the segment's expression, the analysis
+ * against counted steps.
+ *
+ * @module-tag slow
+ */
 
 import { expect, test } from 'vitest';
 import { compileConstraint, type Constraint } from '../../src/endpoint/constraint.js';

@@ -1,4 +1,8 @@
-/** Traces without an SDK: what a collector does costs spans, which are counted, and never a request. */
+/**
+ * Traces without an SDK: what a collector does costs spans, which are counted, and never a request.
+ *
+ * @module-tag slow
+ */
 
 import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
