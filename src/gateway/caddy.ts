@@ -36,20 +36,19 @@ export function toCaddy(...args: ExporterArguments): string {
         ...services.flatMap(formatProxy),
         ...formatVerdict(plan),
       ]),
-      '# Refusals of Caddy itself have the uniform body.',
+      '# Refusals of Caddy itself have the uniform body, and the id of the request.',
       ...ERRORS,
     ]),
     '',
   ].join('\n');
 }
 
-const REQUEST = `# A request has the id that its client gave it, if that is a valid one; every reply has one.
+const REQUEST = `# A request has the id that its client gave it, if that is a valid one.
 map {http.request.header.X-Request-Id} {postern_id} {
   \`~^([A-Za-z0-9._-]{1,128})$\` $1
   default {http.request.uuid}
 }
 vars postern_id {postern_id}
-header ?X-Request-Id {http.vars.postern_id}
 # Of the protocols that a client may ask for, only WebSockets are forwarded.
 @postern_upgrade not header_regexp Upgrade (?i)^websocket$
 request_header @postern_upgrade -Upgrade
@@ -157,7 +156,7 @@ function formatVerdict({ services, methods }: Plan): string[] {
 
 const ERRORS = formatBlock('handle_errors', [
   'header Content-Type application/json',
-  'header ?X-Request-Id {http.vars.postern_id}',
+  'header X-Request-Id {http.vars.postern_id}',
   ...[NOT_FOUND, METHOD_NOT_ALLOWED, ...UNAVAILABLE].flatMap(({ status, body }) => [
     `@status${status} expression {http.error.status_code} == ${status}`,
     `respond @status${status} \`${body}\` ${status}`,

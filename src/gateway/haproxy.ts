@@ -65,13 +65,14 @@ function formatListener({ listen, tls, include }: Plan): string[] {
 }
 
 const ID = `
-# A request has the id that its client gave it, if that is a valid one; every reply has one.
+# A request has the id that its client gave it, if that is a valid one. A refusal of HAProxy itself has it, too.
 http-request set-var(txn.postern_id) req.fhdr(x-request-id) if { req.fhdr_cnt(x-request-id) eq 1 } \
 { req.fhdr(x-request-id) -m reg '^[A-Za-z0-9._-]{1,128}\\z' }
 http-request set-var(txn.postern_id) uuid unless { var(txn.postern_id) -m found }
 http-request set-header X-Request-Id %[var(txn.postern_id)]
+http-response set-var(txn.postern_answered) bool(true)
 http-after-response set-header X-Request-Id %[var(txn.postern_id)] if { var(txn.postern_id) -m found } \
-!{ res.hdr(x-request-id) -m found }`;
+!{ var(txn.postern_answered) -m found }`;
 
 /** `req.fhdr` reads the whole header, which `req.hdr` would split at its commas. */
 function formatHosts({ hosts }: Plan): string[] {

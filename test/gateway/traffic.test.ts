@@ -126,6 +126,13 @@ describe.each(GATEWAYS)('%s', (name) => {
     expect(errorOf(refused)).toMatchObject({ message: 'Payload Too Large' });
   });
 
+  test('an answer without an id stays without one', async () => {
+    for (const id of ['', 'X-Request-Id: abc\r\n']) {
+      const { status, headers } = await ask('GET', '/hello/x', id);
+      expect([status, headers['x-request-id']]).toEqual([200, undefined]);
+    }
+  });
+
   test('who the client is, the gateway says; what it says of itself is not taken', async () => {
     const forged = 'X-Forwarded-For: 10.9.9.9\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: evil.example\r\nForwarded: for=10.9.9.9\r\n';
     const { headers } = await seen('GET', '/hello/x', forged);
