@@ -4,23 +4,15 @@
  */
 
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { measureMutants, type Mutant } from '../support/mutants.js';
 
-interface Mutant {
-  readonly name: string;
-  readonly file: string;
-  /** Occurs once in the file. */
-  readonly find: string;
-  readonly replace: string;
+interface SimulationMutant extends Mutant {
   readonly scenario: string;
-  /** The invariant that catches it. */
-  readonly caughtBy: string;
 }
 
-const MUTANTS: readonly Mutant[] = [
+const MUTANTS: readonly SimulationMutant[] = [
   { name: 'a POST is repeated', file: 'mesh/request.ts', find: "new Set(['DELETE', ", replace: "new Set(['POST', 'DELETE', ", scenario: 'crash', caughtBy: 'a request that is not idempotent runs at most once' },
   { name: 'Retry-After is lost', file: 'mesh/retry.ts', find: 'if (retryAfter !== undefined && /', replace: 'if (attempt > 9 && retryAfter !== undefined && /', scenario: 'retries', caughtBy: 'a repeated attempt waits as long as Retry-After says' },
   { name: 'a deadline grows', file: 'mesh/call.ts', find: 'const timeoutMs = Math.min(call.timeoutMs, timeLeft(call));', replace: 'const timeoutMs = call.timeoutMs;', scenario: 'deadlines', caughtBy: 'deadlines only shrink' },
@@ -39,26 +31,12 @@ const MUTANTS: readonly Mutant[] = [
 ];
 
 const SEEDS = 5;
-const SRC = fileURLToPath(new URL('../../src', import.meta.url));
 const RUN = fileURLToPath(new URL('../support/run.mjs', import.meta.url));
 const MAIN = fileURLToPath(new URL('main.ts', import.meta.url));
-const only = process.argv[3];
 
-let caught = 0;
-const mutants = MUTANTS.filter(({ name }) => only === undefined || name.includes(only));
-for (const { name, file, find, replace, scenario, caughtBy } of mutants) {
-  const copy = mkdtempSync(join(tmpdir(), 'postern-mutant-'));
-  cpSync(SRC, copy, { recursive: true });
-  const source = readFileSync(join(copy, file), 'utf8');
-  if (source.split(find).length !== 2) throw new Error(`"${name}" no longer applies: ${file} must have this once: ${find}`);
-  writeFileSync(join(copy, file), source.replace(find, () => replace));
-  const args = [RUN, MAIN, '--source', copy, '--seed', '1', '--seeds', String(SEEDS), '--scenario', scenario, '--whole'];
+const missed = measureMutants(MUTANTS, process.argv[3], ({ scenario }, root) => {
+  const args = [RUN, MAIN, '--source', join(root, 'src'), '--seed', '1', '--seeds', String(SEEDS), '--scenario', scenario, '--whole'];
   const { stdout } = spawnSync(process.execPath, args, { encoding: 'utf8' });
-  const isCaught = stdout.includes(`  ${caughtBy}: `);
-  if (isCaught) caught += 1;
-  const [, instead = 'nothing'] = /^ {2}(.*?): /m.exec(stdout) ?? [];
-  console.log(`${isCaught ? 'caught' : 'MISSED'}: ${name}${isCaught ? ` (${caughtBy})` : `; found instead: ${instead}`}`);
-  rmSync(copy, { recursive: true });
-}
-console.log(`${caught} of ${mutants.length} caught`);
-process.exit(caught < Math.min(mutants.length, MUTANTS.length - 1) ? 1 : 0);
+  return [...stdout.matchAll(/^ {2}(.*?): /gm)].map(([, invariant = '']) => invariant);
+});
+process.exit(missed > (process.argv[3] === undefined ? 1 : 0) ? 1 : 0);
