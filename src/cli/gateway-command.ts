@@ -2,7 +2,7 @@
 
 import { Finding, parseChoice, parseCommand, UsageError, type Outcome, type Command } from './command.js';
 import { toCaddy } from '../gateway/caddy.js';
-import { GatewayError } from '../gateway/error.js';
+import { GatewayError } from '../gateway/plan.js';
 import type { GatewayService, ListenerOptions } from '../gateway/exporter-options.js';
 import { toGatewayApi } from '../gateway/gateway-api.js';
 import { toHAProxy } from '../gateway/haproxy.js';

@@ -5,10 +5,9 @@
  * A request that no rule matches gets a 404 from the implementation.
  */
 
-import { GatewayError } from './error.js';
 import { DNS_NAME, type ExporterArguments, type GatewayOptions, type ListenerOptions } from './exporter-options.js';
 import { formatPath } from './path-pattern.js';
-import { createPlan, type Exporter, type Plan, type PlannedService, type PublicRoute } from './plan.js';
+import { createPlan, GatewayError, type Exporter, type Plan, type PlannedService, type PublicRoute } from './plan.js';
 import { formatHeader, REMOVED } from './text.js';
 
 const EXPORTER: Exporter = {

@@ -6,8 +6,23 @@
 
 import { compilePath, type Segment } from '../endpoint/pattern.js';
 import type { RouteInfo } from '../routing/router.js';
-import { GatewayError } from './error.js';
 import { checkArguments, type ExporterArguments, type Site, type SiteService } from './exporter-options.js';
+
+/** A public route that a gateway's configuration can't express; no configuration is written then. */
+export class GatewayError extends Error {
+  override readonly name = 'GatewayError';
+
+  /**
+   * @param route path of the route as registered: `/users/:id`
+   * @param reason what the gateway can't express, and what to change
+   */
+  constructor(
+    readonly route: string,
+    readonly reason: string,
+  ) {
+    super(`${route}: ${reason}`);
+  }
+}
 
 /** A public route. */
 export interface PublicRoute extends Pick<RouteInfo, 'method' | 'path' | 'params'> {
