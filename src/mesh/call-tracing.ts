@@ -50,19 +50,9 @@ export function traceCall<T>(message: CallTraceMessage, send: () => T): T {
   });
 }
 
-/** Publishes `asyncStart` and `asyncEnd` of an attempt with an answer, and `error` if its body broke off. */
-export function traceAnswer(message: CallTraceMessage, statusCode: number, errorCode: ErrorCode | undefined): void {
-  message.statusCode = statusCode;
-  if (errorCode !== undefined) message.errorCode = errorCode;
+/** Publishes `asyncStart` and `asyncEnd` of an attempt, after `error` if it has one. */
+export function endTrace(message: CallTraceMessage): void {
   if (message.error !== undefined) channel.error.publish(message);
-  channel.asyncStart.publish(message);
-  channel.asyncEnd.publish(message);
-}
-
-/** Publishes `error`, `asyncStart` and `asyncEnd` of an attempt without an answer. */
-export function traceFailure(message: CallTraceMessage, error: unknown): void {
-  message.error = error;
-  channel.error.publish(message);
   channel.asyncStart.publish(message);
   channel.asyncEnd.publish(message);
 }

@@ -9,7 +9,7 @@ import { callError, isUnavailable, NO_RETRY_HEADER, ServiceError } from '../clie
 import { DEADLINE_HEADER } from '../base/deadline.js';
 import { beginCallSpan, passedHeaders, spanHeaders } from '../propagation/trace-context.js';
 import { retryAfterOf, toServiceError, type Answer } from './answer.js';
-import { areCallsTraced, traceAnswer, traceCall, traceFailure, type CallTraceMessage } from './call-tracing.js';
+import { areCallsTraced, endTrace, traceCall, type CallTraceMessage } from './call-tracing.js';
 import { Limit, pause } from './limit.js';
 import { formatHeaders, formatTarget, isRepeatable, toRequestBody } from './request.js';
 import type { ServiceRequest, Transport } from './request.js';
@@ -186,7 +186,9 @@ function beginAttempt(
       if (message === undefined) return;
       const trace = (failure?: { reason: unknown }): void => {
         if (failure !== undefined) message.error = failure.reason;
-        traceAnswer(message, statusCode, error?.errorCode);
+        message.statusCode = statusCode;
+        if (error !== undefined) message.errorCode = error.errorCode;
+        endTrace(message);
       };
       // A streamed answer ends with its last byte, in an event of the socket: outside the caller's async context.
       if (limit.isOver) trace();
@@ -195,7 +197,7 @@ function beginAttempt(
     fail: (error) => {
       limit.release();
       observe(hasClientLeft(by, error) ? CLIENT_CLOSED_REQUEST : 0);
-      if (message !== undefined) traceFailure(message, error);
+      if (message !== undefined) endTrace(Object.assign(message, { error }));
     },
   };
 }

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { ClientRequest, get, type IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { createAgent } from '../../src/mesh/agent.js';
+import { createAgent } from '../../src/mesh/http-transport.js';
 import { startRawPeer } from '../support/peer.js';
 
 async function idleSocket(): Promise<{ agent: ReturnType<typeof createAgent>; socket: Socket; remote: Socket }> {

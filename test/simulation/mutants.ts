@@ -21,7 +21,7 @@ const MUTANTS: readonly SimulationMutant[] = [
   { name: 'a budget refills too fast', file: 'mesh/retry.ts', find: 'const RETRIES_PER_SECOND = 10;', replace: 'const RETRIES_PER_SECOND = 100;', scenario: 'retries', caughtBy: 'retries stay in their budget' },
   { name: 'a signal is not forwarded', file: 'mesh/call.ts', find: 'signals.push(by.signal);', replace: 'signals.push();', scenario: 'deadlines', caughtBy: 'the calls of a request end when its client leaves' },
   { name: 'a call is sent without time', file: 'mesh/call.ts', find: 'if (timeLeft(call) < 1)', replace: 'if (timeLeft(call) < -1e9)', scenario: 'deadlines', caughtBy: 'deadlines only shrink' },
-  { name: 'a pool reuses a connection for ever', file: 'mesh/agent.ts', find: 'monotonicNow() + maxAgeMs * spread', replace: 'Infinity * spread', scenario: 'ages', caughtBy: 'a connection is not used beyond its age' },
+  { name: 'a pool reuses a connection for ever', file: 'mesh/http-transport.ts', find: 'monotonicNow() + maxAgeMs * spread', replace: 'Infinity * spread', scenario: 'ages', caughtBy: 'a connection is not used beyond its age' },
   { name: 'the budget is not asked', file: 'mesh/call.ts', find: ' && budget.take() ?', replace: ' && (budget.take() || true) ?', scenario: 'retries', caughtBy: 'retries stay in their budget' },
   { name: 'an error loses its code', file: 'mesh/answer.ts', find: 'adoptErrorCode(code.name, code.value)', replace: 'adoptErrorCode(code.name, 1)', scenario: 'retries', caughtBy: 'an error has the code that a service gave it' },
   { name: 'every hop repeats', file: 'mesh/call.ts', find: 'headers[NO_RETRY_HEADER] === undefined', replace: 'headers !== undefined', scenario: 'retries', caughtBy: 'retries of several hops do not multiply' },
