@@ -2,7 +2,8 @@
  * Registers metrics that are read when they are exposed, under a prefix and with labels that all of them have.
  */
 
-import type { BoundHistogram } from '../metrics/histogram.js';
+import type { BoundHistogram, HistogramOptions } from '../metrics/histogram.js';
+import type { MetricOptions } from '../metrics/metric.js';
 import type { Registry } from '../metrics/registry.js';
 
 export interface Readings {
@@ -27,7 +28,7 @@ export interface Readings {
   histogramBy<V extends string>(
     label: string,
     values: readonly V[],
-    definition: HistogramDefinition,
+    definition: Omit<HistogramOptions<string>, 'labelNames'>,
   ): ReadonlyMap<V, BoundHistogram>;
 }
 
@@ -40,11 +41,7 @@ export function createReadings(
   prefix: string = '',
   labels: Readonly<Record<string, string>> = {},
 ): Readings {
-  const define = (
-    name: string,
-    help: string,
-    ...own: string[]
-  ): { name: string; help: string; labelNames: readonly string[] } => ({
+  const define = (name: string, help: string, ...own: string[]): MetricOptions<string> => ({
     name: prefix + name,
     help,
     labelNames: [...new Set([...own, ...Object.keys(labels)])],
@@ -101,11 +98,4 @@ export function createReadings(
       return new Map(values.map((value) => [value, histogram.labels({ ...labels, [label]: value })]));
     },
   };
-}
-
-interface HistogramDefinition {
-  readonly name: string;
-  readonly help: string;
-  readonly buckets: readonly number[];
-  readonly collect?: () => void;
 }
