@@ -1,9 +1,10 @@
 /*
- * The private listener for monitoring (option `monitor`).
+ * The endpoints for monitoring, and their private listener (option `monitor`).
  */
 
 import type { Environment, Handler } from '../http/context.js';
 import type { RequestMetrics } from '../monitor/request-metrics.js';
+import type { OpenApiDocument, OpenApiSource } from '../openapi/document.js';
 import { CompiledRoutes } from '../pipeline/compiled-routes.js';
 import { Pipeline } from '../pipeline/pipeline.js';
 import { Router } from '../routing/router.js';
@@ -47,6 +48,24 @@ export function addMonitoringEndpoints(
   own.addMonitor(`/${name}/metrics/`, metrics);
   own.addMonitor(`/${name}/openapi/`, openapi);
   for (const each of both) each.addMonitor(`/${name}/ping/`, ping);
+}
+
+/**
+ * The handler of `GET /<name>/openapi/`: the OpenAPI document of the application.
+ *
+ * @param app whose routes may still grow: the document is made again when they did
+ */
+export function createOpenApiEndpoint(app: OpenApiSource): Handler {
+  let made: { readonly routes: number; readonly document: OpenApiDocument } | undefined;
+  return async () => {
+    const routes = app.router.routes.length;
+    if (made?.routes !== routes) {
+      // Loaded when it is asked for: a service that nobody asks starts without it.
+      const { toOpenApi } = await import('../openapi/document.js');
+      made = { routes, document: toOpenApi(app) };
+    }
+    return made.document;
+  };
 }
 
 /**
