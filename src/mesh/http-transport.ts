@@ -7,6 +7,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { builtin } from '../base/builtin.js';
 import { monotonicNow, random } from '../base/clock.js';
+import { DEADLINE_HEADER, readDeadlineHeader } from '../base/deadline.js';
 import { toReadable } from '../payload/bytes.js';
 import { callError } from '../client/service-error.js';
 import type { ServiceStream } from '../client/service-client.js';
@@ -44,6 +45,7 @@ export function createHttpTransport(address: string, maxAgeMs: number): Transpor
   /** Sends a request; once more on a fresh connection if an idle one was closed meanwhile, and it is idempotent. */
   const open = (request: ServiceRequest, limit: Limit): Promise<Answer> =>
     new Promise((resolve, reject) => {
+      const startedAtMs = monotonicNow();
       let answer: Answer | undefined;
       let req = begin(request, false);
       const pool = agent;
@@ -78,7 +80,7 @@ export function createHttpTransport(address: string, maxAgeMs: number): Transpor
           const isStale = sent.reusedSocket && sent.socket?.bytesRead === bytesBefore && STALE_CODES.has(codeOf(error));
           // Not sent again if this side closed its connection, by `close` or the limit.
           if (mayResend && isStale && answer === undefined && agent === pool && !limit.isOver) {
-            req = begin(request, true);
+            req = begin(after(monotonicNow() - startedAtMs, request), true);
             send(false);
           } else limit.end(connectionError(request, error, answer !== undefined));
         });
@@ -97,6 +99,15 @@ export function createHttpTransport(address: string, maxAgeMs: number): Transpor
   };
 
   return { url: address, open, close };
+}
+
+/** A request that is sent again: less is left of its deadline. */
+function after(passedMs: number, request: ServiceRequest): ServiceRequest {
+  const { headers } = request;
+  const deadlineMs = readDeadlineHeader(headers);
+  if (deadlineMs === undefined) return request;
+  const leftMs = Math.max(1, Math.floor(deadlineMs - passedMs));
+  return { ...request, headers: { ...headers, [DEADLINE_HEADER]: String(leftMs) } };
 }
 
 /** Converts the error of a connection to an error of its call. */

@@ -283,9 +283,30 @@ test.for(['get', 'put', 'delete'] as const)('a %s that an idle connection refuse
   expect((await client[method]('/again', method === 'put' ? { json: { a: 1 } } : {})).status).toBe(200);
   expect(peer.sockets).toHaveLength(2);
   expect(peer.requests).toHaveLength(3);
-  // Its connection aside.
-  const [refused, repeated] = peer.requests.slice(1).map((request) => request.replace(/^connection: .*\r\n/im, ''));
+  // Its connection and its deadline aside.
+  const changing = /^(?:connection|x-envoy-expected-rq-timeout-ms): .*\r\n/gim;
+  const [refused, repeated] = peer.requests.slice(1).map((request) => request.replace(changing, ''));
   expect(repeated).toBe(refused);
+});
+
+test('a request that is sent once more has what is left of its deadline', async () => {
+  let refuse: (() => void) | undefined;
+  const deadlines: number[] = [];
+  const peer = await startRawPeer((chunk, socket) => {
+    deadlines.push(Number(/^x-envoy-expected-rq-timeout-ms: (\d+)/im.exec(chunk)?.[1]));
+    if (deadlines.length !== 2) return `${HEAD}content-length: 0\r\n\r\n`;
+    refuse = () => socket.resetAndDestroy();
+    return undefined;
+  });
+  const client = clientOf(peer);
+  await client.get('/');
+  const again = client.get('/again', { timeout: 2000 });
+  await expect.poll(() => refuse).toBeDefined();
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  refuse?.();
+  expect((await again).status).toBe(200);
+  expect(deadlines[1]).toBe(2000);
+  expect(deadlines[2]).toBeLessThanOrEqual(1950);
 });
 
 test.for([
