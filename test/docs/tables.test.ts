@@ -16,6 +16,9 @@ import { findPages, readPage, ROOT } from '../support/markdown.js';
 
 const PAGES = findPages().filter((page) => page !== 'docs/reference/api.md').map(readPage).join('\n');
 
+const SOURCES = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
+const SOURCE = SOURCES.map((file) => readFileSync(join(ROOT, 'src', file), 'utf8')).join('\n');
+
 /** A column of the table whose header begins with `header` (and `next`): the first one without its backticks, others as they are. */
 function column(header: string, index = 0, next = ''): string[] {
   const [, rows = ''] = new RegExp(`^\\| ${header} \\| ${next}.*\\n\\| ---.*\\n((?:\\|.*\\n)+)`, 'm').exec(PAGES) ?? [];
@@ -61,9 +64,7 @@ test('the defaults in the table of options are those of the code, with their uni
 });
 
 test('the table of variables is that of what the code reads, both ways', () => {
-  const files = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
-  const source = files.map((file) => readFileSync(join(ROOT, 'src', file), 'utf8')).join('\n');
-  const read = new Set([...source.matchAll(/env\['([A-Z_]+)'\]|\{ ([A-Z_]+):[^}]*\}: NodeJS\.ProcessEnv|\benv, '([A-Z_]+)'|\b(OTEL_[A-Z_]+)\b(?!=)/g)].map((match) => match.slice(1).find((name) => name !== undefined) ?? ''));
+  const read = new Set([...SOURCE.matchAll(/env\['([A-Z_]+)'\]|\{ ([A-Z_]+):[^}]*\}: NodeJS\.ProcessEnv|\benv, '([A-Z_]+)'|\b(OTEL_[A-Z_]+)\b(?!=)/g)].map((match) => match.slice(1).find((name) => name !== undefined) ?? ''));
   read.delete('NO_COLOR');
   expect(column('variable').flatMap((cell) => cell.split(', ')).sort()).toEqual([...read].sort());
 });
@@ -91,14 +92,14 @@ test('the tables of metrics are those of a fresh application, both ways', async 
 });
 
 test.for([
-  ['health', 'monitor/health.ts', 'HealthDocument'],
-  ['metrics', 'monitor/metrics-endpoint.ts', 'MetricsDocument'],
-  ['ping', 'monitor/ping-document.ts', 'PingDocument'],
-  ['access log', 'pipeline/access-log.ts', 'AccessEntry'],
-  ['`postern.request`', 'http/request-tracing.ts', 'RequestTraceMessage'],
-  ['`postern.call`', 'mesh/call-tracing.ts', 'CallTraceMessage'],
-] as const)('the table "%s" has the members of the type, both ways', ([header, file, name]) => {
-  const [, body = ''] = new RegExp(`interface ${name} \\{(.*?)^\\}`, 'ms').exec(readFileSync(join(ROOT, 'src', file), 'utf8')) ?? [];
+  ['health', 'HealthDocument'],
+  ['metrics', 'MetricsDocument'],
+  ['ping', 'PingDocument'],
+  ['access log', 'AccessEntry'],
+  ['`postern.request`', 'RequestTraceMessage'],
+  ['`postern.call`', 'CallTraceMessage'],
+] as const)('the table "%s" has the members of the type, both ways', ([header, name]) => {
+  const [, body = ''] = new RegExp(`interface ${name} \{(.*?)^\}`, 'ms').exec(SOURCE) ?? [];
   const declared = [...body.matchAll(/^ {2}(?:readonly )?(\w+)\??:/gm)].map(([, member]) => member);
   expect(declared.length).toBeGreaterThan(1);
   expect(column(header).filter((member) => !member.includes('.')).sort()).toEqual(declared.sort());
