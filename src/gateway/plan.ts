@@ -24,7 +24,7 @@ export class GatewayError extends Error {
   }
 }
 
-/** A public route. */
+/** A public route. @internal */
 export interface PublicRoute extends Pick<RouteInfo, 'method' | 'path' | 'params'> {
   readonly segments: readonly Segment[];
   /** Methods that are forwarded: the own one, HEAD if GET answers it, and OPTIONS. */
@@ -35,7 +35,7 @@ export interface PublicRoute extends Pick<RouteInfo, 'method' | 'path' | 'params
   readonly title: string;
 }
 
-/** A service and its public routes, in the order of its route table. */
+/** A service and its public routes, in the order of its route table. @internal */
 export interface PlannedService extends SiteService {
   readonly routes: readonly PublicRoute[];
   /** How many routes the service has, private ones included. */
@@ -46,14 +46,14 @@ export interface PlannedService extends SiteService {
   readonly isInner: boolean;
 }
 
-/** A configuration to be written. */
+/** A configuration to be written. @internal */
 export interface Plan extends Site {
   readonly services: readonly [PlannedService, ...PlannedService[]];
   /** Methods that any public route answers, sorted; OPTIONS is the last. */
   readonly methods: readonly string[];
 }
 
-/** Name and limits of an exporter. */
+/** Name and limits of an exporter. @internal */
 export interface Exporter {
   /** Function's name, for messages: `toNginx`. */
   readonly name: string;
@@ -70,6 +70,8 @@ export interface Exporter {
  * @throws {TypeError} for wrong options
  * @throws {GatewayError} for a public route with a method that the gateway can't forward, and for two public routes of
  * different services whose paths the gateway can't tell apart
+ *
+ * @internal
  */
 export function createPlan(exporter: Exporter, args: ExporterArguments): Plan {
   const site = checkArguments(exporter.name, exporter.options, args);
