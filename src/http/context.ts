@@ -252,7 +252,7 @@ export class Context<P = Params> {
   }
 
   /** The body as bytes. @throws {HttpError} 413 beyond the limit */
-  bytes(): Promise<Uint8Array<ArrayBuffer>> {
+  bytes(): Promise<ReturnType<typeof Uint8Array.of>> {
     return handled(this.#bodyOnce().bytes());
   }
 

@@ -60,7 +60,7 @@ app.get('/25', () => {
 });
 app.get('/26', () => redirect('/login', 303));
 app.post('/27', async (ctx) => {
-  const bytes: Uint8Array<ArrayBuffer> = await ctx.bytes();
+  const bytes: ReturnType<typeof Uint8Array.of> = await ctx.bytes();
   return new Blob([bytes]);
 });
 // @ts-expect-error: no redirect
