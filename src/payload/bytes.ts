@@ -70,6 +70,20 @@ export function isStream(body: unknown): body is Stream {
   return typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
 }
 
+/** The content type of a form that undici writes. */
+const WRITTEN_FORM = /^multipart\/form-data; boundary=-+formdata-undici/;
+
+/**
+ * The body of a `Response`, as a stream that may be destroyed at any time; undefined for none. undici (Node.js 24)
+ * writes a form into its body even after `cancel()`, and the error of that ends the process. A form is not cancelled.
+ *
+ * @internal
+ */
+export function bodyOf({ body, headers }: Response): Stream | undefined {
+  const isForm = body !== null && WRITTEN_FORM.test(headers.get('content-type') ?? '');
+  return isForm ? body.values({ preventCancel: true }) : ((body ?? undefined) as Stream | undefined);
+}
+
 /**
  * The tag of an object, `[object Blob]`; empty for other values. It is compared before `instanceof Blob` is asked,
  * because naming `Blob` or `Response` loads it.

@@ -1,5 +1,7 @@
 /** What `Response` takes goes out as `Response` would send it. */
 
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { expect, test } from 'vitest';
 import { reply, type HandlerResult } from 'postern';
 import { rawExchange } from '../support/raw.js';
@@ -47,6 +49,26 @@ test('FormData is multipart, as Response writes it', async () => {
   const file = read.get('file') as File;
   expect([file.name, file.type, await file.text()]).toEqual(['a.txt', 'text/plain', 'content']);
   expect((await fetch(url, { method: 'HEAD' })).headers.get('content-type')).toMatch(/^multipart\/form-data; boundary=/);
+});
+
+test.for<[string, () => HandlerResult]>([
+  ['FormData', form],
+  ['a Response of FormData', () => new Response(form())],
+])('%s that is not sent, or in part, fails nothing', async ([, value]) => {
+  const app = createApp().get('/', value);
+  const { url, port } = await serve(app);
+  for (let i = 0; i < 3; i++) {
+    expect((await fetch(url, { method: 'HEAD' })).status).toBe(200);
+    const socket = connect(port, '127.0.0.1', () => socket.end('GET / HTTP/1.1\r\nHost: x\r\n\r\n'));
+    await once(socket, 'connect');
+    socket.destroy();
+  }
+});
+
+test('FormData that a handler does not read, or that a call does not send, fails nothing', async () => {
+  const app = createApp({ services: { billing: () => new Response() } }).post('/', () => 'unread');
+  expect(await (await app.request('/', { method: 'POST', body: form() })).text()).toBe('unread');
+  await app.service('billing').post('/', { body: form() });
 });
 
 test('what poses as one of them by its tag alone is an ordinary object', async () => {
