@@ -10,6 +10,7 @@
  * are replaced by free ones.
  *
  * @module-tag package
+ * @module-tag curl
  * @module-tag slow
  */
 
