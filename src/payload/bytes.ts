@@ -2,7 +2,11 @@
 
 import { Readable, type ReadableOptions } from 'node:stream';
 
-/** Bytes up to a limit, copied together: a chunk of one byte can hold on to the 64 kB that it was read into. */
+/**
+ * Bytes up to a limit, copied together: a chunk of one byte can hold on to the 64 kB that it was read into.
+ *
+ * @internal
+ */
 export class Bytes {
   readonly #limit: number;
   readonly #expected: number;
