@@ -4,9 +4,7 @@
  * Spec: OpenTelemetry, "Environment Variable Specification" and "OpenTelemetry Protocol Exporter".
  */
 
-import { validateHeaderName, validateHeaderValue } from 'node:http';
-import { MAX_TIMEOUT_MS } from '../base/deadline.js';
-import { ANYTHING, oneOf, show, wholeNumber, type Kind } from '../base/options-check.js';
+import { show } from '../base/options-check.js';
 import { isSampled, type TraceSpan } from '../propagation/trace-context.js';
 
 /** Where spans are sent, which of them, and how. */
@@ -16,7 +14,7 @@ export interface ExportSettings {
   /** Time limit of the export of one batch, repetitions included. */
   readonly timeoutMs: number;
   /** Attributes, which override those that the exporter sets. */
-  readonly resource: Readonly<Record<string, string>>;
+  readonly resource: ReadonlyMap<string, string>;
   /** Whether a request's trace is recorded. */
   readonly sample: (trace: TraceSpan) => boolean;
   readonly maxQueueSize: number;
@@ -24,15 +22,10 @@ export interface ExportSettings {
   readonly delayMs: number;
 }
 
-const COUNT = wholeNumber(1, MAX_TIMEOUT_MS);
-const DELAY = wholeNumber(0, MAX_TIMEOUT_MS);
-const RATIO: Kind = { accepts: (value) => Number(value) >= 0 && Number(value) <= 1, give: 'a number from 0 to 1' };
-const SAMPLER = oneOf(['always_on', 'always_off', 'traceidratio'].flatMap((name) => [name, `parentbased_${name}`]));
-const PAIRS: Kind = { ...ANYTHING, give: 'name=value,name=value, percent-encoded' };
-const HTTP_URL: Kind = {
-  accepts: (value) => value instanceof URL && /^https?:$/.test(value.protocol),
-  give: 'an http or https URL',
-};
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const MAX_WHOLE = 2 ** 31 - 1;
 
 /**
  * Reads the variables; an empty variable is ignored, and an invalid one as well, after a warning.
@@ -40,87 +33,111 @@ const HTTP_URL: Kind = {
  * @returns undefined if nothing must be exported
  */
 export function readVariables(
-  env: Readonly<Record<string, string | undefined>>,
+  env: Environment,
   warn: (message: string) => void,
 ): ExportSettings | undefined {
-  const textOf = (variable: string): string => env[variable]?.trim() ?? '';
-  /** @param parse may throw */
-  const read = <T>(variable: string, fallback: T, kind: Kind, parse: (text: string) => T): T => {
-    const text = textOf(variable);
-    if (text === '') return fallback;
-    try {
-      const value = parse(text);
-      if (kind.accepts(value)) return value;
-    } catch {
-      // Invalid, too.
+  /** The first valid one of the variables. @param parse returns undefined for an invalid text */
+  const read = <T>(variables: string[], give: string, parse: (text: string) => T | undefined): T | undefined => {
+    for (const variable of variables) {
+      const text = env[variable]?.trim() ?? '';
+      const value = text === '' ? undefined : parse(text);
+      if (value !== undefined) return value;
+      if (text !== '') warn(`${variable} is ${show(text)} and is ignored; give ${give}`);
     }
-    // Headers hold secrets.
-    const shown = variable.endsWith('_HEADERS') ? 'invalid' : show(text);
-    warn(`${variable} is ${shown} and is ignored; give ${kind.give}`);
-    return fallback;
+    return undefined;
   };
-  const readName = (variable: string, fallback: string, kind: Kind): string =>
-    read(variable, fallback, kind, (text) => text.toLowerCase());
+  const readWhole = (variables: string[], least: number): number | undefined =>
+    read(variables, `a whole number of ${least} or more`, (text) => {
+      const value = /^\d+$/.test(text) ? Number(text) : NaN;
+      return value >= least && value <= MAX_WHOLE ? value : undefined;
+    });
+  const readPairs = (variable: string, isValid: (name: string, value: string) => boolean): [string, string][] =>
+    // The message must not contain the value: headers hold secrets.
+    parsePairs(env[variable] ?? '', isValid) ??
+    (warn(`${variable} is invalid and is ignored; give name=value,name=value, percent-encoded`), []);
 
-  if (readName('OTEL_SDK_DISABLED', 'false', oneOf(['true', 'false'])) === 'true') return undefined;
-  if (readName('OTEL_TRACES_EXPORTER', 'otlp', oneOf(['otlp', 'none'])) === 'none') return undefined;
-  const protocols = ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PROTOCOL'];
-  const protocol = protocols.find((variable) => textOf(variable) !== '') ?? '';
-  if (!['', 'http/json'].includes(textOf(protocol))) {
-    warn(`${protocol} is ${show(textOf(protocol))}, so no traces are exported; give http/json`);
+  if (read(['OTEL_SDK_DISABLED'], 'true or false', toBoolean) === true) return undefined;
+  if (read(['OTEL_TRACES_EXPORTER'], 'otlp or none', (text) => /^(?:otlp|none)$/.exec(text)?.[0]) === 'none')
+    return undefined;
+  for (const variable of ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PROTOCOL']) {
+    const protocol = env[variable]?.trim() || undefined;
+    if (protocol === 'http/json') break;
+    if (protocol === undefined) continue;
+    warn(`${variable} is ${show(protocol)}, so no traces are exported; give http/json`);
     return undefined;
   }
-  const readUrl = (variable: string, fallback: URL): URL => read(variable, fallback, HTTP_URL, (text) => new URL(text));
-  const base = readUrl('OTEL_EXPORTER_OTLP_ENDPOINT', new URL('http://localhost:4318'));
-  base.pathname = base.pathname.replace(/\/?$/, '/v1/traces');
-  const timeoutMs = read('OTEL_EXPORTER_OTLP_TIMEOUT', 10_000, COUNT, Number);
-  const maxQueueSize = read('OTEL_BSP_MAX_QUEUE_SIZE', 2048, COUNT, Number);
-  const ratio = read('OTEL_TRACES_SAMPLER_ARG', 1, RATIO, Number);
-  const resource = read('OTEL_RESOURCE_ATTRIBUTES', {}, PAIRS, toPairs);
-  const serviceName = textOf('OTEL_SERVICE_NAME');
+  const give = 'an http or https URL';
+  const maxQueueSize = readWhole(['OTEL_BSP_MAX_QUEUE_SIZE'], 1) ?? 2048;
+  const ratio = read(['OTEL_TRACES_SAMPLER_ARG'], 'a number from 0 to 1', toRatio) ?? 1;
+  const attributes = new Map(readPairs('OTEL_RESOURCE_ATTRIBUTES', () => true));
+  const name = env['OTEL_SERVICE_NAME']?.trim();
+  if (name) attributes.set('service.name', name);
   return {
-    url: readUrl('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', base),
-    headers: {
-      ...read('OTEL_EXPORTER_OTLP_HEADERS', {}, PAIRS, toHeaders),
-      ...read('OTEL_EXPORTER_OTLP_TRACES_HEADERS', {}, PAIRS, toHeaders),
-    },
-    timeoutMs: read('OTEL_EXPORTER_OTLP_TRACES_TIMEOUT', timeoutMs, COUNT, Number),
-    resource: serviceName === '' ? resource : { ...resource, 'service.name': serviceName },
-    sample: createSampler(readName('OTEL_TRACES_SAMPLER', 'parentbased_always_on', SAMPLER), ratio),
+    url:
+      read(['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'], give, toUrl) ??
+      withPath(read(['OTEL_EXPORTER_OTLP_ENDPOINT'], give, toUrl) ?? new URL('http://localhost:4318')),
+    headers: Object.fromEntries([
+      ...readPairs('OTEL_EXPORTER_OTLP_HEADERS', isHeader),
+      ...readPairs('OTEL_EXPORTER_OTLP_TRACES_HEADERS', isHeader),
+    ]),
+    timeoutMs: readWhole(['OTEL_EXPORTER_OTLP_TRACES_TIMEOUT', 'OTEL_EXPORTER_OTLP_TIMEOUT'], 1) ?? 10_000,
+    resource: attributes,
+    sample:
+      read(['OTEL_TRACES_SAMPLER'], '[parentbased_]always_on, always_off or traceidratio', (text) =>
+        toSampler(text, ratio),
+      ) ?? (toSampler('parentbased_always_on', 1) as ExportSettings['sample']),
     maxQueueSize,
-    maxBatchSize: Math.min(maxQueueSize, read('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512, COUNT, Number)),
-    delayMs: read('OTEL_BSP_SCHEDULE_DELAY', 5000, DELAY, Number),
+    maxBatchSize: Math.min(maxQueueSize, readWhole(['OTEL_BSP_MAX_EXPORT_BATCH_SIZE'], 1) ?? 512),
+    delayMs: readWhole(['OTEL_BSP_SCHEDULE_DELAY'], 0) ?? 5000,
   };
 }
 
-/** @throws {Error} for a text that is not `name=value,name=value`, percent-encoded */
-function toPairs(text: string): Record<string, string> {
-  const pairs: Record<string, string> = {};
-  for (const entry of text.split(',')) {
-    const [, name = '', value = ''] = /^\s*([^=]*?)\s*=\s*(.*?)\s*$/.exec(entry) ?? [];
-    if (name !== '') pairs[decodeURIComponent(name)] = decodeURIComponent(value);
-    else if (entry.trim() !== '') throw new TypeError('a pair has no name');
-  }
-  return pairs;
+function toBoolean(text: string): boolean | undefined {
+  return /^(?:true|false)$/i.test(text) ? text.toLowerCase() === 'true' : undefined;
 }
 
-/** @throws {Error} also for names and values that no header can have */
-function toHeaders(text: string): Record<string, string> {
-  const headers = toPairs(text);
-  for (const [name, value] of Object.entries(headers)) {
-    validateHeaderName(name);
-    validateHeaderValue(name, value);
-  }
-  return headers;
+function toRatio(text: string): number | undefined {
+  const ratio = Number(text);
+  return ratio >= 0 && ratio <= 1 ? ratio : undefined;
 }
 
-function createSampler(name: string, ratio: number): ExportSettings['sample'] {
-  const root = name.replace('parentbased_', '');
-  const share = root === 'traceidratio' ? ratio : Number(root === 'always_on');
-  return (trace) => {
-    if (root !== name && trace.parentId !== undefined) return isSampled(trace);
-    // The last 14 digits are random in every trace id (W3C Trace Context, level 2), so all services decide alike. A
-    // number holds 13 of them.
-    return Number.parseInt(trace.traceId.slice(18, 31), 16) >= (1 - share) * 2 ** 52;
-  };
+function toUrl(text: string): URL | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  return url?.protocol === 'http:' || url?.protocol === 'https:' ? url : undefined;
+}
+
+/** Appends the path for traces to the URL for all signals. */
+function withPath(url: URL): URL {
+  const traces = new URL(url);
+  traces.pathname = `${url.pathname.replace(/\/$/, '')}/v1/traces`;
+  return traces;
+}
+
+function isHeader(name: string, value: string): boolean {
+  return TOKEN.test(name) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value);
+}
+
+/** Undefined for a text that is not `name=value,name=value`, percent-encoded. */
+function parsePairs(text: string, isValid: (name: string, value: string) => boolean): [string, string][] | undefined {
+  try {
+    const entries = text.split(',').filter((entry) => entry.trim() !== '');
+    const pairs = entries.map((entry): [string, string] => {
+      const [, name = '', value = ''] = /^\s*([^=]*?)\s*=\s*(.*?)\s*$/.exec(entry) ?? [];
+      return [decodeURIComponent(name), decodeURIComponent(value)];
+    });
+    return pairs.every(([name, value]) => name !== '' && isValid(name, value)) ? pairs : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Undefined for an unknown name. */
+function toSampler(name: string, ratio: number): ExportSettings['sample'] | undefined {
+  const [, parentBased, root] = /^(parentbased_)?(always_on|always_off|traceidratio)$/.exec(name) ?? [];
+  if (root === undefined) return undefined;
+  const share = root === 'always_on' ? 1 : root === 'always_off' ? 0 : ratio;
+  // The 56 rightmost bits are random in every trace id (W3C Trace Context, level 2), so all services decide alike.
+  const sampleRoot = ({ traceId }: TraceSpan): boolean => Number.parseInt(traceId.slice(18), 16) / 2 ** 56 >= 1 - share;
+  return (trace) =>
+    parentBased !== undefined && trace.parentId !== undefined ? isSampled(trace) : share > 0 && sampleRoot(trace);
 }
