@@ -102,7 +102,7 @@ test('Rate limits: the request beyond the limit is refused, with the time to wai
   expect(await stop()).toBe(0);
 });
 
-test('At the gateway: a file of the folder is served, and who asks too often is refused', async () => {
+test('At the gateway: a file of the folder is served, and who asks too often is refused', { tags: ['gateways'] }, async () => {
   const root = mkdtempSync(join(tmpdir(), 'postern-site-'));
   onTestFinished(() => rmSync(root, { recursive: true, force: true }));
   mkdirSync(join(root, 'assets'));

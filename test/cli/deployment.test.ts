@@ -47,7 +47,7 @@ test('the Dockerfile has a stage to build in, a user who is not root, and a comm
   expect(execFileSync(process.execPath, [...args.slice(0, -1), '--version'], { encoding: 'utf8' }).trim()).toBe(process.version);
 });
 
-test('Prometheus takes the scrape configuration with the rules that the command writes', async () => {
+test('Prometheus takes the scrape configuration with the rules that the command writes', { tags: ['prometheus'] }, async () => {
   const { cwd, text } = await write('alerts');
   writeFileSync(join(cwd, 'users.rules.yml'), text);
   writeFileSync(join(cwd, 'prometheus.yml'), blockOf('Prometheus', 'yaml'));

@@ -46,7 +46,7 @@ test('goes down as far as it is told, three levels unless told', async () => {
   expect((await runCommand(['ping', `${shop}/shop/`, '--depth', '0'])).code).toBe(0);
 });
 
-test('draws a mesh as mermaid and as dot, each service once, and what failed apart', async () => {
+test('draws a mesh as mermaid and as dot, each service once, and what failed apart', { tags: ['graphviz'] }, async () => {
   const { shop } = await startShop();
   for (const [format, parse] of [['mermaid', parseMermaid], ['dot', parseDot]] as const) {
     const { code, stdout, stderr } = await runCommand(['ping', `${shop}/shop/ping/`, '--depth', '3', '--format', format]);
@@ -83,7 +83,7 @@ test('--json is the ping document itself', async () => {
   }
 });
 
-test('a mesh that answers is exit code 0 in every format', async () => {
+test('a mesh that answers is exit code 0 in every format', { tags: ['graphviz'] }, async () => {
   const { a } = await startMesh({ a: ['b'], b: ['c', 'a'], c: ['a'] });
   for (const format of ['tree', 'json', 'mermaid', 'dot']) expect((await runCommand(['ping', `${a.url}/a/`, '--depth', '4', '--format', format])).code).toBe(0);
   const { edges } = parseDot((await runCommand(['ping', `${a.url}/a/`, '--depth', '5', '--format', 'dot'])).stdout);
@@ -97,7 +97,7 @@ test('asks the ping endpoint, whichever way the URL names the service', async ()
   expect(requests.map((request) => request.url)).toEqual(Object.values(targets).map((path) => `${path}?depth=2`));
 });
 
-test('a service that cannot be reached, refuses, or is none, is a finding with its reason', async () => {
+test('a service that cannot be reached, refuses, or is none, is a finding with its reason', { tags: ['graphviz'] }, async () => {
   const peer = await startPeer((req, res) => {
     if (req.url?.startsWith('/moved/')) res.writeHead(302, { location: '/users/ping/?depth=1' }).end();
     else if (req.url?.startsWith('/page/')) res.setHeader('content-type', 'text/html').end('<h1>hello</h1>');
@@ -162,7 +162,7 @@ const HOSTILE = [
   'quote " quote', "it's", '\\', 'back\\"slash', '\\N\\G\\l', '"]; n0 --> n1', '"]; shop -> evil; "', '<b>bold</b>', '&amp;', '&#34;', '#quot;', '#34;', '%%{init: {}}%%', '%% comment', '`code`', '|pipe|', '-->', 'end', '', ' ', '{}', '--', '__proto__', 'constructor', 'näme', '😀',
 ];
 
-test('names and texts of the mesh neither steer the terminal nor leave their quotes', async () => {
+test('names and texts of the mesh neither steer the terminal nor leave their quotes', { tags: ['graphviz'] }, async () => {
   const response = Object.fromEntries(HOSTILE.map((name, index) => [name, index % 2 === 0
     ? { response: pong(), status_code: 200, request_time: `${name} ms` }
     : { response: { message: name, description: name, error_code: { name, value: 1 } }, status_code: 503, request_time: '2 ms' }]));
@@ -190,7 +190,7 @@ test('names and texts of the mesh neither steer the terminal nor leave their quo
   expect(own).toBe(plain);
 });
 
-test('an edge that was asked several times is drawn once for each status, with its first time', async () => {
+test('an edge that was asked several times is drawn once for each status, with its first time', { tags: ['graphviz'] }, async () => {
   const entry = (time: number, status: number, below: object): object => ({ response: status === 200 ? { response: below, process_time: '1 ms' } : {}, status_code: status, request_time: `${time} ms` });
   const response = { a: entry(1, 200, { users: entry(2, 200, { a: entry(3, 200, { users: entry(4, 504, {}) }) }) }) };
   const url = await startLiar(JSON.stringify({ response, process_time: '1 ms' }));

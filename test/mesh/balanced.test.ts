@@ -2,6 +2,8 @@
  * Meshes behind a balancer of connections, under load: an instance that joins, and one that is killed again and again.
  * `MESH_SECONDS=600` makes a long run of it. Needs the built package and HAProxy.
  *
+ * @module-tag package
+ * @module-tag gateways
  * @module-tag slow
  */
 

@@ -79,7 +79,7 @@ test('a real process has every metric on Linux, with values that make sense', as
   expect(samples.has('nodejs_heap_space_size_used_bytes{space=new}')).toBe(true);
 });
 
-test('promtool objects to three names that dashboards ask for, and to nothing else', () => {
+test('promtool objects to three names that dashboards ask for, and to nothing else', { tags: ['prometheus'] }, () => {
   const { registry } = create({ root: recordQuota() });
   const { error, status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], { input: registry.expose(), encoding: 'utf8' });
   if (error !== undefined) throw new Error('this test needs promtool; install the Debian package "prometheus"', { cause: error });
