@@ -36,12 +36,14 @@ export interface Entry {
   readonly more: Readonly<Record<string, unknown>>;
 }
 
+// One for all worlds: Node.js visits every storage with each promise.
+const CURRENT = new AsyncLocalStorage<Host>();
+
 export class World {
   now = 0;
   readonly random: Random;
   readonly log: Entry[] = [];
   readonly #hash: Hash = createHash('sha256');
-  readonly #current = new AsyncLocalStorage<Host>();
   /** A binary heap, earliest first. */
   readonly #events: Event[] = [];
   #order = 0;
@@ -51,7 +53,7 @@ export class World {
   }
 
   get host(): Host | undefined {
-    return this.#current.getStore();
+    return CURRENT.getStore();
   }
 
   get hash(): string {
@@ -71,7 +73,7 @@ export class World {
 
   /** Runs something as this host. */
   on<T>(host: Host, run: () => T): T {
-    return this.#current.run(host, run);
+    return CURRENT.run(host, run);
   }
 
   /** @param host the one that it happens to; the current one by default */
