@@ -116,7 +116,7 @@ export function toOpenApi(app: OpenApiSource, options: OpenApiOptions = {}): Ope
     else
       item['additionalOperations'] = { ...(item['additionalOperations'] as object | undefined), [method]: operation };
   }
-  const own = {
+  const own: OpenApiDocument = {
     openapi: VERSIONS[version],
     info: { title: app.name, version: app.version },
     // Only its place in the document.
@@ -128,8 +128,7 @@ export function toOpenApi(app: OpenApiSource, options: OpenApiOptions = {}): Ope
     ...(title === undefined ? {} : { info: { title } }),
     ...(servers === undefined ? {} : { servers: servers.map((url) => ({ url: String(url) })) }),
   };
-  // Merging removes no member, so it is still a document.
-  return mergeJson(mergeJson(own, { ...extras }), overrides) as unknown as OpenApiDocument;
+  return mergeJson(mergeJson(own, extras), overrides);
 }
 
 /** Takes a name for an owner, unless it is taken. */

@@ -2,14 +2,11 @@
 
 import { isRecord } from '../base/options-check.js';
 
-type Json = Readonly<Record<string, unknown>>;
-
-/** Merges objects member by member; other values of `extra` replace those of `base`. @internal */
-export function mergeJson(base: Json, extra: Json): Json {
-  const merged: Record<string, unknown> = { ...base };
-  for (const [name, value] of Object.entries(extra)) {
-    const own = Object.hasOwn(base, name) ? base[name] : undefined;
-    merged[name] = isRecord(own) && isRecord(value) ? mergeJson(own, value) : value;
-  }
-  return merged;
+/** Merges objects member by member. Every other value of `extra` replaces the value in `base`. @internal */
+export function mergeJson<Base extends object>(base: Base, extra: object): Base {
+  const added = Object.entries(extra).map(([name, value]): [string, unknown] => {
+    const own: unknown = Object.hasOwn(base, name) ? Reflect.get(base, name) : undefined;
+    return [name, isRecord(own) && isRecord(value) ? mergeJson(own, value) : value];
+  });
+  return { ...base, ...Object.fromEntries(added) };
 }
