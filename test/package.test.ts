@@ -5,7 +5,9 @@
  */
 
 import { execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createRequire } from 'node:module';
@@ -14,34 +16,73 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import packageJson from '../package.json' with { type: 'json' };
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const ENTRIES = Object.keys(packageJson.exports).filter((name) => name !== './package.json').map((name) => `postern${name.slice(1)}`);
+const ENTRIES = Object.keys(packageJson.exports).filter((name) => name !== './package.json')
+  .map((name) => `postern${name.slice(1)}`);
 
 let folder = '';
 let installed = '';
 let packed: { filename: string; unpackedSize: number; files: { path: string; size: number }[] };
 
-const run = (command: string, args: string[]): string => execFileSync(command, args, { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
-const node = (code: string, type: 'module' | 'commonjs'): string => run(process.execPath, [`--input-type=${type}`, '--eval', code]).trim();
+const run = (command: string, args: string[]): string =>
+  execFileSync(command, args, { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+const node = (code: string, type: 'module' | 'commonjs'): string =>
+  run(process.execPath, [`--input-type=${type}`, '--eval', code]).trim();
 
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'postern-'));
-  const output = execFileSync('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', folder], { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+  const output = execFileSync('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', folder], {
+    cwd: ROOT,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
   // npm 10 prints a list, npm 11 an object by name.
   packed = Object.values(JSON.parse(output) as Record<string, typeof packed>)[0] as typeof packed;
   writeFileSync(join(folder, 'package.json'), '{"name":"consumer","private":true}');
-  const { stderr } = spawnSync('npm', ['install', '--offline', '--no-audit', '--no-fund', join(folder, packed.filename)], { cwd: folder, encoding: 'utf8' });
+  const { stderr } = spawnSync(
+    'npm',
+    ['install', '--offline', '--no-audit', '--no-fund', join(folder, packed.filename)],
+    { cwd: folder, encoding: 'utf8' },
+  );
   installed = stderr;
 }, 120_000);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** What `postern new` writes. */
-const STARTER = ['.dockerignore', '.github/workflows/test.yml', 'Dockerfile', 'README.md', 'gitignore', 'package.json', 'src/app.ts', 'src/main.ts', 'src/orders.ts', 'src/stock.ts', 'test/app.test.ts', 'tsconfig.build.json', 'tsconfig.json'].map((file) => `dist/starter/${file}`);
+const STARTER = [
+  '.dockerignore',
+  '.github/workflows/test.yml',
+  'Dockerfile',
+  'README.md',
+  'gitignore',
+  'package.json',
+  'src/app.ts',
+  'src/main.ts',
+  'src/orders.ts',
+  'src/stock.ts',
+  'test/app.test.ts',
+  'tsconfig.build.json',
+  'tsconfig.json',
+].map((file) => `dist/starter/${file}`);
 
 test('ships only what a user needs', () => {
-  const [starter, others] = [true, false].map((kept) => packed.files.filter(({ path }) => path.startsWith('dist/starter/') === kept));
+  const [starter, others] = [true, false].map((kept) =>
+    packed.files.filter(({ path }) => path.startsWith('dist/starter/') === kept),
+  );
   expect(starter?.map(({ path }) => path).sort()).toEqual(STARTER);
-  for (const { path } of others ?? []) expect(path).toMatch(/^(?:dist\/.+\.(?:js|d\.ts)|package\.json|docs\/llms\.txt|(?:README|CHANGELOG|SECURITY)\.md|LICENSE)$/);
-  for (const path of ['LICENSE', 'README.md', 'CHANGELOG.md', 'SECURITY.md', 'docs/llms.txt', 'dist/index.js', 'dist/index.d.ts']) expect(packed.files.map((file) => file.path)).toContain(path);
+  for (const { path } of others ?? [])
+    expect(path).toMatch(
+      /^(?:dist\/.+\.(?:js|d\.ts)|package\.json|docs\/llms\.txt|(?:README|CHANGELOG|SECURITY)\.md|LICENSE)$/,
+    );
+  for (const path of [
+    'LICENSE',
+    'README.md',
+    'CHANGELOG.md',
+    'SECURITY.md',
+    'docs/llms.txt',
+    'dist/index.js',
+    'dist/index.d.ts',
+  ])
+    expect(packed.files.map((file) => file.path)).toContain(path);
 });
 
 test('in at most 800 kB without docs/llms.txt, with types that are indented as the compiler writes them', () => {
@@ -57,39 +98,51 @@ test('no file of the library loads the command', () => {
 });
 
 test('dist has no empty folder', () => {
-  const folders = readdirSync(join(ROOT, 'dist'), { recursive: true, withFileTypes: true }).filter((entry) => entry.isDirectory());
-  expect(folders.filter(({ parentPath, name }) => readdirSync(join(parentPath, name)).length === 0).map(({ name }) => name)).toEqual([]);
+  const folders = readdirSync(join(ROOT, 'dist'), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isDirectory());
+  expect(
+    folders.filter(({ parentPath, name }) => readdirSync(join(parentPath, name)).length === 0).map(({ name }) => name),
+  ).toEqual([]);
 });
 
 test('says where it is to tools that do not read exports, and runs no script where it is installed', () => {
-  for (const path of [packageJson.main, packageJson.types]) expect(packed.files.map((file) => file.path)).toContain(path.replace('./', ''));
+  for (const path of [packageJson.main, packageJson.types])
+    expect(packed.files.map((file) => file.path)).toContain(path.replace('./', ''));
   expect(packageJson.repository.url).toMatch(/^git\+https:/);
-  for (const name of ['preinstall', 'install', 'postinstall', 'prepare', 'prepublish']) expect(packageJson.scripts).not.toHaveProperty(name);
+  for (const name of ['preinstall', 'install', 'postinstall', 'prepare', 'prepublish'])
+    expect(packageJson.scripts).not.toHaveProperty(name);
   expect(installed).not.toMatch(/npm warn(?!.*npmrc)/i);
 });
 
 test('a stack trace through it names its functions and methods', () => {
   const code = `
     import { Postern } from 'postern';
-    const app = new Postern('users', { logger: { debug() {}, info() {}, warn() {}, error({ err }) { console.log(err.stack); } } });
+    const logger = { debug() {}, info() {}, warn() {}, error({ err }) { console.log(err.stack); } };
+    const app = new Postern('users', { logger });
     app.use((ctx, next) => next()).get('/fails', function failingHandler() { throw new Error('by the handler'); });
     await app.request('/fails');
     try { app.get('/users/:id/:id', () => 1); } catch (error) { console.log(error.stack); }
   `;
   const trace = node(code, 'module');
   expect(trace).toMatch(/by the handler\n +at failingHandler/);
-  for (const name of ['innermost', 'compilePath', 'Router.register', 'Postern.get']) expect(trace).toMatch(new RegExp(`at (?:async )?${name} `));
+  for (const name of ['innermost', 'compilePath', 'Router.register', 'Postern.get'])
+    expect(trace).toMatch(new RegExp(`at (?:async )?${name} `));
   expect(trace).not.toMatch(/at (?:#?\w{1,2}|\w+\.#?\w{1,2}) /);
 });
 
 test('a stack trace through the exporter for one gateway names no other gateway', () => {
-  const trace = node(`import { toKong } from 'postern/gateway'; try { toKong(); } catch (error) { console.log(error.stack); }`, 'module');
+  const trace = node(
+    `import { toKong } from 'postern/gateway'; try { toKong(); } catch (error) { console.log(error.stack); }`,
+    'module',
+  );
   expect(trace).toMatch(/at toKong /);
   expect(trace).not.toMatch(/nginx|haproxy|caddy/i);
 });
 
 test('installs without any dependency', () => {
-  const lock = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8')) as { packages: Record<string, unknown> };
+  const lock = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, unknown>;
+  };
   expect(Object.keys(lock.packages)).toEqual(['', 'node_modules/postern']);
   expect(packageJson).not.toHaveProperty('dependencies');
   expect(Object.keys(packageJson.devDependencies).sort()).toEqual(['@types/node', 'typescript', 'vitest']);
@@ -97,7 +150,10 @@ test('installs without any dependency', () => {
 
 test.for(ENTRIES)('%s can be imported and required, with the same exports', (entry) => {
   const imported = node(`import * as entry from '${entry}'; console.log(Object.keys(entry).sort().join())`, 'module');
-  const required = node(`console.log(Object.keys(require('${entry}')).filter((name) => name !== '__esModule').sort().join())`, 'commonjs');
+  const required = node(
+    `console.log(Object.keys(require('${entry}')).filter((name) => name !== '__esModule').sort().join())`,
+    'commonjs',
+  );
   expect(imported).not.toBe('');
   expect(required).toBe(imported);
 });
@@ -144,7 +200,8 @@ test('a service loads at most 200 kB of it until its first reply, and at most 23
 
 test('no file of it runs the command by importing it', () => {
   const files = readdirSync(join(ROOT, 'dist')).filter((file) => file.endsWith('.js'));
-  for (const file of files) expect(readFileSync(join(ROOT, 'dist', file), 'utf8'), file).not.toMatch(/['"]\.\/cli\.js['"]/);
+  for (const file of files)
+    expect(readFileSync(join(ROOT, 'dist', file), 'utf8'), file).not.toMatch(/['"]\.\/cli\.js['"]/);
 });
 
 test('what is loaded on first use is there in a bundle, too', async () => {
@@ -155,11 +212,26 @@ test('what is loaded on first use is there in a bundle, too', async () => {
     app.metrics.summary({ name: 's', help: 'S.' }).observe(1);
     const bodies = await Promise.all(['/n/7', '/n/x'].map(async (path) => (await app.request(path)).status));
     const echoed = await app.request('/echo', { method: 'POST', body: '[1]', headers: { 'content-type': 'application/json' } });
-    console.log(JSON.stringify([bodies, await echoed.json(), app.metrics.expose().includes('process_cpu_seconds_total')]));
-  `);
-  const { build } = await import(pathToFileURL(createRequire(createRequire(import.meta.url).resolve('vitest/package.json')).resolve('vite')).href) as { build: (options: object) => Promise<unknown> };
+    const isSampled = app.metrics.expose().includes('process_cpu_seconds_total');
+    console.log(JSON.stringify([bodies, await echoed.json(), isSampled]));
+  `,
+  );
+  const { build } = (await import(
+    pathToFileURL(createRequire(createRequire(import.meta.url).resolve('vitest/package.json')).resolve('vite')).href
+  )) as { build: (options: object) => Promise<unknown> };
   const outDir = join(folder, 'bundle');
-  await build({ configFile: false, root: folder, logLevel: 'error', ssr: { noExternal: true }, build: { ssr: join(folder, 'service.mjs'), outDir, minify: false, rolldownOptions: { output: { codeSplitting: false } } } });
+  await build({
+    configFile: false,
+    root: folder,
+    logLevel: 'error',
+    ssr: { noExternal: true },
+    build: {
+      ssr: join(folder, 'service.mjs'),
+      outDir,
+      minify: false,
+      rolldownOptions: { output: { codeSplitting: false } },
+    },
+  });
   rmSync(join(folder, 'node_modules/.vite'), { recursive: true, force: true });
   const moved = mkdtempSync(join(tmpdir(), 'postern-bundle-'));
   try {
@@ -194,7 +266,9 @@ test('a strict consumer compiles, decorators included, and runs', () => {
     class TooSlow extends ApiError { static override statusCode = 408; static override errorCode = Codes.too_slow; }
     class FastView {
       #calls = 0;
-      @publicFacing get(ctx: Context<{ readonly id: string }>): { id: string; calls: number } { return { id: ctx.params.id, calls: ++this.#calls }; }
+      @publicFacing get(ctx: Context<{ readonly id: string }>): { id: string; calls: number } {
+        return { id: ctx.params.id, calls: ++this.#calls };
+      }
       @publicFacing({ params: [] }) delete(): never { throw new TooSlow(); }
       put(_ctx: Context): string { return 'private'; }
     }
@@ -205,11 +279,23 @@ test('a strict consumer compiles, decorators included, and runs', () => {
     const answers = await Promise.all(['/fast/7', '/users/8'].map(async (path) => (await app.request(path)).text()));
     const refused = await app.request('/fast/7', { method: 'DELETE' });
     console.log(JSON.stringify([answers, refused.status, (await app.request('/fast/7?x=1', { method: 'DELETE' })).status, app.router.routesPublic, registry.expose().includes('jobs_total{queue="mail"} 1.0')]));
-  `);
-  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({
-    compilerOptions: { strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true, target: 'ES2022', module: 'NodeNext', types: ['node'], lib: ['ES2023', 'ESNext.Decorators'] },
-    files: ['consumer.mts'],
-  }));
+  `,
+  );
+  writeFileSync(
+    join(folder, 'tsconfig.json'),
+    JSON.stringify({
+      compilerOptions: {
+        strict: true,
+        exactOptionalPropertyTypes: true,
+        noUncheckedIndexedAccess: true,
+        target: 'ES2022',
+        module: 'NodeNext',
+        types: ['node'],
+        lib: ['ES2023', 'ESNext.Decorators'],
+      },
+      files: ['consumer.mts'],
+    }),
+  );
   try {
     run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder]);
   } catch (error) {

@@ -40,9 +40,13 @@ function* linesOfSource(source: string): Generator<string> {
   }
 }
 
-const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
+const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.ts'));
 const texts = [
-  ...sources.map((file) => ({ file: `src/${file}`, lines: [...linesOfSource(readFileSync(join(ROOT, 'src', file), 'utf8'))] })),
+  ...sources.map((file) => ({
+    file: `src/${file}`,
+    lines: [...linesOfSource(readFileSync(join(ROOT, 'src', file), 'utf8'))],
+  })),
   ...findPages().map((file) => ({ file, lines: proseOf(readPage(file)).split('\n') })),
 ];
 

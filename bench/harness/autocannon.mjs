@@ -25,6 +25,13 @@ load.once('start', () => {
 load.once('done', (result) => {
   const micros = Math.round((performance.now() - startedAt) * 1000);
   const { p50, p99 } = result.latency;
-  const figures = { requests: result.requests.total, micros, refused: result['4xx'] + result['5xx'], broken: result.errors + result.timeouts, p50: p50 * 1000, p99: p99 * 1000 };
+  const figures = {
+    requests: result.requests.total,
+    micros,
+    refused: result['4xx'] + result['5xx'],
+    broken: result.errors + result.timeouts,
+    p50: p50 * 1000,
+    p99: p99 * 1000,
+  };
   process.stdout.write(`${JSON.stringify(figures)}\n`);
 });

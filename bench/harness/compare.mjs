@@ -2,8 +2,8 @@
  * Lets contenders take turns under load, each with a core to itself, as latency needs it.
  *
  * A generation starts a process for each contender, checks its answers and warms it up; in each round of the generation
- * every process gets one slice of load, in random order. The bare server has three processes, since what is off in it is off
- * in every ratio. There are several generations, because some processes are slow for their whole life.
+ * every process gets one slice of load, in random order. The bare server has three processes, since what is off in it
+ * is off in every ratio. There are several generations, because some processes are slow for their whole life.
  */
 
 import { check } from './check.mjs';
@@ -64,7 +64,13 @@ export async function compare({ contenders, spec, requests, connections, plan },
 
   for (let generation = 0; generation < plan.generations; generation++) {
     /** @type {Entrant[]} */
-    const entrants = all.flatMap((contender) => Array.from({ length: contender === BARE ? BARE_PROCESSES : 1 }, () => ({ contender, server: undefined, sliceMs: plan.sliceMs })));
+    const entrants = all.flatMap((contender) =>
+      Array.from({ length: contender === BARE ? BARE_PROCESSES : 1 }, () => ({
+        contender,
+        server: undefined,
+        sliceMs: plan.sliceMs,
+      })),
+    );
     const attempt = async (entrant, action) => {
       const { name } = entrant.contender;
       try {
@@ -77,7 +83,11 @@ export async function compare({ contenders, spec, requests, connections, plan },
         await entrant.server?.stop();
       }
     };
-    const remaining = () => shuffled(entrants.filter(({ contender: { name } }) => !comparison.excluded.has(name)), random);
+    const remaining = () =>
+      shuffled(
+        entrants.filter(({ contender: { name } }) => !comparison.excluded.has(name)),
+        random,
+      );
     try {
       for (const entrant of remaining()) {
         progress(`generation ${generation + 1} of ${plan.generations}: ${entrant.contender.name}`);
@@ -85,14 +95,17 @@ export async function compare({ contenders, spec, requests, connections, plan },
           const server = (entrant.server = await Server.start(entrant.contender, spec, node));
           await check(server.url, requests);
           const warmUp = [];
-          while (warmUp.length < plan.warmUpSlices && !isLevel(warmUp)) warmUp.push(await driver.drive(server, WARM_UP.connections, WARM_UP.sliceMs));
+          while (warmUp.length < plan.warmUpSlices && !isLevel(warmUp))
+            warmUp.push(await driver.drive(server, WARM_UP.connections, WARM_UP.sliceMs));
           entrant.sliceMs = Math.max(plan.sliceMs, (SLICE_REQUESTS / warmUp[warmUp.length - 1].perSecond) * 1000);
         });
       }
       for (let round = 0; round < plan.rounds; round++) {
         for (const entrant of remaining()) {
           const { contender, server, sliceMs } = entrant;
-          progress(`generation ${generation + 1} of ${plan.generations}, round ${round + 1} of ${plan.rounds}: ${contender.name}`);
+          progress(
+            `generation ${generation + 1} of ${plan.generations}, round ${round + 1} of ${plan.rounds}: ${contender.name}`,
+          );
           await attempt(entrant, async () => {
             const slice = await driver.drive(/** @type {Server} */ (server), connections, sliceMs);
             comparison.slices.get(contender.name)?.push({ round: generation * plan.rounds + round, ...slice });
@@ -119,5 +132,7 @@ export async function compare({ contenders, spec, requests, connections, plan },
  */
 export function ratios(own, { slices }, figure) {
   const bare = slices.get(BARE.name) ?? [];
-  return own.flatMap((slice) => bare.filter(({ round }) => round === slice.round).map((other) => figure(slice) / figure(other)));
+  return own.flatMap((slice) =>
+    bare.filter(({ round }) => round === slice.round).map((other) => figure(slice) / figure(other)),
+  );
 }

@@ -46,7 +46,9 @@ export const FRAMEWORKS = [
 ];
 
 /** Those of them that come near the bare server. */
-export const LEADERS = FRAMEWORKS.filter(({ name }) => ['bare tuned', 'postern', 'restana', 'fastify + schema', 'polka', 'hono'].includes(name));
+export const LEADERS = FRAMEWORKS.filter(({ name }) =>
+  ['bare tuned', 'postern', 'restana', 'fastify + schema', 'polka', 'hono'].includes(name),
+);
 
 /** Contenders that measure their requests, or export traces of them. */
 export const OBSERVED = [
@@ -77,8 +79,11 @@ export const NAMES = new Set([...FRAMEWORKS, ...OBSERVED, ...CHECKING].map(({ na
  * @param {import('./options.mjs').Options} options
  */
 export function select(contenders, { only, dist, quick }) {
-  const chosen = contenders.filter((one) => (only === undefined ? !quick || !FRAMEWORKS.includes(one) || LEADERS.includes(one) : only.includes(one.name)));
-  if (dist !== undefined) chosen.push({ ...contender('postern', 'postern'), name: 'postern (--dist)', env: { POSTERN_DIST: dist } });
+  const chosen = contenders.filter((one) =>
+    only === undefined ? !quick || !FRAMEWORKS.includes(one) || LEADERS.includes(one) : only.includes(one.name),
+  );
+  if (dist !== undefined)
+    chosen.push({ ...contender('postern', 'postern'), name: 'postern (--dist)', env: { POSTERN_DIST: dist } });
   return chosen;
 }
 

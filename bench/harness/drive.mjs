@@ -49,10 +49,18 @@ export class Driver {
     const load = await this.#traffic.drive(server.url, connections, ms);
     await sleep(SETTLE_MS);
     const after = await server.usage();
-    if (Math.abs(load.refused / load.requests - this.#refusedShare) > REFUSED_SLACK) throw new Error(`${load.refused} of ${load.requests} requests were refused`);
+    if (Math.abs(load.refused / load.requests - this.#refusedShare) > REFUSED_SLACK)
+      throw new Error(`${load.refused} of ${load.requests} requests were refused`);
     const micros = after.cpuMicros - before.cpuMicros;
     // wrk counts answers; each connection had one more request on its way when the load ended, and it was handled.
-    return { requests: load.requests, cpuMicros: micros / (load.requests + connections), perSecond: load.requests / (load.micros / 1e6), busy: micros / load.micros, p50: load.p50, p99: load.p99 };
+    return {
+      requests: load.requests,
+      cpuMicros: micros / (load.requests + connections),
+      perSecond: load.requests / (load.micros / 1e6),
+      busy: micros / load.micros,
+      p50: load.p50,
+      p99: load.p99,
+    };
   }
 
   close() {
@@ -61,8 +69,8 @@ export class Driver {
 }
 
 /**
- * Whether a server is warm: the least CPU time for each request of its last two slices is no more than 3 % below the least of
- * the two before.
+ * Whether a server is warm: the least CPU time for each request of its last two slices is no more than 3 % below the
+ * least of the two before.
  *
  * @param {readonly Drive[]} slices of its warm-up
  */

@@ -1,10 +1,10 @@
 /**
  * Puts each contender under load together with the bare server, on the same core.
  *
- * A neighbour on the machine slows down both, so their ratio stays (Bulej et al., "Duet Benchmarking: Improving Measurement
- * Accuracy in the Cloud", ICPE 2020). Both start, warm up and are measured together and without a pause: a process that was
- * idle for some seconds runs slower for the next one. There are several duets of each contender, in random order, because
- * some processes are slow for their whole life.
+ * A neighbour on the machine slows down both, so their ratio stays (Bulej et al., "Duet Benchmarking: Improving
+ * Measurement Accuracy in the Cloud", ICPE 2020). Both start, warm up and are measured together and without a pause: a
+ * process that was idle for some seconds runs slower for the next one. There are several duets of each contender, in
+ * random order, because some processes are slow for their whole life.
  */
 
 import { check } from './check.mjs';

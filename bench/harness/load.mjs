@@ -35,7 +35,12 @@ export class Traffic {
 
   /** @param {readonly import('../scenarios/requests.mjs').Request[]} requests */
   constructor(requests) {
-    const lines = requests.flatMap(({ method, path, body }) => [method, path, body === undefined ? '' : 'application/json', body ?? '']);
+    const lines = requests.flatMap(({ method, path, body }) => [
+      method,
+      path,
+      body === undefined ? '' : 'application/json',
+      body ?? '',
+    ]);
     writeFileSync(this.#file, `${lines.join('\n')}\n`);
     process.once('exit', this.#remove);
   }
@@ -49,7 +54,23 @@ export class Traffic {
    */
   async drive(url, connections, ms) {
     const command = hasWrk
-      ? ['wrk', '-t', '1', '-c', String(connections), '-d', `${LIMIT_S}s`, '--timeout', `${LIMIT_S}s`, '--latency', '-s', join(HERE, 'wrk.lua'), url, '--', this.#file]
+      ? [
+          'wrk',
+          '-t',
+          '1',
+          '-c',
+          String(connections),
+          '-d',
+          `${LIMIT_S}s`,
+          '--timeout',
+          `${LIMIT_S}s`,
+          '--latency',
+          '-s',
+          join(HERE, 'wrk.lua'),
+          url,
+          '--',
+          this.#file,
+        ]
       : [process.execPath, join(HERE, 'autocannon.mjs'), url, String(connections), this.#file, String(ms)];
     const child = start(onLoadCore(command), { stdio: ['ignore', 'pipe', 'inherit'] });
     const written = output(child);

@@ -14,7 +14,9 @@ export function installPeers() {
   if (existsSync(installed) && statSync(installed).mtimeMs >= statSync(`${FOLDER}package-lock.json`).mtimeMs) return;
   console.log('Installing the peers of bench/package-lock.json.');
   // Two peers ask for a later Node.js than 20 and run there all the same: their warnings would tell nothing.
-  const { status } = spawnSync('npm', ['ci', '--prefix', FOLDER, '--no-audit', '--no-fund', '--loglevel', 'error'], { stdio: 'inherit' });
+  const { status } = spawnSync('npm', ['ci', '--prefix', FOLDER, '--no-audit', '--no-fund', '--loglevel', 'error'], {
+    stdio: 'inherit',
+  });
   if (status !== 0) throw new Error('the peers could not be installed');
 }
 

@@ -44,7 +44,9 @@ export function output(child) {
     let text = '';
     child.stdout?.setEncoding('utf8').on('data', (chunk) => (text += chunk));
     child.once('error', reject);
-    child.once('close', (code, signal) => (code === 0 ? resolve(text) : reject(new Error(`${child.spawnargs.join(' ')} ended with ${code ?? signal}`))));
+    child.once('close', (code, signal) =>
+      code === 0 ? resolve(text) : reject(new Error(`${child.spawnargs.join(' ')} ended with ${code ?? signal}`)),
+    );
   });
 }
 

@@ -32,7 +32,8 @@ export function describeRun({ seed, node, quick }) {
 /** @param {Header} header */
 export function printHeader(header) {
   console.log(Object.entries(header).map(([name, value]) => `${name} ${value}`).join(', '));
-  if (!header.pinned) console.log('No taskset or a single core: servers and load share the cores, and the figures are rough.');
+  if (!header.pinned)
+    console.log('No taskset or a single core: servers and load share the cores, and the figures are rough.');
   if (header.quick) console.log('Quick: few rounds, so quartiles are wide; a run without --quick is the one to quote.');
 }
 
@@ -45,7 +46,11 @@ export function printHeader(header) {
  */
 export function printTable(title, columns, rows) {
   const widths = columns.map((column, index) => Math.max(column.length, ...rows.map((row) => row[index]?.length ?? 0)));
-  const line = (cells) => cells.map((cell, index) => (index === 0 ? cell.padEnd(widths[index]) : cell.padStart(widths[index]))).join('  ').trimEnd();
+  const line = (cells) =>
+    cells
+      .map((cell, index) => (index === 0 ? cell.padEnd(widths[index]) : cell.padStart(widths[index])))
+      .join('  ')
+      .trimEnd();
   console.log(`\n${title}\n\n${line(columns)}\n${line(widths.map((width) => '-'.repeat(width)))}`);
   for (const row of rows) console.log(line(row));
 }

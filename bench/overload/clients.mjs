@@ -25,7 +25,8 @@ import { Agent, request } from 'node:http';
  */
 
 /** @param {number} seconds @returns {Second[]} */
-const noSeconds = (seconds) => Array.from({ length: seconds }, () => ({ good: 0, refused: 0, failed: 0, late: 0, times: [] }));
+const noSeconds = (seconds) =>
+  Array.from({ length: seconds }, () => ({ good: 0, refused: 0, failed: 0, late: 0, times: [] }));
 
 /**
  * Sends several streams of requests for some seconds.
@@ -74,7 +75,11 @@ export async function send(streams, seconds) {
     };
     const headers = statesDeadline ? { 'x-envoy-expected-rq-timeout-ms': String(patienceMs) } : {};
     const req = request(url, { agent, headers }, (res) => {
-      res.resume().on('end', () => end(res.statusCode === 200 ? 'good' : [429, 503, 504].includes(res.statusCode) ? 'refused' : 'failed'));
+      res
+        .resume()
+        .on('end', () =>
+          end(res.statusCode === 200 ? 'good' : [429, 503, 504].includes(res.statusCode) ? 'refused' : 'failed'),
+        );
     });
     const timer = setTimeout(() => {
       end('late');

@@ -28,7 +28,9 @@ export function drawGoodput(runs) {
   const frameworks = [...new Set(runs.map(({ framework }) => framework))];
   const width = MARGIN.left + factors.length * (WIDTH + MARGIN.gap);
   const height = MARGIN.top + scenarios.length * (HEIGHT + MARGIN.gap) + 10;
-  const legend = frameworks.map((name, i) => `<text x="${MARGIN.left + i * 165}" y="18" fill="${COLORS[i]}">${name}</text>`);
+  const legend = frameworks.map(
+    (name, i) => `<text x="${MARGIN.left + i * 165}" y="18" fill="${COLORS[i]}">${name}</text>`,
+  );
   const panels = scenarios.flatMap((scenario, row) =>
     factors.map((factor, column) => {
       const own = runs.filter((run) => run.scenario === scenario && run.factor === factor);

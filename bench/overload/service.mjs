@@ -15,7 +15,10 @@ const routes = KINDS[kind]();
 async function fetchNext(retries) {
   for (let attempt = 0; ; attempt += 1) {
     try {
-      const response = await fetch(`${next}/work`, { signal: AbortSignal.timeout(1000), headers: { 'x-envoy-expected-rq-timeout-ms': '1000' } });
+      const response = await fetch(`${next}/work`, {
+        signal: AbortSignal.timeout(1000),
+        headers: { 'x-envoy-expected-rq-timeout-ms': '1000' },
+      });
       if (response.status !== 200) throw new Error(`the next service answered ${response.status}`);
       return await response.json();
     } catch (error) {
@@ -27,10 +30,16 @@ async function fetchNext(retries) {
 async function servePostern(loadShedding) {
   const dist = process.env['POSTERN_DIST'] ?? resolve(import.meta.dirname, '../../dist');
   const { Postern } = await import(pathToFileURL(resolve(dist, 'index.js')).href);
-  const app = new Postern('bench', { logger: false, loadShedding, settings: { SERVICE_CONNECTIONS: [`next=${next}`] } });
+  const app = new Postern('bench', {
+    logger: false,
+    loadShedding,
+    settings: { SERVICE_CONNECTIONS: [`next=${next}`] },
+  });
   for (const [path, { handle, priority }] of Object.entries(routes)) {
     const options = priority === undefined ? {} : { priority };
-    app.get(path, options, (ctx) => handle(async (retry) => (await ctx.service('next').get('/work', { retry, timeout: 1000 })).body));
+    app.get(path, options, (ctx) =>
+      handle(async (retry) => (await ctx.service('next').get('/work', { retry, timeout: 1000 })).body),
+    );
   }
   const { port } = await app.listen({ host: '127.0.0.1', port: 0 });
   return port;
@@ -50,7 +59,8 @@ const FRAMEWORKS = {
   express: async () => {
     const { default: express } = await import('express');
     const app = express();
-    for (const [path, { handle }] of Object.entries(routes)) app.get(path, async (req, res) => void res.json(await handle(fetchNext)));
+    for (const [path, { handle }] of Object.entries(routes))
+      app.get(path, async (req, res) => void res.json(await handle(fetchNext)));
     const server = app.listen(0, '127.0.0.1');
     await once(server, 'listening');
     return server.address().port;

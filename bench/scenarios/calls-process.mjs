@@ -16,7 +16,8 @@ const WAYS = {
   async service(url) {
     const dist = process.env['POSTERN_DIST'] ?? resolve(import.meta.dirname, '../../dist');
     const { Postern } = await import(pathToFileURL(resolve(dist, 'index.js')).href);
-    const client = new Postern('caller', { logger: false, settings: { SERVICE_CONNECTIONS: [`callee=${url}`] } }).service('callee');
+    const client = new Postern('caller', { logger: false, settings: { SERVICE_CONNECTIONS: [`callee=${url}`] } })
+      .service('callee');
     return async () => (await client.get('/hello')).body;
   },
   async fetch(url) {
@@ -33,7 +34,11 @@ const WAYS = {
         const req = request(`${url}/hello`, { agent, timeout: 5000 }, (res) => {
           const chunks = [];
           res.on('data', (chunk) => chunks.push(chunk));
-          res.on('end', () => (res.statusCode === 200 ? resolve(JSON.parse(Buffer.concat(chunks).toString())) : reject(new Error(`got ${res.statusCode}`))));
+          res.on('end', () =>
+            res.statusCode === 200
+              ? resolve(JSON.parse(Buffer.concat(chunks).toString()))
+              : reject(new Error(`got ${res.statusCode}`)),
+          );
         });
         req.on('timeout', () => req.destroy(new Error('timed out')));
         req.on('error', reject);

@@ -23,7 +23,10 @@ const SLICE_MS = 200;
 export async function calls(options) {
   const { random, quick, node } = options;
   const plan = quick ? PLANS.quick : PLANS.full;
-  const callers = [...WAYS.map((way) => ({ name: way, way, env: {} })), ...select([], options).map(({ name, env }) => ({ name, way: 'service', env }))];
+  const callers = [
+    ...WAYS.map((way) => ({ name: way, way, env: {} })),
+    ...select([], options).map(({ name, env }) => ({ name, way: 'service', env })),
+  ];
   /** @type {Map<string, { cpuMicros: number[], ratios: number[] }>} */
   const results = new Map(callers.map(({ name }) => [name, { cpuMicros: [], ratios: [] }]));
   for (let generation = 0; generation < plan.generations; generation++) {
@@ -31,7 +34,10 @@ export async function calls(options) {
     const children = new Map();
     try {
       for (const { name, way, env } of callers) {
-        const child = start(onMeasuredCore([node, PROCESS, way, callee.url]), { stdio: ['ignore', 'ignore', 'inherit', 'ipc'], env: { ...process.env, ...env } });
+        const child = start(onMeasuredCore([node, PROCESS, way, callee.url]), {
+          stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+          env: { ...process.env, ...env },
+        });
         await once(child, 'message');
         children.set(name, child);
         await slice(child, WARM_UP_MS);
@@ -56,7 +62,11 @@ export async function calls(options) {
     ['', `CPU x ${REFERENCE}`, 'µs CPU'],
     rows.map(([name, { cpuMicros, ratios }]) => [name, formatSpread(ratios), formatSpread(cpuMicros, 1)]),
   );
-  return rows.map(([name, { cpuMicros, ratios }]) => ({ name, cpuMicros: quartiles(cpuMicros), cpuRatio: quartiles(ratios) }));
+  return rows.map(([name, { cpuMicros, ratios }]) => ({
+    name,
+    cpuMicros: quartiles(cpuMicros),
+    cpuRatio: quartiles(ratios),
+  }));
 }
 
 /** @returns {Promise<number>} CPU time of the caller for each call, in µs */

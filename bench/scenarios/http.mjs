@@ -24,12 +24,44 @@ const SMALL = { resources: 0 };
  */
 export const HTTP_SCENARIOS = new Map([
   ['hello', { title: 'hello', spec: SMALL, contenders: FRAMEWORKS, requests: () => [HELLO] }],
-  ['params', { title: 'parameters, 200 routes', spec: MANY, contenders: FRAMEWORKS, requests: (random) => parameterised(MANY.resources, random) }],
+  [
+    'params',
+    {
+      title: 'parameters, 200 routes',
+      spec: MANY,
+      contenders: FRAMEWORKS,
+      requests: (random) => parameterised(MANY.resources, random),
+    },
+  ],
   ['echo', { title: 'echo of 1 kB of JSON', spec: SMALL, contenders: FRAMEWORKS, requests: () => [ECHO] }],
-  ['checked', { title: '1 kB of JSON held to a schema', spec: { ...SMALL, isChecked: true }, contenders: CHECKING, requests: () => [CHECKED] }],
+  [
+    'checked',
+    {
+      title: '1 kB of JSON held to a schema',
+      spec: { ...SMALL, isChecked: true },
+      contenders: CHECKING,
+      requests: () => [CHECKED],
+    },
+  ],
   ['error', { title: 'thrown error', spec: SMALL, contenders: FRAMEWORKS, requests: () => [FAIL] }],
   ['404', { title: '404, 200 routes', spec: MANY, contenders: FRAMEWORKS, requests: unknown }],
   ['observed', { title: 'hello with observability on', spec: SMALL, contenders: OBSERVED, requests: () => [HELLO] }],
-  ['10k', { title: 'parameters, 10,000 routes', spec: { resources: 2000 }, contenders: LEADERS, requests: (random) => parameterised(2000, random) }],
-  ['mixed', { title: 'mixed, 200 routes', spec: MANY, contenders: LEADERS, requests: (random) => mixed(MANY.resources, random) }],
+  [
+    '10k',
+    {
+      title: 'parameters, 10,000 routes',
+      spec: { resources: 2000 },
+      contenders: LEADERS,
+      requests: (random) => parameterised(2000, random),
+    },
+  ],
+  [
+    'mixed',
+    {
+      title: 'mixed, 200 routes',
+      spec: MANY,
+      contenders: LEADERS,
+      requests: (random) => mixed(MANY.resources, random),
+    },
+  ],
 ]);

@@ -26,7 +26,16 @@ export async function latency(options) {
   /** @type {Record<number, object[]>} */
   const figures = {};
   for (const connections of CONNECTIONS) {
-    const comparison = await compare({ contenders, spec: { resources: 0 }, requests: [HELLO], connections, plan: options.quick ? PLANS.quick : PLANS.full }, options);
+    const comparison = await compare(
+      {
+        contenders,
+        spec: { resources: 0 },
+        requests: [HELLO],
+        connections,
+        plan: options.quick ? PLANS.quick : PLANS.full,
+      },
+      options,
+    );
     const results = [...comparison.slices].map(([name, own]) => ({
       name,
       p50: own.map((slice) => slice.p50),
@@ -38,7 +47,13 @@ export async function latency(options) {
     printTable(
       `latency of hello, ${connections} connection${connections === 1 ? '' : 's'}`,
       ['', 'p50 x bare', 'p50 µs', 'p99 x bare', 'p99 µs'],
-      results.map(({ name, p50, p50Ratios, p99, p99Ratios }) => [name, formatSpread(p50Ratios), median(p50).toFixed(0), formatSpread(p99Ratios), median(p99).toFixed(0)]),
+      results.map(({ name, p50, p50Ratios, p99, p99Ratios }) => [
+        name,
+        formatSpread(p50Ratios),
+        median(p50).toFixed(0),
+        formatSpread(p99Ratios),
+        median(p99).toFixed(0),
+      ]),
     );
     figures[connections] = results.map(({ name, p50, p50Ratios, p99, p99Ratios }) => ({
       name,

@@ -13,7 +13,10 @@ const PROGRAM = fileURLToPath(new URL('../metrics.mjs', import.meta.url));
  */
 export async function metrics({ node, quick }) {
   console.log('\nmetrics\n');
-  const child = start([node, [PROGRAM]], { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, ...(quick && { ROUNDS: '1' }) } });
+  const child = start([node, [PROGRAM]], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, ...(quick && { ROUNDS: '1' }) },
+  });
   let text = '';
   child.stdout?.setEncoding('utf8').on('data', (chunk) => {
     text += chunk;

@@ -36,24 +36,38 @@ const SCENARIOS = {
   'mixed routes': { kinds: ['mixed'], capacity: 100, other: 50 },
   priorities: { kinds: ['priorities'], capacity: 100, other: 60 },
 };
-const QUICK = { scenarios: ['pool of connections', 'CPU', 'priorities'], frameworks: FRAMEWORKS, factors: [2, 10], seconds: 10 };
+const QUICK = {
+  scenarios: ['pool of connections', 'CPU', 'priorities'],
+  frameworks: FRAMEWORKS,
+  factors: [2, 10],
+  seconds: 10,
+};
 const FULL = { scenarios: Object.keys(SCENARIOS), frameworks: FRAMEWORKS, factors: [1, 2, 5, 10], seconds: 14 };
 
 /** @param {import('../harness/options.mjs').Options} options */
 export async function overload(options) {
   const { scenarios, frameworks, factors, seconds } = options.quick ? QUICK : FULL;
-  const chosen = frameworks.filter((name) => options.only === undefined || options.only.includes(name.split(',')[0] ?? ''));
+  const chosen = frameworks.filter(
+    (name) => options.only === undefined || options.only.includes(name.split(',')[0] ?? ''),
+  );
   /** @type {import('../overload/drawing.mjs').Run[]} */
   const runs = [];
   for (const name of scenarios) {
     for (const factor of factors) {
       console.log(`\n${name}, ${factor} times the capacity of ${SCENARIOS[name]?.capacity} requests a second`);
       for (const framework of chosen) {
-        const run = { scenario: name, factor, framework, ...(await play(SCENARIOS[name], framework, factor, seconds, options.node)) };
+        const run = {
+          scenario: name,
+          factor,
+          framework,
+          ...(await play(SCENARIOS[name], framework, factor, seconds, options.node)),
+        };
         runs.push(run);
         const { good, p99, refused, other } = run;
         const rest = other.length === 0 ? '' : `  other route ${other.join(' ')}`;
-        console.log(`${framework.padEnd(28)} ${good.map((count) => String(count).padStart(4)).join('')}   p99 ${p99} ms, ${refused} refused${rest}`);
+        console.log(
+          `${framework.padEnd(28)} ${good.map((count) => String(count).padStart(4)).join('')}   p99 ${p99} ms, ${refused} refused${rest}`,
+        );
       }
     }
   }

@@ -29,7 +29,12 @@ const MESSAGE = {
   score: 12.75,
   tags: ['alpha', 'beta', 'gamma', 'delta'],
   address: { street: '12 Harbour Street', city: 'Lisbon', country: 'PT' },
-  items: Array.from({ length: 12 }, (_, index) => ({ sku: `item-${index}`, count: index * 3, price: index * 1.5 + 0.25, note: 'as ordered' })),
+  items: Array.from({ length: 12 }, (_, index) => ({
+    sku: `item-${index}`,
+    count: index * 3,
+    price: index * 1.5 + 0.25,
+    note: 'as ordered',
+  })),
   comment: 'x'.repeat(24),
 };
 
@@ -63,7 +68,12 @@ export function parameterised(resources, random) {
  * @returns {Request[]}
  */
 export function unknown(random) {
-  return Array.from({ length: DISTINCT }, () => ({ method: 'GET', path: `/v1/nothing/${Math.floor(random() * 1e6)}`, status: 404, json: NOT_FOUND_BODY }));
+  return Array.from({ length: DISTINCT }, () => ({
+    method: 'GET',
+    path: `/v1/nothing/${Math.floor(random() * 1e6)}`,
+    status: 404,
+    json: NOT_FOUND_BODY,
+  }));
 }
 
 /**

@@ -92,7 +92,11 @@ const routes = Array.from({ length: groups }, (_, group) => routesOf(group)).fla
 const KINDS = {
   static: (group) => [`/v1/resource-${group}/search`, `/v1/resource-${group}/search`, {}],
   '1 param': (group, id) => [`/v1/resource-${group}/${id}`, `/v1/resource-${group}/:id`, { id }],
-  '2 params': (group, id) => [`/v1/resource-${group}/${id}/parts/p${id}`, `/v1/resource-${group}/:id/parts/:part`, { id, part: `p${id}` }],
+  '2 params': (group, id) => [
+    `/v1/resource-${group}/${id}/parts/p${id}`,
+    `/v1/resource-${group}/:id/parts/:part`,
+    { id, part: `p${id}` },
+  ],
   wildcard: (group, id) => [`/files-${group}/a/${id}.txt`, `/files-${group}/*rest`, { [rest]: `a/${id}.txt` }],
   miss: (group, id) => [`/v1/resource-${group}/${id}/nothing`, null, {}],
 };
@@ -153,7 +157,8 @@ function fresh(path) {
 function verify(make) {
   const [path, route, params] = make(...choose());
   const match = find(path);
-  if (handlerOf(match) !== handlers.get(route)) throw new Error(`${library} answers ${path} with another route than ${route}`);
+  if (handlerOf(match) !== handlers.get(route))
+    throw new Error(`${library} answers ${path} with another route than ${route}`);
   for (const [name, value] of Object.entries(params)) {
     const actual = paramsOf(match)[name];
     if (actual !== value) throw new Error(`${library} finds ${actual} as ${name} in ${path}`);

@@ -22,7 +22,11 @@ const PEERS = ['memoirist', 'trek-router', 'rou3', 'find-my-way'].map((name) => 
 /** @param {import('../harness/options.mjs').Options} options */
 export async function router(options) {
   const { random, quick, node } = options;
-  const builds = [{ name: 'postern', env: {} }, ...select([], options)].map(({ name, env }) => ({ name, library: 'postern', env }));
+  const builds = [{ name: 'postern', env: {} }, ...select([], options)].map(({ name, env }) => ({
+    name,
+    library: 'postern',
+    env,
+  }));
   const libraries = [...builds, ...PEERS];
   /** @type {Record<number, object>} */
   const figures = {};
@@ -32,7 +36,10 @@ export async function router(options) {
     for (let round = 0; round < (quick ? 2 : 7); round++) {
       for (const { name, library, env } of shuffled(libraries, random)) {
         progress(`router, ${routes} routes, round ${round + 1}: ${name}`);
-        const child = start(onMeasuredCore([node, PROCESS, library, String(routes)]), { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, ...env } });
+        const child = start(onMeasuredCore([node, PROCESS, library, String(routes)]), {
+          stdio: ['ignore', 'pipe', 'inherit'],
+          env: { ...process.env, ...env },
+        });
         measured.get(name)?.push(JSON.parse(await output(child)));
       }
     }
@@ -50,12 +57,22 @@ function report(routes, measured) {
   const results = [...measured].map(([name, rounds]) => ({
     name,
     registrationMs: rounds.map(({ registrationMs }) => registrationMs),
-    nanos: Object.keys(rounds[0]?.nanos ?? {}).map((kind) => /** @type {const} */ ([kind, rounds.map(({ nanos }) => nanos[kind])])),
+    nanos: Object.keys(rounds[0]?.nanos ?? {}).map(
+      (kind) => /** @type {const} */ ([kind, rounds.map(({ nanos }) => nanos[kind])]),
+    ),
   }));
   printTable(
     `router, ${routes} routes: ns for a look-up, ms to register all`,
     ['', ...results[0].nanos.map(([kind]) => kind), 'register'],
-    results.map(({ name, nanos, registrationMs }) => [name, ...nanos.map(([, values]) => formatSpread(values, 0)), formatSpread(registrationMs, 1)]),
+    results.map(({ name, nanos, registrationMs }) => [
+      name,
+      ...nanos.map(([, values]) => formatSpread(values, 0)),
+      formatSpread(registrationMs, 1),
+    ]),
   );
-  return results.map(({ name, nanos, registrationMs }) => ({ name, registrationMs: quartiles(registrationMs), nanos: Object.fromEntries(nanos.map(([kind, values]) => [kind, median(values)])) }));
+  return results.map(({ name, nanos, registrationMs }) => ({
+    name,
+    registrationMs: quartiles(registrationMs),
+    nanos: Object.fromEntries(nanos.map(([kind, values]) => [kind, median(values)])),
+  }));
 }

@@ -25,7 +25,8 @@ const TOLERANCE = 0.02;
  */
 export async function compareServers({ title, spec, contenders, requests }, options) {
   const { slices, excluded, warmUps, restless } = await playDuets(
-    { contenders: select(contenders, options), spec, requests: requests(options.random), connections: CONNECTIONS, plan: options.quick ? PLANS.quick : PLANS.full },
+    { contenders: select(contenders, options), spec, requests: requests(options.random), connections: CONNECTIONS,
+      plan: options.quick ? PLANS.quick : PLANS.full },
     options,
   );
   const results = [...slices].map(([name, own]) => ({
@@ -40,18 +41,39 @@ export async function compareServers({ title, spec, contenders, requests }, opti
   printTable(
     title,
     ['', 'CPU x bare', 'µs CPU', 'µs CPU of bare', 'core used'],
-    results.map(({ name, cpuMicros, bareMicros, cpuRatios, busy }) => [name, formatSpread(cpuRatios), formatSpread(cpuMicros, 1), formatSpread(bareMicros, 1), `${(median(busy) * 100).toFixed(0)} %`]),
+    results.map(({ name, cpuMicros, bareMicros, cpuRatios, busy }) => [
+      name,
+      formatSpread(cpuRatios),
+      formatSpread(cpuMicros, 1),
+      formatSpread(bareMicros, 1),
+      `${(median(busy) * 100).toFixed(0)} %`,
+    ]),
   );
   const { q1, q3 } = quartiles(warmUps);
-  console.log(`Warm after ${Math.round(q1 / 1000)} to ${Math.round(q3 / 1000)} thousand requests (quartiles); ${restless} of ${warmUps.length} processes were not level by then.`);
+  console.log(
+    `Warm after ${Math.round(q1 / 1000)} to ${Math.round(q3 / 1000)} thousand requests (quartiles); ${restless} of ${warmUps.length} processes were not level by then.`,
+  );
   for (const [name, reason] of excluded) console.log(`EXCLUDED ${name}: ${reason}`);
   const control = results.find(({ name }) => name === CONTROL.name);
   const off = control === undefined ? Infinity : Math.abs(median(control.cpuRatios) - 1);
-  if (off > TOLERANCE) console.log(`The control is ${(off * 100).toFixed(1)} % off: differences of that size mean nothing in this table.`);
+  if (off > TOLERANCE)
+    console.log(`The control is ${(off * 100).toFixed(1)} % off: differences of that size mean nothing in this table.`);
 
-  return { warmUpRequests: quartiles(warmUps), restless, excluded: Object.fromEntries(excluded), contenders: results.map(summary) };
+  return {
+    warmUpRequests: quartiles(warmUps),
+    restless,
+    excluded: Object.fromEntries(excluded),
+    contenders: results.map(summary),
+  };
 }
 
 function summary({ name, cpuMicros, bareMicros, cpuRatios, busy }) {
-  return { name, cpuMicros: quartiles(cpuMicros), bareMicros: quartiles(bareMicros), cpuRatio: quartiles(cpuRatios), busy: median(busy), slices: cpuMicros.length };
+  return {
+    name,
+    cpuMicros: quartiles(cpuMicros),
+    bareMicros: quartiles(bareMicros),
+    cpuRatio: quartiles(cpuRatios),
+    busy: median(busy),
+    slices: cpuMicros.length,
+  };
 }

@@ -26,19 +26,33 @@ const INSTALLS = {
 };
 
 export async function size() {
-  const results = [tarball(), ...Object.entries(INSTALLS).map(([name, packages]) => ({ name, ...installed(packages) }))];
+  const results = [
+    tarball(),
+    ...Object.entries(INSTALLS).map(([name, packages]) => ({ name, ...installed(packages) })),
+  ];
   results.sort((a, b) => a.bytes - b.bytes);
   printTable(
     'size of an installation',
     ['', 'packages', 'files', 'kB'],
-    results.map(({ name, packages, files, bytes }) => [name, String(packages), String(files), (bytes / 1000).toFixed(1)]),
+    results.map(({ name, packages, files, bytes }) => [
+      name,
+      String(packages),
+      String(files),
+      (bytes / 1000).toFixed(1),
+    ]),
   );
   return results;
 }
 
 /** Postern as it would be packed now; `dist` is taken as it is. */
 function tarball() {
-  const [{ unpackedSize, entryCount }] = JSON.parse(execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
+  const [{ unpackedSize, entryCount }] = JSON.parse(
+    execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+      cwd: ROOT,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }),
+  );
   return { name: 'postern', packages: 1, files: entryCount, bytes: unpackedSize };
 }
 
@@ -54,9 +68,15 @@ function installed(names) {
   const visit = (place) => {
     if (place === undefined || closure.has(place)) return;
     closure.add(place);
-    const { dependencies = {}, optionalDependencies = {}, peerDependencies = {}, peerDependenciesMeta = {} } = packages[place];
+    const {
+      dependencies = {},
+      optionalDependencies = {},
+      peerDependencies = {},
+      peerDependenciesMeta = {},
+    } = packages[place];
     const required = Object.keys(peerDependencies).filter((name) => peerDependenciesMeta[name]?.optional !== true);
-    for (const name of [...Object.keys({ ...dependencies, ...optionalDependencies }), ...required]) visit(resolveFrom(place, name, packages));
+    for (const name of [...Object.keys({ ...dependencies, ...optionalDependencies }), ...required])
+      visit(resolveFrom(place, name, packages));
   };
   for (const name of names) visit(`node_modules/${name}`);
   let files = 0;

@@ -27,7 +27,14 @@ const LARGEST_HEAP = 64;
 export async function startUp(options) {
   const plan = options.quick ? PLANS.quick : PLANS.full;
   const contenders = [BARE, CONTROL, ...select(FRAMEWORKS.filter(({ name }) => CONTENDERS.includes(name)), options)];
-  let results = contenders.map((contender) => ({ contender, name: contender.name, startMs: [], idleMiB: [], loadedMiB: [], smallestHeapMB: NaN }));
+  let results = contenders.map((contender) => ({
+    contender,
+    name: contender.name,
+    startMs: [],
+    idleMiB: [],
+    loadedMiB: [],
+    smallestHeapMB: NaN,
+  }));
   const traffic = new Traffic([HELLO]);
   for (let round = 0; round < plan.starts; round++) {
     for (const result of shuffled(results, options.random)) {
@@ -73,7 +80,10 @@ export async function startUp(options) {
   }));
 }
 
-/** A hello service that prints the files of Postern that it has loaded, with their sizes: at its first reply, and 2 s later. */
+/**
+ * A hello service that prints the files of Postern that it has loaded, with their sizes: at its first reply, and 2 s
+ * later.
+ */
 const LOADED = `
   import { Session } from 'node:inspector';
   import { statSync } from 'node:fs';
@@ -96,7 +106,9 @@ const LOADED = `
 
 /** Prints the JavaScript of Postern that a hello service loads, file by file. */
 function printParts(node) {
-  const { first, later } = JSON.parse(execFileSync(node, ['--input-type=module', '--eval', LOADED], { encoding: 'utf8' }));
+  const { first, later } = JSON.parse(
+    execFileSync(node, ['--input-type=module', '--eval', LOADED], { encoding: 'utf8' }),
+  );
   const kB = (sizes, name) => (sizes[name] === undefined ? '' : (sizes[name] / 1000).toFixed(1));
   const sum = (sizes) => (Object.values(sizes).reduce((total, size) => total + size, 0) / 1000).toFixed(1);
   printTable(

@@ -22,7 +22,9 @@ const KINDS = {
   if (!body.success) throw new BadRequest(body.error.issues[0]?.message);
   return { id: params.data.id + (query.data.page ?? ''), name: body.data.name, age: body.data.age${i} };
 });`,
-  'as options': (i) => `app.post('/users${i}/:id', { params: Id${i}, query: Query${i}, body: Body${i}, response: User${i} }, (_ctx, { params, query, body }) => {
+  'as options': (i) => `app.post('/users${i}/:id', {
+  params: Id${i}, query: Query${i}, body: Body${i}, response: User${i},
+}, (_ctx, { params, query, body }) => {
   return { id: params.id + (query.page ?? ''), name: body.name, age: body.age${i} };
 });`,
 };
@@ -41,10 +43,13 @@ export async function types() {
     symlinkSync(ROOT, join(folder, 'node_modules/postern'));
     symlinkSync(join(ROOT, 'bench/node_modules/zod'), join(folder, 'node_modules/zod'));
     symlinkSync(join(ROOT, 'node_modules/@types/node'), join(folder, 'node_modules/@types/node'));
-    const results = Object.fromEntries(Object.entries(KINDS).map(([name, endpoint]) => [name, measure(folder, name, endpoint)]));
+    const results = Object.fromEntries(
+      Object.entries(KINDS).map(([name, endpoint]) => [name, measure(folder, name, endpoint)]),
+    );
     const ratio = results['as options'].instantiations / results['by hand'].instantiations;
     console.log(`\ntypes of ${COUNT} endpoints with zod`);
-    for (const [name, { instantiations, seconds }] of Object.entries(results)) console.log(`  ${name.padEnd(12)} ${instantiations} instantiations, ${seconds} s`);
+    for (const [name, { instantiations, seconds }] of Object.entries(results))
+      console.log(`  ${name.padEnd(12)} ${instantiations} instantiations, ${seconds} s`);
     console.log(`  as options / by hand: ${ratio.toFixed(2)}`);
     return { ...results, ratio };
   } finally {
@@ -55,11 +60,30 @@ export async function types() {
 function measure(folder, name, endpoint) {
   const lines = Array.from({ length: COUNT }, (_, i) => `${schemas(i)}\n${endpoint(i)}`);
   const file = join(folder, `${name.replace(' ', '-')}.mts`);
-  writeFileSync(file, `import { z } from 'zod';\nimport { BadRequest, Postern } from 'postern';\nvoid BadRequest;\nconst app = new Postern('users');\n${lines.join('\n')}\n`);
+  writeFileSync(
+    file,
+    `import { z } from 'zod';\nimport { BadRequest, Postern } from 'postern';\nvoid BadRequest;\nconst app = new Postern('users');\n${lines.join('\n')}\n`,
+  );
   const project = `${file}.json`;
-  writeFileSync(project, JSON.stringify({ compilerOptions: { strict: true, noEmit: true, skipLibCheck: true, target: 'ES2022', module: 'NodeNext', types: ['node'], lib: ['ES2023', 'ESNext.Disposable'] }, files: [file] }));
+  writeFileSync(
+    project,
+    JSON.stringify({
+      compilerOptions: {
+        strict: true,
+        noEmit: true,
+        skipLibCheck: true,
+        target: 'ES2022',
+        module: 'NodeNext',
+        types: ['node'],
+        lib: ['ES2023', 'ESNext.Disposable'],
+      },
+      files: [file],
+    }),
+  );
   const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
-  const report = execFileSync(process.execPath, [tsc, '-p', project, '--singleThreaded', '--extendedDiagnostics'], { encoding: 'utf8' });
+  const report = execFileSync(process.execPath, [tsc, '-p', project, '--singleThreaded', '--extendedDiagnostics'], {
+    encoding: 'utf8',
+  });
   const figure = (label) => Number(new RegExp(`^${label}:\\s+([\\d.]+)`, 'm').exec(report)?.[1]);
   return { instantiations: figure('Instantiations'), seconds: figure('Check time') };
 }

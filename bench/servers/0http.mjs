@@ -24,14 +24,18 @@ export const contenders = {
       defaultRoute: (req, res) => send(res, 404, NOT_FOUND_BODY),
     });
     router.get('/hello', (req, res) => send(res, 200, hello()));
-    router.post('/echo', (req, res) => readJson(req, (error, value) => (error === null ? send(res, 200, value) : send(res, 500, ERROR_BODY))));
+    router.post('/echo', (req, res) =>
+      readJson(req, (error, value) => (error === null ? send(res, 200, value) : send(res, 500, ERROR_BODY))),
+    );
     router.get('/fail', () => fail());
     for (const resource of resourceNames(resources)) {
       router.get(`/v1/${resource}`, (req, res) => send(res, 200, { resource }));
       router.post(`/v1/${resource}`, (req, res) => send(res, 200, { resource }));
       router.get(`/v1/${resource}/:id`, (req, res) => send(res, 200, { id: req.params.id }));
       router.get(`/v1/${resource}/:id/parts`, (req, res) => send(res, 200, { id: req.params.id }));
-      router.get(`/v1/${resource}/:id/parts/:part`, (req, res) => send(res, 200, { id: req.params.id, part: req.params.part }));
+      router.get(`/v1/${resource}/:id/parts/:part`, (req, res) =>
+        send(res, 200, { id: req.params.id, part: req.params.part }),
+      );
     }
     return listening(server);
   },

@@ -48,7 +48,11 @@ export function createListener({ resources }, send, checked = undefined) {
         return '/echo';
       }
       if (checked !== undefined && path === '/checked' && req.method === 'POST') {
-        readJson(req, (error, value) => (error === null && checked.validate(value) ? send(res, 200, checked.summary(value)) : send(res, 400, ERROR_BODY)));
+        readJson(req, (error, value) =>
+          error === null && checked.validate(value)
+            ? send(res, 200, checked.summary(value))
+            : send(res, 400, ERROR_BODY),
+        );
         return '/checked';
       }
       if (path === '/fail' && req.method === 'GET') fail();
@@ -85,7 +89,11 @@ export const contenders = {
   async 'bare + prom-client'(spec) {
     const { default: client } = await import('prom-client');
     client.collectDefaultMetrics();
-    const durations = new client.Histogram({ name: 'http_request_duration_seconds', help: 'Requests.', labelNames: ['method', 'route', 'status_code'] });
+    const durations = new client.Histogram({
+      name: 'http_request_duration_seconds',
+      help: 'Requests.',
+      labelNames: ['method', 'route', 'status_code'],
+    });
     const listener = createListener(spec, sendNaively);
     return listening(
       createServer((req, res) => {

@@ -1,6 +1,6 @@
 /**
- * The check of `POST /checked`, the same for every contender: the JSON Schema of a body of 1 kB, compiled by ajv, which is
- * what fastify compiles schemas with.
+ * The check of `POST /checked`, the same for every contender: the JSON Schema of a body of 1 kB, compiled by ajv, which
+ * is what fastify compiles schemas with.
  */
 
 import { Ajv } from 'ajv';
@@ -34,7 +34,12 @@ export const standardSchema = {
     validate: (value) =>
       validate(value)
         ? { value }
-        : { issues: (validate.errors ?? []).map(({ message = '', instancePath }) => ({ message, path: instancePath.split('/').slice(1) })) },
+        : {
+            issues: (validate.errors ?? []).map(({ message = '', instancePath }) => ({
+              message,
+              path: instancePath.split('/').slice(1),
+            })),
+          },
   },
 };
 

@@ -35,11 +35,17 @@ export const contenders = {
   async 'express + prom-client'(spec) {
     const { default: client } = await import('prom-client');
     client.collectDefaultMetrics();
-    const durations = new client.Histogram({ name: 'http_request_duration_seconds', help: 'Requests.', labelNames: ['method', 'route', 'status_code'] });
+    const durations = new client.Histogram({
+      name: 'http_request_duration_seconds',
+      help: 'Requests.',
+      labelNames: ['method', 'route', 'status_code'],
+    });
     return serve(spec, (app) => {
       app.use((req, res, next) => {
         const stop = durations.startTimer();
-        res.once('finish', () => stop({ method: req.method, route: req.route?.path ?? '', status_code: res.statusCode }));
+        res.once('finish', () =>
+          stop({ method: req.method, route: req.route?.path ?? '', status_code: res.statusCode }),
+        );
         next();
       });
     });

@@ -1,12 +1,17 @@
 /**
- * Fastify, with and without response schemas, and with fastify-metrics; handlers call `reply.send`, as in its own benchmarks.
+ * Fastify, with and without response schemas, and with fastify-metrics; handlers call `reply.send`, as in its own
+ * benchmarks.
  */
 
 import { fastify } from 'fastify';
 import { checkedOf, ERROR_BODY, fail, hello, NOT_FOUND_BODY, resourceNames } from './service.mjs';
 
 const TEXT = { type: 'string' };
-const ERROR = object({ message: TEXT, description: TEXT, error_code: object({ name: TEXT, value: { type: 'integer' } }) });
+const ERROR = object({
+  message: TEXT,
+  description: TEXT,
+  error_code: object({ name: TEXT, value: { type: 'integer' } }),
+});
 
 /** @param {Record<string, unknown>} properties */
 function object(properties) {
@@ -39,7 +44,9 @@ async function serve(spec, options, failing, prepare = () => {}) {
     app.post(`/v1/${resource}`, options({ resource: TEXT }), (request, reply) => reply.send({ resource }));
     app.get(`/v1/${resource}/:id`, options({ id: TEXT }), ({ params }, reply) => reply.send({ id: params.id }));
     app.get(`/v1/${resource}/:id/parts`, options({ id: TEXT }), ({ params }, reply) => reply.send({ id: params.id }));
-    app.get(`/v1/${resource}/:id/parts/:part`, options({ id: TEXT, part: TEXT }), ({ params }, reply) => reply.send({ id: params.id, part: params.part }));
+    app.get(`/v1/${resource}/:id/parts/:part`, options({ id: TEXT, part: TEXT }), ({ params }, reply) =>
+      reply.send({ id: params.id, part: params.part }),
+    );
   }
   await app.listen({ host: '127.0.0.1', port: 0 });
   return app.server;
@@ -48,7 +55,10 @@ async function serve(spec, options, failing, prepare = () => {}) {
 /** @type {Record<string, import('./service.mjs').Contender>} */
 export const contenders = {
   fastify: (spec) => serve(spec, () => ({}), {}),
-  'fastify + schema': (spec) => serve(spec, (properties) => ({ schema: { response: { 200: object(properties) } } }), { schema: { response: { 500: ERROR } } }),
+  'fastify + schema': (spec) =>
+    serve(spec, (properties) => ({ schema: { response: { 200: object(properties) } } }), {
+      schema: { response: { 500: ERROR } },
+    }),
   'fastify + fastify-metrics': (spec) =>
     serve(spec, () => ({}), {}, async (app) => {
       const { default: plugin } = await import('fastify-metrics');

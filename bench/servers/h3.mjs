@@ -26,7 +26,10 @@ export const contenders = {
       app.post(`/v1/${resource}`, () => ({ resource }));
       app.get(`/v1/${resource}/:id`, (event) => ({ id: event.context.params.id }));
       app.get(`/v1/${resource}/:id/parts`, (event) => ({ id: event.context.params.id }));
-      app.get(`/v1/${resource}/:id/parts/:part`, (event) => ({ id: event.context.params.id, part: event.context.params.part }));
+      app.get(`/v1/${resource}/:id/parts/:part`, (event) => ({
+        id: event.context.params.id,
+        part: event.context.params.part,
+      }));
     }
     return listening(createServer(toNodeHandler(app)));
   },

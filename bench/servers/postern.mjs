@@ -1,5 +1,6 @@
 /**
- * Postern as it is built: monitoring attached and every request measured, as always. Nothing is logged, as in the peers.
+ * Postern as it is built: monitoring attached and every request measured, as always. Nothing is logged, as in the
+ * peers.
  *
  * POSTERN_DIST names the build, for comparing two.
  */
@@ -36,7 +37,9 @@ async function serve(spec, addChecked) {
 /** @type {Record<string, import('./service.mjs').Contender>} */
 export const contenders = {
   postern: (spec) =>
-    serve(spec, (app, { standardSchema, summary }) => app.post('/checked', { body: standardSchema }, (ctx, { body }) => summary(body))),
+    serve(spec, (app, { standardSchema, summary }) =>
+      app.post('/checked', { body: standardSchema }, (ctx, { body }) => summary(body)),
+    ),
   'postern by hand': (spec) =>
     serve(spec, (app, { validate, summary }) =>
       app.post('/checked', async (ctx) => {

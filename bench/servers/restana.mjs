@@ -20,7 +20,9 @@ function serve({ resources }, options) {
     defaultRoute: (req, res) => res.send(NOT_FOUND_BODY, 404),
   });
   app.get('/hello', (req, res) => res.send(hello()));
-  app.post('/echo', (req, res) => readJson(req, (error, value) => (error === null ? res.send(value) : res.send(ERROR_BODY, 500))));
+  app.post('/echo', (req, res) =>
+    readJson(req, (error, value) => (error === null ? res.send(value) : res.send(ERROR_BODY, 500))),
+  );
   app.get('/fail', () => fail());
   for (const resource of resourceNames(resources)) {
     app.get(`/v1/${resource}`, (req, res) => res.send({ resource }));

@@ -19,5 +19,6 @@ test('app.handler serves inside a server that someone else made; attach gives it
   app.attach(server);
   const attached = await listen(server);
   const [response] = parseResponses(await rawExchange(attached, 'nonsense\r\n\r\n'));
-  expect([response?.status, JSON.parse(response?.body ?? '')]).toMatchObject([400, { message: 'Bad Request', error_code: { value: 999998 } }]);
+  expect([response?.status, JSON.parse(response?.body ?? '')])
+    .toMatchObject([400, { message: 'Bad Request', error_code: { value: 999998 } }]);
 });

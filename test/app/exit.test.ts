@@ -83,7 +83,10 @@ const run = promisify(execFile);
 test.for(Object.entries(ENDINGS))('T-exit: a process that %s exits by itself', async ([, source]) => {
   // A process that hangs is killed in time, which rejects.
   const code = `${source}; process.on('exit', () => console.log('done'));`;
-  const { stdout, stderr } = await run(process.execPath, ['--input-type=module', '--eval', code], { cwd: ROOT, timeout: 10_000 });
+  const { stdout, stderr } = await run(process.execPath, ['--input-type=module', '--eval', code], {
+    cwd: ROOT,
+    timeout: 10_000,
+  });
   expect([stdout, stderr]).toEqual(['done\n', '']);
 });
 

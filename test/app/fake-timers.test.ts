@@ -65,6 +65,10 @@ console.log('closed');
 
 test('an application answers and closes under the timers of node:test', () => {
   const cwd = fileURLToPath(new URL('../..', import.meta.url));
-  const output = execFileSync(process.execPath, ['--input-type=module', '-e', SCRIPT], { cwd, encoding: 'utf8', timeout: 20_000 });
+  const output = execFileSync(process.execPath, ['--input-type=module', '-e', SCRIPT], {
+    cwd,
+    encoding: 'utf8',
+    timeout: 20_000,
+  });
   expect(output).toBe('hello hello 504\nclosed\n');
 });

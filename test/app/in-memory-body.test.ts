@@ -4,7 +4,10 @@ import { expect, test } from 'vitest';
 import { createApp } from '../support/serve.js';
 
 /** A body without end. */
-function endless(): { readonly body: ReadableStream<Uint8Array>; readonly seen: { pulls: number; cancelled: unknown[] } } {
+function endless(): {
+  readonly body: ReadableStream<Uint8Array>;
+  readonly seen: { pulls: number; cancelled: unknown[] };
+} {
   const seen = { pulls: 0, cancelled: [] as unknown[] };
   const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
     seen.pulls += 1;
@@ -48,7 +51,11 @@ test('its source is cancelled when the signal aborts', async () => {
   await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
 });
 
-test.for([['an error', new Error('enough')], ['no error', 'enough'], ['nothing', undefined]] as const)('reading its response rejects with the reason of the signal: %s', async ([, reason]) => {
+test.for([
+  ['an error', new Error('enough')],
+  ['no error', 'enough'],
+  ['nothing', undefined],
+] as const)('reading its response rejects with the reason of the signal: %s', async ([, reason]) => {
   const abort = new AbortController();
   const app = createApp().get('/', async function* ({ signal }) {
     yield 'first';

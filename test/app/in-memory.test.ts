@@ -43,20 +43,25 @@ const parity: { what: string; path: string; init?: () => RequestInit }[] = [
   { what: 'a GET', path: '/echo?x=1' },
   { what: 'a POST', path: '/echo', init: () => ({ method: 'POST', body: 'grüß' }) },
   { what: 'a form', path: '/echo', init: () => ({ method: 'POST', body: new URLSearchParams({ a: 'b c' }) }) },
-  { what: 'a body given as a stream', path: '/echo', init: () => ({ method: 'POST', body: new Response('streamed').body, duplex: 'half' }) },
+  { what: 'a body given as a stream', path: '/echo',
+    init: () => ({ method: 'POST', body: new Response('streamed').body, duplex: 'half' }) },
   { what: 'a long body, both ways', path: '/echo', init: () => ({ method: 'POST', body: 'x'.repeat(900_000) }) },
-  { what: 'a long stream, both ways', path: '/pipe', init: () => ({ method: 'POST', body: longStream(), duplex: 'half' }) },
+  { what: 'a long stream, both ways', path: '/pipe',
+    init: () => ({ method: 'POST', body: longStream(), duplex: 'half' }) },
   { what: 'an empty body', path: '/echo', init: () => ({ method: 'POST', body: '' }) },
   { what: 'no body', path: '/echo', init: () => ({ method: 'POST' }) },
-  { what: 'headers given twice and beyond ASCII', path: '/echo', init: () => ({ headers: [['x-a', '1'], ['X-A', '2'], ['x-b', 'na\xefve'], ['x-c', '']] }) },
+  { what: 'headers given twice and beyond ASCII', path: '/echo',
+    init: () => ({ headers: [['x-a', '1'], ['X-A', '2'], ['x-b', 'na\xefve'], ['x-c', '']] }) },
   { what: 'HEAD', path: '/echo', init: () => ({ method: 'HEAD' }) },
   { what: 'HEAD of a stream', path: '/stream', init: () => ({ method: 'HEAD' }) },
   { what: 'OPTIONS', path: '/echo', init: () => ({ method: 'OPTIONS' }) },
   { what: 'a 404', path: '/nowhere' },
   { what: 'a 405', path: '/echo', init: () => ({ method: 'DELETE' }) },
   { what: 'a 413', path: '/echo', init: () => ({ method: 'POST', body: 'x'.repeat(1_048_577) }) },
-  { what: 'a 415', path: '/json', init: () => ({ method: 'POST', body: '{}', headers: { 'content-type': 'text/html' } }) },
-  { what: 'a body that is not JSON', path: '/json', init: () => ({ method: 'POST', body: '{', headers: { 'content-type': 'application/json' } }) },
+  { what: 'a 415', path: '/json',
+    init: () => ({ method: 'POST', body: '{}', headers: { 'content-type': 'text/html' } }) },
+  { what: 'a body that is not JSON', path: '/json',
+    init: () => ({ method: 'POST', body: '{', headers: { 'content-type': 'application/json' } }) },
   { what: 'a malformed escape', path: '/echo/%ZZ' },
   { what: 'a query parameter that is not allowed', path: '/public?b=1' },
   { what: 'an error with headers', path: '/limited' },
@@ -81,18 +86,45 @@ test.for(parity)('a request in memory is answered as over a socket: $what', asyn
     method: ctx.method,
     query: String(ctx.query),
     body: await ctx.text(),
-    headers: ['content-type', 'content-length', 'transfer-encoding', 'x-a', 'x-b', 'x-c'].map((name) => ctx.headers[name] ?? null),
+    headers: ['content-type', 'content-length', 'transfer-encoding', 'x-a', 'x-b', 'x-c'].map(
+      (name) => ctx.headers[name] ?? null,
+    ),
     ip: ctx.ip,
   });
   app.route('/echo', { GET: echo, POST: echo }).post('/json', (ctx) => ctx.json()).post('/pipe', (ctx) => ctx.stream());
-  app.get('/empty', () => undefined).get('/away', () => reply('', { status: 302, headers: [['location', '/echo'], ['set-cookie', 'a=b'], ['set-cookie', 'c=d']] }));
-  app.get('/same', () => reply(undefined, { status: 304, headers: { etag: '"1"' } })).get('/bytes', () => Uint8Array.from({ length: 256 }, (_, i) => i));
+  app
+    .get('/empty', () => undefined)
+    .get('/away', () =>
+      reply('', {
+        status: 302,
+        headers: [
+          ['location', '/echo'],
+          ['set-cookie', 'a=b'],
+          ['set-cookie', 'c=d'],
+        ],
+      }),
+    );
+  app
+    .get('/same', () => reply(undefined, { status: 304, headers: { etag: '"1"' } }))
+    .get('/bytes', () => Uint8Array.from({ length: 256 }, (_, i) => i));
   app.get('/stream', async function* () { yield 'a'; yield 'b'; });
   app.get('/fails/:at', async function* ({ params }) { if (params.at === '1') yield 'a'; throw new Error('broken'); });
-  app.get('/response', () => new Response('made', { status: 203, statusText: 'Made', headers: { 'x-a': 'na\xefve' } })).get('/p/*rest', (ctx) => [ctx.path, ctx.params.rest, String(ctx.query)]);
+  app
+    .get('/response', () => new Response('made', { status: 203, statusText: 'Made', headers: { 'x-a': 'na\xefve' } }))
+    .get('/p/*rest', (ctx) => [ctx.path, ctx.params.rest, String(ctx.query)]);
   app.get('/hand', ({ raw: { res } }) => void res.writeHead(299, 'By Hand', { 'x-a': '1' }).end('by hand'));
-  app.get('/hints', ({ raw: { res } }) => new Promise((resolve) => res.writeEarlyHints({ link: '</a>; rel=preload' }, () => resolve('hinted'))));
-  app.get('/limited', () => { throw new TooManyRequests('Slow down', { retryAfter: 3 }); }).get('/bug', () => { throw new TypeError('secret'); });
+  app.get(
+    '/hints',
+    ({ raw: { res } }) =>
+      new Promise((resolve) => res.writeEarlyHints({ link: '</a>; rel=preload' }, () => resolve('hinted'))),
+  );
+  app
+    .get('/limited', () => {
+      throw new TooManyRequests('Slow down', { retryAfter: 3 });
+    })
+    .get('/bug', () => {
+      throw new TypeError('secret');
+    });
   app.get('/public', publicFacing({ params: ['a'] })(() => 'x'));
   const { url } = await serve(app);
   const initOf = (): RequestInit => {
@@ -112,12 +144,24 @@ test.for(parity)('a request in memory is answered as over a socket: $what', asyn
 });
 
 test('a request in memory needs no port, streams its body, and aborts with its signal', async () => {
-  const app = createApp().post('/', async (ctx) => `got ${await ctx.text()} from ${ctx.ip}`).get('/never', (ctx) => new Promise((resolve) => {
-    ctx.signal.addEventListener('abort', () => { seen(); resolve('x'); });
-    abort.abort(new Error('changed my mind'));
-  }));
-  const body = new ReadableStream({ start(controller) { controller.enqueue(new TextEncoder().encode('streamed')); controller.close(); } });
-  expect(await (await app.request('http://example.test/', { method: 'POST', body })).text()).toBe('got streamed from 127.0.0.1');
+  const app = createApp()
+    .post('/', async (ctx) => `got ${await ctx.text()} from ${ctx.ip}`)
+    .get(
+      '/never',
+      (ctx) =>
+        new Promise((resolve) => {
+          ctx.signal.addEventListener('abort', () => { seen(); resolve('x'); });
+          abort.abort(new Error('changed my mind'));
+        }),
+    );
+  const body = new ReadableStream({
+    start(controller) {
+      controller.enqueue(new TextEncoder().encode('streamed'));
+      controller.close();
+    },
+  });
+  expect(await (await app.request('http://example.test/', { method: 'POST', body })).text())
+    .toBe('got streamed from 127.0.0.1');
   const abort = new AbortController();
   let seen = (): void => undefined;
   const aborted = new Promise<void>((resolve) => (seen = resolve));
@@ -136,6 +180,7 @@ test('many requests in memory leave nothing behind', async () => {
   const app = createApp().get('/', () => 'ok');
   const answers = await Promise.all(Array.from({ length: 200 }, async () => (await app.request('/')).text()));
   expect(new Set(answers)).toEqual(new Set(['ok']));
-  const active = ((await (await app.request('/users/metrics/?json')).json()) as { active_task_count: number }).active_task_count;
+  const active = ((await (await app.request('/users/metrics/?json')).json()) as { active_task_count: number })
+    .active_task_count;
   expect(active).toBe(1);
 });

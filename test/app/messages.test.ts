@@ -15,29 +15,55 @@ async function takenPort(): Promise<number> {
 }
 
 test.for<[string, (app: Postern, port: number) => Promise<unknown>, string]>([
-  ['the option', (app, port) => app.listen({ port, host: '127.0.0.1' }), 'cannot listen: port PORT (the option port) on "127.0.0.1" is in use; end the process that has it, or choose another port (0 picks a free one)'],
-  ['run and the option', (app, port) => app.run({ port, host: '127.0.0.1' }), 'cannot listen: port PORT (the option port) on "127.0.0.1" is in use; end the process that has it, or choose another port (0 picks a free one)'],
-  ['PORT', (app, port) => {
-    vi.stubEnv('PORT', String(port));
-    onTestFinished(() => void vi.unstubAllEnvs());
-    return app.run({ host: '127.0.0.1' });
-  }, 'cannot listen: port PORT (PORT) on "127.0.0.1" is in use; end the process that has it, or choose another port (0 picks a free one)'],
+  [
+    'the option',
+    (app, port) => app.listen({ port, host: '127.0.0.1' }),
+    'cannot listen: port PORT (the option port) on "127.0.0.1" is in use; end the process that has it, or choose another port (0 picks a free one)',
+  ],
+  [
+    'run and the option',
+    (app, port) => app.run({ port, host: '127.0.0.1' }),
+    'cannot listen: port PORT (the option port) on "127.0.0.1" is in use; end the process that has it, or choose another port (0 picks a free one)',
+  ],
+  [
+    'PORT',
+    (app, port) => {
+      vi.stubEnv('PORT', String(port));
+      onTestFinished(() => void vi.unstubAllEnvs());
+      return app.run({ host: '127.0.0.1' });
+    },
+    'cannot listen: port PORT (PORT) on "127.0.0.1" is in use; end the process that has it, or choose another port (0 picks a free one)',
+  ],
 ])('a port that is taken, from %s', async ([, listen, message]) => {
   const port = await takenPort();
   const app = createApp();
-  await expect(listen(app, port)).rejects.toMatchObject({ code: 'EADDRINUSE', message: message.replace('PORT', String(port)), cause: { code: 'EADDRINUSE' } });
+  await expect(listen(app, port)).rejects.toMatchObject({
+    code: 'EADDRINUSE',
+    message: message.replace('PORT', String(port)),
+    cause: { code: 'EADDRINUSE' },
+  });
   expect((await serve(app)).port, 'it may listen afterwards').toBeGreaterThan(0);
 });
 
 test('a port of the monitor that is taken says where it came from', async () => {
   const port = await takenPort();
   const app = createApp({ monitor: { port, host: '127.0.0.1' } });
-  await expect(serve(app)).rejects.toThrow(`cannot listen: port ${port} (monitor.port or MONITOR_PORT) on "127.0.0.1" is in use`);
+  await expect(serve(app)).rejects.toThrow(
+    `cannot listen: port ${port} (monitor.port or MONITOR_PORT) on "127.0.0.1" is in use`,
+  );
 });
 
 test.for([
-  ['192.0.2.1', 'EADDRNOTAVAIL', 'cannot listen: port 0 (the option port) on "192.0.2.1": the host is not an address of this machine; choose one of these, or leave host out'],
-  ['no.such.host.invalid', 'ENOTFOUND', 'cannot listen: port 0 (the option port) on "no.such.host.invalid": the host has no address; check its spelling, or leave host out'],
+  [
+    '192.0.2.1',
+    'EADDRNOTAVAIL',
+    'cannot listen: port 0 (the option port) on "192.0.2.1": the host is not an address of this machine; choose one of these, or leave host out',
+  ],
+  [
+    'no.such.host.invalid',
+    'ENOTFOUND',
+    'cannot listen: port 0 (the option port) on "no.such.host.invalid": the host has no address; check its spelling, or leave host out',
+  ],
 ] as const)('the host %s', async ([host, code, message]) => {
   const error: unknown = await createApp().listen({ port: 0, host }).catch((thrown: unknown) => thrown);
   // Some machines have no name server.
@@ -47,28 +73,37 @@ test.for([
 test('a port that needs rights', async () => {
   const app = createApp();
   const denied = Object.assign(new Error('listen EACCES: permission denied'), { code: 'EACCES' });
-  vi.spyOn(app.server, 'listen').mockImplementation(() => (queueMicrotask(() => app.server.emit('error', denied)), app.server));
+  vi.spyOn(app.server, 'listen').mockImplementation(
+    () => (queueMicrotask(() => app.server.emit('error', denied)), app.server),
+  );
   await expect(app.listen({ port: 80 })).rejects.toMatchObject({
     code: 'EACCES',
-    message: 'cannot listen: port 80 (the option port) on all interfaces needs rights that this process lacks; choose a port from 1024 on',
+    message:
+      'cannot listen: port 80 (the option port) on all interfaces needs rights that this process lacks; choose a port from 1024 on',
   });
 });
 
 test('a second listen(), and a callback, are refused with what to write', async () => {
   const app = createApp();
   await serve(app);
-  await expect(app.listen({ port: 0 })).rejects.toThrow(new TypeError('the application listens already; call listen() or run() once, or create another application'));
+  await expect(app.listen({ port: 0 })).rejects.toThrow(
+    new TypeError('the application listens already; call listen() or run() once, or create another application'),
+  );
   const listen = app.listen.bind(app) as (...args: unknown[]) => Promise<unknown>;
-  await expect(listen({ port: 0 }, () => undefined)).rejects.toThrow(new TypeError('listen() takes no callback; write const { url } = await app.listen()'));
+  await expect(listen({ port: 0 }, () => undefined)).rejects.toThrow(
+    new TypeError('listen() takes no callback; write const { url } = await app.listen()'),
+  );
 });
 
 test.for<[() => unknown, string]>([
   [() => new Registry().expose('json' as never), `the format of expose() is "json"; give 'text' or 'openmetrics'`],
   [() => createApp().attach(5 as never), 'attach() takes a server of node:http, not 5'],
-  [() => collectDefaultMetrics(undefined as never), 'collectDefaultMetrics() takes a registry, not undefined; give new Registry()'],
+  [() => collectDefaultMetrics(undefined as never),
+    'collectDefaultMetrics() takes a registry, not undefined; give new Registry()'],
   [() => reply({}, { status: 99 }), 'status of reply() is 99; give a status from 200 to 599, such as 201'],
   [() => reply({}, { code: 201 } as never), 'unknown option "code" of reply(); did you mean "status"?'],
-  [() => new ApiError('x', { status: 404 } as never), 'unknown option "status" of new ApiError(); did you mean "statusCode"?'],
+  [() => new ApiError('x', { status: 404 } as never),
+    'unknown option "status" of new ApiError(); did you mean "statusCode"?'],
   ...[
     ['billing:8080', '"billing:8080", which has no name; write billing=http://billing:8080'],
     ['10.0.0.7:80', '"10.0.0.7:80", which has no name; write billing=http://10.0.0.7:80'],
@@ -78,15 +113,20 @@ test.for<[() => unknown, string]>([
     () => createApp({ settings: { SERVICE_CONNECTIONS: [entry] } }),
     `SERVICE_CONNECTIONS has ${message}`,
   ]),
-  [() => createApp({ settings: { SERVICE_CONNECTIONS: ['billing', 'mail'] } }).service('biling'), 'service "biling" is not connected (connected: billing, mail); did you mean "billing"?'],
-  [() => createApp({ settings: { SERVICE_CONNECTIONS: ['mail'] } }).service('stock'), 'service "stock" is not connected (connected: mail); add it to SERVICE_CONNECTIONS'],
-  [() => createApp().service('stock'), 'service "stock" is not connected (no service is connected); add it to SERVICE_CONNECTIONS'],
+  [() => createApp({ settings: { SERVICE_CONNECTIONS: ['billing', 'mail'] } }).service('biling'),
+    'service "biling" is not connected (connected: billing, mail); did you mean "billing"?'],
+  [() => createApp({ settings: { SERVICE_CONNECTIONS: ['mail'] } }).service('stock'),
+    'service "stock" is not connected (connected: mail); add it to SERVICE_CONNECTIONS'],
+  [() => createApp().service('stock'),
+    'service "stock" is not connected (no service is connected); add it to SERVICE_CONNECTIONS'],
 ])('%s: %s', ([act, message]) => {
   expect(act).toThrow(new TypeError(message));
 });
 
 test('hostname for host', async () => {
-  await expect(createApp().listen({ hostname: 'x' } as never)).rejects.toThrow(new TypeError('unknown option "hostname" of listen(); did you mean "host"?'));
+  await expect(createApp().listen({ hostname: 'x' } as never)).rejects.toThrow(
+    new TypeError('unknown option "hostname" of listen(); did you mean "host"?'),
+  );
 });
 
 const twice: Middleware = async (_ctx, next) => {
@@ -94,16 +134,29 @@ const twice: Middleware = async (_ctx, next) => {
   return next();
 };
 test.for<[string, (app: Postern) => unknown, string]>([
-  ['a middleware that does nothing', (app) => app.get('/a/:id', { middleware: [function auth() {}] }, () => 1), 'middleware "auth" of GET /a/:id neither called next() nor returned a reply; return next(), or a reply of its own'],
-  ['a middleware without a name', (app) => app.get('/a/:id', { middleware: [() => undefined] }, () => 1), 'a middleware without a name of GET /a/:id neither called next() nor returned a reply; return next(), or a reply of its own'],
-  ['next() twice', (app) => app.get('/a/:id', { middleware: [twice] }, () => 1), 'next() was called twice by middleware "twice" of GET /a/:id; call it once and keep its reply'],
-  ['outside of a route', (app) => app.use(function auth() {}), 'middleware "auth" of GET without a route neither called next() nor returned a reply; return next(), or a reply of its own'],
-  ['a function', (app) => app.get('/a/:id', (() => () => 1) as never), 'GET /a/:id: a handler returned a function, which has no JSON form; call it, or return a value'],
-  ['a Map', (app) => app.get('/a/:id', (() => ({ users: new Map() })) as (ctx: Context) => object), 'GET /a/:id: users is a Map, which JSON loses; give Object.fromEntries(map)'],
+  ['a middleware that does nothing', (app) => app.get('/a/:id', { middleware: [function auth() {}] }, () => 1),
+    'middleware "auth" of GET /a/:id neither called next() nor returned a reply; return next(), or a reply of its own'],
+  [
+    'a middleware without a name',
+    (app) => app.get('/a/:id', { middleware: [() => undefined] }, () => 1),
+    'a middleware without a name of GET /a/:id neither called next() nor returned a reply; return next(), or a reply of its own',
+  ],
+  ['next() twice', (app) => app.get('/a/:id', { middleware: [twice] }, () => 1),
+    'next() was called twice by middleware "twice" of GET /a/:id; call it once and keep its reply'],
+  [
+    'outside of a route',
+    (app) => app.use(function auth() {}),
+    'middleware "auth" of GET without a route neither called next() nor returned a reply; return next(), or a reply of its own',
+  ],
+  ['a function', (app) => app.get('/a/:id', (() => () => 1) as never),
+    'GET /a/:id: a handler returned a function, which has no JSON form; call it, or return a value'],
+  ['a Map', (app) => app.get('/a/:id', (() => ({ users: new Map() })) as (ctx: Context) => object),
+    'GET /a/:id: users is a Map, which JSON loses; give Object.fromEntries(map)'],
 ])('a 500 for %s says in the log what to write', async ([, define, message]) => {
   const logger = createRecorder();
   const app = expectFailures(createApp({ logger }), 500);
   define(app);
   expect((await app.request('/a/7')).status).toBe(500);
-  expect(logger.entries.filter(({ level }) => level === 'error').map(({ object }) => (object['err'] as Error).message)).toEqual([message]);
+  expect(logger.entries.filter(({ level }) => level === 'error').map(({ object }) => (object['err'] as Error).message))
+    .toEqual([message]);
 });

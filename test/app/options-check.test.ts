@@ -19,8 +19,10 @@ test.for([
 });
 
 test('an unknown option is refused with the nearest one, or with all there are', () => {
-  expect(() => assertOptions('new Postern()', { bodylimit: 1 }, NAMES)).toThrow(new TypeError('unknown option "bodylimit" of new Postern(); did you mean "bodyLimit"?'));
-  expect(() => assertOptions('close()', { colour: 1 }, ['delay', 'timeout'])).toThrow(new TypeError('unknown option "colour" of close(); it has delay, timeout'));
+  expect(() => assertOptions('new Postern()', { bodylimit: 1 }, NAMES))
+    .toThrow(new TypeError('unknown option "bodylimit" of new Postern(); did you mean "bodyLimit"?'));
+  expect(() => assertOptions('close()', { colour: 1 }, ['delay', 'timeout']))
+    .toThrow(new TypeError('unknown option "colour" of close(); it has delay, timeout'));
   expect(() => assertOptions('close()', { delay: 1 }, ['delay', 'timeout'])).not.toThrow();
 });
 

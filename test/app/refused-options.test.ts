@@ -1,7 +1,12 @@
-/** Options: a name that does not exist and a value of the wrong type are refused where they are given, never taken for a default. */
+/**
+ * Options: a name that does not exist and a value of the wrong type are refused where they are given, never taken for a
+ * default.
+ */
 
 import { expect, test } from 'vitest';
-import { ApiError, BadRequest, defineErrorCodes, HttpError, Postern, reply, TooManyRequests, type PosternOptions } from 'postern';
+import {
+  ApiError, BadRequest, defineErrorCodes, HttpError, Postern, reply, TooManyRequests, type PosternOptions,
+} from 'postern';
 import { createApp } from '../support/serve.js';
 
 const make = (options: object): Postern => new Postern('users', { logger: false, ...options } as PosternOptions);
@@ -19,13 +24,18 @@ test.for<[object, string]>([
   [{ trustProxy: true }, 'trustProxy of new Postern() is true; give an array'],
   [{ maxPipelinedRequests: 0 }, 'maxPipelinedRequests of new Postern() is 0; give a whole number of 1 or more'],
   [{ settings: 'billing' }, 'settings of new Postern() is "billing"; give an object'],
-  [{ settings: { SERVICE_CONECTIONS: [] } }, 'unknown option "SERVICE_CONECTIONS" of settings; did you mean "SERVICE_CONNECTIONS"?'],
+  [{ settings: { SERVICE_CONECTIONS: [] } },
+    'unknown option "SERVICE_CONECTIONS" of settings; did you mean "SERVICE_CONNECTIONS"?'],
   [{ settings: { SERVICE_CONNECTIONS: 'billing' } }, 'SERVICE_CONNECTIONS of settings is "billing"; give an array'],
-  [{ settings: { SERVICE_URL_TEMPLATE: Object.create(null) } }, 'SERVICE_URL_TEMPLATE of settings is an object; give a string'],
+  [{ settings: { SERVICE_URL_TEMPLATE: Object.create(null) } },
+    'SERVICE_URL_TEMPLATE of settings is an object; give a string'],
   [{ loadShedding: true }, 'loadShedding of new Postern() is true; give false or an object'],
-  [{ loadShedding: { maxMemory: 50 } }, 'unknown option "maxMemory" of loadShedding; it has observe, maxEventLoopDelay, maxMemoryPercent, retryAfter'],
-  [{ loadShedding: { maxMemoryPercent: 1000 } }, 'maxMemoryPercent of loadShedding is 1000; give a whole number from 1 to 100'],
-  [{ loadShedding: { maxEventLoopDelay: 0 } }, 'maxEventLoopDelay of loadShedding is 0; give a whole number of 1 or more'],
+  [{ loadShedding: { maxMemory: 50 } },
+    'unknown option "maxMemory" of loadShedding; it has observe, maxEventLoopDelay, maxMemoryPercent, retryAfter'],
+  [{ loadShedding: { maxMemoryPercent: 1000 } },
+    'maxMemoryPercent of loadShedding is 1000; give a whole number from 1 to 100'],
+  [{ loadShedding: { maxEventLoopDelay: 0 } },
+    'maxEventLoopDelay of loadShedding is 0; give a whole number of 1 or more'],
 ])('new Postern with %j is refused: %s', ([options, message]) => {
   expect(() => make(options)).toThrow(new TypeError(message));
 });
@@ -36,15 +46,20 @@ test('options that are undefined are options that were left out', async () => {
 });
 
 test.for<[string, (app: Postern, options: never) => unknown, unknown, string]>([
-  ['listen', (app, options) => app.listen(options), { prot: 0 }, 'unknown option "prot" of listen(); did you mean "port"?'],
-  ['listen', (app, options) => app.listen(options), { port: '8000' }, 'port of listen() is "8000"; give a whole number from 0 to 65535'],
-  ['listen', (app, options) => app.listen(options), { port: 65_536 }, 'port of listen() is 65536; give a whole number from 0 to 65535'],
+  ['listen', (app, options) => app.listen(options), { prot: 0 },
+    'unknown option "prot" of listen(); did you mean "port"?'],
+  ['listen', (app, options) => app.listen(options), { port: '8000' },
+    'port of listen() is "8000"; give a whole number from 0 to 65535'],
+  ['listen', (app, options) => app.listen(options), { port: 65_536 },
+    'port of listen() is 65536; give a whole number from 0 to 65535'],
   ['listen', (app, options) => app.listen(options), { port: 0, host: 127 }, 'host of listen() is 127; give a string'],
   ['listen', (app, options) => app.listen(options), 8000, 'the options of listen() are 8000; give an object'],
-  ['close', (app, options) => app.close(options), { timout: 1 }, 'unknown option "timout" of close(); did you mean "timeout"?'],
+  ['close', (app, options) => app.close(options), { timout: 1 },
+    'unknown option "timout" of close(); did you mean "timeout"?'],
   ['close', (app, options) => app.close(options), { delay: '5' }, 'delay of close() is "5"; give ms, 0 or more'],
   ['close', (app, options) => app.close(options), { timeout: NaN }, 'timeout of close() is NaN; give ms, 0 or more'],
-  ['run', (app, options) => app.run(options), { grace: 1 }, 'unknown option "grace" of run(); it has port, host, scope, delay, timeout'],
+  ['run', (app, options) => app.run(options), { grace: 1 },
+    'unknown option "grace" of run(); it has port, host, scope, delay, timeout'],
   ['run', (app, options) => app.run(options), { port: 0, timeout: -1 }, 'timeout of run() is -1; give ms, 0 or more'],
 ])('%s(%3$s)', async ([, act, options, message]) => {
   const app = createApp();
@@ -54,29 +69,43 @@ test.for<[string, (app: Postern, options: never) => unknown, unknown, string]>([
 });
 
 test.for<[() => unknown, string]>([
-  [() => createApp().health.check('db', () => true, { timeuot: 5 } as never), 'unknown option "timeuot" of health check "db"; did you mean "timeout"?'],
-  [() => createApp().health.check('db', () => true, { timeout: '5' } as never), 'timeout of health check "db" is "5"; give ms, more than 0 and at most 2147483647'],
+  [() => createApp().health.check('db', () => true, { timeuot: 5 } as never),
+    'unknown option "timeuot" of health check "db"; did you mean "timeout"?'],
+  [() => createApp().health.check('db', () => true, { timeout: '5' } as never),
+    'timeout of health check "db" is "5"; give ms, more than 0 and at most 2147483647'],
   [() => createApp().onClose(5 as never), 'a close hook must be a function'],
-  [() => make({ errorCodes: [{ a: { name: 'a', value: 1 } }] }), 'errorCodes of new Postern() is an array; give a list of results of defineErrorCodes'],
+  [() => make({ errorCodes: [{ a: { name: 'a', value: 1 } }] }),
+    'errorCodes of new Postern() is an array; give a list of results of defineErrorCodes'],
   ...[
     [{ gone: 1 }, { lost: 1 }, 'errorCodes has gone (1) and lost (1); change one of them'],
     [{ gone: 1 }, { gone: 2 }, 'errorCodes has gone (1) and gone (2); change one of them'],
     [{ mine: 999_400 }, {}, "errorCodes has mine (999400), whose name or value is the framework's own; change it"],
-    [{}, { framework_timeout: 5 }, "errorCodes has framework_timeout (5), whose name or value is the framework's own; change it"],
+    [{}, { framework_timeout: 5 },
+      "errorCodes has framework_timeout (5), whose name or value is the framework's own; change it"],
   ].map(([a, b, message]): [() => unknown, string] => [
-    () => make({ errorCodes: [defineErrorCodes(a as Record<string, number>), defineErrorCodes(b as Record<string, number>)] }),
+    () =>
+      make({
+        errorCodes: [defineErrorCodes(a as Record<string, number>), defineErrorCodes(b as Record<string, number>)],
+      }),
     message as string,
   ]),
-  [() => new ApiError('x', { status: 404 } as never), 'unknown option "status" of new ApiError(); did you mean "statusCode"?'],
+  [() => new ApiError('x', { status: 404 } as never),
+    'unknown option "status" of new ApiError(); did you mean "statusCode"?'],
   [() => new BadRequest('x', { message: 5 } as never), 'message of new BadRequest() is 5; give a string'],
-  [() => new BadRequest('x', { headers: [['a', 'b']] } as never), "headers of new BadRequest() is an array; give an object of strings, { allow: 'GET' }"],
-  [() => new BadRequest('x', { headers: new Headers() } as never), "headers of new BadRequest() is an object; give an object of strings, { allow: 'GET' }"],
-  [() => new BadRequest('x', { headers: { 'retry-after': 5 } } as never), "headers of new BadRequest() is an object; give an object of strings, { allow: 'GET' }"],
+  [() => new BadRequest('x', { headers: [['a', 'b']] } as never),
+    "headers of new BadRequest() is an array; give an object of strings, { allow: 'GET' }"],
+  [() => new BadRequest('x', { headers: new Headers() } as never),
+    "headers of new BadRequest() is an object; give an object of strings, { allow: 'GET' }"],
+  [() => new BadRequest('x', { headers: { 'retry-after': 5 } } as never),
+    "headers of new BadRequest() is an object; give an object of strings, { allow: 'GET' }"],
   [() => new BadRequest('x', null as never), 'the options of new BadRequest() are null; give an object'],
-  [() => new TooManyRequests('x', { retryafter: 5 } as never), 'unknown option "retryafter" of new TooManyRequests(); did you mean "retryAfter"?'],
-  [() => new HttpError(400, 'x', { errorCode: 5 } as never), 'unknown option "errorCode" of new HttpError(); it has headers, cause'],
+  [() => new TooManyRequests('x', { retryafter: 5 } as never),
+    'unknown option "retryafter" of new TooManyRequests(); did you mean "retryAfter"?'],
+  [() => new HttpError(400, 'x', { errorCode: 5 } as never),
+    'unknown option "errorCode" of new HttpError(); it has headers, cause'],
   [() => reply('x', { statusCode: 201 } as never), 'unknown option "statusCode" of reply(); did you mean "status"?'],
-  [() => reply('x', { status: '201' } as never), 'status of reply() is "201"; give a status from 200 to 599, such as 201'],
+  [() => reply('x', { status: '201' } as never),
+    'status of reply() is "201"; give a status from 200 to 599, such as 201'],
   [() => reply('x', 201 as never), 'the options of reply() are 201; give an object'],
 ])('%s is refused: %s', ([act, message]) => {
   expect(act).toThrow(new TypeError(message));

@@ -58,7 +58,12 @@ async function startService(port: number): Promise<ChildProcess> {
 }
 
 /** Sends requests at a steady rate until told to stop; tells who answered, and what failed. */
-function startLoad(port: number): { stop: () => Promise<void>; readonly sent: number; readonly answeredBy: ReadonlySet<number>; readonly failures: readonly string[] } {
+function startLoad(port: number): {
+  stop: () => Promise<void>;
+  readonly sent: number;
+  readonly answeredBy: ReadonlySet<number>;
+  readonly failures: readonly string[];
+} {
   const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
   const load = { sent: 0, answeredBy: new Set<number>(), failures: [] as string[] };
   const underWay = new Set<Promise<void>>();
@@ -95,13 +100,16 @@ function startLoad(port: number): { stop: () => Promise<void>; readonly sent: nu
   });
 }
 
-test.for(['nginx', 'haproxy'] as const)(`${DRAINS} drains of a two-process service behind %s lose no request`, { timeout: 120_000 }, async (name) => {
-  const [listen = 0, ...ports] = await freePorts(3);
-  const children = await Promise.all(ports.map(startService));
-  onTestFinished(() => children.forEach((child) => child.kill('SIGKILL')));
-  const gateway = await startGateway(name, gateways[name](listen, ports), [listen]);
-  onTestFinished(() => gateway.stop());
-  await expect.poll(async () => (await fetch(`http://127.0.0.1:${listen}/`)).status).toBe(200);
+test.for(['nginx', 'haproxy'] as const)(
+  `${DRAINS} drains of a two-process service behind %s lose no request`,
+  { timeout: 120_000 },
+  async (name) => {
+    const [listen = 0, ...ports] = await freePorts(3);
+    const children = await Promise.all(ports.map(startService));
+    onTestFinished(() => children.forEach((child) => child.kill('SIGKILL')));
+    const gateway = await startGateway(name, gateways[name](listen, ports), [listen]);
+    onTestFinished(() => gateway.stop());
+    await expect.poll(async () => (await fetch(`http://127.0.0.1:${listen}/`)).status).toBe(200);
 
   const load = startLoad(listen);
   const pids = new Set(children.map(({ pid }) => pid));

@@ -1,5 +1,6 @@
 /**
- * A rolling update as Kubernetes does it, with the defaults of `run()`: endpoints are removed late, and no request is lost.
+ * A rolling update as Kubernetes does it, with the defaults of `run()`: endpoints are removed late, and no request is
+ * lost.
  *
  * @module-tag slow
  */
@@ -30,12 +31,18 @@ async function startInstance(): Promise<Instance> {
   const child = fork(SERVICE, ['{}'], { execArgv: [], env });
   onTestFinished(() => void child.kill('SIGKILL'));
   const [port] = (await once(child, 'message')) as [number];
-  await expect.poll(() => fetch(`http://127.0.0.1:${port}/drained/health/`).then(({ status }) => status, () => 0)).toBe(200);
+  await expect.poll(() => fetch(`http://127.0.0.1:${port}/drained/health/`).then(({ status }) => status, () => 0))
+    .toBe(200);
   return { child, port };
 }
 
 /** Sends requests at a steady rate over kept connections to each endpoint in turn; nothing is tried twice. */
-function startLoad(endpoints: ReadonlySet<number>): { stop: () => Promise<void>; sent: number; readonly answeredBy: Set<number>; readonly failures: string[] } {
+function startLoad(endpoints: ReadonlySet<number>): {
+  stop: () => Promise<void>;
+  sent: number;
+  readonly answeredBy: Set<number>;
+  readonly failures: string[];
+} {
   const agent = new Agent({ keepAlive: true });
   const load = { sent: 0, answeredBy: new Set<number>(), failures: [] as string[] };
   const underWay = new Set<Promise<void>>();
@@ -72,27 +79,31 @@ function startLoad(endpoints: ReadonlySet<number>): { stop: () => Promise<void>;
   return Object.assign(load, { stop });
 }
 
-test(`${UPDATES} rolling updates of ${INSTANCES} instances under ${REQUESTS_PER_SECOND} requests a second lose none`, { timeout: 120_000 }, async () => {
-  const instances = await Promise.all(Array.from({ length: INSTANCES }, startInstance));
-  const endpoints = new Set(instances.map(({ port }) => port));
-  const load = startLoad(endpoints);
-  const used = new Set(endpoints);
-  const exits: Promise<unknown>[] = [];
-  for (let step = 0; step < UPDATES * INSTANCES; step += 1) {
-    const fresh = await startInstance();
-    endpoints.add(fresh.port);
-    used.add(fresh.port);
-    await expect.poll(() => load.answeredBy.has(fresh.port), { timeout: 10_000 }).toBe(true);
-    const old = instances.shift() as Instance;
-    instances.push(fresh);
-    exits.push(once(old.child, 'exit'));
-    old.child.kill('SIGTERM');
-    await wait(NEWS_MS);
-    endpoints.delete(old.port);
-  }
-  expect(await Promise.all(exits)).toEqual(exits.map(() => [0, null]));
-  await load.stop();
-  expect(load.failures).toEqual([]);
-  expect(load.answeredBy).toEqual(used);
-  expect(load.sent).toBeGreaterThan(5 * REQUESTS_PER_SECOND);
-});
+test(
+  `${UPDATES} rolling updates of ${INSTANCES} instances under ${REQUESTS_PER_SECOND} requests a second lose none`,
+  { timeout: 120_000 },
+  async () => {
+    const instances = await Promise.all(Array.from({ length: INSTANCES }, startInstance));
+    const endpoints = new Set(instances.map(({ port }) => port));
+    const load = startLoad(endpoints);
+    const used = new Set(endpoints);
+    const exits: Promise<unknown>[] = [];
+    for (let step = 0; step < UPDATES * INSTANCES; step += 1) {
+      const fresh = await startInstance();
+      endpoints.add(fresh.port);
+      used.add(fresh.port);
+      await expect.poll(() => load.answeredBy.has(fresh.port), { timeout: 10_000 }).toBe(true);
+      const old = instances.shift() as Instance;
+      instances.push(fresh);
+      exits.push(once(old.child, 'exit'));
+      old.child.kill('SIGTERM');
+      await wait(NEWS_MS);
+      endpoints.delete(old.port);
+    }
+    expect(await Promise.all(exits)).toEqual(exits.map(() => [0, null]));
+    await load.stop();
+    expect(load.failures).toEqual([]);
+    expect(load.answeredBy).toEqual(used);
+    expect(load.sent).toBeGreaterThan(5 * REQUESTS_PER_SECOND);
+  },
+);

@@ -39,7 +39,11 @@ async function start(options: object = {}): Promise<Running> {
 const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
 
 /** A connection that stays open: what it receives, and when it ends. */
-function open(port: number): { socket: Socket; closed: Promise<RawResponse[]>; answered: (count: number) => Promise<void> } {
+function open(port: number): {
+  socket: Socket;
+  closed: Promise<RawResponse[]>;
+  answered: (count: number) => Promise<void>;
+} {
   let text = '';
   const socket = connect(port, '127.0.0.1').on('error', () => undefined);
   socket.on('data', (chunk) => (text += chunk.toString('latin1')));
@@ -50,23 +54,26 @@ function open(port: number): { socket: Socket; closed: Promise<RawResponse[]>; a
   return { socket, closed, answered };
 }
 
-test.for(['SIGTERM', 'SIGINT'] as const)('%s: a request in flight finishes, idle connections close, hooks run once, the process exits with 0', async (signal) => {
-  const { child, port, messages, exited, said } = await start();
-  const idle = open(port);
-  idle.socket.write(get('/'));
-  await idle.answered(1);
-  const silent = open(port);
-  await once(silent.socket, 'connect');
-  const busy = rawExchange(port, get('/slow/300'), 5000);
-  await said('slow');
-  child.kill(signal);
-  expect((await idle.closed).map(({ status }) => status)).toEqual([200]);
-  await silent.closed;
-  const [response] = parseResponses(await busy);
-  expect([response?.status, response?.body, response?.headers['connection']]).toEqual([200, 'done', 'close']);
-  expect(await exited).toEqual([0, null]);
-  expect(messages.filter((message) => String(message).startsWith('hook'))).toEqual(['hook 1']);
-});
+test.for(['SIGTERM', 'SIGINT'] as const)(
+  '%s: a request in flight finishes, idle connections close, hooks run once, the process exits with 0',
+  async (signal) => {
+    const { child, port, messages, exited, said } = await start();
+    const idle = open(port);
+    idle.socket.write(get('/'));
+    await idle.answered(1);
+    const silent = open(port);
+    await once(silent.socket, 'connect');
+    const busy = rawExchange(port, get('/slow/300'), 5000);
+    await said('slow');
+    child.kill(signal);
+    expect((await idle.closed).map(({ status }) => status)).toEqual([200]);
+    await silent.closed;
+    const [response] = parseResponses(await busy);
+    expect([response?.status, response?.body, response?.headers['connection']]).toEqual([200, 'done', 'close']);
+    expect(await exited).toEqual([0, null]);
+    expect(messages.filter((message) => String(message).startsWith('hook'))).toEqual(['hook 1']);
+  },
+);
 
 test.for([
   { env: '3000', signal: 'SIGTERM', options: {}, at: 3_000 },
@@ -74,28 +81,35 @@ test.for([
   { env: '3000', signal: 'SIGINT', options: {}, at: 3_000 },
   { env: '', signal: 'SIGTERM', options: {}, at: 5_000 },
   { env: '', signal: 'SIGINT', options: {}, at: 0 },
-] as const)('with DRAIN_DELAY "$env" and $options, $signal is followed by $at ms in which requests are served', async ({ env, signal, options, at }) => {
-  const child = fork(SERVICE, [JSON.stringify(options)], { execArgv: [], env: { ...process.env, DRAIN_DELAY: env } });
-  onTestFinished(() => void child.kill('SIGKILL'));
-  const [port] = (await once(child, 'message')) as [number];
-  const exited = once(child, 'exit');
-  const signalledAt = performance.now();
-  child.kill(signal);
-  if (at > 0) {
-    await expect.poll(() => fetch(`http://127.0.0.1:${port}/drained/health/`).then(({ status }) => status), { interval: 10 }).toBe(503);
-    expect((await fetch(`http://127.0.0.1:${port}/`)).headers.get('connection')).toBe('close');
-  }
-  expect(await exited).toEqual([0, null]);
-  // Timers may be a millisecond early.
-  expect(performance.now() - signalledAt).toBeGreaterThan(at - 5);
-  if (at === 0) expect(performance.now() - signalledAt).toBeLessThan(4_000);
-});
+] as const)(
+  'with DRAIN_DELAY "$env" and $options, $signal is followed by $at ms in which requests are served',
+  async ({ env, signal, options, at }) => {
+    const child = fork(SERVICE, [JSON.stringify(options)], { execArgv: [], env: { ...process.env, DRAIN_DELAY: env } });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const [port] = (await once(child, 'message')) as [number];
+    const exited = once(child, 'exit');
+    const signalledAt = performance.now();
+    child.kill(signal);
+    if (at > 0) {
+      await expect
+        .poll(() => fetch(`http://127.0.0.1:${port}/drained/health/`).then(({ status }) => status), { interval: 10 })
+        .toBe(503);
+      expect((await fetch(`http://127.0.0.1:${port}/`)).headers.get('connection')).toBe('close');
+    }
+    expect(await exited).toEqual([0, null]);
+    // Timers may be a millisecond early.
+    expect(performance.now() - signalledAt).toBeGreaterThan(at - 5);
+    if (at === 0) expect(performance.now() - signalledAt).toBeLessThan(4_000);
+  },
+);
 
 test.for(['soon', '-1', '1.5', '1e3'])('DRAIN_DELAY "%s" is refused before anything listens', async (text) => {
   vi.stubEnv('DRAIN_DELAY', text);
   onTestFinished(() => void vi.unstubAllEnvs());
   const app = createApp();
-  await expect(app.run({ port: 0, host: '127.0.0.1' })).rejects.toThrow(new TypeError(`DRAIN_DELAY is "${text}"; give ms, 0 or more`));
+  await expect(app.run({ port: 0, host: '127.0.0.1' })).rejects.toThrow(
+    new TypeError(`DRAIN_DELAY is "${text}"; give ms, 0 or more`),
+  );
   expect(app.server.listening).toBe(false);
   await app.close();
 });
@@ -150,7 +164,8 @@ test.for([
   { body: 'text', big: () => BIG.toString() },
   { body: 'bytes', big: () => BIG },
   { body: 'a stream of one chunk', big: () => Readable.from([BIG]) },
-  { body: 'a stream of many chunks', big: () => Readable.from(Array.from({ length: 8 }, () => BIG.subarray(0, 1_000_000))) },
+  { body: 'a stream of many chunks',
+    big: () => Readable.from(Array.from({ length: 8 }, () => BIG.subarray(0, 1_000_000))) },
 ])('a reply that a slow client has still to take is not cut by the drain: $body', async ({ big }) => {
   const app = createApp().get('/big', big);
   const { port } = await serve(app);
@@ -210,9 +225,16 @@ test('a connection that becomes idle while the application drains closes right a
 test('an idle connection closes at once, while a request on another one is still in flight; hooks wait for that and run in order', async () => {
   const logger = createRecorder();
   let release = (): void => undefined;
-  const app = expectFailures(createApp({ logger }), 'close hook failed').get('/', () => 'ok').get('/slow', () => new Promise((resolve) => (release = () => resolve('done'))));
+  const app = expectFailures(createApp({ logger }), 'close hook failed').get('/', () => 'ok')
+    .get('/slow', () => new Promise((resolve) => (release = () => resolve('done'))));
   const ran: string[] = [];
-  app.onClose(async () => { await Promise.resolve(); ran.push('first'); throw new Error('no database'); }).onClose(() => void ran.push('second'));
+  app
+    .onClose(async () => {
+      await Promise.resolve();
+      ran.push('first');
+      throw new Error('no database');
+    })
+    .onClose(() => void ran.push('second'));
   const { port } = await serve(app);
   const idle = open(port);
   idle.socket.write(get('/'));
@@ -227,31 +249,46 @@ test('an idle connection closes at once, while a request on another one is still
   expect((await busy.closed).map(({ body, headers }) => [body, headers['connection']])).toEqual([['done', 'close']]);
   await closed;
   expect(ran).toEqual(['first', 'second']);
-  expect(logger.entries).toMatchObject([{ level: 'error', object: { err: { message: 'no database' } }, message: 'close hook failed' }]);
+  expect(logger.entries).toMatchObject([
+    { level: 'error', object: { err: { message: 'no database' } }, message: 'close hook failed' },
+  ]);
 });
 
-test.for(['in its handler', 'in a microtask of it'] as const)('a request that closes the application %s is answered, behind one that ended in the same turn', async (when) => {
-  let done: Promise<void> | undefined;
-  const app = createApp().get('/', () => 'first').get('/stop', async () => {
-    if (when !== 'in its handler') await undefined;
-    done = app.close({ timeout: 5000 });
-    return 'second';
-  });
-  const { port } = await serve(app);
-  const { socket, closed } = open(port);
-  socket.write(get('/') + get('/stop'));
-  expect((await closed).map(({ body }) => body)).toEqual(['first', 'second']);
-  await done;
-});
+test.for(['in its handler', 'in a microtask of it'] as const)(
+  'a request that closes the application %s is answered, behind one that ended in the same turn',
+  async (when) => {
+    let done: Promise<void> | undefined;
+    const app = createApp().get('/', () => 'first').get('/stop', async () => {
+      if (when !== 'in its handler') await undefined;
+      done = app.close({ timeout: 5000 });
+      return 'second';
+    });
+    const { port } = await serve(app);
+    const { socket, closed } = open(port);
+    socket.write(get('/') + get('/stop'));
+    expect((await closed).map(({ body }) => body)).toEqual(['first', 'second']);
+    await done;
+  },
+);
 
-test.for([['sync', '/'], ['async', '/async']] as const)('a pipelined request behind one in flight is answered, %s', async ([, path]) => {
+test.for([
+  ['sync', '/'],
+  ['async', '/async'],
+] as const)('a pipelined request behind one in flight is answered, %s', async ([, path]) => {
   let release = (): void => undefined;
   let arrived = (): void => undefined;
   const waiting = new Promise<void>((resolve) => (arrived = resolve));
-  const app = createApp().get('/', () => 'second').get('/async', async () => 'second').get('/slow', () => new Promise((resolve) => {
-    release = () => resolve('first');
-    arrived();
-  }));
+  const app = createApp()
+    .get('/', () => 'second')
+    .get('/async', async () => 'second')
+    .get(
+      '/slow',
+      () =>
+        new Promise((resolve) => {
+          release = () => resolve('first');
+          arrived();
+        }),
+    );
   const { port } = await serve(app);
   const before = open(port);
   before.socket.write(get('/slow') + get(path));
@@ -269,7 +306,8 @@ test('two requests pipelined in one packet while the application drains are both
   await once(socket, 'connect');
   const done = app.close({ delay: 200 });
   socket.write(get('/') + get('/'));
-  expect((await closed).map(({ body, headers }) => [body, headers['connection']])).toEqual([['ok', 'keep-alive'], ['ok', 'close']]);
+  expect((await closed).map(({ body, headers }) => [body, headers['connection']]))
+    .toEqual([['ok', 'keep-alive'], ['ok', 'close']]);
   await done;
 });
 
@@ -282,7 +320,12 @@ test('a process that closed its application has nothing left that keeps it alive
     for (const path of ['/a/health/', '/a/metrics/', '/a/ping/', '/none']) await (await fetch(url + path)).text();
     await app.close();
   `;
-  const child = fork('data:', [], { execPath: process.execPath, execArgv: ['--input-type=module', '--eval', code], cwd: fileURLToPath(new URL('../..', import.meta.url)), stdio: 'pipe' });
+  const child = fork('data:', [], {
+    execPath: process.execPath,
+    execArgv: ['--input-type=module', '--eval', code],
+    cwd: fileURLToPath(new URL('../..', import.meta.url)),
+    stdio: 'pipe',
+  });
   child.disconnect();
   onTestFinished(() => void child.kill('SIGKILL'));
   expect(await once(child, 'exit')).toEqual([0, null]);
@@ -306,7 +349,10 @@ test('a close hook that hangs is reported and left behind, and those before it r
   const logger = createRecorder();
   const app = expectFailures(createApp({ logger }), 'close hook hangs');
   const ran: string[] = [];
-  app.onClose(() => void ran.push('first')).onClose(() => new Promise(() => undefined)).onClose(() => void ran.push('third'));
+  app
+    .onClose(() => void ran.push('first'))
+    .onClose(() => new Promise(() => undefined))
+    .onClose(() => void ran.push('third'));
   await app.close({ timeout: 0 });
   expect(ran).toEqual(['first']);
   expect(logger.entries.find(({ message }) => message === 'close hook hangs')?.object).toMatchObject({ hook: 2 });
@@ -316,7 +362,8 @@ test('an address that is taken leaves no listener behind: the application can li
   const taken = await serve(createApp());
   const app = createApp();
   const before = ['error', 'listening'].map((name) => app.server.listenerCount(name));
-  for (let i = 0; i < 3; i += 1) await expect(app.listen({ host: '127.0.0.1', port: taken.port })).rejects.toMatchObject({ code: 'EADDRINUSE' });
+  for (let i = 0; i < 3; i += 1)
+    await expect(app.listen({ host: '127.0.0.1', port: taken.port })).rejects.toMatchObject({ code: 'EADDRINUSE' });
   expect(['error', 'listening'].map((name) => app.server.listenerCount(name))).toEqual(before);
   expect((await fetch((await serve(app)).url)).status).toBe(404);
 });

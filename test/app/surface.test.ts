@@ -12,27 +12,40 @@ import { createApp, serve } from '../support/serve.js';
 
 test('T-31: each entry exports a closed list: no JWT, CSRF, cookies, CORS, cache, static files, multipart, proxy, templates or sessions', () => {
   expect(Object.keys(postern).sort()).toEqual([
-    'ApiError', 'BadRequest', 'Conflict', 'Forbidden', 'FrameworkErrorCodes', 'HttpError', 'InvalidRequest', 'NotFound', 'Postern', 'Registry', 'Reply', 'Router', 'ServiceError', 'ServiceUnavailable',
-    'TooManyRequests', 'Unauthorized', 'connect', 'defineEndpoint', 'defineErrorCodes', 'endpoint', 'path', 'publicFacing', 'redirect', 'reply',
+    'ApiError', 'BadRequest', 'Conflict', 'Forbidden', 'FrameworkErrorCodes', 'HttpError', 'InvalidRequest', 'NotFound',
+    'Postern', 'Registry', 'Reply', 'Router', 'ServiceError', 'ServiceUnavailable',
+    'TooManyRequests', 'Unauthorized', 'connect', 'defineEndpoint', 'defineErrorCodes', 'endpoint', 'path',
+    'publicFacing', 'redirect', 'reply',
   ]);
-  expect(Object.keys(metrics).sort()).toEqual(['Counter', 'Gauge', 'Histogram', 'Registry', 'Summary', 'collectDefaultMetrics', 'exponentialBuckets', 'linearBuckets']);
-  expect(Object.keys(gateway).sort()).toEqual(['GatewayError', 'toCaddy', 'toGatewayApi', 'toHAProxy', 'toKong', 'toNginx']);
+  expect(Object.keys(metrics).sort()).toEqual([
+    'Counter', 'Gauge', 'Histogram', 'Registry', 'Summary', 'collectDefaultMetrics', 'exponentialBuckets',
+    'linearBuckets',
+  ]);
+  expect(Object.keys(gateway).sort()).toEqual([
+    'GatewayError', 'toCaddy', 'toGatewayApi', 'toHAProxy', 'toKong', 'toNginx',
+  ]);
   expect(Object.keys(packageJson.exports)).toEqual(['.', './metrics', './gateway', './openapi', './package.json']);
 });
 
 const membersOf = (object: object): string[] => {
   const prototype: object = Object.getPrototypeOf(object);
-  return [...Object.getOwnPropertyNames(object), ...(prototype === Object.prototype ? [] : membersOf(prototype))].filter((name) => name !== 'constructor');
+  return [
+    ...Object.getOwnPropertyNames(object),
+    ...(prototype === Object.prototype ? [] : membersOf(prototype)),
+  ].filter((name) => name !== 'constructor');
 };
 test('T-31: an application, a request, a reply and a client have a closed list of members', async () => {
   let context: string[] = [];
-  const app = createApp({ settings: { SERVICE_CONNECTIONS: ['billing'] } }).get('/', (ctx) => { context = membersOf(ctx); });
+  const app = createApp({ settings: { SERVICE_CONNECTIONS: ['billing'] } })
+    .get('/', (ctx) => { context = membersOf(ctx); });
   await app.request('/');
   expect(context.sort()).toEqual([
-    'abort', 'bytes', 'deadlineMs', 'form', 'headers', 'id', 'ip', 'json', 'log', 'method', 'params', 'path', 'query', 'raw', 'route', 'scope', 'service', 'signal', 'span', 'state', 'stream', 'target', 'text', 'timeUpMs', 'url',
+    'abort', 'bytes', 'deadlineMs', 'form', 'headers', 'id', 'ip', 'json', 'log', 'method', 'params', 'path', 'query',
+    'raw', 'route', 'scope', 'service', 'signal', 'span', 'state', 'stream', 'target', 'text', 'timeUpMs', 'url',
   ]);
   expect([...new Set(membersOf(app))].sort()).toEqual([
-    'attach', 'close', 'delete', 'errorCodes', 'get', 'group', 'handler', 'head', 'health', 'implement', 'listen', 'metrics', 'mount', 'name', 'onClose', 'options', 'patch', 'post', 'put', 'request', 'route', 'router', 'run',
+    'attach', 'close', 'delete', 'errorCodes', 'get', 'group', 'handler', 'head', 'health', 'implement', 'listen',
+    'metrics', 'mount', 'name', 'onClose', 'options', 'patch', 'post', 'put', 'request', 'route', 'router', 'run',
     'server', 'service', 'settings', 'track', 'use', 'version', 'view',
   ]);
   expect(membersOf(postern.reply()).sort()).toEqual(['body', 'error', 'headers', 'ownHeaders', 'status', 'statusText']);
@@ -42,19 +55,31 @@ test('T-31: an application, a request, a reply and a client have a closed list o
 test('T-31: no file is served, no cookie is set and nothing is cached unless the application says so', async () => {
   const { port } = await serve(createApp().get('/', () => 'x'));
   for (const path of [
-    '/', '/package.json', '/README.md', '/src/index.ts', '/..%2fpackage.json', '/.env', '/.git/config', '/favicon.ico', '/users/',
+    '/', '/package.json', '/README.md', '/src/index.ts', '/..%2fpackage.json', '/.env', '/.git/config', '/favicon.ico',
+    '/users/',
     '/users/metrics/../../package.json',
   ]) {
-    const { status, headers } = await rawRequest(port, `GET ${path} HTTP/1.1\r\nHost: x\r\nOrigin: http://evil.test\r\nCookie: a=1\r\nConnection: close\r\n\r\n`);
+    const { status, headers } = await rawRequest(
+      port,
+      `GET ${path} HTTP/1.1\r\nHost: x\r\nOrigin: http://evil.test\r\nCookie: a=1\r\nConnection: close\r\n\r\n`,
+    );
     expect(status, path).toBe(path === '/' ? 200 : 404);
-    expect(Object.keys(headers).filter((name) => /cookie|cache|etag|last-modified|expires|access-control|server|powered/.test(name)), path).toEqual([]);
+    expect(
+      Object.keys(headers).filter((name) =>
+        /cookie|cache|etag|last-modified|expires|access-control|server|powered/.test(name),
+      ),
+      path,
+    ).toEqual([]);
   }
 });
 
-test.for(['key', 'cert', 'SNICallback', 'ALPNCallback', 'insecureHTTPParser', 'requireHostHeader'])('T-33: the option %s of node:http and node:tls is refused (CVE-2026-21637)', (name) => {
-  const options: PosternOptions = Object.assign({ logger: false as const }, { [name]: 'x' });
-  expect(() => createApp(options)).toThrow(new RegExp(`^unknown option "${name}"`));
-});
+test.for(['key', 'cert', 'SNICallback', 'ALPNCallback', 'insecureHTTPParser', 'requireHostHeader'])(
+  'T-33: the option %s of node:http and node:tls is refused (CVE-2026-21637)',
+  (name) => {
+    const options: PosternOptions = Object.assign({ logger: false as const }, { [name]: 'x' });
+    expect(() => createApp(options)).toThrow(new RegExp(`^unknown option "${name}"`));
+  },
+);
 
 test('T-33: the server speaks plain HTTP, strictly (CVE-2026-21637)', async () => {
   const app = createApp().get('/', () => 'plain');
@@ -64,5 +89,6 @@ test('T-33: the server speaks plain HTTP, strictly (CVE-2026-21637)', async () =
   expect((await rawRequest(port, hello)).status).toBe(400);
   expect((await rawRequest(port, 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).body).toBe('plain');
   // The lenient parser would take a control character in a header.
-  expect((await rawRequest(port, 'GET / HTTP/1.1\r\nHost: x\r\na: b\x01c\r\nConnection: close\r\n\r\n')).status).toBe(400);
+  expect((await rawRequest(port, 'GET / HTTP/1.1\r\nHost: x\r\na: b\x01c\r\nConnection: close\r\n\r\n')).status)
+    .toBe(400);
 });

@@ -15,14 +15,17 @@ import { createProject, runCommand } from '../support/command.js';
 
 /** A folder with the rules of an application in `rules.yml`. */
 async function writeRules(name: string): Promise<string> {
-  const cwd = createProject({ 'app.mjs': `import { Postern } from 'postern';\nexport default new Postern('${name}');\n` });
+  const cwd = createProject({
+    'app.mjs': `import { Postern } from 'postern';\nexport default new Postern('${name}');\n`,
+  });
   const { code, stdout, stderr } = await runCommand(['alerts', 'app.mjs'], { cwd });
   expect([code, stderr]).toEqual([0, '']);
   writeFileSync(join(cwd, 'rules.yml'), stdout);
   return cwd;
 }
 
-const promtool = (cwd: string, ...args: string[]): string => execFileSync('promtool', args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+const promtool = (cwd: string, ...args: string[]): string =>
+  execFileSync('promtool', args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 
 test.for(['users', 'no', 'A.b~c_d-1'])('promtool takes the rules of %s', async (name) => {
   const cwd = await writeRules(name);
@@ -31,7 +34,9 @@ test.for(['users', 'no', 'A.b~c_d-1'])('promtool takes the rules of %s', async (
 
 test('every metric that a rule reads is one that an application has', async () => {
   const rules = readFileSync(join(await writeRules('users'), 'rules.yml'), 'utf8');
-  const read = new Set([...rules.matchAll(/\b(\w+)\{job=/g)].map(([, metric = '']) => metric.replace(/_(?:count|bucket)$/, '')));
+  const read = new Set(
+    [...rules.matchAll(/\b(\w+)\{job=/g)].map(([, metric = '']) => metric.replace(/_(?:count|bucket)$/, '')),
+  );
   read.delete('up');
   expect(read.size).toBe(5);
   const app = new Postern('users', { logger: false });
@@ -43,9 +48,12 @@ test('every metric that a rule reads is one that an application has', async () =
 /** `30 minutes, a sample each`, in the notation of promtool. */
 const HOUR = 60;
 const route = (labels: string): string => `http_request_duration_seconds_count{job="users",method="GET",${labels}}`;
-const bucket = (labels: string, le: string): string => `http_request_duration_seconds_bucket{job="users",method="GET",status_code="200",${labels},le="${le}"}`;
-const call = (status: string): string => `service_request_duration_seconds_count{job="users",service="billing",method="GET",status_code="${status}"}`;
-const info = (status: string): string => `service_info{job="users",instance="10.0.0.7:8000",service="users",status="${status}"}`;
+const bucket = (labels: string, le: string): string =>
+  `http_request_duration_seconds_bucket{job="users",method="GET",status_code="200",${labels},le="${le}"}`;
+const call = (status: string): string =>
+  `service_request_duration_seconds_count{job="users",service="billing",method="GET",status_code="${status}"}`;
+const info = (status: string): string =>
+  `service_info{job="users",instance="10.0.0.7:8000",service="users",status="${status}"}`;
 const rate = (perMinute: number): string => `0+${perMinute}x${HOUR}`;
 const always = (value: number): string => `${value}x${HOUR}`;
 
@@ -72,15 +80,28 @@ const healthy: Record<string, string> = {
 };
 
 const faults: { alert: string; series: Record<string, string>; labels: Record<string, string> }[] = [
-  { alert: 'HighErrorRatio', series: { [route('route="/users/:id",status_code="503"')]: rate(120) }, labels: { job: 'users' } },
-  { alert: 'SlowRoute', series: { [bucket('route="/users/:id"', '0.1')]: rate(10), [bucket('route="/users/:id"', '1.0')]: rate(580) }, labels: { job: 'users', method: 'GET', route: '/users/:id' } },
-  { alert: 'EventLoopLag', series: { 'nodejs_eventloop_lag_p99_seconds{job="users",instance="10.0.0.7:8000"}': always(0.3) }, labels: { job: 'users', instance: '10.0.0.7:8000' } },
-  { alert: 'MemoryNearLimit', series: { 'proc_rss_mem_perc{job="users",instance="10.0.0.7:8000"}': always(95) }, labels: { job: 'users', instance: '10.0.0.7:8000' } },
-  { alert: 'HealthFailing', series: { [info('OK')]: '1x10 _x50', [info('FAIL')]: '_x10 1x50' }, labels: { job: 'users', instance: '10.0.0.7:8000', service: 'users', status: 'FAIL' } },
-  { alert: 'InstanceDown', series: { 'up{job="users",instance="10.0.0.7:8000"}': always(0) }, labels: { job: 'users', instance: '10.0.0.7:8000' } },
-  { alert: 'DependencyFailing', series: { [call('0')]: rate(20), [call('503')]: rate(20) }, labels: { job: 'users', service: 'billing' } },
+  { alert: 'HighErrorRatio', series: { [route('route="/users/:id",status_code="503"')]: rate(120) },
+    labels: { job: 'users' } },
+  { alert: 'SlowRoute',
+    series: { [bucket('route="/users/:id"', '0.1')]: rate(10), [bucket('route="/users/:id"', '1.0')]: rate(580) },
+    labels: { job: 'users', method: 'GET', route: '/users/:id' } },
+  { alert: 'EventLoopLag',
+    series: { 'nodejs_eventloop_lag_p99_seconds{job="users",instance="10.0.0.7:8000"}': always(0.3) },
+    labels: { job: 'users', instance: '10.0.0.7:8000' } },
+  { alert: 'MemoryNearLimit', series: { 'proc_rss_mem_perc{job="users",instance="10.0.0.7:8000"}': always(95) },
+    labels: { job: 'users', instance: '10.0.0.7:8000' } },
+  { alert: 'HealthFailing', series: { [info('OK')]: '1x10 _x50', [info('FAIL')]: '_x10 1x50' },
+    labels: { job: 'users', instance: '10.0.0.7:8000', service: 'users', status: 'FAIL' } },
+  { alert: 'InstanceDown', series: { 'up{job="users",instance="10.0.0.7:8000"}': always(0) },
+    labels: { job: 'users', instance: '10.0.0.7:8000' } },
+  { alert: 'DependencyFailing', series: { [call('0')]: rate(20), [call('503')]: rate(20) },
+    labels: { job: 'users', service: 'billing' } },
 ];
-const other = Object.fromEntries(faults.flatMap(({ series }) => Object.entries(series)).map(([name, values]) => [name.replaceAll('job="users"', 'job="other"'), values]));
+const other = Object.fromEntries(
+  faults
+    .flatMap(({ series }) => Object.entries(series))
+    .map(([name, values]) => [name.replaceAll('job="users"', 'job="other"'), values]),
+);
 
 interface Rule {
   readonly alert: string;
@@ -88,12 +109,21 @@ interface Rule {
 }
 
 /** What promtool is to find: alerts that fire after half an hour with their labels, those of others that don't. */
-function scenario(rules: readonly Rule[], name: string, series: Record<string, string>, fires?: (typeof faults)[number]): object {
+function scenario(
+  rules: readonly Rule[],
+  name: string,
+  series: Record<string, string>,
+  fires?: (typeof faults)[number],
+): object {
   return {
     name,
     interval: '1m',
     input_series: Object.entries({ ...healthy, ...series }).map(([key, values]) => ({ series: key, values })),
-    alert_rule_test: rules.map(({ alert, labels }) => ({ alertname: alert, eval_time: '30m', exp_alerts: alert === fires?.alert ? [{ exp_labels: { ...labels, ...fires.labels } }] : [] })),
+    alert_rule_test: rules.map(({ alert, labels }) => ({
+      alertname: alert,
+      eval_time: '30m',
+      exp_alerts: alert === fires?.alert ? [{ exp_labels: { ...labels, ...fires.labels } }] : [],
+    })),
   };
 }
 
@@ -103,7 +133,14 @@ test('each rule fires on its own fault and on no other, none on a healthy servic
   const rules = group?.rules ?? [];
   expect(faults.map(({ alert }) => alert).sort()).toEqual(rules.map(({ alert }) => alert).sort());
   // Annotations are compared too: they are for people, and would be written here a second time.
-  writeFileSync(join(cwd, 'bare.yml'), stringify({ groups: [{ name: 'users', rules: rules.map(({ annotations: _, ...rule }: Rule & { annotations?: unknown }) => rule) }] }));
+  writeFileSync(
+    join(cwd, 'bare.yml'),
+    stringify({
+      groups: [
+        { name: 'users', rules: rules.map(({ annotations: _, ...rule }: Rule & { annotations?: unknown }) => rule) },
+      ],
+    }),
+  );
   const tests = [
     scenario(rules, 'healthy', {}),
     scenario(rules, 'another job', other),

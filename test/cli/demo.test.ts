@@ -11,15 +11,25 @@ import { runCommand, startCommand } from '../support/command.js';
 
 test.for(['SIGINT', 'SIGTERM'] as const)('prints what to try, serves it, and exits with 0 on %s', async (signal) => {
   // What is meant for one service is not for these.
-  const child = startCommand(['demo'], { env: { MONITOR_PORT: '1', MONITOR_HOST: 'nowhere', REQUIRED_SERVICE_CONNECTIONS: 'a=nonsense', SERVICE_URL_TEMPLATE: 'nonsense' } });
+  const child = startCommand(['demo'], {
+    env: {
+      MONITOR_PORT: '1',
+      MONITOR_HOST: 'nowhere',
+      REQUIRED_SERVICE_CONNECTIONS: 'a=nonsense',
+      SERVICE_URL_TEMPLATE: 'nonsense',
+    },
+  });
   const [text] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
   const urls = [...text.matchAll(/^http:\S+$/gm)].map(([url]) => url);
   const [toTry = '', traces] = text.split(/^To see its traces/m);
   expect(toTry.match(/http/g), 'each alone on its line').toHaveLength(urls.length);
   expect(traces).toContain('\nOTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 npm start\n');
   expect(urls).toHaveLength(8);
-  expect(await Promise.all(urls.map(async (url) => (await fetch(url)).status))).toEqual([200, 200, 409, 400, 200, 200, 200, 200]);
-  expect(await (await fetch(new URL('mesh.json', urls[0]))).json()).toMatchObject({ service: 'shop', edges: { length: 4 } });
+  expect(await Promise.all(urls.map(async (url) => (await fetch(url)).status))).toEqual([
+    200, 200, 409, 400, 200, 200, 200, 200,
+  ]);
+  expect(await (await fetch(new URL('mesh.json', urls[0]))).json())
+    .toMatchObject({ service: 'shop', edges: { length: 4 } });
 
   const ring = await runCommand(['ping', new URL('/shop/', urls[1]).href, '--depth', '3']);
   expect(ring.code).toBe(0);
@@ -38,6 +48,8 @@ test('a port that is taken says so, and what to do', async () => {
   expect(await runCommand(['demo', '--port', String(Math.min(port, 65_533))])).toEqual({
     code: 2,
     stdout: '',
-    stderr: expect.stringMatching(/^postern: cannot listen: port \d+ \(the option port\) on "127\.0\.0\.1" is in use; end the process/),
+    stderr: expect.stringMatching(
+      /^postern: cannot listen: port \d+ \(the option port\) on "127\.0\.0\.1" is in use; end the process/,
+    ),
   });
 });

@@ -28,7 +28,9 @@ function columnOf(header: string): string[] {
 }
 
 async function write(command: 'k8s' | 'alerts', ...args: string[]): Promise<{ cwd: string; text: string }> {
-  const cwd = createProject({ 'app.mjs': "import { Postern } from 'postern';\nexport default new Postern('users');\n" });
+  const cwd = createProject({
+    'app.mjs': "import { Postern } from 'postern';\nexport default new Postern('users');\n",
+  });
   const { code, stdout } = await runCommand([command, 'app.mjs', ...args], { cwd });
   expect(code).toBe(0);
   return { cwd, text: stdout };
@@ -44,19 +46,26 @@ test('the Dockerfile has a stage to build in, a user who is not root, and a comm
   const [, command = ''] = /^CMD (\[.*\])$/m.exec(image) ?? [];
   const [program, ...args] = JSON.parse(command) as string[];
   expect([program, args.at(-1)]).toEqual(['node', 'dist/main.js']);
-  expect(execFileSync(process.execPath, [...args.slice(0, -1), '--version'], { encoding: 'utf8' }).trim()).toBe(process.version);
+  expect(execFileSync(process.execPath, [...args.slice(0, -1), '--version'], { encoding: 'utf8' }).trim())
+    .toBe(process.version);
 });
 
-test('Prometheus takes the scrape configuration with the rules that the command writes', { tags: ['prometheus'] }, async () => {
-  const { cwd, text } = await write('alerts');
-  writeFileSync(join(cwd, 'users.rules.yml'), text);
-  writeFileSync(join(cwd, 'prometheus.yml'), blockOf('Prometheus', 'yaml'));
-  expect(execFileSync('promtool', ['check', 'config', 'prometheus.yml'], { cwd, encoding: 'utf8' })).toContain('SUCCESS: 7 rules found');
-});
+test(
+  'Prometheus takes the scrape configuration with the rules that the command writes',
+  { tags: ['prometheus'] },
+  async () => {
+    const { cwd, text } = await write('alerts');
+    writeFileSync(join(cwd, 'users.rules.yml'), text);
+    writeFileSync(join(cwd, 'prometheus.yml'), blockOf('Prometheus', 'yaml'));
+    expect(execFileSync('promtool', ['check', 'config', 'prometheus.yml'], { cwd, encoding: 'utf8' }))
+      .toContain('SUCCESS: 7 rules found');
+  },
+);
 
 test('the table of alerts names the rules, and the table of manifests the manifests, in their order', async () => {
   const { groups } = parse((await write('alerts')).text) as { groups: { rules: { alert: string }[] }[] };
   expect(columnOf('alert')).toEqual(groups.flatMap(({ rules }) => rules.map(({ alert }) => alert)));
-  const manifests = parseAllDocuments((await write('k8s', '--image', 'users')).text).map((document) => (document.toJS() as { kind: string }).kind);
+  const manifests = parseAllDocuments((await write('k8s', '--image', 'users')).text)
+    .map((document) => (document.toJS() as { kind: string }).kind);
   expect(columnOf('manifest')).toEqual(manifests);
 });

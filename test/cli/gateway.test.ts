@@ -31,32 +31,88 @@ const exporters = [
   { format: 'kong', write: toKong },
   { format: 'gateway-api', write: toGatewayApi },
 ];
-test.for(exporters)('--format $format prints what its exporter gives, the service named after the application', async ({ format, write }) => {
-  const cwd = createProject({ 'app.mjs': MODULE });
-  const gateway = format === 'gateway-api' ? ['--gateway', 'public'] : [];
-  const options = { service: 'users', upstream: UPSTREAM, ...(format === 'gateway-api' ? { gateway: 'public' } : {}) } as GatewayApiOptions;
-  expect(await runCommand(['gateway', 'app.mjs', '--format', format, '--upstream', UPSTREAM, ...gateway], { cwd })).toEqual({ code: 0, stdout: write(app.router, options), stderr: 'loading\n' });
-});
+test.for(exporters)(
+  '--format $format prints what its exporter gives, the service named after the application',
+  async ({ format, write }) => {
+    const cwd = createProject({ 'app.mjs': MODULE });
+    const gateway = format === 'gateway-api' ? ['--gateway', 'public'] : [];
+    const options = {
+      service: 'users',
+      upstream: UPSTREAM,
+      ...(format === 'gateway-api' ? { gateway: 'public' } : {}),
+    } as GatewayApiOptions;
+    expect(await runCommand(['gateway', 'app.mjs', '--format', format, '--upstream', UPSTREAM, ...gateway], { cwd }))
+      .toEqual({ code: 0, stdout: write(app.router, options), stderr: 'loading\n' });
+  },
+);
 
 test('every option reaches the exporter', async () => {
   const cwd = createProject({ 'app.mjs': MODULE });
   const hosts = ['--host', 'a.example', '--host', 'b.example'];
-  const nginx = await runCommand(['gateway', 'app.mjs', '--format', 'nginx', '--upstream', UPSTREAM, '--service', 'people', '--listen', '*:9090', ...hosts], { cwd });
-  expect(nginx.stdout).toBe(toNginx(app.router, { service: 'people', upstream: UPSTREAM, listen: '*:9090', hosts: ['a.example', 'b.example'] }));
-  const manifests = await runCommand(['gateway', 'app.mjs', '--format', 'gateway-api', '--upstream', UPSTREAM, '--gateway', 'public', '--namespace', 'shop', ...hosts], { cwd });
-  expect(manifests.stdout).toBe(toGatewayApi(app.router, { service: 'users', upstream: UPSTREAM, gateway: 'public', namespace: 'shop', hosts: ['a.example', 'b.example'] }));
+  const nginx = await runCommand(
+    [
+      'gateway',
+      'app.mjs',
+      '--format',
+      'nginx',
+      '--upstream',
+      UPSTREAM,
+      '--service',
+      'people',
+      '--listen',
+      '*:9090',
+      ...hosts,
+    ],
+    { cwd },
+  );
+  expect(nginx.stdout).toBe(
+    toNginx(app.router, { service: 'people', upstream: UPSTREAM, listen: '*:9090', hosts: ['a.example', 'b.example'] }),
+  );
+  const manifests = await runCommand(
+    [
+      'gateway',
+      'app.mjs',
+      '--format',
+      'gateway-api',
+      '--upstream',
+      UPSTREAM,
+      '--gateway',
+      'public',
+      '--namespace',
+      'shop',
+      ...hosts,
+    ],
+    { cwd },
+  );
+  expect(manifests.stdout).toBe(
+    toGatewayApi(app.router, {
+      service: 'users',
+      upstream: UPSTREAM,
+      gateway: 'public',
+      namespace: 'shop',
+      hosts: ['a.example', 'b.example'],
+    }),
+  );
 });
 
 test('what the gateway cannot express is one line on stderr, exit code 1, and nothing on stdout', async () => {
-  const cwd = createProject({ 'app.mjs': MODULE.replace('await', "app.route('/trace', { TRACE: publicFacing(() => 1) });\nawait"), 'copy.mjs': MODULE });
-  const { code, stdout, stderr } = await runCommand(['gateway', 'app.mjs', '--format', 'nginx', '--upstream', UPSTREAM], { cwd });
+  const cwd = createProject({
+    'app.mjs': MODULE.replace('await', "app.route('/trace', { TRACE: publicFacing(() => 1) });\nawait"),
+    'copy.mjs': MODULE,
+  });
+  const { code, stdout, stderr } = await runCommand(
+    ['gateway', 'app.mjs', '--format', 'nginx', '--upstream', UPSTREAM],
+    { cwd },
+  );
   expect([code, stdout]).toEqual([1, '']);
   expect(stderr).toMatch(/^loading\npostern: \/trace: nginx [^\n]+\n$/);
 });
 
 test('an application of another copy of the package will do', async () => {
   const cwd = createProject({ 'app.mjs': MODULE }, true);
-  const { code, stdout } = await runCommand(['gateway', 'app.mjs', '--format', 'caddy', '--upstream', UPSTREAM], { cwd });
+  const { code, stdout } = await runCommand(['gateway', 'app.mjs', '--format', 'caddy', '--upstream', UPSTREAM], {
+    cwd,
+  });
   expect([code, stdout]).toEqual([0, toCaddy(app.router, { service: 'users', upstream: UPSTREAM })]);
 });
 
@@ -70,18 +126,30 @@ billing.get('/invoices', publicFacing(() => []));
 
 test('several modules are one configuration, each with its addresses and its prefix', async () => {
   const cwd = createProject({ 'users.mjs': MODULE, 'billing.mjs': BILLING, 'site.conf': 'gzip on;\n' });
-  const operands = ['users.mjs=http://10.0.0.7:8000,http://10.0.0.8:8000', '/billing:billing.mjs=https://billing.internal'];
-  const { code, stdout } = await runCommand(['gateway', ...operands, '--format', 'nginx', '--tls', 'a.pem,a.key', '--include', 'site.conf'], { cwd });
+  const operands = [
+    'users.mjs=http://10.0.0.7:8000,http://10.0.0.8:8000',
+    '/billing:billing.mjs=https://billing.internal',
+  ];
+  const { code, stdout } = await runCommand(
+    ['gateway', ...operands, '--format', 'nginx', '--tls', 'a.pem,a.key', '--include', 'site.conf'],
+    { cwd },
+  );
   const services = [
     { router: app.router, service: 'users', upstream: ['http://10.0.0.7:8000', 'http://10.0.0.8:8000'] },
     { router: billing.router, service: 'billing', upstream: 'https://billing.internal', prefix: '/billing' },
   ];
-  expect([code, stdout]).toEqual([0, toNginx(services, { tls: { certificate: 'a.pem', key: 'a.key' }, include: 'site.conf' })]);
+  expect([code, stdout]).toEqual([
+    0,
+    toNginx(services, { tls: { certificate: 'a.pem', key: 'a.key' }, include: 'site.conf' }),
+  ]);
 });
 
 test('services whose public routes have one path are a finding', async () => {
   const cwd = createProject({ 'users.mjs': MODULE, 'billing.mjs': BILLING.replace('/invoices', '/users/me') });
-  const { code, stdout, stderr } = await runCommand(['gateway', 'users.mjs=http://a:80', 'billing.mjs=http://b:80', '--format', 'caddy'], { cwd });
+  const { code, stdout, stderr } = await runCommand(
+    ['gateway', 'users.mjs=http://a:80', 'billing.mjs=http://b:80', '--format', 'caddy'],
+    { cwd },
+  );
   expect([code, stdout]).toEqual([1, '']);
   expect(stderr).toMatch(/GET \/users\/:id of users and GET \/users\/me of billing are public/);
 });

@@ -13,12 +13,22 @@ import { parseAllDocuments } from 'yaml';
 import { createProject, runCommand } from '../support/command.js';
 
 /** What the manifests say of an application of this name. */
-async function manifestsOf(name: string, ...args: string[]): Promise<{ deployment: Deployment; service: Service; budget: PodDisruptionBudget; monitor: PodMonitor }> {
-  const cwd = createProject({ 'app.mjs': `import { Postern } from 'postern';\nexport default new Postern('${name}');\n` });
-  const { code, stdout, stderr } = await runCommand(['k8s', 'app.mjs', '--image', 'registry.example/users@sha256:0123', ...args], { cwd });
+async function manifestsOf(
+  name: string,
+  ...args: string[]
+): Promise<{ deployment: Deployment; service: Service; budget: PodDisruptionBudget; monitor: PodMonitor }> {
+  const cwd = createProject({
+    'app.mjs': `import { Postern } from 'postern';\nexport default new Postern('${name}');\n`,
+  });
+  const { code, stdout, stderr } = await runCommand(
+    ['k8s', 'app.mjs', '--image', 'registry.example/users@sha256:0123', ...args],
+    { cwd },
+  );
   expect([code, stderr]).toEqual([0, '']);
   // Kubernetes reads YAML 1.1, in which `no` is false.
-  const [deployment, service, budget, monitor] = parseAllDocuments(stdout, { version: '1.1' }).map((document) => document.toJS() as object);
+  const [deployment, service, budget, monitor] = parseAllDocuments(stdout, { version: '1.1' }).map(
+    (document) => document.toJS() as object,
+  );
   const typed = {
     deployment: new Deployment(deployment as ConstructorParameters<typeof Deployment>[0]),
     service: new Service(service as ConstructorParameters<typeof Service>[0]),
@@ -33,14 +43,23 @@ test.for([
   { name: 'users', args: [] },
   { name: 'no', args: ['--replicas', '0', '--namespace', 'on'] },
   { name: `a${'-'.repeat(61)}b`, args: ['--monitor-port', '9100', '--port', '8080', '--replicas', '12'] },
-])('the manifests of $name with $args pass the models of Kubernetes and of the Prometheus operator', async ({ name, args }) => {
-  const { deployment, service, budget, monitor } = await manifestsOf(name, ...args);
-  for (const { metadata } of [deployment, service, budget, monitor]) expect(metadata?.name).toBe(name);
-  // Each finds the pods of the Deployment, and only by what they are labelled with.
-  const labels = deployment.spec?.template.metadata?.labels;
-  expect(labels).toEqual({ 'app.kubernetes.io/name': name });
-  for (const found of [deployment.spec?.selector.matchLabels, service.spec?.selector, budget.spec?.selector?.matchLabels, monitor.spec?.selector.matchLabels]) expect(found).toEqual(labels);
-});
+])(
+  'the manifests of $name with $args pass the models of Kubernetes and of the Prometheus operator',
+  async ({ name, args }) => {
+    const { deployment, service, budget, monitor } = await manifestsOf(name, ...args);
+    for (const { metadata } of [deployment, service, budget, monitor]) expect(metadata?.name).toBe(name);
+    // Each finds the pods of the Deployment, and only by what they are labelled with.
+    const labels = deployment.spec?.template.metadata?.labels;
+    expect(labels).toEqual({ 'app.kubernetes.io/name': name });
+    for (const found of [
+      deployment.spec?.selector.matchLabels,
+      service.spec?.selector,
+      budget.spec?.selector?.matchLabels,
+      monitor.spec?.selector.matchLabels,
+    ])
+      expect(found).toEqual(labels);
+  },
+);
 
 test('probes ask what each is for, and the grace period is long enough for the drain', async () => {
   const { deployment, service, budget, monitor } = await manifestsOf('users');
@@ -55,7 +74,8 @@ test('probes ask what each is for, and the grace period is long enough for the d
   expect(container?.env).toEqual([{ name: 'PORT', value: '8000' }, { name: 'DRAIN_DELAY', value: '5000' }]);
   expect(pod?.terminationGracePeriodSeconds).toBe(20);
   expect(pod?.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: 1000 });
-  expect(container?.securityContext).toMatchObject({ readOnlyRootFilesystem: true, allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } });
+  expect(container?.securityContext)
+    .toMatchObject({ readOnlyRootFilesystem: true, allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } });
   // What SERVICE_URL_TEMPLATE makes of a bare name.
   expect(service.spec?.ports).toEqual([{ name: 'http', port: 8000, targetPort: 'http' }]);
   expect(budget.spec?.maxUnavailable).toBe(1);
@@ -64,11 +84,24 @@ test('probes ask what each is for, and the grace period is long enough for the d
 });
 
 test('with a port for monitoring, metrics are read there, and probes ask the main port', async () => {
-  const { deployment, service, monitor } = await manifestsOf('users', '--port', '8080', '--monitor-port', '9100', '--namespace', 'prod');
+  const { deployment, service, monitor } = await manifestsOf(
+    'users',
+    '--port',
+    '8080',
+    '--monitor-port',
+    '9100',
+    '--namespace',
+    'prod',
+  );
   const [container] = deployment.spec?.template.spec?.containers ?? [];
   expect(container?.ports).toEqual([{ name: 'http', containerPort: 8080 }, { name: 'monitor', containerPort: 9100 }]);
-  expect(container?.env).toEqual([{ name: 'PORT', value: '8080' }, { name: 'DRAIN_DELAY', value: '5000' }, { name: 'MONITOR_PORT', value: '9100' }]);
-  for (const probe of [container?.startupProbe, container?.livenessProbe, container?.readinessProbe]) expect(probe?.httpGet?.port).toBe('http');
+  expect(container?.env).toEqual([
+    { name: 'PORT', value: '8080' },
+    { name: 'DRAIN_DELAY', value: '5000' },
+    { name: 'MONITOR_PORT', value: '9100' },
+  ]);
+  for (const probe of [container?.startupProbe, container?.livenessProbe, container?.readinessProbe])
+    expect(probe?.httpGet?.port).toBe('http');
   expect(service.spec?.ports).toEqual([{ name: 'http', port: 8080, targetPort: 'http' }]);
   expect(monitor.spec?.podMetricsEndpoints).toEqual([{ port: 'monitor', path: '/users/metrics/' }]);
   for (const { metadata } of [deployment, service, monitor]) expect(metadata?.namespace).toBe('prod');

@@ -1,4 +1,6 @@
-/** What the live page is made of, apart from the browser: reports, what changed, sparklines and the layout of the graph. */
+/**
+ * What the live page is made of, apart from the browser: reports, what changed, sparklines and the layout of the graph.
+ */
 
 import { expect, test } from 'vitest';
 import { toReport } from '../../src/cli/mesh-report.js';
@@ -12,14 +14,20 @@ import { createRandom } from '../support/random.js';
 /** A mesh as its first service tells of it. */
 function answerOf(edges: Record<string, readonly string[]>, service: string, depth: number): PingEntry {
   const below = depth === 0 ? [] : (edges[service] ?? []);
-  const response = below.length === 0 ? 'pong' : Object.fromEntries(below.map((to) => [to, answerOf(edges, to, depth - 1)]));
+  const response =
+    below.length === 0 ? 'pong' : Object.fromEntries(below.map((to) => [to, answerOf(edges, to, depth - 1)]));
   return { response: { response, process_time: '1 ms' }, status_code: 200, request_time: '3 ms' };
 }
 
-const listed = (edges: Record<string, readonly string[]>, depth: number): string[] => toReport('a', answerOf(edges, 'a', depth)).edges.map(({ from, to, level }) => `${'  '.repeat(level)}${from ?? ''}>${to}`);
+const listed = (edges: Record<string, readonly string[]>, depth: number): string[] =>
+  toReport('a', answerOf(edges, 'a', depth)).edges.map(
+    ({ from, to, level }) => `${'  '.repeat(level)}${from ?? ''}>${to}`,
+  );
 
 test('a report lists every edge once, nearest to the asked service, what is below a service at its first place', () => {
-  expect(listed({ a: ['b', 'c'], b: ['d'], c: ['d', 'b'], d: ['a', 'd'] }, 5)).toEqual(['>a', '  a>b', '    b>d', '      d>a', '      d>d', '  a>c', '    c>d', '    c>b']);
+  expect(listed({ a: ['b', 'c'], b: ['d'], c: ['d', 'b'], d: ['a', 'd'] }, 5)).toEqual([
+    '>a', '  a>b', '    b>d', '      d>a', '      d>d', '  a>c', '    c>d', '    c>b',
+  ]);
 });
 
 test('a report of a dense mesh is as long as it has edges, not ways, and ends where nobody could read on', () => {
@@ -29,7 +37,8 @@ test('a report of a dense mesh is as long as it has edges, not ways, and ends wh
   expect([many.edges.length, many.omitted]).toEqual([1000, 2001]);
 });
 
-const edge = (from: string | null, to: string, status = 200): MeshEdge => ({ from, to, level: from === null ? 0 : 1, status, ms: 3, reason: status === 200 ? '' : 'down' });
+const edge = (from: string | null, to: string, status = 200): MeshEdge =>
+  ({ from, to, level: from === null ? 0 : 1, status, ms: 3, reason: status === 200 ? '' : 'down' });
 
 /** Follows reports that come every two seconds; gives what the log says of each. */
 function followAll(...reports: MeshEdge[][]): { tracks: readonly Track[]; log: string[][] } {
@@ -56,13 +65,25 @@ test('an edge that vanishes keeps its place, counts no more, and leaves with the
 });
 
 test('since when is since the status is what it is; a reason that changes alone changes nothing', () => {
-  const { tracks, log } = followAll([edge(null, 'a')], [edge(null, 'a')], [edge(null, 'a', 503)], [{ ...edge(null, 'a', 503), reason: 'still down' }], [edge(null, 'a', 504)], [edge(null, 'a')]);
+  const { tracks, log } = followAll(
+    [edge(null, 'a')],
+    [edge(null, 'a')],
+    [edge(null, 'a', 503)],
+    [{ ...edge(null, 'a', 503), reason: 'still down' }],
+    [edge(null, 'a', 504)],
+    [edge(null, 'a')],
+  );
   expect(log.slice(1)).toEqual([[], ['a fails: 503 down'], [], ['a fails: 504 down'], ['a answers again after 2 s']]);
   expect(tracks[0]?.since).toBe(10_000);
 });
 
 test('a sparkline has the last 60 at its right end, failures in full height, and no slow answer flattens the others', () => {
-  const history = [...Array.from({ length: 20 }, () => ({ ms: 40, failed: false })), { ms: 9_000, failed: false }, null, { ms: 1, failed: true }];
+  const history = [
+    ...Array.from({ length: 20 }, () => ({ ms: 40, failed: false })),
+    { ms: 9_000, failed: false },
+    null,
+    { ms: 1, failed: true },
+  ];
   const { answered, failed } = drawSparkline(history, 28);
   expect(failed).toBe('M177 28v-28h2v28z');
   expect(answered.match(/M/g)).toHaveLength(21);
@@ -72,7 +93,8 @@ test('a sparkline has the last 60 at its right end, failures in full height, and
   expect(drawSparkline([], 28)).toEqual({ answered: '', failed: '' });
 });
 
-const links = (...pairs: string[]): Link[] => pairs.map((pair) => ({ key: pair, from: pair[0] ?? '', to: pair[1] ?? '' }));
+const links = (...pairs: string[]): Link[] =>
+  pairs.map((pair) => ({ key: pair, from: pair[0] ?? '', to: pair[1] ?? '' }));
 const WIDTH = 80;
 
 test('a graph has a column for each length of way, and edges that lead back run below everything', () => {
@@ -88,7 +110,10 @@ test('a graph has a column for each length of way, and edges that lead back run 
 test('an edge that skips a layer keeps clear of the service in it', () => {
   const { nodes, edges } = layOut(['a', 'b', 'c'], links('ab', 'bc', 'ac'), () => WIDTH);
   const { x = 0, y = 0 } = nodes.get('b') ?? {};
-  const passing = [...(edges.get('ac')?.path.matchAll(/ (\d+)H(\d+)/g) ?? [])].map(([, at, to]) => ({ y: Number(at), x: Number(to) }));
+  const passing = [...(edges.get('ac')?.path.matchAll(/ (\d+)H(\d+)/g) ?? [])].map(([, at, to]) => ({
+    y: Number(at),
+    x: Number(to),
+  }));
   expect(passing).toEqual([{ x: x + WIDTH, y: expect.any(Number) }]);
   expect(Math.abs((passing[0]?.y ?? 0) - y)).toBeGreaterThan(22);
 });
@@ -97,14 +122,17 @@ test('no two services of any graph overlap, and every edge is drawn', () => {
   const random = createRandom(7);
   for (let round = 0; round < 200; round += 1) {
     const names = Array.from({ length: 2 + random.int(28) }, (_, index) => `s${index}`);
-    const all = names.flatMap((from) => names.filter(() => random.int(names.length) < 2).map((to): Link => ({ key: `${from} ${to}`, from, to })));
+    const all = names.flatMap((from) =>
+      names.filter(() => random.int(names.length) < 2).map((to): Link => ({ key: `${from} ${to}`, from, to })),
+    );
     const { nodes, edges, width, height } = layOut(names, all, (name) => 40 + name.length * 10);
     expect(edges.size).toBe(all.length);
     const boxes = [...nodes.values()];
     expect(boxes).toHaveLength(names.length);
     for (const [index, one] of boxes.entries()) {
       expect(one.x >= 0 && one.x + one.width <= width && one.y - 17 >= 0 && one.y + 17 <= height).toBe(true);
-      for (const other of boxes.slice(index + 1)) expect(one.x === other.x && Math.abs(one.y - other.y) < 40, `${round}`).toBe(false);
+      for (const other of boxes.slice(index + 1))
+        expect(one.x === other.x && Math.abs(one.y - other.y) < 40, `${round}`).toBe(false);
     }
   }
 });

@@ -28,7 +28,14 @@ const SHOP = { shop: ['billing', 'mail'], billing: ['stock'], stock: ['shop'], m
 /** Starts the command, and waits for the address of the page. */
 async function startLive(mesh: FakeMesh, ...args: string[]): Promise<{ url: string; stop: () => Promise<void> }> {
   // The settings of services in the environment are not those of the command.
-  const child = startCommand(['live', mesh.url, ...args], { env: { SERVICE_CONNECTIONS: 'a=nonsense', SERVICE_URL_TEMPLATE: 'nonsense', MONITOR_PORT: '1', LOG_LEVEL: 'nonsense' } });
+  const child = startCommand(['live', mesh.url, ...args], {
+    env: {
+      SERVICE_CONNECTIONS: 'a=nonsense',
+      SERVICE_URL_TEMPLATE: 'nonsense',
+      MONITOR_PORT: '1',
+      LOG_LEVEL: 'nonsense',
+    },
+  });
   const [text] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
   const [url = ''] = /^http:\S+$/m.exec(text) ?? [];
   const stop = async (): Promise<void> => {
@@ -40,13 +47,17 @@ async function startLive(mesh: FakeMesh, ...args: string[]): Promise<{ url: stri
 }
 
 const textOf = (page: Page, selector: string): Promise<string> => page.locator(selector).innerText();
-const services = async (page: Page): Promise<string[]> => (await page.locator('tbody tr button').allInnerTexts()).map((name) => name.trim());
+const services = async (page: Page): Promise<string[]> => (await page.locator('tbody tr button').allInnerTexts())
+  .map((name) => name.trim());
 const logOf = (page: Page): Promise<string[]> => page.locator('[role=log] li span').allInnerTexts();
-const rowOf = (page: Page, name: string): ReturnType<Page['locator']> => page.locator('tbody tr', { has: page.locator('button', { hasText: name }) }).first();
+const rowOf = (page: Page, name: string): ReturnType<Page['locator']> =>
+  page.locator('tbody tr', { has: page.locator('button', { hasText: name }) }).first();
 
 /** Makes the page believe that nobody looks at it, or that somebody does again. */
 async function setHidden(page: Page, hidden: boolean): Promise<void> {
-  await page.evaluate(`Object.defineProperty(document, 'hidden', { configurable: true, get: () => ${hidden} }); document.dispatchEvent(new Event('visibilitychange'))`);
+  await page.evaluate(
+    `Object.defineProperty(document, 'hidden', { configurable: true, get: () => ${hidden} }); document.dispatchEvent(new Event('visibilitychange'))`,
+  );
 }
 
 test('lists every service once for each edge, with status, time, history and since when', async () => {
@@ -59,9 +70,11 @@ test('lists every service once for each edge, with status, time, history and sin
   expect(await textOf(page, 'h1')).toBe('All 6 answer');
   expect(await page.title()).toBe('shop');
   const mail = rowOf(page, 'mail');
-  expect(await mail.locator('td').allInnerTexts()).toEqual([expect.stringMatching(/^200\s*$/), '742 ms', '', expect.stringMatching(/^\d\d:\d\d:\d\d$/)]);
+  expect(await mail.locator('td').allInnerTexts())
+    .toEqual([expect.stringMatching(/^200\s*$/), '742 ms', '', expect.stringMatching(/^\d\d:\d\d:\d\d$/)]);
   expect(await mail.getAttribute('class')).toContain('slow');
-  await expect.poll(() => mail.locator('.last svg').getAttribute('aria-label'), SOON).toBe('0 of the last 2 failed, 742 to 742 ms');
+  await expect.poll(() => mail.locator('.last svg').getAttribute('aria-label'), SOON)
+    .toBe('0 of the last 2 failed, 742 to 742 ms');
   expect(await page.locator('#graph .node').count()).toBe(4);
   expect(await page.locator('#graph .edge .line').count()).toBe(5);
   // Labels are for what is slow or fails.
@@ -87,13 +100,18 @@ test('a service that goes down and comes back: status, title, graph and log, whi
   expect(await page.locator('#graph .edge.fails text:visible').allTextContents()).toEqual(['503', '503']);
   // Nobody tells of what stock asks: it doesn't count as failing.
   expect(await rowOf(page, 'stock').locator('xpath=following-sibling::tr[1]').innerText()).toContain('out of sight');
-  expect(await logOf(page)).toEqual(['stock → shop is out of sight', '2 fail: billing → stock (503), shop → mail (503)']);
+  expect(await logOf(page)).toEqual([
+    'stock → shop is out of sight',
+    '2 fail: billing → stock (503), shop → mail (503)',
+  ]);
 
   mesh.down.clear();
   await expect.poll(() => page.title(), SOON).toBe('shop');
-  expect((await logOf(page)).slice(0, 2)).toEqual(['stock → shop appears', '2 answer again: billing → stock, shop → mail']);
+  expect((await logOf(page)).slice(0, 2))
+    .toEqual(['stock → shop appears', '2 answer again: billing → stock, shop → mail']);
   mesh.down.add('mail');
-  await expect.poll(() => logOf(page).then(([newest]) => newest), SOON).toBe('shop → mail fails: 503 mail is unreachable');
+  await expect.poll(() => logOf(page).then(([newest]) => newest), SOON)
+    .toBe('shop → mail fails: 503 mail is unreachable');
   expect(await page.title()).toBe('(1) shop');
   expect(await page.evaluate('document.activeElement.textContent')).toBe('billing');
   expect(await page.evaluate('String(getSelection())')).toBe('mail');
@@ -115,7 +133,8 @@ test('20 edges that fail at once are one line of the log', async () => {
   const { page } = await open((await startLive(mesh)).url);
   await expect.poll(() => services(page), SOON).toHaveLength(21);
   for (const name of names) mesh.down.add(name);
-  await expect.poll(() => logOf(page), SOON).toEqual(['20 fail: edge → s0 (503), edge → s1 (503), edge → s2 (503), edge → s3 (503), and 16 more']);
+  await expect.poll(() => logOf(page), SOON)
+    .toEqual(['20 fail: edge → s0 (503), edge → s1 (503), edge → s2 (503), edge → s3 (503), and 16 more']);
 });
 
 test('asks every 2 s, hardly while hidden, at once when shown again, and one question at a time', async () => {
@@ -171,10 +190,15 @@ test('says when it has lost its own server, and goes on by itself when that is b
 });
 
 test('every name and reason is text, whatever it holds', async () => {
-  const names = ['<img src=x onerror=alert(1)>', '</script><script>alert(2)</script>', '"\' onload=alert(3) style=color:red', 'a\u202eb\u0000c', '__proto__', '', 'x'.repeat(5_000)];
+  const names = [
+    '<img src=x onerror=alert(1)>', '</script><script>alert(2)</script>', '"\' onload=alert(3) style=color:red',
+    'a\u202eb\u0000c', '__proto__', '', 'x'.repeat(5_000),
+  ];
   const mesh = await startFakeMesh({ shop: names });
   mesh.down.add(names[0] ?? '').add(names[1] ?? '');
-  const { page, complaints, requests } = await open((await startLive(mesh)).url, { viewport: { width: 400, height: 800 } });
+  const { page, complaints, requests } = await open((await startLive(mesh)).url, {
+    viewport: { width: 400, height: 800 },
+  });
   await expect.poll(() => services(page), SOON).toHaveLength(1 + names.length);
   expect((await services(page)).slice(1, 6)).toEqual([...names.slice(0, 3), 'a\\u202eb\\u0000c', '__proto__']);
   expect(await rowOf(page, '<img').innerText()).toContain('<img src=x onerror=alert(1)> is unreachable');
@@ -184,23 +208,31 @@ test('every name and reason is text, whatever it holds', async () => {
   expect(requests.every((url) => url.startsWith('http://127.0.0.1:'))).toBe(true);
 });
 
-test.for(['light', 'dark'] as const)('axe finds nothing in %s, at any width, with 30 services and failures', async (colorScheme) => {
-  const names = Array.from({ length: 29 }, (_, index) => `service-${index}`);
-  const mesh = await startFakeMesh({ edge: names, 'service-3': ['edge'] });
-  mesh.times.set('service-5', 900);
-  const { page, complaints } = await open((await startLive(mesh)).url, { colorScheme, viewport: { width: 1440, height: 900 } });
-  await expect.poll(() => services(page), SOON).toHaveLength(31);
-  mesh.down.add('service-7').add('service-8').add('service-3');
-  await expect.poll(() => page.title(), SOON).toBe('(3) edge');
-  await page.evaluate(AXE);
-  for (const width of [1440, 800, 400]) {
-    await page.setViewportSize({ width, height: 900 });
-    expect(await page.evaluate('document.documentElement.scrollWidth'), `at ${width} px`).toBe(width);
-    const { violations } = (await page.evaluate('axe.run()')) as { violations: { id: string; impact: string; nodes: { html: string }[] }[] };
-    expect(violations.map(({ id, impact, nodes }) => `${impact} ${id} at ${width}: ${nodes[0]?.html}`)).toEqual([]);
-  }
-  expect(complaints).toEqual([]);
-});
+test.for(['light', 'dark'] as const)(
+  'axe finds nothing in %s, at any width, with 30 services and failures',
+  async (colorScheme) => {
+    const names = Array.from({ length: 29 }, (_, index) => `service-${index}`);
+    const mesh = await startFakeMesh({ edge: names, 'service-3': ['edge'] });
+    mesh.times.set('service-5', 900);
+    const { page, complaints } = await open((await startLive(mesh)).url, {
+      colorScheme,
+      viewport: { width: 1440, height: 900 },
+    });
+    await expect.poll(() => services(page), SOON).toHaveLength(31);
+    mesh.down.add('service-7').add('service-8').add('service-3');
+    await expect.poll(() => page.title(), SOON).toBe('(3) edge');
+    await page.evaluate(AXE);
+    for (const width of [1440, 800, 400]) {
+      await page.setViewportSize({ width, height: 900 });
+      expect(await page.evaluate('document.documentElement.scrollWidth'), `at ${width} px`).toBe(width);
+      const { violations } = (await page.evaluate('axe.run()')) as {
+        violations: { id: string; impact: string; nodes: { html: string }[] }[];
+      };
+      expect(violations.map(({ id, impact, nodes }) => `${impact} ${id} at ${width}: ${nodes[0]?.html}`)).toEqual([]);
+    }
+    expect(complaints).toEqual([]);
+  },
+);
 
 test('the keyboard reaches every service, and points at its edge in the graph', async () => {
   const mesh = await startFakeMesh(SHOP);
@@ -222,13 +254,16 @@ test('the page is one document that permits nothing else', async () => {
   const { url } = await startLive(await startFakeMesh(SHOP));
   const [one, two] = await Promise.all([fetch(url), fetch(url)]);
   const policy = one.headers.get('content-security-policy') ?? '';
-  expect(policy).toMatch(/^default-src 'none'; script-src 'nonce-[^']{20,}'; style-src 'nonce-[^']{20,}'; connect-src 'self'/);
+  expect(policy).toMatch(
+    /^default-src 'none'; script-src 'nonce-[^']{20,}'; style-src 'nonce-[^']{20,}'; connect-src 'self'/,
+  );
   expect(policy).not.toBe(two.headers.get('content-security-policy'));
   expect(policy).not.toContain('unsafe');
   const html = await one.text();
   expect(html).not.toMatch(/\b(?:src|href)="(?!data:)|@import|url\(| style="|innerHTML/);
   const answer = await fetch(`${url}mesh.json`);
-  expect([answer.status, answer.headers.get('content-type'), answer.headers.get('access-control-allow-origin')]).toEqual([200, 'application/json', null]);
+  expect([answer.status, answer.headers.get('content-type'), answer.headers.get('access-control-allow-origin')])
+    .toEqual([200, 'application/json', null]);
 });
 
 const hosts = [
@@ -245,7 +280,10 @@ test('answers under a name of loopback alone, so that no page from elsewhere can
   const { url } = await startLive(await startFakeMesh(SHOP));
   for (const { host, status } of hosts) {
     for (const path of ['/', '/mesh.json']) {
-      const answer = await rawExchange(Number(new URL(url).port), `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+      const answer = await rawExchange(
+        Number(new URL(url).port),
+        `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`,
+      );
       expect(answer, `${host} ${path}`).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
       if (status === 403) expect(answer).not.toContain('shop');
     }

@@ -27,10 +27,12 @@ interface Manifest {
 const node24 = findNode24();
 const env = { ...process.env, CI: undefined, PATH: [node24, process.env['PATH']].join(delimiter) };
 const inFolder = async (cwd: string, command: string, ...args: string[]): Promise<string> => {
-  const { stdout } = await promisify(execFile)(command, args, { cwd, env, encoding: 'utf8' }).catch((error: unknown) => {
-    const { stdout: out, stderr: err } = error as { stdout: string; stderr: string };
-    throw new Error(`${command} ${args.join(' ')} failed:\n${out}${err}`);
-  });
+  const { stdout } = await promisify(execFile)(command, args, { cwd, env, encoding: 'utf8' }).catch(
+    (error: unknown) => {
+      const { stdout: out, stderr: err } = error as { stdout: string; stderr: string };
+      throw new Error(`${command} ${args.join(' ')} failed:\n${out}${err}`);
+    },
+  );
   return stdout;
 };
 
@@ -58,7 +60,10 @@ test('it says what to do next', () => {
 
 test('it has what a team keeps, and its own name everywhere', () => {
   const files = readdirSync(shop()).filter((file) => !/^(?:node_modules|package-lock\.json)$/.test(file));
-  expect(files.sort()).toEqual(['.dockerignore', '.github', '.gitignore', 'Dockerfile', 'README.md', 'package.json', 'src', 'test', 'tsconfig.build.json', 'tsconfig.json']);
+  expect(files.sort()).toEqual([
+    '.dockerignore', '.github', '.gitignore', 'Dockerfile', 'README.md', 'package.json', 'src', 'test',
+    'tsconfig.build.json', 'tsconfig.json',
+  ]);
   for (const file of ['package.json', 'README.md', 'Dockerfile', 'src/app.ts']) {
     expect(readFileSync(shop(file), 'utf8'), file).not.toContain('service-name');
   }
@@ -73,7 +78,10 @@ test('it depends on this version of Postern, and on what it is tested with', () 
 test('its tests pass, and a new one is found by itself', { timeout: 120_000 }, async ({ skip }) => {
   skip(node24 === undefined, 'npm has no Node.js 24 for this system');
   mkdirSync(shop('test/deep'));
-  writeFileSync(shop('test/deep/more.test.ts'), "import { test } from 'node:test';\ntest('found by itself', () => {});\n");
+  writeFileSync(
+    shop('test/deep/more.test.ts'),
+    "import { test } from 'node:test';\ntest('found by itself', () => {});\n",
+  );
   writeFileSync(shop('vitest.config.ts'), "throw new Error('nobody asked for Vitest');\n");
   onTestFinished(() => {
     rmSync(shop('test/deep'), { recursive: true });
@@ -83,9 +91,16 @@ test('its tests pass, and a new one is found by itself', { timeout: 120_000 }, a
 });
 
 /** Starts a script; it is killed when the test ends. */
-async function start(...command: readonly [string, ...string[]]): Promise<{ url: string; nextStart: () => Promise<number>; logged: string[] }> {
+async function start(
+  ...command: readonly [string, ...string[]]
+): Promise<{ url: string; nextStart: () => Promise<number>; logged: string[] }> {
   const variables = { ...env, HOST: '127.0.0.1', PORT: '0', DRAIN_DELAY: '0', LOG_FORMAT: 'json' };
-  const child = spawn(command[0], command.slice(1), { cwd: shop(), env: variables, stdio: ['ignore', 'ignore', 'pipe'], detached: true });
+  const child = spawn(command[0], command.slice(1), {
+    cwd: shop(),
+    env: variables,
+    stdio: ['ignore', 'ignore', 'pipe'],
+    detached: true,
+  });
   onTestFinished(() => void process.kill(-(child.pid ?? 0), 'SIGKILL'));
   const logged: string[] = [];
   const waiting: ((port: number) => void)[] = [];
@@ -98,16 +113,25 @@ async function start(...command: readonly [string, ...string[]]): Promise<{ url:
 }
 
 const order = (url: string): Promise<Response> =>
-  fetch(`${url}/orders`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"item":"tea","quantity":2}' });
+  fetch(`${url}/orders`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: '{"item":"tea","quantity":2}',
+  });
 
-test('npm start serves an order, without a build and without another service', { timeout: 60_000 }, async ({ skip }) => {
-  skip(node24 === undefined, 'npm has no Node.js 24 for this system');
-  const { url } = await start('npm', 'start');
-  const made = await order(url);
-  expect([made.status, await made.json()]).toEqual([201, { id: expect.any(String), item: 'tea', quantity: 2, total: 8 }]);
-  expect((await fetch(url + made.headers.get('location'))).status).toBe(200);
-  expect((await fetch(`${url}/shop/health/`)).status).toBe(200);
-});
+test(
+  'npm start serves an order, without a build and without another service',
+  { timeout: 60_000 },
+  async ({ skip }) => {
+    skip(node24 === undefined, 'npm has no Node.js 24 for this system');
+    const { url } = await start('npm', 'start');
+    const made = await order(url);
+    expect([made.status, await made.json()])
+      .toEqual([201, { id: expect.any(String), item: 'tea', quantity: 2, total: 8 }]);
+    expect((await fetch(url + made.headers.get('location'))).status).toBe(200);
+    expect((await fetch(`${url}/shop/health/`)).status).toBe(200);
+  },
+);
 
 test('npm run dev starts again after a saved change', { timeout: 60_000 }, async ({ skip }) => {
   skip(node24 === undefined, 'npm has no Node.js 24 for this system');
@@ -127,7 +151,13 @@ test('the commands of its Dockerfile make what its image runs, on this Node.js t
   expect(dockerfile).toMatch(/^USER 1000:1000$/m);
   const commands = [...dockerfile.matchAll(/^RUN (.*)$/gm)].flatMap(([, line = '']) => line.split(' && '));
   expect(commands).toEqual(['npm ci', 'npm run build', 'npm prune --omit=dev']);
-  for (const command of commands) await inFolder(shop(), 'sh', '-c', `${command} --no-audit --no-fund --prefer-offline`.replace(/(run build) .*/, '$1'));
+  for (const command of commands)
+    await inFolder(
+      shop(),
+      'sh',
+      '-c',
+      `${command} --no-audit --no-fund --prefer-offline`.replace(/(run build) .*/, '$1'),
+    );
   const [, main = ''] = /^CMD \["node", "(.*)"\]$/m.exec(dockerfile) ?? [];
   const { url } = await start(process.execPath, main);
   expect((await order(url)).status).toBe(201);
@@ -136,8 +166,10 @@ test('the commands of its Dockerfile make what its image runs, on this Node.js t
 const refused: readonly { name: string; args: string[]; says: string }[] = [
   { name: 'a folder that is not empty', args: ['.'], says: 'DIR is ".", which is not empty; give a new folder' },
   { name: 'no folder', args: [], says: 'DIR is missing' },
-  { name: 'a name that no URL path has', args: ['x', '--name', 'My Shop'], says: '"My Shop" cannot be the name of a service; use lower-case letters, digits and . _ ~ -' },
-  { name: 'a folder whose name cannot be the name', args: ['My Shop'], says: '"My Shop" cannot be the name of a service; give one with --name' },
+  { name: 'a name that no URL path has', args: ['x', '--name', 'My Shop'],
+    says: '"My Shop" cannot be the name of a service; use lower-case letters, digits and . _ ~ -' },
+  { name: 'a folder whose name cannot be the name', args: ['My Shop'],
+    says: '"My Shop" cannot be the name of a service; give one with --name' },
 ];
 test.for(refused)('$name is refused, and nothing is written', async ({ args, says }) => {
   const before = readdirSync(shop());

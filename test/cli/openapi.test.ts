@@ -12,7 +12,8 @@ import type { OpenApiDocument } from 'postern/openapi';
 import { createProject, runCommand } from '../support/command.js';
 
 const SCHEMA = `const schema = (json) => ({ '~standard': { version: 1, vendor: 'mine', validate: (value) => ({ value }), jsonSchema: { input: () => json, output: () => json } } });`;
-const moduleOf = (routes: string): string => `import { Postern } from 'postern';\n${SCHEMA}\nconst app = new Postern('users', { version: '1.0.0' });\n${routes}\nexport default app;\n`;
+const moduleOf = (routes: string): string =>
+  `import { Postern } from 'postern';\n${SCHEMA}\nconst app = new Postern('users', { version: '1.0.0' });\n${routes}\nexport default app;\n`;
 const USER = `{ type: 'object', required: ['id'], properties: { id: { type: 'string' }, name: { type: 'string' } } }`;
 const ROUTES = `app.get('/users/:id', { public: true, response: schema(${USER}) }, () => 1);\napp.post('/users', { body: schema(${USER}) }, () => 1);`;
 
@@ -23,54 +24,138 @@ test('prints the document, and the public part of it in another version', async 
   const document = JSON.parse(all.stdout) as OpenApiDocument;
   expect(document).toMatchObject({ openapi: '3.1.1', info: { title: 'users', version: '1.0.0' } });
   expect(Object.keys(document.paths)).toEqual(['/users/{id}', '/users']);
-  const some = await runCommand(['openapi', 'app.mjs', '--public', '--version', '3.2', '--server', 'https://a.example', '--server', 'https://b.example/v1'], { cwd });
-  expect(JSON.parse(some.stdout)).toMatchObject({ openapi: '3.2.0', servers: [{ url: 'https://a.example' }, { url: 'https://b.example/v1' }] });
+  const some = await runCommand(
+    [
+      'openapi',
+      'app.mjs',
+      '--public',
+      '--version',
+      '3.2',
+      '--server',
+      'https://a.example',
+      '--server',
+      'https://b.example/v1',
+    ],
+    { cwd },
+  );
+  expect(JSON.parse(some.stdout))
+    .toMatchObject({ openapi: '3.2.0', servers: [{ url: 'https://a.example' }, { url: 'https://b.example/v1' }] });
   expect(Object.keys((JSON.parse(some.stdout) as OpenApiDocument).paths)).toEqual(['/users/{id}']);
 });
 
 test('--check prints nothing while nothing broke, and each break with exit code 1', async () => {
-  const cwd = createProject({ 'app.mjs': moduleOf(ROUTES), 'more.mjs': moduleOf(`${ROUTES}\napp.get('/new', () => 1);`), 'less.mjs': moduleOf(ROUTES.replace(/^app.get.*$/m, '')) });
+  const cwd = createProject({
+    'app.mjs': moduleOf(ROUTES),
+    'more.mjs': moduleOf(`${ROUTES}\napp.get('/new', () => 1);`),
+    'less.mjs': moduleOf(ROUTES.replace(/^app.get.*$/m, '')),
+  });
   writeFileSync(join(cwd, 'saved.json'), (await runCommand(['openapi', 'app.mjs'], { cwd })).stdout);
-  for (const file of ['app.mjs', 'more.mjs']) expect(await runCommand(['openapi', file, '--check', 'saved.json'], { cwd })).toEqual({ code: 0, stdout: '', stderr: '' });
-  expect(await runCommand(['openapi', 'less.mjs', '--check', 'saved.json'], { cwd })).toEqual({ code: 1, stdout: 'GET /users/{id} was removed\n', stderr: '' });
+  for (const file of ['app.mjs', 'more.mjs'])
+    expect(await runCommand(['openapi', file, '--check', 'saved.json'], { cwd })).toEqual({
+      code: 0,
+      stdout: '',
+      stderr: '',
+    });
+  expect(await runCommand(['openapi', 'less.mjs', '--check', 'saved.json'], { cwd }))
+    .toEqual({ code: 1, stdout: 'GET /users/{id} was removed\n', stderr: '' });
 });
 
 test('what a document can not say is a finding without a document; the rest is wrong usage', async () => {
-  const cwd = createProject({ 'app.mjs': moduleOf(`app.get('/n/:a', () => 1).get('/n/:b(\\\\d+)', () => 1);`), 'text.json': '{', 'other.json': '{}' });
+  const cwd = createProject({
+    'app.mjs': moduleOf(`app.get('/n/:a', () => 1).get('/n/:b(\\\\d+)', () => 1);`),
+    'text.json': '{',
+    'other.json': '{}',
+  });
   const { code, stdout, stderr } = await runCommand(['openapi', 'app.mjs'], { cwd });
   expect([code, stdout]).toEqual([1, '']);
   expect(stderr).toContain('are one templated path');
-  for (const args of [['--version', '3.0'], ['--server', '/v1'], ['--check', 'none.json'], ['--check', 'text.json'], ['--check', 'other.json'], ['--publik']])
-    expect(await runCommand(['openapi', 'app.mjs', ...args], { cwd }), args.join(' ')).toMatchObject({ code: 2, stdout: '' });
+  for (const args of [
+    ['--version', '3.0'],
+    ['--server', '/v1'],
+    ['--check', 'none.json'],
+    ['--check', 'text.json'],
+    ['--check', 'other.json'],
+    ['--publik'],
+  ])
+    expect(await runCommand(['openapi', 'app.mjs', ...args], { cwd }), args.join(' ')).toMatchObject({
+      code: 2,
+      stdout: '',
+    });
   expect(await runCommand(['openapi'], { cwd })).toMatchObject({ code: 2 });
 });
 
-const schemas = { User: { type: 'object', required: ['id'], properties: { id: { type: 'string' }, tags: { type: 'array', items: { type: 'object', properties: { t: { type: 'string' } } } } } } };
+const schemas = {
+  User: {
+    type: 'object',
+    required: ['id'],
+    properties: {
+      id: { type: 'string' },
+      tags: { type: 'array', items: { type: 'object', properties: { t: { type: 'string' } } } },
+    },
+  },
+};
 const documentOf = (operation: object, path = '/a/{id}', components: object = schemas): OpenApiDocument =>
-  ({ openapi: '3.1.1', info: { title: 'a', version: '1' }, paths: { [path]: { get: operation } }, components: { schemas: components } }) as unknown as OpenApiDocument;
-const replying = (schema: object, status = '200'): object => ({ responses: { [status]: { content: { 'application/json': { schema } } }, default: {} } });
-const taking = (schema: object, required = true): object => ({ requestBody: { required, content: { 'application/json': { schema } } }, responses: {} });
+  ({
+    openapi: '3.1.1',
+    info: { title: 'a', version: '1' },
+    paths: { [path]: { get: operation } },
+    components: { schemas: components },
+  }) as unknown as OpenApiDocument;
+const replying = (schema: object, status = '200'): object =>
+  ({ responses: { [status]: { content: { 'application/json': { schema } } }, default: {} } });
+const taking = (schema: object, required = true): object =>
+  ({ requestBody: { required, content: { 'application/json': { schema } } }, responses: {} });
 const $ref = '#/components/schemas/User';
 
 const changes: { name: string; before: OpenApiDocument; after: OpenApiDocument; breaks: string[] }[] = [
-  { name: 'a parameter of the path is renamed', before: documentOf({ responses: {} }), after: documentOf({ responses: {} }, '/a/{other}'), breaks: [] },
-  { name: 'an operation is gone', before: documentOf({ responses: {} }), after: documentOf({ responses: {} }, '/b'), breaks: ['GET /a/{id} was removed'] },
-  { name: 'a query parameter is required', before: documentOf({ responses: {} }), after: documentOf({ parameters: [{ name: 'q', in: 'query', required: true }], responses: {} }), breaks: ['GET /a/{id} now requires query "q"'] },
-  { name: 'a query parameter became required', before: documentOf({ parameters: [{ name: 'q', in: 'query' }], responses: {} }), after: documentOf({ parameters: [{ name: 'q', in: 'query', required: true }], responses: {} }), breaks: ['GET /a/{id} now requires query "q"'] },
-  { name: 'a query parameter is new and may be absent', before: documentOf({ responses: {} }), after: documentOf({ parameters: [{ name: 'q', in: 'query' }], responses: {} }), breaks: [] },
-  { name: 'a body is required', before: documentOf(taking({}, false)), after: documentOf(taking({})), breaks: ['GET /a/{id} now requires a body'] },
-  { name: 'a member of the body is required', before: documentOf(taking({ properties: { a: { properties: { b: {} } } } })), after: documentOf(taking({ properties: { a: { required: ['b'], properties: { b: {} } } } })), breaks: ['GET /a/{id} now requires body/a/b'] },
-  { name: 'a status is gone', before: documentOf({ responses: { 200: {}, 204: {} } }), after: documentOf({ responses: { 200: {} } }), breaks: ['GET /a/{id} no longer declares 204'] },
-  { name: 'a member of a reply is gone, behind references and lists', before: documentOf(replying({ type: 'array', items: { $ref } })), after: documentOf(replying({ type: 'array', items: { $ref } }), '/a/{id}', { User: { type: 'object', required: ['id'], properties: { id: { type: 'string' }, tags: { type: 'array', items: { type: 'object' } } } } }), breaks: ['GET /a/{id} no longer returns 200/*/tags/*/t'] },
-  { name: 'a member of a reply may be absent', before: documentOf(replying({ $ref })), after: documentOf(replying({ $ref }), '/a/{id}', { User: { ...schemas.User, required: [] } }), breaks: ['GET /a/{id} no longer always returns 200/id'] },
-  { name: 'a member has another type', before: documentOf(replying({ $ref })), after: documentOf(replying({ type: 'object', required: ['id'], properties: { id: { type: 'number' }, tags: {} } })), breaks: ['GET /a/{id} returns another type at 200/id'] },
+  { name: 'a parameter of the path is renamed', before: documentOf({ responses: {} }),
+    after: documentOf({ responses: {} }, '/a/{other}'), breaks: [] },
+  { name: 'an operation is gone', before: documentOf({ responses: {} }), after: documentOf({ responses: {} }, '/b'),
+    breaks: ['GET /a/{id} was removed'] },
+  { name: 'a query parameter is required', before: documentOf({ responses: {} }),
+    after: documentOf({ parameters: [{ name: 'q', in: 'query', required: true }], responses: {} }),
+    breaks: ['GET /a/{id} now requires query "q"'] },
+  { name: 'a query parameter became required',
+    before: documentOf({ parameters: [{ name: 'q', in: 'query' }], responses: {} }),
+    after: documentOf({ parameters: [{ name: 'q', in: 'query', required: true }], responses: {} }),
+    breaks: ['GET /a/{id} now requires query "q"'] },
+  { name: 'a query parameter is new and may be absent', before: documentOf({ responses: {} }),
+    after: documentOf({ parameters: [{ name: 'q', in: 'query' }], responses: {} }), breaks: [] },
+  { name: 'a body is required', before: documentOf(taking({}, false)), after: documentOf(taking({})),
+    breaks: ['GET /a/{id} now requires a body'] },
+  { name: 'a member of the body is required',
+    before: documentOf(taking({ properties: { a: { properties: { b: {} } } } })),
+    after: documentOf(taking({ properties: { a: { required: ['b'], properties: { b: {} } } } })),
+    breaks: ['GET /a/{id} now requires body/a/b'] },
+  { name: 'a status is gone', before: documentOf({ responses: { 200: {}, 204: {} } }),
+    after: documentOf({ responses: { 200: {} } }), breaks: ['GET /a/{id} no longer declares 204'] },
+  {
+    name: 'a member of a reply is gone, behind references and lists',
+    before: documentOf(replying({ type: 'array', items: { $ref } })),
+    after: documentOf(replying({ type: 'array', items: { $ref } }), '/a/{id}', {
+      User: {
+        type: 'object',
+        required: ['id'],
+        properties: { id: { type: 'string' }, tags: { type: 'array', items: { type: 'object' } } },
+      },
+    }),
+    breaks: ['GET /a/{id} no longer returns 200/*/tags/*/t'],
+  },
+  { name: 'a member of a reply may be absent', before: documentOf(replying({ $ref })),
+    after: documentOf(replying({ $ref }), '/a/{id}', { User: { ...schemas.User, required: [] } }),
+    breaks: ['GET /a/{id} no longer always returns 200/id'] },
+  { name: 'a member has another type', before: documentOf(replying({ $ref })),
+    after: documentOf(replying({ type: 'object', required: ['id'], properties: { id: { type: 'number' }, tags: {} } })),
+    breaks: ['GET /a/{id} returns another type at 200/id'] },
   ...['#/components/schemas/None', '#/%E0', 'other.json#/User'].map((nowhere) => ({
     name: `a reference leads nowhere: ${nowhere}`,
     before: documentOf(replying({ $ref: nowhere })),
     after: documentOf(replying({ type: 'string' })),
     breaks: [],
   })),
-  { name: 'a schema refers to itself', before: documentOf(replying({ $ref }), '/a/{id}', { User: { properties: { u: { $ref } } } }), after: documentOf(replying({ $ref }), '/a/{id}', { User: { properties: { u: { $ref } } } }), breaks: [] },
+  { name: 'a schema refers to itself',
+    before: documentOf(replying({ $ref }), '/a/{id}', { User: { properties: { u: { $ref } } } }),
+    after: documentOf(replying({ $ref }), '/a/{id}', { User: { properties: { u: { $ref } } } }), breaks: [] },
 ];
 test.for(changes)('what breaks when $name', ({ before, after, breaks }) => {
   expect(findBreaks(before, after)).toEqual(breaks);

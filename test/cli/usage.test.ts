@@ -54,7 +54,19 @@ test('--version is the version of the package', async () => {
 });
 
 const APP = "import { Postern } from 'postern';\nexport default new Postern('users');\n";
-const FILES = { 'syntax.mjs': 'const a = 1;\nconst = 2;\n', 'app.mjs': APP, 'My_App.mjs': APP.replace("'users'", "'My_App'"), 'off.mjs': APP.replace("'users'", "'users', { attachMonitorEndpoints: false }"), 'digit.mjs': APP.replace("'users'", "'7up'"), 'no-json.json': 'a\nb', 'no-table.json': '{"a":1}', 'odd-row.json': '[{"method":"GET"}]', 'twice.json': JSON.stringify([1, 2].map(() => ({ method: 'GET', path: '/', pattern: '^/$', public: true, params: null }))) };
+const FILES = {
+  'syntax.mjs': 'const a = 1;\nconst = 2;\n',
+  'app.mjs': APP,
+  'My_App.mjs': APP.replace("'users'", "'My_App'"),
+  'off.mjs': APP.replace("'users'", "'users', { attachMonitorEndpoints: false }"),
+  'digit.mjs': APP.replace("'users'", "'7up'"),
+  'no-json.json': 'a\nb',
+  'no-table.json': '{"a":1}',
+  'odd-row.json': '[{"method":"GET"}]',
+  'twice.json': JSON.stringify(
+    [1, 2].map(() => ({ method: 'GET', path: '/', pattern: '^/$', public: true, params: null })),
+  ),
+};
 const NGINX = ['gateway', 'app.mjs', '--format', 'nginx', '--upstream', 'http://127.0.0.1:8000'];
 const PING = ['ping', 'http://127.0.0.1:1/users/', '--depth', '1'];
 
@@ -66,9 +78,11 @@ const wrong = [
   { args: ['two\nlines'], says: 'unknown command' },
   { args: ['--colour'], says: 'unknown command' },
   { args: ['routes'], says: 'MODULE is missing' },
-  { args: ['routes', 'app.mjs', 'other.mjs'], says: 'unexpected argument "other.mjs"; the options are --json, --check' },
+  { args: ['routes', 'app.mjs', 'other.mjs'],
+    says: 'unexpected argument "other.mjs"; the options are --json, --check' },
   { args: ['routes', 'app.mjs', '--yaml'], says: "Unknown option '--yaml'; the options are --json, --check" },
-  { args: ['routes', 'app.mjs', '--jsn'], says: "Unknown option '--jsn'; did you mean --json? the options are --json, --check" },
+  { args: ['routes', 'app.mjs', '--jsn'],
+    says: "Unknown option '--jsn'; did you mean --json? the options are --json, --check" },
   { args: ['routes', 'syntax.mjs'], says: "syntax.mjs can't be loaded: Unexpected token '=' (line 2)" },
   { args: ['routes', 'app.mjs', '--json=1'], says: '--json' },
   { args: ['routes', 'app.mjs', '--check'], says: '--check' },
@@ -80,10 +94,12 @@ const wrong = [
   { args: ['routes', 'app.mjs', '--check', 'twice.json'], says: 'no saved route table' },
   { args: ['gateway'], says: 'MODULE is missing' },
   { args: ['gateway', 'app.mjs'], says: '--format is missing' },
-  { args: ['gateway', 'app.mjs', '--format', 'apache', '--upstream', 'http://a'], says: 'nginx, haproxy, caddy, kong, gateway-api' },
+  { args: ['gateway', 'app.mjs', '--format', 'apache', '--upstream', 'http://a'],
+    says: 'nginx, haproxy, caddy, kong, gateway-api' },
   { args: ['gateway', 'app.mjs', '--format', 'toString', '--upstream', 'http://a'], says: '--format is "toString"' },
   { args: ['gateway', 'app.mjs', '--format', 'nginx'], says: '--upstream is missing' },
-  { args: ['gateway', 'app.mjs', '--format', 'gateway-api', '--upstream', 'http://users:8000'], says: '--gateway is missing' },
+  { args: ['gateway', 'app.mjs', '--format', 'gateway-api', '--upstream', 'http://users:8000'],
+    says: '--gateway is missing' },
   { args: ['gateway', 'app.mjs', '--format', 'nginx', '--upstream', 'http://a/path'], says: 'upstream' },
   { args: ['gateway', 'My_App.mjs', '--format', 'nginx', '--upstream', 'http://a'], says: 'service' },
   { args: [...NGINX, '--service', 'Not A Label'], says: 'service' },
@@ -99,7 +115,10 @@ const wrong = [
   { args: ['ping', 'ftp://127.0.0.1/users/', '--depth', '1'], says: 'not an http or https URL' },
   { args: ['ping', 'http://me:secret@127.0.0.1/users/', '--depth', '1'], says: 'credentials' },
   { args: ['ping', 'http://127.0.0.1:1/users/ping/?depth=3', '--depth', '1'], says: '--depth' },
-  ...['-1', '1.5', '1e1', 'all', '', '101', '0x1'].map((depth) => ({ args: ['ping', 'http://127.0.0.1:1/users/', `--depth=${depth}`], says: `--depth is "${depth}"; give a number from 0 to 100` })),
+  ...['-1', '1.5', '1e1', 'all', '', '101', '0x1'].map((depth) => ({
+    args: ['ping', 'http://127.0.0.1:1/users/', `--depth=${depth}`],
+    says: `--depth is "${depth}"; give a number from 0 to 100`,
+  })),
   { args: ['ping', 'http://127.0.0.1:1/users/', '--depth', '-1'], says: "'--depth' argument is ambiguous" },
   { args: [...PING, '--format', 'svg'], says: 'tree, json, mermaid, dot' },
   { args: [...PING, '--json', '--format', 'dot'], says: 'two formats' },
@@ -114,7 +133,8 @@ const wrong = [
   { args: ['k8s', 'app.mjs', '--image', 'a', '--replicas', '-1'], says: '--replicas' },
   { args: ['k8s', 'app.mjs', '--image', 'a', '--port', '0'], says: '--port is "0"' },
   { args: ['k8s', 'app.mjs', '--image', 'a', '--monitor-port', '8000'], says: 'both 8000' },
-  { args: ['k8s', 'app.mjs', '--image', 'a', '--tag', 'b'], says: 'the options are --image, --replicas, --namespace, --port, --monitor-port' },
+  { args: ['k8s', 'app.mjs', '--image', 'a', '--tag', 'b'],
+    says: 'the options are --image, --replicas, --namespace, --port, --monitor-port' },
   { args: ['alerts'], says: 'MODULE is missing' },
   { args: ['alerts', 'app.mjs', '--json'], says: 'it takes no options' },
   { args: ['alerts', 'off.mjs'], says: 'no monitoring endpoints' },

@@ -15,7 +15,12 @@ const tenant = new AsyncLocalStorage<string>();
 /** What runs where: each place notes the store that it sees, beside the one of its request. */
 function tenantApp(seen: [place: string, own: string, store: string | undefined][], ...failures: number[]): Postern {
   const note = (place: string, own: string): void => void seen.push([place, own, tenant.getStore()]);
-  const logger: Logger = { debug: (entry) => noteOf(entry), info: (entry) => noteOf(entry), warn: (entry) => noteOf(entry), error: (entry) => noteOf(entry) };
+  const logger: Logger = {
+    debug: (entry) => noteOf(entry),
+    info: (entry) => noteOf(entry),
+    warn: (entry) => noteOf(entry),
+    error: (entry) => noteOf(entry),
+  };
   const noteOf = (entry: object): void => {
     const { target, own } = entry as { target?: string; own?: string };
     const name = own ?? target?.split('/').at(-1);
@@ -50,7 +55,15 @@ function tenantApp(seen: [place: string, own: string, store: string | undefined]
     note('behind the stream', ctx.params.own);
     return ctx.params.own;
   });
-  app.get('/chunks/:own', ({ params: { own } }) => (async function* () { note('generator', own); yield own; await turn(); note('generator, later', own); yield ''; })());
+  app.get('/chunks/:own', ({ params: { own } }) =>
+    (async function* () {
+      note('generator', own);
+      yield own;
+      await turn();
+      note('generator, later', own);
+      yield '';
+    })(),
+  );
   app.get('/readable/:own', ({ params: { own } }) => Readable.from([own]));
   app.get('/refused/:own', () => { throw new NotFound(); });
   app.get('/broken/:own', () => { throw new Error('unforeseen'); });
@@ -79,7 +92,9 @@ function withTenants(server: Server): void {
   const emit = server.emit.bind(server);
   server.emit = ((event: string, ...args: unknown[]) => {
     const { url = '' } = (args[0] ?? {}) as { url?: string };
-    return event === 'request' ? tenant.run(url.split('/').at(-1) ?? '', () => emit(event, ...args)) : emit(event, ...args);
+    return event === 'request'
+      ? tenant.run(url.split('/').at(-1) ?? '', () => emit(event, ...args))
+      : emit(event, ...args);
   }) as typeof server.emit;
 }
 
@@ -91,14 +106,16 @@ async function load(port: number, connections: number, rounds: number, pipelined
     for (let round = 0; round < rounds; round += 1) {
       received = '';
       socket.write(batch(pipelined));
-      await expect.poll(() => received.match(/HTTP\/1\.1 \d{3}/g)?.length ?? 0, { timeout: 10_000, interval: 1 }).toBe(pipelined);
+      await expect.poll(() => received.match(/HTTP\/1\.1 \d{3}/g)?.length ?? 0, { timeout: 10_000, interval: 1 })
+        .toBe(pipelined);
     }
     socket.destroy();
   });
   await Promise.all(lanes);
 }
 
-const wrongOf = (seen: readonly [string, string, string | undefined][]): unknown[] => seen.filter(([, own, store]) => own !== store);
+const wrongOf = (seen: readonly [string, string, string | undefined][]): unknown[] =>
+  seen.filter(([, own, store]) => own !== store);
 
 describe.for([
   { how: 'one at a time', pipelined: 1 },
@@ -119,7 +136,9 @@ describe.for([
 test('embedded in a server of somebody else', async () => {
   const seen: [string, string, string | undefined][] = [];
   const app = tenantApp(seen, 500);
-  const server = createServer((req: IncomingMessage, res: ServerResponse) => tenant.run(req.url?.split('/').at(-1) ?? '', () => app.handler(req, res)));
+  const server = createServer((req: IncomingMessage, res: ServerResponse) =>
+    tenant.run(req.url?.split('/').at(-1) ?? '', () => app.handler(req, res)),
+  );
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => { server.close(); server.closeAllConnections(); });
   await load((server.address() as { port: number }).port, 16, 4, 8);
@@ -147,11 +166,17 @@ test('what runs after a handler: the access log, the trace, http.server.response
   const note = (place: string, url: string): void => void seen.push([place, nameIn(url), tenant.getStore()]);
   const trace = tracingChannel('postern.request');
   const events = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const;
-  const subscribers = Object.fromEntries(events.map((event) => [event, (message: unknown) => note(event, (message as { ctx: Context }).ctx.path)]));
-  const finish = (message: unknown): void => note('finish', (message as { request: IncomingMessage }).request.url ?? '');
+  const subscribers = Object.fromEntries(
+    events.map((event) => [event, (message: unknown) => note(event, (message as { ctx: Context }).ctx.path)]),
+  );
+  const finish = (message: unknown): void =>
+    note('finish', (message as { request: IncomingMessage }).request.url ?? '');
   trace.subscribe(subscribers as never);
   subscribe('http.server.response.finish', finish);
-  onTestFinished(() => { trace.unsubscribe(subscribers as never); unsubscribe('http.server.response.finish', finish); });
+  onTestFinished(() => {
+    trace.unsubscribe(subscribers as never);
+    unsubscribe('http.server.response.finish', finish);
+  });
   const logger = createRecorder();
   const info: Logger['info'] = (entry) => note('log', (entry as { target: string }).target);
   const app = expectFailures(createApp({ logger: { ...logger, info }, accessLog: true, maxPipelinedRequests: 4 }), 500);
@@ -160,11 +185,18 @@ test('what runs after a handler: the access log, the trace, http.server.response
   app.get('/readable/:own', ({ params }) => Readable.from([params.own]));
   app.get('/chunks/:own', ({ params }) => (async function* () { yield params.own; await turn(); yield params.own; })());
   app.post('/body/:own', async (ctx) => ctx.text()).post('/stream/:own', (ctx) => ctx.stream());
-  app.get('/refused/:own', () => { throw new NotFound(); }).get('/broken/:own', () => { throw new Error('unforeseen'); });
+  app
+    .get('/refused/:own', () => {
+      throw new NotFound();
+    })
+    .get('/broken/:own', () => {
+      throw new Error('unforeseen');
+    });
   withTenants(app.server);
   const { port } = await serve(app);
   for (const pipelined of [1, 3, 12]) await load(port, 20, 2, pipelined);
-  await expect.poll(() => seen.filter(([place]) => place === 'log').length).toBe(seen.filter(([place]) => place === 'finish').length);
+  await expect.poll(() => seen.filter(([place]) => place === 'log').length)
+    .toBe(seen.filter(([place]) => place === 'finish').length);
   expect(seen.length).toBeGreaterThan(2000);
   expect(wrongOf(seen)).toEqual([]);
 });
@@ -176,10 +208,17 @@ test('the access log and the trace of clients that disconnect', async () => {
     if (target !== undefined) seen.push(['log', nameIn(target), tenant.getStore()]);
   };
   const app = createApp({ logger: { ...createRecorder(), info }, accessLog: true });
-  app.get('/quiet/:own', ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve('late'))));
+  app.get(
+    '/quiet/:own',
+    ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve('late'))),
+  );
   withTenants(app.server);
   const { port } = await serve(app);
-  const sockets = Array.from({ length: 20 }, (_, index) => connect(port, '127.0.0.1').on('connect', function (this: Socket) { this.write(`GET /quiet/q${index} HTTP/1.1\r\nHost: x\r\n\r\nGET /quiet/p${index} HTTP/1.1\r\nHost: x\r\n\r\n`); }));
+  const sockets = Array.from({ length: 20 }, (_, index) =>
+    connect(port, '127.0.0.1').on('connect', function (this: Socket) {
+      this.write(`GET /quiet/q${index} HTTP/1.1\r\nHost: x\r\n\r\nGET /quiet/p${index} HTTP/1.1\r\nHost: x\r\n\r\n`);
+    }),
+  );
   await expect.poll(() => app.metrics.expose()).toContain('active_task_count 40.0');
   for (const socket of sockets) socket.destroy();
   await expect.poll(() => seen.length).toBe(40);

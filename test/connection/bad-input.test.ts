@@ -31,15 +31,25 @@ beforeAll(async () => {
 afterAll(() => app.close({ timeout: 100 }));
 
 const HEAD = 'Host: x\r\nConnection: close\r\n';
-const post = (path: string, headers: string, body: string): string => `POST ${path} HTTP/1.1\r\n${HEAD}${headers}\r\n${body}`;
-const sized = (path: string, type: string, body: string): string => post(path, `${type === '' ? '' : `Content-Type: ${type}\r\n`}Content-Length: ${Buffer.byteLength(body)}\r\n`, body);
+const post = (path: string, headers: string, body: string): string =>
+  `POST ${path} HTTP/1.1\r\n${HEAD}${headers}\r\n${body}`;
+const sized = (path: string, type: string, body: string): string =>
+  post(path, `${type === '' ? '' : `Content-Type: ${type}\r\n`}Content-Length: ${Buffer.byteLength(body)}\r\n`, body);
 const CHUNKED = 'Transfer-Encoding: chunked\r\n';
 
-const cases: { what: string; bytes: string; status: number | readonly number[]; description?: string | RegExp; headers?: Record<string, string> }[] = [
+const cases: {
+  what: string;
+  bytes: string;
+  status: number | readonly number[];
+  description?: string | RegExp;
+  headers?: Record<string, string>;
+}[] = [
   { what: 'an unknown route', bytes: `GET /nowhere HTTP/1.1\r\n${HEAD}\r\n`, status: 404 },
-  { what: 'the wrong method', bytes: `DELETE /users/7 HTTP/1.1\r\n${HEAD}\r\n`, status: 405, headers: { allow: 'GET, HEAD, OPTIONS' } },
+  { what: 'the wrong method', bytes: `DELETE /users/7 HTTP/1.1\r\n${HEAD}\r\n`, status: 405,
+    headers: { allow: 'GET, HEAD, OPTIONS' } },
   { what: 'a malformed escape', bytes: `GET /users/%ZZ HTTP/1.1\r\n${HEAD}\r\n`, status: 400, description: /escape/ },
-  { what: 'a malformed escape in a path without a route', bytes: `GET /nowhere/% HTTP/1.1\r\n${HEAD}\r\n`, status: 400 },
+  { what: 'a malformed escape in a path without a route', bytes: `GET /nowhere/% HTTP/1.1\r\n${HEAD}\r\n`,
+    status: 400 },
   { what: 'an escape that is no UTF-8', bytes: `GET /users/%FF HTTP/1.1\r\n${HEAD}\r\n`, status: 400 },
   { what: 'a fragment in the target', bytes: `GET /users/7#x HTTP/1.1\r\n${HEAD}\r\n`, status: 400 },
   { what: 'bytes beyond ASCII in the target', bytes: `GET /users/\xe9 HTTP/1.1\r\n${HEAD}\r\n`, status: 400 },
@@ -48,7 +58,8 @@ const cases: { what: string; bytes: string; status: number | readonly number[]; 
   { what: 'an absolute target with a bad authority', bytes: `GET http://a@b/ HTTP/1.1\r\n${HEAD}\r\n`, status: 400 },
   { what: 'no Host', bytes: 'GET / HTTP/1.1\r\nConnection: close\r\n\r\n', status: 400, description: /Host/ },
   { what: 'two Hosts', bytes: `GET / HTTP/1.1\r\nHost: y\r\n${HEAD}\r\n`, status: 400, description: /Host/ },
-  { what: 'a malformed Host', bytes: 'GET / HTTP/1.1\r\nHost: a b@c/../\r\nConnection: close\r\n\r\n', status: 400, description: /Host/ },
+  { what: 'a malformed Host', bytes: 'GET / HTTP/1.1\r\nHost: a b@c/../\r\nConnection: close\r\n\r\n', status: 400,
+    description: /Host/ },
   { what: 'a Host with user info', bytes: 'GET / HTTP/1.1\r\nHost: a@b\r\nConnection: close\r\n\r\n', status: 400 },
   { what: 'an empty Host', bytes: 'GET / HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n', status: 400 },
   { what: 'no version', bytes: 'GET /\r\n\r\n', status: 400 },
@@ -60,25 +71,35 @@ const cases: { what: string; bytes: string; status: number | readonly number[]; 
   { what: 'folded header lines', bytes: `GET / HTTP/1.1\r\n${HEAD}A: b\r\n c\r\n\r\n`, status: [200, 400] },
   { what: 'oversized headers', bytes: `GET / HTTP/1.1\r\n${HEAD}A: ${'a'.repeat(20_000)}\r\n\r\n`, status: 431 },
   { what: 'an oversized target', bytes: `GET /${'a'.repeat(20_000)} HTTP/1.1\r\n${HEAD}\r\n`, status: 414 },
-  { what: 'more header fields than node:http keeps', bytes: `GET / HTTP/1.1\r\n${HEAD}${'a:\r\n'.repeat(1100)}\r\n`, status: 431 },
+  { what: 'more header fields than node:http keeps', bytes: `GET / HTTP/1.1\r\n${HEAD}${'a:\r\n'.repeat(1100)}\r\n`,
+    status: 431 },
   { what: 'two lengths', bytes: post('/text', 'Content-Length: 3\r\nContent-Length: 4\r\n', 'abcd'), status: 400 },
   { what: 'a length that is no number', bytes: post('/text', 'Content-Length: 3x\r\n', 'abc'), status: 400 },
-  { what: 'a length beside chunks', bytes: post('/text', `Content-Length: 3\r\n${CHUNKED}`, '3\r\nabc\r\n0\r\n\r\n'), status: 400 },
+  { what: 'a length beside chunks', bytes: post('/text', `Content-Length: 3\r\n${CHUNKED}`, '3\r\nabc\r\n0\r\n\r\n'),
+    status: 400 },
   { what: 'broken chunking', bytes: post('/text', CHUNKED, 'zz\r\nabc\r\n0\r\n\r\n'), status: 400 },
   { what: 'chunking that breaks half-way', bytes: post('/text', CHUNKED, '3\r\nabc\r\nzz\r\n'), status: 400 },
-  { what: 'broken chunking of a body that nobody reads', bytes: post('/ignored', CHUNKED, 'zz\r\nabc\r\n0\r\n\r\n'), status: [200, 400] },
-  { what: 'chunk extensions without an end', bytes: post('/text', CHUNKED, `3;${'a'.repeat(30_000)}\r\nabc\r\n0\r\n\r\n`), status: [400, 413] },
+  { what: 'broken chunking of a body that nobody reads', bytes: post('/ignored', CHUNKED, 'zz\r\nabc\r\n0\r\n\r\n'),
+    status: [200, 400] },
+  { what: 'chunk extensions without an end',
+    bytes: post('/text', CHUNKED, `3;${'a'.repeat(30_000)}\r\nabc\r\n0\r\n\r\n`), status: [400, 413] },
   { what: 'bad JSON', bytes: sized('/json', 'application/json', '{"a":'), status: 400, description: /JSON/ },
   { what: 'an empty JSON body', bytes: sized('/json', 'application/json', ''), status: 400, description: /JSON/ },
-  { what: 'JSON that is no UTF-8', bytes: post('/json', 'Content-Type: application/json\r\nContent-Length: 3\r\n', '"\xff"'), status: 400, description: /UTF-8/ },
+  { what: 'JSON that is no UTF-8',
+    bytes: post('/json', 'Content-Type: application/json\r\nContent-Length: 3\r\n', '"\xff"'), status: 400,
+    description: /UTF-8/ },
   { what: 'JSON of another type', bytes: sized('/json', 'text/plain', '{}'), status: 415 },
   { what: 'a form of another type', bytes: sized('/form', 'application/json', 'a=b'), status: 415 },
   { what: 'two content types in one', bytes: sized('/json', 'application/json,text/plain', '{}'), status: 415 },
   { what: 'an empty content type', bytes: post('/json', 'Content-Type:\r\nContent-Length: 2\r\n', '{}'), status: 415 },
-  { what: 'a content coding', bytes: post('/text', 'Content-Encoding: gzip\r\nContent-Length: 3\r\n', 'abc'), status: 415 },
-  { what: 'an oversized body that says so', bytes: sized('/text', '', 'a'.repeat(1001)), status: 413, headers: { connection: 'close' } },
-  { what: 'an oversized body in chunks', bytes: post('/text', CHUNKED, `400\r\n${'a'.repeat(1024)}\r\n0\r\n\r\n`), status: 413 },
-  { what: 'an oversized body, streamed', bytes: post('/stream', CHUNKED, `400\r\n${'a'.repeat(1024)}\r\n0\r\n\r\n`), status: 413 },
+  { what: 'a content coding', bytes: post('/text', 'Content-Encoding: gzip\r\nContent-Length: 3\r\n', 'abc'),
+    status: 415 },
+  { what: 'an oversized body that says so', bytes: sized('/text', '', 'a'.repeat(1001)), status: 413,
+    headers: { connection: 'close' } },
+  { what: 'an oversized body in chunks', bytes: post('/text', CHUNKED, `400\r\n${'a'.repeat(1024)}\r\n0\r\n\r\n`),
+    status: 413 },
+  { what: 'an oversized body, streamed', bytes: post('/stream', CHUNKED, `400\r\n${'a'.repeat(1024)}\r\n0\r\n\r\n`),
+    status: 413 },
   { what: 'an unknown expectation', bytes: post('/text', 'Expect: magic\r\nContent-Length: 1\r\n', 'a'), status: 417 },
   { what: 'CONNECT', bytes: 'CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n', status: 501 },
   { what: 'a thrown string', bytes: `GET /throws/string HTTP/1.1\r\n${HEAD}\r\n`, status: 500 },
@@ -95,10 +116,16 @@ test.for(cases)('$what: $status', async ({ bytes, status, description, headers =
   else expect(status).toContain(response.status);
   if (response.status >= 400) {
     expect(response.headers['content-type']).toBe('application/json');
-    const body = JSON.parse(response.body) as { message: string; description: string; error_code: { name: string; value: number } };
+    const body = JSON.parse(response.body) as {
+      message: string;
+      description: string;
+      error_code: { name: string; value: number };
+    };
     expect(Object.keys(body)).toEqual(['message', 'description', 'error_code']);
     expect(Object.keys(body.error_code)).toEqual(['name', 'value']);
-    expect(body.error_code.name).toBe(response.status === 500 ? 'framework_unknown_error' : 'framework_error_unspecified');
+    expect(body.error_code.name).toBe(
+      response.status === 500 ? 'framework_unknown_error' : 'framework_error_unspecified',
+    );
     if (description !== undefined) expect(body.description).toMatch(description);
     expect(response.body).not.toMatch(/at .*\(|node:|\.ts|\.js|HPE_/);
   }
@@ -113,7 +140,9 @@ test('an error after the head is out closes the connection, and no second reply 
   expect(text).not.toContain('0\r\n\r\n');
   expect(text).not.toContain('Server Error');
   expect(text.match(/HTTP\/1\.1/g)).toHaveLength(1);
-  expect(app.metrics.expose()).toContain('http_request_duration_seconds_count{method="GET",route="/late",status_code="500"} 1.0');
+  expect(app.metrics.expose()).toContain(
+    'http_request_duration_seconds_count{method="GET",route="/late",status_code="500"} 1.0',
+  );
 });
 
 test('a method that some route has is counted by its name where no route is found', async () => {
@@ -122,14 +151,20 @@ test('a method that some route has is counted by its name where no route is foun
   app.route('/dav', { PROPFIND: () => 'found' });
   await rawRequest(port, `PROPFIND /nowhere HTTP/1.1\r\n${HEAD}\r\n`);
   await rawRequest(port, `MKCOL /nowhere HTTP/1.1\r\n${HEAD}\r\n`);
-  expect(app.metrics.expose()).toContain('http_request_duration_seconds_count{method="PROPFIND",route="",status_code="404"} 1.0');
-  expect(app.metrics.expose()).toContain('http_request_duration_seconds_count{method="_OTHER",route="",status_code="404"} 1.0');
+  expect(app.metrics.expose()).toContain(
+    'http_request_duration_seconds_count{method="PROPFIND",route="",status_code="404"} 1.0',
+  );
+  expect(app.metrics.expose()).toContain(
+    'http_request_duration_seconds_count{method="_OTHER",route="",status_code="404"} 1.0',
+  );
 });
 
 test('CONNECT is refused with the id of the request, and counted as what it is', async () => {
   const response = await rawRequest(port, 'CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\nX-Request-Id: abc\r\n\r\n');
   expect([response.status, response.headers['x-request-id']]).toEqual([501, 'abc']);
-  expect(app.metrics.expose()).toMatch(/http_request_duration_seconds_count\{method="CONNECT",route="",status_code="501"\} \d/);
+  expect(app.metrics.expose()).toMatch(
+    /http_request_duration_seconds_count\{method="CONNECT",route="",status_code="501"\} \d/,
+  );
 });
 
 test('a body of exactly the limit passes, one more byte does not, whatever its framing', async () => {
@@ -145,7 +180,10 @@ test('a body of exactly the limit passes, one more byte does not, whatever its f
 
 test('a body in one-byte chunks is put together in order', async () => {
   const text = 'the quick brown fox';
-  const response = await rawRequest(port, post('/text', CHUNKED, `${[...text].map((char) => `1\r\n${char}\r\n`).join('')}0\r\n\r\n`));
+  const response = await rawRequest(
+    port,
+    post('/text', CHUNKED, `${[...text].map((char) => `1\r\n${char}\r\n`).join('')}0\r\n\r\n`),
+  );
   expect(response.body).toBe(text);
 });
 
@@ -157,7 +195,8 @@ test('a client that sends far more than the limit still gets to read the 413', a
 });
 
 test('100 Continue is sent when the body is asked for, and not for one that is refused', async () => {
-  const expecting = (length: number, path: string): string => `POST ${path} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: ${length}\r\n\r\n`;
+  const expecting = (length: number, path: string): string =>
+    `POST ${path} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: ${length}\r\n\r\n`;
   const accepted = parseResponses(await rawExchange(port, `${expecting(3, '/text')}abc`));
   expect(accepted.map(({ status }) => status)).toEqual([100, 200]);
   const refused = parseResponses(await rawExchange(port, expecting(5000, '/text')));

@@ -36,39 +36,47 @@ test.for([
   ['too long to be thrown away', '/', 'Content-Length: 9000000\r\n\r\nabc'],
   ['of a declared length beyond the limit', '/read', 'Content-Length: 2000\r\n\r\nabc'],
   ['in chunks beyond the limit', '/read', `Transfer-Encoding: chunked\r\n\r\n7d0\r\n${'x'.repeat(2000)}\r\n3\r\nab`],
-] as const)('nothing is kept of a request that was answered before its body, %s, and whose client left', async ([, path, rest]) => {
-  const contexts: WeakRef<object>[] = [];
-  const app = createApp({ bodyLimit: 1000 });
-  app.use((ctx, next) => {
-    contexts.push(new WeakRef(ctx));
-    return next();
-  });
-  app.post('/', () => 'early').post('/read', (ctx) => ctx.text());
-  const { port } = await serve(app);
-  for (let i = 0; i < 20; i += 1) {
-    await new Promise((resolve) => {
-      const socket = connect(port, '127.0.0.1', () => socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\n${rest}`));
-      socket.once('data', () => (i % 2 === 0 ? socket.destroy() : socket.resetAndDestroy())).once('close', resolve);
+] as const)(
+  'nothing is kept of a request that was answered before its body, %s, and whose client left',
+  async ([, path, rest]) => {
+    const contexts: WeakRef<object>[] = [];
+    const app = createApp({ bodyLimit: 1000 });
+    app.use((ctx, next) => {
+      contexts.push(new WeakRef(ctx));
+      return next();
     });
-  }
-  setFlagsFromString('--expose-gc');
-  const collectGarbage: () => void = runInNewContext('gc');
-  expect(contexts.length).toBe(20);
-  await expect.poll(() => {
-    collectGarbage();
-    return contexts.filter((context) => context.deref() !== undefined).length;
-  }, { timeout: 10_000 }).toBeLessThan(3);
-});
+    app.post('/', () => 'early').post('/read', (ctx) => ctx.text());
+    const { port } = await serve(app);
+    for (let i = 0; i < 20; i += 1) {
+      await new Promise((resolve) => {
+        const socket = connect(port, '127.0.0.1', () => socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\n${rest}`));
+        socket.once('data', () => (i % 2 === 0 ? socket.destroy() : socket.resetAndDestroy())).once('close', resolve);
+      });
+    }
+    setFlagsFromString('--expose-gc');
+    const collectGarbage: () => void = runInNewContext('gc');
+    expect(contexts.length).toBe(20);
+    await expect.poll(() => {
+      collectGarbage();
+      return contexts.filter((context) => context.deref() !== undefined).length;
+    }, { timeout: 10_000 }).toBeLessThan(3);
+  },
+);
 
 test('100 Continue of a pipelined request comes behind the reply before it, and before its own', async () => {
   let answerFirst = (_: string): void => undefined;
-  const app = createApp().get('/first', () => new Promise<string>((resolve) => (answerFirst = resolve))).post('/second', (ctx) => {
-    const body = ctx.text();
-    answerFirst('first');
-    return body;
-  });
+  const app = createApp()
+    .get('/first', () => new Promise<string>((resolve) => (answerFirst = resolve)))
+    .post('/second', (ctx) => {
+      const body = ctx.text();
+      answerFirst('first');
+      return body;
+    });
   const { port } = await serve(app);
-  const text = await rawExchange(port, 'GET /first HTTP/1.1\r\nHost: x\r\n\r\nPOST /second HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nConnection: close\r\nContent-Length: 6\r\n\r\nsecond');
+  const text = await rawExchange(
+    port,
+    'GET /first HTTP/1.1\r\nHost: x\r\n\r\nPOST /second HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nConnection: close\r\nContent-Length: 6\r\n\r\nsecond',
+  );
   const [first, second] = [text.indexOf('first'), text.lastIndexOf('HTTP/1.1 200')];
   const informational = text.indexOf('HTTP/1.1 100');
   expect(second).toBeGreaterThan(first);
@@ -100,7 +108,9 @@ test('a body that breaks off under a streamed reply of declared length leaves th
     await new Promise(() => undefined);
   })(), { headers: { 'content-length': '10' } }));
   const { port, url } = await serve(app);
-  const socket = connect(port, '127.0.0.1', () => socket.write('POST /t HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n'));
+  const socket = connect(port, '127.0.0.1', () =>
+    socket.write('POST /t HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n'),
+  );
   const closed = new Promise((resolve) => socket.on('error', () => undefined).once('close', resolve));
   socket.resume();
   await expect.poll(() => started).toBe(true);

@@ -41,7 +41,8 @@ describe('a line', () => {
 
   const rows: readonly NamedRow[] = [
     ['that is empty is skipped before a request', { bytes: `\r\n${get('/')}`, answers: answered }],
-    ['that is empty is skipped before a request, as are more of them', { bytes: `${'\r\n'.repeat(100)}${get('/')}`, answers: answered }],
+    ['that is empty is skipped before a request, as are more of them',
+      { bytes: `${'\r\n'.repeat(100)}${get('/')}`, answers: answered }],
     ['that is empty is skipped between requests', { bytes: `${get('/')}\r\n\r\n`, answers: answered }],
     ['that is not empty before a request is refused', { bytes: ` ${get('/')}`, answers: [400] }],
     ['that begins with a byte order mark is refused', { bytes: `\xef\xbb\xbf${get('/')}`, answers: [400] }],
@@ -89,9 +90,15 @@ describe('the value of a header', () => {
     ['DEL', '\x7f'],
   ];
   const refused = bad.flatMap(([what, char]) => {
-    return [[`${what} inside`, `b${char}c`], [`${what} at its start`, `${char}c`], [`${what} at its end`, `b${char}`]] as const;
+    return [
+      [`${what} inside`, `b${char}c`],
+      [`${what} at its start`, `${char}c`],
+      [`${what} at its end`, `b${char}`],
+    ] as const;
   });
-  test.for(refused)('with %s is refused', ([, value]) => wire.check({ bytes: get('/', `A: ${value}\r\n`), answers: [400] }));
+  test.for(refused)('with %s is refused', ([, value]) =>
+    wire.check({ bytes: get('/', `A: ${value}\r\n`), answers: [400] }),
+  );
 
   test.for([
     ['with a tab inside', 'A: b\tc'],

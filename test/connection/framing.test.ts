@@ -1,4 +1,7 @@
-/** Where a request ends (RFC 9112, section 6): no byte of a body is ever taken for a request (CVE-2024-27982, CVE-2026-58044). */
+/**
+ * Where a request ends (RFC 9112, section 6): no byte of a body is ever taken for a request (CVE-2024-27982,
+ * CVE-2026-58044).
+ */
 
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -55,19 +58,26 @@ describe('Content-Length', () => {
     ['frames the body', { bytes: post(`Content-Length: ${N}\r\n`, CANARY), answers: whole }],
     ['may have leading zeros', { bytes: post(`Content-Length: 000${N}\r\n`, CANARY), answers: whole }],
     // Node.js 20 refuses white space behind it.
-    ['may stand between spaces and tabs', { bytes: post(`Content-Length: \t ${N}\t \r\n`, CANARY), answers: whole, or: [400] }],
-    ['is not lost when Connection lists it', { bytes: post(`Connection: content-length\r\nContent-Length: ${N}\r\n`, CANARY), answers: whole }],
+    ['may stand between spaces and tabs',
+      { bytes: post(`Content-Length: \t ${N}\t \r\n`, CANARY), answers: whole, or: [400] }],
+    ['is not lost when Connection lists it',
+      { bytes: post(`Connection: content-length\r\nContent-Length: ${N}\r\n`, CANARY), answers: whole }],
     ['with an underscore is no length', { bytes: post('Content_Length: 5\r\n', ''), answers: [read(''), LAST_ANSWER] }],
-    ['of zero ends the request with its head', { bytes: post('Content-Length: 0\r\n', ''), answers: [read(''), LAST_ANSWER] }],
+    ['of zero ends the request with its head',
+      { bytes: post('Content-Length: 0\r\n', ''), answers: [read(''), LAST_ANSWER] }],
     ['may be left out, for no body', { bytes: post('', ''), answers: [read(''), LAST_ANSWER] }],
-    ['frames the body of a GET', { bytes: get('/read', `Content-Length: ${N}\r\n`) + CANARY, answers: [read(CANARY, 'GET'), LAST_ANSWER] }],
+    ['frames the body of a GET',
+      { bytes: get('/read', `Content-Length: ${N}\r\n`) + CANARY, answers: [read(CANARY, 'GET'), LAST_ANSWER] }],
     ['frames the body of a DELETE', {
       bytes: `DELETE /read HTTP/1.1\r\nHost: x\r\nContent-Length: ${N}\r\n\r\n${CANARY}`,
       answers: [read(CANARY, 'DELETE'), LAST_ANSWER],
     }],
-    ['frames the body of an HTTP/1.0 request', { bytes: post(`Connection: keep-alive\r\nContent-Length: ${N}\r\n`, CANARY, '/read', '1.0'), answers: whole }],
-    ['frames a body that no handler reads', { bytes: post(`Content-Length: ${N}\r\n`, CANARY, '/unread'), answers: ['POST /unread', LAST_ANSWER] }],
-    ['frames the unread body of a GET', { bytes: get('/', `Content-Length: ${N}\r\n`) + CANARY, answers: ['GET /', LAST_ANSWER] }],
+    ['frames the body of an HTTP/1.0 request',
+      { bytes: post(`Connection: keep-alive\r\nContent-Length: ${N}\r\n`, CANARY, '/read', '1.0'), answers: whole }],
+    ['frames a body that no handler reads',
+      { bytes: post(`Content-Length: ${N}\r\n`, CANARY, '/unread'), answers: ['POST /unread', LAST_ANSWER] }],
+    ['frames the unread body of a GET',
+      { bytes: get('/', `Content-Length: ${N}\r\n`) + CANARY, answers: ['GET /', LAST_ANSWER] }],
     ['frames a body without a route', {
       bytes: post(`Content-Length: ${N}\r\n`, CANARY, '/nowhere'),
       answers: [404, LAST_ANSWER], seen: ['/nowhere', '/last'],
@@ -84,12 +94,14 @@ describe('Content-Length', () => {
       bytes: post('Content-Length: 3\r\n', 'abcdef'),
       answers: [read('abc'), [400, 501]], seen: ['/read'],
     }],
-    ['that is too long takes what follows as body', { bytes: post(`Content-Length: ${N + 5}\r\n`, CANARY), ends: true, answers: [400], seen: ['/read'] }],
+    ['that is too long takes what follows as body',
+      { bytes: post(`Content-Length: ${N + 5}\r\n`, CANARY), ends: true, answers: [400], seen: ['/read'] }],
     ['that is too long gets one answer where nobody reads', {
       bytes: post(`Content-Length: ${N + 5}\r\n`, CANARY, '/unread'),
       ends: true, answers: ['POST /unread'],
     }],
-    ['of 2^64 - 1 is taken at its word', { bytes: post('Content-Length: 18446744073709551615\r\n', CANARY), ends: true, answers: [413], seen: ['/read'] }],
+    ['of 2^64 - 1 is taken at its word',
+      { bytes: post('Content-Length: 18446744073709551615\r\n', CANARY), ends: true, answers: [413], seen: ['/read'] }],
     ['that no double can hold is taken at its word', {
       bytes: post('Content-Length: 9007199254740993\r\n', CANARY),
       ends: true, answers: [413], seen: ['/read'],
@@ -162,21 +174,34 @@ describe('Transfer-Encoding', () => {
     ['chunked, its line behind a bare CR', 'X: y\rTransfer-Encoding: chunked\r\n', 400],
     ['chunked, its line behind LF CR', 'X: y\n\rTransfer-Encoding: chunked\r\n', 400],
   ];
-  test.for(pairs)('in the headers %s is refused', ([, headers, status]) => wire.check({ bytes: post(headers, chunk(CANARY) + END), answers: [status] }));
+  test.for(pairs)('in the headers %s is refused', ([, headers, status]) =>
+    wire.check({ bytes: post(headers, chunk(CANARY) + END), answers: [status] }),
+  );
 
   const kept = 'Connection: keep-alive\r\n';
-  const old = [CHUNKED, CHUNKED + kept, `${CHUNKED}Content-Length: ${N}\r\n${kept}`, `Transfer-Encoding: identity\r\n${kept}`];
+  const old = [
+    CHUNKED,
+    CHUNKED + kept,
+    `${CHUNKED}Content-Length: ${N}\r\n${kept}`,
+    `Transfer-Encoding: identity\r\n${kept}`,
+  ];
   test.for(old)('in HTTP/1.0 is refused, and ends the connection: %j (RFC 9112, section 6.1)', (headers) => {
     return wire.check({ bytes: post(headers, chunk(CANARY) + END, '/read', '1.0'), answers: [400] });
   });
 
   const rows: readonly NamedRow[] = [
-    ['in capitals frames the body', { bytes: post('TRANSFER-ENCODING: CHUNKED\r\n', chunk(CANARY) + END), answers: whole }],
-    ['without a space frames the body', { bytes: post('Transfer-Encoding:chunked\r\n', chunk(CANARY) + END), answers: whole }],
-    ['behind a tab frames the body', { bytes: post('Transfer-Encoding: \tchunked\r\n', chunk(CANARY) + END), answers: whole }],
-    ['is not lost when Connection lists it', { bytes: post(`Connection: transfer-encoding\r\n${CHUNKED}`, chunk(CANARY) + END), answers: whole }],
-    ['with an underscore is none', { bytes: post('Transfer_Encoding: chunked\r\n', ''), answers: [read(''), LAST_ANSWER] }],
-    ['frames the body of a GET', { bytes: get('/read', CHUNKED) + chunk(CANARY) + END, answers: [read(CANARY, 'GET'), LAST_ANSWER] }],
+    ['in capitals frames the body',
+      { bytes: post('TRANSFER-ENCODING: CHUNKED\r\n', chunk(CANARY) + END), answers: whole }],
+    ['without a space frames the body',
+      { bytes: post('Transfer-Encoding:chunked\r\n', chunk(CANARY) + END), answers: whole }],
+    ['behind a tab frames the body',
+      { bytes: post('Transfer-Encoding: \tchunked\r\n', chunk(CANARY) + END), answers: whole }],
+    ['is not lost when Connection lists it',
+      { bytes: post(`Connection: transfer-encoding\r\n${CHUNKED}`, chunk(CANARY) + END), answers: whole }],
+    ['with an underscore is none',
+      { bytes: post('Transfer_Encoding: chunked\r\n', ''), answers: [read(''), LAST_ANSWER] }],
+    ['frames the body of a GET',
+      { bytes: get('/read', CHUNKED) + chunk(CANARY) + END, answers: [read(CANARY, 'GET'), LAST_ANSWER] }],
     // What is of unknown length and not there yet is not waited for.
     ['frames a body that no handler reads', {
       bytes: post(CHUNKED, chunk(CANARY) + END, '/unread'),
@@ -251,21 +276,27 @@ describe('a chunk', () => {
     ['with a long extension', `${chunk(CANARY, `${HEX};${'a'.repeat(900)}`)}${END}`, CANARY],
     ['of no bytes alone', END, ''],
   ];
-  test.for(accepted)('%s is read', ([, body, text]) => wire.check({ bytes: post(CHUNKED, body), answers: [read(text), LAST_ANSWER] }));
+  test.for(accepted)('%s is read', ([, body, text]) =>
+    wire.check({ bytes: post(CHUNKED, body), answers: [read(text), LAST_ANSWER] }),
+  );
 
   const rows: readonly NamedRow[] = [
     ['that is the last ends the body: bytes behind it that are no request are refused', {
       bytes: post(CHUNKED, `3\r\nabc\r\n${END}XYZ`),
       answers: [read('abc'), [400, 501]], seen: ['/read'],
     }],
-    ['behind the last one is no chunk any more', { bytes: post(CHUNKED, `3\r\nabc\r\n${END}${END}`), answers: [read('abc'), 400], seen: ['/read'] }],
-    ['that is the last may have empty lines behind it', { bytes: post(CHUNKED, `3\r\nabc\r\n${END}\r\n\r\n`), answers: [read('abc'), LAST_ANSWER] }],
+    ['behind the last one is no chunk any more',
+      { bytes: post(CHUNKED, `3\r\nabc\r\n${END}${END}`), answers: [read('abc'), 400], seen: ['/read'] }],
+    ['that is the last may have empty lines behind it',
+      { bytes: post(CHUNKED, `3\r\nabc\r\n${END}\r\n\r\n`), answers: [read('abc'), LAST_ANSWER] }],
     ['that is the last leaves the next request to begin in time', {
       bytes: post(CHUNKED, `3\r\nabc\r\n${END}${get('/')}`),
       answers: [read('abc'), 'GET /', LAST_ANSWER],
     }],
-    ['that never comes gives 400 when the client ends', { bytes: post(CHUNKED, '3\r\nabc\r\n'), ends: true, answers: [400], seen: ['/read'] }],
-    ['that never comes gives no second answer where nobody reads', { bytes: post(CHUNKED, '3\r\nabc\r\n', '/unread'), ends: true, answers: ['POST /unread'] }],
+    ['that never comes gives 400 when the client ends',
+      { bytes: post(CHUNKED, '3\r\nabc\r\n'), ends: true, answers: [400], seen: ['/read'] }],
+    ['that never comes gives no second answer where nobody reads',
+      { bytes: post(CHUNKED, '3\r\nabc\r\n', '/unread'), ends: true, answers: ['POST /unread'] }],
     ['of 2^64 - 1 bytes takes what follows as body', {
       bytes: post(CHUNKED, chunk(CANARY, 'f'.repeat(16)) + END),
       ends: true, answers: [400], seen: ['/read'],
@@ -293,9 +324,17 @@ describe('a trailer', () => {
     ['with a bare CR inside', 'X: y\rZ: w\r\n'],
     ['without a name', ': y\r\n'],
   ];
-  test.for(refused)('%s is refused', ([, trailer]) => wire.check({ bytes: post(CHUNKED, `3\r\nabc\r\n0\r\n${trailer}\r\n${CANARY}`), answers: [400] }));
+  test.for(refused)('%s is refused', ([, trailer]) =>
+    wire.check({ bytes: post(CHUNKED, `3\r\nabc\r\n0\r\n${trailer}\r\n${CANARY}`), answers: [400] }),
+  );
 
-  const harmless = ['X: y\r\n', 'Host: evil\r\n', 'Authorization: Basic eDp5\r\n', 'Expect: 100-continue\r\n', 'Connection: upgrade\r\nUpgrade: websocket\r\n'];
+  const harmless = [
+    'X: y\r\n',
+    'Host: evil\r\n',
+    'Authorization: Basic eDp5\r\n',
+    'Expect: 100-continue\r\n',
+    'Connection: upgrade\r\nUpgrade: websocket\r\n',
+  ];
   test.for(harmless)('%j changes nothing', (trailer) => {
     return wire.check({ bytes: post(CHUNKED, `3\r\nabc\r\n0\r\n${trailer}\r\n`), answers: [read('abc'), LAST_ANSWER] });
   });
@@ -306,7 +345,12 @@ test('a process that was started with --insecure-http-parser reads requests as s
   const child = fork(service, ['{}'], { execArgv: ['--insecure-http-parser'], stdio: 'ignore' });
   onTestFinished(() => void child.kill('SIGKILL'));
   const [port] = (await once(child, 'message')) as [number];
-  for (const headers of [`Content-Length: ${N}\r\n${CHUNKED}`, 'A : b\r\n', 'A: b\nC: d\r\n', `Content-Length: ${N}\r\nContent-Length: ${N}\r\n`]) {
+  for (const headers of [
+    `Content-Length: ${N}\r\n${CHUNKED}`,
+    'A : b\r\n',
+    'A: b\nC: d\r\n',
+    `Content-Length: ${N}\r\nContent-Length: ${N}\r\n`,
+  ]) {
     const responses = parseResponses(await rawExchange(port, get('/', headers) + chunk(CANARY) + END));
     expect(responses.map(({ status }) => status), headers).toEqual([400]);
   }

@@ -14,7 +14,9 @@ import { createApp, serve } from '../support/serve.js';
 const GET = 'GET /now HTTP/1.1\r\nHost: x\r\n\r\n';
 
 /** @returns `open`, which sends one request over a connection of its own and waits for the reply */
-async function start(options: PosternOptions): Promise<{ app: Postern; open: () => Promise<{ client: Socket; reply: string }> }> {
+async function start(
+  options: PosternOptions,
+): Promise<{ app: Postern; open: () => Promise<{ client: Socket; reply: string }> }> {
   const app = createApp(options);
   app.get('/now', () => 'now');
   const { port } = await serve(app);
@@ -43,7 +45,9 @@ test('a connection that is idle for longer closes; one with a request under way,
   const { app, open } = await start({ keepAliveTimeout: 50 });
   app.get('/later', ({ signal }) => once(signal, 'abort').then(() => 'late'));
   app.server.on('upgrade', (_req, socket) => {
-    socket.on('error', () => undefined).write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n');
+    socket
+      .on('error', () => undefined)
+      .write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n');
   });
   const [{ client: idle }, { client: waiting }, { client: upgraded }] = [await open(), await open(), await open()];
   waiting.write(GET.replace('/now', '/later'));

@@ -9,8 +9,10 @@ import { reply, type Context, type Postern } from 'postern';
 import { parseResponses, rawExchange } from '../support/raw.js';
 import { createApp, expectFailures, serve } from '../support/serve.js';
 
-const get = (path: string, headers = '', version = '1.1'): string => `GET ${path} HTTP/${version}\r\nHost: x\r\n${headers}\r\n`;
-const post = (path: string, headers: string, body: string): string => `POST ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n${body}`;
+const get = (path: string, headers = '', version = '1.1'): string =>
+  `GET ${path} HTTP/${version}\r\nHost: x\r\n${headers}\r\n`;
+const post = (path: string, headers: string, body: string): string =>
+  `POST ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n${body}`;
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const CHUNKED = 'Transfer-Encoding: chunked\r\n';
 
@@ -18,9 +20,11 @@ const CHUNKED = 'Transfer-Encoding: chunked\r\n';
 const CLOSING: Record<string, (ctx: Context) => unknown> = {
   'a header of the reply': () => reply('last', { headers: { connection: 'close' } }),
   'a header of the reply, later': async () => (await turn(), reply('last', { headers: { connection: 'close' } })),
-  'a header of a stream': () => reply(Readable.from(['last']), { headers: { connection: 'Close', 'content-length': '4' } }),
+  'a header of a stream': () =>
+    reply(Readable.from(['last']), { headers: { connection: 'Close', 'content-length': '4' } }),
   'a header set on ctx.raw': ({ raw }) => (raw.res.setHeader('connection', 'close'), 'last'),
-  'a head written by ctx.raw': ({ raw }) => void raw.res.writeHead(200, { connection: 'close', 'content-length': 4 }).end('last'),
+  'a head written by ctx.raw': ({ raw }) =>
+    void raw.res.writeHead(200, { connection: 'close', 'content-length': 4 }).end('last'),
   'a head written by ctx.raw, the body later': async ({ raw }) => {
     raw.res.writeHead(200, { connection: 'close', 'content-length': 4 }).flushHeaders();
     await new Promise((resolve) => setTimeout(resolve, 30));
@@ -46,7 +50,13 @@ function closingApp(close: (ctx: Context) => unknown, ran: string[]): Postern {
   };
   app.route('/', { GET: handler, POST: handler });
   app.route('/next', { GET: ({ path }) => void ran.push(path), POST: ({ path }) => void ran.push(path) });
-  app.get('/pending', (ctx) => new Promise<void>((resolve) => ctx.signal.addEventListener('abort', () => resolve(void ran.push('/pending aborted')))));
+  app.get(
+    '/pending',
+    (ctx) =>
+      new Promise<void>((resolve) =>
+        ctx.signal.addEventListener('abort', () => resolve(void ran.push('/pending aborted'))),
+      ),
+  );
   return app;
 }
 
@@ -61,7 +71,8 @@ describe.for(Object.keys(CLOSING))('connection: close as %s', (how) => {
     expect(text.match(/^connection:/gim)).toHaveLength(1);
     expect(performance.now() - startedAt, 'the connection ends').toBeLessThan(4000);
     expect(ran).not.toContain('/ aborted');
-    if (behind === 'a request that has begun') await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+    if (behind === 'a request that has begun')
+      await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
   });
 
   test('does not abort the signal, although the body of its request was not read', async () => {
@@ -75,7 +86,9 @@ describe.for(Object.keys(CLOSING))('connection: close as %s', (how) => {
 
 test('a request that arrives while the rest of a last reply is written is not run', async () => {
   const ran: string[] = [];
-  const { port } = await serve(closingApp(CLOSING['a head written by ctx.raw, the body later'] as (ctx: Context) => unknown, ran));
+  const { port } = await serve(
+    closingApp(CLOSING['a head written by ctx.raw, the body later'] as (ctx: Context) => unknown, ran),
+  );
   const socket = connect(port, '127.0.0.1', () => socket.write(get('/')));
   let text = '';
   socket.on('data', (data: Buffer) => (text += data.toString('latin1')));
@@ -88,15 +101,18 @@ test('a request that arrives while the rest of a last reply is written is not ru
 test.for([
   ['a stream', () => Readable.from(['a', 'b'])],
   ['ctx.raw', ({ raw }: Context) => void (raw.res.write('a'), raw.res.end('b'))],
-] as const)('HTTP/1.0 with keep-alive: %s without a length ends the connection, without chunks', async ([, handler]) => {
-  const app = createApp().get('/', handler as () => object).get('/next', () => 'next');
-  const { port } = await serve(app);
-  for (const behind of [get('/next'), 'nonsense\r\n\r\n', '']) {
-    const text = await rawExchange(port, get('/', 'Connection: keep-alive\r\nTE: chunked\r\n', '1.0') + behind, 5000);
-    expect(text).toMatch(/\r\nConnection: close\r\n/i);
-    expect(text.slice(text.indexOf('\r\n\r\n') + 4)).toBe('ab');
-  }
-});
+] as const)(
+  'HTTP/1.0 with keep-alive: %s without a length ends the connection, without chunks',
+  async ([, handler]) => {
+    const app = createApp().get('/', handler as () => object).get('/next', () => 'next');
+    const { port } = await serve(app);
+    for (const behind of [get('/next'), 'nonsense\r\n\r\n', '']) {
+      const text = await rawExchange(port, get('/', 'Connection: keep-alive\r\nTE: chunked\r\n', '1.0') + behind, 5000);
+      expect(text).toMatch(/\r\nConnection: close\r\n/i);
+      expect(text.slice(text.indexOf('\r\n\r\n') + 4)).toBe('ab');
+    }
+  },
+);
 
 describe('trailers with Connection: close', () => {
   test.for([
@@ -105,7 +121,9 @@ describe('trailers with Connection: close', () => {
     ['a later packet', 'answered by ctx.raw'],
   ] as const)('in %s end the connection after a body that is %s', async ([when, how]) => {
     const ran: string[] = [];
-    const app = createApp().post('/echo', (ctx) => (how === 'echoed' ? ctx.stream() : (ctx.raw.res.write('abc'), void ctx.raw.res.end()))).get('/next', ({ path }) => void ran.push(path));
+    const app = createApp()
+      .post('/echo', (ctx) => (how === 'echoed' ? ctx.stream() : (ctx.raw.res.write('abc'), void ctx.raw.res.end())))
+      .get('/next', ({ path }) => void ran.push(path));
     const { port } = await serve(app);
     const socket = connect(port, '127.0.0.1').on('error', () => undefined);
     let text = '';
@@ -123,7 +141,8 @@ describe('trailers with Connection: close', () => {
 describe('a response that is destroyed by ctx.raw', () => {
   test.for<[string, (ctx: Context) => unknown]>([
     ['behind an open reply', ({ raw }: Context) => void raw.res.destroy()],
-    ['behind an open reply, by a handler that never returns', ({ raw }: Context) => (raw.res.destroy(), new Promise<void>(() => undefined))],
+    ['behind an open reply, by a handler that never returns',
+      ({ raw }: Context) => (raw.res.destroy(), new Promise<void>(() => undefined))],
   ])('%s ends the connection after that reply', async ([, destroy]) => {
     const app = createApp().get('/slow', async () => (await new Promise((resolve) => setTimeout(resolve, 30)), 'slow'));
     app.get('/destroyed', destroy as (ctx: Context) => void).get('/next', () => 'next');
@@ -139,26 +158,36 @@ test('a body in chunks that nobody reads does not end the connection, when its r
   const app = createApp({ maxPipelinedRequests: 2 });
   app.get('/stream', () => Readable.from(['a', 'b'])).get('/now', () => 'now').post('/unread', () => 'unread');
   const { port } = await serve(app);
-  const packet = get('/stream') + get('/now') + post('/unread', CHUNKED, '3\r\nabc\r\n0\r\n\r\n') + get('/now', 'Connection: close\r\n');
+  const packet =
+    get('/stream') +
+    get('/now') +
+    post('/unread', CHUNKED, '3\r\nabc\r\n0\r\n\r\n') +
+    get('/now', 'Connection: close\r\n');
   const text = await rawExchange(port, packet, 3000);
   expect(text.match(/HTTP\/1\.1 200/g)).toHaveLength(4);
   expect(text.match(/connection: close/gi)).toHaveLength(1);
 });
 
 describe('a refused body that is sent although 100 was not', () => {
-  test.for<[string, (() => object | string) | undefined]>([['a value', () => 'no'], ['a stream', () => Readable.from(['no'])], ['an error', undefined]])('%s reaches the client, with the replies before it', async ([, handler]) => {
+  test.for<[string, (() => object | string) | undefined]>([
+    ['a value', () => 'no'],
+    ['a stream', () => Readable.from(['no'])],
+    ['an error', undefined],
+  ])('%s reaches the client, with the replies before it', async ([, handler]) => {
     const app = createApp().get('/first', () => 'first');
     if (handler !== undefined) app.post('/refused', handler);
     const { port } = await serve(app);
     const size = 12_000_000;
     const head = get('/first') + post('/refused', `Expect: 100-continue\r\nContent-Length: ${size}\r\n`, '');
     const failures: string[] = [];
-    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }).on('error', ({ message }) => failures.push(message));
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+      .on('error', ({ message }) => failures.push(message));
     let text = '';
     socket.on('data', (data: Buffer) => (text += data.toString('latin1')));
     socket.write(head);
     for (let sent = 0; sent < size; sent += 100_000) {
-      if (socket.writable && !socket.write(Buffer.alloc(100_000))) await Promise.race([once(socket, 'drain'), once(socket, 'close')]);
+      if (socket.writable && !socket.write(Buffer.alloc(100_000)))
+        await Promise.race([once(socket, 'drain'), once(socket, 'close')]);
     }
     socket.end();
     if (!socket.closed) await once(socket, 'close');
@@ -170,7 +199,9 @@ describe('a refused body that is sent although 100 was not', () => {
   test('ends the connection at once for a client that waits', async () => {
     const { port } = await serve(createApp().post('/', () => 'no'));
     const startedAt = performance.now();
-    const socket = connect(port, '127.0.0.1', () => socket.write(post('/', 'Expect: 100-continue\r\nContent-Length: 9\r\n', '')));
+    const socket = connect(port, '127.0.0.1', () =>
+      socket.write(post('/', 'Expect: 100-continue\r\nContent-Length: 9\r\n', '')),
+    );
     await once(socket.resume(), 'end');
     expect(performance.now() - startedAt).toBeLessThan(1500);
   });
@@ -179,7 +210,8 @@ describe('a refused body that is sent although 100 was not', () => {
 describe('an Upgrade request', () => {
   const UPGRADE = get('/up', 'Connection: upgrade\r\nUpgrade: other\r\n');
   const upgradable = (): Postern => {
-    const app = createApp().get('/now', () => 'now').get('/later', async () => (await new Promise((resolve) => setTimeout(resolve, 30)), 'later'));
+    const app = createApp().get('/now', () => 'now')
+      .get('/later', async () => (await new Promise((resolve) => setTimeout(resolve, 30)), 'later'));
     app.get('/closing', () => reply('closing', { headers: { connection: 'close' } }));
     app.server.on('upgrade', (_req: IncomingMessage, socket: Duplex) => {
       socket.on('error', () => undefined);
@@ -194,7 +226,8 @@ describe('an Upgrade request', () => {
     ['behind two replies of the same turn', get('/now') + get('/now'), ['200', '200']],
     ['behind a reply that takes longer', get('/later'), ['200']],
     ['behind a reply that ends the connection', get('/closing'), ['200']],
-    ['behind replies that are ready and one that is not', get('/now') + get('/later') + get('/now'), ['200', '200', '200']],
+    ['behind replies that are ready and one that is not', get('/now') + get('/later') + get('/now'),
+      ['200', '200', '200']],
   ] as const)('%s comes after the replies, or the connection ends', async ([, before, statuses]) => {
     const { port } = await serve(upgradable());
     const startedAt = performance.now();
@@ -210,14 +243,18 @@ test('a long body that is echoed arrives whole, although an Upgrade request foll
   app.server.on('upgrade', (_req: IncomingMessage, socket: Duplex) => socket.destroy());
   const { port } = await serve(app);
   for (const size of [30_000, 100_000]) {
-    const packet = post('/echo', `Content-Length: ${size}\r\n`, 'x'.repeat(size)) + get('/up', 'Connection: upgrade\r\nUpgrade: other\r\n');
+    const packet =
+      post('/echo', `Content-Length: ${size}\r\n`, 'x'.repeat(size)) +
+      get('/up', 'Connection: upgrade\r\nUpgrade: other\r\n');
     const text = await rawExchange(port, packet, 3000);
-    expect([text.match(/x/g)?.length, text.endsWith('0\r\n\r\n')]).toEqual([size + (text.slice(0, text.indexOf('\r\n\r\n')).match(/x/g)?.length ?? 0), true]);
+    expect([text.match(/x/g)?.length, text.endsWith('0\r\n\r\n')])
+      .toEqual([size + (text.slice(0, text.indexOf('\r\n\r\n')).match(/x/g)?.length ?? 0), true]);
   }
 });
 
 describe('framing, whoever sets the headers', () => {
-  const framed = (handler: (ctx: Context) => unknown): Postern => createApp().get('/', handler as () => object).get('/next', () => 'next');
+  const framed = (handler: (ctx: Context) => unknown): Postern => createApp().get('/', handler as () => object)
+    .get('/next', () => 'next');
   test.for<[string, (ctx: Context) => unknown, string]>([
     ['a text', () => 'hello', 'hello'],
     ['a Response with a length', () => new Response('hello', { headers: { 'content-length': '5' } }), 'hello'],
@@ -225,9 +262,13 @@ describe('framing, whoever sets the headers', () => {
     ['a 204', () => undefined, ''],
     ['a 304', () => reply(undefined, { status: 304 }), ''],
     ['a head written by hand', ({ raw }) => void raw.res.writeHead(200, { 'Content-Length': 5 }).end('hello'), 'hello'],
-    ['a head written by hand as a list', ({ raw }) => void raw.res.writeHead(200, ['Content-Length', '5', 'Transfer-Encoding', 'chunked']).end('hello'), 'hello'],
+    ['a head written by hand as a list',
+      ({ raw }) => void raw.res.writeHead(200, ['Content-Length', '5', 'Transfer-Encoding', 'chunked']).end('hello'),
+      'hello'],
   ])('%s has one length, although transfer-encoding was set', async ([, handler, body]) => {
-    const { port } = await serve(framed((ctx) => (ctx.raw.res.setHeader('transfer-encoding', 'chunked'), handler(ctx))));
+    const { port } = await serve(
+      framed((ctx) => (ctx.raw.res.setHeader('transfer-encoding', 'chunked'), handler(ctx))),
+    );
     const text = await rawExchange(port, get('/') + get('/next', 'Connection: close\r\n'), 3000);
     const [head = '', rest = ''] = [text.slice(0, text.indexOf('\r\n\r\n')), text.slice(text.indexOf('\r\n\r\n') + 4)];
     expect(head).not.toMatch(/transfer-encoding/i);
@@ -242,7 +283,9 @@ describe('framing, whoever sets the headers', () => {
   });
 
   test('HTTP/1.0 gets no chunks that a handler asked for', async () => {
-    const { port } = await serve(framed(({ raw }) => (raw.res.setHeader('transfer-encoding', 'chunked'), Readable.from(['a', 'b']))));
+    const { port } = await serve(
+      framed(({ raw }) => (raw.res.setHeader('transfer-encoding', 'chunked'), Readable.from(['a', 'b']))),
+    );
     const text = await rawExchange(port, get('/', 'Connection: keep-alive\r\n', '1.0'), 3000);
     expect(text).not.toMatch(/transfer-encoding/i);
     expect(text.endsWith('\r\n\r\nab')).toBe(true);
@@ -250,7 +293,8 @@ describe('framing, whoever sets the headers', () => {
 });
 
 test('a 204 that cannot be written is a 500 with its body', async () => {
-  const app = expectFailures(createApp(), 500).get('/', ({ raw }) => void raw.res.setHeader('trailer', 'x-sum')).get('/next', () => 'next');
+  const app = expectFailures(createApp(), 500).get('/', ({ raw }) => void raw.res.setHeader('trailer', 'x-sum'))
+    .get('/next', () => 'next');
   const { port } = await serve(app);
   const responses = parseResponses(await rawExchange(port, get('/') + get('/next', 'Connection: close\r\n'), 3000));
   expect(responses.map(({ status }) => status)).toEqual([500, 200]);

@@ -13,7 +13,8 @@ import { Postern, type Context } from 'postern';
 import { createApp, serve } from '../support/serve.js';
 
 const GET = (path: string, headers = ''): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n`;
-const POST = (path: string, headers: string, body = ''): string => `POST ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n${body}`;
+const POST = (path: string, headers: string, body = ''): string =>
+  `POST ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n${body}`;
 const CONNECT = 'CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n';
 const LONG = 'x'.repeat(95_000);
 
@@ -62,7 +63,9 @@ const BEHIND: Record<string, string> = {
   'an unknown expectation and half a body': POST('/now', 'Expect: magic\r\nContent-Length: 99\r\n', 'half'),
   'an unknown expectation and a long half of a body': POST('/now', 'Expect: magic\r\nContent-Length: 999999\r\n', LONG),
   'an upgrade with a long body': POST('/now', 'Connection: upgrade\r\nUpgrade: x\r\nContent-Length: 95000\r\n', LONG),
-  'an upgrade with a long body, and another': POST('/now', 'Connection: upgrade\r\nUpgrade: x\r\nContent-Length: 95000\r\n', LONG) + POST('/now', 'Content-Length: 999999\r\n', LONG),
+  'an upgrade with a long body, and another':
+    POST('/now', 'Connection: upgrade\r\nUpgrade: x\r\nContent-Length: 95000\r\n', LONG) +
+    POST('/now', 'Content-Length: 999999\r\n', LONG),
   'a long body that nobody reads, and CONNECT': POST('/now', 'Content-Length: 95000\r\n', LONG) + CONNECT,
   'a bad Host and half a body': `POST /now HTTP/1.1\r\nHost: a b\r\nContent-Length: 99\r\n\r\nhalf`,
   'Connection: close and a stray byte': `${GET('/now', 'Connection: close\r\n')}x`,
@@ -80,7 +83,11 @@ const LEAVE: Record<string, (socket: Socket) => unknown> = {
   'a reset': (socket) => socket.resetAndDestroy(),
 };
 
-function quietApp(quiet: (ctx: Context) => unknown, onAbort: () => void, options: ConstructorParameters<typeof Postern>[1] = {}): Postern {
+function quietApp(
+  quiet: (ctx: Context) => unknown,
+  onAbort: () => void,
+  options: ConstructorParameters<typeof Postern>[1] = {},
+): Postern {
   const app = createApp(options);
   const handler = (ctx: Context): object => {
     ctx.signal.addEventListener('abort', onAbort);
@@ -106,30 +113,48 @@ async function visit(port: number, bytes: string, leave: (socket: Socket) => unk
 
 const combinations = Object.keys(LEAVE).flatMap((how) => [
   ...Object.keys(BEHIND).map((behind) => ({ how, behind, first: 'a stream', kind: 'generator' })),
-  ...Object.keys(FIRST).slice(1).flatMap((first) => ['nothing', 'a stray byte', 'another request'].map((behind) => ({ how, behind, first, kind: 'generator' }))),
-  ...Object.keys(QUIET).slice(1).flatMap((kind) => ['nothing', 'a stray byte', CONNECT, 'half a body for no route'].map((behind) => ({ how, behind: behind === CONNECT ? 'CONNECT' : behind, first: 'a stream', kind }))),
+  ...Object.keys(FIRST)
+    .slice(1)
+    .flatMap((first) =>
+      ['nothing', 'a stray byte', 'another request'].map((behind) => ({ how, behind, first, kind: 'generator' })),
+    ),
+  ...Object.keys(QUIET)
+    .slice(1)
+    .flatMap((kind) =>
+      ['nothing', 'a stray byte', CONNECT, 'half a body for no route'].map((behind) => ({
+        how,
+        behind: behind === CONNECT ? 'CONNECT' : behind,
+        first: 'a stream',
+        kind,
+      })),
+    ),
 ]);
 
-test.for(combinations)('$how behind $first ($kind) and $behind ends everything', async ({ how, behind, first, kind }) => {
-  let aborted = 0;
-  let asked = 0;
-  const app = quietApp(
-    (ctx) => {
-      asked += 1;
-      return QUIET[kind]?.(ctx);
-    },
-    () => (aborted += 1),
-  );
-  const { port } = await serve(app);
-  await visit(port, `${FIRST[first]}${BEHIND[behind]}`, LEAVE[how] as (socket: Socket) => unknown);
-  await expect.poll(() => aborted, { timeout: 4000, interval: 5 }).toBe(asked);
-  expect(asked).toBeGreaterThan(0);
-  await expect.poll(() => openConnections(app), { timeout: 4000, interval: 5 }).toBe(0);
-  const startedAt = performance.now();
-  await app.close({ timeout: 10_000 });
-  expect(performance.now() - startedAt, 'nothing is left to wait for').toBeLessThan(5000);
-});
+test.for(combinations)(
+  '$how behind $first ($kind) and $behind ends everything',
+  async ({ how, behind, first, kind }) => {
+    let aborted = 0;
+    let asked = 0;
+    const app = quietApp(
+      (ctx) => {
+        asked += 1;
+        return QUIET[kind]?.(ctx);
+      },
+      () => (aborted += 1),
+    );
+    const { port } = await serve(app);
+    await visit(port, `${FIRST[first]}${BEHIND[behind]}`, LEAVE[how] as (socket: Socket) => unknown);
+    await expect.poll(() => aborted, { timeout: 4000, interval: 5 }).toBe(asked);
+    expect(asked).toBeGreaterThan(0);
+    await expect.poll(() => openConnections(app), { timeout: 4000, interval: 5 }).toBe(0);
+    const startedAt = performance.now();
+    await app.close({ timeout: 10_000 });
+    expect(performance.now() - startedAt, 'nothing is left to wait for').toBeLessThan(5000);
+  },
+);
 
 function openConnections(app: Postern): Promise<number> {
-  return new Promise((resolve, reject) => app.server.getConnections((error, count) => (error === null ? resolve(count) : reject(error))));
+  return new Promise((resolve, reject) =>
+    app.server.getConnections((error, count) => (error === null ? resolve(count) : reject(error))),
+  );
 }

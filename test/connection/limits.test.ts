@@ -16,7 +16,9 @@ test('connections beyond maxConnections are dropped, and taken again once others
   const app = createApp({ maxConnections: 2 }).get('/', () => 'ok');
   const { port } = await serve(app);
   const held = [connectPaused(port, ''), connectPaused(port, '')];
-  await expect.poll(() => new Promise((resolve) => app.server.getConnections((_error, open) => resolve(open))), { timeout: 5000 }).toBe(2);
+  await expect
+    .poll(() => new Promise((resolve) => app.server.getConnections((_error, open) => resolve(open))), { timeout: 5000 })
+    .toBe(2);
   const request = 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
   expect(await rawExchange(port, request, 5000)).toBe('');
   for (const socket of held) socket.destroy();
@@ -30,13 +32,15 @@ test.for<[number, number, number]>([
   [1500, 1500, 431],
 ])('with maxHeadersCount %i, %i fields beside Host give %i', async ([maxHeadersCount, count, status]) => {
   const { port } = await serve(createApp({ maxHeadersCount, maxHeaderSize: 65_536 }).get('/', () => 'ok'));
-  const fields = Array.from({ length: count }, (_, i) => (i === 0 ? 'Connection: close\r\n' : `x-${i}: 1\r\n`)).join('');
+  const fields = Array.from({ length: count }, (_, i) => (i === 0 ? 'Connection: close\r\n' : `x-${i}: 1\r\n`))
+    .join('');
   expect((await rawRequest(port, `GET / HTTP/1.1\r\nHost: x\r\n${fields}\r\n`)).status).toBe(status);
 });
 
 test('maxHeaderSize is the most that a head may take', async () => {
   const { port } = await serve(createApp({ maxHeaderSize: 1024 }).get('/', () => 'ok'));
-  const withHeader = (length: number): string => `GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nx-long: ${'a'.repeat(length)}\r\n\r\n`;
+  const withHeader = (length: number): string =>
+    `GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nx-long: ${'a'.repeat(length)}\r\n\r\n`;
   expect((await rawRequest(port, withHeader(500))).status).toBe(200);
   expect((await rawRequest(port, withHeader(2000))).status).toBe(431);
 });

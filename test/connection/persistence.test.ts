@@ -1,4 +1,7 @@
-/** Many requests on one connection (RFC 9112, section 9): answered once each, in order, and none behind the one that ends it. */
+/**
+ * Many requests on one connection (RFC 9112, section 9): answered once each, in order, and none behind the one that
+ * ends it.
+ */
 
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,7 +12,9 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import type { Context } from 'postern';
 import { parseResponses, rawExchange } from '../support/raw.js';
 import { createApp, serve } from '../support/serve.js';
-import { CANARY, CHUNKED, chunk, END, get, LAST, LAST_ANSWER, post, read, Wire, type NamedRow } from '../support/wire.js';
+import {
+  CANARY, CHUNKED, chunk, END, get, LAST, LAST_ANSWER, post, read, Wire, type NamedRow,
+} from '../support/wire.js';
 
 const wire = new Wire();
 beforeAll(() => wire.start());
@@ -54,7 +59,8 @@ describe('pipelined requests', () => {
       bytes: get('/') + get('/later/9') + post(`Expect: magic\r\n${SIZED}`, CANARY),
       answers: ['GET /', later, 417],
     }],
-    ['before CONNECT are answered', { bytes: get('/') + get('/later/9') + CONNECT + CANARY, answers: ['GET /', later, 501] }],
+    ['before CONNECT are answered',
+      { bytes: get('/') + get('/later/9') + CONNECT + CANARY, answers: ['GET /', later, 501] }],
     ['before one for another protocol are answered', {
       bytes: get('/') + get('/later/9') + get('/later/2', UPGRADE) + CANARY,
       answers: ['GET /', later, 'GET /later/2'],
@@ -87,7 +93,9 @@ describe('pipelined requests', () => {
       seen.push(path);
       signal.addEventListener('abort', () => resolve(aborted.push(path)));
     }));
-    const socket = connect(wire.port, '127.0.0.1', () => socket.write(get('/waiting/1') + get('/waiting/2') + get('/waiting/3')));
+    const socket = connect(wire.port, '127.0.0.1', () =>
+      socket.write(get('/waiting/1') + get('/waiting/2') + get('/waiting/3')),
+    );
     await expect.poll(() => seen).toHaveLength(3);
     socket.destroy();
     await expect.poll(() => aborted.sort()).toEqual(['/waiting/1', '/waiting/2', '/waiting/3']);
@@ -97,16 +105,22 @@ describe('pipelined requests', () => {
 
 describe('behind a request that ends its connection', () => {
   const rows: readonly NamedRow[] = [
-    ['nothing is seen: its expectation is unknown', { bytes: post(`Expect: magic\r\n${SIZED}`, CANARY), answers: [417] }],
-    ['nothing is seen: its expectation is unknown, its body in chunks', { bytes: post(`Expect: magic\r\n${CHUNKED}`, chunk(CANARY) + END), answers: [417] }],
-    ['nothing is seen: its expectation is unknown, without a body', { bytes: get('/', 'Expect: magic\r\n'), answers: [417] }],
-    ['nothing is seen: its expectation is unknown, CONNECT behind it', { bytes: get('/', 'Expect: magic\r\n') + CONNECT, answers: [417] }],
+    ['nothing is seen: its expectation is unknown',
+      { bytes: post(`Expect: magic\r\n${SIZED}`, CANARY), answers: [417] }],
+    ['nothing is seen: its expectation is unknown, its body in chunks',
+      { bytes: post(`Expect: magic\r\n${CHUNKED}`, chunk(CANARY) + END), answers: [417] }],
+    ['nothing is seen: its expectation is unknown, without a body',
+      { bytes: get('/', 'Expect: magic\r\n'), answers: [417] }],
+    ['nothing is seen: its expectation is unknown, CONNECT behind it',
+      { bytes: get('/', 'Expect: magic\r\n') + CONNECT, answers: [417] }],
     ['nothing is seen: its expectation is unknown, a body and CONNECT behind it', {
       bytes: get('/', 'Expect: magic\r\n') + post(SIZED, CANARY) + CONNECT, answers: [417],
     }],
-    ['nothing is seen: it asks for that, CONNECT behind it', { bytes: get('/', 'Connection: close\r\n') + CONNECT, answers: ['GET /'] }],
+    ['nothing is seen: it asks for that, CONNECT behind it',
+      { bytes: get('/', 'Connection: close\r\n') + CONNECT, answers: ['GET /'] }],
     ['nothing is seen: it asks for that', { bytes: get('/', 'Connection: close\r\n') + CANARY, answers: ['GET /'] }],
-    ['nothing is seen: it asks for that among other things', { bytes: get('/', 'Connection: x, Close\r\n') + CANARY, answers: ['GET /'] }],
+    ['nothing is seen: it asks for that among other things',
+      { bytes: get('/', 'Connection: x, Close\r\n') + CANARY, answers: ['GET /'] }],
     ['nothing is seen: it is HTTP/1.0', { bytes: `GET / HTTP/1.0\r\nHost: x\r\n\r\n${CANARY}`, answers: ['GET /'] }],
   ];
   test.for(rows)('%s', ([, row]) => wire.check(row));
@@ -114,9 +128,12 @@ describe('behind a request that ends its connection', () => {
 
 describe('Expect: 100-continue', () => {
   const rows: readonly NamedRow[] = [
-    ['is met when the body is read', { bytes: post(EXPECTS + SIZED, CANARY), answers: [100, read(CANARY), LAST_ANSWER] }],
-    ['is met for chunks', { bytes: post(EXPECTS + CHUNKED, chunk(CANARY) + END), answers: [100, read(CANARY), LAST_ANSWER] }],
-    ['may be in capitals', { bytes: post(`EXPECT: 100-CONTINUE\r\n${SIZED}`, CANARY), answers: [100, read(CANARY), LAST_ANSWER] }],
+    ['is met when the body is read',
+      { bytes: post(EXPECTS + SIZED, CANARY), answers: [100, read(CANARY), LAST_ANSWER] }],
+    ['is met for chunks',
+      { bytes: post(EXPECTS + CHUNKED, chunk(CANARY) + END), answers: [100, read(CANARY), LAST_ANSWER] }],
+    ['may be in capitals',
+      { bytes: post(`EXPECT: 100-CONTINUE\r\n${SIZED}`, CANARY), answers: [100, read(CANARY), LAST_ANSWER] }],
     ['is ignored in HTTP/1.0 (RFC 9110, section 10.1.1)', {
       bytes: post(`${EXPECTS}Connection: keep-alive\r\n${SIZED}`, CANARY, '/read', '1.0'),
       answers: [read(CANARY), LAST_ANSWER],
@@ -125,9 +142,12 @@ describe('Expect: 100-continue', () => {
       bytes: post(`Expect: magic\r\nConnection: keep-alive\r\n${SIZED}`, CANARY, '/read', '1.0'),
       answers: [read(CANARY), LAST_ANSWER],
     }],
-    ['ends the connection when the body is not read', { bytes: post(EXPECTS + SIZED, CANARY, '/unread'), answers: ['POST /unread'] }],
-    ['ends the connection when the chunks are not read', { bytes: post(EXPECTS + CHUNKED, chunk(CANARY) + END, '/unread'), answers: ['POST /unread'] }],
-    ['ends the connection when there is no route', { bytes: post(EXPECTS + SIZED, CANARY, '/nowhere'), answers: [404], seen: ['/nowhere'] }],
+    ['ends the connection when the body is not read',
+      { bytes: post(EXPECTS + SIZED, CANARY, '/unread'), answers: ['POST /unread'] }],
+    ['ends the connection when the chunks are not read',
+      { bytes: post(EXPECTS + CHUNKED, chunk(CANARY) + END, '/unread'), answers: ['POST /unread'] }],
+    ['ends the connection when there is no route',
+      { bytes: post(EXPECTS + SIZED, CANARY, '/nowhere'), answers: [404], seen: ['/nowhere'] }],
     ['ends the connection when there is no body', { bytes: get('/', EXPECTS), answers: ['GET /'] }],
     ['ends the connection before something that cannot be parsed', {
       bytes: post(EXPECTS + SIZED, CANARY, '/unread') + 'nonsense\r\n\r\n', answers: ['POST /unread'],
@@ -143,7 +163,8 @@ describe('Expect: 100-continue', () => {
     const app = createApp().post('/unread', (ctx) => ran.push(ctx.path)).get('/last', (ctx) => ran.push(ctx.path));
     const { port } = await serve(app);
     const responses = parseResponses(await rawExchange(port, post(EXPECTS + SIZED, CANARY, '/unread') + LAST));
-    expect([responses.map(({ status, headers }) => [status, headers['connection']]), ran]).toEqual([[[200, 'close']], ['/unread']]);
+    expect([responses.map(({ status, headers }) => [status, headers['connection']]), ran])
+      .toEqual([[[200, 'close']], ['/unread']]);
   });
 });
 
@@ -153,20 +174,26 @@ describe('a request for another protocol', () => {
       bytes: get('/', `${UPGRADE}Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n`),
       answers: ['GET /'],
     }],
-    ['(websocket) is answered as it is, whatever frames are behind it', { bytes: `${get('/', UPGRADE)}\x81\x05hello`, answers: ['GET /'] }],
+    ['(websocket) is answered as it is, whatever frames are behind it',
+      { bytes: `${get('/', UPGRADE)}\x81\x05hello`, answers: ['GET /'] }],
     ['(h2c) is answered as it is', { bytes: get('/', H2C), answers: ['GET /'] }],
-    ['(h2c) is answered as it is, whatever is behind it', { bytes: `${get('/', H2C)}PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n`, answers: ['GET /'] }],
+    ['(h2c) is answered as it is, whatever is behind it',
+      { bytes: `${get('/', H2C)}PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n`, answers: ['GET /'] }],
     ['(h2c) keeps its body', { bytes: post(H2C + SIZED, CANARY), answers: [read(CANARY)] }],
     ['(websocket) keeps its chunks', { bytes: post(UPGRADE + CHUNKED, chunk(CANARY) + END), answers: [read(CANARY)] }],
-    ['(websocket) keeps a body that nobody reads', { bytes: post(UPGRADE + SIZED, CANARY, '/unread'), answers: ['POST /unread'] }],
-    ['(TLS) is answered as it is', { bytes: get('/', 'Connection: Upgrade\r\nUpgrade: TLS/1.2\r\n'), answers: ['GET /'] }],
+    ['(websocket) keeps a body that nobody reads',
+      { bytes: post(UPGRADE + SIZED, CANARY, '/unread'), answers: ['POST /unread'] }],
+    ['(TLS) is answered as it is',
+      { bytes: get('/', 'Connection: Upgrade\r\nUpgrade: TLS/1.2\r\n'), answers: ['GET /'] }],
     ['is none without Upgrade', { bytes: get('/', 'Connection: upgrade\r\n'), answers: ['GET /', LAST_ANSWER] }],
   ];
   test.for(rows)('%s', ([, row]) => wire.check(row));
 
   // node:http drops what is behind it in the same packet: the next one would begin with the body of a request.
   test.for(['/', '/later/50'])('for %s does not let the body of the next request pass for one', async (target) => {
-    const outcome = await wire.exchange(get(target, UPGRADE) + post(SIZED, ''), { follow: { when: (seen) => seen.length > 0, bytes: CANARY + LAST } });
+    const outcome = await wire.exchange(get(target, UPGRADE) + post(SIZED, ''), {
+      follow: { when: (seen) => seen.length > 0, bytes: CANARY + LAST },
+    });
     expect([outcome.answers, outcome.seen]).toEqual([[`GET ${target}`], [target]]);
   });
 });
@@ -174,24 +201,30 @@ describe('a request for another protocol', () => {
 describe('CONNECT', () => {
   const rows: readonly NamedRow[] = [
     ['is refused, and nothing behind it is seen', { bytes: CONNECT + CANARY, answers: [501] }],
-    ['with a length is refused, and its body is not seen', { bytes: `CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n${SIZED}\r\n${CANARY}`, answers: [501] }],
-    ['in absolute form is refused', { bytes: `CONNECT http://x/ HTTP/1.1\r\nHost: x\r\n\r\n${CANARY}`, answers: [[400, 501]] }],
-    ['of a path is refused', { bytes: `CONNECT /smuggled HTTP/1.1\r\nHost: x\r\n\r\n${CANARY}`, answers: [[400, 501]] }],
+    ['with a length is refused, and its body is not seen',
+      { bytes: `CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n${SIZED}\r\n${CANARY}`, answers: [501] }],
+    ['in absolute form is refused',
+      { bytes: `CONNECT http://x/ HTTP/1.1\r\nHost: x\r\n\r\n${CANARY}`, answers: [[400, 501]] }],
+    ['of a path is refused',
+      { bytes: `CONNECT /smuggled HTTP/1.1\r\nHost: x\r\n\r\n${CANARY}`, answers: [[400, 501]] }],
     ['without Host is refused', { bytes: `CONNECT x:80 HTTP/1.1\r\n\r\n${CANARY}`, answers: [[400, 501]] }],
     ['is refused to a client that ends', { bytes: CONNECT, ends: true, answers: [501] }],
   ];
   test.for(rows)('%s', ([, row]) => wire.check(row));
 
-  test.for(['', get('/slow/50')])('from a client that resets the connection leaves the process running, behind %j too', async (before) => {
-    const child = fork(SERVICE, ['{}'], { stdio: 'ignore' });
-    onTestFinished(() => void child.kill('SIGKILL'));
-    const [port] = (await once(child, 'message')) as [number];
-    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }, () => socket.write(before + CONNECT));
-    await (before === '' ? once(socket, 'data') : once(child, 'message'));
-    socket.resetAndDestroy();
-    const [response] = parseResponses(await rawExchange(port, get('/', 'Connection: close\r\n')));
-    expect([response?.status, child.exitCode]).toEqual([200, null]);
-  });
+  test.for(['', get('/slow/50')])(
+    'from a client that resets the connection leaves the process running, behind %j too',
+    async (before) => {
+      const child = fork(SERVICE, ['{}'], { stdio: 'ignore' });
+      onTestFinished(() => void child.kill('SIGKILL'));
+      const [port] = (await once(child, 'message')) as [number];
+      const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }, () => socket.write(before + CONNECT));
+      await (before === '' ? once(socket, 'data') : once(child, 'message'));
+      socket.resetAndDestroy();
+      const [response] = parseResponses(await rawExchange(port, get('/', 'Connection: close\r\n')));
+      expect([response?.status, child.exitCode]).toEqual([200, null]);
+    },
+  );
 });
 
 describe('a client that ends its side', () => {
@@ -220,7 +253,8 @@ test('a client that is refused in the middle of its body may send the rest of it
     socket.write(`${post(`Host: y\r\nContent-Length: ${body.length}\r\n`, '')}x`);
   });
   await once(socket, 'data');
-  for (let at = 1; at < body.length; at += 50_000) await new Promise((resolve) => socket.write(body.slice(at, at + 50_000), resolve));
+  for (let at = 1; at < body.length; at += 50_000)
+    await new Promise((resolve) => socket.write(body.slice(at, at + 50_000), resolve));
   await once(socket, 'end');
   socket.end();
 });
@@ -231,7 +265,10 @@ describe('a body that breaks off', () => {
     ['in its chunks', CHUNKED, 'zz\r\n', false],
     ['where its client ends', 'Content-Length: 99\r\n', '', true],
   ] as const)('%s behind a complete answer gets no second one', async ([, headers, bytes, ends]) => {
-    const outcome = await wire.exchange(post(headers, '3\r\nabc\r\n', '/streamed'), { follow: { when: answered, bytes: bytes + CANARY }, ends });
+    const outcome = await wire.exchange(post(headers, '3\r\nabc\r\n', '/streamed'), {
+      follow: { when: answered, bytes: bytes + CANARY },
+      ends,
+    });
     expect(outcome.seen).toEqual(['/streamed']);
     // Of no declared length: a second response would be taken for the end of the first.
     expect(outcome.responses.map(({ status, body }) => [status, body.includes('HTTP/1.1')])).toEqual([[200, false]]);
@@ -248,7 +285,8 @@ describe('the last request of a connection', () => {
       raw.res.end('done');
     },
     'pipes it': ({ raw }) => void Readable.from(['done']).pipe(raw.res),
-    'writes it by hand, and says keep-alive': ({ raw }) => void raw.res.setHeader('connection', 'keep-alive').end('done'),
+    'writes it by hand, and says keep-alive': ({ raw }) =>
+      void raw.res.setHeader('connection', 'keep-alive').end('done'),
   };
   test.for(Object.entries(handlers))('ends it with its reply, when its handler %s', async ([, handler]) => {
     let ran = 0;

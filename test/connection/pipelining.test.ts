@@ -39,7 +39,8 @@ describe('maxPipelinedRequests', () => {
       await new Promise((resolve) => setImmediate(resolve));
     }
     expect(peak).toBe(most);
-    expect([...received.matchAll(/<(\d+)>/g)].map(([, n]) => Number(n))).toEqual(Array.from({ length: 1000 }, (_, n) => n));
+    expect([...received.matchAll(/<(\d+)>/g)].map(([, n]) => Number(n)))
+      .toEqual(Array.from({ length: 1000 }, (_, n) => n));
     socket.destroy();
   });
 
@@ -77,31 +78,35 @@ describe('maxPipelinedRequests', () => {
     expect(started).toBe(100);
   });
 
-  test.for([1, 100])('with %i in flight, what a client sends on and on is left unread, and answered in the end', { timeout: 60_000 }, async (limit) => {
-    const total = 30_000;
-    const waiting: (() => void)[] = [];
-    let isOpen = false;
-    const app = createApp({ maxPipelinedRequests: limit });
-    app.get('/', () => (isOpen ? 'ok' : new Promise<string>((resolve) => waiting.push(() => resolve('ok')))));
-    const accepted = once(app.server, 'connection') as Promise<[Socket]>;
-    const { port } = await serve(app);
-    const client = connect(port, '127.0.0.1');
-    let answered = 0;
-    client.on('data', (chunk) => (answered += String(chunk).match(/HTTP\/1\.1 200/g)?.length ?? 0));
-    const [socket] = await accepted;
-    // More than the buffers of both sides hold.
-    client.write(`GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(500)}\r\n\r\n`.repeat(total));
-    await expect.poll(() => waiting.length).toBe(limit);
-    // Turns enough to read all of it, if nothing stopped the server.
-    for (let turn = 0; turn < 200; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-    await fetch(`http://127.0.0.1:${port}/nowhere`);
-    expect(socket.bytesRead).toBeLessThan(300_000);
-    isOpen = true;
-    waiting.forEach((resolve) => resolve());
-    // A status line may come in two pieces.
-    await expect.poll(() => answered, { timeout: 60_000 }).toBeGreaterThan(total - 1000);
-    client.destroy();
-  });
+  test.for([1, 100])(
+    'with %i in flight, what a client sends on and on is left unread, and answered in the end',
+    { timeout: 60_000 },
+    async (limit) => {
+      const total = 30_000;
+      const waiting: (() => void)[] = [];
+      let isOpen = false;
+      const app = createApp({ maxPipelinedRequests: limit });
+      app.get('/', () => (isOpen ? 'ok' : new Promise<string>((resolve) => waiting.push(() => resolve('ok')))));
+      const accepted = once(app.server, 'connection') as Promise<[Socket]>;
+      const { port } = await serve(app);
+      const client = connect(port, '127.0.0.1');
+      let answered = 0;
+      client.on('data', (chunk) => (answered += String(chunk).match(/HTTP\/1\.1 200/g)?.length ?? 0));
+      const [socket] = await accepted;
+      // More than the buffers of both sides hold.
+      client.write(`GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(500)}\r\n\r\n`.repeat(total));
+      await expect.poll(() => waiting.length).toBe(limit);
+      // Turns enough to read all of it, if nothing stopped the server.
+      for (let turn = 0; turn < 200; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+      await fetch(`http://127.0.0.1:${port}/nowhere`);
+      expect(socket.bytesRead).toBeLessThan(300_000);
+      isOpen = true;
+      waiting.forEach((resolve) => resolve());
+      // A status line may come in two pieces.
+      await expect.poll(() => answered, { timeout: 60_000 }).toBeGreaterThan(total - 1000);
+      client.destroy();
+    },
+  );
 
   test('a client that leaves while its requests wait unread is cut when its time is up', async () => {
     let aborted = 0;
@@ -128,30 +133,45 @@ describe('maxPipelinedRequests', () => {
     });
     const { port } = await serve(app);
     const socket = connect(port, '127.0.0.1').on('error', () => undefined);
-    socket.end(`${get('/').repeat(2)}POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n\r\n${'x'.repeat(200_000)}`);
+    socket.end(
+      `${get('/').repeat(2)}POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n\r\n${'x'.repeat(200_000)}`,
+    );
     await expect.poll(() => aborted, { timeout: 5000 }).toBe(2);
   });
 });
 
 describe('a trailer that closes the connection', () => {
-  const post = (path: string, trailer: string): string => `POST ${path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n${trailer}\r\n`;
-  test.for(['Connection: close\r\n', 'Proxy-Connection: close\r\n', 'connection: CLOSE\r\n', 'X: y\r\nConnection: x, close\r\n'].flatMap((trailer) => ['/read', '/unread', '/later', '/nowhere', '/echo'].map((path) => ({ trailer, path }))))(
-    '$trailer behind $path: its reply is the last, and says so',
-    async ({ trailer, path }) => {
-      const app = createApp();
-      app.post('/read', (ctx) => ctx.text()).post('/unread', () => 'unread').post('/later', async (ctx) => (await ctx.text(), await new Promise((resolve) => setTimeout(resolve, 5)), 'later'));
-      app.post('/echo', (ctx) => ctx.stream()).get('/next', () => 'next');
-      const { port } = await serve(app);
-      const responses = parseResponses(await rawExchange(port, post(path, trailer) + get('/next'), 3000));
-      expect(responses).toHaveLength(1);
-      if (path !== '/echo') expect(responses[0]?.headers['connection']).toBe('close');
-    },
-  );
+  const post = (path: string, trailer: string): string =>
+    `POST ${path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n${trailer}\r\n`;
+  test.for(
+    [
+      'Connection: close\r\n',
+      'Proxy-Connection: close\r\n',
+      'connection: CLOSE\r\n',
+      'X: y\r\nConnection: x, close\r\n',
+    ].flatMap((trailer) => ['/read', '/unread', '/later', '/nowhere', '/echo'].map((path) => ({ trailer, path }))),
+  )('$trailer behind $path: its reply is the last, and says so', async ({ trailer, path }) => {
+    const app = createApp();
+    app
+      .post('/read', (ctx) => ctx.text())
+      .post('/unread', () => 'unread')
+      .post(
+        '/later',
+        async (ctx) => (await ctx.text(), await new Promise((resolve) => setTimeout(resolve, 5)), 'later'),
+      );
+    app.post('/echo', (ctx) => ctx.stream()).get('/next', () => 'next');
+    const { port } = await serve(app);
+    const responses = parseResponses(await rawExchange(port, post(path, trailer) + get('/next'), 3000));
+    expect(responses).toHaveLength(1);
+    if (path !== '/echo') expect(responses[0]?.headers['connection']).toBe('close');
+  });
 
   test('another trailer closes nothing', async () => {
     const app = createApp().post('/read', (ctx) => ctx.text()).get('/next', () => 'next');
     const { port } = await serve(app);
-    const responses = parseResponses(await rawExchange(port, post('/read', 'X-Checksum: close\r\n') + get('/next'), 500));
+    const responses = parseResponses(
+      await rawExchange(port, post('/read', 'X-Checksum: close\r\n') + get('/next'), 500),
+    );
     expect(responses.map(({ body }) => body)).toEqual(['abc', 'next']);
   });
 });

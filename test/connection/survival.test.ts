@@ -31,7 +31,8 @@ const SLOW: Record<string, () => AsyncIterable<unknown>> = {
     }
   },
   readable: () => Readable.from(SLOW['generator']?.() as AsyncIterable<unknown>),
-  'web stream': () => ReadableStream.from(SLOW['generator']?.() as AsyncIterable<string>) as unknown as AsyncIterable<unknown>,
+  'web stream': () =>
+    ReadableStream.from(SLOW['generator']?.() as AsyncIterable<string>) as unknown as AsyncIterable<unknown>,
   'failing generator': async function* () {
     yield 'chunk\n';
     await sleep(60);
@@ -48,10 +49,16 @@ describe('a slow stream behind another, whose request breaks off', () => {
     'a body that ends too soon': { first: 'Content-Length: 9\r\n', then: 'x', ends: true },
     'a body that never begins': { first: 'Content-Length: 1\r\n', then: '', ends: true },
     'a bad chunk': { first: 'Transfer-Encoding: chunked\r\n', then: 'zz\r\n', ends: false },
-    'a bad chunk, and more': { first: 'Transfer-Encoding: chunked\r\n', then: 'zz\r\nmore\r\nand more\r\n\r\n', ends: false },
+    'a bad chunk, and more': {
+      first: 'Transfer-Encoding: chunked\r\n',
+      then: 'zz\r\nmore\r\nand more\r\n\r\n',
+      ends: false,
+    },
     'a bad chunk, and its end': { first: 'Transfer-Encoding: chunked\r\n', then: 'zz\r\n', ends: true },
   };
-  const rows = Object.keys(SLOW).flatMap((first) => Object.keys(SLOW).flatMap((second) => Object.keys(breaks).map((how) => ({ first, second, how }))));
+  const rows = Object.keys(SLOW).flatMap((first) =>
+    Object.keys(SLOW).flatMap((second) => Object.keys(breaks).map((how) => ({ first, second, how }))),
+  );
   test.for(rows)('$first, $second, $how', async ({ first, second, how }) => {
     const app = createApp();
     const { first: headers, then, ends } = breaks[how] as (typeof breaks)[string];
@@ -85,48 +92,69 @@ test('a header that the handler has set on res and that can not be sent is a 500
 });
 
 describe('a method of res that somebody has replaced, and that throws', () => {
-  test.for(['writeHead', 'write', 'end', 'flushHeaders', 'setHeader', 'getHeaderNames'] as const)('%s', async (name) => {
-    const app = createApp();
-    const patch = (ctx: Context): void => {
-      Object.defineProperty(ctx.raw.res, name, { value: () => { throw new Error(`${name} was replaced`); } });
-    };
-    app.get('/text', (ctx) => (patch(ctx), 'text'));
-    app.get('/stream', (ctx) => (patch(ctx), Readable.from(['a', 'b'])));
-    app.get('/empty', (ctx) => patch(ctx));
-    app.post('/unread', (ctx) => (patch(ctx), 'unread'));
-    app.get('/good', () => 'good');
-    const { port } = await serve(app);
-    const targets = [get('/text'), get('/stream'), get('/empty'), `POST /unread HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n`];
-    const outcomes = await Promise.all(
-      targets.flatMap((bad) => [rawExchange(port, get('/good') + bad + get('/good', CLOSE), 300), rawExchange(port, bad, 300), rawExchange(port, get('/good', CLOSE))]),
-    );
-    for (const [index, outcome] of outcomes.entries()) {
-      if (index % 3 !== 1) expect(outcome, targets[Math.floor(index / 3)]).toContain('good');
-      expect((outcome.match(/HTTP\/1\.1 \d{3}/g) ?? []).length).toBeLessThanOrEqual(3);
-    }
-    await expect.poll(() => active(app), { timeout: 4000, interval: 5 }).toBe(0);
-    expectFailures(app, ...failuresOf(app));
-  });
+  test.for(['writeHead', 'write', 'end', 'flushHeaders', 'setHeader', 'getHeaderNames'] as const)(
+    '%s',
+    async (name) => {
+      const app = createApp();
+      const patch = (ctx: Context): void => {
+        Object.defineProperty(ctx.raw.res, name, { value: () => { throw new Error(`${name} was replaced`); } });
+      };
+      app.get('/text', (ctx) => (patch(ctx), 'text'));
+      app.get('/stream', (ctx) => (patch(ctx), Readable.from(['a', 'b'])));
+      app.get('/empty', (ctx) => patch(ctx));
+      app.post('/unread', (ctx) => (patch(ctx), 'unread'));
+      app.get('/good', () => 'good');
+      const { port } = await serve(app);
+      const targets = [
+        get('/text'),
+        get('/stream'),
+        get('/empty'),
+        `POST /unread HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n`,
+      ];
+      const outcomes = await Promise.all(
+        targets.flatMap((bad) => [
+          rawExchange(port, get('/good') + bad + get('/good', CLOSE), 300),
+          rawExchange(port, bad, 300),
+          rawExchange(port, get('/good', CLOSE)),
+        ]),
+      );
+      for (const [index, outcome] of outcomes.entries()) {
+        if (index % 3 !== 1) expect(outcome, targets[Math.floor(index / 3)]).toContain('good');
+        expect((outcome.match(/HTTP\/1\.1 \d{3}/g) ?? []).length).toBeLessThanOrEqual(3);
+      }
+      await expect.poll(() => active(app), { timeout: 4000, interval: 5 }).toBe(0);
+      expectFailures(app, ...failuresOf(app));
+    },
+  );
 });
 
 describe('a request behind a slow reply whose body breaks, with more behind it, is answered once', () => {
   const bodies = ['zz\r\n', '5\r\nabcdefgh\r\n', '5\r\nabcde\r\nzz\r\n', 'zz', '-1\r\n', '0\r\nbad trailer\r\n\r\n'];
   const behind = ['', 'x', '\r\n', 'GET / HTTP/1.1\r\nHost: x\r\n\r\n', 'zz\r\n'.repeat(100)];
-  test.for(bodies.flatMap((body) => behind.flatMap((more) => ['/read', '/now', '/later', '/nowhere'].map((path) => ({ body, more, path })))))(
-    '$body and $more to $path',
-    async ({ body, more, path }) => {
-      const app = createApp();
-      app.get('/slow', async () => (await sleep(30), 'slow'));
-      app.post('/read', (ctx) => ctx.text()).post('/now', () => 'now').post('/later', async () => (await sleep(10), 'later'));
-      app.get('/', () => 'smuggled');
-      const { port } = await serve(app);
-      const received = await rawBehind(port, `${get('/slow')}POST ${path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${body}`, more, false);
-      const responses = parseResponses(received);
-      expect(responses.map(({ status }) => status).slice(0, 1)).toEqual([200]);
-      expect(responses).toHaveLength(2);
-      expect(received).not.toContain('smuggled');
-    },
-  );
+  test.for(
+    bodies.flatMap((body) =>
+      behind.flatMap((more) => ['/read', '/now', '/later', '/nowhere'].map((path) => ({ body, more, path }))),
+    ),
+  )('$body and $more to $path', async ({ body, more, path }) => {
+    const app = createApp();
+    app.get('/slow', async () => (await sleep(30), 'slow'));
+    app
+      .post('/read', (ctx) => ctx.text())
+      .post('/now', () => 'now')
+      .post('/later', async () => (await sleep(10), 'later'));
+    app.get('/', () => 'smuggled');
+    const { port } = await serve(app);
+    const received = await rawBehind(
+      port,
+      `${get('/slow')}POST ${path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${body}`,
+      more,
+      false,
+    );
+    const responses = parseResponses(received);
+    expect(responses.map(({ status }) => status).slice(0, 1)).toEqual([200]);
+    expect(responses).toHaveLength(2);
+    expect(received).not.toContain('smuggled');
+  });
 });
 
 function active(app: ReturnType<typeof createApp>): number {
@@ -134,7 +162,9 @@ function active(app: ReturnType<typeof createApp>): number {
 }
 
 function failuresOf(app: ReturnType<typeof createApp>): number[] {
-  return [...app.metrics.expose().matchAll(/^http_request_duration_seconds_count\{.*status_code="(5\d\d)"\}/gm)].map(([, status]) => Number(status));
+  return [...app.metrics.expose().matchAll(/^http_request_duration_seconds_count\{.*status_code="(5\d\d)"\}/gm)].map(
+    ([, status]) => Number(status),
+  );
 }
 
 /** Sends some bytes, the rest a moment later, and reads until the server closes or is silent for a while. */
@@ -144,7 +174,10 @@ async function rawBehind(port: number, bytes: string, then: string, ends: boolea
     let received = '';
     const socket = connect(port, '127.0.0.1');
     socket.setTimeout(1500, () => socket.destroy());
-    socket.on('data', (chunk) => (received += chunk.toString('latin1'))).on('error', () => undefined).on('close', () => resolve(received));
+    socket
+      .on('data', (chunk) => (received += chunk.toString('latin1')))
+      .on('error', () => undefined)
+      .on('close', () => resolve(received));
     socket.write(bytes);
     setTimeout(() => (ends ? socket.end(then) : socket.write(then)), 20);
   });

@@ -24,34 +24,38 @@ const REPLIES: Record<string, (ctx: Context) => unknown> = {
   'ctx.raw, in two pieces': ({ raw }) => (raw.res.write(BIG), void raw.res.end(BIG)),
 };
 
-test.for(Object.keys(REPLIES).flatMap((name) => ['FIN', 'RST'].flatMap((how) => [false, true].map((tls) => ({ name, how, tls })))))(
-  'behind a pending request, $name waits; $how ends everything (TLS: $tls)',
-  async ({ name, how, tls }) => {
-    let aborted = 0;
-    const app = createApp();
-    app.get('/poll', ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve(void (aborted += 1)))));
-    app.get('/big', REPLIES[name] as () => object).get('/small', () => 'small');
-    let { port } = await serve(app);
-    if (tls) {
-      const server = createTlsServer({ cert: CERTIFICATE, key: KEY });
-      app.attach(server);
-      await once(server.listen(0, '127.0.0.1'), 'listening');
-      onTestFinished(() => { server.closeAllConnections(); server.close(); });
-      port = (server.address() as { port: number }).port;
-    }
-    const plain = connect(port, '127.0.0.1').on('error', () => undefined);
-    const socket = tls ? connectTls({ socket: plain, rejectUnauthorized: false }).on('error', () => undefined) : plain;
-    await once(socket, tls ? 'secureConnect' : 'connect');
-    socket.write(GET('/poll') + GET('/big'));
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    socket.write(GET('/small'));
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    if (how === 'FIN') socket.end();
-    else plain.resetAndDestroy();
-    await expect.poll(() => aborted, { timeout: 5000, interval: 5 }).toBe(1);
-    await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
-  },
-);
+test.for(
+  Object.keys(REPLIES).flatMap((name) =>
+    ['FIN', 'RST'].flatMap((how) => [false, true].map((tls) => ({ name, how, tls }))),
+  ),
+)('behind a pending request, $name waits; $how ends everything (TLS: $tls)', async ({ name, how, tls }) => {
+  let aborted = 0;
+  const app = createApp();
+  app.get(
+    '/poll',
+    ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve(void (aborted += 1)))),
+  );
+  app.get('/big', REPLIES[name] as () => object).get('/small', () => 'small');
+  let { port } = await serve(app);
+  if (tls) {
+    const server = createTlsServer({ cert: CERTIFICATE, key: KEY });
+    app.attach(server);
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    onTestFinished(() => { server.closeAllConnections(); server.close(); });
+    port = (server.address() as { port: number }).port;
+  }
+  const plain = connect(port, '127.0.0.1').on('error', () => undefined);
+  const socket = tls ? connectTls({ socket: plain, rejectUnauthorized: false }).on('error', () => undefined) : plain;
+  await once(socket, tls ? 'secureConnect' : 'connect');
+  socket.write(GET('/poll') + GET('/big'));
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  socket.write(GET('/small'));
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  if (how === 'FIN') socket.end();
+  else plain.resetAndDestroy();
+  await expect.poll(() => aborted, { timeout: 5000, interval: 5 }).toBe(1);
+  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+});
 
 const never = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
@@ -59,7 +63,9 @@ const READERS: Record<string, (ctx: Context) => unknown> = {
   'nothing of it': ({ signal }) => never(signal),
   'all of it': (ctx) => ctx.bytes(),
   'one chunk of it': async (ctx) => { for await (const _chunk of ctx.stream()) await never(ctx.signal); },
-  'one chunk of it, by ctx.raw,': async ({ raw, signal }) => { for await (const _chunk of raw.req) await never(signal); },
+  'one chunk of it, by ctx.raw,': async ({ raw, signal }) => {
+    for await (const _chunk of raw.req) await never(signal);
+  },
   'it as fast as a stream that is full': async (ctx) => {
     ctx.stream().pipe(new Writable({ write: () => undefined }));
     await never(ctx.signal);

@@ -1,5 +1,6 @@
 /**
- * A reply to a request whose body is still on its way: the client gets to read it, and the connection is not left hanging.
+ * A reply to a request whose body is still on its way: the client gets to read it, and the connection is not left
+ * hanging.
  *
  * @module-tag slow
  */
@@ -16,7 +17,10 @@ const readsAPart: Handler = async (ctx) => {
 };
 
 /** Sends a head and a part of the body; what comes back until the connection ends. */
-async function open(handler: Handler, bytes: string): Promise<{ socket: Socket; errors: Error[]; text: () => string; closed: Promise<unknown> }> {
+async function open(
+  handler: Handler,
+  bytes: string,
+): Promise<{ socket: Socket; errors: Error[]; text: () => string; closed: Promise<unknown> }> {
   const { port } = await serve(createApp({ bodyLimit: 1_000_000 }).post('/', handler));
   let text = '';
   const errors: Error[] = [];

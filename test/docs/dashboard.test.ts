@@ -17,7 +17,10 @@ import { createApp, expectFailures, serve } from '../support/serve.js';
 
 interface Dashboard {
   readonly templating: { readonly list: readonly { readonly type: string; readonly query: string }[] };
-  readonly panels: readonly { readonly title: string; readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[] }[];
+  readonly panels: readonly {
+    readonly title: string;
+    readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[];
+  }[];
 }
 
 const dashboard = JSON.parse(readPage('docs/grafana.json')) as Dashboard;
@@ -25,7 +28,8 @@ const queries = dashboard.panels.flatMap(({ title, targets = [] }) => targets.ma
 const variables = dashboard.templating.list.filter(({ type }) => type === 'query');
 
 /** A query as Grafana sends it, with all jobs and instances chosen. */
-const complete = (query: string): string => query.replaceAll(/\$(?:job|instance)/g, '.*').replaceAll('$__rate_interval', '10s');
+const complete = (query: string): string => query.replaceAll(/\$(?:job|instance)/g, '.*')
+  .replaceAll('$__rate_interval', '10s');
 
 /** Keeps a request of libuv under way until the test ends: the opening of a pipe that nobody writes to. */
 function holdRequest(): void {
@@ -56,7 +60,11 @@ test('Prometheus finds series for each query and each variable of the dashboard'
   const prometheus = await startPrometheus({ users: port, shop: shopPort }, (job) => `/${job}/metrics/`);
   const found = async (query: string): Promise<Record<string, string>[]> => {
     const answer = await fetch(`${prometheus}/api/v1/query?query=${encodeURIComponent(complete(query))}`);
-    const { status, error, data } = (await answer.json()) as { status: string; error?: string; data: { result: { metric: Record<string, string> }[] } };
+    const { status, error, data } = (await answer.json()) as {
+      status: string;
+      error?: string;
+      data: { result: { metric: Record<string, string> }[] };
+    };
     expect([status, error], query).toEqual(['success', undefined]);
     return data.result.map(({ metric }) => metric);
   };
@@ -66,7 +74,9 @@ test('Prometheus finds series for each query and each variable of the dashboard'
   };
   const empty = async (): Promise<string[]> => {
     await send();
-    const results = await Promise.all(queries.map(async ({ title, expr }) => ((await found(expr)).length === 0 ? title : '')));
+    const results = await Promise.all(
+      queries.map(async ({ title, expr }) => ((await found(expr)).length === 0 ? title : '')),
+    );
     return results.filter((title) => title !== '');
   };
 

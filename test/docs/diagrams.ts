@@ -23,7 +23,8 @@ function text(x: number, y: number, words: string, classes = '', anchor = 'start
 }
 
 function arrow(x1: number, y1: number, x2: number, y2: number): string {
-  const [tip, wing] = x1 === x2 ? [`${x2 - 4} ${y2 - 7}`, `${x2 + 4} ${y2 - 7}`] : [`${x2 - 7} ${y2 - 4}`, `${x2 - 7} ${y2 + 4}`];
+  const [tip, wing] =
+    x1 === x2 ? [`${x2 - 4} ${y2 - 7}`, `${x2 + 4} ${y2 - 7}`] : [`${x2 - 7} ${y2 - 4}`, `${x2 - 7} ${y2 + 4}`];
   return `<path class="line" d="M${x1} ${y1}L${x2} ${y2}M${tip}L${x2} ${y2}L${wing}"/>`;
 }
 
@@ -53,9 +54,17 @@ export function drawRequest(): string {
   });
   const bottom = 14 + STATIONS.length * 46;
   const end = [
-    text(20, bottom + 16, 'Each reply passes back through the middleware above its station. Then it is sent, counted and logged.', 'quiet'),
+    text(
+      20,
+      bottom + 16,
+      'Each reply passes back through the middleware above its station. Then it is sent, counted and logged.',
+      'quiet',
+    ),
   ];
-  return svg('The stations of a request, and the replies that each of them can send', width, bottom + 32, [...parts, ...end]);
+  return svg('The stations of a request, and the replies that each of them can send', width, bottom + 32, [
+    ...parts,
+    ...end,
+  ]);
 }
 
 /** Width of a second in the picture of the drain, and where second 0 is. */
@@ -64,7 +73,11 @@ const ORIGIN = 150;
 
 const at = (second: number): number => ORIGIN + second * SECOND;
 
-function lane(row: number, name: string, spans: readonly (readonly [from: number, to: number, kind: string, words: string])[]): string[] {
+function lane(
+  row: number,
+  name: string,
+  spans: readonly (readonly [from: number, to: number, kind: string, words: string])[],
+): string[] {
   const y = 56 + row * 44;
   const drawn = spans.flatMap(([from, to, kind, words]) => [
     `<rect class="${kind}" x="${at(from)}" y="${y}" width="${(to - from) * SECOND - 2}" height="32" rx="4"/>`,
@@ -75,14 +88,24 @@ function lane(row: number, name: string, spans: readonly (readonly [from: number
 
 /** The drain with its defaults, second by second. */
 export function drawDrain(): string {
-  const marks = ([[0, 'SIGTERM'], [5, '5 s: delay is over'], [15, '15 s: timeout is over']] as const).flatMap(([second, words]) => [
+  const marks = (
+    [
+      [0, 'SIGTERM'],
+      [5, '5 s: delay is over'],
+      [15, '15 s: timeout is over'],
+    ] as const
+  ).flatMap(([second, words]) => [
     `<path class="line" stroke-dasharray="3 3" d="M${at(second)} 34V196"/>`,
     text(at(second), 24, words, 'quiet', second === 0 ? 'middle' : 'start'),
   ]);
   const lanes = [
     ...lane(0, 'health', [[0, 5, 'finish', '503 DRAINING'], [5, 20, 'closed', 'the port is closed']]),
     ...lane(1, 'new requests', [[0, 5, 'served', 'are served'], [5, 20, 'closed', 'find a closed port']]),
-    ...lane(2, 'work in flight', [[0, 5, 'served', 'continues'], [5, 15, 'finish', 'finishes; then exit code 0'], [15, 20, 'closed', 'cut off; exit code 1']]),
+    ...lane(2, 'work in flight', [
+      [0, 5, 'served', 'continues'],
+      [5, 15, 'finish', 'finishes; then exit code 0'],
+      [15, 20, 'closed', 'cut off; exit code 1'],
+    ]),
   ];
   return svg('The drain, with the default delay of 5 s and timeout of 10 s', 750, 210, [...marks, ...lanes]);
 }

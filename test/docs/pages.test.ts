@@ -29,9 +29,12 @@ test.for(pages)('every link of %s leads to a page and a heading of it', (page) =
   }
 });
 
-test.for(['README.md', 'docs/tutorial.md'].filter((page) => pages.includes(page)))('%s reads easily: Flesch above 50', (page) => {
-  expect(readingEase(proseOf(readPage(page)))).toBeGreaterThan(50);
-});
+test.for(['README.md', 'docs/tutorial.md'].filter((page) => pages.includes(page)))(
+  '%s reads easily: Flesch above 50',
+  (page) => {
+    expect(readingEase(proseOf(readPage(page)))).toBeGreaterThan(50);
+  },
+);
 
 /**
  * Flesch reading ease: 206.835 − 1.015 × words a sentence − 84.6 × syllables a word. A sentence ends at `.`, `!`, `?`,

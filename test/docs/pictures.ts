@@ -44,12 +44,21 @@ async function photographLivePage(): Promise<void> {
   });
   const [printed] = (await once(live.stdout, 'data')) as [Buffer];
   const [url = ''] = /^http:\S+$/m.exec(String(printed)) ?? [];
-  const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] });
-  const pages = await Promise.all((['light', 'dark'] as const).map(async (colorScheme) => {
-    const page = await browser.newPage({ colorScheme, viewport: { width: 1480, height: 660 }, deviceScaleFactor: 1.25 });
-    await page.goto(url);
-    return { page, colorScheme };
-  }));
+  const browser = await chromium.launch({
+    executablePath: '/usr/bin/chromium',
+    args: ['--no-sandbox', '--disable-gpu'],
+  });
+  const pages = await Promise.all(
+    (['light', 'dark'] as const).map(async (colorScheme) => {
+      const page = await browser.newPage({
+        colorScheme,
+        viewport: { width: 1480, height: 660 },
+        deviceScaleFactor: 1.25,
+      });
+      await page.goto(url);
+      return { page, colorScheme };
+    }),
+  );
   await setTimeout(HEALTHY_MS);
   await apps.get('mail')?.close();
   for (const { page, colorScheme } of pages) {

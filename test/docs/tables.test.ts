@@ -16,10 +16,14 @@ import { findPages, readPage, ROOT } from '../support/markdown.js';
 
 const PAGES = findPages().filter((page) => page !== 'docs/reference/api.md').map(readPage).join('\n');
 
-const SOURCES = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
+const SOURCES = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.ts'));
 const SOURCE = SOURCES.map((file) => readFileSync(join(ROOT, 'src', file), 'utf8')).join('\n');
 
-/** A column of the table whose header begins with `header` (and `next`): the first one without its backticks, others as they are. */
+/**
+ * A column of the table whose header begins with `header` (and `next`): the first one without its backticks, others as
+ * they are.
+ */
 function column(header: string, index = 0, next = ''): string[] {
   const [, rows = ''] = new RegExp(`^\\| ${header} \\| ${next}.*\\n\\| ---.*\\n((?:\\|.*\\n)+)`, 'm').exec(PAGES) ?? [];
   const cells = rows.trim().split('\n').map((row) => row.slice(2).split(' | ')[index]?.trim() ?? '');
@@ -57,29 +61,45 @@ test('the defaults in the table of options are those of the code, with their uni
   const rows = new Map(column('option', 0, 'default').map((name, i) => [name, column('option', 1, 'default')[i]]));
   expect(defaults.size).toBeGreaterThan(10);
   for (const [name, value] of defaults) expect([name, rows.get(name)]).toEqual([name, value]);
-  const numbers = [...rows].filter(([, value = '']) => /^[\d`]/.test(value) && !/^`(?:\[\]|\{\}|[A-Z_]+)`/.test(value)).map(([name]) => name);
+  const numbers = [...rows].filter(([, value = '']) => /^[\d`]/.test(value) && !/^`(?:\[\]|\{\}|[A-Z_]+)`/.test(value))
+    .map(([name]) => name);
   expect(numbers.sort()).toEqual([...defaults.keys()].sort());
-  const { maxEventLoopDelay, maxMemoryPercent, retryAfter, observe } = resolveOptions('users', { loadShedding: {} }, {}).loadShedding ?? {};
-  expect(column('member', 1, 'default')).toEqual([`${maxEventLoopDelay} ms`, String(maxMemoryPercent), `${retryAfter} s`, `\`${observe}\``]);
+  const { maxEventLoopDelay, maxMemoryPercent, retryAfter, observe } =
+    resolveOptions('users', { loadShedding: {} }, {}).loadShedding ?? {};
+  expect(column('member', 1, 'default'))
+    .toEqual([`${maxEventLoopDelay} ms`, String(maxMemoryPercent), `${retryAfter} s`, `\`${observe}\``]);
 });
 
 test('the table of variables is that of what the code reads, both ways', () => {
-  const read = new Set([...SOURCE.matchAll(/env\['([A-Z_]+)'\]|\{ ([A-Z_]+):[^}]*\}: NodeJS\.ProcessEnv|\benv, '([A-Z_]+)'|\b(OTEL_[A-Z_]+)\b(?!=)/g)].map((match) => match.slice(1).find((name) => name !== undefined) ?? ''));
+  const read = new Set(
+    [
+      ...SOURCE.matchAll(
+        /env\['([A-Z_]+)'\]|\{ ([A-Z_]+):[^}]*\}: NodeJS\.ProcessEnv|\benv, '([A-Z_]+)'|\b(OTEL_[A-Z_]+)\b(?!=)/g,
+      ),
+    ].map((match) => match.slice(1).find((name) => name !== undefined) ?? ''),
+  );
   read.delete('NO_COLOR');
   expect(column('variable').flatMap((cell) => cell.split(', ')).sort()).toEqual([...read].sort());
 });
 
 test('the table of the context is that of its members, both ways', () => {
   const source = readFileSync(join(ROOT, 'src/http/context.ts'), 'utf8');
-  const internal = ['constructor', ...[...source.matchAll(/@internal\s*\*\/\n {2}(?:static |readonly |get )*(\w+)/g)].map(([, name]) => name)];
-  const members = ['method', 'params', ...Object.getOwnPropertyNames(Context.prototype)].filter((name) => !internal.includes(name));
-  const listed = column('member', 0, 'what it is').flatMap((cell) => cell.split(', ').map((name) => name.replace(/^ctx\.|\(.*$/g, '')));
+  const internal = [
+    'constructor',
+    ...[...source.matchAll(/@internal\s*\*\/\n {2}(?:static |readonly |get )*(\w+)/g)].map(([, name]) => name),
+  ];
+  const members = ['method', 'params', ...Object.getOwnPropertyNames(Context.prototype)].filter(
+    (name) => !internal.includes(name),
+  );
+  const listed = column('member', 0, 'what it is')
+    .flatMap((cell) => cell.split(', ').map((name) => name.replace(/^ctx\.|\(.*$/g, '')));
   expect(listed.sort()).toEqual(members.sort());
 });
 
 test('the table of error codes is that of FrameworkErrorCodes, both ways', () => {
   expect(column('error code').sort()).toEqual(Object.keys(FrameworkErrorCodes).sort());
-  for (const { name, value } of Object.values(FrameworkErrorCodes)) expect(PAGES).toContain(`| \`${name}\` | ${value} |`);
+  for (const { name, value } of Object.values(FrameworkErrorCodes))
+    expect(PAGES).toContain(`| \`${name}\` | ${value} |`);
 });
 
 test('the tables of metrics are those of a fresh application, both ways', async () => {

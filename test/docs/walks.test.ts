@@ -60,7 +60,8 @@ class Terminal {
     const path = [tools, node24, dirname(process.execPath), process.env['PATH']].join(delimiter);
     const env = { ...process.env, PATH: path, HOME: cwd, NO_COLOR: '1', CI: undefined, LOG_FORMAT: 'text' };
     this.#shell = spawn('bash', ['--norc'], { cwd, env, detached: true });
-    for (const stream of [this.#shell.stdout, this.#shell.stderr]) stream.on('data', (chunk) => (this.#printed += String(chunk)));
+    for (const stream of [this.#shell.stdout, this.#shell.stderr])
+      stream.on('data', (chunk) => (this.#printed += String(chunk)));
   }
 
   /** Types a command and waits until it has ended. */
@@ -76,7 +77,8 @@ class Terminal {
   async start(command: string, printed: string): Promise<void> {
     this.#printed = '';
     this.#shell.stdin.write(`${command}\n`);
-    await expect.poll(() => isAsPrinted(this.#printed, printed) || this.#printed, { timeout: 60_000, message: command }).toBe(true);
+    await expect.poll(() => isAsPrinted(this.#printed, printed) || this.#printed, { timeout: 60_000, message: command })
+      .toBe(true);
   }
 
   close(): void {
@@ -87,7 +89,8 @@ class Terminal {
 test.for(pages)('%s goes as printed', { timeout: 300_000 }, async (page, { skip }) => {
   skip(node24 === undefined, 'npm has no Node.js 24 for this system');
   const free = await freePorts(PORTS.length);
-  const replaced = (text: string): string => text.replace(/\b(?:8000|8001|8002|8080|4318|9090)\b/g, (port) => String(free[PORTS.indexOf(port)]));
+  const replaced = (text: string): string =>
+    text.replace(/\b(?:8000|8001|8002|8080|4318|9090)\b/g, (port) => String(free[PORTS.indexOf(port)]));
   const cwd = mkdtempSync(join(tmpdir(), 'postern-session-'));
   const terminals = new Map<string, Terminal>();
   onTestFinished(() => {

@@ -11,9 +11,16 @@ class TooSlow extends ApiError {
   static override description = 'Be quick.';
   static override errorCode = Codes.too_slow;
 }
-const failing = (options: object = {}): Postern => createApp(options).get('/slow', () => { throw new TooSlow(undefined, { headers: { vary: 'Origin', 'x-a': 'b' } }); });
+const failing = (options: object = {}): Postern => createApp(options)
+  .get('/slow', () => { throw new TooSlow(undefined, { headers: { vary: 'Origin', 'x-a': 'b' } }); });
 const UNIFORM = { message: 'Too slow.', description: 'Be quick.', error_code: { name: 'too_slow', value: 10002 } };
-const PROBLEM = { type: 'about:blank', title: 'Too slow.', status: 408, detail: 'Be quick.', error_code: { name: 'too_slow', value: 10002 } };
+const PROBLEM = {
+  type: 'about:blank',
+  title: 'Too slow.',
+  status: 408,
+  detail: 'Be quick.',
+  error_code: { name: 'too_slow', value: 10002 },
+};
 
 const accepts: { accept: string | undefined; isProblem: boolean }[] = [
   { accept: undefined, isProblem: false },
@@ -42,25 +49,49 @@ test.for(accepts)('Accept: $accept', async ({ accept, isProblem }) => {
 
 const ask = { headers: { accept: 'application/problem+json' } };
 
-test.for(['https://errors.example/codes/', 'https://errors.example/codes#'])('errorTypes %s stands before the name of the code', async (errorTypes) => {
-  expect(await (await failing({ errorTypes }).request('/slow', ask)).json()).toEqual({ ...PROBLEM, type: `${errorTypes}too_slow` });
-});
+test.for(['https://errors.example/codes/', 'https://errors.example/codes#'])(
+  'errorTypes %s stands before the name of the code',
+  async (errorTypes) => {
+    expect(await (await failing({ errorTypes }).request('/slow', ask)).json())
+      .toEqual({ ...PROBLEM, type: `${errorTypes}too_slow` });
+  },
+);
 
 test.for(['errors/', 'https://errors.example', '', 5])('errorTypes %s is refused', (errorTypes) => {
-  expect(() => new Postern('users', { errorTypes: errorTypes as string })).toThrow('give an absolute URL that ends in / or #');
+  expect(() => new Postern('users', { errorTypes: errorTypes as string }))
+    .toThrow('give an absolute URL that ends in / or #');
 });
 
 test('404, 405, 500 and findings are problem details too', async () => {
   const app = expectFailures(createApp(), 500).get('/fails', () => { throw new Error('secret'); });
-  app.get('/checked', { query: { '~standard': { version: 1, vendor: 'test', validate: () => ({ issues: [{ message: 'no', path: ['q'] }] }) } } as never }, () => 'ok');
-  expect(await (await app.request('/none', ask)).json()).toMatchObject({ title: 'Not Found', status: 404, error_code: { value: 999998 } });
+  app.get(
+    '/checked',
+    {
+      query: {
+        '~standard': { version: 1, vendor: 'test', validate: () => ({ issues: [{ message: 'no', path: ['q'] }] }) },
+      } as never,
+    },
+    () => 'ok',
+  );
+  expect(await (await app.request('/none', ask)).json())
+    .toMatchObject({ title: 'Not Found', status: 404, error_code: { value: 999998 } });
   expect(await (await app.request('/fails', { method: 'PUT', ...ask })).json()).toMatchObject({ status: 405 });
-  expect(await (await app.request('/fails', ask)).json()).toMatchObject({ title: 'Server Error', status: 500, error_code: { value: 999999 } });
-  expect(await (await app.request('/checked', ask)).json()).toEqual({ type: 'about:blank', title: 'Bad request.', status: 400, detail: 'query/q: no', error_code: { name: 'framework_invalid_request', value: 999401 }, errors: [{ in: 'query', pointer: '#/q', detail: 'no' }] });
+  expect(await (await app.request('/fails', ask)).json())
+    .toMatchObject({ title: 'Server Error', status: 500, error_code: { value: 999999 } });
+  expect(await (await app.request('/checked', ask)).json()).toEqual({
+    type: 'about:blank',
+    title: 'Bad request.',
+    status: 400,
+    detail: 'query/q: no',
+    error_code: { name: 'framework_invalid_request', value: 999401 },
+    errors: [{ in: 'query', pointer: '#/q', detail: 'no' }],
+  });
 });
 
 test('a header Accept of 16 kB costs no more than its length', async () => {
   const app = createApp({ maxHeaderSize: 65_536 });
-  const response = await app.request('/none', { headers: { accept: `application/problem+json,${';q=",'.repeat(4000)}` } });
+  const response = await app.request('/none', {
+    headers: { accept: `application/problem+json,${';q=",'.repeat(4000)}` },
+  });
   expect(response.status).toBe(404);
 });

@@ -1,7 +1,10 @@
 /** The rules of SPEC.md section 7, over real sockets. */
 
 import { expect, test } from 'vitest';
-import { ApiError, BadRequest, Conflict, defineErrorCodes, Forbidden, FrameworkErrorCodes, HttpError, NotFound, ServiceUnavailable, TooManyRequests, Unauthorized } from 'postern';
+import {
+  ApiError, BadRequest, Conflict, defineErrorCodes, Forbidden, FrameworkErrorCodes, HttpError, NotFound,
+  ServiceUnavailable, TooManyRequests, Unauthorized,
+} from 'postern';
 import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
 const Codes = defineErrorCodes({ too_slow: 10002, help_me: 10003 });
@@ -29,37 +32,103 @@ const unknown = {
   description: 'Something has blown up really bad. Somebody should be notified?',
   error_code: { name: 'framework_unknown_error', value: 999999 },
 };
-const hostile = new Proxy({}, { get: () => { throw new Error('trap'); }, getPrototypeOf: () => { throw new Error('trap'); } });
+const hostile = new Proxy(
+  {},
+  {
+    get: () => {
+      throw new Error('trap');
+    },
+    getPrototypeOf: () => {
+      throw new Error('trap');
+    },
+  },
+);
 
-const cases: { rule: string; thrown: () => unknown; status: number; body: object; headers?: Record<string, string> }[] = [
-  { rule: '7.1.3: a type with fixed attributes', thrown: () => new TooSlow(), status: 408, body: { message: 'An unknown error occurred', description: 'Too slow!', error_code: { name: 'too_slow', value: 10002 } } },
-  { rule: '7.1.4: a description per raise', thrown: () => new TooSlow('Very slow!'), status: 408, body: { message: 'An unknown error occurred', description: 'Very slow!', error_code: { name: 'too_slow', value: 10002 } } },
-  { rule: '7.1.4: description, status and code alone', thrown: () => new ApiError('HELP ME!', { statusCode: 504, errorCode: Codes.help_me }), status: 504, body: { message: 'An unknown error occurred', description: 'HELP ME!', error_code: { name: 'help_me', value: 10003 } } },
-  { rule: '7.1: an API exception without anything', thrown: () => new ApiError(), status: 500, body: { message: 'An unknown error occurred', description: 'An unknown error occurred', error_code: unspecified } },
-  { rule: '7.1: a type without a description uses its message', thrown: () => new Terse(), status: 500, body: { message: 'Terse.', description: 'Terse.', error_code: unspecified } },
-  { rule: '7.1: a message per raise', thrown: () => new ApiError('d', { message: 'm' }), status: 500, body: { message: 'm', description: 'd', error_code: unspecified } },
-  { rule: '7.1.5: a server exception', thrown: () => new HttpError(503, 'down for repairs'), status: 503, body: { message: 'Service Unavailable', description: 'down for repairs', error_code: unspecified } },
-  { rule: '7.1.5: a server exception without a text', thrown: () => new HttpError(418), status: 418, body: { message: "I'm a Teapot", description: "I'm a Teapot", error_code: unspecified } },
-  { rule: '7.1.6: any other exception', thrown: () => new TypeError('secret /etc/passwd'), status: 500, body: unknown },
-  { rule: '7.1.6: a thrown string', thrown: () => 'secret', status: 500, body: unknown },
-  { rule: '7.1.6: throw undefined', thrown: () => undefined, status: 500, body: unknown },
-  { rule: '7.1.6: throw null', thrown: () => null, status: 500, body: unknown },
-  { rule: '7.1.6: a thrown object that traps every look', thrown: () => hostile, status: 500, body: unknown },
-  { rule: '7.1.6: a foreign error with a status', thrown: () => Object.assign(new Error('secret'), { status: 404, statusCode: 404, code: 'ECONNREFUSED' }), status: 500, body: unknown },
-  { rule: '7.1.5: an error that exposes itself (http-errors)', thrown: () => Object.assign(new Error('no such cat'), { status: 404, expose: true, headers: { 'x-secret': '1' } }), status: 404, body: { message: 'Not Found', description: 'no such cat', error_code: unspecified } },
-  { rule: '7.1.6: an exposing error with a status that is none of an error', thrown: () => Object.assign(new Error('secret'), { status: 200, expose: true }), status: 500, body: unknown },
-  { rule: '7.3: the base bad request', thrown: () => new BadRequest(), status: 400, body: { message: 'Bad request.', description: 'Bad request.', error_code: unspecified } },
-  { rule: '7.3: a bad request with a code of its own', thrown: () => new MissingId('No id.'), status: 400, body: { message: 'Bad request.', description: 'No id.', error_code: { name: 'broken', value: 4 } } },
-  { rule: 'ready-made: Unauthorized', thrown: () => new Unauthorized(undefined, { headers: { 'www-authenticate': 'Basic' } }), status: 401, body: { message: 'Unauthorized.', description: 'Unauthorized.', error_code: unspecified }, headers: { 'www-authenticate': 'Basic' } },
-  { rule: 'ready-made: Forbidden', thrown: () => new Forbidden(), status: 403, body: { message: 'Forbidden.', description: 'Forbidden.', error_code: unspecified } },
-  { rule: 'ready-made: NotFound', thrown: () => new NotFound('No user 7.'), status: 404, body: { message: 'Not found.', description: 'No user 7.', error_code: unspecified } },
-  { rule: 'ready-made: Conflict', thrown: () => new Conflict(), status: 409, body: { message: 'Conflict.', description: 'Conflict.', error_code: unspecified } },
-  { rule: 'ready-made: TooManyRequests', thrown: () => new TooManyRequests('Slow down', { retryAfter: 30 }), status: 429, body: { message: 'Too many requests.', description: 'Slow down', error_code: unspecified }, headers: { 'retry-after': '30' } },
-  { rule: 'ready-made: ServiceUnavailable', thrown: () => new ServiceUnavailable(undefined, { retryAfter: 1 }), status: 503, body: { message: 'Service unavailable.', description: 'Service unavailable.', error_code: unspecified }, headers: { 'retry-after': '1' } },
-  { rule: 'an error whose headers were taken away', thrown: () => Object.defineProperty(new HttpError(418, 'tea'), 'headers', { value: null }), status: 418, body: { message: 'I\'m a Teapot', description: 'tea', error_code: unspecified } },
+const cases: { rule: string; thrown: () => unknown; status: number; body: object; headers?: Record<string, string> }[] =
+  [
+    {
+      rule: '7.1.3: a type with fixed attributes',
+      thrown: () => new TooSlow(),
+      status: 408,
+      body: {
+        message: 'An unknown error occurred',
+        description: 'Too slow!',
+        error_code: { name: 'too_slow', value: 10002 },
+      },
+    },
+    {
+      rule: '7.1.4: a description per raise',
+      thrown: () => new TooSlow('Very slow!'),
+      status: 408,
+      body: {
+        message: 'An unknown error occurred',
+        description: 'Very slow!',
+        error_code: { name: 'too_slow', value: 10002 },
+      },
+    },
+    {
+      rule: '7.1.4: description, status and code alone',
+      thrown: () => new ApiError('HELP ME!', { statusCode: 504, errorCode: Codes.help_me }),
+      status: 504,
+      body: {
+        message: 'An unknown error occurred',
+        description: 'HELP ME!',
+        error_code: { name: 'help_me', value: 10003 },
+      },
+    },
+    { rule: '7.1: an API exception without anything', thrown: () => new ApiError(), status: 500,
+      body: { message: 'An unknown error occurred', description: 'An unknown error occurred', error_code: unspecified } },
+    { rule: '7.1: a type without a description uses its message', thrown: () => new Terse(), status: 500,
+      body: { message: 'Terse.', description: 'Terse.', error_code: unspecified } },
+    { rule: '7.1: a message per raise', thrown: () => new ApiError('d', { message: 'm' }), status: 500,
+      body: { message: 'm', description: 'd', error_code: unspecified } },
+    { rule: '7.1.5: a server exception', thrown: () => new HttpError(503, 'down for repairs'), status: 503,
+      body: { message: 'Service Unavailable', description: 'down for repairs', error_code: unspecified } },
+    { rule: '7.1.5: a server exception without a text', thrown: () => new HttpError(418), status: 418,
+      body: { message: "I'm a Teapot", description: "I'm a Teapot", error_code: unspecified } },
+    { rule: '7.1.6: any other exception', thrown: () => new TypeError('secret /etc/passwd'), status: 500, body: unknown },
+    { rule: '7.1.6: a thrown string', thrown: () => 'secret', status: 500, body: unknown },
+    { rule: '7.1.6: throw undefined', thrown: () => undefined, status: 500, body: unknown },
+    { rule: '7.1.6: throw null', thrown: () => null, status: 500, body: unknown },
+    { rule: '7.1.6: a thrown object that traps every look', thrown: () => hostile, status: 500, body: unknown },
+    { rule: '7.1.6: a foreign error with a status',
+      thrown: () => Object.assign(new Error('secret'), { status: 404, statusCode: 404, code: 'ECONNREFUSED' }),
+      status: 500, body: unknown },
+    { rule: '7.1.5: an error that exposes itself (http-errors)',
+      thrown: () => Object.assign(new Error('no such cat'), { status: 404, expose: true, headers: { 'x-secret': '1' } }),
+      status: 404, body: { message: 'Not Found', description: 'no such cat', error_code: unspecified } },
+    { rule: '7.1.6: an exposing error with a status that is none of an error',
+      thrown: () => Object.assign(new Error('secret'), { status: 200, expose: true }), status: 500, body: unknown },
+    { rule: '7.3: the base bad request', thrown: () => new BadRequest(), status: 400,
+      body: { message: 'Bad request.', description: 'Bad request.', error_code: unspecified } },
+    { rule: '7.3: a bad request with a code of its own', thrown: () => new MissingId('No id.'), status: 400,
+      body: { message: 'Bad request.', description: 'No id.', error_code: { name: 'broken', value: 4 } } },
+    { rule: 'ready-made: Unauthorized',
+      thrown: () => new Unauthorized(undefined, { headers: { 'www-authenticate': 'Basic' } }), status: 401,
+      body: { message: 'Unauthorized.', description: 'Unauthorized.', error_code: unspecified },
+      headers: { 'www-authenticate': 'Basic' } },
+    { rule: 'ready-made: Forbidden', thrown: () => new Forbidden(), status: 403,
+      body: { message: 'Forbidden.', description: 'Forbidden.', error_code: unspecified } },
+    { rule: 'ready-made: NotFound', thrown: () => new NotFound('No user 7.'), status: 404,
+      body: { message: 'Not found.', description: 'No user 7.', error_code: unspecified } },
+    { rule: 'ready-made: Conflict', thrown: () => new Conflict(), status: 409,
+      body: { message: 'Conflict.', description: 'Conflict.', error_code: unspecified } },
+    { rule: 'ready-made: TooManyRequests', thrown: () => new TooManyRequests('Slow down', { retryAfter: 30 }),
+      status: 429, body: { message: 'Too many requests.', description: 'Slow down', error_code: unspecified },
+      headers: { 'retry-after': '30' } },
+    { rule: 'ready-made: ServiceUnavailable', thrown: () => new ServiceUnavailable(undefined, { retryAfter: 1 }),
+      status: 503,
+      body: { message: 'Service unavailable.', description: 'Service unavailable.', error_code: unspecified },
+      headers: { 'retry-after': '1' } },
+    { rule: 'an error whose headers were taken away',
+      thrown: () => Object.defineProperty(new HttpError(418, 'tea'), 'headers', { value: null }), status: 418,
+      body: { message: 'I\'m a Teapot', description: 'tea', error_code: unspecified } },
+  ];
+
+const raised = [
+  ...cases.map((row) => ({ ...row, how: 'thrown' })),
+  ...cases.map((row) => ({ ...row, how: 'rejected' })),
 ];
-
-const raised = [...cases.map((row) => ({ ...row, how: 'thrown' })), ...cases.map((row) => ({ ...row, how: 'rejected' }))];
 test.for(raised)('$rule, $how', async ({ thrown, status, body, headers = {}, how }) => {
   const app = expectFailures(createApp(), status);
   app.get('/', how === 'thrown' ? () => { throw thrown(); } : async () => Promise.reject(thrown()));
@@ -74,7 +143,11 @@ test.for(raised)('$rule, $how', async ({ thrown, status, body, headers = {}, how
 });
 
 test('7.1: an error that is returned is raised', async () => {
-  const { url } = await serve(expectFailures(createApp(), 500).get('/', () => new NotFound('gone')).get('/wrapped', async () => new TypeError('secret')));
+  const { url } = await serve(
+    expectFailures(createApp(), 500)
+      .get('/', () => new NotFound('gone'))
+      .get('/wrapped', async () => new TypeError('secret')),
+  );
   expect((await fetch(url)).status).toBe(404);
   expect(await (await fetch(`${url}/wrapped`)).json()).toEqual(unknown);
 });
@@ -90,14 +163,27 @@ test('7.1.6: a 5xx is logged on one line with its stack, its description and its
   await fetch(`${url}/api`);
   await fetch(`${url}/no`);
   const [bug, api, no] = logger.entries;
-  expect(bug).toMatchObject({ level: 'error', object: { request_id: id, status_code: 500, method: 'GET', target: '/bug', err: { message: 'boom', stack: expect.stringContaining('TypeError: boom') } } });
-  expect(api).toMatchObject({ level: 'error', object: { status_code: 504, err: { description: 'HELP ME!', errorCode: { name: 'help_me', value: 10003 } } } });
+  expect(bug).toMatchObject({
+    level: 'error',
+    object: {
+      request_id: id,
+      status_code: 500,
+      method: 'GET',
+      target: '/bug',
+      err: { message: 'boom', stack: expect.stringContaining('TypeError: boom') },
+    },
+  });
+  expect(api).toMatchObject({
+    level: 'error',
+    object: { status_code: 504, err: { description: 'HELP ME!', errorCode: { name: 'help_me', value: 10003 } } },
+  });
   expect(no).toMatchObject({ level: 'debug', object: { status_code: 404 } });
 });
 
 test("7.1: the request's own id is kept when it is fit, and replaced when it is not", async () => {
   const { url } = await serve(createApp());
-  const idFor = async (given: string): Promise<string | null> => (await fetch(`${url}/nowhere`, { headers: { 'x-request-id': given } })).headers.get('x-request-id');
+  const idFor = async (given: string): Promise<string | null> =>
+    (await fetch(`${url}/nowhere`, { headers: { 'x-request-id': given } })).headers.get('x-request-id');
   expect(await idFor('abc-1._Z')).toBe('abc-1._Z');
   for (const unfit of ['a b', 'a,b', 'x'.repeat(129), 'é', '"']) {
     const id = await idFor(unfit);
@@ -151,7 +237,11 @@ test('7.1: an error keeps its cause, for the log alone', async () => {
 });
 
 test('7.1: a header of an error that cannot be sent gives the uniform 500', async () => {
-  const { url } = await serve(expectFailures(createApp(), 500).get('/', () => { throw new NotFound('x', { headers: { 'x-bad': 'a\r\nset-cookie: b' } }); }));
+  const { url } = await serve(
+    expectFailures(createApp(), 500).get('/', () => {
+      throw new NotFound('x', { headers: { 'x-bad': 'a\r\nset-cookie: b' } });
+    }),
+  );
   const response = await fetch(url);
   expect(response.status).toBe(500);
   expect(await response.json()).toEqual(unknown);
@@ -163,6 +253,10 @@ test.for<[string, PropertyDescriptorMap]>([
   ['no code', { errorCode: { value: null } }],
   ['a getter that throws', { statusCode: { get: () => { throw new Error('trap'); } } }],
 ])('an API error that was given %s gives 500', async ([, change]) => {
-  const { url } = await serve(expectFailures(createApp(), 500).get('/', () => { throw Object.defineProperties(new NotFound(), change); }));
+  const { url } = await serve(
+    expectFailures(createApp(), 500).get('/', () => {
+      throw Object.defineProperties(new NotFound(), change);
+    }),
+  );
   for (const _ of [1, 2]) expect((await fetch(url)).status).toBe(500);
 });

@@ -36,7 +36,12 @@ app.use(async (ctx, next) => {
     error = thrown;
     throw thrown;
   } finally {
-    if (error !== undefined) seen.push({ api: error instanceof here.ApiError, notFound: error instanceof here.NotFound, http: error instanceof here.HttpError, conflict: error instanceof here.Conflict });
+    if (error !== undefined) seen.push({
+      api: error instanceof here.ApiError,
+      notFound: error instanceof here.NotFound,
+      http: error instanceof here.HttpError,
+      conflict: error instanceof here.Conflict,
+    });
   }
 });
 const handlers = {
@@ -51,13 +56,23 @@ const handlers = {
   replyOfNull: () => there.reply(null),
   replyInReply: () => here.reply(there.reply('x')),
   brandAlone: () => { throw Object.create({ [Symbol.for('postern.brand')]: 'ApiError' }); },
-  brandedSecret: () => { throw Object.assign(Object.create(there.ApiError.prototype), { statusCode: 404, message: 'secret', description: 'secret', errorCode: { name: 'secret', value: 1 } }); },
+  brandedSecret: () => {
+    const members = { statusCode: 404, message: 'secret', description: 'secret', errorCode: { name: 'secret', value: 1 } };
+    throw Object.assign(Object.create(there.ApiError.prototype), members);
+  },
   objectAsText: () => { const error = new there.NotFound('x'); error.description = { secret: 1 }; throw error; },
   wrongStatus: () => { const error = new there.NotFound('secret'); error.statusCode = 200; throw error; },
   wrongHeaders: () => { const error = new there.NotFound('secret'); error.headers = { 'x-a': ['secret'] }; throw error; },
-  proxy: () => { throw new Proxy(new there.NotFound('secret'), { get: (target, name) => name === 'statusCode' ? 404 : { secret: name } }); },
+  proxy: () => {
+    const get = (target, name) => (name === 'statusCode' ? 404 : { secret: name });
+    throw new Proxy(new there.NotFound('secret'), { get });
+  },
   everything: () => { throw new Proxy(Object.create(there.ApiError.prototype), { get: () => 404, has: () => true }); },
-  endless: () => { throw new Proxy({}, { getPrototypeOf: (target) => new Proxy(target, { getPrototypeOf: () => new Proxy({}, this) }), getOwnPropertyDescriptor: () => { throw new Error('trap'); } }); },
+  endless: () => {
+    const getPrototypeOf = (target) => new Proxy(target, { getPrototypeOf: () => new Proxy({}, this) });
+    const getOwnPropertyDescriptor = () => { throw new Error('trap'); };
+    throw new Proxy({}, { getPrototypeOf, getOwnPropertyDescriptor });
+  },
   selfPrototype: () => { const proxy = new Proxy({}, { getPrototypeOf: () => proxy }); throw proxy; },
   forgedReply: () => Object.assign(Object.create({ [Symbol.toStringTag]: 'Reply' }), { status: 201, body: 'x' }),
   forgedStatus: () => Object.assign(there.reply('x'), { status: 'secret' }),
@@ -67,10 +82,15 @@ const answers = {};
 for (const name of Object.keys(handlers)) {
   const response = await app.request('/' + name);
   const text = await response.text();
-  answers[name] = { status: response.status, headers: Object.fromEntries(response.headers), body: response.headers.get('content-type')?.includes('json') ? JSON.parse(text) : text };
+  const body = response.headers.get('content-type')?.includes('json') ? JSON.parse(text) : text;
+  answers[name] = { status: response.status, headers: Object.fromEntries(response.headers), body };
 }
 let refused;
-try { new here.ApiError('x', { errorCode: { name: 'gone_for_good', value: 10002 } }); } catch (error) { refused = error.name; }
+try {
+  new here.ApiError('x', { errorCode: { name: 'gone_for_good', value: 10002 } });
+} catch (error) {
+  refused = error.name;
+}
 console.log(JSON.stringify({ answers, seen, lines, refused, apart: here.NotFound !== there.NotFound }));
 `;
 
@@ -109,7 +129,8 @@ test.for<[string, number, unknown, Record<string, string>?]>([
   ['returned', 404, { message: 'Not found.', description: 'No such user', error_code: unspecified }],
   ['subclass', 410, { message: 'Not found.', description: 'Long gone', error_code: gone }],
   ['http', 409, { message: 'Conflict', description: 'Twice', error_code: unspecified }],
-  ['tooMany', 429, { message: 'Too many requests.', description: 'Slow down', error_code: unspecified }, { 'retry-after': '30' }],
+  ['tooMany', 429, { message: 'Too many requests.', description: 'Slow down', error_code: unspecified },
+    { 'retry-after': '30' }],
   ['code', 418, { message: 'An unknown error occurred', description: 'x', error_code: gone }],
   ['reply', 201, { id: 7 }, { 'x-a': '1' }],
   ['replyOfNull', 200, null],
@@ -118,13 +139,25 @@ test.for<[string, number, unknown, Record<string, string>?]>([
   expect(output.answers[name]).toMatchObject({ status, body, headers });
 });
 
-test.for(['replyInReply', 'brandAlone', 'brandedSecret', 'objectAsText', 'wrongStatus', 'wrongHeaders', 'proxy', 'everything', 'endless', 'selfPrototype', 'forgedStatus'])(
-  '%s is the fixed 500, and tells nothing',
-  (name) => {
-    expect(output.answers[name]).toMatchObject({ status: 500, body: { message: 'Server Error', error_code: { value: 999999 } } });
-    expect(JSON.stringify(output.answers[name])).not.toContain('secret');
-  },
-);
+test.for([
+  'replyInReply',
+  'brandAlone',
+  'brandedSecret',
+  'objectAsText',
+  'wrongStatus',
+  'wrongHeaders',
+  'proxy',
+  'everything',
+  'endless',
+  'selfPrototype',
+  'forgedStatus',
+])('%s is the fixed 500, and tells nothing', (name) => {
+  expect(output.answers[name]).toMatchObject({
+    status: 500,
+    body: { message: 'Server Error', error_code: { value: 999999 } },
+  });
+  expect(JSON.stringify(output.answers[name])).not.toContain('secret');
+});
 
 test('an object that poses as a reply is an object', () => {
   expect(output.answers['forgedReply']).toMatchObject({ status: 200, body: { status: 201, body: 'x' } });

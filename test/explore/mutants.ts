@@ -60,7 +60,9 @@ const version = Number.parseInt(process.versions.node, 10);
 const shown = MUTANTS.filter(({ since = 0 }) => since <= version);
 const missed = measureMutants(shown, process.argv[3], ({ caughtBy }, root) => {
   const main = join(root, 'test/explore/main.ts');
-  const { status } = spawnSync(process.execPath, [join(root, 'test/support/run.mjs'), main, '--only', caughtBy], { cwd: root });
+  const { status } = spawnSync(process.execPath, [join(root, 'test/support/run.mjs'), main, '--only', caughtBy], {
+    cwd: root,
+  });
   return status === 1 ? [caughtBy] : [];
 });
 process.exit(missed === 0 ? 0 : 1);

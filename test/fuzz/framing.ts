@@ -1,5 +1,6 @@
 /**
- * Where the requests in a stream of bytes begin and end, as RFC 9112 has it: the oracle for what a server may take for one.
+ * Where the requests in a stream of bytes begin and end, as RFC 9112 has it: the oracle for what a server may take for
+ * one.
  *
  * Written after the RFC alone, and stricter than a server has to be only where both readings are refused anyway.
  */
@@ -23,9 +24,9 @@ export interface FramedRequest {
 export interface FramedStream {
   readonly requests: readonly FramedRequest[];
   /**
-   * `clean` behind a whole request, `incomplete` inside of one, `malformed` where nothing that follows can be told to be
-   * a request, `closed` behind one after which the server closes the connection, `lost` where nothing is promised of what
-   * follows: HTTP/2, wrong chunks where another protocol is asked for, a connection to be closed and kept.
+   * `clean` behind a whole request, `incomplete` inside of one, `malformed` where nothing that follows can be told to
+   * be a request, `closed` behind one after which the server closes the connection, `lost` where nothing is promised of
+   * what follows: HTTP/2, wrong chunks where another protocol is asked for, a connection to be closed and kept.
    */
   readonly end: 'clean' | 'incomplete' | 'malformed' | 'closed' | 'lost';
 }
@@ -34,7 +35,8 @@ export interface FramedStream {
 const REQUEST_LINE = /^([A-Z-]+)( +)([\x21-\x7e]+)(?:( +)HTTP\/(\d\.\d))?$/;
 const FIELD = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t\x20-\x7e\x80-\xff]*)$/;
 const CHUNK_SIZE = /^([0-9A-Fa-f]+)((?:;[\t\x20-\x7e\x80-\xff]*)?)$/;
-const CHUNK_EXTENSIONS = /^(?:;[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:=(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+|"(?:[\t\x20!\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t\x20-\x7e\x80-\xff])*"))?)*$/;
+const CHUNK_EXTENSIONS =
+  /^(?:;[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:=(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+|"(?:[\t\x20!\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t\x20-\x7e\x80-\xff])*"))?)*$/;
 
 /** Thrown where the bytes end, or can't be read on. */
 class Stop extends Error {
@@ -52,7 +54,8 @@ export function readStream(text: string): FramedStream {
       reader.skipEmptyLines();
       if (reader.isAtEnd) return { requests, end: 'clean' };
       const head = readHead(reader);
-      if (valuesOf(head, 'upgrade').length > 0 && valuesOf(head, 'transfer-encoding').length > 0) return { requests, end: 'lost' };
+      if (valuesOf(head, 'upgrade').length > 0 && valuesOf(head, 'transfer-encoding').length > 0)
+        return { requests, end: 'lost' };
       const index = requests.push({ ...head, body: null }) - 1;
       const { body, isOdd } = readBody(reader, head);
       const request = { ...head, body, isDubious: head.isDubious || isOdd };
@@ -75,10 +78,20 @@ function readHead(reader: Reader): Head {
   if (method === 'PRI') stop('lost');
   if (!METHODS.includes(method)) stop('malformed');
   const fields = readFields(reader);
-  const head = { method, target, version, fields, isDubious: before !== ' ' || after !== ' ' || (version !== '1.0' && version !== '1.1') };
+  const head = {
+    method,
+    target,
+    version,
+    fields,
+    isDubious: before !== ' ' || after !== ' ' || (version !== '1.0' && version !== '1.1'),
+  };
   // A field without a coding says nothing, and a coding besides chunked nothing of the framing.
   const codings = valuesOf(head, 'transfer-encoding');
-  return { ...head, isDubious: head.isDubious || (codings.length > 0 && (codings.join().toLowerCase() !== 'chunked' || version !== '1.1')) };
+  return {
+    ...head,
+    isDubious:
+      head.isDubious || (codings.length > 0 && (codings.join().toLowerCase() !== 'chunked' || version !== '1.1')),
+  };
 }
 
 function readFields(reader: Reader): (readonly [string, string])[] {
@@ -103,7 +116,8 @@ function readBody(reader: Reader, head: Head): Body {
   const lengths = valuesOf(head, 'content-length');
   const codings = listOf(head, 'transfer-encoding');
   if (codings.length > 0) {
-    if (lengths.length > 0 || codings.at(-1) !== 'chunked' || codings.indexOf('chunked') < codings.length - 1) stop('malformed');
+    if (lengths.length > 0 || codings.at(-1) !== 'chunked' || codings.indexOf('chunked') < codings.length - 1)
+      stop('malformed');
     return readChunks(reader);
   }
   if (lengths.length === 0) return { body: '', isOdd: false };
@@ -141,7 +155,12 @@ function saysBoth(request: FramedRequest): boolean {
 function endsConnection(request: FramedRequest): boolean {
   const options = listOf(request, 'connection');
   // What stands behind one that asks for another protocol, node:http drops if it came in the same packet.
-  return request.method === 'CONNECT' || valuesOf(request, 'upgrade').length > 0 || options.includes('close') || (request.version === '1.0' && !options.includes('keep-alive'));
+  return (
+    request.method === 'CONNECT' ||
+    valuesOf(request, 'upgrade').length > 0 ||
+    options.includes('close') ||
+    (request.version === '1.0' && !options.includes('keep-alive'))
+  );
 }
 
 function valuesOf({ fields }: Pick<FramedRequest, 'fields'>, name: string): string[] {
@@ -150,7 +169,15 @@ function valuesOf({ fields }: Pick<FramedRequest, 'fields'>, name: string): stri
 
 /** The members of a list, in lower case. */
 function listOf(request: Pick<FramedRequest, 'fields'>, name: string): string[] {
-  return valuesOf(request, name).flatMap((value) => value.split(',')).map((member) => member.replace(/^[\t ]+/, '').replace(/[\t ]+$/, '').toLowerCase()).filter((member) => member !== '');
+  return valuesOf(request, name)
+    .flatMap((value) => value.split(','))
+    .map((member) =>
+      member
+        .replace(/^[\t ]+/, '')
+        .replace(/[\t ]+$/, '')
+        .toLowerCase(),
+    )
+    .filter((member) => member !== '');
 }
 
 class Reader {

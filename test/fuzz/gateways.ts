@@ -1,7 +1,7 @@
 /**
- * `npm run gateways`: 600 random sites of one to three services behind nginx, HAProxy and Caddy, and 200,000 raw requests
- * with fixed seeds. Only public handlers may run, every request that one of them answers directly must be answered
- * through each gateway, and no gateway may answer with a 5xx.
+ * `npm run gateways`: 600 random sites of one to three services behind nginx, HAProxy and Caddy, and 200,000 raw
+ * requests with fixed seeds. Only public handlers may run, every request that one of them answers directly must be
+ * answered through each gateway, and no gateway may answer with a 5xx.
  */
 
 import { createRandom } from '../support/random.js';
@@ -20,7 +20,9 @@ for (let batch = 1; batch <= BATCHES; batch += 1) {
   answered += outcome.answered;
   failed += outcome.failures.length;
   const seconds = ((performance.now() - started) / 1000).toFixed(0);
-  console.log(`${batch * SITES} of ${BATCHES * SITES} sites, ${sent} requests, ${answered} that a public handler answers, ${failed} failures, ${seconds} s`);
+  console.log(
+    `${batch * SITES} of ${BATCHES * SITES} sites, ${sent} requests, ${answered} that a public handler answers, ${failed} failures, ${seconds} s`,
+  );
   for (const failure of outcome.failures.slice(0, 10)) console.log(`seed ${seed}: ${failure}`);
 }
 process.exitCode = failed > 0 ? 1 : 0;

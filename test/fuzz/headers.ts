@@ -1,4 +1,7 @@
-/** Random header fields and targets over real sockets: what the framework reads out of them against oracles that know how they were made. */
+/**
+ * Random header fields and targets over real sockets: what the framework reads out of them against oracles that know
+ * how they were made.
+ */
 
 import { channel } from 'node:diagnostics_channel';
 import { gunzipSync } from 'node:zlib';
@@ -23,7 +26,10 @@ const SECRET = 'never-passed-on';
 
 export const headers: Target = {
   name: 'headers',
-  outcomes: ['address', 'request id', 'accept', 'accept gzip', 'trace', 'no trace', 'content type', 'wrong content type', 'host', 'wrong host', 'target', 'wrong target', 'junk'],
+  outcomes: [
+    'address', 'request id', 'accept', 'accept gzip', 'trace', 'no trace', 'content type', 'wrong content type', 'host',
+    'wrong host', 'target', 'wrong target', 'junk',
+  ],
   async run(random, met) {
     const trusted = randomNetworks(random);
     const echo = new Postern('echo', { logger: false }).get('/', (ctx) => ctx.headers);
@@ -46,7 +52,11 @@ export const headers: Target = {
 function ignore(): void {}
 
 function createApp(trusted: readonly Network[], echo: string): Postern {
-  const app = new Postern('fuzz', { logger: false, trustProxy: trusted.map(({ cidr }) => cidr), settings: { SERVICE_CONNECTIONS: [`echo=${echo}`] } });
+  const app = new Postern('fuzz', {
+    logger: false,
+    trustProxy: trusted.map(({ cidr }) => cidr),
+    settings: { SERVICE_CONNECTIONS: [`echo=${echo}`] },
+  });
   const probe = (ctx: Context): object => ({ ip: ctx.ip, id: ctx.id, path: ctx.path, query: [...ctx.query] });
   app.get('/', probe).get('/*rest', probe);
   app.get('/trace', async (ctx) => ({ id: ctx.id, sent: (await ctx.service('echo').get('/')).body }));
@@ -59,13 +69,20 @@ function createApp(trusted: readonly Network[], echo: string): Postern {
 const CLOSING: ReadonlySet<string> = new Set(['host', 'wrong host', 'wrong target', 'junk']);
 
 /** Sends all requests, pipelined up to one whose answer may close the connection. */
-async function ask(random: Random, port: number, cases: readonly Case[], met: (outcome: string) => void): Promise<void> {
+async function ask(
+  random: Random,
+  port: number,
+  cases: readonly Case[],
+  met: (outcome: string) => void,
+): Promise<void> {
   let connection = await WireConnection.open(port);
   for (let from = 0, to = 0; from < cases.length; from = to) {
     do to += 1;
     while (to < cases.length && !CLOSING.has(cases[to - 1]?.outcome ?? ''));
     const group = cases.slice(from, to);
-    const written = connection.write(...cut(random, Buffer.from(group.map(({ bytes }) => bytes).join(''), 'latin1'), 3));
+    const written = connection.write(
+      ...cut(random, Buffer.from(group.map(({ bytes }) => bytes).join(''), 'latin1'), 3),
+    );
     for (const one of group) {
       const response = await connection.finalResponse(one.method);
       const request = JSON.stringify(one.bytes.slice(0, 1000));
@@ -73,7 +90,10 @@ async function ask(random: Random, port: number, cases: readonly Case[], met: (o
       try {
         one.check(response);
       } catch (error) {
-        throw new Error(`${request} was answered with ${response.status} ${JSON.stringify(response.headers)} ${response.body.toString('latin1').slice(0, 500)}`, { cause: error });
+        throw new Error(
+          `${request} was answered with ${response.status} ${JSON.stringify(response.headers)} ${response.body.toString('latin1').slice(0, 500)}`,
+          { cause: error },
+        );
       }
       met(one.outcome);
       if (response.headers['connection'] !== 'close') continue;
@@ -114,7 +134,11 @@ function ows(random: Random): string {
 
 const NAME_CHARS = [...'abcdefghijklmnopqrstuvwxyzABC0123456789._-'];
 /** All that a field may hold; without the no-break space, which `trim()` takes for a space. */
-const FIELD_CHARS = ['\t', ...Array.from({ length: 95 }, (_, i) => String.fromCharCode(0x20 + i)), ...Array.from({ length: 95 }, (_, i) => String.fromCharCode(0xa1 + i))];
+const FIELD_CHARS = [
+  '\t',
+  ...Array.from({ length: 95 }, (_, i) => String.fromCharCode(0x20 + i)),
+  ...Array.from({ length: 95 }, (_, i) => String.fromCharCode(0xa1 + i)),
+];
 
 function junk(random: Random, most: number): string {
   return several(random, 0, most, () => random.pick(FIELD_CHARS)).join('').replace(/^[ \t]+|[ \t]+$/g, '');
@@ -129,15 +153,25 @@ interface Network {
   readonly bits: number;
 }
 
-const ADDRESSES = ['127.0.0.1', '10.1.2.3', '10.255.255.255', '11.0.0.0', '192.168.0.1', '172.16.5.4', '0.0.0.0', '255.255.255.255', '::1', '::', 'fe80::1', '2001:db8::1', '2001:0DB8:0:0::1', 'fd00::ab:cd', '::ffff:10.1.2.3', '::FFFF:127.0.0.1', '::ffff:0a01:0203', '0:0:0:0:0:ffff:10.1.2.3', '64:ff9b::10.1.2.3', '1:2:3:4:5:6:7:8', '1:2:3:4:5:6:7::'];
-const NO_ADDRESSES = ['', 'unknown', '10.1.2', '10.1.2.3.4', '010.1.2.3', '10.1.2.256', '10.1.2.3:80', '[::1]', '[::1]:80', '::1::', '1:2:3:4:5:6:7:8:9', ':::', 'g::1', '10.1.2.3/8', '"10.1.2.3"', 'for=10.1.2.3', '0x0a.1.2.3', '::ffff:10.1.2.999', '12345::', '1.1.1.1 2.2.2.2', '_hidden', '-1.0.0.0', '::ffff:1.2.3', '１.1.1.1'.replace('１', '\xb9')];
+const ADDRESSES = [
+  '127.0.0.1', '10.1.2.3', '10.255.255.255', '11.0.0.0', '192.168.0.1', '172.16.5.4', '0.0.0.0', '255.255.255.255',
+  '::1', '::', 'fe80::1', '2001:db8::1', '2001:0DB8:0:0::1', 'fd00::ab:cd', '::ffff:10.1.2.3', '::FFFF:127.0.0.1',
+  '::ffff:0a01:0203', '0:0:0:0:0:ffff:10.1.2.3', '64:ff9b::10.1.2.3', '1:2:3:4:5:6:7:8', '1:2:3:4:5:6:7::',
+];
+const NO_ADDRESSES = [
+  '', 'unknown', '10.1.2', '10.1.2.3.4', '010.1.2.3', '10.1.2.256', '10.1.2.3:80', '[::1]', '[::1]:80', '::1::',
+  '1:2:3:4:5:6:7:8:9', ':::', 'g::1', '10.1.2.3/8', '"10.1.2.3"', 'for=10.1.2.3', '0x0a.1.2.3', '::ffff:10.1.2.999',
+  '12345::', '1.1.1.1 2.2.2.2', '_hidden', '-1.0.0.0', '::ffff:1.2.3', '１.1.1.1'.replace('１', '\xb9'),
+];
 
 function randomAddress(random: Random): string {
   switch (random.int(4)) {
     case 0:
       return several(random, 4, 4, () => random.pick([0, 1, 10, 127, 168, 192, 254, 255, random.int(256)])).join('.');
     case 1: {
-      const groups = several(random, 8, 8, () => random.pick([0, 0, 1, 0xffff, 0x2001, 0xdb8, random.int(65_536)]).toString(16));
+      const groups = several(random, 8, 8, () =>
+        random.pick([0, 0, 1, 0xffff, 0x2001, 0xdb8, random.int(65_536)]).toString(16),
+      );
       if (oneIn(random, 2)) return groups.join(':');
       const start = random.int(8);
       const length = 1 + random.int(8 - start);
@@ -152,7 +186,8 @@ function randomAddress(random: Random): string {
 function parseAddress(text: string): bigint | null {
   const v4 = (part: string): bigint | null => {
     const octets = part.split('.');
-    if (octets.length !== 4 || octets.some((octet) => !/^(?:0|[1-9]\d{0,2})$/.test(octet) || Number(octet) > 255)) return null;
+    if (octets.length !== 4 || octets.some((octet) => !/^(?:0|[1-9]\d{0,2})$/.test(octet) || Number(octet) > 255))
+      return null;
     return octets.reduce((sum, octet) => (sum << 8n) | BigInt(octet), 0n);
   };
   if (!text.includes(':')) {
@@ -174,8 +209,16 @@ function parseAddress(text: string): bigint | null {
   const [left = [], right] = halves.map((half) => (half === '' ? [] : half.split(':')));
   const after = [...(right ?? []), ...tail];
   const before = right === undefined ? [...left, ...tail] : left;
-  const groups = right === undefined ? before : [...before, ...Array.from({ length: 8 - before.length - after.length }, () => '0'), ...after];
-  if (groups.length !== 8 || (right !== undefined && before.length + after.length > 7) || groups.some((group) => !/^[0-9A-Fa-f]{1,4}$/.test(group))) return null;
+  const groups =
+    right === undefined
+      ? before
+      : [...before, ...Array.from({ length: 8 - before.length - after.length }, () => '0'), ...after];
+  if (
+    groups.length !== 8 ||
+    (right !== undefined && before.length + after.length > 7) ||
+    groups.some((group) => !/^[0-9A-Fa-f]{1,4}$/.test(group))
+  )
+    return null;
   return groups.reduce((sum, group) => (sum << 16n) | BigInt(`0x${group}`), 0n);
 }
 
@@ -195,7 +238,9 @@ function randomNetwork(random: Random): Network {
 
 function isTrusted(address: string, trusted: readonly Network[]): boolean {
   const number = parseAddress(address);
-  return number !== null && trusted.some(({ base, bits }) => (number >> BigInt(128 - bits)) === (base >> BigInt(128 - bits)));
+  return (
+    number !== null && trusted.some(({ base, bits }) => number >> BigInt(128 - bits) === base >> BigInt(128 - bits))
+  );
 }
 
 function expectedAddress(forwarded: readonly string[], trusted: readonly Network[]): string {
@@ -210,30 +255,51 @@ function expectedAddress(forwarded: readonly string[], trusted: readonly Network
 
 const addressCase: Make = (random, trusted) => {
   const inside = trusted.map(({ cidr }) => cidr.replace(/\/\d+$/, ''));
-  const entry = (): string => (oneIn(random, 12) ? random.pick(NO_ADDRESSES) : oneIn(random, 2) && inside.length > 0 ? random.pick(inside) : randomAddress(random));
+  const entry = (): string =>
+    oneIn(random, 12)
+      ? random.pick(NO_ADDRESSES)
+      : oneIn(random, 2) && inside.length > 0
+        ? random.pick(inside)
+        : randomAddress(random);
   const entries = several(random, 0, 6, entry);
   const text = entries.map((one) => `${ows(random)}${one}${ows(random)}`);
   // Fields of one name are one list.
   const at = random.int(text.length + 1);
   const lists = oneIn(random, 3) ? [text.slice(0, at), text.slice(at)] : [text];
-  const fields = entries.length === 0 && oneIn(random, 2) ? [] : lists.map((list) => `${upperCaseSome(random, 'x-forwarded-for')}: ${list.join(',')}`);
+  const fields =
+    entries.length === 0 && oneIn(random, 2)
+      ? []
+      : lists.map((list) => `${upperCaseSome(random, 'x-forwarded-for')}: ${list.join(',')}`);
   const known = lists.flatMap((list) => (list.length === 0 ? [''] : list.map((one) => one.trim())));
   return {
     outcome: 'address',
     method: 'GET',
     bytes: get('/', fields),
-    check: (response) => assertSame(json(response)['ip'], expectedAddress(fields.length === 0 ? [] : known, trusted), 'ctx.ip', trusted.map(({ cidr }) => cidr)),
+    check: (response) =>
+      assertSame(
+        json(response)['ip'],
+        expectedAddress(fields.length === 0 ? [] : known, trusted),
+        'ctx.ip',
+        trusted.map(({ cidr }) => cidr),
+      ),
   };
 };
 
 // Request id.
 
 function isRequestId(text: string): boolean {
-  return text.length >= 1 && text.length <= 128 && [...text].every((char) => /[A-Za-z0-9]/.test(char) || '._-'.includes(char));
+  return (
+    text.length >= 1 &&
+    text.length <= 128 &&
+    [...text].every((char) => /[A-Za-z0-9]/.test(char) || '._-'.includes(char))
+  );
 }
 
 const idCase: Make = (random) => {
-  const id = oneIn(random, 3) ? junk(random, 20) : several(random, 1, oneIn(random, 4) ? 132 : 30, () => random.pick(NAME_CHARS)).join('') + (oneIn(random, 6) ? random.pick([' a', ',', '\t.', ':', 'é'.normalize('NFC')]) : '');
+  const id = oneIn(random, 3)
+    ? junk(random, 20)
+    : several(random, 1, oneIn(random, 4) ? 132 : 30, () => random.pick(NAME_CHARS)).join('') +
+      (oneIn(random, 6) ? random.pick([' a', ',', '\t.', ':', 'é'.normalize('NFC')]) : '');
   const isError = oneIn(random, 2);
   const twice = oneIn(random, 8);
   const fields = [`X-Request-Id: ${id}`, ...(twice ? ['x-request-id: a'] : [])];
@@ -259,47 +325,92 @@ interface Range {
   readonly q: string | undefined;
 }
 
-const QUALITIES = [undefined, undefined, '0', '0.', '0.5', '0.50', '0.501', '0.1', '0.999', '1', '1.', '1.000', '0.000', '0.001', '2', '-1', '1.001', 'abc', '', '0.1234', '.5', '1e0', '+1', 'NaN'];
+const QUALITIES = [
+  undefined, undefined, '0', '0.', '0.5', '0.50', '0.501', '0.1', '0.999', '1', '1.', '1.000', '0.000', '0.001', '2',
+  '-1', '1.001', 'abc', '', '0.1234', '.5', '1e0', '+1', 'NaN',
+];
 
 function qualityOf(q: string | undefined): number {
   if (q === undefined) return 1;
   const [whole, decimals = '', ...rest] = q.split('.');
-  const valid = (whole === '0' || whole === '1') && rest.length === 0 && decimals.length <= 3 && [...decimals].every((digit) => (whole === '0' ? digit >= '0' && digit <= '9' : digit === '0'));
+  const valid =
+    (whole === '0' || whole === '1') &&
+    rest.length === 0 &&
+    decimals.length <= 3 &&
+    [...decimals].every((digit) => (whole === '0' ? digit >= '0' && digit <= '9' : digit === '0'));
   return valid ? Number(`${whole}.${decimals}0`) : 0;
 }
 
 function printRange(random: Random, { name, version, q }: Range): string {
   const parameters: string[] = [];
-  const parameter = (key: string, value: string): string => `${upperCaseSome(random, key)}=${/^[\w.]+$/.test(value) && !oneIn(random, 3) ? value : `"${value}"`}`;
+  const parameter = (key: string, value: string): string =>
+    `${upperCaseSome(random, key)}=${/^[\w.]+$/.test(value) && !oneIn(random, 3) ? value : `"${value}"`}`;
   if (version !== undefined) parameters.push(parameter('version', version));
-  if (oneIn(random, 5)) parameters.push(random.pick(['charset=utf-8', 'note="a,b;q=0"', 'escaping=allow-utf-8', 'n="\\",application/openmetrics-text;q=1"', 'x', 'x=']));
+  if (oneIn(random, 5))
+    parameters.push(
+      random.pick([
+        'charset=utf-8',
+        'note="a,b;q=0"',
+        'escaping=allow-utf-8',
+        'n="\\",application/openmetrics-text;q=1"',
+        'x',
+        'x=',
+      ]),
+    );
   if (q !== undefined) parameters.push(`${upperCaseSome(random, 'q')}=${q}`);
   return [upperCaseSome(random, name), ...parameters].map((part) => `${ows(random)}${part}${ows(random)}`).join(';');
 }
 
-function preference(ranges: readonly Range[], type: string, versions: readonly (string | undefined)[]): { readonly q: number; readonly precision: number; readonly index: number } {
-  const precision = (name: string): number => (name === type ? 2 : name === `${type.split('/')[0]}/*` ? 1 : name === '*/*' ? 0 : -1);
-  const matching = ranges.map(({ name, version, q }, index) => ({ q: qualityOf(q), precision: versions.includes(version) ? precision(name) : -1, index })).filter((range) => range.precision >= 0);
+function preference(
+  ranges: readonly Range[],
+  type: string,
+  versions: readonly (string | undefined)[],
+): { readonly q: number; readonly precision: number; readonly index: number } {
+  const precision = (name: string): number =>
+    (name === type ? 2 : name === `${type.split('/')[0]}/*` ? 1 : name === '*/*' ? 0 : -1);
+  const matching = ranges
+    .map(({ name, version, q }, index) => ({
+      q: qualityOf(q),
+      precision: versions.includes(version) ? precision(name) : -1,
+      index,
+    }))
+    .filter((range) => range.precision >= 0);
   const exact = matching.filter((range) => range.precision === Math.max(...matching.map((other) => other.precision)));
   return exact.sort((a, b) => b.q - a.q || a.index - b.index)[0] ?? { q: 0, precision: -1, index: Infinity };
 }
 
 const acceptCase: Make = (random) => {
-  const name = (): string => random.pick(['text/plain', 'text/plain', 'application/openmetrics-text', 'application/openmetrics-text', '*/*', 'text/*', 'application/*', 'application/json', 'image/*', 'text/plainer', 'text', '*']);
+  const name = (): string => random.pick([
+    'text/plain', 'text/plain', 'application/openmetrics-text', 'application/openmetrics-text', '*/*', 'text/*',
+    'application/*', 'application/json', 'image/*', 'text/plainer', 'text', '*',
+  ]);
   const ranges = several(random, 0, 5, (): Range => {
     const range = name();
-    const versions = range.startsWith('text/plain') ? [undefined, '0.0.4', '1.0.0'] : range.startsWith('application/o') ? [undefined, '1.0.0', '0.0.1', '2.0.0'] : [undefined];
+    const versions = range.startsWith('text/plain')
+      ? [undefined, '0.0.4', '1.0.0']
+      : range.startsWith('application/o')
+        ? [undefined, '1.0.0', '0.0.1', '2.0.0']
+        : [undefined];
     return { name: range, version: versions[random.int(versions.length)], q: QUALITIES[random.int(QUALITIES.length)] };
   });
-  const codings = [...new Set(several(random, 0, 4, () => random.pick(['gzip', 'x-gzip', 'identity', 'br', 'deflate', '*', 'gzipped'])))].map((coding): Range => ({ name: coding, version: undefined, q: QUALITIES[random.int(QUALITIES.length)] }));
+  const codings = [
+    ...new Set(
+      several(random, 0, 4, () => random.pick(['gzip', 'x-gzip', 'identity', 'br', 'deflate', '*', 'gzipped'])),
+    ),
+  ].map((coding): Range => ({ name: coding, version: undefined, q: QUALITIES[random.int(QUALITIES.length)] }));
   const printed = ranges.map((range) => printRange(random, range));
   const at = random.int(printed.length + 1);
-  const fields = printed.length === 0 ? [] : (oneIn(random, 3) ? [printed.slice(0, at), printed.slice(at)] : [printed]).filter((list) => list.length > 0).map((list) => `Accept: ${list.join(',')}`);
-  if (codings.length > 0) fields.push(`accept-encoding: ${codings.map((coding) => printRange(random, coding)).join(',')}`);
+  const fields = printed.length === 0 ? [] : (oneIn(random, 3) ? [printed.slice(0, at), printed.slice(at)] : [printed])
+    .filter((list) => list.length > 0).map((list) => `Accept: ${list.join(',')}`);
+  if (codings.length > 0)
+    fields.push(`accept-encoding: ${codings.map((coding) => printRange(random, coding)).join(',')}`);
   const openMetrics = preference(ranges, 'application/openmetrics-text', [undefined, '1.0.0', '0.0.1']);
   const text = preference(ranges, 'text/plain', [undefined, '0.0.4']);
-  const wins = openMetrics.q > 0 && (openMetrics.q - text.q || openMetrics.precision - text.precision || text.index - openMetrics.index) > 0;
-  const qualityOfCoding = (names: readonly string[]): number => Math.max(0, ...codings.filter((coding) => names.includes(coding.name)).map(({ q }) => qualityOf(q)));
+  const wins =
+    openMetrics.q > 0 &&
+    (openMetrics.q - text.q || openMetrics.precision - text.precision || text.index - openMetrics.index) > 0;
+  const qualityOfCoding = (names: readonly string[]): number =>
+    Math.max(0, ...codings.filter((coding) => names.includes(coding.name)).map(({ q }) => qualityOf(q)));
   const gzip = qualityOfCoding(['gzip', 'x-gzip']);
   const zipped = gzip > 0 && gzip >= qualityOfCoding(['identity']);
   return {
@@ -307,7 +418,14 @@ const acceptCase: Make = (random) => {
     method: 'GET',
     bytes: get('/fuzz/metrics/', fields),
     check(response) {
-      assertSame(response.headers['content-type'], wins ? 'application/openmetrics-text; version=1.0.0; charset=utf-8' : 'text/plain; version=0.0.4; charset=utf-8', 'the type', { openMetrics, text });
+      assertSame(
+        response.headers['content-type'],
+        wins
+          ? 'application/openmetrics-text; version=1.0.0; charset=utf-8'
+          : 'text/plain; version=0.0.4; charset=utf-8',
+        'the type',
+        { openMetrics, text },
+      );
       assertSame(response.headers['content-encoding'] ?? null, zipped ? 'gzip' : null, 'the coding');
       assertReadable(response);
     },
@@ -318,51 +436,98 @@ const acceptCase: Make = (random) => {
 function assertReadable({ status, headers: fields, body }: WireResponse): void {
   assertSame(status, 200, 'the status');
   const bytes = fields['content-encoding'] === 'gzip' ? gunzipSync(body) : body;
-  parseExposition(bytes.toString('utf8'), fields['content-type']?.startsWith('text/plain') === true ? 'text' : 'openmetrics');
+  parseExposition(
+    bytes.toString('utf8'),
+    fields['content-type']?.startsWith('text/plain') === true ? 'text' : 'openmetrics',
+  );
 }
 
 // Trace context.
 
 function isHex(text: string, length: number): boolean {
-  return text.length === length && [...text].every((char) => '0123456789abcdef'.includes(char)) && [...text].some((char) => char !== '0' || length === 2);
+  return (
+    text.length === length &&
+    [...text].every((char) => '0123456789abcdef'.includes(char)) &&
+    [...text].some((char) => char !== '0' || length === 2)
+  );
 }
 
 function isTraceparent(text: string): boolean {
   const [version = '', trace = '', parent = '', flags = '', ...rest] = text.split('-');
-  return isHex(version, 2) && version !== 'ff' && isHex(trace, 32) && isHex(parent, 16) && isHex(flags, 2) && (rest.length === 0 || version !== '00');
+  return (
+    isHex(version, 2) &&
+    version !== 'ff' &&
+    isHex(trace, 32) &&
+    isHex(parent, 16) &&
+    isHex(flags, 2) &&
+    (rest.length === 0 || version !== '00')
+  );
 }
 
 function isTracestate(text: string): boolean {
-  const members = text.split(',').map((member) => member.replace(/^[ \t]+/, '').replace(/[ \t]+$/, '')).filter((member) => member !== '');
+  const members = text.split(',').map((member) => member.replace(/^[ \t]+/, '').replace(/[ \t]+$/, ''))
+    .filter((member) => member !== '');
   const isMember = (member: string): boolean => {
     const equals = member.indexOf('=');
     const [key, value] = [member.slice(0, equals), member.slice(equals + 1)];
-    const keyChars = [...key].every((char) => (char >= 'a' && char <= 'z') || (char >= '0' && char <= '9') || '_-*/@'.includes(char));
+    const keyChars = [...key].every(
+      (char) => (char >= 'a' && char <= 'z') || (char >= '0' && char <= '9') || '_-*/@'.includes(char),
+    );
     const valueChars = [...value].every((char) => char >= ' ' && char <= '~' && char !== ',' && char !== '=');
-    return equals > 0 && keyChars && /[a-z0-9]/.test(key[0] ?? '') && key.length <= 256 && valueChars && value.length >= 1 && value.length <= 256 && !value.endsWith(' ');
+    return (
+      equals > 0 &&
+      keyChars &&
+      /[a-z0-9]/.test(key[0] ?? '') &&
+      key.length <= 256 &&
+      valueChars &&
+      value.length >= 1 &&
+      value.length <= 256 &&
+      !value.endsWith(' ')
+    );
   };
   return members.length > 0 && members.length <= 32 && members.every(isMember);
 }
 
 const traceCase: Make = (random) => {
-  const hex = (length: number): string => (oneIn(random, 12) ? '0'.repeat(length) : several(random, length, length, () => random.pick([...'0123456789abcdef'])).join(''));
-  let traceparent = [oneIn(random, 3) ? random.pick(['01', 'cc', 'fe', 'ff', '0', '000', 'FF']) : '00', hex(32), hex(16), hex(2)].join('-');
+  const hex = (length: number): string =>
+    oneIn(random, 12)
+      ? '0'.repeat(length)
+      : several(random, length, length, () => random.pick([...'0123456789abcdef'])).join('');
+  let traceparent = [
+    oneIn(random, 3) ? random.pick(['01', 'cc', 'fe', 'ff', '0', '000', 'FF']) : '00',
+    hex(32),
+    hex(16),
+    hex(2),
+  ].join('-');
   if (oneIn(random, 8)) traceparent += random.pick(['-', '-extra', '-a-b', 'x', '.']);
   if (oneIn(random, 6)) {
     const at = random.int(traceparent.length);
-    traceparent = traceparent.slice(0, at) + random.pick(['A', 'g', '', '-', ' ', '0', 'é']) + traceparent.slice(at + random.int(2));
+    traceparent =
+      traceparent.slice(0, at) +
+      random.pick(['A', 'g', '', '-', ' ', '0', 'é']) +
+      traceparent.slice(at + random.int(2));
   }
   // Blanks around a field are not part of it.
   traceparent = traceparent.replace(/^ +| +$/g, '');
   const member = (index: number): string => {
-    const key = oneIn(random, 10) ? random.pick(['A', '@a', '', 'a b', 'a.b', 'k'.repeat(256), 'k'.repeat(257)]) : `${random.pick(['k', '0', 'tenant@sys', 'a*/_-'])}${index}`;
-    const value = oneIn(random, 10) ? random.pick(['', '=', 'a=b', 'é', ' ', 'v'.repeat(256), 'v'.repeat(257), 'a b', '\t']) : random.pick(['1', '00f067aa', 'a b', '~!"']);
+    const key = oneIn(random, 10)
+      ? random.pick(['A', '@a', '', 'a b', 'a.b', 'k'.repeat(256), 'k'.repeat(257)])
+      : `${random.pick(['k', '0', 'tenant@sys', 'a*/_-'])}${index}`;
+    const value = oneIn(random, 10)
+      ? random.pick(['', '=', 'a=b', 'é', ' ', 'v'.repeat(256), 'v'.repeat(257), 'a b', '\t'])
+      : random.pick(['1', '00f067aa', 'a b', '~!"']);
     return `${key}=${value}`;
   };
   // Around the most that there may be, or few, of which some are wrong.
-  const parts = oneIn(random, 6) ? several(random, 31, 34, (index) => `k${index}=v`) : several(random, 0, 4, (index) => (oneIn(random, 20) ? '' : `${ows(random)}${member(index)}${ows(random)}`));
+  const parts = oneIn(random, 6)
+    ? several(random, 31, 34, (index) => `k${index}=v`)
+    : several(random, 0, 4, (index) => (oneIn(random, 20) ? '' : `${ows(random)}${member(index)}${ows(random)}`));
   const tracestate = parts.join(',').replace(/^[ \t]+|[ \t]+$/g, '');
-  const baggage = oneIn(random, 2) ? '' : oneIn(random, 4) ? junk(random, 30) : several(random, 1, 4, (index) => `k${index}=${random.pick(['v', '%20', 'v;p=1', '"'])}`).join(',');
+  const baggage = oneIn(random, 2)
+    ? ''
+    : oneIn(random, 4)
+      ? junk(random, 30)
+      : several(random, 1, 4, (index) => `k${index}=${random.pick(['v', '%20', 'v;p=1', '"'])}`).join(',');
   const fields = [`traceparent: ${traceparent}`, `Cookie: ${SECRET}`, `Authorization: ${SECRET}`, `X-Other: ${SECRET}`];
   if (parts.length > 0) fields.push(`tracestate: ${tracestate}`);
   if (baggage !== '') fields.push(`baggage: ${baggage}`);
@@ -394,20 +559,37 @@ function isType(text: string, kind: 'json' | 'form'): boolean {
   if (kind === 'form') return type === 'application/x-www-form-urlencoded';
   if (type === 'application/json') return true;
   const prefix = type.slice('application/'.length, -'+json'.length);
-  return type.startsWith('application/') && type.endsWith('+json') && prefix !== '' && [...prefix].every((char) => (char >= 'a' && char <= 'z') || (char >= '0' && char <= '9') || '!#$&^_.+-'.includes(char));
+  return (
+    type.startsWith('application/') &&
+    type.endsWith('+json') &&
+    prefix !== '' &&
+    [...prefix].every(
+      (char) => (char >= 'a' && char <= 'z') || (char >= '0' && char <= '9') || '!#$&^_.+-'.includes(char),
+    )
+  );
 }
 
 const typeCase: Make = (random) => {
   const kind = random.pick(['json', 'form'] as const);
-  const types = ['application/json', 'application/json', 'application/x-www-form-urlencoded', 'application/problem+json', 'application/vnd.a-b.c+json', 'text/plain', 'application/jsonp', 'application/+json', 'text/json', 'application/json,text/plain', 'application /json', 'application/ json', 'json', '', '*/*', 'application/a/b+json', 'xapplication/json', 'multipart/form-data', 'application/a(b)+json', 'application/json+json'];
-  const type = oneIn(random, 8) ? junk(random, 12) : `${upperCaseSome(random, random.pick(types))}${random.pick(['', '', ';', '; charset=utf-8', ' ;charset="utf-8"', '\t;x', ';;', '; a="b;c"', ' x'])}`;
+  const types = [
+    'application/json', 'application/json', 'application/x-www-form-urlencoded', 'application/problem+json',
+    'application/vnd.a-b.c+json', 'text/plain', 'application/jsonp', 'application/+json', 'text/json',
+    'application/json,text/plain', 'application /json', 'application/ json', 'json', '', '*/*', 'application/a/b+json',
+    'xapplication/json', 'multipart/form-data', 'application/a(b)+json', 'application/json+json',
+  ];
+  const type = oneIn(random, 8)
+    ? junk(random, 12)
+    : `${upperCaseSome(random, random.pick(types))}${random.pick(['', '', ';', '; charset=utf-8', ' ;charset="utf-8"', '\t;x', ';;', '; a="b;c"', ' x'])}`;
   const fields = oneIn(random, 10) ? [] : [`Content-Type: ${type}`];
   // The first of two counts, as in node:http.
   if (fields.length > 0 && oneIn(random, 12)) fields.push('content-type: application/json');
-  const coding = oneIn(random, 6) ? upperCaseSome(random, random.pick(['identity', 'gzip', 'identity, identity', 'br', ''])) : undefined;
+  const coding = oneIn(random, 6)
+    ? upperCaseSome(random, random.pick(['identity', 'gzip', 'identity, identity', 'br', '']))
+    : undefined;
   if (coding !== undefined) fields.push(`Content-Encoding: ${coding}`);
   const isTyped = fields[0]?.startsWith('Content-T') === true;
-  const read = (isTyped ? isType(type, kind) : kind === 'form') && (coding === undefined || coding.toLowerCase() === 'identity');
+  const read =
+    (isTyped ? isType(type, kind) : kind === 'form') && (coding === undefined || coding.toLowerCase() === 'identity');
   return {
     outcome: read ? 'content type' : 'wrong content type',
     method: 'POST',
@@ -421,8 +603,14 @@ const typeCase: Make = (random) => {
 
 // Host.
 
-const HOSTS = ['x', 'example.com', 'EXAMPLE.com:80', 'a-b_c.d~e', '127.0.0.1', '127.0.0.1:8000', '[::1]', '[::1]:80', '[2001:db8::1]', 'a:', "!$&'()*+;=", '%41', 'a%2fb'];
-const NO_HOSTS = ['', 'a b', 'a@b', 'a/b', 'a\\b', 'a?b', 'a#b', 'a:b', 'a:80:80', '[::1', '::1', '[::1]a', '[::1%25eth0]', 'a%2', 'a%zz', 'é', 'a,b c', 'a,b', '<a>', '"a"', '{a}', 'a|b', 'a^b', '`', ':80', '[]', 'a\tb', 'http://a', 'x y', '[a b]'];
+const HOSTS = [
+  'x', 'example.com', 'EXAMPLE.com:80', 'a-b_c.d~e', '127.0.0.1', '127.0.0.1:8000', '[::1]', '[::1]:80',
+  '[2001:db8::1]', 'a:', "!$&'()*+;=", '%41', 'a%2fb',
+];
+const NO_HOSTS = [
+  '', 'a b', 'a@b', 'a/b', 'a\\b', 'a?b', 'a#b', 'a:b', 'a:80:80', '[::1', '::1', '[::1]a', '[::1%25eth0]', 'a%2',
+  'a%zz', 'é', 'a,b c', 'a,b', '<a>', '"a"', '{a}', 'a|b', 'a^b', '`', ':80', '[]', 'a\tb', 'http://a', 'x y', '[a b]',
+];
 
 const hostCase: Make = (random) => {
   const version = oneIn(random, 6) ? '1.0' : '1.1';
@@ -446,17 +634,52 @@ const hostCase: Make = (random) => {
 // Target.
 
 const targetCase: Make = (random) => {
-  const text = (): string => random.pick(['a', 'b c', 'é', '%', 'a/b', '?', '#', '&', '=', '+', '', ':', '@', '//', '\u0000', '😀', '.', '..', ';', '\\']);
+  const text = (): string => random.pick([
+    'a', 'b c', 'é', '%', 'a/b', '?', '#', '&', '=', '+', '', ':', '@', '//', '\u0000', '😀', '.', '..', ';', '\\',
+  ]);
   const segments = several(random, 1, 4, text);
   const path = `/${segments.map((segment) => encodeURIComponent(segment)).join('/')}`;
   const pairs = several(random, 0, 3, (): [string, string] => [text(), text()]);
-  const query = pairs.map(([key, value]) => `${encodeURIComponent(key)}=${random.pick([encodeURIComponent, (plain: string) => encodeURIComponent(plain).replaceAll('%20', '+').replaceAll('%2F', '/').replaceAll('%3F', '?')])(value)}`).join('&');
+  const query = pairs
+    .map(
+      ([key, value]) =>
+        `${encodeURIComponent(key)}=${random.pick([encodeURIComponent, (plain: string) => encodeURIComponent(plain).replaceAll('%20', '+').replaceAll('%2F', '/').replaceAll('%3F', '?')])(value)}`,
+    )
+    .join('&');
   const search = query === '' ? random.pick(['', '', '?']) : `?${query}`;
   const authority = random.pick(['x', 'x:80', '[::1]:8', 'EXAMPLE.com', '%41.b']);
   const wrong = oneIn(random, 4);
   const target = wrong
-    ? random.pick([`${path}#`, `${path}${search}#a`, 'a', 'a/b', '*', 'x:80', 'ftp://x/', 'http:/a', 'http://', 'http:///a', 'http://a@b/', 'http://x:y/', '//%', `${path}%zz`, `${path}%C3`, 'http://x/%', '?a=b', '', ' ', '%', 'http://[::1/', 'javascript:a', `${path}\x7f`])
-    : random.pick([path, path, `${upperCaseSome(random, random.pick(['http', 'https']))}://${authority}${path === '/' && oneIn(random, 2) ? '' : path}`]) + search;
+    ? random.pick([
+        `${path}#`,
+        `${path}${search}#a`,
+        'a',
+        'a/b',
+        '*',
+        'x:80',
+        'ftp://x/',
+        'http:/a',
+        'http://',
+        'http:///a',
+        'http://a@b/',
+        'http://x:y/',
+        '//%',
+        `${path}%zz`,
+        `${path}%C3`,
+        'http://x/%',
+        '?a=b',
+        '',
+        ' ',
+        '%',
+        'http://[::1/',
+        'javascript:a',
+        `${path}\x7f`,
+      ])
+    : random.pick([
+        path,
+        path,
+        `${upperCaseSome(random, random.pick(['http', 'https']))}://${authority}${path === '/' && oneIn(random, 2) ? '' : path}`,
+      ]) + search;
   return {
     outcome: wrong ? 'wrong target' : 'target',
     method: 'GET',
@@ -474,7 +697,12 @@ const targetCase: Make = (random) => {
 
 // Anything.
 
-const FIELDS = ['x-forwarded-for', 'x-request-id', 'accept', 'accept-encoding', 'traceparent', 'tracestate', 'baggage', 'content-type', 'content-encoding', 'host', 'cookie', 'expect', 'connection', 'x-any', '__proto__', 'constructor', 'range', 'if-none-match', 'upgrade', 'te', 'forwarded', 'origin', 'date', 'keep-alive', 'proxy-connection', 'x-http-method-override'];
+const FIELDS = [
+  'x-forwarded-for', 'x-request-id', 'accept', 'accept-encoding', 'traceparent', 'tracestate', 'baggage',
+  'content-type', 'content-encoding', 'host', 'cookie', 'expect', 'connection', 'x-any', '__proto__', 'constructor',
+  'range', 'if-none-match', 'upgrade', 'te', 'forwarded', 'origin', 'date', 'keep-alive', 'proxy-connection',
+  'x-http-method-override',
+];
 
 /** Whatever the fields hold, the answer is proper. */
 const junkCase: Make = (random) => {
@@ -492,9 +720,14 @@ const junkCase: Make = (random) => {
   };
 };
 
-const MAKERS: readonly Make[] = [addressCase, addressCase, idCase, acceptCase, traceCase, typeCase, hostCase, targetCase, junkCase];
+const MAKERS: readonly Make[] = [
+  addressCase, addressCase, idCase, acceptCase, traceCase, typeCase, hostCase, targetCase, junkCase,
+];
 
-const PIECES = [' ', ',', ';', '"', '\\', '=', ';q=', '\t', ', ,', 'a', '::', '1.', '10.0.0.1,', '-', '0', 'a=1,', '"\\', '*/*,', 'q=0.1;', '%', '[', 'é', 'gzip,', 'text/plain;q=0.1,'];
+const PIECES = [
+  ' ', ',', ';', '"', '\\', '=', ';q=', '\t', ', ,', 'a', '::', '1.', '10.0.0.1,', '-', '0', 'a=1,', '"\\', '*/*,',
+  'q=0.1;', '%', '[', 'é', 'gzip,', 'text/plain;q=0.1,',
+];
 const TRACEPARENT = 'traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 /** Where each field is read that the framework parses; the others are read nowhere. */
 const READ_AT: readonly (readonly [field: string, method: string, target: string])[] = [
@@ -512,13 +745,25 @@ const READ_AT: readonly (readonly [field: string, method: string, target: string
 
 /** One field of up to 12 KiB: the time that it takes grows no faster than its length. */
 async function checkLongField(random: Random, port: number): Promise<void> {
-  const [field, method, target] = oneIn(random, 4) ? ([random.pick(FIELDS), 'GET', '/trace'] as const) : random.pick(READ_AT);
-  const [head, piece, tail] = [random.pick(['', 'a', '1.1.1.1', '"', 'application/json', '00-']), random.pick(PIECES), random.pick(['', 'a', '"', ' x'])];
+  const [field, method, target] = oneIn(random, 4)
+    ? ([random.pick(FIELDS), 'GET', '/trace'] as const)
+    : random.pick(READ_AT);
+  const [head, piece, tail] = [
+    random.pick(['', 'a', '1.1.1.1', '"', 'application/json', '00-']),
+    random.pick(PIECES),
+    random.pick(['', 'a', '"', ' x']),
+  ];
   const connection = await WireConnection.open(port);
   let closed = false;
   const work = async (n: number): Promise<void> => {
     if (closed) return;
-    await connection.write(get(target, [`${field}: ${head}${piece.repeat(n / piece.length)}${tail}`, ...(field === 'tracestate' ? [TRACEPARENT] : [])], method));
+    await connection.write(
+      get(
+        target,
+        [`${field}: ${head}${piece.repeat(n / piece.length)}${tail}`, ...(field === 'tracestate' ? [TRACEPARENT] : [])],
+        method,
+      ),
+    );
     const response = await connection.finalResponse();
     closed = response === null || response.headers['connection'] === 'close';
   };

@@ -1,5 +1,6 @@
 /**
- * `npm run fuzz`: random input for the parsers, the router, the metrics and the server, compared with independent oracles.
+ * `npm run fuzz`: random input for the parsers, the router, the metrics and the server, compared with independent
+ * oracles.
  *
  * A failure says with which options it happens again; the exit status is 1 then.
  */
@@ -25,7 +26,9 @@ const { values } = parseArgs({
 });
 
 if (values.help) {
-  console.log(`npm run fuzz -- [--seed N] [--seconds S] [--target NAME]... [--iterations N or FROM-TO]\ntargets: ${NAMES.join(', ')}`);
+  console.log(
+    `npm run fuzz -- [--seed N] [--seconds S] [--target NAME]... [--iterations N or FROM-TO]\ntargets: ${NAMES.join(', ')}`,
+  );
   process.exit(0);
 }
 const [seed, seconds] = [numberOf('seed', values.seed), numberOf('seconds', values.seconds)];
@@ -42,14 +45,18 @@ for (const target of values.target) {
   const report = await runInThread({ seed, target, from, to, seconds: seconds / values.target.length });
   const elapsed = ((performance.now() - start) / 1000).toFixed(1);
   const outcomes = Object.entries(report.outcomes).map(([outcome, count]) => `${outcome} ${count}`);
-  console.log(`${target.padEnd(8)} ${report.iterations} iterations in ${elapsed} s${outcomes.length === 0 ? '' : `: ${outcomes.join(', ')}`}`);
+  console.log(
+    `${target.padEnd(8)} ${report.iterations} iterations in ${elapsed} s${outcomes.length === 0 ? '' : `: ${outcomes.join(', ')}`}`,
+  );
   if (report.failure === null) continue;
   failed = true;
   const { iteration, error } = report.failure;
   console.log(`FAILED: target ${target}, seed ${seed}, iteration ${iteration}\n${error}`);
   const alone = await runInThread({ seed, target, from: iteration, to: iteration, seconds: 0 });
   const iterations = alone.failure === null ? `${from}-${iteration}` : iteration;
-  console.log(`again: npm run fuzz -- --seed ${seed} --target ${target} --iterations ${iterations}${alone.failure === null ? ' (it did not fail alone)' : ''}`);
+  console.log(
+    `again: npm run fuzz -- --seed ${seed} --target ${target} --iterations ${iterations}${alone.failure === null ? ' (it did not fail alone)' : ''}`,
+  );
 }
 process.exitCode = failed ? 1 : 0;
 
@@ -57,7 +64,10 @@ process.exitCode = failed ? 1 : 0;
 function runInThread(job: Omit<Job, 'iteration'>): Promise<Report> {
   const current = new Int32Array(new SharedArrayBuffer(4));
   const run = fileURLToPath(new URL('../support/run.mjs', import.meta.url));
-  const worker = new Worker(run, { argv: [fileURLToPath(new URL('worker.ts', import.meta.url))], workerData: { ...job, iteration: current } satisfies Job });
+  const worker = new Worker(run, {
+    argv: [fileURLToPath(new URL('worker.ts', import.meta.url))],
+    workerData: { ...job, iteration: current } satisfies Job,
+  });
   return new Promise((resolve) => {
     const failure = (error: string): void => {
       const iteration = Atomics.load(current, 0);
@@ -76,7 +86,9 @@ function runInThread(job: Omit<Job, 'iteration'>): Promise<Report> {
       resolve(report);
       void worker.terminate();
     });
-    worker.once('error', (error) => failure(`thrown out of nowhere: ${error instanceof Error ? error.stack : String(error)}`));
+    worker.once('error', (error) =>
+      failure(`thrown out of nowhere: ${error instanceof Error ? error.stack : String(error)}`),
+    );
     worker.once('exit', () => {
       clearInterval(watch);
       failure('the thread ended early');

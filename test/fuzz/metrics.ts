@@ -40,8 +40,14 @@ interface ModelMetric {
   overflow: string | undefined;
 }
 
-const TEXTS = [...FRAGMENTS, '\u0000', '\u2028', '\ufeff', '\u007f', '_overflow', '+Inf', '𝒳', 'x'.repeat(200), '\\"', '"} 1.0\n', '# EOF\n', '\\'];
-const NAMES = ['jobs', 'jobs_total', 'jobs_created', 'jobs_count', 'jobs_sum', 'jobs_bucket', 'a:b', '_x', 'size_bytes', 'T', 'total', '_total', 'x_total_total', 'http_requests_total'];
+const TEXTS = [
+  ...FRAGMENTS, '\u0000', '\u2028', '\ufeff', '\u007f', '_overflow', '+Inf', '𝒳', 'x'.repeat(200), '\\"', '"} 1.0\n',
+  '# EOF\n', '\\',
+];
+const NAMES = [
+  'jobs', 'jobs_total', 'jobs_created', 'jobs_count', 'jobs_sum', 'jobs_bucket', 'a:b', '_x', 'size_bytes', 'T',
+  'total', '_total', 'x_total_total', 'http_requests_total',
+];
 const WRONG_NAMES = ['', '1a', 'a-b', 'a b', 'é', 'a\n', '__proto__ ', 'a{b}'];
 const LABELS = ['a', 'b', 'queue', 'constructor', 'toString', '_', 'le', 'quantile', 'A1'];
 const WRONG_LABELS = ['', '1a', 'a-b', '__proto__', '__name', 'a:b', 'é'];
@@ -53,7 +59,10 @@ const OVERFLOW = '_overflow';
 
 export const metrics: Target = {
   name: 'metrics',
-  outcomes: ['exposed', 'registered', 'not registered', 'counted', 'wrong labels', 'wrong value', 'overflow', 'exemplar', 'removed', 'metric removed', 'default labels', 'bound', 'not collected'],
+  outcomes: [
+    'exposed', 'registered', 'not registered', 'counted', 'wrong labels', 'wrong value', 'overflow', 'exemplar',
+    'removed', 'metric removed', 'default labels', 'bound', 'not collected',
+  ],
   run(random, met) {
     const maxSeries = oneIn(random, 3) ? 1 + random.int(4) : 10_000;
     const model = new Model(new Registry({ maxSeries }), maxSeries, met);
@@ -78,9 +87,13 @@ export const metrics: Target = {
       else if (kind < 13) model.updateWithExemplar(random, metric);
       else {
         const texts = model.textsOf(random, metric);
-        const labels = Object.fromEntries(metric.labelNames.map((name, index): [string, string | number] => [name, texts[index] ?? '']));
+        const labels = Object.fromEntries(
+          metric.labelNames.map((name, index): [string, string | number] => [name, texts[index] ?? '']),
+        );
         const isDirect = texts.length === 0 && oneIn(random, 2);
-        model.update(random, metric, texts, isDirect, (value) => (isDirect ? update(metric.kind, metric.metric, value) : updateLabels(metric, labels, value)));
+        model.update(random, metric, texts, isDirect, (value) =>
+          isDirect ? update(metric.kind, metric.metric, value) : updateLabels(metric, labels, value),
+        );
       }
     }
     model.expose();
@@ -119,22 +132,55 @@ class Model {
   register(random: Random): void {
     const kind = random.pick(['counter', 'gauge', 'histogram'] as const);
     const isWrong = oneIn(random, 6);
-    const name = isWrong && oneIn(random, 2) ? random.pick(WRONG_NAMES) : `${random.pick(NAMES)}${oneIn(random, 2) ? random.int(20) : ''}`;
-    const labelNames = several(random, 0, 3, () => (isWrong && oneIn(random, 3) ? random.pick(WRONG_LABELS) : random.pick(LABELS)));
+    const name =
+      isWrong && oneIn(random, 2)
+        ? random.pick(WRONG_NAMES)
+        : `${random.pick(NAMES)}${oneIn(random, 2) ? random.int(20) : ''}`;
+    const labelNames = several(random, 0, 3, () =>
+      isWrong && oneIn(random, 3) ? random.pick(WRONG_LABELS) : random.pick(LABELS),
+    );
     const help = isWrong && oneIn(random, 3) ? '' : `${random.pick(['Help', '#', ' '])}${randomText(random)}.`;
-    const bounds = [...new Set(several(random, 1, 12, () => random.pick([...NUMBERS, random.next(), -1e300, 1e300])))].sort((a, b) => a - b);
+    const bounds = [
+      ...new Set(several(random, 1, 12, () => random.pick([...NUMBERS, random.next(), -1e300, 1e300]))),
+    ].sort((a, b) => a - b);
     const buckets = oneIn(random, 8) ? random.pick([[], [2, 1], [1, 1], [NaN], [...bounds, Infinity]]) : bounds;
     const maxSeries = oneIn(random, 4) ? 1 + random.int(3) : undefined;
     const collect = random.pick(['none', 'none', 'none', 'none', 'none', 'sets', 'throws', 'promises'] as const);
-    const options = { name, help, labelNames, ...(maxSeries === undefined ? {} : { maxSeries }), ...(collect === 'none' ? {} : { collect: () => this.#collect(name) }) };
-    const isValid = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/.test(name) && help !== '' && labelNames.every((label) => /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/.test(label)) && new Set(labelNames).size === labelNames.length && !(kind === 'histogram' && labelNames.includes('le')) && !(kind === 'histogram' && (buckets.length === 0 || buckets.some((bound, index) => Number.isNaN(bound) || bound <= (buckets[index - 1] ?? -Infinity))));
-    const related = ['metrics_overflow', 'metrics_collect_errors', ...this.metrics.map((other) => other.name)].some((other) => stem(other) === stem(name));
+    const options = {
+      name,
+      help,
+      labelNames,
+      ...(maxSeries === undefined ? {} : { maxSeries }),
+      ...(collect === 'none' ? {} : { collect: () => this.#collect(name) }),
+    };
+    const isValid =
+      /^[a-zA-Z_:][a-zA-Z0-9_:]*$/.test(name) &&
+      help !== '' &&
+      labelNames.every((label) => /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/.test(label)) &&
+      new Set(labelNames).size === labelNames.length &&
+      !(kind === 'histogram' && labelNames.includes('le')) &&
+      !(
+        kind === 'histogram' &&
+        (buckets.length === 0 ||
+          buckets.some((bound, index) => Number.isNaN(bound) || bound <= (buckets[index - 1] ?? -Infinity)))
+      );
+    const related = ['metrics_overflow', 'metrics_collect_errors', ...this.metrics.map((other) => other.name)].some(
+      (other) => stem(other) === stem(name),
+    );
     let metric: Metric;
     try {
       // One object for all three: the types of their `collect` differ in `this` alone.
-      metric = kind === 'counter' ? this.#registry.counter(options) : kind === 'gauge' ? this.#registry.gauge(options) : this.#registry.histogram({ ...options, buckets });
+      metric =
+        kind === 'counter'
+          ? this.#registry.counter(options)
+          : kind === 'gauge'
+            ? this.#registry.gauge(options)
+            : this.#registry.histogram({ ...options, buckets });
     } catch (error) {
-      assert(error instanceof TypeError || error instanceof RangeError, `registering ${JSON.stringify(options)} threw ${String(error)}`);
+      assert(
+        error instanceof TypeError || error instanceof RangeError,
+        `registering ${JSON.stringify(options)} threw ${String(error)}`,
+      );
       assert(!isValid || related, `${kind} ${JSON.stringify({ ...options, buckets })} was refused: ${String(error)}`);
       this.#met('not registered');
       return;
@@ -142,7 +188,18 @@ class Model {
     assert(isValid, `${kind} ${JSON.stringify({ ...options, buckets })} was taken`);
     assert(this.metrics.every((other) => other.name !== name), `${name} was taken twice`);
     const finite = buckets.filter((bound) => bound !== Infinity);
-    const added: ModelMetric = { kind, name, help, labelNames, bounds: finite, maxSeries: maxSeries ?? this.#maxSeries, collect, metric, series: new Map(), overflow: undefined };
+    const added: ModelMetric = {
+      kind,
+      name,
+      help,
+      labelNames,
+      bounds: finite,
+      maxSeries: maxSeries ?? this.#maxSeries,
+      collect,
+      metric,
+      series: new Map(),
+      overflow: undefined,
+    };
     if (labelNames.length === 0) this.bind(added, []);
     this.metrics.push(added);
     this.#met('registered');
@@ -154,10 +211,19 @@ class Model {
     const key = JSON.stringify(texts);
     if (metric.series.has(key)) return texts;
     const create = (all: readonly string[]): readonly string[] => {
-      metric.series.set(JSON.stringify(all), { texts: all, value: 0, counts: metric.bounds.map(() => 0).concat(0), exemplars: [] });
+      metric.series.set(JSON.stringify(all), {
+        texts: all,
+        value: 0,
+        counts: metric.bounds.map(() => 0).concat(0),
+        exemplars: [],
+      });
       return all;
     };
-    if (metric.labelNames.length === 0 || metric.series.size - (metric.overflow === undefined ? 0 : 1) < metric.maxSeries) return create(texts);
+    if (
+      metric.labelNames.length === 0 ||
+      metric.series.size - (metric.overflow === undefined ? 0 : 1) < metric.maxSeries
+    )
+      return create(texts);
     this.#overflows.set(metric.name, (this.#overflows.get(metric.name) ?? 0) + 1);
     this.#met('overflow');
     const all = metric.labelNames.map(() => OVERFLOW);
@@ -171,23 +237,35 @@ class Model {
   textsOf(random: Random, { labelNames, series }: ModelMetric): readonly (string | number)[] {
     const known = [...series.values()];
     if (known.length > 0 && oneIn(random, 2)) return random.pick(known).texts;
-    return labelNames.map(() => (oneIn(random, 8) ? random.pick(NUMBERS) : oneIn(random, 3) ? randomText(random) : random.pick(TEXTS)));
+    return labelNames.map(() =>
+      oneIn(random, 8) ? random.pick(NUMBERS) : oneIn(random, 3) ? randomText(random) : random.pick(TEXTS),
+    );
   }
 
   /** Adds a value, which may be wrong, to a series, found by its texts or at hand. */
-  update(random: Random, metric: ModelMetric, given: readonly (string | number)[], isAtHand: boolean, add: (value: unknown) => void): void {
+  update(
+    random: Random,
+    metric: ModelMetric,
+    given: readonly (string | number)[],
+    isAtHand: boolean,
+    add: (value: unknown) => void,
+  ): void {
     if (!this.metrics.includes(metric)) this.#met('metric removed');
     const values: readonly unknown[] = [...NUMBERS, ...NUMBERS, NaN, Infinity, -Infinity, '1', null, true, 1n];
     const value = values[random.int(values.length)];
     const isNumber = typeof value === 'number';
-    const isValid = isNumber && (metric.kind === 'gauge' || (Number.isFinite(value) && (metric.kind === 'histogram' || value >= 0)));
+    const isValid =
+      isNumber && (metric.kind === 'gauge' || (Number.isFinite(value) && (metric.kind === 'histogram' || value >= 0)));
     // A gauge at hand looks at the value before anything else, so that a wrong one brings no removed series back.
     const isUntouched = isAtHand && metric.kind === 'gauge' && !isNumber;
     const series = isUntouched ? undefined : metric.series.get(JSON.stringify(this.bind(metric, given)));
     try {
       add(value);
     } catch (error) {
-      assert(!isValid && (error instanceof TypeError || error instanceof RangeError), `${metric.kind} refused ${String(value)} with ${String(error)}`);
+      assert(
+        !isValid && (error instanceof TypeError || error instanceof RangeError),
+        `${metric.kind} refused ${String(value)} with ${String(error)}`,
+      );
       this.#met('wrong value');
       return;
     }
@@ -198,7 +276,9 @@ class Model {
 
   /** Labels that are wrong change nothing. */
   updateWrongly(random: Random, metric: ModelMetric): void {
-    const right: Record<string, unknown> = Object.fromEntries(metric.labelNames.map((name) => [name, random.pick(TEXTS)]));
+    const right: Record<string, unknown> = Object.fromEntries(
+      metric.labelNames.map((name) => [name, random.pick(TEXTS)]),
+    );
     const label = metric.labelNames.length === 0 || oneIn(random, 3) ? 'unknown' : random.pick(metric.labelNames);
     if (label === 'unknown' || !oneIn(random, 3)) right[label] = WRONG_TEXTS[random.int(WRONG_TEXTS.length)];
     else Reflect.deleteProperty(right, label);
@@ -209,28 +289,43 @@ class Model {
       this.#met('wrong labels');
       return;
     }
-    throw new Error(`${metric.kind} with labels ${metric.labelNames.join()} took ${Object.keys(right).join()}: ${Object.values(right).map(String).join()}`);
+    throw new Error(
+      `${metric.kind} with labels ${metric.labelNames.join()} took ${Object.keys(right).join()}: ${Object.values(right).map(String).join()}`,
+    );
   }
 
   updateWithExemplar(random: Random, metric: ModelMetric): void {
     if (metric.kind === 'gauge') return;
     const texts = this.textsOf(random, metric);
     const labels = Object.fromEntries(metric.labelNames.map((name, index) => [name, texts[index]]));
-    const exemplarLabels: Record<string, unknown> = Object.fromEntries(several(random, 0, 3, () => [oneIn(random, 10) ? random.pick(WRONG_LABELS) : random.pick(['trace_id', 'span_id', 'a']), oneIn(random, 10) ? null : oneIn(random, 6) ? 'é'.repeat(random.int(140)) : random.pick([...TEXTS, 7])]));
+    const exemplarLabels: Record<string, unknown> = Object.fromEntries(
+      several(random, 0, 3, () => [
+        oneIn(random, 10) ? random.pick(WRONG_LABELS) : random.pick(['trace_id', 'span_id', 'a']),
+        oneIn(random, 10) ? null : oneIn(random, 6) ? 'é'.repeat(random.int(140)) : random.pick([...TEXTS, 7]),
+      ]),
+    );
     const value = Math.abs(random.pick(NUMBERS));
-    const length = Object.entries(exemplarLabels).reduce((sum, [name, text]) => sum + [...name].length + [...String(text)].length, 0);
-    const isValid = length <= 128 && Object.entries(exemplarLabels).every(([name, text]) => /^(?!__)[a-zA-Z_]\w*$/.test(name) && text !== null && !String(text).includes('\0'));
+    const length = Object.entries(exemplarLabels)
+      .reduce((sum, [name, text]) => sum + [...name].length + [...String(text)].length, 0);
+    const isValid = length <= 128 && Object.entries(exemplarLabels)
+      .every(([name, text]) => /^(?!__)[a-zA-Z_]\w*$/.test(name) && text !== null && !String(text).includes('\0'));
     const series = metric.series.get(JSON.stringify(this.bind(metric, texts)));
     assert(series !== undefined, 'the model has no such series');
     try {
       update(metric.kind, metric.metric, { labels, value, exemplarLabels });
     } catch (error) {
-      assert(!isValid && (error instanceof TypeError || error instanceof RangeError), `the exemplar ${JSON.stringify(exemplarLabels)} was refused: ${String(error)}`);
+      assert(
+        !isValid && (error instanceof TypeError || error instanceof RangeError),
+        `the exemplar ${JSON.stringify(exemplarLabels)} was refused: ${String(error)}`,
+      );
       return;
     }
     assert(isValid, `the exemplar ${JSON.stringify(exemplarLabels)} was taken`);
     const bucket = this.#add(metric, series, value);
-    series.exemplars[bucket] = { labels: Object.fromEntries(Object.entries(exemplarLabels).map(([name, text]) => [name, String(text)])), value };
+    series.exemplars[bucket] = {
+      labels: Object.fromEntries(Object.entries(exemplarLabels).map(([name, text]) => [name, String(text)])),
+      value,
+    };
     this.#met('exemplar');
   }
 
@@ -258,7 +353,9 @@ class Model {
   }
 
   setDefaultLabels(random: Random): void {
-    const names = several(random, 0, 2, () => random.pick(LABELS.filter((name) => name !== 'le' && name !== 'quantile')));
+    const names = several(random, 0, 2, () =>
+      random.pick(LABELS.filter((name) => name !== 'le' && name !== 'quantile')),
+    );
     this.#defaultLabels = Object.fromEntries(names.map((name) => [name, randomText(random)]));
     this.#registry.setDefaultLabels(this.#defaultLabels);
     this.#met('default labels');
@@ -271,7 +368,11 @@ class Model {
       const families = parseExposition(text, format);
       this.#countCollectErrors();
       const expected = this.#expected(format);
-      assertSame(families.map(({ name, type, help }) => ({ name, type, help })), expected.map(({ name, type, help }) => ({ name, type, help })), 'the families');
+      assertSame(
+        families.map(({ name, type, help }) => ({ name, type, help })),
+        expected.map(({ name, type, help }) => ({ name, type, help })),
+        'the families',
+      );
       for (const [index, family] of families.entries()) assertSamples(family, expected[index]?.samples ?? [], format);
       const bytes = Buffer.from(this.#registry.exposeBytes(format));
       this.#countCollectErrors();
@@ -282,17 +383,40 @@ class Model {
     this.#met('exposed');
   }
 
-  #expected(format: 'text' | 'openmetrics'): { name: string; type: string; help: string; samples: readonly ExpectedSample[] }[] {
+  #expected(
+    format: 'text' | 'openmetrics',
+  ): { name: string; type: string; help: string; samples: readonly ExpectedSample[] }[] {
     const own = [
-      { name: 'metrics_overflow_total', help: 'Look-ups of label values beyond the series limit of a metric; all of them share its series _overflow.', counts: this.#overflows },
-      { name: 'metrics_collect_errors_total', help: 'Expositions that a metric was left out of because its collect threw or returned a promise.', counts: this.#collectErrors },
+      { name: 'metrics_overflow_total',
+        help: 'Look-ups of label values beyond the series limit of a metric; all of them share its series _overflow.',
+        counts: this.#overflows },
+      { name: 'metrics_collect_errors_total',
+        help: 'Expositions that a metric was left out of because its collect threw or returned a promise.',
+        counts: this.#collectErrors },
     ].filter(({ counts }) => counts.size > 0);
-    const familyName = (kind: Kind, name: string): string => (format === 'openmetrics' && kind === 'counter' ? baseName(name) : name);
-    const sampleName = (kind: Kind, name: string): string => (format === 'openmetrics' && kind === 'counter' ? `${baseName(name)}_total` : name);
-    const withDefaults = ([name, labels, ...rest]: ExpectedSample): ExpectedSample => [name, { ...this.#defaultLabels, ...labels }, ...rest];
+    const familyName = (kind: Kind, name: string): string =>
+      (format === 'openmetrics' && kind === 'counter' ? baseName(name) : name);
+    const sampleName = (kind: Kind, name: string): string =>
+      (format === 'openmetrics' && kind === 'counter' ? `${baseName(name)}_total` : name);
+    const withDefaults = ([name, labels, ...rest]: ExpectedSample): ExpectedSample =>
+      [name, { ...this.#defaultLabels, ...labels }, ...rest];
     return [
-      ...this.metrics.filter(({ collect }) => collect === 'none' || collect === 'sets').map((metric) => ({ name: familyName(metric.kind, metric.name), type: metric.kind, help: metric.help, samples: samplesOf(metric, sampleName(metric.kind, metric.name), format).map(withDefaults) })),
-      ...own.map(({ name, help, counts }) => ({ name: familyName('counter', name), type: 'counter', help, samples: [...counts].map(([metric, count]) => [sampleName('counter', name), { ...this.#defaultLabels, metric }, count] as const) })),
+      ...this.metrics
+        .filter(({ collect }) => collect === 'none' || collect === 'sets')
+        .map((metric) => ({
+          name: familyName(metric.kind, metric.name),
+          type: metric.kind,
+          help: metric.help,
+          samples: samplesOf(metric, sampleName(metric.kind, metric.name), format).map(withDefaults),
+        })),
+      ...own.map(({ name, help, counts }) => ({
+        name: familyName('counter', name),
+        type: 'counter',
+        help,
+        samples: [...counts].map(
+          ([metric, count]) => [sampleName('counter', name), { ...this.#defaultLabels, metric }, count] as const,
+        ),
+      })),
     ];
   }
 
@@ -330,7 +454,11 @@ function stem(name: string): string {
   return name.replace(/(?:_(?:total|created|count|sum|bucket))+$/, '');
 }
 
-function samplesOf({ kind, name, labelNames, bounds, series }: ModelMetric, sampleName: string, format: 'text' | 'openmetrics'): ExpectedSample[] {
+function samplesOf(
+  { kind, name, labelNames, bounds, series }: ModelMetric,
+  sampleName: string,
+  format: 'text' | 'openmetrics',
+): ExpectedSample[] {
   return [...series.values()].flatMap(({ texts, value, counts, exemplars }): ExpectedSample[] => {
     const labels = Object.fromEntries(labelNames.map((label, index) => [label, texts[index] ?? '']));
     if (kind !== 'histogram') return [[sampleName, labels, value, exemplars[0]]];
@@ -350,12 +478,19 @@ function leText(bound: number): string {
   return Number.isInteger(bound) && Math.abs(bound) < 1e21 ? `${bound}.0` : String(bound);
 }
 
-function assertSamples({ name: family, samples }: ParsedFamily, expected: readonly ExpectedSample[], format: 'text' | 'openmetrics'): void {
+function assertSamples(
+  { name: family, samples }: ParsedFamily,
+  expected: readonly ExpectedSample[],
+  format: 'text' | 'openmetrics',
+): void {
   const show = (name: string, labels: Labels, value: number, exemplar: Exemplar | undefined): string => {
     const pairs = (all: Labels): unknown => Object.entries(all).sort(([a], [b]) => (a < b ? -1 : 1));
     const pointed = exemplar === undefined || format === 'text' ? [] : [pairs(exemplar.labels), exemplar.value];
     return JSON.stringify([name, pairs(labels), Object.is(value, -0) ? '0' : String(value), ...pointed]);
   };
-  const [actual, wanted] = [samples.map((sample) => show(sample.name, sample.labels, sample.value, sample.exemplar)), expected.map(([name, labels, value, exemplar]) => show(name, labels, value, exemplar))];
+  const [actual, wanted] = [
+    samples.map((sample) => show(sample.name, sample.labels, sample.value, sample.exemplar)),
+    expected.map(([name, labels, value, exemplar]) => show(name, labels, value, exemplar)),
+  ];
   assertSame(actual, wanted, `the samples of ${family}`);
 }

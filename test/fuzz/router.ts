@@ -5,7 +5,10 @@ import { randomSource, randomWord } from '../support/random-constraint.js';
 import { oneIn, several, type Random } from '../support/random.js';
 import { assert, assertLinear, assertSame, type Target } from './target.js';
 
-type Segment = { readonly kind: 'static'; readonly text: string } | { readonly kind: 'param'; readonly name: string; readonly source: string | null } | { readonly kind: 'wildcard'; readonly name: string };
+type Segment =
+  | { readonly kind: 'static'; readonly text: string }
+  | { readonly kind: 'param'; readonly name: string; readonly source: string | null }
+  | { readonly kind: 'wildcard'; readonly name: string };
 
 interface ModelRoute {
   readonly method: string;
@@ -13,18 +16,33 @@ interface ModelRoute {
   readonly segments: readonly Segment[];
 }
 
-const STATICS = ['a', 'b', 'ab', 'a.b', 'A', '(', 'x:y', 'a*', 'é', 'a b', '100%', '%', '?', '#', '+', '{a}', '^$', '\\', '|', '😀', '__proto__', 'constructor', '~', "'", '"', '\n'];
-const SOURCES = ['\\d+', '[ab]+', '.+', 'a|7', '\\w*', '[^a]', '(?!a).+', '(a|b)\\1', '[+-9]+', '\\d{1,3}', '[^/]+', '(?=a)[ab]{2}', '[à-ü]', '^a$', 'a?'];
+const STATICS = [
+  'a', 'b', 'ab', 'a.b', 'A', '(', 'x:y', 'a*', 'é', 'a b', '100%', '%', '?', '#', '+', '{a}', '^$', '\\', '|', '😀',
+  '__proto__', 'constructor', '~', "'", '"', '\n',
+];
+const SOURCES = [
+  '\\d+', '[ab]+', '.+', 'a|7', '\\w*', '[^a]', '(?!a).+', '(a|b)\\1', '[+-9]+', '\\d{1,3}', '[^/]+', '(?=a)[ab]{2}',
+  '[à-ü]', '^a$', 'a?',
+];
 const NAMES = ['x', 'y', 'id', '__proto__', 'constructor', 'toString', '_1'];
 const METHODS = ['GET', 'GET', 'GET', 'HEAD', 'POST', 'OPTIONS', 'QUERY'];
-const VALUES = ['a', 'b', 'ab', '7', '77', 'a7', '-', '.', '..', 'ü', ' ', '\n', 'a/b', '/', '%', '%41', '😀', '?', '\u0000', '+', 'A', '*', ':x'];
-const JUNK = ['/', '/', '/', ':', '*', '(', ')', '\\', '[', ']', 'a', 'id', '%41', '%', '?', '+', '{', '}', '|', '^', '$', ' ', 'é', '\n', '1', '_', '<', '-', ',', '.', '\ud83d'];
+const VALUES = [
+  'a', 'b', 'ab', '7', '77', 'a7', '-', '.', '..', 'ü', ' ', '\n', 'a/b', '/', '%', '%41', '😀', '?', '\u0000', '+',
+  'A', '*', ':x',
+];
+const JUNK = [
+  '/', '/', '/', ':', '*', '(', ')', '\\', '[', ']', 'a', 'id', '%41', '%', '?', '+', '{', '}', '|', '^', '$', ' ', 'é',
+  '\n', '1', '_', '<', '-', ',', '.', '\ud83d',
+];
 const MALFORMED = ['%', '%4', '%zz', '%C3', '%FF', '%C3%28', '%ED%A0%80', '%F5%80%80%80'];
 const PUMPS = ['a', '-', 'ab', '%61', '%2F', '/', 'a/', '7', '%C3%BC', '.', '\n', '%'];
 
 export const router: Target = {
   name: 'router',
-  outcomes: ['found', 'found by HEAD of GET', 'found behind a better route', 'nothing', 'malformed', 'refused', 'junk refused', 'junk taken'],
+  outcomes: [
+    'found', 'found by HEAD of GET', 'found behind a better route', 'nothing', 'malformed', 'refused', 'junk refused',
+    'junk taken',
+  ],
   async run(random, met) {
     const table = new Router<ModelRoute>();
     const routes: ModelRoute[] = [];
@@ -44,16 +62,31 @@ export const router: Target = {
       assert(info !== undefined && table.routes.length === before + 1, 'a route was added and not listed');
       const { pattern } = info;
       assertPattern(pattern, route.path);
-      assertSame([info.method, info.path, info.public, info.params], [route.method, route.path, false, null], 'the listed route');
-      assert(patterns.get(pattern)?.every(({ method }) => method !== route.method) ?? true, `${route.method} ${pattern} was taken twice`);
+      assertSame(
+        [info.method, info.path, info.public, info.params],
+        [route.method, route.path, false, null],
+        'the listed route',
+      );
+      assert(
+        patterns.get(pattern)?.every(({ method }) => method !== route.method) ?? true,
+        `${route.method} ${pattern} was taken twice`,
+      );
       patterns.set(pattern, [...(patterns.get(pattern) ?? []), route]);
       routes.push(route);
       // Routes may be added at any time.
       for (let tries = 0; tries < 8; tries += 1) checkLookUp(random, table, [...patterns], met);
     }
     checkJunk(random, met);
-    const [pump, head, tail] = [random.pick(PUMPS), randomTarget(random, routes), random.pick(['', '/', 'a', '%', '/a'])];
-    await assertLinear(8_000, (n) => lookUp(table, 'GET', `${head}${pump.repeat(n)}${tail}`), `looking up ${JSON.stringify([head, pump, tail])} in ${JSON.stringify(routes.map(({ path }) => path))}`);
+    const [pump, head, tail] = [
+      random.pick(PUMPS),
+      randomTarget(random, routes),
+      random.pick(['', '/', 'a', '%', '/a']),
+    ];
+    await assertLinear(
+      8_000,
+      (n) => lookUp(table, 'GET', `${head}${pump.repeat(n)}${tail}`),
+      `looking up ${JSON.stringify([head, pump, tail])} in ${JSON.stringify(routes.map(({ path }) => path))}`,
+    );
   },
 };
 
@@ -79,11 +112,16 @@ function print(segment: Segment): string {
 
 /** A path that some route matches more often than not, percent-encoded one way or the other. */
 function randomTarget(random: Random, routes: readonly ModelRoute[]): string {
-  const model = routes.length > 0 && !oneIn(random, 6) ? random.pick(routes).segments : several(random, 1, 3, (): Segment => ({ kind: 'wildcard', name: '*' }));
+  const model =
+    routes.length > 0 && !oneIn(random, 6)
+      ? random.pick(routes).segments
+      : several(random, 1, 3, (): Segment => ({ kind: 'wildcard', name: '*' }));
   const values = model.map((segment) => {
     if (oneIn(random, 20)) return random.pick(['', ...VALUES]);
     if (segment.kind === 'static') return segment.text;
-    const candidates = several(random, 6, 6, () => (oneIn(random, 2) ? randomWord(random, 'ab-7', 4) : random.pick(VALUES)));
+    const candidates = several(random, 6, 6, () =>
+      oneIn(random, 2) ? randomWord(random, 'ab-7', 4) : random.pick(VALUES),
+    );
     return candidates.find((value) => matches([segment], [value])) ?? candidates[0] ?? '';
   });
   if (oneIn(random, 10)) values.push(random.pick(['', 'a', 'b']));
@@ -103,7 +141,12 @@ function encode(random: Random, value: string): string {
     .join('');
 }
 
-function checkLookUp(random: Random, table: Router<ModelRoute>, patterns: readonly (readonly [string, readonly ModelRoute[]])[], met: (outcome: string) => void): void {
+function checkLookUp(
+  random: Random,
+  table: Router<ModelRoute>,
+  patterns: readonly (readonly [string, readonly ModelRoute[]])[],
+  met: (outcome: string) => void,
+): void {
   const routes = patterns.flatMap(([, all]) => all);
   const method = oneIn(random, 3) ? random.pick(METHODS) : random.pick(routes).method;
   const target = oneIn(random, 40) ? random.pick(['', 'a', '*', '%', '?']) : randomTarget(random, routes);
@@ -116,14 +159,25 @@ function checkLookUp(random: Random, table: Router<ModelRoute>, patterns: readon
     return;
   }
   assert(found !== 'malformed', 'a path without a malformed escape was refused', details);
-  const matching = values === null ? [] : patterns.filter(([, [first]]) => first !== undefined && matches(first.segments, values));
+  const matching =
+    values === null ? [] : patterns.filter(([, [first]]) => first !== undefined && matches(first.segments, values));
   if (values !== null && !values.some((value) => value.includes('/'))) {
     const path = `/${values.join('/')}`;
     const byPattern = patterns.filter(([pattern]) => new RegExp(pattern, 's').test(path));
-    assertSame(byPattern.map(([pattern]) => pattern), matching.map(([pattern]) => pattern), 'what the patterns match', details);
+    assertSame(
+      byPattern.map(([pattern]) => pattern),
+      matching.map(([pattern]) => pattern),
+      'what the patterns match',
+      details,
+    );
   }
-  const ranked = matching.map(([, all]) => ({ all, rank: rankOf(all[0]?.segments ?? [], routes) })).sort((a, b) => compareRanks(a.rank, b.rank));
-  const answering = ranked.map(({ all }) => all.find((route) => route.method === method) ?? (method === 'HEAD' ? all.find((route) => route.method === 'GET') : undefined));
+  const ranked = matching.map(([, all]) => ({ all, rank: rankOf(all[0]?.segments ?? [], routes) }))
+    .sort((a, b) => compareRanks(a.rank, b.rank));
+  const answering = ranked.map(
+    ({ all }) =>
+      all.find((route) => route.method === method) ??
+      (method === 'HEAD' ? all.find((route) => route.method === 'GET') : undefined),
+  );
   const expected = answering.find((route) => route !== undefined);
   const allowed = new Set(matching.flatMap(([, all]) => all.map((route) => route.method)));
   if (allowed.has('GET')) allowed.add('HEAD');
@@ -136,9 +190,19 @@ function checkLookUp(random: Random, table: Router<ModelRoute>, patterns: readon
   }
   assertSame(found?.handler.path, expected.path, 'the route found', details);
   assertSame(found?.handler.method, expected.method, 'the method found', details);
-  assert(Object.getPrototypeOf(Object.getPrototypeOf(found?.params ?? {}) ?? null) === null, 'parameters with a prototype', details);
+  assert(
+    Object.getPrototypeOf(Object.getPrototypeOf(found?.params ?? {}) ?? null) === null,
+    'parameters with a prototype',
+    details,
+  );
   assertSame(Object.entries(found?.params ?? {}), paramsOf(expected.segments, values), 'the parameters', details);
-  met(answering[0] === undefined ? 'found behind a better route' : expected.method === method ? 'found' : 'found by HEAD of GET');
+  met(
+    answering[0] === undefined
+      ? 'found behind a better route'
+      : expected.method === method
+        ? 'found'
+        : 'found by HEAD of GET',
+  );
 }
 
 /** The decoded segments; null for what is no path. */
@@ -151,7 +215,11 @@ function decode(target: string): string[] | 'malformed' | null {
   }
 }
 
-function lookUp(table: Router<ModelRoute>, method: string, target: string): ReturnType<Router<ModelRoute>['find']> | 'malformed' {
+function lookUp(
+  table: Router<ModelRoute>,
+  method: string,
+  target: string,
+): ReturnType<Router<ModelRoute>['find']> | 'malformed' {
   try {
     return table.find(method, target);
   } catch (error) {
@@ -175,13 +243,15 @@ function matches(segments: readonly Segment[], values: readonly string[]): boole
 
 /** 0 static, 1 and more constrained, in order of registration at this place, then plain, then wildcard. */
 function rankOf(segments: readonly Segment[], routes: readonly ModelRoute[]): number[] {
-  const shape = (all: readonly Segment[]): string => JSON.stringify(all.map((segment) => ('name' in segment ? { ...segment, name: '' } : segment)));
+  const shape = (all: readonly Segment[]): string =>
+    JSON.stringify(all.map((segment) => ('name' in segment ? { ...segment, name: '' } : segment)));
   return segments.map((segment, index) => {
     if (segment.kind === 'static') return 0;
     if (segment.kind === 'wildcard') return Infinity;
     if (segment.source === null) return Number.MAX_SAFE_INTEGER;
     const place = shape(segments.slice(0, index));
-    const rivals = routes.filter((route) => shape(route.segments.slice(0, index)) === place).map((route) => route.segments[index]);
+    const rivals = routes.filter((route) => shape(route.segments.slice(0, index)) === place)
+      .map((route) => route.segments[index]);
     const sources = rivals.flatMap((rival) => (rival?.kind === 'param' && rival.source !== null ? [rival.source] : []));
     return 1 + sources.indexOf(segment.source);
   });
@@ -205,7 +275,9 @@ function paramsOf(segments: readonly Segment[], values: readonly string[]): [str
 /** What is no path, and what looks like one. */
 function checkJunk(random: Random, met: (outcome: string) => void): void {
   const strange: readonly unknown[] = [undefined, null, 7, {}, [], Symbol('path'), true];
-  const path = oneIn(random, 20) ? strange[random.int(strange.length)] : `${oneIn(random, 10) ? '' : '/'}${several(random, 0, 9, () => random.pick(JUNK)).join('')}`;
+  const path = oneIn(random, 20)
+    ? strange[random.int(strange.length)]
+    : `${oneIn(random, 10) ? '' : '/'}${several(random, 0, 9, () => random.pick(JUNK)).join('')}`;
   const method = oneIn(random, 10) ? random.pick(['get', 'BREW', '', 'GET ', '__proto__']) : 'GET';
   const table = new Router<string>();
   try {
@@ -221,15 +293,31 @@ function checkJunk(random: Random, met: (outcome: string) => void): void {
   met('junk taken');
   assertPattern(info.pattern, path);
   const expression = new RegExp(info.pattern, 's');
-  for (const value of ['/', path, ...several(random, 4, 4, () => `/${several(random, 1, 3, () => random.pick(VALUES).replaceAll('/', '')).join('/')}`)]) {
+  for (const value of [
+    '/',
+    path,
+    ...several(
+      random,
+      4,
+      4,
+      () => `/${several(random, 1, 3, () => random.pick(VALUES).replaceAll('/', '')).join('/')}`,
+    ),
+  ]) {
     // A lone surrogate can't be in a target.
     if (/\p{Surrogate}/u.test(value)) continue;
     const target = value.split('/').map((segment) => encodeURIComponent(segment)).join('/');
-    assertSame(table.find('GET', target) !== null, expression.test(value), `whether ${info.pattern} finds ${JSON.stringify(value)}`);
+    assertSame(
+      table.find('GET', target) !== null,
+      expression.test(value),
+      `whether ${info.pattern} finds ${JSON.stringify(value)}`,
+    );
   }
 }
 
 function assertPattern(pattern: string, path: string): void {
-  assert(pattern.startsWith('^/') && pattern.endsWith('$') && !/\(\?<[A-Za-z_]/.test(pattern), `the pattern of ${JSON.stringify(path)} is ${pattern}`);
+  assert(
+    pattern.startsWith('^/') && pattern.endsWith('$') && !/\(\?<[A-Za-z_]/.test(pattern),
+    `the pattern of ${JSON.stringify(path)} is ${pattern}`,
+  );
   void new RegExp(pattern, 's');
 }

@@ -2,7 +2,10 @@
 
 import { createRandom, type Random } from '../support/random.js';
 
-/** One part of the framework under random input. An iteration shares nothing with others, so that it can be repeated alone. */
+/**
+ * One part of the framework under random input. An iteration shares nothing with others, so that it can be repeated
+ * alone.
+ */
 export interface Target {
   readonly name: string;
   /** What a run of some length has to meet; a run that doesn't has tested nothing. */
@@ -33,8 +36,8 @@ export function assert(condition: boolean, what: string, details: unknown = ''):
 const SUSPICIOUS_MS = 20;
 
 /**
- * Does some work of size `n`; where that takes long, twice the work may take three times as long at most. The fastest of
- * several tries counts, so that a busy machine can't fail it.
+ * Does some work of size `n`; where that takes long, twice the work may take three times as long at most. The fastest
+ * of several tries counts, so that a busy machine can't fail it.
  *
  * @throws when the work grows faster than its size
  */

@@ -1,4 +1,7 @@
-/** Runs targets in a thread of its own, so that one that hangs can be stopped and one that throws out of nowhere is told. */
+/**
+ * Runs targets in a thread of its own, so that one that hangs can be stopped and one that throws out of nowhere is
+ * told.
+ */
 
 import { inspect } from 'node:util';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -56,12 +59,17 @@ async function run({ seed, target: name, from, to, seconds, iteration: current }
   }
   const missing = target.outcomes.filter((outcome) => outcomes[outcome] === undefined);
   const isVain = iteration - from >= ENOUGH && missing.length > 0;
-  return { iterations: iteration - from, outcomes, failure: isVain ? { iteration, error: `never met: ${missing.join(', ')}` } : null };
+  return {
+    iterations: iteration - from,
+    outcomes,
+    failure: isVain ? { iteration, error: `never met: ${missing.join(', ')}` } : null,
+  };
 }
 
 /** Long runs of the same few characters, told by their number. */
 function shorten(text: string): string {
-  return text.replace(/(.{1,8}?)\1{30,}/gs, (run, unit: string) => `${unit}«${run.length / unit.length} times»`).slice(0, 20_000);
+  return text.replace(/(.{1,8}?)\1{30,}/gs, (run, unit: string) => `${unit}«${run.length / unit.length} times»`)
+    .slice(0, 20_000);
 }
 
 if (parentPort !== null) parentPort.postMessage(await run(workerData as Job));

@@ -1,5 +1,6 @@
 /**
- * Several instances of a service behind real gateways: a dead one costs nobody anything, and nothing is sent twice that must not be.
+ * Several instances of a service behind real gateways: a dead one costs nobody anything, and nothing is sent twice that
+ * must not be.
  *
  * @module-tag gateways
  * @module-tag slow
@@ -16,7 +17,9 @@ import { exchange, routerOf, startService, type RunningService } from '../suppor
 const EXPORTERS = { nginx: toNginx, haproxy: toHAProxy, caddy: toCaddy } as const;
 const GATEWAYS: readonly GatewayName[] = ['nginx', 'haproxy', 'caddy'];
 const TABLE = { name: 'svc', open: ['GET /x', 'POST /x'], closed: [] };
-const DROPPED = routerOf(['GET', 'POST'].map((method) => ({ method, path: '/x', pattern: '^/x$', public: true, params: null })));
+const DROPPED = routerOf(
+  ['GET', 'POST'].map((method) => ({ method, path: '/x', pattern: '^/x$', public: true, params: null })),
+);
 
 const cleanUp: (() => unknown)[] = [];
 afterEach(async () => {
@@ -25,7 +28,11 @@ afterEach(async () => {
 
 async function start(name: GatewayName, upstream: readonly string[], router: RouteTable): Promise<number> {
   const [port = 0] = await freePorts(1);
-  const gateway = await startGateway(name, EXPORTERS[name]([{ router, service: 'svc', upstream }], { listen: `127.0.0.1:${port}` }), [port]);
+  const gateway = await startGateway(
+    name,
+    EXPORTERS[name]([{ router, service: 'svc', upstream }], { listen: `127.0.0.1:${port}` }),
+    [port],
+  );
   cleanUp.push(() => gateway.stop());
   return port;
 }
@@ -42,12 +49,22 @@ async function load(port: number, method: string, perSecond: number, seconds: nu
     if (due > 1) await new Promise((resolve) => setTimeout(resolve, due));
     asked.push(
       new Promise((resolve) => {
-        const outgoing = request({ port, host: '127.0.0.1', path: '/x', method, agent, headers: method === 'POST' ? { 'content-length': 2 } : {} }, (response) => {
-          response.resume().on('end', () => {
-            add(response.statusCode ?? 0);
-            resolve();
-          });
-        });
+        const outgoing = request(
+          {
+            port,
+            host: '127.0.0.1',
+            path: '/x',
+            method,
+            agent,
+            headers: method === 'POST' ? { 'content-length': 2 } : {},
+          },
+          (response) => {
+            response.resume().on('end', () => {
+              add(response.statusCode ?? 0);
+              resolve();
+            });
+          },
+        );
         outgoing.on('error', () => {
           add(0);
           resolve();
@@ -62,38 +79,54 @@ async function load(port: number, method: string, perSecond: number, seconds: nu
 }
 
 describe.each(GATEWAYS)('%s', (name) => {
-  test('a dead instance among three costs no client an error at 500 requests a second', { timeout: 60_000 }, async () => {
-    const services: RunningService[] = await Promise.all([1, 2, 3].map(() => startService(TABLE)));
-    for (const service of services) cleanUp.push(() => service.stop());
-    const port = await start(name, services.map(({ url }) => url), routerOf(services[0]?.routes ?? []));
-    expect([...(await load(port, 'GET', 200, 0.5))]).toEqual([[200, 100]]);
-    const during = load(port, 'GET', 500, 2);
-    await new Promise((resolve) => setTimeout(resolve, 500));
-    await services[1]?.stop();
-    expect([...(await during)]).toEqual([[200, 1000]]);
-    expect([...(await load(port, 'POST', 500, 0.5))]).toEqual([[200, 250]]);
-  });
+  test(
+    'a dead instance among three costs no client an error at 500 requests a second',
+    { timeout: 60_000 },
+    async () => {
+      const services: RunningService[] = await Promise.all([1, 2, 3].map(() => startService(TABLE)));
+      for (const service of services) cleanUp.push(() => service.stop());
+      const port = await start(name, services.map(({ url }) => url), routerOf(services[0]?.routes ?? []));
+      expect([...(await load(port, 'GET', 200, 0.5))]).toEqual([[200, 100]]);
+      const during = load(port, 'GET', 500, 2);
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      await services[1]?.stop();
+      expect([...(await during)]).toEqual([[200, 1000]]);
+      expect([...(await load(port, 'POST', 500, 0.5))]).toEqual([[200, 250]]);
+    },
+  );
 
   test('each instance gets its share, and one that refuses is passed over from the start', async () => {
     const [dead = 0] = await freePorts(1);
     const services: RunningService[] = await Promise.all([1, 2].map(() => startService(TABLE, true)));
     for (const service of services) cleanUp.push(() => service.stop());
-    const port = await start(name, [`http://127.0.0.1:${dead}`, ...services.map(({ url }) => url)], routerOf(services[0]?.routes ?? []));
+    const port = await start(
+      name,
+      [`http://127.0.0.1:${dead}`, ...services.map(({ url }) => url)],
+      routerOf(services[0]?.routes ?? []),
+    );
     expect([...(await load(port, 'POST', 100, 1))]).toEqual([[200, 100]]);
-    for (const { url } of services) expect(Number(await (await fetch(`${url}/extra/connections`)).text())).toBeGreaterThan(1);
+    for (const { url } of services)
+      expect(Number(await (await fetch(`${url}/extra/connections`)).text())).toBeGreaterThan(1);
   });
 
   test('a request that is not idempotent is sent once, and one that is goes to another instance', async () => {
     const received: string[] = [];
     const servers = await Promise.all([1, 2].map(() => startDropper(received)));
     const addresses = servers.map((server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-    const post = await exchange(await start(name, addresses, DROPPED), 'POST /x HTTP/1.1\r\nHost: t\r\nConnection: close\r\nContent-Length: 2\r\n\r\nab');
+    const post = await exchange(
+      await start(name, addresses, DROPPED),
+      'POST /x HTTP/1.1\r\nHost: t\r\nConnection: close\r\nContent-Length: 2\r\n\r\nab',
+    );
     expect([502, 503, 504]).toContain(post.status);
     expect(JSON.parse(post.body)).toMatchObject({ error_code: { value: 999998 } });
     expect(received).toEqual(['POST']);
     received.length = 0;
     // Started anew, with both of them untried.
-    const get = await exchange(await start(name, addresses, DROPPED), 'GET /x HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n', 20_000);
+    const get = await exchange(
+      await start(name, addresses, DROPPED),
+      'GET /x HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n',
+      20_000,
+    );
     expect([502, 503, 504]).toContain(get.status);
     expect(received.filter((method) => method === 'GET').length).toBeGreaterThan(1);
   });

@@ -7,7 +7,9 @@
 import { describe, expect, test } from 'vitest';
 import { publicFacing } from '../../src/endpoint/public-facing.js';
 import { Router } from '../../src/routing/router.js';
-import { toCaddy, toGatewayApi, toHAProxy, toKong, toNginx, type GatewayOptions, type RouteTable } from '../../src/entry/gateway.js';
+import {
+  toCaddy, toGatewayApi, toHAProxy, toKong, toNginx, type GatewayOptions, type RouteTable,
+} from '../../src/entry/gateway.js';
 import { checkGateway, freePorts, startGateway } from '../support/gateway-process.js';
 import { createRouter, createSampleRouter } from '../support/gateway-sample.js';
 import { ask, startUpstream } from '../support/gateway-upstream.js';
@@ -43,11 +45,13 @@ describe.each(EXPORTERS)('$name', ({ name, exporter }) => {
 
   test('listens on 127.0.0.1:8080 unless told, and anywhere it is told', () => {
     expect(exporter(route('GET', '/'), OPTIONS)).toMatch(/127\.0\.0\.1:8080|:8080 \{\n {2}bind 127\.0\.0\.1/);
-    for (const listen of ['127.0.0.1:8081', '[::1]:8081', '*:8081', 'localhost:8081']) expect(checkGateway(name, exporter(route('GET', '/'), { ...OPTIONS, listen }))).toBe('');
+    for (const listen of ['127.0.0.1:8081', '[::1]:8081', '*:8081', 'localhost:8081'])
+      expect(checkGateway(name, exporter(route('GET', '/'), { ...OPTIONS, listen }))).toBe('');
   });
 
   test('reaches an upstream over TLS', () => {
-    expect(checkGateway(name, exporter(route('GET', '/'), { ...OPTIONS, upstream: 'https://127.0.0.1:8443' }))).toBe('');
+    expect(checkGateway(name, exporter(route('GET', '/'), { ...OPTIONS, upstream: 'https://127.0.0.1:8443' })))
+      .toBe('');
     expect(checkGateway(name, exporter(route('GET', '/'), { ...OPTIONS, upstream: 'https://localhost' }))).toBe('');
   });
 
@@ -58,15 +62,27 @@ describe.each(EXPORTERS)('$name', ({ name, exporter }) => {
     router.add('PUT', '/none/:x', publicFacing(closed, { params: [] }));
     router.add('PUT', '/none/me', closed);
     const text = exporter(router, OPTIONS);
-    expect([...text.matchAll(/^ *# ([A-Z]+ \/.*)$/gm)].map(([, title]) => title)).toEqual(['GET /users/:id (query: any)', 'POST /two (query: q, page)', 'DELETE /users/:id (query: any)', 'PUT /none/:x (query: none)']);
+    expect([...text.matchAll(/^ *# ([A-Z]+ \/.*)$/gm)].map(([, title]) => title)).toEqual([
+      'GET /users/:id (query: any)',
+      'POST /two (query: q, page)',
+      'DELETE /users/:id (query: any)',
+      'PUT /none/:x (query: none)',
+    ]);
     expect(text).toContain('4 of 5');
   });
 
   test('has no expression longer than the path would need without constraints, and nothing of private routes', () => {
-    const table = ['+GET /n/:n(\\d{1,9}|[a-f]{8})', '+GET /users/:id', '-GET /users/me', '-GET /hidden/:x', '+GET /files/*rest', '+PUT /n/:n([^x]+)/:m(\\w+)/keys', '+GET /fast', '+GET /a.b'];
+    const table = [
+      '+GET /n/:n(\\d{1,9}|[a-f]{8})', '+GET /users/:id', '-GET /users/me', '-GET /hidden/:x', '+GET /files/*rest',
+      '+PUT /n/:n([^x]+)/:m(\\w+)/keys', '+GET /fast', '+GET /a.b',
+    ];
     const text = exporter(createRouter(table), OPTIONS);
     const expressions = [...text.matchAll(/["'`](?:\(\?s\))?\^\/[^"'`]*["'`]/g)].map(([quoted]) => quoted.slice(1, -1));
-    expect(expressions.filter((expression) => /[a-z]/.test(expression.replace('(?s)', '')) && !expression.includes('postern'))).toEqual(['^/n/[^/]+$', '^/users/[^/]+$', '(?s)^/files/.', '^/n/[^/]+/[^/]+/keys$', '^/fast$', '^/a\\.b$']);
+    expect(
+      expressions.filter(
+        (expression) => /[a-z]/.test(expression.replace('(?s)', '')) && !expression.includes('postern'),
+      ),
+    ).toEqual(['^/n/[^/]+$', '^/users/[^/]+$', '(?s)^/files/.', '^/n/[^/]+/[^/]+/keys$', '^/fast$', '^/a\\.b$']);
     expect(text).not.toMatch(/users\/me|hidden/);
   });
 
@@ -79,7 +95,11 @@ describe.each(EXPORTERS)('$name', ({ name, exporter }) => {
 
   test('can be given route texts that its syntax has other uses for', () => {
     const router = new Router();
-    const texts = ['a"b', "a'b", 'a`b', 'a{b}', '{', '}', 'a;b', 'a b', '$host', '${host}', '{$HOME}', '{http.request.uri}', '%', 'a\nlisten 1;', 'a\r\nb', '\t', '(', '[', '^$', '|', '*x', '+!', '"; return 200; ', "' }", '" {', '\u2028', '\u0085', 'é', '日本', '~', '&&', '--', '<<EOF', ',', '=', '!', '@', ':'];
+    const texts = [
+      'a"b', "a'b", 'a`b', 'a{b}', '{', '}', 'a;b', 'a b', '$host', '${host}', '{$HOME}', '{http.request.uri}', '%',
+      'a\nlisten 1;', 'a\r\nb', '\t', '(', '[', '^$', '|', '*x', '+!', '"; return 200; ', "' }", '" {', '\u2028',
+      '\u0085', 'é', '日本', '~', '&&', '--', '<<EOF', ',', '=', '!', '@', ':',
+    ];
     texts.forEach((text, i) => {
       router.add('GET', `/s${i}/${text.replace(/^[:*]/, 'x$&')}`, publicFacing(closed, { params: [text] }));
       router.add('GET', `/c${i}/:x([${text.replace(/[\\\]^-]/g, '\\$&')}]+)`, open);
@@ -90,13 +110,20 @@ describe.each(EXPORTERS)('$name', ({ name, exporter }) => {
   });
 
   test('a public CONNECT route is a GatewayError', () => {
-    expect(catchError(route('CONNECT', '/x'), exporter)).toMatchObject({ name: 'GatewayError', route: '/x', reason: expect.stringMatching(/CONNECT/) });
+    expect(catchError(route('CONNECT', '/x'), exporter))
+      .toMatchObject({ name: 'GatewayError', route: '/x', reason: expect.stringMatching(/CONNECT/) });
   });
 
   test('takes many names, and routes with many query parameters', () => {
     const hosts = Array.from({ length: 200 }, (_, i) => `service-${i}.of-a-rather-long-domain.example`);
     const router = route('GET', '/:x');
-    router.add('GET', '/many', publicFacing(closed, { params: Array.from({ length: 600 }, (_, i) => `${i % 2 === 0 ? 'é' : '日本'}-parameter-${i}`) }));
+    router.add(
+      'GET',
+      '/many',
+      publicFacing(closed, {
+        params: Array.from({ length: 600 }, (_, i) => `${i % 2 === 0 ? 'é' : '日本'}-parameter-${i}`),
+      }),
+    );
     expect(checkGateway(name, exporter(router, { ...OPTIONS, hosts }))).toBe('');
   });
 
@@ -109,10 +136,30 @@ describe.each(EXPORTERS)('$name', ({ name, exporter }) => {
     const router = route('GET', '/');
     const upstream = await startUpstream(new Map([['a', router]]));
     const [port = 0] = await freePorts(1);
-    const gateway = await startGateway(name, exporter(router, { service: 'users', upstream: upstream.url, listen: `127.0.0.1:${port}`, hosts: ['a.example', 'B.example'] }), [port]);
+    const gateway = await startGateway(
+      name,
+      exporter(router, {
+        service: 'users',
+        upstream: upstream.url,
+        listen: `127.0.0.1:${port}`,
+        hosts: ['a.example', 'B.example'],
+      }),
+      [port],
+    );
     try {
-      for (const host of ['a.example', 'A.EXAMPLE', 'b.example', `a.example:${port}`]) expect((await ask(port, 'GET', '/', host)).reached).toBe('GET /');
-      for (const host of ['c.example', 'a.example.org', 'xa.example', 'aaexample', '127.0.0.1', 'a.example,c.example', 'c.example,a.example', 'a.example:80,c.example', 'a.example:x'])
+      for (const host of ['a.example', 'A.EXAMPLE', 'b.example', `a.example:${port}`])
+        expect((await ask(port, 'GET', '/', host)).reached).toBe('GET /');
+      for (const host of [
+        'c.example',
+        'a.example.org',
+        'xa.example',
+        'aaexample',
+        '127.0.0.1',
+        'a.example,c.example',
+        'c.example,a.example',
+        'a.example:80,c.example',
+        'a.example:x',
+      ])
         expect(await ask(port, 'GET', '/', host), host).toMatchObject({ reached: null, status: 404 });
     } finally {
       await gateway.stop();
@@ -125,7 +172,18 @@ test('nginx answers TRACE itself, so a public TRACE route is a GatewayError', ()
   expect(catchError(route('TRACE', '/x'), toNginx)).toMatchObject({ name: 'GatewayError', route: '/x' });
 });
 
-const everyExporter = [toNginx, toHAProxy, toCaddy, toKong, (router: RouteTable, options: GatewayOptions) => toGatewayApi(router, { ...options, gateway: options.gateway ?? 'public', upstream: options.upstream === OPTIONS.upstream ? 'http://users:8000' : options.upstream })];
+const everyExporter = [
+  toNginx,
+  toHAProxy,
+  toCaddy,
+  toKong,
+  (router: RouteTable, options: GatewayOptions) =>
+    toGatewayApi(router, {
+      ...options,
+      gateway: options.gateway ?? 'public',
+      upstream: options.upstream === OPTIONS.upstream ? 'http://users:8000' : options.upstream,
+    }),
+];
 
 test.for([
   { service: undefined },
@@ -172,5 +230,6 @@ test.for([
 });
 
 test('no options are a TypeError', () => {
-  for (const exporter of everyExporter.slice(0, 4)) expect(() => Reflect.apply(exporter, undefined, [new Router()])).toThrow(TypeError);
+  for (const exporter of everyExporter.slice(0, 4))
+    expect(() => Reflect.apply(exporter, undefined, [new Router()])).toThrow(TypeError);
 });

@@ -1,4 +1,7 @@
-/** The manifests of `toGatewayApi`: valid for the resource's schema, and what an implementation makes of a request by them. */
+/**
+ * The manifests of `toGatewayApi`: valid for the resource's schema, and what an implementation makes of a request by
+ * them.
+ */
 
 import { describe, expect, test } from 'vitest';
 import { Router } from '../../src/routing/router.js';
@@ -25,7 +28,8 @@ describe('HTTPRoute manifests', () => {
     for (const { metadata, spec } of manifests) {
       expect(metadata).toMatchObject({ namespace: 'edge' });
       expect(spec).toMatchObject({ parentRefs: [{ name: 'public' }], hostnames: ['users.example.com'] });
-      for (const { backendRefs } of spec?.rules ?? []) expect(backendRefs).toEqual([{ name: 'users', namespace: 'prod', port: 8000 }]);
+      for (const { backendRefs } of spec?.rules ?? [])
+        expect(backendRefs).toEqual([{ name: 'users', namespace: 'prod', port: 8000 }]);
     }
     expect(yaml).toContain('namespace: prod # needs a ReferenceGrant there, if it is another\n');
   });
@@ -36,16 +40,27 @@ describe('HTTPRoute manifests', () => {
     for (const { filters } of rules) {
       expect(filters?.[0]).toEqual({
         type: 'RequestHeaderModifier',
-        requestHeaderModifier: { set: [{ name: 'X-Postern-Scope', value: 'public' }], remove: ['Forwarded', 'Baggage', 'X-Envoy-Expected-Rq-Timeout-Ms', 'X-Envoy-Overloaded'] },
+        requestHeaderModifier: {
+          set: [{ name: 'X-Postern-Scope', value: 'public' }],
+          remove: ['Forwarded', 'Baggage', 'X-Envoy-Expected-Rq-Timeout-Ms', 'X-Envoy-Overloaded'],
+        },
       });
     }
   });
 
   test('have a rule for each route in the order of the table, exact where the path is plain text', () => {
-    const texts = ['    # GET /fast (query: any)\n    - matches:\n        - method: GET\n          path:\n            type: Exact\n            value: /fast\n', "            type: RegularExpression\n            value: '^/users/[^/]+$'\n", "            value: '^/n/[^/]+$'\n", "            value: '^/files/.+$'\n", "            value: '^/caf(?:é|%[Cc]3%[Aa]9)/(?:@|%40)me/a(?:\\x20|%20)b$'\n"];
+    const texts = [
+      '    # GET /fast (query: any)\n    - matches:\n        - method: GET\n          path:\n            type: Exact\n            value: /fast\n',
+      "            type: RegularExpression\n            value: '^/users/[^/]+$'\n",
+      "            value: '^/n/[^/]+$'\n",
+      "            value: '^/files/.+$'\n",
+      "            value: '^/caf(?:é|%[Cc]3%[Aa]9)/(?:@|%40)me/a(?:\\x20|%20)b$'\n",
+    ];
     for (const text of texts) expect(yaml).toContain(text);
     const titles = [...yaml.matchAll(/^ {4}# (\S+ .*) \(query: any\)$/gm)].map(([, title]) => title);
-    expect(titles).toEqual(router.routes.filter((route) => route.public).map(({ method, path }) => `${method} ${path}`));
+    expect(titles).toEqual(
+      router.routes.filter((route) => route.public).map(({ method, path }) => `${method} ${path}`),
+    );
   });
 
   test('forward every request that a public handler answers', () => {
@@ -63,8 +78,10 @@ describe('HTTPRoute manifests', () => {
   });
 
   test('forward nothing else than paths of public routes', () => {
-    for (const path of ['/admin', '/users', '/users/', '/FAST', '/files/', '/x/y', '/fast/']) expect(askHttpRoutes(manifests, 'GET', path), path).toBe(null);
-    for (const method of ['PUT', 'PATCH', 'DELETE']) expect(askHttpRoutes(manifests, method, '/fast'), method).toBe(null);
+    for (const path of ['/admin', '/users', '/users/', '/FAST', '/files/', '/x/y', '/fast/'])
+      expect(askHttpRoutes(manifests, 'GET', path), path).toBe(null);
+    for (const method of ['PUT', 'PATCH', 'DELETE'])
+      expect(askHttpRoutes(manifests, method, '/fast'), method).toBe(null);
   });
 
   test('are as many as their names need', () => {
@@ -77,7 +94,13 @@ describe('HTTPRoute manifests', () => {
 
   test('keep within the limits of the resource', () => {
     const table = new Router();
-    for (let i = 0; i < 70; i += 1) for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'TRACE']) table.add(method, `/r${i}/:id`, publicFacing(() => 1));
+    for (let i = 0; i < 70; i += 1)
+      for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'TRACE'])
+        table.add(
+          method,
+          `/r${i}/:id`,
+          publicFacing(() => 1),
+        );
     const split = parseHttpRoutes(toGatewayApi(table, OPTIONS));
     for (const { spec } of split) {
       expect(spec?.rules?.length).toBeLessThanOrEqual(16);
@@ -95,17 +118,25 @@ describe('HTTPRoute manifests', () => {
 test('each service has HTTPRoutes of its own, and prefixes are removed from static paths', () => {
   const yaml = toGatewayApi(
     [
-      { service: 'users', upstream: ['http://users:8000', 'http://users-b:8000'], router: createRouter(['+GET /users/:id', '-GET /users/me']) },
-      { service: 'billing', upstream: 'http://billing.prod:80', router: createRouter(['+GET /', '+GET /invoices', '+POST /a b', '+GET /v2/x']), prefix: '/billing' },
+      { service: 'users', upstream: ['http://users:8000', 'http://users-b:8000'],
+        router: createRouter(['+GET /users/:id', '-GET /users/me']) },
+      { service: 'billing', upstream: 'http://billing.prod:80',
+        router: createRouter(['+GET /', '+GET /invoices', '+POST /a b', '+GET /v2/x']), prefix: '/billing' },
       { service: 'billing2', upstream: 'http://billing2', router: createRouter(['+GET /y']), prefix: '/billing/v2' },
     ],
     { gateway: 'public' },
   );
   const manifests = parseHttpRoutes(yaml);
   expect(manifests.map(({ metadata }) => metadata?.name)).toEqual(['users', 'billing', 'billing2']);
-  expect(manifests[0]?.spec?.rules?.[0]?.backendRefs).toEqual([{ name: 'users', port: 8000 }, { name: 'users-b', port: 8000 }]);
-  const asked = [['GET', '/users/me'], ['GET', '/billing/'], ['GET', '/billing'], ['HEAD', '/billing/invoices'], ['POST', '/billing/a%20b'], ['GET', '/billing/v2/x'], ['GET', '/billing/v2/y']] as const;
-  expect(asked.map(([method, path]) => askHttpRoutes(manifests, method, path))).toEqual(['users /users/me', 'billing /', null, 'billing /invoices', 'billing /a%20b', null, 'billing2 /y']);
+  expect(manifests[0]?.spec?.rules?.[0]?.backendRefs)
+    .toEqual([{ name: 'users', port: 8000 }, { name: 'users-b', port: 8000 }]);
+  const asked = [
+    ['GET', '/users/me'], ['GET', '/billing/'], ['GET', '/billing'], ['HEAD', '/billing/invoices'],
+    ['POST', '/billing/a%20b'], ['GET', '/billing/v2/x'], ['GET', '/billing/v2/y'],
+  ] as const;
+  expect(asked.map(([method, path]) => askHttpRoutes(manifests, method, path))).toEqual([
+    'users /users/me', 'billing /', null, 'billing /invoices', 'billing /a%20b', null, 'billing2 /y',
+  ]);
 });
 
 test.for([

@@ -19,9 +19,12 @@ function parse(text: string): KongFile {
 const several = parse(
   toKong(
     [
-      { service: 'users', upstream: ['http://10.0.0.7:8000', 'http://10.0.0.8:8000'], router: createRouter(['+GET /users/:id', '-GET /users/me', '+POST /users']) },
-      { service: 'shop', upstream: 'http://10.0.1.1:8000', router: createRouter(['+GET /', '+GET /:id', '+GET /v2/:x', '+GET /files/*rest']), prefix: '/shop' },
-      { service: 'shop-v2', upstream: 'http://10.0.1.2:8000', router: createRouter(['+GET /', '+DELETE /:id']), prefix: '/shop/v2' },
+      { service: 'users', upstream: ['http://10.0.0.7:8000', 'http://10.0.0.8:8000'],
+        router: createRouter(['+GET /users/:id', '-GET /users/me', '+POST /users']) },
+      { service: 'shop', upstream: 'http://10.0.1.1:8000',
+        router: createRouter(['+GET /', '+GET /:id', '+GET /v2/:x', '+GET /files/*rest']), prefix: '/shop' },
+      { service: 'shop-v2', upstream: 'http://10.0.1.2:8000', router: createRouter(['+GET /', '+DELETE /:id']),
+        prefix: '/shop/v2' },
     ],
     { hosts: ['Users.example.com'] },
   ),
@@ -30,25 +33,32 @@ const several = parse(
 test.for([
   ['one service', parse(toKong(createSampleRouter(UNSAID), { ...OPTIONS, hosts: ['Users.example.com'] }))],
   ['several services', several],
-] as const)('%s: every route sets the scope, removes what a client may not set, and keeps path and host', ([, file]) => {
-  expect(file._format_version).toBe('3.0');
-  const routes = file.services.flatMap((service) => service.routes);
-  expect(new Set(routes.map(({ name }) => name)).size).toBe(routes.length);
-  for (const route of routes) {
-    expect(route.name).toMatch(/^[A-Za-z0-9._~-]+$/);
-    expect(route).toMatchObject({ strip_path: false, preserve_host: true, hosts: ['users.example.com'] });
-    for (const method of route.methods) expect(method).toMatch(/^[A-Z]+$/);
-    for (const path of route.paths) expect(path).toMatch(/^~\/.*\$$/);
-    for (const tag of route.tags) expect(tag).toMatch(/^[^,/]+$/);
-    if (route.tags.includes('rest')) expect(route.plugins).toMatchObject([{ name: 'request-termination', config: { status_code: 404 } }]);
-    else {
-      expect(route.plugins.map(({ name }) => name)).toEqual(['request-transformer']);
-      const [{ config } = { config: {} }] = route.plugins;
-      for (const way of ['add', 'replace']) expect(config, `${way} of ${route.name}`).toMatchObject({ [way]: { headers: ['X-Postern-Scope:public'] } });
-      expect(config).toMatchObject({ remove: { headers: ['Forwarded', 'Baggage', 'X-Envoy-Expected-Rq-Timeout-Ms', 'X-Envoy-Overloaded'] } });
+] as const)(
+  '%s: every route sets the scope, removes what a client may not set, and keeps path and host',
+  ([, file]) => {
+    expect(file._format_version).toBe('3.0');
+    const routes = file.services.flatMap((service) => service.routes);
+    expect(new Set(routes.map(({ name }) => name)).size).toBe(routes.length);
+    for (const route of routes) {
+      expect(route.name).toMatch(/^[A-Za-z0-9._~-]+$/);
+      expect(route).toMatchObject({ strip_path: false, preserve_host: true, hosts: ['users.example.com'] });
+      for (const method of route.methods) expect(method).toMatch(/^[A-Z]+$/);
+      for (const path of route.paths) expect(path).toMatch(/^~\/.*\$$/);
+      for (const tag of route.tags) expect(tag).toMatch(/^[^,/]+$/);
+      if (route.tags.includes('rest'))
+        expect(route.plugins).toMatchObject([{ name: 'request-termination', config: { status_code: 404 } }]);
+      else {
+        expect(route.plugins.map(({ name }) => name)).toEqual(['request-transformer']);
+        const [{ config } = { config: {} }] = route.plugins;
+        for (const way of ['add', 'replace'])
+          expect(config, `${way} of ${route.name}`).toMatchObject({ [way]: { headers: ['X-Postern-Scope:public'] } });
+        expect(config).toMatchObject({
+          remove: { headers: ['Forwarded', 'Baggage', 'X-Envoy-Expected-Rq-Timeout-Ms', 'X-Envoy-Overloaded'] },
+        });
+      }
     }
-  }
-});
+  },
+);
 
 test('a route has the query parameters that it allows as tags', () => {
   const router = new Router();
@@ -56,12 +66,23 @@ test('a route has the query parameters that it allows as tags', () => {
   router.add('GET', '/none', publicFacing(() => 1, { params: [] }));
   router.add('GET', '/any', publicFacing(() => 1));
   const routes = parse(toKong(router, OPTIONS)).services[0]?.routes ?? [];
-  expect(routes.map(({ tags }) => tags)).toEqual([['public', 'query:q', 'query:a%2Cb%2Fc'], ['public', 'query-none'], ['public', 'query-any']]);
+  expect(routes.map(({ tags }) => tags))
+    .toEqual([['public', 'query:q', 'query:a%2Cb%2Fc'], ['public', 'query-none'], ['public', 'query-any']]);
 });
 
 test('several addresses are an upstream with targets, one is the host of its service', () => {
-  expect(several.upstreams).toEqual([{ name: 'users', targets: [{ target: '10.0.0.7:8000', weight: 100 }, { target: '10.0.0.8:8000', weight: 100 }], tags: ['postern'] }]);
-  expect(several.services.map(({ name, host }) => [name, host])).toEqual([['users', 'users'], ['shop', '10.0.1.1'], ['shop-v2', '10.0.1.2']]);
+  expect(several.upstreams).toEqual([
+    {
+      name: 'users',
+      targets: [
+        { target: '10.0.0.7:8000', weight: 100 },
+        { target: '10.0.0.8:8000', weight: 100 },
+      ],
+      tags: ['postern'],
+    },
+  ]);
+  expect(several.services.map(({ name, host }) => [name, host]))
+    .toEqual([['users', 'users'], ['shop', '10.0.1.1'], ['shop-v2', '10.0.1.2']]);
 });
 
 describe.each(ENGINES)('Kong with %s', (engine) => {
@@ -83,7 +104,8 @@ describe.each(ENGINES)('Kong with %s', (engine) => {
 
   test('forwards nothing else than paths of public routes', () => {
     const file = parse(toKong(createSampleRouter(UNSAID), OPTIONS));
-    for (const path of ['/admin', '/admin/', '/users', '/users/', '/FAST', '/files/', '/x/y']) expect(askKong(file, 'GET', path, engine), path).toBe(null);
+    for (const path of ['/admin', '/admin/', '/users', '/users/', '/FAST', '/files/', '/x/y'])
+      expect(askKong(file, 'GET', path, engine), path).toBe(null);
     for (const method of ['PUT', 'PATCH', 'DELETE']) expect(askKong(file, method, '/fast', engine), method).toBe(null);
   });
 

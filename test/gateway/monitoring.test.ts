@@ -12,7 +12,18 @@ import { rawRequest } from '../support/raw.js';
 
 function createApp(catchAll: boolean): Postern {
   const app = new Postern('users', { version: '1.4.2', logger: false });
-  app.get('/hello/:name', publicFacing((ctx) => ({ hello: ctx.params.name, query: ctx.query.get('q'), host: ctx.headers.host, for: ctx.headers['x-forwarded-for'] }), { params: ['q'] }));
+  app.get(
+    '/hello/:name',
+    publicFacing(
+      (ctx) => ({
+        hello: ctx.params.name,
+        query: ctx.query.get('q'),
+        host: ctx.headers.host,
+        for: ctx.headers['x-forwarded-for'],
+      }),
+      { params: ['q'] },
+    ),
+  );
   app.post('/hello/:name', publicFacing(async (ctx) => ({ got: await ctx.json() })));
   app.put('/hello/:name', () => 'private');
   if (catchAll) {
@@ -23,11 +34,24 @@ function createApp(catchAll: boolean): Postern {
 }
 
 const ENDPOINTS = ['/users/health/', '/users/metrics/', '/users/ping/'];
-const SPELLINGS = ENDPOINTS.flatMap((path) => [path, `${path}?json`, `${path}?depth=1`, path.replace('e', '%65'), path.replace('/users', '//users'), path.replace('users', './users'), `/x/..${path}`, path.replace('s/', 's//'), path.replace('in', '%69n'), `http://t${path}`, path.replace('u', '%75'), `${path}#`, path.replace('s/', 's%2f'), path.replace(/\/$/, '%2F')]);
+const SPELLINGS = ENDPOINTS.flatMap((path) => [
+  path, `${path}?json`, `${path}?depth=1`, path.replace('e', '%65'), path.replace('/users', '//users'),
+  path.replace('users', './users'), `/x/..${path}`, path.replace('s/', 's//'), path.replace('in', '%69n'),
+  `http://t${path}`, path.replace('u', '%75'), `${path}#`, path.replace('s/', 's%2f'), path.replace(/\/$/, '%2F'),
+]);
 
-async function request(port: number, method: string, target: string, body = ''): Promise<{ status: number; body: string }> {
+async function request(
+  port: number,
+  method: string,
+  target: string,
+  body = '',
+): Promise<{ status: number; body: string }> {
   const type = body === '' ? '' : 'Content-Type: application/json\r\n';
-  const reply = await rawRequest(port, `${method} ${target} HTTP/1.1\r\nHost: t.example\r\nX-Forwarded-For: 10.9.9.9\r\n${type}Connection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`, 5000);
+  const reply = await rawRequest(
+    port,
+    `${method} ${target} HTTP/1.1\r\nHost: t.example\r\nX-Forwarded-For: 10.9.9.9\r\n${type}Connection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    5000,
+  );
   return { status: reply.status, body: Buffer.from(reply.body, 'latin1').toString() };
 }
 
@@ -45,7 +69,13 @@ describe.each([
     for (const [i, app] of apps.entries()) {
       const { url } = await app.listen({ host: '127.0.0.1', port: 0 });
       const port = ports[i] ?? 0;
-      gateways.push(await startGateway(name, exporter(app.router, { service: 'users', upstream: url, listen: `127.0.0.1:${port}` }), [port]));
+      gateways.push(
+        await startGateway(
+          name,
+          exporter(app.router, { service: 'users', upstream: url, listen: `127.0.0.1:${port}` }),
+          [port],
+        ),
+      );
     }
   });
   afterAll(async () => {

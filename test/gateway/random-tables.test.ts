@@ -1,6 +1,6 @@
 /**
- * Random services behind real gateways: only public handlers run, and every request that one of them answers gets through.
- * `npm run gateways` asks the same of 600 sites.
+ * Random services behind real gateways: only public handlers run, and every request that one of them answers gets
+ * through. `npm run gateways` asks the same of 600 sites.
  *
  * @module-tag gateways
  */
@@ -19,14 +19,22 @@ test('30 random sites and 10,000 requests', { timeout: 120_000 }, async () => {
 
 /** Ways to break an exporter, and what is noticed then. */
 const MUTATIONS = [
-  { what: 'without the scope', edit: (text: string) => text.replace(/^.*X-Postern-Scope public;?$/gm, ''), noticed: /was reached by|got the scope/ },
-  { what: 'with a parameter that is too narrow', edit: (text: string) => text.replaceAll('[^/]+$', '[a-z]+$'), noticed: /from nobody instead of/ },
-  { what: 'with a wildcard that is too narrow', edit: (text: string) => text.replace(/\(\?s\)(\^[^"'`]*)\./g, '$1[a-z]'), noticed: /from nobody instead of/ },
-  { what: 'that answers HEAD and OPTIONS only', edit: (text: string) => text.replace(/([,: ])GET\b/g, '$1GETS'), noticed: /from nobody instead of/ },
+  { what: 'without the scope', edit: (text: string) => text.replace(/^.*X-Postern-Scope public;?$/gm, ''),
+    noticed: /was reached by|got the scope/ },
+  { what: 'with a parameter that is too narrow', edit: (text: string) => text.replaceAll('[^/]+$', '[a-z]+$'),
+    noticed: /from nobody instead of/ },
+  { what: 'with a wildcard that is too narrow',
+    edit: (text: string) => text.replace(/\(\?s\)(\^[^"'`]*)\./g, '$1[a-z]'), noticed: /from nobody instead of/ },
+  { what: 'that answers HEAD and OPTIONS only', edit: (text: string) => text.replace(/([,: ])GET\b/g, '$1GETS'),
+    noticed: /from nobody instead of/ },
 ];
-const broken = MUTATIONS.flatMap((mutation) => (['nginx', 'haproxy', 'caddy'] as const).map((name) => ({ ...mutation, name })));
+const broken = MUTATIONS.flatMap((mutation) =>
+  (['nginx', 'haproxy', 'caddy'] as const).map((name) => ({ ...mutation, name })),
+);
 
 test.for(broken)('an exporter for $name $what is noticed', async ({ name, edit, noticed }) => {
-  const { failures } = await runSites(createRandom(12), 4, 60, { [name]: (...args: Parameters<(typeof EXPORTERS)['nginx']>) => edit(EXPORTERS[name](...args)) });
+  const { failures } = await runSites(createRandom(12), 4, 60, {
+    [name]: (...args: Parameters<(typeof EXPORTERS)['nginx']>) => edit(EXPORTERS[name](...args)),
+  });
   expect(failures.filter((failure) => noticed.test(failure)).length, failures[0]).toBeGreaterThan(0);
 });

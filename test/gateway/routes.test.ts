@@ -9,23 +9,86 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { EVERYDAY, ODD, SAMPLE } from '../support/gateway-sample.js';
 import { checkGateway, type GatewayName } from '../support/gateway-process.js';
-import { askSites, EXPORTERS, NAME, startSite, stopSite, toServices, type ServiceTable, type Site, type SiteRequest } from '../support/gateway-site.js';
+import {
+  askSites, EXPORTERS, NAME, startSite, stopSite, toServices, type ServiceTable, type Site, type SiteRequest,
+} from '../support/gateway-site.js';
 
 /** A table from texts: `+GET /a` is a public route, `-GET /a` a private one. */
 function table(name: string, prefix: string, texts: readonly string[]): ServiceTable {
-  return { name, prefix, routes: texts.map((text) => ({ open: text.startsWith('+'), method: text.slice(1, text.indexOf(' ')), path: text.slice(text.indexOf(' ') + 1) })) };
+  return {
+    name,
+    prefix,
+    routes: texts.map((text) => ({
+      open: text.startsWith('+'),
+      method: text.slice(1, text.indexOf(' ')),
+      path: text.slice(text.indexOf(' ') + 1),
+    })),
+  };
 }
 
 const APART: readonly ServiceTable[] = [
-  table('users', '', ['+GET /users', '+POST /users', '+GET /users/:id', '+DELETE /users/:id', '+GET /users/:id/keys/*rest', '-GET /users/me', '-PUT /users/:id', '-GET /admin', '-GET /users/:id/keys/secret']),
-  table('billing', '', ['+GET /invoices/:n(\\d+)', '+HEAD /invoices', '+POST /invoices/@new', '+OPTIONS /bills/:x', '-GET /invoices', '-DELETE /invoices/:n(\\d+)', '-GET /bills/:x', '-OPTIONS /bills/none', '-GET /invoices/:n(0+)']),
-  table('mail', '', ['+GET /mail/:box/a b', '+PUT /mail/:box(in|out)', '+GET /café/:x([a-z ]+)', '-PUT /mail/:box', '-GET /mail/in/a b', '-POST /mail/in']),
+  table('users', '', [
+    '+GET /users',
+    '+POST /users',
+    '+GET /users/:id',
+    '+DELETE /users/:id',
+    '+GET /users/:id/keys/*rest',
+    '-GET /users/me',
+    '-PUT /users/:id',
+    '-GET /admin',
+    '-GET /users/:id/keys/secret',
+  ]),
+  table('billing', '', [
+    '+GET /invoices/:n(\\d+)',
+    '+HEAD /invoices',
+    '+POST /invoices/@new',
+    '+OPTIONS /bills/:x',
+    '-GET /invoices',
+    '-DELETE /invoices/:n(\\d+)',
+    '-GET /bills/:x',
+    '-OPTIONS /bills/none',
+    '-GET /invoices/:n(0+)',
+  ]),
+  table('mail', '', [
+    '+GET /mail/:box/a b',
+    '+PUT /mail/:box(in|out)',
+    '+GET /café/:x([a-z ]+)',
+    '-PUT /mail/:box',
+    '-GET /mail/in/a b',
+    '-POST /mail/in',
+  ]),
 ];
 /** The same paths in each service, nested prefixes, and one service without. */
 const PREFIXED: readonly ServiceTable[] = [
-  table('shop', '/shop', ['+GET /', '+GET /:id', '+POST /', '+GET /v2/:x', '+GET /files/*rest', '-GET /me', '-GET /files/secret', '-PUT /:id']),
-  table('shop-v2', '/shop/v2', ['+GET /', '+DELETE /:id', '+HEAD /only', '+OPTIONS /own', '-GET /:id', '-GET /files/:x', '-OPTIONS /other']),
-  table('front', '', ['+GET /', '+GET /about', '+GET /pages/*rest', '+POST /shopping/:x', '-GET /shop', '-GET /shop/secret', '-GET /pages/draft', '-GET /:x/:y']),
+  table('shop', '/shop', [
+    '+GET /',
+    '+GET /:id',
+    '+POST /',
+    '+GET /v2/:x',
+    '+GET /files/*rest',
+    '-GET /me',
+    '-GET /files/secret',
+    '-PUT /:id',
+  ]),
+  table('shop-v2', '/shop/v2', [
+    '+GET /',
+    '+DELETE /:id',
+    '+HEAD /only',
+    '+OPTIONS /own',
+    '-GET /:id',
+    '-GET /files/:x',
+    '-OPTIONS /other',
+  ]),
+  table('front', '', [
+    '+GET /',
+    '+GET /about',
+    '+GET /pages/*rest',
+    '+POST /shopping/:x',
+    '-GET /shop',
+    '-GET /shop/secret',
+    '-GET /pages/draft',
+    '-GET /:x/:y',
+  ]),
 ];
 
 /** Ways to write the path of a route, each as it is sent. */
@@ -68,21 +131,29 @@ const SPELLINGS: readonly ((path: string) => string)[] = [
 
 /** Paths that a route has, or nearly. */
 function pathsOf(path: string): string[] {
-  const fill = (values: readonly string[]): string => path.split('/').map((segment, i) => (/^[:*]/.test(segment) ? (values[i % values.length] ?? '') : encodeURI(segment))).join('/');
+  const fill = (values: readonly string[]): string => path.split('/')
+    .map((segment, i) => (/^[:*]/.test(segment) ? (values[i % values.length] ?? '') : encodeURI(segment))).join('/');
   return [...new Set([fill(['7', '42']), fill(['in', 'me', 'x']), fill(['a%20b', 'J%C3%BCrgen'])])];
 }
 
 function targetsOf(tables: readonly ServiceTable[]): string[] {
   const targets = tables.flatMap(({ prefix, routes }) =>
-    routes.flatMap(({ path }) => pathsOf(path).flatMap((text, j) => SPELLINGS.slice(0, j === 0 ? undefined : 1).map((spell) => spell(`${prefix}${text}`)))),
+    routes.flatMap(({ path }) =>
+      pathsOf(path).flatMap((text, j) =>
+        SPELLINGS.slice(0, j === 0 ? undefined : 1).map((spell) => spell(`${prefix}${text}`)),
+      ),
+    ),
   );
   return [...new Set(targets)];
 }
 
 const CASES = [
-  { kind: 'one service', tables: [table('users', '', SAMPLE)], targets: [...EVERYDAY, ...ODD], methods: ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'QUERY', 'M-SEARCH', 'get', 'TRACE'] },
-  { kind: 'services with paths of their own', tables: APART, targets: targetsOf(APART), methods: ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS'] },
-  { kind: 'services with prefixes', tables: PREFIXED, targets: targetsOf(PREFIXED), methods: ['GET', 'HEAD', 'POST', 'DELETE', 'OPTIONS'] },
+  { kind: 'one service', tables: [table('users', '', SAMPLE)], targets: [...EVERYDAY, ...ODD],
+    methods: ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'QUERY', 'M-SEARCH', 'get', 'TRACE'] },
+  { kind: 'services with paths of their own', tables: APART, targets: targetsOf(APART),
+    methods: ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS'] },
+  { kind: 'services with prefixes', tables: PREFIXED, targets: targetsOf(PREFIXED),
+    methods: ['GET', 'HEAD', 'POST', 'DELETE', 'OPTIONS'] },
 ];
 
 describe.each(CASES)('$kind', ({ tables, targets, methods }) => {
@@ -98,10 +169,16 @@ describe.each(CASES)('$kind', ({ tables, targets, methods }) => {
     expect(checkGateway(name, EXPORTERS[name](toServices(site), {}))).toBe('');
   });
 
-  test.for(Object.keys(EXPORTERS) as GatewayName[])('%s lets through what is public', { timeout: 120_000 }, async (name) => {
-    const requests = targets.flatMap((target) => methods.map((method): SiteRequest => ({ method, target, host: NAME, fields: '' })));
-    const { answered, failures } = await askSites([{ site, bare, requests }], { [name]: EXPORTERS[name] });
-    expect(failures).toEqual([]);
-    expect(answered).toBeGreaterThan(100);
-  });
+  test.for(Object.keys(EXPORTERS) as GatewayName[])(
+    '%s lets through what is public',
+    { timeout: 120_000 },
+    async (name) => {
+      const requests = targets.flatMap((target) =>
+        methods.map((method): SiteRequest => ({ method, target, host: NAME, fields: '' })),
+      );
+      const { answered, failures } = await askSites([{ site, bare, requests }], { [name]: EXPORTERS[name] });
+      expect(failures).toEqual([]);
+      expect(answered).toBeGreaterThan(100);
+    },
+  );
 });

@@ -11,14 +11,21 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { toCaddy, toHAProxy, toNginx } from '../../src/entry/gateway.js';
-import { checkGateway, freePorts, startGateway, type GatewayName, type RunningGateway } from '../support/gateway-process.js';
+import {
+  checkGateway,
+  freePorts,
+  startGateway,
+  type GatewayName,
+  type RunningGateway,
+} from '../support/gateway-process.js';
 import { exchange, routerOf, startService, type RunningService } from '../support/gateway-services.js';
 import { CERTIFICATE, KEY } from '../support/localhost-certificate.js';
 
 const EXPORTERS = { nginx: toNginx, haproxy: toHAProxy, caddy: toCaddy } as const;
 const INCLUDED: Record<GatewayName, string> = {
   nginx: 'add_header X-Site added always;\nlocation = /robots.txt { return 200 "by hand"; }\n',
-  haproxy: 'http-after-response set-header X-Site added\nhttp-request return status 200 content-type text/plain string "by hand" if { path /robots.txt }\n',
+  haproxy:
+    'http-after-response set-header X-Site added\nhttp-request return status 200 content-type text/plain string "by hand" if { path /robots.txt }\n',
   caddy: 'header X-Site added\nhandle /robots.txt {\n  respond "by hand"\n}\n',
 };
 
@@ -60,9 +67,17 @@ describe.each(['nginx', 'haproxy', 'caddy'] as const)('%s', (name) => {
     [port = 0, plainPort = 0] = await freePorts(2);
     writeFileSync(join(dir, `${name}.conf`), INCLUDED[name]);
     const services = [{ router: routerOf(service.routes), service: 'svc', upstream: service.url, prefix: '/api' }];
-    text = EXPORTERS[name](services, { listen: `127.0.0.1:${port}`, hosts: ['localhost'], tls: { certificate: join(dir, 'site.pem'), key: join(dir, 'site.pem.key') } });
+    text = EXPORTERS[name](services, {
+      listen: `127.0.0.1:${port}`,
+      hosts: ['localhost'],
+      tls: { certificate: join(dir, 'site.pem'), key: join(dir, 'site.pem.key') },
+    });
     gateway = await startGateway(name, text, [port]);
-    plain = await startGateway(name, EXPORTERS[name](services, { listen: `127.0.0.1:${plainPort}`, include: join(dir, `${name}.conf`) }), [plainPort]);
+    plain = await startGateway(
+      name,
+      EXPORTERS[name](services, { listen: `127.0.0.1:${plainPort}`, include: join(dir, `${name}.conf`) }),
+      [plainPort],
+    );
   });
   afterAll(async () => {
     await gateway?.stop();
@@ -74,10 +89,20 @@ describe.each(['nginx', 'haproxy', 'caddy'] as const)('%s', (name) => {
   });
 
   test('serves HTTPS by the certificate it was given, over HTTP/1.1 and HTTP/2', async () => {
-    const seen = JSON.parse((await ask2(port, '/api/hello/x?y')).body) as { target: string; headers: Record<string, string> };
-    expect(seen).toMatchObject({ target: '/hello/x?y', headers: { 'x-forwarded-proto': 'https', host: expect.stringMatching(/^localhost/) as string } });
+    const seen = JSON.parse((await ask2(port, '/api/hello/x?y')).body) as {
+      target: string;
+      headers: Record<string, string>;
+    };
+    expect(seen).toMatchObject({
+      target: '/hello/x?y',
+      headers: { 'x-forwarded-proto': 'https', host: expect.stringMatching(/^localhost/) as string },
+    });
     const status = await new Promise((resolve, reject) => {
-      request({ port, host: 'localhost', path: '/api/hello/x', ca: CERTIFICATE }, (response) => resolve(response.resume().statusCode)).on('error', reject).end();
+      request({ port, host: 'localhost', path: '/api/hello/x', ca: CERTIFICATE }, (response) =>
+        resolve(response.resume().statusCode),
+      )
+        .on('error', reject)
+        .end();
     });
     expect(status).toBe(200);
   });
@@ -91,7 +116,8 @@ describe.each(['nginx', 'haproxy', 'caddy'] as const)('%s', (name) => {
   });
 
   test('what a site adds by hand is for all of it, what is refused included', async () => {
-    const ask = (target: string): ReturnType<typeof exchange> => exchange(plainPort, `GET ${target} HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n`);
+    const ask = (target: string): ReturnType<typeof exchange> =>
+      exchange(plainPort, `GET ${target} HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n`);
     expect((await ask('/api/hello/x')).headers['x-site']).toBe('added');
     const refused = await ask('/api/private');
     expect([refused.status, refused.headers['x-site']]).toEqual([404, 'added']);

@@ -1,5 +1,6 @@
 /**
- * What goes through real gateways besides a path: bodies, streams, upgrades, clients that leave, services that are gone.
+ * What goes through real gateways besides a path: bodies, streams, upgrades, clients that leave, services that are
+ * gone.
  *
  * @module-tag gateways
  * @module-tag slow
@@ -13,7 +14,9 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { toCaddy, toHAProxy, toNginx } from '../../src/entry/gateway.js';
 import { freePorts, startGateway, type GatewayName, type RunningGateway } from '../support/gateway-process.js';
-import { exchange, parseReply, routerOf, startService, type RunningService, type WireReply } from '../support/gateway-services.js';
+import {
+  exchange, parseReply, routerOf, startService, type RunningService, type WireReply,
+} from '../support/gateway-services.js';
 
 const EXPORTERS = { nginx: toNginx, haproxy: toHAProxy, caddy: toCaddy } as const;
 const GATEWAYS: readonly GatewayName[] = ['nginx', 'haproxy', 'caddy'];
@@ -59,7 +62,8 @@ function upload(port: number, target: string, bytes: number): Promise<{ reply: W
 
 /** The bytes of all files below a directory. */
 function sizeOf(dir: string): number {
-  return readdirSync(dir, { recursive: true, encoding: 'utf8' }).reduce((sum, file) => sum + (statSync(join(dir, file), { throwIfNoEntry: false })?.size ?? 0), 0);
+  return readdirSync(dir, { recursive: true, encoding: 'utf8' })
+    .reduce((sum, file) => sum + (statSync(join(dir, file), { throwIfNoEntry: false })?.size ?? 0), 0);
 }
 
 describe.each(GATEWAYS)('%s', (name) => {
@@ -70,14 +74,18 @@ describe.each(GATEWAYS)('%s', (name) => {
 
   beforeAll(async () => {
     [port = 0, deadPort = 0] = await freePorts(2);
-    const tables = [{ name: 'plain', open: ['GET /hello/:name', 'POST /hello/:name', 'HEAD /only'], closed }, { name: 'below', open: ['GET /hello/:name'], closed }];
+    const tables = [
+      { name: 'plain', open: ['GET /hello/:name', 'POST /hello/:name', 'HEAD /only'], closed },
+      { name: 'below', open: ['GET /hello/:name'], closed },
+    ];
     services = await Promise.all(tables.map((table) => startService(table, true)));
     const [plain, below] = services as [RunningService, RunningService];
     const text = EXPORTERS[name](
       [
         { router: routerOf(plain.routes), service: 'plain', upstream: plain.url },
         { router: routerOf(below.routes), service: 'below', upstream: below.url, prefix: '/v1/below' },
-        { router: routerOf([{ method: 'GET', path: '/dead', pattern: '^/dead$', public: true, params: null }]), service: 'dead', upstream: `http://127.0.0.1:${deadPort}` },
+        { router: routerOf([{ method: 'GET', path: '/dead', pattern: '^/dead$', public: true, params: null }]),
+          service: 'dead', upstream: `http://127.0.0.1:${deadPort}` },
       ],
       { listen: `127.0.0.1:${port}` },
     );
@@ -88,11 +96,22 @@ describe.each(GATEWAYS)('%s', (name) => {
     await Promise.all(services.map((service) => service.stop()));
   });
 
-  const ask = (method: string, target: string, headers = '', body = ''): Promise<WireReply> => exchange(port, `${method} ${target} ${HEAD}${headers}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
-  const seen = async (method: string, target: string, headers = ''): Promise<{ target: string; headers: Record<string, string> }> => JSON.parse((await ask(method, target, headers)).body) as { target: string; headers: Record<string, string> };
+  const ask = (method: string, target: string, headers = '', body = ''): Promise<WireReply> =>
+    exchange(port, `${method} ${target} ${HEAD}${headers}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+  const seen = async (
+    method: string,
+    target: string,
+    headers = '',
+  ): Promise<{ target: string; headers: Record<string, string> }> =>
+    JSON.parse((await ask(method, target, headers)).body) as { target: string; headers: Record<string, string> };
 
   test('the target goes on as it was sent, without its prefix', async () => {
-    for (const rest of ['/hello/J%C3%BCrgen%20M', '/hello/a%40b?q=%2F&r=/../x', '/hello/a@b;c=1?', '/hello/50%25?x=%']) {
+    for (const rest of [
+      '/hello/J%C3%BCrgen%20M',
+      '/hello/a%40b?q=%2F&r=/../x',
+      '/hello/a@b;c=1?',
+      '/hello/50%25?x=%',
+    ]) {
       expect((await seen('GET', rest)).target).toBe(rest);
       expect((await seen('GET', `/v1/below${rest}`)).target).toBe(rest);
     }
@@ -100,14 +119,20 @@ describe.each(GATEWAYS)('%s', (name) => {
 
   test('what it refuses has the uniform body, an id and, where it applies, Allow', async () => {
     const missing = await ask('GET', '/private', 'X-Request-Id: my-id\r\n');
-    expect([missing.status, missing.headers['x-request-id'], missing.headers['allow']]).toEqual([404, 'my-id', undefined]);
-    expect(errorOf(missing)).toEqual({ message: 'Not Found', description: expect.any(String) as string, error_code: { name: 'framework_error_unspecified', value: 999998 } });
+    expect([missing.status, missing.headers['x-request-id'], missing.headers['allow']])
+      .toEqual([404, 'my-id', undefined]);
+    expect(errorOf(missing)).toEqual({
+      message: 'Not Found',
+      description: expect.any(String) as string,
+      error_code: { name: 'framework_error_unspecified', value: 999998 },
+    });
     const wrong = await ask('PUT', '/hello/x');
     expect([wrong.status, wrong.headers['allow']]).toEqual([405, 'GET, HEAD, POST, OPTIONS']);
     expect(errorOf(wrong)).toMatchObject({ message: 'Method Not Allowed' });
     const inside = await ask('PUT', '/v1/below/hello/x');
     expect([inside.status, inside.headers['allow']]).toEqual([405, 'GET, HEAD, OPTIONS']);
-    for (const target of ['/v1/below', '/v1/below/private', '/v1/belowhello/x', '/v1']) expect((await ask('GET', target)).status, target).toBe(404);
+    for (const target of ['/v1/below', '/v1/below/private', '/v1/belowhello/x', '/v1'])
+      expect((await ask('GET', target)).status, target).toBe(404);
   });
 
   test('a service that is gone is 502 or 503 in the uniform body, which names no address', async () => {
@@ -121,7 +146,12 @@ describe.each(GATEWAYS)('%s', (name) => {
   test("the service's own errors pass as they are", async () => {
     const reply = await ask('POST', '/hello/x', 'Content-Type: text/plain\r\n', 'x');
     expect(reply.status).toBe(200);
-    const refused = await ask('POST', '/extra/limited', 'Content-Type: text/plain\r\nX-Request-Id: abc\r\n', 'x'.repeat(2 * MiB));
+    const refused = await ask(
+      'POST',
+      '/extra/limited',
+      'Content-Type: text/plain\r\nX-Request-Id: abc\r\n',
+      'x'.repeat(2 * MiB),
+    );
     expect([refused.status, refused.headers['x-request-id']]).toEqual([413, 'abc']);
     expect(errorOf(refused)).toMatchObject({ message: 'Payload Too Large' });
   });
@@ -134,9 +164,15 @@ describe.each(GATEWAYS)('%s', (name) => {
   });
 
   test('who the client is, the gateway says; what it says of itself is not taken', async () => {
-    const forged = 'X-Forwarded-For: 10.9.9.9\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: evil.example\r\nForwarded: for=10.9.9.9\r\n';
+    const forged =
+      'X-Forwarded-For: 10.9.9.9\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: evil.example\r\nForwarded: for=10.9.9.9\r\n';
     const { headers } = await seen('GET', '/hello/x', forged);
-    expect(headers).toMatchObject({ host: 't.example', 'x-forwarded-for': '127.0.0.1', 'x-forwarded-proto': 'http', 'x-forwarded-host': 't.example' });
+    expect(headers).toMatchObject({
+      host: 't.example',
+      'x-forwarded-for': '127.0.0.1',
+      'x-forwarded-proto': 'http',
+      'x-forwarded-host': 't.example',
+    });
     expect(headers).not.toHaveProperty('forwarded');
   });
 
@@ -149,20 +185,35 @@ describe.each(GATEWAYS)('%s', (name) => {
     }
     const ids = await Promise.all([1, 2, 3].map(async () => (await seen('GET', '/hello/x')).headers['x-request-id']));
     expect(new Set(ids).size).toBe(3);
-    expect((await seen('GET', '/hello/x', 'X-Request-Id: abc\r\nConnection: X-Request-Id\r\n')).headers['x-request-id']).toMatch(/^[A-Za-z0-9._-]+$/);
+    expect((await seen('GET', '/hello/x', 'X-Request-Id: abc\r\nConnection: X-Request-Id\r\n')).headers['x-request-id'])
+      .toMatch(/^[A-Za-z0-9._-]+$/);
   });
 
   test('hop-by-hop headers end here, both ways', async () => {
-    const { headers } = await seen('GET', '/hello/x', 'Keep-Alive: timeout=5\r\nProxy-Connection: keep-alive\r\nTE: gzip\r\nUpgrade: h2c\r\n');
+    const { headers } = await seen(
+      'GET',
+      '/hello/x',
+      'Keep-Alive: timeout=5\r\nProxy-Connection: keep-alive\r\nTE: gzip\r\nUpgrade: h2c\r\n',
+    );
     for (const hop of ['keep-alive', 'proxy-connection', 'te', 'upgrade']) expect(headers, hop).not.toHaveProperty(hop);
-    const reply = await exchange(port, 'GET /hello/x HTTP/1.1\r\nHost: t\r\n\r\nGET /hello/x HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n');
+    const reply = await exchange(
+      port,
+      'GET /hello/x HTTP/1.1\r\nHost: t\r\n\r\nGET /hello/x HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n',
+    );
     expect(reply.headers['keep-alive'] ?? '').not.toMatch(/timeout=20/);
   });
 
   test('a Connection header that names the scope or the id removes neither', async () => {
     for (const named of ['x-postern-scope', 'X-Request-Id, X-Postern-Scope']) {
-      const { headers } = await seen('GET', '/hello/x', `X-Request-Id: abc\r\nX-Postern-Scope: private\r\nConnection: ${named}\r\n`);
-      expect(headers, named).toMatchObject({ 'x-postern-scope': 'public', 'x-request-id': expect.stringMatching(/./) as string });
+      const { headers } = await seen(
+        'GET',
+        '/hello/x',
+        `X-Request-Id: abc\r\nX-Postern-Scope: private\r\nConnection: ${named}\r\n`,
+      );
+      expect(headers, named).toMatchObject({
+        'x-postern-scope': 'public',
+        'x-request-id': expect.stringMatching(/./) as string,
+      });
       expect((await ask('GET', '/private', `Connection: ${named}\r\n`)).status).toBe(404);
     }
   });
@@ -181,7 +232,8 @@ describe.each(GATEWAYS)('%s', (name) => {
     const first = Buffer.from((await reader.read()).value ?? '').toString();
     const early = performance.now() - started;
     let rest = '';
-    for (let part = await reader.read(); !part.done; part = await reader.read()) rest += Buffer.from(part.value).toString();
+    for (let part = await reader.read(); !part.done; part = await reader.read())
+      rest += Buffer.from(part.value).toString();
     expect([first, rest]).toEqual(['first\n', 'last\n']);
     expect(performance.now() - started - early).toBeGreaterThan(150);
   });
@@ -232,7 +284,13 @@ describe.each(GATEWAYS)('%s', (name) => {
   });
 
   test('Expect: 100-continue is answered before the body is sent', async () => {
-    const client = httpRequest({ port, host: '127.0.0.1', path: '/extra/upload', method: 'POST', headers: { expect: '100-continue', 'content-length': 4, 'content-type': 'text/plain' } });
+    const client = httpRequest({
+      port,
+      host: '127.0.0.1',
+      path: '/extra/upload',
+      method: 'POST',
+      headers: { expect: '100-continue', 'content-length': 4, 'content-type': 'text/plain' },
+    });
     const response = once(client, 'response') as Promise<[{ statusCode: number; resume(): void }]>;
     client.flushHeaders();
     await once(client, 'continue');
@@ -247,7 +305,8 @@ describe.each(GATEWAYS)('%s', (name) => {
     const before = await left();
     const client = get({ port, host: '127.0.0.1', path: '/extra/hang', agent: new Agent() });
     client.on('error', () => undefined);
-    await expect.poll(async () => Number((await ask('GET', '/extra/hanging')).body), { timeout: 5000 }).toBeGreaterThan(0);
+    await expect.poll(async () => Number((await ask('GET', '/extra/hanging')).body), { timeout: 5000 })
+      .toBeGreaterThan(0);
     client.destroy();
     await expect.poll(left, { timeout: 5000 }).toBe(before + 1);
   });
@@ -257,18 +316,27 @@ describe.each(GATEWAYS)('%s', (name) => {
       const socket = connect(port, '127.0.0.1');
       let received = '';
       socket.on('data', (data: Buffer) => (received += data.toString('latin1')));
-      socket.write(`GET ${target} HTTP/1.1\r\nHost: t\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`);
-      await expect.poll(() => received, { timeout: 5000 }).toMatch(/^HTTP\/1\.1 101 [^]*x-target: \/hello\/ws\?x=1\r\n/i);
+      socket.write(
+        `GET ${target} HTTP/1.1\r\nHost: t\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`,
+      );
+      await expect.poll(() => received, { timeout: 5000 })
+        .toMatch(/^HTTP\/1\.1 101 [^]*x-target: \/hello\/ws\?x=1\r\n/i);
       socket.write('ping');
       await expect.poll(() => received).toMatch(/ping$/);
       socket.destroy();
     }
-    const refused = await exchange(port, 'GET /private HTTP/1.1\r\nHost: t\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\nGET / HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n');
+    const refused = await exchange(
+      port,
+      'GET /private HTTP/1.1\r\nHost: t\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\nGET / HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n',
+    );
     expect(refused.status).toBe(404);
   });
 
   test('a request that is malformed is refused before any service', async () => {
-    const reply = await exchange(port, 'GET /hello/x HTTP/1.1\r\nHost: t\r\nContent-Length: 1x\r\nConnection: close\r\n\r\n');
+    const reply = await exchange(
+      port,
+      'GET /hello/x HTTP/1.1\r\nHost: t\r\nContent-Length: 1x\r\nConnection: close\r\n\r\n',
+    );
     expect(reply.status).toBe(400);
     // HAProxy and Caddy have a text of their own for it, which they can't be told.
     if (name === 'nginx') expect(errorOf(reply)).toMatchObject({ message: 'Bad Request' });

@@ -10,7 +10,13 @@ import { createApp, createRecorder, expectFailures, serve } from '../support/ser
 function logged(options: object = {}): { app: Postern; lines: () => Record<string, unknown>[] } {
   const logger = createRecorder();
   const app = createApp({ logger, accessLog: true, ...options });
-  return { app, lines: () => logger.entries.filter(({ level, message }) => level === 'info' && message === 'request').map(({ object }) => object) };
+  return {
+    app,
+    lines: () =>
+      logger.entries
+        .filter(({ level, message }) => level === 'info' && message === 'request')
+        .map(({ object }) => object),
+  };
 }
 
 async function* chunks(): AsyncGenerator<string> {
@@ -44,7 +50,8 @@ test('a line has method, route, target, status, ms, bytes and request_id', async
   await send('/nowhere?token=secret');
   await send('/text', 'DELETE');
   await send('/users/ping/');
-  const line = (method: string, route: string | null, target: string, status: number, bytes: unknown) => ({ method, route, target, status, bytes, ms: expect.any(Number), request_id: 'r' });
+  const line = (method: string, route: string | null, target: string, status: number, bytes: unknown) =>
+    ({ method, route, target, status, bytes, ms: expect.any(Number), request_id: 'r' });
   await vi.waitFor(() => expect(lines()).toHaveLength(11));
   expect(lines()).toEqual([
     line('GET', '/users/:id', '/users/7', 200, 10),
@@ -66,13 +73,24 @@ test('what could not be parsed is a line, with null for what it does not tell', 
   const { app, lines } = logged();
   const { port } = await serve(app);
   const reply = await rawExchange(port, 'GET /?token=secret HTTP/1.1\r\nbroken\r\n\r\n');
-  expect(lines()).toEqual([{ method: null, route: null, target: null, status: 400, ms: 0, bytes: (reply.split('\r\n\r\n')[1] as string).length, request_id: null }]);
+  expect(lines()).toEqual([
+    {
+      method: null,
+      route: null,
+      target: null,
+      status: 400,
+      ms: 0,
+      bytes: (reply.split('\r\n\r\n')[1] as string).length,
+      request_id: null,
+    },
+  ]);
 });
 
 test.for([
   ['a refused head', 'GET /x?token=secret HTTP/1.1\r\n\r\n', 400, '/x'],
   ['a method that is not served', 'CONNECT h:1 HTTP/1.1\r\nHost: h:1\r\n\r\n', 501, 'h:1'],
-  ['an expectation that is not met', 'GET /x?token=secret HTTP/1.1\r\nHost: x\r\nExpect: more\r\nConnection: close\r\n\r\n', 417, '/x'],
+  ['an expectation that is not met',
+    'GET /x?token=secret HTTP/1.1\r\nHost: x\r\nExpect: more\r\nConnection: close\r\n\r\n', 417, '/x'],
 ] as const)('%s is a line, and its id that of the reply', async ([, request, status, target]) => {
   const { app, lines } = logged();
   expectFailures(app, status);
@@ -94,14 +112,21 @@ test('a client that left is a line with 499', async () => {
   const socket = connect(port, '127.0.0.1', () => socket.write('GET /slow?token=secret HTTP/1.1\r\nHost: x\r\n\r\n'));
   await running;
   socket.destroy();
-  await vi.waitFor(() => expect(lines()).toMatchObject([{ method: 'GET', route: '/slow', target: '/slow', status: 499, bytes: 0 }]));
+  await vi.waitFor(() =>
+    expect(lines()).toMatchObject([{ method: 'GET', route: '/slow', target: '/slow', status: 499, bytes: 0 }]),
+  );
 });
 
 test('pipelined requests are a line each, in order', async () => {
   const { app, lines } = logged();
   app.get('/:n', ({ params }) => params.n);
   const { port } = await serve(app);
-  await rawExchange(port, ['1', '22', '333'].map((n) => `GET /${n} HTTP/1.1\r\nHost: x\r\n${n === '333' ? 'Connection: close\r\n' : ''}\r\n`).join(''));
+  await rawExchange(
+    port,
+    ['1', '22', '333']
+      .map((n) => `GET /${n} HTTP/1.1\r\nHost: x\r\n${n === '333' ? 'Connection: close\r\n' : ''}\r\n`)
+      .join(''),
+  );
   expect(lines().map(({ target, bytes }) => [target, bytes])).toEqual([['/1', 1], ['/22', 2], ['/333', 3]]);
 });
 
@@ -118,5 +143,6 @@ test('a failure says where, without the query', async () => {
   });
   await app.request('/?token=secret');
   await app.request('/nowhere?token=secret');
-  expect(logger.entries.map(({ level, object }) => [level, object['target']])).toEqual([['error', '/'], ['debug', '/nowhere']]);
+  expect(logger.entries.map(({ level, object }) => [level, object['target']]))
+    .toEqual([['error', '/'], ['debug', '/nowhere']]);
 });

@@ -54,15 +54,20 @@ test('at debug, a refused request is a line', async () => {
   expect(lines).toMatchObject([{ level: 'debug', msg: 'request refused', status_code: 404, target: '/nowhere' }]);
 });
 
-test.for(['loud', 'INFO', 'trace', ' info', '0', 'toString'])('LOG_LEVEL=%j is a TypeError, unless the logger is given', (level) => {
-  setEnv('LOG_LEVEL', level);
-  expect(() => new Postern('users')).toThrow(new TypeError(`LOG_LEVEL is "${level}"; give one of debug, info, warn, error`));
-  expect(() => new Postern('users', { logger: false })).not.toThrow();
-  expect(() => new Postern('users', { logger: createRecorder() })).not.toThrow();
-});
+test.for(['loud', 'INFO', 'trace', ' info', '0', 'toString'])(
+  'LOG_LEVEL=%j is a TypeError, unless the logger is given',
+  (level) => {
+    setEnv('LOG_LEVEL', level);
+    expect(() => new Postern('users'))
+      .toThrow(new TypeError(`LOG_LEVEL is "${level}"; give one of debug, info, warn, error`));
+    expect(() => new Postern('users', { logger: false })).not.toThrow();
+    expect(() => new Postern('users', { logger: createRecorder() })).not.toThrow();
+  },
+);
 
 test.for(['loud', 5, null])('the option logLevel: %j is a TypeError', (logLevel) => {
-  expect(() => createApp({ logLevel } as never)).toThrow(/^logLevel of new Postern\(\) is .*; give one of debug, info, warn, error$/);
+  expect(() => createApp({ logLevel } as never))
+    .toThrow(/^logLevel of new Postern\(\) is .*; give one of debug, info, warn, error$/);
 });
 
 test('a child adds its bindings to those of its parent, and an entry beats both', async () => {
@@ -97,7 +102,8 @@ test('what the framework logs of a request goes through the log that middleware 
   });
   await app.request('/?a=1', { headers: { 'x-request-id': 'r' } });
   expect(logger.entries).toMatchObject([
-    { level: 'error', message: 'request failed', object: { user: 'ada', request_id: 'r', status_code: 500, target: '/', err: { message: 'boom' } } },
+    { level: 'error', message: 'request failed',
+      object: { user: 'ada', request_id: 'r', status_code: 500, target: '/', err: { message: 'boom' } } },
     { level: 'info', message: 'request', object: { user: 'ada', request_id: 'r', status: 500 } },
   ]);
   await app.request('/?other');
@@ -111,7 +117,9 @@ test.for([null, undefined, {}, 'log', { info() {} }])('ctx.log = %j is a TypeErr
     ctx.log = log as never;
   });
   expect((await app.request('/')).status).toBe(500);
-  expect(logger.entries).toMatchObject([{ object: { err: new TypeError(`ctx.log has no method "debug"; give debug, info, warn and error`) } }]);
+  expect(logger.entries).toMatchObject([
+    { object: { err: new TypeError(`ctx.log has no method "debug"; give debug, info, warn and error`) } },
+  ]);
 });
 
 test('where it listens is one line at info', async () => {
@@ -119,5 +127,7 @@ test('where it listens is one line at info', async () => {
   const app = new Postern('users');
   const listening = await app.listen({ host: '127.0.0.1', port: 0 });
   await app.close();
-  expect(lines).toEqual([{ level: 'info', time: expect.any(String), service: 'users', ...listening, msg: 'listening' }]);
+  expect(lines).toEqual([
+    { level: 'info', time: expect.any(String), service: 'users', ...listening, msg: 'listening' },
+  ]);
 });

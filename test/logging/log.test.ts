@@ -29,14 +29,22 @@ test.for(naughty)('%s stays one valid JSON line', ([, object, message]) => {
 test('an entry has level, time, service, what was given and the message; an error its type and stack', () => {
   let written = '';
   const cause = new RangeError('inner');
-  createJsonLogger('users', (line) => (written += line)).error({ err: new TypeError('boom', { cause }), id: 7 }, 'failed');
+  createJsonLogger('users', (line) => (written += line)).error(
+    { err: new TypeError('boom', { cause }), id: 7 },
+    'failed',
+  );
   expect(JSON.parse(written)).toMatchObject({
     level: 'error',
     time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
     service: 'users',
     id: 7,
     msg: 'failed',
-    err: { type: 'TypeError', message: 'boom', stack: expect.stringContaining('TypeError: boom'), cause: { type: 'RangeError', message: 'inner' } },
+    err: {
+      type: 'TypeError',
+      message: 'boom',
+      stack: expect.stringContaining('TypeError: boom'),
+      cause: { type: 'RangeError', message: 'inner' },
+    },
   });
 });
 
@@ -55,13 +63,19 @@ test('a bound logger adds its bindings, below what the entry itself says', () =>
 });
 
 test('a logger that throws does not reach the caller', () => {
-  const broken = { ...createLogger(false, 'users', undefined, {}), error: (): never => { throw new Error('disk full'); } };
+  const broken = {
+    ...createLogger(false, 'users', undefined, {}),
+    error: (): never => {
+      throw new Error('disk full');
+    },
+  };
   expect(() => logSafely(broken, 'error', {}, 'm')).not.toThrow();
 });
 
 test('a logger whose promise rejects does not take the process down', async () => {
   const fail = async (): Promise<void> => { throw new Error('log'); };
-  const app = expectFailures(createApp({ logger: { debug: fail, info: fail, warn: fail, error: fail } }), 500).get('/', () => { throw new Error('x'); });
+  const app = expectFailures(createApp({ logger: { debug: fail, info: fail, warn: fail, error: fail } }), 500)
+    .get('/', () => { throw new Error('x'); });
   const { url } = await serve(app);
   expect((await fetch(url)).status).toBe(500);
   await new Promise((resolve) => setImmediate(resolve));
@@ -70,9 +84,35 @@ test('a logger whose promise rejects does not take the process down', async () =
 
 test('an error that can not even be printed is logged all the same', async () => {
   const lines: string[] = [];
-  const hostile = new Proxy({}, { ownKeys: () => { throw new Error('trap'); }, getPrototypeOf: () => { throw new Error('trap'); } });
-  createJsonLogger('users', (line) => lines.push(line)).error({ err: { get cause() { return hostile; }, [Symbol.for('nodejs.util.inspect.custom')]: () => { throw new Error('trap'); }, toJSON() { throw new Error('trap'); } } }, 'failed');
-  expect(lines.map((line) => JSON.parse(line) as object)).toEqual([expect.objectContaining({ level: 'error', msg: 'failed' })]);
+  const hostile = new Proxy(
+    {},
+    {
+      ownKeys: () => {
+        throw new Error('trap');
+      },
+      getPrototypeOf: () => {
+        throw new Error('trap');
+      },
+    },
+  );
+  createJsonLogger('users', (line) => lines.push(line)).error(
+    {
+      err: {
+        get cause() {
+          return hostile;
+        },
+        [Symbol.for('nodejs.util.inspect.custom')]: () => {
+          throw new Error('trap');
+        },
+        toJSON() {
+          throw new Error('trap');
+        },
+      },
+    },
+    'failed',
+  );
+  expect(lines.map((line) => JSON.parse(line) as object))
+    .toEqual([expect.objectContaining({ level: 'error', msg: 'failed' })]);
 });
 
 test('an error given to the log as the object keeps its type, message and stack', async () => {

@@ -36,7 +36,8 @@ const given: [string, unknown, object][] = [
   ['a symbol', Symbol('s'), {}],
   ['a function', () => 1, {}],
   ['an error', new TypeError('boom'), { err: expect.objectContaining({ type: 'TypeError', message: 'boom' }) }],
-  ['an error with a getter', Object.assign(new Error('boom'), { get a(): number { return 1; } }), { err: expect.objectContaining({ message: 'boom' }) }],
+  ['an error with a getter', Object.assign(new Error('boom'), { get a(): number { return 1; } }),
+    { err: expect.objectContaining({ message: 'boom' }) }],
 ];
 
 test.for(given)('%s', ([, value, members]) => {
@@ -46,7 +47,8 @@ test.for(given)('%s', ([, value, members]) => {
     logger.warn(value as object, 'told');
     expect(lines).toHaveLength(1);
     expect(lines[0]).toMatch(/^[^\r\n]+\n$/);
-    expect(JSON.parse(lines[0] as string)).toMatchObject({ level: 'warn', service: 'users', msg: 'told', ...bindings, ...members });
+    expect(JSON.parse(lines[0] as string))
+      .toMatchObject({ level: 'warn', service: 'users', msg: 'told', ...bindings, ...members });
   }
 });
 
@@ -57,7 +59,9 @@ test.for(given)('%s, by a logger of the user and from a handler', async ([, valu
     return 'sent';
   });
   expect(await (await app.request('/')).text()).toBe('sent');
-  expect(logger.entries).toMatchObject([{ level: 'error', message: 'told', object: { request_id: expect.any(String) } }]);
+  expect(logger.entries).toMatchObject([
+    { level: 'error', message: 'told', object: { request_id: expect.any(String) } },
+  ]);
 });
 
 test('a text as first argument is the message, whatever stands behind it', () => {
@@ -94,14 +98,21 @@ test('a logger of the user that throws, or whose promise rejects, does not reach
 test('the empty message of an AggregateError is made of those of its errors', () => {
   const lines: string[] = [];
   const errors = [new Error('connect ECONNREFUSED ::1:80'), new Error('connect ECONNREFUSED 127.0.0.1:80'), 7n];
-  createJsonLogger('users', (line) => lines.push(line)).error({ err: new Error('unreachable', { cause: new AggregateError(errors) }) }, 'failed');
+  createJsonLogger('users', (line) => lines.push(line)).error(
+    { err: new Error('unreachable', { cause: new AggregateError(errors) }) },
+    'failed',
+  );
   expect(JSON.parse(lines[0] as string)).toMatchObject({
     err: {
       message: 'unreachable',
       cause: {
         type: 'AggregateError',
         message: 'connect ECONNREFUSED ::1:80; connect ECONNREFUSED 127.0.0.1:80; 7n',
-        errors: [{ message: 'connect ECONNREFUSED ::1:80', stack: expect.any(String) }, { message: 'connect ECONNREFUSED 127.0.0.1:80' }, '7'],
+        errors: [
+          { message: 'connect ECONNREFUSED ::1:80', stack: expect.any(String) },
+          { message: 'connect ECONNREFUSED 127.0.0.1:80' },
+          '7',
+        ],
       },
     },
   });
@@ -113,5 +124,6 @@ test('causes and errors without an end are followed for a while', () => {
   error.cause = error;
   (error as AggregateError).errors = [error, error];
   createJsonLogger('users', (line) => lines.push(line)).error(error, 'failed');
-  expect(JSON.parse(lines[0] as string)).toMatchObject({ msg: 'failed', err: { message: 'outer', cause: { message: 'outer' } } });
+  expect(JSON.parse(lines[0] as string))
+    .toMatchObject({ msg: 'failed', err: { message: 'outer', cause: { message: 'outer' } } });
 });

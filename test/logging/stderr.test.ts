@@ -13,7 +13,11 @@ const DIST = fileURLToPath(new URL('../../dist/index.js', import.meta.url));
 
 /** Starts a script that sends its URL, and closes its stderr at our end. */
 async function startDeaf(script: string): Promise<{ url: string; exited: Promise<unknown[]>; kill: () => void }> {
-  const child = spawn(process.execPath, ['--input-type=module', '--eval', `import { Postern } from ${JSON.stringify(DIST)};\n${script}`], { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
+  const child = spawn(
+    process.execPath,
+    ['--input-type=module', '--eval', `import { Postern } from ${JSON.stringify(DIST)};\n${script}`],
+    { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] },
+  );
   onTestFinished(() => void child.kill('SIGKILL'));
   const exited = once(child, 'exit');
   const [url] = (await Promise.race([once(child, 'message'), exited])) as [string];

@@ -49,7 +49,8 @@ test.for<Terminal & { json: boolean; colored?: boolean }>([
 test.for(['text ', 'JSON', 'pretty'])('LOG_FORMAT %j is a TypeError', (format) => {
   vi.stubEnv('LOG_FORMAT', format);
   onTestFinished(() => void vi.unstubAllEnvs());
-  expect(() => new Postern('users')).toThrow(new TypeError(`LOG_FORMAT is ${JSON.stringify(format)}; give one of json, text`));
+  expect(() => new Postern('users'))
+    .toThrow(new TypeError(`LOG_FORMAT is ${JSON.stringify(format)}; give one of json, text`));
   expect(() => new Postern('users', { logger: false })).not.toThrow();
 });
 
@@ -75,14 +76,18 @@ test('an error is on the line of its entry, with its stack, members and causes',
     log.error({ err: 'no error' }, 'failed');
   });
   const [first = '', second, end] = text.split('\n');
-  expect(first).toMatch(/ ERROR users failed request_id=r1 NotFound: Not found\. There is no user 7\. at .*text\.test\.ts:\d+/);
+  expect(first).toMatch(
+    / ERROR users failed request_id=r1 NotFound: Not found\. There is no user 7\. at .*text\.test\.ts:\d+/,
+  );
   expect(first).toMatch(/ statusCode=404 .*caused by TypeError: inner at /);
   expect([second, end]).toEqual([expect.stringMatching(/failed request_id=r1 "no error"$/), '']);
 });
 
 test('nothing in an entry can move the cursor, break the line or turn the direction of writing', async () => {
   const hostile = 'a\n\r\u001b[2J\u0085\u009b\u007f\u202e\u2066\u2028"=';
-  const text = await written({}, ({ log }) => log.error({ [hostile]: hostile, err: Object.assign(new Error(hostile), { [hostile]: hostile }) }, hostile));
+  const text = await written({}, ({ log }) =>
+    log.error({ [hostile]: hostile, err: Object.assign(new Error(hostile), { [hostile]: hostile }) }, hostile),
+  );
   const uncolored = text.slice(0, -1).replaceAll(/\u001b\[\d\dm/g, '');
   expect(uncolored).not.toMatch(/[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/);
   expect(uncolored).toContain('users a\\u000a\\u000d\\u001b[2J\\u0085\\u009b\\u007f\\u202e\\u2066\\u2028"=');
@@ -94,5 +99,6 @@ test('lines that wait for the code of the text are not lost when the process end
     const app = new Postern('users').get('/', (ctx) => { ctx.log.error('last words'); process.exit(0); });
     await app.request('/');`;
   const args = ['-c', `exec "$0" --input-type=module -e "$1" 2>&1`, process.execPath, script];
-  expect(execFileSync('sh', args, { env: { ...process.env, LOG_FORMAT: 'text' }, encoding: 'utf8' })).toContain('last words');
+  expect(execFileSync('sh', args, { env: { ...process.env, LOG_FORMAT: 'text' }, encoding: 'utf8' }))
+    .toContain('last words');
 });

@@ -15,9 +15,12 @@ test.for([
   app.get('/closing', () => reply('closing', { headers: { connection: 'close' } }));
   const { port } = await serve(app);
   const socket = connect(port, '127.0.0.1', () => {
-    socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\nCONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n`, () => setTimeout(() => socket.end(), 20));
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\nCONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n`, () =>
+      setTimeout(() => socket.end(), 20),
+    );
   });
   socket.resume();
-  const lines = (): unknown[] => logger.entries.filter(({ message }) => message === 'request').map(({ object }) => object['status']).sort();
+  const lines = (): unknown[] => logger.entries.filter(({ message }) => message === 'request')
+    .map(({ object }) => object['status']).sort();
   await expect.poll(lines, { timeout: 5000 }).toEqual(statuses);
 });

@@ -20,9 +20,16 @@ const LONG = SECONDS > 60;
 const FIXTURE = fileURLToPath(new URL('../support/mesh-service.mjs', import.meta.url));
 const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-async function start(name: string, port: number, next?: { readonly name: string; readonly url: string }): Promise<ChildProcess> {
+async function start(
+  name: string,
+  port: number,
+  next?: { readonly name: string; readonly url: string },
+): Promise<ChildProcess> {
   const env = { ...process.env, SERVICE_CONNECTIONS: next === undefined ? '' : `${next.name}=${next.url}` };
-  const child = fork(FIXTURE, [name, String(port), ...(next === undefined ? [] : [next.name])], { env, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const child = fork(FIXTURE, [name, String(port), ...(next === undefined ? [] : [next.name])], {
+    env,
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
   onTestFinished(() => void child.kill('SIGKILL'));
   await once(child, 'message');
   return child;
@@ -65,50 +72,65 @@ test('an instance that joins behind a balancer of connections gets its share as 
   expect(shares[0]).toBeGreaterThan(0.15);
 }, 300_000);
 
-test('with an instance killed and started again under load, no repeatable request that could be answered fails', async () => {
-  const [ledgerPort, one, two, shopPort] = [await closedPort(), await closedPort(), await closedPort(), await closedPort()];
-  await start('ledger', ledgerPort);
-  const ledger = { name: 'ledger', url: `http://127.0.0.1:${ledgerPort}` };
-  let victim = await start('billing', one, ledger);
-  await start('billing', two, ledger);
-  const balancer = await startBalancer([one, two]);
-  const shop = await start('shop', shopPort, { name: 'billing', url: balancer.url });
-  const counts = { 0: { sent: 0, failed: 0 }, 1: { sent: 0, failed: 0 } };
-  const failures = new Map<string, number>();
-  let isOver = false;
-  const work = async (): Promise<void> => {
-    for (let i = 0; !isOver; i += 1) {
-      const retry = (i % 2) as 0 | 1;
-      const response = await fetch(`http://127.0.0.1:${shopPort}/work/${retry}`);
-      const text = await response.text();
-      counts[retry].sent += 1;
-      if (response.status !== 200) {
-        counts[retry].failed += 1;
-        const what = `retry ${retry}: ${response.status} ${text}`;
-        failures.set(what, (failures.get(what) ?? 0) + 1);
+test(
+  'with an instance killed and started again under load, no repeatable request that could be answered fails',
+  async () => {
+    const [ledgerPort, one, two, shopPort] = [
+      await closedPort(),
+      await closedPort(),
+      await closedPort(),
+      await closedPort(),
+    ];
+    await start('ledger', ledgerPort);
+    const ledger = { name: 'ledger', url: `http://127.0.0.1:${ledgerPort}` };
+    let victim = await start('billing', one, ledger);
+    await start('billing', two, ledger);
+    const balancer = await startBalancer([one, two]);
+    const shop = await start('shop', shopPort, { name: 'billing', url: balancer.url });
+    const counts = { 0: { sent: 0, failed: 0 }, 1: { sent: 0, failed: 0 } };
+    const failures = new Map<string, number>();
+    let isOver = false;
+    const work = async (): Promise<void> => {
+      for (let i = 0; !isOver; i += 1) {
+        const retry = (i % 2) as 0 | 1;
+        const response = await fetch(`http://127.0.0.1:${shopPort}/work/${retry}`);
+        const text = await response.text();
+        counts[retry].sent += 1;
+        if (response.status !== 200) {
+          counts[retry].failed += 1;
+          const what = `retry ${retry}: ${response.status} ${text}`;
+          failures.set(what, (failures.get(what) ?? 0) + 1);
+        }
+        await wait(5);
       }
-      await wait(5);
+    };
+    const rss = async (): Promise<number> => {
+      const metrics = await (await fetch(`http://127.0.0.1:${shopPort}/shop/metrics/`)).text();
+      return Number(/^process_resident_memory_bytes (\S+)/m.exec(metrics)?.[1]) / 2 ** 20;
+    };
+    const load = Array.from({ length: 8 }, work);
+    const memory: number[] = [];
+    const every = LONG ? 20_000 : 2_000;
+    for (let left = SECONDS * 1000; left > 0; left -= every) {
+      await wait(every);
+      memory.push(await rss());
+      await kill(victim);
+      await wait(every / 10);
+      victim = await start('billing', one, ledger);
     }
-  };
-  const rss = async (): Promise<number> => {
-    const metrics = await (await fetch(`http://127.0.0.1:${shopPort}/shop/metrics/`)).text();
-    return Number(/^process_resident_memory_bytes (\S+)/m.exec(metrics)?.[1]) / 2 ** 20;
-  };
-  const load = Array.from({ length: 8 }, work);
-  const memory: number[] = [];
-  const every = LONG ? 20_000 : 2_000;
-  for (let left = SECONDS * 1000; left > 0; left -= every) {
-    await wait(every);
-    memory.push(await rss());
-    await kill(victim);
-    await wait(every / 10);
-    victim = await start('billing', one, ledger);
-  }
-  isOver = true;
-  await Promise.all(load);
-  const half = Math.floor(memory.length / 2);
-  console.log(JSON.stringify({ counts, failures: [...failures], rssMiB: [memory[0], memory[half], memory.at(-1)].map((mib = 0) => Math.round(mib)) }));
-  expect(counts[1].sent).toBeGreaterThan(0);
-  expect(counts[1].failed, JSON.stringify([...failures])).toBe(0);
-  await kill(shop);
-}, SECONDS * 1000 * 1.5 + 60_000);
+    isOver = true;
+    await Promise.all(load);
+    const half = Math.floor(memory.length / 2);
+    console.log(
+      JSON.stringify({
+        counts,
+        failures: [...failures],
+        rssMiB: [memory[0], memory[half], memory.at(-1)].map((mib = 0) => Math.round(mib)),
+      }),
+    );
+    expect(counts[1].sent).toBeGreaterThan(0);
+    expect(counts[1].failed, JSON.stringify([...failures])).toBe(0);
+    await kill(shop);
+  },
+  SECONDS * 1000 * 1.5 + 60_000,
+);

@@ -12,12 +12,19 @@ const calls = tracingChannel<CallTraceMessage, CallTraceMessage>('postern.call')
 
 function record(set: Record<string, string> = {}): Event[] {
   const events: Event[] = [];
-  const at = (name: string) => (message: unknown): void => void events.push([name, { ...(message as CallTraceMessage) }]);
+  const at = (name: string) => (message: unknown): void =>
+    void events.push([name, { ...(message as CallTraceMessage) }]);
   const start = (message: unknown): void => {
     Object.assign((message as CallTraceMessage).headers, set);
     at('start')(message);
   };
-  const subscribers = { start, end: at('end'), asyncStart: at('asyncStart'), asyncEnd: at('asyncEnd'), error: at('error') };
+  const subscribers = {
+    start,
+    end: at('end'),
+    asyncStart: at('asyncStart'),
+    asyncEnd: at('asyncEnd'),
+    error: at('error'),
+  };
   calls.subscribe(subscribers as never);
   onTestFinished(() => void calls.unsubscribe(subscribers as never));
   return events;
@@ -25,27 +32,51 @@ function record(set: Record<string, string> = {}): Event[] {
 
 test('each attempt is a message of its own, with the status that it was answered with', async () => {
   let requests = 0;
-  const peer = await startPeer((_req, res) => res.writeHead((requests += 1) === 1 ? 503 : 200, { 'retry-after': '0' }).end());
+  const peer = await startPeer((_req, res) =>
+    res.writeHead((requests += 1) === 1 ? 503 : 200, { 'retry-after': '0' }).end(),
+  );
   const app = createApp({ settings: { SERVICE_CONNECTIONS: [`billing=${peer.url}/base`] } });
   const events = record();
   await app.service('billing').get('/a b', { query: { q: 1 }, retry: 1, headers: { 'X-Mine': '1' } });
   const names = ['start', 'end', 'asyncStart', 'asyncEnd'];
-  expect(events.map(([name, { attempt }]) => `${name} ${attempt}`)).toEqual([...names.map((name) => `${name} 1`), ...names.map((name) => `${name} 2`)]);
+  expect(events.map(([name, { attempt }]) => `${name} ${attempt}`))
+    .toEqual([...names.map((name) => `${name} 1`), ...names.map((name) => `${name} 2`)]);
   const [, last] = events.at(-1) as Event;
-  expect(last).toEqual({ service: 'billing', method: 'GET', path: '/a%20b', attempt: 2, url: `${peer.url}/base/a%20b`, route: undefined, headers: expect.objectContaining({ 'x-mine': '1' }), trace: undefined, statusCode: 200 });
+  expect(last).toEqual({
+    service: 'billing',
+    method: 'GET',
+    path: '/a%20b',
+    attempt: 2,
+    url: `${peer.url}/base/a%20b`,
+    route: undefined,
+    headers: expect.objectContaining({ 'x-mine': '1' }),
+    trace: undefined,
+    statusCode: 200,
+  });
   expect(Object.getPrototypeOf(last.headers)).toBe(Object.prototype);
   expect(events[3]?.[1]).toMatchObject({ statusCode: 503, errorCode: { name: 'framework_error_unspecified' } });
-  expect(app.metrics.expose()).toMatch(/service_request_duration_seconds_count\{service="billing",method="GET",status_code="503"\} 1\.0/);
-  expect(app.metrics.expose()).toMatch(/service_request_duration_seconds_count\{service="billing",method="GET",status_code="200"\} 1\.0/);
+  expect(app.metrics.expose()).toMatch(
+    /service_request_duration_seconds_count\{service="billing",method="GET",status_code="503"\} 1\.0/,
+  );
+  expect(app.metrics.expose()).toMatch(
+    /service_request_duration_seconds_count\{service="billing",method="GET",status_code="200"\} 1\.0/,
+  );
 });
 
 test('a message has the pattern of a typed call, and the code of an error', async () => {
   const Codes = defineErrorCodes({ gone: 77 });
-  const billing = createApp({}, 'billing').get('/users/:id', () => { throw new ApiError('Gone', { statusCode: 410, errorCode: Codes.gone }); });
+  const billing = createApp({}, 'billing')
+    .get('/users/:id', () => { throw new ApiError('Gone', { statusCode: 410, errorCode: Codes.gone }); });
   const app = createApp({ services: { billing } });
   const events = record();
   await app.service('billing').call(defineEndpoint('GET', '/users/:id'), { params: { id: 7 } }).catch(() => undefined);
-  expect(events.at(-1)?.[1]).toMatchObject({ path: '/users/7', route: '/users/:id', url: 'http://billing/users/7', statusCode: 410, errorCode: Codes.gone });
+  expect(events.at(-1)?.[1]).toMatchObject({
+    path: '/users/7',
+    route: '/users/:id',
+    url: 'http://billing/users/7',
+    statusCode: 410,
+    errorCode: Codes.gone,
+  });
   expect(events.at(-1)?.[1]).not.toHaveProperty('error');
 });
 
@@ -56,7 +87,9 @@ test('without an answer the message has the error, and the histogram the status 
   expect(events.map(([name]) => name)).toEqual(['start', 'end', 'error', 'asyncStart', 'asyncEnd']);
   expect(events.at(-1)?.[1]).toMatchObject({ error });
   expect(events.at(-1)?.[1]).not.toHaveProperty('statusCode');
-  expect(app.metrics.expose()).toMatch(/service_request_duration_seconds_count\{service="billing",method="GET",status_code="0"\} 1\.0/);
+  expect(app.metrics.expose()).toMatch(
+    /service_request_duration_seconds_count\{service="billing",method="GET",status_code="0"\} 1\.0/,
+  );
 });
 
 test('a header that a subscriber sets goes out, and its store holds for the request', async () => {
@@ -78,7 +111,10 @@ test('a header that a subscriber sets goes out, and its store holds for the requ
 test('with a subscriber to postern.request a try is a span below the request, and it is on the wire', async () => {
   const peer = await startPeer((req, res) => res.end(req.headers['traceparent']));
   const app = createApp({ settings: { SERVICE_CONNECTIONS: [`billing=${peer.url}`] } });
-  app.get('/', async (ctx) => [(await ctx.service('billing').get('/')).body, (await ctx.service('billing').get('/')).body]);
+  app.get('/', async (ctx) => [
+    (await ctx.service('billing').get('/')).body,
+    (await ctx.service('billing').get('/')).body,
+  ]);
   const events = record();
   let request: RequestTraceMessage | undefined;
   const requests = tracingChannel<RequestTraceMessage, RequestTraceMessage>('postern.request');
@@ -87,6 +123,13 @@ test('with a subscriber to postern.request a try is a span below the request, an
   onTestFinished(() => void requests.start.unsubscribe(onStart));
   const wire = (await (await app.request('/')).json()) as string[];
   const spans = events.filter(([name]) => name === 'start').map(([, { trace }]) => trace);
-  expect(spans).toEqual([0, 1].map(() => ({ traceId: request?.trace.traceId, spanId: expect.any(String), parentId: request?.trace.spanId, flags: '03' })));
+  expect(spans).toEqual(
+    [0, 1].map(() => ({
+      traceId: request?.trace.traceId,
+      spanId: expect.any(String),
+      parentId: request?.trace.spanId,
+      flags: '03',
+    })),
+  );
   expect(wire).toEqual(spans.map((span) => `00-${span?.traceId}-${span?.spanId}-03`));
 });

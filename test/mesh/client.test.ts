@@ -37,7 +37,11 @@ test('a GET has no body and its answer is parsed', async () => {
 
 test.for(['post', 'put', 'patch', 'delete'] as const)('%s sends JSON', async (method) => {
   const { body } = await clientOf(await startEcho())[method]<Echo>('/invoices', { json: { sum: 12, to: 'é' } });
-  expect(body).toMatchObject({ method: method.toUpperCase(), body: '{"sum":12,"to":"é"}', headers: { 'content-type': 'application/json', 'content-length': '20' } });
+  expect(body).toMatchObject({
+    method: method.toUpperCase(),
+    body: '{"sum":12,"to":"é"}',
+    headers: { 'content-type': 'application/json', 'content-length': '20' },
+  });
 });
 
 test.for([null, false, 0, '', []])('%j is sent as JSON', async (json) => {
@@ -53,8 +57,10 @@ test('a POST without JSON has an empty body of known length', async () => {
 
 test.for<{ path: string; options?: ServiceRequestOptions; url: string }>([
   { path: '/', url: '/base/' },
-  { path: '/a', options: { query: { q: 'a b&c', n: 1, yes: true, big: 5n } }, url: '/base/a?q=a+b%26c&n=1&yes=true&big=5' },
-  { path: '/a', options: { query: { id: [1, 2], none: [], gone: undefined, nil: null, some: [undefined, 'x'] } }, url: '/base/a?id=1&id=2&some=x' },
+  { path: '/a', options: { query: { q: 'a b&c', n: 1, yes: true, big: 5n } },
+    url: '/base/a?q=a+b%26c&n=1&yes=true&big=5' },
+  { path: '/a', options: { query: { id: [1, 2], none: [], gone: undefined, nil: null, some: [undefined, 'x'] } },
+    url: '/base/a?id=1&id=2&some=x' },
   { path: '/a', options: { query: new URLSearchParams('x=1&x=2') }, url: '/base/a?x=1&x=2' },
   { path: '/a', options: { query: {} }, url: '/base/a' },
   { path: '/a?x=1', options: { query: { y: 2 } }, url: '/base/a?x=1&y=2' },
@@ -68,7 +74,27 @@ test.for<{ path: string; options?: ServiceRequestOptions; url: string }>([
   expect(body.url).toBe(url);
 });
 
-test.for(['', 'a', '//evil.test/x', '/\\evil.test', '\\a', 'http://evil.test/', '?x=1', '/a/../b', '/..', '/.', '/%2e%2E/b', '/.%2e', '/a/%2E/b', '/a\r\nx: y', '/a\nb', '/a\tb', '/a\u0000', '/a#b', '/\ud800'])('the path %j is refused', async (path) => {
+test.for([
+  '',
+  'a',
+  '//evil.test/x',
+  '/\\evil.test',
+  '\\a',
+  'http://evil.test/',
+  '?x=1',
+  '/a/../b',
+  '/..',
+  '/.',
+  '/%2e%2E/b',
+  '/.%2e',
+  '/a/%2E/b',
+  '/a\r\nx: y',
+  '/a\nb',
+  '/a\tb',
+  '/a\u0000',
+  '/a#b',
+  '/\ud800',
+])('the path %j is refused', async (path) => {
   const peer = await startEcho();
   await expect(clientOf(peer).get(path)).rejects.toThrow(TypeError);
   expect(peer.requests).toHaveLength(0);
@@ -92,14 +118,27 @@ test.for<{ what: string; options: object }>([
 test('given headers are sent and beat our own, those of a connection are not', async () => {
   const client = clientOf(await startEcho());
   const headers = {
-    'X-Mine': '1', Accept: 'text/csv', 'Content-Type': 'application/merge-patch+json', gone: undefined, many: ['a', 'b'],
-    Connection: 'close, X-Hop', 'X-Hop': '1', 'Keep-Alive': 'timeout=9', 'Transfer-Encoding': 'chunked', 'Content-Length': '99', TE: 'trailers', Upgrade: 'h2c', 'Proxy-Authorization': 'x', Expect: '100-continue',
+    'X-Mine': '1', Accept: 'text/csv', 'Content-Type': 'application/merge-patch+json', gone: undefined,
+    many: ['a', 'b'],
+    Connection: 'close, X-Hop', 'X-Hop': '1', 'Keep-Alive': 'timeout=9', 'Transfer-Encoding': 'chunked',
+    'Content-Length': '99', TE: 'trailers', Upgrade: 'h2c', 'Proxy-Authorization': 'x', Expect: '100-continue',
   };
   const { body } = await client.patch<Echo>('/', { json: 1, headers });
-  expect(Object.keys(body.headers).sort()).toEqual(['accept', 'connection', 'content-length', 'content-type', 'host', 'many', 'x-envoy-expected-rq-timeout-ms', 'x-mine']);
-  expect(body.headers).toMatchObject({ accept: 'text/csv', connection: 'keep-alive', 'content-length': '1', 'content-type': 'application/merge-patch+json', many: 'a, b', 'x-mine': '1' });
+  expect(Object.keys(body.headers).sort()).toEqual([
+    'accept', 'connection', 'content-length', 'content-type', 'host', 'many', 'x-envoy-expected-rq-timeout-ms',
+    'x-mine',
+  ]);
+  expect(body.headers).toMatchObject({
+    accept: 'text/csv',
+    connection: 'keep-alive',
+    'content-length': '1',
+    'content-type': 'application/merge-patch+json',
+    many: 'a, b',
+    'x-mine': '1',
+  });
   expect((await client.get<Echo>('/', { headers: new Headers({ a: '1' }) })).body.headers).toMatchObject({ a: '1' });
-  expect((await client.get<Echo>('/', { headers: [['a', '1'], ['a', '2']] })).body.headers).toMatchObject({ a: '1, 2' });
+  expect((await client.get<Echo>('/', { headers: [['a', '1'], ['a', '2']] })).body.headers)
+    .toMatchObject({ a: '1, 2' });
 });
 
 const bodies: { type?: string; text: string | Buffer; body: unknown }[] = [
@@ -136,7 +175,9 @@ test.for([301, 302, 303, 304, 307, 308])('a %i is a result and is not followed',
 });
 
 test('every value of a repeated header is there', async () => {
-  const peer = await startPeer((_req, res) => res.setHeader('set-cookie', ['a=1', 'b=2']).setHeader('x', ['1', '2']).end());
+  const peer = await startPeer((_req, res) =>
+    res.setHeader('set-cookie', ['a=1', 'b=2']).setHeader('x', ['1', '2']).end(),
+  );
   const { headers } = await clientOf(peer).get('/');
   expect(headers.getSetCookie()).toEqual(['a=1', 'b=2']);
   expect(headers.get('x')).toBe('1, 2');
@@ -165,12 +206,31 @@ test('without a caller nothing is passed on', async () => {
 test('of a caller the id, the trace and the baggage are passed on, nothing else', async () => {
   const peer = await startEcho();
   const traceparent = '00-12345678901234567890123456789012-1234567890123456-01';
-  const headers = { traceparent, tracestate: 'a=1', baggage: 'b=2', authorization: 'Bearer x', cookie: 'c=3', 'x-forwarded-for': '10.0.0.1', connection: 'keep-alive, x-hop', 'x-hop': '1' };
-  const client = clientsOf({ billing: peer.url }).client('billing', { id: 'abc', headers, span: undefined, signal: new AbortController().signal, deadlineMs: undefined });
+  const headers = {
+    traceparent,
+    tracestate: 'a=1',
+    baggage: 'b=2',
+    authorization: 'Bearer x',
+    cookie: 'c=3',
+    'x-forwarded-for': '10.0.0.1',
+    connection: 'keep-alive, x-hop',
+    'x-hop': '1',
+  };
+  const client = clientsOf({ billing: peer.url }).client('billing', {
+    id: 'abc',
+    headers,
+    span: undefined,
+    signal: new AbortController().signal,
+    deadlineMs: undefined,
+  });
   const { body } = await client.get<Echo>('/');
-  expect(Object.keys(body.headers).sort()).toEqual(['accept', 'baggage', 'connection', 'host', 'traceparent', 'tracestate', 'x-envoy-expected-rq-timeout-ms', 'x-request-id']);
+  expect(Object.keys(body.headers).sort()).toEqual([
+    'accept', 'baggage', 'connection', 'host', 'traceparent', 'tracestate', 'x-envoy-expected-rq-timeout-ms',
+    'x-request-id',
+  ]);
   expect(body.headers).toMatchObject({ 'x-request-id': 'abc', tracestate: 'a=1', baggage: 'b=2', traceparent });
-  expect((await client.get<Echo>('/', { headers: { 'x-request-id': 'mine' } })).body.headers).toMatchObject({ 'x-request-id': 'mine' });
+  expect((await client.get<Echo>('/', { headers: { 'x-request-id': 'mine' } })).body.headers)
+    .toMatchObject({ 'x-request-id': 'mine' });
 });
 test('a service call with a wrong signal throws before anything is sent', async () => {
   const app = createApp({ settings: { SERVICE_CONNECTIONS: ['a=http://127.0.0.1:1'] } });
@@ -182,7 +242,8 @@ test.for([
   { version: 'März (draft)\r\nx: y', sent: 'users/M_rz_draft_x_y' },
 ])('version $version is $sent in the user-agent of a call, which a call may override', async ({ version, sent }) => {
   const app = createApp({ version, settings: { SERVICE_CONNECTIONS: [`a=${(await startEcho()).url}`] } });
-  const agentOf = async (headers = {}): Promise<string | undefined> => (await app.service('a').get<Echo>('/', { headers })).body.headers['user-agent'];
+  const agentOf = async (headers = {}): Promise<string | undefined> =>
+    (await app.service('a').get<Echo>('/', { headers })).body.headers['user-agent'];
   expect(await agentOf()).toMatch(new RegExp(`^${sent} postern/\\d+\\.\\d+\\.\\d+$`));
   expect(await agentOf({ 'User-Agent': 'mine' })).toBe('mine');
 });

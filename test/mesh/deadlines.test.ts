@@ -10,8 +10,10 @@ import { createApp, expectFailures, serve } from '../support/serve.js';
 import { startMesh } from '../support/mesh.js';
 
 const DEADLINE = 'x-envoy-expected-rq-timeout-ms';
-const appOf = (url: string, options: PosternOptions = {}): Postern => createApp({ settings: { SERVICE_CONNECTIONS: [`billing=${url}`] }, ...options });
-const startHeaders = (): ReturnType<typeof startPeer> => startPeer((req, res) => void res.setHeader('content-type', 'application/json').end(JSON.stringify(req.headers)));
+const appOf = (url: string, options: PosternOptions = {}): Postern =>
+  createApp({ settings: { SERVICE_CONNECTIONS: [`billing=${url}`] }, ...options });
+const startHeaders = (): ReturnType<typeof startPeer> =>
+  startPeer((req, res) => void res.setHeader('content-type', 'application/json').end(JSON.stringify(req.headers)));
 const sent = async (app: Postern, headers: Record<string, string>, path = '/'): Promise<string | undefined> =>
   ((await (await app.request(path, { headers })).json()) as Record<string, string>)[DEADLINE];
 
@@ -44,7 +46,14 @@ test('without a deadline, and without a request, a call sends its own timeout', 
   const app = appOf((await startHeaders()).url).get('/', async (ctx) => (await ctx.service('billing').get('/')).body);
   expect(await sent(app, {})).toBe('5000');
   expect((await app.service('billing').get<object>('/', { timeout: 100 })).body).toHaveProperty(DEADLINE, '100');
-  expect((await app.service('billing').get<object>('/', { timeout: 0.5 }).catch(() => ({ body: { [DEADLINE]: '1' } }))).body).toHaveProperty(DEADLINE, '1');
+  expect(
+    (
+      await app
+        .service('billing')
+        .get<object>('/', { timeout: 0.5 })
+        .catch(() => ({ body: { [DEADLINE]: '1' } }))
+    ).body,
+  ).toHaveProperty(DEADLINE, '1');
   expect(await (await app.service('billing').fetch('/', { timeout: 2000 })).json()).toHaveProperty(DEADLINE, '2000');
 });
 
@@ -57,9 +66,11 @@ test('a call ends at the deadline, and is not sent when no time is left', async 
     return ctx.service('billing').get('/');
   });
   const response = await app.request('/', { headers: { [DEADLINE]: '80' } });
-  expect([response.status, ((await response.json()) as { description: string }).description]).toEqual([504, expect.stringMatching(/^billing did not answer within \d\d? ms$/)]);
+  expect([response.status, ((await response.json()) as { description: string }).description])
+    .toEqual([504, expect.stringMatching(/^billing did not answer within \d\d? ms$/)]);
   const unsent = await app.request('/late', { headers: { [DEADLINE]: '50' } });
-  expect([unsent.status, ((await unsent.json()) as { description: string }).description]).toEqual([504, 'the time was up before billing was called']);
+  expect([unsent.status, ((await unsent.json()) as { description: string }).description])
+    .toEqual([504, 'the time was up before billing was called']);
   expect(peer.requests).toHaveLength(1);
 });
 
@@ -122,12 +133,15 @@ test('signal: null lets a call outlive the deadline of its request', async () =>
   expect(await sent(app, { [DEADLINE]: '50' })).toBe('5000');
 });
 
-test('a call that ends because its client disconnected counts as 499, at the deadline or the route\'s timeout as 0', async () => {
+test("a call that ends because its client disconnected counts as 499, at the deadline or the route's timeout as 0", async () => {
   const peer = await startPeer(() => undefined);
   const app = expectFailures(appOf(peer.url), 504);
   const call = (ctx: Context): Promise<unknown> => ctx.service('billing').get('/');
   app.get('/', call).get('/short', { timeout: 50 }, call);
-  const counts = (): string[] => [...app.metrics.expose().matchAll(/^service_request_duration_seconds_count\{.*status_code="(\d+)"\} (\d)/gm)].map(([, status, count]) => `${count} × ${status}`);
+  const counts = (): string[] =>
+    [...app.metrics.expose().matchAll(/^service_request_duration_seconds_count\{.*status_code="(\d+)"\} (\d)/gm)].map(
+      ([, status, count]) => `${count} × ${status}`,
+    );
   await app.request('/short');
   await app.request('/', { headers: { [DEADLINE]: '50' } });
   expect(counts()).toEqual(['2 × 0']);

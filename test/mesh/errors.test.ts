@@ -11,7 +11,11 @@ class TooSlow extends ApiError {
   static override description = 'Too slow!';
   static override errorCode = Codes.too_slow;
 }
-const uniform = { message: 'An unknown error occurred', description: 'Too slow!', error_code: { name: 'too_slow', value: 10002 } };
+const uniform = {
+  message: 'An unknown error occurred',
+  description: 'Too slow!',
+  error_code: { name: 'too_slow', value: 10002 },
+};
 const forward = (service: string) => async (ctx: Context) => (await ctx.service(service).get('/work')).body;
 
 test('an error raised three services deep reaches the client as it was, with one request id in all logs', async () => {
@@ -36,8 +40,10 @@ test('an error raised three services deep reaches the client as it was, with one
   expect(await response.json()).toEqual(uniform);
   const id = response.headers.get('x-request-id');
   expect(id).toMatch(/^[A-Za-z0-9._-]{1,128}$/);
-  for (const { entries } of Object.values(loggers)) expect(entries.map(({ object }) => object['request_id'])).toContain(id);
-  for (const { entries } of Object.values(loggers)) expect(new Set(entries.map(({ object }) => object['request_id']))).toEqual(new Set([id]));
+  for (const { entries } of Object.values(loggers))
+    expect(entries.map(({ object }) => object['request_id'])).toContain(id);
+  for (const { entries } of Object.values(loggers))
+    expect(new Set(entries.map(({ object }) => object['request_id']))).toEqual(new Set([id]));
 });
 
 test('a handler sees which service failed, and may raise its own error instead', async () => {
@@ -53,7 +59,8 @@ test('a handler sees which service failed, and may raise its own error instead',
       return { service: error.service, status: error.statusCode, code: error.errorCode };
     }
   });
-  expect(await (await fetch(`${a.url}/work`)).json()).toEqual({ service: 'b', status: 408, code: { name: 'too_slow', value: 10002 } });
+  expect(await (await fetch(`${a.url}/work`)).json())
+    .toEqual({ service: 'b', status: 408, code: { name: 'too_slow', value: 10002 } });
 });
 
 test('an unreachable service three hops away is a 503 with its name', async () => {
@@ -64,7 +71,11 @@ test('an unreachable service three hops away is a 503 with its name', async () =
   mesh.c.app.get('/work', forward('d'));
   const response = await fetch(`${mesh.a.url}/work`);
   expect(response.status).toBe(503);
-  expect(await response.json()).toEqual({ message: 'Service Unavailable', description: 'd is unreachable', error_code: { name: 'framework_error_unspecified', value: 999998 } });
+  expect(await response.json()).toEqual({
+    message: 'Service Unavailable',
+    description: 'd is unreachable',
+    error_code: { name: 'framework_error_unspecified', value: 999998 },
+  });
 });
 
 test('trace and id go through every service as they came, credentials through none', async () => {
@@ -72,9 +83,21 @@ test('trace and id go through every service as they came, credentials through no
   mesh.a.app.get('/work', forward('b'));
   mesh.b.app.get('/work', forward('c'));
   mesh.c.app.get('/work', (ctx) => ctx.headers);
-  const headers = { 'x-request-id': 'mine', traceparent: '00-12345678901234567890123456789012-1234567890123456-01', tracestate: 'a=1', baggage: 'b=2', authorization: 'x', cookie: 'c=3' };
+  const headers = {
+    'x-request-id': 'mine',
+    traceparent: '00-12345678901234567890123456789012-1234567890123456-01',
+    tracestate: 'a=1',
+    baggage: 'b=2',
+    authorization: 'x',
+    cookie: 'c=3',
+  };
   const seen = (await (await fetch(`${mesh.a.url}/work`, { headers })).json()) as Record<string, string>;
-  expect(seen).toMatchObject({ 'x-request-id': 'mine', tracestate: 'a=1', baggage: 'b=2', traceparent: headers.traceparent });
+  expect(seen).toMatchObject({
+    'x-request-id': 'mine',
+    tracestate: 'a=1',
+    baggage: 'b=2',
+    traceparent: headers.traceparent,
+  });
   expect(seen).not.toHaveProperty('authorization');
   expect(seen).not.toHaveProperty('cookie');
 });
@@ -82,7 +105,8 @@ test('trace and id go through every service as they came, credentials through no
 test('outside a request app.service calls without an id', async () => {
   const { a, b } = await startMesh({ a: ['b'], b: [] });
   b.app.get('/work', (ctx) => Object.keys(ctx.headers).sort());
-  expect((await a.app.service('b').get('/work')).body).toEqual(['accept', 'connection', 'host', 'user-agent', 'x-envoy-expected-rq-timeout-ms']);
+  expect((await a.app.service('b').get('/work')).body)
+    .toEqual(['accept', 'connection', 'host', 'user-agent', 'x-envoy-expected-rq-timeout-ms']);
   expect(() => a.app.service('c')).toThrow(TypeError);
 });
 

@@ -27,11 +27,20 @@ const json = (value: unknown, status = 'HTTP/1.1 418 x', type = 'application/jso
 test('a remote error keeps its status, message, description and code', async () => {
   const peer = await startPeer((_req, res) => {
     res.writeHead(408, { 'content-type': 'application/json', 'retry-after': '30', 'set-cookie': 'a=1' });
-    res.end('{"message":"An unknown error occurred","description":"Too slow! é","error_code":{"name":"too_slow","value":10002},"hint":"new in version 9"}');
+    res.end(
+      '{"message":"An unknown error occurred","description":"Too slow! é","error_code":{"name":"too_slow","value":10002},"hint":"new in version 9"}',
+    );
   });
   const error = await failureOf(clientOf(peer).get('/'));
   expect(error).toBeInstanceOf(ApiError);
-  expect(error).toMatchObject({ name: 'ServiceError', service: 'billing', statusCode: 408, message: 'An unknown error occurred', description: 'Too slow! é', headers: { 'retry-after': '30' } });
+  expect(error).toMatchObject({
+    name: 'ServiceError',
+    service: 'billing',
+    statusCode: 408,
+    message: 'An unknown error occurred',
+    description: 'Too slow! é',
+    headers: { 'retry-after': '30' },
+  });
   expect(error.errorCode).toEqual({ name: 'too_slow', value: 10002 });
 });
 
@@ -54,7 +63,13 @@ test.for([
   ['a code name that is no string', json({ ...body, error_code: { name: ['n'], value: 1 } })],
 ] as const)('an error with %s is told by its status', async ([, answer]) => {
   const error = await failureOf(clientOf(await startRawPeer(() => answer)).get('/'));
-  expect(error).toMatchObject({ statusCode: 418, message: "I'm a Teapot", description: 'billing answered 418', errorCode: FrameworkErrorCodes.framework_error_unspecified, service: 'billing' });
+  expect(error).toMatchObject({
+    statusCode: 418,
+    message: "I'm a Teapot",
+    description: 'billing answered 418',
+    errorCode: FrameworkErrorCodes.framework_error_unspecified,
+    service: 'billing',
+  });
 });
 
 test('an error body beyond 64 KiB is no explanation', async () => {
@@ -75,29 +90,61 @@ test.for([
 });
 
 const HEAD = 'HTTP/1.1 200 OK\r\n';
-const failing: { what: string; answer: (chunk: string, socket: Socket) => string | null | undefined; status: number; says: string }[] = [
+const failing: {
+  what: string;
+  answer: (chunk: string, socket: Socket) => string | null | undefined;
+  status: number;
+  says: string;
+}[] = [
   { what: 'hangs up without an answer', answer: () => null, status: 503, says: 'billing is unreachable' },
-  { what: 'hangs up in its head', answer: (_, socket) => (socket.end('HTTP/1.1 200 O'), undefined), status: 503, says: 'billing is unreachable' },
-  { what: 'dies in a body of known length', answer: (_, socket) => (socket.end(`${HEAD}content-length: 9\r\n\r\nabc`), undefined), status: 503, says: 'billing broke off its answer' },
-  { what: 'dies in a chunked body', answer: (_, socket) => (socket.end(`${HEAD}transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n`), undefined), status: 503, says: 'billing broke off its answer' },
-  { what: 'speaks no HTTP', answer: () => 'SSH-2.0-OpenSSH\r\n\r\n', status: 502, says: 'billing answered with malformed HTTP' },
-  { what: 'frames its body in two ways', answer: () => `${HEAD}content-length: 3\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n`, status: 502, says: 'billing answered with malformed HTTP' },
-  { what: 'sends two lengths', answer: () => `${HEAD}content-length: 3\r\ncontent-length: 4\r\n\r\nabcd`, status: 502, says: 'billing answered with malformed HTTP' },
-  { what: 'breaks its chunking', answer: () => `${HEAD}transfer-encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n`, status: 502, says: 'billing answered with malformed HTTP' },
-  { what: 'sends a head that is too large', answer: () => `${HEAD}x: ${'y'.repeat(20_000)}\r\n\r\n`, status: 502, says: 'billing answered with malformed HTTP' },
-  { what: 'announces too much', answer: () => `${HEAD}content-length: 104857600\r\n\r\n`, status: 502, says: 'billing answered with more than 1000 bytes' },
-  { what: 'sends too much', answer: () => `${HEAD}transfer-encoding: chunked\r\n\r\n3e9\r\n${'x'.repeat(1001)}\r\n`, status: 502, says: 'billing answered with more than 1000 bytes' },
-  { what: 'sends too much until it closes', answer: () => `${HEAD}\r\n${'x'.repeat(1001)}`, status: 502, says: 'billing answered with more than 1000 bytes' },
-  { what: 'switches protocols', answer: () => 'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n', status: 502, says: 'billing switched to another protocol' },
-  { what: 'answers with a status beyond 599', answer: () => 'HTTP/1.1 999 x\r\ncontent-length: 0\r\n\r\n', status: 502, says: 'billing answered with the status 999' },
-  { what: 'answers with broken JSON', answer: () => json(1, 'HTTP/1.1 200 OK').replace(/1$/, '{'), status: 502, says: 'billing answered with invalid JSON' },
-  { what: 'answers with JSON that is no UTF-8', answer: () => `${HEAD}content-type: application/json\r\ncontent-length: 3\r\n\r\n"\xff"`, status: 502, says: 'billing answered with invalid JSON' },
-  { what: 'answers in a content coding', answer: () => `${HEAD}content-encoding: gzip\r\ncontent-length: 1\r\n\r\nx`, status: 502, says: 'billing answered in a content coding that was not asked for' },
+  { what: 'hangs up in its head', answer: (_, socket) => (socket.end('HTTP/1.1 200 O'), undefined), status: 503,
+    says: 'billing is unreachable' },
+  { what: 'dies in a body of known length',
+    answer: (_, socket) => (socket.end(`${HEAD}content-length: 9\r\n\r\nabc`), undefined), status: 503,
+    says: 'billing broke off its answer' },
+  { what: 'dies in a chunked body',
+    answer: (_, socket) => (socket.end(`${HEAD}transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n`), undefined),
+    status: 503, says: 'billing broke off its answer' },
+  { what: 'speaks no HTTP', answer: () => 'SSH-2.0-OpenSSH\r\n\r\n', status: 502,
+    says: 'billing answered with malformed HTTP' },
+  { what: 'frames its body in two ways',
+    answer: () => `${HEAD}content-length: 3\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n`, status: 502,
+    says: 'billing answered with malformed HTTP' },
+  { what: 'sends two lengths', answer: () => `${HEAD}content-length: 3\r\ncontent-length: 4\r\n\r\nabcd`, status: 502,
+    says: 'billing answered with malformed HTTP' },
+  { what: 'breaks its chunking', answer: () => `${HEAD}transfer-encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n`,
+    status: 502, says: 'billing answered with malformed HTTP' },
+  { what: 'sends a head that is too large', answer: () => `${HEAD}x: ${'y'.repeat(20_000)}\r\n\r\n`, status: 502,
+    says: 'billing answered with malformed HTTP' },
+  { what: 'announces too much', answer: () => `${HEAD}content-length: 104857600\r\n\r\n`, status: 502,
+    says: 'billing answered with more than 1000 bytes' },
+  { what: 'sends too much', answer: () => `${HEAD}transfer-encoding: chunked\r\n\r\n3e9\r\n${'x'.repeat(1001)}\r\n`,
+    status: 502, says: 'billing answered with more than 1000 bytes' },
+  { what: 'sends too much until it closes', answer: () => `${HEAD}\r\n${'x'.repeat(1001)}`, status: 502,
+    says: 'billing answered with more than 1000 bytes' },
+  { what: 'switches protocols',
+    answer: () => 'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n', status: 502,
+    says: 'billing switched to another protocol' },
+  { what: 'answers with a status beyond 599', answer: () => 'HTTP/1.1 999 x\r\ncontent-length: 0\r\n\r\n', status: 502,
+    says: 'billing answered with the status 999' },
+  { what: 'answers with broken JSON', answer: () => json(1, 'HTTP/1.1 200 OK').replace(/1$/, '{'), status: 502,
+    says: 'billing answered with invalid JSON' },
+  { what: 'answers with JSON that is no UTF-8',
+    answer: () => `${HEAD}content-type: application/json\r\ncontent-length: 3\r\n\r\n"\xff"`, status: 502,
+    says: 'billing answered with invalid JSON' },
+  { what: 'answers in a content coding', answer: () => `${HEAD}content-encoding: gzip\r\ncontent-length: 1\r\n\r\nx`,
+    status: 502, says: 'billing answered in a content coding that was not asked for' },
 ];
 test.for(failing)('a service that $what gives $status', async ({ answer, status, says }) => {
   const peer = await startRawPeer(answer);
   const error = await failureOf(clientOf(peer).get('/'));
-  expect(error).toMatchObject({ statusCode: status, message: status === 503 ? 'Service Unavailable' : 'Bad Gateway', description: says, errorCode: FrameworkErrorCodes.framework_error_unspecified, service: 'billing' });
+  expect(error).toMatchObject({
+    statusCode: status,
+    message: status === 503 ? 'Service Unavailable' : 'Bad Gateway',
+    description: says,
+    errorCode: FrameworkErrorCodes.framework_error_unspecified,
+    service: 'billing',
+  });
   expect(peer.sockets).toHaveLength(1);
 });
 
@@ -109,16 +156,23 @@ test('a body of exactly the limit is taken, in pieces too', async () => {
 
 test('a service that nobody listens for gives 503 and keeps the reason for the log', async () => {
   const error = await failureOf(clientOf({ url: `http://127.0.0.1:${await closedPort()}` }).get('/'));
-  expect(error).toMatchObject({ statusCode: 503, message: 'Service Unavailable', description: 'billing is unreachable', cause: { code: 'ECONNREFUSED' } });
+  expect(error).toMatchObject({
+    statusCode: 503,
+    message: 'Service Unavailable',
+    description: 'billing is unreachable',
+    cause: { code: 'ECONNREFUSED' },
+  });
 });
 
 test('a service that can not be found gives 503', async () => {
-  expect(await failureOf(clientOf({ url: 'http://nowhere.invalid' }).get('/'))).toMatchObject({ statusCode: 503, description: 'billing is unreachable' });
+  expect(await failureOf(clientOf({ url: 'http://nowhere.invalid' }).get('/')))
+    .toMatchObject({ statusCode: 503, description: 'billing is unreachable' });
 });
 
 test('an https URL that speaks plain HTTP gives 503', async () => {
   const peer = await startRawPeer(() => `${HEAD}content-length: 0\r\n\r\n`);
-  expect(await failureOf(clientOf({ url: peer.url.replace('http:', 'https:') }).get('/'))).toMatchObject({ statusCode: 503 });
+  expect(await failureOf(clientOf({ url: peer.url.replace('http:', 'https:') }).get('/')))
+    .toMatchObject({ statusCode: 503 });
 });
 
 test.for<{ what: string; answer: string | undefined }>([
@@ -129,7 +183,11 @@ test.for<{ what: string; answer: string | undefined }>([
 ])('a service that $what gives 504, and its connection is closed', async ({ answer }) => {
   const peer = await startRawPeer(() => answer);
   const error = await failureOf(clientOf(peer).get('/', { timeout: 50 }));
-  expect(error).toMatchObject({ statusCode: 504, message: 'Gateway Timeout', description: 'billing did not answer within 50 ms' });
+  expect(error).toMatchObject({
+    statusCode: 504,
+    message: 'Gateway Timeout',
+    description: 'billing did not answer within 50 ms',
+  });
   const [socket] = peer.sockets;
   if (socket !== undefined && !socket.destroyed) await once(socket, 'close');
 });
@@ -176,7 +234,11 @@ test('a hundred calls that share a signal end with it, without a warning', async
   process.on('warning', onWarning);
   const abort = new AbortController();
   const peer = await startPeer(() => undefined);
-  const calls = Array.from({ length: 100 }, () => clientOf(peer).get('/', { signal: abort.signal }).catch((reason: unknown) => reason));
+  const calls = Array.from({ length: 100 }, () =>
+    clientOf(peer)
+      .get('/', { signal: abort.signal })
+      .catch((reason: unknown) => reason),
+  );
   await expect.poll(() => peer.requests.length).toBe(100);
   abort.abort('enough');
   expect(new Set(await Promise.all(calls))).toEqual(new Set(['enough']));
@@ -187,16 +249,25 @@ test('a hundred calls that share a signal end with it, without a warning', async
 });
 
 test.for<{ what: string; call: (client: ServiceClient) => Promise<unknown>; method: string }>([
-  { what: 'an unreachable service', call: async function callOfTheUser(client) { return client.get('/invoices/7?secret=1', { timeout: 1000 }); }, method: 'GET' },
-  { what: 'fetch of an unreachable service', call: async function callOfTheUser(client) { return client.fetch('/invoices/7', { method: 'put' }); }, method: 'PUT' },
-])('the error of $what has service, method and path, the line of its caller in the stack, and no address in what clients see', async ({ call, method }) => {
-  const port = await closedPort();
-  const error = await failureOf(call(clientOf({ url: `http://127.0.0.1:${port}` })));
-  expect(error).toMatchObject({ service: 'billing', method, path: '/invoices/7' });
-  expect(error.stack?.split('\n')[0]).toBe(`ServiceError: Service Unavailable ${error.description}`);
-  expect(error.stack?.split('\n')[1]).toMatch(/callOfTheUser .*failures\.test\.ts:\d+/);
-  expect(`${error.message} ${error.description} ${JSON.stringify(error.headers)}`).not.toMatch(new RegExp(`127|${port}|secret`));
-});
+  { what: 'an unreachable service',
+    call: async function callOfTheUser(client) { return client.get('/invoices/7?secret=1', { timeout: 1000 }); },
+    method: 'GET' },
+  { what: 'fetch of an unreachable service',
+    call: async function callOfTheUser(client) { return client.fetch('/invoices/7', { method: 'put' }); },
+    method: 'PUT' },
+])(
+  'the error of $what has service, method and path, the line of its caller in the stack, and no address in what clients see',
+  async ({ call, method }) => {
+    const port = await closedPort();
+    const error = await failureOf(call(clientOf({ url: `http://127.0.0.1:${port}` })));
+    expect(error).toMatchObject({ service: 'billing', method, path: '/invoices/7' });
+    expect(error.stack?.split('\n')[0]).toBe(`ServiceError: Service Unavailable ${error.description}`);
+    expect(error.stack?.split('\n')[1]).toMatch(/callOfTheUser .*failures\.test\.ts:\d+/);
+    expect(`${error.message} ${error.description} ${JSON.stringify(error.headers)}`).not.toMatch(
+      new RegExp(`127|${port}|secret`),
+    );
+  },
+);
 
 test('the error of a service that was too late has the line of its caller in the stack', async () => {
   const peer = await startPeer(() => undefined);
@@ -213,11 +284,14 @@ test.for([
   { method: 'post', retry: 2, requests: 1 },
   { method: 'patch', retry: 2, requests: 1 },
   { method: 'get', retry: 0, requests: 1 },
-] as const)('$method with retry $retry is sent $requests times to a service that is unavailable', async ({ method, retry, requests }) => {
-  const peer = await startPeer((_req, res) => res.writeHead(503).end());
-  expect((await failureOf(clientOf(peer)[method]('/', { retry }))).statusCode).toBe(503);
-  expect(peer.requests).toHaveLength(requests);
-});
+] as const)(
+  '$method with retry $retry is sent $requests times to a service that is unavailable',
+  async ({ method, retry, requests }) => {
+    const peer = await startPeer((_req, res) => res.writeHead(503).end());
+    expect((await failureOf(clientOf(peer)[method]('/', { retry }))).statusCode).toBe(503);
+    expect(peer.requests).toHaveLength(requests);
+  },
+);
 
 test.for([
   { status: 504, requests: 2 },
@@ -263,7 +337,10 @@ test('a signal ends the pause before the next try', async () => {
   expect(peer.requests).toHaveLength(1);
 });
 
-/** A peer that answers the first request of each connection, and hangs up on the second, or on its first byte of an answer. */
+/**
+ * A peer that answers the first request of each connection, and hangs up on the second, or on its first byte of an
+ * answer.
+ */
 async function startForgetful(last: string | null): Promise<TestServer & { readonly requests: string[] }> {
   const requests: string[] = [];
   const seen = new WeakSet<Socket>();
@@ -276,18 +353,21 @@ async function startForgetful(last: string | null): Promise<TestServer & { reado
   return { ...peer, requests };
 }
 
-test.for(['get', 'put', 'delete'] as const)('a %s that an idle connection refuses is sent once more on a fresh one', async (method) => {
-  const peer = await startForgetful(null);
-  const client = clientOf(peer);
-  await client.get('/');
-  expect((await client[method]('/again', method === 'put' ? { json: { a: 1 } } : {})).status).toBe(200);
-  expect(peer.sockets).toHaveLength(2);
-  expect(peer.requests).toHaveLength(3);
-  // Its connection and its deadline aside.
-  const changing = /^(?:connection|x-envoy-expected-rq-timeout-ms): .*\r\n/gim;
-  const [refused, repeated] = peer.requests.slice(1).map((request) => request.replace(changing, ''));
-  expect(repeated).toBe(refused);
-});
+test.for(['get', 'put', 'delete'] as const)(
+  'a %s that an idle connection refuses is sent once more on a fresh one',
+  async (method) => {
+    const peer = await startForgetful(null);
+    const client = clientOf(peer);
+    await client.get('/');
+    expect((await client[method]('/again', method === 'put' ? { json: { a: 1 } } : {})).status).toBe(200);
+    expect(peer.sockets).toHaveLength(2);
+    expect(peer.requests).toHaveLength(3);
+    // Its connection and its deadline aside.
+    const changing = /^(?:connection|x-envoy-expected-rq-timeout-ms): .*\r\n/gim;
+    const [refused, repeated] = peer.requests.slice(1).map((request) => request.replace(changing, ''));
+    expect(repeated).toBe(refused);
+  },
+);
 
 test('a request that is sent once more has what is left of its deadline', async () => {
   let refuse: (() => void) | undefined;
@@ -358,7 +438,9 @@ test('an idle connection that receives data is closed, not taken for the next an
 
 test('an answer with another behind it gives the first and loses the connection', async () => {
   const answer = (text: string): string => `${HEAD}content-length: ${text.length}\r\n\r\n${text}`;
-  const peer = await startRawPeer((_chunk, socket) => answer(`of connection ${peer.sockets.indexOf(socket)}`) + answer('poison'));
+  const peer = await startRawPeer(
+    (_chunk, socket) => answer(`of connection ${peer.sockets.indexOf(socket)}`) + answer('poison'),
+  );
   const client = clientOf(peer);
   expect((await client.get('/')).body).toBe('of connection 0');
   expect((await client.get('/')).body).toBe('of connection 1');
@@ -373,7 +455,9 @@ test('a connection is given up before the service says that it will close it', a
 });
 
 test('a hostile pile of header fields hides none that frames the body', async () => {
-  const peer = await startRawPeer(() => `${HEAD}${'a:\r\n'.repeat(3000)}content-type: application/json\r\ncontent-length: 1\r\n\r\n7`);
+  const peer = await startRawPeer(
+    () => `${HEAD}${'a:\r\n'.repeat(3000)}content-type: application/json\r\ncontent-length: 1\r\n\r\n7`,
+  );
   expect((await clientOf(peer).get('/')).body).toBe(7);
 });
 

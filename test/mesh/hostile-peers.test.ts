@@ -11,27 +11,44 @@ import { rawRequest } from '../support/raw.js';
 import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
 const HOP_BY_HOP = [
-  'Connection: keep-alive, X-Hop', 'X-Hop: 1', 'Keep-Alive: timeout=5', 'TE: trailers', 'Trailer: x-t', 'Upgrade: h2c', 'Proxy-Authorization: Basic x',
+  'Connection: keep-alive, X-Hop', 'X-Hop: 1', 'Keep-Alive: timeout=5', 'TE: trailers', 'Trailer: x-t', 'Upgrade: h2c',
+  'Proxy-Authorization: Basic x',
   'Proxy-Connection: keep-alive',
 ];
 const CREDENTIALS = [
-  'Authorization: Bearer secret', 'Cookie: session=secret', 'X-Api-Key: secret', 'X-Forwarded-For: 6.6.6.6', 'Forwarded: for=6.6.6.6',
-  'X-Forwarded-Host: evil.test', 'Origin: http://evil.test', 'Referer: http://evil.test', 'Accept-Language: de', 'Content-Type: text/plain',
+  'Authorization: Bearer secret', 'Cookie: session=secret', 'X-Api-Key: secret', 'X-Forwarded-For: 6.6.6.6',
+  'Forwarded: for=6.6.6.6',
+  'X-Forwarded-Host: evil.test', 'Origin: http://evil.test', 'Referer: http://evil.test', 'Accept-Language: de',
+  'Content-Type: text/plain',
 ];
 
 test('T-32: neither a call nor a ping passes on what belongs to the caller or to its connection', async () => {
-  const peer = await startPeer((_req, res) => res.setHeader('content-type', 'application/json').end('{"response":"pong","process_time":"0 ms"}'));
+  const peer = await startPeer((_req, res) =>
+    res.setHeader('content-type', 'application/json').end('{"response":"pong","process_time":"0 ms"}'),
+  );
   const app = createApp({ settings: { SERVICE_CONNECTIONS: [`peer=${peer.url}`] } });
   app.post('/call', async (ctx) => { await ctx.service('peer').post('/', { json: await ctx.text() }); });
   const { port } = await serve(app);
   const fields = [...HOP_BY_HOP, ...CREDENTIALS].map((field) => `${field}\r\n`).join('');
   for (const [index, line] of ['POST /call', 'GET /users/ping/?depth=1'].entries()) {
-    const socket = connect(port, '127.0.0.1', () => socket.write(`${line} HTTP/1.1\r\nHost: inbound.test\r\n${fields}Content-Length: 2\r\nX-Request-Id: mine\r\n\r\nhi`));
+    const socket = connect(port, '127.0.0.1', () =>
+      socket.write(
+        `${line} HTTP/1.1\r\nHost: inbound.test\r\n${fields}Content-Length: 2\r\nX-Request-Id: mine\r\n\r\nhi`,
+      ),
+    );
     await expect.poll(() => peer.requests.length).toBe(index + 1);
     socket.destroy();
   }
-  const [call, ping] = peer.requests.map(({ rawHeaders }) => rawHeaders.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase()).sort());
-  expect(call).toEqual(['accept', 'connection', 'content-length', 'content-type', 'host', 'user-agent', 'x-envoy-expected-rq-timeout-ms', 'x-request-id']);
+  const [call, ping] = peer.requests.map(({ rawHeaders }) =>
+    rawHeaders
+      .filter((_, i) => i % 2 === 0)
+      .map((name) => name.toLowerCase())
+      .sort(),
+  );
+  expect(call).toEqual([
+    'accept', 'connection', 'content-length', 'content-type', 'host', 'user-agent', 'x-envoy-expected-rq-timeout-ms',
+    'x-request-id',
+  ]);
   expect(ping).toEqual(['accept', 'connection', 'host']);
   for (const { headers } of peer.requests) {
     expect(headers.host).toBe(new URL(peer.url).host);
@@ -42,17 +59,36 @@ test('T-32: neither a call nor a ping passes on what belongs to the caller or to
 
 test('T-32: of the headers of a failed answer none reaches the client but Retry-After', async () => {
   const peer = await startPeer((_req, res) => {
-    res.setHeader('set-cookie', 'session=stolen').setHeader('www-authenticate', 'Basic').setHeader('access-control-allow-origin', '*').setHeader('x-hop', '1');
-    res.writeHead(503, { 'retry-after': '7', 'location': 'http://evil.test', 'connection': 'close, x-hop', 'content-type': 'text/html', 'x-request-id': 'theirs' });
+    res
+      .setHeader('set-cookie', 'session=stolen')
+      .setHeader('www-authenticate', 'Basic')
+      .setHeader('access-control-allow-origin', '*')
+      .setHeader('x-hop', '1');
+    res.writeHead(503, {
+      'retry-after': '7',
+      location: 'http://evil.test',
+      connection: 'close, x-hop',
+      'content-type': 'text/html',
+      'x-request-id': 'theirs',
+    });
     res.end('<script>');
   });
-  const app = expectFailures(createApp({ settings: { SERVICE_CONNECTIONS: [`peer=${peer.url}`] } }), 503).get('/', async (ctx) => (await ctx.service('peer').get('/')).body);
+  const app = expectFailures(createApp({ settings: { SERVICE_CONNECTIONS: [`peer=${peer.url}`] } }), 503)
+    .get('/', async (ctx) => (await ctx.service('peer').get('/')).body);
   const { url } = await serve(app);
   const response = await fetch(url, { headers: { 'x-request-id': 'mine' } });
-  expect(Object.fromEntries([
-    ...response.headers].filter(([name]) => !['date', 'connection', 'keep-alive', 'content-length',
-  ].includes(name)))).toEqual({ 'content-type': 'application/json', 'retry-after': '7', 'vary': 'accept', 'x-request-id': 'mine' });
-  expect(await response.json()).toEqual({ message: 'Service Unavailable', description: 'peer answered 503', error_code: { name: 'framework_error_unspecified', value: 999998 } });
+  expect(
+    Object.fromEntries(
+      [
+        ...response.headers,
+      ].filter(([name]) => !['date', 'connection', 'keep-alive', 'content-length'].includes(name)),
+    ),
+  ).toEqual({ 'content-type': 'application/json', 'retry-after': '7', vary: 'accept', 'x-request-id': 'mine' });
+  expect(await response.json()).toEqual({
+    message: 'Service Unavailable',
+    description: 'peer answered 503',
+    error_code: { name: 'framework_error_unspecified', value: 999998 },
+  });
 });
 
 const LIMIT = 10 * 1024 * 1024;
@@ -68,7 +104,13 @@ test.for([
     res.end();
   });
   const app = createApp({ settings: { SERVICE_CONNECTIONS: [`peer=${peer.url}`] } });
-  const answer: unknown = await app.service('peer').get('/').then(({ body }) => String(body).length, (error: ServiceError) => [error.statusCode, error.description]);
+  const answer: unknown = await app
+    .service('peer')
+    .get('/')
+    .then(
+      ({ body }) => String(body).length,
+      (error: ServiceError) => [error.statusCode, error.description],
+    );
   expect(answer).toEqual(taken ? LIMIT : [502, 'peer answered with more than 10485760 bytes']);
 });
 
@@ -76,11 +118,22 @@ test('T-32: neither a call nor a ping follows a redirect, and a call can be led 
   const elsewhere = await startPeer((_req, res) => res.end('elsewhere'));
   const peer = await startPeer((_req, res) => res.writeHead(307, { location: `${elsewhere.url}/` }).end());
   // A path that leads off the service is a mistake of the handler: 500.
-  const app = expectFailures(createApp({ settings: { SERVICE_CONNECTIONS: [`peer=${peer.url}`] } }), 500).get('/call/*path', (ctx) => ctx.service('peer').get(`/${ctx.params.path}`).then(({ status }) => ({ status })));
+  const app = expectFailures(createApp({ settings: { SERVICE_CONNECTIONS: [`peer=${peer.url}`] } }), 500)
+    .get('/call/*path', (ctx) => ctx.service('peer').get(`/${ctx.params.path}`).then(({ status }) => ({ status })));
   const { port } = await serve(app);
   const host = new URL(elsewhere.url).host;
-  expect((await rawRequest(port, 'GET /call/x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).body).toBe('{"status":307}');
-  for (const path of [`%2f${host}/`, `%5c${host}`, `..%2f..%2fadmin`, `%2e%2e/admin`, `x%0d%0aHost: ${host}`, `x%23`, `@${host}/`, `http:%2f%2f${host}/`]) {
+  expect((await rawRequest(port, 'GET /call/x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).body)
+    .toBe('{"status":307}');
+  for (const path of [
+    `%2f${host}/`,
+    `%5c${host}`,
+    `..%2f..%2fadmin`,
+    `%2e%2e/admin`,
+    `x%0d%0aHost: ${host}`,
+    `x%23`,
+    `@${host}/`,
+    `http:%2f%2f${host}/`,
+  ]) {
     await rawRequest(port, `GET /call/${path.replaceAll(' ', '%20')} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
   }
   await rawRequest(port, 'GET /users/ping/?depth=1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
@@ -91,7 +144,8 @@ test('T-32: neither a call nor a ping follows a redirect, and a call can be led 
 test('T-32: a connection over which data came unasked serves no second call (CVE-2026-48931)', async () => {
   const answer = (text: string): string => `HTTP/1.1 200 OK\r\ncontent-length: ${text.length}\r\n\r\n${text}`;
   const peer = await startRawPeer((_chunk, socket) => answer(`connection ${peer.sockets.indexOf(socket)}`));
-  const app = createApp({ settings: { SERVICE_CONNECTIONS: [`peer=${peer.url}`] } }).get('/', async (ctx) => (await ctx.service('peer').get('/')).body);
+  const app = createApp({ settings: { SERVICE_CONNECTIONS: [`peer=${peer.url}`] } })
+    .get('/', async (ctx) => (await ctx.service('peer').get('/')).body);
   const ask = async (): Promise<string> => (await app.request('/')).text();
   expect([await ask(), await ask()]).toEqual(['connection 0', 'connection 0']);
   for (const index of [0, 1]) {
@@ -104,7 +158,8 @@ test('T-32: a connection over which data came unasked serves no second call (CVE
 
 test('T-32: a poisoned ping is one entry, and the next ping is right', async () => {
   const document = '{"response":"pong","process_time":"0 ms"}';
-  const head = (length: number): string => `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n`;
+  const head = (length: number): string =>
+    `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n`;
   const peer = await startRawPeer(() => `${head(document.length)}${document}${head(1)}7`);
   const { a } = await startMesh({ a: [`b=${peer.url}`] });
   for (let i = 0; i < 3; i += 1) {
@@ -125,21 +180,48 @@ function selfSigned(): { key: string; cert: string } {
   const ed25519 = der(0x30, der(0x06, Buffer.from('2b6570', 'hex')));
   const name = der(0x30, der(0x31, der(0x30, der(0x06, Buffer.from('550403', 'hex')), der(0x0c, 'localhost'))));
   const validity = der(0x30, der(0x17, '200101000000Z'), der(0x17, '491231235959Z'));
-  const body = der(0x30, der(0xa0, der(0x02, '\x02')), der(0x02, '\x01'), ed25519, name, validity, name, publicKey.export({ type: 'spki', format: 'der' }));
+  const body = der(
+    0x30,
+    der(0xa0, der(0x02, '\x02')),
+    der(0x02, '\x01'),
+    ed25519,
+    name,
+    validity,
+    name,
+    publicKey.export({ type: 'spki', format: 'der' }),
+  );
   const certificate = der(0x30, body, ed25519, der(0x03, '\0', sign(null, body, privateKey)));
-  return { key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(), cert: `-----BEGIN CERTIFICATE-----\n${certificate.toString('base64')}\n-----END CERTIFICATE-----` };
+  return {
+    key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    cert: `-----BEGIN CERTIFICATE-----\n${certificate.toString('base64')}\n-----END CERTIFICATE-----`,
+  };
 }
 
 test('T-33: a call over https goes to no service whose certificate nobody vouches for', async () => {
   let reached = 0;
-  const server = createTlsServer(selfSigned(), (socket) => socket.on('error', () => undefined).on('data', () => { reached += 1; socket.end('HTTP/1.1 204 x\r\n\r\n'); }));
+  const server = createTlsServer(selfSigned(), (socket) =>
+    socket
+      .on('error', () => undefined)
+      .on('data', () => {
+        reached += 1;
+        socket.end('HTTP/1.1 204 x\r\n\r\n');
+      }),
+  );
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo;
   const logger = createRecorder();
   const app = createApp({ logger, settings: { SERVICE_CONNECTIONS: [`peer=https://localhost:${port}`] } });
-  const error: unknown = await app.service('peer').get('/', { headers: { authorization: 'secret' } }).catch((reason: unknown) => reason);
-  expect(error).toMatchObject({ statusCode: 503, description: 'peer is unreachable', cause: { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' } });
-  expect(await (await app.request('/users/ping/?depth=1')).json()).toMatchObject({ response: { peer: { status_code: 503 } } });
+  const error: unknown = await app
+    .service('peer')
+    .get('/', { headers: { authorization: 'secret' } })
+    .catch((reason: unknown) => reason);
+  expect(error).toMatchObject({
+    statusCode: 503,
+    description: 'peer is unreachable',
+    cause: { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' },
+  });
+  expect(await (await app.request('/users/ping/?depth=1')).json())
+    .toMatchObject({ response: { peer: { status_code: 503 } } });
   expect(reached).toBe(0);
 });

@@ -1,5 +1,6 @@
 /**
- * The README's set-up of OpenTelemetry, with the real SDK: three services in processes of their own, under concurrent load. Needs the built package.
+ * The README's set-up of OpenTelemetry, with the real SDK: three services in processes of their own, under concurrent
+ * load. Needs the built package.
  *
  * @module-tag package
  */
@@ -33,7 +34,8 @@ test('under concurrent load every request is one tree of spans over three hops, 
     const byId = new Map(trace.map((span) => [span.spanId, span]));
     const roots = trace.filter(({ parentId }) => parentId === undefined);
     expect(names(roots)).toEqual(['GET /orders/:id']);
-    for (const { parentId } of trace) if (parentId !== undefined) expect(byId.has(parentId), `parent ${parentId} of ${names(trace).join()}`).toBe(true);
+    for (const { parentId } of trace)
+      if (parentId !== undefined) expect(byId.has(parentId), `parent ${parentId} of ${names(trace).join()}`).toBe(true);
     const servers = trace.filter(({ kind }) => kind === SERVER);
     expect(names(servers)).toEqual(['GET /invoices/:id', 'GET /orders/:id', 'GET /stock/:id']);
     expect(servers.map(({ route }) => route).sort()).toEqual(['/invoices/:id', '/orders/:id', '/stock/:id']);

@@ -13,7 +13,8 @@ const time = expect.stringMatching(/^\d+ ms$/);
 const pong = { response: 'pong', process_time: time };
 const entry = (response: unknown, status = 200): object => ({ response, status_code: status, request_time: time });
 const document = (response: unknown): object => ({ response, process_time: time });
-const error = (message: string, description: string): object => ({ message, description, error_code: { name: 'framework_error_unspecified', value: 999998 } });
+const error = (message: string, description: string): object =>
+  ({ message, description, error_code: { name: 'framework_error_unspecified', value: 999998 } });
 
 async function ping({ app, url }: MeshService, depth: number, headers: Record<string, string> = {}): Promise<unknown> {
   const response = await fetch(`${url}/${app.name}/ping/?depth=${depth}`, { headers });
@@ -22,7 +23,8 @@ async function ping({ app, url }: MeshService, depth: number, headers: Record<st
   return response.json();
 }
 
-const pings = (service: string, ...depths: number[]): string[] => depths.map((depth) => `/${service}/ping/?depth=${depth}`);
+const pings = (service: string, ...depths: number[]): string[] =>
+  depths.map((depth) => `/${service}/ping/?depth=${depth}`);
 
 test('a chain is walked as deep as asked, one request for each service', async () => {
   const { a, b, c, d } = await startMesh({ a: ['b'], b: ['c'], c: ['d'], d: [] });
@@ -50,7 +52,10 @@ test('a service connected to itself is asked once for each level', async () => {
 
 test('in a full mesh of 6 at depth 4 each edge costs one request for each level', async () => {
   const names = ['a', 'b', 'c', 'd', 'e', 'f'] as const;
-  const edges = Object.fromEntries(names.map((name) => [name, names.filter((other) => other !== name)])) as Record<(typeof names)[number], string[]>;
+  const edges = Object.fromEntries(names.map((name) => [name, names.filter((other) => other !== name)])) as Record<
+    (typeof names)[number],
+    string[]
+  >;
   const mesh = await startMesh(edges, { pingTimeout: 10_000 });
   // The leaves answer when every ping above them has arrived, so that which ping finds another in flight is no race.
   const above = { total: 1 + 5 + 25 + 30, seen: 0 };
@@ -65,22 +70,37 @@ test('in a full mesh of 6 at depth 4 each edge costs one request for each level'
   }
   const response = JSON.stringify(await ping(mesh.a, 4));
   expect(response.match(/"pong"/g)).toHaveLength(5 ** 4);
-  const count = ({ seen }: MeshService, depth: number): number => seen.filter((target) => target.endsWith(`=${depth}`)).length;
-  expect(names.map((name) => [3, 2, 1, 0].map((depth) => count(mesh[name], depth)))).toEqual([[0, 5, 5, 5], ...names.slice(1).map(() => [1, 4, 5, 5])]);
+  const count = ({ seen }: MeshService, depth: number): number =>
+    seen.filter((target) => target.endsWith(`=${depth}`)).length;
+  expect(names.map((name) => [3, 2, 1, 0].map((depth) => count(mesh[name], depth))))
+    .toEqual([[0, 5, 5, 5], ...names.slice(1).map(() => [1, 4, 5, 5])]);
 });
 
 test('what fails is an entry of its own beside what works', async () => {
   const page = await startPeer((_req, res) => res.setHeader('content-type', 'text/html').end('<h1>Welcome</h1>'));
-  const broken = await startPeer((_req, res) => res.writeHead(500, { 'content-type': 'text/html' }).end('<h1>Oops</h1>'));
+  const broken = await startPeer((_req, res) =>
+    res.writeHead(500, { 'content-type': 'text/html' }).end('<h1>Oops</h1>'),
+  );
   const elsewhere = await startPeer((_req, res) => res.end());
   const moved = await startPeer((_req, res) => res.writeHead(307, { location: elsewhere.url }).end());
   const silent = await startPeer(() => undefined);
   const dying = await startRawPeer(() => null);
-  const cut = await startRawPeer((_chunk, socket) => (socket.end('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{"resp'), undefined));
+  const cut = await startRawPeer(
+    (_chunk, socket) => (
+      socket.end('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{"resp'),
+      undefined
+    ),
+  );
   const garbage = await startRawPeer(() => 'hello\r\n\r\n');
-  const connections = Object.entries({ page, broken, moved, silent, dying, cut, garbage }).map(([name, { url }]) => `${name}=${url}`);
-  const { a, strict } = await startMesh({ a: ['strict', ...connections, `closed=http://127.0.0.1:${await closedPort()}`], strict: [] }, { pingTimeout: 500, maxPingDepth: 2 });
-  strict.app.use((ctx, next) => (ctx.query.get('depth') === '1' ? { response: 'pong', process_time: '0 ms', new_in_2: true } : next()));
+  const connections = Object.entries({ page, broken, moved, silent, dying, cut, garbage })
+    .map(([name, { url }]) => `${name}=${url}`);
+  const { a, strict } = await startMesh(
+    { a: ['strict', ...connections, `closed=http://127.0.0.1:${await closedPort()}`], strict: [] },
+    { pingTimeout: 500, maxPingDepth: 2 },
+  );
+  strict.app.use((ctx, next) =>
+    ctx.query.get('depth') === '1' ? { response: 'pong', process_time: '0 ms', new_in_2: true } : next(),
+  );
   expect(await ping(a, 2)).toEqual(
     document({
       strict: entry({ response: 'pong', process_time: '0 ms' }),
@@ -115,7 +135,9 @@ test('an answer of 100 MB is given up early', async () => {
     push();
   });
   const { a } = await startMesh({ a: [`huge=${huge.url}`] }, { pingTimeout: 20_000 });
-  expect(await ping(a, 1)).toEqual(document({ huge: entry(error('Bad Gateway', 'huge answered with more than 4194304 bytes'), 502) }));
+  expect(await ping(a, 1)).toEqual(
+    document({ huge: entry(error('Bad Gateway', 'huge answered with more than 4194304 bytes'), 502) }),
+  );
   await Promise.all(huge.sockets.map((socket) => (socket.destroyed ? undefined : once(socket, 'close'))));
   expect(written).toBeLessThan(100);
 });
@@ -131,7 +153,9 @@ test('a service that hangs three hops away shows up as itself', async () => {
 test('the smaller limit of another service is an entry', async () => {
   const strict = await startMesh({ strict: [] }, { maxPingDepth: 0 });
   const { a } = await startMesh({ a: [`strict=${strict.strict.url}`] });
-  expect(await ping(a, 2)).toEqual(document({ strict: entry(error('Bad request.', 'Invalid depth. Allowed: 0 to 0'), 400) }));
+  expect(await ping(a, 2)).toEqual(
+    document({ strict: entry(error('Bad request.', 'Invalid depth. Allowed: 0 to 0'), 400) }),
+  );
 });
 
 test('nothing of the inbound request goes on', async () => {

@@ -14,14 +14,26 @@ interface Child {
 }
 
 async function start(fixture: string, args: string[], env: Record<string, string> = {}): Promise<Child> {
-  const child = fork(fileURLToPath(new URL(`../support/${fixture}`, import.meta.url)), args, { stdio: ['ignore', 'ignore', 'pipe', 'ipc'], env: { ...process.env, DRAIN_DELAY: '0', ...env } });
+  const child = fork(fileURLToPath(new URL(`../support/${fixture}`, import.meta.url)), args, {
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    env: { ...process.env, DRAIN_DELAY: '0', ...env },
+  });
   onTestFinished(() => void child.kill('SIGKILL'));
   let stderr = '';
   child.stderr?.on('data', (chunk) => (stderr += String(chunk)));
-  const failed = once(child, 'exit').then(([code]) => Promise.reject(new Error(`${fixture} ended with ${String(code)}: ${stderr}`)));
+  const failed = once(child, 'exit')
+    .then(([code]) => Promise.reject(new Error(`${fixture} ended with ${String(code)}: ${stderr}`)));
   failed.catch(() => undefined);
   const message: unknown = await Promise.race([once(child, 'message').then(([first]: unknown[]) => first), failed]);
-  return { child, message, lines: () => stderr.trimEnd().split('\n').map((line) => JSON.parse(line) as Record<string, unknown>) };
+  return {
+    child,
+    message,
+    lines: () =>
+      stderr
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line) as Record<string, unknown>),
+  };
 }
 
 test('an error crosses three processes as it was raised, one request id is in the logs of all, and each drains on SIGTERM', async () => {
@@ -31,15 +43,27 @@ test('an error crosses three processes as it was raised, one request id is in th
 
   const response = await fetch(`${String(a.message)}/work`);
   expect(response.status).toBe(408);
-  expect(await response.json()).toEqual({ message: 'An unknown error occurred', description: 'Too slow!', error_code: { name: 'too_slow', value: 10002 } });
+  expect(await response.json()).toEqual({
+    message: 'An unknown error occurred',
+    description: 'Too slow!',
+    error_code: { name: 'too_slow', value: 10002 },
+  });
   const id = response.headers.get('x-request-id');
-  for (const { lines } of [a, b, c]) await expect.poll(() => lines().find(({ msg }) => msg === 'working')?.['request_id']).toBe(id);
+  for (const { lines } of [a, b, c])
+    await expect.poll(() => lines().find(({ msg }) => msg === 'working')?.['request_id']).toBe(id);
 
   const gone = once(c.child, 'exit');
   c.child.kill('SIGKILL');
   await gone;
   const ping = await (await fetch(`${String(a.message)}/a/ping/?depth=3`)).json();
-  expect(ping).toMatchObject({ response: { b: { status_code: 200, response: { response: { c: { status_code: 503, response: { description: 'c is unreachable' } } } } } } });
+  expect(ping).toMatchObject({
+    response: {
+      b: {
+        status_code: 200,
+        response: { response: { c: { status_code: 503, response: { description: 'c is unreachable' } } } },
+      },
+    },
+  });
 
   for (const { child } of [a, b]) {
     const exit = once(child, 'exit');

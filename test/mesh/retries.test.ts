@@ -34,7 +34,9 @@ test('a budget starts full with 100 retries, gains a fifth of each call, and for
 test('all calls of a service share its budget; tries are no calls', async () => {
   const peer = await startPeer((_req, res) => res.writeHead(503, { 'retry-after': '0' }).end());
   const clients = clientsOf({ billing: peer.url });
-  const failed = await Promise.allSettled(Array.from({ length: 50 }, () => clients.client('billing').get('/', { retry: 10 })));
+  const failed = await Promise.allSettled(
+    Array.from({ length: 50 }, () => clients.client('billing').get('/', { retry: 10 })),
+  );
   expect(failed.every(({ status }) => status === 'rejected')).toBe(true);
   expect(peer.requests.length).toBe(50 + 100 + 10);
   await expect(clients.client('billing').get('/')).rejects.toMatchObject({ statusCode: 503 });
@@ -56,12 +58,14 @@ test('without retry nothing is repeated, and the error does not say that it was'
 test('fetch repeats as the verbs do, and gives the last answer', async () => {
   const peer = await startPeer((_req, res) => res.writeHead(503, { 'retry-after': '0' }).end('busy'));
   const response = await clientOf(peer).fetch('/', { retry: 2 });
-  expect([response.status, await response.text(), peer.requests.length, peer.sockets.length]).toEqual([503, 'busy', 3, 1]);
+  expect([response.status, await response.text(), peer.requests.length, peer.sockets.length])
+    .toEqual([503, 'busy', 3, 1]);
 });
 
 test('over three hops with the last one failing, each retries and none multiplies the tries of another', async () => {
   const mesh = await startMesh({ a: ['b'], b: ['c'], c: ['d'], d: [] });
-  const forward = (service: string) => async (ctx: Context) => (await ctx.service(service).get('/work', { retry: 2 })).body;
+  const forward = (service: string) => async (ctx: Context) =>
+    (await ctx.service(service).get('/work', { retry: 2 })).body;
   mesh.a.app.get('/work', forward('b'));
   mesh.b.app.get('/work', forward('c'));
   mesh.c.app.get('/work', forward('d'));

@@ -53,23 +53,26 @@ test.for([
   { recorded: 'requests', ids: 4 },
   { recorded: 'requests and calls', ids: 6 },
   { recorded: 'calls', ids: 0 },
-])('with a subscriber to $recorded every parent that a trace names is a span that somebody recorded', async ({ recorded, ids }) => {
-  const call = await startChain();
-  const requests = recorded.includes('requests') ? record() : [];
-  const attempts = recorded.includes('calls') ? recordCalls() : [];
-  const sampled = VALID.replace(/00$/, '01');
-  const { traceparent, tracestate } = await call({ traceparent: sampled, tracestate: 'a=1', baggage: 'b=2' });
-  const spans = [...requests.map(({ trace }) => trace), ...attempts].filter((span) => span !== undefined);
-  expect(new Set(spans.flatMap(({ spanId, parentId }) => [spanId, parentId])).size).toBe(ids);
-  expect(new Set(spans.map(({ traceId, flags }) => `${traceId} ${flags}`)).size).toBe(ids === 0 ? 0 : 1);
-  const known = new Set(['1234567890123456', ...spans.map(({ spanId }) => spanId)]);
-  for (const { parentId } of spans) expect(known).toContain(parentId);
-  // The last service records nothing below itself: what reaches it is the innermost span of the one before.
-  const innermost = attempts.at(-1)?.spanId ?? requests[1]?.trace.spanId;
-  expect(traceparent).toBe(ids === 0 ? sampled : `00-12345678901234567890123456789012-${innermost}-01`);
-  expect(tracestate).toBe('a=1');
-  expect(requests.map(({ method }) => method)).toEqual(requests.map(() => 'GET'));
-});
+])(
+  'with a subscriber to $recorded every parent that a trace names is a span that somebody recorded',
+  async ({ recorded, ids }) => {
+    const call = await startChain();
+    const requests = recorded.includes('requests') ? record() : [];
+    const attempts = recorded.includes('calls') ? recordCalls() : [];
+    const sampled = VALID.replace(/00$/, '01');
+    const { traceparent, tracestate } = await call({ traceparent: sampled, tracestate: 'a=1', baggage: 'b=2' });
+    const spans = [...requests.map(({ trace }) => trace), ...attempts].filter((span) => span !== undefined);
+    expect(new Set(spans.flatMap(({ spanId, parentId }) => [spanId, parentId])).size).toBe(ids);
+    expect(new Set(spans.map(({ traceId, flags }) => `${traceId} ${flags}`)).size).toBe(ids === 0 ? 0 : 1);
+    const known = new Set(['1234567890123456', ...spans.map(({ spanId }) => spanId)]);
+    for (const { parentId } of spans) expect(known).toContain(parentId);
+    // The last service records nothing below itself: what reaches it is the innermost span of the one before.
+    const innermost = attempts.at(-1)?.spanId ?? requests[1]?.trace.spanId;
+    expect(traceparent).toBe(ids === 0 ? sampled : `00-12345678901234567890123456789012-${innermost}-01`);
+    expect(tracestate).toBe('a=1');
+    expect(requests.map(({ method }) => method)).toEqual(requests.map(() => 'GET'));
+  },
+);
 
 test('a subscriber that clears the sampled flag at start clears it for every hop after', async () => {
   const call = await startChain();
@@ -85,15 +88,23 @@ test('with a subscriber a request without a trace begins a sampled one, which ev
   const started = record();
   const { traceparent } = await call({ tracestate: 'a=1' });
   const traces = started.map(({ trace }) => trace);
-  expect(traces[0]).toEqual({ traceId: expect.stringMatching(/^[0-9a-f]{32}$/), spanId: expect.stringMatching(/^[0-9a-f]{16}$/), parentId: undefined, flags: '03' });
+  expect(traces[0]).toEqual({
+    traceId: expect.stringMatching(/^[0-9a-f]{32}$/),
+    spanId: expect.stringMatching(/^[0-9a-f]{16}$/),
+    parentId: undefined,
+    flags: '03',
+  });
   expect(new Set(traces.map(({ traceId }) => traceId)).size).toBe(1);
   expect(traceparent).toMatch(new RegExp(`^00-${traces[0]?.traceId}-[0-9a-f]{16}-03$`));
 });
 
 test('the trace of a sampled request is the exemplar of its duration, of another it is not', async () => {
   const app = createApp().get('/work', () => 'done');
-  for (const traceparent of [VALID, VALID.replace(/00$/, '01')]) await app.request('/work', { headers: { traceparent } });
-  const text = await (await app.request('/users/metrics/', { headers: { accept: 'application/openmetrics-text' } })).text();
-  expect([...text.matchAll(/^http_request_duration_seconds_bucket.*# \{trace_id="(.*?)"\}/gm)].map(([, id]) => id)).toEqual(['12345678901234567890123456789012']);
+  for (const traceparent of [VALID, VALID.replace(/00$/, '01')])
+    await app.request('/work', { headers: { traceparent } });
+  const text = await (await app.request('/users/metrics/', { headers: { accept: 'application/openmetrics-text' } }))
+    .text();
+  expect([...text.matchAll(/^http_request_duration_seconds_bucket.*# \{trace_id="(.*?)"\}/gm)].map(([, id]) => id))
+    .toEqual(['12345678901234567890123456789012']);
   expect(await (await app.request('/users/metrics/')).text()).not.toContain('trace_id');
 });

@@ -4,7 +4,8 @@ import { expect, test } from 'vitest';
 import { NotFound, Postern, ServiceError, type ServiceStandIn } from 'postern';
 import { createApp, expectFailures } from '../support/serve.js';
 
-const callOf = (standIn: ServiceStandIn, options: object = {}) => createApp({ services: { billing: standIn }, ...options }).service('billing');
+const callOf = (standIn: ServiceStandIn, options: object = {}) =>
+  createApp({ services: { billing: standIn }, ...options }).service('billing');
 const billing = (): Postern =>
   createApp({}, 'billing')
     .get('/invoices/:id', (ctx) => ({ id: ctx.params.id, q: ctx.query.get('q'), accept: ctx.headers.accept }))
@@ -13,18 +14,36 @@ const billing = (): Postern =>
 
 test('an application answers calls, streams and errors as it would over the network', async () => {
   const client = callOf(billing());
-  expect((await client.get('/invoices/7', { query: { q: 'x' } })).body).toEqual({ id: '7', q: 'x', accept: 'application/json, */*;q=0.5' });
-  expect((await client.post('/invoices', { json: { sum: 1 } })).body).toEqual({ sent: '{"sum":1}', type: 'application/json' });
-  expect((await client.post('/invoices', { body: (async function* () { yield 'a'; yield 'b'; })() })).body).toMatchObject({ sent: 'ab' });
+  expect((await client.get('/invoices/7', { query: { q: 'x' } })).body)
+    .toEqual({ id: '7', q: 'x', accept: 'application/json, */*;q=0.5' });
+  expect((await client.post('/invoices', { json: { sum: 1 } })).body)
+    .toEqual({ sent: '{"sum":1}', type: 'application/json' });
+  expect((await client.post('/invoices', { body: (async function* () { yield 'a'; yield 'b'; })() })).body)
+    .toMatchObject({ sent: 'ab' });
   expect(await (await client.fetch('/invoices/8')).json()).toMatchObject({ id: '8' });
-  await expect(client.get('/missing')).rejects.toMatchObject({ statusCode: 404, description: 'No such invoice.', service: 'billing', method: 'GET', path: '/missing' });
+  await expect(client.get('/missing')).rejects.toMatchObject({
+    statusCode: 404,
+    description: 'No such invoice.',
+    service: 'billing',
+    method: 'GET',
+    path: '/missing',
+  });
 });
 
 test('a function gets a Request and gives a Response', async () => {
-  const client = callOf(async (request) => Response.json({ url: request.url, method: request.method, mine: request.headers.get('x-mine'), body: await request.text() }));
-  expect((await client.put('/a?b=1', { body: 'x', headers: { 'x-mine': '1' } })).body).toEqual({ url: 'http://billing/a?b=1', method: 'PUT', mine: '1', body: 'x' });
+  const client = callOf(async (request) =>
+    Response.json({
+      url: request.url,
+      method: request.method,
+      mine: request.headers.get('x-mine'),
+      body: await request.text(),
+    }),
+  );
+  expect((await client.put('/a?b=1', { body: 'x', headers: { 'x-mine': '1' } })).body)
+    .toEqual({ url: 'http://billing/a?b=1', method: 'PUT', mine: '1', body: 'x' });
   expect((await callOf(() => new Response(null, { status: 204 })).delete('/')).status).toBe(204);
-  expect((await callOf(() => Response.redirect('http://elsewhere.test/', 302)).get('/')).headers.get('location')).toBe('http://elsewhere.test/');
+  expect((await callOf(() => Response.redirect('http://elsewhere.test/', 302)).get('/')).headers.get('location'))
+    .toBe('http://elsewhere.test/');
 });
 
 test.for<{ what: string; standIn: ServiceStandIn }>([
@@ -44,21 +63,33 @@ test('time, signals, sizes and retries hold in memory as they do over the networ
   await expect(never.get('/', { timeout: 20 })).rejects.toMatchObject({ statusCode: 504 });
   await expect(never.get('/', { signal: AbortSignal.timeout(20) })).rejects.toMatchObject({ name: 'TimeoutError' });
   let aborted = false;
-  const listening = callOf((request) => new Promise<Response>((_, reject) => request.signal.addEventListener('abort', () => reject((aborted = true)))));
+  const listening = callOf(
+    (request) =>
+      new Promise<Response>((_, reject) => request.signal.addEventListener('abort', () => reject((aborted = true)))),
+  );
   await expect(listening.get('/', { timeout: 20 })).rejects.toMatchObject({ statusCode: 504 });
   expect(aborted).toBe(true);
-  await expect(callOf(() => new Response('x'.repeat(11 * 1024 * 1024))).get('/')).rejects.toMatchObject({ statusCode: 502 });
+  await expect(callOf(() => new Response('x'.repeat(11 * 1024 * 1024))).get('/')).rejects.toMatchObject({
+    statusCode: 502,
+  });
   let tries = 0;
-  const flaky = callOf(() => new Response('ok', { status: (tries += 1) < 3 ? 503 : 200, headers: { 'retry-after': '0' } }));
+  const flaky = callOf(
+    () => new Response('ok', { status: (tries += 1) < 3 ? 503 : 200, headers: { 'retry-after': '0' } }),
+  );
   expect((await flaky.get('/', { retry: 2 })).body).toBe('ok');
 });
 
 test('it stands for a connection of that name, ping included, and for one that is not configured', async () => {
-  const app = createApp({ services: { billing: billing() }, settings: { SERVICE_CONNECTIONS: ['billing=http://nowhere.invalid', 'mail=http://nowhere.invalid'] } });
+  const app = createApp({
+    services: { billing: billing() },
+    settings: { SERVICE_CONNECTIONS: ['billing=http://nowhere.invalid', 'mail=http://nowhere.invalid'] },
+  });
   app.get('/', async (ctx) => (await ctx.service('billing').get('/invoices/7')).body);
   expect(await (await app.request('/')).json()).toMatchObject({ id: '7' });
   const ping = await (await app.request('/users/ping/?depth=1')).json();
-  expect(ping).toMatchObject({ response: { billing: { status_code: 200, response: { response: 'pong' } }, mail: { status_code: 503 } } });
+  expect(ping).toMatchObject({
+    response: { billing: { status_code: 200, response: { response: 'pong' } }, mail: { status_code: 503 } },
+  });
 });
 
 test.for<{ what: string; services: object }>([
@@ -71,6 +102,7 @@ test.for<{ what: string; services: object }>([
 });
 
 test('an error of a service in memory goes through', async () => {
-  const app = expectFailures(createApp({ services: { billing: billing() } })).get('/', (ctx) => ctx.service('billing').get('/missing'));
+  const app = expectFailures(createApp({ services: { billing: billing() } }))
+    .get('/', (ctx) => ctx.service('billing').get('/missing'));
   expect((await app.request('/')).status).toBe(404);
 });

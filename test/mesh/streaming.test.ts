@@ -8,10 +8,16 @@ import type { ServiceClient } from 'postern';
 import { clientOf as clientOfUrl } from '../support/clients.js';
 import { readText, startPeer, startRawPeer, type TestServer } from '../support/peer.js';
 
-const clientOf = (peer: Pick<TestServer, 'url'>, maxServiceRequests = 1024): ServiceClient => clientOfUrl(peer, { maxServiceRequests });
-const startEcho = (): ReturnType<typeof startPeer> => startPeer((req, res) => {
-  void readText(req).then((body) => res.setHeader('content-type', 'application/json').end(JSON.stringify({ method: req.method, headers: req.headers, body })));
-});
+const clientOf = (peer: Pick<TestServer, 'url'>, maxServiceRequests = 1024): ServiceClient =>
+  clientOfUrl(peer, { maxServiceRequests });
+const startEcho = (): ReturnType<typeof startPeer> =>
+  startPeer((req, res) => {
+    void readText(req).then((body) =>
+      res
+        .setHeader('content-type', 'application/json')
+        .end(JSON.stringify({ method: req.method, headers: req.headers, body })),
+    );
+  });
 interface Echo {
   method: string;
   headers: Record<string, string>;
@@ -27,24 +33,31 @@ const bodies: { what: string; body: () => ServiceBody; text: string; type: strin
   { what: 'a string', body: () => 'é', text: 'é', type: 'text/plain;charset=UTF-8', length: '2' },
   { what: 'bytes', body: () => new Uint8Array([104, 105]), text: 'hi', type: 'application/octet-stream', length: '2' },
   { what: 'a Buffer', body: () => Buffer.from('hi'), text: 'hi', type: 'application/octet-stream', length: '2' },
-  { what: 'an ArrayBuffer', body: () => new Uint8Array([104, 105]).buffer, text: 'hi', type: 'application/octet-stream', length: '2' },
-  { what: 'a form', body: () => new URLSearchParams({ a: '1 2', b: 'é' }), text: 'a=1+2&b=%C3%A9', type: 'application/x-www-form-urlencoded;charset=UTF-8', length: '14' },
+  { what: 'an ArrayBuffer', body: () => new Uint8Array([104, 105]).buffer, text: 'hi', type: 'application/octet-stream',
+    length: '2' },
+  { what: 'a form', body: () => new URLSearchParams({ a: '1 2', b: 'é' }), text: 'a=1+2&b=%C3%A9',
+    type: 'application/x-www-form-urlencoded;charset=UTF-8', length: '14' },
   { what: 'a Blob', body: () => new Blob(['hi'], { type: 'text/csv' }), text: 'hi', type: 'text/csv' },
   { what: 'a Readable', body: () => Readable.from(['one ', 'two']), text: 'one two', type: 'application/octet-stream' },
   { what: 'an async generator', body: words, text: 'one two', type: 'application/octet-stream' },
-  { what: 'a ReadableStream', body: () => new Blob(['one ', 'two']).stream() as ReadableStream<Uint8Array>, text: 'one two', type: 'application/octet-stream' },
+  { what: 'a ReadableStream', body: () => new Blob(['one ', 'two']).stream() as ReadableStream<Uint8Array>,
+    text: 'one two', type: 'application/octet-stream' },
 ];
 for (const verb of ['post', 'delete'] as const) {
   test.for(bodies)(`${verb} sends $what`, async ({ body, text, type, length }) => {
     const answer = await clientOf(await startEcho())[verb]<Echo>('/', { body: body() });
     expect(answer.body).toMatchObject({ method: verb.toUpperCase(), body: text });
     const { headers } = answer.body;
-    expect([headers['content-type'], headers['content-length'], headers['transfer-encoding']]).toEqual([type, length, length === undefined ? 'chunked' : undefined]);
+    expect([headers['content-type'], headers['content-length'], headers['transfer-encoding']])
+      .toEqual([type, length, length === undefined ? 'chunked' : undefined]);
   });
 }
 
 test('a given content type beats that of the body', async () => {
-  const { body } = await clientOf(await startEcho()).post<Echo>('/', { body: '<a/>', headers: { 'content-type': 'text/xml' } });
+  const { body } = await clientOf(await startEcho()).post<Echo>('/', {
+    body: '<a/>',
+    headers: { 'content-type': 'text/xml' },
+  });
   expect(body.headers['content-type']).toBe('text/xml');
 });
 
@@ -59,10 +72,13 @@ test.for<{ what: string; options: object }>([
   expect(peer.requests).toHaveLength(0);
 });
 
-test.for([{ chunks: [1] }, { chunks: ['x', {}] }])('a stream of $chunks is a TypeError, and its connection is cut', async ({ chunks }) => {
-  const peer = await startPeer((req) => void readText(req).catch(() => undefined));
-  await expect(clientOf(peer).post('/', { body: Readable.from(chunks) })).rejects.toThrow(TypeError);
-});
+test.for([{ chunks: [1] }, { chunks: ['x', {}] }])(
+  'a stream of $chunks is a TypeError, and its connection is cut',
+  async ({ chunks }) => {
+    const peer = await startPeer((req) => void readText(req).catch(() => undefined));
+    await expect(clientOf(peer).post('/', { body: Readable.from(chunks) })).rejects.toThrow(TypeError);
+  },
+);
 
 test('what a stream fails with is what the call fails with', async () => {
   const reason = new Error('disk');
@@ -86,13 +102,22 @@ test('an answer before the end of a body frees the source of the body', async ()
 });
 
 test('fetch gives a Response for whatever status', async () => {
-  const peer = await startPeer((req, res) => res.writeHead(Number(req.url?.slice(1)), { 'x-a': ['1', '2'], location: '/' }).end(req.method === 'HEAD' ? undefined : 'hi'));
+  const peer = await startPeer((req, res) =>
+    res
+      .writeHead(Number(req.url?.slice(1)), { 'x-a': ['1', '2'], location: '/' })
+      .end(req.method === 'HEAD' ? undefined : 'hi'),
+  );
   const client = clientOf(peer);
   for (const status of [200, 302, 404, 503]) {
     const response = await client.fetch(`/${status}`);
     expect([response.status, response.headers.get('x-a'), await response.text()]).toEqual([status, '1, 2', 'hi']);
   }
-  for (const [path, method] of [['/204', 'GET'], ['/304', 'GET'], ['/200', 'head']] as const) expect((await client.fetch(path, { method })).body).toBeNull();
+  for (const [path, method] of [
+    ['/204', 'GET'],
+    ['/304', 'GET'],
+    ['/200', 'head'],
+  ] as const)
+    expect((await client.fetch(path, { method })).body).toBeNull();
 });
 
 test.for<{ what: string; init: object }>([
@@ -107,7 +132,11 @@ test.for<{ what: string; init: object }>([
 test('fetch streams both ways at once', async () => {
   const peer = await startPeer((req, res) => void req.pipe(res));
   let push: (text: string | undefined) => void = () => undefined;
-  const body = new ReadableStream<Uint8Array>({ start(controller) { push = (text) => (text === undefined ? controller.close() : controller.enqueue(Buffer.from(text))); } });
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      push = (text) => (text === undefined ? controller.close() : controller.enqueue(Buffer.from(text)));
+    },
+  });
   push('ping');
   const response = await clientOf(peer).fetch('/', { method: 'POST', body, duplex: 'half' });
   const reader = response.body?.getReader();
@@ -122,14 +151,19 @@ test('fetch reads an answer of any length no faster than it is read', async () =
   const size = 32 * 1024 * 1024;
   let written = 0;
   const peer = await startPeer((_req, res) => {
-    void Readable.from((function* () { for (; written < size; written += 65_536) yield Buffer.alloc(65_536); })()).pipe(res);
+    void Readable.from(
+      (function* () {
+        for (; written < size; written += 65_536) yield Buffer.alloc(65_536);
+      })(),
+    ).pipe(res);
   });
   const response = await clientOf(peer).fetch('/');
   const reader = response.body?.getReader();
   let read = (await reader?.read())?.value?.length ?? 0;
   await new Promise((resolve) => setTimeout(resolve, 100));
   expect(written).toBeLessThan(size);
-  for (let chunk = await reader?.read(); chunk?.done === false; chunk = await reader?.read()) read += chunk.value.length;
+  for (let chunk = await reader?.read(); chunk?.done === false; chunk = await reader?.read())
+    read += chunk.value.length;
   expect(read).toBe(size);
 });
 

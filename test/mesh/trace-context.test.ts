@@ -11,13 +11,25 @@ function propagate(headers: IncomingHttpHeaders): Record<string, string> {
   const { span, tracestate } = beginRequestSpan(headers);
   return spanHeaders(beginCallSpan(span), tracestate);
 }
-const tracestateOf = (tracestate: string): string | undefined => propagate({ traceparent: VALID, tracestate })['tracestate'];
+const tracestateOf = (tracestate: string): string | undefined =>
+  propagate({ traceparent: VALID, tracestate })['tracestate'];
 
 test('a request is a span below the one that its traceparent names, a call one below the request', () => {
   const { span } = beginRequestSpan({ traceparent: VALID });
   const calls = [beginCallSpan(span), beginCallSpan(span)];
-  expect(span).toEqual({ traceId: TRACE, spanId: expect.stringMatching(/^[0-9a-f]{16}$/), parentId: PARENT, flags: '01' });
-  for (const call of calls) expect(call).toEqual({ traceId: TRACE, spanId: expect.stringMatching(/^[0-9a-f]{16}$/), parentId: span.spanId, flags: '01' });
+  expect(span).toEqual({
+    traceId: TRACE,
+    spanId: expect.stringMatching(/^[0-9a-f]{16}$/),
+    parentId: PARENT,
+    flags: '01',
+  });
+  for (const call of calls)
+    expect(call).toEqual({
+      traceId: TRACE,
+      spanId: expect.stringMatching(/^[0-9a-f]{16}$/),
+      parentId: span.spanId,
+      flags: '01',
+    });
   expect(new Set([PARENT, span.spanId, ...calls.map(({ spanId }) => spanId)]).size).toBe(4);
 });
 
@@ -28,11 +40,17 @@ test.for([
   { flags: 'ff', passed: '03' },
   { flags: '04', passed: '00' },
 ])('flags $flags go on as $passed', ({ flags, passed }) => {
-  expect(propagate({ traceparent: `00-${TRACE}-${PARENT}-${flags}` })['traceparent']).toMatch(new RegExp(`^00-${TRACE}-[0-9a-f]{16}-${passed}$`));
+  expect(propagate({ traceparent: `00-${TRACE}-${PARENT}-${flags}` })['traceparent'])
+    .toMatch(new RegExp(`^00-${TRACE}-[0-9a-f]{16}-${passed}$`));
 });
 
-test.for([`cc-${TRACE}-${PARENT}-01`, `cc-${TRACE}-${PARENT}-01-what-the-future-will-be-like`, `01-${TRACE}-${PARENT}-01-`])('the later version %j is understood and goes on as version 00', (traceparent) => {
-  expect(propagate({ traceparent, tracestate: 'a=1' })).toMatchObject({ traceparent: expect.stringMatching(new RegExp(`^00-${TRACE}-`)), tracestate: 'a=1' });
+test.for([
+  `cc-${TRACE}-${PARENT}-01`,
+  `cc-${TRACE}-${PARENT}-01-what-the-future-will-be-like`,
+  `01-${TRACE}-${PARENT}-01-`,
+])('the later version %j is understood and goes on as version 00', (traceparent) => {
+  expect(propagate({ traceparent, tracestate: 'a=1' }))
+    .toMatchObject({ traceparent: expect.stringMatching(new RegExp(`^00-${TRACE}-`)), tracestate: 'a=1' });
 });
 
 test.for([
@@ -87,32 +105,50 @@ test.for([
   expect(tracestateOf(tracestate)).toBe(tracestate);
 });
 
-test.for(['', ' ', ', ,', 'foo', 'foo=', 'foo=,bar=3', 'foo =1', 'FOO=1', 'foo.bar=1', '@foo=1,bar=2', '_foo=1', 'foo=bar=baz', 'foo=é', 'foo=1\u0001', `${'z'.repeat(257)}=1,foo=1`, `foo=${'x'.repeat(257)}`, members(33)])(
-  'the tracestate %j is dropped, not the trace',
-  (tracestate) => {
-    const sent = propagate({ traceparent: VALID, tracestate });
-    expect(sent['traceparent']).toContain(TRACE);
-    expect(sent).not.toHaveProperty('tracestate');
+test.for([
+  '',
+  ' ',
+  ', ,',
+  'foo',
+  'foo=',
+  'foo=,bar=3',
+  'foo =1',
+  'FOO=1',
+  'foo.bar=1',
+  '@foo=1,bar=2',
+  '_foo=1',
+  'foo=bar=baz',
+  'foo=é',
+  'foo=1\u0001',
+  `${'z'.repeat(257)}=1,foo=1`,
+  `foo=${'x'.repeat(257)}`,
+  members(33),
+])('the tracestate %j is dropped, not the trace', (tracestate) => {
+  const sent = propagate({ traceparent: VALID, tracestate });
+  expect(sent['traceparent']).toContain(TRACE);
+  expect(sent).not.toHaveProperty('tracestate');
+});
+
+test.for([' ', '\t', ',', 'a', '=', '-', '0', 'a=1,', 'a= ', ' ,', `${VALID}, `, '@'])(
+  '16 KiB of %j are read in linear time',
+  (unit) => {
+    const hostile = (bytes: number): IncomingHttpHeaders => {
+      const text = unit.repeat(Math.ceil(bytes / unit.length));
+      return { traceparent: text, tracestate: text };
+    };
+    for (const prefix of ['', VALID]) {
+      for (const suffix of ['', '!', '=']) {
+        const headers = hostile(16_384);
+        headers.traceparent = prefix === '' ? headers.traceparent + suffix : prefix;
+        headers.tracestate += suffix;
+        const startedMs = performance.now();
+        beginRequestSpan(headers);
+        // A thousand times what it takes; quadratic time would be a million.
+        expect(performance.now() - startedMs).toBeLessThan(500);
+      }
+    }
   },
 );
-
-test.for([' ', '\t', ',', 'a', '=', '-', '0', 'a=1,', 'a= ', ' ,', `${VALID}, `, '@'])('16 KiB of %j are read in linear time', (unit) => {
-  const hostile = (bytes: number): IncomingHttpHeaders => {
-    const text = unit.repeat(Math.ceil(bytes / unit.length));
-    return { traceparent: text, tracestate: text };
-  };
-  for (const prefix of ['', VALID]) {
-    for (const suffix of ['', '!', '=']) {
-      const headers = hostile(16_384);
-      headers.traceparent = prefix === '' ? headers.traceparent + suffix : prefix;
-      headers.tracestate += suffix;
-      const startedMs = performance.now();
-      beginRequestSpan(headers);
-      // A thousand times what it takes; quadratic time would be a million.
-      expect(performance.now() - startedMs).toBeLessThan(500);
-    }
-  }
-});
 
 test.for([
   { fields: ['Host', 'x', 'TraceParent', VALID], id: TRACE },

@@ -35,7 +35,9 @@ test.for(WRONG)('an increase by %s throws and changes nothing', (value) => {
 
 test('an increase below zero throws', () => {
   const counter = new Registry().counter({ name: 'a_total', help: 'Help.' });
-  expect(() => counter.inc(-1)).toThrow(new RangeError('counter "a_total" can\'t be increased by -1; use a gauge for what goes down'));
+  expect(() => counter.inc(-1)).toThrow(
+    new RangeError('counter "a_total" can\'t be increased by -1; use a gauge for what goes down'),
+  );
 });
 
 test('the object form counts, and its exemplar shows in OpenMetrics alone', () => {
@@ -68,7 +70,8 @@ test('labels named like the parts of the object form are labels', () => {
   const counter = registry.counter({ name: 'jobs_total', help: 'Jobs.', labelNames: ['value', 'labels'] });
   counter.inc({ value: 'v', labels: 'l' }, 2);
   counter.inc({ value: 'w', labels: 'l' });
-  expect(sampleMap(registry.expose())).toEqual(new Map([['jobs_total{value=v,labels=l}', 2], ['jobs_total{value=w,labels=l}', 1]]));
+  expect(sampleMap(registry.expose()))
+    .toEqual(new Map([['jobs_total{value=v,labels=l}', 2], ['jobs_total{value=w,labels=l}', 1]]));
 });
 
 const WRONG_EXEMPLARS: readonly { readonly exemplarLabels: unknown; readonly message: RegExp }[] = [
@@ -90,5 +93,6 @@ test('an exemplar may have 128 characters, each counted once', () => {
   const registry = new Registry();
   const counter = registry.counter({ name: 'jobs_total', help: 'Jobs.' });
   counter.inc({ exemplarLabels: { trace_id: '🦊'.repeat(120) } });
-  expect(parseExposition(registry.expose('openmetrics'), 'openmetrics')[0]?.samples[0]?.exemplar?.labels['trace_id']).toBe('🦊'.repeat(120));
+  expect(parseExposition(registry.expose('openmetrics'), 'openmetrics')[0]?.samples[0]?.exemplar?.labels['trace_id'])
+    .toBe('🦊'.repeat(120));
 });

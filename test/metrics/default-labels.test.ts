@@ -10,7 +10,9 @@ function everyKind(): Registry {
   registry.counter({ name: 'jobs_total', help: 'Help.', labelNames: ['queue'] }).inc({ queue: 'mail' });
   registry.gauge({ name: 'size', help: 'Help.', labelNames: ['app'] }).set({ app: 'own' }, 2);
   registry.histogram({ name: 'seconds', help: 'Help.', buckets: [1] }).observe(0.5);
-  registry.histogram({ name: 'labelled_seconds', help: 'Help.', labelNames: ['route'], buckets: [1] }).observe({ route: '/' }, 3);
+  registry
+    .histogram({ name: 'labelled_seconds', help: 'Help.', labelNames: ['route'], buckets: [1] })
+    .observe({ route: '/' }, 3);
   registry.summary({ name: 'parts', help: 'Help.', percentiles: [0.5] }).observe(1);
   return registry;
 }
@@ -32,12 +34,16 @@ const WITH_DEFAULTS = [
   ['parts_count{app=shop,zone=7}', 1],
 ];
 
-test.for(['text', 'openmetrics'] as const)('default labels are on every sample of %s, and its own beat them', (format) => {
-  const registry = everyKind();
-  registry.expose(format);
-  registry.setDefaultLabels({ app: 'shop', zone: 7 });
-  for (let round = 0; round < 2; round++) expect([...sampleMap(registry.expose(format), format)]).toEqual(WITH_DEFAULTS);
-});
+test.for(['text', 'openmetrics'] as const)(
+  'default labels are on every sample of %s, and its own beat them',
+  (format) => {
+    const registry = everyKind();
+    registry.expose(format);
+    registry.setDefaultLabels({ app: 'shop', zone: 7 });
+    for (let round = 0; round < 2; round++)
+      expect([...sampleMap(registry.expose(format), format)]).toEqual(WITH_DEFAULTS);
+  },
+);
 
 test('they replace those that were set before, also where metrics come later, and go with an empty set', () => {
   const registry = everyKind();
@@ -89,7 +95,9 @@ test.for(WRONG)('the default labels $labels are refused, and those before stay',
 test('going over a registry gives its metrics in order of registration', () => {
   const registry = everyKind();
   const metrics: AnyMetric[] = [...registry];
-  expect(metrics.map(({ name }) => name)).toEqual(['bare_total', 'jobs_total', 'size', 'seconds', 'labelled_seconds', 'parts']);
+  expect(metrics.map(({ name }) => name)).toEqual([
+    'bare_total', 'jobs_total', 'size', 'seconds', 'labelled_seconds', 'parts',
+  ]);
   for (const metric of registry) expect(registry.get(metric.name)).toBe(metric);
   for (const metric of registry) metric.reset();
   expect(sampleMap(registry.expose()).get('bare_total')).toBe(0);
@@ -122,7 +130,8 @@ test('series that go and come keep their labels apart, whatever their order in t
   const registry = new Registry();
   const gauge = registry.gauge({ name: 'g', help: 'Help.', labelNames: ['of'] });
   const set = (...names: string[]): void => names.forEach((of, index) => gauge.set({ of }, index));
-  const exposed = (): string[] => parseExposition(registry.expose(), 'text')[0]!.samples.map(({ labels }) => labels['of'] as string);
+  const exposed = (): string[] =>
+    parseExposition(registry.expose(), 'text')[0]!.samples.map(({ labels }) => labels['of'] as string);
   set('a', 'b', 'c', 'd');
   expect(exposed()).toEqual(['a', 'b', 'c', 'd']);
   gauge.remove('a');

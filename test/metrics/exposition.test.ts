@@ -79,13 +79,22 @@ test('a counter has its _total on the sample but not on the family of OpenMetric
   const registry = new Registry();
   registry.counter({ name: 'jobs_total', help: 'Jobs.' }).inc(2);
   registry.counter({ name: 'runs', help: 'Runs.' }).inc();
-  expect(registry.expose()).toBe('# HELP jobs_total Jobs.\n# TYPE jobs_total counter\njobs_total 2.0\n# HELP runs Runs.\n# TYPE runs counter\nruns 1.0\n');
-  expect(registry.expose('openmetrics')).toBe('# HELP jobs Jobs.\n# TYPE jobs counter\njobs_total 2.0\n# HELP runs Runs.\n# TYPE runs counter\nruns_total 1.0\n# EOF\n');
+  expect(registry.expose()).toBe(
+    '# HELP jobs_total Jobs.\n# TYPE jobs_total counter\njobs_total 2.0\n# HELP runs Runs.\n# TYPE runs counter\nruns 1.0\n',
+  );
+  expect(registry.expose('openmetrics')).toBe(
+    '# HELP jobs Jobs.\n# TYPE jobs counter\njobs_total 2.0\n# HELP runs Runs.\n# TYPE runs counter\nruns_total 1.0\n# EOF\n',
+  );
 });
 
 test('a histogram is written with cumulative buckets, float bounds, sum and count', () => {
   const registry = new Registry();
-  const histogram = registry.histogram({ name: 'seconds', help: 'Seconds.', labelNames: ['of'], buckets: [0.5, 1, 500] });
+  const histogram = registry.histogram({
+    name: 'seconds',
+    help: 'Seconds.',
+    labelNames: ['of'],
+    buckets: [0.5, 1, 500],
+  });
   for (const value of [0.1, 0.5, 0.7, 2, 1000]) histogram.observe({ of: 'x' }, value);
   expect(registry.expose()).toBe(
     '# HELP seconds Seconds.\n# TYPE seconds histogram\n' +
@@ -97,7 +106,9 @@ test('a histogram is written with cumulative buckets, float bounds, sum and coun
 test('a histogram without labels has le alone', () => {
   const registry = new Registry();
   registry.histogram({ name: 'seconds', help: 'Seconds.', buckets: [1] }).observe(1);
-  expect(registry.expose()).toContain('\nseconds_bucket{le="1.0"} 1.0\nseconds_bucket{le="+Inf"} 1.0\nseconds_sum 1.0\nseconds_count 1.0\n');
+  expect(registry.expose()).toContain(
+    '\nseconds_bucket{le="1.0"} 1.0\nseconds_bucket{le="+Inf"} 1.0\nseconds_sum 1.0\nseconds_count 1.0\n',
+  );
 });
 
 test('a labelled metric without series shows its help and type', () => {
@@ -122,7 +133,8 @@ test('exemplars on each of many buckets read back, however long the lines', () =
   const histogram = registry.histogram({ name: 'seconds', help: 'Seconds.', labelNames: ['of'], buckets });
   const sets = ['a', 'b', 'c', 'd', 'e'.repeat(3000)];
   for (const of of sets) {
-    for (const value of buckets) histogram.observe({ labels: { of }, value, exemplarLabels: { trace_id: `${value}-${'é'.repeat(100)}` } });
+    for (const value of buckets)
+      histogram.observe({ labels: { of }, value, exemplarLabels: { trace_id: `${value}-${'é'.repeat(100)}` } });
   }
   const samples = parseExposition(registry.expose('openmetrics'), 'openmetrics')[0]?.samples ?? [];
   expect(samples.length).toBe(sets.length * 603);

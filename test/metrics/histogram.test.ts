@@ -15,23 +15,27 @@ test.for([1, 2, 8, 9, 12, 40, 100])('of %i buckets each value falls into the fir
   const values = buckets.flatMap((bound) => [bound - 0.5, bound, bound + 0.25]).concat(-1e9, 1e9);
   for (const value of values) histogram.observe(value);
   const samples = sampleMap(registry.expose());
-  for (const bound of buckets) expect(samples.get(`h_bucket{le=${bound}.0}`)).toBe(values.filter((value) => value <= bound).length);
+  for (const bound of buckets)
+    expect(samples.get(`h_bucket{le=${bound}.0}`)).toBe(values.filter((value) => value <= bound).length);
   expect(samples.get('h_bucket{le=+Inf}')).toBe(values.length);
   expect(histogram.labels().count).toBe(values.length);
 });
 
-test.for([NaN, Infinity, -Infinity, '5', null, undefined, 1n])('the observation %s throws and counts nothing', (value) => {
-  const registry = new Registry();
-  const bare = registry.histogram({ name: 'a', help: 'Help.' });
-  const labelled = registry.histogram({ name: 'b', help: 'Help.', labelNames: ['of'] });
-  // @ts-expect-error wrong on purpose
-  expect(() => bare.observe(value)).toThrow(/histogram "a" can't observe .*; give a finite number/);
-  // @ts-expect-error wrong on purpose
-  expect(() => labelled.observe({ of: 'x' }, value)).toThrow(TypeError);
-  // @ts-expect-error wrong on purpose
-  expect(() => labelled.labels('x').observe(value)).toThrow(TypeError);
-  expect(bare.labels().count + labelled.labels('x').count).toBe(0);
-});
+test.for([NaN, Infinity, -Infinity, '5', null, undefined, 1n])(
+  'the observation %s throws and counts nothing',
+  (value) => {
+    const registry = new Registry();
+    const bare = registry.histogram({ name: 'a', help: 'Help.' });
+    const labelled = registry.histogram({ name: 'b', help: 'Help.', labelNames: ['of'] });
+    // @ts-expect-error wrong on purpose
+    expect(() => bare.observe(value)).toThrow(/histogram "a" can't observe .*; give a finite number/);
+    // @ts-expect-error wrong on purpose
+    expect(() => labelled.observe({ of: 'x' }, value)).toThrow(TypeError);
+    // @ts-expect-error wrong on purpose
+    expect(() => labelled.labels('x').observe(value)).toThrow(TypeError);
+    expect(bare.labels().count + labelled.labels('x').count).toBe(0);
+  },
+);
 
 const WRONG_BUCKETS: readonly { readonly buckets: unknown; readonly message: string }[] = [
   { buckets: [], message: 'is empty; give at least one' },
@@ -57,7 +61,8 @@ test('a last bucket of infinity is implied anyway, and the caller keeps the arra
   const histogram = registry.histogram({ name: 'h', help: 'Help.', buckets });
   buckets[0] = 100;
   histogram.observe(50);
-  expect([...sampleMap(registry.expose())]).toEqual([['h_bucket{le=1.0}', 0], ['h_bucket{le=+Inf}', 1], ['h_sum', 50], ['h_count', 1]]);
+  expect([...sampleMap(registry.expose())])
+    .toEqual([['h_bucket{le=1.0}', 0], ['h_bucket{le=+Inf}', 1], ['h_sum', 50], ['h_count', 1]]);
 });
 
 test("without buckets they are prom-client's", () => {
@@ -79,7 +84,9 @@ test('a timer observes the seconds between its ends, with labels of both', () =>
   const stopBound = histogram.labels('x', 'well').startTimer();
   vi.advanceTimersByTime(500);
   expect(stopBound()).toBe(0.5);
-  const exemplars = parseExposition(registry.expose('openmetrics'), 'openmetrics')[0]?.samples.map(({ exemplar }) => exemplar?.labels['trace_id']);
+  const exemplars = parseExposition(registry.expose('openmetrics'), 'openmetrics')[0]?.samples.map(
+    ({ exemplar }) => exemplar?.labels['trace_id'],
+  );
   expect(exemplars).toEqual(['end', 'start', undefined, undefined]);
 });
 
@@ -97,7 +104,8 @@ test('exemplars stand at the bucket they fell into, in OpenMetrics alone', () =>
   histogram.labels('x').observe({ value: 99, exemplarLabels: { trace_id: 'far' } });
   histogram.observe({ of: 'x' }, 1.7);
   const samples = parseExposition(registry.expose('openmetrics'), 'openmetrics')[0]?.samples;
-  expect(samples?.map(({ exemplar }) => exemplar && [exemplar.labels['trace_id'], exemplar.value])).toEqual([undefined, ['new', 1.6], undefined, ['far', 99], undefined, undefined]);
+  expect(samples?.map(({ exemplar }) => exemplar && [exemplar.labels['trace_id'], exemplar.value]))
+    .toEqual([undefined, ['new', 1.6], undefined, ['far', 99], undefined, undefined]);
   expect(samples?.map(({ value }) => value)).toEqual([0, 3, 3, 4, 103.8, 4]);
   expect(registry.expose()).not.toContain('trace_id');
 });
@@ -111,7 +119,13 @@ test('zero shows a series before anything is observed', () => {
 test('buckets can be spaced evenly or by a factor', () => {
   expect(linearBuckets(0, 10, 3)).toEqual([0, 10, 20]);
   expect(exponentialBuckets(1, 2, 4)).toEqual([1, 2, 4, 8]);
-  for (const wrong of [() => linearBuckets(0, 0, 3), () => linearBuckets(0, 1, 0), () => exponentialBuckets(0, 2, 3), () => exponentialBuckets(1, 1, 3), () => exponentialBuckets(1, 2, NaN)]) {
+  for (const wrong of [
+    () => linearBuckets(0, 0, 3),
+    () => linearBuckets(0, 1, 0),
+    () => exponentialBuckets(0, 2, 3),
+    () => exponentialBuckets(1, 1, 3),
+    () => exponentialBuckets(1, 2, NaN),
+  ]) {
     expect(wrong).toThrow(RangeError);
   }
 });

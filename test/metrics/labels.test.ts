@@ -3,9 +3,11 @@ import { Registry } from 'postern/metrics';
 import { sampleMap } from '../support/exposition-parser.js';
 
 const WRONG: readonly { readonly what: string; readonly labels: unknown; readonly message: string }[] = [
-  { what: 'a missing label', labels: { queue: 'mail' }, message: 'label "host" of metric "jobs_total" is missing; give a string or a number' },
+  { what: 'a missing label', labels: { queue: 'mail' },
+    message: 'label "host" of metric "jobs_total" is missing; give a string or a number' },
   { what: 'no labels', labels: {}, message: 'label "queue" of metric "jobs_total" is missing' },
-  { what: 'an unknown label', labels: { queue: 'mail', host: 'h', extra: 'x' }, message: 'has no label "extra"; give exactly "queue", "host"' },
+  { what: 'an unknown label', labels: { queue: 'mail', host: 'h', extra: 'x' },
+    message: 'has no label "extra"; give exactly "queue", "host"' },
   { what: 'a misspelt label', labels: { queue: 'mail', hots: 'h' }, message: 'has no label "hots"' },
   { what: 'an undefined value', labels: { queue: 'mail', host: undefined }, message: 'label "host"' },
   { what: 'a null value', labels: { queue: 'mail', host: null }, message: 'is null' },
@@ -31,7 +33,8 @@ test.for(WRONG)('$what throws and changes nothing', ({ labels, message }) => {
 
 test('a value that UTF-8 cannot write throws, for it would share its series on the wire', () => {
   const counter = new Registry().counter({ name: 'jobs_total', help: 'Jobs.', labelNames: ['queue'] });
-  expect(() => counter.inc({ queue: 'a\ud800' })).toThrow('label "queue" of metric "jobs_total" is "a\\ud800", which is not valid Unicode');
+  expect(() => counter.inc({ queue: 'a\ud800' }))
+    .toThrow('label "queue" of metric "jobs_total" is "a\\ud800", which is not valid Unicode');
   expect(() => counter.labels('\udfff')).toThrow(TypeError);
 });
 
@@ -135,33 +138,39 @@ test('a metric without labels can be taken out and comes back with the next upda
   expect(sampleMap(registry.expose()).get('size')).toBe(0);
 });
 
-test.for([1, 2, 8, 9, 10, 40])('of %i values of each label, any can go and come back without another noticing', (count) => {
-  const registry = new Registry();
-  const counter = registry.counter({ name: 'jobs_total', help: 'Jobs.', labelNames: ['queue', 'host'] });
-  const pairs = Array.from({ length: count * count }, (_, index) => ({ queue: `q${index % count}`, host: Math.floor(index / count) }));
-  const expected = new Map<string, number>();
-  const check = (): void => expect(sampleMap(registry.expose())).toEqual(expected);
-  pairs.forEach((labels, index) => {
-    counter.inc(labels, index + 1);
-    expected.set(`jobs_total{queue=${labels.queue},host=${labels.host}}`, index + 1);
-  });
-  check();
-  pairs.forEach((labels, index) => {
-    if (index % 3 === 0) return;
-    counter.remove(labels);
-    counter.remove(labels);
-    expected.delete(`jobs_total{queue=${labels.queue},host=${labels.host}}`);
-  });
-  check();
-  pairs.forEach((labels, index) => {
-    const key = `jobs_total{queue=${labels.queue},host=${labels.host}}`;
-    counter.inc(labels);
-    expected.set(key, index % 3 === 0 ? index + 2 : 1);
-  });
-  check();
-  for (const labels of pairs.toReversed()) counter.remove(labels.queue, String(labels.host));
-  expected.clear();
-  check();
-  counter.inc({ queue: 'q0', host: 0 });
-  expect(sampleMap(registry.expose())).toEqual(new Map([['jobs_total{queue=q0,host=0}', 1]]));
-});
+test.for([1, 2, 8, 9, 10, 40])(
+  'of %i values of each label, any can go and come back without another noticing',
+  (count) => {
+    const registry = new Registry();
+    const counter = registry.counter({ name: 'jobs_total', help: 'Jobs.', labelNames: ['queue', 'host'] });
+    const pairs = Array.from({ length: count * count }, (_, index) => ({
+      queue: `q${index % count}`,
+      host: Math.floor(index / count),
+    }));
+    const expected = new Map<string, number>();
+    const check = (): void => expect(sampleMap(registry.expose())).toEqual(expected);
+    pairs.forEach((labels, index) => {
+      counter.inc(labels, index + 1);
+      expected.set(`jobs_total{queue=${labels.queue},host=${labels.host}}`, index + 1);
+    });
+    check();
+    pairs.forEach((labels, index) => {
+      if (index % 3 === 0) return;
+      counter.remove(labels);
+      counter.remove(labels);
+      expected.delete(`jobs_total{queue=${labels.queue},host=${labels.host}}`);
+    });
+    check();
+    pairs.forEach((labels, index) => {
+      const key = `jobs_total{queue=${labels.queue},host=${labels.host}}`;
+      counter.inc(labels);
+      expected.set(key, index % 3 === 0 ? index + 2 : 1);
+    });
+    check();
+    for (const labels of pairs.toReversed()) counter.remove(labels.queue, String(labels.host));
+    expected.clear();
+    check();
+    counter.inc({ queue: 'q0', host: 0 });
+    expect(sampleMap(registry.expose())).toEqual(new Map([['jobs_total{queue=q0,host=0}', 1]]));
+  },
+);

@@ -19,7 +19,8 @@ test('both formats read back as the families that were written', () => {
     for (let round = 0; round < 2; round++) {
       const text = registry.expose();
       expect(plain(parseExposition(text, 'text')), `seed ${seed}`).toEqual(expected);
-      expect(plain(parseExposition(registry.expose('openmetrics'), 'openmetrics')), `seed ${seed}`).toEqual(expected.map(toOpenMetrics));
+      expect(plain(parseExposition(registry.expose('openmetrics'), 'openmetrics')), `seed ${seed}`)
+        .toEqual(expected.map(toOpenMetrics));
       expect(Buffer.from(registry.exposeBytes()).toString(), `seed ${seed}`).toBe(text);
     }
   }
@@ -28,7 +29,11 @@ test('both formats read back as the families that were written', () => {
 test('label values never share a series, whatever is in them', () => {
   const registry = new Registry();
   const counter = registry.counter({ name: 'pairs_total', help: 'Pairs.', labelNames: ['a', 'b'] });
-  const values = [...FRAGMENTS, ...FRAGMENTS.map((fragment) => `${fragment}|`), ...FRAGMENTS.map((fragment) => `|${fragment}"`)];
+  const values = [
+    ...FRAGMENTS,
+    ...FRAGMENTS.map((fragment) => `${fragment}|`),
+    ...FRAGMENTS.map((fragment) => `|${fragment}"`),
+  ];
   const distinct = [...new Set(values)];
   distinct.forEach((a, row) => distinct.forEach((b, column) => counter.inc({ a, b }, row * 1000 + column)));
   const [family] = parseExposition(registry.expose(), 'text');
@@ -75,13 +80,22 @@ function addFamily(registry: Registry, random: Random, index: number): Expected 
       const values = Array.from({ length: random.int(20) }, () => random.pick([-1, 0.25, 0.5, 3, 1e22]));
       const bound = histogram.labels(labels);
       for (const value of values) bound.observe(value);
-      const buckets = [...bounds, Infinity].map((le) => ({ name: `${name}_bucket`, labels: { ...labels, le: leText(le) }, value: values.filter((value) => value <= le).length }));
-      return [...buckets, { name: `${name}_sum`, labels, value: values.reduce((sum, value) => sum + value, 0) }, { name: `${name}_count`, labels, value: values.length }];
+      const buckets = [...bounds, Infinity].map((le) => ({
+        name: `${name}_bucket`,
+        labels: { ...labels, le: leText(le) },
+        value: values.filter((value) => value <= le).length,
+      }));
+      return [
+        ...buckets,
+        { name: `${name}_sum`, labels, value: values.reduce((sum, value) => sum + value, 0) },
+        { name: `${name}_count`, labels, value: values.length },
+      ];
     });
     return { name, type: kind, help, samples };
   }
   const samples = labelSets.map((labels) => {
-    const value = kind === 'counter' ? Math.abs(random.pick(NUMBERS)) : random.pick([...NUMBERS, NaN, Infinity, -Infinity]);
+    const value =
+      kind === 'counter' ? Math.abs(random.pick(NUMBERS)) : random.pick([...NUMBERS, NaN, Infinity, -Infinity]);
     return { name, labels, value };
   });
   if (kind === 'counter') {
@@ -95,7 +109,9 @@ function addFamily(registry: Registry, random: Random, index: number): Expected 
 }
 
 function distinctLabels(labelNames: readonly string[], random: Random): Record<string, string>[] {
-  const sets = Array.from({ length: random.int(6) }, () => Object.fromEntries(labelNames.map((name) => [name, randomText(random)])));
+  const sets = Array.from({ length: random.int(6) }, () =>
+    Object.fromEntries(labelNames.map((name) => [name, randomText(random)])),
+  );
   return [...new Map(sets.map((labels) => [JSON.stringify(labels), labels])).values()];
 }
 
@@ -106,16 +122,25 @@ function leText(bound: number): string {
 
 /** OpenMetrics leaves out a sum that went below zero, and the count beside it. */
 function hasSum({ name, samples }: Expected, { labels }: Expected['samples'][number]): boolean {
-  const sum = samples.find((sample) => sample.name === `${name}_sum` && JSON.stringify(sample.labels) === JSON.stringify(labels));
+  const sum = samples.find(
+    (sample) => sample.name === `${name}_sum` && JSON.stringify(sample.labels) === JSON.stringify(labels),
+  );
   return (sum?.value ?? -1) >= 0;
 }
 
 function plain(families: ReturnType<typeof parseExposition>): Expected[] {
-  return families.map((family) => ({ ...family, samples: family.samples.map(({ name, labels, value }) => ({ name, labels, value })) }));
+  return families.map((family) => ({
+    ...family,
+    samples: family.samples.map(({ name, labels, value }) => ({ name, labels, value })),
+  }));
 }
 
 function toOpenMetrics(family: Expected): Expected {
-  if (family.type === 'histogram') return { ...family, samples: family.samples.filter((sample) => sample.name.endsWith('_bucket') || hasSum(family, sample)) };
+  if (family.type === 'histogram')
+    return {
+      ...family,
+      samples: family.samples.filter((sample) => sample.name.endsWith('_bucket') || hasSum(family, sample)),
+    };
   if (family.type !== 'counter') return family;
   const name = family.name.replace(/_total$/, '');
   return { ...family, name, samples: family.samples.map((sample) => ({ ...sample, name: `${name}_total` })) };

@@ -22,7 +22,8 @@ test.for(['', '1st', 'a-b', '__name', 7, undefined])('the label name %j is refus
 
 test('a label name twice, le of a histogram, and no array are refused', () => {
   const registry = new Registry();
-  expect(() => registry.gauge({ name: 'size', help: 'Help.', labelNames: ['a', 'a'] })).toThrow('label name "a" of "size" is there twice; remove one');
+  expect(() => registry.gauge({ name: 'size', help: 'Help.', labelNames: ['a', 'a'] }))
+    .toThrow('label name "a" of "size" is there twice; remove one');
   expect(() => registry.histogram({ name: 'size', help: 'Help.', labelNames: ['le'] })).toThrow(/"le" of "size"/);
   // @ts-expect-error wrong on purpose
   expect(() => registry.gauge({ name: 'size', help: 'Help.', labelNames: 'queue' })).toThrow(/pass an array/);
@@ -53,14 +54,15 @@ test.for(CLASHES)('%s and %s cannot be in one registry', ([first, second]) => {
   expect(registry.expose()).toBe(before);
 });
 
-test.for([['histogram foo', 'gauge foo_max'], ['counter foo_total', 'gauge foo_bytes'], ['gauge foo', 'gauge foo_total']] as const)(
-  '%s and %s get along',
-  ([first, second]) => {
-    const registry = new Registry();
-    register(registry, first);
-    expect(() => register(registry, second)).not.toThrow();
-  },
-);
+test.for([
+  ['histogram foo', 'gauge foo_max'],
+  ['counter foo_total', 'gauge foo_bytes'],
+  ['gauge foo', 'gauge foo_total'],
+] as const)('%s and %s get along', ([first, second]) => {
+  const registry = new Registry();
+  register(registry, first);
+  expect(() => register(registry, second)).not.toThrow();
+});
 
 test('a removed metric leaves the exposition and frees its names', () => {
   const registry = new Registry();
@@ -110,24 +112,28 @@ test('collect runs before each exposition, with the metric as this', () => {
 const FAILURES = [
   { how: 'throws', collect: () => { throw new Error('no luck'); }, message: 'no luck' },
   { how: 'returns a promise', collect: () => Promise.resolve(), message: /returned a promise/ },
-  { how: 'returns a promise that rejects', collect: () => Promise.reject(new Error('later')), message: /returned a promise/ },
+  { how: 'returns a promise that rejects', collect: () => Promise.reject(new Error('later')),
+    message: /returned a promise/ },
 ];
 
-test.for(FAILURES)('a collect that $how loses its own metric, is told about and counted', async ({ collect, message }) => {
-  const onError = vi.fn<(metricName: string, error: unknown) => void>();
-  const registry = new Registry({ onError });
-  registry.gauge({ name: 'before', help: 'Help.' });
-  registry.gauge({ name: 'broken', help: 'Help.', collect });
-  registry.gauge({ name: 'after', help: 'Help.' });
-  const samples = sampleMap(registry.expose());
-  expect([...samples.keys()]).toEqual(['before', 'after', 'metrics_collect_errors_total{metric=broken}']);
-  expect(samples.get('metrics_collect_errors_total{metric=broken}')).toBe(1);
-  expect(registry.expose()).not.toContain('# TYPE broken');
-  expect(onError).toHaveBeenCalledTimes(2);
-  expect(onError.mock.calls[0]?.[0]).toBe('broken');
-  expect(() => { throw onError.mock.calls[0]?.[1]; }).toThrow(message);
-  await new Promise(setImmediate);
-});
+test.for(FAILURES)(
+  'a collect that $how loses its own metric, is told about and counted',
+  async ({ collect, message }) => {
+    const onError = vi.fn<(metricName: string, error: unknown) => void>();
+    const registry = new Registry({ onError });
+    registry.gauge({ name: 'before', help: 'Help.' });
+    registry.gauge({ name: 'broken', help: 'Help.', collect });
+    registry.gauge({ name: 'after', help: 'Help.' });
+    const samples = sampleMap(registry.expose());
+    expect([...samples.keys()]).toEqual(['before', 'after', 'metrics_collect_errors_total{metric=broken}']);
+    expect(samples.get('metrics_collect_errors_total{metric=broken}')).toBe(1);
+    expect(registry.expose()).not.toContain('# TYPE broken');
+    expect(onError).toHaveBeenCalledTimes(2);
+    expect(onError.mock.calls[0]?.[0]).toBe('broken');
+    expect(() => { throw onError.mock.calls[0]?.[1]; }).toThrow(message);
+    await new Promise(setImmediate);
+  },
+);
 
 test("the registry's own names are taken from the start", () => {
   const registry = new Registry();
@@ -169,7 +175,8 @@ test("a metric's own limit beats the registry's, and a removed series makes room
   for (const of of ['a', 'b', 'c']) sizes.set({ of }, 1);
   sizes.remove({ of: 'a' });
   sizes.set({ of: 'd' }, 4);
-  expect([...sampleMap(registry.expose()).keys()]).toEqual(['size{of=b}', 'size{of=_overflow}', 'size{of=d}', 'metrics_overflow_total{metric=size}']);
+  expect([...sampleMap(registry.expose()).keys()])
+    .toEqual(['size{of=b}', 'size{of=_overflow}', 'size{of=d}', 'metrics_overflow_total{metric=size}']);
 });
 
 test('the overflow series can be taken out as well, and comes back when it is needed', () => {

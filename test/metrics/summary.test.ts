@@ -22,7 +22,10 @@ test('quantiles, sum and count stand in the text as both formats have them', () 
   const registry = new Registry();
   const summary = registry.summary({ name: 'size_bytes', help: 'Sizes.', labelNames: ['of'], percentiles: [1, 0.5] });
   for (const size of [1, 2, 3]) summary.observe({ of: 'x' }, size);
-  const lines = ['# HELP size_bytes Sizes.', '# TYPE size_bytes summary', 'size_bytes{of="x",quantile="0.5"} 2.0', 'size_bytes{of="x",quantile="1.0"} 3.0', 'size_bytes_sum{of="x"} 6.0', 'size_bytes_count{of="x"} 3.0', ''];
+  const lines = [
+    '# HELP size_bytes Sizes.', '# TYPE size_bytes summary', 'size_bytes{of="x",quantile="0.5"} 2.0',
+    'size_bytes{of="x",quantile="1.0"} 3.0', 'size_bytes_sum{of="x"} 6.0', 'size_bytes_count{of="x"} 3.0', '',
+  ];
   expect(registry.expose()).toBe(lines.join('\n'));
   expect(registry.expose('openmetrics')).toBe(`${lines.join('\n')}# EOF\n`);
   expect(Buffer.from(registry.exposeBytes()).toString()).toBe(lines.join('\n'));
@@ -30,7 +33,11 @@ test('quantiles, sum and count stand in the text as both formats have them', () 
 
 test("the percentiles are prom-client's unless told, and of nothing they are NaN", () => {
   const summary = create();
-  expect([...summary.samples()]).toEqual([...['0.01', '0.05', '0.5', '0.9', '0.95', '0.99', '0.999'].map((quantile) => [`s{quantile=${quantile}}`, NaN]), ['s_sum', 0], ['s_count', 0]]);
+  expect([...summary.samples()]).toEqual([
+    ...['0.01', '0.05', '0.5', '0.9', '0.95', '0.99', '0.999'].map((quantile) => [`s{quantile=${quantile}}`, NaN]),
+    ['s_sum', 0],
+    ['s_count', 0],
+  ]);
 });
 
 test('of a few observations the quantiles are observed values, ties included', () => {
@@ -52,22 +59,27 @@ const SHAPES: readonly { readonly name: string; readonly draw: (random: Random, 
   { name: 'many ties', draw: (random) => random.int(5) },
 ];
 
-test.for(SHAPES)('of 50,000 $name observations each quantile is within 1 % of its rank, and at the ends closer', ({ draw }) => {
-  const random = createRandom(11);
-  const percentiles = [0, 0.001, 0.01, 0.05, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 1];
-  const summary = create({ percentiles });
-  const values = Array.from({ length: 50_000 }, (_, index) => draw(random, index));
-  for (const value of values) summary.observe(value);
-  const sorted = values.sort((a, b) => a - b);
-  for (const quantile of percentiles) {
-    const name = `s{quantile=${Number.isInteger(quantile) ? `${quantile}.0` : quantile}}`;
-    const error = Math.min(0.01, 0.1 * Math.sqrt(quantile * (1 - quantile)) + 1e-4);
-    const [low, high] = [quantile - error, quantile + error].map((share) => sorted[Math.min(sorted.length - 1, Math.max(0, Math.round(share * sorted.length)))]!);
-    expect(summary.samples().get(name), name).toBeGreaterThanOrEqual(low!);
-    expect(summary.samples().get(name), name).toBeLessThanOrEqual(high!);
-  }
-  expect(summary.samples().get('s_count')).toBe(50_000);
-});
+test.for(SHAPES)(
+  'of 50,000 $name observations each quantile is within 1 % of its rank, and at the ends closer',
+  ({ draw }) => {
+    const random = createRandom(11);
+    const percentiles = [0, 0.001, 0.01, 0.05, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 1];
+    const summary = create({ percentiles });
+    const values = Array.from({ length: 50_000 }, (_, index) => draw(random, index));
+    for (const value of values) summary.observe(value);
+    const sorted = values.sort((a, b) => a - b);
+    for (const quantile of percentiles) {
+      const name = `s{quantile=${Number.isInteger(quantile) ? `${quantile}.0` : quantile}}`;
+      const error = Math.min(0.01, 0.1 * Math.sqrt(quantile * (1 - quantile)) + 1e-4);
+      const [low, high] = [quantile - error, quantile + error].map(
+        (share) => sorted[Math.min(sorted.length - 1, Math.max(0, Math.round(share * sorted.length)))]!,
+      );
+      expect(summary.samples().get(name), name).toBeGreaterThanOrEqual(low!);
+      expect(summary.samples().get(name), name).toBeLessThanOrEqual(high!);
+    }
+    expect(summary.samples().get('s_count')).toBe(50_000);
+  },
+);
 
 test('observations leave the quantiles a part of maxAgeSeconds at a time, and stay in sum and count', () => {
   vi.useFakeTimers();
@@ -77,7 +89,8 @@ test('observations leave the quantiles a part of maxAgeSeconds at a time, and st
     summary.observe(second);
     vi.advanceTimersByTime(1000);
   }
-  const range = (): readonly (number | undefined)[] => [summary.samples().get('s{quantile=0.0}'), summary.samples().get('s{quantile=1.0}')];
+  const range = (): readonly (number | undefined)[] =>
+    [summary.samples().get('s{quantile=0.0}'), summary.samples().get('s{quantile=1.0}')];
   expect(range()).toEqual([2, 9]);
   vi.advanceTimersByTime(4000);
   expect(range()).toEqual([6, 9]);
@@ -102,14 +115,17 @@ test('what is kept of a million observations is no more than of a thousand', () 
   expect(most(1_000_000)).toBeLessThan(500);
 });
 
-test.for([NaN, Infinity, -Infinity, '5', null, undefined, 1n])('the observation %s throws and counts nothing', (value) => {
-  const summary = create();
-  // @ts-expect-error wrong on purpose
-  expect(() => summary.observe(value)).toThrow(/summary "s" can't observe .*; give a finite number/);
-  // @ts-expect-error wrong on purpose
-  expect(() => summary.labels().observe(value)).toThrow(TypeError);
-  expect(summary.labels().count).toBe(0);
-});
+test.for([NaN, Infinity, -Infinity, '5', null, undefined, 1n])(
+  'the observation %s throws and counts nothing',
+  (value) => {
+    const summary = create();
+    // @ts-expect-error wrong on purpose
+    expect(() => summary.observe(value)).toThrow(/summary "s" can't observe .*; give a finite number/);
+    // @ts-expect-error wrong on purpose
+    expect(() => summary.labels().observe(value)).toThrow(TypeError);
+    expect(summary.labels().count).toBe(0);
+  },
+);
 
 const WRONG: readonly { readonly options: object; readonly message: string }[] = [
   { options: { percentiles: 0.5 }, message: 'percentiles of "s" is 0.5; pass an array' },
@@ -141,7 +157,8 @@ test('a removed series starts again at zero, reset takes all out, and updates by
   summary.remove({ of: 'x' });
   expect(registry.expose()).not.toContain('of="x"');
   kept.observe(5);
-  expect([...sampleMap(registry.expose())]).toEqual([['s{of=x,quantile=0.5}', 5], ['s_sum{of=x}', 5], ['s_count{of=x}', 1]]);
+  expect([...sampleMap(registry.expose())])
+    .toEqual([['s{of=x,quantile=0.5}', 5], ['s_sum{of=x}', 5], ['s_count{of=x}', 1]]);
   summary.reset();
   expect(sampleMap(registry.expose()).size).toBe(0);
   expect(kept.sum).toBe(5);
@@ -151,13 +168,15 @@ test('what is over its limit of series shares one', () => {
   const registry = new Registry();
   const summary = registry.summary({ name: 's', help: 'Help.', labelNames: ['of'], percentiles: [], maxSeries: 1 });
   for (const of of ['a', 'b', 'c']) summary.observe({ of }, 1);
-  expect([...sampleMap(registry.expose())].filter(([name]) => name.startsWith('s_count'))).toEqual([['s_count{of=a}', 1], ['s_count{of=_overflow}', 2]]);
+  expect([...sampleMap(registry.expose())].filter(([name]) => name.startsWith('s_count')))
+    .toEqual([['s_count{of=a}', 1], ['s_count{of=_overflow}', 2]]);
 });
 
 test('its names are its own: no other metric may have them', () => {
   const registry = new Registry();
   registry.summary({ name: 's', help: 'Help.' });
-  for (const name of ['s', 's_sum', 's_count', 's_created']) expect(() => registry.gauge({ name, help: 'Help.' }), name).toThrow(TypeError);
+  for (const name of ['s', 's_sum', 's_count', 's_created'])
+    expect(() => registry.gauge({ name, help: 'Help.' }), name).toThrow(TypeError);
   registry.remove('s');
   registry.gauge({ name: 's_sum', help: 'Help.' });
 });
@@ -166,8 +185,10 @@ test('in OpenMetrics negative quantiles and a negative sum are left out, for it 
   const registry = new Registry();
   const summary = registry.summary({ name: 's', help: 'Help.', percentiles: [0, 1] });
   for (const value of [-5, 2]) summary.observe(value);
-  expect([...sampleMap(registry.expose('openmetrics'), 'openmetrics')]).toEqual([['s{quantile=1.0}', 2], ['s_count', 2]]);
-  expect([...sampleMap(registry.expose())]).toEqual([['s{quantile=0.0}', -5], ['s{quantile=1.0}', 2], ['s_sum', -3], ['s_count', 2]]);
+  expect([...sampleMap(registry.expose('openmetrics'), 'openmetrics')])
+    .toEqual([['s{quantile=1.0}', 2], ['s_count', 2]]);
+  expect([...sampleMap(registry.expose())])
+    .toEqual([['s{quantile=0.0}', -5], ['s{quantile=1.0}', 2], ['s_sum', -3], ['s_count', 2]]);
 });
 
 test('a collect may observe, and one that fails loses this metric alone', () => {

@@ -31,7 +31,10 @@ function routed(app: Postern): Postern {
   return app;
 }
 
-const PATHS: readonly (readonly [string, number])[] = [['/text', 200], ['/json', 200], ['/empty', 204], ['/refused', 401], ['/broken', 500], ['/nowhere', 404], ['/own', 200], ['/stream', 200], ['/users/health/', 200]];
+const PATHS: readonly (readonly [string, number])[] = [
+  ['/text', 200], ['/json', 200], ['/empty', 204], ['/refused', 401], ['/broken', 500], ['/nowhere', 404],
+  ['/own', 200], ['/stream', 200], ['/users/health/', 200],
+];
 
 const failing = (status: number): number[] => (status === 500 ? [500] : []);
 
@@ -39,14 +42,21 @@ describe('helmet', () => {
   test.for(PATHS)('its headers are on the reply of %s', async ([path, status]) => {
     const app = expectFailures(routed(createApp().use(connect(helmet()))), ...failing(status));
     const response = await app.request(path);
-    expect([response.status, response.headers.get('x-content-type-options'), response.headers.get('strict-transport-security')]).toEqual([status, 'nosniff', expect.stringContaining('max-age')]);
+    expect([
+      response.status,
+      response.headers.get('x-content-type-options'),
+      response.headers.get('strict-transport-security'),
+    ]).toEqual([status, 'nosniff', expect.stringContaining('max-age')]);
     await response.text();
   });
 });
 
 describe('cors', () => {
   test.for(PATHS)('a browser may read the reply of %s, also an error', async ([path, status]) => {
-    const app = expectFailures(routed(createApp().use(connect(cors({ origin: ['https://a.example'], credentials: true })))), ...failing(status));
+    const app = expectFailures(
+      routed(createApp().use(connect(cors({ origin: ['https://a.example'], credentials: true })))),
+      ...failing(status),
+    );
     const { headers, ...response } = await app.request(path, { headers: { origin: 'https://a.example' } });
     void response;
     expect(headers.get('access-control-allow-origin')).toBe('https://a.example');
@@ -58,16 +68,28 @@ describe('cors', () => {
 
   test('answers a preflight request itself, which is counted', async () => {
     const app = routed(createApp().use(connect(cors({ origin: true }))));
-    const preflight = await app.request('/text', { method: 'OPTIONS', headers: { origin: 'https://a.example', 'access-control-request-method': 'GET' } });
-    expect([preflight.status, preflight.headers.get('access-control-allow-methods')]).toEqual([204, expect.stringContaining('GET')]);
-    await expect.poll(() => app.metrics.expose()).toMatch(/http_request_duration_seconds_count\{method="OPTIONS",route="",status_code="204"\} 1\.0/);
+    const preflight = await app.request('/text', {
+      method: 'OPTIONS',
+      headers: { origin: 'https://a.example', 'access-control-request-method': 'GET' },
+    });
+    expect([preflight.status, preflight.headers.get('access-control-allow-methods')])
+      .toEqual([204, expect.stringContaining('GET')]);
+    await expect.poll(() => app.metrics.expose())
+      .toMatch(/http_request_duration_seconds_count\{method="OPTIONS",route="",status_code="204"\} 1\.0/);
   });
 });
 
 describe('compression', () => {
-  test.for([['/text', TEXT], ['/json', JSON.stringify({ a: TEXT })], ['/stream', TEXT + TEXT]] as const)('%s comes zipped, and whole', async ([path, body]) => {
+  test.for([
+    ['/text', TEXT],
+    ['/json', JSON.stringify({ a: TEXT })],
+    ['/stream', TEXT + TEXT],
+  ] as const)('%s comes zipped, and whole', async ([path, body]) => {
     const app = routed(createApp().use(connect(compression({ threshold: 0 }))));
-    if (path === '/stream') app.use(async (_ctx, next) => { (await next()).headers.set('content-type', 'text/plain'); });
+    if (path === '/stream')
+      app.use(async (_ctx, next) => {
+        (await next()).headers.set('content-type', 'text/plain');
+      });
     const { port } = await serve(app);
     const received = await rawExchange(port, `GET ${path} HTTP/1.0\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n`);
     const [response] = parseResponses(received);
@@ -77,7 +99,14 @@ describe('compression', () => {
 
   test.for([[8, 2_000], [40, 64_000]] as const)('a stream of %i chunks of %i bytes ends', async ([count, size]) => {
     const app = createApp().use(connect(compression({ threshold: 0 })));
-    app.get('/', () => reply((async function* () { for (let i = 0; i < count; i += 1) yield randomBytes(size / 2).toString('hex'); })(), { headers: { 'content-type': 'text/plain' } }));
+    app.get('/', () =>
+      reply(
+        (async function* () {
+          for (let i = 0; i < count; i += 1) yield randomBytes(size / 2).toString('hex');
+        })(),
+        { headers: { 'content-type': 'text/plain' } },
+      ),
+    );
     const { url } = await serve(app);
     const response = await fetch(url, { headers: { 'accept-encoding': 'gzip' } });
     expect([response.headers.get('content-encoding'), (await response.text()).length]).toEqual(['gzip', count * size]);
@@ -88,24 +117,40 @@ describe('compression', () => {
     const app = routed(createApp().use(connect(compression({ threshold: 0 }))));
     const { url } = await serve(app);
     const response = await fetch(`${url}/refused`, { headers: { 'accept-encoding': 'gzip' } });
-    expect([response.status, response.headers.get('content-encoding'), await response.json()]).toEqual([401, 'gzip', expect.objectContaining({ description: 'Who are you?' })]);
+    expect([response.status, response.headers.get('content-encoding'), await response.json()])
+      .toEqual([401, 'gzip', expect.objectContaining({ description: 'Who are you?' })]);
   });
 });
 
 test('morgan writes a line for each request, errors included', async () => {
   const lines: string[] = [];
-  const app = expectFailures(routed(createApp().use(connect(morgan(':method :url :status :res[content-length]', { stream: { write: (line: string) => lines.push(line.trim()) } })))), 500);
+  const app = expectFailures(
+    routed(
+      createApp().use(
+        connect(
+          morgan(':method :url :status :res[content-length]', {
+            stream: { write: (line: string) => lines.push(line.trim()) },
+          }),
+        ),
+      ),
+    ),
+    500,
+  );
   const { url } = await serve(app);
   for (const path of ['/text', '/refused', '/broken', '/nowhere', '/empty']) await (await fetch(url + path)).text();
   await expect.poll(() => lines.length).toBe(5);
-  expect(lines.map((line) => line.replace(/ [\d-]+$/, ''))).toEqual(['GET /text 200', 'GET /refused 401', 'GET /broken 500', 'GET /nowhere 404', 'GET /empty 204']);
+  expect(lines.map((line) => line.replace(/ [\d-]+$/, '')))
+    .toEqual(['GET /text 200', 'GET /refused 401', 'GET /broken 500', 'GET /nowhere 404', 'GET /empty 204']);
 });
 
 describe('multer', () => {
   const upload = (fileSize: number): Postern => {
     const app = createApp();
     app.post('/files', { middleware: [connect(multer({ limits: { fileSize } }).single('file'))] }, (ctx) => {
-      const { file, body } = ctx.raw.req as unknown as { file: { originalname: string; size: number }; body: Record<string, string> };
+      const { file, body } = ctx.raw.req as unknown as {
+        file: { originalname: string; size: number };
+        body: Record<string, string>;
+      };
       return { name: file.originalname, size: file.size, title: body['title'] };
     });
     return app;
@@ -119,13 +164,15 @@ describe('multer', () => {
 
   test('reads an upload', async () => {
     const { url } = await serve(upload(10_000));
-    expect(await (await fetch(`${url}/files`, { method: 'POST', body: form() })).json()).toEqual({ name: 'a.txt', size: 5000, title: 'A file' });
+    expect(await (await fetch(`${url}/files`, { method: 'POST', body: form() })).json())
+      .toEqual({ name: 'a.txt', size: 5000, title: 'A file' });
   });
 
   test('what it gives to next() is an error like any other', async () => {
     const { url } = await serve(expectFailures(upload(10), 500));
     const response = await fetch(`${url}/files`, { method: 'POST', body: form() });
-    expect([response.status, await response.json()]).toEqual([500, expect.objectContaining({ message: 'Server Error' })]);
+    expect([response.status, await response.json()])
+      .toEqual([500, expect.objectContaining({ message: 'Server Error' })]);
   });
 });
 

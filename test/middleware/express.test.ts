@@ -19,14 +19,28 @@ const load = <T = Factory>(name: string): T => require(name) as T;
 
 /** What Express adds, as far as these tests read it. */
 interface ExpressRequest extends IncomingMessage {
-  ip: string; ips: string[]; originalUrl: string; baseUrl: string; protocol: string; secure: boolean; hostname: string; path: string;
-  query: Record<string, unknown>; app: { get(name: string): unknown };
+  ip: string;
+  ips: string[];
+  originalUrl: string;
+  baseUrl: string;
+  protocol: string;
+  secure: boolean;
+  hostname: string;
+  path: string;
+  query: Record<string, unknown>;
+  app: { get(name: string): unknown };
   get(name: string): string | undefined;
 }
 interface ExpressResponse extends ServerResponse {
   locals: Record<string, unknown>;
-  status(code: number): this; sendStatus(code: number): this; set(name: string | object, value?: unknown): this; get(name: string): unknown;
-  type(type: string): this; cookie(name: string, value: unknown, options?: object): this; json(body: unknown): this; send(body?: unknown): this;
+  status(code: number): this;
+  sendStatus(code: number): this;
+  set(name: string | object, value?: unknown): this;
+  get(name: string): unknown;
+  type(type: string): this;
+  cookie(name: string, value: unknown, options?: object): this;
+  json(body: unknown): this;
+  send(body?: unknown): this;
   redirect(...args: unknown[]): void;
 }
 type Express = (req: ExpressRequest, res: ExpressResponse, next: (error?: unknown) => void) => unknown;
@@ -35,15 +49,56 @@ const express = (middleware: Express): Middleware => connect(middleware as unkno
 describe('a request', () => {
   const read = express((req, res) => {
     const { ip, ips, originalUrl, baseUrl, protocol, secure, hostname, path, query } = req;
-    res.json({ ip, ips, originalUrl, baseUrl, protocol, secure, hostname, path, query, trust: typeof req.app.get('trust proxy'), other: req.app.get('x') ?? null });
+    res.json({
+      ip,
+      ips,
+      originalUrl,
+      baseUrl,
+      protocol,
+      secure,
+      hostname,
+      path,
+      query,
+      trust: typeof req.app.get('trust proxy'),
+      other: req.app.get('x') ?? null,
+    });
   });
-  const own = { ip: '127.0.0.1', ips: [], originalUrl: '/a%20b?q=1&r=2&r=3', baseUrl: '', protocol: 'http', secure: false, hostname: 'shop.example', path: '/a%20b', query: { q: '1', r: ['2', '3'] }, trust: 'boolean', other: null };
-  const forwarded = { 'x-forwarded-for': '9.9.9.9, 1.2.3.4, 10.0.0.7', 'x-forwarded-proto': 'https', 'x-forwarded-host': 'public.example' };
+  const own = {
+    ip: '127.0.0.1',
+    ips: [],
+    originalUrl: '/a%20b?q=1&r=2&r=3',
+    baseUrl: '',
+    protocol: 'http',
+    secure: false,
+    hostname: 'shop.example',
+    path: '/a%20b',
+    query: { q: '1', r: ['2', '3'] },
+    trust: 'boolean',
+    other: null,
+  };
+  const forwarded = {
+    'x-forwarded-for': '9.9.9.9, 1.2.3.4, 10.0.0.7',
+    'x-forwarded-proto': 'https',
+    'x-forwarded-host': 'public.example',
+  };
 
   test.for<[string, string[], Record<string, string>, object]>([
     ['of a client', [], {}, own],
     ['of a client that claims to be a proxy', [], forwarded, own],
-    ['of a trusted proxy', ['127.0.0.1', '10.0.0.0/8'], forwarded, { ...own, ip: '1.2.3.4', ips: ['1.2.3.4', '10.0.0.7'], protocol: 'https', secure: true, hostname: 'public.example', trust: 'function' }],
+    [
+      'of a trusted proxy',
+      ['127.0.0.1', '10.0.0.0/8'],
+      forwarded,
+      {
+        ...own,
+        ip: '1.2.3.4',
+        ips: ['1.2.3.4', '10.0.0.7'],
+        protocol: 'https',
+        secure: true,
+        hostname: 'public.example',
+        trust: 'function',
+      },
+    ],
   ])('%s has the members of Express', async ([, trustProxy, headers, expected]) => {
     const app = createApp({ trustProxy }).use(read);
     const response = await app.request('http://shop.example:81/a%20b?q=1&r=2&r=3', { headers });
@@ -56,7 +111,20 @@ describe('a request', () => {
       Object.assign(req, { query: { mine: 1 }, path: '/mine' });
       next();
     }));
-    app.use(express((req, res) => res.send([req.get('X-A'), req.get('referrer'), req.get('Referer'), req.get('none') ?? 'none', req.query['mine'], req.path].join())));
+    app.use(
+      express((req, res) =>
+        res.send(
+          [
+            req.get('X-A'),
+            req.get('referrer'),
+            req.get('Referer'),
+            req.get('none') ?? 'none',
+            req.query['mine'],
+            req.path,
+          ].join(),
+        ),
+      ),
+    );
     expect(await (await app.request('/', { headers: { 'x-a': '1', referer: 'r' } })).text()).toBe('1,r,r,none,1,/mine');
   });
 
@@ -76,27 +144,44 @@ describe('a request', () => {
 describe('a response', () => {
   const day = 86_400_000;
   test.for<[Express, number, Record<string, string | null>, string]>([
-    [(_req, res) => res.status(201).json({ a: 1 }), 201, { 'content-type': 'application/json; charset=utf-8' }, '{"a":1}'],
+    [(_req, res) => res.status(201).json({ a: 1 }), 201, { 'content-type': 'application/json; charset=utf-8' },
+      '{"a":1}'],
     [(_req, res) => res.sendStatus(418), 418, { 'content-type': 'text/plain; charset=utf-8' }, "I'm a Teapot"],
     [(_req, res) => res.send('<p>'), 200, { 'content-type': 'text/html; charset=utf-8', 'content-length': '3' }, '<p>'],
-    [(_req, res) => res.send(Buffer.from('ab')), 200, { 'content-type': 'application/octet-stream', 'content-length': '2' }, 'ab'],
+    [(_req, res) => res.send(Buffer.from('ab')), 200,
+      { 'content-type': 'application/octet-stream', 'content-length': '2' }, 'ab'],
     [(_req, res) => res.send({ a: 1 }), 200, { 'content-type': 'application/json; charset=utf-8' }, '{"a":1}'],
     [(_req, res) => res.send(), 200, { 'content-type': null, 'content-length': '0' }, ''],
     [(_req, res) => res.status(204).send('none'), 204, { 'content-type': null, 'content-length': null }, ''],
     [(_req, res) => res.type('text').send('a'), 200, { 'content-type': 'text/plain; charset=utf-8' }, 'a'],
     [(_req, res) => res.type('image/png').send('a'), 200, { 'content-type': 'image/png' }, 'a'],
-    [(_req, res) => res.set('X-A', 'b').set({ 'x-c': 'd', 'x-e': 5 }).send(String(res.get('x-a'))), 200, { 'x-a': 'b', 'x-c': 'd', 'x-e': '5' }, 'b'],
-    [(_req, res) => res.redirect('/ä b'), 302, { location: '/%C3%A4%20b', 'content-type': 'text/plain; charset=utf-8' }, 'Found. Redirecting to /%C3%A4%20b'],
-    [(_req, res) => res.redirect(301, 'https://x.example/%20'), 301, { location: 'https://x.example/%20' }, 'Moved Permanently. Redirecting to https://x.example/%20'],
+    [(_req, res) => res.set('X-A', 'b').set({ 'x-c': 'd', 'x-e': 5 }).send(String(res.get('x-a'))), 200,
+      { 'x-a': 'b', 'x-c': 'd', 'x-e': '5' }, 'b'],
+    [(_req, res) => res.redirect('/ä b'), 302, { location: '/%C3%A4%20b', 'content-type': 'text/plain; charset=utf-8' },
+      'Found. Redirecting to /%C3%A4%20b'],
+    [(_req, res) => res.redirect(301, 'https://x.example/%20'), 301, { location: 'https://x.example/%20' },
+      'Moved Permanently. Redirecting to https://x.example/%20'],
     [(_req, res) => { res.locals['a'] = 1; res.json(res.locals); }, 200, {}, '{"a":1}'],
     [(_req, res) => res.cookie('a', 'b c').send(), 200, { 'set-cookie': 'a=b%20c; Path=/' }, ''],
-    [(_req, res) => res.cookie('a', { b: 1 }, { httpOnly: true, secure: true, sameSite: true, path: '/x', domain: 'x.example' }).send(), 200, { 'set-cookie': `a=${encodeURIComponent('j:{"b":1}')}; Domain=x.example; Path=/x; HttpOnly; Secure; SameSite=Strict` }, ''],
-    [(_req, res) => res.cookie('a', 'b', { expires: new Date(day), sameSite: 'lax' }).cookie('c', 'd').send(), 200, { 'set-cookie': 'a=b; Path=/; Expires=Fri, 02 Jan 1970 00:00:00 GMT; SameSite=Lax, c=d; Path=/' }, ''],
+    [
+      (_req, res) =>
+        res
+          .cookie('a', { b: 1 }, { httpOnly: true, secure: true, sameSite: true, path: '/x', domain: 'x.example' })
+          .send(),
+      200,
+      {
+        'set-cookie': `a=${encodeURIComponent('j:{"b":1}')}; Domain=x.example; Path=/x; HttpOnly; Secure; SameSite=Strict`,
+      },
+      '',
+    ],
+    [(_req, res) => res.cookie('a', 'b', { expires: new Date(day), sameSite: 'lax' }).cookie('c', 'd').send(), 200,
+      { 'set-cookie': 'a=b; Path=/; Expires=Fri, 02 Jan 1970 00:00:00 GMT; SameSite=Lax, c=d; Path=/' }, ''],
   ])('%s', async ([middleware, status, headers, body]) => {
     const app = createApp().use(express(middleware));
     const response = await app.request('/');
     expect([response.status, await response.text()]).toEqual([status, body]);
-    for (const [name, value] of Object.entries(headers)) expect([name, response.headers.get(name)]).toEqual([name, value]);
+    for (const [name, value] of Object.entries(headers))
+      expect([name, response.headers.get(name)]).toEqual([name, value]);
     const head = await app.request('/', { method: 'HEAD' });
     expect([head.status, await head.text()]).toEqual([status, '']);
   });
@@ -122,26 +207,33 @@ describe('a reply that it writes itself', () => {
       seen.push([reply.status, reply.headers.get('x-a'), reply.headers.getSetCookie(), reply.error]);
       reply.headers.set('x-late', '1');
     });
-    app.use(express(function teapot(_req, res) { res.cookie('a', '1').cookie('b', '2').status(418).set('x-a', 'b').json({}); }));
+    app.use(
+      express(function teapot(_req, res) {
+        res.cookie('a', '1').cookie('b', '2').status(418).set('x-a', 'b').json({});
+      }),
+    );
     const response = await app.request('/');
     expect([response.status, response.headers.has('x-late')]).toEqual([418, false]);
     await expect.poll(() => seen).toEqual([[418, 'b', ['a=1; Path=/', 'b=2; Path=/'], undefined]]);
     expect(logger.entries.filter(({ level }) => level === 'error')).toMatchObject([
-      { message: 'a header was set after the reply was written', object: { header: 'x-late', middleware: 'teapot', request_id: expect.any(String) } },
+      { message: 'a header was set after the reply was written',
+        object: { header: 'x-late', middleware: 'teapot', request_id: expect.any(String) } },
     ]);
   });
 
   test('is counted with its own status', async () => {
     const app = createApp().use(express((_req, res) => res.sendStatus(404)));
     await (await app.request('/')).text();
-    await expect.poll(() => app.metrics.expose()).toContain('http_request_duration_seconds_count{method="GET",route="",status_code="404"} 1.0');
+    await expect.poll(() => app.metrics.expose())
+      .toContain('http_request_duration_seconds_count{method="GET",route="",status_code="404"} 1.0');
   });
 });
 
 describe('unchanged', () => {
   test('express-rate-limit gives each client its own count', async () => {
     const { rateLimit } = load<{ rateLimit: (options: object) => ConnectMiddleware }>('express-rate-limit');
-    const app = createApp({ trustProxy: ['127.0.0.1'] }).use(connect(rateLimit({ limit: 2, windowMs: 60_000, standardHeaders: true, legacyHeaders: false })));
+    const app = createApp({ trustProxy: ['127.0.0.1'] })
+      .use(connect(rateLimit({ limit: 2, windowMs: 60_000, standardHeaders: true, legacyHeaders: false })));
     app.get('/', () => 'ok');
     const ask = async (ip: string): Promise<unknown[]> => {
       const response = await app.request('/', { headers: { 'x-forwarded-for': ip } });
@@ -155,12 +247,17 @@ describe('unchanged', () => {
 
   test('cookie-parser reads what cookie() wrote, signed too', async () => {
     const app = createApp().use(connect(load<(secret: string) => ConnectMiddleware>('cookie-parser')('secret')));
-    app.post('/', { middleware: [express((_req, res) => res.cookie('s', 'ada', { signed: true }).cookie('p', 'plain').send())] }, () => 1);
+    app.post(
+      '/',
+      { middleware: [express((_req, res) => res.cookie('s', 'ada', { signed: true }).cookie('p', 'plain').send())] },
+      () => 1,
+    );
     app.get('/', ({ raw }) => {
       const { cookies, signedCookies } = raw.req as unknown as Record<string, Record<string, string>>;
       return { ...cookies, ...signedCookies };
     });
-    const cookie = (await app.request('/', { method: 'POST' })).headers.getSetCookie().map((one) => one.split(';')[0]).join('; ');
+    const cookie = (await app.request('/', { method: 'POST' })).headers.getSetCookie().map((one) => one.split(';')[0])
+      .join('; ');
     expect(await (await app.request('/', { headers: { cookie } })).json()).toEqual({ s: 'ada', p: 'plain' });
   });
 
@@ -176,25 +273,49 @@ describe('unchanged', () => {
     const first = await app.request('/');
     const cookie = first.headers.get('set-cookie')?.split(';')[0] ?? '';
     expect([await first.json(), cookie]).toEqual([{ count: 1 }, expect.stringContaining('connect.sid=')]);
-    for (const [index, path] of ['/', '/own', '/', '/own'].entries()) expect(await (await app.request(path, { headers: { cookie } })).json()).toEqual({ count: index + 2 });
+    for (const [index, path] of ['/', '/own', '/', '/own'].entries())
+      expect(await (await app.request(path, { headers: { cookie } })).json()).toEqual({ count: index + 2 });
   });
 
   test('response-time sets its header on replies and errors', async () => {
     const app = createApp().use(connect(load<() => ConnectMiddleware>('response-time')())).get('/', () => 'ok');
-    for (const path of ['/', '/nowhere']) expect((await app.request(path)).headers.get('x-response-time')).toMatch(/^[\d.]+ms$/);
+    for (const path of ['/', '/nowhere'])
+      expect((await app.request(path)).headers.get('x-response-time')).toMatch(/^[\d.]+ms$/);
   });
 
   test('passport lets a user in, refuses others, and redirects', async () => {
-    const passport = new (load<{ Passport: new () => { use(name: string, strategy: object): void; initialize(): ConnectMiddleware; authenticate(name: string, options: object): ConnectMiddleware } }>('passport').Passport)();
-    passport.use('token', { name: 'token', authenticate(this: { success(user: object): void; fail(challenge: string, status?: number): void }, req: IncomingMessage) {
-      if (req.headers.authorization === 'Bearer ada') this.success({ name: 'ada' });
-      else this.fail('Bearer');
-    } });
+    const passport = new (load<{
+      Passport: new () => {
+        use(name: string, strategy: object): void;
+        initialize(): ConnectMiddleware;
+        authenticate(name: string, options: object): ConnectMiddleware;
+      };
+    }>('passport').Passport)();
+    passport.use('token', {
+      name: 'token',
+      authenticate(
+        this: { success(user: object): void; fail(challenge: string, status?: number): void },
+        req: IncomingMessage,
+      ) {
+        if (req.headers.authorization === 'Bearer ada') this.success({ name: 'ada' });
+        else this.fail('Bearer');
+      },
+    });
     const app = createApp().use(connect(passport.initialize()));
-    const userOf = ({ raw }: { raw: { req: IncomingMessage } }): unknown => (raw.req as unknown as { user: object }).user;
-    app.get('/', { middleware: [connect(passport.authenticate('token', { session: false }))] }, (ctx) => userOf(ctx) as object);
-    app.get('/page', { middleware: [connect(passport.authenticate('token', { session: false, failureRedirect: '/login' }))] }, () => 1);
-    expect(await (await app.request('/', { headers: { authorization: 'Bearer ada' } })).json()).toEqual({ name: 'ada' });
+    const userOf = ({ raw }: { raw: { req: IncomingMessage } }): unknown =>
+      (raw.req as unknown as { user: object }).user;
+    app.get(
+      '/',
+      { middleware: [connect(passport.authenticate('token', { session: false }))] },
+      (ctx) => userOf(ctx) as object,
+    );
+    app.get(
+      '/page',
+      { middleware: [connect(passport.authenticate('token', { session: false, failureRedirect: '/login' }))] },
+      () => 1,
+    );
+    expect(await (await app.request('/', { headers: { authorization: 'Bearer ada' } })).json())
+      .toEqual({ name: 'ada' });
     const refused = await app.request('/');
     expect([refused.status, refused.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
     const redirected = await app.request('/page');
@@ -205,11 +326,14 @@ describe('unchanged', () => {
     const folder = mkdtempSync(join(tmpdir(), 'postern-static-'));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     writeFileSync(join(folder, 'a.txt'), 'a file');
-    const app = createApp().use(connect(load<(root: string) => ConnectMiddleware>('serve-static')(folder))).get('/b.txt', () => 'a route');
+    const app = createApp().use(connect(load<(root: string) => ConnectMiddleware>('serve-static')(folder)))
+      .get('/b.txt', () => 'a route');
     const { url } = await serve(app);
     const first = await fetch(`${url}/a.txt`);
-    expect([first.status, first.headers.get('content-type'), await first.text()]).toEqual([200, 'text/plain; charset=utf-8', 'a file']);
-    expect((await app.request('/a.txt', { headers: { 'if-none-match': first.headers.get('etag') ?? '' } })).status).toBe(304);
+    expect([first.status, first.headers.get('content-type'), await first.text()])
+      .toEqual([200, 'text/plain; charset=utf-8', 'a file']);
+    expect((await app.request('/a.txt', { headers: { 'if-none-match': first.headers.get('etag') ?? '' } })).status)
+      .toBe(304);
     expect(await (await fetch(`${url}/b.txt`)).text()).toBe('a route');
     expect((await fetch(`${url}/c.txt`)).status).toBe(404);
     expect((await fetch(`${url}/%2e%2e%2fpackage.json`)).status).toBe(404);
@@ -219,8 +343,14 @@ describe('unchanged', () => {
   test.for(whens)('an Express application below a mount has its own members, $when', async ({ isLater }) => {
     interface Application extends ConnectMiddleware {
       set(name: string, value: unknown): void;
-      engine(extension: string, run: (file: string, locals: object, done: (error: null, text: string) => void) => void): this;
-      get(path: string, run: (req: ExpressRequest, res: ExpressResponse & { render(view: string): void }) => void): void;
+      engine(
+        extension: string,
+        run: (file: string, locals: object, done: (error: null, text: string) => void) => void,
+      ): this;
+      get(
+        path: string,
+        run: (req: ExpressRequest, res: ExpressResponse & { render(view: string): void }) => void,
+      ): void;
     }
     const mounted = load<() => Application>('express')();
     const views = mkdtempSync(join(tmpdir(), 'postern-views-'));
@@ -242,13 +372,22 @@ describe('unchanged', () => {
 
   test('http-proxy-middleware forwards requests with their bodies', async () => {
     const upstream = createApp({}, 'upstream');
-    upstream.post('/*rest', async (ctx) => ({ url: ctx.raw.req.url, body: await ctx.text(), host: ctx.headers['x-forwarded-host'] }));
+    upstream.post('/*rest', async (ctx) => ({
+      url: ctx.raw.req.url,
+      body: await ctx.text(),
+      host: ctx.headers['x-forwarded-host'],
+    }));
     const { url: target } = await serve(upstream);
-    const { createProxyMiddleware } = load<{ createProxyMiddleware: (options: object) => ConnectMiddleware }>('http-proxy-middleware');
-    const app = createApp().use(connect(createProxyMiddleware({ target, pathFilter: '/api', pathRewrite: { '^/api': '' }, xfwd: true }))).get('/own', () => 'own');
+    const { createProxyMiddleware } = load<{ createProxyMiddleware: (options: object) => ConnectMiddleware }>(
+      'http-proxy-middleware',
+    );
+    const app = createApp()
+      .use(connect(createProxyMiddleware({ target, pathFilter: '/api', pathRewrite: { '^/api': '' }, xfwd: true })))
+      .get('/own', () => 'own');
     const { url, port } = await serve(app);
     const response = await fetch(`${url}/api/items?x=1`, { method: 'POST', body: 'hello' });
-    expect([response.status, await response.json()]).toEqual([200, { url: '/items?x=1', body: 'hello', host: `127.0.0.1:${port}` }]);
+    expect([response.status, await response.json()])
+      .toEqual([200, { url: '/items?x=1', body: 'hello', host: `127.0.0.1:${port}` }]);
     expect(await (await fetch(`${url}/own`)).text()).toBe('own');
   });
 });

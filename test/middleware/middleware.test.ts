@@ -2,7 +2,10 @@
 
 import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import { Conflict, HttpError, NotFound, reply, ServiceUnavailable, Unauthorized, type HandlerResult, type Middleware, type Reply } from 'postern';
+import {
+  Conflict, HttpError, NotFound, reply, ServiceUnavailable, Unauthorized, type HandlerResult, type Middleware,
+  type Reply,
+} from 'postern';
 import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
 const mark = (name: string): Middleware => async (ctx, next) => {
@@ -62,7 +65,8 @@ test('next() gives a Reply whose status, headers and body may be changed', async
     return replied;
   });
   const response = await fetch((await serve(app)).url);
-  expect([response.status, response.headers.get('x-a'), await response.json()]).toEqual([201, 'b', { wrapped: { a: 1 } }]);
+  expect([response.status, response.headers.get('x-a'), await response.json()])
+    .toEqual([201, 'b', { wrapped: { a: 1 } }]);
 });
 
 test.for<[string, () => unknown, number, string]>([
@@ -86,7 +90,12 @@ test('next() gives the error reply of what was thrown, with the error, and middl
     return reply('rescued', { status: 200 });
   });
   expect(await (await fetch((await serve(app)).url)).text()).toBe('rescued');
-  expect(seen).toEqual([thrown, 404, 'yes', { message: 'Not found.', description: 'mine', error_code: { name: 'framework_error_unspecified', value: 999998 } }]);
+  expect(seen).toEqual([
+    thrown,
+    404,
+    'yes',
+    { message: 'Not found.', description: 'mine', error_code: { name: 'framework_error_unspecified', value: 999998 } },
+  ]);
 });
 
 test('a reply to a request that did not fail has no error', async () => {
@@ -111,17 +120,22 @@ describe.for(SILENT)('next() that is %s', ([, middleware]) => {
     ['a thrown error', () => { throw new NotFound('gone'); }, 404, 'gone'],
     ['a returned error', () => new NotFound('gone'), 404, 'gone'],
     ['a stream', () => Readable.from(['a', 'b']), 200, 'ab'],
-  ] as [string, () => HandlerResult | Promise<HandlerResult>, number, string][])('loses not %s', async ([, handler, status, body]) => {
-    const app = createApp().use(middleware).get('/', handler);
-    const response = await app.request('/');
-    expect([response.status, await response.text()]).toEqual([status, expect.stringContaining(body)]);
-  });
+  ] as [string, () => HandlerResult | Promise<HandlerResult>, number, string][])(
+    'loses not %s',
+    async ([, handler, status, body]) => {
+      const app = createApp().use(middleware).get('/', handler);
+      const response = await app.request('/');
+      expect([response.status, await response.text()]).toEqual([status, expect.stringContaining(body)]);
+    },
+  );
 
   test('loses no line of the log, and makes one of it', async () => {
     const logger = createRecorder();
-    const app = expectFailures(createApp({ logger }), 500).use(middleware).use(middleware).get('/', () => { throw new Error('unforeseen'); });
+    const app = expectFailures(createApp({ logger }), 500).use(middleware).use(middleware)
+      .get('/', () => { throw new Error('unforeseen'); });
     expect((await app.request('/')).status).toBe(500);
-    expect(logger.entries.map(({ level, message, object }) => [level, message, String(object['err'])])).toEqual([['error', 'request failed', 'Error: unforeseen']]);
+    expect(logger.entries.map(({ level, message, object }) => [level, message, String(object['err'])]))
+      .toEqual([['error', 'request failed', 'Error: unforeseen']]);
   });
 });
 
@@ -129,12 +143,14 @@ test('neither calling next() nor returning anything is a 500, and the log has th
   const logger = createRecorder();
   const app = expectFailures(createApp({ logger }), 500).use(() => undefined).get('/', () => 'never');
   expect((await app.request('/')).status).toBe(500);
-  expect(String(logger.entries[0]?.object['err'])).toMatch(/neither called next\(\) nor returned a reply; return next\(\), or a reply of its own/);
+  expect(String(logger.entries[0]?.object['err']))
+    .toMatch(/neither called next\(\) nor returned a reply; return next\(\), or a reply of its own/);
 });
 
 describe('headers that middleware sets are on every reply', () => {
   test.for([
-    ['/fine', 200], ['/missing', 404], ['/refused', 401], ['/broken', 500], ['/cyclic', 500], ['/returned', 409], ['/nowhere', 404], ['/post', 405], ['/users/health/', 200],
+    ['/fine', 200], ['/missing', 404], ['/refused', 401], ['/broken', 500], ['/cyclic', 500], ['/returned', 409],
+    ['/nowhere', 404], ['/post', 405], ['/users/health/', 200],
   ] as const)('%s: %i', async ([path, status]) => {
     const service = expectFailures(createApp(), ...(status === 500 ? [500] : []));
     service.use(async (_ctx, next) => {
@@ -143,8 +159,21 @@ describe('headers that middleware sets are on every reply', () => {
     });
     const cyclic: Record<string, unknown> = {};
     cyclic['self'] = cyclic;
-    service.get('/fine', () => 'fine').get('/missing', () => { throw new NotFound(); }).get('/refused', () => { throw new Unauthorized(); });
-    service.get('/broken', () => { throw new Error('unforeseen'); }).get('/cyclic', () => cyclic).get('/returned', () => new Conflict()).post('/post', () => 1);
+    service
+      .get('/fine', () => 'fine')
+      .get('/missing', () => {
+        throw new NotFound();
+      })
+      .get('/refused', () => {
+        throw new Unauthorized();
+      });
+    service
+      .get('/broken', () => {
+        throw new Error('unforeseen');
+      })
+      .get('/cyclic', () => cyclic)
+      .get('/returned', () => new Conflict())
+      .post('/post', () => 1);
     const response = await service.request(path);
     expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([status, '*']);
     await response.text();
@@ -159,7 +188,8 @@ test('a failure is logged as what leaves in the end', async () => {
     throw new ServiceUnavailable('later', { cause: error });
   });
   expect((await app.request('/')).status).toBe(503);
-  expect(logger.entries.map(({ object }) => [String(object['err']), object['status_code']])).toEqual([['ServiceUnavailable: Service unavailable.', 503]]);
+  expect(logger.entries.map(({ object }) => [String(object['err']), object['status_code']]))
+    .toEqual([['ServiceUnavailable: Service unavailable.', 503]]);
 });
 
 test('the 404 that a middleware gets is its own: what it writes there is seen by no other request', async () => {
@@ -177,7 +207,8 @@ describe('a stream that is not sent is destroyed', () => {
   test.for<[string, Middleware]>([
     ['middleware throws behind next()', async (_ctx, next) => { await next(); throw new NotFound(); }],
     ['middleware replies in its place', async (_ctx, next) => { await next(); return 'instead'; }],
-    ['middleware replaces the body', async (_ctx, next) => { const replied = await next(); return reply('instead', { status: replied.status }); }],
+    ['middleware replaces the body',
+      async (_ctx, next) => { const replied = await next(); return reply('instead', { status: replied.status }); }],
     ['middleware does not wait', (_ctx, next) => { void next(); return 'instead'; }],
     ['middleware sets another body', async (_ctx, next) => { const replied = await next(); replied.body = 'instead'; }],
     ['the status allows none', async (_ctx, next) => { (await next()).status = 204; }],
@@ -221,7 +252,8 @@ test('an error thrown by middleware is mapped like one of a handler', async () =
 
 test('a Response of a handler reaches middleware as a Reply', async () => {
   let seen: Reply | undefined;
-  const app = createApp().get('/', () => new Response('body', { status: 206, headers: { 'x-a': 'b' } })).use(async (_ctx, next) => (seen = await next()));
+  const app = createApp().get('/', () => new Response('body', { status: 206, headers: { 'x-a': 'b' } }))
+    .use(async (_ctx, next) => (seen = await next()));
   const response = await fetch((await serve(app)).url);
   expect([response.status, response.headers.get('x-a'), await response.text()]).toEqual([206, 'b', 'body']);
   expect([seen?.status, seen?.headers.get('x-a')]).toEqual([206, 'b']);

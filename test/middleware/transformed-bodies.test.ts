@@ -21,24 +21,42 @@ const BODIES: Record<string, (closed: () => void) => HandlerResult> = {
   'a Readable': (closed) => Readable.from(CHUNKS).on('close', closed),
   'a ReadableStream': (closed) => {
     const rest = CHUNKS.map((chunk) => Buffer.from(chunk));
-    return new ReadableStream({ pull: (controller) => { const next = rest.shift(); if (next === undefined) { controller.close(); closed(); } else controller.enqueue(next); }, cancel: closed });
+    return new ReadableStream({
+      pull: (controller) => {
+        const next = rest.shift();
+        if (next === undefined) {
+          controller.close();
+          closed();
+        } else controller.enqueue(next);
+      },
+      cancel: closed,
+    });
   },
 };
 type Body = AsyncIterable<string | Buffer>;
 const upper = async function* (body: unknown): AsyncGenerator<string> {
   for await (const chunk of body as Body) yield String(chunk).toUpperCase();
 };
-const upperStream = (): Transform => new Transform({ transform: (chunk: Buffer, _encoding, done) => done(null, String(chunk).toUpperCase()) });
+const upperStream = (): Transform =>
+  new Transform({ transform: (chunk: Buffer, _encoding, done) => done(null, String(chunk).toUpperCase()) });
 const TRANSFORMS: Record<string, (body: unknown) => object> = {
   'a generator': upper,
   'Readable.from': (body) => Readable.from(upper(body)),
   'a pipe into a Transform': (body) => {
-    if (body instanceof ReadableStream) return body.pipeThrough(new TransformStream({ transform: (chunk, controller) => controller.enqueue(Buffer.from(String(Buffer.from(chunk as Uint8Array)).toUpperCase())) }));
+    if (body instanceof ReadableStream)
+      return body.pipeThrough(
+        new TransformStream({
+          transform: (chunk, controller) =>
+            controller.enqueue(Buffer.from(String(Buffer.from(chunk as Uint8Array)).toUpperCase())),
+        }),
+      );
     return (body instanceof Readable ? body : Readable.from(body as Body)).pipe(upperStream());
   },
 };
 
-const combinations = Object.keys(BODIES).flatMap((body) => Object.keys(TRANSFORMS).flatMap((how) => ['assigned', 'returned'].map((way) => ({ body, how, way }))));
+const combinations = Object.keys(BODIES).flatMap((body) =>
+  Object.keys(TRANSFORMS).flatMap((how) => ['assigned', 'returned'].map((way) => ({ body, how, way }))),
+);
 
 function transforming({ body, how, way }: (typeof combinations)[number], closed: () => void): Postern {
   const app = createApp();

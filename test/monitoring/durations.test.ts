@@ -12,7 +12,8 @@ describe('durationBuckets', () => {
     const app = createApp({ durationBuckets: [0.5, 30, Infinity] }).get('/', () => 'ok');
     await app.request('/');
     const samples = sampleMap(app.metrics.expose());
-    const bounds = [...samples.keys()].filter((name) => name.startsWith('http_request_duration_seconds_bucket')).map((name) => /le=([^}]+)/.exec(name)?.[1]);
+    const bounds = [...samples.keys()].filter((name) => name.startsWith('http_request_duration_seconds_bucket'))
+      .map((name) => /le=([^}]+)/.exec(name)?.[1]);
     expect(bounds).toEqual(['0.5', '30.0', '+Inf']);
   });
 
@@ -43,7 +44,8 @@ describe('calls of other services', () => {
     calls.observe('mail', 'MADE-UP', 501, 0.2);
     const samples = sampleMap(registry.expose());
     expect(samples.get('service_request_duration_seconds_count{service=billing,method=GET,status_code=200}')).toBe(2);
-    expect(samples.get('service_request_duration_seconds_bucket{service=billing,method=GET,status_code=200,le=0.1}')).toBe(1);
+    expect(samples.get('service_request_duration_seconds_bucket{service=billing,method=GET,status_code=200,le=0.1}'))
+      .toBe(1);
     expect(samples.get('service_request_duration_seconds_sum{service=billing,method=GET,status_code=0}')).toBe(5);
     expect(samples.get('service_request_duration_seconds_count{service=mail,method=POST,status_code=503}')).toBe(1);
     expect(samples.get('service_request_duration_seconds_count{service=mail,method=_OTHER,status_code=501}')).toBe(1);
@@ -61,7 +63,9 @@ test('a request of a sampled trace is the exemplar of its bucket, others leave i
   route.observe('GET', 200, 0.05, traceId);
   route.observe('GET', 200, 0.06);
   route.observe('GET', 200, 0.5);
-  const family = parseExposition(registry.expose('openmetrics'), 'openmetrics').find(({ name }) => name === 'http_request_duration_seconds');
-  const exemplars = family?.samples.filter(({ name }) => name.endsWith('_bucket')).map(({ value, exemplar }) => [value, exemplar?.labels, exemplar?.value]);
+  const family = parseExposition(registry.expose('openmetrics'), 'openmetrics')
+    .find(({ name }) => name === 'http_request_duration_seconds');
+  const exemplars = family?.samples.filter(({ name }) => name.endsWith('_bucket'))
+    .map(({ value, exemplar }) => [value, exemplar?.labels, exemplar?.value]);
   expect(exemplars).toEqual([[2, { trace_id: traceId }, 0.05], [3, undefined, undefined], [3, undefined, undefined]]);
 });

@@ -12,17 +12,32 @@ test('health checks: FAIL and 503 while one rejects, returns false or takes too 
     return [response.status, (await response.json()) as Record<string, unknown>];
   };
   app.health.check('good', () => true);
-  expect(await health()).toMatchObject([200, { status: 'OK', checks: { good: { status: 'OK', time: expect.stringMatching(/^\d+ ms$/) } } }]);
+  expect(await health()).toMatchObject([
+    200,
+    { status: 'OK', checks: { good: { status: 'OK', time: expect.stringMatching(/^\d+ ms$/) } } },
+  ]);
   app.health.check('rejects', async () => Promise.reject(new Error('secret reason')));
   app.health.check('says no', () => false);
   let aborted = false;
-  app.health.check('hangs', (signal) => new Promise(() => signal.addEventListener('abort', () => (aborted = true))), { timeout: 20 });
+  app.health.check('hangs', (signal) => new Promise(() => signal.addEventListener('abort', () => (aborted = true))), {
+    timeout: 20,
+  });
   const [status, document] = await health();
   expect(status).toBe(503);
-  expect(document).toMatchObject({ service: 'users', status: 'FAIL', checks: { good: { status: 'OK' }, rejects: { status: 'FAIL' }, 'says no': { status: 'FAIL' }, hangs: { status: 'FAIL' } } });
+  expect(document).toMatchObject({
+    service: 'users',
+    status: 'FAIL',
+    checks: {
+      good: { status: 'OK' },
+      rejects: { status: 'FAIL' },
+      'says no': { status: 'FAIL' },
+      hangs: { status: 'FAIL' },
+    },
+  });
   expect(JSON.stringify(document)).not.toContain('secret');
   expect(aborted).toBe(true);
-  expect(logger.entries.filter(({ level }) => level === 'warn').map(({ object }) => object['check'])).toEqual(['says no', 'rejects', 'hangs']);
+  expect(logger.entries.filter(({ level }) => level === 'warn').map(({ object }) => object['check']))
+    .toEqual(['says no', 'rejects', 'hangs']);
   expect(() => app.health.check('good', () => true)).toThrow(TypeError);
 });
 

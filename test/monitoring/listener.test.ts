@@ -35,8 +35,25 @@ test('health and ping are served on both, metrics and openapi there alone, the r
   const { url, monitor } = await app.listen(LOOPBACK);
   expect(monitor).toEqual({ url: `http://127.0.0.1:${monitor?.port}`, host: '127.0.0.1', port: expect.any(Number) });
   const served: Record<string, number[]> = {};
-  for (const path of ['/users/health/', '/users/ping/', '/users/metrics/', '/users/metrics/?json', '/users/openapi/', '/work', '/nowhere']) served[path] = [await statusOf(url + path), await statusOf(monitor?.url + path)];
-  expect(served).toEqual({ '/users/health/': [200, 200], '/users/ping/': [200, 200], '/users/metrics/': [404, 200], '/users/metrics/?json': [404, 200], '/users/openapi/': [404, 200], '/work': [200, 404], '/nowhere': [404, 404] });
+  for (const path of [
+    '/users/health/',
+    '/users/ping/',
+    '/users/metrics/',
+    '/users/metrics/?json',
+    '/users/openapi/',
+    '/work',
+    '/nowhere',
+  ])
+    served[path] = [await statusOf(url + path), await statusOf(monitor?.url + path)];
+  expect(served).toEqual({
+    '/users/health/': [200, 200],
+    '/users/ping/': [200, 200],
+    '/users/metrics/': [404, 200],
+    '/users/metrics/?json': [404, 200],
+    '/users/openapi/': [404, 200],
+    '/work': [200, 404],
+    '/nowhere': [404, 404],
+  });
   const metrics = await (await fetch(`${monitor?.url}/users/metrics/`)).text();
   expect(metrics).toContain('http_request_duration_seconds_count{method="GET",route="/work",status_code="200"} 1.0');
   expect(app.router.routes.map(({ path }) => path)).toEqual(['/users/health/', '/users/ping/', '/work']);
@@ -57,7 +74,8 @@ test('the middleware of the application runs around both, whatever the order', a
   });
   const { url, monitor } = await app.listen(LOOPBACK);
   for (const base of [url, monitor?.url]) {
-    for (const path of ['/users/health/', '/nowhere']) expect((await fetch(base + path)).headers.get('x-mine')).toBe('1');
+    for (const path of ['/users/health/', '/nowhere'])
+      expect((await fetch(base + path)).headers.get('x-mine')).toBe('1');
   }
 });
 
@@ -89,19 +107,22 @@ test('it can be scraped through the drain, after the main one is closed, until t
   await expect(fetch(`${monitor?.url}/users/metrics/`)).rejects.toThrow();
 });
 
-test.for(['main', 'monitor'] as const)('where the port of the %s one is taken, nothing is left open, and another try may succeed', async (which) => {
-  const taken = await takenPort();
-  const free = await closedPort();
-  const at = (port: number): { host: string; port: number } => ({ host: '127.0.0.1', port });
-  const app = createApp({ monitor: at(which === 'monitor' ? taken : free) });
-  await expect(app.listen(at(which === 'main' ? taken : free))).rejects.toMatchObject({ code: 'EADDRINUSE' });
-  await expect(fetch(`http://127.0.0.1:${free}/users/ping/`)).rejects.toThrow();
-  expect(app.server.listening).toBe(false);
-  expect(app.server.listenerCount('error') + app.server.listenerCount('listening')).toBeLessThanOrEqual(1);
-  if (which === 'monitor') return;
-  const { monitor } = await app.listen(LOOPBACK);
-  expect(await statusOf(`${monitor?.url}/users/ping/`)).toBe(200);
-});
+test.for(['main', 'monitor'] as const)(
+  'where the port of the %s one is taken, nothing is left open, and another try may succeed',
+  async (which) => {
+    const taken = await takenPort();
+    const free = await closedPort();
+    const at = (port: number): { host: string; port: number } => ({ host: '127.0.0.1', port });
+    const app = createApp({ monitor: at(which === 'monitor' ? taken : free) });
+    await expect(app.listen(at(which === 'main' ? taken : free))).rejects.toMatchObject({ code: 'EADDRINUSE' });
+    await expect(fetch(`http://127.0.0.1:${free}/users/ping/`)).rejects.toThrow();
+    expect(app.server.listening).toBe(false);
+    expect(app.server.listenerCount('error') + app.server.listenerCount('listening')).toBeLessThanOrEqual(1);
+    if (which === 'monitor') return;
+    const { monitor } = await app.listen(LOOPBACK);
+    expect(await statusOf(`${monitor?.url}/users/ping/`)).toBe(200);
+  },
+);
 
 test('MONITOR_PORT and MONITOR_HOST stand for the option, which beats them', async () => {
   setEnv({ MONITOR_PORT: '0', MONITOR_HOST: '127.0.0.1' });

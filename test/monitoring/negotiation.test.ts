@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { acceptsGzip, negotiateFormat } from '../../src/monitor/metrics-text.js';
 
-const PROMETHEUS_2 = 'application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1';
+const PROMETHEUS_2 =
+  'application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1';
 const PROMETHEUS_3 =
   'application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,' +
   'text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2';
@@ -24,7 +25,8 @@ const ACCEPTS: readonly { readonly accept: string | undefined; readonly format: 
   { accept: 'application/openmetrics-text; version="1.0.0"; charset=utf-8', format: 'openmetrics' },
   { accept: 'application/openmetrics-text;version=0.0.1', format: 'openmetrics' },
   { accept: 'application/openmetrics-text;version=2.0.0', format: 'text' },
-  { accept: 'application/openmetrics-text;version=2.0.0, application/openmetrics-text;version=1.0.0;q=0.2', format: 'openmetrics' },
+  { accept: 'application/openmetrics-text;version=2.0.0, application/openmetrics-text;version=1.0.0;q=0.2',
+    format: 'openmetrics' },
   { accept: 'application/openmetrics-text;q=0.5,text/plain;q=0.6', format: 'text' },
   { accept: 'application/openmetrics-text;q=0.6,text/plain;q=0.5', format: 'openmetrics' },
   { accept: 'text/plain;q=0.5,application/openmetrics-text;q=0.501', format: 'openmetrics' },

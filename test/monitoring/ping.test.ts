@@ -16,24 +16,52 @@ const pong = { response: 'pong', process_time: '0 ms' };
 const entry = { response: pong, status_code: 200, request_time: '1 ms' };
 const unspecified = { name: 'framework_error_unspecified', value: 999998 };
 
-function ping(names: string[], exchange: Exchange, query = '', { maxPingDepth = 5, pingTimeout = 1000 } = {}): Promise<PingDocument> {
-  return createPing({ services: { names }, exchange, maxPingDepth, pingTimeout })({ query: new URLSearchParams(query) });
+function ping(
+  names: string[],
+  exchange: Exchange,
+  query = '',
+  { maxPingDepth = 5, pingTimeout = 1000 } = {},
+): Promise<PingDocument> {
+  return createPing({ services: { names }, exchange, maxPingDepth, pingTimeout })({
+    query: new URLSearchParams(query),
+  });
 }
 
 test.for(['', 'depth=0', 'other=1'])('?%s pings nobody', async (query) => {
-  expect(await ping(['a'], () => expect.unreachable(), query)).toEqual({ response: 'pong', process_time: expect.stringMatching(/^\d+ ms$/) });
+  expect(await ping(['a'], () => expect.unreachable(), query))
+    .toEqual({ response: 'pong', process_time: expect.stringMatching(/^\d+ ms$/) });
 });
 
 test('without connections every depth is answered with pong', async () => {
   expect((await ping([], () => expect.unreachable(), 'depth=3')).response).toBe('pong');
 });
 
-test.for(['depth', 'depth=', 'depth=6', 'depth=-1', 'depth=-0', 'depth=%2B1', 'depth=1.5', 'depth=1e0', 'depth=+1', 'depth=1+', 'depth=01', 'depth=0x1', 'depth=NaN', 'depth=Infinity', 'depth=null', `depth=${'9'.repeat(400)}`, 'depth=1&depth=1', 'depth=%D9%A1'])(
-  '?%s is refused',
-  async (query) => {
-    await expect(ping(['a'], () => expect.unreachable(), query)).rejects.toMatchObject({ statusCode: 400, message: 'Bad request.', description: 'Invalid depth. Allowed: 0 to 5' });
-  },
-);
+test.for([
+  'depth',
+  'depth=',
+  'depth=6',
+  'depth=-1',
+  'depth=-0',
+  'depth=%2B1',
+  'depth=1.5',
+  'depth=1e0',
+  'depth=+1',
+  'depth=1+',
+  'depth=01',
+  'depth=0x1',
+  'depth=NaN',
+  'depth=Infinity',
+  'depth=null',
+  `depth=${'9'.repeat(400)}`,
+  'depth=1&depth=1',
+  'depth=%D9%A1',
+])('?%s is refused', async (query) => {
+  await expect(ping(['a'], () => expect.unreachable(), query)).rejects.toMatchObject({
+    statusCode: 400,
+    message: 'Bad request.',
+    description: 'Invalid depth. Allowed: 0 to 5',
+  });
+});
 
 test('each service is asked with one level less, and with time for every level', async () => {
   const requests: [string, PingRequest][] = [];
@@ -43,22 +71,42 @@ test('each service is asked with one level less, and with time for every level',
   };
   const { response } = await ping(['b', 'a'], exchange, 'depth=3', { pingTimeout: 200 });
   expect(Object.keys(response)).toEqual(['b', 'a']);
-  expect(response).toMatchObject({ a: { response: pong, status_code: 200, request_time: expect.stringMatching(/^\d+ ms$/) } });
+  expect(response).toMatchObject({
+    a: { response: pong, status_code: 200, request_time: expect.stringMatching(/^\d+ ms$/) },
+  });
   expect(requests.map(([name, { path, timeoutMs, headers }]) => ({ name, path, timeoutMs, headers }))).toEqual(
-    ['b', 'a'].map((name) => ({ name, path: `/${name}/ping/?depth=2`, timeoutMs: 600, headers: { accept: 'application/json' } })),
+    ['b', 'a'].map((name) => ({
+      name,
+      path: `/${name}/ping/?depth=2`,
+      timeoutMs: 600,
+      headers: { accept: 'application/json' },
+    })),
   );
 });
 
 test('known fields of an answer are kept, others are not', async () => {
-  const nested = { response: { c: { ...entry, since: 'v9', response: { ...pong, hint: 1 } } }, process_time: '2 ms', version: 9 };
+  const nested = {
+    response: { c: { ...entry, since: 'v9', response: { ...pong, hint: 1 } } },
+    process_time: '2 ms',
+    version: 9,
+  };
   const { response } = await ping(['b'], async () => answerOf(nested), 'depth=2');
-  expect(response).toEqual({ b: { response: { response: { c: entry }, process_time: '2 ms' }, status_code: 200, request_time: expect.any(String) } });
+  expect(response).toEqual({
+    b: {
+      response: { response: { c: entry }, process_time: '2 ms' },
+      status_code: 200,
+      request_time: expect.any(String),
+    },
+  });
 });
 
 test('a service named __proto__ is a service', async () => {
-  const document = JSON.parse('{"response":{"__proto__":{"response":{"response":"pong","process_time":"0 ms"},"status_code":200,"request_time":"1 ms"}},"process_time":"0 ms"}') as unknown;
+  const document = JSON.parse(
+    '{"response":{"__proto__":{"response":{"response":"pong","process_time":"0 ms"},"status_code":200,"request_time":"1 ms"}},"process_time":"0 ms"}',
+  ) as unknown;
   const { response } = await ping(['__proto__'], async () => answerOf(document), 'depth=2');
-  expect(JSON.stringify(response)).toContain('{"__proto__":{"response":{"response":{"__proto__":{"response":{"response":"pong"');
+  expect(JSON.stringify(response))
+    .toContain('{"__proto__":{"response":{"response":{"__proto__":{"response":{"response":"pong"');
 });
 
 const deep = '['.repeat(200_000) + ']'.repeat(200_000);
@@ -75,30 +123,53 @@ test.for<[string, WholeAnswer]>([
   ['a time in words', answerOf({ response: 'pong', process_time: 'soon' })],
   ['another word', answerOf({ response: 'ping', process_time: '0 ms' })],
   ['a list', answerOf({ response: [entry], process_time: '0 ms' })],
-  ['an entry without a status', answerOf({ response: { c: { ...entry, status_code: undefined } }, process_time: '0 ms' })],
-  ['an entry with a status that is none', answerOf({ response: { c: { ...entry, status_code: 1e9 } }, process_time: '0 ms' })],
+  ['an entry without a status',
+    answerOf({ response: { c: { ...entry, status_code: undefined } }, process_time: '0 ms' })],
+  ['an entry with a status that is none',
+    answerOf({ response: { c: { ...entry, status_code: 1e9 } }, process_time: '0 ms' })],
   ['an entry without a time', answerOf({ response: { c: { ...entry, request_time: 3 } }, process_time: '0 ms' })],
-  ['a failed entry without an error', answerOf({ response: { c: { ...entry, status_code: 503 } }, process_time: '0 ms' })],
+  ['a failed entry without an error',
+    answerOf({ response: { c: { ...entry, status_code: 503 } }, process_time: '0 ms' })],
   ['a name that is none', answerOf({ response: { 'a/b': entry }, process_time: '0 ms' })],
-  ['more levels than asked for', answerOf({ response: { c: { ...entry, response: { response: { d: entry }, process_time: '0 ms' } } }, process_time: '0 ms' })],
+  [
+    'more levels than asked for',
+    answerOf({
+      response: { c: { ...entry, response: { response: { d: entry }, process_time: '0 ms' } } },
+      process_time: '0 ms',
+    }),
+  ],
   ['200,000 brackets', answerOf(deep)],
-  ['200,000 brackets in a document', answerOf(`{"response":{"c":{"response":${deep},"status_code":200,"request_time":"1 ms"}},"process_time":"0 ms"}`)],
+  ['200,000 brackets in a document',
+    answerOf(`{"response":{"c":{"response":${deep},"status_code":200,"request_time":"1 ms"}},"process_time":"0 ms"}`)],
 ])('%s is reported and not trusted', async ([, answer]) => {
   const { response } = await ping(['b'], async () => answer, 'depth=2');
   const description = `b answered ${answer.status} with something else than a ping`;
-  expect(response).toEqual({ b: { response: { message: 'Bad Gateway', description, error_code: unspecified }, status_code: 502, request_time: expect.any(String) } });
+  expect(response).toEqual({
+    b: {
+      response: { message: 'Bad Gateway', description, error_code: unspecified },
+      status_code: 502,
+      request_time: expect.any(String),
+    },
+  });
 });
 
 test('a remote error is an entry with its status and body', async () => {
   const error = { message: 'm', description: 'd', error_code: { name: 'n', value: 1 } };
-  expect((await ping(['b'], async () => answerOf({ ...error, more: 1 }, 400), 'depth=1')).response).toMatchObject({ b: { response: error, status_code: 400 } });
-  expect((await ping(['b'], async () => answerOf('<h1>', 404, 'text/html'), 'depth=1')).response).toMatchObject({ b: { response: { message: 'Not Found', description: 'b answered 404', error_code: unspecified }, status_code: 404 } });
+  expect((await ping(['b'], async () => answerOf({ ...error, more: 1 }, 400), 'depth=1')).response)
+    .toMatchObject({ b: { response: error, status_code: 400 } });
+  expect((await ping(['b'], async () => answerOf('<h1>', 404, 'text/html'), 'depth=1')).response).toMatchObject({
+    b: { response: { message: 'Not Found', description: 'b answered 404', error_code: unspecified }, status_code: 404 },
+  });
 });
 
 test('a failed entry two levels down keeps its error', async () => {
   const error = { message: 'Gateway Timeout', description: 'c did not answer within 1000 ms', error_code: unspecified };
-  const document = { response: { c: { response: error, status_code: 504, request_time: '1000 ms' } }, process_time: '1001 ms' };
-  expect((await ping(['b'], async () => answerOf(document), 'depth=2')).response).toMatchObject({ b: { response: document, status_code: 200 } });
+  const document = {
+    response: { c: { response: error, status_code: 504, request_time: '1000 ms' } },
+    process_time: '1001 ms',
+  };
+  expect((await ping(['b'], async () => answerOf(document), 'depth=2')).response)
+    .toMatchObject({ b: { response: document, status_code: 200 } });
 });
 
 test('a failure is an entry, whatever was thrown, and its reason goes to the log', async () => {
@@ -106,11 +177,16 @@ test('a failure is an entry, whatever was thrown, and its reason goes to the log
   const ignore = (): void => undefined;
   const logger = { debug: ignore, info: ignore, error: ignore, warn: (object: object) => entries.push(object) };
   const exchange: Exchange = async (name) => {
-    throw name === 'b' ? new ServiceError('b', 'b is unreachable', { statusCode: 503, message: 'Service Unavailable' }) : new Error('secret');
+    throw name === 'b'
+      ? new ServiceError('b', 'b is unreachable', { statusCode: 503, message: 'Service Unavailable' })
+      : new Error('secret');
   };
   const handler = createPing({ services: { names: ['b', 'c'] }, exchange, maxPingDepth: 5, pingTimeout: 1000, logger });
   const { response } = await handler({ query: new URLSearchParams('depth=1') });
-  expect(response).toMatchObject({ b: { status_code: 503, response: { description: 'b is unreachable' } }, c: { status_code: 502, response: { description: 'c could not be pinged' } } });
+  expect(response).toMatchObject({
+    b: { status_code: 503, response: { description: 'b is unreachable' } },
+    c: { status_code: 502, response: { description: 'c could not be pinged' } },
+  });
   expect(JSON.stringify(response)).not.toContain('secret');
   expect(entries).toMatchObject([{ service: 'b' }, { service: 'c', err: { cause: { message: 'secret' } } }]);
 });

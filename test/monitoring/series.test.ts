@@ -18,7 +18,8 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const SERIES = /^(\w+(?:\{[^}]*\})?) /;
 /** Every series of an exposition, save those that tell of the process. */
 function seriesOf(app: Postern): string[] {
-  const lines = app.metrics.expose().split('\n').filter((line) => line !== '' && !/^(?:#|nodejs_|process_|python_)/.test(line));
+  const lines = app.metrics.expose().split('\n')
+    .filter((line) => line !== '' && !/^(?:#|nodejs_|process_|python_)/.test(line));
   return lines.map((line) => SERIES.exec(line)?.[1] ?? line).sort();
 }
 
@@ -27,34 +28,54 @@ async function pipeline(port: number, requests: readonly string[]): Promise<Reco
   const last = requests.at(-1) ?? '';
   const bytes = [...requests.slice(0, -1), last.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n')].join('');
   const statuses: Record<string, number> = {};
-  for (const [, status = ''] of (await rawExchange(port, bytes, 10_000)).matchAll(/HTTP\/1\.1 (\d{3}) /g)) statuses[status] = (statuses[status] ?? 0) + 1;
+  for (const [, status = ''] of (await rawExchange(port, bytes, 10_000)).matchAll(/HTTP\/1\.1 (\d{3}) /g))
+    statuses[status] = (statuses[status] ?? 0) + 1;
   return statuses;
 }
 
 test('T-30: 1,000 methods and 10,000 paths that a client invents add no series (CVE-2022-21698)', async () => {
   const random = createRandom(30);
-  const text = (alphabet: string): string => Array.from({ length: 4 + random.int(12) }, () => alphabet[random.int(alphabet.length)]).join('');
+  const text = (alphabet: string): string =>
+    Array.from({ length: 4 + random.int(12) }, () => alphabet[random.int(alphabet.length)]).join('');
   const METHOD = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ-';
-  const app = expectFailures(createApp(), 501).get('/users/:id', () => 'user').get('/files/*rest', () => 'file').get('/n/:n(\\d+)', () => 'number');
+  const app = expectFailures(createApp(), 501).get('/users/:id', () => 'user').get('/files/*rest', () => 'file')
+    .get('/n/:n(\\d+)', () => 'number');
   app.route('/dav', { PROPFIND: () => 'found' });
   const { port } = await serve(app);
 
   const methods = async (count: number): Promise<void> => {
     // CONNECT and what node:http does not know end their connection.
     for (let i = 0; i < count; i += 50) {
-      const batch = Array.from({ length: 50 }, () => `${text(METHOD)} /${text('abc')} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
-      await Promise.all([...batch, 'CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n'].map((bytes) => rawRequest(port, bytes)));
+      const batch = Array.from(
+        { length: 50 },
+        () => `${text(METHOD)} /${text('abc')} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
+      );
+      await Promise.all(
+        [...batch, 'CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n'].map((bytes) => rawRequest(port, bytes)),
+      );
     }
     const known = METHODS.filter((method) => method !== 'CONNECT' && method !== 'HEAD');
-    await pipeline(port, known.flatMap((method) => ['/nowhere', '/users/7', '/dav'].map((path) => `${method} ${path} HTTP/1.1\r\nHost: x\r\n\r\n`)));
+    await pipeline(
+      port,
+      known.flatMap((method) =>
+        ['/nowhere', '/users/7', '/dav'].map((path) => `${method} ${path} HTTP/1.1\r\nHost: x\r\n\r\n`),
+      ),
+    );
   };
   const target = (): string => {
     const name = text('abcdefghijklmnopqrstuvwxyz0123456789-_~');
-    const paths = [`/${name}`, `/users/${name}`, `/files/${name}/${name}`, `/n/${name}`, `/n/${random.int(1e9)}`, `/${name}?${name}=${name}`, `/users/${name}/`];
+    const paths = [
+      `/${name}`, `/users/${name}`, `/files/${name}/${name}`, `/n/${name}`, `/n/${random.int(1e9)}`,
+      `/${name}?${name}=${name}`, `/users/${name}/`,
+    ];
     return random.pick([...paths, `http://${name.replace(/[~_]/g, '')}a/${name}`]);
   };
   const paths = async (count: number): Promise<number> => {
-    const requests = Array.from({ length: count }, () => `GET ${target()} HTTP/1.1\r\nHost: ${text('abc')}\r\nX-Request-Id: ${text('abc')}\r\nUser-Agent: ${text('abc')}\r\n\r\n`);
+    const requests = Array.from(
+      { length: count },
+      () =>
+        `GET ${target()} HTTP/1.1\r\nHost: ${text('abc')}\r\nX-Request-Id: ${text('abc')}\r\nUser-Agent: ${text('abc')}\r\n\r\n`,
+    );
     const statuses = await pipeline(port, requests);
     expect(Object.keys(statuses)).toEqual(['200', '404']);
     return (statuses['200'] ?? 0) + (statuses['404'] ?? 0);
@@ -66,17 +87,35 @@ test('T-30: 1,000 methods and 10,000 paths that a client invents add no series (
   expect(await paths(10_000)).toBe(10_000);
   expect(seriesOf(app)).toEqual(before);
 
-  const counts = before.flatMap((series) => /^http_request_duration_seconds_count\{method="([^"]*)",route="([^"]*)"/.exec(series)?.slice(1) ?? []);
-  const labels = { methods: new Set(counts.filter((_, i) => i % 2 === 0)), routes: new Set(counts.filter((_, i) => i % 2 === 1)) };
-  expect([
-    ...labels.methods].sort()).toEqual(['CONNECT', 'DELETE', 'GET', 'OPTIONS', 'PATCH', 'POST', 'PROPFIND', 'PUT', ...(METHODS.includes('QUERY') ? ['QUERY'] : []),
-    'TRACE', '_OTHER',
+  const counts = before.flatMap(
+    (series) => /^http_request_duration_seconds_count\{method="([^"]*)",route="([^"]*)"/.exec(series)?.slice(1) ?? [],
+  );
+  const labels = {
+    methods: new Set(counts.filter((_, i) => i % 2 === 0)),
+    routes: new Set(counts.filter((_, i) => i % 2 === 1)),
+  };
+  expect([...labels.methods].sort()).toEqual([
+    'CONNECT',
+    'DELETE',
+    'GET',
+    'OPTIONS',
+    'PATCH',
+    'POST',
+    'PROPFIND',
+    'PUT',
+    ...(METHODS.includes('QUERY') ? ['QUERY'] : []),
+    'TRACE',
+    '_OTHER',
   ]);
   expect([...labels.routes].sort()).toEqual(['', '/dav', '/files/*rest', '/n/:n(\\\\d+)', '/users/:id']);
 });
 
 test('T-cluster: the metrics are those of one process: nothing collects those of workers or forks any', () => {
-  for (const file of readdirSync(`${ROOT}/src`, { recursive: true, encoding: 'utf8' }).filter((name) => /^(?!cli\/).*\.ts$/.test(name))) {
-    expect(readFileSync(`${ROOT}/src/${file}`, 'utf8'), file).not.toMatch(/['"]node:(?:cluster|worker_threads|child_process|dgram|tls|http2|vm|inspector)['"]/);
+  for (const file of readdirSync(`${ROOT}/src`, { recursive: true, encoding: 'utf8' }).filter((name) =>
+    /^(?!cli\/).*\.ts$/.test(name),
+  )) {
+    expect(readFileSync(`${ROOT}/src/${file}`, 'utf8'), file).not.toMatch(
+      /['"]node:(?:cluster|worker_threads|child_process|dgram|tls|http2|vm|inspector)['"]/,
+    );
   }
 });

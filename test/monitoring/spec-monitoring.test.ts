@@ -57,7 +57,8 @@ test('2.2: the JSON form of the metrics has exactly its seven fields, all number
   const before = Date.now() / 1000;
   const document = (await (await fetch(`${url}/users/metrics/?json`)).json()) as Record<string, number>;
   expect(Object.keys(document).sort()).toEqual(
-    ['active_task_count', 'proc_cpu_perc', 'proc_rss_mem_bytes', 'proc_rss_mem_perc', 'request_count', 'timestamp', 'total_task_count'].sort(),
+    ['active_task_count', 'proc_cpu_perc', 'proc_rss_mem_bytes', 'proc_rss_mem_perc', 'request_count', 'timestamp',
+      'total_task_count'].sort(),
   );
   for (const [name, value] of Object.entries(document)) expect(Number.isFinite(value), name).toBe(true);
   expect(document['active_task_count']).toBe(1);
@@ -71,15 +72,23 @@ test('2.2: the JSON form of the metrics has exactly its seven fields, all number
 
 test('2.3: the metrics of the framework are in the registry before anything listened, was asked or was scraped, and keep their names', () => {
   const { metrics } = createApp();
-  for (const name of ['request_count_total', 'http_request_duration_seconds', 'process_cpu_seconds_total', 'nodejs_gc_duration_seconds', 'service_info']) {
+  for (const name of [
+    'request_count_total',
+    'http_request_duration_seconds',
+    'process_cpu_seconds_total',
+    'nodejs_gc_duration_seconds',
+    'service_info',
+  ]) {
     expect(metrics.get(name), name).toBeDefined();
-    expect(() => metrics.counter({ name: name.replace(/_total$/, ''), help: 'Mine.' }), name).toThrow(/registered already|clashes/);
+    expect(() => metrics.counter({ name: name.replace(/_total$/, ''), help: 'Mine.' }), name)
+      .toThrow(/registered already|clashes/);
   }
 });
 
 test('2.2: request_count counts every processed request, refused ones included', async () => {
   const { url } = await serve(createApp());
-  const count = async (): Promise<number> => ((await (await fetch(`${url}/users/metrics/?json`)).json()) as { request_count: number }).request_count;
+  const count = async (): Promise<number> =>
+    ((await (await fetch(`${url}/users/metrics/?json`)).json()) as { request_count: number }).request_count;
   const before = await count();
   await fetch(`${url}/nowhere`);
   await fetch(`${url}/users/ping/`);
@@ -113,7 +122,9 @@ test('2.3: the text form is Prometheus text 0.0.4 with every metric that the spe
   const info = /^service_info\{(.*)\} (.*)$/m.exec(text);
   expect(info?.[2]).toBe('1.0');
   expect(info?.[1]).toMatch(
-    new RegExp(`^application_version="1\\.4\\.2",framework_version="${packageJson.version.replaceAll('.', '\\.')}",ip="[\\d.]+",service="users",status="OK"$`),
+    new RegExp(
+      `^application_version="1\\.4\\.2",framework_version="${packageJson.version.replaceAll('.', '\\.')}",ip="[\\d.]+",service="users",status="OK"$`,
+    ),
   );
 });
 
@@ -159,7 +170,9 @@ test('4.1.2: ?json gives the JSON form with or without a value, and Accept never
 
 test('4.1: OpenMetrics is sent to whom prefers it, compressed for whom accepts it', async () => {
   const { url } = await serve(createApp());
-  const response = await fetch(`${url}/users/metrics/`, { headers: { accept: 'application/openmetrics-text;version=1.0.0;q=0.6,text/plain;q=0.3', 'accept-encoding': 'gzip' } });
+  const response = await fetch(`${url}/users/metrics/`, {
+    headers: { accept: 'application/openmetrics-text;version=1.0.0;q=0.6,text/plain;q=0.3', 'accept-encoding': 'gzip' },
+  });
   expect(response.headers.get('content-type')).toBe('application/openmetrics-text; version=1.0.0; charset=utf-8');
   expect(response.headers.get('content-encoding')).toBe('gzip');
   expect((await response.text()).endsWith('# EOF\n')).toBe(true);
@@ -178,7 +191,12 @@ test('T-29: no token is compared: what a client claims to be changes no monitori
   const { port } = await serve(createApp());
   const documentOf = async (path: string, fields = ''): Promise<unknown> => {
     const { status, headers, body } = await rawRequest(port, get(path, HEAD + fields));
-    return [status, headers['content-type'], headers['www-authenticate'], path === '/users/metrics/' ? body.match(/^# TYPE .*/gm) : body.replace(/\d+ ms/, 'n ms')];
+    return [
+      status,
+      headers['content-type'],
+      headers['www-authenticate'],
+      path === '/users/metrics/' ? body.match(/^# TYPE .*/gm) : body.replace(/\d+ ms/, 'n ms'),
+    ];
   };
   for (const path of ['/users/health/', '/users/metrics/', '/users/ping/']) {
     const plain = await documentOf(path);
@@ -188,6 +206,9 @@ test('T-29: no token is compared: what a client claims to be changes no monitori
   }
   // Express's `res.cookie` signs a cookie; nothing compares one.
   for (const file of sources.filter((name) => !name.endsWith('express-members.ts'))) {
-    expect(readFileSync(`${SRC}/${file}`, 'utf8').replace(/'proxy-authorization'|www-authenticate/g, ''), file).not.toMatch(/authorization|api-?key|timingSafeEqual|createHmac/i);
+    expect(
+      readFileSync(`${SRC}/${file}`, 'utf8').replace(/'proxy-authorization'|www-authenticate/g, ''),
+      file,
+    ).not.toMatch(/authorization|api-?key|timingSafeEqual|createHmac/i);
   }
 });

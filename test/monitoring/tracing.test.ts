@@ -10,8 +10,15 @@ type Event = [string, RequestTraceMessage];
 
 function subscribe(): Event[] {
   const events: Event[] = [];
-  const at = (name: string) => (message: unknown): void => void events.push([name, { ...(message as RequestTraceMessage) }]);
-  const subscribers = { start: at('start'), end: at('end'), asyncStart: at('asyncStart'), asyncEnd: at('asyncEnd'), error: at('error') };
+  const at = (name: string) => (message: unknown): void =>
+    void events.push([name, { ...(message as RequestTraceMessage) }]);
+  const subscribers = {
+    start: at('start'),
+    end: at('end'),
+    asyncStart: at('asyncStart'),
+    asyncEnd: at('asyncEnd'),
+    error: at('error'),
+  };
   const channel = tracingChannel<string, RequestTraceMessage>('postern.request');
   channel.subscribe(subscribers);
   onTestFinished(() => void channel.unsubscribe(subscribers));
@@ -21,9 +28,12 @@ function subscribe(): Event[] {
 test.for([
   { path: '/sync/1', events: ['start', 'end'], route: '/sync/:x', statusCode: 200 },
   { path: '/async/1', events: ['start', 'end', 'asyncStart', 'asyncEnd'], route: '/async/:x', statusCode: 200 },
-  { path: '/fails', events: ['start', 'error', 'end'], route: '/fails', statusCode: 404, errorCode: 'framework_error_unspecified' },
-  { path: '/rejects', events: ['start', 'end', 'error', 'asyncStart', 'asyncEnd'], route: '/rejects', statusCode: 500, errorCode: 'framework_unknown_error' },
-  { path: '/nowhere', events: ['start', 'error', 'end'], route: null, statusCode: 404, errorCode: 'framework_error_unspecified' },
+  { path: '/fails', events: ['start', 'error', 'end'], route: '/fails', statusCode: 404,
+    errorCode: 'framework_error_unspecified' },
+  { path: '/rejects', events: ['start', 'end', 'error', 'asyncStart', 'asyncEnd'], route: '/rejects', statusCode: 500,
+    errorCode: 'framework_unknown_error' },
+  { path: '/nowhere', events: ['start', 'error', 'end'], route: null, statusCode: 404,
+    errorCode: 'framework_error_unspecified' },
 ])('$path publishes $events with its route and error code', async ({ path, events, route, statusCode, errorCode }) => {
   const app = expectFailures(createApp(), statusCode);
   app.get('/sync/:x', () => 'ok').get('/async/:x', async () => 'ok');

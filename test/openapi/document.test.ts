@@ -38,17 +38,55 @@ const silent: StandardSchemaV1 = { '~standard': { version: 1, vendor: 'test', va
 function richApp(): Postern {
   const app = createApp({}, 'users');
   const ok = (): never => undefined as never;
-  app.get('/users/:id', { params: z.object({ id: z.coerce.number() }), response: User, errors: [UserGone, UserMoved], summary: 'A user', description: 'One **user**.', tags: ['users'], operationId: 'getUser', public: true }, ok);
-  app.put('/users/:name', { body: User, response: { 200: User, 201: User, 204: null }, deprecated: { at: '2026-01-01' } }, ok);
-  app.get('/users', { query: z.object({ tag: z.array(z.string()), page: z.string().optional(), sort: z.enum(['a', 'b']).default('a') }), headers: z.object({ 'x-tenant': z.string(), accept: z.string().optional() }), public: { params: ['tag', 'page', 'extra'] } }, ok);
+  app.get(
+    '/users/:id',
+    {
+      params: z.object({ id: z.coerce.number() }),
+      response: User,
+      errors: [UserGone, UserMoved],
+      summary: 'A user',
+      description: 'One **user**.',
+      tags: ['users'],
+      operationId: 'getUser',
+      public: true,
+    },
+    ok,
+  );
+  app.put(
+    '/users/:name',
+    { body: User, response: { 200: User, 201: User, 204: null }, deprecated: { at: '2026-01-01' } },
+    ok,
+  );
+  app.get(
+    '/users',
+    {
+      query: z.object({ tag: z.array(z.string()), page: z.string().optional(), sort: z.enum(['a', 'b']).default('a') }),
+      headers: z.object({ 'x-tenant': z.string(), accept: z.string().optional() }),
+      public: { params: ['tag', 'page', 'extra'] },
+    },
+    ok,
+  );
   app.post('/tree', { body: Category, response: z.string() }, ok);
   app.post('/arktype', { body: type({ a: 'string', 'b?': 'number[]' }) }, ok);
-  app.post('/valibot', { body: toStandardJsonSchema(v.object({ a: v.string() })), query: toStandardJsonSchema(v.intersect([v.object({ p: v.string() }), v.object({ q: v.optional(v.string()) })])) }, ok);
+  app.post(
+    '/valibot',
+    {
+      body: toStandardJsonSchema(v.object({ a: v.string() })),
+      query: toStandardJsonSchema(v.intersect([v.object({ p: v.string() }), v.object({ q: v.optional(v.string()) })])),
+    },
+    ok,
+  );
   app.post('/silent/:id', { params: silent, query: silent, headers: silent, body: silent, response: silent }, ok);
   app.post('/optional', { body: z.object({ a: z.string() }).optional() }, ok);
   app.get('/any', { query: z.record(z.string(), z.string()) }, ok);
   app.get('/n/:n(\\d{1,3})/*', { deprecated: true }, ok);
-  app.route('/all', { HEAD: ok, OPTIONS: ok, PATCH: ok, DELETE: endpoint({ operationId: 'deleteAll' }, ok), TRACE: ok });
+  app.route('/all', {
+    HEAD: ok,
+    OPTIONS: ok,
+    PATCH: ok,
+    DELETE: endpoint({ operationId: 'deleteAll' }, ok),
+    TRACE: ok,
+  });
   return app;
 }
 
@@ -58,7 +96,15 @@ const at = (document: OpenApiDocument, path: string, method: string): any => doc
 async function complaintsOf(document: object): Promise<object> {
   const source = JSON.stringify(document);
   const { valid } = await new Validator().validate(JSON.parse(source) as Record<string, unknown>);
-  const config = await createConfig({ rules: { struct: 'error', 'no-unresolved-refs': 'error', 'operation-operationId-unique': 'error', 'path-parameters-defined': 'error', 'no-identical-paths': 'error' } });
+  const config = await createConfig({
+    rules: {
+      struct: 'error',
+      'no-unresolved-refs': 'error',
+      'operation-operationId-unique': 'error',
+      'path-parameters-defined': 'error',
+      'no-identical-paths': 'error',
+    },
+  });
   return { seriousme: valid, redocly: (await lintFromString({ source, config })).map(({ message }) => message) };
 }
 
@@ -69,7 +115,8 @@ describe.each(['3.1', '3.2'] as const)('version %s', (version) => {
     const document = toOpenApi(app, { version, servers: ['https://api.example/v1'] });
     expect(await complaintsOf(document)).toEqual({ seriousme: true, redocly: [] });
     const broken = { ...document, paths: { '/a/{id}': { get: { parameters: 'none', responses: { ok: {} } } } } };
-    expect(await complaintsOf(broken)).toMatchObject({ seriousme: false, redocly: expect.arrayContaining([expect.any(String)]) });
+    expect(await complaintsOf(broken))
+      .toMatchObject({ seriousme: false, redocly: expect.arrayContaining([expect.any(String)]) });
   });
 
   test('openapi-typescript makes types of it that compile', async () => {
@@ -84,7 +131,14 @@ export const wrong: Get = { id: '7', home: { street: 'A' } };
 `;
     writeFileSync(join(folder, 'api.ts'), types);
     writeFileSync(join(folder, 'use.ts'), use);
-    const program = typescript.createProgram([join(folder, 'use.ts')], { strict: true, noEmit: true, skipLibCheck: true, types: [], module: typescript.ModuleKind.NodeNext, moduleResolution: typescript.ModuleResolutionKind.NodeNext });
+    const program = typescript.createProgram([join(folder, 'use.ts')], {
+      strict: true,
+      noEmit: true,
+      skipLibCheck: true,
+      types: [],
+      module: typescript.ModuleKind.NodeNext,
+      moduleResolution: typescript.ModuleResolutionKind.NodeNext,
+    });
     expect(typescript.getPreEmitDiagnostics(program).map(({ messageText }) => messageText)).toEqual([]);
   });
 
@@ -96,21 +150,41 @@ export const wrong: Get = { id: '7', home: { street: 'A' } };
 test('a path has its first name, parameters theirs, and every operation an error', () => {
   const document = toOpenApi(richApp());
   expect(document).toMatchObject({ openapi: '3.1.1', info: { title: 'users', version: '1.4.2' } });
-  expect(Object.keys(document.paths)).toEqual(['/users/{id}', '/users', '/tree', '/arktype', '/valibot', '/silent/{id}', '/optional', '/any', '/n/{n}/{rest}', '/all']);
+  expect(Object.keys(document.paths)).toEqual([
+    '/users/{id}', '/users', '/tree', '/arktype', '/valibot', '/silent/{id}', '/optional', '/any', '/n/{n}/{rest}',
+    '/all',
+  ]);
   const get = at(document, '/users/{id}', 'get');
-  expect(get).toMatchObject({ operationId: 'getUser', summary: 'A user', description: 'One **user**.', tags: ['users'], 'x-public': true, parameters: [{ name: 'id', in: 'path', required: true }] });
-  expect(get.responses['200'].content['application/json'].schema.properties.home).toEqual({ $ref: '#/components/schemas/Address' });
-  expect(get.responses['200'].content['application/json'].schema.required, 'what goes out is the input side').toEqual(['id', 'home']);
+  expect(get).toMatchObject({
+    operationId: 'getUser',
+    summary: 'A user',
+    description: 'One **user**.',
+    tags: ['users'],
+    'x-public': true,
+    parameters: [{ name: 'id', in: 'path', required: true }],
+  });
+  expect(get.responses['200'].content['application/json'].schema.properties.home)
+    .toEqual({ $ref: '#/components/schemas/Address' });
+  expect(get.responses['200'].content['application/json'].schema.required, 'what goes out is the input side')
+    .toEqual(['id', 'home']);
   expect(get.responses['410'].description).toBe('Gone: user_gone, user_moved');
-  expect(get.responses['410'].content['application/json'].schema.allOf[1].properties.error_code.properties.name.enum).toEqual(['user_gone', 'user_moved']);
+  expect(get.responses['410'].content['application/json'].schema.allOf[1].properties.error_code.properties.name.enum)
+    .toEqual(['user_gone', 'user_moved']);
   const put = at(document, '/users/{id}', 'put');
-  expect(put).toMatchObject({ deprecated: true, parameters: [{ name: 'id', in: 'path' }], requestBody: { required: true } });
+  expect(put).toMatchObject({
+    deprecated: true,
+    parameters: [{ name: 'id', in: 'path' }],
+    requestBody: { required: true },
+  });
   expect(put['x-public']).toBeUndefined();
   expect(Object.keys(put.responses)).toEqual(['200', '201', '204', '400', 'default']);
   expect(put.responses['204'].content).toBeUndefined();
   for (const item of Object.values(document.paths))
     for (const operation of Object.values(item) as any[])
-      expect(operation.responses.default.content).toEqual({ 'application/json': { schema: { $ref: '#/components/schemas/Error' } }, 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } });
+      expect(operation.responses.default.content).toEqual({
+        'application/json': { schema: { $ref: '#/components/schemas/Error' } },
+        'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } },
+      });
 });
 
 test('query and headers are parameters; allowed ones that no schema names are texts', () => {
@@ -121,9 +195,20 @@ test('query and headers are parameters; allowed ones that no schema names are te
     { name: 'extra', in: 'query', schema: { type: 'string' } },
     { name: 'x-tenant', in: 'header', required: true, schema: { type: 'string' } },
   ]);
-  expect(at(document, '/valibot', 'post').parameters.map(({ name, required = false }: { name: string; required?: boolean }) => [name, required])).toEqual([['p', true], ['q', false]]);
-  expect(at(document, '/any', 'get').parameters).toMatchObject([{ in: 'query', schema: { type: 'object', additionalProperties: { type: 'string' } } }]);
-  expect(at(document, '/n/{n}/{rest}', 'get').parameters).toEqual([{ name: 'n', in: 'path', required: true, schema: { type: 'string', pattern: '^(\\d{1,3})$' } }, { name: 'rest', in: 'path', required: true, schema: { type: 'string' } }]);
+  expect(
+    at(document, '/valibot', 'post').parameters.map(
+      ({ name, required = false }: { name: string; required?: boolean }) => [name, required],
+    ),
+  ).toEqual([
+    ['p', true],
+    ['q', false],
+  ]);
+  expect(at(document, '/any', 'get').parameters)
+    .toMatchObject([{ in: 'query', schema: { type: 'object', additionalProperties: { type: 'string' } } }]);
+  expect(at(document, '/n/{n}/{rest}', 'get').parameters).toEqual([
+    { name: 'n', in: 'path', required: true, schema: { type: 'string', pattern: '^(\\d{1,3})$' } },
+    { name: 'rest', in: 'path', required: true, schema: { type: 'string' } },
+  ]);
 });
 
 test('a schema without JSON Schema is {}, a body that may be absent is not required, a text is text', () => {
@@ -141,11 +226,16 @@ test('references are lifted to the components, recursive ones too, and equal one
   const body = at(document, '/tree', 'post').requestBody.content['application/json'].schema;
   expect(body.properties.children.items).toEqual({ $ref: expect.stringMatching(/^#\/components\/schemas\/\w+$/) });
   const name = body.properties.children.items.$ref.split('/').at(-1);
-  expect(document.components.schemas[name]).toMatchObject({ type: 'object', properties: { children: { items: { $ref: `#/components/schemas/${name}` } } } });
+  expect(document.components.schemas[name])
+    .toMatchObject({ type: 'object', properties: { children: { items: { $ref: `#/components/schemas/${name}` } } } });
   expect(Object.keys(document.components.schemas).filter((key) => key.startsWith('Address'))).toEqual(['Address']);
   expect(JSON.stringify(document)).not.toContain('#/$defs');
 
-  const other = createApp().post('/a', { body: z.object({ e: z.object({ x: z.string() }).meta({ id: 'Error' }) }) }, () => 'ok');
+  const other = createApp().post(
+    '/a',
+    { body: z.object({ e: z.object({ x: z.string() }).meta({ id: 'Error' }) }) },
+    () => 'ok',
+  );
   expect(Object.keys(toOpenApi(other).components.schemas)).toEqual(['Error', 'Problem', 'Error2']);
 });
 
@@ -156,10 +246,17 @@ test('scope public has public operations alone, and monitoring endpoints are in 
 });
 
 const unsayable: { name: string; define: (app: Postern) => unknown; route: string; reason: string }[] = [
-  { name: 'two routes that are one templated path', define: (app) => app.get('/n/:n(\\d+)', () => '').get('/n/:name', () => ''), route: '/n/:name', reason: 'it and /n/:n(\\d+) are one templated path' },
-  { name: 'a schema whose conversion throws', define: (app) => app.post('/a', { body: z.object({ at: z.date() }) }, () => ''), route: '/a', reason: 'the schema of its body has no JSON Schema' },
-  { name: 'a method that the version lacks', define: (app) => app.route('/a', { PURGE: () => '' }), route: '/a', reason: 'OpenAPI 3.1 has no PURGE' },
-  { name: 'one operationId twice', define: (app) => app.get('/a', { operationId: 'x' }, () => '').get('/b', { operationId: 'x' }, () => ''), route: '/b', reason: 'operationId "x" is also used by GET /a' },
+  { name: 'two routes that are one templated path',
+    define: (app) => app.get('/n/:n(\\d+)', () => '').get('/n/:name', () => ''), route: '/n/:name',
+    reason: 'it and /n/:n(\\d+) are one templated path' },
+  { name: 'a schema whose conversion throws',
+    define: (app) => app.post('/a', { body: z.object({ at: z.date() }) }, () => ''), route: '/a',
+    reason: 'the schema of its body has no JSON Schema' },
+  { name: 'a method that the version lacks', define: (app) => app.route('/a', { PURGE: () => '' }), route: '/a',
+    reason: 'OpenAPI 3.1 has no PURGE' },
+  { name: 'one operationId twice',
+    define: (app) => app.get('/a', { operationId: 'x' }, () => '').get('/b', { operationId: 'x' }, () => ''),
+    route: '/b', reason: 'operationId "x" is also used by GET /a' },
 ];
 test.for(unsayable)('$name is refused by name', ({ define, route, reason }) => {
   const app = createApp();
@@ -172,15 +269,28 @@ test.for(unsayable)('$name is refused by name', ({ define, route, reason }) => {
     }
   })();
   expect(thrown).toBeInstanceOf(OpenApiError);
-  expect(thrown).toMatchObject({ name: 'OpenApiError', route, reason: expect.stringContaining(reason), message: expect.stringContaining(route) });
+  expect(thrown).toMatchObject({
+    name: 'OpenApiError',
+    route,
+    reason: expect.stringContaining(reason),
+    message: expect.stringContaining(route),
+  });
 });
 
-test.for([{ scope: 'private' }, { version: '3.0' }, { servers: ['/v1'] }, { servers: 'https://a' }, { title: 1 }, { titel: 'x' }])('options %o are refused', (options) => {
+test.for([
+  { scope: 'private' },
+  { version: '3.0' },
+  { servers: ['/v1'] },
+  { servers: 'https://a' },
+  { title: 1 },
+  { titel: 'x' },
+])('options %o are refused', (options) => {
   expect(() => toOpenApi(createApp(), options as object)).toThrow(TypeError);
 });
 
 test('what is no application is refused', () => {
-  expect(() => toOpenApi({ name: 'a', version: '1', router: { routes: [] } })).toThrow('toOpenApi() takes a Postern application');
+  expect(() => toOpenApi({ name: 'a', version: '1', router: { routes: [] } }))
+    .toThrow('toOpenApi() takes a Postern application');
 });
 
 test('GET /<name>/openapi/ serves the document, and tells of routes that came later', async () => {
@@ -191,12 +301,16 @@ test('GET /<name>/openapi/ serves the document, and tells of routes that came la
   expect(() => app.get('/users/openapi/', () => 'ok')).toThrow('monitoring endpoint');
 });
 
-const codesOf = (app: Postern, path: string): string[] | undefined => at(toOpenApi(app), path, 'get').responses['400']?.content['application/json'].schema.allOf[1].properties.error_code.properties.name.enum;
+const codesOf = (app: Postern, path: string): string[] | undefined =>
+  at(toOpenApi(app), path, 'get').responses['400']?.content['application/json'].schema.allOf[1].properties.error_code
+    .properties.name.enum;
 
 test('the 400 of an operation has the codes that the service answers with', () => {
   class Odd extends BadRequest { static override errorCode = defineErrorCodes({ odd: 1 }).odd; }
   const app = createApp().get('/none', () => 1).get('/checked', { query: z.object({}) }, () => 1);
-  app.get('/allowed', { public: { params: [] } }, () => 1).get('/all', { public: { params: ['q'] }, query: z.object({}), errors: [Odd, BadRequest] }, () => 1);
+  app
+    .get('/allowed', { public: { params: [] } }, () => 1)
+    .get('/all', { public: { params: ['q'] }, query: z.object({}), errors: [Odd, BadRequest] }, () => 1);
   expect(['/none', '/checked', '/allowed', '/all'].map((path) => codesOf(app, path))).toEqual([
     undefined,
     ['framework_invalid_request'],
@@ -220,7 +334,8 @@ test("the application's option is merged into its document, and arguments overri
   expect(Object.keys(own.components.schemas)).toEqual(['Error', 'Problem', 'Mine']);
   expect(await complaintsOf(own)).toEqual({ seriousme: true, redocly: [] });
   expect(await (await app.request('/users/openapi/')).json()).toEqual(own);
-  expect(toOpenApi(app, { title: 'Other', servers: ['https://b.example'] })).toMatchObject({ info: { title: 'Other', description: 'Users.' }, servers: [{ url: 'https://b.example' }] });
+  expect(toOpenApi(app, { title: 'Other', servers: ['https://b.example'] }))
+    .toMatchObject({ info: { title: 'Other', description: 'Users.' }, servers: [{ url: 'https://b.example' }] });
 });
 
 test("a route's option is merged into its operation, and false leaves the route out", async () => {
@@ -260,6 +375,7 @@ test.for([
 test("the output side of a response is documented where the service sends the schema's output", () => {
   const response = z.object({ name: z.string().default('Ada') });
   const required = (validateResponses: boolean | 'output'): unknown =>
-    at(toOpenApi(createApp({ validateResponses }).get('/', { response }, () => ({}))), '/', 'get').responses['200'].content['application/json'].schema.required;
+    at(toOpenApi(createApp({ validateResponses }).get('/', { response }, () => ({}))), '/', 'get').responses['200']
+      .content['application/json'].schema.required;
   expect([required(true), required('output')]).toEqual([undefined, ['name']]);
 });

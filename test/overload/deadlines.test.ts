@@ -11,12 +11,18 @@ const later = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 function createSlow(options: PosternOptions): { app: Postern; runs: string[] } {
   const runs: string[] = [];
   const app = createApp(options);
-  app.get('/route', { middleware: [async (_ctx: Context, next: () => Promise<Reply>) => (await later(30), next())] }, () => void runs.push('route'));
+  app.get(
+    '/route',
+    { middleware: [async (_ctx: Context, next: () => Promise<Reply>) => (await later(30), next())] },
+    () => void runs.push('route'),
+  );
   app.group('/group', (group) => {
     group.use(async (_ctx, next) => (await later(30), next()));
     group.get('', () => void runs.push('group'));
   });
-  const body: StandardSchemaV1 = { '~standard': { version: 1, vendor: 'test', validate: async (value: unknown) => (await later(30), { value }) } };
+  const body: StandardSchemaV1 = {
+    '~standard': { version: 1, vendor: 'test', validate: async (value: unknown) => (await later(30), { value }) },
+  };
   app.post('/schema', { body }, () => void runs.push('schema'));
   return { app, runs };
 }
@@ -24,20 +30,23 @@ function createSlow(options: PosternOptions): { app: Postern; runs: string[] } {
 const ask = (app: Postern, path: string, deadline: string): Promise<Response> =>
   app.request(path, { headers: { [DEADLINE]: deadline }, method: path === '/schema' ? 'POST' : 'GET' });
 
-test.for(['/route', '/group', '/schema'])('a deadline that passes before the handler of %s is a 504, and the handler does not run', async (path) => {
-  const logger = createRecorder();
-  const { app, runs } = createSlow({ logger });
-  expectFailures(app, 504);
-  const response = await ask(app, path, '20');
-  expect([response.status, await response.json()]).toEqual([504, {
-    message: 'Gateway timeout.',
-    description: 'The deadline of the request passed before it could be handled.',
-    error_code: { name: 'framework_timeout', value: 999504 },
-  }]);
-  expect(runs).toEqual([]);
-  expect(app.metrics.expose()).toContain(`http_requests_refused_total{route="${path}",reason="deadline"} 1.0\n`);
-  expect(logger.entries.map(({ level, message }) => [level, message])).toEqual([['debug', 'request refused']]);
-});
+test.for(['/route', '/group', '/schema'])(
+  'a deadline that passes before the handler of %s is a 504, and the handler does not run',
+  async (path) => {
+    const logger = createRecorder();
+    const { app, runs } = createSlow({ logger });
+    expectFailures(app, 504);
+    const response = await ask(app, path, '20');
+    expect([response.status, await response.json()]).toEqual([504, {
+      message: 'Gateway timeout.',
+      description: 'The deadline of the request passed before it could be handled.',
+      error_code: { name: 'framework_timeout', value: 999504 },
+    }]);
+    expect(runs).toEqual([]);
+    expect(app.metrics.expose()).toContain(`http_requests_refused_total{route="${path}",reason="deadline"} 1.0\n`);
+    expect(logger.entries.map(({ level, message }) => [level, message])).toEqual([['debug', 'request refused']]);
+  },
+);
 
 test('refusals share one body, but each has the id and the content type of its request', async () => {
   const { app } = createSlow({});

@@ -35,7 +35,13 @@ const warmUp = async (app: Postern): Promise<void> => void (await (await app.req
 const between = ({ random }: Play, low: number, high: number): number => low + random.next() * (high - low);
 
 /** Sends requests at random times. */
-async function sendOften(play: Play, everyMs: number, lengthMs: number, path: string, patienceMs: () => number): Promise<void> {
+async function sendOften(
+  play: Play,
+  everyMs: number,
+  lengthMs: number,
+  path: string,
+  patienceMs: () => number,
+): Promise<void> {
   const endMs = clock().nowMs + lengthMs;
   for (let nextMs = clock().nowMs; nextMs < endMs; nextMs -= Math.log(1 - play.random.next()) * everyMs) {
     if (nextMs > clock().nowMs) await clock().pass(nextMs - clock().nowMs);
@@ -44,7 +50,11 @@ async function sendOften(play: Play, everyMs: number, lengthMs: number, path: st
 }
 
 function sendBurst(play: Play, count: number, path: string, patienceMs: number): void {
-  for (let i = 0; i < count; i += 1) void play.send(path, patienceMs).then((response) => response?.arrayBuffer()).catch(() => undefined);
+  for (let i = 0; i < count; i += 1)
+    void play
+      .send(path, patienceMs)
+      .then((response) => response?.arrayBuffer())
+      .catch(() => undefined);
 }
 
 const SCENARIOS: Readonly<Record<string, (play: Play) => Promise<void>>> = {
@@ -83,7 +93,12 @@ const SCENARIOS: Readonly<Record<string, (play: Play) => Promise<void>>> = {
     await sendOften(play, 20, 8000, '/', () => 5000);
   },
   'long polls': async (play) => {
-    play.app.get('/', (ctx: Context) => Promise.race([wait(play.random.next() < 0.1 ? 5 : 30_000), new Promise((resolve) => ctx.signal.addEventListener('abort', resolve))]));
+    play.app.get('/', (ctx: Context) =>
+      Promise.race([
+        wait(play.random.next() < 0.1 ? 5 : 30_000),
+        new Promise((resolve) => ctx.signal.addEventListener('abort', resolve)),
+      ]),
+    );
     await sendOften(play, 100, 45_000, '/', () => (play.random.next() < 0.3 ? between(play, 1000, 30_000) : 35_000));
   },
   'server-sent events': async (play) => {
@@ -94,7 +109,8 @@ const SCENARIOS: Readonly<Record<string, (play: Play) => Promise<void>>> = {
     play.app.get('/raw', async (ctx: Context) => {
       await wait(10);
       const { res } = ctx.raw;
-      for (res.writeHead(200, { 'content-type': 'text/event-stream' }); !ctx.signal.aborted; await wait(500)) res.write('data: tick\n\n');
+      for (res.writeHead(200, { 'content-type': 'text/event-stream' }); !ctx.signal.aborted; await wait(500))
+        res.write('data: tick\n\n');
     });
     await sendOften(play, 100, 6000, '/', () => between(play, 1000, 6000));
     await sendOften(play, 100, 6000, '/raw', () => between(play, 1000, 6000));
@@ -168,16 +184,20 @@ async function run(name: string, statesDeadline: boolean, options: PosternOption
   return app.metrics.expose();
 }
 
-const countOf = (text: string): string[] => [...text.matchAll(/^http_requests_refus\w+\{.*reason="queue".*/gm)].map(([line]) => line);
+const countOf = (text: string): string[] =>
+  [...text.matchAll(/^http_requests_refus\w+\{.*reason="queue".*/gm)].map(([line]) => line);
 
-test.for(Object.keys(SCENARIOS).flatMap((name) => [true, false].map((statesDeadline) => [name, statesDeadline ? 'deadlines' : 'clients that leave', statesDeadline] as const)))(
-  '%s, with %s: nothing is refused',
-  async ([name, , statesDeadline]) => {
-    const text = await run(name, statesDeadline, {});
-    expect(text).toMatch(/^http_request_duration_seconds_count/m);
-    expect(countOf(text)).toEqual([]);
-  },
-);
+test.for(
+  Object.keys(SCENARIOS).flatMap((name) =>
+    [true, false].map(
+      (statesDeadline) => [name, statesDeadline ? 'deadlines' : 'clients that leave', statesDeadline] as const,
+    ),
+  ),
+)('%s, with %s: nothing is refused', async ([name, , statesDeadline]) => {
+  const text = await run(name, statesDeadline, {});
+  expect(text).toMatch(/^http_request_duration_seconds_count/m);
+  expect(countOf(text)).toEqual([]);
+});
 
 test.for(Object.keys(SCENARIOS))('%s, observed: nothing would be refused', async (name) => {
   const text = await run(name, false, { loadShedding: { observe: true } });
@@ -231,13 +251,24 @@ test('a pool that is asked for twice its capacity keeps answering, and what it r
   await clock().pass(2000);
   expect(Math.min(...good.slice(5, 10)), good.join(' ')).toBeGreaterThan(85);
   const [refused] = refusals;
-  expect([refused?.status, refused?.headers.get('retry-after'), refused?.headers.get('access-control-allow-origin')]).toEqual([503, '1', '*']);
+  expect([refused?.status, refused?.headers.get('retry-after'), refused?.headers.get('access-control-allow-origin')])
+    .toEqual([503, '1', '*']);
   const text = app.metrics.expose();
-  expect(Number(/^http_requests_refused_total\{route="\/g",reason="queue"\} (\d+)/m.exec(text)?.[1])).toBe(refusals.length);
-  const total = [...text.matchAll(/^http_request_duration_seconds_count\{.*route="\/g".*\} (\d+)/gm)].reduce((sum, [, count]) => sum + Number(count), 0);
+  expect(Number(/^http_requests_refused_total\{route="\/g",reason="queue"\} (\d+)/m.exec(text)?.[1]))
+    .toBe(refusals.length);
+  const total = [...text.matchAll(/^http_request_duration_seconds_count\{.*route="\/g".*\} (\d+)/gm)].reduce(
+    (sum, [, count]) => sum + Number(count),
+    0,
+  );
   expect(began).toBe(total - refusals.length);
-  expect(lines.map(([message]) => message)).toEqual(['overloaded: requests are refused', 'no longer overloaded: no more requests are refused']);
-  expect(lines[0]?.[1]).toMatchObject({ route: 'GET /g', patience_ms: expect.closeTo(1000, -2), usual_ms: expect.any(Number), requests_per_second: expect.any(Number) });
+  expect(lines.map(([message]) => message))
+    .toEqual(['overloaded: requests are refused', 'no longer overloaded: no more requests are refused']);
+  expect(lines[0]?.[1]).toMatchObject({
+    route: 'GET /g',
+    patience_ms: expect.closeTo(1000, -2),
+    usual_ms: expect.any(Number),
+    requests_per_second: expect.any(Number),
+  });
   expect(lines[1]?.[1]).toMatchObject({ route: 'GET /g', refused: refusals.length });
   expect((await app.request('/users/ping/')).status).toBe(200);
 });

@@ -21,7 +21,12 @@ export const HEALTHY: readonly Scenario[] = [
     play(world, statesDeadline) {
       const service = new Service(world, endless(world, () => world.between(40, 60)));
       send(world, service, { everyMs: () => 100, patienceMs: () => 1000, statesDeadline }, 30_000);
-      send(world, service, { everyMs: () => 7000, patienceMs: () => 1000, statesDeadline, burst: 500, isRegular: true }, 30_000);
+      send(
+        world,
+        service,
+        { everyMs: () => 7000, patienceMs: () => 1000, statesDeadline, burst: 500, isRegular: true },
+        30_000,
+      );
       return [service];
     },
   },
@@ -30,7 +35,12 @@ export const HEALTHY: readonly Scenario[] = [
     lengthMs: 30_000,
     play(world, statesDeadline) {
       const service = new Service(world, endless(world, () => world.between(40, 400)));
-      send(world, service, { everyMs: () => 7000, patienceMs: () => 1000, statesDeadline, burst: 500, isRegular: true }, 30_000);
+      send(
+        world,
+        service,
+        { everyMs: () => 7000, patienceMs: () => 1000, statesDeadline, burst: 500, isRegular: true },
+        30_000,
+      );
       return [service];
     },
   },
@@ -40,7 +50,12 @@ export const HEALTHY: readonly Scenario[] = [
     play(world, statesDeadline) {
       const service = new Service(world, pool(world, 20, () => world.between(80, 120), !statesDeadline));
       send(world, service, { everyMs: () => 50, patienceMs: () => 5000, statesDeadline }, 40_000);
-      send(world, service, { everyMs: () => 9000, patienceMs: () => 5000, statesDeadline, burst: 500, isRegular: true }, 40_000);
+      send(
+        world,
+        service,
+        { everyMs: () => 9000, patienceMs: () => 5000, statesDeadline, burst: 500, isRegular: true },
+        40_000,
+      );
       return [service];
     },
   },
@@ -49,7 +64,12 @@ export const HEALTHY: readonly Scenario[] = [
     lengthMs: 120_000,
     play(world, statesDeadline) {
       const service = new Service(world, endless(world, () => world.between(2900, 3100)));
-      send(world, service, { everyMs: () => world.between(500, 8000), patienceMs: () => 5000, statesDeadline, burst: 10, isRegular: true }, 120_000);
+      send(
+        world,
+        service,
+        { everyMs: () => world.between(500, 8000), patienceMs: () => 5000, statesDeadline, burst: 10, isRegular: true },
+        120_000,
+      );
       return [service];
     },
   },
@@ -58,7 +78,16 @@ export const HEALTHY: readonly Scenario[] = [
     lengthMs: 60_000,
     play(world, statesDeadline) {
       const service = new Service(world, endless(world, () => world.lognormal(150, 0.7)));
-      send(world, service, { everyMs: () => 8, patienceMs: () => (world.random.next() < 0.8 ? world.between(30, 300) : 5000), statesDeadline: false }, 60_000);
+      send(
+        world,
+        service,
+        {
+          everyMs: () => 8,
+          patienceMs: () => (world.random.next() < 0.8 ? world.between(30, 300) : 5000),
+          statesDeadline: false,
+        },
+        60_000,
+      );
       if (statesDeadline) send(world, service, { everyMs: () => 20, patienceMs: () => 2000, statesDeadline }, 60_000);
       return [service];
     },
@@ -68,7 +97,16 @@ export const HEALTHY: readonly Scenario[] = [
     lengthMs: 60_000,
     play(world, statesDeadline) {
       const service = new Service(world, pool(world, 20, () => world.lognormal(60, 0.7), !statesDeadline));
-      send(world, service, { everyMs: () => 6, patienceMs: () => (world.random.next() < 0.8 ? world.between(30, 200) : 5000), statesDeadline: false }, 60_000);
+      send(
+        world,
+        service,
+        {
+          everyMs: () => 6,
+          patienceMs: () => (world.random.next() < 0.8 ? world.between(30, 200) : 5000),
+          statesDeadline: false,
+        },
+        60_000,
+      );
       return [service];
     },
   },
@@ -77,7 +115,12 @@ export const HEALTHY: readonly Scenario[] = [
     lengthMs: 60_000,
     play(world, statesDeadline) {
       const service = new Service(world, endless(world, () => world.lognormal(100, 1)));
-      send(world, service, { everyMs: () => 2, patienceMs: () => world.between(90, 110), statesDeadline: false }, 60_000);
+      send(
+        world,
+        service,
+        { everyMs: () => 2, patienceMs: () => world.between(90, 110), statesDeadline: false },
+        60_000,
+      );
       send(world, service, { everyMs: () => 20, patienceMs: () => 5000, statesDeadline }, 60_000);
       return [service];
     },
@@ -96,8 +139,16 @@ export const HEALTHY: readonly Scenario[] = [
     name: 'two latencies, the longer one beyond the patience of some',
     lengthMs: 120_000,
     play(world, statesDeadline) {
-      const service = new Service(world, endless(world, () => (world.random.next() < 0.9 ? world.between(5, 15) : world.between(4000, 8000))));
-      send(world, service, { everyMs: (now) => (Math.floor(now / 20_000) % 2 === 0 ? 10 : 3000), patienceMs: () => 5000, statesDeadline }, 120_000);
+      const service = new Service(
+        world,
+        endless(world, () => (world.random.next() < 0.9 ? world.between(5, 15) : world.between(4000, 8000))),
+      );
+      send(
+        world,
+        service,
+        { everyMs: (now) => (Math.floor(now / 20_000) % 2 === 0 ? 10 : 3000), patienceMs: () => 5000, statesDeadline },
+        120_000,
+      );
       return [service];
     },
   },
@@ -106,13 +157,21 @@ export const HEALTHY: readonly Scenario[] = [
     lengthMs: 120_000,
     play(world, statesDeadline) {
       let slowShare = 0.1;
-      const service = new Service(world, endless(world, () => (world.random.next() >= slowShare ? world.between(5, 15) : world.between(2500, 3500))));
+      const service = new Service(
+        world,
+        endless(world, () => (world.random.next() >= slowShare ? world.between(5, 15) : world.between(2500, 3500))),
+      );
       const turn = (): void => {
         slowShare = slowShare === 1 ? 0.1 : 1;
         world.after(15_000, turn);
       };
       world.after(15_000, turn);
-      send(world, service, { everyMs: () => (slowShare === 1 ? 200 : 10), patienceMs: () => 5000, statesDeadline }, 120_000);
+      send(
+        world,
+        service,
+        { everyMs: () => (slowShare === 1 ? 200 : 10), patienceMs: () => 5000, statesDeadline },
+        120_000,
+      );
       return [service];
     },
   },
@@ -120,7 +179,10 @@ export const HEALTHY: readonly Scenario[] = [
     name: 'a slow start',
     lengthMs: 30_000,
     play(world, statesDeadline) {
-      const service = new Service(world, endless(world, () => Math.max(0, 3000 - world.now) + 50 + 500 * Math.exp(-world.now / 3000)));
+      const service = new Service(
+        world,
+        endless(world, () => Math.max(0, 3000 - world.now) + 50 + 500 * Math.exp(-world.now / 3000)),
+      );
       send(world, service, { everyMs: () => 5, patienceMs: () => 5000, statesDeadline }, 30_000);
       return [service];
     },
@@ -160,7 +222,16 @@ export const HEALTHY: readonly Scenario[] = [
         world.after(world.exponential(20_000), event);
       };
       world.after(10_000, event);
-      send(world, service, { everyMs: () => 30, patienceMs: () => (world.random.next() < 0.3 ? world.between(1000, 30_000) : 35_000), statesDeadline }, 240_000);
+      send(
+        world,
+        service,
+        {
+          everyMs: () => 30,
+          patienceMs: () => (world.random.next() < 0.3 ? world.between(1000, 30_000) : 35_000),
+          statesDeadline,
+        },
+        240_000,
+      );
       return [service];
     },
   },
@@ -168,7 +239,10 @@ export const HEALTHY: readonly Scenario[] = [
     name: 'a dependency that is slow and steady',
     lengthMs: 120_000,
     play(world, statesDeadline) {
-      const service = new Service(world, endless(world, () => (world.now < 20_000 ? world.between(30, 60) : world.between(2900, 3300))));
+      const service = new Service(
+        world,
+        endless(world, () => (world.now < 20_000 ? world.between(30, 60) : world.between(2900, 3300))),
+      );
       send(world, service, { everyMs: () => 20, patienceMs: () => 5000, statesDeadline }, 120_000);
       return [service];
     },
@@ -177,10 +251,18 @@ export const HEALTHY: readonly Scenario[] = [
     name: 'a dependency that is slow and steady, and bursts',
     lengthMs: 120_000,
     play(world, statesDeadline) {
-      const service = new Service(world, endless(world, () => (world.now < 20_000 ? world.between(30, 60) : world.between(2900, 3300))));
+      const service = new Service(
+        world,
+        endless(world, () => (world.now < 20_000 ? world.between(30, 60) : world.between(2900, 3300))),
+      );
       send(world, service, { everyMs: () => 100, patienceMs: () => 5000, statesDeadline }, 120_000);
       send(world, service, { everyMs: () => 11_000, patienceMs: () => 5000, statesDeadline, burst: 200 }, 120_000);
-      send(world, service, { everyMs: (now) => (now % 30_000 < 10_000 ? 10 : 200), patienceMs: () => 5000, statesDeadline }, 120_000);
+      send(
+        world,
+        service,
+        { everyMs: (now) => (now % 30_000 < 10_000 ? 10 : 200), patienceMs: () => 5000, statesDeadline },
+        120_000,
+      );
       return [service];
     },
   },
@@ -188,7 +270,10 @@ export const HEALTHY: readonly Scenario[] = [
     name: 'a dependency that gets slower and slower, and well again',
     lengthMs: 120_000,
     play(world, statesDeadline) {
-      const service = new Service(world, endless(world, () => 50 + 3000 * Math.max(0, Math.sin((world.now / 60_000) * Math.PI))));
+      const service = new Service(
+        world,
+        endless(world, () => 50 + 3000 * Math.max(0, Math.sin((world.now / 60_000) * Math.PI))),
+      );
       send(world, service, { everyMs: () => 20, patienceMs: () => 5000, statesDeadline }, 120_000);
       return [service];
     },
@@ -197,7 +282,10 @@ export const HEALTHY: readonly Scenario[] = [
     name: 'a dependency that hangs for 2 s now and then',
     lengthMs: 120_000,
     play(world, statesDeadline) {
-      const service = new Service(world, endless(world, () => world.between(30, 60) + (world.now % 10_000 < 2000 ? 2000 - (world.now % 10_000) : 0)));
+      const service = new Service(
+        world,
+        endless(world, () => world.between(30, 60) + (world.now % 10_000 < 2000 ? 2000 - (world.now % 10_000) : 0)),
+      );
       send(world, service, { everyMs: () => 10, patienceMs: () => 5000, statesDeadline }, 120_000);
       send(world, service, { everyMs: () => 10, patienceMs: () => 1000, statesDeadline }, 120_000);
       return [service];
@@ -221,7 +309,9 @@ function withStop(name: string, work: (world: World) => Work): Scenario {
     lengthMs: 40_000,
     play(world, statesDeadline) {
       const service = new Service(world, work(world));
-      const stopped = { arrive: (request: Request): void => world.after(untilRunning(world), () => service.arrive(request)) };
+      const stopped = {
+        arrive: (request: Request): void => world.after(untilRunning(world), () => service.arrive(request)),
+      };
       send(world, stopped, { everyMs: () => 10, patienceMs: () => 5000, statesDeadline }, 40_000);
       send(world, stopped, { everyMs: () => 50, patienceMs: () => 1000, statesDeadline }, 40_000);
       return [service];
@@ -238,7 +328,10 @@ function untilRunning(world: World): number {
 const noticed = (world: World, done: () => void): void => world.after(untilRunning(world), done);
 
 export const STOPS: readonly Scenario[] = [
-  withStop('a stop of five seconds', (world) => (_request, done) => world.after(world.between(20, 50), () => noticed(world, done))),
+  withStop(
+    'a stop of five seconds',
+    (world) => (_request, done) => world.after(world.between(20, 50), () => noticed(world, done)),
+  ),
   withStop('a stop of five seconds in front of a pool', (world) => {
     const inner = pool(world, 10, () => world.between(20, 50));
     return (request, done) => inner(request, () => noticed(world, done));

@@ -10,21 +10,23 @@ import { call, cpu, pool, send, Service, World, type Clients, type Seen } from '
 
 const SEEDS = [1, 2, 3];
 
-test.for([...HEALTHY, ...STOPS].flatMap((scenario) => PATIENCES.map((patience) => ({ ...scenario, ...patience, patience: patience.name, name: scenario.name }))))(
-  '$name, $patience: nothing is refused',
-  ({ play, lengthMs, statesDeadline }) => {
-    const refused = SEEDS.map((seed) => {
-      const world = new World(seed);
-      const services = play(world, statesDeadline);
-      world.runUntil(lengthMs);
-      return services.map((service) => service.refused);
-    });
-    expect(refused.flat()).toEqual(refused.flat().map(() => 0));
-  },
-);
+test.for(
+  [...HEALTHY, ...STOPS].flatMap((scenario) =>
+    PATIENCES.map((patience) => ({ ...scenario, ...patience, patience: patience.name, name: scenario.name })),
+  ),
+)('$name, $patience: nothing is refused', ({ play, lengthMs, statesDeadline }) => {
+  const refused = SEEDS.map((seed) => {
+    const world = new World(seed);
+    const services = play(world, statesDeadline);
+    world.runUntil(lengthMs);
+    return services.map((service) => service.refused);
+  });
+  expect(refused.flat()).toEqual(refused.flat().map(() => 0));
+});
 
 /** Load in multiples of the capacity: half at first, much from 2 s to 14 s, and half again. */
-const load = (capacity: number, factor: number) => (nowMs: number): number => 1000 / (capacity * (nowMs >= 2000 && nowMs < 14_000 ? factor : 0.5));
+const load = (capacity: number, factor: number) => (nowMs: number): number =>
+  1000 / (capacity * (nowMs >= 2000 && nowMs < 14_000 ? factor : 0.5));
 
 interface Overload {
   readonly name: string;
@@ -38,7 +40,13 @@ interface Overload {
   readonly play: (world: World, clients: Clients) => { seen: Seen; services: readonly Service[] };
 }
 
-const START: Pick<Overload, 'capacity' | 'share' | 'patienceMs' | 'factors' | 'statesDeadline'> = { capacity: 100, share: 0.9, patienceMs: 1000, factors: [2, 5, 10], statesDeadline: true };
+const START: Pick<Overload, 'capacity' | 'share' | 'patienceMs' | 'factors' | 'statesDeadline'> = {
+  capacity: 100,
+  share: 0.9,
+  patienceMs: 1000,
+  factors: [2, 5, 10],
+  statesDeadline: true,
+};
 const END_MS = 20_000;
 
 function single(create: (world: World) => Service): Overload['play'] {
@@ -50,11 +58,16 @@ function single(create: (world: World) => Service): Overload['play'] {
 
 const OVERLOADED: readonly Overload[] = [
   { ...START, name: 'a pool', play: single((world) => new Service(world, pool(world, 10, () => 100))) },
-  { ...START, name: 'a pool with times that vary', play: single((world) => new Service(world, pool(world, 10, () => world.between(50, 150)))) },
-  { ...START, name: 'a pool, with a patience of 5 s', patienceMs: 5000, play: single((world) => new Service(world, pool(world, 10, () => 100))) },
-  { ...START, name: 'a large pool', capacity: 1000, factors: [2, 5], play: single((world) => new Service(world, pool(world, 100, () => world.between(50, 150)))) },
-  { ...START, name: 'a pool that heeds the signal, and clients that leave', statesDeadline: false, play: single((world) => new Service(world, pool(world, 10, () => world.between(50, 150), true))) },
-  { ...START, name: 'a pool that does not heed the signal, and clients that leave', statesDeadline: false, factors: [2], play: single((world) => new Service(world, pool(world, 10, () => world.between(50, 150)))) },
+  { ...START, name: 'a pool with times that vary',
+    play: single((world) => new Service(world, pool(world, 10, () => world.between(50, 150)))) },
+  { ...START, name: 'a pool, with a patience of 5 s', patienceMs: 5000,
+    play: single((world) => new Service(world, pool(world, 10, () => 100))) },
+  { ...START, name: 'a large pool', capacity: 1000, factors: [2, 5],
+    play: single((world) => new Service(world, pool(world, 100, () => world.between(50, 150)))) },
+  { ...START, name: 'a pool that heeds the signal, and clients that leave', statesDeadline: false,
+    play: single((world) => new Service(world, pool(world, 10, () => world.between(50, 150), true))) },
+  { ...START, name: 'a pool that does not heed the signal, and clients that leave', statesDeadline: false, factors: [2],
+    play: single((world) => new Service(world, pool(world, 10, () => world.between(50, 150)))) },
   {
     ...START,
     name: 'the CPU',
@@ -88,14 +101,23 @@ const OVERLOADED: readonly Overload[] = [
   },
 ];
 
-test.for(OVERLOADED.flatMap((scenario) => scenario.factors.flatMap((factor) => SEEDS.map((seed) => ({ ...scenario, factor, seed })))))(
+test.for(
+  OVERLOADED.flatMap((scenario) =>
+    scenario.factors.flatMap((factor) => SEEDS.map((seed) => ({ ...scenario, factor, seed }))),
+  ),
+)(
   '$name at $factor times its capacity keeps answering in time (seed $seed)',
   ({ play, capacity, share, factor, patienceMs, statesDeadline, seed }) => {
     const world = new World(seed);
-    const { seen, services } = play(world, { everyMs: load(capacity, factor), patienceMs: () => patienceMs, statesDeadline });
+    const { seen, services } = play(world, {
+      everyMs: load(capacity, factor),
+      patienceMs: () => patienceMs,
+      statesDeadline,
+    });
     world.runUntil(14_000);
     const good = seen.good.slice(6, 14);
-    expect(Math.min(...good), `good requests a second: ${seen.good.join(' ')}`).toBeGreaterThan(share * capacity * 0.85);
+    expect(Math.min(...good), `good requests a second: ${seen.good.join(' ')}`)
+      .toBeGreaterThan(share * capacity * 0.85);
     expect(good.reduce((sum, count) => sum + count, 0) / good.length).toBeGreaterThan(share * capacity);
     const times = seen.times.slice(6, 14).flat().sort((a, b) => a - b);
     expect(times[Math.floor(0.99 * times.length)]).toBeLessThan(patienceMs);
@@ -110,18 +132,19 @@ test.for(OVERLOADED.flatMap((scenario) => scenario.factors.flatMap((factor) => S
 );
 
 /** Pools under load from the first request on, when nothing is known of them yet. */
-const POOLS: readonly { size: number; serviceMs: number; patiences: readonly number[]; factors: readonly number[] }[] = [
-  { size: 1, serviceMs: 10, patiences: [500, 1000, 5000], factors: [2, 5, 10] },
-  // Ten replies a second are too few to notice five times the load before requests are in that nobody waits for.
-  { size: 1, serviceMs: 100, patiences: [500, 1000], factors: [2] },
-  { size: 2, serviceMs: 100, patiences: [500, 1000, 5000], factors: [2, 5, 10] },
-  { size: 4, serviceMs: 10, patiences: [500, 1000, 5000], factors: [2, 5] },
-  { size: 4, serviceMs: 100, patiences: [500, 1000, 5000], factors: [2, 5, 10] },
-  { size: 10, serviceMs: 100, patiences: [500, 1000, 5000], factors: [2, 5, 10] },
-  { size: 10, serviceMs: 1000, patiences: [5000], factors: [2] },
-  { size: 50, serviceMs: 100, patiences: [1000], factors: [2, 5] },
-  { size: 50, serviceMs: 1000, patiences: [5000], factors: [2] },
-];
+const POOLS: readonly { size: number; serviceMs: number; patiences: readonly number[]; factors: readonly number[] }[] =
+  [
+    { size: 1, serviceMs: 10, patiences: [500, 1000, 5000], factors: [2, 5, 10] },
+    // Ten replies a second are too few to notice five times the load before requests are in that nobody waits for.
+    { size: 1, serviceMs: 100, patiences: [500, 1000], factors: [2] },
+    { size: 2, serviceMs: 100, patiences: [500, 1000, 5000], factors: [2, 5, 10] },
+    { size: 4, serviceMs: 10, patiences: [500, 1000, 5000], factors: [2, 5] },
+    { size: 4, serviceMs: 100, patiences: [500, 1000, 5000], factors: [2, 5, 10] },
+    { size: 10, serviceMs: 100, patiences: [500, 1000, 5000], factors: [2, 5, 10] },
+    { size: 10, serviceMs: 1000, patiences: [5000], factors: [2] },
+    { size: 50, serviceMs: 100, patiences: [1000], factors: [2, 5] },
+    { size: 50, serviceMs: 1000, patiences: [5000], factors: [2] },
+  ];
 
 test.for(
   POOLS.flatMap(({ patiences, factors, ...rest }) =>

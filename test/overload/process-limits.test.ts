@@ -22,10 +22,12 @@ test('while the event loop is late requests get 503 with Retry-After and a code 
   expect((await fetch(url)).status).toBe(200);
 
   // Read right after the loop was blocked.
-  const [slow, refused, unmatched, health] = await Promise.all(['/slow', '/', '/nowhere', '/users/health/'].map(async (path, i) => {
-    if (i > 0) await begun;
-    return fetch(url + path);
-  }));
+  const [slow, refused, unmatched, health] = await Promise.all(
+    ['/slow', '/', '/nowhere', '/users/health/'].map(async (path, i) => {
+      if (i > 0) await begun;
+      return fetch(url + path);
+    }),
+  );
   expect([slow?.status, refused?.status, unmatched?.status, health?.status]).toEqual([200, 503, 503, 200]);
   expect(refused?.headers.get('retry-after')).toBe('7');
   expect(await refused?.json()).toEqual({
@@ -73,7 +75,8 @@ test('{ observe: true } refuses nothing, and counts what would be refused', asyn
   const app = createApp({ loadShedding: { maxMemoryPercent: 1, observe: true } }).get('/', () => 'ok');
   const hold = Buffer.alloc(Math.ceil((await memoryLimit()) / 50), 1);
   const { url } = await serve(app);
-  await expect.poll(async () => (await fetch(url)).status === 200 && app.metrics.expose(), { timeout: 5000 }).toMatch(/^http_requests_refusable_total\{route="\/",reason="memory"\} /m);
+  await expect.poll(async () => (await fetch(url)).status === 200 && app.metrics.expose(), { timeout: 5000 })
+    .toMatch(/^http_requests_refusable_total\{route="\/",reason="memory"\} /m);
   expect(hold.length).toBeGreaterThan(0);
 });
 

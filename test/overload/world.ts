@@ -162,7 +162,11 @@ export function pool(world: World, size: number, serviceMs: () => number, heedsS
 }
 
 /** The CPU: one request at a time, and each request that arrives takes a little of it first. */
-export function cpu(world: World, serviceMs: number, arrivalMs: number): { work: Work; arrive: (service: Service) => { arrive(request: Request): void } } {
+export function cpu(
+  world: World,
+  serviceMs: number,
+  arrivalMs: number,
+): { work: Work; arrive: (service: Service) => { arrive(request: Request): void } } {
   let debtMs = 0;
   const inner = pool(world, 1, () => {
     const ms = serviceMs + debtMs;
@@ -186,7 +190,8 @@ export function call(world: World, next: { arrive(request: Request): void }, ret
     const attempt = (left: number): void => {
       const inner = new Request(request.deadlineAt, (status) => {
         if (status === 200) done();
-        else if (left > 0 && world.now < request.deadlineAt) world.after(world.between(10, 50), () => attempt(left - 1));
+        else if (left > 0 && world.now < request.deadlineAt)
+          world.after(world.between(10, 50), () => attempt(left - 1));
         else done('cancelled');
       });
       request.onAbort(() => {
@@ -224,7 +229,13 @@ export interface Clients {
 }
 
 /** Lets clients send requests for a while. */
-export function send(world: World, target: { arrive(request: Request): void }, clients: Clients, untilMs: number, seen = newSeen()): Seen {
+export function send(
+  world: World,
+  target: { arrive(request: Request): void },
+  clients: Clients,
+  untilMs: number,
+  seen = newSeen(),
+): Seen {
   const bump = (counts: number[], at: number): void => {
     const second = Math.floor(at / 1000);
     counts[second] = (counts[second] ?? 0) + 1;

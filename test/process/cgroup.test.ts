@@ -10,7 +10,8 @@ afterEach(() => {
   for (const root of roots.splice(0)) rmSync(root, { recursive: true });
 });
 
-const MOUNT_2 = '30 23 0:26 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime shared:9 - cgroup2 cgroup2 rw,nsdelegate,memory_recursiveprot\n';
+const MOUNT_2 =
+  '30 23 0:26 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime shared:9 - cgroup2 cgroup2 rw,nsdelegate,memory_recursiveprot\n';
 const MOUNTS_1 =
   '24 19 0:21 / /proc rw,nosuid - proc proc rw\n' +
   '32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:16 - cgroup cgroup rw,cpu,cpuacct\n' +
@@ -33,9 +34,14 @@ const TREES: readonly Recorded[] = [
       'proc/self/mountinfo': MOUNT_2,
       'sys/fs/cgroup/memory.max': '536870912\n',
       'sys/fs/cgroup/cpu.max': '50000 100000\n',
-      'sys/fs/cgroup/cpu.stat': 'usage_usec 8301930\nuser_usec 6001200\nsystem_usec 2300730\nnr_periods 410\nnr_throttled 37\nthrottled_usec 2512345\nnr_bursts 0\nburst_usec 0\n',
+      'sys/fs/cgroup/cpu.stat':
+        'usage_usec 8301930\nuser_usec 6001200\nsystem_usec 2300730\nnr_periods 410\nnr_throttled 37\nthrottled_usec 2512345\nnr_bursts 0\nburst_usec 0\n',
     },
-    limits: { memoryBytes: 536_870_912, cpus: 0.5, throttling: { periods: 410, throttledPeriods: 37, throttledSeconds: 2.512345 } },
+    limits: {
+      memoryBytes: 536_870_912,
+      cpus: 0.5,
+      throttling: { periods: 410, throttledPeriods: 37, throttledSeconds: 2.512345 },
+    },
   },
   {
     where: 'a nested group of version 2 whose ancestors are tighter',
@@ -51,7 +57,11 @@ const TREES: readonly Recorded[] = [
       'sys/fs/cgroup/kubepods.slice/pod7.slice/app.scope/cpu.max': '400000 100000\n',
       'sys/fs/cgroup/kubepods.slice/pod7.slice/app.scope/cpu.stat': 'nr_periods 1\nnr_throttled 1\nthrottled_usec 1\n',
     },
-    limits: { memoryBytes: 268_435_456, cpus: 1.5, throttling: { periods: 9, throttledPeriods: 4, throttledSeconds: 0.5 } },
+    limits: {
+      memoryBytes: 268_435_456,
+      cpus: 1.5,
+      throttling: { periods: 9, throttledPeriods: 4, throttledSeconds: 0.5 },
+    },
   },
   {
     where: 'a nested group of version 2 that is tighter than its ancestors',
@@ -88,7 +98,11 @@ const TREES: readonly Recorded[] = [
       'sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us': '100000\n',
       'sys/fs/cgroup/cpu,cpuacct/cpu.stat': 'nr_periods 100\nnr_throttled 7\nthrottled_time 1250000000\n',
     },
-    limits: { memoryBytes: 134_217_728, cpus: 2, throttling: { periods: 100, throttledPeriods: 7, throttledSeconds: 1.25 } },
+    limits: {
+      memoryBytes: 134_217_728,
+      cpus: 2,
+      throttling: { periods: 100, throttledPeriods: 7, throttledSeconds: 1.25 },
+    },
   },
   {
     where: 'version 1 without limits, which it reports as numbers near 2^63 and 2^64',
@@ -128,7 +142,11 @@ const TREES: readonly Recorded[] = [
   },
   {
     where: 'files that say nothing of use',
-    files: { 'proc/self/cgroup': 'nonsense\n::\n', 'proc/self/mountinfo': 'nonsense\n - cgroup2\n', 'sys/fs/cgroup/memory.max': '1\n' },
+    files: {
+      'proc/self/cgroup': 'nonsense\n::\n',
+      'proc/self/mountinfo': 'nonsense\n - cgroup2\n',
+      'sys/fs/cgroup/memory.max': '1\n',
+    },
     limits: NO_LIMITS,
   },
 ];
@@ -138,7 +156,11 @@ test.for(TREES)('limits are found in $where', ({ files, limits }) => {
 });
 
 test('a limit that changes is read anew', () => {
-  const root = record({ 'proc/self/cgroup': '0::/\n', 'proc/self/mountinfo': MOUNT_2, 'sys/fs/cgroup/memory.max': '4096\n' });
+  const root = record({
+    'proc/self/cgroup': '0::/\n',
+    'proc/self/mountinfo': MOUNT_2,
+    'sys/fs/cgroup/memory.max': '4096\n',
+  });
   const paths = findCgroups(root);
   expect(readCgroupLimits(paths).memoryBytes).toBe(4096);
   writeFileSync(join(root, 'sys/fs/cgroup/memory.max'), '8192\n');

@@ -17,10 +17,20 @@ import { createApp } from '../support/serve.js';
 /** What prom-client 15 registers, on Linux. */
 const DEFAULTS = [
   ...['user_seconds_total', 'system_seconds_total', 'seconds_total'].map((name) => `process_cpu_${name}`),
-  ...['start_time_seconds', 'resident_memory_bytes', 'virtual_memory_bytes', 'heap_bytes', 'open_fds', 'max_fds'].map((name) => `process_${name}`),
-  ...['', 'min_', 'max_', 'mean_', 'stddev_', 'p50_', 'p90_', 'p99_'].map((name) => `nodejs_eventloop_lag_${name}seconds`),
+  ...['start_time_seconds', 'resident_memory_bytes', 'virtual_memory_bytes', 'heap_bytes', 'open_fds', 'max_fds'].map(
+    (name) => `process_${name}`,
+  ),
+  ...['', 'min_', 'max_', 'mean_', 'stddev_', 'p50_', 'p90_', 'p99_'].map(
+    (name) => `nodejs_eventloop_lag_${name}seconds`,
+  ),
   ...['resources', 'handles', 'requests'].flatMap((name) => [`nodejs_active_${name}`, `nodejs_active_${name}_total`]),
-  ...['heap_size_total_bytes', 'heap_size_used_bytes', 'external_memory_bytes', 'version_info', 'gc_duration_seconds'].map((name) => `nodejs_${name}`),
+  ...[
+    'heap_size_total_bytes',
+    'heap_size_used_bytes',
+    'external_memory_bytes',
+    'version_info',
+    'gc_duration_seconds',
+  ].map((name) => `nodejs_${name}`),
   ...['total', 'used', 'available'].map((name) => `nodejs_heap_space_size_${name}_bytes`),
 ];
 
@@ -32,13 +42,22 @@ function create(options?: DefaultMetricsOptions): Registry {
 }
 
 test("a registry gets prom-client's default metrics, two more, and nothing that is a service's", () => {
-  const families = parseExposition(create().expose(), 'text').map(({ name }) => name).filter((name) => !name.startsWith('process_cgroup_'));
+  const families = parseExposition(create().expose(), 'text').map(({ name }) => name)
+    .filter((name) => !name.startsWith('process_cgroup_'));
   expect(families.sort()).toEqual([...DEFAULTS, 'nodejs_heap_size_limit_bytes', 'nodejs_eventloop_utilization'].sort());
 });
 
 test("so has an application's, beside those of the spec", () => {
   const families = parseExposition(createApp().metrics.expose(), 'text').map(({ name }) => name);
-  expect(families).toEqual(expect.arrayContaining([...DEFAULTS, 'nodejs_heap_size_limit_bytes', 'nodejs_eventloop_utilization', 'proc_rss_mem_bytes', 'python_gc_collected_objects']));
+  expect(families).toEqual(
+    expect.arrayContaining([
+      ...DEFAULTS,
+      'nodejs_heap_size_limit_bytes',
+      'nodejs_eventloop_utilization',
+      'proc_rss_mem_bytes',
+      'python_gc_collected_objects',
+    ]),
+  );
 });
 
 test('a prefix stands in front of every name, and labels on every sample; a metric of its own label keeps that', () => {
@@ -46,10 +65,17 @@ test('a prefix stands in front of every name, and labels on every sample; a metr
   const families = parseExposition(registry.expose('openmetrics'), 'openmetrics');
   for (const { name, samples } of families) {
     expect(name).toMatch(/^my_/);
-    for (const { labels } of samples) expect(labels, name).toMatchObject({ app: 'shop', ...(/active_(?:resources|handles|requests)$/.test(name) ? {} : { type: 'mine' }) });
+    for (const { labels } of samples)
+      expect(labels, name).toMatchObject({
+        app: 'shop',
+        ...(/active_(?:resources|handles|requests)$/.test(name) ? {} : { type: 'mine' }),
+      });
   }
-  expect(sampleMap(registry.expose()).get('my_nodejs_gc_duration_seconds_count{kind=minor,app=shop,type=mine}')).toBeGreaterThanOrEqual(0);
-  const types = families.find(({ name }) => name === 'my_nodejs_active_resources')?.samples.map(({ labels }) => labels['type']);
+  expect(sampleMap(registry.expose()).get('my_nodejs_gc_duration_seconds_count{kind=minor,app=shop,type=mine}'))
+    .toBeGreaterThanOrEqual(0);
+  const types = families
+    .find(({ name }) => name === 'my_nodejs_active_resources')
+    ?.samples.map(({ labels }) => labels['type']);
   expect(types?.length).toBeGreaterThan(0);
   expect(types).not.toContain('mine');
 });
@@ -62,14 +88,16 @@ test('what is open is counted by type and in all', async () => {
   expect(samples.get('nodejs_active_handles{type=Server}')).toBeGreaterThanOrEqual(1);
   expect(samples.get('nodejs_active_resources{type=TCPServerWrap}')).toBeGreaterThanOrEqual(1);
   for (const what of ['resources', 'handles', 'requests']) {
-    const each = [...samples].filter(([name]) => name.startsWith(`nodejs_active_${what}{`)).reduce((sum, [, value]) => sum + value, 0);
+    const each = [...samples].filter(([name]) => name.startsWith(`nodejs_active_${what}{`))
+      .reduce((sum, [, value]) => sum + value, 0);
     expect(samples.get(`nodejs_active_${what}_total`), what).toBe(each);
   }
 });
 
 test('values make sense', () => {
   const samples = sampleMap(create().expose());
-  expect(samples.get('nodejs_heap_size_limit_bytes')).toBeGreaterThan(samples.get('nodejs_heap_size_total_bytes') ?? Infinity);
+  expect(samples.get('nodejs_heap_size_limit_bytes'))
+    .toBeGreaterThan(samples.get('nodejs_heap_size_total_bytes') ?? Infinity);
   expect(samples.get('nodejs_eventloop_utilization')).toBeGreaterThanOrEqual(0);
   expect(samples.get('nodejs_eventloop_utilization')).toBeLessThanOrEqual(1);
   expect(samples.get('process_resident_memory_bytes')).toBeGreaterThan(1e7);
@@ -92,7 +120,8 @@ test('event loop utilization is of late, by a clock of its own: one scraper chan
 test('once is enough: again is an error, with another prefix and in a registry of an application as well, until it is cleared', () => {
   const registry = create();
   expect(() => collectDefaultMetrics(registry)).toThrow(TypeError);
-  expect(() => collectDefaultMetrics(registry, { prefix: 'other_' })).toThrow('the default metrics are collected into this registry already; once is enough');
+  expect(() => collectDefaultMetrics(registry, { prefix: 'other_' }))
+    .toThrow('the default metrics are collected into this registry already; once is enough');
   expect(registry.expose()).not.toContain('other_');
   expect(() => collectDefaultMetrics(createApp().metrics, { prefix: 'other_' })).toThrow(TypeError);
   registry.clear();
@@ -130,7 +159,9 @@ test('a process that collects them ends by itself, and importing the library loa
     const registry = new Registry();
     collectDefaultMetrics(registry);
     console.log(loaded.join(), registry.expose().includes('nodejs_version_info'));`;
-  const child = spawn(process.execPath, ['--input-type=module', '--eval', code], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', code], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   let output = '';
   child.stdout.on('data', (chunk) => (output += String(chunk)));
   const [status] = (await once(child, 'close')) as [number];

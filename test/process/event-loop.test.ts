@@ -94,7 +94,10 @@ function create(): Bench {
       fake.isEnabled = isEnabled;
       return true;
     };
-    const fake: FakeMonitor = { isEnabled: false, histogram: Object.assign(createHistogram(), { enable: enabled(true), disable: enabled(false) }) };
+    const fake: FakeMonitor = {
+      isEnabled: false,
+      histogram: Object.assign(createHistogram(), { enable: enabled(true), disable: enabled(false) }),
+    };
     monitors.push(fake);
     return fake.histogram;
   };

@@ -4,7 +4,12 @@ import { setImmediate as turn } from 'node:timers/promises';
 import v8, { type GCProfilerResult, type HeapSpaceInfo } from 'node:v8';
 import { afterEach, expect, test, vi } from 'vitest';
 import { createFreedObjects, HEAP_EVERY_MS, PROFILE_MARKING_EVERY_MS } from '../../src/process/freed-objects.js';
-import { BYTES_PER_OBJECT, PROFILE_EVERY_MS, PROFILE_LENGTH, registerCollections } from '../../src/process/process-metrics.js';
+import {
+  BYTES_PER_OBJECT,
+  PROFILE_EVERY_MS,
+  PROFILE_LENGTH,
+  registerCollections,
+} from '../../src/process/process-metrics.js';
 import { createReadings } from '../../src/process/readings.js';
 import { collectProcess } from '../../src/process/sampler.js';
 import type { Collection, CollectionWatch } from '../../src/process/sources.js';
@@ -19,7 +24,12 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-const TYPES: readonly { readonly type: string; readonly gc: number; readonly kind: string; readonly generation: number | undefined }[] = [
+const TYPES: readonly {
+  readonly type: string;
+  readonly gc: number;
+  readonly kind: string;
+  readonly generation: number | undefined;
+}[] = [
   { type: 'Scavenge', gc: 1, kind: 'minor', generation: 0 },
   { type: 'MinorMarkCompact', gc: 2, kind: 'minor', generation: 1 },
   { type: 'MinorMarkSweep', gc: 2, kind: 'minor', generation: 1 },
@@ -30,7 +40,8 @@ const TYPES: readonly { readonly type: string; readonly gc: number; readonly kin
 
 test('every kind and generation is there before the first collection', () => {
   const { samples } = create();
-  for (const kind of ['major', 'minor', 'incremental', 'weakcb']) expect(samples().get(`nodejs_gc_duration_seconds_count{kind=${kind}}`)).toBe(0);
+  for (const kind of ['major', 'minor', 'incremental', 'weakcb'])
+    expect(samples().get(`nodejs_gc_duration_seconds_count{kind=${kind}}`)).toBe(0);
   for (const generation of [0, 1, 2]) {
     expect(samples().get(`python_gc_collected_objects_count{generation=${generation}}`)).toBe(0);
     for (const le of ['500.0', '1000.0', '5000.0', '10000.0', '50000.0', '+Inf']) {
@@ -39,18 +50,22 @@ test('every kind and generation is there before the first collection', () => {
   }
 });
 
-test.for(TYPES)('$type is $kind, generation $generation, and what it freed is measured in a profile', ({ type, kind, generation }) => {
-  const { samples, observer, collect } = create();
-  observer.start();
-  collect(type, { ms: 2.5, freed: 600 * BYTES_PER_OBJECT });
-  expect(samples().get(`nodejs_gc_duration_seconds_sum{kind=${kind}}`)).toBe(0.0025);
-  expect(samples().get(`nodejs_gc_duration_seconds_bucket{kind=${kind},le=0.01}`)).toBe(1);
-  for (const other of [0, 1, 2]) {
-    expect(samples().get(`python_gc_collected_objects_sum{generation=${other}}`)).toBe(other === generation ? 600 : 0);
-    expect(samples().get(`python_gc_collected_objects_bucket{generation=${other},le=500.0}`)).toBe(0);
-    expect(samples().get(`python_gc_collected_objects_bucket{generation=${other},le=1000.0}`)).toBe(other === generation ? 1 : 0);
-  }
-});
+test.for(TYPES)(
+  '$type is $kind, generation $generation, and what it freed is measured in a profile',
+  ({ type, kind, generation }) => {
+    const { samples, observer, collect } = create();
+    observer.start();
+    collect(type, { ms: 2.5, freed: 600 * BYTES_PER_OBJECT });
+    expect(samples().get(`nodejs_gc_duration_seconds_sum{kind=${kind}}`)).toBe(0.0025);
+    expect(samples().get(`nodejs_gc_duration_seconds_bucket{kind=${kind},le=0.01}`)).toBe(1);
+    for (const other of [0, 1, 2]) {
+      expect(samples().get(`python_gc_collected_objects_sum{generation=${other}}`)).toBe(other === generation ? 600 : 0);
+      expect(samples().get(`python_gc_collected_objects_bucket{generation=${other},le=500.0}`)).toBe(0);
+      expect(samples().get(`python_gc_collected_objects_bucket{generation=${other},le=1000.0}`))
+        .toBe(other === generation ? 1 : 0);
+    }
+  },
+);
 
 test('a heap that grew during a collection freed nothing, and an unknown collection is left out', () => {
   const { samples, observer, collect } = create();
@@ -72,7 +87,8 @@ test('between profiles a minor collection frees the share of the new space that 
   collect('Scavenge', { freed: 1, capacity: 4_000_000 }); // the reading behind it is for the next one
   collect('Scavenge', { freed: 1, capacity: 4_000_000 });
   expect(samples().get('python_gc_collected_objects_count{generation=0}')).toBe(PROFILE_LENGTH + 2);
-  expect(samples().get('python_gc_collected_objects_sum{generation=0}')).toBe(measured + (750_000 + 3_000_000) / BYTES_PER_OBJECT);
+  expect(samples().get('python_gc_collected_objects_sum{generation=0}'))
+    .toBe(measured + (750_000 + 3_000_000) / BYTES_PER_OBJECT);
 });
 
 test('between profiles a mark-compact frees what the heap has shrunk by, new objects behind it aside, and marking frees nothing', () => {
@@ -122,13 +138,15 @@ test('what is told late is counted once, measured or estimated as it was when it
   const { samples, observer, collect, deliver, isProfiled, heap } = create();
   observer.start();
   heap({ newUsed: 0, newAvailable: 1_000_000 });
-  for (let index = 0; index < PROFILE_LENGTH + 3; index++) collect('Scavenge', { freed: 500_000, capacity: 1_000_000, told: false });
+  for (let index = 0; index < PROFILE_LENGTH + 3; index++)
+    collect('Scavenge', { freed: 500_000, capacity: 1_000_000, told: false });
   deliver();
   expect(isProfiled()).toBe(false);
   collect('Scavenge', { freed: 1, told: false });
   expect(samples().get('nodejs_gc_duration_seconds_count{kind=minor}')).toBe(PROFILE_LENGTH + 4);
   expect(samples().get('python_gc_collected_objects_count{generation=0}')).toBe(PROFILE_LENGTH + 4);
-  expect(samples().get('python_gc_collected_objects_sum{generation=0}')).toBe(((PROFILE_LENGTH + 4) * 500_000) / BYTES_PER_OBJECT);
+  expect(samples().get('python_gc_collected_objects_sum{generation=0}'))
+    .toBe(((PROFILE_LENGTH + 4) * 500_000) / BYTES_PER_OBJECT);
 });
 
 test('a scrape counts what a profile holds so far, and needs no profiler where nothing was collected', () => {
@@ -203,10 +221,17 @@ interface Bench {
   readonly observer: GcObserver;
   readonly samples: () => Map<string, number>;
   /** One collection, told at once unless said otherwise. */
-  readonly collect: (type: string, how: { readonly ms?: number; readonly freed?: number; readonly capacity?: number; readonly told?: boolean }) => void;
+  readonly collect: (
+    type: string,
+    how: { readonly ms?: number; readonly freed?: number; readonly capacity?: number; readonly told?: boolean },
+  ) => void;
   readonly deliver: () => void;
   /** What a reading of the heap says from now on. */
-  readonly heap: (use: { readonly oldUsed?: number; readonly newUsed?: number; readonly newAvailable?: number }) => void;
+  readonly heap: (use: {
+    readonly oldUsed?: number;
+    readonly newUsed?: number;
+    readonly newAvailable?: number;
+  }) => void;
   readonly pass: (ms: number) => void;
   readonly profilers: () => number;
   readonly isProfiled: () => boolean;
@@ -251,7 +276,12 @@ function create(): Bench {
     deliver,
     samples: () => sampleMap(registry.expose()),
     collect(type, { ms = 1, freed = 0, capacity = 1_000_000, told = true }) {
-      running?.push({ gcType: type, cost: ms * 1000, beforeGC: heapOf(1e6, capacity), afterGC: heapOf(1e6 - freed, capacity) });
+      running?.push({
+        gcType: type,
+        cost: ms * 1000,
+        beforeGC: heapOf(1e6, capacity),
+        afterGC: heapOf(1e6 - freed, capacity),
+      });
       const kind = TYPES.find((one) => one.type === type)?.gc ?? 32;
       if (listener !== undefined) untold.push({ startTime: now, duration: ms, detail: { kind, flags: 0 } });
       now += 0.001;
@@ -268,13 +298,27 @@ function create(): Bench {
 }
 
 function space(name: string, used: number, available: number): HeapSpaceInfo {
-  return { space_name: name, space_size: used + available, space_used_size: used, space_available_size: available, physical_space_size: used + available };
+  return {
+    space_name: name,
+    space_size: used + available,
+    space_used_size: used,
+    space_available_size: available,
+    physical_space_size: used + available,
+  };
 }
 
 function heapOf(usedHeapSize: number, newCapacity: number): GCProfilerResult['statistics'][number]['beforeGC'] {
-  const newSpace = { spaceName: 'new_space', spaceSize: newCapacity, spaceUsedSize: newCapacity - 1000, spaceAvailableSize: 1000, physicalSpaceSize: newCapacity };
+  const newSpace = {
+    spaceName: 'new_space',
+    spaceSize: newCapacity,
+    spaceUsedSize: newCapacity - 1000,
+    spaceAvailableSize: 1000,
+    physicalSpaceSize: newCapacity,
+  };
   return {
-    heapSpaceStatistics: [newSpace as unknown as GCProfilerResult['statistics'][number]['beforeGC']['heapSpaceStatistics'][number]],
+    heapSpaceStatistics: [
+      newSpace as unknown as GCProfilerResult['statistics'][number]['beforeGC']['heapSpaceStatistics'][number],
+    ],
     heapStatistics: {
       totalHeapSize: 0,
       totalHeapSizeExecutable: 0,

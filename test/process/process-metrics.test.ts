@@ -66,40 +66,73 @@ test('a real process has every metric on Linux, with values that make sense', as
   expect(families.map(({ name, type }) => `${name} ${type}`)).toEqual(NAMES);
   const samples = sampleMap(registry.expose('openmetrics'), 'openmetrics');
   for (const [name, value] of samples) {
-    if (name !== 'process_max_fds') expect(value, name).toSatisfy((number: number) => Number.isFinite(number) && number >= 0);
+    if (name !== 'process_max_fds')
+      expect(value, name).toSatisfy((number: number) => Number.isFinite(number) && number >= 0);
   }
-  for (const name of ['proc_rss_mem_bytes', 'proc_rss_mem_perc', 'proc_cpu_perc', 'process_virtual_memory_bytes', 'process_heap_bytes', 'process_open_fds', 'nodejs_heap_size_used_bytes']) {
+  for (const name of [
+    'proc_rss_mem_bytes',
+    'proc_rss_mem_perc',
+    'proc_cpu_perc',
+    'process_virtual_memory_bytes',
+    'process_heap_bytes',
+    'process_open_fds',
+    'nodejs_heap_size_used_bytes',
+  ]) {
     expect(samples.get(name), name).toBeGreaterThan(0);
   }
   expect(samples.get('proc_rss_mem_perc')).toBeLessThan(100);
   expect(samples.get('proc_cpu_perc')).toBeLessThanOrEqual(100);
   expect(samples.get('process_start_time_seconds')).toBeLessThanOrEqual(Date.now() / 1000);
   const [major, minor, patch] = process.version.slice(1).split('.');
-  expect(samples.get(`nodejs_version_info{version=${process.version},major=${major},minor=${minor},patch=${patch}}`)).toBe(1);
+  expect(samples.get(`nodejs_version_info{version=${process.version},major=${major},minor=${minor},patch=${patch}}`))
+    .toBe(1);
   expect(samples.has('nodejs_heap_space_size_used_bytes{space=new}')).toBe(true);
 });
 
 test('promtool objects to three names that dashboards ask for, and to nothing else', { tags: ['prometheus'] }, () => {
   const { registry } = create({ root: recordQuota() });
-  const { error, status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], { input: registry.expose(), encoding: 'utf8' });
-  if (error !== undefined) throw new Error('this test needs promtool; install the Debian package "prometheus"', { cause: error });
-  const objections = ['handles', 'requests', 'resources'].map((what) => `nodejs_active_${what}_total non-counter metrics should not have "_total" suffix\n`);
+  const { error, status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], {
+    input: registry.expose(),
+    encoding: 'utf8',
+  });
+  if (error !== undefined)
+    throw new Error('this test needs promtool; install the Debian package "prometheus"', { cause: error });
+  const objections = ['handles', 'requests', 'resources'].map(
+    (what) => `nodejs_active_${what}_total non-counter metrics should not have "_total" suffix\n`,
+  );
   expect({ status, stdout, stderr }).toEqual({ status: 3, stdout: '', stderr: objections.join('') });
 });
 
 test('percentages are of the control group where it has limits, else of the machine', () => {
-  const given = { memoryUsage: () => MEMORY, cpuUsage: () => ({ user: 1_500_000, system: 500_000 }), uptime: () => 4, machine: () => ({ memoryBytes: 400_000_000, cpus: 4 }) };
+  const given = {
+    memoryUsage: () => MEMORY,
+    cpuUsage: () => ({ user: 1_500_000, system: 500_000 }),
+    uptime: () => 4,
+    machine: () => ({ memoryBytes: 400_000_000, cpus: 4 }),
+  };
   const limited = create({ ...given, root: recordQuota() });
   expect(limited.sampler.read()).toEqual({ rssBytes: 50_000_000, rssPercent: 50, cpuPercent: 100 });
   const samples = sampleMap(limited.registry.expose());
-  expect([samples.get('proc_rss_mem_bytes'), samples.get('proc_rss_mem_perc'), samples.get('proc_cpu_perc')]).toEqual([50_000_000, 50, 100]);
+  expect([samples.get('proc_rss_mem_bytes'), samples.get('proc_rss_mem_perc'), samples.get('proc_cpu_perc')])
+    .toEqual([50_000_000, 50, 100]);
   const unlimited = create({ ...given, root: '/nonexistent' });
   expect(unlimited.sampler.read()).toEqual({ rssBytes: 50_000_000, rssPercent: 12.5, cpuPercent: 12.5 });
 });
 
 test('a limit above the machine is none, and pinned CPUs are fewer', () => {
-  const root = record({ 'proc/self/cgroup': '0::/\n', 'proc/self/mountinfo': MOUNT_2, 'sys/fs/cgroup/memory.max': '99999999999\n', 'proc/self/status': 'Cpus_allowed_list:\t0,2-3\n' });
-  const { sampler } = create({ root, memoryUsage: () => MEMORY, cpuUsage: () => ({ user: 3e6, system: 0 }), uptime: () => 4, machine: () => ({ memoryBytes: 100_000_000, cpus: 8 }) });
+  const root = record({
+    'proc/self/cgroup': '0::/\n',
+    'proc/self/mountinfo': MOUNT_2,
+    'sys/fs/cgroup/memory.max': '99999999999\n',
+    'proc/self/status': 'Cpus_allowed_list:\t0,2-3\n',
+  });
+  const { sampler } = create({
+    root,
+    memoryUsage: () => MEMORY,
+    cpuUsage: () => ({ user: 3e6, system: 0 }),
+    uptime: () => 4,
+    machine: () => ({ memoryBytes: 100_000_000, cpus: 8 }),
+  });
   expect(sampler.read()).toEqual({ rssBytes: 50_000_000, rssPercent: 50, cpuPercent: 25 });
 });
 
@@ -124,7 +157,8 @@ test('a quota that goes away takes its samples along', () => {
 test('files under /proc become bytes and counts', () => {
   const root = record({
     'proc/self/status': 'Name:\tnode\nVmSize:\t 1034500 kB\nVmRSS:\t 62020 kB\nVmData:\t 98768 kB\n',
-    'proc/self/limits': 'Limit                     Soft Limit           Hard Limit           Units     \nMax open files            1024                 4096                 files     \n',
+    'proc/self/limits':
+      'Limit                     Soft Limit           Hard Limit           Units     \nMax open files            1024                 4096                 files     \n',
     'proc/self/fd/0': '',
     'proc/self/fd/1': '',
     'proc/self/fd/2': '',
@@ -135,7 +169,10 @@ test('files under /proc become bytes and counts', () => {
   expect(samples.get('process_heap_bytes')).toBe(98_768 * 1024);
   expect(samples.get('process_open_fds')).toBe(2);
   expect(samples.get('process_max_fds')).toBe(1024);
-  writeFileSync(join(root, 'proc/self/limits'), 'Max open files            unlimited            unlimited            files     \n');
+  writeFileSync(
+    join(root, 'proc/self/limits'),
+    'Max open files            unlimited            unlimited            files     \n',
+  );
   expect(sampleMap(registry.expose()).get('process_max_fds')).toBe(Infinity);
 });
 
@@ -169,9 +206,20 @@ test('a source is read once for each exposition', () => {
 
 test('a source that fails loses its own metrics', () => {
   const errors: string[] = [];
-  const { registry } = create({ heapSpaces: () => { throw new Error('no luck'); } }, { onError: (name) => errors.push(name) });
+  const { registry } = create(
+    {
+      heapSpaces: () => {
+        throw new Error('no luck');
+      },
+    },
+    { onError: (name) => errors.push(name) },
+  );
   const samples = sampleMap(registry.expose());
-  expect(errors).toEqual(['nodejs_heap_space_size_total_bytes', 'nodejs_heap_space_size_used_bytes', 'nodejs_heap_space_size_available_bytes']);
+  expect(errors).toEqual([
+    'nodejs_heap_space_size_total_bytes',
+    'nodejs_heap_space_size_used_bytes',
+    'nodejs_heap_space_size_available_bytes',
+  ]);
   expect(samples.has('nodejs_heap_size_used_bytes')).toBe(true);
 });
 
@@ -195,12 +243,15 @@ test('a blocked event loop and a garbage collection show up', async () => {
   clock.disable();
   const end = performance.now() + 300;
   let garbage: unknown[] = [];
-  while (performance.now() < end) garbage = Array.from({ length: 10_000 }, (_, index) => ({ index, garbage: garbage.length }));
+  while (performance.now() < end)
+    garbage = Array.from({ length: 10_000 }, (_, index) => ({ index, garbage: garbage.length }));
   await expect.poll(() => sampleMap(registry.expose()).get('nodejs_eventloop_lag_max_seconds')).toBeGreaterThan(0.2);
-  await expect.poll(() => sampleMap(registry.expose()).get('python_gc_collected_objects_sum{generation=0}')).toBeGreaterThan(0);
+  await expect.poll(() => sampleMap(registry.expose()).get('python_gc_collected_objects_sum{generation=0}'))
+    .toBeGreaterThan(0);
   const samples = sampleMap(registry.expose());
   expect(samples.get('nodejs_gc_duration_seconds_count{kind=minor}')).toBeGreaterThan(0);
-  expect(sampleMap(registry.expose()).get('nodejs_eventloop_lag_max_seconds')).toBe(samples.get('nodejs_eventloop_lag_max_seconds'));
+  expect(sampleMap(registry.expose()).get('nodejs_eventloop_lag_max_seconds'))
+    .toBe(samples.get('nodejs_eventloop_lag_max_seconds'));
 });
 
 test('a sampler that runs keeps no event loop alive', async () => {
@@ -226,7 +277,12 @@ test('the clock of the sampler runs once a second and stops with it', async () =
 test('while the sampler runs, the CPU percentage is of late even when nobody reads it', async () => {
   vi.useFakeTimers();
   let seconds = 0;
-  const { sampler } = create({ root: '/nonexistent', uptime: () => seconds, cpuUsage: () => ({ user: Math.min(seconds, 50) * 1e6, system: 0 }), machine: () => ({ memoryBytes: 1e9, cpus: 1 }) });
+  const { sampler } = create({
+    root: '/nonexistent',
+    uptime: () => seconds,
+    cpuUsage: () => ({ user: Math.min(seconds, 50) * 1e6, system: 0 }),
+    machine: () => ({ memoryBytes: 1e9, cpus: 1 }),
+  });
   await sampler.start();
   for (; seconds < 100; seconds++) vi.advanceTimersByTime(1000);
   expect(sampler.read().cpuPercent).toBe(0);
@@ -235,7 +291,10 @@ test('while the sampler runs, the CPU percentage is of late even when nobody rea
 const MEMORY = { rss: 50_000_000, heapTotal: 3, heapUsed: 2, external: 1 };
 const MOUNT_2 = '30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n';
 
-function create(given: Partial<ProcessSources>, options: ConstructorParameters<typeof Registry>[0] = {}): { readonly registry: Registry; readonly sampler: ProcessSampler } {
+function create(
+  given: Partial<ProcessSources>,
+  options: ConstructorParameters<typeof Registry>[0] = {},
+): { readonly registry: Registry; readonly sampler: ProcessSampler } {
   const registry = new Registry(options);
   const sampler = collectProcess(registry, given);
   cleanUps.push(() => sampler.close());

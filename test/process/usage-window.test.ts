@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest';
-import { createUsageWindow, USAGE_WINDOW_SECONDS, type UsageSample, type UsageWindow } from '../../src/process/sampler.js';
+import {
+  createUsageWindow,
+  USAGE_WINDOW_SECONDS,
+  type UsageSample,
+  type UsageWindow,
+} from '../../src/process/sampler.js';
 
 test('the first reading is over the time since the process started', () => {
   const { window } = create({ atSeconds: 4, usedSeconds: 1 });

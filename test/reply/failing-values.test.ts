@@ -9,7 +9,8 @@ import { createApp, createRecorder, expectFailures, serve } from '../support/ser
 test('a value that throws when it is looked at gives 500', async () => {
   const { proxy, revoke } = Proxy.revocable({}, {});
   revoke();
-  const app = expectFailures(createApp(), 500).get('/then', () => ({ get then(): never { throw new Error('g'); } })).get('/proxy', () => proxy);
+  const app = expectFailures(createApp(), 500).get('/then', () => ({ get then(): never { throw new Error('g'); } }))
+    .get('/proxy', () => proxy);
   const { url } = await serve(app);
   expect((await fetch(`${url}/then`)).status).toBe(500);
   expect((await fetch(`${url}/proxy`)).status).toBe(500);
@@ -17,7 +18,8 @@ test('a value that throws when it is looked at gives 500', async () => {
 
 test.for([204, 304, 99])('a stream that is not sent, because of status %i, is destroyed', async (status) => {
   const source = new Readable({ read() {} });
-  const app = expectFailures(createApp(), status === 99 ? 500 : status).get('/', () => Object.assign(reply(source), { status }));
+  const app = expectFailures(createApp(), status === 99 ? 500 : status)
+    .get('/', () => Object.assign(reply(source), { status }));
   await (await fetch((await serve(app)).url)).text();
   expect(source.destroyed).toBe(true);
 });
@@ -38,7 +40,8 @@ test('a stream returned after its client has left is destroyed', async () => {
 
 test.for<[string, number, (cancelled: () => void) => HandlerResult]>([
   ['a ReadableStream', 304, (cancelled) => reply(new ReadableStream({ cancel: cancelled }), { status: 304 })],
-  ['the body of a Response', 500, (cancelled) => Object.assign(reply(new Response(new ReadableStream({ cancel: cancelled })).body), { status: 99 })],
+  ['the body of a Response', 500,
+    (cancelled) => Object.assign(reply(new Response(new ReadableStream({ cancel: cancelled })).body), { status: 99 })],
 ])('%s that is not sent is cancelled', async ([, status, make]) => {
   let wake = (): void => undefined;
   const cancelled = new Promise<void>((resolve) => (wake = resolve));
@@ -58,7 +61,8 @@ test('a reply written by hand and finished before the handler ends is counted wi
     await new Promise((resolve) => res.writeHead(202).once('close', resolve).end('by hand'));
   });
   expect((await fetch((await serve(app)).url)).status).toBe(202);
-  await expect.poll(() => app.metrics.expose()).toContain('http_request_duration_seconds_count{method="GET",route="/",status_code="202"} 1.0');
+  await expect.poll(() => app.metrics.expose())
+    .toContain('http_request_duration_seconds_count{method="GET",route="/",status_code="202"} 1.0');
 });
 
 test('an error after a reply that was written by hand is logged', async () => {

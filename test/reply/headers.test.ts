@@ -41,11 +41,16 @@ const HEADER_PLACES: Record<string, (text: string) => Handler> = {
   'a header name of an error': (text) => async () => { throw new NotFound('x', { headers: { [text]: 'a' } }); },
   'a header set by hand': (text) => ({ raw: { res } }) => { res.setHeader('x-a', text); },
 };
-const injections = Object.entries(HEADER_PLACES).flatMap(([place, make]) => Object.entries(BREAKS).map(([what, end]) => ({ place, make, what, end })));
+const injections = Object.entries(HEADER_PLACES)
+  .flatMap(([place, make]) => Object.entries(BREAKS).map(([what, end]) => ({ place, make, what, end })));
 test.for(injections)('T-25: $place with $what gives the uniform 500, in one reply', async ({ make, end }) => {
   const logger = createRecorder();
   const text = `a${end}x-injected: 1${end}${end}HTTP/1.1 200 injected`;
-  const { port } = await serve(expectFailures(createApp({ logger }), 500).get('/', make(text)).get('/next', () => 'next'));
+  const { port } = await serve(
+    expectFailures(createApp({ logger }), 500)
+      .get('/', make(text))
+      .get('/next', () => 'next'),
+  );
   const received = await rawExchange(port, get('/'));
   expect(received.split('HTTP/1.1 ')).toHaveLength(2);
   expect(received.split('\r\n\r\n')[0]).not.toContain('injected');
@@ -57,16 +62,36 @@ test.for(injections)('T-25: $place with $what gives the uniform 500, in one repl
 });
 
 test('T-25: what Latin-1 has is no reason to refuse a reply', async () => {
-  const { port } = await serve(createApp().get('/', () => reply(Buffer.from('x'), { statusText: 'd\xe9\tj\xe0', headers: { 'x-a': 'na\xefve\tb' } })));
+  const { port } = await serve(
+    createApp().get('/', () =>
+      reply(Buffer.from('x'), { statusText: 'd\xe9\tj\xe0', headers: { 'x-a': 'na\xefve\tb' } }),
+    ),
+  );
   const received = await rawExchange(port, get('/'));
   expect(received).toContain('HTTP/1.1 200 d\xe9\tj\xe0\r\n');
   expect(received).toContain('x-a: na\xefve\tb\r\n');
 });
 
 test('T-25: an error whose parts throw when they are read gives the uniform 500', async () => {
-  const { port } = await serve(expectFailures(createApp(), 500)
-    .get('/proxy', () => { throw new Proxy(new NotFound('x'), { get() { throw new Error('trap'); } }); })
-    .get('/headers', () => { throw new ApiError('x', { headers: { get 'x-a'(): string { throw new Error('trap'); } } }); }));
+  const { port } = await serve(
+    expectFailures(createApp(), 500)
+      .get('/proxy', () => {
+        throw new Proxy(new NotFound('x'), {
+          get() {
+            throw new Error('trap');
+          },
+        });
+      })
+      .get('/headers', () => {
+        throw new ApiError('x', {
+          headers: {
+            get 'x-a'(): string {
+              throw new Error('trap');
+            },
+          },
+        });
+      }),
+  );
   for (const path of ['/proxy', '/headers']) {
     const { status, body } = await rawRequest(port, get(path));
     expect([status, JSON.parse(body)], path).toEqual([500, SERVER_ERROR]);
@@ -74,23 +99,37 @@ test('T-25: an error whose parts throw when they are read gives the uniform 500'
 });
 
 test('T-25: headers set by hand stay beside those of the reply, and repeated ones stay several (CVE-2025-7339)', async () => {
-  const { port } = await serve(createApp().get('/', ({ raw: { res } }) => {
-    res.setHeader('x-kept', 'kept').setHeader('x-a', 'overridden');
-    return reply('x', { headers: [['x-a', 'reply'], ['set-cookie', 'a=1'], ['set-cookie', 'b=2'], ['vary', 'a'], ['vary', 'b']] });
-  }));
+  const { port } = await serve(
+    createApp().get('/', ({ raw: { res } }) => {
+      res.setHeader('x-kept', 'kept').setHeader('x-a', 'overridden');
+      return reply('x', {
+        headers: [
+          ['x-a', 'reply'],
+          ['set-cookie', 'a=1'],
+          ['set-cookie', 'b=2'],
+          ['vary', 'a'],
+          ['vary', 'b'],
+        ],
+      });
+    }),
+  );
   const lines = (await rawExchange(port, get('/'))).toLowerCase().split('\r\n');
   expect(lines.filter((line) => /^(?:x-|set-cookie|vary)/.test(line)).sort()).toEqual([
     'set-cookie: a=1', 'set-cookie: b=2', 'vary: a, b', 'x-a: reply', 'x-kept: kept',
   ]);
 });
 
-test.for([200, 202, 204, 205, 302, 304, 404])('T-25: a length given to a %i without a body never makes the next reply that body', async (status) => {
-  const app = createApp().get('/', () => reply(undefined, { status, headers: { 'content-length': '5' } })).get('/next', () => 'next');
-  const { port } = await serve(app);
-  const responses = parseResponses(await rawExchange(port, get('/', 'Host: x\r\n') + get('/next')));
-  expect(responses.map(({ status, body }) => [status, body])).toEqual([[status, ''], [200, 'next']]);
-  expect(responses[0]?.headers['content-length']).toBe(status === 204 ? undefined : status === 304 ? '5' : '0');
-});
+test.for([200, 202, 204, 205, 302, 304, 404])(
+  'T-25: a length given to a %i without a body never makes the next reply that body',
+  async (status) => {
+    const app = createApp().get('/', () => reply(undefined, { status, headers: { 'content-length': '5' } }))
+      .get('/next', () => 'next');
+    const { port } = await serve(app);
+    const responses = parseResponses(await rawExchange(port, get('/', 'Host: x\r\n') + get('/next')));
+    expect(responses.map(({ status, body }) => [status, body])).toEqual([[status, ''], [200, 'next']]);
+    expect(responses[0]?.headers['content-length']).toBe(status === 204 ? undefined : status === 304 ? '5' : '0');
+  },
+);
 
 test('T-25: the length in a reply to HEAD is that of the reply to GET, and stays', async () => {
   const app = createApp().head('/', () => reply(undefined, { status: 200, headers: { 'content-length': '5000' } }));
@@ -98,9 +137,16 @@ test('T-25: the length in a reply to HEAD is that of the reply to GET, and stays
   expect(await rawExchange(port, `HEAD / HTTP/1.1\r\n${HEAD}\r\n`)).toContain('content-length: 5000\r\n');
 });
 
-test.for(['', '-1', '+1', '1e0', '0x1', '1.0', '1, 1', '1x', '\xb9'])('T-25: the length %j of a stream is no length: 500', async (length) => {
-  const { port } = await serve(expectFailures(createApp(), 500).get('/', () => reply(Readable.from(['x']), { headers: { 'content-length': length } })));
-  const [head = '', body = ''] = (await rawExchange(port, get('/'))).split('\r\n\r\n');
-  expect(head).toMatch(/^HTTP\/1\.1 500 /);
-  expect(JSON.parse(body)).toEqual(SERVER_ERROR);
-});
+test.for(['', '-1', '+1', '1e0', '0x1', '1.0', '1, 1', '1x', '\xb9'])(
+  'T-25: the length %j of a stream is no length: 500',
+  async (length) => {
+    const { port } = await serve(
+      expectFailures(createApp(), 500).get('/', () =>
+        reply(Readable.from(['x']), { headers: { 'content-length': length } }),
+      ),
+    );
+    const [head = '', body = ''] = (await rawExchange(port, get('/'))).split('\r\n\r\n');
+    expect(head).toMatch(/^HTTP\/1\.1 500 /);
+    expect(JSON.parse(body)).toEqual(SERVER_ERROR);
+  },
+);

@@ -50,7 +50,9 @@ test.for(lost)('%s', async ([, value, remedy]) => {
   const response = await app.request('/');
   expect(response.status).toBe(500);
   expect(await response.json()).toMatchObject({ error_code: { value: 999999 } });
-  expect(logger.entries).toMatchObject([{ level: 'error', object: { err: { message: expect.stringMatching(remedy) } } }]);
+  expect(logger.entries).toMatchObject([
+    { level: 'error', object: { err: { message: expect.stringMatching(remedy) } } },
+  ]);
 });
 
 test('the promise of a body that was forgotten to be awaited', async () => {
@@ -58,7 +60,8 @@ test('the promise of a body that was forgotten to be awaited', async () => {
   const app = expectFailures(createApp({ logger }), 500);
   app.post('/', (ctx) => ({ b: ctx.json() }) as object);
   expect((await app.request('/', { method: 'POST', body: '{"a":1}' })).status).toBe(500);
-  expect(String(logger.entries[0]?.object['err'])).toBe('TypeError: POST /: b is a Promise, which JSON loses; await it first');
+  expect(String(logger.entries[0]?.object['err']))
+    .toBe('TypeError: POST /: b is a Promise, which JSON loses; await it first');
 });
 
 const shared = { x: 1 };
@@ -79,7 +82,8 @@ const kept: [string, () => unknown, string][] = [
   ['undefined members', () => ({ a: undefined, b: {} }), '{"b":{}}'],
   ['dates and URLs', () => [new Date(0), new URL('http://x/'), {}], '["1970-01-01T00:00:00.000Z","http://x/",{}]'],
   ['what is nested deeply', () => [deep, {}], `[${'['.repeat(2000)}1${']'.repeat(2000)},{}]`],
-  ['headers in an object', () => ({ status: 200, headers: new Headers({ a: 'b' }), body: 1 }), '{"status":200,"headers":{},"body":1}'],
+  ['headers in an object', () => ({ status: 200, headers: new Headers({ a: 'b' }), body: 1 }),
+    '{"status":200,"headers":{},"body":1}'],
   ['an error in an object', () => ({ errors: [new Error('x')] }), '{"errors":[{}]}'],
 ];
 test.for(kept)('%s goes out as JSON writes it', async ([, value, json]) => {

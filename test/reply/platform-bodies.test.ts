@@ -16,11 +16,15 @@ const form = (): FormData => {
 };
 
 const cases: { what: string; value: () => HandlerResult; type: string; body: string }[] = [
-  { what: 'URLSearchParams', value: () => new URLSearchParams({ q: 'a b', ü: '&' }), type: 'application/x-www-form-urlencoded;charset=UTF-8', body: 'q=a+b&%C3%BC=%26' },
-  { what: 'empty URLSearchParams', value: () => new URLSearchParams(), type: 'application/x-www-form-urlencoded;charset=UTF-8', body: '' },
+  { what: 'URLSearchParams', value: () => new URLSearchParams({ q: 'a b', ü: '&' }),
+    type: 'application/x-www-form-urlencoded;charset=UTF-8', body: 'q=a+b&%C3%BC=%26' },
+  { what: 'empty URLSearchParams', value: () => new URLSearchParams(),
+    type: 'application/x-www-form-urlencoded;charset=UTF-8', body: '' },
   { what: 'an ArrayBuffer', value: () => new Uint8Array([104, 105]).buffer, type: OCTETS, body: 'hi' },
-  { what: 'a DataView', value: () => new DataView(new Uint8Array([0, 104, 105, 0]).buffer, 1, 2), type: OCTETS, body: 'hi' },
-  { what: 'another typed array', value: () => new Uint16Array(new Uint8Array([104, 105]).buffer), type: OCTETS, body: 'hi' },
+  { what: 'a DataView', value: () => new DataView(new Uint8Array([0, 104, 105, 0]).buffer, 1, 2), type: OCTETS,
+    body: 'hi' },
+  { what: 'another typed array', value: () => new Uint16Array(new Uint8Array([104, 105]).buffer), type: OCTETS,
+    body: 'hi' },
   { what: 'a Blob', value: () => new Blob(['grüß'], { type: 'text/html' }), type: 'text/html', body: 'grüß' },
   { what: 'a Blob without a type', value: () => new Blob(['x']), type: OCTETS, body: 'x' },
   { what: 'an empty Blob', value: () => new Blob([]), type: OCTETS, body: '' },
@@ -36,7 +40,8 @@ test.for(cases)('$what', async ({ value, type, body }) => {
     expect(response.headers.get('content-length')).toBe(String(Buffer.byteLength(body)));
     expect(await response.text()).toBe(method === 'HEAD' ? '' : body);
   }
-  const wrapped = await createApp().get('/', () => reply(value(), { status: 201, headers: { 'content-type': 'a/b' } })).request('/');
+  const wrapped = await createApp().get('/', () => reply(value(), { status: 201, headers: { 'content-type': 'a/b' } }))
+    .request('/');
   expect([wrapped.status, wrapped.headers.get('content-type'), await wrapped.text()]).toEqual([201, 'a/b', body]);
 });
 
@@ -48,7 +53,8 @@ test('FormData is multipart, as Response writes it', async () => {
   expect(read.get('name')).toBe('Ädä');
   const file = read.get('file') as File;
   expect([file.name, file.type, await file.text()]).toEqual(['a.txt', 'text/plain', 'content']);
-  expect((await fetch(url, { method: 'HEAD' })).headers.get('content-type')).toMatch(/^multipart\/form-data; boundary=/);
+  expect((await fetch(url, { method: 'HEAD' })).headers.get('content-type'))
+    .toMatch(/^multipart\/form-data; boundary=/);
 });
 
 test.for<[string, () => HandlerResult]>([
@@ -84,18 +90,24 @@ test.for([
   ['bytes', () => Buffer.from('text'), 4],
   ['an error', () => { throw new Error('x'); }, 169],
   ['no body', () => reply(undefined, { status: 202 }), 0],
-] as [string, () => HandlerResult, number][])('transfer-encoding set by hand never goes out beside the length of %s', async ([what, value, length]) => {
-  const app = expectFailures(createApp(), ...(what === 'an error' ? [500] : [])).get('/', (ctx) => {
-    ctx.raw.res.setHeader('Transfer-Encoding', 'chunked');
-    return value();
-  });
-  app.get('/next', () => 'next');
-  const { port } = await serve(app);
-  const text = await rawExchange(port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\nGET /next HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
-  expect(text.toLowerCase()).not.toContain('transfer-encoding');
-  expect(text).toMatch(new RegExp(`content-length: ${length}\r\n`, 'i'));
-  expect(text.endsWith('next')).toBe(true);
-});
+] as [string, () => HandlerResult, number][])(
+  'transfer-encoding set by hand never goes out beside the length of %s',
+  async ([what, value, length]) => {
+    const app = expectFailures(createApp(), ...(what === 'an error' ? [500] : [])).get('/', (ctx) => {
+      ctx.raw.res.setHeader('Transfer-Encoding', 'chunked');
+      return value();
+    });
+    app.get('/next', () => 'next');
+    const { port } = await serve(app);
+    const text = await rawExchange(
+      port,
+      'GET / HTTP/1.1\r\nHost: x\r\n\r\nGET /next HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+    );
+    expect(text.toLowerCase()).not.toContain('transfer-encoding');
+    expect(text).toMatch(new RegExp(`content-length: ${length}\r\n`, 'i'));
+    expect(text.endsWith('next')).toBe(true);
+  },
+);
 
 test('transfer-encoding set by hand on a stream is said once', async () => {
   const app = createApp().get('/', (ctx) => {

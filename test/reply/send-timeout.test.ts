@@ -28,13 +28,15 @@ test.for<[string, (app: Postern) => Postern]>([
   ['a 204', (app) => app.get('/', () => longHead(204))],
   ['a 304', (app) => app.get('/', () => longHead(304))],
   ['a 200 without a body', (app) => app.get('/', () => longHead(200))],
-  ['the second of two pipelined replies, a 204', (app) => app.get('/', () => longHead(204)).get('/first', () => 'small')],
+  ['the second of two pipelined replies, a 204',
+    (app) => app.get('/', () => longHead(204)).get('/first', () => 'small')],
   ['the second of two pipelined replies', (app) => app.get('/', () => MANY_BYTES).get('/first', () => 'small')],
 ])('a client that does not read %s is cut after sendTimeout', async ([name, route]) => {
   const app = route(createApp({ sendTimeout: 200 }));
   const { port } = await serve(app);
   connectPaused(port, name.startsWith('the second') ? `GET /first HTTP/1.1\r\nHost: x\r\n\r\n${GET}` : GET);
-  const count = (): Promise<number> => new Promise((resolve) => app.server.getConnections((_error, open) => resolve(open)));
+  const count = (): Promise<number> =>
+    new Promise((resolve) => app.server.getConnections((_error, open) => resolve(open)));
   await expect.poll(count).toBe(1);
   await expect.poll(count, { timeout: 15_000 }).toBe(0);
 });
@@ -53,10 +55,17 @@ test('sendTimeout does not cut a stream whose source is slow', async () => {
 
 test('sendTimeout of one pipelined reply is not that of the next handler', async () => {
   const wait = (ms: number) => (): Promise<string> => new Promise((resolve) => setTimeout(resolve, ms, 'waited'));
-  const app = createApp({ sendTimeout: 100 }).get('/', () => 'at once').get('/none', () => undefined).get('/short', wait(50)).get('/long', wait(400));
+  const app = createApp({ sendTimeout: 100 }).get('/', () => 'at once').get('/none', () => undefined)
+    .get('/short', wait(50)).get('/long', wait(400));
   const { port } = await serve(app);
   for (const between of ['/', '/none']) {
-    const text = await rawExchange(port, ['/short', between, '/long'].map((path) => `GET ${path} HTTP/1.1\r\nHost: x\r\n${path === '/long' ? 'Connection: close\r\n' : ''}\r\n`).join(''), 10_000);
+    const text = await rawExchange(
+      port,
+      ['/short', between, '/long']
+        .map((path) => `GET ${path} HTTP/1.1\r\nHost: x\r\n${path === '/long' ? 'Connection: close\r\n' : ''}\r\n`)
+        .join(''),
+      10_000,
+    );
     expect(parseResponses(text).map(({ status }) => status)).toEqual([200, between === '/' ? 200 : 204, 200]);
   }
 });

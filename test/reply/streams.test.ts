@@ -12,16 +12,47 @@ async function* chunks(...parts: (string | Uint8Array)[]): AsyncGenerator<string
 }
 
 test('a stream that breaks its declared length closes the connection', async () => {
-  const { port } = await serve(expectFailures(createApp(), 500).get('/', () => reply(chunks('toolong'), { headers: { 'content-length': '3' } })));
+  const { port } = await serve(
+    expectFailures(createApp(), 500).get('/', () => reply(chunks('toolong'), { headers: { 'content-length': '3' } })),
+  );
   const text = await rawExchange(port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\nGET /users/ping/ HTTP/1.1\r\nHost: x\r\n\r\n');
   expect(text).not.toContain('toolong');
   expect(text).not.toContain('pong');
 });
 
 test.for<[string, (cancelled: () => void) => HandlerResult]>([
-  ['a Readable', (cancelled) => new Readable({ read() { this.push('x'.repeat(1000)); }, destroy(error, done) { cancelled(); done(error); } })],
-  ['a ReadableStream', (cancelled) => new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(1000)), cancel: cancelled })],
-  ['an async iterable', (cancelled) => (async function* () { try { for (;;) { yield 'x'.repeat(1000); await new Promise(setImmediate); } } finally { cancelled(); } })()],
+  [
+    'a Readable',
+    (cancelled) =>
+      new Readable({
+        read() {
+          this.push('x'.repeat(1000));
+        },
+        destroy(error, done) {
+          cancelled();
+          done(error);
+        },
+      }),
+  ],
+  [
+    'a ReadableStream',
+    (cancelled) =>
+      new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(1000)), cancel: cancelled }),
+  ],
+  [
+    'an async iterable',
+    (cancelled) =>
+      (async function* () {
+        try {
+          for (;;) {
+            yield 'x'.repeat(1000);
+            await new Promise(setImmediate);
+          }
+        } finally {
+          cancelled();
+        }
+      })(),
+  ],
 ])('%s is cancelled when the client leaves, and when the method is HEAD', async ([, source]) => {
   let cancelled = 0;
   let wake = (): void => undefined;
@@ -38,7 +69,14 @@ test.for<[string, (cancelled: () => void) => HandlerResult]>([
 
 test('a slow reader holds a stream back instead of filling memory', async () => {
   let produced = 0;
-  const app = createApp().get('/', () => (async function* () { for (;;) { produced += 65_536; yield Buffer.alloc(65_536); } })());
+  const app = createApp().get('/', () =>
+    (async function* () {
+      for (;;) {
+        produced += 65_536;
+        yield Buffer.alloc(65_536);
+      }
+    })(),
+  );
   const { port } = await serve(app);
   const socket = connect(port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'));
   socket.pause();

@@ -12,7 +12,15 @@ async function* chunks(...parts: (string | Uint8Array)[]): AsyncGenerator<string
 const JSON_TYPE = 'application/json';
 const TEXT = 'text/plain; charset=utf-8';
 const OCTETS = 'application/octet-stream';
-const cases: { what: string; value: () => HandlerResult; status?: number; type: string | null; body: string; length?: string | null; headers?: Record<string, string> }[] = [
+const cases: {
+  what: string;
+  value: () => HandlerResult;
+  status?: number;
+  type: string | null;
+  body: string;
+  length?: string | null;
+  headers?: Record<string, string>;
+}[] = [
   { what: 'an object', value: () => ({ hello: 'wörld' }), type: JSON_TYPE, body: '{"hello":"wörld"}' },
   { what: 'an array', value: () => [1, null], type: JSON_TYPE, body: '[1,null]' },
   { what: 'null', value: () => null, type: JSON_TYPE, body: 'null' },
@@ -28,17 +36,27 @@ const cases: { what: string; value: () => HandlerResult; status?: number; type: 
   { what: 'an async iterable', value: () => chunks('a', Buffer.from('b')), type: OCTETS, body: 'ab', length: null },
   { what: 'an empty stream', value: () => chunks(), type: OCTETS, body: '', length: null },
   { what: 'undefined', value: () => undefined, status: 204, type: null, body: '', length: null },
-  { what: 'reply with a status', value: () => reply({ id: 7 }, { status: 201, headers: { location: '/7' } }), status: 201, type: JSON_TYPE, body: '{"id":7}', headers: { location: '/7' } },
-  { what: 'reply with a type', value: () => reply('<p>', { headers: { 'Content-Type': 'text/html' } }), type: 'text/html', body: '<p>' },
-  { what: 'reply with a JSON type', value: () => reply({ a: 1 }, { headers: [['content-type', 'application/problem+json']] }), type: 'application/problem+json', body: '{"a":1}' },
-  { what: 'reply with a stream', value: () => reply(chunks('x'), { headers: { 'content-type': 'text/csv' } }), type: 'text/csv', body: 'x', length: null },
-  { what: 'reply without a body', value: () => reply(undefined, { status: 202 }), status: 202, type: null, body: '', length: '0' },
+  { what: 'reply with a status', value: () => reply({ id: 7 }, { status: 201, headers: { location: '/7' } }),
+    status: 201, type: JSON_TYPE, body: '{"id":7}', headers: { location: '/7' } },
+  { what: 'reply with a type', value: () => reply('<p>', { headers: { 'Content-Type': 'text/html' } }),
+    type: 'text/html', body: '<p>' },
+  { what: 'reply with a JSON type',
+    value: () => reply({ a: 1 }, { headers: [['content-type', 'application/problem+json']] }),
+    type: 'application/problem+json', body: '{"a":1}' },
+  { what: 'reply with a stream', value: () => reply(chunks('x'), { headers: { 'content-type': 'text/csv' } }),
+    type: 'text/csv', body: 'x', length: null },
+  { what: 'reply without a body', value: () => reply(undefined, { status: 202 }), status: 202, type: null, body: '',
+    length: '0' },
   { what: 'reply of nothing', value: () => reply(), status: 204, type: null, body: '', length: null },
-  { what: 'a body with 304', value: () => reply('ignored', { status: 304, headers: { etag: '"1"' } }), status: 304, type: null, body: '', length: null, headers: { etag: '"1"' } },
-  { what: 'a wrong length', value: () => reply('four', { headers: { 'content-length': '99' } }), type: TEXT, body: 'four' },
-  { what: 'a Response', value: () => new Response('made', { status: 203, headers: { 'x-a': '1' } }), status: 203, type: 'text/plain;charset=UTF-8', body: 'made', length: null, headers: { 'x-a': '1' } },
+  { what: 'a body with 304', value: () => reply('ignored', { status: 304, headers: { etag: '"1"' } }), status: 304,
+    type: null, body: '', length: null, headers: { etag: '"1"' } },
+  { what: 'a wrong length', value: () => reply('four', { headers: { 'content-length': '99' } }), type: TEXT,
+    body: 'four' },
+  { what: 'a Response', value: () => new Response('made', { status: 203, headers: { 'x-a': '1' } }), status: 203,
+    type: 'text/plain;charset=UTF-8', body: 'made', length: null, headers: { 'x-a': '1' } },
   { what: 'a Response of JSON', value: () => Response.json({ a: 1 }), type: JSON_TYPE, body: '{"a":1}', length: null },
-  { what: 'a Response without a body', value: () => new Response(null, { status: 204 }), status: 204, type: null, body: '', length: null },
+  { what: 'a Response without a body', value: () => new Response(null, { status: 204 }), status: 204, type: null,
+    body: '', length: null },
 ];
 const both = cases.flatMap((row) => [{ ...row, how: 'returned' }, { ...row, how: 'promised' }]);
 
@@ -48,7 +66,8 @@ test.for(both)('$what, $how', async ({ value, status = 200, type, body, length, 
     const response = await fetch(url, { method });
     expect(response.status).toBe(status);
     expect(response.headers.get('content-type')).toBe(type);
-    expect(response.headers.get('content-length')).toBe(length === undefined ? String(Buffer.byteLength(body)) : length);
+    expect(response.headers.get('content-length'))
+      .toBe(length === undefined ? String(Buffer.byteLength(body)) : length);
     for (const [name, expected] of Object.entries(headers)) expect(response.headers.get(name)).toBe(expected);
     expect(await response.text()).toBe(method === 'HEAD' ? '' : body);
   }
@@ -75,7 +94,10 @@ test.for<[string, () => unknown]>([
   expect(logger.entries.at(-1)).toMatchObject({ level: 'error' });
 });
 
-test.for([['a Reply', () => reply(reply('x'))], ['a Response', () => reply(new Response('x'))]] as const)('%s as the body of a reply gives 500', async ([, handler]) => {
+test.for([
+  ['a Reply', () => reply(reply('x'))],
+  ['a Response', () => reply(new Response('x'))],
+] as const)('%s as the body of a reply gives 500', async ([, handler]) => {
   expect((await expectFailures(createApp(), 500).get('/', handler).request('/')).status).toBe(500);
 });
 

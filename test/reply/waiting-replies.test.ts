@@ -22,8 +22,10 @@ function deaf(port: number, bytes: string): Socket {
   return socket;
 }
 
-const open = (app: Postern): Promise<number> => new Promise((resolve) => app.server.getConnections((_error, count) => resolve(count)));
-const counted = async (app: Postern, count: number): Promise<void> => expect.poll(() => open(app), { timeout: 15_000, interval: 5 }).toBe(count);
+const open = (app: Postern): Promise<number> =>
+  new Promise((resolve) => app.server.getConnections((_error, count) => resolve(count)));
+const counted = async (app: Postern, count: number): Promise<void> =>
+  expect.poll(() => open(app), { timeout: 15_000, interval: 5 }).toBe(count);
 
 /** Replies of all kinds that a client may leave unread. */
 const REPLIES: Record<string, (ctx: Context) => unknown> = {
@@ -34,18 +36,17 @@ const REPLIES: Record<string, (ctx: Context) => unknown> = {
   'ctx.raw, by a handler that never returns': ({ raw }) => (raw.res.write(LARGE), new Promise<void>(() => undefined)),
 };
 
-test.for(Object.keys(REPLIES).flatMap((name) => ['nothing', 'a line break now and then'].map((sends) => ({ name, sends }))))(
-  'sendTimeout ends a connection whose client reads nothing of $name and sends $sends',
-  async ({ name, sends }) => {
-    const app = createApp({ sendTimeout: 300 }).get('/', REPLIES[name] as () => object);
-    const { port } = await serve(app);
-    const socket = deaf(port, GET('/'));
-    await counted(app, 1);
-    const timer = setInterval(() => sends !== 'nothing' && socket.write('\r\n'), 50);
-    onTestFinished(() => clearInterval(timer));
-    await counted(app, 0);
-  },
-);
+test.for(
+  Object.keys(REPLIES).flatMap((name) => ['nothing', 'a line break now and then'].map((sends) => ({ name, sends }))),
+)('sendTimeout ends a connection whose client reads nothing of $name and sends $sends', async ({ name, sends }) => {
+  const app = createApp({ sendTimeout: 300 }).get('/', REPLIES[name] as () => object);
+  const { port } = await serve(app);
+  const socket = deaf(port, GET('/'));
+  await counted(app, 1);
+  const timer = setInterval(() => sends !== 'nothing' && socket.write('\r\n'), 50);
+  onTestFinished(() => clearInterval(timer));
+  await counted(app, 0);
+});
 
 test('sendTimeout spares a mounted listener and a handler whose own source is slow', async () => {
   const app = createApp({ sendTimeout: 100 });
@@ -57,42 +58,50 @@ test('sendTimeout spares a mounted listener and a handler whose own source is sl
   expect(await (await fetch((await serve(app)).url)).text()).toBe('ab');
 });
 
-test.for(['/sync', '/async'])('while 16 MiB wait on a connection, no further request of it is run: %s', async (path) => {
-  let ran = 0;
-  const app = createApp({ maxPipelinedRequests: 40 });
-  app.get('/sync', () => ((ran += 1), BODY)).get('/async', async () => ((ran += 1), await null, BODY));
-  const { port } = await serve(app);
-  const total = 200;
-  const socket = deaf(port, GET(path).repeat(total));
-  await expect.poll(() => ran).toBeGreaterThan(10);
-  for (let turn = 0; turn < 200; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-  // What the buffers of both ends took counts as sent.
-  expect(ran).toBeLessThan(path === '/sync' ? 40 : 80);
-  let received = 0;
-  socket.on('data', (chunk: Buffer) => (received += chunk.length)).resume();
-  await expect.poll(() => received, { timeout: 20_000 }).toBeGreaterThan(total * MIB);
-  expect(ran).toBe(total);
-});
+test.for(['/sync', '/async'])(
+  'while 16 MiB wait on a connection, no further request of it is run: %s',
+  async (path) => {
+    let ran = 0;
+    const app = createApp({ maxPipelinedRequests: 40 });
+    app.get('/sync', () => ((ran += 1), BODY)).get('/async', async () => ((ran += 1), await null, BODY));
+    const { port } = await serve(app);
+    const total = 200;
+    const socket = deaf(port, GET(path).repeat(total));
+    await expect.poll(() => ran).toBeGreaterThan(10);
+    for (let turn = 0; turn < 200; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    // What the buffers of both ends took counts as sent.
+    expect(ran).toBeLessThan(path === '/sync' ? 40 : 80);
+    let received = 0;
+    socket.on('data', (chunk: Buffer) => (received += chunk.length)).resume();
+    await expect.poll(() => received, { timeout: 20_000 }).toBeGreaterThan(total * MIB);
+    expect(ran).toBe(total);
+  },
+);
 
-test('while more than 256 MiB wait, the clients that have read nothing for the longest time are disconnected', { timeout: 60_000 }, async () => {
-  const app = createApp().get('/', () => LARGE);
-  const { port } = await serve(app);
-  const count = 16;
-  const reader = deaf(port, GET('/'));
-  let received = 0;
-  reader.on('data', (chunk: Buffer) => {
-    received += chunk.length;
-    reader.pause();
-    setTimeout(() => reader.resume(), 1);
-  }).resume();
-  // By then the buffers of both ends are full, so that the server sees each step of the reader.
-  await expect.poll(() => received, { timeout: 20_000 }).toBeGreaterThan(8 * MIB);
-  for (let i = 0; i < count; i += 1) {
-    const before = received;
-    deaf(port, GET('/'));
-    await expect.poll(() => received, { timeout: 20_000 }).toBeGreaterThan(Math.min(before + MIB / 4, LARGE.length - 1));
-  }
-  await expect.poll(() => open(app), { timeout: 10_000 }).toBeLessThan(11);
-  expect(await open(app)).toBeGreaterThan(4);
-  await expect.poll(() => received, { timeout: 30_000 }).toBeGreaterThan(LARGE.length);
-});
+test(
+  'while more than 256 MiB wait, the clients that have read nothing for the longest time are disconnected',
+  { timeout: 60_000 },
+  async () => {
+    const app = createApp().get('/', () => LARGE);
+    const { port } = await serve(app);
+    const count = 16;
+    const reader = deaf(port, GET('/'));
+    let received = 0;
+    reader.on('data', (chunk: Buffer) => {
+      received += chunk.length;
+      reader.pause();
+      setTimeout(() => reader.resume(), 1);
+    }).resume();
+    // By then the buffers of both ends are full, so that the server sees each step of the reader.
+    await expect.poll(() => received, { timeout: 20_000 }).toBeGreaterThan(8 * MIB);
+    for (let i = 0; i < count; i += 1) {
+      const before = received;
+      deaf(port, GET('/'));
+      await expect.poll(() => received, { timeout: 20_000 })
+        .toBeGreaterThan(Math.min(before + MIB / 4, LARGE.length - 1));
+    }
+    await expect.poll(() => open(app), { timeout: 10_000 }).toBeLessThan(11);
+    expect(await open(app)).toBeGreaterThan(4);
+    await expect.poll(() => received, { timeout: 30_000 }).toBeGreaterThan(LARGE.length);
+  },
+);

@@ -12,7 +12,11 @@ test('a body that was read may be read again in another form', async () => {
     for await (const chunk of ctx.stream()) streamed += String(chunk);
     return { value, text, bytes, streamed };
   });
-  const response = await fetch((await serve(app)).url, { method: 'POST', body: '{"a":1}', headers: { 'content-type': 'application/json; charset=utf-8' } });
+  const response = await fetch((await serve(app)).url, {
+    method: 'POST',
+    body: '{"a":1}',
+    headers: { 'content-type': 'application/json; charset=utf-8' },
+  });
   expect(await response.json()).toEqual({ value: { a: 1 }, text: '{"a":1}', bytes: 7, streamed: '{"a":1}' });
 });
 
@@ -38,19 +42,31 @@ test.for([
 ] as const)('json() with content type %s: %i', async ([type, status]) => {
   const app = createApp().post('/', (ctx) => ctx.json());
   const body = Buffer.from('\ufeff{"a":1}');
-  const response = await fetch((await serve(app)).url, { method: 'POST', body, headers: type === null ? {} : { 'content-type': type } });
+  const response = await fetch((await serve(app)).url, {
+    method: 'POST',
+    body,
+    headers: type === null ? {} : { 'content-type': type },
+  });
   expect(response.status).toBe(status);
   if (status === 200) expect(await response.json()).toEqual({ a: 1 });
 });
 
-test.for(['application/json', 'text/plain', null])('json() answers 400 to an empty body, with content type %s', async (type) => {
-  const app = createApp().post('/', (ctx) => ctx.json());
-  const response = await app.request('/', { method: 'POST', headers: type === null ? {} : { 'content-type': type } });
-  expect([response.status, await response.json()]).toMatchObject([400, { description: 'The body is empty; send JSON.' }]);
-});
+test.for(['application/json', 'text/plain', null])(
+  'json() answers 400 to an empty body, with content type %s',
+  async (type) => {
+    const app = createApp().post('/', (ctx) => ctx.json());
+    const response = await app.request('/', { method: 'POST', headers: type === null ? {} : { 'content-type': type } });
+    expect([response.status, await response.json()])
+      .toMatchObject([400, { description: 'The body is empty; send JSON.' }]);
+  },
+);
 
 test('form() gives a URLSearchParams, a leading question mark kept', async () => {
   const app = createApp().post('/', async (ctx) => [...(await ctx.form())]);
-  const response = await fetch((await serve(app)).url, { method: 'POST', body: '?a=1&b=x+y', headers: { 'content-type': 'application/x-www-form-urlencoded' } });
+  const response = await fetch((await serve(app)).url, {
+    method: 'POST',
+    body: '?a=1&b=x+y',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+  });
   expect(await response.json()).toEqual([['?a', '1'], ['b', 'x y']]);
 });

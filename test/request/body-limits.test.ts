@@ -21,21 +21,30 @@ const OVERSIZED: readonly (readonly [what: string, headers: string, body: string
 ];
 
 describe('T-12: limits that trust what a request says of itself (GHSA-92vj-g62v-jqhh, CVE-2026-44456, CVE-2026-54288)', () => {
-  test.for(OVERSIZED)('a body over the limit by %s gives 413, and its handler gets nothing of it', async ([, headers, body]) => {
-    const { app, got } = createReading({ bodyLimit: 10 });
-    const { port } = await serve(app);
-    for (const name of Object.keys(READERS)) {
-      const type = name === 'json' ? JSON_TYPE : '';
-      expect((await answerTo(port, post(`/${name}`, type + headers, body))).status, name).toBe(413);
-    }
-    expect(got).toEqual([]);
-  });
+  test.for(OVERSIZED)(
+    'a body over the limit by %s gives 413, and its handler gets nothing of it',
+    async ([, headers, body]) => {
+      const { app, got } = createReading({ bodyLimit: 10 });
+      const { port } = await serve(app);
+      for (const name of Object.keys(READERS)) {
+        const type = name === 'json' ? JSON_TYPE : '';
+        expect((await answerTo(port, post(`/${name}`, type + headers, body))).status, name).toBe(413);
+      }
+      expect(got).toEqual([]);
+    },
+  );
 
   test('a length shorter than what follows cuts the body there, and the rest is no body', async () => {
     const { app, got } = createReading({ bodyLimit: 10 });
     const { port } = await serve(app);
-    for (const [headers, body] of [['Content-Length: 3\r\n', 'abc'], ['', ''], ['Content-Length: 0\r\n', '']]) {
-      const responses = parseResponses(await rawExchange(port, `POST /text HTTP/1.1\r\nHost: x\r\n${headers}\r\n${body}${'x'.repeat(20)}\r\n\r\n`));
+    for (const [headers, body] of [
+      ['Content-Length: 3\r\n', 'abc'],
+      ['', ''],
+      ['Content-Length: 0\r\n', ''],
+    ]) {
+      const responses = parseResponses(
+        await rawExchange(port, `POST /text HTTP/1.1\r\nHost: x\r\n${headers}\r\n${body}${'x'.repeat(20)}\r\n\r\n`),
+      );
       expect(responses.map(({ status }) => status)).toEqual([200, 400]);
       expect(responses[0]?.body).toBe(JSON.stringify({ body }));
     }
@@ -71,14 +80,17 @@ describe('T-12: limits that trust what a request says of itself (GHSA-92vj-g62v-
 });
 
 describe('T-13: limits that are none (CVE-2026-12590)', () => {
-  const wrong: readonly unknown[] = ['10 MBs', '10mb', '1048576', '', Infinity, -Infinity, 2 ** 53, -0.5, 10n, true, [10], {}];
+  const wrong: readonly unknown[] = [
+    '10 MBs', '10mb', '1048576', '', Infinity, -Infinity, 2 ** 53, -0.5, 10n, true, [10], {},
+  ];
   const options = [
     'bodyLimit', 'parameterLimit', 'maxHeaderSize', 'maxHeadersCount', 'maxConnections',
     'requestTimeout', 'headersTimeout', 'keepAliveTimeout', 'sendTimeout',
   ];
   for (const option of options) {
     test.for(wrong.map((value) => ({ value })))(`${option} of $value throws at construction`, ({ value }) => {
-      expect(() => new Postern('users', { logger: false, [option]: value })).toThrow(new RegExp(`^${option} of new Postern\\(\\) is .*; give a whole number of [01] or more$`));
+      expect(() => new Postern('users', { logger: false, [option]: value }))
+        .toThrow(new RegExp(`^${option} of new Postern\\(\\) is .*; give a whole number of [01] or more$`));
     });
   }
 
@@ -86,7 +98,8 @@ describe('T-13: limits that are none (CVE-2026-12590)', () => {
     const options: PosternOptions = {};
     Object.assign(options, { bodyLimit: undefined });
     for (const { app } of [createReading(), createReading(options)]) {
-      const send = async (length: number): Promise<number> => (await app.request('/bytes', { method: 'POST', body: Buffer.alloc(length) })).status;
+      const send = async (length: number): Promise<number> =>
+        (await app.request('/bytes', { method: 'POST', body: Buffer.alloc(length) })).status;
       expect([await send(1_048_576), await send(1_048_577)]).toEqual([200, 413]);
     }
   });
@@ -104,7 +117,10 @@ test('T-17: an object of more keys than the limit has room for is refused before
     },
   });
   for (const given of [body, streamed]) {
-    expect((await app.request('/json', { method: 'POST', body: given, headers: { 'content-type': 'application/json' } })).status).toBe(413);
+    expect(
+      (await app.request('/json', { method: 'POST', body: given, headers: { 'content-type': 'application/json' } }))
+        .status,
+    ).toBe(413);
   }
   expect([got, parse.mock.calls]).toEqual([[], []]);
 });

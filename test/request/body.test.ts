@@ -6,30 +6,33 @@ import { createApp, expectFailures, serve } from '../support/serve.js';
 
 const upload = 'POST /t HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\nabc';
 
-test.for(['text', 'json', 'bytes', 'stream'] as const)('a client that leaves in mid-upload ends %s() and aborts the signal', async (form) => {
-  let aborted = false;
-  let arrived = false;
-  const app = createApp();
-  const finished = new Promise<string>((resolve) => app.post('/t', async (ctx) => {
-    ctx.signal.addEventListener('abort', () => (aborted = true));
-    arrived = true;
-    try {
-      if (form === 'stream') for await (const chunk of ctx.stream()) void chunk;
-      else await ctx[form]();
-      resolve('read');
-    } catch (error) {
-      resolve(String(error));
-      throw error;
-    }
-  }));
-  const { port } = await serve(app);
-  const socket = connect(port, '127.0.0.1', () => socket.write(upload));
-  await expect.poll(() => arrived).toBe(true);
-  socket.destroy();
-  expect(await finished).toMatch(/Error/);
-  await expect.poll(() => aborted).toBe(true);
-  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
-});
+test.for(['text', 'json', 'bytes', 'stream'] as const)(
+  'a client that leaves in mid-upload ends %s() and aborts the signal',
+  async (form) => {
+    let aborted = false;
+    let arrived = false;
+    const app = createApp();
+    const finished = new Promise<string>((resolve) => app.post('/t', async (ctx) => {
+      ctx.signal.addEventListener('abort', () => (aborted = true));
+      arrived = true;
+      try {
+        if (form === 'stream') for await (const chunk of ctx.stream()) void chunk;
+        else await ctx[form]();
+        resolve('read');
+      } catch (error) {
+        resolve(String(error));
+        throw error;
+      }
+    }));
+    const { port } = await serve(app);
+    const socket = connect(port, '127.0.0.1', () => socket.write(upload));
+    await expect.poll(() => arrived).toBe(true);
+    socket.destroy();
+    expect(await finished).toMatch(/Error/);
+    await expect.poll(() => aborted).toBe(true);
+    await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+  },
+);
 
 test('a body that was read from ctx.raw is not taken for an empty one', async () => {
   const app = expectFailures(createApp(), 500).post('/', async (ctx) => {
@@ -47,7 +50,8 @@ async function countChunks(stream: AsyncIterable<unknown>): Promise<number> {
 }
 
 test('a request without a body has an empty one, however it is read', async () => {
-  const app = createApp().get('/', async (ctx) => [await ctx.text(), (await ctx.bytes()).length, (await ctx.form()).size])
+  const app = createApp()
+    .get('/', async (ctx) => [await ctx.text(), (await ctx.bytes()).length, (await ctx.form()).size])
     .get('/stream', (ctx) => countChunks(ctx.stream()))
     .get('/raw', (ctx) => countChunks(ctx.raw.req));
   const { url } = await serve(app);
@@ -64,5 +68,6 @@ test('a body that came in several buffers before it was asked for is read whole'
     return (await ctx.bytes()).length;
   });
   const { url } = await serve(app);
-  for (const length of [1000, 65_000, 99_999, 500_000]) expect(await (await fetch(url, { method: 'POST', body: 'x'.repeat(length) })).json()).toBe(length);
+  for (const length of [1000, 65_000, 99_999, 500_000])
+    expect(await (await fetch(url, { method: 'POST', body: 'x'.repeat(length) })).json()).toBe(length);
 });

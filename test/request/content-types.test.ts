@@ -44,13 +44,16 @@ const TYPES: readonly (readonly [headers: readonly string[], reader: 'json' | 'f
   [[''], null],
 ];
 
-test.for(TYPES)('T-10: a body of type %j is taken by %s, and by no other parser (CVE-2025-32442, CVE-2026-25223)', async ([headers, reader]) => {
-  const { app, got } = createReading();
-  const { port } = await serve(app);
-  const lines = headers.map((header) => `Content-Type: ${header}\r\n`).join('');
-  for (const name of ['json', 'form']) {
-    const { status } = await answerTo(port, post(`/${name}`, `${lines}Content-Length: 7\r\n`, '{"a":1}'));
-    expect([name, status]).toEqual([name, name === reader ? 200 : 415]);
-  }
-  expect(got).toEqual(reader === null ? [] : [reader]);
-});
+test.for(TYPES)(
+  'T-10: a body of type %j is taken by %s, and by no other parser (CVE-2025-32442, CVE-2026-25223)',
+  async ([headers, reader]) => {
+    const { app, got } = createReading();
+    const { port } = await serve(app);
+    const lines = headers.map((header) => `Content-Type: ${header}\r\n`).join('');
+    for (const name of ['json', 'form']) {
+      const { status } = await answerTo(port, post(`/${name}`, `${lines}Content-Length: 7\r\n`, '{"a":1}'));
+      expect([name, status]).toEqual([name, name === reader ? 200 : 415]);
+    }
+    expect(got).toEqual(reader === null ? [] : [reader]);
+  },
+);

@@ -15,7 +15,10 @@ test('method, path, params, query and headers', async () => {
     raw: ctx.raw.req.url,
   }));
   const { url } = await serve(app);
-  const response = await fetch(`${url}/u/J%C3%BC%2Frgen/a/b%20c?a=1&a=2&b=%20x`, { method: 'POST', headers: { 'X-A': 'y' } });
+  const response = await fetch(`${url}/u/J%C3%BC%2Frgen/a/b%20c?a=1&a=2&b=%20x`, {
+    method: 'POST',
+    headers: { 'X-A': 'y' },
+  });
   expect(await response.json()).toEqual({
     method: 'POST',
     path: '/u/Jü/rgen/a/b c',
@@ -29,14 +32,26 @@ test('method, path, params, query and headers', async () => {
 test('the query starts after the first question mark and keeps the others', async () => {
   const app = createApp().get('/', (ctx) => [...ctx.query]);
   const { port } = await serve(app);
-  const query = async (target: string): Promise<unknown> => JSON.parse(parseResponses(await rawExchange(port, `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`))[0]?.body ?? '');
+  const query = async (target: string): Promise<unknown> =>
+    JSON.parse(
+      parseResponses(await rawExchange(port, `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`))[0]
+        ?.body ?? '',
+    );
   expect(await query('/??q=1')).toEqual([['?q', '1']]);
   expect(await query('/?a[0][__proto__]=x')).toEqual([['a[0][__proto__]', 'x']]);
   expect(await query('/?')).toEqual([]);
 });
 
 test('the query, the state and the rest are made once', async () => {
-  const app = createApp().get('/', (ctx) => ctx.query === ctx.query && ctx.state === ctx.state && ctx.signal === ctx.signal && ctx.id === ctx.id && ctx.log === ctx.log);
+  const app = createApp().get(
+    '/',
+    (ctx) =>
+      ctx.query === ctx.query &&
+      ctx.state === ctx.state &&
+      ctx.signal === ctx.signal &&
+      ctx.id === ctx.id &&
+      ctx.log === ctx.log,
+  );
   expect(await (await fetch((await serve(app)).url)).json()).toBe(true);
 });
 
@@ -46,11 +61,17 @@ test('the signal aborts when the client leaves, and not when its reply is done',
   const gone = new Promise<void>((resolve) => (left = resolve));
   let arrive = (): void => undefined;
   const arrived = new Promise<void>((resolve) => (arrive = resolve));
-  const app = createApp().get('/quick', (ctx) => void signals.push(ctx.signal)).get('/slow', (ctx) => new Promise((resolve) => {
-    signals.push(ctx.signal);
-    arrive();
-    ctx.signal.addEventListener('abort', () => { resolve('late'); left(); });
-  }));
+  const app = createApp()
+    .get('/quick', (ctx) => void signals.push(ctx.signal))
+    .get(
+      '/slow',
+      (ctx) =>
+        new Promise((resolve) => {
+          signals.push(ctx.signal);
+          arrive();
+          ctx.signal.addEventListener('abort', () => { resolve('late'); left(); });
+        }),
+    );
   const { url, port } = await serve(app);
   await fetch(`${url}/quick`);
   const socket = connect(port, '127.0.0.1', () => socket.write('GET /slow HTTP/1.1\r\nHost: x\r\n\r\n'));
@@ -67,5 +88,6 @@ test('a client that left is counted as 499, not as a failure', async () => {
   }));
   const { port } = await serve(app);
   const socket = connect(port, '127.0.0.1', () => socket.write('GET /slow HTTP/1.1\r\nHost: x\r\n\r\n'));
-  await expect.poll(() => app.metrics.expose()).toContain('http_request_duration_seconds_count{method="GET",route="/slow",status_code="499"} 1.0');
+  await expect.poll(() => app.metrics.expose())
+    .toContain('http_request_duration_seconds_count{method="GET",route="/slow",status_code="499"} 1.0');
 });

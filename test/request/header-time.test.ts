@@ -22,17 +22,40 @@ import { get, rawRequest } from '../support/raw.js';
 import { createApp, serve } from '../support/serve.js';
 
 const PIECES = [
-  ' ', '\t', ',', ';', '"', '\\', '=', 'a', '-', '+', ';q=', ', ', '",', '"\\', ' ;q=" ', 'a=1,', 'a/b;q=0.1, ', '10.0.0.1,', '::ffff:', '100-continue ',
+  ' ', '\t', ',', ';', '"', '\\', '=', 'a', '-', '+', ';q=', ', ', '",', '"\\', ' ;q=" ', 'a=1,', 'a/b;q=0.1, ',
+  '10.0.0.1,', '::ffff:', '100-continue ',
   '%20',
 ];
 const ENDS: readonly (readonly [string, string])[] = [
-  ['', ''], ['', '!'], ['', '10.0.0.1'], ['a', 'b'], ['"', ''], ['application/json', ';'], ['00-12345678901234567890123456789012-1234567890123456-01',
-  'x'],
+  ['', ''],
+  ['', '!'],
+  ['', '10.0.0.1'],
+  ['a', 'b'],
+  ['"', ''],
+  ['application/json', ';'],
+  [
+    '00-12345678901234567890123456789012-1234567890123456-01',
+    'x',
+  ],
 ];
-const hostile = PIECES.flatMap((piece) => ENDS.map(([start, end]) => (length: number): string => start + piece.repeat(length / piece.length) + end));
+const hostile = PIECES.flatMap((piece) =>
+  ENDS.map(
+    ([start, end]) =>
+      (length: number): string =>
+        start + piece.repeat(length / piece.length) + end,
+  ),
+);
 
-/** Fails if work on twice `length` takes far more than twice the CPU time: noise only ever adds, so the fastest of several runs counts. */
-async function expectLinear(what: string, length: number, floorMs: number, work: (length: number) => unknown): Promise<void> {
+/**
+ * Fails if work on twice `length` takes far more than twice the CPU time: noise only ever adds, so the fastest of
+ * several runs counts.
+ */
+async function expectLinear(
+  what: string,
+  length: number,
+  floorMs: number,
+  work: (length: number) => unknown,
+): Promise<void> {
   const fastest = [Infinity, Infinity];
   for (let run = 0; run < 12; run += 1) {
     for (const twice of [0, 1]) {
@@ -54,7 +77,8 @@ function requestWith(name: string, value: string): IncomingMessage {
   req.push(null);
   return req;
 }
-const answerWith = (name: string, value: string): WholeAnswer => ({ status: 503, headers: { [name]: value }, body: Buffer.from('{}') });
+const answerWith = (name: string, value: string): WholeAnswer =>
+  ({ status: 503, headers: { [name]: value }, body: Buffer.from('{}') });
 const CALLEE = { service: 'b', method: 'GET', path: '/' };
 const attempt = (work: () => unknown): unknown => {
   try {
@@ -87,16 +111,20 @@ const READERS: Record<string, (value: string) => unknown> = {
   'host, in the target': (value) => attempt(() => parseTarget(`http://${value}`, 'GET')),
   'retry-after, of an answer': (value) => toServiceError(CALLEE, answerWith('retry-after', value)),
   'traceparent': (value) => beginRequestSpan({ traceparent: value }),
-  'tracestate': (value) => beginRequestSpan({ traceparent: '00-12345678901234567890123456789012-1234567890123456-01', tracestate: value }),
+  tracestate: (value) =>
+    beginRequestSpan({ traceparent: '00-12345678901234567890123456789012-1234567890123456-01', tracestate: value }),
   'x-envoy-expected-rq-timeout-ms': (value) => readDeadlineHeader({ 'x-envoy-expected-rq-timeout-ms': value }),
   'x-forwarded-for': (value) => clientAddress('127.0.0.1', value, isTrusted),
   'x-request-id': (value) => requestId(requestWith('x-request-id', value)),
 };
-test.for(Object.entries(READERS))('T-23: %s is read in time linear to its length (CVE-2025-25200)', async ([header, read]) => {
-  for (const [index, make] of hostile.entries()) {
-    await expectLinear(`${header}, ${make(20)} (${index})`, 16_000, 8, (length) => read(make(length)));
-  }
-});
+test.for(Object.entries(READERS))(
+  'T-23: %s is read in time linear to its length (CVE-2025-25200)',
+  async ([header, read]) => {
+    for (const [index, make] of hostile.entries()) {
+      await expectLinear(`${header}, ${make(20)} (${index})`, 16_000, 8, (length) => read(make(length)));
+    }
+  },
+);
 
 const WIRE: Record<string, string> = {
   'Accept': 'GET /users/metrics/',
@@ -120,27 +148,36 @@ const WIRE: Record<string, string> = {
   'X-Forwarded-For': 'GET /',
   'X-Request-Id': 'GET /',
 };
-test.for(Object.entries(WIRE))('T-23: a hostile %s of nearly 16 KiB holds up no other request', async ([name, request]) => {
-  const peer = await startPeer((_req, res) => res.end('answer'));
-  const app = createApp({ trustProxy: ['127.0.0.1', '10.0.0.0/8'], settings: { SERVICE_CONNECTIONS: [`peer=${peer.url}`] } });
-  app.get('/', (ctx) => ctx.ip + ctx.id).post('/json', (ctx) => ctx.json()).get('/call', async (ctx) => (await ctx.service('peer').get('/')).body);
-  const { port } = await serve(app);
-  const others = Object.entries({ Host: 'x', Connection: 'close', 'Content-Length': '2' }).filter(([
-    other,
-  ]) => other !== name && !(name === 'Transfer-Encoding' && other === 'Content-Length'));
-  const fields = others.map(([other, value]) => `${other}: ${value}\r\n`).join('');
-  for (const piece of PIECES) {
-    const value = (length: number): string => `a${piece.repeat(length / piece.length)}b`;
-    await expectLinear(`${name}, ${piece}`, 7_500, 20, async (length) => {
-      const bytes = `${request} HTTP/1.1\r\n${fields}${name}: ${value(length)}\r\n\r\n{}`;
-      await new Promise((resolve) => {
-        const socket = connect(port, '127.0.0.1', () => socket.write(bytes));
-        socket.on('error', () => undefined).once('data', () => socket.destroy()).once('close', resolve);
-      });
+test.for(Object.entries(WIRE))(
+  'T-23: a hostile %s of nearly 16 KiB holds up no other request',
+  async ([name, request]) => {
+    const peer = await startPeer((_req, res) => res.end('answer'));
+    const app = createApp({
+      trustProxy: ['127.0.0.1', '10.0.0.0/8'],
+      settings: { SERVICE_CONNECTIONS: [`peer=${peer.url}`] },
     });
-  }
-  expect((await rawRequest(port, get('/users/ping/'))).status).toBe(200);
-});
+    app
+      .get('/', (ctx) => ctx.ip + ctx.id)
+      .post('/json', (ctx) => ctx.json())
+      .get('/call', async (ctx) => (await ctx.service('peer').get('/')).body);
+    const { port } = await serve(app);
+    const others = Object.entries({ Host: 'x', Connection: 'close', 'Content-Length': '2' }).filter(([
+      other,
+    ]) => other !== name && !(name === 'Transfer-Encoding' && other === 'Content-Length'));
+    const fields = others.map(([other, value]) => `${other}: ${value}\r\n`).join('');
+    for (const piece of PIECES) {
+      const value = (length: number): string => `a${piece.repeat(length / piece.length)}b`;
+      await expectLinear(`${name}, ${piece}`, 7_500, 20, async (length) => {
+        const bytes = `${request} HTTP/1.1\r\n${fields}${name}: ${value(length)}\r\n\r\n{}`;
+        await new Promise((resolve) => {
+          const socket = connect(port, '127.0.0.1', () => socket.write(bytes));
+          socket.on('error', () => undefined).once('data', () => socket.destroy()).once('close', resolve);
+        });
+      });
+    }
+    expect((await rawRequest(port, get('/users/ping/'))).status).toBe(200);
+  },
+);
 
 test('T-23: hostile headers of an answer hold up no call', async () => {
   let field = '';

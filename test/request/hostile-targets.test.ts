@@ -4,7 +4,10 @@ import { expect, test } from 'vitest';
 import { rawRequest } from '../support/raw.js';
 import { createApp, serve } from '../support/serve.js';
 
-/** Targets with what a handler sees of them, and refused ones that target.test.ts leaves out; `null` for a query without `next`. */
+/**
+ * Targets with what a handler sees of them, and refused ones that target.test.ts leaves out; `null` for a query without
+ * `next`.
+ */
 const TARGETS: readonly (readonly [target: string, status: number, answer?: string])[] = [
   ['http://x?next=/admin', 200, '/ next=/admin'],
   ['http://x?/admin', 200, '/ next=null'],

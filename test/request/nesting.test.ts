@@ -41,7 +41,8 @@ describe('T-16: nesting without an end while asynchronous contexts are kept (CVE
   ] as const)('JSON of %s, 200,000 deep, gives 400, and the process serves on', async ([, body]) => {
     const { app, stores } = createNested({});
     const response = await app.request('/', { method: 'POST', body, headers: { 'content-type': 'application/json' } });
-    expect([response.status, ((await response.json()) as { description: string }).description]).toEqual([400, 'The body is nested more than 1000 deep.']);
+    expect([response.status, ((await response.json()) as { description: string }).description])
+      .toEqual([400, 'The body is nested more than 1000 deep.']);
     expect(stores).toEqual(['kept', 'traced']);
     expect(await (await app.request('/')).text()).toBe('alive');
   });
@@ -84,6 +85,7 @@ describe('T-16: nesting without an end while asynchronous contexts are kept (CVE
     expectFailures(app, 500).get('/deep', raise);
     expect((await app.request('/deep')).status).toBe(500);
     expect(await (await app.request('/')).text()).toBe('alive');
-    expect(written.trimEnd().split('\n').map((line) => (JSON.parse(line) as { level: string }).level)).toEqual(['error']);
+    expect(written.trimEnd().split('\n').map((line) => (JSON.parse(line) as { level: string }).level))
+      .toEqual(['error']);
   });
 });

@@ -41,7 +41,13 @@ function createTarget(): Postern {
 /** Sends one request, on a connection that stays open: that it closes must not be what ends the request. */
 async function send(port: number, { method, path, body }: (typeof REQUESTS)[string]): Promise<void> {
   const headers = body === undefined ? {} : { 'content-type': 'application/json', 'content-length': body.length };
-  const outgoing = request({ port, host: '127.0.0.1', method, path, headers: { ...headers, connection: 'keep-alive' } });
+  const outgoing = request({
+    port,
+    host: '127.0.0.1',
+    method,
+    path,
+    headers: { ...headers, connection: 'keep-alive' },
+  });
   outgoing.end(body);
   const [reply] = (await once(outgoing, 'response')) as [IncomingMessage];
   await once(reply.resume(), 'end');
@@ -92,20 +98,23 @@ const LISTENERS: Record<string, (req: IncomingMessage, heard: string[]) => unkno
   'pause()': (req, heard) => req.pause().on('pause', () => heard.push('pause')),
 };
 
-test.each(Object.entries(LISTENERS))('a request without a body tells what node:http tells, listened to by %s', async (_what, add) => {
-  const bare = createServer((_req, res) => setImmediate(() => res.end('now')));
-  bare.listen(0, '127.0.0.1');
-  await once(bare, 'listening');
-  const app = createTarget();
-  const { port } = await serve(app);
-  const [expected, heard] = [bare, app.server].map((server) => {
-    const heard = listen(server);
-    server.prependListener('request', (req: IncomingMessage) => add(req, heard));
-    return heard;
-  });
-  await send((bare.address() as AddressInfo).port, { method: 'GET', path: '/sync' });
-  await send(port, { method: 'GET', path: '/sync' });
-  await expect.poll(() => heard).toEqual(expected);
-  expect(heard).toContain('response close');
-  bare.close().closeAllConnections();
-});
+test.each(Object.entries(LISTENERS))(
+  'a request without a body tells what node:http tells, listened to by %s',
+  async (_what, add) => {
+    const bare = createServer((_req, res) => setImmediate(() => res.end('now')));
+    bare.listen(0, '127.0.0.1');
+    await once(bare, 'listening');
+    const app = createTarget();
+    const { port } = await serve(app);
+    const [expected, heard] = [bare, app.server].map((server) => {
+      const heard = listen(server);
+      server.prependListener('request', (req: IncomingMessage) => add(req, heard));
+      return heard;
+    });
+    await send((bare.address() as AddressInfo).port, { method: 'GET', path: '/sync' });
+    await send(port, { method: 'GET', path: '/sync' });
+    await expect.poll(() => heard).toEqual(expected);
+    expect(heard).toContain('response close');
+    bare.close().closeAllConnections();
+  },
+);

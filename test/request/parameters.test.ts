@@ -14,7 +14,8 @@ describe('T-14: forms of many parts (CVE-2024-45590, CVE-2025-13466)', () => {
     ['100,000 fields', 413, 'a&'.repeat(100_000)],
   ] as const)('%s give %i', async ([, status, body]) => {
     const { app } = createReading();
-    expect((await app.request('/form', { method: 'POST', body, headers: { 'content-type': FORM } })).status).toBe(status);
+    expect((await app.request('/form', { method: 'POST', body, headers: { 'content-type': FORM } })).status)
+      .toBe(status);
   });
 
   test.for([[1000, 200], [1001, 400]] as const)('a query of %i parameters gives %i', async ([count, status]) => {
@@ -62,7 +63,8 @@ test.for([
 
 describe('T-18: names that reach a prototype (CVE-2026-8161 and others)', () => {
   const NAMES = [
-    '__proto__', '__proto__[polluted]', '__proto__.polluted', 'constructor', 'constructor[prototype][polluted]', 'constructor.prototype.polluted',
+    '__proto__', '__proto__[polluted]', '__proto__.polluted', 'constructor', 'constructor[prototype][polluted]',
+    'constructor.prototype.polluted',
     'prototype', 'toString', 'hasOwnProperty', '__defineGetter__', '__lookupSetter__',
   ];
 
@@ -75,13 +77,19 @@ describe('T-18: names that reach a prototype (CVE-2026-8161 and others)', () => 
         query: [ctx.query.get(name), [...ctx.query]],
         form: [form.get(name), [...form]],
         params: Object.entries(ctx.params),
-        inherited: ['polluted', 'toString', 'constructor', '__proto__'].filter((key) => key in ctx.params || (key !== name && key in ctx.state)),
+        inherited: ['polluted', 'toString', 'constructor', '__proto__'].filter(
+          (key) => key in ctx.params || (key !== name && key in ctx.state),
+        ),
         state: Object.entries(ctx.state),
       };
     });
     const body = new URLSearchParams([[name, 'polluted']]).toString();
     const segment = encodeURIComponent(name);
-    const response = await app.request(`/${segment}/${segment}?${body}`, { method: 'POST', body, headers: { 'content-type': FORM } });
+    const response = await app.request(`/${segment}/${segment}?${body}`, {
+      method: 'POST',
+      body,
+      headers: { 'content-type': FORM },
+    });
     expect(await response.json()).toEqual({
       query: ['polluted', [[name, 'polluted']]],
       form: ['polluted', [[name, 'polluted']]],
@@ -107,7 +115,8 @@ describe('T-18: names that reach a prototype (CVE-2026-8161 and others)', () => 
     const merged: Record<string, unknown> = {};
     const merge = (into: Record<string, unknown>, from: object): void => {
       for (const [key, value] of Object.entries(from)) {
-        if (typeof value === 'object' && value !== null) merge((into[key] ??= {}) as Record<string, unknown>, value as object);
+        if (typeof value === 'object' && value !== null)
+          merge((into[key] ??= {}) as Record<string, unknown>, value as object);
         else into[key] = value;
       }
     };
@@ -118,7 +127,11 @@ describe('T-18: names that reach a prototype (CVE-2026-8161 and others)', () => 
       '{"__proto__":1,"__proto__":{"polluted":1}}', '{"constructor":1,"constructor":{"prototype":{"polluted":1}}}',
     ];
     for (const body of bodies) {
-      const { status } = await app.request('/', { method: 'POST', body, headers: { 'content-type': 'application/json' } });
+      const { status } = await app.request('/', {
+        method: 'POST',
+        body,
+        headers: { 'content-type': 'application/json' },
+      });
       expect(status, body).toBe(400);
     }
     expect('polluted' in {}).toBe(false);
@@ -141,5 +154,8 @@ test.for<[number, number]>([
 ])('with parameterLimit 3, a form of %i fields gives %i', async ([count, status]) => {
   const app = createApp({ parameterLimit: 3 }).post('/', async (ctx) => (await ctx.form()).size);
   const body = Array.from({ length: count }, () => 'a=1').join('&');
-  expect((await app.request('/', { method: 'POST', body, headers: { 'content-type': 'application/x-www-form-urlencoded' } })).status).toBe(status);
+  expect(
+    (await app.request('/', { method: 'POST', body, headers: { 'content-type': 'application/x-www-form-urlencoded' } }))
+      .status,
+  ).toBe(status);
 });

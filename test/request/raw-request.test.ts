@@ -99,7 +99,11 @@ test('a body that was read through the context has ended for ctx.raw, whichever 
   });
   const { url } = await serve(app);
   for (const path of ['first', 'last']) {
-    const reply = await fetch(new URL(path, url), { method: 'POST', body: '{"a":1}', headers: { 'content-type': 'application/json' } });
+    const reply = await fetch(new URL(path, url), {
+      method: 'POST',
+      body: '{"a":1}',
+      headers: { 'content-type': 'application/json' },
+    });
     expect(await reply.json()).toEqual({ a: 1 });
   }
 });

@@ -1,4 +1,6 @@
-/** Request lines: methods that nobody knows, other protocols, the host of a target in absolute form, and expectations. */
+/**
+ * Request lines: methods that nobody knows, other protocols, the host of a target in absolute form, and expectations.
+ */
 
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -63,14 +65,20 @@ test.for([
 
 test.for(['GET / HTTP/1.1\r\nCSeq: 1', 'GET / HTTP/1.0\r\nAge: 1'])('%j is a request like any other', async (line) => {
   const { port } = await serve(createApp().get('/', () => 'ok'));
-  expect(parseResponses(await rawExchange(port, `${line}\r\n${HEAD}Connection: close\r\n\r\n`))).toMatchObject([{ status: 200 }]);
+  expect(parseResponses(await rawExchange(port, `${line}\r\n${HEAD}Connection: close\r\n\r\n`)))
+    .toMatchObject([{ status: 200 }]);
 });
 
 test('a method of http.METHODS without a route is 404 or 405, not 501', async () => {
   const app = createApp().get('/here', () => 'ok').route('/stream', { SOURCE: () => 'sourced' });
   const { port } = await serve(app);
-  for (const [line, status] of [['PROPFIND /here', 405], ['PROPFIND /nowhere', 404], ['SOURCE /stream', 200]] as const) {
-    expect(parseResponses(await rawExchange(port, `${line} HTTP/1.1\r\n${HEAD}Connection: close\r\n\r\n`))).toMatchObject([{ status }]);
+  for (const [line, status] of [
+    ['PROPFIND /here', 405],
+    ['PROPFIND /nowhere', 404],
+    ['SOURCE /stream', 200],
+  ] as const) {
+    expect(parseResponses(await rawExchange(port, `${line} HTTP/1.1\r\n${HEAD}Connection: close\r\n\r\n`)))
+      .toMatchObject([{ status }]);
   }
 });
 
@@ -79,9 +87,15 @@ test.for<[string, string]>([
   ['http://[::1]/where', '[::1]'],
   ['HTTP://API.example/where', 'API.example'],
 ])('the authority of %s replaces Host', async ([target, host]) => {
-  const app = createApp().get('/where', (ctx) => ({ host: ctx.headers.host, url: ctx.url.href, raw: ctx.raw.req.headers.host }));
+  const app = createApp().get('/where', (ctx) => ({
+    host: ctx.headers.host,
+    url: ctx.url.href,
+    raw: ctx.raw.req.headers.host,
+  }));
   const { port } = await serve(app);
-  const [reply = { body: '' }] = parseResponses(await rawExchange(port, `GET ${target} HTTP/1.1\r\nHost: spoofed.example\r\nConnection: close\r\n\r\n`));
+  const [reply = { body: '' }] = parseResponses(
+    await rawExchange(port, `GET ${target} HTTP/1.1\r\nHost: spoofed.example\r\nConnection: close\r\n\r\n`),
+  );
   expect(JSON.parse(String(reply.body))).toEqual({ host, raw: host, url: new URL(target).href });
 });
 
@@ -99,7 +113,10 @@ test.for<[string, number]>([
   const app = createApp();
   app.post('/', async (ctx) => ctx.text());
   const { port } = await serve(app);
-  const text = await rawExchange(port, `POST / HTTP/1.1\r\n${HEAD}Expect: ${expectation}\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi`);
+  const text = await rawExchange(
+    port,
+    `POST / HTTP/1.1\r\n${HEAD}Expect: ${expectation}\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi`,
+  );
   expect(text.startsWith('HTTP/1.1 100 Continue\r\n\r\n')).toBe(status === 200);
   expect(text.replace('HTTP/1.1 100 Continue\r\n\r\n', '')).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
 });
@@ -109,7 +126,8 @@ test('a form keeps a leading U+FEFF, a text and JSON do not', async () => {
   app.post('/form', async (ctx) => [...(await ctx.form())]);
   app.post('/text', async (ctx) => ctx.text());
   const body = '\uFEFFa=\uFEFFb';
-  const send = (path: string): Promise<Response> => app.request(path, { method: 'POST', body, headers: { 'content-type': 'application/x-www-form-urlencoded' } });
+  const send = (path: string): Promise<Response> =>
+    app.request(path, { method: 'POST', body, headers: { 'content-type': 'application/x-www-form-urlencoded' } });
   expect(await (await send('/form')).json()).toEqual([['\uFEFFa', '\uFEFFb']]);
   expect(await (await send('/text')).text()).toBe('a=\uFEFFb');
 });

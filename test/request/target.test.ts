@@ -1,4 +1,7 @@
-/** The request line and `Host` (RFC 9112, section 3): what is refused is refused once, and what is routed is the path alone. */
+/**
+ * The request line and `Host` (RFC 9112, section 3): what is refused is refused once, and what is routed is the path
+ * alone.
+ */
 
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { CANARY, get, LAST_ANSWER, Wire, type NamedRow } from '../support/wire.js';
@@ -48,45 +51,67 @@ describe('the request line', () => {
     ['behind the PROXY protocol', 'PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\nGET / HTTP/1.1'],
     ['of SMTP', 'EHLO x'],
   ];
-  test.for(refused)('%s is refused', ([, line]) => wire.check({ bytes: lined(line) + CANARY, answers: [[400, 501, 505]] }));
+  test.for(refused)('%s is refused', ([, line]) =>
+    wire.check({ bytes: lined(line) + CANARY, answers: [[400, 501, 505]] }),
+  );
 
-  test.for(['GET /\r\n', 'GET /\n', 'GET / \r\n'])('%j of HTTP/0.9 is refused', (bytes) => wire.check({ bytes, answers: [400] }));
-  test('may have more than one space between its parts', () => wire.check({ bytes: lined('GET  /  HTTP/1.1'), answers: answered }));
+  test.for(['GET /\r\n', 'GET /\n', 'GET / \r\n'])('%j of HTTP/0.9 is refused', (bytes) =>
+    wire.check({ bytes, answers: [400] }),
+  );
+  test('may have more than one space between its parts', () =>
+    wire.check({ bytes: lined('GET  /  HTTP/1.1'), answers: answered }));
   // node:http does not tell its name from that of HTTP: it can only be answered once, and as what it says it is.
-  test('"GET / RTSP/1.0" lets nothing behind it in', () => wire.check({ bytes: lined('GET / RTSP/1.0'), answers: ['GET /'], seen: ['/'] }));
-  test.for(['DESCRIBE / RTSP/1.0', 'SOURCE / ICE/1.0'])('%j is refused', (line) => wire.check({ bytes: lined(line), answers: [400] }));
+  test('"GET / RTSP/1.0" lets nothing behind it in', () =>
+    wire.check({ bytes: lined('GET / RTSP/1.0'), answers: ['GET /'], seen: ['/'] }));
+  test.for(['DESCRIBE / RTSP/1.0', 'SOURCE / ICE/1.0'])('%j is refused', (line) =>
+    wire.check({ bytes: lined(line), answers: [400] }),
+  );
 });
 
 describe('the target', () => {
   const rows: readonly NamedRow[] = [
-    ['in absolute form is its path, whatever Host says', { bytes: lined('GET http://other/ HTTP/1.1'), answers: answered, seen: ['http://other/', '/last'] }],
-    ['in absolute form may be without a path', { bytes: lined('GET http://x HTTP/1.1'), answers: answered, seen: ['http://x', '/last'] }],
+    ['in absolute form is its path, whatever Host says',
+      { bytes: lined('GET http://other/ HTTP/1.1'), answers: answered, seen: ['http://other/', '/last'] }],
+    ['in absolute form may be without a path',
+      { bytes: lined('GET http://x HTTP/1.1'), answers: answered, seen: ['http://x', '/last'] }],
     ['in absolute form may have a query in place of a path', {
       bytes: lined('GET http://x?/smuggled HTTP/1.1'),
       answers: answered, seen: ['http://x?/smuggled', '/last'],
     }],
-    ['in absolute form may be in capitals', { bytes: lined('GET HTTP://X/ HTTP/1.1'), answers: answered, seen: ['HTTP://X/', '/last'] }],
+    ['in absolute form may be in capitals',
+      { bytes: lined('GET HTTP://X/ HTTP/1.1'), answers: answered, seen: ['HTTP://X/', '/last'] }],
     ['in absolute form may have an address for a host', {
       bytes: lined('GET http://[::1]:80/ HTTP/1.1'),
       answers: answered, seen: ['http://[::1]:80/', '/last'],
     }],
-    ['in absolute form does not make up for Host', { bytes: `GET http://x/ HTTP/1.1\r\n\r\n${CANARY}`, answers: [400] }],
-    ['in absolute form with user information is refused', { bytes: lined('GET http://a@x/ HTTP/1.1'), answers: [400, LAST_ANSWER] }],
-    ['in absolute form with a password is refused', { bytes: lined('GET http://a:b@x/ HTTP/1.1'), answers: [400, LAST_ANSWER] }],
-    ['in absolute form without a host is refused', { bytes: lined('GET http:///smuggled HTTP/1.1'), answers: [400, LAST_ANSWER] }],
-    ['in absolute form with a port that is none is refused', { bytes: lined('GET http://x:8x/ HTTP/1.1'), answers: [400, LAST_ANSWER] }],
-    ['in absolute form with half an address is refused', { bytes: lined('GET http://[::1/ HTTP/1.1'), answers: [400, LAST_ANSWER] }],
-    ['in absolute form with a backslash for a slash is refused', { bytes: lined('GET http://x\\/ HTTP/1.1'), answers: [400] }],
-    ['in absolute form with another scheme is refused', { bytes: lined('GET ftp://x/ HTTP/1.1'), answers: [400, LAST_ANSWER] }],
+    ['in absolute form does not make up for Host',
+      { bytes: `GET http://x/ HTTP/1.1\r\n\r\n${CANARY}`, answers: [400] }],
+    ['in absolute form with user information is refused',
+      { bytes: lined('GET http://a@x/ HTTP/1.1'), answers: [400, LAST_ANSWER] }],
+    ['in absolute form with a password is refused',
+      { bytes: lined('GET http://a:b@x/ HTTP/1.1'), answers: [400, LAST_ANSWER] }],
+    ['in absolute form without a host is refused',
+      { bytes: lined('GET http:///smuggled HTTP/1.1'), answers: [400, LAST_ANSWER] }],
+    ['in absolute form with a port that is none is refused',
+      { bytes: lined('GET http://x:8x/ HTTP/1.1'), answers: [400, LAST_ANSWER] }],
+    ['in absolute form with half an address is refused',
+      { bytes: lined('GET http://[::1/ HTTP/1.1'), answers: [400, LAST_ANSWER] }],
+    ['in absolute form with a backslash for a slash is refused',
+      { bytes: lined('GET http://x\\/ HTTP/1.1'), answers: [400] }],
+    ['in absolute form with another scheme is refused',
+      { bytes: lined('GET ftp://x/ HTTP/1.1'), answers: [400, LAST_ANSWER] }],
     ['with a scheme and one slash is refused', { bytes: lined('GET http:/smuggled HTTP/1.1'), answers: [400] }],
     ['with a scheme and no slash is refused', { bytes: lined('GET http:smuggled HTTP/1.1'), answers: [400] }],
     ['in authority form is refused for GET', { bytes: lined('GET x:80 HTTP/1.1'), answers: [400] }],
-    ['in asterisk form is the server, for OPTIONS', { bytes: lined('OPTIONS * HTTP/1.1'), answers: [204, LAST_ANSWER], seen: ['*', '/last'] }],
+    ['in asterisk form is the server, for OPTIONS',
+      { bytes: lined('OPTIONS * HTTP/1.1'), answers: [204, LAST_ANSWER], seen: ['*', '/last'] }],
     ['that begins with an asterisk is refused', { bytes: lined('OPTIONS *x HTTP/1.1'), answers: [400, LAST_ANSWER] }],
-    ['in asterisk form is refused behind other requests, too', { bytes: `${get('/')}${lined('GET * HTTP/1.1')}`, answers: ['GET /', 400, LAST_ANSWER] }],
+    ['in asterisk form is refused behind other requests, too',
+      { bytes: `${get('/')}${lined('GET * HTTP/1.1')}`, answers: ['GET /', 400, LAST_ANSWER] }],
     ['that is a query alone is refused', { bytes: lined('GET ?a HTTP/1.1'), answers: [400] }],
     ['that is a fragment alone is refused', { bytes: lined('GET # HTTP/1.1'), answers: [400] }],
-    ['in absolute form with a fragment is refused', { bytes: lined('GET http://x/#f HTTP/1.1'), answers: [400, LAST_ANSWER] }],
+    ['in absolute form with a fragment is refused',
+      { bytes: lined('GET http://x/#f HTTP/1.1'), answers: [400, LAST_ANSWER] }],
     ['that begins with a backslash is refused', { bytes: lined('GET \\smuggled HTTP/1.1'), answers: [400] }],
     ['that begins with two slashes is a path, not a host', {
       bytes: lined('GET //x/smuggled HTTP/1.1'),
@@ -104,12 +129,14 @@ describe('the target', () => {
     ['with a bare CR and a request behind it is refused', { bytes: `GET /\r${CANARY}`, answers: [400] }],
     ['with DEL is refused', { bytes: lined('GET /\x7f HTTP/1.1'), answers: [400] }],
     ['in UTF-8 is refused', { bytes: lined('GET /\xc3\xa9 HTTP/1.1'), answers: [400] }],
-    ['with an escaped NUL is a path of its own', { bytes: lined('GET /smuggled%00 HTTP/1.1'), answers: [404, LAST_ANSWER], seen: ['/smuggled%00', '/last'] }],
+    ['with an escaped NUL is a path of its own',
+      { bytes: lined('GET /smuggled%00 HTTP/1.1'), answers: [404, LAST_ANSWER], seen: ['/smuggled%00', '/last'] }],
     ['with an escaped line end stays one line', {
       bytes: lined('GET /%0d%0aHost:%20y HTTP/1.1'),
       answers: [404, LAST_ANSWER], seen: ['/%0d%0aHost:%20y', '/last'],
     }],
-    ['with dots is no other path', { bytes: lined('GET /x/../smuggled HTTP/1.1'), answers: [404, LAST_ANSWER], seen: ['/x/../smuggled', '/last'] }],
+    ['with dots is no other path',
+      { bytes: lined('GET /x/../smuggled HTTP/1.1'), answers: [404, LAST_ANSWER], seen: ['/x/../smuggled', '/last'] }],
   ];
   test.for(rows)('%s', ([, row]) => wire.check(row));
 });
@@ -147,7 +174,9 @@ describe('Host', () => {
     ['with a name in brackets', 'Host: [x]\r\n'],
     ['with an address of the future', 'Host: [v1.x]\r\n'],
   ];
-  test.for(refused)('%s is refused, and ends the connection', ([, header]) => wire.check({ bytes: `GET / HTTP/1.1\r\n${header}\r\n`, answers: [400] }));
+  test.for(refused)('%s is refused, and ends the connection', ([, header]) =>
+    wire.check({ bytes: `GET / HTTP/1.1\r\n${header}\r\n`, answers: [400] }),
+  );
 
   const names = ['x', 'X', 'x:', 'x:80', 'x:65535', 'x_y', 'x.', '%41', '1.2.3.4'];
   const addresses = ['[::1]', '[::1]:80', '[::]', '[::ffff:1.2.3.4]', '[1:2:3:4:5:6:7:8]', '[fe80::]'];
@@ -157,9 +186,12 @@ describe('Host', () => {
 
   const rows: readonly NamedRow[] = [
     ['may be left out in HTTP/1.0, whose connection ends', { bytes: 'GET / HTTP/1.0\r\n\r\n', answers: ['GET /'] }],
-    ['may be left out in HTTP/1.0, whose connection may be kept', { bytes: 'GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n', answers: answered }],
-    ['that comes twice is refused in HTTP/1.0', { bytes: 'GET / HTTP/1.0\r\nConnection: keep-alive\r\nHost: x\r\nHost: y\r\n\r\n', answers: [400] }],
-    ['that is malformed is refused in HTTP/1.0', { bytes: 'GET / HTTP/1.0\r\nConnection: keep-alive\r\nHost: a b\r\n\r\n', answers: [400] }],
+    ['may be left out in HTTP/1.0, whose connection may be kept',
+      { bytes: 'GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n', answers: answered }],
+    ['that comes twice is refused in HTTP/1.0',
+      { bytes: 'GET / HTTP/1.0\r\nConnection: keep-alive\r\nHost: x\r\nHost: y\r\n\r\n', answers: [400] }],
+    ['that is malformed is refused in HTTP/1.0',
+      { bytes: 'GET / HTTP/1.0\r\nConnection: keep-alive\r\nHost: a b\r\n\r\n', answers: [400] }],
   ];
   test.for(rows)('%s', ([, row]) => wire.check(row));
 });

@@ -35,15 +35,24 @@ describe('T-19: uploads (CVE-2025-47935, CVE-2025-47944, CVE-2025-7338, CVE-2026
   test('multipart is parsed by nobody', async () => {
     const { app, got } = createReading();
     const body = '--b\r\nContent-Disposition: form-data; name="__proto__"; filename="../../x"\r\n\r\nx\r\n--b--\r\n';
-    for (const [name, status] of [['json', 415], ['form', 415], ['text', 200]] as const) {
-      const response = await app.request(`/${name}`, { method: 'POST', body, headers: { 'content-type': 'multipart/form-data; boundary=b' } });
+    for (const [name, status] of [
+      ['json', 415],
+      ['form', 415],
+      ['text', 200],
+    ] as const) {
+      const response = await app.request(`/${name}`, {
+        method: 'POST',
+        body,
+        headers: { 'content-type': 'multipart/form-data; boundary=b' },
+      });
       expect(response.status).toBe(status);
       if (status === 200) expect(await response.json()).toEqual({ body });
     }
     expect(got).toEqual(['text']);
   });
 
-  const left = (ctx: Context): Promise<unknown> => new Promise((resolve) => ctx.signal.addEventListener('abort', resolve));
+  const left = (ctx: Context): Promise<unknown> =>
+    new Promise((resolve) => ctx.signal.addEventListener('abort', resolve));
   /** Readers, and handlers that mind a body less than they should. */
   const uploads: typeof READERS = {
     ...READERS,
@@ -82,7 +91,8 @@ describe('T-19: uploads (CVE-2025-47935, CVE-2025-47944, CVE-2025-7338, CVE-2026
       });
     }
     const { port } = await serve(app);
-    const head = (i: number): string => `POST /${i % kinds.length}/${i} HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n`;
+    const head = (i: number): string =>
+      `POST /${i % kinds.length}/${i} HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n`;
     // No more than node:http takes ahead of a reader: beyond, it would not see who leaves.
     const upload = (i: number): Promise<void> => new Promise((resolve) => {
       const socket = connect(port, '127.0.0.1', () => {
@@ -110,7 +120,9 @@ describe('T-19: uploads (CVE-2025-47935, CVE-2025-47944, CVE-2025-7338, CVE-2026
     const settled = async (): Promise<void> => {
       await expect.poll(() => [...running], PATIENT).toEqual([]);
       await expect.poll(() => app.metrics.expose(), PATIENT).toContain('active_task_count 0.0');
-      await expect.poll(() => new Promise((resolve) => app.server.getConnections((_error, count) => resolve(count))), PATIENT).toBe(0);
+      await expect
+        .poll(() => new Promise((resolve) => app.server.getConnections((_error, count) => resolve(count))), PATIENT)
+        .toBe(0);
     };
 
     await inParallel(Array.from({ length: 200 }, (_, i) => i), upload, 40);
@@ -138,11 +150,16 @@ describe('T-19: uploads (CVE-2025-47935, CVE-2025-47944, CVE-2025-7338, CVE-2026
       return ended;
     });
     const { port } = await serve(app);
-    for (let i = 0; i < 10; i += 1) connect(port, '127.0.0.1').on('error', () => undefined).end(post('/', 'Content-Length: 1000000\r\n', 'x'.repeat(200_000)));
+    for (let i = 0; i < 10; i += 1)
+      connect(port, '127.0.0.1')
+        .on('error', () => undefined)
+        .end(post('/', 'Content-Length: 1000000\r\n', 'x'.repeat(200_000)));
     await expect.poll(() => handlers.length, PATIENT).toBe(10);
     await Promise.all(handlers);
     await expect.poll(() => app.metrics.expose(), PATIENT).toContain('active_task_count 0.0');
-    await expect.poll(() => new Promise((resolve) => app.server.getConnections((_error, count) => resolve(count))), PATIENT).toBe(0);
+    await expect
+      .poll(() => new Promise((resolve) => app.server.getConnections((_error, count) => resolve(count))), PATIENT)
+      .toBe(0);
   });
 
   test.for([
@@ -151,27 +168,34 @@ describe('T-19: uploads (CVE-2025-47935, CVE-2025-47944, CVE-2025-7338, CVE-2026
       await ctx.bytes().catch(() => undefined);
       return ctx.stream();
     }],
-  ] as const)('a body over the limit, piped %s by a handler that listens for no error, does not end the process', async ([, open]) => {
-    const escaped = watchProcess();
-    const app = createApp({ bodyLimit: 10 }).post('/', async (ctx) => {
-      (await open(ctx)).pipe(new PassThrough()).resume();
-      await turns(20);
-      return 'done';
-    });
-    const { port } = await serve(app);
-    expect((await answerTo(port, post('/', CHUNKED, `b\r\n${'a'.repeat(11)}\r\n0\r\n\r\n`))).body).toBe('done');
-    expect(escaped).toEqual([]);
-  });
+  ] as const)(
+    'a body over the limit, piped %s by a handler that listens for no error, does not end the process',
+    async ([, open]) => {
+      const escaped = watchProcess();
+      const app = createApp({ bodyLimit: 10 }).post('/', async (ctx) => {
+        (await open(ctx)).pipe(new PassThrough()).resume();
+        await turns(20);
+        return 'done';
+      });
+      const { port } = await serve(app);
+      expect((await answerTo(port, post('/', CHUNKED, `b\r\n${'a'.repeat(11)}\r\n0\r\n\r\n`))).body).toBe('done');
+      expect(escaped).toEqual([]);
+    },
+  );
 
-  test.for(['json', 'form', 'text', 'bytes'] as const)('%s() that fails while its handler waits for something else gives its own status', async (name) => {
-    const escaped = watchProcess();
-    const app = createApp({ bodyLimit: 10 }).post('/', async (ctx) => {
-      const body = ctx[name]();
-      await turns(20);
-      return { body: await body };
-    });
-    const { port } = await serve(app);
-    expect((await answerTo(port, sized('/', 'text/plain', 'a'.repeat(11)))).status).toBe(name === 'json' || name === 'form' ? 415 : 413);
-    expect(escaped).toEqual([]);
-  });
+  test.for(['json', 'form', 'text', 'bytes'] as const)(
+    '%s() that fails while its handler waits for something else gives its own status',
+    async (name) => {
+      const escaped = watchProcess();
+      const app = createApp({ bodyLimit: 10 }).post('/', async (ctx) => {
+        const body = ctx[name]();
+        await turns(20);
+        return { body: await body };
+      });
+      const { port } = await serve(app);
+      expect((await answerTo(port, sized('/', 'text/plain', 'a'.repeat(11)))).status)
+        .toBe(name === 'json' || name === 'form' ? 415 : 413);
+      expect(escaped).toEqual([]);
+    },
+  );
 });

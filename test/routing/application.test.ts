@@ -14,7 +14,8 @@ test('GET answers HEAD too, with the same head and no body', async () => {
 });
 
 test('a HEAD route of its own beats the one of GET', async () => {
-  const app = createApp().get('/', () => 'get').route('/', { HEAD: (ctx) => { ctx.raw.res.setHeader('x-own', '1'); return undefined; } });
+  const app = createApp().get('/', () => 'get')
+    .route('/', { HEAD: (ctx) => { ctx.raw.res.setHeader('x-own', '1'); return undefined; } });
   const { url } = await serve(app);
   expect((await fetch(url, { method: 'HEAD' })).headers.get('x-own')).toBe('1');
 });
@@ -34,22 +35,28 @@ test('OPTIONS * answers for the server', async () => {
 });
 
 test('405 lists the methods of every route that matches the path', async () => {
-  const app = createApp().get('/a/:x', () => 1).put('/:y/b', () => 1).delete('/*', () => 1).route('/a/b', { QUERY: () => 1 });
+  const app = createApp().get('/a/:x', () => 1).put('/:y/b', () => 1).delete('/*', () => 1)
+    .route('/a/b', { QUERY: () => 1 });
   const { url } = await serve(app);
   const response = await fetch(`${url}/a/b`, { method: 'POST' });
   expect([response.status, response.headers.get('allow')]).toEqual([405, 'DELETE, GET, HEAD, OPTIONS, PUT, QUERY']);
 });
 
 test('where the best route lacks the method, the next best that has it answers', async () => {
-  const app = createApp().get('/a/b', () => 'static').post('/a/:x', (ctx) => `param ${ctx.params.x}`).put('/*', (ctx) => `rest ${ctx.params['*']}`);
+  const app = createApp().get('/a/b', () => 'static').post('/a/:x', (ctx) => `param ${ctx.params.x}`)
+    .put('/*', (ctx) => `rest ${ctx.params['*']}`);
   const { url } = await serve(app);
   const answer = async (method: string): Promise<string> => (await fetch(`${url}/a/b`, { method })).text();
   expect([await answer('GET'), await answer('POST'), await answer('PUT')]).toEqual(['static', 'param b', 'rest a/b']);
 });
 
 test('any method of http.METHODS can be registered and reached, QUERY included', async () => {
-  const { port } = await serve(createApp().route('/q', { QUERY: (ctx: Context) => ctx.text(), PROPFIND: () => 'found' }));
-  const [query] = parseResponses(await rawExchange(port, 'QUERY /q HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc'));
+  const { port } = await serve(
+    createApp().route('/q', { QUERY: (ctx: Context) => ctx.text(), PROPFIND: () => 'found' }),
+  );
+  const [query] = parseResponses(
+    await rawExchange(port, 'QUERY /q HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc'),
+  );
   expect(query?.body).toBe('abc');
   expect((await rawRequest(port, 'PROPFIND /q HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).body).toBe('found');
 });
@@ -64,8 +71,14 @@ test.for([
 });
 
 test('an absolute target without a path is the root, and its query never becomes one', async () => {
-  const { port } = await serve(createApp().get('/', (ctx) => `root ${ctx.query.get('next')}`).get('/admin', () => 'admin'));
-  expect((await rawRequest(port, 'GET http://localhost?next=/admin HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).body).toBe('root /admin');
+  const { port } = await serve(
+    createApp()
+      .get('/', (ctx) => `root ${ctx.query.get('next')}`)
+      .get('/admin', () => 'admin'),
+  );
+  expect(
+    (await rawRequest(port, 'GET http://localhost?next=/admin HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).body,
+  ).toBe('root /admin');
 });
 
 test('HTTP/1.0 needs no Host', async () => {
@@ -111,7 +124,20 @@ test('what is wrong with a registration is thrown then and there', () => {
   const app = createApp();
   const handler = (): number => 1;
   app.get('/a/:x', handler);
-  for (const path of ['', 'a', '//', '/a//b', '/:x/:x', '/:', '/:x-y', '/*rest/b', '/:x(', '/:x(a)b', '/a%20b', '/:x((a+)+)']) {
+  for (const path of [
+    '',
+    'a',
+    '//',
+    '/a//b',
+    '/:x/:x',
+    '/:',
+    '/:x-y',
+    '/*rest/b',
+    '/:x(',
+    '/:x(a)b',
+    '/a%20b',
+    '/:x((a+)+)',
+  ]) {
     expect(() => app.get(path, handler), path).toThrow(TypeError);
   }
   expect(() => app.get('/a/:y', handler)).toThrow(/registered already, as GET \/a\/:x/);
@@ -143,6 +169,7 @@ test('names of Object.prototype are ordinary path segments, parameters and state
     return { own: ctx.params.constructor, inherited: 'toString' in ctx.params, state: Object.keys(ctx.state) };
   });
   const { url } = await serve(app);
-  expect(await (await fetch(`${url}/p/hasOwnProperty`)).json()).toEqual({ own: 'hasOwnProperty', inherited: false, state: ['__proto__'] });
+  expect(await (await fetch(`${url}/p/hasOwnProperty`)).json())
+    .toEqual({ own: 'hasOwnProperty', inherited: false, state: ['__proto__'] });
   for (const path of ['/constructor', '/__proto__', '/toString']) expect((await fetch(url + path)).status).toBe(404);
 });

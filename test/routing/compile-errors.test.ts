@@ -6,10 +6,13 @@ import { beforeAll, expect, test } from 'vitest';
 
 type TypeScript = typeof import('../node_modules/typescript/lib/typescript.js');
 const root = fileURLToPath(new URL('../', import.meta.url));
-const { default: ts } = (await import(createRequire(`${root}package.json`).resolve('typescript'))) as { default: TypeScript };
+const { default: ts } = (await import(createRequire(`${root}package.json`).resolve('typescript'))) as {
+  default: TypeScript;
+};
 
 const HEAD = `import { z } from 'zod';
-import { defineEndpoint, endpoint, NotFound, Postern, publicFacing, reply, type Context, type RouteGroup } from 'postern';
+import { defineEndpoint, endpoint, NotFound, Postern, publicFacing, reply } from 'postern';
+import type { Context, RouteGroup } from 'postern';
 void [defineEndpoint, endpoint, NotFound, publicFacing, reply, 0 as unknown as Context, 0 as unknown as RouteGroup];
 const User = z.object({ id: z.number(), name: z.string() });
 const app = new Postern('users');
@@ -44,22 +47,68 @@ const cases: readonly (readonly [what: string, code: string, lastLine: string | 
     'app.post("/x", { body: { name: z.string() } }, () => "x");',
     `Type '{ name: z.ZodString; }' is not assignable to type '"these are several schemas: make them one, z.object({ ... })"'.`,
   ],
-  ['a method in lower case', 'app.route("/x", { get: () => "x" });', `is not assignable to type '"write this method in upper case, { GET: handler }"'.`],
-  ['a shared endpoint in lower case', 'defineEndpoint("get", "/x");', `Argument of type '"get"' is not assignable to parameter of type '"GET"'.`],
-  ['a call without the parameters of its path', 'void app.service("a").call(getUser);', 'Expected 2-3 arguments, but got 1.'],
-  ['a wrong field', 'app.get("/x", { response: User }, () => ({ id: 1, nam: "x" }));', "Property 'name' is missing in type '{ id: number; nam: string; }' but required in type '{ id: number; name: string; }'."],
+  [
+    'a method in lower case',
+    'app.route("/x", { get: () => "x" });',
+    `is not assignable to type '"write this method in upper case, { GET: handler }"'.`,
+  ],
+  [
+    'a shared endpoint in lower case',
+    'defineEndpoint("get", "/x");',
+    `Argument of type '"get"' is not assignable to parameter of type '"GET"'.`,
+  ],
+  [
+    'a call without the parameters of its path',
+    'void app.service("a").call(getUser);',
+    'Expected 2-3 arguments, but got 1.',
+  ],
+  [
+    'a wrong field',
+    'app.get("/x", { response: User }, () => ({ id: 1, nam: "x" }));',
+    "Property 'name' is missing in type '{ id: number; nam: string; }' but required in type '{ id: number; name: string; }'.",
+  ],
   ['methods by variable', 'for (const method of ["GET", "PUT"]) app.route("/x", { [method]: () => "x" });', null],
-  ['an error that is returned', 'app.get("/x", { response: User }, () => new NotFound()); app.get("/y", { response: User }, async (ctx) => (ctx.path === "/" ? new NotFound() : { id: 1, name: "x" }));', null],
-  ['literals of a response', 'const K = z.object({ k: z.enum(["a", "b"]) }); app.get("/x", { response: K }, () => ({ k: "a" }));', null],
-  ['a group from elsewhere', 'const items = (g: RouteGroup): void => void g.get("/x", () => "x"); app.group("/v1", items); app.group("/v1", { tags: ["a"] }, items);', null],
-  ['decorators with experimentalDecorators', 'export class V { @publicFacing get(ctx: Context) { return ctx.path; } @publicFacing() put() { return "x"; } @publicFacing({ params: [] }) post() { return "x"; } @endpoint({ response: User }) delete() { return { id: 1, name: "x" }; } }', null, true],
-  ['standard decorators', 'export class V { @publicFacing get(ctx: Context) { return ctx.path; } @publicFacing() put() { return "x"; } @endpoint({ response: User }) @publicFacing delete() { return { id: 1, name: "x" }; } }', null],
+  [
+    'an error that is returned',
+    'app.get("/x", { response: User }, () => new NotFound()); app.get("/y", { response: User }, async (ctx) => (ctx.path === "/" ? new NotFound() : { id: 1, name: "x" }));',
+    null,
+  ],
+  [
+    'literals of a response',
+    'const K = z.object({ k: z.enum(["a", "b"]) }); app.get("/x", { response: K }, () => ({ k: "a" }));',
+    null,
+  ],
+  [
+    'a group from elsewhere',
+    'const items = (g: RouteGroup): void => void g.get("/x", () => "x"); app.group("/v1", items); app.group("/v1", { tags: ["a"] }, items);',
+    null,
+  ],
+  [
+    'decorators with experimentalDecorators',
+    'export class V { @publicFacing get(ctx: Context) { return ctx.path; } @publicFacing() put() { return "x"; } @publicFacing({ params: [] }) post() { return "x"; } @endpoint({ response: User }) delete() { return { id: 1, name: "x" }; } }',
+    null,
+    true,
+  ],
+  [
+    'standard decorators',
+    'export class V { @publicFacing get(ctx: Context) { return ctx.path; } @publicFacing() put() { return "x"; } @endpoint({ response: User }) @publicFacing delete() { return { id: 1, name: "x" }; } }',
+    null,
+  ],
 ];
 
 let messages: ReadonlyMap<string, readonly string[]>;
 
 beforeAll(() => {
-  messages = new Map([...compile(cases.filter(([, , , legacy]) => !legacy), false), ...compile(cases.filter(([, , , legacy]) => legacy), true)]);
+  messages = new Map([
+    ...compile(
+      cases.filter(([, , , legacy]) => !legacy),
+      false,
+    ),
+    ...compile(
+      cases.filter(([, , , legacy]) => legacy),
+      true,
+    ),
+  ]);
 }, 60_000);
 
 function compile(all: typeof cases, experimentalDecorators: boolean): [string, string[]][] {

@@ -1,4 +1,7 @@
-/** Path text of other routers, which would be plain text here and match nothing as it is meant, is refused with what to write. */
+/**
+ * Path text of other routers, which would be plain text here and match nothing as it is meant, is refused with what to
+ * write.
+ */
 
 import { expect, test } from 'vitest';
 import { Router } from 'postern';
@@ -47,7 +50,11 @@ test.for(refused)('$path is refused', ({ path, index, remedy }) => {
   expect(router.routes).toEqual([]);
 });
 
-const texts = ['/Products(1)', "/Customers('ALFKI')", '/(x)', '/c++', '/a+b', '/a{b}', '/{', '/}', '/x{1}', '/${host}', '/{$HOME}', '/{a.b}', '/[', '/a[0]', '/<', '/a<b>', '/x:cancel', '/users:batchGet', '/v1.0', '/^$', '/|', '/it\'s;"`%', '/~', '/@me', '/a,b', '/a*b', '/a=b', '/$metadata'];
+const texts = [
+  '/Products(1)', "/Customers('ALFKI')", '/(x)', '/c++', '/a+b', '/a{b}', '/{', '/}', '/x{1}', '/${host}', '/{$HOME}',
+  '/{a.b}', '/[', '/a[0]', '/<', '/a<b>', '/x:cancel', '/users:batchGet', '/v1.0', '/^$', '/|', '/it\'s;"`%', '/~',
+  '/@me', '/a,b', '/a*b', '/a=b', '/$metadata',
+];
 
 test.for(texts)('%s is text, and found as that', (path) => {
   const router = new Router<string>();

@@ -64,14 +64,16 @@ test('a mount is counted and logged under its prefix, is in no table, and has no
   const text = app.metrics.expose();
   expect(text).toContain('http_request_duration_seconds_count{method="GET",route="/legacy/*",status_code="203"} 1');
   expect(text).toContain('http_request_duration_seconds_count{method="GET",route="/*",status_code="203"} 1');
-  expect(logger.entries.map(({ object }) => object)).toMatchObject([{ route: '/legacy/*', target: '/legacy/x' }, { route: '/*', target: '/y' }]);
+  expect(logger.entries.map(({ object }) => object))
+    .toMatchObject([{ route: '/legacy/*', target: '/legacy/x' }, { route: '/*', target: '/y' }]);
   expect(seen).toEqual([null, '/legacy/x', null, '/y']);
   expect(app.router.routes.filter(({ path }) => !path.startsWith('/users/'))).toHaveLength(2);
 });
 
 test('the public never reaches a mount', async () => {
   const app = mountedApp();
-  for (const target of ['/legacy', '/legacy/x', '/own', '/', '/legacy/api/x']) expect((await app.request(target, { headers: { 'x-postern-scope': 'public' } })).status).toBe(404);
+  for (const target of ['/legacy', '/legacy/x', '/own', '/', '/legacy/api/x'])
+    expect((await app.request(target, { headers: { 'x-postern-scope': 'public' } })).status).toBe(404);
   const response = await app.request('/legacy/new/7', { method: 'POST', headers: { 'x-postern-scope': 'public' } });
   expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS']);
 });
@@ -122,7 +124,11 @@ test('a listener that is middleware passes on with next(): a 404, or what it is 
     else if (req.url === '/a.txt') res.end('a file');
     else next();
   });
-  const answers = [['a.txt', 200, 'a file'], ['b.txt', 404, 'No route matches'], ['gone', 404, 'It was removed.']] as const;
+  const answers = [
+    ['a.txt', 200, 'a file'],
+    ['b.txt', 404, 'No route matches'],
+    ['gone', 404, 'It was removed.'],
+  ] as const;
   for (const [target, status, text] of answers) {
     const response = await app.request(`/files/${target}`);
     expect([response.status, await response.text()]).toEqual([status, expect.stringContaining(text)]);

@@ -7,10 +7,15 @@ import { createApp, serve } from '../support/serve.js';
 const flagged = { flagged: publicFacing((ctx: Context) => ({ q: ctx.query.get('q') })) };
 const usages = [
   { usage: 'publicFacing(handler)', handler: flagged.flagged, allowed: null },
-  { usage: 'publicFacing()(handler)', handler: publicFacing()((ctx: Context) => ({ q: ctx.query.get('q') })), allowed: null },
-  { usage: 'publicFacing({ params: [] })(handler)', handler: publicFacing({ params: [] })((ctx: Context) => ({ q: ctx.query.get('q') })), allowed: 'none' },
-  { usage: "publicFacing({ params: ['q'] })(handler)", handler: publicFacing({ params: ['q'] })((ctx: Context) => ({ q: ctx.query.get('q') })), allowed: 'q' },
-  { usage: "publicFacing(handler, { params: ['q', 'page'] })", handler: publicFacing((ctx: Context) => ({ q: ctx.query.get('q') }), { params: ['q', 'page'] }), allowed: 'q, page' },
+  { usage: 'publicFacing()(handler)', handler: publicFacing()((ctx: Context) => ({ q: ctx.query.get('q') })),
+    allowed: null },
+  { usage: 'publicFacing({ params: [] })(handler)',
+    handler: publicFacing({ params: [] })((ctx: Context) => ({ q: ctx.query.get('q') })), allowed: 'none' },
+  { usage: "publicFacing({ params: ['q'] })(handler)",
+    handler: publicFacing({ params: ['q'] })((ctx: Context) => ({ q: ctx.query.get('q') })), allowed: 'q' },
+  { usage: "publicFacing(handler, { params: ['q', 'page'] })",
+    handler: publicFacing((ctx: Context) => ({ q: ctx.query.get('q') }), { params: ['q', 'page'] }),
+    allowed: 'q, page' },
 ];
 test.for(usages)('4.3: $usage allows $allowed', async ({ handler, allowed }) => {
   const app = createApp().get('/find', handler);
@@ -37,15 +42,22 @@ test.for(usages)('4.3: $usage allows $allowed', async ({ handler, allowed }) => 
 
 test('4.3: query names are compared after URL decoding', async () => {
   const { url } = await serve(createApp().get('/find', publicFacing({ params: ['q', 'a b', '?x'] })(() => 'ok')));
-  for (const query of ['%71=1', 'a+b=1', 'a%20b', 'q=1&q=2', '', '&&', '?x=1']) expect((await fetch(`${url}/find?${query}`)).status, query).toBe(200);
-  for (const query of ['Q=1', 'q%20=1', 'q[]=1', '=1', 'x=1', '__proto__=1']) expect((await fetch(`${url}/find?${query}`)).status, query).toBe(400);
+  for (const query of ['%71=1', 'a+b=1', 'a%20b', 'q=1&q=2', '', '&&', '?x=1'])
+    expect((await fetch(`${url}/find?${query}`)).status, query).toBe(200);
+  for (const query of ['Q=1', 'q%20=1', 'q[]=1', '=1', 'x=1', '__proto__=1'])
+    expect((await fetch(`${url}/find?${query}`)).status, query).toBe(400);
 });
 
 test('4.3.1: methods are flagged one by one, and reported sorted in order of the first registration of each path', () => {
   const app = createApp();
   const handler = (): string => 'ok';
   app.put('/private', handler);
-  app.route('/things', { GET: publicFacing(handler), POST: publicFacing(handler), DELETE: publicFacing(handler), PUT: handler });
+  app.route('/things', {
+    GET: publicFacing(handler),
+    POST: publicFacing(handler),
+    DELETE: publicFacing(handler),
+    PUT: handler,
+  });
   app.get('/users/:id', handler);
   app.get('/n/:n(\\d+)', publicFacing(handler));
   app.patch('/users/:name', publicFacing(handler));
@@ -66,8 +78,17 @@ test('4.3.1: a flagged handler carries the scope "public", and the one passed in
 });
 
 test('4.3.2: a request within the allowed parameters gets the normal response of its handler', async () => {
-  const { url } = await serve(createApp().post('/things', publicFacing({ params: ['q'] })(async (ctx: Context) => ({ body: await ctx.json(), q: ctx.query.get('q') }))));
-  const response = await fetch(`${url}/things?q=lamp`, { method: 'POST', body: '{"a":1}', headers: { 'content-type': 'application/json' } });
+  const { url } = await serve(
+    createApp().post(
+      '/things',
+      publicFacing({ params: ['q'] })(async (ctx: Context) => ({ body: await ctx.json(), q: ctx.query.get('q') })),
+    ),
+  );
+  const response = await fetch(`${url}/things?q=lamp`, {
+    method: 'POST',
+    body: '{"a":1}',
+    headers: { 'content-type': 'application/json' },
+  });
   expect(response.status).toBe(200);
   expect(await response.json()).toEqual({ body: { a: 1 }, q: 'lamp' });
 });

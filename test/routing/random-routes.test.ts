@@ -24,7 +24,8 @@ function rank(path: string, registered: readonly string[]): number[] {
     if (!segment.startsWith(':')) return 0;
     if (!segment.includes('(')) return 2;
     const before = segments.slice(0, index).join('/');
-    const rivals = registered.map(shape).filter((other) => other.slice(0, index).join('/') === before).map((other) => other[index] ?? '');
+    const rivals = registered.map(shape).filter((other) => other.slice(0, index).join('/') === before)
+      .map((other) => other[index] ?? '');
     return 1 + rivals.indexOf(segment) / rivals.length;
   });
 }

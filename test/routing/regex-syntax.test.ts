@@ -6,8 +6,10 @@ import { parseRegex, type RegexNode } from '../../src/endpoint/regex-syntax.js';
 const accepted = [
   '', 'a', 'abc', 'a|b', '|', 'a||b', '(a)', '(?:a)', '()',
   'a*', 'a+', 'a?', 'a*?', 'a+?', 'a??', 'a{2}', 'a{2,}', 'a{2,3}', 'a{2,3}?', 'a{0}', '(?:a){1,2}',
-  '[]', '[^]', '[a]', '[^a]', '[a-z]', '[-a]', '[a-]', '[^-]', '[a\\-z]', '[\\b]', '[\\]]', '[\\d-]', '[a-\\d]', '[\\w-z]', '[(*+?|]', '[[]', '[\\x41-\\u005a]', '[+-9]',
-  '[\\d\\W_]', '\\0', '\\cA', '\\x41', '\\u0041', '\\t\\n\\v\\f\\r', '\\.', '\\/', '\\-', '\\{', '\\_', '\\\u00e9', '\u00e9', '\n', '.',
+  '[]', '[^]', '[a]', '[^a]', '[a-z]', '[-a]', '[a-]', '[^-]', '[a\\-z]', '[\\b]', '[\\]]', '[\\d-]', '[a-\\d]',
+  '[\\w-z]', '[(*+?|]', '[[]', '[\\x41-\\u005a]', '[+-9]',
+  '[\\d\\W_]', '\\0', '\\cA', '\\x41', '\\u0041', '\\t\\n\\v\\f\\r', '\\.', '\\/', '\\-', '\\{', '\\_', '\\\u00e9',
+  '\u00e9', '\n', '.',
 ];
 
 test.each(accepted)('%j is accepted, by the platform too', (source) => {
@@ -54,8 +56,10 @@ test.each(refused)('$source is refused with its position and a remedy', ({ sourc
 
 describe('sets of characters', () => {
   const atoms = [
-    'a', '.', '\\d', '\\D', '\\w', '\\W', '\\s', '\\S', '\\0', '\\t', '\\v', '\\cJ', '\\cz', '\\x2f', '\\u2028', '\\-', '\\/', '\u00e9', '[]', '[^]', '[\\b]', '[^\\d-]',
-    '[a-f0-9]', '[^a-f]', '[\\D5]', '[^\\W]', '[+-9]', '[-a]', '[\\w\\-]', '[^^]', '[\\x00-\\x1f]', '[\u0400-\u04ff]', '[\\u04ff-\\u2008]', '\uffff', '\ud83d', '[\ud800-\udbff]',
+    'a', '.', '\\d', '\\D', '\\w', '\\W', '\\s', '\\S', '\\0', '\\t', '\\v', '\\cJ', '\\cz', '\\x2f', '\\u2028', '\\-',
+    '\\/', '\u00e9', '[]', '[^]', '[\\b]', '[^\\d-]',
+    '[a-f0-9]', '[^a-f]', '[\\D5]', '[^\\W]', '[+-9]', '[-a]', '[\\w\\-]', '[^^]', '[\\x00-\\x1f]', '[\u0400-\u04ff]',
+    '[\\u04ff-\\u2008]', '\uffff', '\ud83d', '[\ud800-\udbff]',
   ];
 
   // The sample of each pair differs, since its expression does.
@@ -72,7 +76,10 @@ describe('sets of characters', () => {
   const known = new Map<string, ReadonlySet<number>>();
   function unitsOf(atom: string): ReadonlySet<number> {
     const regexp = new RegExp(`^${atom}$`, 's');
-    const all = (): Set<number> => new Set(Array.from({ length: 0x10000 }, (_, unit) => unit).filter((unit) => regexp.test(String.fromCharCode(unit))));
+    const all = (): Set<number> =>
+      new Set(
+        Array.from({ length: 0x10000 }, (_, unit) => unit).filter((unit) => regexp.test(String.fromCharCode(unit))),
+      );
     const units = known.get(atom) ?? all();
     known.set(atom, units);
     return units;
@@ -80,7 +87,8 @@ describe('sets of characters', () => {
 
   function itemsOf(node: RegexNode): [ReadonlySet<number>, ReadonlySet<number>] {
     const [left, right] = 'items' in node ? node.items : [];
-    if (left?.type !== 'characters' || right?.type !== 'characters') throw new Error('not a sequence of two characters');
+    if (left?.type !== 'characters' || right?.type !== 'characters')
+      throw new Error('not a sequence of two characters');
     return [left.units, right.units];
   }
 });
@@ -90,7 +98,8 @@ test('a tree has what the source says', () => {
   expect(parseRegex('(?:a){2,}?|\\x62')).toEqual({
     type: 'alternation',
     items: [
-      { type: 'repeat', body: { type: 'group', body: a }, min: 2, max: Infinity, quantifier: '{2,}?', text: '(?:a){2,}?', index: 0 },
+      { type: 'repeat', body: { type: 'group', body: a }, min: 2, max: Infinity, quantifier: '{2,}?',
+        text: '(?:a){2,}?', index: 0 },
       { type: 'characters', text: '\\x62', index: 11, units: new Set([98]) },
     ],
   });

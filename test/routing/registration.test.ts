@@ -2,7 +2,9 @@
 
 import { createServer } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { defineEndpoint, endpoint, Postern, publicFacing, Router, type Context, type Middleware, type RouteGroup } from 'postern';
+import {
+  defineEndpoint, endpoint, Postern, publicFacing, Router, type Context, type Middleware, type RouteGroup,
+} from 'postern';
 import { createApp } from '../support/serve.js';
 
 const ok = (): string => 'ok';
@@ -14,39 +16,65 @@ function call(target: object, method: string, ...args: readonly unknown[]): unkn
 }
 
 const mistakes: readonly (readonly [what: string, run: (app: Postern) => unknown, message: string | RegExp])[] = [
-  ['get(/x/)', (app) => call(app, 'get', /x/, ok), 'path /x/ is not a string; give one such as "/users/:id" or "/n/:n(\\\\d+)"'],
-  ['get(undefined)', (app) => call(app, 'get', undefined, ok), 'path undefined is not a string; give one such as "/users/:id" or "/n/:n(\\\\d+)"'],
+  ['get(/x/)', (app) => call(app, 'get', /x/, ok),
+    'path /x/ is not a string; give one such as "/users/:id" or "/n/:n(\\\\d+)"'],
+  ['get(undefined)', (app) => call(app, 'get', undefined, ok),
+    'path undefined is not a string; give one such as "/users/:id" or "/n/:n(\\\\d+)"'],
   ['a router alone', () => call(new Router(), 'add', 'GET', /x/, ok), /^path \/x\/ is not a string/],
-  ['a query', (app) => app.get('/a?b=1', ok), '"?" at index 2 in "/a?b=1"; end the path before it: a path has no query and no fragment'],
-  ['a fragment', (app) => app.get('/a/b#c', ok), '"#" at index 4 in "/a/b#c"; end the path before it: a path has no query and no fragment'],
-  ['two dots', (app) => app.get('/a/../b', ok), 'dot segment ".." at index 3 in "/a/../b"; remove it: clients resolve it'],
+  ['a query', (app) => app.get('/a?b=1', ok),
+    '"?" at index 2 in "/a?b=1"; end the path before it: a path has no query and no fragment'],
+  ['a fragment', (app) => app.get('/a/b#c', ok),
+    '"#" at index 4 in "/a/b#c"; end the path before it: a path has no query and no fragment'],
+  ['two dots', (app) => app.get('/a/../b', ok),
+    'dot segment ".." at index 3 in "/a/../b"; remove it: clients resolve it'],
   ['one dot', (app) => app.get('/.', ok), 'dot segment "." at index 1 in "/."; remove it: clients resolve it'],
-  ['an object in place of a path', (app) => call(app, 'route', { method: 'GET', url: '/x', handler: ok }), 'path an object is not a string; give one such as "/users/:id" or "/n/:n(\\\\d+)"'],
-  ['a list of methods', (app) => call(app, 'route', '/a', ['GET']), 'route "/a" has no handlers by method; give an object such as { GET: handler }'],
-  ['a function for all methods', (app) => call(app, 'route', '/a', ok), 'route "/a" has no handlers by method; give an object such as { GET: handler }'],
+  ['an object in place of a path', (app) => call(app, 'route', { method: 'GET', url: '/x', handler: ok }),
+    'path an object is not a string; give one such as "/users/:id" or "/n/:n(\\\\d+)"'],
+  ['a list of methods', (app) => call(app, 'route', '/a', ['GET']),
+    'route "/a" has no handlers by method; give an object such as { GET: handler }'],
+  ['a function for all methods', (app) => call(app, 'route', '/a', ok),
+    'route "/a" has no handlers by method; give an object such as { GET: handler }'],
   ['a method in lower case', (app) => call(app, 'route', '/a', { get: ok }), 'unknown method "get"; write "GET"'],
-  ['a shared endpoint in lower case', () => call({ defineEndpoint }, 'defineEndpoint', 'get', '/a'), 'unknown method "get"; write "GET"'],
-  ['no such method', (app) => call(app, 'route', '/a', { FETCH: ok }), 'unknown method "FETCH"; use one of http.METHODS'],
-  ['a handler before its options', (app) => call(app, 'get', '/a', ok, { timeout: 5 }), 'GET /a has its options after the handler; swap them: get(path, options, handler)'],
-  ['several handlers', (app) => call(app, 'get', '/a', auth, ok), 'GET /a has several handlers; give middleware as an option: get(path, { middleware: [auth] }, handler)'],
-  ['three handlers', (app) => call(app, 'post', '/a', auth, auth, ok), /^POST \/a has several handlers; give middleware as an option: post\(/],
-  ['handlers in a list', (app) => call(app, 'get', '/a', [auth, ok]), /^GET \/a has several handlers; give middleware as an option/],
-  ['one handler in a list', (app) => call(app, 'get', '/a', [ok]), 'GET /a has a list in place of its handler; give the function itself'],
+  ['a shared endpoint in lower case', () => call({ defineEndpoint }, 'defineEndpoint', 'get', '/a'),
+    'unknown method "get"; write "GET"'],
+  ['no such method', (app) => call(app, 'route', '/a', { FETCH: ok }),
+    'unknown method "FETCH"; use one of http.METHODS'],
+  ['a handler before its options', (app) => call(app, 'get', '/a', ok, { timeout: 5 }),
+    'GET /a has its options after the handler; swap them: get(path, options, handler)'],
+  ['several handlers', (app) => call(app, 'get', '/a', auth, ok),
+    'GET /a has several handlers; give middleware as an option: get(path, { middleware: [auth] }, handler)'],
+  ['three handlers', (app) => call(app, 'post', '/a', auth, auth, ok),
+    /^POST \/a has several handlers; give middleware as an option: post\(/],
+  ['handlers in a list', (app) => call(app, 'get', '/a', [auth, ok]),
+    /^GET \/a has several handlers; give middleware as an option/],
+  ['one handler in a list', (app) => call(app, 'get', '/a', [ok]),
+    'GET /a has a list in place of its handler; give the function itself'],
   ['no handler', (app) => call(app, 'get', '/a'), 'GET /a has no handler; give a function'],
-  ['options without a handler', (app) => call(app, 'get', '/a', { timeout: 5 }), 'GET /a has no handler; give a function'],
-  ['a group without a function', (app) => call(app, 'group', '/v1'), 'group "/v1" has no function; give one that adds its routes: (group) => { group.get(...) }'],
+  ['options without a handler', (app) => call(app, 'get', '/a', { timeout: 5 }),
+    'GET /a has no handler; give a function'],
+  ['a group without a function', (app) => call(app, 'group', '/v1'),
+    'group "/v1" has no function; give one that adds its routes: (group) => { group.get(...) }'],
   ['a group with options only', (app) => call(app, 'group', '/v1', { tags: [] }), /^group "\/v1" has no function/],
-  ['a body of a group', (app) => call(app, 'group', '/v1', { body: {} }, () => {}), /^unknown option "body" of group "\/v1"/],
-  ['a summary of a group', (app) => call(app, 'group', '/v1', { summary: 'x' }, () => {}), /^unknown option "summary" of group "\/v1"/],
-  ['middleware for Express', (app) => call(app, 'use', (_req: unknown, _res: unknown, next: () => void) => next()), 'middleware must be a function (ctx, next) => reply, not a function; wrap (req, res, next) in connect()'],
-  ['middleware of a path', (app) => call(app, 'use', '/v1', auth), 'middleware must be a function (ctx, next) => reply, not "/v1"; use() takes no path: open a group'],
-  ['middleware for Express as an option', (app) => call(app, 'get', '/a', { middleware: [(_q: unknown, _s: unknown, next: () => void) => next()] }, ok), /give a list of functions \(ctx, next\) => reply; connect\(\) adapts \(req, res, next\)/],
-  ['an unknown priority', (app) => call(app, 'get', '/a', { priority: 'urgent' }, ok), 'priority of GET /a is "urgent"; give one of low, normal, high'],
-  ['an openapi option that is true', (app) => call(app, 'get', '/a', { openapi: true }, ok), 'openapi of GET /a is true; give an object, or false'],
+  ['a body of a group', (app) => call(app, 'group', '/v1', { body: {} }, () => {}),
+    /^unknown option "body" of group "\/v1"/],
+  ['a summary of a group', (app) => call(app, 'group', '/v1', { summary: 'x' }, () => {}),
+    /^unknown option "summary" of group "\/v1"/],
+  ['middleware for Express', (app) => call(app, 'use', (_req: unknown, _res: unknown, next: () => void) => next()),
+    'middleware must be a function (ctx, next) => reply, not a function; wrap (req, res, next) in connect()'],
+  ['middleware of a path', (app) => call(app, 'use', '/v1', auth),
+    'middleware must be a function (ctx, next) => reply, not "/v1"; use() takes no path: open a group'],
+  ['middleware for Express as an option',
+    (app) => call(app, 'get', '/a', { middleware: [(_q: unknown, _s: unknown, next: () => void) => next()] }, ok),
+    /give a list of functions \(ctx, next\) => reply; connect\(\) adapts \(req, res, next\)/],
+  ['an unknown priority', (app) => call(app, 'get', '/a', { priority: 'urgent' }, ok),
+    'priority of GET /a is "urgent"; give one of low, normal, high'],
+  ['an openapi option that is true', (app) => call(app, 'get', '/a', { openapi: true }, ok),
+    'openapi of GET /a is true; give an object, or false'],
   ['attach(5)', (app) => call(app, 'attach', 5), 'attach() takes a server of node:http, not 5'],
   ['a mount with a parameter', (app) => app.mount('/:id', ok), 'mount at "/:id" has a parameter; give a static prefix'],
   ['a mount with a slash', (app) => app.mount('/a/', ok), 'mount at "/a/" ends in a slash; give "/a"'],
-  ['a mount without a listener', (app) => call(app, 'mount', '/a'), 'mount at "/a" has undefined as listener; give a function (req, res)'],
+  ['a mount without a listener', (app) => call(app, 'mount', '/a'),
+    'mount at "/a" has undefined as listener; give a function (req, res)'],
   ['a mount twice', (app) => app.mount('/a', ok).mount('/a', ok), 'mount at "/a" is there already; remove one'],
   ['a mount without a slash', (app) => app.mount('a', ok), 'path "a" does not start with "/"; add it'],
 ];
@@ -100,10 +128,14 @@ describe('a flag of a view that would have no effect is a TypeError', () => {
 
   test('decorators refuse static members and fields where they stand', () => {
     const context = (kind: string, isStatic: boolean) => ({ kind, name: 'get', static: isStatic });
-    const flags = [publicFacing, publicFacing(), publicFacing({ params: [] }), endpoint({})] as readonly ((...args: readonly unknown[]) => unknown)[];
+    const flags = [publicFacing, publicFacing(), publicFacing({ params: [] }), endpoint({})] as readonly ((
+      ...args: readonly unknown[]
+    ) => unknown)[];
     for (const flag of flags) {
-      expect(() => flag(ok, context('method', true))).toThrow('decorates methods, not a static member (get); make it a method of instances');
-      expect(() => flag(undefined, context('field', false))).toThrow('decorates methods, not a field (get); make it a method of instances');
+      expect(() => flag(ok, context('method', true)))
+        .toThrow('decorates methods, not a static member (get); make it a method of instances');
+      expect(() => flag(undefined, context('field', false)))
+        .toThrow('decorates methods, not a field (get); make it a method of instances');
       expect(() => flag(class {}, 'get', { value: ok })).toThrow('not a static member (get)');
       expect(() => flag({}, 'get', undefined)).toThrow('not a field or an accessor (get)');
     }
@@ -155,6 +187,7 @@ describe('options of a group', () => {
     const app = createApp();
     app.group('/v1', items).group('/v2', { tags: ['v2'] }, items);
     items(app);
-    for (const path of ['/v1/items/7', '/v2/items/7', '/items/7']) expect(await (await app.request(path)).text()).toBe('7');
+    for (const path of ['/v1/items/7', '/v2/items/7', '/items/7'])
+      expect(await (await app.request(path)).text()).toBe('7');
   });
 });

@@ -6,22 +6,27 @@ import { ApiError, endpoint, NotFound, publicFacing, type Context, type Middlewa
 import { createApp, expectFailures, serve } from '../support/serve.js';
 
 const ok = (): string => 'ok';
-const keep = <F extends (ctx: Context) => unknown>(handler: F): F => Object.assign(((ctx: Context) => handler(ctx)) as F, handler);
+const keep = <F extends (ctx: Context) => unknown>(handler: F): F =>
+  Object.assign(((ctx: Context) => handler(ctx)) as F, handler);
 
 class Gone extends ApiError {
   static override statusCode = 410;
 }
 
-test.for(['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const)('app.%s takes options between path and handler, a group as well', async (verb) => {
-  const app = createApp();
-  const options: RouteOptions = { meta: { role: 'admin' } };
-  app[verb]('/a', options, ok);
-  app.group('/v1', (v1) => v1[verb]('/a', options, ok));
-  expect(app.router.routes.filter(({ meta }) => meta !== undefined)).toEqual([
-    { method: verb.toUpperCase(), path: '/a', pattern: '^/a$', public: false, params: null, meta: { role: 'admin' } },
-    { method: verb.toUpperCase(), path: '/v1/a', pattern: '^/v1/a$', public: false, params: null, meta: { role: 'admin' } },
-  ]);
-});
+test.for(['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const)(
+  'app.%s takes options between path and handler, a group as well',
+  async (verb) => {
+    const app = createApp();
+    const options: RouteOptions = { meta: { role: 'admin' } };
+    app[verb]('/a', options, ok);
+    app.group('/v1', (v1) => v1[verb]('/a', options, ok));
+    expect(app.router.routes.filter(({ meta }) => meta !== undefined)).toEqual([
+      { method: verb.toUpperCase(), path: '/a', pattern: '^/a$', public: false, params: null, meta: { role: 'admin' } },
+      { method: verb.toUpperCase(), path: '/v1/a', pattern: '^/v1/a$', public: false, params: null,
+        meta: { role: 'admin' } },
+    ]);
+  },
+);
 
 test('endpoint() carries options where no path is known yet, and leaves the handler as it was', () => {
   const handler = endpoint({ public: true, summary: 'A' }, ok);
@@ -51,31 +56,62 @@ test('@endpoint() gives options to a method of a view, beside @publicFacing in e
   type Decorate = (method: () => string, context: object) => () => string;
   const decorate = (flag: unknown, method: () => string): (() => string) => (flag as Decorate)(method, context);
   Things.prototype.get = decorate(endpoint({ meta: { a: 1 } }), decorate(publicFacing, Things.prototype.get));
-  Things.prototype.post = decorate(publicFacing({ params: ['q'] }), decorate(endpoint({ meta: { b: 2 } }), Things.prototype.post));
+  Things.prototype.post = decorate(
+    publicFacing({ params: ['q'] }),
+    decorate(endpoint({ meta: { b: 2 } }), Things.prototype.post),
+  );
   const app = createApp().view('/class', Things).view('/instance', new Things());
-  expect(app.router.routesPublic).toEqual({ '^/class$': { public_methods: ['GET', 'POST'] }, '^/instance$': { public_methods: ['GET', 'POST'] } });
-  expect(app.router.routes.filter(({ path }) => path === '/instance').map(({ method, params, meta }) => ({ method, params, meta }))).toEqual([
+  expect(app.router.routesPublic)
+    .toEqual({ '^/class$': { public_methods: ['GET', 'POST'] }, '^/instance$': { public_methods: ['GET', 'POST'] } });
+  expect(
+    app.router.routes
+      .filter(({ path }) => path === '/instance')
+      .map(({ method, params, meta }) => ({ method, params, meta })),
+  ).toEqual([
     { method: 'GET', params: null, meta: { a: 1 } },
     { method: 'POST', params: ['q'], meta: { b: 2 } },
     { method: 'PUT', params: null, meta: undefined },
   ]);
-  for (const path of ['/class', '/instance']) expect(await (await app.request(path, { method: 'PUT' })).text()).toBe('things');
+  for (const path of ['/class', '/instance'])
+    expect(await (await app.request(path, { method: 'PUT' })).text()).toBe('things');
 });
 
-const flags: { name: string; options: RouteOptions; handler: () => string; open: boolean; params: readonly string[] | null }[] = [
+const flags: {
+  name: string;
+  options: RouteOptions;
+  handler: () => string;
+  open: boolean;
+  params: readonly string[] | null;
+}[] = [
   { name: 'the option alone', options: { public: true }, handler: ok, open: true, params: null },
-  { name: 'the option with parameters', options: { public: { params: new Set(['q', 'page']).values() } }, handler: ok, open: true, params: ['q', 'page'] },
+  { name: 'the option with parameters', options: { public: { params: new Set(['q', 'page']).values() } }, handler: ok,
+    open: true, params: ['q', 'page'] },
   { name: 'the flag alone', options: {}, handler: publicFacing(ok, { params: ['q'] }), open: true, params: ['q'] },
-  { name: 'an option that is undefined', options: { public: undefined }, handler: publicFacing(ok), open: true, params: null },
+  { name: 'an option that is undefined', options: { public: undefined }, handler: publicFacing(ok), open: true,
+    params: null },
   { name: 'false against the flag', options: { public: false }, handler: publicFacing(ok), open: false, params: null },
-  { name: 'true against parameters of the flag', options: { public: true }, handler: publicFacing(ok, { params: [] }), open: true, params: null },
+  { name: 'true against parameters of the flag', options: { public: true }, handler: publicFacing(ok, { params: [] }),
+    open: true, params: null },
 ];
 test.for(flags)('public: $name, whatever the order', ({ options, handler, open, params }) => {
   const { public: option } = options;
-  const carried = option === undefined ? handler : endpoint({ public: typeof option === 'object' ? { params: [...(params ?? [])] } : option }, handler);
-  const reversed = option === undefined ? handler : publicFacing(endpoint({ public: typeof option === 'object' ? { params: [...(params ?? [])] } : option }, ok), { params: ['other'] });
-  const app = createApp().get('/short', options, handler).get('/carried', carried).get('/reversed', reversed).get('/wrapped', keep(keep(carried)));
-  for (const path of ['/short', '/carried', '/reversed', '/wrapped']) expect(app.router.routes.find((route) => route.path === path), path).toMatchObject({ public: open, params });
+  const carried =
+    option === undefined
+      ? handler
+      : endpoint({ public: typeof option === 'object' ? { params: [...(params ?? [])] } : option }, handler);
+  const reversed =
+    option === undefined
+      ? handler
+      : publicFacing(endpoint({ public: typeof option === 'object' ? { params: [...(params ?? [])] } : option }, ok), {
+          params: ['other'],
+        });
+  const app = createApp().get('/short', options, handler).get('/carried', carried).get('/reversed', reversed)
+    .get('/wrapped', keep(keep(carried)));
+  for (const path of ['/short', '/carried', '/reversed', '/wrapped'])
+    expect(
+      app.router.routes.find((route) => route.path === path),
+      path,
+    ).toMatchObject({ public: open, params });
 });
 
 test('options of the route win over those that its handler carries, and middleware of both runs', async () => {
@@ -84,9 +120,15 @@ test('options of the route win over those that its handler carries, and middlewa
     seen.push(name);
     return next();
   };
-  const handler = endpoint({ meta: { from: 'handler' }, middleware: [note('inner')] }, (ctx) => ({ meta: ctx.route?.meta }));
+  const handler = endpoint({ meta: { from: 'handler' }, middleware: [note('inner')] }, (ctx) => ({
+    meta: ctx.route?.meta,
+  }));
   const app = createApp().use(note('app'));
-  app.group('', (group) => group.use(note('group')).get('/a', { meta: { from: 'route' }, middleware: [note('first'), note('second')] }, handler));
+  app.group('', (group) =>
+    group
+      .use(note('group'))
+      .get('/a', { meta: { from: 'route' }, middleware: [note('first'), note('second')] }, handler),
+  );
   app.get('/b', handler);
   expect(await (await app.request('/a')).json()).toEqual({ meta: { from: 'route' } });
   expect(seen.splice(0)).toEqual(['app', 'group', 'first', 'second', 'inner']);
@@ -101,7 +143,8 @@ test('what is declared is kept as it was when the route was registered', async (
   tags.push('b');
   meta.role = 'admin';
   expect(await (await app.request('/a')).json()).toEqual({ role: 'user' });
-  expect(() => Object.assign(app.router.routes.find(({ path }) => path === '/a')?.meta ?? {}, { role: 'root' })).toThrow(TypeError);
+  expect(() => Object.assign(app.router.routes.find(({ path }) => path === '/a')?.meta ?? {}, { role: 'root' }))
+    .toThrow(TypeError);
 });
 
 const wrong: { options: unknown; message: string }[] = [
@@ -114,7 +157,8 @@ const wrong: { options: unknown; message: string }[] = [
   { options: { middleware: ok }, message: 'middleware' },
   { options: { middleware: ['auth'] }, message: 'middleware' },
   { options: { public: 'yes' }, message: 'the options of GET /a: public are "yes"; give an object' },
-  { options: { public: { param: ['q'] } }, message: 'unknown option "param" of GET /a: public; did you mean "params"?' },
+  { options: { public: { param: ['q'] } },
+    message: 'unknown option "param" of GET /a: public; did you mean "params"?' },
   { options: { public: { params: 'q' } }, message: 'params of GET /a: public is "q"' },
   { options: { errors: Gone }, message: 'errors' },
   { options: { errors: [Error] }, message: 'give a list of ApiError types' },
@@ -134,7 +178,8 @@ const wrong: { options: unknown; message: string }[] = [
 ];
 test.for(wrong)('options $options are refused by name', ({ options, message }) => {
   const app = createApp();
-  expect(() => app.get('/a', options as RouteOptions, ok)).toThrow(expect.objectContaining({ name: 'TypeError', message: expect.stringContaining(message) }));
+  expect(() => app.get('/a', options as RouteOptions, ok))
+    .toThrow(expect.objectContaining({ name: 'TypeError', message: expect.stringContaining(message) }));
   expect(() => endpoint(options as RouteOptions, ok)).toThrow(TypeError);
   expect(app.router.find('GET', '/a'), 'nothing was registered').toBeNull();
 });
@@ -145,7 +190,8 @@ test('options and handlers that are none are refused', () => {
   expect(() => app.get('/a', {} as never)).toThrow('GET /a has no handler; give a function');
   expect(() => endpoint({}, 'handler' as never)).toThrow('endpoint takes functions, not handler');
   expect(() => endpoint({})(ok, { kind: 'class' } as never)).toThrow('endpoint decorates methods, not a class');
-  expect(() => publicFacing(ok, { param: ['q'] } as never)).toThrow('unknown option "param" of publicFacing(); did you mean "params"?');
+  expect(() => publicFacing(ok, { param: ['q'] } as never))
+    .toThrow('unknown option "param" of publicFacing(); did you mean "params"?');
   expect(() => publicFacing({ param: ['q'] } as never)).toThrow(TypeError);
 });
 
@@ -154,7 +200,8 @@ test('bodyLimit is the route\'s own, also above that of the application', async 
   const size = async (ctx: Context): Promise<object> => ({ size: (await ctx.bytes()).length });
   app.post('/default', size).post('/small', { bodyLimit: 5 }, size).post('/large', { bodyLimit: 100 }, size);
   const { url } = await serve(app);
-  const statusOf = async (path: string, length: number): Promise<number> => (await fetch(url + path, { method: 'POST', body: 'x'.repeat(length) })).status;
+  const statusOf = async (path: string, length: number): Promise<number> =>
+    (await fetch(url + path, { method: 'POST', body: 'x'.repeat(length) })).status;
   expect(await statusOf('/default', 10)).toBe(200);
   expect(await statusOf('/default', 11)).toBe(413);
   expect(await statusOf('/small', 5)).toBe(200);
@@ -163,7 +210,11 @@ test('bodyLimit is the route\'s own, also above that of the application', async 
   expect(await statusOf('/large', 101)).toBe(413);
 });
 
-const TIMED_OUT = { message: 'Gateway timeout.', description: 'The request was not answered within 20 ms.', error_code: { name: 'framework_timeout', value: 999504 } };
+const TIMED_OUT = {
+  message: 'Gateway timeout.',
+  description: 'The request was not answered within 20 ms.',
+  error_code: { name: 'framework_timeout', value: 999504 },
+};
 
 test('timeout answers 504 and aborts ctx.signal', async () => {
   let reason: unknown;
@@ -221,7 +272,17 @@ test('what a handler gives or throws behind its timeout is let go', async () => 
 test('deprecated: true is for documents; dates and a link go out with replies', async () => {
   const app = createApp();
   app.get('/marked', { deprecated: true }, ok);
-  app.get('/dated', { deprecated: { at: new Date('2026-01-01T00:00:00.500Z'), sunset: '2027-06-30T12:00:00Z', link: 'https://docs.example/users' } }, async () => new Response('ok', { headers: { link: '</next>; rel="next"' } }));
+  app.get(
+    '/dated',
+    {
+      deprecated: {
+        at: new Date('2026-01-01T00:00:00.500Z'),
+        sunset: '2027-06-30T12:00:00Z',
+        link: 'https://docs.example/users',
+      },
+    },
+    async () => new Response('ok', { headers: { link: '</next>; rel="next"' } }),
+  );
   app.get('/fails', { deprecated: { sunset: '2027-06-30T12:00:00Z', link: 'https://docs.example/users' } }, () => {
     throw new NotFound();
   });
@@ -234,20 +295,26 @@ test('deprecated: true is for documents; dates and a link go out with replies', 
   expect(dated.headers.get('sunset')).toBe('Wed, 30 Jun 2027 12:00:00 GMT');
   expect(dated.headers.get('link')).toBe('</next>; rel="next", <https://docs.example/users>; rel="deprecation"');
   const failed = await app.request('/fails');
-  expect([failed.status, failed.headers.get('sunset'), failed.headers.get('link')]).toEqual([404, 'Wed, 30 Jun 2027 12:00:00 GMT', '<https://docs.example/users>; rel="deprecation"']);
+  expect([failed.status, failed.headers.get('sunset'), failed.headers.get('link')])
+    .toEqual([404, 'Wed, 30 Jun 2027 12:00:00 GMT', '<https://docs.example/users>; rel="deprecation"']);
   const ignored = await app.request('/own');
   expect(ignored.headers.get('sunset'), 'what the reply says itself').toBe('never');
   const sunset = await app.request('/sunset');
-  expect([sunset.headers.get('deprecation'), sunset.headers.get('sunset')]).toEqual([null, 'Wed, 30 Jun 2027 00:00:00 GMT']);
+  expect([sunset.headers.get('deprecation'), sunset.headers.get('sunset')])
+    .toEqual([null, 'Wed, 30 Jun 2027 00:00:00 GMT']);
 });
 
 test('the router alone reads options off its handlers, and refuses a monitoring path as the application does', () => {
   const app = createApp({}, 'users');
   app.router.add('GET', '/direct', endpoint({ public: { params: [] }, meta: { a: 1 } }, ok));
-  expect(app.router.routes.at(-1)).toEqual({ method: 'GET', path: '/direct', pattern: '^/direct$', public: true, params: [], meta: { a: 1 } });
+  expect(app.router.routes.at(-1))
+    .toEqual({ method: 'GET', path: '/direct', pattern: '^/direct$', public: true, params: [], meta: { a: 1 } });
   for (const path of ['/users/health/', '/users/metrics/', '/users/ping/']) {
-    for (const method of ['GET', 'POST']) expect(() => app.router.add(method, path, ok), path).toThrow('monitoring endpoint');
+    for (const method of ['GET', 'POST'])
+      expect(() => app.router.add(method, path, ok), path).toThrow('monitoring endpoint');
     expect(() => app.get(path, ok), path).toThrow('monitoring endpoint');
   }
-  expect(() => createApp({ attachMonitorEndpoints: false }, 'users').router.add('GET', '/users/health/', ok)).not.toThrow();
+  expect(() =>
+    createApp({ attachMonitorEndpoints: false }, 'users').router.add('GET', '/users/health/', ok),
+  ).not.toThrow();
 });

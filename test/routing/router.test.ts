@@ -4,7 +4,9 @@ import { describe, expect, test } from 'vitest';
 import { HttpError, publicFacing, Router } from 'postern';
 import { routeCases } from '../cases/routes.js';
 
-const rows = routeCases.flatMap(({ path, pattern, matches }) => Object.entries(matches).map(([target, params]) => ({ path, pattern, target, params })));
+const rows = routeCases.flatMap(({ path, pattern, matches }) =>
+  Object.entries(matches).map(([target, params]) => ({ path, pattern, target, params })),
+);
 test.for(rows)('$path with $target gives $params', ({ path, pattern, target, params }) => {
   const router = new Router<string>();
   router.add('GET', path, 'handler');
@@ -16,8 +18,21 @@ test.for(rows)('$path with $target gives $params', ({ path, pattern, target, par
 
 describe('precedence, whatever the order of registration', () => {
   const paths = ['/a/b', '/a/:n(\\d+)', '/a/:w(\\w+)', '/a/:x', '/a/*rest', '/:x/b', '/*'];
-  const expected = { '/a/b': '/a/b', '/a/7': '/a/:n(\\d+)', '/a/seven': '/a/:w(\\w+)', '/a/-': '/a/:x', '/a/b/c': '/a/*rest', '/x/b': '/:x/b', '/x/y': '/*', '/a': '/*' };
-  const shuffled = [paths, [...paths].reverse(), ['/*', '/a/:n(\\d+)', '/:x/b', '/a/*rest', '/a/:w(\\w+)', '/a/b', '/a/:x']];
+  const expected = {
+    '/a/b': '/a/b',
+    '/a/7': '/a/:n(\\d+)',
+    '/a/seven': '/a/:w(\\w+)',
+    '/a/-': '/a/:x',
+    '/a/b/c': '/a/*rest',
+    '/x/b': '/:x/b',
+    '/x/y': '/*',
+    '/a': '/*',
+  };
+  const shuffled = [
+    paths,
+    [...paths].reverse(),
+    ['/*', '/a/:n(\\d+)', '/:x/b', '/a/*rest', '/a/:w(\\w+)', '/a/b', '/a/:x'],
+  ];
   test.for(shuffled)('%j', (order) => {
     const router = new Router<string>();
     for (const path of order) router.add('GET', path, path);
@@ -91,7 +106,8 @@ test('routes list what was registered, in order; routesPublic the flagged ones a
 test('the same method on the same pattern throws, under whatever names', () => {
   const router = new Router<string>();
   router.add('GET', '/users/:id', 'x');
-  expect(() => router.add('GET', '/users/:other', 'y')).toThrow(/GET \/users\/:other is registered already, as GET \/users\/:id/);
+  expect(() => router.add('GET', '/users/:other', 'y'))
+    .toThrow(/GET \/users\/:other is registered already, as GET \/users\/:id/);
 });
 
 test.for([
@@ -102,7 +118,8 @@ test.for([
   for (const before of [[], ['/p/:q'], ['/p/:q(r)']]) {
     const router = new Router();
     for (const path of [...before, one]) router.add('GET', path, path);
-    expect(() => router.add('GET', other, other)).toThrow(`GET ${other} is registered already, as GET ${one}; remove one`);
+    expect(() => router.add('GET', other, other))
+      .toThrow(`GET ${other} is registered already, as GET ${one}; remove one`);
     expect(router.add('PUT', other, other).pattern).toBe(router.routes[before.length]?.pattern);
     expect(router.allowedMethods('/a/b')).toEqual(['GET', 'HEAD', 'OPTIONS', 'PUT']);
   }
@@ -110,7 +127,12 @@ test.for([
 
 test('a failed registration leaves the table as it was', () => {
   const router = new Router<string>();
-  for (const [method, path] of [['GET', '/a//b'], ['FETCH', '/a'], ['GET', '/a/:x/:x'], ['GET', '/a/:x((b+)+)']] as const) {
+  for (const [method, path] of [
+    ['GET', '/a//b'],
+    ['FETCH', '/a'],
+    ['GET', '/a/:x/:x'],
+    ['GET', '/a/:x((b+)+)'],
+  ] as const) {
     expect(() => router.add(method, path, 'x')).toThrow(TypeError);
   }
   expect(router.routes).toEqual([]);
@@ -119,8 +141,14 @@ test('a failed registration leaves the table as it was', () => {
 
 test('hostile paths of 64 kB find no route, or theirs, without recursion or backtracking', () => {
   const router = new Router<string>();
-  for (const path of ['/a/:x', '/:a/:b/:c(\\d+)', '/w/*rest', '/:a(\\w+)/x', '/n/:slug([a-z0-9]+(?:-[a-z0-9]+)*)']) router.add('GET', path, path);
+  for (const path of ['/a/:x', '/:a/:b/:c(\\d+)', '/w/*rest', '/:a(\\w+)/x', '/n/:slug([a-z0-9]+(?:-[a-z0-9]+)*)'])
+    router.add('GET', path, path);
   const long = 65_536;
-  const targets = [`/${'a'.repeat(long)}`, '/'.repeat(long), `/${'-'.repeat(long)}a`, '/a'.repeat(long / 2), `/n/${'a-'.repeat(long / 2)}!`, `/a/${'%20'.repeat(long / 3)}`, `/w${'/x'.repeat(long / 2)}`];
-  expect(targets.map((target) => router.find('GET', target)?.handler ?? null)).toEqual([null, null, null, null, null, '/a/:x', '/w/*rest']);
+  const targets = [
+    `/${'a'.repeat(long)}`, '/'.repeat(long), `/${'-'.repeat(long)}a`, '/a'.repeat(long / 2),
+    `/n/${'a-'.repeat(long / 2)}!`, `/a/${'%20'.repeat(long / 3)}`, `/w${'/x'.repeat(long / 2)}`,
+  ];
+  expect(targets.map((target) => router.find('GET', target)?.handler ?? null)).toEqual([
+    null, null, null, null, null, '/a/:x', '/w/*rest',
+  ]);
 });

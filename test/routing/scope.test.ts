@@ -73,9 +73,12 @@ test('without the header every route answers, and ctx.scope is undefined', async
 test('neither middleware of groups nor of routes runs for a private route', async () => {
   const app = createApp();
   const ran: string[] = [];
-  const note = (name: string) => (_ctx: Context, next: () => Promise<unknown>) => (ran.push(name), next() as Promise<never>);
+  const note = (name: string) => (_ctx: Context, next: () => Promise<unknown>) =>
+    (ran.push(name), next() as Promise<never>);
   app.use(note('app'));
-  app.group('/g', (group) => group.use(note('group')).get('/x', { middleware: [note('route')] }, () => ran.push('handler')));
+  app.group('/g', (group) =>
+    group.use(note('group')).get('/x', { middleware: [note('route')] }, () => ran.push('handler')),
+  );
   expect((await app.request('/g/x', { headers: { 'x-postern-scope': 'public' } })).status).toBe(404);
   expect(ran).toEqual(['app']);
 });
@@ -88,7 +91,12 @@ describe('what the public may not set', () => {
     app.get('/', publicFacing(async (ctx) => {
       await ctx.service('other').get('/');
     }));
-    const inner = { 'x-envoy-expected-rq-timeout-ms': '2500', 'x-envoy-overloaded': 'true', baggage: 'a=b', 'x-request-id': 'seven' };
+    const inner = {
+      'x-envoy-expected-rq-timeout-ms': '2500',
+      'x-envoy-overloaded': 'true',
+      baggage: 'a=b',
+      'x-request-id': 'seven',
+    };
     expect((await app.request('/', { headers: inner })).status).toBe(204);
     expect((await app.request('/', { headers: { ...inner, 'x-postern-scope': 'public' } })).status).toBe(204);
     const [within, outside] = received;
@@ -104,11 +112,24 @@ describe('what the public may not set', () => {
     { status: 502, body: { message: 'Bad Gateway', description: 'Bad Gateway' } },
     { status: 429, body: { message: 'pool of db-7', description: 'db-7 is down' } },
   ];
-  test.for(failures.flatMap((failure) => [{ ...failure, middleware: false }, { ...failure, middleware: true }]))('an uncaught $status of another service, middleware: $middleware', async ({ status, body, middleware }) => {
-    const answer = { message: 'pool of db-7', description: 'db-7 is down', error_code: { name: 'pool_empty', value: 10_007 } };
-    const other = (): Response => Response.json(answer, { status, headers: { 'retry-after': '7', 'x-envoy-overloaded': 'true' } });
+  test.for(
+    failures.flatMap((failure) => [
+      { ...failure, middleware: false },
+      { ...failure, middleware: true },
+    ]),
+  )('an uncaught $status of another service, middleware: $middleware', async ({ status, body, middleware }) => {
+    const answer = {
+      message: 'pool of db-7',
+      description: 'db-7 is down',
+      error_code: { name: 'pool_empty', value: 10_007 },
+    };
+    const other = (): Response =>
+      Response.json(answer, { status, headers: { 'retry-after': '7', 'x-envoy-overloaded': 'true' } });
     const logger = createRecorder();
-    const app = expectFailures(createApp({ services: { other }, settings: { SERVICE_CONNECTIONS: ['other'] }, logger }), status);
+    const app = expectFailures(
+      createApp({ services: { other }, settings: { SERVICE_CONNECTIONS: ['other'] }, logger }),
+      status,
+    );
     if (middleware) app.use((_ctx, next) => next());
     app.get('/', publicFacing((ctx) => ctx.service('other').get('/')));
     const within = await app.request('/');
@@ -128,13 +149,16 @@ describe('a public server', () => {
     const app = createApp({ logger }).get('/open', publicFacing((ctx) => ctx.scope)).get('/closed', () => 'private');
     const { url } = await app.listen({ port: 0, host: '127.0.0.1', scope: 'public' });
     expect(await (await fetch(`${url}/open`)).text()).toBe('public');
-    for (const path of ['/closed', '/users/ping/', '/users/health/']) expect((await fetch(url + path)).status).toBe(404);
+    for (const path of ['/closed', '/users/ping/', '/users/health/'])
+      expect((await fetch(url + path)).status).toBe(404);
     const { port } = new URL(url);
-    const expecting = 'POST /closed HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n';
+    const expecting =
+      'POST /closed HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n';
     expect((await rawRequest(Number(port), expecting)).status).toBe(404);
     expect(await (await app.request('/closed')).text()).toBe('private');
     expect(logger.entries.filter(({ level }) => level === 'warn')).toEqual([
-      { level: 'warn', object: { scope: 'public' }, message: 'nothing can reach the monitoring endpoints; set the option monitor, or MONITOR_PORT' },
+      { level: 'warn', object: { scope: 'public' },
+        message: 'nothing can reach the monitoring endpoints; set the option monitor, or MONITOR_PORT' },
     ]);
   });
 
@@ -157,8 +181,11 @@ describe('a public server', () => {
 
   test('a scope other than "public" is refused', async () => {
     const app = createApp();
-    expect(() => app.attach(createServer(), { scope: 'private' as 'public' })).toThrow('scope of attach() is "private"; give one of public');
-    await expect(app.listen({ scope: 'private' as 'public' })).rejects.toThrow('scope of listen() is "private"; give one of public');
+    expect(() => app.attach(createServer(), { scope: 'private' as 'public' }))
+      .toThrow('scope of attach() is "private"; give one of public');
+    await expect(app.listen({ scope: 'private' as 'public' })).rejects.toThrow(
+      'scope of listen() is "private"; give one of public',
+    );
   });
 });
 
@@ -195,7 +222,10 @@ describe('upgrades', () => {
     });
   });
 
-  test.for([{ path: '/open', status: 101 }, { path: '/closed', status: 404 }])('of a public server: $path answers $status', async ({ path, status }) => {
+  test.for([
+    { path: '/open', status: 101 },
+    { path: '/closed', status: 404 },
+  ])('of a public server: $path answers $status', async ({ path, status }) => {
     const app = openApp();
     answerUpgrades(app.server);
     const { port } = await app.listen({ port: 0, host: '127.0.0.1', scope: 'public' });
@@ -212,17 +242,21 @@ describe('upgrades', () => {
   });
 
   function openApp(): Postern {
-    return createApp().get('/open', publicFacing(() => 'open')).get('/closed', () => 'private').post('/posted', publicFacing(() => 'posted'));
+    return createApp().get('/open', publicFacing(() => 'open')).get('/closed', () => 'private')
+      .post('/posted', publicFacing(() => 'posted'));
   }
 
   function answerUpgrades(server: Server): Server {
-    return server.on('upgrade', (_req, socket) => socket.end('HTTP/1.1 101 Switching Protocols\r\nContent-Length: 0\r\n\r\n'));
+    return server.on('upgrade', (_req, socket) =>
+      socket.end('HTTP/1.1 101 Switching Protocols\r\nContent-Length: 0\r\n\r\n'),
+    );
   }
 });
 
 describe('a head that fills maxHeadersCount', () => {
   const fields = (count: number): string => Array.from({ length: count - 2 }, (_, i) => `A${i}: x\r\n`).join('');
-  const head = (count: number): string => `GET /closed HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${fields(count)}\r\n`;
+  const head = (count: number): string =>
+    `GET /closed HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${fields(count)}\r\n`;
 
   test.for([
     { most: 40, count: 39, status: 200 },
@@ -259,7 +293,10 @@ test('replies under the header are those of an application that has the public r
       if (METHODS.some((each) => oracle.find(each, path)?.handler === false && open.router.find(each, path) !== null)) {
         hidden += 1;
         const allow = [...new Set([...allowed, 'OPTIONS'])].sort().join(', ');
-        if (!allowed.includes(method)) expect([actual.status, actual.allow], context).toEqual(allowed.length === 0 ? [404, null] : [method === 'OPTIONS' ? 204 : 405, allow]);
+        if (!allowed.includes(method))
+          expect([actual.status, actual.allow], context).toEqual(
+            allowed.length === 0 ? [404, null] : [method === 'OPTIONS' ? 204 : 405, allow],
+          );
         else expect(actual, context).toEqual(expected);
       } else {
         compared += 1;
@@ -282,7 +319,9 @@ function randomRoutes(random: Random): RandomRoute[] {
   const routes: RandomRoute[] = [];
   const router = new Router();
   for (let count = 2 + random.int(9); count > 0; count -= 1) {
-    const segments = Array.from({ length: 1 + random.int(2) }, (_, i) => random.pick(['a', 'b', `:p${i}`, `:c${i}([ab7]+)`, `:d${i}(\\d+)`]));
+    const segments = Array.from({ length: 1 + random.int(2) }, (_, i) =>
+      random.pick(['a', 'b', `:p${i}`, `:c${i}([ab7]+)`, `:d${i}(\\d+)`]),
+    );
     const path = `/${segments.join('/')}${random.int(6) === 0 ? '/*rest' : ''}`;
     const method = random.pick(['GET', 'GET', 'HEAD', 'POST', 'OPTIONS'] as const);
     try {
@@ -299,12 +338,18 @@ function build(routes: readonly RandomRoute[], ran: string[]): Postern {
   const app = createApp({ attachMonitorEndpoints: false });
   for (const { method, path, public: isOpen } of routes) {
     const closed: Handler = () => void ran.push(`${method} ${path}`);
-    app.route(path, { [method]: isOpen ? publicFacing((ctx: Context) => ({ method, path, params: ctx.params })) : closed });
+    app.route(path, {
+      [method]: isOpen ? publicFacing((ctx: Context) => ({ method, path, params: ctx.params })) : closed,
+    });
   }
   return app;
 }
 
-async function ask(app: Postern, method: string, path: string): Promise<{ status: number; allow: string | null; headers: unknown; body: string }> {
+async function ask(
+  app: Postern,
+  method: string,
+  path: string,
+): Promise<{ status: number; allow: string | null; headers: unknown; body: string }> {
   const response = await app.request(path, { method, headers: { 'x-postern-scope': 'public' } });
   const headers = [...response.headers].filter(([name]) => name !== 'date' && name !== 'x-request-id');
   return { status: response.status, allow: response.headers.get('allow'), headers, body: await response.text() };

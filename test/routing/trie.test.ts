@@ -12,23 +12,40 @@ function shuffled<T>(items: readonly T[], seed: number): T[] {
   return items.map((item) => ({ item, key: random.next() })).sort((a, b) => a.key - b.key).map(({ item }) => item);
 }
 
-test.for([1, 2, 3])('every text finds its own route, whatever it shares with others and whichever came first (seed %d)', (seed) => {
-  const words = CHARACTERS.flatMap((a) => [a, ...CHARACTERS.flatMap((b) => [a + b, ...CHARACTERS.map((c) => a + b + c)])]);
-  const [registered, others] = [words.filter((_, i) => i % 3 !== seed % 3), words.filter((_, i) => i % 3 === seed % 3)];
-  const router = new Router<string>();
-  for (const word of shuffled(registered, seed)) router.add('GET', `/w/${word}/x`, word);
-  expect(registered.filter((word) => router.find('GET', `/w/${word}/x`)?.handler !== word)).toEqual([]);
-  expect(others.filter((word) => router.find('GET', `/w/${word}/x`) !== null)).toEqual([]);
-});
+test.for([1, 2, 3])(
+  'every text finds its own route, whatever it shares with others and whichever came first (seed %d)',
+  (seed) => {
+    const words = CHARACTERS.flatMap((a) => [
+      a,
+      ...CHARACTERS.flatMap((b) => [a + b, ...CHARACTERS.map((c) => a + b + c)]),
+    ]);
+    const registered = words.filter((_, i) => i % 3 !== seed % 3);
+    const others = words.filter((_, i) => i % 3 === seed % 3);
+    const router = new Router<string>();
+    for (const word of shuffled(registered, seed)) router.add('GET', `/w/${word}/x`, word);
+    expect(registered.filter((word) => router.find('GET', `/w/${word}/x`)?.handler !== word)).toEqual([]);
+    expect(others.filter((word) => router.find('GET', `/w/${word}/x`) !== null)).toEqual([]);
+  },
+);
 
 test('a look-up between registrations finds what is there by then', () => {
   const router = new Router<string>();
   const paths = ['/users', '/users/:id', '/user', '/us', '/usage/*rest', '/users/:id(\\d+)', '/users/me', '/'];
-  const targets = { '/users': 0, '/users/x': 1, '/user': 2, '/us': 3, '/usage/a': 4, '/users/7': 5, '/users/me': 6, '/': 7 };
+  const targets = {
+    '/users': 0,
+    '/users/x': 1,
+    '/user': 2,
+    '/us': 3,
+    '/usage/a': 4,
+    '/users/7': 5,
+    '/users/me': 6,
+    '/': 7,
+  };
   for (const [count, path] of paths.entries()) {
     router.add('GET', path, path);
     for (const [target, index] of Object.entries(targets)) {
-      const expected = index <= count ? paths[index] : count >= 1 && target.startsWith('/users/') ? '/users/:id' : undefined;
+      const expected =
+        index <= count ? paths[index] : count >= 1 && target.startsWith('/users/') ? '/users/:id' : undefined;
       expect(router.find('GET', target)?.handler, `${target} after ${path}`).toBe(expected);
     }
   }
@@ -61,7 +78,8 @@ test('parameters keep their names however many lists of names there are, and the
   const lists = Array.from({ length: 40 }, (_, i) => Array.from({ length: (i % 4) + 1 }, (_name, j) => `p${i}_${j}`));
   for (const [i, names] of lists.entries()) router.add('GET', `/${i}/${names.map((name) => `:${name}`).join('/')}`, i);
   const found = lists.map((names, i) => router.find('GET', `/${i}/${names.map((name) => `v${name}`).join('/')}`));
-  expect(found.map((each) => ({ ...each?.params }))).toEqual(lists.map((names) => Object.fromEntries(names.map((name) => [name, `v${name}`]))));
+  expect(found.map((each) => ({ ...each?.params })))
+    .toEqual(lists.map((names) => Object.fromEntries(names.map((name) => [name, `v${name}`]))));
 });
 
 test('a way that fails leaves no trace in the parameters of the one that is found', () => {
@@ -77,7 +95,8 @@ test('methods other than GET have routes, names and Allow of their own at one pa
   router.add('PUT', '/a/:put', 'put');
   router.add('POST', '/a/:post(\\d+)', 'post');
   router.add('GET', '/a/7', 'get');
-  expect(['GET', 'HEAD', 'PUT', 'POST', 'PATCH', ''].map((method) => router.find(method, '/a/7')?.handler)).toEqual(['get', 'get', 'put', 'post', undefined, undefined]);
+  expect(['GET', 'HEAD', 'PUT', 'POST', 'PATCH', ''].map((method) => router.find(method, '/a/7')?.handler))
+    .toEqual(['get', 'get', 'put', 'post', undefined, undefined]);
   expect(router.find('PUT', '/a/7')?.params).toEqual({ put: '7' });
   expect(router.allowedMethods('/a/7')).toEqual(['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT']);
   expect(router.allowedMethods('/a/x')).toEqual(['OPTIONS', 'PUT']);

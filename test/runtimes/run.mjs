@@ -48,7 +48,9 @@ const results = [];
 for (const name of names.length === 0 ? Object.keys(RUNTIMES) : names) {
   const result = await run(name, RUNTIMES[name]);
   results.push(result);
-  console.log(`${name} ${result.version}: ${result.passed} passed, ${result.failed.length} failed, ${result.skipped} skipped`);
+  console.log(
+    `${name} ${result.version}: ${result.passed} passed, ${result.failed.length} failed, ${result.skipped} skipped`,
+  );
 }
 print(results);
 process.exitCode = results.some(({ name, failed }) => name.startsWith('node') && failed.length > 0) ? 1 : 0;
@@ -59,7 +61,9 @@ async function run(name, { spec, binary, args: before }) {
   const path = join(folder, 'node_modules', binary);
   if (!existsSync(path)) {
     mkdirSync(folder, { recursive: true });
-    execFileSync('npm', ['install', '--prefix', folder, '--no-audit', '--no-fund', '--silent', spec], { stdio: 'inherit' });
+    execFileSync('npm', ['install', '--prefix', folder, '--no-audit', '--no-fund', '--silent', spec], {
+      stdio: 'inherit',
+    });
   }
   const version = /\d+\.\d+\.\d+/.exec(execFileSync(path, ['--version'], { encoding: 'utf8' }))?.[0] ?? '?';
   const report = join(folder, 'report.json');
@@ -72,10 +76,12 @@ async function run(name, { spec, binary, args: before }) {
       timeout: 900_000,
     }).once('exit', done);
   });
-  if (!existsSync(report)) return { name, version, passed: 0, skipped: 0, failed: ['the whole run, which gave no report'] };
+  if (!existsSync(report))
+    return { name, version, passed: 0, skipped: 0, failed: ['the whole run, which gave no report'] };
   const { numPassedTests, numPendingTests, testResults } = JSON.parse(readFileSync(report, 'utf8'));
   const failed = testResults.flatMap(({ name: file, status, assertionResults }) => {
-    const tests = assertionResults.filter((test) => test.status === 'failed').map(({ title }) => `${file.slice(ROOT.length + 1)}: ${title}`);
+    const tests = assertionResults.filter((test) => test.status === 'failed')
+      .map(({ title }) => `${file.slice(ROOT.length + 1)}: ${title}`);
     return tests.length === 0 && status === 'failed' ? [`${file.slice(ROOT.length + 1)}: the file`] : tests;
   });
   return { name, version, passed: numPassedTests, skipped: numPendingTests, failed };
@@ -83,6 +89,7 @@ async function run(name, { spec, binary, args: before }) {
 
 function print(rows) {
   console.log('\n| runtime | version | passed | failed |\n| --- | --- | --- | --- |');
-  for (const { name, version, passed, failed } of rows) console.log(`| ${name} | ${version} | ${passed} | ${failed.length} |`);
+  for (const { name, version, passed, failed } of rows)
+    console.log(`| ${name} | ${version} | ${passed} | ${failed.length} |`);
   for (const { name, failed } of rows) for (const title of failed) console.log(`${name}  ${title}`);
 }

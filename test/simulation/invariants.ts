@@ -23,10 +23,14 @@ type Invariant = (run: Run) => Iterable<string>;
 
 /** Packets, ticks and rounding, in ms. */
 const BOUND_MS = 60;
-const OWN: ReadonlyMap<string, number> = new Map([['own', 20_001], ...Object.values(FrameworkErrorCodes).map(({ name, value }) => [name, value] as const)]);
+const OWN: ReadonlyMap<string, number> = new Map([
+  ['own', 20_001],
+  ...Object.values(FrameworkErrorCodes).map(({ name, value }) => [name, value] as const),
+]);
 
 /** For how long hosts were paused, and links cut, in all: nothing on them can be on time. */
-const heldUp = ({ plan }: Run): number => plan.faults.reduce((sum, { kind, ms }) => sum + (kind === 'pause' || kind === 'cut' ? ms : 0), 0);
+const heldUp = ({ plan }: Run): number =>
+  plan.faults.reduce((sum, { kind, ms }) => sum + (kind === 'pause' || kind === 'cut' ? ms : 0), 0);
 const worksOf = ({ requests }: Plan): Map<string, Work> => {
   const all = new Map<string, Work>();
   const add = (work: Work): void => void all.set(work.id, work).get(work.calls.map(add).join());
@@ -37,9 +41,11 @@ const worksOf = ({ requests }: Plan): Map<string, Work> => {
 export const INVARIANTS: Readonly<Record<string, Invariant>> = {
   *'every request of a client ends, at the latest when its patience does'({ of, first, plan }) {
     for (const { id, at, more } of of('send')) {
-      const end = ['answered', 'failed', 'streamed', 'pong', 'mixed up'].map((what) => first(what, id)).find((entry) => entry !== undefined);
+      const end = ['answered', 'failed', 'streamed', 'pong', 'mixed up'].map((what) => first(what, id))
+        .find((entry) => entry !== undefined);
       if (end === undefined) yield `${id} has no end`;
-      else if (end.at > at + Number(more['patience']) + BOUND_MS) yield `${id} ended ${end.at - at} ms after it was sent (${plan.scenario})`;
+      else if (end.at > at + Number(more['patience']) + BOUND_MS)
+        yield `${id} ended ${end.at - at} ms after it was sent (${plan.scenario})`;
     }
   },
 
@@ -59,13 +65,17 @@ export const INVARIANTS: Readonly<Record<string, Invariant>> = {
     const counts = new Map<string, number>();
     for (const { id } of of('run')) counts.set(id, (counts.get(id) ?? 0) + 1);
     // A caller that is repeated calls again.
-    const mayRepeat = (id: string): boolean => id.split('.').some((_, i, parts) => works.get(parts.slice(0, i + 1).join('.'))?.method === 'GET' && i < parts.length - 1);
-    for (const [id, count] of counts) if (count > 1 && works.get(id)?.method === 'POST' && !mayRepeat(id)) yield `POST ${id} ran ${count} times`;
+    const mayRepeat = (id: string): boolean => id.split('.')
+      .some((_, i, parts) => works.get(parts.slice(0, i + 1).join('.'))?.method === 'GET' && i < parts.length - 1);
+    for (const [id, count] of counts)
+      if (count > 1 && works.get(id)?.method === 'POST' && !mayRepeat(id)) yield `POST ${id} ran ${count} times`;
   },
 
   *'what a service has begun before its drain is not lost'(run) {
     const { of, first } = run;
-    const [ended, attempts, done] = ['ended', 'attempt', 'done'].map((what) => new Map(of(what).map((entry) => [what === 'done' ? String(entry.more['uid']) : entry.id, entry])));
+    const [ended, attempts, done] = ['ended', 'attempt', 'done'].map(
+      (what) => new Map(of(what).map((entry) => [what === 'done' ? String(entry.more['uid']) : entry.id, entry])),
+    );
     const broken = [...of('crash'), ...of('outage'), ...of('cut'), ...of('pause')];
     for (const { id, at, host, more } of of('run')) {
       const uid = String(more['uid']);
@@ -73,7 +83,8 @@ export const INVARIANTS: Readonly<Record<string, Invariant>> = {
       if (broken.length > 0 || end === undefined || attempt === undefined || finish === undefined) continue;
       const drain = first('drain', host);
       if (drain !== undefined && finish.at > Number(drain.more['until'])) continue;
-      if (end.more['failedWith'] === 503) yield `${id} (${uid}) ran on ${host} from ${at}, and its caller got nothing${drain === undefined ? '' : ` (drain at ${drain.at})`}`;
+      if (end.more['failedWith'] === 503)
+        yield `${id} (${uid}) ran on ${host} from ${at}, and its caller got nothing${drain === undefined ? '' : ` (drain at ${drain.at})`}`;
     }
   },
 
@@ -81,7 +92,8 @@ export const INVARIANTS: Readonly<Record<string, Invariant>> = {
     if (plan.scenario !== 'rolling update') return;
     const works = worksOf(plan);
     const isHarmless = (work: Work): boolean => work.method === 'GET' && work.calls.every(isHarmless);
-    for (const { id, more } of of('failed')) if (isHarmless(works.get(id) as Work)) yield `${id} failed with ${JSON.stringify(more)}`;
+    for (const { id, more } of of('failed'))
+      if (isHarmless(works.get(id) as Work)) yield `${id} failed with ${JSON.stringify(more)}`;
   },
 
   *'a repeated attempt waits as long as Retry-After says'({ of, plan }) {
@@ -94,7 +106,8 @@ export const INVARIANTS: Readonly<Record<string, Invariant>> = {
       before.set(key, entry);
       const end = last === undefined ? undefined : ends.get(last.id);
       const isAsked = works.get(String(entry.more['id']))?.fails === 'late' && end?.more['statusCode'] === 503;
-      if (Number(entry.more['attempt']) > 1 && isAsked && entry.at - (end?.at ?? 0) < 999) yield `${key} was repeated after ${entry.at - (end?.at ?? 0)} ms`;
+      if (Number(entry.more['attempt']) > 1 && isAsked && entry.at - (end?.at ?? 0) < 999)
+        yield `${key} was repeated after ${entry.at - (end?.at ?? 0)} ms`;
     }
   },
 
@@ -118,7 +131,8 @@ export const INVARIANTS: Readonly<Record<string, Invariant>> = {
     const { maxConnectionAge = Infinity } = plan;
     const { oldestMs } = mesh.network;
     // The last request on it may begin just before.
-    if (oldestMs > 1.1 * maxConnectionAge + 2_000) yield `one was used for ${oldestMs} ms, with an age of ${maxConnectionAge}`;
+    if (oldestMs > 1.1 * maxConnectionAge + 2_000)
+      yield `one was used for ${oldestMs} ms, with an age of ${maxConnectionAge}`;
   },
 
   *'a new instance gets its share'({ of, plan, mesh }) {
@@ -126,7 +140,8 @@ export const INVARIANTS: Readonly<Record<string, Invariant>> = {
     for (const { id, at } of of('ready')) {
       const end = Math.min(of('drain').find((entry) => entry.id === id)?.at ?? Infinity, 60_000);
       const hasRun = of('run').some(({ host }) => host === id);
-      if (end - at > 20_000 && !hasRun) yield `${id} of ${mesh.instances.length} was ready from ${at} to ${end}, and was asked nothing`;
+      if (end - at > 20_000 && !hasRun)
+        yield `${id} of ${mesh.instances.length} was ready from ${at} to ${end}, and was asked nothing`;
     }
   },
 
@@ -138,7 +153,8 @@ export const INVARIANTS: Readonly<Record<string, Invariant>> = {
     const works = worksOf(plan);
     for (const { id, more } of of('streamed')) {
       const source = works.get(`${id}.0`) ?? works.get(id);
-      if (source?.fails !== undefined || more['lines'] !== source?.chunks) yield `${id} has ${String(more['lines'])} of ${source?.chunks} chunks, and no error`;
+      if (source?.fails !== undefined || more['lines'] !== source?.chunks)
+        yield `${id} has ${String(more['lines'])} of ${source?.chunks} chunks, and no error`;
     }
   },
 
@@ -150,7 +166,8 @@ export const INVARIANTS: Readonly<Record<string, Invariant>> = {
       attempts.set(key, found);
       (Number(more['attempt']) > 1 ? found.retries : found.calls).push(at);
     }
-    const within = (times: readonly number[], from: number, to: number): number => times.filter((at) => at >= from && at < to).length;
+    const within = (times: readonly number[], from: number, to: number): number =>
+      times.filter((at) => at >= from && at < to).length;
     for (const [key, { calls, retries }] of attempts) {
       for (let from = 0; retries.length > 0 && from <= (retries.at(-1) ?? 0); from += 1_000) {
         const count = within(retries, from, from + 10_000);
@@ -169,15 +186,22 @@ export const INVARIANTS: Readonly<Record<string, Invariant>> = {
       const [own, outer] = [more['deadlineMs'], parent?.more['deadlineMs']];
       if (call === undefined || parent === undefined || outer === undefined) continue;
       const leftMs = Number(outer) - (call.at - parent.at);
-      if (own === undefined || Number(own) > Math.ceil(leftMs) + 1) yield `${id} was given ${String(own)} ms of ${leftMs}`;
+      if (own === undefined || Number(own) > Math.ceil(leftMs) + 1)
+        yield `${id} was given ${String(own)} ms of ${leftMs}`;
     }
   },
 
   *'an error has the code that a service gave it'({ of }) {
     for (const { id, more } of of('failed')) {
       if (more['aborted'] === true) continue;
-      if (more['error'] !== undefined && more['code'] === undefined && !/aborted|terminated|ECONNRESET|premature/i.test(String(more['error']))) yield `${id} failed without a code: ${String(more['error'])}`;
-      if (more['code'] !== undefined && OWN.get(String(more['code'])) !== more['value']) yield `${id} has ${String(more['code'])} = ${String(more['value'])}`;
+      if (
+        more['error'] !== undefined &&
+        more['code'] === undefined &&
+        !/aborted|terminated|ECONNRESET|premature/i.test(String(more['error']))
+      )
+        yield `${id} failed without a code: ${String(more['error'])}`;
+      if (more['code'] !== undefined && OWN.get(String(more['code'])) !== more['value'])
+        yield `${id} has ${String(more['code'])} = ${String(more['value'])}`;
     }
   },
 
@@ -187,15 +211,19 @@ export const INVARIANTS: Readonly<Record<string, Invariant>> = {
       const failed = first('failed', work.id);
       const last = work.calls[0]?.calls[0];
       if (last === undefined || work.chunks !== undefined) continue;
-      if (last.fails === 'api' && (failed?.more['statusCode'] !== 409 || failed.more['code'] !== 'own')) yield `${work.id} ended in ${JSON.stringify(failed?.more)}, not in 409 own`;
-      if (last.fails === undefined && failed !== undefined) yield `${work.id} failed with ${JSON.stringify(failed.more)}, and nothing was wrong`;
+      if (last.fails === 'api' && (failed?.more['statusCode'] !== 409 || failed.more['code'] !== 'own'))
+        yield `${work.id} ended in ${JSON.stringify(failed?.more)}, not in 409 own`;
+      if (last.fails === undefined && failed !== undefined)
+        yield `${work.id} failed with ${JSON.stringify(failed.more)}, and nothing was wrong`;
     }
   },
 
   *'a ping goes as deep as it was told'({ of, plan }) {
     if (plan.faults.length > 0) return;
     const depths = new Map(plan.requests.map(({ work, ping }) => [work.id, ping]));
-    for (const { id, more } of of('pong')) if (more['depth'] !== depths.get(id)) yield `${id} went ${String(more['depth'])} deep, not ${String(depths.get(id))}`;
+    for (const { id, more } of of('pong'))
+      if (more['depth'] !== depths.get(id))
+        yield `${id} went ${String(more['depth'])} deep, not ${String(depths.get(id))}`;
   },
 
   *'an overloaded service keeps answering'({ of, plan }) {
@@ -208,8 +236,11 @@ export const INVARIANTS: Readonly<Record<string, Invariant>> = {
   *'an instance that is drained is closed, and asked no more'({ of, first }) {
     for (const { id, at } of of('drain')) {
       const drained = first('drained', id);
-      if (drained === undefined || drained.at > at + DRAIN.delay + DRAIN.timeout + 2_000) yield `${id} was told to drain at ${at}, and was closed at ${String(drained?.at)}`;
-      else for (const { host, at: began, id: work } of of('run')) if (host === id && began > drained.at) yield `${work} began on ${id} after it was closed`;
+      if (drained === undefined || drained.at > at + DRAIN.delay + DRAIN.timeout + 2_000)
+        yield `${id} was told to drain at ${at}, and was closed at ${String(drained?.at)}`;
+      else
+        for (const { host, at: began, id: work } of of('run'))
+          if (host === id && began > drained.at) yield `${work} began on ${id} after it was closed`;
     }
   },
 
@@ -230,7 +261,8 @@ export const INVARIANTS: Readonly<Record<string, Invariant>> = {
       const active = sumOf(app, 'active_task_count', /^/);
       if (!host.hasCrashed && active > 0) yield `${host.name} has ${active} active tasks`;
     }
-    for (const { id, more } of [...of('closed'), ...of('drained')]) if (more['sockets'] !== 0) yield `${id} has ${String(more['sockets'])} sockets after its close`;
+    for (const { id, more } of [...of('closed'), ...of('drained')])
+      if (more['sockets'] !== 0) yield `${id} has ${String(more['sockets'])} sockets after its close`;
     if (mesh.network.open.size > 0) yield `${mesh.network.open.size} sockets are open`;
     const timers = mesh.world.pendingOf((host) => host?.hasCrashed !== true);
     if (timers > 0) yield `${timers} timers are set`;
@@ -251,7 +283,13 @@ export function check(plan: Plan, mesh: Mesh): string[] {
     if (same === undefined) byWhat.set(entry.what, [entry]);
     else same.push(entry);
   }
-  const run: Run = { plan, mesh, log, of: (what) => byWhat.get(what) ?? [], first: (what, id) => byWhat.get(what)?.find((entry) => entry.id === id) };
+  const run: Run = {
+    plan,
+    mesh,
+    log,
+    of: (what) => byWhat.get(what) ?? [],
+    first: (what, id) => byWhat.get(what)?.find((entry) => entry.id === id),
+  };
   return Object.entries(INVARIANTS).flatMap(([name, invariant]) => {
     const [example, ...more] = invariant(run);
     return example === undefined ? [] : [`${name}: ${example}${more.length === 0 ? '' : ` (and ${more.length} more)`}`];

@@ -35,8 +35,20 @@ const { values } = parseArgs({
 async function load(source: string): Promise<typeof import('postern')> {
   const folder = mkdtempSync(join(tmpdir(), 'postern-simulation-'));
   await build({
-    configFile: false, logLevel: 'error', root: source,
-    build: { ssr: true, outDir: folder, minify: false, target: 'node20', rolldownOptions: { input: join(source, 'index.ts'), external: /^node:/, output: { entryFileNames: 'postern.mjs', codeSplitting: false } } },
+    configFile: false,
+    logLevel: 'error',
+    root: source,
+    build: {
+      ssr: true,
+      outDir: folder,
+      minify: false,
+      target: 'node20',
+      rolldownOptions: {
+        input: join(source, 'index.ts'),
+        external: /^node:/,
+        output: { entryFileNames: 'postern.mjs', codeSplitting: false },
+      },
+    },
   });
   try {
     return loadInWorld(() => createRequire(import.meta.url)(join(folder, 'postern.mjs')) as typeof import('postern'));
@@ -65,10 +77,15 @@ async function simulate(plan: Plan): Promise<Result> {
 /** The smallest plan that still fails in one of the same ways: fewer requests, then fewer faults, then fewer hosts. */
 async function shrink(plan: Plan, violations: readonly string[]): Promise<Plan> {
   const kinds = violations.map((text) => text.split(':')[0]);
-  const fails = async (smaller: Plan): Promise<boolean> => (await simulate(smaller)).violations.some((text) => kinds.includes(text.split(':')[0]));
+  const fails = async (smaller: Plan): Promise<boolean> =>
+    (await simulate(smaller)).violations.some((text) => kinds.includes(text.split(':')[0]));
   let best = plan;
   for (const part of ['requests', 'faults'] as const) {
-    for (let size = Math.ceil(best[part].length / 2); size >= 1 && best[part].length > 0; size = size === 1 ? 0 : Math.ceil(size / 2)) {
+    for (
+      let size = Math.ceil(best[part].length / 2);
+      size >= 1 && best[part].length > 0;
+      size = size === 1 ? 0 : Math.ceil(size / 2)
+    ) {
       for (let from = 0; from < best[part].length; ) {
         const smaller: Plan = { ...best, [part]: [...best[part].slice(0, from), ...best[part].slice(from + size)] };
         if (await fails(smaller)) best = smaller;
@@ -77,14 +94,18 @@ async function shrink(plan: Plan, violations: readonly string[]): Promise<Plan> 
     }
   }
   for (const { name } of best.services) {
-    const fewer: Plan = { ...best, services: best.services.map((service) => (service.name === name ? { ...service, instances: 1 } : service)) };
+    const fewer: Plan = {
+      ...best,
+      services: best.services.map((service) => (service.name === name ? { ...service, instances: 1 } : service)),
+    };
     if (await fails(fewer)) best = fewer;
   }
   return best;
 }
 
 const first = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
-const last = values.seeds === undefined ? (values.seed === undefined ? Infinity : first) : first + Number(values.seeds) - 1;
+const last =
+  values.seeds === undefined ? (values.seed === undefined ? Infinity : first) : first + Number(values.seeds) - 1;
 console.log(`seed ${first}`);
 const whole = createHash('sha256');
 let [hours, requests, runs, failed] = [0, 0, 0, 0];
@@ -103,7 +124,9 @@ for (let seed = first; seed <= last && (last !== Infinity || hours < Number(valu
     runs += 1;
     if (result.violations.length > 0) {
       failed += 1;
-      console.log(`FAILED: ${scenario}, seed ${seed}\n  ${result.violations.join('\n  ')}\n  again: npm run simulate -- --seed ${seed} --scenario '${scenario}'`);
+      console.log(
+        `FAILED: ${scenario}, seed ${seed}\n  ${result.violations.join('\n  ')}\n  again: npm run simulate -- --seed ${seed} --scenario '${scenario}'`,
+      );
       if (failed === 1 && !values.log && !values.whole) {
         const { requests: sent, faults, services } = await shrink(plan, result.violations);
         console.log(`  smallest: ${JSON.stringify({ services, requests: sent, faults })}`);

@@ -46,7 +46,12 @@ export interface Fault {
 export interface Plan {
   readonly scenario: string;
   readonly seed: number;
-  readonly services: readonly { readonly name: string; readonly instances: number; readonly knows: readonly string[]; readonly pool?: number | undefined }[];
+  readonly services: readonly {
+    readonly name: string;
+    readonly instances: number;
+    readonly knows: readonly string[];
+    readonly pool?: number | undefined;
+  }[];
   readonly clients: number;
   readonly requests: readonly Request[];
   readonly faults: readonly Fault[];
@@ -103,10 +108,21 @@ export class Mesh {
       world.at(5_000 + request.at, () => void world.on(host, () => this.#send(app, request)), host);
     }
     for (const fault of this.#plan.faults) world.at(5_000 + fault.at, () => this.#happen(fault), undefined);
-    const last = Math.max(0, ...this.#plan.requests.map(({ at, patience }) => at + patience), ...this.#plan.faults.map(({ at, ms }) => at + ms));
+    const last = Math.max(
+      0,
+      ...this.#plan.requests.map(({ at, patience }) => at + patience),
+      ...this.#plan.faults.map(({ at, ms }) => at + ms),
+    );
     await world.run(5_000 + last + 60_000);
     for (const running of [...this.instances, ...this.clients]) {
-      if (!running.host.hasCrashed) world.on(running.host, () => void running.app.close({ timeout: 1_000 }).then(() => world.write('closed', running.host.name, { sockets: this.network.countOf(running.host) })));
+      if (!running.host.hasCrashed)
+        world.on(
+          running.host,
+          () =>
+            void running.app
+              .close({ timeout: 1_000 })
+              .then(() => world.write('closed', running.host.name, { sockets: this.network.countOf(running.host) })),
+        );
     }
     await world.run(world.now + 120_000);
     stop();
@@ -133,12 +149,24 @@ export class Mesh {
     const { Postern } = this.#postern;
     // Node's own timers for slow requests run in real time; nobody here sends half a request.
     const timeouts = { requestTimeout: 0, headersTimeout: 0, maxConnectionAge };
-    return new Postern(name, { logger: false, settings: { SERVICE_CONNECTIONS: knows.map((other) => `${other}=http://${other}`) }, ...timeouts });
+    return new Postern(name, {
+      logger: false,
+      settings: { SERVICE_CONNECTIONS: knows.map((other) => `${other}=http://${other}`) },
+      ...timeouts,
+    });
   }
 
   #startClient(index: number): void {
     const host: Host = { name: `client-${index}`, service: 'client', pausedUntil: 0, hasCrashed: false };
-    this.clients.push({ host, app: this.world.on(host, () => this.#create('client', this.#plan.services.map(({ name }) => name))) });
+    this.clients.push({
+      host,
+      app: this.world.on(host, () =>
+        this.#create(
+          'client',
+          this.#plan.services.map(({ name }) => name),
+        ),
+      ),
+    });
   }
 
   async #serve(ctx: Context<{ readonly id: string }>): Promise<unknown> {
@@ -148,7 +176,12 @@ export class Mesh {
     const header = ctx.headers['x-envoy-expected-rq-timeout-ms'];
     const work = this.#work.get(id) as Work;
     const { ApiError, HttpError, defineErrorCodes } = this.#postern;
-    world.write('run', id, { uid, call: ctx.headers['x-call'], method: ctx.method, deadlineMs: header === undefined ? undefined : Number(header) });
+    world.write('run', id, {
+      uid,
+      call: ctx.headers['x-call'],
+      method: ctx.method,
+      deadlineMs: header === undefined ? undefined : Number(header),
+    });
     ctx.signal.addEventListener('abort', () => world.write('left', uid));
     const leave = await this.#enter(work.service);
     await world.sleep(work.ms);
@@ -161,7 +194,9 @@ export class Mesh {
           const client = ctx.service(call.service);
           if (call.chunks !== undefined) return await client.fetch(`/do/${call.id}`, { headers: { 'x-call': name } });
           const options = { timeout: call.timeout, retry: call.retry, headers: { 'x-call': name } };
-          const { body } = await (call.method === 'GET' ? client.get(`/do/${call.id}`, options) : client.post(`/do/${call.id}`, options));
+          const { body } = await (call.method === 'GET'
+            ? client.get(`/do/${call.id}`, options)
+            : client.post(`/do/${call.id}`, options));
           if ((body as { id: string }).id !== call.id) world.write('mixed up', call.id, { body });
         } catch (error) {
           if (!call.optional) throw error;
@@ -169,7 +204,8 @@ export class Mesh {
           world.write('called', name, { parent: uid });
         }
       }
-      if (work.fails === 'api') throw new ApiError('own', { statusCode: 409, errorCode: defineErrorCodes({ own: 20_001 }).own });
+      if (work.fails === 'api')
+        throw new ApiError('own', { statusCode: 409, errorCode: defineErrorCodes({ own: 20_001 }).own });
       if (work.fails === 'http') throw new HttpError(503, 'not now');
       if (work.fails === 'late') throw new HttpError(503, 'not now', { headers: { 'retry-after': '1' } });
       if (work.fails === 'bug') throw new TypeError('bug');
@@ -222,19 +258,34 @@ export class Mesh {
         if (response.ok) world.write('streamed', id, { lines: text.split('\n').length - 1 });
         else world.write('failed', id, { statusCode: response.status });
       } else {
-        const { body } = await (method === 'GET' ? client.get(`/do/${id}`, options) : client.post(`/do/${id}`, options));
+        const { body } = await (method === 'GET'
+          ? client.get(`/do/${id}`, options)
+          : client.post(`/do/${id}`, options));
         world.write((body as { id: string }).id === id ? 'answered' : 'mixed up', id);
       }
     } catch (error) {
       const { statusCode, errorCode } = error as { statusCode?: number; errorCode?: { name: string; value: number } };
-      world.write('failed', id, impatience.signal.aborted ? { aborted: true } : { statusCode, code: errorCode?.name, value: errorCode?.value, error: statusCode === undefined ? String(error) : undefined });
+      world.write(
+        'failed',
+        id,
+        impatience.signal.aborted
+          ? { aborted: true }
+          : {
+              statusCode,
+              code: errorCode?.name,
+              value: errorCode?.value,
+              error: statusCode === undefined ? String(error) : undefined,
+            },
+      );
     }
     timer.isCancelled = true;
   }
 
   #happen({ kind, service, instance, ms, other }: Fault): void {
     const { world } = this;
-    const all = this.instances.filter(({ host, isStopped }) => host.service === service && !host.hasCrashed && !isStopped);
+    const all = this.instances.filter(
+      ({ host, isStopped }) => host.service === service && !host.hasCrashed && !isStopped,
+    );
     const running = all[instance % Math.max(1, all.length)];
     world.write(kind, service, { host: running?.host.name, ms, other }, '');
     if (kind === 'start') this.#start(service, this.#notice());
@@ -242,7 +293,14 @@ export class Mesh {
     else if (running === undefined) return;
     else if (kind === 'stop') void this.#stop(running);
     else if (kind === 'pause') running.host.pausedUntil = world.now + ms;
-    else if (kind === 'cut') network.cut(running.host.name, other?.startsWith('client') ? other : (this.instances.find(({ host }) => host.service === other)?.host.name ?? ''), ms);
+    else if (kind === 'cut')
+      network.cut(
+        running.host.name,
+        other?.startsWith('client')
+          ? other
+          : (this.instances.find(({ host }) => host.service === other)?.host.name ?? ''),
+        ms,
+      );
     else {
       running.host.hasCrashed = true;
       network.breakAll(running.host, kind === 'outage');
@@ -283,7 +341,11 @@ export class Mesh {
       const uid = this.#attempts.get(message);
       if (uid === undefined) return;
       this.#attempts.delete(message);
-      const { statusCode, errorCode, error } = message as { statusCode?: number; errorCode?: { name: string }; error?: { statusCode?: number } };
+      const { statusCode, errorCode, error } = message as {
+        statusCode?: number;
+        errorCode?: { name: string };
+        error?: { statusCode?: number };
+      };
       world.write('ended', uid, { statusCode, code: errorCode?.name, failedWith: error?.statusCode });
     };
     const subscribers = {
@@ -291,7 +353,11 @@ export class Mesh {
         const uid = `a${(count += 1)}`;
         this.#attempts.set(message, uid);
         message.headers['x-attempt'] = uid;
-        world.write('attempt', uid, { id: message.path.replace('/do/', ''), service: message.service, attempt: message.attempt });
+        world.write('attempt', uid, {
+          id: message.path.replace('/do/', ''),
+          service: message.service,
+          attempt: message.attempt,
+        });
       },
       end: () => undefined, asyncStart: () => undefined, asyncEnd: ended, error: () => undefined,
     };

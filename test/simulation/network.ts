@@ -60,7 +60,8 @@ class SimulatedSocket extends Duplex {
     if (this.#timer !== undefined) this.#timer.isCancelled = true;
     this.#timer = undefined;
     const { world } = this.network;
-    if (this.timeout > 0 && !this.destroyed) this.#timer = world.at(world.now + this.timeout, () => this.emit('timeout'), this.host);
+    if (this.timeout > 0 && !this.destroyed)
+      this.#timer = world.at(world.now + this.timeout, () => this.emit('timeout'), this.host);
   }
 
   /** Sends something to the other end; on a link that is cut it waits, for TCP repeats it. */
@@ -171,7 +172,10 @@ export class Network {
   /** When packets pass between two hosts again: now, on a link that is not cut. */
   openAgain(a: Host, b: Host): number {
     const { now } = this.world;
-    return this.#cuts.reduce((at, { between, until }) => (between.includes(a.name) && between.includes(b.name) ? Math.max(at, until) : at), now);
+    return this.#cuts.reduce(
+      (at, { between, until }) => (between.includes(a.name) && between.includes(b.name) ? Math.max(at, until) : at),
+      now,
+    );
   }
 
   /** Breaks every connection of a host, with a reset or, if its power fails, without a word. */
@@ -179,7 +183,8 @@ export class Network {
     for (const socket of this.open) {
       if (socket.host !== host) continue;
       const { peer } = socket;
-      if (!isSilent && peer !== undefined) this.world.at(this.world.now + this.latency(), () => peer.reset(), peer.host);
+      if (!isSilent && peer !== undefined)
+        this.world.at(this.world.now + this.latency(), () => peer.reset(), peer.host);
       this.open.delete(socket);
     }
   }

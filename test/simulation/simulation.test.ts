@@ -21,14 +21,20 @@ async function simulate(...args: readonly string[]): Promise<string> {
 const names = Object.keys(SCENARIOS);
 const halves = [names.filter((_, i) => i % 2 === 0), names.filter((_, i) => i % 2 === 1)];
 
-test.concurrent.for(halves)('five seeds of each: %s, %s, %s, %s, %s', { timeout: 240_000 }, async (scenarios, { expect: check }) => {
-  const output = await simulate('--seeds', '5', ...scenarios.flatMap((name) => ['--scenario', name]));
-  check(output).toContain(`${5 * scenarios.length} runs`);
-  check(output, output).toMatch(/, 0 failed\n/);
-});
+test.concurrent.for(halves)(
+  'five seeds of each: %s, %s, %s, %s, %s',
+  { timeout: 240_000 },
+  async (scenarios, { expect: check }) => {
+    const output = await simulate('--seeds', '5', ...scenarios.flatMap((name) => ['--scenario', name]));
+    check(output).toContain(`${5 * scenarios.length} runs`);
+    check(output, output).toMatch(/, 0 failed\n/);
+  },
+);
 
 test('one seed gives one log, in every process', { timeout: 120_000 }, async () => {
-  const hashes = await Promise.all([0, 1].map(async () => /^hash (\w+)$/m.exec(await simulate('--scenario', 'crash'))?.[1]));
+  const hashes = await Promise.all(
+    [0, 1].map(async () => /^hash (\w+)$/m.exec(await simulate('--scenario', 'crash'))?.[1]),
+  );
   expect(hashes[0]).toMatch(/^\w{64}$/);
   expect(hashes[1]).toBe(hashes[0]);
 });

@@ -110,7 +110,11 @@ export class World {
   #push(event: Event): void {
     const heap = this.#events;
     let index = heap.push(event) - 1;
-    for (let parent = (index - 1) >> 1; index > 0 && isBefore(event, heap[parent] as Event); parent = (index - 1) >> 1) {
+    for (
+      let parent = (index - 1) >> 1;
+      index > 0 && isBefore(event, heap[parent] as Event);
+      parent = (index - 1) >> 1
+    ) {
       heap[index] = heap[parent] as Event;
       index = parent;
     }

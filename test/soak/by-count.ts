@@ -15,7 +15,9 @@ const SCRAPE_EVERY_MS = 15_000;
 const SAMPLES = 20;
 /** What memory may grow by all the same, over two millions: eight bytes lost with each request would be more. */
 const KEPT_BYTES = 10 * 1024 * 1024;
-/** V8 lets its young generation grow and shrink by 60 MB in the course of a run, which is nothing that anybody keeps. */
+/**
+ * V8 lets its young generation grow and shrink by 60 MB in the course of a run, which is nothing that anybody keeps.
+ */
 export const FIXED_YOUNG_GENERATION = ['--min-semi-space-size=16', '--max-semi-space-size=16'];
 const REQUEST = Buffer.from('GET /hello HTTP/1.1\r\nHost: soak\r\n\r\n');
 
@@ -27,18 +29,27 @@ const REQUEST = Buffer.from('GET /hello HTTP/1.1\r\nHost: soak\r\n\r\n');
 export async function soakByCount(port: number, pid: number, requests: number): Promise<string | undefined> {
   const start = performance.now();
   const lowest: number[] = [];
-  const scraper = setInterval(() => void fetch(`http://127.0.0.1:${port}/soak/metrics/`).then((answer) => answer.text()), SCRAPE_EVERY_MS);
+  const scraper = setInterval(
+    () => void fetch(`http://127.0.0.1:${port}/soak/metrics/`).then((answer) => answer.text()),
+    SCRAPE_EVERY_MS,
+  );
   try {
     for (let sent = 0; sent < requests; ) {
       const end = Math.min(sent + STEP, requests);
       const sizes: number[] = [];
       for (; sent < end; sent += STEP / SAMPLES) {
-        await Promise.all(Array.from({ length: CONNECTIONS }, () => ask(port, Math.ceil(Math.min(STEP / SAMPLES, end - sent) / CONNECTIONS))));
+        await Promise.all(
+          Array.from({ length: CONNECTIONS }, () =>
+            ask(port, Math.ceil(Math.min(STEP / SAMPLES, end - sent) / CONNECTIONS)),
+          ),
+        );
         sizes.push(residentBytes(pid));
       }
       lowest.push(Math.min(...sizes));
       const perSecond = Math.round(end / ((performance.now() - start) / 1000));
-      console.log(`${end} requests, ${perSecond}/s: rss ${mebibytes(sizes.at(-1) ?? 0)}, at least ${mebibytes(lowest.at(-1) ?? 0)} in this million`);
+      console.log(
+        `${end} requests, ${perSecond}/s: rss ${mebibytes(sizes.at(-1) ?? 0)}, at least ${mebibytes(lowest.at(-1) ?? 0)} in this million`,
+      );
     }
   } finally {
     clearInterval(scraper);
@@ -46,7 +57,9 @@ export async function soakByCount(port: number, pid: number, requests: number): 
   // The first million fills caches and pools.
   const first = Math.min(...lowest.slice(1, 3));
   const last = Math.min(...lowest.slice(3).slice(-2));
-  return last < Infinity && last > first + KEPT_BYTES ? `rss grew from at least ${mebibytes(first)} in the second and third million to ${mebibytes(last)} in the last two` : undefined;
+  return last < Infinity && last > first + KEPT_BYTES
+    ? `rss grew from at least ${mebibytes(first)} in the second and third million to ${mebibytes(last)} in the last two`
+    : undefined;
 }
 
 /** Sends `count` requests over one connection, each behind the answer to the one before. */

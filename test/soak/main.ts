@@ -39,10 +39,16 @@ const { values } = parseArgs({
   },
 });
 if (values.help) {
-  console.log('npm run soak -- [--minutes M] [--rate REQUESTS_PER_SECOND] [--seed N] [--node PATH]\nnpm run soak -- --requests N [--node PATH]   plain requests as fast as they go, and memory at each million');
+  console.log(
+    'npm run soak -- [--minutes M] [--rate REQUESTS_PER_SECOND] [--seed N] [--node PATH]\nnpm run soak -- --requests N [--node PATH]   plain requests as fast as they go, and memory at each million',
+  );
   process.exit(0);
 }
-const [minutes, rate, seed] = [positive('minutes', values.minutes), positive('rate', values.rate), positive('seed', values.seed)];
+const [minutes, rate, seed] = [
+  positive('minutes', values.minutes),
+  positive('rate', values.rate),
+  positive('seed', values.seed),
+];
 
 const MB = 1024 * 1024;
 /** Clients at a time, so that a slow machine is not buried. */
@@ -50,7 +56,10 @@ const MOST_CLIENTS = 150;
 const QUIET_MS = 20_000;
 /** Kinds of violations that are told, so that the first ones can be found. */
 const MOST_TOLD = 10;
-/** What memory may differ by between two plateaus: the heap with its collections behind it, and what the system has given out. */
+/**
+ * What memory may differ by between two plateaus: the heap with its collections behind it, and what the system has
+ * given out.
+ */
 const HEAP_BOUND = { factor: 1.1, bytes: 4 * MB };
 const RSS_BOUND = { factor: 1.15, bytes: 24 * MB };
 /** What the heap may keep for good, from one quiet moment to the next. */
@@ -64,8 +73,17 @@ let requests = 0;
 
 const byCount = values.requests === undefined ? undefined : positive('requests', values.requests);
 console.log(byCount === undefined ? `seed ${seed}, ${minutes} min, ${rate} requests/s` : `${byCount} requests`);
-const service = spawn(values.node, [...(byCount === undefined ? ['--expose-gc'] : FIXED_YOUNG_GENERATION), fileURLToPath(new URL('server.mjs', import.meta.url))], { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
-const exited = new Promise<string>((resolve) => service.once('exit', (code, signal) => resolve(String(signal ?? code))));
+const service = spawn(
+  values.node,
+  [
+    ...(byCount === undefined ? ['--expose-gc'] : FIXED_YOUNG_GENERATION),
+    fileURLToPath(new URL('server.mjs', import.meta.url)),
+  ],
+  { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] },
+);
+const exited = new Promise<string>((resolve) =>
+  service.once('exit', (code, signal) => resolve(String(signal ?? code))),
+);
 const stopped = new AbortController();
 let draining = false;
 void exited.then((how) => {
@@ -74,7 +92,12 @@ void exited.then((how) => {
 });
 readLog(service);
 
-const started = await Promise.race([new Promise<{ port: number; routes: readonly { readonly path: string }[] }>((resolve) => service.once('message', resolve)), exited]);
+const started = await Promise.race([
+  new Promise<{ port: number; routes: readonly { readonly path: string }[] }>((resolve) =>
+    service.once('message', resolve),
+  ),
+  exited,
+]);
 if (typeof started === 'string') {
   await delay(100);
   console.log(told.join('\n'));
@@ -109,7 +132,8 @@ async function soakByTime(): Promise<void> {
   const end = await quiet(idle, 'after the load');
   comparePlateaus('heap', samples.map(({ heapUsed }) => heapUsed), HEAP_BOUND);
   comparePlateaus('rss', samples.map(({ rss }) => rss), RSS_BOUND);
-  if (end.heapUsed > warm.heapUsed + KEPT_BYTES) violate(`the heap kept ${megabytes(end.heapUsed - warm.heapUsed)} for good, from ${megabytes(warm.heapUsed)}`);
+  if (end.heapUsed > warm.heapUsed + KEPT_BYTES)
+    violate(`the heap kept ${megabytes(end.heapUsed - warm.heapUsed)} for good, from ${megabytes(warm.heapUsed)}`);
   checkSeries(end.exposition);
   console.log(`heap when quiet: ${megabytes(warm.heapUsed)} → ${megabytes(end.heapUsed)}`);
 }
@@ -122,7 +146,11 @@ async function load(what: string, seconds: number): Promise<ServiceReport[]> {
   const running = new Set<Promise<void>>();
   const samples = [await report()];
   let told = { own: process.cpuUsage(), service: samples[0]?.cpu ?? process.cpuUsage(), at: start };
-  for (let [now, last, due, sampleAt] = [start, start, 0, every]; (now - start) / 1000 < seconds; last = now, now = performance.now()) {
+  for (
+    let [now, last, due, sampleAt] = [start, start, 0, every];
+    (now - start) / 1000 < seconds;
+    last = now, now = performance.now()
+  ) {
     stopped.signal.throwIfAborted();
     due = Math.min(rate, due + ((now - last) / 1000) * rate);
     while (due >= 1 && running.size < MOST_CLIENTS) {
@@ -139,7 +167,9 @@ async function load(what: string, seconds: number): Promise<ServiceReport[]> {
       if (now - told.at >= 60_000 || sampleAt >= seconds) {
         const cpu = `${share(told.service, sample.cpu, now - told.at)} % + ${share(told.own, process.cpuUsage(), now - told.at)} % CPU (service + driver)`;
         const { TCPSocketWrap: sockets = 0 } = sample.resources;
-        console.log(`${what}, ${(elapsed / 60).toFixed(1)} min: ${requests - before} requests, ${Math.round((requests - before) / elapsed)}/s, rss ${megabytes(sample.rss)}, heap ${megabytes(sample.heapUsed)}, ${sockets} sockets, ${cpu}, ${violations.size} violations`);
+        console.log(
+          `${what}, ${(elapsed / 60).toFixed(1)} min: ${requests - before} requests, ${Math.round((requests - before) / elapsed)}/s, rss ${megabytes(sample.rss)}, heap ${megabytes(sample.heapUsed)}, ${sockets} sockets, ${cpu}, ${violations.size} violations`,
+        );
         told = { own: process.cpuUsage(), service: sample.cpu, at: now };
       }
     }
@@ -168,7 +198,9 @@ async function quiet(idle: ServiceReport, when: string): Promise<ServiceReport> 
     const more = Object.entries(now.resources).filter(([name, count]) => count > (idle.resources[name] ?? 0));
     if (more.length === 0 && now.activeTasks === 0 && now.openFiles <= idle.openFiles) return now;
     if (performance.now() > deadline) {
-      violate(`${when}, ${QUIET_MS / 1000} s later, there are ${now.activeTasks} active tasks, ${now.openFiles} open files (${idle.openFiles} before) and ${inspect(now.resources)} (${inspect(idle.resources)} before)`);
+      violate(
+        `${when}, ${QUIET_MS / 1000} s later, there are ${now.activeTasks} active tasks, ${now.openFiles} open files (${idle.openFiles} before) and ${inspect(now.resources)} (${inspect(idle.resources)} before)`,
+      );
       return now;
     }
     await delay(250);
@@ -192,8 +224,14 @@ function report(): Promise<ServiceReport> {
 }
 
 /** The median of the last quarter may be above that of the first by so much. */
-function comparePlateaus(name: string, sizes: readonly number[], { factor, bytes }: { readonly factor: number; readonly bytes: number }): void {
-  const quarters = [0, 1, 2, 3].map((index) => median(sizes.slice((index * sizes.length) / 4, ((index + 1) * sizes.length) / 4)));
+function comparePlateaus(
+  name: string,
+  sizes: readonly number[],
+  { factor, bytes }: { readonly factor: number; readonly bytes: number },
+): void {
+  const quarters = [0, 1, 2, 3].map((index) =>
+    median(sizes.slice((index * sizes.length) / 4, ((index + 1) * sizes.length) / 4)),
+  );
   const [first = 0, , , last = 0] = quarters;
   const bound = first * factor + bytes;
   console.log(`${name} by quarters: ${quarters.map(megabytes).join(', ')}; at most ${megabytes(bound)}`);
@@ -207,7 +245,8 @@ function checkSeries(exposition: string): void {
   const series = (family?.samples ?? []).filter(({ name }) => name.endsWith('_count'));
   for (const { labels } of series) {
     const { method = '', route = '', status_code: status = '' } = labels;
-    if (!known.has(route) || !/^(?:[A-Z]{3,7}|_OTHER)$/.test(method) || !/^[2-5]\d\d$/.test(status)) violate(`series ${inspect(labels)}`);
+    if (!known.has(route) || !/^(?:[A-Z]{3,7}|_OTHER)$/.test(method) || !/^[2-5]\d\d$/.test(status))
+      violate(`series ${inspect(labels)}`);
   }
   if (series.length === 0 || series.length > known.size * 12) violate(`${series.length} series of request durations`);
   if (exposition.includes('metrics_overflow_total')) violate('a metric has more series than it may');
@@ -223,7 +262,8 @@ async function drain(): Promise<void> {
   draining = true;
   service.kill('SIGTERM');
   const answers = await Promise.all(waiting.map((connection) => connection.finalResponse()));
-  if (answers.some((answer) => answer?.status !== 200 || String(answer.body) !== 'slow')) violate(`a request in flight was answered with ${answers.map((answer) => answer?.status).join()}`);
+  if (answers.some((answer) => answer?.status !== 200 || String(answer.body) !== 'slow'))
+    violate(`a request in flight was answered with ${answers.map((answer) => answer?.status).join()}`);
   const how = await Promise.race([exited, delay(15_000, 'nothing', { ref: false })]);
   if (how !== '0') violate(`the service drained and exited with ${how}`);
   await Promise.all([...waiting, idling].map((connection) => connection.destroy()));
@@ -237,7 +277,12 @@ function readLog({ stderr }: ChildProcess): void {
       told.push(line);
       return;
     }
-    const { level, target = '', status_code: status, signal } = JSON.parse(line) as { level: string; target?: string; status_code?: number; signal?: string };
+    const {
+      level,
+      target = '',
+      status_code: status,
+      signal,
+    } = JSON.parse(line) as { level: string; target?: string; status_code?: number; signal?: string };
     if (signal !== undefined && !draining) {
       violate(`somebody else sent ${signal} to the service`);
       stopped.abort(signal);
@@ -259,10 +304,19 @@ function violate(what: string): void {
 
 function summarize(): void {
   if (counts.size > 0) console.log('\nclients          number  requests');
-  for (const [name, count] of counts) console.log(`${name.padEnd(14)} ${String(count.clients).padStart(8)} ${String(count.requests).padStart(9)}`);
+  for (const [name, count] of counts)
+    console.log(`${name.padEnd(14)} ${String(count.clients).padStart(8)} ${String(count.requests).padStart(9)}`);
   if (told.length > 0) console.log(`\nstderr of the service:\n${told.slice(-50).join('\n')}`);
   if (violations.size === 0) console.log('\nno violations');
-  else console.log(`\n${violations.size} kinds of violations:\n${[...violations].slice(0, 3 * MOST_TOLD).map(([what, count]) => `${count} × ${what}`).join('\n')}\nagain: npm run soak -- ${byCount === undefined ? `--seed ${seed} --minutes ${minutes} --rate ${rate}` : `--requests ${byCount}`}`);
+  else
+    console.log(
+      `\n${violations.size} kinds of violations:\n${[...violations]
+        .slice(0, 3 * MOST_TOLD)
+        .map(([what, count]) => `${count} × ${what}`)
+        .join(
+          '\n',
+        )}\nagain: npm run soak -- ${byCount === undefined ? `--seed ${seed} --minutes ${minutes} --rate ${rate}` : `--requests ${byCount}`}`,
+    );
 }
 
 function share(before: NodeJS.CpuUsage, after: NodeJS.CpuUsage, ms: number): number {

@@ -23,12 +23,30 @@ interface Ask {
 
 /** A scenario at random; well-behaved clients are the most. */
 export function randomScenario(random: Random): Scenario {
-  return random.pick([keepAlive, keepAlive, keepAlive, keepAlive, pipelined, pipelined, refused, refused, leaving, leaving, leaving, slowReader, slowBody, slowHead, silent, halfClosed])(random);
+  return random.pick([
+    keepAlive,
+    keepAlive,
+    keepAlive,
+    keepAlive,
+    pipelined,
+    pipelined,
+    refused,
+    refused,
+    leaving,
+    leaving,
+    leaving,
+    slowReader,
+    slowBody,
+    slowHead,
+    silent,
+    halfClosed,
+  ])(random);
 }
 
 /** Every kind of scenario, so that a run begins with all that there is. */
 export function everyScenario(random: Random): Scenario[] {
-  return [keepAlive, pipelined, slowReader, slowBody, slowHead, silent, halfClosed].map((create) => create(random)).concat(BAD.map((bad) => refusedWith(random, bad)), EVERY.map((create) => one('keep-alive', create(random))));
+  return [keepAlive, pipelined, slowReader, slowBody, slowHead, silent, halfClosed].map((create) => create(random))
+    .concat(BAD.map((bad) => refusedWith(random, bad)), EVERY.map((create) => one('keep-alive', create(random))));
 }
 
 // Well-behaved clients.
@@ -79,13 +97,21 @@ function slowReader(random: Random): Scenario {
 function slowBody(random: Random): Scenario {
   const [length, ms] = random.int(2) === 0 ? [10, 50] : [30, 400];
   const inTime = length * ms < 1_000;
-  return { name: 'slow body', requests: 1, run: (port) => withConnection(port, async (connection) => {
-    await connection.write(`POST /upload HTTP/1.1\r\nHost: x\r\nContent-Length: ${length}\r\n\r\n`);
-    const [response] = await Promise.all([connection.finalResponse('POST'), trickle(connection, 'a'.repeat(length), ms)]);
-    if (inTime) checkJson(response, { length });
-    // What is sent while the connection closes may take the reply with it.
-    else if (response !== null) checkError(response, [408]);
-  }) };
+  return {
+    name: 'slow body',
+    requests: 1,
+    run: (port) =>
+      withConnection(port, async (connection) => {
+        await connection.write(`POST /upload HTTP/1.1\r\nHost: x\r\nContent-Length: ${length}\r\n\r\n`);
+        const [response] = await Promise.all([
+          connection.finalResponse('POST'),
+          trickle(connection, 'a'.repeat(length), ms),
+        ]);
+        if (inTime) checkJson(response, { length });
+        // What is sent while the connection closes may take the reply with it.
+        else if (response !== null) checkError(response, [408]);
+      }),
+  };
 }
 
 /** Slowloris. */
@@ -133,7 +159,9 @@ function refusedWith(random: Random, bad: Bad): Scenario {
 
 /** Leaves at any time without a word. */
 function leaving(random: Random): Scenario {
-  const asks = several(random, 1, 4, () => (random.int(3) === 0 ? random.pick([streamed(100), slow(1_000), slow(50)]) : randomAsk(random)));
+  const asks = several(random, 1, 4, () =>
+    random.int(3) === 0 ? random.pick([streamed(100), slow(1_000), slow(50)]) : randomAsk(random),
+  );
   const bytes = Buffer.concat(asks.map((ask) => ask.bytes));
   const end = random.int(3) === 0 ? bytes.length : random.int(bytes.length + 1);
   const pieces = cut(random, bytes.subarray(0, end), 3);
@@ -178,8 +206,17 @@ async function withConnection(port: number, use: (connection: WireConnection) =>
 
 const GOOD: readonly ((random: Random) => Ask)[] = [
   () => get('/hello', (response) => checkText(response, 'hello')),
-  () => ({ ...get('/hello', (response) => checkText(response, '')), bytes: head('HEAD', '/hello', []), method: 'HEAD' }),
-  () => ({ ...get('/hello', ({ status, headers }) => same([status, headers['allow']], [204, 'GET, HEAD, OPTIONS'], 'the answer')), bytes: head('OPTIONS', '/hello', []) }),
+  () => ({
+    ...get('/hello', (response) => checkText(response, '')),
+    bytes: head('HEAD', '/hello', []),
+    method: 'HEAD',
+  }),
+  () => ({
+    ...get('/hello', ({ status, headers }) =>
+      same([status, headers['allow']], [204, 'GET, HEAD, OPTIONS'], 'the answer'),
+    ),
+    bytes: head('OPTIONS', '/hello', []),
+  }),
   (random) => {
     const id = random.pick(['7', 'ü', 'a b', 'a/b', '%', String(random.int(1e9))]);
     return get(`/items/${encodeURIComponent(id)}?a=${random.int(9)}&a=${encodeURIComponent(id)}`, (response) => {
@@ -191,18 +228,43 @@ const GOOD: readonly ((random: Random) => Ask)[] = [
     const order = String(random.int(1e6));
     return get(`/orders/${order}/lines/x`, (response) => checkJson(response, [order, 'x']));
   },
-  (random) => get(`/files/a/${random.int(99)}/c`, ({ status, body }) => same([status, /^a\/\d+\/c$/.test(String(body))], [200, true], 'the rest')),
+  (random) =>
+    get(`/files/a/${random.int(99)}/c`, ({ status, body }) =>
+      same([status, /^a\/\d+\/c$/.test(String(body))], [200, true], 'the rest'),
+    ),
   () => get('/public/7?q=x', (response) => checkJson(response, { id: '7', q: 'x' })),
   (random) => {
-    const value = several(random, 0, 5, (index) => ({ index, text: random.pick(['', 'é', '"', '\n', 'x'.repeat(random.int(2_000))]) }));
-    return upload(random, '/echo', Buffer.from(JSON.stringify(value)), (response) => checkJson(response, { echo: value }), ['Content-Type: application/json']);
+    const value = several(random, 0, 5, (index) => ({
+      index,
+      text: random.pick(['', 'é', '"', '\n', 'x'.repeat(random.int(2_000))]),
+    }));
+    return upload(
+      random,
+      '/echo',
+      Buffer.from(JSON.stringify(value)),
+      (response) => checkJson(response, { echo: value }),
+      ['Content-Type: application/json'],
+    );
   },
-  (random) => upload(random, '/form', Buffer.from('a=b&c=d+e'), (response) => checkJson(response, [['a', 'b'], ['c', 'd e']]), ['Content-Type: application/x-www-form-urlencoded']),
+  (random) =>
+    upload(
+      random,
+      '/form',
+      Buffer.from('a=b&c=d+e'),
+      (response) =>
+        checkJson(response, [
+          ['a', 'b'],
+          ['c', 'd e'],
+        ]),
+      ['Content-Type: application/x-www-form-urlencoded'],
+    ),
   (random) => sized(random, '/upload'),
   (random) => sized(random, '/stream-up'),
   (random) => {
     const content = Buffer.alloc(random.int(20_000), 'mirror');
-    return upload(random, '/mirror', content, ({ status, body }) => same([status, body.equals(content)], [200, true], 'the mirror'));
+    return upload(random, '/mirror', content, ({ status, body }) =>
+      same([status, body.equals(content)], [200, true], 'the mirror'),
+    );
   },
   (random) => streamed(1 + random.int(6)),
   (random) => slow(random.int(60)),
@@ -210,22 +272,40 @@ const GOOD: readonly ((random: Random) => Ask)[] = [
     const id = String(random.int(100));
     return get(`/stock/${id}`, (response) => checkJson(response, { id, left: 3 }));
   },
-  (random) => get(`/grouped/${random.int(9)}`, ({ status, headers }) => same([status, headers['x-seen']], [200, 'true'], 'the answer')),
+  (random) =>
+    get(`/grouped/${random.int(9)}`, ({ status, headers }) =>
+      same([status, headers['x-seen']], [200, 'true'], 'the answer'),
+    ),
 ];
 
 const MONITORING: readonly ((random: Random) => Ask)[] = [
-  () => get('/soak/health/', (response) => same((checkJson(response) as { status: string }).status, 'OK', 'the status')),
-  () => get('/soak/ping/', (response) => same((checkJson(response) as { response: string }).response, 'pong', 'the ping')),
-  () => get('/soak/ping/?depth=1', (response) => same(Object.keys((checkJson(response) as { response: object }).response), ['stock'], 'the services')),
-  () => get('/soak/metrics/?json', (response) => same(typeof (checkJson(response) as { request_count: number }).request_count, 'number', 'the count')),
+  () =>
+    get('/soak/health/', (response) => same((checkJson(response) as { status: string }).status, 'OK', 'the status')),
+  () =>
+    get('/soak/ping/', (response) => same((checkJson(response) as { response: string }).response, 'pong', 'the ping')),
+  () =>
+    get('/soak/ping/?depth=1', (response) =>
+      same(Object.keys((checkJson(response) as { response: object }).response), ['stock'], 'the services'),
+    ),
+  () =>
+    get('/soak/metrics/?json', (response) =>
+      same(typeof (checkJson(response) as { request_count: number }).request_count, 'number', 'the count'),
+    ),
   () => get('/soak/metrics/', (response) => checkExposition(response, 'text')),
-  () => get('/soak/metrics/', (response) => checkExposition(response, 'openmetrics'), ['Accept: application/openmetrics-text', 'Accept-Encoding: gzip']),
+  () =>
+    get('/soak/metrics/', (response) => checkExposition(response, 'openmetrics'), [
+      'Accept: application/openmetrics-text',
+      'Accept-Encoding: gzip',
+    ]),
 ];
 
 const WRONG: readonly ((random: Random) => Ask)[] = [
   (random) => get(`/nowhere/${random.int(1e9).toString(36)}`, (response) => checkError(response, [404])),
   () => ({ ...get('/hello', (response) => checkError(response, [405])), bytes: head('DELETE', '/hello', []) }),
-  (random) => ({ ...get('/nowhere', (response) => checkError(response, [404])), bytes: head(random.pick(['PROPFIND', 'PURGE', 'M-SEARCH', 'LINK']), '/nowhere', []) }),
+  (random) => ({
+    ...get('/nowhere', (response) => checkError(response, [404])),
+    bytes: head(random.pick(['PROPFIND', 'PURGE', 'M-SEARCH', 'LINK']), '/nowhere', []),
+  }),
   () => get('/items/%zz', (response) => checkError(response, [400])),
   () => get('/orders/x/lines/1', (response) => checkError(response, [404])),
   (random) => get(`/public/7?p${random.int(1e6)}=1`, (response) => checkError(response, [400])),
@@ -238,7 +318,8 @@ const WRONG: readonly ((random: Random) => Ask)[] = [
   () => get('/soak/ping/?depth=99', (response) => checkError(response, [400])),
   () => plain('/echo', '{"a":', (response) => checkError(response, [400]), ['Content-Type: application/json']),
   () => plain('/echo', '{}', (response) => checkError(response, [415]), ['Content-Type: text/plain']),
-  () => plain('/echo', '{"__proto__":1}', (response) => checkError(response, [400]), ['Content-Type: application/json']),
+  () =>
+    plain('/echo', '{"__proto__":1}', (response) => checkError(response, [400]), ['Content-Type: application/json']),
   () => plain('/upload', 'abc', (response) => checkError(response, [415]), ['Content-Encoding: gzip']),
   () => plain('/upload', 'a'.repeat(65_537), (response) => checkError(response, [413])),
   () => plain('/ignored', 'a'.repeat(3_000), (response) => checkText(response, 'ignored')),
@@ -252,7 +333,10 @@ function randomAsk(random: Random): Ask {
 }
 
 function head(method: string, target: string, fields: readonly string[]): Buffer {
-  return Buffer.from(`${method} ${target} HTTP/1.1\r\n${['Host: x', ...fields].map((field) => `${field}\r\n`).join('')}\r\n`, 'latin1');
+  return Buffer.from(
+    `${method} ${target} HTTP/1.1\r\n${['Host: x', ...fields].map((field) => `${field}\r\n`).join('')}\r\n`,
+    'latin1',
+  );
 }
 
 function get(target: string, check: Ask['check'], fields: readonly string[] = []): Ask {
@@ -260,14 +344,41 @@ function get(target: string, check: Ask['check'], fields: readonly string[] = []
 }
 
 function plain(target: string, content: string, check: Ask['check'], fields: readonly string[] = []): Ask {
-  return { bytes: Buffer.concat([head('POST', target, [...fields, `Content-Length: ${Buffer.byteLength(content)}`]), Buffer.from(content)]), method: 'POST', check };
+  return {
+    bytes: Buffer.concat([
+      head('POST', target, [...fields, `Content-Length: ${Buffer.byteLength(content)}`]),
+      Buffer.from(content),
+    ]),
+    method: 'POST',
+    check,
+  };
 }
 
 /** With a length, or in chunks. */
-function upload(random: Random, target: string, content: Buffer, check: Ask['check'], fields: readonly string[] = []): Ask {
-  if (random.int(2) === 0) return { bytes: Buffer.concat([head('POST', target, [...fields, `Content-Length: ${content.length}`]), content]), method: 'POST', check };
-  const chunks = cut(random, content, 4).filter(({ length }) => length > 0).flatMap((chunk) => [Buffer.from(`${chunk.length.toString(16)}\r\n`), chunk, Buffer.from('\r\n')]);
-  return { bytes: Buffer.concat([head('POST', target, [...fields, 'Transfer-Encoding: chunked']), ...chunks, Buffer.from('0\r\n\r\n')]), method: 'POST', check };
+function upload(
+  random: Random,
+  target: string,
+  content: Buffer,
+  check: Ask['check'],
+  fields: readonly string[] = [],
+): Ask {
+  if (random.int(2) === 0)
+    return {
+      bytes: Buffer.concat([head('POST', target, [...fields, `Content-Length: ${content.length}`]), content]),
+      method: 'POST',
+      check,
+    };
+  const chunks = cut(random, content, 4).filter(({ length }) => length > 0)
+    .flatMap((chunk) => [Buffer.from(`${chunk.length.toString(16)}\r\n`), chunk, Buffer.from('\r\n')]);
+  return {
+    bytes: Buffer.concat([
+      head('POST', target, [...fields, 'Transfer-Encoding: chunked']),
+      ...chunks,
+      Buffer.from('0\r\n\r\n'),
+    ]),
+    method: 'POST',
+    check,
+  };
 }
 
 function sized(random: Random, target: string): Ask {
@@ -278,7 +389,12 @@ function sized(random: Random, target: string): Ask {
 function streamed(chunks: number): Ask {
   return get(`/stream?chunks=${chunks}`, ({ status, body }) => {
     same([status, body.length], [200, chunks * 16_384], 'the stream');
-    for (let index = 0; index < chunks; index += 1) same([body[index * 16_384], body[index * 16_384 + 16_383]], [65 + (index % 26), 65 + (index % 26)], `chunk ${index}`);
+    for (let index = 0; index < chunks; index += 1)
+      same(
+        [body[index * 16_384], body[index * 16_384 + 16_383]],
+        [65 + (index % 26), 65 + (index % 26)],
+        `chunk ${index}`,
+      );
   });
 }
 
@@ -295,7 +411,8 @@ interface Bad {
   readonly bytes: (random: Random) => string;
 }
 
-const post = (fields: string, content: string): string => `POST /upload HTTP/1.1\r\nHost: x\r\n${fields}\r\n\r\n${content}`;
+const post = (fields: string, content: string): string =>
+  `POST /upload HTTP/1.1\r\nHost: x\r\n${fields}\r\n\r\n${content}`;
 
 const BAD: readonly Bad[] = [
   { statuses: [400], bytes: () => 'GET /hello\r\n\r\nnonsense\r\n\r\n' },
@@ -306,7 +423,8 @@ const BAD: readonly Bad[] = [
   { statuses: [400], bytes: () => 'GET /hello HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n' },
   { statuses: [400], bytes: () => 'GET /hello HTTP/1.1\r\nHost: x/y\r\n\r\n' },
   { statuses: [501], bytes: () => post('Transfer-Encoding: gzip, chunked', '0\r\n\r\n') },
-  { statuses: [431], bytes: (random) => `GET / HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(17_000 + random.int(9_000))}\r\n\r\n` },
+  { statuses: [431],
+    bytes: (random) => `GET / HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(17_000 + random.int(9_000))}\r\n\r\n` },
   // Which of both depends on how it comes in pieces.
   { statuses: [414, 431], bytes: () => `GET /${'a'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n` },
   { statuses: [400], bytes: () => post('Content-Length: 3x', 'abc') },
@@ -320,7 +438,12 @@ const BAD: readonly Bad[] = [
   { statuses: [501], bytes: () => 'CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n' },
   { statuses: [505, 400], bytes: () => 'GET / HTTP/2.0\r\nHost: x\r\nConnection: close\r\n\r\n' },
   { statuses: [], isCut: true, bytes: () => 'GET /broken HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' },
-  { statuses: [413], isCut: true, bytes: () => `POST /mirror HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${`4000\r\n${'m'.repeat(16_384)}\r\n`.repeat(5)}0\r\n\r\n` },
+  {
+    statuses: [413],
+    isCut: true,
+    bytes: () =>
+      `POST /mirror HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${`4000\r\n${'m'.repeat(16_384)}\r\n`.repeat(5)}0\r\n\r\n`,
+  },
 ];
 
 // Checks.
@@ -331,7 +454,10 @@ function checkAnswer(ask: Ask, response: WireResponse | null): void {
   try {
     ask.check(response);
   } catch (error) {
-    throw new Error(`${what} was answered with ${response.status} ${JSON.stringify(response.headers)} ${response.body.toString('latin1').slice(0, 300)}`, { cause: error });
+    throw new Error(
+      `${what} was answered with ${response.status} ${JSON.stringify(response.headers)} ${response.body.toString('latin1').slice(0, 300)}`,
+      { cause: error },
+    );
   }
 }
 
@@ -352,7 +478,8 @@ function checkExposition({ status, headers, body }: WireResponse, format: 'text'
 }
 
 function checkError(response: WireResponse | null, statuses: readonly number[]): void {
-  if (response === null || !statuses.includes(response.status)) throw new Error(`the status ${response?.status} is none of ${statuses.join()}`);
+  if (response === null || !statuses.includes(response.status))
+    throw new Error(`the status ${response?.status} is none of ${statuses.join()}`);
   assertUniformError(response);
 }
 

@@ -17,7 +17,12 @@ stock.get('/items/:id', (ctx) => {
 });
 const { url } = await stock.listen({ host: '127.0.0.1', port: 0 });
 
-const app = new Postern('soak', { ...TIMEOUTS, version: '1.0.0', bodyLimit: 65_536, settings: { SERVICE_CONNECTIONS: [`stock=${url}`] } });
+const app = new Postern('soak', {
+  ...TIMEOUTS,
+  version: '1.0.0',
+  bodyLimit: 65_536,
+  settings: { SERVICE_CONNECTIONS: [`stock=${url}`] },
+});
 app.health.check('always', () => true);
 app.get('/hello', () => 'hello');
 app.get('/items/:id', (ctx) => ({ id: ctx.params.id, query: [...ctx.query] }));
@@ -77,7 +82,15 @@ function report() {
   const { rss, heapUsed, external } = process.memoryUsage();
   const resources = {};
   for (const name of process.getActiveResourcesInfo()) resources[name] = (resources[name] ?? 0) + 1;
-  return { rss, heapUsed: heapUsed + external, cpu: process.cpuUsage(), resources, openFiles: readdirSync('/proc/self/fd').length, activeTasks: activeTasks(app) + activeTasks(stock), exposition: app.metrics.expose() };
+  return {
+    rss,
+    heapUsed: heapUsed + external,
+    cpu: process.cpuUsage(),
+    resources,
+    openFiles: readdirSync('/proc/self/fd').length,
+    activeTasks: activeTasks(app) + activeTasks(stock),
+    exposition: app.metrics.expose(),
+  };
 }
 
 function activeTasks({ metrics }) {

@@ -12,7 +12,9 @@ import { closedPort } from './peer.js';
 export async function startBalancer(ports: readonly number[]): Promise<{ readonly url: string }> {
   const folder = mkdtempSync(join(tmpdir(), 'postern-balancer-'));
   const port = await closedPort();
-  const servers = ports.map((target, index) => `  server s${index} 127.0.0.1:${target} check inter 200ms rise 1 fall 1`);
+  const servers = ports.map(
+    (target, index) => `  server s${index} 127.0.0.1:${target} check inter 200ms rise 1 fall 1`,
+  );
   const config = `defaults
   mode tcp
   timeout connect 1s

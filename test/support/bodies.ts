@@ -35,8 +35,10 @@ export function createReading(options: PosternOptions = {}): { app: Postern; got
   return { app, got };
 }
 
-export const post = (path: string, headers: string, body: string): string => `POST ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${headers}\r\n${body}`;
-export const sized = (path: string, type: string, body: string): string => post(path, `Content-Type: ${type}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n`, body);
+export const post = (path: string, headers: string, body: string): string =>
+  `POST ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${headers}\r\n${body}`;
+export const sized = (path: string, type: string, body: string): string =>
+  post(path, `Content-Type: ${type}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n`, body);
 
 /** The first response to some bytes; a server may go on reading behind it. */
 export async function answerTo(port: number, bytes: string): Promise<RawResponse> {

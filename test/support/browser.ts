@@ -12,7 +12,10 @@ export interface WatchedPage {
   readonly requests: readonly string[];
 }
 
-const ARGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+const ARGS = [
+  '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+  '--disable-component-update', '--disable-sync',
+];
 
 /** Starts a browser for the tests of a file; pages are closed when their test ends. */
 export function useBrowser(): (url: string, options?: BrowserContextOptions) => Promise<WatchedPage> {

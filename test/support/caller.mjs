@@ -1,4 +1,6 @@
-/** Calls a service and then does nothing: its kept-alive connection must not keep it alive. Argument: the service's URL. */
+/**
+ * Calls a service and then does nothing: its kept-alive connection must not keep it alive. Argument: the service's URL.
+ */
 
 import { Postern } from '../../dist/index.js';
 

@@ -1,4 +1,7 @@
-/** A service in a process of its own: calls the next one of a chain, the last one fails. Arguments: its name, the next one's. */
+/**
+ * A service in a process of its own: calls the next one of a chain, the last one fails. Arguments: its name, the next
+ * one's.
+ */
 
 import { ApiError, defineErrorCodes, Postern } from '../../dist/index.js';
 

@@ -4,7 +4,10 @@ import { ServiceClients, type ServiceClient } from '../../src/client/service-cli
 import { connectServices, type ConnectionOptions, type ServiceConnection } from '../../src/mesh/service-connection.js';
 
 /** Clients for services, by name and URL. */
-export function clientsOf(urls: Readonly<Record<string, string>>, options?: ConnectionOptions): ServiceClients<ServiceConnection> {
+export function clientsOf(
+  urls: Readonly<Record<string, string>>,
+  options?: ConnectionOptions,
+): ServiceClients<ServiceConnection> {
   return new ServiceClients(Object.keys(urls), async () => connectServices(new Map(Object.entries(urls)), options));
 }
 

@@ -25,7 +25,11 @@ interface WireSpan {
   readonly attributes: readonly Attribute[];
   readonly droppedAttributesCount?: number;
   readonly status: { readonly code?: number };
-  readonly events?: readonly { readonly name: string; readonly timeUnixNano: string; readonly attributes: readonly Attribute[] }[];
+  readonly events?: readonly {
+    readonly name: string;
+    readonly timeUnixNano: string;
+    readonly attributes: readonly Attribute[];
+  }[];
 }
 interface ExportRequest {
   readonly resourceSpans: readonly {
@@ -47,7 +51,12 @@ export interface Collector {
   readonly url: string;
   readonly spans: Span[];
   readonly resources: Readonly<Record<string, string | number>>[];
-  readonly requests: { readonly url: string; readonly headers: IncomingHttpHeaders; readonly count: number; readonly atMs: number }[];
+  readonly requests: {
+    readonly url: string;
+    readonly headers: IncomingHttpHeaders;
+    readonly count: number;
+    readonly atMs: number;
+  }[];
 }
 
 export const SERVER = 2;
@@ -63,8 +72,13 @@ const IDS = ['traceId', 'spanId', 'parentSpanId'];
 /** Reads a request; fails for anything that the definitions do not have, or have in another form. */
 export function decode(body: string): ExportRequest {
   const sent = JSON.parse(body) as ExportRequest;
-  const withBytes = JSON.parse(body, (key, value: unknown) => (IDS.includes(key) ? Buffer.from(value as string, 'hex') : value)) as object;
-  const read = ExportTraceServiceRequest.toObject(ExportTraceServiceRequest.fromObject(withBytes), { longs: String, bytes: String });
+  const withBytes = JSON.parse(body, (key, value: unknown) =>
+    IDS.includes(key) ? Buffer.from(value as string, 'hex') : value,
+  ) as object;
+  const read = ExportTraceServiceRequest.toObject(ExportTraceServiceRequest.fromObject(withBytes), {
+    longs: String,
+    bytes: String,
+  });
   const decoded = JSON.parse(JSON.stringify(read), (key, value: unknown) =>
     IDS.includes(key) ? Buffer.from(value as string, 'base64').toString('hex') : value,
   ) as ExportRequest;
@@ -73,11 +87,14 @@ export function decode(body: string): ExportRequest {
 }
 
 const byName = (attributes: readonly Attribute[]): Record<string, string | number> =>
-  Object.fromEntries(attributes.map(({ key, value: { stringValue, intValue } }) => [key, stringValue ?? Number(intValue)]));
+  Object.fromEntries(
+    attributes.map(({ key, value: { stringValue, intValue } }) => [key, stringValue ?? Number(intValue)]),
+  );
 
 /** @param respond answers a request; default: 200. It may read the body later, or never. */
 export async function startCollector(
-  respond: (res: ServerResponse, nth: number, req: IncomingMessage) => void = (res) => res.setHeader('content-type', 'application/json').end('{}'),
+  respond: (res: ServerResponse, nth: number, req: IncomingMessage) => void = (res) =>
+    res.setHeader('content-type', 'application/json').end('{}'),
 ): Promise<Collector> {
   const collector: Collector = { url: '', spans: [], resources: [], requests: [] };
   let count = 0;
@@ -91,7 +108,12 @@ export async function startCollector(
         const service = String(byName(resource.attributes)['service.name']);
         return scopeSpans.flatMap(({ spans }) => spans.map((span) => toSpan(service, span)));
       });
-      collector.requests.push({ url: req.url ?? '', headers: req.headers, count: decoded.length, atMs: performance.now() });
+      collector.requests.push({
+        url: req.url ?? '',
+        headers: req.headers,
+        count: decoded.length,
+        atMs: performance.now(),
+      });
       res.on('finish', () => void (res.statusCode === 200 && collector.spans.push(...decoded)));
       respond(res, nth, req);
     });
@@ -122,12 +144,15 @@ export function drawTree(spans: readonly Span[]): string {
   const draw = (span: Span, depth: number): string[] => {
     const children = spans.filter(({ parentSpanId }) => parentSpanId === span.spanId);
     for (const child of children) {
-      expect(BigInt(child.startTimeUnixNano), `${child.name} starts inside ${span.name}`).toBeGreaterThanOrEqual(BigInt(span.startTimeUnixNano));
-      expect(BigInt(child.endTimeUnixNano), `${child.name} ends inside ${span.name}`).toBeLessThanOrEqual(BigInt(span.endTimeUnixNano));
+      expect(BigInt(child.startTimeUnixNano), `${child.name} starts inside ${span.name}`)
+        .toBeGreaterThanOrEqual(BigInt(span.startTimeUnixNano));
+      expect(BigInt(child.endTimeUnixNano), `${child.name} ends inside ${span.name}`)
+        .toBeLessThanOrEqual(BigInt(span.endTimeUnixNano));
     }
     const ordered = children.sort((a, b) => Number(BigInt(a.startTimeUnixNano) - BigInt(b.startTimeUnixNano)));
     const line = `${'  '.repeat(depth)}${span.kind === SERVER ? 'server' : 'client'} ${span.service}: ${span.name}${span.isError ? ' !' : ''}`;
     return [line, ...ordered.flatMap((child) => draw(child, depth + 1))];
   };
-  return spans.filter(({ parentSpanId }) => parentSpanId === undefined || !ids.has(parentSpanId)).flatMap((root) => draw(root, 0)).join('\n');
+  return spans.filter(({ parentSpanId }) => parentSpanId === undefined || !ids.has(parentSpanId))
+    .flatMap((root) => draw(root, 0)).join('\n');
 }

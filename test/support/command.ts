@@ -27,9 +27,16 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 export const COMMAND: string = join(ROOT, 'dist/cli.js');
 
 /** Starts the command; it is killed when the test ends. */
-export function startCommand(args: readonly string[], { cwd, env = {} }: RunOptions = {}): ChildProcessByStdio<null, Readable, Readable> {
+export function startCommand(
+  args: readonly string[],
+  { cwd, env = {} }: RunOptions = {},
+): ChildProcessByStdio<null, Readable, Readable> {
   if (!existsSync(COMMAND)) throw new Error(`${COMMAND} is missing; npm run build makes it`);
-  const child = spawn(process.execPath, [COMMAND, ...args], { cwd, env: environment(env), stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [COMMAND, ...args], {
+    cwd,
+    env: environment(env),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   onTestFinished(() => void child.kill('SIGKILL'));
   return child;
 }
@@ -42,7 +49,13 @@ export async function runCommand(args: readonly string[], options: RunOptions = 
 /** Runs the command on a terminal, with `script` of util-linux; stdout has what stderr got as well. */
 export async function runOnTerminal(args: readonly string[], { cwd, env = {} }: RunOptions = {}): Promise<Result> {
   const line = [process.execPath, COMMAND, ...args].map((word) => `'${word}'`).join(' ');
-  const result = await readAll(spawn('script', ['--quiet', '--return', '--command', line, '/dev/null'], { cwd, env: environment(env), stdio: ['ignore', 'pipe', 'pipe'] }));
+  const result = await readAll(
+    spawn('script', ['--quiet', '--return', '--command', line, '/dev/null'], {
+      cwd,
+      env: environment(env),
+      stdio: ['ignore', 'pipe', 'pipe'],
+    }),
+  );
   return { ...result, stdout: result.stdout.replaceAll('\r\n', '\n') };
 }
 
@@ -56,7 +69,8 @@ export function createProject(files: Readonly<Record<string, string>>, copied = 
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const installed = join(folder, 'node_modules/postern');
   mkdirSync(dirname(installed));
-  if (copied) for (const part of ['dist', 'package.json']) cpSync(join(ROOT, part), join(installed, part), { recursive: true });
+  if (copied)
+    for (const part of ['dist', 'package.json']) cpSync(join(ROOT, part), join(installed, part), { recursive: true });
   else symlinkSync(ROOT, installed);
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
   return folder;

@@ -35,12 +35,21 @@ const UNITS: readonly (readonly [end: RegExp, unit: string])[] = [
 ];
 
 function metricsOf(header: string): Metric[] {
-  const table = new RegExp(`^\\| ${header} \\| type .*\\n\\| ---.*\\n((?:\\|.*\\n)+)`, 'm').exec(readPage('docs/reference/metrics.md'));
+  const table = new RegExp(`^\\| ${header} \\| type .*\\n\\| ---.*\\n((?:\\|.*\\n)+)`, 'm')
+    .exec(readPage('docs/reference/metrics.md'));
   if (table === null) throw new Error(`docs/reference/metrics.md has no table "${header}"`);
-  return (table[1] ?? '').trim().split('\n').map((row) => {
-    const [name = '', type = '', labels = '', meaning = ''] = row.replace(/^\| | \|$/g, '').split(/ ?\| ?/);
-    return { name: name.replaceAll('`', ''), type, labels: labels.split(', ').filter((label) => label !== ''), meaning };
-  });
+  return (table[1] ?? '')
+    .trim()
+    .split('\n')
+    .map((row) => {
+      const [name = '', type = '', labels = '', meaning = ''] = row.replace(/^\| | \|$/g, '').split(/ ?\| ?/);
+      return {
+        name: name.replaceAll('`', ''),
+        type,
+        labels: labels.split(', ').filter((label) => label !== ''),
+        meaning,
+      };
+    });
 }
 
 const by = (labels: readonly string[]): string => `sum by (${labels.join(', ')})`;
@@ -61,7 +70,13 @@ function failing(name: string, selector: string, statuses: string, labels: reado
 
 function chart(title: string, description: string, unit: string, queries: readonly Query[]): Panel {
   const targets = queries.map((query, index) => ({ ...query, refId: String.fromCharCode(65 + index) }));
-  return { type: 'timeseries', title, description, fieldConfig: { defaults: { unit, min: 0 }, overrides: [] }, targets };
+  return {
+    type: 'timeseries',
+    title,
+    description,
+    fieldConfig: { defaults: { unit, min: 0 }, overrides: [] },
+    targets,
+  };
 }
 
 /** The charts of one metric. A histogram has two: how many, and how long. */
@@ -69,39 +84,74 @@ function chartsOf({ name, type, labels, meaning }: Metric): Panel[] {
   const [, unit = 'short'] = UNITS.find(([end]) => end.test(name)) ?? [];
   const named = ['job', ...labels];
   if (type === 'counter') {
-    return [chart(`${name}, per second`, meaning, 'short', [{ expr: `${by(named)} (${rate(name, CHOSEN)})`, legendFormat: legend(named) }])];
+    return [
+      chart(`${name}, per second`, meaning, 'short', [
+        { expr: `${by(named)} (${rate(name, CHOSEN)})`, legendFormat: legend(named) },
+      ]),
+    ];
   }
   if (type === 'histogram') {
     const timed = named.filter((label) => label !== 'status_code');
     return [
-      chart(`${name}, number per second`, meaning, 'short', [{ expr: `${by(named)} (${rate(`${name}_count`, CHOSEN)})`, legendFormat: legend(named) }]),
+      chart(`${name}, number per second`, meaning, 'short', [
+        { expr: `${by(named)} (${rate(`${name}_count`, CHOSEN)})`, legendFormat: legend(named) },
+      ]),
       chart(`${name}, 99th percentile`, meaning, unit, [p99(name, CHOSEN, timed)]),
     ];
   }
-  const read = name.endsWith('_start_time_seconds') ? { expr: `time() - ${name}{${CHOSEN}}`, title: `time since ${name}` } : { expr: `${name}{${CHOSEN}}`, title: name };
-  return [chart(read.title, meaning, unit, [{ expr: read.expr, legendFormat: legend(['job', 'instance', ...labels]) }])];
+  const read = name.endsWith('_start_time_seconds')
+    ? { expr: `time() - ${name}{${CHOSEN}}`, title: `time since ${name}` }
+    : { expr: `${name}{${CHOSEN}}`, title: name };
+  return [
+    chart(read.title, meaning, unit, [{ expr: read.expr, legendFormat: legend(['job', 'instance', ...labels]) }]),
+  ];
 }
 
 /** What a mesh is asked first: who is slow, who fails, who calls whom. */
 function meshCharts(): Panel[] {
   const [requests, calls] = ['http_request_duration_seconds', 'service_request_duration_seconds'];
   const every = { expr: `${by(['job'])} (${rate(`${requests}_count`, NOT_MONITORING)})`, legendFormat: '{{job}}' };
-  const called = { expr: `${by(['job', 'service'])} (${rate(`${calls}_count`, 'job!=""')})`, legendFormat: '{{job}} to {{service}}' };
+  const called = {
+    expr: `${by(['job', 'service'])} (${rate(`${calls}_count`, 'job!=""')})`,
+    legendFormat: '{{job}} to {{service}}',
+  };
   return [
     chart('Requests per second, by service', 'Without monitoring endpoints.', 'reqps', [every]),
-    chart('Share of requests that fail (5xx), by service', 'Without monitoring endpoints.', 'percentunit', [failing(requests, NOT_MONITORING, '5..', ['job'])]),
-    chart('99th percentile of the duration, by service', 'Without monitoring endpoints.', 's', [p99(requests, NOT_MONITORING, ['job'])]),
+    chart('Share of requests that fail (5xx), by service', 'Without monitoring endpoints.', 'percentunit', [
+      failing(requests, NOT_MONITORING, '5..', ['job']),
+    ]),
+    chart('99th percentile of the duration, by service', 'Without monitoring endpoints.', 's', [
+      p99(requests, NOT_MONITORING, ['job']),
+    ]),
     chart('Calls per second, by caller and service', 'Each attempt counts.', 'reqps', [called]),
-    chart('Share of calls that fail (5xx or no reply)', 'Each attempt counts.', 'percentunit', [failing(calls, 'job!=""', '0|5..', ['job', 'service'])]),
+    chart('Share of calls that fail (5xx or no reply)', 'Each attempt counts.', 'percentunit', [
+      failing(calls, 'job!=""', '0|5..', ['job', 'service']),
+    ]),
     chart('99th percentile of calls', 'Each attempt counts.', 's', [p99(calls, 'job!=""', ['job', 'service'])]),
-    chart('Instances by status', 'OK, FAIL or DRAINING.', 'short', [{ expr: 'count by (job, status) (service_info)', legendFormat: '{{job}} {{status}}' }]),
-    chart('Memory, in percent of the limit', 'Fullest instance of each service.', 'percent', [{ expr: 'max by (job) (proc_rss_mem_perc)', legendFormat: '{{job}}' }]),
-    chart('Delay of the event loop (p99)', 'Slowest instance of each service.', 's', [{ expr: 'max by (job) (nodejs_eventloop_lag_p99_seconds)', legendFormat: '{{job}}' }]),
+    chart('Instances by status', 'OK, FAIL or DRAINING.', 'short', [
+      { expr: 'count by (job, status) (service_info)', legendFormat: '{{job}} {{status}}' },
+    ]),
+    chart('Memory, in percent of the limit', 'Fullest instance of each service.', 'percent', [
+      { expr: 'max by (job) (proc_rss_mem_perc)', legendFormat: '{{job}}' },
+    ]),
+    chart('Delay of the event loop (p99)', 'Slowest instance of each service.', 's', [
+      { expr: 'max by (job) (nodejs_eventloop_lag_p99_seconds)', legendFormat: '{{job}}' },
+    ]),
   ];
 }
 
 function variable(name: string, query: string): object {
-  return { name, label: name, type: 'query', datasource: DATASOURCE, query, refresh: 2, multi: true, includeAll: true, current: { text: 'All', value: '$__all' } };
+  return {
+    name,
+    label: name,
+    type: 'query',
+    datasource: DATASOURCE,
+    query,
+    refresh: 2,
+    multi: true,
+    includeAll: true,
+    current: { text: 'All', value: '$__all' },
+  };
 }
 
 /** The text of `docs/grafana.json`. */
@@ -114,10 +164,22 @@ export function writeDashboard(): string {
   let y = 0;
   let id = 0;
   const panels = rows.flatMap(([title, charts]) => {
-    const heading = { type: 'row', title, collapsed: false, gridPos: { x: 0, y, w: 24, h: 1 }, id: (id += 1), panels: [] };
+    const heading = {
+      type: 'row',
+      title,
+      collapsed: false,
+      gridPos: { x: 0, y, w: 24, h: 1 },
+      id: (id += 1),
+      panels: [],
+    };
     y += 1;
     const placed = charts.map((panel, index) => {
-      const gridPos = { x: (index % PANELS_IN_A_ROW) * WIDTH, y: y + Math.floor(index / PANELS_IN_A_ROW) * HEIGHT, w: WIDTH, h: HEIGHT };
+      const gridPos = {
+        x: (index % PANELS_IN_A_ROW) * WIDTH,
+        y: y + Math.floor(index / PANELS_IN_A_ROW) * HEIGHT,
+        w: WIDTH,
+        h: HEIGHT,
+      };
       return { ...panel, id: (id += 1), datasource: DATASOURCE, gridPos };
     });
     y += Math.ceil(charts.length / PANELS_IN_A_ROW) * HEIGHT;

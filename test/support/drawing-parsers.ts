@@ -5,7 +5,12 @@ import { spawnSync } from 'node:child_process';
 /** A graph: labels of nodes, and edges between labels. */
 export interface Graph {
   readonly nodes: readonly string[];
-  readonly edges: readonly { readonly from: string; readonly to: string; readonly label: string; readonly failed: boolean }[];
+  readonly edges: readonly {
+    readonly from: string;
+    readonly to: string;
+    readonly label: string;
+    readonly failed: boolean;
+  }[];
 }
 
 const TEXT = String.raw`"((?:[\w .,()~-]|[^\x00-\x9f]|#\d+;)+)"`;
@@ -30,8 +35,10 @@ export function parseMermaid(text: string): Graph {
   for (const line of lines) {
     const [, id, label] = NODE.exec(line) ?? [];
     const [, from, arrow, answer, to] = EDGE.exec(line) ?? [];
-    if (id !== undefined && label !== undefined && edges.length === 0 && !labels.has(id)) labels.set(id, decode(label, '#'));
-    else if (from !== undefined && answer !== undefined && to !== undefined) edges.push({ from: labelOf(from), to: labelOf(to), label: decode(answer, '#'), failed: arrow === '-.->' });
+    if (id !== undefined && label !== undefined && edges.length === 0 && !labels.has(id))
+      labels.set(id, decode(label, '#'));
+    else if (from !== undefined && answer !== undefined && to !== undefined)
+      edges.push({ from: labelOf(from), to: labelOf(to), label: decode(answer, '#'), failed: arrow === '-.->' });
     else throw new Error(`neither node nor edge: ${JSON.stringify(line)}`);
   }
   return { nodes: [...labels.values()], edges };
@@ -46,24 +53,42 @@ export function parseDot(text: string): Graph {
   const { objects = [], edges = [] } = JSON.parse(runDot('-Tjson0', text)) as DotJson;
   const labels = new Map(objects.map(({ _gvid, label }) => [_gvid, unescape(label)]));
   const labelOf = (id: number): string => labels.get(id) ?? '';
-  return { nodes: [...labels.values()], edges: edges.map(({ tail, head, label, color }) => ({ from: labelOf(tail), to: labelOf(head), label: unescape(label), failed: color === 'red' })) };
+  return {
+    nodes: [...labels.values()],
+    edges: edges.map(({ tail, head, label, color }) => ({
+      from: labelOf(tail),
+      to: labelOf(head),
+      label: unescape(label),
+      failed: color === 'red',
+    })),
+  };
 }
 
 /** The texts that a person sees in what Graphviz draws. */
 export function drawnTexts(text: string): string[] {
   const named: Readonly<Record<string, string>> = { quot: '"', lt: '<', gt: '>', amp: '&' };
   const texts = [...runDot('-Tsvg', text).matchAll(/<text [^>]*>([^<]*)<\/text>/g)].map(([, content = '']) => content);
-  return texts.map((content) => decode(content, '&#').replace(/&(\w+);/g, (entity, name: string) => named[name] ?? entity).replaceAll('\u00a0', ' '));
+  return texts.map((content) =>
+    decode(content, '&#')
+      .replace(/&(\w+);/g, (entity, name: string) => named[name] ?? entity)
+      .replaceAll('\u00a0', ' '),
+  );
 }
 
 interface DotJson {
   readonly objects?: readonly { readonly _gvid: number; readonly label: string }[];
-  readonly edges?: readonly { readonly tail: number; readonly head: number; readonly label: string; readonly color?: string }[];
+  readonly edges?: readonly {
+    readonly tail: number;
+    readonly head: number;
+    readonly label: string;
+    readonly color?: string;
+  }[];
 }
 
 function runDot(format: string, text: string): string {
   const { error, status, stdout, stderr } = spawnSync('dot', [format], { input: text, encoding: 'utf8' });
-  if (error !== undefined) throw new Error(`dot can't be run; these tests need the Debian package graphviz: ${error.message}`);
+  if (error !== undefined)
+    throw new Error(`dot can't be run; these tests need the Debian package graphviz: ${error.message}`);
   if (status !== 0 || stderr !== '') throw new Error(`dot ended with ${String(status)}: ${stderr}\n${text}`);
   return stdout;
 }

@@ -32,7 +32,8 @@ export function parseExposition(text: string, format: 'text' | 'openmetrics'): P
   const families: (ParsedFamily & { samples: ParsedSample[] })[] = [];
   for (let index = 0; index < lines.length; ) {
     const help = parseHelp(lines[index++]!, isOpenMetrics);
-    const [, typeName, type] = /^# TYPE (\S+) (counter|gauge|histogram|summary)$/.exec(lines[index++] ?? '') ?? fail(lines[index - 1]);
+    const [, typeName, type] =
+      /^# TYPE (\S+) (counter|gauge|histogram|summary)$/.exec(lines[index++] ?? '') ?? fail(lines[index - 1]);
     if (typeName !== help.name) throw new Error(`TYPE of ${typeName} follows HELP of ${help.name}`);
     const family = { name: help.name, help: help.text, type: type!, samples: [] as ParsedSample[] };
     while (index < lines.length && !lines[index]!.startsWith('#')) {
@@ -43,7 +44,12 @@ export function parseExposition(text: string, format: 'text' | 'openmetrics'): P
     families.push(family);
   }
   assertUnique(families.map(({ name }) => name), 'family');
-  assertUnique(families.flatMap(({ samples }) => samples.map(({ name, labels }) => `${name} ${JSON.stringify(Object.entries(labels).sort())}`)), 'series');
+  assertUnique(
+    families.flatMap(({ samples }) =>
+      samples.map(({ name, labels }) => `${name} ${JSON.stringify(Object.entries(labels).sort())}`),
+    ),
+    'series',
+  );
   for (const family of families) {
     if (family.type === 'histogram') assertHistogram(family, isOpenMetrics);
     if (family.type === 'summary') assertSummary(family, isOpenMetrics);
@@ -160,13 +166,20 @@ function toNumber(text: string): number {
   return text.endsWith('Inf') ? (text.startsWith('-') ? -Infinity : Infinity) : Number(text);
 }
 
-const SUFFIXES: Readonly<Record<string, readonly string[]>> = { histogram: ['_bucket', '_sum', '_count'], summary: ['', '_sum', '_count'], gauge: [''], counter: [''] };
+const SUFFIXES: Readonly<Record<string, readonly string[]>> = {
+  histogram: ['_bucket', '_sum', '_count'],
+  summary: ['', '_sum', '_count'],
+  gauge: [''],
+  counter: [''],
+};
 
 function assertBelongs({ name, labels, exemplar }: ParsedSample, family: ParsedFamily, isOpenMetrics: boolean): void {
   const suffixes = isOpenMetrics && family.type === 'counter' ? ['_total'] : SUFFIXES[family.type]!;
-  if (!suffixes.some((suffix) => name === family.name + suffix)) throw new Error(`sample ${name} is not of the ${family.type} ${family.name}`);
+  if (!suffixes.some((suffix) => name === family.name + suffix))
+    throw new Error(`sample ${name} is not of the ${family.type} ${family.name}`);
   if (exemplar !== undefined && !/_(?:bucket|total)$/.test(name)) throw new Error(`exemplar on ${name}`);
-  if (name.endsWith('_bucket') && family.type === 'histogram' && labels['le'] === undefined) throw new Error(`bucket of ${family.name} without le`);
+  if (name.endsWith('_bucket') && family.type === 'histogram' && labels['le'] === undefined)
+    throw new Error(`bucket of ${family.name} without le`);
 }
 
 function assertHistogram({ name, samples }: ParsedFamily, isOpenMetrics: boolean): void {
@@ -180,14 +193,21 @@ function assertHistogram({ name, samples }: ParsedFamily, isOpenMetrics: boolean
     const buckets = group.filter((sample) => sample.name === `${name}_bucket`);
     const bounds = buckets.map(({ labels }) => toNumber(labels['le']!));
     for (let index = 1; index < buckets.length; index++) {
-      if (bounds[index]! <= bounds[index - 1]! || buckets[index]!.value < buckets[index - 1]!.value) throw new Error(`buckets of ${name} ${key} don't ascend`);
+      if (bounds[index]! <= bounds[index - 1]! || buckets[index]!.value < buckets[index - 1]!.value)
+        throw new Error(`buckets of ${name} ${key} don't ascend`);
     }
     const count = group.filter((sample) => sample.name === `${name}_count`);
     const sum = group.filter((sample) => sample.name === `${name}_sum`);
     // OpenMetrics: a sum only where nothing negative is observed, and a count if and only if there is a sum.
     const hasSum = !isOpenMetrics || sum.length > 0;
-    if (isOpenMetrics && hasSum && bounds[0]! < 0) throw new Error(`histogram ${name} ${key} has a sum beside negative buckets`);
-    if (count.length !== Number(hasSum) || sum.length !== Number(hasSum) || bounds.at(-1) !== Infinity || (hasSum && buckets.at(-1)!.value !== count[0]!.value)) {
+    if (isOpenMetrics && hasSum && bounds[0]! < 0)
+      throw new Error(`histogram ${name} ${key} has a sum beside negative buckets`);
+    if (
+      count.length !== Number(hasSum) ||
+      sum.length !== Number(hasSum) ||
+      bounds.at(-1) !== Infinity ||
+      (hasSum && buckets.at(-1)!.value !== count[0]!.value)
+    ) {
       throw new Error(`histogram ${name} ${key} is not whole`);
     }
   }

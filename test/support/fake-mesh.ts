@@ -21,7 +21,15 @@ export interface FakeMesh {
 
 /** Starts a mesh; the first service is the one to ask. */
 export async function startFakeMesh(edges: Record<string, readonly string[]>): Promise<FakeMesh> {
-  const mesh: FakeMesh = { edges, down: new Set(), times: new Map(), asked: 0, held: undefined, mostAtATime: 0, url: '' };
+  const mesh: FakeMesh = {
+    edges,
+    down: new Set(),
+    times: new Map(),
+    asked: 0,
+    held: undefined,
+    mostAtATime: 0,
+    url: '',
+  };
   let waiting = 0;
   const server = createServer(async (request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://mesh');
@@ -30,7 +38,9 @@ export async function startFakeMesh(edges: Record<string, readonly string[]>): P
     await mesh.held;
     waiting -= 1;
     response.setHeader('content-type', 'application/json');
-    response.end(JSON.stringify(pingOf(mesh, decodeURIComponent(pathname.split('/')[1] ?? ''), Number(searchParams.get('depth')))));
+    response.end(
+      JSON.stringify(pingOf(mesh, decodeURIComponent(pathname.split('/')[1] ?? ''), Number(searchParams.get('depth')))),
+    );
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => {
@@ -46,8 +56,17 @@ function pingOf(mesh: FakeMesh, service: string, depth: number): object {
   if (depth === 0 || below.length === 0) return { response: 'pong', process_time: '0 ms' };
   const entries = below.map((to) => {
     const request_time = `${mesh.times.get(to) ?? 3} ms`;
-    const error = { message: 'Service Unavailable', description: `${to} is unreachable`, error_code: { name: 'framework_error_unspecified', value: 999_998 } };
-    return [to, mesh.down.has(to) ? { response: error, status_code: 503, request_time } : { response: pingOf(mesh, to, depth - 1), status_code: 200, request_time }];
+    const error = {
+      message: 'Service Unavailable',
+      description: `${to} is unreachable`,
+      error_code: { name: 'framework_error_unspecified', value: 999_998 },
+    };
+    return [
+      to,
+      mesh.down.has(to)
+        ? { response: error, status_code: 503, request_time }
+        : { response: pingOf(mesh, to, depth - 1), status_code: 200, request_time },
+    ];
   });
   return { response: Object.fromEntries(entries), process_time: '1 ms' };
 }

@@ -17,7 +17,9 @@ export interface FakePostgres {
 }
 
 /** @param find the row for the one parameter of a query */
-export async function startFakePostgres(find: (parameter: string) => Record<string, string> | undefined): Promise<FakePostgres> {
+export async function startFakePostgres(
+  find: (parameter: string) => Record<string, string> | undefined,
+): Promise<FakePostgres> {
   const connections = new Set<Socket>();
   let terminated = 0;
   const server: Server = createServer((socket) => {
@@ -39,7 +41,8 @@ export async function startFakePostgres(find: (parameter: string) => Record<stri
         if (type === 'startup') socket.write(Buffer.concat([message('R', int32(0)), READY]));
         else if (type === 'B') parameter = boundParameter(body);
         else if (type === 'Q') socket.write(Buffer.concat([message('C', text('SELECT 0')), READY]));
-        else if (type === 'S') socket.write(Buffer.concat([message('1'), message('2'), ...rowOf(find(parameter)), READY]));
+        else if (type === 'S')
+          socket.write(Buffer.concat([message('1'), message('2'), ...rowOf(find(parameter)), READY]));
         else if (type === 'X') terminated += 1;
         started = true;
       }
@@ -52,7 +55,12 @@ export async function startFakePostgres(find: (parameter: string) => Record<stri
     for (const socket of connections) socket.destroy();
   };
   onTestFinished(stop);
-  return { url: `postgres://user:secret@127.0.0.1:${(server.address() as AddressInfo).port}/shop`, connections, terminated: () => terminated, stop };
+  return {
+    url: `postgres://user:secret@127.0.0.1:${(server.address() as AddressInfo).port}/shop`,
+    connections,
+    terminated: () => terminated,
+    stop,
+  };
 }
 
 const int16 = (value: number): Buffer => Buffer.from([value >> 8, value & 255]);
@@ -73,8 +81,15 @@ function boundParameter(body: Buffer): string {
 }
 
 function rowOf(row: Record<string, string> | undefined): Buffer[] {
-  const columns = Object.keys(row ?? {}).map((name) => Buffer.concat([text(name), int32(0), int16(0), int32(TEXT_OID), int16(-1), int32(-1), int16(0)]));
-  const values = Object.values(row ?? {}).map((value) => Buffer.concat([int32(Buffer.byteLength(value)), Buffer.from(value)]));
+  const columns = Object.keys(row ?? {}).map((name) => Buffer.concat([
+    text(name), int32(0), int16(0), int32(TEXT_OID), int16(-1), int32(-1), int16(0),
+  ]));
+  const values = Object.values(row ?? {})
+    .map((value) => Buffer.concat([int32(Buffer.byteLength(value)), Buffer.from(value)]));
   if (row === undefined) return [message('n'), message('C', text('SELECT 0'))];
-  return [message('T', int16(columns.length), ...columns), message('D', int16(values.length), ...values), message('C', text('SELECT 1'))];
+  return [
+    message('T', int16(columns.length), ...columns),
+    message('D', int16(values.length), ...values),
+    message('C', text('SELECT 1')),
+  ];
 }

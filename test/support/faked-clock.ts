@@ -3,7 +3,9 @@
  * reach it.
  */
 
-const TIMERS = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate', 'clearImmediate', 'Date'] as const;
+const TIMERS = [
+  'setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate', 'clearImmediate', 'Date',
+] as const;
 
 /** @returns the clock's functions, each looked up among the globals when it is used */
 export function fakeClock<Clock extends object>(clock: Clock): Clock {

@@ -6,7 +6,9 @@ import { parseAllDocuments } from 'yaml';
 /** A plugin of a decK file. */
 export interface KongPlugin {
   readonly name: string;
-  readonly config: { readonly status_code?: number } & Readonly<Record<string, { readonly headers?: readonly string[]; readonly uri?: string }>>;
+  readonly config: { readonly status_code?: number } & Readonly<
+    Record<string, { readonly headers?: readonly string[]; readonly uri?: string }>
+  >;
 }
 
 /** A route of a decK file. */
@@ -25,7 +27,13 @@ export interface KongRoute {
 /** A decK file. */
 export interface KongFile {
   readonly _format_version: string;
-  readonly services: readonly { readonly name: string; readonly protocol: string; readonly host: string; readonly port: number; readonly routes: readonly KongRoute[] }[];
+  readonly services: readonly {
+    readonly name: string;
+    readonly protocol: string;
+    readonly host: string;
+    readonly port: number;
+    readonly routes: readonly KongRoute[];
+  }[];
   readonly upstreams?: readonly object[];
 }
 
@@ -54,7 +62,13 @@ export function normalizeForKong(path: string): string {
 /** The service that Kong forwards a normalized path to, and the path that it gets: `users /users/7`; null for none. */
 export function askKong({ services }: KongFile, method: string, path: string, engine: Engine): string | null {
   const matching = services
-    .flatMap(({ name, routes }) => routes.map((route) => ({ service: name, route, groups: route.methods.includes(method) ? matchInKong(route.paths[0] ?? '', path, engine) : null })))
+    .flatMap(({ name, routes }) =>
+      routes.map((route) => ({
+        service: name,
+        route,
+        groups: route.methods.includes(method) ? matchInKong(route.paths[0] ?? '', path, engine) : null,
+      })),
+    )
     .filter(({ groups }) => groups !== null)
     .sort((a, b) => b.route.regex_priority - a.route.regex_priority);
   const [best] = matching;
@@ -68,7 +82,8 @@ function matchInKong(pattern: string, path: string, engine: Engine): RegExpExecA
   if (engine === 'pcre') return new RegExp(`^${Buffer.from(source, 'utf8').toString('latin1')}`).exec(path);
   // Rust's engine reads text, so a path that is not UTF-8 does not get as far.
   const bytes = Buffer.from(path, 'latin1');
-  return Buffer.from(bytes.toString(), 'utf8').equals(bytes) ? new RegExp(`^${source}`, 'u').exec(bytes.toString()) : null;
+  return Buffer.from(bytes.toString(), 'utf8').equals(bytes) ? new RegExp(`^${source}`, 'u')
+    .exec(bytes.toString()) : null;
 }
 
 /** The manifests in the YAML of `toGatewayApi`, each checked against the schema of its resource. */
@@ -84,8 +99,12 @@ export function parseHttpRoutes(yaml: string): HTTPRoute[] {
 export function askHttpRoutes(manifests: readonly HTTPRoute[], method: string, path: string): string | null {
   for (const { spec } of manifests) {
     for (const { matches, filters, backendRefs } of spec?.rules ?? []) {
-      const isMatch = matches?.some(({ method: name, path: { type, value = '' } = {} }) => name === method && (type === 'Exact' ? value === path : new RegExp(`^(?:${value})$`).test(path)));
-      if (isMatch === true) return `${backendRefs?.[0]?.name} ${filters?.find(({ type }) => type === 'URLRewrite')?.urlRewrite?.path?.replaceFullPath ?? path}`;
+      const isMatch = matches?.some(
+        ({ method: name, path: { type, value = '' } = {} }) =>
+          name === method && (type === 'Exact' ? value === path : new RegExp(`^(?:${value})$`).test(path)),
+      );
+      if (isMatch === true)
+        return `${backendRefs?.[0]?.name} ${filters?.find(({ type }) => type === 'URLRewrite')?.urlRewrite?.path?.replaceFullPath ?? path}`;
     }
   }
   return null;

@@ -18,7 +18,14 @@ export interface RunningGateway {
 }
 
 /** How each is told to check a configuration, and to run it in the foreground as one process. */
-const COMMANDS: Record<GatewayName, { check: (dir: string, file: string) => string[]; run: (dir: string, file: string) => string[]; whole: (text: string, dir: string) => string }> = {
+const COMMANDS: Record<
+  GatewayName,
+  {
+    check: (dir: string, file: string) => string[];
+    run: (dir: string, file: string) => string[];
+    whole: (text: string, dir: string) => string;
+  }
+> = {
   nginx: {
     check: (dir, file) => ['-t', '-q', '-p', dir, '-c', file],
     run: (dir, file) => ['-p', dir, '-c', file],
@@ -53,7 +60,10 @@ export function checkGateway(name: GatewayName, text: string): string {
   const dir = mkdtempSync(join(tmpdir(), `postern-${name}-`));
   try {
     const file = writeWhole(name, text, dir);
-    const { status, stdout, stderr } = spawnSync(findBinary(name), COMMANDS[name].check(dir, file), { env: environment(dir), encoding: 'utf8' });
+    const { status, stdout, stderr } = spawnSync(findBinary(name), COMMANDS[name].check(dir, file), {
+      env: environment(dir),
+      encoding: 'utf8',
+    });
     return status === 0 ? '' : `${stdout}${stderr}`.trim() || `exit status ${String(status)}`;
   } finally {
     rmSync(dir, { recursive: true, force: true });
@@ -63,7 +73,10 @@ export function checkGateway(name: GatewayName, text: string): string {
 /** Starts a gateway and waits until each of its ports accepts. */
 export async function startGateway(name: GatewayName, text: string, ports: readonly number[]): Promise<RunningGateway> {
   const dir = mkdtempSync(join(tmpdir(), `postern-${name}-`));
-  const child = spawn(findBinary(name), COMMANDS[name].run(dir, writeWhole(name, text, dir)), { env: environment(dir), stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(findBinary(name), COMMANDS[name].run(dir, writeWhole(name, text, dir)), {
+    env: environment(dir),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   let output = '';
   child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
   child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()));
@@ -93,7 +106,8 @@ export async function startGateway(name: GatewayName, text: string, ports: reado
 function findBinary(name: GatewayName): string {
   const dirs = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin'];
   const found = dirs.map((dir) => join(dir, name)).find((file) => existsSync(file));
-  if (found === undefined) throw new Error(`${name} is not installed; these tests need the Debian packages nginx-light, haproxy and caddy`);
+  if (found === undefined)
+    throw new Error(`${name} is not installed; these tests need the Debian packages nginx-light, haproxy and caddy`);
   return found;
 }
 

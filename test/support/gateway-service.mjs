@@ -1,6 +1,7 @@
 /**
- * A service of the tests of gateways, in a process of its own. Arguments: its name, `open` routes and `closed` ones, as JSON.
- * Every reply says whose it is and which route answered, in `x-service` and `x-reached`. Further routes stream, wait and count.
+ * A service of the tests of gateways, in a process of its own. Arguments: its name, `open` routes and `closed` ones, as
+ * JSON. Every reply says whose it is and which route answered, in `x-service` and `x-reached`. Further routes stream,
+ * wait and count.
  */
 
 import { createHash } from 'node:crypto';
@@ -16,7 +17,10 @@ app.server.on('connection', () => (connections += 1));
 app.use(async (ctx, next) => {
   const answer = await next();
   answer.headers.set('x-service', name);
-  answer.headers.set('x-reached', encodeURIComponent(ctx.route === null ? 'none' : `${ctx.route.method} ${ctx.route.path}`));
+  answer.headers.set(
+    'x-reached',
+    encodeURIComponent(ctx.route === null ? 'none' : `${ctx.route.method} ${ctx.route.path}`),
+  );
   return answer;
 });
 const echo = (ctx) => ({ method: ctx.method, target: ctx.raw.req.url, headers: ctx.headers });
@@ -65,8 +69,11 @@ if (extras !== '') {
     return reply(null);
   }));
   app.server.on('upgrade', (req, socket) => {
-    const accept = createHash('sha1').update(`${req.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64');
-    socket.write(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\nX-Target: ${req.url}\r\n\r\n`);
+    const accept = createHash('sha1').update(`${req.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
+      .digest('base64');
+    socket.write(
+      `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\nX-Target: ${req.url}\r\n\r\n`,
+    );
     socket.pipe(socket);
     socket.on('error', () => socket.destroy());
   });

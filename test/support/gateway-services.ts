@@ -25,10 +25,17 @@ export interface RunningService {
 }
 
 /** Starts a process with a service; with `extras`, the routes of `gateway-service.mjs` below `/extra/`, too. */
-export async function startService(table: ServiceTable, extras: boolean = false, port: number = 0): Promise<RunningService> {
+export async function startService(
+  table: ServiceTable,
+  extras: boolean = false,
+  port: number = 0,
+): Promise<RunningService> {
   const script = fileURLToPath(new URL('gateway-service.mjs', import.meta.url));
   const args = [script, table.name, JSON.stringify(table.open), JSON.stringify(table.closed), extras ? 'extras' : ''];
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], env: { ...process.env, PORT: String(port) } });
+  const child = spawn(process.execPath, args, {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    env: { ...process.env, PORT: String(port) },
+  });
   const failed = once(child, 'exit').then(() => Promise.reject(new Error(`the service ${table.name} ended`)));
   const [message] = (await Promise.race([once(child, 'message'), failed])) as [{ url: string; routes: RouteInfo[] }];
   failed.catch(() => undefined);
@@ -64,7 +71,9 @@ export function exchange(port: number, request: string | Buffer, timeoutMs: numb
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1');
     const chunks: Buffer[] = [];
-    socket.setTimeout(timeoutMs, () => socket.destroy(new Error(`no answer to ${request.toString('latin1').slice(0, 200)}`)));
+    socket.setTimeout(timeoutMs, () =>
+      socket.destroy(new Error(`no answer to ${request.toString('latin1').slice(0, 200)}`)),
+    );
     socket.on('data', (chunk: Buffer) => chunks.push(chunk));
     socket.on('error', (error) => (chunks.length === 0 ? reject(error) : undefined));
     socket.on('close', () => resolve(parseReply(Buffer.concat(chunks).toString('latin1'))));
@@ -77,8 +86,10 @@ export function parseReply(text: string): WireReply {
   const end = text.indexOf('\r\n\r\n');
   const [statusLine = '', ...fields] = text.slice(0, end).split('\r\n');
   const headers: Record<string, string> = {};
-  for (const field of fields) headers[field.slice(0, field.indexOf(':')).toLowerCase()] = field.slice(field.indexOf(':') + 1).trim();
+  for (const field of fields)
+    headers[field.slice(0, field.indexOf(':')).toLowerCase()] = field.slice(field.indexOf(':') + 1).trim();
   const raw = text.slice(end + 4);
-  const body = headers['transfer-encoding'] === 'chunked' ? raw.replace(/([0-9a-f]+)\r\n/gi, '').replaceAll('\r\n', '') : raw;
+  const body = headers['transfer-encoding'] === 'chunked' ? raw.replace(/([0-9a-f]+)\r\n/gi, '')
+    .replaceAll('\r\n', '') : raw;
   return { status: Number(/^HTTP\/1\.[01] (\d+)/.exec(statusLine)?.[1] ?? 0), headers, body };
 }

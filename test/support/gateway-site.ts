@@ -1,6 +1,6 @@
 /**
- * Services behind real gateways, compared with what they answer directly: only public handlers may run, and every request
- * that one of them answers has to get through.
+ * Services behind real gateways, compared with what they answer directly: only public handlers may run, and every
+ * request that one of them answers has to get through.
  */
 
 import { connect } from 'node:net';
@@ -12,7 +12,11 @@ import { inParallel } from './gateway-upstream.js';
 
 export type Exporter = (services: readonly GatewayService[], options: ListenerOptions) => string;
 
-export const EXPORTERS: Readonly<Record<GatewayName, Exporter>> = { nginx: toNginx, haproxy: toHAProxy, caddy: toCaddy };
+export const EXPORTERS: Readonly<Record<GatewayName, Exporter>> = {
+  nginx: toNginx,
+  haproxy: toHAProxy,
+  caddy: toCaddy,
+};
 
 /** A route of a service. */
 export interface SiteRoute {
@@ -81,7 +85,12 @@ export async function stopSite({ services }: Site): Promise<void> {
 
 /** The services of a site as the exporters take them. */
 export function toServices({ services }: Site): GatewayService[] {
-  return services.map(({ app, name, prefix, port }) => ({ router: app.router, service: name, upstream: `http://127.0.0.1:${port}`, ...(prefix === '' ? {} : { prefix }) }));
+  return services.map(({ app, name, prefix, port }) => ({
+    router: app.router,
+    service: name,
+    upstream: `http://127.0.0.1:${port}`,
+    ...(prefix === '' ? {} : { prefix }),
+  }));
 }
 
 
@@ -94,38 +103,52 @@ export interface SiteJob {
 }
 
 /** Sends the requests of each site to it, through each gateway. */
-export async function askSites(sites: readonly SiteJob[], exporters: Partial<typeof EXPORTERS> = EXPORTERS): Promise<Outcome> {
+export async function askSites(
+  sites: readonly SiteJob[],
+  exporters: Partial<typeof EXPORTERS> = EXPORTERS,
+): Promise<Outcome> {
   const failures: string[] = [];
   const names = Object.keys(exporters) as GatewayName[];
   const ports = await freePorts(sites.length * names.length);
   const portOf = (name: GatewayName, i: number): number => ports[names.indexOf(name) * sites.length + i] as number;
   const gateways = await Promise.all(
     names.map((name) => {
-      const texts = sites.map(({ site }, i) => (exporters[name] as Exporter)(toServices(site), { listen: `127.0.0.1:${portOf(name, i)}`, hosts: site.hosts }));
+      const texts = sites.map(({ site }, i) =>
+        (exporters[name] as Exporter)(toServices(site), { listen: `127.0.0.1:${portOf(name, i)}`, hosts: site.hosts }),
+      );
       return startGateway(name, texts.join('\n'), sites.map((_, i) => portOf(name, i)));
     }),
   );
-  const jobs = sites.flatMap(({ site, requests, bare }, i) => requests.map((request) => ({ site, i, bare, ...request })));
+  const jobs = sites.flatMap(({ site, requests, bare }, i) =>
+    requests.map((request) => ({ site, i, bare, ...request })),
+  );
   let answered = 0;
   try {
     await inParallel(jobs, async ({ site, i, bare, method, target, host, fields }) => {
       const direct = await askDirectly(site, method, target, 'X-Direct: 1');
       const expected = direct?.reached.startsWith('+') === true ? direct : null;
-      const other = bare === undefined ? null : await askDirectly(bare, method, target, 'X-Direct: 1\r\nX-Postern-Scope: public');
+      const other =
+        bare === undefined ? null : await askDirectly(bare, method, target, 'X-Direct: 1\r\nX-Postern-Scope: public');
       if (expected !== null) answered += 1;
       for (const name of names) {
         const { status, reached, received } = await send(portOf(name, i), method, target, host, fields);
         const fail = (what: string): void => {
-          failures.push(`${name} ${JSON.stringify(method)} ${JSON.stringify(target.slice(0, 300))} Host ${host} ${JSON.stringify(fields)}: ${what}; ${describe(site)}`);
+          failures.push(
+            `${name} ${JSON.stringify(method)} ${JSON.stringify(target.slice(0, 300))} Host ${host} ${JSON.stringify(fields)}: ${what}; ${describe(site)}`,
+          );
         };
         if (status >= 500) fail(`the gateway answers ${status}`);
-        const served = !host.includes(',') && (site.hosts.length === 0 || host.toLowerCase().replace(/:\d+$/, '') === NAME);
+        const served =
+          !host.includes(',') && (site.hosts.length === 0 || host.toLowerCase().replace(/:\d+$/, '') === NAME);
         if (!served) {
           // Caddy answers "OPTIONS *" by itself.
-          if (reached !== '' || (status !== 404 && status !== 400 && target !== '*')) fail(`a host that is not served gets ${status} ${reached}`);
+          if (reached !== '' || (status !== 404 && status !== 400 && target !== '*'))
+            fail(`a host that is not served gets ${status} ${reached}`);
         } else if (expected !== null && !mayRefuse(name, target, expected, status)) {
-          if (reached !== expected.reached) fail(`${status} ${reached || 'from nobody'} instead of ${expected.reached}`);
-          else if (!isRespelled(name, received, expected.received)) fail(`the service gets ${received.slice(0, 200)} instead of ${expected.received.slice(0, 200)}`);
+          if (reached !== expected.reached)
+            fail(`${status} ${reached || 'from nobody'} instead of ${expected.reached}`);
+          else if (!isRespelled(name, received, expected.received))
+            fail(`the service gets ${received.slice(0, 200)} instead of ${expected.received.slice(0, 200)}`);
         } else if (direct?.status === 400) {
           // Caddy mends some of what is malformed.
         } else if (expected === null && reached !== '' && !isAmbiguous(name, pathOf(target))) {
@@ -142,7 +165,10 @@ export async function askSites(sites: readonly SiteJob[], exporters: Partial<typ
   return { sent: jobs.length * names.length, answered, failures };
 }
 
-/** An application whose replies say which route was reached, and with which target. A private one must not be, except directly. */
+/**
+ * An application whose replies say which route was reached, and with which target. A private one must not be, except
+ * directly.
+ */
 function createApp({ name, routes }: ServiceTable, failures: string[]): Postern {
   const app = new Postern(name, { logger: false });
   for (const { open, method, path } of routes) {
@@ -151,8 +177,18 @@ function createApp({ name, routes }: ServiceTable, failures: string[]): Postern 
       const { headers, url = '' } = ctx.raw.req;
       if (headers['x-direct'] === undefined) {
         if (!open) failures.push(`${title} was reached by ${url}`);
-        if (headers['x-postern-scope'] !== 'public') failures.push(`${title} got the scope ${headers['x-postern-scope']} with ${url}`);
-        for (const field of ['x-postern-path', 'forwarded', 'baggage', 'x-envoy-overloaded', 'x-envoy-expected-rq-timeout-ms', 'te', 'keep-alive', 'upgrade'])
+        if (headers['x-postern-scope'] !== 'public')
+          failures.push(`${title} got the scope ${headers['x-postern-scope']} with ${url}`);
+        for (const field of [
+          'x-postern-path',
+          'forwarded',
+          'baggage',
+          'x-envoy-overloaded',
+          'x-envoy-expected-rq-timeout-ms',
+          'te',
+          'keep-alive',
+          'upgrade',
+        ])
           if (headers[field] !== undefined) failures.push(`${title} got ${field}: ${headers[field]}`);
         if (/postern/i.test(headers.connection ?? '')) failures.push(`${title} got connection: ${headers.connection}`);
       }
@@ -192,7 +228,8 @@ async function askDirectly({ services }: Site, method: string, target: string, f
   let answer: Answer | null = null;
   for (const { port } of own) {
     const next = await send(port, method, inner, NAME, fields);
-    if (answer === null || next.reached.startsWith('+') || (next.status < answer.status && answer.reached === '')) answer = next;
+    if (answer === null || next.reached.startsWith('+') || (next.status < answer.status && answer.reached === ''))
+      answer = next;
   }
   return answer;
 }
@@ -201,7 +238,12 @@ async function askDirectly({ services }: Site, method: string, target: string, f
 function mayRefuse(name: GatewayName, target: string, answer: Answer, status: number): boolean {
   const path = pathOf(target);
   // By itself: raw bytes that a target can't have; and nginx, NUL and dot segments that lead out of the root.
-  if (status === 400) return /[^!-~]/.test(path) || /^https?:\/\/[^/?]*(?:\?|$)/i.test(target) || (name === 'nginx' && (/%00/.test(path) || leavesRoot(path)));
+  if (status === 400)
+    return (
+      /[^!-~]/.test(path) ||
+      /^https?:\/\/[^/?]*(?:\?|$)/i.test(target) ||
+      (name === 'nginx' && (/%00/.test(path) || leavesRoot(path)))
+    );
   // Caddy escapes the whole path if it has a character that a path can't have, and forgets which slash was escaped.
   if (name === 'caddy' && /["<>\\^`{|}]/.test(path) && /%2F/i.test(path)) return true;
   return hasNeedlessEscape(path, answer) && isAmbiguous(name, path);
@@ -219,7 +261,8 @@ function hasNeedlessEscape(path: string, { reached, received }: Answer): boolean
   const prefix = sent.length - pathOf(received).split('/').length;
   return sent.some((segment, i) => {
     const isStatic = i <= prefix || /^[^:*]/.test(route[i - prefix] ?? '*');
-    return isStatic && (segment.match(/%../g) ?? []).some((escape) => /[A-Za-z0-9._~!$&'()*+,;=:@-]/.test(String.fromCharCode(parseInt(escape.slice(1), 16))));
+    return isStatic && (segment.match(/%../g) ?? [])
+      .some((escape) => /[A-Za-z0-9._~!$&'()*+,;=:@-]/.test(String.fromCharCode(parseInt(escape.slice(1), 16))));
   });
 }
 
@@ -240,7 +283,10 @@ function leavesRoot(path: string): boolean {
 
 /** Whether a target is the one that was sent, apart from its form, and from escapes that Caddy added. */
 function isRespelled(name: GatewayName, received: string, expected: string): boolean {
-  const [one, other] = [received, expected].map((url) => [pathOf(url), /\?.*$/s.exec(url)?.[0] ?? ''] as const) as [readonly [string, string], readonly [string, string]];
+  const [one, other] = [received, expected].map((url) => [pathOf(url), /\?.*$/s.exec(url)?.[0] ?? ''] as const) as [
+    readonly [string, string],
+    readonly [string, string],
+  ];
   if (one[1] !== other[1]) return false;
   const decode = (path: string): string[] => path.split('/').map((segment) => unescape(segment));
   return one[0] === other[0] || (name === 'caddy' && isDeepStrictEqual(decode(one[0]), decode(other[0])));
@@ -263,11 +309,21 @@ function send(port: number, method: string, target: string, host: string, fields
     socket.on('error', (error) => (received === '' ? reject(error) : undefined));
     socket.on('close', () => {
       const head = received.slice(0, received.indexOf('\r\n\r\n'));
-      const header = (name: string): string => decodeURIComponent(new RegExp(`^${name}: (.*)$`, 'im').exec(head)?.[1] ?? '');
-      resolve({ status: Number(/^HTTP\/1\.[01] (\d+)/.exec(head)?.[1] ?? 0), reached: header('x-reached'), received: header('x-received') });
+      const header = (name: string): string =>
+        decodeURIComponent(new RegExp(`^${name}: (.*)$`, 'im').exec(head)?.[1] ?? '');
+      resolve({
+        status: Number(/^HTTP\/1\.[01] (\d+)/.exec(head)?.[1] ?? 0),
+        reached: header('x-reached'),
+        received: header('x-received'),
+      });
     });
     const close = /^Connection:/im.test(fields) ? '' : 'Connection: close\r\n';
-    socket.write(Buffer.from(`${method} ${target} HTTP/1.1\r\nHost: ${host}\r\n${close}${fields === '' ? '' : `${fields}\r\n`}Content-Length: 0\r\n\r\n`, 'latin1'));
+    socket.write(
+      Buffer.from(
+        `${method} ${target} HTTP/1.1\r\nHost: ${host}\r\n${close}${fields === '' ? '' : `${fields}\r\n`}Content-Length: 0\r\n\r\n`,
+        'latin1',
+      ),
+    );
   });
 }
 
@@ -276,5 +332,10 @@ function isWhole(received: string, method: string): boolean {
   const end = received.indexOf('\r\n\r\n');
   if (end === -1) return false;
   const length = /^content-length: (\d+)/im.exec(received.slice(0, end))?.[1];
-  return method === 'HEAD' || / (?:101|204) /.test(received.slice(0, 14)) || (length !== undefined && received.length >= end + 4 + Number(length)) || received.endsWith('\r\n0\r\n\r\n');
+  return (
+    method === 'HEAD' ||
+    / (?:101|204) /.test(received.slice(0, 14)) ||
+    (length !== undefined && received.length >= end + 4 + Number(length)) ||
+    received.endsWith('\r\n0\r\n\r\n')
+  );
 }

@@ -9,7 +9,9 @@ import type { Router } from '../../src/routing/router.js';
 export interface GatewayReply {
   readonly status: number;
   readonly allow: string | undefined;
-  /** `GET /users/:id`, `OPTIONS`, or `none` where the service was reached without a route; null when it was not reached. */
+  /**
+   * `GET /users/:id`, `OPTIONS`, or `none` where the service was reached without a route; null when it was not reached.
+   */
   readonly reached: string | null;
 }
 
@@ -21,14 +23,25 @@ export interface Upstream {
 
 /** Serves each router under its key as the name in `Host`; what was reached is told with a label in front. */
 export async function startUpstream(routers: ReadonlyMap<string, Router>, label: string = ''): Promise<Upstream> {
-  const server = createServer({ keepAliveTimeout: 30_000, requireHostHeader: false, insecureHTTPParser: false }, (req, res) => {
-    const router = routers.get((req.headers.host ?? '').replace(/:\d*$/, '')) ?? [...routers.values()][0];
-    const target = (req.url ?? '').replace(/^https?:\/\/[^/?#]*/i, '');
-    req.resume();
-    res.setHeader('x-reached', encodeURIComponent(label + (router === undefined ? 'none' : describe(router, req.method ?? '', `${target.startsWith('/') ? '' : '/'}${target}`))));
-    res.setHeader('x-forwarded', String(req.headers['x-forwarded-for'] ?? ''));
-    res.end();
-  });
+  const server = createServer(
+    { keepAliveTimeout: 30_000, requireHostHeader: false, insecureHTTPParser: false },
+    (req, res) => {
+      const router = routers.get((req.headers.host ?? '').replace(/:\d*$/, '')) ?? [...routers.values()][0];
+      const target = (req.url ?? '').replace(/^https?:\/\/[^/?#]*/i, '');
+      req.resume();
+      res.setHeader(
+        'x-reached',
+        encodeURIComponent(
+          label +
+            (router === undefined
+              ? 'none'
+              : describe(router, req.method ?? '', `${target.startsWith('/') ? '' : '/'}${target}`)),
+        ),
+      );
+      res.setHeader('x-forwarded', String(req.headers['x-forwarded-for'] ?? ''));
+      res.end();
+    },
+  );
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
@@ -52,7 +65,9 @@ export function describe(router: Router, method: string, target: string): string
   }
 }
 
-/** The route that a request may reach through a gateway, as {@link describe} writes it; null when it has to be refused. */
+/**
+ * The route that a request may reach through a gateway, as {@link describe} writes it; null when it has to be refused.
+ */
 export function expectedRoute(router: Router, method: string, path: string): string | null {
   try {
     const match = router.match(method, path);
@@ -66,7 +81,13 @@ export function expectedRoute(router: Router, method: string, path: string): str
 }
 
 /** Sends one request as it is given, over a connection of its own. */
-export function ask(port: number, method: string, target: string, host: string, version: string = '1.1'): Promise<GatewayReply> {
+export function ask(
+  port: number,
+  method: string,
+  target: string,
+  host: string,
+  version: string = '1.1',
+): Promise<GatewayReply> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1');
     let received = '';
@@ -82,12 +103,21 @@ export function ask(port: number, method: string, target: string, host: string, 
         reached: reached === undefined ? null : decodeURIComponent(reached),
       });
     });
-    socket.write(Buffer.from(`${method} ${target} HTTP/${version}\r\nHost: ${host}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`, 'latin1'));
+    socket.write(
+      Buffer.from(
+        `${method} ${target} HTTP/${version}\r\nHost: ${host}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
+        'latin1',
+      ),
+    );
   });
 }
 
 /** Runs a task for each item, several at a time. */
-export async function inParallel<T>(items: readonly T[], task: (item: T) => Promise<void>, width: number = 16): Promise<void> {
+export async function inParallel<T>(
+  items: readonly T[],
+  task: (item: T) => Promise<void>,
+  width: number = 16,
+): Promise<void> {
   const queue = items.values();
   await Promise.all(
     Array.from({ length: width }, async () => {

@@ -1,4 +1,6 @@
-/** The files that `npm run docs` writes: the public API, the help of each command, a dashboard, all pages in one file. */
+/**
+ * The files that `npm run docs` writes: the public API, the help of each command, a dashboard, all pages in one file.
+ */
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -31,7 +33,8 @@ function generateApi(): string {
     const sections = exportsOf(target.types).map(({ name, file }) => {
       const first = listed.get(`${file} ${name}`);
       listed.set(`${file} ${name}`, entry);
-      const text = first === undefined ? `\`\`\`typescript\n${declarationOf(name, file)}\n\`\`\`` : `As in \`${first}\`.`;
+      const text =
+        first === undefined ? `\`\`\`typescript\n${declarationOf(name, file)}\n\`\`\`` : `As in \`${first}\`.`;
       return `### ${name}\n\n${text}\n`;
     });
     return [`## ${entry}\n`, ...sections];
@@ -56,16 +59,23 @@ function exportsOf(entry: string): { name: string; file: string }[] {
   const lists = readFileSync(join(ROOT, entry), 'utf8').matchAll(/^export (?:type )?\{([^}]*)\} from '(.*)\.js';$/gm);
   const found = [...lists].flatMap(([, names = '', from = '']) => {
     const file = join(dirname(entry), `${from}.d.ts`);
-    return names.split(',').flatMap((name) => name.trim() === '' ? [] : [{ name: name.trim().replace(/^type /, ''), file }]);
+    return names
+      .split(',')
+      .flatMap((name) => (name.trim() === '' ? [] : [{ name: name.trim().replace(/^type /, ''), file }]));
   });
   return found.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** The declaration of a name, overloads included, with its comment. The compiler starts only declarations in column 1. */
+/**
+ * The declaration of a name, overloads included, with its comment. The compiler starts only declarations in column 1.
+ */
 function declarationOf(name: string, file: string): string {
   const text = readFileSync(join(ROOT, file), 'utf8').replaceAll('\r\n', '\n');
   const parts = text.split(/^(?=\/\*\*)|(?<!\*\/\n)^(?=[a-z])/m);
-  const declares = new RegExp(`^export (?:declare )?(?:abstract )?(?:class|const|function|interface|type) ${name}\\b`, 'm');
+  const declares = new RegExp(
+    `^export (?:declare )?(?:abstract )?(?:class|const|function|interface|type) ${name}\\b`,
+    'm',
+  );
   const declaration = parts.filter((part) => declares.test(part)).join('').trim();
   const elsewhere = declaration === '' ? exportsOf(file).find((exported) => exported.name === name) : undefined;
   if (elsewhere !== undefined) return declarationOf(name, elsewhere.file);

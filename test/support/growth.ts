@@ -1,6 +1,6 @@
 /**
- * Compares the CPU time of a piece of work with that of four times as much: the one thing that timing may decide. CPU time,
- * because what else a machine is doing is no part of it.
+ * Compares the CPU time of a piece of work with that of four times as much: the one thing that timing may decide. CPU
+ * time, because what else a machine is doing is no part of it.
  */
 
 const TRIES = 6;
@@ -29,10 +29,15 @@ export function timed(work: () => unknown): number {
 }
 
 /**
- * Fails when work of four times the size takes more than `factor` times as long, however often it is tried; unless told,
- * the factor is one that linear work keeps below.
+ * Fails when work of four times the size takes more than `factor` times as long, however often it is tried; unless
+ * told, the factor is one that linear work keeps below.
  */
-export async function assertGrowth(what: string, measure: Measure, size: number, factor: number = LINEAR): Promise<void> {
+export async function assertGrowth(
+  what: string,
+  measure: Measure,
+  size: number,
+  factor: number = LINEAR,
+): Promise<void> {
   let [once, more] = [0, 0];
   for (let tries = 0; tries < TRIES && more < HOPELESS_MS; tries += 1) {
     once = await least(measure, size);

@@ -23,7 +23,9 @@ export interface Block {
 
 /** README.md, SECURITY.md and every page below docs/, relative to the root. */
 export function findPages(): string[] {
-  const docs = existsSync(join(ROOT, 'docs')) ? readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' }) : [];
+  const docs = existsSync(join(ROOT, 'docs'))
+    ? readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
+    : [];
   const pages = docs.filter((file) => file.endsWith('.md')).map((file) => `docs/${file.replaceAll('\\', '/')}`);
   return ['README.md', 'SECURITY.md', ...pages.sort()];
 }
@@ -38,7 +40,9 @@ export function findBlocks(page: string): Block[] {
   return fences.map(({ index, 0: whole, 1: given = '', 2: language = '', 3: words = '', 4: code = '' }, at) => {
     const next = fences[at + 1];
     const isFollowed = next?.[2] === 'text' && /^\s*$/.test(text.slice(index + whole.length, next.index));
-    const meta = Object.fromEntries([...words.matchAll(/(\w+)=(\S+)/g)].map(([, name = '', value = '']) => [name, value]));
+    const meta = Object.fromEntries(
+      [...words.matchAll(/(\w+)=(\S+)/g)].map(([, name = '', value = '']) => [name, value]),
+    );
     const line = text.slice(0, index).split('\n').length;
     return { place: `${page}:${line}`, language, meta, code, given, output: isFollowed ? next[4] : undefined };
   });

@@ -21,13 +21,25 @@ export interface MeshService {
  *
  * @param edges each service with the services that it is connected to; `name=URL` for one outside the mesh
  */
-export async function startMesh<Name extends string>(edges: Record<Name, readonly string[]>, options: PosternOptions = {}, loggers: Partial<Record<Name, Logger>> = {}): Promise<Record<Name, MeshService>> {
+export async function startMesh<Name extends string>(
+  edges: Record<Name, readonly string[]>,
+  options: PosternOptions = {},
+  loggers: Partial<Record<Name, Logger>> = {},
+): Promise<Record<Name, MeshService>> {
   const names = Object.keys(edges) as Name[];
   const servers = new Map<string, { server: Server; url: string; sockets: Socket[] }>();
   for (const name of names) servers.set(name, await listen());
   const services = names.map((name): [Name, MeshService] => {
     const connections = edges[name].map((edge) => (edge.includes('=') ? edge : `${edge}=${servers.get(edge)?.url}`));
-    const app = watch((logger) => new Postern(name, { ...options, logger, settings: { SERVICE_CONNECTIONS: connections, REQUIRED_SERVICE_CONNECTIONS: connections.slice(0, 1) } }), loggers[name] ?? options.logger);
+    const app = watch(
+      (logger) =>
+        new Postern(name, {
+          ...options,
+          logger,
+          settings: { SERVICE_CONNECTIONS: connections, REQUIRED_SERVICE_CONNECTIONS: connections.slice(0, 1) },
+        }),
+      loggers[name] ?? options.logger,
+    );
     const seen: string[] = [];
     app.use((ctx, next) => {
       seen.push(ctx.raw.req.url ?? '');

@@ -28,7 +28,11 @@ const LINKED = ['node_modules', 'test/node_modules', 'dist'];
  * @returns how many were not caught
  * @throws {Error} for a mutant that no longer applies
  */
-export function measureMutants<M extends Mutant>(all: readonly M[], only: string | undefined, search: (mutant: M, root: string) => readonly string[]): number {
+export function measureMutants<M extends Mutant>(
+  all: readonly M[],
+  only: string | undefined,
+  search: (mutant: M, root: string) => readonly string[],
+): number {
   const mutants = all.filter(({ name }) => only === undefined || name.includes(only));
   let missed = 0;
   for (const mutant of mutants) {
@@ -37,7 +41,9 @@ export function measureMutants<M extends Mutant>(all: readonly M[], only: string
     rmSync(root, { recursive: true });
     const isCaught = found.includes(mutant.caughtBy);
     if (!isCaught) missed += 1;
-    console.log(`${isCaught ? 'caught' : 'MISSED'}: ${mutant.name}${isCaught ? ` (${mutant.caughtBy})` : `; found instead: ${found[0] ?? 'nothing'}`}`);
+    console.log(
+      `${isCaught ? 'caught' : 'MISSED'}: ${mutant.name}${isCaught ? ` (${mutant.caughtBy})` : `; found instead: ${found[0] ?? 'nothing'}`}`,
+    );
   }
   console.log(`${mutants.length - missed} of ${mutants.length} caught`);
   return missed;
@@ -45,11 +51,16 @@ export function measureMutants<M extends Mutant>(all: readonly M[], only: string
 
 function copyWithFault({ name, file, find, replace }: Mutant): string {
   const root = mkdtempSync(join(tmpdir(), 'postern-mutant-'));
-  for (const path of COPIED) cpSync(join(ROOT, path), join(root, path), { recursive: true, filter: (from) => basename(from) !== 'node_modules' });
+  for (const path of COPIED)
+    cpSync(join(ROOT, path), join(root, path), {
+      recursive: true,
+      filter: (from) => basename(from) !== 'node_modules',
+    });
   for (const path of LINKED) symlinkSync(join(ROOT, path), join(root, path));
   const path = join(root, 'src', file);
   const source = readFileSync(path, 'utf8');
-  if (source.split(find).length !== 2) throw new Error(`"${name}" no longer applies: ${file} must have this once: ${find}`);
+  if (source.split(find).length !== 2)
+    throw new Error(`"${name}" no longer applies: ${file} must have this once: ${find}`);
   writeFileSync(path, source.replace(find, () => replace));
   return root;
 }

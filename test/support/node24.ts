@@ -1,4 +1,6 @@
-/** A Node.js that runs TypeScript as it is (22.18 or later): this one, or the one that npm installed beside the tests. */
+/**
+ * A Node.js that runs TypeScript as it is (22.18 or later): this one, or the one that npm installed beside the tests.
+ */
 
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';

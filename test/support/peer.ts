@@ -11,7 +11,9 @@ export interface TestServer {
 }
 
 /** A peer on `node:http`, and the requests that it saw. */
-export async function startPeer(listener: RequestListener): Promise<TestServer & { readonly requests: readonly IncomingMessage[] }> {
+export async function startPeer(
+  listener: RequestListener,
+): Promise<TestServer & { readonly requests: readonly IncomingMessage[] }> {
   const requests: IncomingMessage[] = [];
   const server = createServer((req, res) => {
     requests.push(req);
@@ -21,7 +23,9 @@ export async function startPeer(listener: RequestListener): Promise<TestServer &
 }
 
 /** A peer that answers each chunk it receives with what `answer` returns; undefined is silence, null hangs up. */
-export async function startRawPeer(answer: (chunk: string, socket: Socket) => string | null | undefined): Promise<TestServer> {
+export async function startRawPeer(
+  answer: (chunk: string, socket: Socket) => string | null | undefined,
+): Promise<TestServer> {
   return listen(
     createTcpServer((socket) => {
       socket.on('data', (chunk) => {

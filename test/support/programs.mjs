@@ -10,7 +10,9 @@ const PROGRAMS = JSON.parse(readFileSync(new URL('../programs.json', import.meta
 // Debian keeps servers out of the PATH of ordinary users.
 const FOLDERS = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin'];
 
-/** @returns {{ tag: string, missing: { program: string, debianPackage: string }[] }[]} each tag, with what it lacks here */
+/**
+ * @returns {{ tag: string, missing: { program: string, debianPackage: string }[] }[]} each tag, with what it lacks here
+ */
 export function findPrograms() {
   return Object.entries(PROGRAMS).map(([tag, programs]) => ({
     tag,

@@ -14,7 +14,10 @@ import { freePorts } from './gateway-process.js';
  * @param pathOf the path of a job's metrics. Default: `/users/metrics/`
  * @returns its URL
  */
-export async function startPrometheus(targets: Record<string, number>, pathOf = (_job: string) => '/users/metrics/'): Promise<string> {
+export async function startPrometheus(
+  targets: Record<string, number>,
+  pathOf = (_job: string) => '/users/metrics/',
+): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'postern-prometheus-'));
   const [port = 0] = await freePorts(1);
   const jobs = Object.entries(targets).map(([name, target]) => {

@@ -41,7 +41,10 @@ export function recipe(heading: string): string {
  *
  * @param more what the recipe leaves to its reader, and what a test has to see
  */
-export async function startRecipe(heading: string, { more = '', env = {} }: { more?: string; env?: Record<string, string> } = {}): Promise<RunningRecipe> {
+export async function startRecipe(
+  heading: string,
+  { more = '', env = {} }: { more?: string; env?: Record<string, string> } = {},
+): Promise<RunningRecipe> {
   const folder = mkdtempSync(join(tmpdir(), 'postern-recipe-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   mkdirSync(join(folder, 'node_modules'));
@@ -49,11 +52,19 @@ export async function startRecipe(heading: string, { more = '', env = {} }: { mo
   const libraries = [...code.matchAll(/from '([a-z]+)';$/gm)].map(([, name = '']) => name);
   for (const name of libraries) symlinkSync(join(ROOT, 'test/node_modules', name), join(folder, 'node_modules', name));
   symlinkSync(ROOT, join(folder, 'node_modules/postern'));
-  const names = Object.keys(entry).filter((name) => name === 'Postern' || new RegExp(`(?<![.\\w'])${name}\\(`).test(code));
-  writeFileSync(join(folder, 'recipe.mjs'), `import { ${names.join(', ')} } from 'postern';\nconst app = new Postern('shop');\n${code}\nawait app.run();\n`);
+  const names = Object.keys(entry)
+    .filter((name) => name === 'Postern' || new RegExp(`(?<![.\\w'])${name}\\(`).test(code));
+  writeFileSync(
+    join(folder, 'recipe.mjs'),
+    `import { ${names.join(', ')} } from 'postern';\nconst app = new Postern('shop');\n${code}\nawait app.run();\n`,
+  );
 
   const variables = { ...process.env, HOST: '127.0.0.1', PORT: '0', DRAIN_DELAY: '0', ...env };
-  const child = spawn(process.execPath, ['recipe.mjs'], { cwd: folder, env: variables, stdio: ['ignore', 'inherit', 'pipe'] });
+  const child = spawn(process.execPath, ['recipe.mjs'], {
+    cwd: folder,
+    env: variables,
+    stdio: ['ignore', 'inherit', 'pipe'],
+  });
   onTestFinished(() => void child.kill('SIGKILL'));
   const log: string[] = [];
   const port = await new Promise<number>((resolve, reject) => {

@@ -1,4 +1,7 @@
-/** Runs a program in TypeScript on every version of Node.js, with `postern` from `src`: `node test/support/run.mjs FILE [OPTION]...` */
+/**
+ * Runs a program in TypeScript on every version of Node.js, with `postern` from `src`: `node test/support/run.mjs FILE
+ * [OPTION]...`
+ */
 
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';

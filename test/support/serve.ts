@@ -15,7 +15,9 @@ export interface Entry {
   readonly message: string | undefined;
 }
 
-/** A logger that keeps its entries, but for the line that says where an application listens: it has a test of its own. */
+/**
+ * A logger that keeps its entries, but for the line that says where an application listens: it has a test of its own.
+ */
 export function createRecorder(): Logger & { readonly entries: Entry[] } {
   const entries: Entry[] = [];
   const at = (level: Entry['level']) => (object: object, message?: string) => {
@@ -56,15 +58,18 @@ export function expectFailures<App extends Postern>(app: App, ...failures: reado
 export function watch(create: (logger: Logger) => Postern, logger: Logger | false = false): Postern {
   // Of an entry the message alone is kept: an error holds on to the request through its stack.
   const messages: string[] = [];
-  const app = create(logger || { debug() {}, info() {}, warn() {}, error: (_object, message = '') => void messages.push(message) });
+  const app = create(
+    logger || { debug() {}, info() {}, warn() {}, error: (_object, message = '') => void messages.push(message) },
+  );
   onTestFinished(async () => {
     await app.close({ timeout: 1000 });
     const counted = app.metrics.expose().matchAll(/^http_request_duration_seconds_count\{.*status_code="(5\d\d)"\}/gm);
     const statuses = [...counted].map(([, status]) => Number(status));
     const lines = [...messages, ...errorsOf(logger)].filter((message) => message !== 'request failed');
-    expect([...new Set([...statuses, ...lines])].sort(), 'failures of the application; expectFailures() says which ones a test is about').toEqual(
-      [...(expected.get(app) ?? [])].sort(),
-    );
+    expect(
+      [...new Set([...statuses, ...lines])].sort(),
+      'failures of the application; expectFailures() says which ones a test is about',
+    ).toEqual([...(expected.get(app) ?? [])].sort());
   });
   return app;
 }

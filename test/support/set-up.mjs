@@ -20,7 +20,9 @@ if (packages.length > 0 && process.getuid?.() === 0 && run('apt-get', ['--versio
 }
 if (process.env.CI && missing().length > 0) {
   const lines = missing().map(({ program, debianPackage }) => `${program} (Debian package ${debianPackage})`);
-  console.error(`programs that the tests need are missing: ${lines.join(', ')}; install them, or unset CI to skip their tests`);
+  console.error(
+    `programs that the tests need are missing: ${lines.join(', ')}; install them, or unset CI to skip their tests`,
+  );
   process.exit(1);
 }
 const folder = fileURLToPath(new URL('..', import.meta.url));

@@ -4,7 +4,8 @@ import { setImmediate as turn } from 'node:timers';
 import { afterEach, expect } from 'vitest';
 
 const escaped: unknown[] = [];
-for (const event of ['unhandledRejection', 'uncaughtException']) process.on(event, (error: unknown) => void escaped.push(error));
+for (const event of ['unhandledRejection', 'uncaughtException'])
+  process.on(event, (error: unknown) => void escaped.push(error));
 
 afterEach(async () => {
   // Rejections are reported when the turn of the event loop ends.

@@ -46,12 +46,16 @@ export class ResponseReader {
     const end = bytes.indexOf('\r\n\r\n');
     if (end === -1) return this.#incomplete(bytes.length > 0 ? 'in its head' : null);
     const [statusLine = '', ...lines] = bytes.toString('latin1', 0, end).split(CRLF);
-    const [, digits] = /^HTTP\/1\.1 ([1-5]\d\d) [\t\x20-\x7e\x80-\xff]*$/.exec(statusLine) ?? wrong(`status line ${JSON.stringify(statusLine)}`);
+    const [, digits] =
+      /^HTTP\/1\.1 ([1-5]\d\d) [\t\x20-\x7e\x80-\xff]*$/.exec(statusLine) ??
+      wrong(`status line ${JSON.stringify(statusLine)}`);
     const status = Number(digits);
     const headers = parseFields(lines);
     const start = end + 4;
     if (status < 200 || status === 204 || status === 304 || method === 'HEAD') {
-      if (status < 200 || status === 204) for (const name of ['content-length', 'transfer-encoding']) if (name in headers) wrong(`${name} in a ${status}`);
+      if (status < 200 || status === 204)
+        for (const name of ['content-length', 'transfer-encoding'])
+          if (name in headers) wrong(`${name} in a ${status}`);
       return this.#take({ status, headers, body: Buffer.alloc(0) }, start);
     }
     const coding = headers['transfer-encoding'];
@@ -59,7 +63,9 @@ export class ResponseReader {
     if (coding !== undefined) {
       if (coding !== 'chunked' || length !== undefined) wrong(`framing by ${JSON.stringify({ coding, length })}`);
       const chunked = readChunks(bytes, start);
-      return chunked === null ? this.#incomplete('in its chunks') : this.#take({ status, headers, body: chunked.body }, chunked.end);
+      return chunked === null
+        ? this.#incomplete('in its chunks')
+        : this.#take({ status, headers, body: chunked.body }, chunked.end);
     }
     if (length === undefined) {
       if (headers['connection'] !== 'close') wrong('a body without an end');
@@ -67,7 +73,9 @@ export class ResponseReader {
     }
     if (!/^(?:0|[1-9]\d*)$/.test(length)) wrong(`content-length ${JSON.stringify(length)}`);
     const bodyEnd = start + Number(length);
-    return bodyEnd > bytes.length ? this.#incomplete('in its body') : this.#take({ status, headers, body: bytes.subarray(start, bodyEnd) }, bodyEnd);
+    return bodyEnd > bytes.length
+      ? this.#incomplete('in its body')
+      : this.#take({ status, headers, body: bytes.subarray(start, bodyEnd) }, bodyEnd);
   }
 
   #take(response: WireResponse, end: number): WireResponse {
@@ -76,7 +84,9 @@ export class ResponseReader {
   }
 
   #incomplete(where: string | null): null {
-    return this.#ended && where !== null ? wrong(`the connection ended ${where}: ${JSON.stringify(this.#bytes.toString('latin1', 0, 300))}`) : null;
+    return this.#ended && where !== null
+      ? wrong(`the connection ended ${where}: ${JSON.stringify(this.#bytes.toString('latin1', 0, 300))}`)
+      : null;
   }
 }
 
@@ -153,7 +163,10 @@ export class WireConnection {
       const response = this.#reader.next(method);
       if (response !== null || this.#isClosed) return response;
       const left = deadline - performance.now();
-      if (left <= 0) throw new Error(`no response within ${timeoutMs} ms; so far ${JSON.stringify(this.rest.toString('latin1', 0, 300))}`);
+      if (left <= 0)
+        throw new Error(
+          `no response within ${timeoutMs} ms; so far ${JSON.stringify(this.rest.toString('latin1', 0, 300))}`,
+        );
       await this.#activity(left);
     }
   }
@@ -196,11 +209,18 @@ export function assertUniformError({ status, headers, body }: WireResponse, meth
   if (method === 'HEAD') return;
   const text = body.toString('utf8');
   const value: unknown = JSON.parse(text);
-  const isObject = (object: unknown): object is Record<string, unknown> => typeof object === 'object' && object !== null;
+  const isObject = (object: unknown): object is Record<string, unknown> =>
+    typeof object === 'object' && object !== null;
   if (!isObject(value) || Object.keys(value).join() !== 'message,description,error_code') wrong(`error body ${text}`);
   const { message, description, error_code: code } = value as Record<string, unknown>;
   if (typeof message !== 'string' || typeof description !== 'string') wrong(`error body ${text}`);
-  if (!isObject(code) || Object.keys(code).join() !== 'name,value' || typeof code['name'] !== 'string' || !Number.isInteger(code['value'])) wrong(`error body ${text}`);
+  if (
+    !isObject(code) ||
+    Object.keys(code).join() !== 'name,value' ||
+    typeof code['name'] !== 'string' ||
+    !Number.isInteger(code['value'])
+  )
+    wrong(`error body ${text}`);
 }
 
 function parseFields(lines: readonly string[]): Record<string, string> {
@@ -211,7 +231,8 @@ function parseFields(lines: readonly string[]): Record<string, string> {
     const value = line.slice(colon + 1).replace(/^[ \t]+/, '').replace(/[ \t]+$/, '');
     if (!TOKEN.test(name) || !FIELD_VALUE.test(value)) wrong(`field ${JSON.stringify(line)}`);
     const before = headers[name];
-    if (before !== undefined && (name === 'content-length' || name === 'transfer-encoding' || name === 'content-type')) wrong(`${name} twice`);
+    if (before !== undefined && (name === 'content-length' || name === 'transfer-encoding' || name === 'content-type'))
+      wrong(`${name} twice`);
     headers[name] = before === undefined ? value : `${before},${value}`;
   }
   return headers;

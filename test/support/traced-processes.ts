@@ -1,4 +1,7 @@
-/** Services in processes of their own, with or without the guide's set-up of the OpenTelemetry SDK. Need the built package. */
+/**
+ * Services in processes of their own, with or without the guide's set-up of the OpenTelemetry SDK. Need the built
+ * package.
+ */
 
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -27,8 +30,11 @@ function writeSdk(): void {
   const [, block = ''] = /^```js run=no\n(\/\/ tracing\.mjs.*?)^```$/ms.exec(PAGE) ?? [];
   const exporter = `class OTLPTraceExporter {
   export(spans, done) {
-    const toSpan = ({ name, kind, attributes, parentSpanContext, spanContext }) => ({ name, kind, ...spanContext(), route: attributes['http.route'], parentId: parentSpanContext?.spanId });
-    process.send({ spans: spans.map((span) => toSpan({ name: span.name, kind: span.kind, attributes: span.attributes, parentSpanContext: span.parentSpanContext, spanContext: () => span.spanContext() })) }, () => done({ code: 0 }));
+    const toSpan = (span) => {
+      const { name, kind, attributes, parentSpanContext: parent } = span;
+      return { name, kind, ...span.spanContext(), route: attributes['http.route'], parentId: parent?.spanId };
+    };
+    process.send({ spans: spans.map(toSpan) }, () => done({ code: 0 }));
   }
   async shutdown() {}
 }`;

@@ -1,4 +1,7 @@
-/** A service under OpenTelemetry, in a process of its own. Arguments: its name, its route, the next service's name and path. */
+/**
+ * A service under OpenTelemetry, in a process of its own. Arguments: its name, its route, the next service's name and
+ * path.
+ */
 
 import { Postern } from '../../dist/index.js';
 

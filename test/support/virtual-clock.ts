@@ -1,6 +1,6 @@
 /**
- * Virtual time for an application: `base/clock` in tests, with a time that passes when it is told to. What needs no time
- * (promises, streams in memory, `setImmediate`) happens in the real event loop.
+ * Virtual time for an application: `base/clock` in tests, with a time that passes when it is told to. What needs no
+ * time (promises, streams in memory, `setImmediate`) happens in the real event loop.
  */
 
 import { setImmediate as turn } from 'node:timers/promises';
@@ -53,14 +53,27 @@ export class VirtualTime {
 
   /** The timers and clock of `base/clock`, in this time. */
   replace<Clock extends object>(clock: Clock): Clock {
-    const add = (isRepeated: boolean) => (run: (...args: unknown[]) => void, ms = 1, ...args: unknown[]) => {
-      const timer = this.after(ms, () => run(...args), isRepeated ? Math.max(1, ms) : undefined);
-      return Object.assign(timer, { unref: () => timer, ref: () => timer, refresh: () => Object.assign(timer, { atMs: this.nowMs + ms }) });
-    };
+    const add =
+      (isRepeated: boolean) =>
+      (run: (...args: unknown[]) => void, ms = 1, ...args: unknown[]) => {
+        const timer = this.after(ms, () => run(...args), isRepeated ? Math.max(1, ms) : undefined);
+        return Object.assign(timer, {
+          unref: () => timer,
+          ref: () => timer,
+          refresh: () => Object.assign(timer, { atMs: this.nowMs + ms }),
+        });
+      };
     const clear = (timer: Timer | undefined): void => {
       if (timer !== undefined) timer.isOver = true;
     };
-    return { ...clock, setTimeout: add(false), setInterval: add(true), clearTimeout: clear, clearInterval: clear, monotonicNow: () => this.nowMs };
+    return {
+      ...clock,
+      setTimeout: add(false),
+      setInterval: add(true),
+      clearTimeout: clear,
+      clearInterval: clear,
+      monotonicNow: () => this.nowMs,
+    };
   }
 
   #take(untilMs: number): Timer[] {

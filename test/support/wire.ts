@@ -1,4 +1,6 @@
-/** Raw bytes against an application that keeps what it saw: what came back, and which requests its middleware was given. */
+/**
+ * Raw bytes against an application that keeps what it saw: what came back, and which requests its middleware was given.
+ */
 
 import { connect } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
@@ -22,7 +24,10 @@ export type Answer = number | string | readonly (number | string)[];
 /** Some bytes and what becomes of them. */
 export interface Row {
   readonly bytes: string;
-  /** Of all responses, in order; that to {@link LAST}, which follows the bytes, is among them where the connection goes on. */
+  /**
+   * Of all responses, in order; that to {@link LAST}, which follows the bytes, is among them where the connection goes
+   * on.
+   */
   readonly answers: readonly Answer[];
   /** What other versions of Node.js answer. */
   readonly or?: readonly Answer[];
@@ -30,7 +35,10 @@ export interface Row {
   readonly inPieces?: readonly Answer[];
   /** The targets that middleware saw; unless given, those of the 200s. */
   readonly seen?: readonly string[];
-  /** The target of the request that its handler may have begun with before the rest of it came; that of the first unless given. */
+  /**
+   * The target of the request that its handler may have begun with before the rest of it came; that of the first unless
+   * given.
+   */
   readonly begins?: string;
   /** Whether the client ends its side behind the bytes, instead of asking for {@link LAST}. */
   readonly ends?: boolean;
@@ -92,7 +100,8 @@ export class Wire {
       return next();
     });
     const name = (ctx: Context): string => `${ctx.method} ${ctx.path}`;
-    const echo = async (ctx: Context): Promise<string> => `${name(ctx)} ${JSON.stringify(Buffer.from(await ctx.bytes()).toString('latin1'))}`;
+    const echo = async (ctx: Context): Promise<string> =>
+      `${name(ctx)} ${JSON.stringify(Buffer.from(await ctx.bytes()).toString('latin1'))}`;
     this.app.get('/', name).get('/last', name).get('/smuggled', name).route('/unread', { GET: name, POST: name });
     this.app.route('/read', { GET: echo, POST: echo, DELETE: echo });
     this.app.post('/streamed', async function* (ctx) {
@@ -135,7 +144,9 @@ export class Wire {
       };
       socket.on('connect', () => void write());
       socket.on('data', (data) => (received += data.toString('latin1')));
-      socket.setTimeout(PATIENCE_MS, () => socket.destroy(new Error(`the server hangs behind ${JSON.stringify(received)}`)));
+      socket.setTimeout(PATIENCE_MS, () =>
+        socket.destroy(new Error(`the server hangs behind ${JSON.stringify(received)}`)),
+      );
       // What a server that has answered does not take any more.
       socket.on('error', (error: NodeJS.ErrnoException) => {
         if (error.code !== 'EPIPE' && error.code !== 'ECONNRESET') reject(error);
@@ -150,7 +161,15 @@ export class Wire {
   }
 
   /** Sends a row at once, and again in pieces, and holds what becomes of it against what should. */
-  async check({ bytes, answers, or, inPieces = answers, seen, begins = targetIn(bytes), ends = false }: Row): Promise<void> {
+  async check({
+    bytes,
+    answers,
+    or,
+    inPieces = answers,
+    seen,
+    begins = targetIn(bytes),
+    ends = false,
+  }: Row): Promise<void> {
     const all = ends ? bytes : bytes + LAST;
     const whole = await this.exchange(all, { ends });
     expect(whole.answers).toEqual(matching(whole.answers, answers, or));
@@ -158,7 +177,8 @@ export class Wire {
 
     const pieces = await this.exchange(all, { ends, piece: all.length < 2000 ? 1 : 997 });
     expect(pieces.answers, 'in pieces').toEqual(matching(pieces.answers, inPieces, or));
-    const others = (targets: readonly string[]): readonly string[] => targets.filter((target) => target !== begins && target !== '/last');
+    const others = (targets: readonly string[]): readonly string[] =>
+      targets.filter((target) => target !== begins && target !== '/last');
     expect(others(pieces.seen), 'in pieces').toEqual(others(whole.seen));
 
     const after = await this.exchange(LAST);
@@ -167,7 +187,11 @@ export class Wire {
 }
 
 /** What was expected, each choice made as it was in fact; of two expectations the one that came true. */
-function matching(actual: readonly (number | string)[], expected: readonly Answer[], other: readonly Answer[] = expected): readonly Answer[] {
+function matching(
+  actual: readonly (number | string)[],
+  expected: readonly Answer[],
+  other: readonly Answer[] = expected,
+): readonly Answer[] {
   const resolve = (answers: readonly Answer[]): readonly Answer[] => answers.map((answer, i) => {
     const given = actual[i];
     return typeof answer === 'object' && given !== undefined && answer.includes(given) ? given : answer;

@@ -14,12 +14,20 @@ import { createApp, createRecorder, serve } from '../support/serve.js';
 const REQUESTS = 500;
 const QUEUE = 100;
 
-async function start(url: string, variables: Record<string, string> = {}): Promise<{ app: Postern; port: number; url: string; warnings: () => object[] }> {
+async function start(
+  url: string,
+  variables: Record<string, string> = {},
+): Promise<{ app: Postern; port: number; url: string; warnings: () => object[] }> {
   setVariables({ OTEL_EXPORTER_OTLP_ENDPOINT: url, ...variables });
   const logger = createRecorder();
   const app = createApp({ logger }).get('/', () => 'ok');
   const { port, url: own } = await serve(app);
-  return { app, port, url: own, warnings: () => logger.entries.filter(({ level }) => level === 'warn').map(({ object }) => object) };
+  return {
+    app,
+    port,
+    url: own,
+    warnings: () => logger.entries.filter(({ level }) => level === 'warn').map(({ object }) => object),
+  };
 }
 const droppedBy = (app: Postern): number => Number(/^otel_spans_dropped_total (\d+)/m.exec(app.metrics.expose())?.[1]);
 
@@ -31,24 +39,41 @@ async function load(url: string): Promise<void> {
 }
 
 test.for<{ what: string; respond: ((res: ServerResponse) => void) | null; reason: RegExp }>([
-  { what: 'refuses connections', respond: null, reason: /^(the collector is unreachable: ECONNREFUSED|the queue is full)$/ },
+  { what: 'refuses connections', respond: null,
+    reason: /^(the collector is unreachable: ECONNREFUSED|the queue is full)$/ },
   { what: 'never answers', respond: () => undefined, reason: /^(no answer within 300 ms|the queue is full)$/ },
-  { what: 'answers 500', respond: (res) => void res.writeHead(500).end(), reason: /^(the collector answered 500|the queue is full)$/ },
-  { what: 'answers 400', respond: (res) => void res.writeHead(400).end(), reason: /^(the collector answered 400|the queue is full)$/ },
-  { what: 'closes its connections', respond: (res) => void res.destroy(), reason: /^(the collector is unreachable: \w+|the queue is full)$/ },
-  { what: 'answers without end', respond: (res) => void setInterval(() => res.destroyed || res.write('x'.repeat(70_000)), 10).unref(), reason: /^(no answer within 300 ms|the queue is full)$/ },
-])('a collector that $what: no request fails, every span is counted as dropped, and one warning says why', { timeout: 60_000 }, async ({ respond, reason }) => {
-  const collector = respond === null ? { url: `http://127.0.0.1:${await closedPort()}` } : await startCollector(respond);
-  const { app, url, warnings } = await start(collector.url, { OTEL_BSP_MAX_QUEUE_SIZE: String(QUEUE), OTEL_EXPORTER_OTLP_TIMEOUT: '300' });
-  await load(url);
-  await app.close();
-  expect(droppedBy(app)).toBe(REQUESTS);
-  expect(warnings()).toEqual([{ spans: expect.any(Number), reason: expect.stringMatching(reason) }]);
-});
+  { what: 'answers 500', respond: (res) => void res.writeHead(500).end(),
+    reason: /^(the collector answered 500|the queue is full)$/ },
+  { what: 'answers 400', respond: (res) => void res.writeHead(400).end(),
+    reason: /^(the collector answered 400|the queue is full)$/ },
+  { what: 'closes its connections', respond: (res) => void res.destroy(),
+    reason: /^(the collector is unreachable: \w+|the queue is full)$/ },
+  { what: 'answers without end',
+    respond: (res) => void setInterval(() => res.destroyed || res.write('x'.repeat(70_000)), 10).unref(),
+    reason: /^(no answer within 300 ms|the queue is full)$/ },
+])(
+  'a collector that $what: no request fails, every span is counted as dropped, and one warning says why',
+  { timeout: 60_000 },
+  async ({ respond, reason }) => {
+    const collector =
+      respond === null ? { url: `http://127.0.0.1:${await closedPort()}` } : await startCollector(respond);
+    const { app, url, warnings } = await start(collector.url, {
+      OTEL_BSP_MAX_QUEUE_SIZE: String(QUEUE),
+      OTEL_EXPORTER_OTLP_TIMEOUT: '300',
+    });
+    await load(url);
+    await app.close();
+    expect(droppedBy(app)).toBe(REQUESTS);
+    expect(warnings()).toEqual([{ spans: expect.any(Number), reason: expect.stringMatching(reason) }]);
+  },
+);
 
 test('a collector that is slow gets what it can take, the rest is dropped and counted', async () => {
   const collector = await startCollector((res) => void setTimeout(() => res.end(), 100));
-  const { app, url } = await start(collector.url, { OTEL_BSP_MAX_QUEUE_SIZE: String(QUEUE), OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '100' });
+  const { app, url } = await start(collector.url, {
+    OTEL_BSP_MAX_QUEUE_SIZE: String(QUEUE),
+    OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '100',
+  });
   await load(url);
   await app.close();
   expect(collector.spans.length).toBeGreaterThanOrEqual(100);
@@ -60,7 +85,9 @@ test.for([
   { status: 429, retryAfter: '1' },
   { status: 503, retryAfter: new Date(Date.now() + 60_000).toUTCString() },
 ])('close() sends what waits for the Retry-After of a $status at once', async ({ status, retryAfter }) => {
-  const collector = await startCollector((res, nth) => void (nth === 1 ? res.writeHead(status, { 'retry-after': retryAfter }).end() : res.end()));
+  const collector = await startCollector(
+    (res, nth) => void (nth === 1 ? res.writeHead(status, { 'retry-after': retryAfter }).end() : res.end()),
+  );
   const { app } = await start(collector.url, { OTEL_EXPORTER_OTLP_TIMEOUT: '120000' });
   await app.request('/');
   await expect.poll(() => collector.requests.length).toBe(1);
@@ -70,7 +97,9 @@ test.for([
 });
 
 test.for([429, 502, 503, 504])('a batch is sent again after a %i, not before its Retry-After', async (status) => {
-  const collector = await startCollector((res, nth) => void (nth === 1 ? res.writeHead(status, { 'retry-after': '1' }).end() : res.end()));
+  const collector = await startCollector(
+    (res, nth) => void (nth === 1 ? res.writeHead(status, { 'retry-after': '1' }).end() : res.end()),
+  );
   const { app } = await start(collector.url);
   await app.request('/');
   await expect.poll(() => collector.spans.length, { timeout: 10_000 }).toBe(1);
@@ -80,7 +109,9 @@ test.for([429, 502, 503, 504])('a batch is sent again after a %i, not before its
 });
 
 test('a Retry-After that is longer than the time limit drops the batch, and holds back the next one', async () => {
-  const collector = await startCollector((res, nth) => void (nth === 1 ? res.writeHead(503, { 'retry-after': '1' }).end() : res.end()));
+  const collector = await startCollector(
+    (res, nth) => void (nth === 1 ? res.writeHead(503, { 'retry-after': '1' }).end() : res.end()),
+  );
   const { app } = await start(collector.url, { OTEL_EXPORTER_OTLP_TIMEOUT: '500' });
   await app.request('/');
   await expect.poll(() => droppedBy(app)).toBe(1);
@@ -91,7 +122,9 @@ test('a Retry-After that is longer than the time limit drops the batch, and hold
 });
 
 test('spans that a collector rejects are counted, and not sent again', async () => {
-  const collector = await startCollector((res) => void res.end('{"partialSuccess":{"rejectedSpans":"2","errorMessage":"too old"}}'));
+  const collector = await startCollector(
+    (res) => void res.end('{"partialSuccess":{"rejectedSpans":"2","errorMessage":"too old"}}'),
+  );
   const { app, warnings } = await start(collector.url);
   for (let i = 0; i < 3; i += 1) await app.request('/');
   await app.close();

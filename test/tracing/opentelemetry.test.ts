@@ -40,17 +40,37 @@ async function traces(collector: Collector, sdk: readonly SdkSpan[], each: numbe
 }
 
 test.for([
-  { middle: 'the SDK', hasSdk: true, isExported: true, path: ['server GET /stock/:id', 'client GET', 'server GET /invoices/:id', 'client GET', 'server GET /orders/:id'] },
-  { middle: 'neither the SDK nor the variable', hasSdk: false, isExported: false, path: ['server GET /stock/:id', 'client GET', 'server GET /orders/:id'] },
-])('with $middle in the middle every request is one tree, and no span is there twice', { timeout: 60_000 }, async ({ hasSdk, isExported, path }) => {
-  const collector = await startCollector();
-  const sdk: SdkSpan[] = [];
-  const variables = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url };
-  const back = await startTraced(['back', '/stock/:id'], '', undefined, variables);
-  const middle = await startTraced(['middle', '/invoices/:id', 'back', '/stock'], `back=${back.url}`, hasSdk ? sdk : undefined, isExported ? variables : {});
-  const front = await startTraced(['front', '/orders/:id', 'middle', '/invoices'], `middle=${middle.url}`, undefined, variables);
-  await Promise.all(Array.from({ length: COUNT }, async (_, id) => expect((await fetch(`${front.url}/orders/${id}`)).status).toBe(200)));
-  const all = await traces(collector, sdk, path.length);
-  expect(all).toHaveLength(COUNT);
-  for (const trace of all) expect(pathUp(trace)).toEqual(path);
-});
+  { middle: 'the SDK', hasSdk: true, isExported: true,
+    path: ['server GET /stock/:id', 'client GET', 'server GET /invoices/:id', 'client GET', 'server GET /orders/:id'] },
+  { middle: 'neither the SDK nor the variable', hasSdk: false, isExported: false,
+    path: ['server GET /stock/:id', 'client GET', 'server GET /orders/:id'] },
+])(
+  'with $middle in the middle every request is one tree, and no span is there twice',
+  { timeout: 60_000 },
+  async ({ hasSdk, isExported, path }) => {
+    const collector = await startCollector();
+    const sdk: SdkSpan[] = [];
+    const variables = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url };
+    const back = await startTraced(['back', '/stock/:id'], '', undefined, variables);
+    const middle = await startTraced(
+      ['middle', '/invoices/:id', 'back', '/stock'],
+      `back=${back.url}`,
+      hasSdk ? sdk : undefined,
+      isExported ? variables : {},
+    );
+    const front = await startTraced(
+      ['front', '/orders/:id', 'middle', '/invoices'],
+      `middle=${middle.url}`,
+      undefined,
+      variables,
+    );
+    await Promise.all(
+      Array.from({ length: COUNT }, async (_, id) =>
+        expect((await fetch(`${front.url}/orders/${id}`)).status).toBe(200),
+      ),
+    );
+    const all = await traces(collector, sdk, path.length);
+    expect(all).toHaveLength(COUNT);
+    for (const trace of all) expect(pathUp(trace)).toEqual(path);
+  },
+);

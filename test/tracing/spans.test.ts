@@ -4,8 +4,13 @@ import { connect } from 'node:net';
 import { Readable } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
 import { tracingChannel } from 'node:diagnostics_channel';
-import { ApiError, defineEndpoint, defineErrorCodes, Postern, reply, type Context, type PosternOptions, type RequestTraceMessage } from 'postern';
-import { CLIENT, drawTree, SERVER, setVariables, startCollector, type Collector, type Span } from '../support/collector.js';
+import {
+  ApiError, defineEndpoint, defineErrorCodes, Postern, reply, type Context, type PosternOptions,
+  type RequestTraceMessage,
+} from 'postern';
+import {
+  CLIENT, drawTree, SERVER, setVariables, startCollector, type Collector, type Span,
+} from '../support/collector.js';
 import { startPeer } from '../support/peer.js';
 import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
@@ -13,20 +18,44 @@ const Codes = defineErrorCodes({ sold_out: 7001 });
 const getStock = defineEndpoint('GET', '/stock/:id');
 const VALID = '00-12345678901234567890123456789012-1234567890123456-01';
 
-async function start(options: PosternOptions = {}): Promise<{ collector: Collector; shop: Postern; billing: Postern; stock: Postern; url: string }> {
+async function start(
+  options: PosternOptions = {},
+): Promise<{ collector: Collector; shop: Postern; billing: Postern; stock: Postern; url: string }> {
   const collector = await startCollector();
   setVariables({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
   const stock = createApp({ version: '3' }, 'stock').get('/stock/:id', (ctx) => ({ id: ctx.params.id }));
   stock.get('/sold-out', () => { throw new ApiError('Sold out', { statusCode: 409, errorCode: Codes.sold_out }); });
   stock.get('/broken', () => { throw new RangeError('no shelf'); });
-  stock.get('/lines', () => Readable.from((async function* () { for (let i = 0; i < 3; i += 1) { await new Promise((resolve) => setTimeout(resolve, 10)); yield `${i}\n`; } })()));
-  const billing = createApp({ version: '2', settings: { SERVICE_CONNECTIONS: [`stock=${(await serve(stock)).url}`] } }, 'billing');
-  billing.get('/bills/:id', async (ctx) => (await ctx.service('stock').call(getStock, { params: { id: ctx.params.id } })).body as object);
-  billing.get('/pass/*path', async (ctx) => reply((await ctx.service('stock').get(`/${ctx.params.path}`)).body as object));
+  stock.get('/lines', () =>
+    Readable.from(
+      (async function* () {
+        for (let i = 0; i < 3; i += 1) {
+          await new Promise((resolve) => setTimeout(resolve, 10));
+          yield `${i}\n`;
+        }
+      })(),
+    ),
+  );
+  const billing = createApp(
+    { version: '2', settings: { SERVICE_CONNECTIONS: [`stock=${(await serve(stock)).url}`] } },
+    'billing',
+  );
+  billing.get(
+    '/bills/:id',
+    async (ctx) => (await ctx.service('stock').call(getStock, { params: { id: ctx.params.id } })).body as object,
+  );
+  billing.get('/pass/*path', async (ctx) =>
+    reply((await ctx.service('stock').get(`/${ctx.params.path}`)).body as object),
+  );
   billing.get('/stream', async (ctx) => ctx.service('stock').fetch('/lines'));
-  const shop = createApp({ version: '1', settings: { SERVICE_CONNECTIONS: [`billing=${(await serve(billing)).url}`] }, ...options }, 'shop');
+  const shop = createApp(
+    { version: '1', settings: { SERVICE_CONNECTIONS: [`billing=${(await serve(billing)).url}`] }, ...options },
+    'shop',
+  );
   shop.get('/orders/:id', async (ctx) => (await ctx.service('billing').get(`/bills/${ctx.params.id}`)).body as object);
-  shop.get('/pass/*path', async (ctx) => reply((await ctx.service('billing').get(`/pass/${ctx.params.path}`)).body as object));
+  shop.get('/pass/*path', async (ctx) =>
+    reply((await ctx.service('billing').get(`/pass/${ctx.params.path}`)).body as object),
+  );
   shop.get('/stream', async (ctx) => ctx.service('billing').fetch('/stream'));
   return { collector, shop, billing, stock, url: (await serve(shop)).url };
 }
@@ -39,31 +68,52 @@ const settled = async ({ spans }: Collector, count: number): Promise<Span[]> => 
 test('over three services every request is one tree, with times inside each other and names of the semantic conventions', async () => {
   const { collector, url } = await start();
   const count = 20;
-  await Promise.all(Array.from({ length: count }, async (_, id) => expect((await fetch(`${url}/orders/${id}?secret=1`)).status).toBe(200)));
+  await Promise.all(
+    Array.from({ length: count }, async (_, id) =>
+      expect((await fetch(`${url}/orders/${id}?secret=1`)).status).toBe(200),
+    ),
+  );
   const spans = await settled(collector, count * 5);
   const ids = new Set(spans.map(({ traceId }) => traceId));
   expect(ids.size).toBe(count);
   for (const trace of [...ids].map((id) => spans.filter(({ traceId }) => traceId === id))) {
     expect(drawTree(trace)).toBe(
-      ['server shop: GET /orders/:id', '  client shop: GET', '    server billing: GET /bills/:id', '      client billing: GET /stock/:id', '        server stock: GET /stock/:id'].join('\n'),
+      ['server shop: GET /orders/:id', '  client shop: GET', '    server billing: GET /bills/:id',
+        '      client billing: GET /stock/:id', '        server stock: GET /stock/:id'].join('\n'),
     );
   }
   const port = Number(new URL(url).port);
   const root = spans.find(({ service, kind }) => service === 'shop' && kind === SERVER);
   expect(root?.attributes).toEqual({
-    'http.request.method': 'GET', 'http.route': '/orders/:id', 'http.response.status_code': 200, 'url.path': expect.stringMatching(/^\/orders\/\d+$/), 'url.scheme': 'http',
-    'server.address': '127.0.0.1', 'server.port': port, 'client.address': '127.0.0.1', 'user_agent.original': 'node', 'network.protocol.version': '1.1',
+    'http.request.method': 'GET', 'http.route': '/orders/:id', 'http.response.status_code': 200,
+    'url.path': expect.stringMatching(/^\/orders\/\d+$/), 'url.scheme': 'http',
+    'server.address': '127.0.0.1', 'server.port': port, 'client.address': '127.0.0.1', 'user_agent.original': 'node',
+    'network.protocol.version': '1.1',
   });
   expect(root?.flags).toBe(0x103);
   const typed = spans.find(({ name, kind }) => name === 'GET /stock/:id' && kind === CLIENT);
   expect(typed?.attributes).toEqual({
-    'http.request.method': 'GET', 'http.response.status_code': 200, 'url.full': expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/stock\/\d+$/),
+    'http.request.method': 'GET', 'http.response.status_code': 200,
+    'url.full': expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/stock\/\d+$/),
     'server.address': '127.0.0.1', 'server.port': expect.any(Number), 'network.protocol.version': '1.1',
   });
   expect(spans.find(({ service, kind }) => service === 'stock' && kind === SERVER)?.flags).toBe(0x303);
   expect(JSON.stringify(spans)).not.toContain('secret');
-  expect(collector.resources).toContainEqual({ 'service.name': 'shop', 'service.version': '1', 'telemetry.sdk.name': 'postern', 'telemetry.sdk.language': 'nodejs', 'telemetry.sdk.version': expect.any(String) });
-  expect(collector.requests.every(({ url: target, headers }) => target === '/v1/traces' && headers['content-type'] === 'application/json' && headers['traceparent'] === undefined)).toBe(true);
+  expect(collector.resources).toContainEqual({
+    'service.name': 'shop',
+    'service.version': '1',
+    'telemetry.sdk.name': 'postern',
+    'telemetry.sdk.language': 'nodejs',
+    'telemetry.sdk.version': expect.any(String),
+  });
+  expect(
+    collector.requests.every(
+      ({ url: target, headers }) =>
+        target === '/v1/traces' &&
+        headers['content-type'] === 'application/json' &&
+        headers['traceparent'] === undefined,
+    ),
+  ).toBe(true);
 });
 
 test('a request joins the trace of its caller, with its flags', async () => {
@@ -73,13 +123,50 @@ test('a request joins the trace of its caller, with its flags', async () => {
   const spans = await settled(collector, 5);
   expect(spans.map(({ traceId }) => traceId)).toEqual(spans.map(() => '12345678901234567890123456789012'));
   expect(spans.find(({ service }) => service === 'shop' && SERVER)).toBeDefined();
-  expect(spans.find(({ name }) => name === 'GET /orders/:id')).toMatchObject({ parentSpanId: '1234567890123456', flags: 0x301 });
+  expect(spans.find(({ name }) => name === 'GET /orders/:id'))
+    .toMatchObject({ parentSpanId: '1234567890123456', flags: 0x301 });
 });
 
 test.for([
-  { path: 'sold-out', status: 409, tree: ['server shop: GET /pass/*path', '  client shop: GET !', '    server billing: GET /pass/*path', '      client billing: GET !', '        server stock: GET /sold-out'], type: 'sold_out', events: 0 },
-  { path: 'broken', status: 500, tree: ['server shop: GET /pass/*path !', '  client shop: GET !', '    server billing: GET /pass/*path !', '      client billing: GET !', '        server stock: GET /broken !'], type: 'framework_unknown_error', events: 1 },
-  { path: 'nowhere', status: 404, tree: ['server shop: GET /pass/*path', '  client shop: GET !', '    server billing: GET /pass/*path', '      client billing: GET !', '        server stock: GET'], type: 'framework_error_unspecified', events: 0 },
+  {
+    path: 'sold-out',
+    status: 409,
+    tree: [
+      'server shop: GET /pass/*path',
+      '  client shop: GET !',
+      '    server billing: GET /pass/*path',
+      '      client billing: GET !',
+      '        server stock: GET /sold-out',
+    ],
+    type: 'sold_out',
+    events: 0,
+  },
+  {
+    path: 'broken',
+    status: 500,
+    tree: [
+      'server shop: GET /pass/*path !',
+      '  client shop: GET !',
+      '    server billing: GET /pass/*path !',
+      '      client billing: GET !',
+      '        server stock: GET /broken !',
+    ],
+    type: 'framework_unknown_error',
+    events: 1,
+  },
+  {
+    path: 'nowhere',
+    status: 404,
+    tree: [
+      'server shop: GET /pass/*path',
+      '  client shop: GET !',
+      '    server billing: GET /pass/*path',
+      '      client billing: GET !',
+      '        server stock: GET',
+    ],
+    type: 'framework_error_unspecified',
+    events: 0,
+  },
 ])('an error: $status', async ({ path, status, tree, type, events }) => {
   const { collector, shop, billing, stock, url } = await start();
   for (const app of [shop, billing, stock]) expectFailures(app, status);
@@ -93,7 +180,14 @@ test.for([
   const own = spans.find(({ service }) => service === 'stock');
   expect(own?.events).toHaveLength(events);
   if (events > 0)
-    expect(own?.events[0]).toEqual({ name: 'exception', attributes: { 'exception.type': 'RangeError', 'exception.message': 'no shelf', 'exception.stacktrace': expect.stringContaining('spans.test.ts') } });
+    expect(own?.events[0]).toEqual({
+      name: 'exception',
+      attributes: {
+        'exception.type': 'RangeError',
+        'exception.message': 'no shelf',
+        'exception.stacktrace': expect.stringContaining('spans.test.ts'),
+      },
+    });
 });
 
 test('each attempt of a call is a span, repeated ones with their count; one without an answer has no status', async () => {
@@ -106,10 +200,18 @@ test('each attempt of a call is a span, repeated ones with their count; one with
     else if (requests === 2) req.socket.destroy();
     else res.end('done');
   });
-  const app = createApp({ settings: { SERVICE_CONNECTIONS: [`peer=${peer.url}`] } }).get('/', async (ctx) => (await ctx.service('peer').get('/', { retry: 3 })).body as string);
+  const app = createApp({ settings: { SERVICE_CONNECTIONS: [`peer=${peer.url}`] } })
+    .get('/', async (ctx) => (await ctx.service('peer').get('/', { retry: 3 })).body as string);
   await fetch((await serve(app)).url);
   const spans = (await settled(collector, 4)).filter(({ kind }) => kind === CLIENT);
-  expect(spans.map(({ isError, attributes }) => [attributes['http.request.resend_count'], attributes['http.response.status_code'], attributes['error.type'], isError])).toEqual([
+  expect(
+    spans.map(({ isError, attributes }) => [
+      attributes['http.request.resend_count'],
+      attributes['http.response.status_code'],
+      attributes['error.type'],
+      isError,
+    ]),
+  ).toEqual([
     [undefined, 503, 'framework_error_unspecified', true],
     [1, undefined, 'framework_error_unspecified', true],
     [2, 200, undefined, false],
@@ -134,7 +236,8 @@ test('a client that disconnects ends the spans of its request and of its calls',
   const collector = await startCollector();
   setVariables({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
   const peer = await startPeer(() => undefined);
-  const app = createApp({ settings: { SERVICE_CONNECTIONS: [`peer=${peer.url}`] } }).get('/wait', async (ctx) => (await ctx.service('peer').get('/')).body as string);
+  const app = createApp({ settings: { SERVICE_CONNECTIONS: [`peer=${peer.url}`] } })
+    .get('/wait', async (ctx) => (await ctx.service('peer').get('/')).body as string);
   const client = connect((await serve(app)).port, '127.0.0.1');
   client.write('GET /wait HTTP/1.1\r\nhost: x\r\n\r\n');
   await expect.poll(() => peer.requests.length).toBe(1);
@@ -151,7 +254,9 @@ test('what a drain lets finish is exported before close() resolves, and nothing 
   let release: () => void = () => undefined;
   shop.get('/slow', () => new Promise((resolve) => (release = () => resolve('done'))));
   const reply = fetch(`${url}/slow`);
-  await expect.poll(async () => (await (await fetch(`${url}/shop/metrics/?json`)).json()) as { active_task_count: number }).toMatchObject({ active_task_count: 2 });
+  await expect
+    .poll(async () => (await (await fetch(`${url}/shop/metrics/?json`)).json()) as { active_task_count: number })
+    .toMatchObject({ active_task_count: 2 });
   const closed = shop.close();
   release();
   expect((await reply).status).toBe(200);
@@ -168,7 +273,8 @@ test('requests in memory have spans, monitoring endpoints and embedded applicati
   await shop.request('/orders/1');
   const embedded = createApp({}, 'embedded').get('/', () => 'ok');
   await embedded.request('/');
-  expect((await settled(collector, 5)).map(({ name }) => name).sort()).toEqual(['GET', 'GET /bills/:id', 'GET /orders/:id', 'GET /stock/:id', 'GET /stock/:id']);
+  expect((await settled(collector, 5)).map(({ name }) => name).sort())
+    .toEqual(['GET', 'GET /bills/:id', 'GET /orders/:id', 'GET /stock/:id', 'GET /stock/:id']);
   expect(collector.spans.map(({ service }) => service)).not.toContain('embedded');
 });
 
@@ -176,7 +282,9 @@ test('a call that outlives its request belongs to its trace, a call outside a re
   const { collector, shop, url } = await start();
   let later: Promise<unknown> = Promise.resolve();
   shop.get('/later', (ctx) => {
-    later = new Promise((resolve) => setTimeout(resolve, 30)).then(() => ctx.service('billing').get('/bills/9', { signal: null }));
+    later = new Promise((resolve) => setTimeout(resolve, 30)).then(() =>
+      ctx.service('billing').get('/bills/9', { signal: null }),
+    );
     return 'accepted';
   });
   await fetch(`${url}/later`);
@@ -184,7 +292,8 @@ test('a call that outlives its request belongs to its trace, a call outside a re
   await shop.service('billing').get('/bills/10');
   const spans = await settled(collector, 5 + 3);
   const ofLater = spans.filter(({ traceId }) => traceId === spans.find(({ name }) => name === 'GET /later')?.traceId);
-  expect(ofLater.map(({ service, kind }) => `${kind} ${service}`)).toEqual(expect.arrayContaining(['2 shop', '3 shop', '2 billing', '3 billing', '2 stock']));
+  expect(ofLater.map(({ service, kind }) => `${kind} ${service}`))
+    .toEqual(expect.arrayContaining(['2 shop', '3 shop', '2 billing', '3 billing', '2 stock']));
   expect(spans.filter(({ service, kind }) => service === 'shop' && kind === CLIENT)).toHaveLength(1);
 });
 
@@ -202,7 +311,8 @@ test('log lines of a request have the ids of its trace, and exemplars its trace'
   const lines = logger.entries.filter(({ message }) => ['mine', 'request failed', 'request'].includes(message ?? ''));
   expect(lines).toHaveLength(3);
   for (const { object } of lines) expect(object).toMatchObject(ids);
-  const metrics = await (await fetch(`${url}/shop/metrics/`, { headers: { accept: 'application/openmetrics-text' } })).text();
+  const metrics = await (await fetch(`${url}/shop/metrics/`, { headers: { accept: 'application/openmetrics-text' } }))
+    .text();
   expect(metrics).toContain(`trace_id="${span?.traceId}"`);
 });
 
@@ -218,7 +328,8 @@ test('a subscriber that clears the sampled flag at start is a sampler', async ()
   await fetch(`${url}/orders/1`);
   await fetch(`${url}/orders/2`);
   const spans = await settled(collector, 5);
-  expect(spans.find(({ service, kind }) => service === 'shop' && kind === SERVER)?.attributes['url.path']).toBe('/orders/2');
+  expect(spans.find(({ service, kind }) => service === 'shop' && kind === SERVER)?.attributes['url.path'])
+    .toBe('/orders/2');
 });
 
 test('hostile input: long values are cut, unknown methods share a name, odd text is still JSON', async () => {
@@ -233,5 +344,6 @@ test('hostile input: long values are cut, unknown methods share a name, odd text
   expect(spans.map(({ droppedAttributesCount = 0 }) => droppedAttributesCount).sort()).toEqual([0, 1, 1]);
   expect(spans.map(({ name }) => name).sort()).toEqual(['GET', 'GET /throw', 'HTTP']);
   expect(JSON.stringify(spans).length).toBeLessThan(16_000);
-  expect(spans.find(({ name }) => name === 'HTTP')?.attributes).toMatchObject({ 'http.request.method': '_OTHER', 'http.request.method_original': 'PROPFIND' });
+  expect(spans.find(({ name }) => name === 'HTTP')?.attributes)
+    .toMatchObject({ 'http.request.method': '_OTHER', 'http.request.method_original': 'PROPFIND' });
 });

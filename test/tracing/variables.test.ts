@@ -16,13 +16,18 @@ interface Run {
   finish(headers?: Record<string, string>): Promise<void>;
 }
 
-async function start(variables: (url: string) => Variables, options: PosternOptions = {}, collector?: Collector): Promise<Run> {
+async function start(
+  variables: (url: string) => Variables,
+  options: PosternOptions = {},
+  collector?: Collector,
+): Promise<Run> {
   const own = collector ?? (await startCollector());
   setVariables(variables(own.url));
   const logger = createRecorder();
   const app = createApp({ ...options, logger }).get('/', () => 'ok');
   const { url } = await serve(app);
-  const at = (level: string): (string | undefined)[] => logger.entries.filter((entry) => entry.level === level).map(({ message }) => message);
+  const at = (level: string): (string | undefined)[] => logger.entries.filter((entry) => entry.level === level)
+    .map(({ message }) => message);
   return {
     collector: own,
     app,
@@ -40,9 +45,18 @@ const UNSAMPLED = SAMPLED.replace(/01$/, '00');
 
 test.for<{ what: string; variables: (url: string) => Variables; path: string }>([
   { what: 'the base URL', variables: (url) => ({ OTEL_EXPORTER_OTLP_ENDPOINT: url }), path: '/v1/traces' },
-  { what: 'a base URL with a path', variables: (url) => ({ OTEL_EXPORTER_OTLP_ENDPOINT: `${url}/otlp/` }), path: '/otlp/v1/traces' },
-  { what: 'the URL for traces, as it is', variables: (url) => ({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${url}/mine?x=1` }), path: '/mine?x=1' },
-  { what: 'the URL for traces before the base URL', variables: (url) => ({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1', OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${url}/mine` }), path: '/mine' },
+  { what: 'a base URL with a path', variables: (url) => ({ OTEL_EXPORTER_OTLP_ENDPOINT: `${url}/otlp/` }),
+    path: '/otlp/v1/traces' },
+  { what: 'the URL for traces, as it is',
+    variables: (url) => ({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${url}/mine?x=1` }), path: '/mine?x=1' },
+  {
+    what: 'the URL for traces before the base URL',
+    variables: (url) => ({
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
+      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${url}/mine`,
+    }),
+    path: '/mine',
+  },
 ])('spans go to $what', async ({ variables, path }) => {
   const run = await start(variables);
   await run.finish();
@@ -55,8 +69,10 @@ test.for<{ what: string; variables: (url: string) => Variables; options?: Poster
   { what: 'an empty variable', variables: () => ({ OTEL_EXPORTER_OTLP_ENDPOINT: '' }) },
   { what: 'OTEL_SDK_DISABLED=true', variables: endpoint({ OTEL_SDK_DISABLED: 'TRUE' }) },
   { what: 'OTEL_TRACES_EXPORTER=none', variables: endpoint({ OTEL_TRACES_EXPORTER: 'none' }) },
-  { what: 'OTEL_EXPORTER_OTLP_PROTOCOL=grpc', variables: endpoint({ OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }), warning: /^OTEL_EXPORTER_OTLP_PROTOCOL is "grpc", so no traces are exported; give http\/json$/ },
-  { what: 'OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf', variables: endpoint({ OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' }), warning: /http\/json/ },
+  { what: 'OTEL_EXPORTER_OTLP_PROTOCOL=grpc', variables: endpoint({ OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }),
+    warning: /^OTEL_EXPORTER_OTLP_PROTOCOL is "grpc", so no traces are exported; give http\/json$/ },
+  { what: 'OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf',
+    variables: endpoint({ OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' }), warning: /http\/json/ },
   { what: 'tracing: false', variables: endpoint(), options: { tracing: false } },
   { what: 'tracing: true without the variable', variables: () => ({}), options: { tracing: true } },
 ])('with $what nothing is exported', async ({ variables, options, warning }) => {
@@ -93,16 +109,29 @@ test.for<{ variable: string; value: string }>([
 });
 
 test('an invalid endpoint is a warning, and spans go to localhost:4318', async () => {
-  const run = await start(() => ({ OTEL_EXPORTER_OTLP_ENDPOINT: 'ftp://collector', OTEL_EXPORTER_OTLP_TIMEOUT: '200' }));
+  const run = await start(() => ({
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'ftp://collector',
+    OTEL_EXPORTER_OTLP_TIMEOUT: '200',
+  }));
   await run.finish();
-  expect(run.warnings[0]).toBe('OTEL_EXPORTER_OTLP_ENDPOINT is "ftp://collector" and is ignored; give an http or https URL');
+  expect(run.warnings[0]).toBe(
+    'OTEL_EXPORTER_OTLP_ENDPOINT is "ftp://collector" and is ignored; give an http or https URL',
+  );
 });
 
 test('headers of both variables are sent, percent-decoded; no message shows their values', async () => {
-  const run = await start(endpoint({ OTEL_EXPORTER_OTLP_HEADERS: 'api-key=a%20b%3D, x-team = blue', OTEL_EXPORTER_OTLP_TRACES_HEADERS: 'X-Team=red' }));
+  const run = await start(
+    endpoint({
+      OTEL_EXPORTER_OTLP_HEADERS: 'api-key=a%20b%3D, x-team = blue',
+      OTEL_EXPORTER_OTLP_TRACES_HEADERS: 'X-Team=red',
+    }),
+  );
   await run.finish();
-  expect(run.collector.requests[0]?.headers).toMatchObject({ 'api-key': 'a b=', 'x-team': 'red', 'content-type': 'application/json' });
-  const broken = await start(endpoint({ OTEL_EXPORTER_OTLP_HEADERS: 'api-key=secret%zz', OTEL_EXPORTER_OTLP_TRACES_HEADERS: '' }));
+  expect(run.collector.requests[0]?.headers)
+    .toMatchObject({ 'api-key': 'a b=', 'x-team': 'red', 'content-type': 'application/json' });
+  const broken = await start(
+    endpoint({ OTEL_EXPORTER_OTLP_HEADERS: 'api-key=secret%zz', OTEL_EXPORTER_OTLP_TRACES_HEADERS: '' }),
+  );
   await broken.finish();
   expect(broken.warnings).toHaveLength(1);
   expect(broken.warnings[0]).not.toContain('secret');
@@ -110,8 +139,10 @@ test('headers of both variables are sent, percent-decoded; no message shows thei
 
 test.for<{ variables: Variables; resource: Record<string, string> }>([
   { variables: {}, resource: { 'service.name': 'users', 'service.version': '1.4.2' } },
-  { variables: { OTEL_RESOURCE_ATTRIBUTES: 'service.name=theirs,deployment.environment.name=a%2Cb , k8s.pod.name=p' }, resource: { 'service.name': 'theirs', 'deployment.environment.name': 'a,b', 'k8s.pod.name': 'p' } },
-  { variables: { OTEL_SERVICE_NAME: 'mine', OTEL_RESOURCE_ATTRIBUTES: 'service.name=theirs,service.version=9' }, resource: { 'service.name': 'mine', 'service.version': '9' } },
+  { variables: { OTEL_RESOURCE_ATTRIBUTES: 'service.name=theirs,deployment.environment.name=a%2Cb , k8s.pod.name=p' },
+    resource: { 'service.name': 'theirs', 'deployment.environment.name': 'a,b', 'k8s.pod.name': 'p' } },
+  { variables: { OTEL_SERVICE_NAME: 'mine', OTEL_RESOURCE_ATTRIBUTES: 'service.name=theirs,service.version=9' },
+    resource: { 'service.name': 'mine', 'service.version': '9' } },
 ])('with $variables the resource is $resource', async ({ variables, resource }) => {
   const run = await start(endpoint(variables));
   await run.finish();
@@ -129,29 +160,40 @@ test.for<{ sampler: string; arg?: string; traceparent?: string; spans: number }>
   { sampler: 'always_off', traceparent: SAMPLED, spans: 0 },
   { sampler: 'traceidratio', spans: 1 },
   { sampler: 'traceidratio', arg: '0', traceparent: SAMPLED, spans: 0 },
-  { sampler: 'traceidratio', arg: '0.5', traceparent: '00-000000000000000000ffffffffffffff-1234567890123456-00', spans: 1 },
-  { sampler: 'traceidratio', arg: '0.5', traceparent: '00-ffffffffffffffffff00000000000001-1234567890123456-01', spans: 0 },
+  { sampler: 'traceidratio', arg: '0.5', traceparent: '00-000000000000000000ffffffffffffff-1234567890123456-00',
+    spans: 1 },
+  { sampler: 'traceidratio', arg: '0.5', traceparent: '00-ffffffffffffffffff00000000000001-1234567890123456-01',
+    spans: 0 },
   { sampler: 'parentbased_traceidratio', arg: '0', spans: 0 },
   { sampler: 'parentbased_traceidratio', arg: '0', traceparent: SAMPLED, spans: 1 },
-])('the sampler $sampler with $arg and $traceparent records $spans', async ({ sampler, arg = '', traceparent, spans }) => {
-  const run = await start(endpoint({ OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: arg }));
-  await run.finish(traceparent === undefined ? {} : { traceparent });
-  expect(run.collector.spans).toHaveLength(spans);
-});
+])(
+  'the sampler $sampler with $arg and $traceparent records $spans',
+  async ({ sampler, arg = '', traceparent, spans }) => {
+    const run = await start(endpoint({ OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: arg }));
+    await run.finish(traceparent === undefined ? {} : { traceparent });
+    expect(run.collector.spans).toHaveLength(spans);
+  },
+);
 
 test('the decision of the sampler is on the wire', async () => {
   const collector = await startCollector();
   setVariables({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_TRACES_SAMPLER: 'always_off' });
   const peer = await startPeer((req, res) => res.end(req.headers['traceparent']));
-  const app = createApp({ settings: { SERVICE_CONNECTIONS: [`peer=${peer.url}`] } }).get('/', async (ctx) => (await ctx.service('peer').get('/')).body as string);
+  const app = createApp({ settings: { SERVICE_CONNECTIONS: [`peer=${peer.url}`] } })
+    .get('/', async (ctx) => (await ctx.service('peer').get('/')).body as string);
   const { url } = await serve(app);
-  expect(await (await fetch(url, { headers: { traceparent: SAMPLED } })).text()).toMatch(/^00-12345678901234567890123456789012-[0-9a-f]{16}-00$/);
+  expect(await (await fetch(url, { headers: { traceparent: SAMPLED } })).text())
+    .toMatch(/^00-12345678901234567890123456789012-[0-9a-f]{16}-00$/);
 });
 
 test('a full batch is sent at once, the rest after the delay; more than the queue holds is dropped and counted', async () => {
   let release: () => void = () => undefined;
   const collector = await startCollector((res) => { release = () => void res.end(); });
-  const variables = endpoint({ OTEL_BSP_MAX_QUEUE_SIZE: '3', OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '2', OTEL_BSP_SCHEDULE_DELAY: '600000' });
+  const variables = endpoint({
+    OTEL_BSP_MAX_QUEUE_SIZE: '3',
+    OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '2',
+    OTEL_BSP_SCHEDULE_DELAY: '600000',
+  });
   const run = await start(variables, {}, collector);
   for (let i = 0; i < 2; i += 1) await run.app.request('/');
   await expect.poll(() => collector.requests.map(({ count }) => count)).toEqual([2]);
@@ -169,15 +211,22 @@ test.for<{ registered: string; options: PosternOptions; spans: number; infos: nu
   { registered: 'a tracer', options: {}, spans: 0, infos: 1 },
   { registered: 'a tracer', options: { tracing: true }, spans: 1, infos: 0 },
   { registered: 'nothing but a logger', options: {}, spans: 1, infos: 0 },
-])('with $registered in the OpenTelemetry API and $options there are $spans spans', async ({ registered, options, spans, infos }) => {
-  const key = Symbol.for('opentelemetry.js.api.1');
-  Reflect.set(globalThis, key, registered === 'a tracer' ? { version: '1.9.1', trace: {} } : { version: '1.9.1', diag: {} });
-  onTestFinished(() => void Reflect.deleteProperty(globalThis, key));
-  const run = await start(endpoint(), options);
-  await run.finish();
-  expect(run.collector.spans).toHaveLength(spans);
-  expect(run.infos.filter((message) => message?.includes('OpenTelemetry'))).toHaveLength(infos);
-});
+])(
+  'with $registered in the OpenTelemetry API and $options there are $spans spans',
+  async ({ registered, options, spans, infos }) => {
+    const key = Symbol.for('opentelemetry.js.api.1');
+    Reflect.set(
+      globalThis,
+      key,
+      registered === 'a tracer' ? { version: '1.9.1', trace: {} } : { version: '1.9.1', diag: {} },
+    );
+    onTestFinished(() => void Reflect.deleteProperty(globalThis, key));
+    const run = await start(endpoint(), options);
+    await run.finish();
+    expect(run.collector.spans).toHaveLength(spans);
+    expect(run.infos.filter((message) => message?.includes('OpenTelemetry'))).toHaveLength(infos);
+  },
+);
 
 test('without the variable the code is not loaded, and nothing subscribes', async () => {
   const { tracingChannel } = await import('node:diagnostics_channel');

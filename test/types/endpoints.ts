@@ -7,8 +7,15 @@ type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ?
 function assertType<_T extends true>(): void {}
 
 const User = z.object({ id: z.number(), since: z.string().transform((text) => new Date(text)) });
-const getUser = defineEndpoint('GET', '/users/:id', { params: z.object({ id: z.coerce.number<string>() }), response: User });
-const putUser = defineEndpoint('PUT', '/users/:id/*rest', { query: z.object({ dry: z.string().optional() }), body: z.object({ name: z.string() }), response: { 200: User, 204: null } });
+const getUser = defineEndpoint('GET', '/users/:id', {
+  params: z.object({ id: z.coerce.number<string>() }),
+  response: User,
+});
+const putUser = defineEndpoint('PUT', '/users/:id/*rest', {
+  query: z.object({ dry: z.string().optional() }),
+  body: z.object({ name: z.string() }),
+  response: { 200: User, 204: null },
+});
 const list = defineEndpoint('GET', '/users');
 
 const app = new Postern('users');
@@ -18,7 +25,12 @@ app.implement(getUser, (_ctx, { params }) => {
 });
 // @ts-expect-error: the reply is no user
 app.implement(getUser, () => ({ id: 'x', since: '2026' }));
-app.implement(putUser, (ctx, { body, query }) => (query.dry === undefined ? { id: ctx.params.id.length, since: body.name + ctx.params.rest } : undefined), { public: true });
+app.implement(
+  putUser,
+  (ctx, { body, query }) =>
+    query.dry === undefined ? { id: ctx.params.id.length, since: body.name + ctx.params.rest } : undefined,
+  { public: true },
+);
 
 export async function calls(): Promise<void> {
   const users = app.service('users');

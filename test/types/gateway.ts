@@ -6,7 +6,12 @@ import { toGatewayApi, toNginx, type GatewayService } from 'postern/gateway';
 const { router } = new Postern('users');
 const services: GatewayService[] = [{ router, service: 'users', upstream: ['http://a', 'http://b'], prefix: '/users' }];
 
-const text: string = toNginx(router, { service: 'users', upstream: 'http://a', hosts: ['a.example'], tls: { certificate: 'a.pem', key: 'a.key' } });
+const text: string = toNginx(router, {
+  service: 'users',
+  upstream: 'http://a',
+  hosts: ['a.example'],
+  tls: { certificate: 'a.pem', key: 'a.key' },
+});
 toNginx(services);
 toNginx(services, { listen: '*:80', include: 'site.conf' });
 toGatewayApi(services, { gateway: 'public' });

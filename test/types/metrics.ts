@@ -13,7 +13,11 @@ bare.inc({ queue: 'mail' });
 // @ts-expect-error a text is no number
 bare.inc('2');
 
-const jobs: Counter<'queue' | 'host'> = registry.counter({ name: 'jobs_total', help: 'Jobs.', labelNames: ['queue', 'host'] });
+const jobs: Counter<'queue' | 'host'> = registry.counter({
+  name: 'jobs_total',
+  help: 'Jobs.',
+  labelNames: ['queue', 'host'],
+});
 jobs.inc({ queue: 'mail', host: 7 });
 jobs.inc({ queue: 'mail', host: 'h' }, 3);
 jobs.inc({ labels: { queue: 'mail', host: 'h' }, value: 3, exemplarLabels: { trace_id: 'x' } });
@@ -67,7 +71,12 @@ size.setToCurrentTime();
 // @ts-expect-error a misspelt label
 size.startTimer({ off: 'x' });
 
-const latency: Histogram<'route'> = registry.histogram({ name: 'latency_seconds', help: 'Latency.', labelNames: ['route'], buckets: [0.1, 1] });
+const latency: Histogram<'route'> = registry.histogram({
+  name: 'latency_seconds',
+  help: 'Latency.',
+  labelNames: ['route'],
+  buckets: [0.1, 1],
+});
 latency.observe({ route: '/' }, seconds);
 latency.observe({ labels: { route: '/' }, value: 1, exemplarLabels: { trace_id: 'x' } });
 latency.labels({ route: '/' }).observe(1);

@@ -17,14 +17,18 @@ const auth: Middleware = (ctx, next) => {
 };
 
 const app = new Postern('users');
-app.get('/users/:id', { middleware: [auth], errors: [UserGone], public: { params: ['q'] }, meta: { role: 'admin' } }, (ctx) => {
-  const name: string = ctx.state.user.name;
-  const url: URL = ctx.url;
-  const path: string | undefined = ctx.route?.path;
-  // @ts-expect-error: no such parameter
-  ctx.params.name;
-  return { id: ctx.params.id, name, url, path };
-});
+app.get(
+  '/users/:id',
+  { middleware: [auth], errors: [UserGone], public: { params: ['q'] }, meta: { role: 'admin' } },
+  (ctx) => {
+    const name: string = ctx.state.user.name;
+    const url: URL = ctx.url;
+    const path: string | undefined = ctx.route?.path;
+    // @ts-expect-error: no such parameter
+    ctx.params.name;
+    return { id: ctx.params.id, name, url, path };
+  },
+);
 // @ts-expect-error: no such option
 app.get('/a', { bodylimit: 5 }, () => 'ok');
 // @ts-expect-error: bytes are a number
@@ -35,8 +39,17 @@ app.get('/a', { errors: [new UserGone()] }, () => 'ok');
 app.get('/a', { bodyLimit: 5 });
 
 app.get('/users/:id', endpoint({ summary: 'A user' }, (ctx) => ctx.params.id));
-app.get('/users/:id', publicFacing(endpoint({ summary: 'A user' }, (ctx: Context<{ readonly id: string }>) => ctx.params.id)));
-app.get('/users/:id', endpoint({ summary: 'A user' }, publicFacing((ctx: Context<{ readonly id: string }>) => ctx.params.id)));
+app.get(
+  '/users/:id',
+  publicFacing(endpoint({ summary: 'A user' }, (ctx: Context<{ readonly id: string }>) => ctx.params.id)),
+);
+app.get(
+  '/users/:id',
+  endpoint(
+    { summary: 'A user' },
+    publicFacing((ctx: Context<{ readonly id: string }>) => ctx.params.id),
+  ),
+);
 app.route('/users/:id', { GET: endpoint({ summary: 'A user' }, (ctx) => ctx.params.id), PUT: (ctx) => ctx.params.id });
 const carrying: Handler<{ readonly id: string }> = endpoint({}, (ctx) => ctx.params.id);
 // @ts-expect-error: the path lacks the handler's parameter

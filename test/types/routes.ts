@@ -1,6 +1,8 @@
 /** Types of routes, handlers and flags: compiled, never run. */
 
-import { Postern, publicFacing, reply, Router, type Context, type Handler, type Middleware, type ParamsOf } from 'postern';
+import {
+  Postern, publicFacing, reply, Router, type Context, type Handler, type Middleware, type ParamsOf,
+} from 'postern';
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 function assertType<_T extends true>(): void {}

@@ -15,15 +15,19 @@ const NewUser = z.object({ name: z.string().trim() });
 const User = z.object({ id: z.number(), name: z.string() });
 
 const app = new Postern('users');
-app.post('/users/:id', { params: Id, query: Page, headers: Trace, body: NewUser, response: User }, (ctx, { params, query, headers, body }) => {
-  assertType<Equal<typeof params, { id: number }>>();
-  assertType<Equal<typeof query, { page: number }>>();
-  assertType<Equal<typeof headers, { 'x-trace': string }>>();
-  assertType<Equal<typeof body, { name: string }>>();
-  const id: string = ctx.params.id;
-  void id;
-  return { id: params.id, name: body.name };
-});
+app.post(
+  '/users/:id',
+  { params: Id, query: Page, headers: Trace, body: NewUser, response: User },
+  (ctx, { params, query, headers, body }) => {
+    assertType<Equal<typeof params, { id: number }>>();
+    assertType<Equal<typeof query, { page: number }>>();
+    assertType<Equal<typeof headers, { 'x-trace': string }>>();
+    assertType<Equal<typeof body, { name: string }>>();
+    const id: string = ctx.params.id;
+    void id;
+    return { id: params.id, name: body.name };
+  },
+);
 app.post('/users', { body: NewUser }, (_ctx, input) => {
   assertType<Equal<keyof typeof input, 'body'>>();
   // @ts-expect-error: not declared
@@ -51,7 +55,9 @@ app.get('/reply', { response: User }, () => undefined);
 const byStatus = { 201: User, 204: null } as const;
 app.put('/reply', { response: byStatus }, () => reply({ id: 1, name: 'Ann' }, { status: 201 }));
 app.put('/reply', { response: byStatus }, () => undefined);
-app.put('/reply', { response: { 200: User, 204: null } }, (ctx) => (ctx.query.has('none') ? undefined : { id: 1, name: 'Ann' }));
+app.put('/reply', { response: { 200: User, 204: null } }, (ctx) =>
+  ctx.query.has('none') ? undefined : { id: 1, name: 'Ann' },
+);
 // @ts-expect-error: a plain value is a 200, which is not declared
 app.put('/reply', { response: byStatus }, () => ({ id: 1, name: 'Ann' }));
 // @ts-expect-error: 202 is not declared
@@ -65,7 +71,10 @@ app.route('/users', { POST: publicFacing(create), PUT: endpoint({ body: NewUser 
 void create({} as Context, { body: { nam: 'Ann' } });
 
 class Users {
-  @endpoint({ body: NewUser, response: User }) post(_ctx: Context, { body }: { readonly body: { name: string } }): { id: number; name: string } {
+  @endpoint({ body: NewUser, response: User }) post(
+    _ctx: Context,
+    { body }: { readonly body: { name: string } },
+  ): { id: number; name: string } {
     return { id: 1, name: body.name };
   }
   // @ts-expect-error: the schema gives another name
@@ -76,7 +85,12 @@ class Users {
 app.view('/users', Users);
 
 const digits: StandardSchemaV1<unknown, number> = {
-  '~standard': { version: 1, vendor: 'mine', validate: (value) => (/^\d+$/.test(String(value)) ? { value: Number(value) } : { issues: [{ message: 'Digits are wanted' }] }) },
+  '~standard': {
+    version: 1,
+    vendor: 'mine',
+    validate: (value) =>
+      /^\d+$/.test(String(value)) ? { value: Number(value) } : { issues: [{ message: 'Digits are wanted' }] },
+  },
 };
 app.post('/digits', { body: digits }, (_ctx, { body }) => {
   assertType<Equal<typeof body, number>>();

@@ -3,7 +3,9 @@
 import { defineEndpoint, NotFound, Postern } from 'postern';
 import { z } from 'zod';
 
-/** Both services import this definition from a package that they share: `stock` implements it, this service calls it. */
+/**
+ * Both services import this definition from a package that they share: `stock` implements it, this service calls it.
+ */
 export const getItem = defineEndpoint('GET', '/items/:id', { response: z.object({ price: z.number() }) });
 
 const prices = new Map([['tea', 4], ['coffee', 7]]);
