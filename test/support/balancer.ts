@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { closedPort } from './peer.js';
 
-/** Starts one in front of instances on these ports, some of which may be down. */
+/** Starts one in front of instances on these ports, some of which may be down. Fails with its own message if it ends. */
 export async function startBalancer(ports: readonly number[]): Promise<{ readonly url: string }> {
   const folder = mkdtempSync(join(tmpdir(), 'postern-balancer-'));
   const port = await closedPort();
@@ -30,12 +30,20 @@ backend b
 ${servers.join('\n')}
 `;
   writeFileSync(join(folder, 'haproxy.cfg'), config);
-  const child = spawn('haproxy', ['-q', '-db', '-f', join(folder, 'haproxy.cfg')], { stdio: 'ignore' });
+  const child = spawn('haproxy', ['-db', '-f', join(folder, 'haproxy.cfg')], { stdio: ['ignore', 'ignore', 'pipe'] });
+  let failure: Error | undefined;
+  let said = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-10_000)));
+  child.on('error', (error) => (failure = error));
+  child.on('close', (code) => (failure ??= new Error(`HAProxy ended with ${code}: ${said}`)));
   onTestFinished(() => {
     child.kill('SIGKILL');
     rmSync(folder, { recursive: true, force: true });
   });
-  while (!(await answers(port))) await new Promise((resolve) => setTimeout(resolve, 50));
+  while (!(await answers(port))) {
+    if (failure !== undefined) throw failure;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
   return { url: `http://127.0.0.1:${port}` };
 }
 
