@@ -3,7 +3,7 @@
 export { Postern } from './app/app.js';
 export type { CloseOptions } from './app/close-hooks.js';
 export type { Listening, ListenOptions, MonitorOptions } from './app/address.js';
-export { defineErrorCodes, FrameworkErrorCodes } from './base/error-codes.js';
+export { defineErrorCodes, FrameworkErrorCodes, type ErrorCode, type ErrorCodes } from './base/error-codes.js';
 export {
   ApiError,
   BadRequest,
@@ -15,16 +15,12 @@ export {
   TooManyRequests,
   Unauthorized,
 } from './base/errors.js';
-export type { ErrorCode, ErrorCodes } from './base/error-codes.js';
 export type { ApiErrorOptions, HttpErrorOptions, RetryOptions } from './base/errors.js';
 export type { Context, Handler, HandlerResult, Middleware, State } from './http/context.js';
-export { InvalidRequest } from './http/invalid-request.js';
-export type { RequestFinding } from './http/invalid-request.js';
-export { redirect } from './http/redirect.js';
-export type { RedirectStatus } from './http/redirect.js';
+export { InvalidRequest, type RequestFinding } from './http/invalid-request.js';
+export { redirect, type RedirectStatus } from './http/redirect.js';
 export { connect, type ConnectMiddleware } from './pipeline/connect.js';
-export { Reply, reply } from './http/reply.js';
-export type { ReplyInit } from './http/reply.js';
+export { Reply, reply, type ReplyInit } from './http/reply.js';
 export type { RequestTraceMessage } from './http/request-tracing.js';
 export type { Logger, LogLevel, LogMethod, SafeLogger, SafeLogMethod } from './base/log.js';
 export type {
@@ -41,8 +37,7 @@ export type {
   ServiceStandIn,
   ServiceStream,
 } from './client/service-client.js';
-export { ServiceError } from './client/service-error.js';
-export type { ServiceErrorOptions } from './client/service-error.js';
+export { ServiceError, type ServiceErrorOptions } from './client/service-error.js';
 export type { Settings, SettingsOptions } from './client/settings.js';
 export type { CallTraceMessage } from './mesh/call-tracing.js';
 export type { TraceSpan } from './propagation/trace-context.js';
@@ -62,8 +57,7 @@ export { defineEndpoint } from './endpoint/endpoint-definition.js';
 export type { CallInput, CallResult, EndpointDefinition } from './endpoint/endpoint-definition.js';
 export type { HandlerInput, MaybeResponse, MaybeSchema, Schemas, SchemasByStatus } from './endpoint/schemas.js';
 export { path } from './endpoint/path-parameter.js';
-export { publicFacing } from './endpoint/public-facing.js';
-export type { PublicFlag, PublicHandler, PublicOptions } from './endpoint/public-facing.js';
+export { publicFacing, type PublicFlag, type PublicHandler, type PublicOptions } from './endpoint/public-facing.js';
 export type { GroupOptions, RouteGroup } from './app/route-group.js';
 export type { View } from './app/view.js';
 export type { Scope, ScopeOptions } from './http/scope.js';

@@ -1,5 +1,4 @@
 /* The package entry `postern/openapi`: an application as an OpenAPI document. */
 
-export { toOpenApi } from '../openapi/document.js';
-export type { OpenApiDocument, OpenApiOptions, OpenApiSource } from '../openapi/document.js';
+export { toOpenApi, type OpenApiDocument, type OpenApiOptions, type OpenApiSource } from '../openapi/document.js';
 export { OpenApiError } from '../openapi/path-template.js';

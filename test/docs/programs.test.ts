@@ -18,11 +18,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { findBlocks, findPages, isAsPrinted, ROOT, type Block } from '../support/markdown.js';
 
 const names = [...readFileSync(join(ROOT, 'src/index.ts'), 'utf8').matchAll(/^export (type )?\{([^}]*)\}/gms)].flatMap(
-  ([, type = '', list = '']) =>
-    list
-      .split(',')
-      .map((name) => ({ type, name: name.trim() }))
-      .filter(({ name }) => name !== ''),
+  ([, types = '', list = '']) =>
+    [...list.matchAll(/(type )?\b(\w+)/g)].map(([, type = types, name = '']) => ({ type, name })),
 );
 const blocks = findPages().flatMap(findBlocks)
   .filter(({ language, meta }) => /^[jt]s$/.test(language) && meta['file'] === undefined && meta['run'] !== 'no');
