@@ -5,7 +5,6 @@
  * least a whole minute. Each measures the time between two ticks; what is over the tick's length is lag.
  */
 
-import type { IntervalHistogram } from 'node:perf_hooks';
 import type { ProcessSources } from './sources.js';
 
 /** All in seconds; 0 where nothing was measured yet. */
@@ -21,17 +20,15 @@ export interface EventLoopLag {
   readonly p99: number;
 }
 
-/**
- * Milliseconds between two ticks. At 20, they take 3 ms of CPU in each second of an idle process; at 10, twice that.
- */
+/** Milliseconds between two ticks. At 20, they take 3 ms of CPU in each second of an idle process; at 10, twice that. */
 export const RESOLUTION_MS = 20;
 /** Interval at which `tick` must be called, in milliseconds. */
 export const TICK_MS = 1000;
 /** Prometheus scrapes once a minute at least, so no spike goes unseen. */
 const WINDOW_MS = 60_000;
 
+/** Measures until it is closed. */
 export interface EventLoopMonitor {
-  start(): void;
   /** To be called every `TICK_MS`: how much later it is called is the lag of the event loop. */
   tick(): void;
   read(): EventLoopLag;
@@ -42,33 +39,28 @@ export function createEventLoopMonitor({
   now,
   createMonitor,
 }: Pick<ProcessSources, 'now' | 'createMonitor'>): EventLoopMonitor {
-  /** The two monitors, the one that was emptied earlier first. */
-  let monitors: IntervalHistogram[] = [];
-  let emptiedAt = 0;
-  let dueAt = NaN;
+  let older = createMonitor(RESOLUTION_MS);
+  let newer = createMonitor(RESOLUTION_MS);
+  older.enable();
+  newer.enable();
+  let emptiedAt = now();
+  let dueAt = emptiedAt + TICK_MS;
   let lastMs = 0;
   return {
-    start() {
-      monitors = [createMonitor(RESOLUTION_MS), createMonitor(RESOLUTION_MS)];
-      for (const monitor of monitors) monitor.enable();
-      emptiedAt = now();
-      dueAt = emptiedAt + TICK_MS;
-    },
     tick() {
       const at = now();
       lastMs = Math.max(0, at - dueAt);
       dueAt = at + TICK_MS;
       if (at - emptiedAt < WINDOW_MS) return;
-      monitors.reverse();
-      monitors[1]?.reset();
+      older.reset();
+      [older, newer] = [newer, older];
       emptiedAt = at;
     },
     read() {
-      const [monitor] = monitors;
       // The least and largest value of an empty monitor are the limits of its type of number.
-      const measured = monitor?.count === 0 ? undefined : monitor;
+      const measured = older.count === 0 ? undefined : older;
       return {
-        last: Math.max(lastMs, now() - dueAt || 0) / 1000,
+        last: Math.max(lastMs, now() - dueAt) / 1000,
         min: toLag(measured?.min),
         max: toLag(measured?.max),
         mean: toLag(measured?.mean),
@@ -79,7 +71,8 @@ export function createEventLoopMonitor({
       };
     },
     close() {
-      for (const monitor of monitors) monitor.disable();
+      older.disable();
+      newer.disable();
     },
   };
 }

@@ -54,38 +54,37 @@ export const PROFILE_MARKING_EVERY_MS = 10_000;
 /** Maximum age of a reading of the heap at a minor collection. */
 export const HEAP_EVERY_MS = 1000;
 
-/** Counts from `start` to `close`. */
+/** Counts from its creation to `close`. */
 export interface FreedObjects {
-  start(): void;
-  close(): void;
   /** Counts collections that `node:perf_hooks` reported. */
   count(collections: readonly Collection[]): void;
   /** Counts what the profiler holds; it continues if its profile isn't done. */
   collect(): void;
+  close(): void;
 }
 
 export function createFreedObjects(
   objects: NonNullable<CollectionHistograms['freed']>,
   { now, heapSpaces, createGcProfiler }: Pick<ProcessSources, 'now' | 'heapSpaces' | 'createGcProfiler'>,
 ): FreedObjects {
-  let profiler: ReturnType<ProcessSources['createGcProfiler']> | undefined;
-  /** The last two spans of the profiler: of a collection in the older one, `node:perf_hooks` may tell only now. */
-  let spans: readonly Span[] = [];
+  const startSpan = (): Span => {
+    const profiler = createGcProfiler();
+    profiler.start();
+    return { profiler, from: now(), until: Infinity, collections: 0 };
+  };
+  let heap = readHeap(heapSpaces());
+  let heapReadAt = now();
+  let span = startSpan();
+  /** The span before: `node:perf_hooks` may report a collection of it only now. */
+  let spanBefore: Span | undefined;
   /** How many collections the profile is still to measure. */
-  let left = 0;
+  let left = PROFILE_LENGTH;
   /** Bytes that the minor collections of this profile freed. */
   let freed = 0;
   /** Capacity of the new space when each of them began, added up, in bytes. */
   let capacity = 0;
   /** The share of the new space, 0 to 1, that minor collections freed in the last profile. */
   let freedShare = 1;
-  let heap = readHeap([]);
-  let heapReadAt = 0;
-
-  const readSpaces = (): void => {
-    heap = readHeap(heapSpaces());
-    heapReadAt = now();
-  };
 
   const observe = (type: CollectionType, freedBytes: number): void => {
     const generation = GENERATIONS[type];
@@ -96,29 +95,15 @@ export function createFreedObjects(
   const estimate = (type: CollectionType, before: HeapReading, after: HeapReading): number => {
     if (type === INCREMENTAL) return 0;
     // A mark-compact empties the new space: what is in there now was made afterwards.
-    if (type === MARK_COMPACT) return before.usedBytes - (after.usedBytes - after.newBytes);
+    if (type === MARK_COMPACT) return before.usedBytes - after.oldBytes;
     return freedShare * before.newCapacity;
   };
 
-  const startProfile = (): void => {
-    left = PROFILE_LENGTH;
-    freed = capacity = 0;
-    startProfiler();
-  };
-
-  const startProfiler = (): void => {
-    profiler = createGcProfiler();
-    profiler.start();
-    spans = [{ from: now(), until: Infinity, collections: 0 }, ...spans.slice(0, 1)];
-  };
-
-  const stopProfiler = (): void => {
-    const [span] = spans;
-    if (profiler === undefined || span === undefined) return;
+  const endSpan = (): void => {
+    if (span.until < Infinity) return;
     // The span ends before the profiler is stopped: reading what it holds may set off a collection that it misses.
     span.until = now();
-    const { statistics } = profiler.stop();
-    profiler = undefined;
+    const { statistics } = span.profiler.stop();
     left -= statistics.length;
     for (const { gcType, beforeGC, afterGC } of statistics) {
       const type = NAMED[gcType] ?? 0;
@@ -133,43 +118,43 @@ export function createFreedObjects(
   };
 
   return {
-    start() {
-      readSpaces();
-      startProfile();
-    },
-    close: stopProfiler,
     count(collections) {
       if (collections.length === 0) return;
       const before = heap;
+      const types = collections.map(typeOf);
       // Reading takes 17 µs, right after a pause, and collections can come 50 times a second.
-      const isDue = now() - heapReadAt >= HEAP_EVERY_MS;
-      if (isDue || collections.some((each) => KINDS[typeOf(each)] !== 'minor')) readSpaces();
-      let isMarking = false;
-      for (const collection of collections) {
-        const type = typeOf(collection);
-        isMarking ||= type === INCREMENTAL;
-        const { startTime } = collection;
-        const span = spans.find(({ from, until }) => startTime >= from && startTime < until);
-        if (span !== undefined) span.collections += 1;
-        else observe(type, estimate(type, before, heap));
+      if (now() - heapReadAt >= HEAP_EVERY_MS || types.some((type) => KINDS[type] !== 'minor')) {
+        heap = readHeap(heapSpaces());
+        heapReadAt = now();
       }
-      const [span] = spans;
-      if (span === undefined) return;
-      const idleMs = now() - span.until;
-      if (profiler !== undefined && span.collections >= left) stopProfiler();
-      else if (idleMs >= (isMarking ? PROFILE_MARKING_EVERY_MS : PROFILE_EVERY_MS)) startProfile();
+      for (const [index, { startTime }] of collections.entries()) {
+        const measured = [span, spanBefore].find((each) => each && startTime >= each.from && startTime < each.until);
+        if (measured === undefined) observe(types[index]!, estimate(types[index]!, before, heap));
+        else measured.collections += 1;
+      }
+      const everyMs = types.includes(INCREMENTAL) ? PROFILE_MARKING_EVERY_MS : PROFILE_EVERY_MS;
+      if (span.until === Infinity) {
+        if (span.collections >= left) endSpan();
+      } else if (now() - span.until >= everyMs) {
+        left = PROFILE_LENGTH;
+        freed = capacity = 0;
+        [span, spanBefore] = [startSpan(), span];
+      }
     },
     collect() {
-      if (profiler === undefined || spans[0]?.collections === 0) return;
-      stopProfiler();
-      if (left > 0) startProfiler();
+      if (span.until < Infinity || span.collections === 0) return;
+      endSpan();
+      if (left > 0) [span, spanBefore] = [startSpan(), span];
     },
+    close: endSpan,
   };
 }
 
 /** The time from a start of the profiler to its stop. */
 interface Span {
+  readonly profiler: ReturnType<ProcessSources['createGcProfiler']>;
   readonly from: number;
+  /** Infinite until the profiler is stopped. */
   until: number;
   /** Number of its collections that were reported so far. */
   collections: number;
@@ -177,8 +162,8 @@ interface Span {
 
 interface HeapReading {
   readonly usedBytes: number;
-  /** In the new space. */
-  readonly newBytes: number;
+  /** Outside of the new space. */
+  readonly oldBytes: number;
   /** Capacity of the new space. */
   readonly newCapacity: number;
 }
@@ -186,9 +171,9 @@ interface HeapReading {
 const NEW_SPACE = 'new_space';
 
 function readHeap(spaces: readonly HeapSpaceInfo[]): HeapReading {
-  let usedBytes = 0;
-  for (const { space_used_size: used } of spaces) usedBytes += used;
+  const usedBytes = spaces.reduce((sum, { space_used_size: used }) => sum + used, 0);
   const newSpace = spaces.find(({ space_name: name }) => name === NEW_SPACE);
   const newBytes = newSpace?.space_used_size ?? 0;
-  return { usedBytes, newBytes, newCapacity: newBytes + (newSpace?.space_available_size ?? 0) };
+  const newCapacity = newBytes + (newSpace?.space_available_size ?? 0);
+  return { usedBytes, oldBytes: usedBytes - newBytes, newCapacity };
 }

@@ -6,15 +6,16 @@
 
 import { clearInterval, setInterval } from '../base/clock.js';
 import { createEventLoopMonitor, TICK_MS, type EventLoopLag } from './event-loop.js';
-import { createFreedObjects, KINDS, typeOf, type FreedObjects } from './freed-objects.js';
+import { createFreedObjects, KINDS, typeOf } from './freed-objects.js';
 import type { CollectionHistograms } from './process-metrics.js';
-import type { Collection, CollectionWatch, ProcessSources } from './sources.js';
+import type { Collection, ProcessSources } from './sources.js';
 
 /** Keeps no process alive. */
 export interface ProcessWatch {
   lag(): EventLoopLag;
   /** Counts the collections that were not counted yet. */
   collect(): void;
+  /** Ends the watching; what was counted stays readable. */
   close(): void;
 }
 
@@ -24,63 +25,34 @@ export function watchProcess(
   { durations, freed }: CollectionHistograms,
   onTick: () => void,
 ): ProcessWatch {
-  const monitor = createEventLoopMonitor(sources);
-  const gc = createGcObserver(durations, sources, freed && createFreedObjects(freed, sources));
-  monitor.start();
-  gc.start();
-  const tick = (): void => {
-    monitor.tick();
-    onTick();
-  };
-  const timer = setInterval(tick, TICK_MS).unref();
-  return {
-    lag: () => monitor.read(),
-    collect: () => gc.collect(),
-    close() {
-      clearInterval(timer);
-      monitor.close();
-      gc.close();
-    },
-  };
-}
-
-/** Watches from `start` to `close`; what was counted stays readable. */
-export interface GcObserver {
-  start(): void;
-  /** Counts the collections that were not yet reported to a listener. */
-  collect(): void;
-  close(): void;
-}
-
-export function createGcObserver(
-  durations: CollectionHistograms['durations'],
-  { watchCollections }: Pick<ProcessSources, 'watchCollections'>,
-  freed: FreedObjects | undefined,
-): GcObserver {
-  let watch: CollectionWatch | undefined;
+  const loop = createEventLoopMonitor(sources);
   const count = (collections: readonly Collection[]): void => {
     for (const collection of collections) {
       const kind = KINDS[typeOf(collection)];
       if (kind !== undefined) durations.get(kind)?.observe(collection.duration / 1000);
     }
-    freed?.count(collections);
+    freedObjects?.count(collections);
   };
+  const collections = sources.watchCollections(count);
+  const freedObjects = freed && createFreedObjects(freed, sources);
   const collect = (): void => {
-    count(watch?.takeRecords() ?? []);
-    freed?.collect();
+    count(collections.takeRecords());
+    freedObjects?.collect();
   };
+  const tick = (): void => {
+    loop.tick();
+    onTick();
+  };
+  const timer = setInterval(tick, TICK_MS).unref();
   return {
-    start() {
-      if (watch !== undefined) return;
-      watch = watchCollections(count);
-      freed?.start();
-    },
+    lag: () => loop.read(),
     collect,
     close() {
+      clearInterval(timer);
+      loop.close();
       collect();
-      watch?.disconnect();
-      watch = undefined;
-      freed?.close();
+      collections.disconnect();
+      freedObjects?.close();
     },
   };
 }

@@ -6,13 +6,10 @@ test('before anything was measured the lag is zero', () => {
   const { monitor } = create();
   const nothing = { last: 0, min: 0, max: 0, mean: 0, stddev: 0, p50: 0, p90: 0, p99: 0 };
   expect(monitor.read()).toEqual(nothing);
-  monitor.start();
-  expect(monitor.read()).toEqual(nothing);
 });
 
 test('the time of a tick is no lag, what is over it is', () => {
   const { monitor, record } = create();
-  monitor.start();
   for (let index = 0; index < 99; index++) record(RESOLUTION_MS + 1);
   record(RESOLUTION_MS + 300);
   const { min, max, mean, p50, p99 } = monitor.read();
@@ -25,14 +22,12 @@ test('the time of a tick is no lag, what is over it is', () => {
 
 test('a tick that comes early has no lag', () => {
   const { monitor, record } = create();
-  monitor.start();
   record(RESOLUTION_MS - 1);
   expect(monitor.read().min).toBe(0);
 });
 
 test('a spike stays to be seen for a minute at least and two at most, however often it is read', () => {
   const { monitor, record, advance } = create();
-  monitor.start();
   for (let second = 0; second < 90; second++) {
     advance(TICK_MS);
     record(RESOLUTION_MS);
@@ -53,7 +48,6 @@ test('a spike stays to be seen for a minute at least and two at most, however of
 
 test('the last lag is how late the last tick came, or how late the next one is by now', () => {
   const { monitor, advance } = create();
-  monitor.start();
   advance(TICK_MS + 40);
   monitor.tick();
   expect(monitor.read().last).toBeCloseTo(0.04, 9);
@@ -65,10 +59,8 @@ test('the last lag is how late the last tick came, or how late the next one is b
   expect(monitor.read().last).toBe(0);
 });
 
-test('start enables both monitors and close disables them', () => {
+test('creation enables both monitors and close disables them', () => {
   const { monitor, monitors } = create();
-  monitor.close();
-  monitor.start();
   expect(monitors.map(({ isEnabled }) => isEnabled)).toEqual([true, true]);
   monitor.close();
   expect(monitors.map(({ isEnabled }) => isEnabled)).toEqual([false, false]);

@@ -1,9 +1,10 @@
 /** Garbage collections: counted from performance entries, their bytes measured now and then by V8's profiler. */
 
+import { createHistogram, type IntervalHistogram } from 'node:perf_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
 import v8, { type GCProfilerResult, type HeapSpaceInfo } from 'node:v8';
 import { afterEach, expect, test, vi } from 'vitest';
-import { createFreedObjects, HEAP_EVERY_MS, PROFILE_MARKING_EVERY_MS } from '../../src/process/freed-objects.js';
+import { HEAP_EVERY_MS, PROFILE_MARKING_EVERY_MS } from '../../src/process/freed-objects.js';
 import {
   BYTES_PER_OBJECT,
   PROFILE_EVERY_MS,
@@ -12,8 +13,8 @@ import {
 } from '../../src/process/process-metrics.js';
 import { createReadings } from '../../src/process/readings.js';
 import { collectProcess } from '../../src/process/sampler.js';
-import type { Collection, CollectionWatch } from '../../src/process/sources.js';
-import { createGcObserver, type GcObserver } from '../../src/process/watch.js';
+import { REAL_SOURCES, type Collection, type CollectionWatch } from '../../src/process/sources.js';
+import { watchProcess, type ProcessWatch } from '../../src/process/watch.js';
 import { Registry } from '../../src/metrics/registry.js';
 import { sampleMap } from '../support/exposition-parser.js';
 
@@ -163,10 +164,9 @@ test('a scrape counts what a profile holds so far, and needs no profiler where n
 
 test('close ends watch and profile, keeps what was counted, and lets nothing be counted again', () => {
   const { samples, observer, collect, isProfiled, isWatched } = create();
-  observer.close();
-  observer.start();
   observer.start();
   collect('Scavenge', { freed: 5_000, told: false });
+  observer.close();
   observer.close();
   expect([isProfiled(), isWatched()]).toEqual([false, false]);
   collect('Scavenge', { freed: 5_000 });
@@ -218,7 +218,7 @@ function litter(): number {
 }
 
 interface Bench {
-  readonly observer: GcObserver;
+  readonly observer: { readonly start: () => void; readonly close: () => void };
   readonly samples: () => Map<string, number>;
   /** One collection, told at once unless said otherwise. */
   readonly collect: (
@@ -248,7 +248,8 @@ function create(): Bench {
   let spaces = [space('old_space', 0, 0), space('new_space', 0, 1_000_000)];
   const takeRecords = (): Collection[] => untold.splice(0);
   const deliver = (): void => listener?.(takeRecords());
-  const { durations, freed: objects } = registerCollections(createReadings(registry), true, () => observer.collect());
+  let watch: ProcessWatch | undefined;
+  const histograms = registerCollections(createReadings(registry), true, () => watch?.collect());
   const freed = {
     now: () => now,
     heapSpaces: () => spaces,
@@ -270,9 +271,14 @@ function create(): Bench {
     listener = tell;
     return { takeRecords, disconnect: () => void (listener = undefined) };
   };
-  const observer = createGcObserver(durations, { watchCollections }, objects && createFreedObjects(objects, freed));
+  const createMonitor = (): IntervalHistogram =>
+    Object.assign(createHistogram(), { enable: () => true, disable: () => true });
+  const sources = { ...REAL_SOURCES, ...freed, watchCollections, createMonitor };
   return {
-    observer,
+    observer: {
+      start: () => void (watch = watchProcess(sources, histograms, () => {})),
+      close: () => watch?.close(),
+    },
     deliver,
     samples: () => sampleMap(registry.expose()),
     collect(type, { ms = 1, freed = 0, capacity = 1_000_000, told = true }) {
