@@ -88,7 +88,7 @@ export class Postern extends RouteGroup {
     const overload =
       loadShedding === null ? null : new Overload(loadShedding, { requests: metrics.requests, memoryPercent, logger });
     const routes = new CompiledRoutes(router, metrics.requests, overload, resolved.validateResponses);
-    const pipeline = new Pipeline(routes, env, metrics.requests, resolved);
+    const pipeline = new Pipeline(routes, env, metrics.requests);
     const monitor = resolved.monitor === null ? null : createMonitor(resolved.monitor, env, metrics.requests, resolved);
     const tasks = new Tasks(monitor === null ? [pipeline] : [pipeline, monitor.pipeline]);
     const health = new Health(name, resolved.version, logger);

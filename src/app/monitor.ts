@@ -28,7 +28,7 @@ export function createMonitor(
   resolved: ResolvedOptions,
 ): Monitor {
   const routes = new CompiledRoutes(new Router<Handler>(), requests, null, false);
-  const pipeline = new Pipeline(routes, env, requests, resolved);
+  const pipeline = new Pipeline(routes, env, requests);
   return { routes, pipeline, listener: new Listener(pipeline, resolved), where };
 }
 

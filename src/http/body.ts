@@ -11,12 +11,6 @@ import { parseJson } from '../payload/json.js';
 import type { Exchange } from './exchange.js';
 import { parseParameters } from './request.js';
 
-/** Limits of a body. */
-export interface BodyLimits {
-  readonly bodyLimit: number;
-  readonly parameterLimit: number;
-}
-
 /** Not by an `import` of `node:buffer`, which would load `File`, too. */
 const { isUtf8 } = builtin('node:buffer');
 
@@ -25,13 +19,15 @@ const FORM_TYPE = 'application/x-www-form-urlencoded';
 /** The body of one request. Bytes that were read are kept, so that they can be read again in another form. */
 export class Body {
   readonly #exchange: Exchange;
-  readonly #limits: BodyLimits;
+  readonly #limitBytes: number;
+  readonly #parameterLimit: number;
   #bytes: Promise<Buffer<ArrayBuffer>> | undefined;
   #streamed = false;
 
-  constructor(exchange: Exchange, limits: BodyLimits) {
+  constructor(exchange: Exchange, limitBytes: number, parameterLimit: number) {
     this.#exchange = exchange;
-    this.#limits = limits;
+    this.#limitBytes = limitBytes;
+    this.#parameterLimit = parameterLimit;
   }
 
   /**
@@ -72,7 +68,7 @@ export class Body {
   async form(): Promise<URLSearchParams> {
     assertType(this.#exchange.req.headers['content-type'] ?? FORM_TYPE, (type) => type === FORM_TYPE, FORM_TYPE);
     // A byte order mark is kept: it is part of the first name (URL standard, "urlencoded parsing").
-    return parseParameters((await this.bytes()).toString('utf8'), this.#limits.parameterLimit, 413);
+    return parseParameters((await this.bytes()).toString('utf8'), this.#parameterLimit, 413);
   }
 
   /**
@@ -85,7 +81,7 @@ export class Body {
     if (this.#bytes !== undefined && !this.#streamed) return heard(Readable.from([this.#bytes], { objectMode: false }));
     this.#begin();
     this.#streamed = true;
-    return limitStream(this.#exchange, this.#limits.bodyLimit);
+    return limitStream(this.#exchange, this.#limitBytes);
   }
 
   /** Begins to read, unless that was done; returns the body itself if it is here already, which saves a wait. */
@@ -93,16 +89,14 @@ export class Body {
     if (this.#bytes !== undefined) return this.#bytes;
     this.#begin();
     const arrived = takeArrived(this.#exchange.req);
-    this.#bytes =
-      arrived === undefined ? collect(this.#exchange, this.#limits.bodyLimit) : Promise.resolve(arrived);
+    this.#bytes = arrived === undefined ? collect(this.#exchange, this.#limitBytes) : Promise.resolve(arrived);
     return arrived ?? this.#bytes;
   }
 
   #begin(): void {
     if (this.#streamed) throw new TypeError('the body was taken as a stream already');
     assertNoCoding(this.#exchange.req);
-    const { bodyLimit } = this.#limits;
-    if (declaredLength(this.#exchange.req) > bodyLimit) throw tooLarge(bodyLimit);
+    if (declaredLength(this.#exchange.req) > this.#limitBytes) throw tooLarge(this.#limitBytes);
     this.#exchange.beginReading();
   }
 }

@@ -13,9 +13,10 @@ import type { Backlog, Sending } from './backlog.js';
 import * as errorMapper from './error-mapper.js';
 import type { ParserError } from './error-mapper.js';
 import { isCut, saysClose, type Exchange } from './exchange.js';
-import { CONNECTION, nextOf, type ConnectionEvent, type ConnectionState } from './life-cycle.js';
-import { ReadAhead, type ConnectionLimits } from './read-ahead.js';
+import { CONNECTION, type ConnectionEvent, type ConnectionState } from './life-cycle.js';
+import { ReadAhead } from './read-ahead.js';
 import { closesByTrailer } from './request.js';
+import type { ServerLimits } from './server.js';
 import { endSoftly } from './writer.js';
 
 /** Maximum bytes of replies that wait on one connection while further requests of it are run. */
@@ -25,7 +26,7 @@ const CONNECTED: unique symbol = Symbol('postern.connection');
 type Connected = Duplex & { [CONNECTED]?: Connection };
 
 /** The `Connection` of a socket; made when the socket is first seen. */
-export function connectionOf(socket: Connected, limits: ConnectionLimits, backlog: Backlog): Connection {
+export function connectionOf(socket: Connected, limits: ServerLimits, backlog: Backlog): Connection {
   return (socket[CONNECTED] ??= new Connection(socket, limits, backlog));
 }
 
@@ -34,7 +35,7 @@ export class Connection implements Sending {
   readonly socket: Duplex;
   /** Bytes of the replies that are known and not written. */
   waitingBytes = 0;
-  readonly #limits: ConnectionLimits;
+  readonly #limits: ServerLimits;
   readonly #backlog: Backlog;
   readonly #reading: ReadAhead;
   #state: ConnectionState = 'open';
@@ -49,7 +50,7 @@ export class Connection implements Sending {
   /** Answers malformed bytes or CONNECT. */
   #refuse: ((isOpen: boolean) => void) | null = null;
 
-  constructor(socket: Duplex, limits: ConnectionLimits, backlog: Backlog) {
+  constructor(socket: Duplex, limits: ServerLimits, backlog: Backlog) {
     this.socket = socket;
     this.#limits = limits;
     this.#backlog = backlog;
@@ -91,7 +92,6 @@ export class Connection implements Sending {
     if (isFull) this.#reading.fallBehind();
     else if (this.#waiting === 0 && !hasBody) return true;
     else if (hasBody || this.#deferred > 0) this.#defer();
-    exchange.bind();
     this.#waiting += 1;
     return false;
   }
@@ -207,7 +207,7 @@ export class Connection implements Sending {
 
   #move(event: ConnectionEvent): boolean {
     const before = this.#state;
-    this.#state = nextOf(CONNECTION, before, event) ?? before;
+    this.#state = CONNECTION[before][event] ?? before;
     return this.#state !== before;
   }
 

@@ -20,10 +20,12 @@ import * as rawAccess from './raw.js';
 import type { Reply } from './reply.js';
 import { parseParameters, requestId, type Target } from './request.js';
 import type { Scope } from './scope.js';
+import type { ServerLimits } from './server.js';
 
 /** Values that all requests of one application share. @internal */
-export interface Environment {
+export interface Environment extends ServerLimits {
   readonly logger: Logger;
+  readonly accessLog: boolean;
   readonly bodyLimit: number;
   readonly parameterLimit: number;
   readonly trustProxy: ProxyTrust;
@@ -271,9 +273,8 @@ export class Context<P = Params> {
   }
 
   #bodyOnce(): Body {
-    const { parameterLimit } = this.#env;
     const bodyLimit = this.#route?.options.bodyLimit ?? this.#env.bodyLimit;
-    return (this.#body ??= new bodies.Body(this.#exchange, { bodyLimit, parameterLimit }));
+    return (this.#body ??= new bodies.Body(this.#exchange, bodyLimit, this.#env.parameterLimit));
   }
 }
 

@@ -7,7 +7,7 @@ import { builtin } from '../base/builtin.js';
 import { monotonicNow } from '../base/clock.js';
 import type { HttpError } from '../base/errors.js';
 import type { Outgoing } from './reply.js';
-import { BODY, nextOf, REPLY, type BodyEvent, type BodyState, type ReplyEvent, type ReplyState } from './life-cycle.js';
+import { BODY, REPLY, type BodyEvent, type BodyState, type ReplyEvent, type ReplyState } from './life-cycle.js';
 
 const { AsyncResource } = builtin('node:async_hooks');
 const NEVER_DESTROYED = { requireManualDestroy: true } as const;
@@ -37,7 +37,7 @@ export abstract class Exchange {
   #state: ReplyState = 'waiting';
   #body: BodyState = 'unread';
   #abortListeners: (() => void)[] = [];
-  #context: InstanceType<typeof AsyncResource> | undefined;
+  readonly #context = new AsyncResource('POSTERN_REQUEST', NEVER_DESTROYED);
 
   constructor(
     readonly req: IncomingMessage,
@@ -68,7 +68,7 @@ export abstract class Exchange {
 
   /** Moves the reply as {@link REPLY} says. @returns whether the event means something in its state */
   move(event: ReplyEvent): boolean {
-    const next = nextOf(REPLY, this.#state, event);
+    const next = REPLY[this.#state][event];
     if (next === undefined) return false;
     this.#state = next;
     return true;
@@ -103,15 +103,9 @@ export abstract class Exchange {
     return this.awaitsContinue && !this.isReading;
   }
 
-  /** Keeps the async context of the caller for {@link inContext}: that in which node:http emitted the request. */
-  bind(): void {
-    this.#context ??= new AsyncResource('POSTERN_REQUEST', NEVER_DESTROYED);
-  }
-
-  /** Calls a function in the async context that was kept; in the caller's if none was. */
+  /** Calls a function in the async context in which node:http emitted the request. */
   inContext(run: (exchange: this) => void): void {
-    if (this.#context === undefined) run(this);
-    else this.#context.runInAsyncScope(run, undefined, this);
+    this.#context.runInAsyncScope(run, undefined, this);
   }
 
   /** Calls back when the client disconnects, or its body breaks off, before the reply is sent; at once if it has. */
@@ -120,7 +114,7 @@ export abstract class Exchange {
     else this.#abortListeners.push(listener);
   }
 
-  /** {@link run}, in the context that was kept. */
+  /** {@link run}, in the context of the request. */
   runInContext(): void {
     this.inContext(run);
   }
@@ -210,7 +204,7 @@ export abstract class Exchange {
   }
 
   #moveBody(event: BodyEvent): boolean {
-    const next = nextOf(BODY, this.#body, event);
+    const next = BODY[this.#body][event];
     if (next === undefined) return false;
     this.#body = next;
     return true;

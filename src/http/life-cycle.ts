@@ -11,15 +11,6 @@ type Table<State extends string, Event extends string> = {
   readonly [Name in State]: Readonly<Partial<Record<Event, State>>>;
 };
 
-/** The state after an event; undefined if the event means nothing in the state. */
-export function nextOf<State extends string, Event extends string>(
-  table: Table<State, Event>,
-  state: State,
-  event: Event,
-): State | undefined {
-  return table[state][event];
-}
-
 /** The reply of one request. */
 export type ReplyState = 'waiting' | 'running' | 'queued' | 'held' | 'sending' | 'left' | 'sent' | 'over';
 

@@ -6,6 +6,7 @@
 import type { Duplex } from 'node:stream';
 import { clearTimeout, setTimeout } from '../base/clock.js';
 import type { ParserError } from './error-mapper.js';
+import type { ServerLimits } from './server.js';
 
 /**
  * Maximum bytes that are read after the first waiting request, and then what the socket has at once, 64 KiB. Reading a
@@ -13,17 +14,10 @@ import type { ParserError } from './error-mapper.js';
  */
 const READ_AHEAD_BYTES = 64 * 1024;
 
-/** Limits of one client connection; times in ms, 0: no limit. */
-export interface ConnectionLimits {
-  readonly maxPipelinedRequests: number;
-  readonly requestTimeout: number;
-  readonly headersTimeout: number;
-}
-
 /** Reads the socket of one connection, or leaves it unread. */
 export class ReadAhead {
   readonly #socket: Duplex;
-  readonly #limits: ConnectionLimits;
+  readonly #limits: ServerLimits;
   /** Maximum of `bytesRead` of the socket while requests wait. */
   #readUpTo = 0;
   /** Whether requests have waited since the last time that all were run. */
@@ -34,7 +28,7 @@ export class ReadAhead {
   #isOverdue = false;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(socket: Duplex, limits: ConnectionLimits) {
+  constructor(socket: Duplex, limits: ServerLimits) {
     this.#socket = socket;
     this.#limits = limits;
   }

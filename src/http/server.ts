@@ -22,15 +22,17 @@ export interface RequestListener {
   handleParserError(error: ParserError, socket: Duplex): void;
 }
 
-/** Limits of a server; times in ms, 0 for none. */
+/** Limits of a server and of each of its connections; times in ms, 0 for none. */
 export interface ServerLimits {
   readonly requestTimeout: number;
   readonly headersTimeout: number;
   readonly keepAliveTimeout: number;
+  readonly sendTimeout: number;
   /** 0 for no limit. */
   readonly maxConnections: number;
   readonly maxHeadersCount: number;
   readonly maxHeaderSize: number;
+  readonly maxPipelinedRequests: number;
 }
 
 /**

@@ -17,44 +17,49 @@ import type { PipelineExchange } from './exchange.js';
 export const CLIENT_CLOSED_REQUEST = 499;
 
 /** Reports the outcomes of the requests of one application. */
-export interface Observer {
+export class Observer {
+  readonly #logger: Logger;
+  readonly #requests: RequestMetrics;
+  readonly #logsAccess: boolean;
+
+  constructor(logger: Logger, requests: RequestMetrics, logsAccess: boolean) {
+    this.#logger = logger;
+    this.#requests = requests;
+    this.#logsAccess = logsAccess;
+  }
+
   /** A request failed, and is answered with a status. */
-  failed(exchange: PipelineExchange, thrown: unknown, error: MappedError, status: number): void;
+  failed({ req, ctx, id, trace }: PipelineExchange, thrown: unknown, error: MappedError, status: number): void {
+    trace?.fail(thrown, error.errorCode);
+    logFailure(this.#loggerOf(ctx), error, thrown, status, req, id);
+  }
+
   /** The outcome of a request is known. */
-  settled(exchange: PipelineExchange, status: number): void;
+  settled(exchange: PipelineExchange, status: number): void {
+    const { req, ctx, startedAt, metrics, trace } = exchange;
+    const seconds = (monotonicNow() - startedAt) / 1000;
+    const { span } = ctx?.span ?? {};
+    const isInTrace = span !== undefined || req.headers['traceparent'] !== undefined;
+    const traceId = isInTrace ? traceContext.sampledTraceId(span, req.rawHeaders) : undefined;
+    metrics.observe(req.method as string, status, seconds, traceId);
+    if (this.#logsAccess) {
+      const known = { route: metrics.route || null, status, bytes: exchange.bytes(), request_id: exchange.id };
+      logAccess(this.#loggerOf(ctx), req, seconds, known);
+    }
+    trace?.finish(status);
+  }
+
   /** @param req null for something that could not be parsed @param error null if it was not answered */
-  refused(req: IncomingMessage | null, id: string | null, error: HttpError | null, bytes: number): void;
-}
+  refused(req: IncomingMessage | null, id: string | null, error: HttpError | null, bytes: number): void {
+    const status = error?.statusCode ?? CLIENT_CLOSED_REQUEST;
+    this.#requests.unmatched.observe(req?.method ?? '_OTHER', status, 0);
+    if (error !== null) logFailure(this.#logger, error, error, status, req, id);
+    if (this.#logsAccess) logAccess(this.#logger, req, 0, { route: null, status, bytes, request_id: id });
+  }
 
-export function createObserver(logger: Logger, requests: RequestMetrics, logsAccess: boolean): Observer {
-  const loggerOf = (ctx: Context | null): Logger => (ctx === null ? logger : Context.loggerOf(ctx));
-  return {
-    failed({ req, ctx, id, trace }, thrown, error, status) {
-      trace?.fail(thrown, error.errorCode);
-      logFailure(loggerOf(ctx), error, thrown, status, req, id);
-    },
-
-    settled(exchange, status) {
-      const { req, ctx, startedAt, metrics, trace } = exchange;
-      const seconds = (monotonicNow() - startedAt) / 1000;
-      const { span } = ctx?.span ?? {};
-      const isInTrace = span !== undefined || req.headers['traceparent'] !== undefined;
-      const traceId = isInTrace ? traceContext.sampledTraceId(span, req.rawHeaders) : undefined;
-      metrics.observe(req.method as string, status, seconds, traceId);
-      if (logsAccess) {
-        const { id, bytes } = exchange;
-        logAccess(loggerOf(ctx), { req, route: metrics.route || null, id, status, seconds, bytes: bytes() });
-      }
-      trace?.finish(status);
-    },
-
-    refused(req, id, error, bytes) {
-      const status = error?.statusCode ?? CLIENT_CLOSED_REQUEST;
-      requests.unmatched.observe(req?.method ?? '_OTHER', status, 0);
-      if (error !== null) logFailure(logger, error, error, status, req, id);
-      if (logsAccess) logAccess(logger, { req, route: null, id, status, seconds: 0, bytes });
-    },
-  };
+  #loggerOf(ctx: Context | null): Logger {
+    return ctx === null ? this.#logger : Context.loggerOf(ctx);
+  }
 }
 
 /** Never throws. @param req null for one that could not be parsed; else `id` is its own */
@@ -110,23 +115,17 @@ export interface AccessEntry {
   readonly request_id: string | null;
 }
 
-/** The outcome of a request. */
-interface Access {
-  /** Null for a request that could not be parsed. */
-  readonly req: IncomingMessage | null;
-  readonly route: string | null;
-  readonly id: string | null;
-  readonly status: number;
-  readonly seconds: number;
-  readonly bytes: number;
-}
-
-/** Writes a line of the access log. Never throws. */
-function logAccess(logger: Logger, { req, route, id, status, seconds, bytes }: Access): void {
+/** Writes a line of the access log. Never throws. @param req null for a request that could not be parsed */
+function logAccess(
+  logger: Logger,
+  req: IncomingMessage | null,
+  seconds: number,
+  { route, status, bytes, request_id }: Pick<AccessEntry, 'route' | 'status' | 'bytes' | 'request_id'>,
+): void {
   if (isSilent(logger, 'info')) return;
   const target = req === null ? null : targetOf(req);
   const ms = Math.round(seconds * 1e6) / 1e3;
-  const entry: AccessEntry = { method: req?.method ?? null, route, target, status, ms, bytes, request_id: id };
+  const entry: AccessEntry = { method: req?.method ?? null, route, target, status, ms, bytes, request_id };
   logSafely(logger, 'info', entry, 'request');
 }
 

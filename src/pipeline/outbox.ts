@@ -42,7 +42,6 @@ export class Outbox {
     const isMade = !isStream(outgoing.body);
     if (res.socket === null) {
       exchange.move('hold');
-      exchange.bind();
       res.once('socket', () => nextTick(this.#writeInTurn, exchange));
       connection.watch();
       if (isMade) exchange.dropBody();
@@ -54,7 +53,6 @@ export class Outbox {
       return;
     }
     endWithReply(exchange);
-    exchange.bind();
     this.#queued.push(exchange);
     this.#queuedBytes += outgoing.length;
     if (this.#queuedBytes > MAX_QUEUED_BYTES) this.flush();

@@ -17,7 +17,6 @@ import { Context, type Environment, type HandlerResult } from '../http/context.j
 import * as errorMapper from '../http/error-mapper.js';
 import type { ParserError } from '../http/error-mapper.js';
 import { isCut } from '../http/exchange.js';
-import type { ConnectionLimits } from '../http/read-ahead.js';
 import { isThenable, Reply, toOutgoing, type Outgoing } from '../http/reply.js';
 import { createHeadCheck, parseTarget, requestId } from '../http/request.js';
 import { scopeOf } from '../http/scope.js';
@@ -29,22 +28,14 @@ import { NO_PARAMS } from '../routing/route.js';
 import * as announcements from './deprecation.js';
 import type { CompiledRoutes } from './compiled-routes.js';
 import { PipelineExchange, type Steps } from './exchange.js';
-import { CLIENT_CLOSED_REQUEST, countBytes, createObserver, type Observer } from './observer.js';
+import { CLIENT_CLOSED_REQUEST, countBytes, Observer } from './observer.js';
 import { Outbox } from './outbox.js';
 import { isTraced, RequestTrace } from '../http/request-tracing.js';
-
-/** Limits that the pipeline sets for requests and clients. */
-export interface PipelineLimits extends ConnectionLimits {
-  readonly sendTimeout: number;
-  readonly maxHeadersCount: number;
-  readonly accessLog: boolean;
-}
 
 /** The path of a request through one application. The functions of the listener never throw. */
 export class Pipeline implements RequestListener, Steps {
   readonly #routes: CompiledRoutes;
   readonly #env: Environment;
-  readonly #limits: PipelineLimits;
   readonly #unmatched: RouteMetrics;
   readonly #assertHead: (req: IncomingMessage) => boolean;
   readonly #observer: Observer;
@@ -55,14 +46,13 @@ export class Pipeline implements RequestListener, Steps {
   #active = 0;
   #whenIdle: (() => void)[] = [];
 
-  constructor(routes: CompiledRoutes, env: Environment, metrics: RequestMetrics, limits: PipelineLimits) {
+  constructor(routes: CompiledRoutes, env: Environment, metrics: RequestMetrics) {
     this.#routes = routes;
     this.#env = env;
-    this.#limits = limits;
     this.#unmatched = metrics.unmatched;
-    this.#assertHead = createHeadCheck(limits.maxHeadersCount);
-    this.#observer = createObserver(env.logger, metrics, limits.accessLog);
-    this.#backlog = new Backlog(limits.sendTimeout);
+    this.#assertHead = createHeadCheck(env.maxHeadersCount);
+    this.#observer = new Observer(env.logger, metrics, env.accessLog);
+    this.#backlog = new Backlog(env.sendTimeout);
   }
 
   /** Requests that have no complete reply yet. */
@@ -132,15 +122,13 @@ export class Pipeline implements RequestListener, Steps {
   }
 
   #connectionOf(socket: Duplex): Connection {
-    return connectionOf(socket, this.#limits, this.#backlog);
+    return connectionOf(socket, this.#env, this.#backlog);
   }
 
   #arrive(req: IncomingMessage, res: ServerResponse, awaitsContinue: boolean, refusal: unknown): PipelineExchange {
     const connection = this.#connectionOf(req.socket);
     const exchange = new PipelineExchange(req, res, awaitsContinue, connection, this, this.#unmatched, refusal);
-    if (this.#limits.accessLog) exchange.bytes = countBytes(req, res);
-    // Reports about the request, also after a disconnect of its client, run in its own async context.
-    if (this.#limits.accessLog || isTraced()) exchange.bind();
+    if (this.#env.accessLog) exchange.bytes = countBytes(req, res);
     this.#active += 1;
     return exchange;
   }
@@ -275,7 +263,6 @@ export class Pipeline implements RequestListener, Steps {
     exchange.move('write');
     const settle = (): void => this.settle(exchange, res.statusCode, isCut(res) ? 'aborted' : 'sent');
     const isWritten = res.writableEnded && res.writableLength === 0 && res.socket !== null;
-    exchange.bind();
     if (res.destroyed || res.writableFinished || isWritten) settle();
     else res.once('close', () => exchange.inContext(settle));
   }

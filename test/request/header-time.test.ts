@@ -95,7 +95,7 @@ class UnansweredExchange extends Exchange {
 }
 const bodyOf = (name: string, value: string): Body => {
   const req = requestWith(name, value);
-  return new Body(new UnansweredExchange(req, new ServerResponse(req), false), { bodyLimit: 10, parameterLimit: 10 });
+  return new Body(new UnansweredExchange(req, new ServerResponse(req), false), 10, 10);
 };
 const isTrusted = trustNetworks(['10.0.0.0/8', '127.0.0.1', '::/0']);
 const READERS: Record<string, (value: string) => unknown> = {
