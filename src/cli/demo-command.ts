@@ -62,7 +62,7 @@ function describe({ shop, billing, stock }: Demo['urls'], live: string): string 
 
 ${toTry.map(([what, url]) => `${what}:\n${url}\n`).join('\n')}
 To see its traces in a collector (OTLP/HTTP) on this machine:
-OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 npm start
+OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 npx postern demo
 
 Ctrl-C drains and stops them.
 `;

@@ -23,7 +23,7 @@ test.for(['SIGINT', 'SIGTERM'] as const)('prints what to try, serves it, and exi
   const urls = [...text.matchAll(/^http:\S+$/gm)].map(([url]) => url);
   const [toTry = '', traces] = text.split(/^To see its traces/m);
   expect(toTry.match(/http/g), 'each alone on its line').toHaveLength(urls.length);
-  expect(traces).toContain('\nOTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 npm start\n');
+  expect(traces).toContain('\nOTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 npx postern demo\n');
   expect(urls).toHaveLength(8);
   expect(await Promise.all(urls.map(async (url) => (await fetch(url)).status))).toEqual([
     200, 200, 409, 400, 200, 200, 200, 200,
