@@ -4,7 +4,9 @@
  *
  * - `ts file=src/app.ts` writes a file (any language); `part=yes` adds to it.
  * - `sh` runs in a shell that stays open; the block `text` after it is what it prints.
- * - `sh terminal=2` types into another terminal and waits until its `text` has been printed there.
+ * - `sh terminal=2` types into another terminal and waits until its `text` has been printed there. What runs there is
+ *   stopped with Ctrl+C before.
+ * - `sh needs=nginx` is left out on a machine without that program, and where only root may run it.
  *
  * `npm install` takes the packed package and the libraries of test/package.json from the disk. Ports in the documents
  * are replaced by free ones.
@@ -14,7 +16,7 @@
  * @module-tag slow
  */
 
-import { execFileSync, spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
+import { execFileSync, spawn, spawnSync, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { appendFileSync, chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
@@ -51,10 +53,17 @@ exec ${npm} "$@"
 }, 60_000);
 afterAll(() => rmSync(tools, { recursive: true, force: true }));
 
+/** Whether a program is there, and this user may start it as the page does. */
+function canRun(program: string | undefined): boolean {
+  if (program === undefined) return true;
+  return process.getuid?.() === 0 && spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;
+}
+
 /** One terminal: a shell that reads what is typed. */
 class Terminal {
   readonly #shell: ChildProcessWithoutNullStreams;
   #printed = '';
+  #isBusy = false;
 
   constructor(cwd: string) {
     const path = [tools, node24, dirname(process.execPath), process.env['PATH']].join(delimiter);
@@ -62,6 +71,11 @@ class Terminal {
     this.#shell = spawn('bash', ['--norc'], { cwd, env, detached: true });
     for (const stream of [this.#shell.stdout, this.#shell.stderr])
       stream.on('data', (chunk) => (this.#printed += String(chunk)));
+  }
+
+  /** Process group of the shell and of what it runs. */
+  get #pid(): number {
+    return this.#shell.pid ?? expect.unreachable('there is no bash');
   }
 
   /** Types a command and waits until it has ended. */
@@ -73,8 +87,13 @@ class Terminal {
     return this.#printed.replace(/<\d+>\n$/, '').replace(/^npm (?:warn|notice).*\n/gm, '');
   }
 
-  /** Types a command that goes on, and waits until it has printed this. */
+  /** Stops what runs with Ctrl+C, types a command that goes on, and waits until it has printed this. */
   async start(command: string, printed: string): Promise<void> {
+    if (this.#isBusy) {
+      process.kill(-this.#pid, 'SIGINT');
+      await this.run('true');
+    }
+    this.#isBusy = true;
     this.#printed = '';
     this.#shell.stdin.write(`${command}\n`);
     await expect.poll(() => isAsPrinted(this.#printed, printed) || this.#printed, { timeout: 60_000, message: command })
@@ -82,7 +101,7 @@ class Terminal {
   }
 
   close(): void {
-    if (this.#shell.pid !== undefined) process.kill(-this.#shell.pid, 'SIGKILL');
+    process.kill(-this.#pid, 'SIGKILL');
   }
 }
 
@@ -107,7 +126,7 @@ test.for(pages)('%s goes as printed', { timeout: 300_000 }, async (page, { skip 
       const file = join(cwd, meta['file']);
       mkdirSync(dirname(file), { recursive: true });
       (meta['part'] === undefined ? writeFileSync : appendFileSync)(file, replaced(code));
-    } else if (language === 'sh' && meta['run'] !== 'no') {
+    } else if (language === 'sh' && meta['run'] !== 'no' && canRun(meta['needs'])) {
       const terminal = terminalOf(meta['terminal'] ?? '1');
       if (meta['terminal'] !== undefined) await terminal.start(replaced(code.trim()), replaced(output));
       else {
