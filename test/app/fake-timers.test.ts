@@ -1,4 +1,8 @@
-/** An application under fake timers: what a test freezes is the test's own time, never that of the application. */
+/**
+ * An application under fake timers: what a test freezes is the test's own time, never that of the application.
+ *
+ * @module-tag package
+ */
 
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

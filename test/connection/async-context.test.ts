@@ -1,4 +1,8 @@
-/** A handler and all that it starts run in the async context in which node:http emitted its own request. */
+/**
+ * A handler and all that it starts run in the async context in which node:http emitted its own request.
+ *
+ * @module-tag slow
+ */
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { subscribe, tracingChannel, unsubscribe } from 'node:diagnostics_channel';

@@ -3,11 +3,7 @@
  * CVE-2026-58044).
  */
 
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { parseResponses, rawExchange } from '../support/raw.js';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { CANARY, CHUNKED, chunk, END, get, LAST_ANSWER, post, read, Wire, type NamedRow } from '../support/wire.js';
 
 const wire = new Wire({ bodyLimit: 1000 });
@@ -338,20 +334,4 @@ describe('a trailer', () => {
   test.for(harmless)('%j changes nothing', (trailer) => {
     return wire.check({ bytes: post(CHUNKED, `3\r\nabc\r\n0\r\n${trailer}\r\n`), answers: [read('abc'), LAST_ANSWER] });
   });
-});
-
-test('a process that was started with --insecure-http-parser reads requests as strictly', async () => {
-  const service = fileURLToPath(new URL('../support/drained-service.mjs', import.meta.url));
-  const child = fork(service, ['{}'], { execArgv: ['--insecure-http-parser'], stdio: 'ignore' });
-  onTestFinished(() => void child.kill('SIGKILL'));
-  const [port] = (await once(child, 'message')) as [number];
-  for (const headers of [
-    `Content-Length: ${N}\r\n${CHUNKED}`,
-    'A : b\r\n',
-    'A: b\nC: d\r\n',
-    `Content-Length: ${N}\r\nContent-Length: ${N}\r\n`,
-  ]) {
-    const responses = parseResponses(await rawExchange(port, get('/', headers) + chunk(CANARY) + END));
-    expect(responses.map(({ status }) => status), headers).toEqual([400]);
-  }
 });

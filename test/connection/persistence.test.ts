@@ -3,12 +3,10 @@
  * ends it.
  */
 
-import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { Readable } from 'node:stream';
-import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Context } from 'postern';
 import { parseResponses, rawExchange } from '../support/raw.js';
 import { createApp, serve } from '../support/serve.js';
@@ -20,7 +18,6 @@ const wire = new Wire();
 beforeAll(() => wire.start());
 afterAll(() => wire.stop());
 
-const SERVICE = fileURLToPath(new URL('../support/drained-service.mjs', import.meta.url));
 const N = CANARY.length;
 const SIZED = `Content-Length: ${N}\r\n`;
 const EXPECTS = 'Expect: 100-continue\r\n';
@@ -211,20 +208,6 @@ describe('CONNECT', () => {
     ['is refused to a client that ends', { bytes: CONNECT, ends: true, answers: [501] }],
   ];
   test.for(rows)('%s', ([, row]) => wire.check(row));
-
-  test.for(['', get('/slow/50')])(
-    'from a client that resets the connection leaves the process running, behind %j too',
-    async (before) => {
-      const child = fork(SERVICE, ['{}'], { stdio: 'ignore' });
-      onTestFinished(() => void child.kill('SIGKILL'));
-      const [port] = (await once(child, 'message')) as [number];
-      const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }, () => socket.write(before + CONNECT));
-      await (before === '' ? once(socket, 'data') : once(child, 'message'));
-      socket.resetAndDestroy();
-      const [response] = parseResponses(await rawExchange(port, get('/', 'Connection: close\r\n')));
-      expect([response?.status, child.exitCode]).toEqual([200, null]);
-    },
-  );
 });
 
 describe('a client that ends its side', () => {

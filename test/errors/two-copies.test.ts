@@ -1,4 +1,8 @@
-/** Two installed copies of the built package in one process: what one makes, the other knows. */
+/**
+ * Two installed copies of the built package in one process: what one makes, the other knows.
+ *
+ * @module-tag package
+ */
 
 import { execFile } from 'node:child_process';
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

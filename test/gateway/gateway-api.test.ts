@@ -1,6 +1,8 @@
 /**
  * The manifests of `toGatewayApi`: valid for the resource's schema, and what an implementation makes of a request by
  * them.
+ *
+ * @module-tag package
  */
 
 import { describe, expect, test } from 'vitest';

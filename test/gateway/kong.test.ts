@@ -1,4 +1,8 @@
-/** The decK file of `toKong`: its fields as Kong's schema has them, and what Kong makes of a request by it. */
+/**
+ * The decK file of `toKong`: its fields as Kong's schema has them, and what Kong makes of a request by it.
+ *
+ * @module-tag package
+ */
 
 import { describe, expect, test } from 'vitest';
 import { publicFacing } from '../../src/endpoint/public-facing.js';

@@ -1,7 +1,5 @@
 /** The default logger on a terminal: lines for people. Everywhere else: JSON. */
 
-import { execFileSync } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { NotFound, Postern, type Context } from 'postern';
 
@@ -91,14 +89,4 @@ test('nothing in an entry can move the cursor, break the line or turn the direct
   const uncolored = text.slice(0, -1).replaceAll(/\u001b\[\d\dm/g, '');
   expect(uncolored).not.toMatch(/[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/);
   expect(uncolored).toContain('users a\\u000a\\u000d\\u001b[2J\\u0085\\u009b\\u007f\\u202e\\u2066\\u2028"=');
-});
-
-test('lines that wait for the code of the text are not lost when the process ends', () => {
-  const dist = fileURLToPath(new URL('../../dist/index.js', import.meta.url));
-  const script = `import { Postern } from ${JSON.stringify(dist)};
-    const app = new Postern('users').get('/', (ctx) => { ctx.log.error('last words'); process.exit(0); });
-    await app.request('/');`;
-  const args = ['-c', `exec "$0" --input-type=module -e "$1" 2>&1`, process.execPath, script];
-  expect(execFileSync('sh', args, { env: { ...process.env, LOG_FORMAT: 'text' }, encoding: 'utf8' }))
-    .toContain('last words');
 });

@@ -1,4 +1,8 @@
-/** Services as separate processes, told of each other by their environment; needs the built package. */
+/**
+ * Services as separate processes, told of each other by their environment; needs the built package.
+ *
+ * @module-tag package
+ */
 
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';

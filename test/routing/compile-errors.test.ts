@@ -1,4 +1,8 @@
-/** Mistakes that the compiler finds: the last line of its message says what to do. */
+/**
+ * Mistakes that the compiler finds: the last line of its message says what to do.
+ *
+ * @module-tag package
+ */
 
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';

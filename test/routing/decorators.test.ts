@@ -1,4 +1,8 @@
-/** Decorators, as TypeScript compiles them: standard ones, and those of `experimentalDecorators`. */
+/**
+ * Decorators, as TypeScript compiles them: standard ones, and those of `experimentalDecorators`.
+ *
+ * @module-tag package
+ */
 
 import { createRequire } from 'node:module';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,8 @@
-/** Requests from the public: those with `x-postern-scope`, and all requests of a public server. */
+/**
+ * Requests from the public: those with `x-postern-scope`, and all requests of a public server.
+ *
+ * @module-tag slow
+ */
 
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';

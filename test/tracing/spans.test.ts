@@ -1,4 +1,8 @@
-/** Traces without an SDK: one tree for each request, whatever happens to it, over three services. */
+/**
+ * Traces without an SDK: one tree for each request, whatever happens to it, over three services.
+ *
+ * @module-tag package
+ */
 
 import { connect } from 'node:net';
 import { Readable } from 'node:stream';

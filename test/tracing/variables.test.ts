@@ -1,4 +1,8 @@
-/** Traces without an SDK: every environment variable, with valid and with invalid values. */
+/**
+ * Traces without an SDK: every environment variable, with valid and with invalid values.
+ *
+ * @module-tag package
+ */
 
 import { expect, onTestFinished, test } from 'vitest';
 import { Postern, type PosternOptions } from 'postern';
