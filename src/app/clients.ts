@@ -5,7 +5,8 @@
 import { FRAMEWORK_VERSION } from '../base/version.js';
 import { ServiceClients } from '../client/service-client.js';
 import { connectionsOf } from '../client/settings.js';
-import type { ConnectionOptions, ServiceConnection } from '../mesh/service-connection.js';
+import type { ConnectionOptions } from '../mesh/call.js';
+import type { ServiceConnection } from '../mesh/service-connection.js';
 import type { ResolvedOptions } from './options.js';
 
 /** @param observe gets each attempt of each call */

@@ -76,34 +76,29 @@ export class Answer {
   }
 
   /**
-   * Reads the whole body.
+   * Reads the whole answer.
    *
    * @throws {ServiceError} 502 for more than `maxBytes`, 503 when the connection fails
    * @throws the reason for which the attempt was ended
    */
-  bytes(maxBytes: number): Promise<Buffer> {
+  whole(maxBytes: number): Promise<WholeAnswer> {
+    const { status, headers } = this;
     return new Promise((resolve, reject) => {
       this.#whenFailed(reject);
       const source = this.#source;
-      const length = Number(source.headers['content-length'] ?? 0) || 0;
+      const length = Number(headers['content-length'] ?? 0) || 0;
       const body = new Bytes(maxBytes, length);
       const what = `${this.#call.service} answered with more than ${maxBytes} bytes`;
       const refuse = (): void => this.#limit.end(callError(this.#call, 502, what));
       source.on('data', (chunk: Buffer<ArrayBuffer>) => {
         if (!body.add(chunk)) refuse();
       });
-      source.on('end', () => resolve(body.read()));
+      source.on('end', () => resolve({ status, headers, body: body.read() }));
       if (length > maxBytes && this.#hasBody) refuse();
     });
   }
 
-  /** Reads the whole answer. @throws as {@link bytes} does */
-  async whole(maxBytes: number): Promise<WholeAnswer> {
-    const { status, headers } = this;
-    return { status, headers, body: await this.bytes(maxBytes) };
-  }
-
-  /** The body as a stream, which fails as {@link bytes} does; null where a status or method has none. */
+  /** The body as a stream, which fails as {@link whole} does; null where a status or method has none. */
   stream(): ReadableStream<Uint8Array> | null {
     const source = this.#source;
     if (!this.#hasBody) {

@@ -50,9 +50,9 @@ export function traceCall<T>(message: CallTraceMessage, send: () => T): T {
   });
 }
 
-/** Publishes `asyncStart` and `asyncEnd` of an attempt, after `error` if it has one. */
-export function endTrace(message: CallTraceMessage): void {
-  if (message.error !== undefined) channel.error.publish(message);
+/** Publishes `asyncStart` and `asyncEnd` of an attempt, after `error` if it failed. */
+export function endTrace(message: CallTraceMessage, failure?: { reason: unknown }): void {
+  if (failure !== undefined) channel.error.publish(Object.assign(message, { error: failure.reason }));
   channel.asyncStart.publish(message);
   channel.asyncEnd.publish(message);
 }

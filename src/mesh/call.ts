@@ -15,14 +15,26 @@ import { formatHeaders, formatTarget, isRepeatable, toRequestBody } from './requ
 import type { ServiceRequest, Transport } from './request.js';
 import { pauseBefore, type RetryBudget } from './retry.js';
 
+/** Limits of the calls of one service, and the listener that learns of them. */
+export interface ConnectionOptions {
+  /** Maximum bytes of an answer that is read whole. Default: 10 MiB. */
+  readonly maxBytes?: number;
+  /** Maximum requests to one service at a time. Default: 1,024. */
+  readonly maxServiceRequests?: number;
+  /** Age at which a connection is retired, ± 10 %. Default: 60,000. */
+  readonly maxConnectionAge?: number;
+  /** The header `user-agent` of calls. Default: none. */
+  readonly userAgent?: string;
+  /** Gets each attempt: its status (0: no answer, 499: the client of the request disconnected) and its duration. */
+  readonly observe?: (service: string, method: string, statusCode: number, seconds: number) => void;
+}
+
 /** A service with what all of its calls share. */
 export interface ConnectedService {
   readonly name: string;
   readonly transport: Transport;
+  readonly options: ConnectionOptions;
   readonly budget: RetryBudget;
-  readonly userAgent: string | undefined;
-  readonly maxServiceRequests: number;
-  readonly observe: (service: string, method: string, statusCode: number, seconds: number) => void;
   /** Attempts in flight. */
   active: number;
 }
@@ -49,7 +61,7 @@ const CLIENT_CLOSED_REQUEST = 499;
 
 /** @throws {TypeError} for a path, header or body that cannot be sent */
 export function createCall(
-  { name, userAgent }: ConnectedService,
+  { name, options: { userAgent } }: ConnectedService,
   method: string,
   path: string,
   route: string | undefined,
@@ -87,38 +99,18 @@ export async function runCall<T>(
   service.budget.addCall();
   for (let number = 1; ; number += 1) {
     assertPossible(service, call);
-    const attempt = beginAttempt(service, by, call, number);
-    let pauseMs: number | undefined;
-    let value: T | ServiceError | undefined;
-    try {
-      const answer = await attempt.open();
-      const { status, headers } = answer;
-      if (isUnavailable(status) && headers[NO_RETRY_HEADER] === undefined)
-        pauseMs = pauseOf(service, call, number, retryAfterOf(headers));
-      if (pauseMs === undefined) value = await read(answer, attempt.limit);
-      else value = await answer.whole(MAX_DISCARDED_BYTES).then((whole) => toServiceError(call, whole), ignore);
-      attempt.succeed(status, value instanceof ServiceError ? value : undefined);
-    } catch (error) {
-      attempt.fail(error);
-      if (error instanceof ServiceError && isUnavailable(error.statusCode))
-        pauseMs = pauseOf(service, call, number, undefined);
-      if (pauseMs === undefined) throw error;
-    }
+    const { value, pauseMs } = await runAttempt(service, by, call, number, read);
     if (pauseMs !== undefined) await pause(pauseMs, call.signals);
     else if (value instanceof ServiceError) throw value;
     else return value as T;
   }
 }
 
-function ignore(): undefined {
-  return undefined;
-}
-
 /** @throws why no request can be sent: an aborted signal, no time left, or too many requests in flight */
-function assertPossible({ name, active, maxServiceRequests }: ConnectedService, call: Call): void {
+function assertPossible({ name, active, options }: ConnectedService, call: Call): void {
   for (const signal of call.signals) signal.throwIfAborted();
   if (timeLeft(call) < 1) throw callError(call, 504, `the time was up before ${name} was called`);
-  if (active < maxServiceRequests) return;
+  if (active < (options.maxServiceRequests ?? 1024)) return;
   const headers = { [NO_RETRY_HEADER]: 'true' };
   throw callError(call, 503, `${name} has ${active} requests in flight, the maximum`, { headers });
 }
@@ -139,25 +131,18 @@ function pauseOf(
   return pauseMs <= call.timeoutMs && pauseMs < timeLeft(call) && budget.take() ? pauseMs : undefined;
 }
 
-/** An attempt, in flight from the moment it is made. */
-interface Attempt {
-  readonly limit: Limit;
-  /** @throws as `Transport.open` does */
-  open(): Promise<Answer>;
-  /** The answer was read as far as it is needed. @param error of an answer from 400 on */
-  succeed(statusCode: number, error: ServiceError | undefined): void;
-  /** There was no answer, or only a part of it. */
-  fail(error: unknown): void;
-}
-
-/** @param number from 1 */
-function beginAttempt(
+/**
+ * @param number from 1
+ * @returns the result, or how long to wait before the next attempt, in ms
+ */
+async function runAttempt<T>(
   service: ConnectedService,
   by: CallingRequest | undefined,
   call: Call,
   number: number,
-): Attempt {
-  const { name, transport } = service;
+  read: (answer: Answer, limit: Limit) => Promise<T | ServiceError>,
+): Promise<{ value?: T | ServiceError | undefined; pauseMs: number | undefined }> {
+  const { name, transport, options } = service;
   const { method, path, route } = call;
   const startedMs = monotonicNow();
   const timeoutMs = Math.min(call.timeoutMs, timeLeft(call));
@@ -168,6 +153,8 @@ function beginAttempt(
   const message: CallTraceMessage | undefined = isTraced
     ? { service: name, method, path, attempt: number, url: transport.url + path, route, headers, trace }
     : undefined;
+  const observe = (statusCode: number): void =>
+    options.observe?.(name, method, statusCode, (monotonicNow() - startedMs) / 1000);
   const toTimeout = (): Error => callError(call, 504, `${name} did not answer within ${Math.round(timeoutMs)} ms`);
   let onOver: ((failure?: { reason: unknown }) => void) | undefined;
   const limit = new Limit(timeoutMs, toTimeout, call.signals, (failure) => {
@@ -176,30 +163,39 @@ function beginAttempt(
   });
   service.active += 1;
   const open = (): Promise<Answer> => transport.open({ ...call, headers }, limit);
-  const observe = (statusCode: number): void =>
-    service.observe(name, method, statusCode, (monotonicNow() - startedMs) / 1000);
-  return {
-    limit,
-    open: () => (message === undefined ? open() : traceCall(message, open)),
-    succeed: (statusCode, error) => {
-      observe(statusCode);
-      if (message === undefined) return;
-      const trace = (failure?: { reason: unknown }): void => {
-        if (failure !== undefined) message.error = failure.reason;
-        message.statusCode = statusCode;
-        if (error !== undefined) message.errorCode = error.errorCode;
-        endTrace(message);
-      };
+  try {
+    const answer = await (message === undefined ? open() : traceCall(message, open));
+    const { status } = answer;
+    const mayRepeat = isUnavailable(status) && answer.headers[NO_RETRY_HEADER] === undefined;
+    const pauseMs = mayRepeat ? pauseOf(service, call, number, retryAfterOf(answer.headers)) : undefined;
+    const value = await (pauseMs === undefined ? read(answer, limit) : discard(call, answer));
+    observe(status);
+    if (message !== undefined) {
+      message.statusCode = status;
+      if (value instanceof ServiceError) message.errorCode = value.errorCode;
       // A streamed answer ends with its last byte, in an event of the socket: outside the caller's async context.
-      if (limit.isOver) trace();
-      else onOver = builtin('node:async_hooks').AsyncResource.bind(trace);
-    },
-    fail: (error) => {
-      limit.release();
-      observe(hasClientLeft(by, error) ? CLIENT_CLOSED_REQUEST : 0);
-      if (message !== undefined) endTrace(Object.assign(message, { error }));
-    },
-  };
+      const end = (failure?: { reason: unknown }): void => endTrace(message, failure);
+      if (limit.isOver) end();
+      else onOver = builtin('node:async_hooks').AsyncResource.bind(end);
+    }
+    return { value, pauseMs };
+  } catch (error) {
+    limit.release();
+    observe(hasClientLeft(by, error) ? CLIENT_CLOSED_REQUEST : 0);
+    if (message !== undefined) endTrace(message, { reason: error });
+    const mayRepeat = error instanceof ServiceError && isUnavailable(error.statusCode);
+    const pauseMs = mayRepeat ? pauseOf(service, call, number, undefined) : undefined;
+    if (pauseMs === undefined) throw error;
+    return { pauseMs };
+  }
+}
+
+/** Reads an answer that is followed by another attempt. @returns its error, if it can be read */
+function discard(call: Call, answer: Answer): Promise<ServiceError | undefined> {
+  return answer.whole(MAX_DISCARDED_BYTES).then(
+    (whole) => toServiceError(call, whole),
+    () => undefined,
+  );
 }
 
 /** Whether an attempt ended because the client of the request disconnected, and not because its time was up. */

@@ -89,7 +89,8 @@ export function formatTarget(path: string, query: Query | undefined): string {
   } catch {
     refuse('has half a surrogate pair');
   }
-  const search = query === undefined ? '' : toSearchParams(query).toString();
+  const entries = query === undefined || query instanceof URLSearchParams ? query : Object.entries(query);
+  const search = entries === undefined ? '' : appendAll(new URLSearchParams(), entries).toString();
   return search === '' ? encoded : `${encoded}${path.includes('?') ? '&' : '?'}${search}`;
 }
 
@@ -119,7 +120,9 @@ export function formatHeaders(
 export function toRequestBody(json: unknown, body: ServiceBody | null | undefined): RequestBody | undefined {
   if (json !== undefined) {
     if (body !== undefined && body !== null) throw new TypeError('json and body are both given; keep one');
-    return { content: formatJson(json), type: 'application/json' };
+    const text = JSON.stringify(json) as string | undefined;
+    if (text === undefined) throw new TypeError(`json is a ${typeof json}, which has no JSON form`);
+    return { content: Buffer.from(text), type: 'application/json' };
   }
   if (body === undefined || body === null) return undefined;
   if (typeof body === 'string') return { content: Buffer.from(body), type: 'text/plain;charset=UTF-8' };
@@ -142,7 +145,7 @@ export function toRequestBody(json: unknown, body: ServiceBody | null | undefine
 
 /** @throws {TypeError} for a name or value that HTTP cannot carry */
 export function toHeaders(given: RequestHeaders): Headers {
-  return appendAll(new Headers(), isIterable(given) ? given : Object.entries(given));
+  return appendAll(new Headers(), Symbol.iterator in given ? given : Object.entries(given));
 }
 
 function withoutConnection(headers: Headers): Record<string, string> {
@@ -162,24 +165,10 @@ function framing(method: string, body: RequestBody | undefined): Record<string, 
     : { 'transfer-encoding': 'chunked' };
 }
 
-function toSearchParams(query: Query): URLSearchParams {
-  return query instanceof URLSearchParams ? query : appendAll(new URLSearchParams(), Object.entries(query));
-}
-
 /** Appends each value under its name, and each element of a list; undefined and null are left out. */
 function appendAll<T extends Headers | URLSearchParams>(target: T, given: Iterable<readonly [string, unknown]>): T {
   for (const [name, values] of given)
     for (const value of Array.isArray(values) ? (values as unknown[]) : [values])
       if (value !== undefined && value !== null) target.append(name, String(value));
   return target;
-}
-
-function isIterable(headers: RequestHeaders): headers is Iterable<readonly [string, string]> {
-  return Symbol.iterator in headers;
-}
-
-function formatJson(value: unknown): Uint8Array {
-  const text = JSON.stringify(value) as string | undefined;
-  if (text === undefined) throw new TypeError(`json is a ${typeof value}, which has no JSON form`);
-  return Buffer.from(text);
 }

@@ -16,27 +16,13 @@ import type {
 } from '../client/service-client.js';
 import { callError } from '../client/service-error.js';
 import { readBody, toServiceError, type WholeAnswer } from './answer.js';
-import { createCall, runCall, type ConnectedService } from './call.js';
+import { createCall, runCall, type ConnectedService, type ConnectionOptions } from './call.js';
 import { createHttpTransport } from './http-transport.js';
 import { Limit } from './limit.js';
 import type { Transport } from './request.js';
 import { createRetryBudget, type RetryBudget } from './retry.js';
 import { createStandInTransport } from './stand-in.js';
-import { toDeclaredError, toRequest, toResult } from './typed-call.js';
-
-/** Limits of the calls of one service, and the listeners that learn of them. */
-export interface ConnectionOptions {
-  /** Maximum bytes of an answer that is read whole. Default: 10 MiB. */
-  readonly maxBytes?: number;
-  /** Maximum requests to one service at a time. Default: 1,024. */
-  readonly maxServiceRequests?: number;
-  /** Age at which a connection is retired, ± 10 %. Default: 60,000. */
-  readonly maxConnectionAge?: number;
-  /** The header `user-agent` of calls. Default: none. */
-  readonly userAgent?: string;
-  /** Gets each attempt: its status (0: no answer, 499: the client of the request disconnected) and its duration. */
-  readonly observe?: (service: string, method: string, statusCode: number, seconds: number) => void;
-}
+import { callEndpoint } from './typed-call.js';
 
 /** A ping of another service. */
 export interface PingRequest {
@@ -49,6 +35,7 @@ export interface PingRequest {
   readonly maxBytes: number;
 }
 
+const MAX_BYTES = 10 * 1024 * 1024;
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** Methods that a client of this kind cannot send (Fetch, "forbidden method"). */
 const FORBIDDEN: ReadonlySet<string> = new Set(['CONNECT', 'TRACE', 'TRACK']);
@@ -72,25 +59,16 @@ const REQUEST: Kinds<ServiceRequestOptions> = { ...CALL, query: ANYTHING };
 const BODY: Kinds<ServiceBodyOptions> = { ...REQUEST, json: ANYTHING, body: ANYTHING };
 const FETCH: Kinds<ServiceFetchOptions> = { ...BODY, method: METHOD, redirect: MANUAL, duplex: ANYTHING };
 
-/** One connected service: its transport, its limits, its retry budget. */
+/** Sends the calls of one connected service. */
 export class ServiceConnection implements CallSender, ConnectedService {
   active = 0;
   readonly budget: RetryBudget = createRetryBudget();
-  readonly maxServiceRequests: number;
-  readonly userAgent: string | undefined;
-  readonly observe: NonNullable<ConnectionOptions['observe']>;
-  readonly #maxBytes: number;
 
   constructor(
     readonly name: string,
     readonly transport: Transport,
-    options: ConnectionOptions,
-  ) {
-    this.maxServiceRequests = options.maxServiceRequests ?? 1024;
-    this.userAgent = options.userAgent;
-    this.observe = options.observe ?? (() => undefined);
-    this.#maxBytes = options.maxBytes ?? 10 * 1024 * 1024;
-  }
+    readonly options: ConnectionOptions,
+  ) {}
 
   async send(
     verb: string,
@@ -110,17 +88,9 @@ export class ServiceConnection implements CallSender, ConnectedService {
     by: CallingRequest | undefined,
   ): Promise<ServiceResponse> {
     assertOptions('call()', options, CALL);
-    const { definition, path, ...sent } = toRequest(endpoint, input, options.headers);
-    try {
-      const { method, path: route } = definition;
-      return await toResult(
-        definition,
-        this.name,
-        await this.#whole(method, path, route, { ...options, ...sent }, by),
-      );
-    } catch (error) {
-      throw toDeclaredError(definition, error);
-    }
+    return callEndpoint(this.name, endpoint, input, options, (method, path, route, sent) =>
+      this.#whole(method, path, route, sent, by),
+    );
   }
 
   async fetch(path: string, init: ServiceFetchOptions, by: CallingRequest | undefined): Promise<Response> {
@@ -158,7 +128,7 @@ export class ServiceConnection implements CallSender, ConnectedService {
   ): Promise<ServiceResponse> {
     const call = createCall(this, method, path, route, options, by);
     const { head, answer } = await runCall(this, by, call, async (head) => {
-      const answer = await head.whole(this.#maxBytes);
+      const answer = await head.whole(this.options.maxBytes ?? MAX_BYTES);
       return answer.status >= 400 ? toServiceError(call, answer) : { head, answer };
     });
     return { status: answer.status, headers: head.toHeaders(), body: readBody(call, answer) };
@@ -177,14 +147,10 @@ export function connectServices(
   standIns: ReadonlyMap<string, ServiceStandIn> = new Map(),
 ): Map<string, ServiceConnection> {
   const { maxConnectionAge = 60_000 } = options;
-  const connections = new Map<string, ServiceConnection>();
-  for (const name of [...urls.keys(), ...standIns.keys()]) {
-    const standIn = standIns.get(name);
-    const transport =
-      standIn === undefined
-        ? createHttpTransport(urls.get(name) as string, maxConnectionAge)
-        : createStandInTransport(name, standIn);
-    connections.set(name, new ServiceConnection(name, transport, options));
-  }
-  return connections;
+  const transports = new Map<string, Transport>();
+  for (const [name, url] of urls) transports.set(name, createHttpTransport(url, maxConnectionAge));
+  for (const [name, standIn] of standIns) transports.set(name, createStandInTransport(name, standIn));
+  return new Map(
+    Array.from(transports, ([name, transport]) => [name, new ServiceConnection(name, transport, options)]),
+  );
 }

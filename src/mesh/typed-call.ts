@@ -6,7 +6,13 @@
 import { FrameworkErrorCodes } from '../base/error-codes.js';
 import { ApiError } from '../base/errors.js';
 import { assertOptions } from '../base/options-check.js';
-import type { Query, RequestHeaders, ServiceResponse } from '../client/service-client.js';
+import type {
+  Query,
+  RequestHeaders,
+  ServiceBodyOptions,
+  ServiceCallOptions,
+  ServiceResponse,
+} from '../client/service-client.js';
 import { ServiceError } from '../client/service-error.js';
 import { isEndpointDefinition, type EndpointDefinition } from '../endpoint/endpoint-definition.js';
 import { formatPath } from '../endpoint/path-parameter.js';
@@ -16,51 +22,48 @@ import { check, describeFindings } from '../payload/schema-check.js';
 import { propsOf, type AnySchema } from '../payload/standard-schema.js';
 import { toHeaders } from './request.js';
 
-/** The parts of a request, of any type. */
-interface AnyInput {
-  readonly params?: object;
-  readonly query?: object;
-  readonly headers?: object;
-  readonly body?: unknown;
-}
-
-/** The request of a typed call. */
-export interface TypedRequest {
-  readonly definition: EndpointDefinition;
-  readonly path: string;
-  readonly query: Query | undefined;
-  readonly headers: RequestHeaders | undefined;
-  readonly json: unknown;
-}
-
-/** @throws {TypeError} if `endpoint` is not an endpoint, or the input has an unknown member */
-export function toRequest(endpoint: object, given: unknown, extra: RequestHeaders | undefined): TypedRequest {
+/**
+ * @param send sends a request to the service, and returns its answer from 200 to 399
+ * @throws {TypeError} if `endpoint` is not an endpoint, or the input has an unknown member
+ * @throws {ServiceError} 502 for a body that does not match, and for a status that is not declared
+ */
+export async function callEndpoint(
+  service: string,
+  endpoint: object,
+  given: unknown,
+  options: ServiceCallOptions,
+  send: (method: string, path: string, route: string, options: ServiceBodyOptions) => Promise<ServiceResponse>,
+): Promise<ServiceResponse> {
   if (!isEndpointDefinition(endpoint)) throw new TypeError('call() takes an endpoint made by defineEndpoint');
   const input = given ?? {};
   assertOptions('the input of call()', input, ['params', 'query', 'headers', 'body']);
-  const { params = {}, query, headers, body } = input as AnyInput;
-  return {
-    definition: endpoint,
-    path: formatPath(endpoint.path, { ...params }),
-    query: query === undefined ? undefined : ({ ...query } as Query),
-    headers: headers === undefined ? extra : merge({ ...headers }, extra),
+  const { params, query, headers, body } = input as Record<'params' | 'query' | 'headers', object | undefined> & {
+    body?: unknown;
+  };
+  const { method, path } = endpoint;
+  const target = formatPath(path, { ...params });
+  const sent = {
+    query: { ...query } as Query,
+    headers: headers === undefined ? options.headers : merge({ ...headers }, options.headers),
     json: body,
   };
+  try {
+    return await toDeclared(service, endpoint, await send(method, target, path, { ...options, ...sent }));
+  } catch (error) {
+    throw toDeclaredError(endpoint, error);
+  }
 }
 
-/**
- * Replaces the body of an answer by the output of the schema of its status.
- *
- * @throws {ServiceError} 502 for a body that does not match, and for a status that is not declared
- */
-export async function toResult(
-  { method, path, options }: EndpointDefinition,
+/** Replaces the body of an answer by the output of the schema of its status. */
+async function toDeclared(
   service: string,
+  { method, path, options }: EndpointDefinition,
   answer: ServiceResponse,
 ): Promise<ServiceResponse> {
-  if (options.response === undefined) return answer;
+  const { response } = options;
+  if (response === undefined) return answer;
   try {
-    return { ...answer, body: await declaredBody(`response of ${method} ${path}`, options.response, answer) };
+    return { ...answer, body: await declaredBody(`response of ${method} ${path}`, response, answer) };
   } catch (cause) {
     const errorCode = FrameworkErrorCodes.framework_invalid_response;
     // The cause is only logged: the text may contain another service's data.
@@ -70,7 +73,7 @@ export async function toResult(
 }
 
 /** Converts an error to the type that the endpoint declares for its status and code; returns others unchanged. */
-export function toDeclaredError({ options }: EndpointDefinition, error: unknown): unknown {
+function toDeclaredError({ options }: EndpointDefinition, error: unknown): unknown {
   if (!(error instanceof ServiceError)) return error;
   const { statusCode, errorCode, message, description, headers = {} } = error;
   const isSame = (type: ErrorType): boolean =>

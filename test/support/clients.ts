@@ -1,7 +1,8 @@
 /** Clients of services without an application around them. */
 
 import { ServiceClients, type ServiceClient } from '../../src/client/service-client.js';
-import { connectServices, type ConnectionOptions, type ServiceConnection } from '../../src/mesh/service-connection.js';
+import type { ConnectionOptions } from '../../src/mesh/call.js';
+import { connectServices, type ServiceConnection } from '../../src/mesh/service-connection.js';
 
 /** Clients for services, by name and URL. */
 export function clientsOf(
