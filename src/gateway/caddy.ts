@@ -7,11 +7,9 @@
 
 import { LISTENER, type ExporterArguments } from './exporter-options.js';
 import { formatAnySegments, formatEither, formatText } from './path-pattern.js';
-import { createPlan, type Exporter, type Plan, type PlannedService } from './plan.js';
+import { createPlan, type Plan, type PlannedService } from './plan.js';
 import { formatBlock, formatHeader, listMethods, METHOD_NOT_ALLOWED, NOT_FOUND, REMOVED } from './text.js';
 import { titleOf, UNAVAILABLE } from './text.js';
-
-const EXPORTER: Exporter = { name: 'toCaddy', gateway: 'Caddy', options: LISTENER };
 
 /**
  * Writes one site, with its address. With `tls`, Caddy's global option `auto_https disable_redirects` keeps Caddy from
@@ -21,7 +19,7 @@ const EXPORTER: Exporter = { name: 'toCaddy', gateway: 'Caddy', options: LISTENE
  * @throws {GatewayError} for a public CONNECT route, and for public routes of two services that Caddy can't tell apart
  */
 export function toCaddy(...args: ExporterArguments): string {
-  const plan = createPlan(EXPORTER, args);
+  const plan = createPlan({ name: 'toCaddy', gateway: 'Caddy', options: LISTENER }, args);
   const { services, listen, tls, include } = plan;
   return [
     formatHeader(plan),

@@ -7,15 +7,8 @@
 
 import { DNS_NAME, type ExporterArguments, type GatewayOptions, type ListenerOptions } from './exporter-options.js';
 import { formatPath } from './path-pattern.js';
-import { createPlan, GatewayError, type Exporter, type Plan, type PlannedService, type PublicRoute } from './plan.js';
+import { createPlan, GatewayError, type Plan, type PlannedService, type PublicRoute } from './plan.js';
 import { formatHeader, REMOVED } from './text.js';
-
-const EXPORTER: Exporter = {
-  name: 'toGatewayApi',
-  gateway: 'an HTTPRoute',
-  options: ['hosts', 'gateway', 'namespace'],
-  methods: /^(?:GET|HEAD|POST|PUT|DELETE|OPTIONS|TRACE|PATCH)$/,
-};
 
 /** Options of {@link toGatewayApi}; `upstream` names a Service and its port, `http://users.prod:8000`. */
 export interface GatewayApiOptions extends GatewayOptions {
@@ -35,7 +28,9 @@ export interface GatewayApiListenerOptions extends ListenerOptions {
  * can't tell apart
  */
 export function toGatewayApi(...args: ExporterArguments<GatewayApiOptions, [GatewayApiListenerOptions]>): string {
-  const plan = createPlan(EXPORTER, args);
+  const options = ['hosts', 'gateway', 'namespace'] as const;
+  const methods = /^(?:GET|HEAD|POST|PUT|DELETE|OPTIONS|TRACE|PATCH)$/;
+  const plan = createPlan({ name: 'toGatewayApi', gateway: 'an HTTPRoute', options, methods }, args);
   const { gateway, hosts } = plan;
   if (gateway === undefined)
     throw new TypeError('option "gateway" is missing; give the name of the Gateway that the routes attach to');

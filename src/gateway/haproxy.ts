@@ -7,11 +7,9 @@
 
 import { LISTENER, readIncluded, type ExporterArguments } from './exporter-options.js';
 import { formatAnySegments, formatPath, formatText } from './path-pattern.js';
-import { createPlan, type Exporter, type Plan, type PlannedService, type PublicRoute } from './plan.js';
+import { createPlan, type Plan, type PlannedService, type PublicRoute } from './plan.js';
 import { BAD_REQUEST, formatHeader, indent, METHOD_NOT_ALLOWED, NOT_FOUND, REMOVED } from './text.js';
 import { titleOf, UNAVAILABLE } from './text.js';
-
-const EXPORTER: Exporter = { name: 'toHAProxy', gateway: 'HAProxy', options: LISTENER };
 
 /**
  * Writes a frontend, and a backend with the name of each service. The frontend of a single service has its name, too.
@@ -22,7 +20,7 @@ const EXPORTER: Exporter = { name: 'toHAProxy', gateway: 'HAProxy', options: LIS
  * apart
  */
 export function toHAProxy(...args: ExporterArguments): string {
-  const plan = createPlan(EXPORTER, args);
+  const plan = createPlan({ name: 'toHAProxy', gateway: 'HAProxy', options: LISTENER }, args);
   const { services, listen } = plan;
   return [
     formatHeader(plan),

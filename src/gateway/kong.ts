@@ -7,10 +7,8 @@
 
 import type { ExporterArguments } from './exporter-options.js';
 import { formatPath, formatText } from './path-pattern.js';
-import { createPlan, type Exporter, type Plan, type PlannedService } from './plan.js';
+import { createPlan, type Plan, type PlannedService } from './plan.js';
 import { NOT_FOUND, REMOVED } from './text.js';
-
-const EXPORTER: Exporter = { name: 'toKong', gateway: 'Kong', options: ['hosts'], methods: /^(?!TRACE$)[A-Z]+$/ };
 
 /** Characters whose escapes Kong keeps (`kong/tools/uri.lua`). */
 const RESERVED = /[!*'();:@&=+$,/?%#[\]]/;
@@ -26,7 +24,8 @@ const RESERVED = /[!*'();:@&=+$,/?%#[\]]/;
  * public routes of two services that Kong can't tell apart
  */
 export function toKong(...args: ExporterArguments): string {
-  const plan = createPlan(EXPORTER, args);
+  const methods = /^(?!TRACE$)[A-Z]+$/;
+  const plan = createPlan({ name: 'toKong', gateway: 'Kong', options: ['hosts'], methods }, args);
   const upstreams = plan.services.flatMap(({ name, upstreams: instances }) => {
     const targets = instances.map(({ host, port }) => ({ target: `${host}:${port}`, weight: 100 }));
     return targets.length > 1 ? [{ name, targets, tags: ['postern'] }] : [];

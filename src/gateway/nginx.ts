@@ -8,12 +8,9 @@
 import { createHash } from 'node:crypto';
 import { LISTENER, type ExporterArguments } from './exporter-options.js';
 import { formatAnySegments, formatEither, formatText } from './path-pattern.js';
-import { createPlan, GatewayError, type Exporter, type Plan, type PlannedService, type PublicRoute } from './plan.js';
+import { createPlan, GatewayError, type Plan, type PlannedService, type PublicRoute } from './plan.js';
 import { BAD_REQUEST, formatBlock, formatHeader, listMethods, METHOD_NOT_ALLOWED, NOT_FOUND, REMOVED } from './text.js';
 import { titleOf, UNAVAILABLE, type Refusal } from './text.js';
-
-/** nginx itself answers TRACE with 405. */
-const EXPORTER: Exporter = { name: 'toNginx', gateway: 'nginx', options: LISTENER, methods: /^(?!TRACE$)/ };
 
 /**
  * Writes one whole `server` block, with its `upstream` blocks before it, to be included in `http`.
@@ -23,7 +20,8 @@ const EXPORTER: Exporter = { name: 'toNginx', gateway: 'nginx', options: LISTENE
  * characters), and for public routes of two services that nginx can't tell apart
  */
 export function toNginx(...args: ExporterArguments): string {
-  const plan = createPlan(EXPORTER, args);
+  // nginx itself answers TRACE with 405.
+  const plan = createPlan({ name: 'toNginx', gateway: 'nginx', options: LISTENER, methods: /^(?!TRACE$)/ }, args);
   const { services, include } = plan;
   const upstreamOf = createNames(plan);
   return [
