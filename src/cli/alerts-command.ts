@@ -1,6 +1,6 @@
 /* `postern alerts`: rules for Prometheus that watch an application. */
 
-import { parseCommand, type Command, type Outcome } from './command.js';
+import { defineCommand, type Command } from './command.js';
 import { loadMonitoredApp } from './module.js';
 
 const usage = `Usage: postern alerts MODULE
@@ -12,14 +12,10 @@ slowest hundredth by route, event loop lag, memory near its limit, failing
 health, instances that don't answer, and calls of other services that fail.
 `;
 
-export const alerts: Command = { usage, run };
-
-/** @throws {Error} when the module can't be used */
-async function run(args: string[]): Promise<Outcome> {
-  const { positionals } = parseCommand(args, {}, ['MODULE']);
-  const { name } = await loadMonitoredApp(positionals[0] ?? '');
+export const alerts: Command = defineCommand(usage, 'MODULE', {}, async (_values, file) => {
+  const { name } = await loadMonitoredApp(file);
   return { text: writeAlerts(name) };
-}
+});
 
 /** A file of rules for a job (https://prometheus.io/docs/prometheus/latest/configuration/alerting_rules). */
 export function writeAlerts(name: string): string {

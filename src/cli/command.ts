@@ -1,9 +1,7 @@
-/*
- * A subcommand: a text that explains it, and a function from arguments to an outcome. Reads arguments and saved files.
- */
+/* A subcommand: a text that explains it, its options and its outcome. Reads arguments and saved files. */
 
 import { readFileSync } from 'node:fs';
-import { parseArgs, type ParseArgsConfig } from 'node:util';
+import { parseArgs } from 'node:util';
 import { nearestName } from '../base/nearest-name.js';
 import { messageOf, paint, toVisible } from './output.js';
 
@@ -36,19 +34,97 @@ export function reportFindings(lines: readonly string[]): Outcome {
   return { text: lines.map((line) => `${paint('red', toVisible(line))}\n`).join(''), finding: lines.length > 0 };
 }
 
-type Options = NonNullable<ParseArgsConfig['options']>;
-type Parsed<T extends Options> = ReturnType<typeof parseArgs<{ args: string[]; options: T; allowPositionals: true }>>;
+type Given = ReturnType<typeof parseArgs>['values'][string];
+
+/** An option: its form for `parseArgs`, and the value that a command gets. */
+export interface Option<V> {
+  readonly type: 'string' | 'boolean';
+  readonly multiple?: boolean;
+  readonly read: (given: Given, name: string) => V;
+}
+
+export const flag: Option<boolean> = { type: 'boolean', read: (given) => given === true };
+
+/** A text that may be given several times. */
+export const texts: Option<string[] | undefined> = {
+  type: 'string',
+  multiple: true,
+  read: (given) => (Array.isArray(given) ? given.map(String) : undefined),
+};
 
 /**
- * Parses the arguments of a subcommand.
+ * An option whose text must have a form.
  *
- * @param operands what must be there besides options, by name; the last one may be repeated if it ends in `...`
- * @throws {UsageError} for an unknown option, and for operands that are missing or too many
+ * @param parse returns undefined for a text that the option can't have; `remedy` says what to give then
+ * @param fallback value of an option that is not given
  */
-export function parseCommand<T extends Options>(args: string[], options: T, operands: readonly string[]): Parsed<T> {
-  let parsed: Parsed<T>;
+export function option<V, const F>(
+  remedy: string,
+  parse: (text: string) => V | undefined,
+  fallback: F,
+): Option<V | F> {
+  const read = (given: Given, name: string): V | F => {
+    if (given === undefined) return fallback;
+    const value = parse(String(given));
+    if (value === undefined) throw new UsageError(`--${name} is ${JSON.stringify(given)}; ${remedy}`);
+    return value;
+  };
+  return { type: 'string', read };
+}
+
+export const text: Option<string | undefined> = option('', String, undefined);
+
+export function whole<const F>(min: number, max: number, fallback: F): Option<number | F> {
+  const parse = (text: string): number | undefined => {
+    const value = /^\d{1,9}$/.test(text) ? Number(text) : NaN;
+    return value >= min && value <= max ? value : undefined;
+  };
+  return option(`give a number from ${min} to ${max}`, parse, fallback);
+}
+
+export function choice<C extends string, const F>(choices: readonly C[], fallback: F): Option<C | F> {
+  return option(`give one of ${choices.join(', ')}`, (text) => choices.find((each) => each === text), fallback);
+}
+
+/** A file that another call has written; see {@link readSaved}. */
+export function savedFile<T>(
+  read: (value: unknown) => T | undefined,
+  what: string,
+  call: string,
+): Option<T | undefined> {
+  return option('', (file) => readSaved(file, read, what, call), undefined);
+}
+
+type Options = Readonly<Record<string, Option<unknown>>>;
+type Values<O> = { readonly [Name in keyof O]: O[Name] extends Option<infer V> ? V : never };
+
+/**
+ * A subcommand that is called with options and operands.
+ *
+ * @param operand its name; empty if there is none, with `...` at its end if it may be repeated
+ */
+export function defineCommand<O extends Options>(
+  usage: string,
+  operand: string,
+  options: O,
+  act: (values: Values<O>, operand: string, ...others: string[]) => Promise<Outcome>,
+): Command {
+  const run = async (args: string[]): Promise<Outcome> => {
+    const { values, positionals } = parse(args, options);
+    const [first = '', ...others] = positionals;
+    if (operand !== '' && positionals.length === 0) throw new UsageError(`${operand.replace('...', '')} is missing`);
+    const surplus = operand === '' ? positionals : operand.endsWith('...') ? [] : others;
+    if (surplus.length > 0)
+      throw new UsageError(`unexpected argument ${JSON.stringify(surplus[0])}; ${describeOptions(options)}`);
+    const read = Object.entries(options).map(([name, option]) => [name, option.read(values[name], name)]);
+    return act(Object.fromEntries(read) as Values<O>, first, ...others);
+  };
+  return { usage, run };
+}
+
+function parse(args: string[], options: Options): ReturnType<typeof parseArgs> {
   try {
-    parsed = parseArgs({ args, options, allowPositionals: true });
+    return parseArgs({ args, options, allowPositionals: true });
   } catch (error) {
     // The first sentence; the others explain how to begin an operand with a dash.
     const reason = messageOf(error).replace(/\.(?: .*)?$/, '');
@@ -58,42 +134,11 @@ export function parseCommand<T extends Options>(args: string[], options: T, oper
     const guess = nearest === undefined ? '' : `did you mean --${nearest}? `;
     throw new UsageError(`${reason}; ${guess}${describeOptions(options)}`);
   }
-  const given = parsed.positionals;
-  const repeats = operands.at(-1)?.endsWith('...') === true;
-  if (given.length < operands.length)
-    throw new UsageError(`${operands[given.length]?.replace('...', '') ?? ''} is missing`);
-  if (given.length > operands.length && !repeats)
-    throw new UsageError(`unexpected argument ${JSON.stringify(given[operands.length])}; ${describeOptions(options)}`);
-  return parsed;
 }
 
 function describeOptions(options: Options): string {
   const names = Object.keys(options).map((name) => `--${name}`);
   return names.length === 0 ? 'it takes no options' : `the options are ${names.join(', ')}`;
-}
-
-/**
- * A whole number given as text.
- *
- * @throws {UsageError} when it is not a whole number, or out of range
- */
-export function parseWhole(option: string, text: string, min: number, max: number): number {
-  const value = /^\d{1,9}$/.test(text) ? Number(text) : NaN;
-  if (!(value >= min && value <= max))
-    throw new UsageError(`--${option} is ${JSON.stringify(text)}; give a number from ${min} to ${max}`);
-  return value;
-}
-
-/**
- * One of several words.
- *
- * @throws {UsageError} when it is none of them
- */
-export function parseChoice<T extends string>(option: string, text: string, choices: readonly T[]): T {
-  const choice = choices.find((each) => each === text);
-  if (choice === undefined)
-    throw new UsageError(`--${option} is ${JSON.stringify(text)}; give one of ${choices.join(', ')}`);
-  return choice;
 }
 
 /** Waits for SIGINT or SIGTERM, and closes then. */

@@ -3,7 +3,7 @@
  */
 
 import type { LivePage } from '../live/live-server.js';
-import { parseCommand, parseWhole, untilSignal, type Outcome, type Command } from './command.js';
+import { defineCommand, untilSignal, whole, type Command } from './command.js';
 import { startDemo, type Demo } from './demo-mesh.js';
 import { showMesh } from './live-command.js';
 
@@ -15,8 +15,6 @@ their mesh, and prints what to try.
   --port P  first of three ports in a row. Default: 8000, or free ones
 `;
 
-export const demo: Command = { usage, run };
-
 const SERVICE_VARIABLES = [
   'SERVICE_CONNECTIONS',
   'REQUIRED_SERVICE_CONNECTIONS',
@@ -26,10 +24,7 @@ const SERVICE_VARIABLES = [
   'OTEL_SERVICE_NAME',
 ];
 
-/** @throws `EADDRINUSE` when the ports that were asked for are taken */
-async function run(args: string[]): Promise<Outcome> {
-  const { values } = parseCommand(args, { port: { type: 'string' } }, []);
-  const port = values.port === undefined ? undefined : parseWhole('port', values.port, 1, 65_533);
+export const demo: Command = defineCommand(usage, '', { port: whole(1, 65_533, undefined) }, async ({ port }) => {
   // These are meant for one service, but the demo runs three of them in this process.
   for (const name of SERVICE_VARIABLES) delete process.env[name];
   const demo = await startDemo(port);
@@ -38,7 +33,7 @@ async function run(args: string[]): Promise<Outcome> {
     await Promise.all([live.close(), demo.close()]);
   };
   return { text: describe(demo.urls, live.url), running: untilSignal(close) };
-}
+});
 
 /** On the port after the services' ports, or a free port if it is taken. */
 async function showDemo({ urls: { shop } }: Demo): Promise<LivePage> {

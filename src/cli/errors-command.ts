@@ -3,7 +3,7 @@
 import { findClashes, FrameworkErrorCodes, type NamedValue } from '../base/error-codes.js';
 import { isRecord } from '../base/options-check.js';
 import type { ErrorType } from '../endpoint/route-options.js';
-import { Finding, parseCommand, readSaved, reportFindings, type Command, type Outcome } from './command.js';
+import { defineCommand, Finding, flag, readSaved, reportFindings, type Command, type Outcome } from './command.js';
 import { loadApp, type LoadedApp } from './module.js';
 import { toJson, toTable } from './output.js';
 
@@ -20,7 +20,13 @@ One value with two names, or one name with two values, exits with 1. So does a
 name or a value of the framework's own codes.
 `;
 
-export const errors: Command = { usage, run };
+export const errors: Command = {
+  usage,
+  run(args) {
+    const operand = args.includes('--check') ? 'FILE...' : 'MODULE';
+    return defineCommand(usage, operand, { json: flag, check: flag }, run).run(args);
+  },
+};
 
 /** One row of the catalogue. */
 interface CodeRow extends NamedValue {
@@ -31,14 +37,10 @@ interface CodeRow extends NamedValue {
   readonly routes: readonly string[];
 }
 
-/** @throws {Error} when the module or a file can't be used */
-async function run(args: string[]): Promise<Outcome> {
-  const { values, positionals } = parseCommand(args, { json: { type: 'boolean' }, check: { type: 'boolean' } }, [
-    args.includes('--check') ? 'FILE...' : 'MODULE',
-  ]);
-  if (values.check === true) return checkFiles(positionals);
-  const rows = catalogueOf(await loadApp(positionals[0] ?? ''));
-  return { text: values.json === true ? toJson(rows) : formatTable(rows) };
+async function run({ json, check }: Record<'json' | 'check', boolean>, ...files: string[]): Promise<Outcome> {
+  if (check) return checkFiles(files);
+  const rows = catalogueOf(await loadApp(files[0] ?? ''));
+  return { text: json ? toJson(rows) : formatTable(rows) };
 }
 
 /** Codes of the option in its order, then codes that only routes declare. */

@@ -1,6 +1,6 @@
 /* `postern gateway`: the public routes of applications, as the configuration of one gateway in front of them. */
 
-import { Finding, parseChoice, parseCommand, UsageError, type Outcome, type Command } from './command.js';
+import { choice, defineCommand, Finding, option, text, texts, UsageError, type Command } from './command.js';
 import { toCaddy } from '../gateway/caddy.js';
 import { GatewayError } from '../gateway/plan.js';
 import type { GatewayService, ListenerOptions } from '../gateway/exporter-options.js';
@@ -37,8 +37,6 @@ routes of two services have the same path.
   --namespace NAME     namespace of the manifests (gateway-api)
 `;
 
-export const gateway: Command = { usage, run };
-
 type Exporter = (services: readonly GatewayService[], options: ListenerOptions) => string;
 
 const FORMATS = ['nginx', 'haproxy', 'caddy', 'kong', 'gateway-api'] as const;
@@ -50,32 +48,28 @@ const EXPORTERS: Readonly<Record<Exclude<(typeof FORMATS)[number], 'gateway-api'
   kong: toKong,
 };
 
-/** @throws {Error} when a module can't be used, or an option is wrong */
-async function run(args: string[]): Promise<Outcome> {
-  const text = { type: 'string' } as const;
-  const known = {
-    format: text,
-    upstream: text,
-    service: text,
-    listen: text,
-    host: { type: 'string', multiple: true },
-    tls: text,
-    include: text,
-    gateway: text,
-    namespace: text,
-  } as const;
-  const { values, positionals } = parseCommand(args, known, ['MODULE...']);
-  const { upstream, service, listen, host: hosts, include, gateway, namespace } = values;
-  if (values.format === undefined) throw new UsageError(`--format is missing; give one of ${FORMATS.join(', ')}`);
-  const format = parseChoice('format', values.format, FORMATS);
-  if (upstream !== undefined && positionals.length > 1)
+const OPTIONS = {
+  format: choice(FORMATS, undefined),
+  upstream: text,
+  service: text,
+  listen: text,
+  host: texts,
+  tls: option('give two files, CERT,KEY', parseTls, undefined),
+  include: text,
+  gateway: text,
+  namespace: text,
+};
+
+export const gateway: Command = defineCommand(usage, 'MODULE...', OPTIONS, async (values, ...modules) => {
+  const { format, upstream, service, listen, host: hosts, tls, include, gateway, namespace } = values;
+  if (format === undefined) throw new UsageError(`--format is missing; give one of ${FORMATS.join(', ')}`);
+  if (upstream !== undefined && modules.length > 1)
     throw new UsageError(
-      `unexpected argument ${JSON.stringify(positionals[1])} next to --upstream; give MODULE=URL for each of several`,
+      `unexpected argument ${JSON.stringify(modules[1])} next to --upstream; give MODULE=URL for each of several`,
     );
-  const operands = positionals.map((operand) => parseOperand(operand, upstream));
+  const operands = modules.map((operand) => parseOperand(operand, upstream));
   if (service !== undefined && operands.length > 1)
     throw new UsageError('--service is for one MODULE; several are named after their applications');
-  const tls = values.tls === undefined ? undefined : parseTls(values.tls);
 
   const services: GatewayService[] = [];
   for (const { file, prefix, upstreams } of operands) {
@@ -97,7 +91,7 @@ async function run(args: string[]): Promise<Outcome> {
     if (error instanceof TypeError) throw new UsageError(error.message);
     throw error;
   }
-}
+});
 
 interface Operand {
   readonly file: string;
@@ -119,9 +113,7 @@ function parseOperand(text: string, upstream: string | undefined): Operand {
   return { file, prefix, upstreams: urls.split(',') };
 }
 
-function parseTls(text: string): { certificate: string; key: string } {
+function parseTls(text: string): { certificate: string; key: string } | undefined {
   const [certificate, key, ...others] = text.split(',');
-  if (!certificate || !key || others.length > 0)
-    throw new UsageError(`--tls is ${JSON.stringify(text)}; give two files, CERT,KEY`);
-  return { certificate, key };
+  return certificate && key && others.length === 0 ? { certificate, key } : undefined;
 }

@@ -1,6 +1,6 @@
 /* `postern k8s`: an application as manifests for Kubernetes. */
 
-import { parseCommand, parseWhole, UsageError, type Command, type Outcome } from './command.js';
+import { defineCommand, option, UsageError, whole, type Command } from './command.js';
 import { loadMonitoredApp } from './module.js';
 
 const usage = `Usage: postern k8s MODULE --image IMAGE [OPTION]...
@@ -15,38 +15,29 @@ kubectl apply -f -: Deployment, Service, PodDisruptionBudget and PodMonitor.
   --monitor-port P   a second port, for metrics (MONITOR_PORT)
 `;
 
-export const k8s: Command = { usage, run };
-
 /** Valid name of a Kubernetes Service (RFC 1035, section 2.3.1). */
 const LABEL = /^[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const IMAGE = /^[\w][\w.:/@-]*$/;
 
-/** @throws {UsageError} for a wrong option, and a name that is not a DNS label */
-async function run(args: string[]): Promise<Outcome> {
-  const text = { type: 'string' } as const;
-  const options = { image: text, replicas: text, namespace: text, port: text, 'monitor-port': text };
-  const { values, positionals } = parseCommand(args, options, ['MODULE']);
-  const { image, namespace } = values;
+const LABEL_REMEDY = 'give a DNS label: lower-case letters, digits and hyphens, a letter first, at most 63';
+
+const OPTIONS = {
+  image: option('give registry/name:tag', (text) => (IMAGE.test(text) ? text : undefined), undefined),
+  replicas: whole(0, 1000, 2),
+  namespace: option(LABEL_REMEDY, (text) => (LABEL.test(text) ? text : undefined), undefined),
+  port: whole(1, 65_535, 8000),
+  'monitor-port': whole(1, 65_535, undefined),
+};
+
+export const k8s: Command = defineCommand(usage, 'MODULE', OPTIONS, async (values, file) => {
+  const { image, replicas, namespace, port, 'monitor-port': monitorPort } = values;
   if (image === undefined) throw new UsageError('--image is missing; give the image to run');
-  if (!IMAGE.test(image)) throw new UsageError(`--image is ${JSON.stringify(image)}; give registry/name:tag`);
-  if (namespace !== undefined) assertLabel('--namespace', namespace);
-  const replicas = parseWhole('replicas', values.replicas ?? '2', 0, 1000);
-  const port = parseWhole('port', values.port ?? '8000', 1, 65_535);
-  const monitor = values['monitor-port'];
-  const monitorPort = monitor === undefined ? undefined : parseWhole('monitor-port', monitor, 1, 65_535);
   if (monitorPort === port) throw new UsageError(`--port and --monitor-port are both ${port}; give two`);
 
-  const { name } = await loadMonitoredApp(positionals[0] ?? '');
-  assertLabel("the application's name", name);
+  const { name } = await loadMonitoredApp(file);
+  if (!LABEL.test(name)) throw new UsageError(`the application's name is ${JSON.stringify(name)}; ${LABEL_REMEDY}`);
   return { text: writeManifests({ name, image, replicas, namespace, port, monitorPort }) };
-}
-
-function assertLabel(what: string, text: string): void {
-  if (LABEL.test(text)) return;
-  throw new UsageError(
-    `${what} is ${JSON.stringify(text)}; give a DNS label: lower-case letters, digits and hyphens, a letter first, at most 63`,
-  );
-}
+});
 
 /** Values in the manifests; names are DNS labels. */
 export interface ManifestOptions {

@@ -1,7 +1,7 @@
 /* `postern live`: the mesh below a service as a page on loopback, until the process is told to stop. */
 
 import { startLive, type LivePage } from '../live/live-server.js';
-import { parseCommand, parseWhole, untilSignal, type Command, type Outcome } from './command.js';
+import { defineCommand, untilSignal, whole, type Command } from './command.js';
 import { toReport } from './mesh-report.js';
 import { askMesh, DEFAULT_DEPTH, parseTarget, type Target } from './mesh.js';
 
@@ -15,21 +15,14 @@ it: who answers, how fast, since when, and what changed. Prints its address.
   --port P    where the page is; a free port unless given
 `;
 
-export const live: Command = { usage, run };
+const OPTIONS = { depth: whole(0, 20, DEFAULT_DEPTH), port: whole(1, 65_535, 0) };
 
-const MAX_DEPTH = 20;
-
-/** @throws {UsageError} for a URL that names no service, and for wrong options; `EADDRINUSE` for a taken port */
-async function run(args: string[]): Promise<Outcome> {
-  const text = { type: 'string' } as const;
-  const { values, positionals } = parseCommand(args, { depth: text, port: text }, ['URL']);
-  const target = parseTarget(positionals[0] ?? '');
-  const depth = parseWhole('depth', values.depth ?? DEFAULT_DEPTH, 0, MAX_DEPTH);
-  const port = parseWhole('port', values.port ?? '0', values.port === undefined ? 0 : 1, 65_535);
+export const live: Command = defineCommand(usage, 'URL', OPTIONS, async ({ depth, port }, text) => {
+  const target = parseTarget(text);
   const { url, close } = await showMesh(target, depth, port);
   const words = `${target.service} and the mesh below it, live:\n${url}\n\nCtrl-C stops it.\n`;
   return { text: words, running: untilSignal(close) };
-}
+});
 
 const LEVEL_TIMEOUT_MS = 2_000;
 

@@ -84,7 +84,7 @@ export interface Target {
 }
 
 /** Default of the number of levels of a mesh that are asked for. */
-export const DEFAULT_DEPTH = '3';
+export const DEFAULT_DEPTH = 3;
 
 /** @throws {UsageError} for a URL that names no service, such as a bare origin */
 export function parseTarget(text: string): Target {

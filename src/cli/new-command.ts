@@ -5,7 +5,7 @@
 import { cpSync, existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { FRAMEWORK_VERSION } from '../base/version.js';
-import { parseCommand, UsageError, type Command, type Outcome } from './command.js';
+import { defineCommand, text, UsageError, type Command } from './command.js';
 import { toVisible } from './output.js';
 
 const usage = `Usage: postern new DIR [--name NAME]
@@ -16,15 +16,10 @@ Node.js 22.18 or later runs as it is, with tests, a Dockerfile and a workflow.
   --name NAME  the name of the service. Default: the name of the folder
 `;
 
-export const newService: Command = { usage, run };
-
 /** The name that the service has in the files of `starter`. */
 const PLACEHOLDER = /\bservice-name\b/g;
 
-/** @throws {UsageError} for a folder that is not empty, and for a name that npm or a URL cannot have */
-async function run(args: string[]): Promise<Outcome> {
-  const { values, positionals } = parseCommand(args, { name: { type: 'string' } }, ['DIR']);
-  const [folder = ''] = positionals;
+export const newService: Command = defineCommand(usage, 'DIR', { name: text }, async (values, folder) => {
   const target = resolve(folder);
   const name = values.name ?? basename(target);
   if (!/^[a-z0-9][a-z0-9._~-]{0,213}$/.test(name)) {
@@ -35,7 +30,7 @@ async function run(args: string[]): Promise<Outcome> {
     throw new UsageError(`DIR is ${JSON.stringify(folder)}, which is not empty; give a new folder`);
   write(target, name);
   return { text: `${toVisible(name)} is in ${toVisible(folder)}. Next:\n\n  cd ${toVisible(folder)}\n  npm install\n  npm test\n  npm run dev\n` };
-}
+});
 
 function write(target: string, name: string): void {
   // The build copies the folder next to the bundle.

@@ -2,16 +2,8 @@
 
 import { toOpenApi, type OpenApiSource } from '../openapi/document.js';
 import { OpenApiError } from '../openapi/path-template.js';
-import {
-  Finding,
-  parseChoice,
-  parseCommand,
-  readSaved,
-  reportFindings,
-  UsageError,
-  type Command,
-  type Outcome,
-} from './command.js';
+import { choice, defineCommand, Finding, flag, reportFindings, savedFile, texts, UsageError } from './command.js';
+import type { Command } from './command.js';
 import { loadApp } from './module.js';
 import { findBreaks, readDocument } from './openapi-changes.js';
 import { toJson } from './output.js';
@@ -31,30 +23,24 @@ default. Exits with 1, and prints no document, if it can't say something.
                      nothing did
 `;
 
-export const openapi: Command = { usage, run };
+const OPTIONS = {
+  public: flag,
+  version: choice(['3.1', '3.2'], '3.1'),
+  server: texts,
+  check: savedFile(readDocument, 'OpenAPI document', 'openapi MODULE'),
+};
 
-/** @throws {Error} when the module or the file can't be used, or an option is wrong */
-async function run(args: string[]): Promise<Outcome> {
-  const text = { type: 'string' } as const;
-  const options = {
-    public: { type: 'boolean' },
-    version: text,
-    server: { type: 'string', multiple: true },
-    check: text,
-  } as const;
-  const { values, positionals } = parseCommand(args, options, ['MODULE']);
-  const version = parseChoice('version', values.version ?? '3.1', ['3.1', '3.2']);
-  for (const url of values.server ?? [])
+export const openapi: Command = defineCommand(usage, 'MODULE', OPTIONS, async (values, file) => {
+  const { version, server: servers, check: saved } = values;
+  for (const url of servers ?? [])
     if (!URL.canParse(url)) throw new UsageError(`--server is ${JSON.stringify(url)}; give a URL`);
-  const { check } = values;
-  const saved = check === undefined ? undefined : readSaved(check, readDocument, 'OpenAPI document', 'openapi MODULE');
-  const { app } = await loadApp(positionals[0] ?? '');
+  const { app } = await loadApp(file);
   try {
-    const scope = values.public === true ? 'public' : 'all';
+    const scope = values.public ? 'public' : 'all';
     // The application may come from another copy of the package; toOpenApi checks what it reads.
-    const text = toJson(toOpenApi(app as OpenApiSource, { scope, version, servers: values.server }));
+    const text = toJson(toOpenApi(app as OpenApiSource, { scope, version, servers }));
     return saved === undefined ? { text } : reportFindings(findBreaks(saved, JSON.parse(text)));
   } catch (error) {
     throw error instanceof OpenApiError ? new Finding(error.message) : error;
   }
-}
+});

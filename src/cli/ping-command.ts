@@ -1,6 +1,6 @@
 /* `postern ping`: the mesh below a service, drawn. */
 
-import { parseChoice, parseCommand, parseWhole, UsageError, type Command, type Outcome } from './command.js';
+import { choice, defineCommand, flag, UsageError, whole, type Command } from './command.js';
 import { drawDot, drawMermaid, drawTree, type Draw } from './drawings.js';
 import { askMesh, DEFAULT_DEPTH, parseTarget, walkMesh } from './mesh.js';
 import { toJson } from './output.js';
@@ -17,10 +17,6 @@ status and time. Exits with 1 if one of them did not answer 200.
   --timeout MS       how long a level may take; 2000 unless given
 `;
 
-export const ping: Command = { usage, run };
-
-const MAX_DEPTH = 100;
-const MAX_TIMEOUT_MS = 600_000;
 const FORMATS = ['tree', 'json', 'mermaid', 'dot'] as const;
 const DRAWINGS: Readonly<Record<(typeof FORMATS)[number], Draw>> = {
   tree: drawTree,
@@ -29,23 +25,19 @@ const DRAWINGS: Readonly<Record<(typeof FORMATS)[number], Draw>> = {
   dot: drawDot,
 };
 
-/** @throws {UsageError} for a URL that names no service, and for wrong options */
-async function run(args: string[]): Promise<Outcome> {
-  const text = { type: 'string' } as const;
-  const { values, positionals } = parseCommand(
-    args,
-    { depth: text, format: text, json: { type: 'boolean' }, timeout: text },
-    ['URL'],
-  );
-  const { service, base } = parseTarget(positionals[0] ?? '');
-  const depth = parseWhole('depth', values.depth ?? DEFAULT_DEPTH, 0, MAX_DEPTH);
-  const format = parseChoice('format', values.format ?? (values.json === true ? 'json' : 'tree'), FORMATS);
-  if (values.json === true && format !== 'json')
-    throw new UsageError(`--json and --format ${format} are two formats; give one`);
-  const levelTimeoutMs = parseWhole('timeout', values.timeout ?? '2000', 1, MAX_TIMEOUT_MS);
+const OPTIONS = {
+  depth: whole(0, 100, DEFAULT_DEPTH),
+  format: choice(FORMATS, undefined),
+  json: flag,
+  timeout: whole(1, 600_000, 2000),
+};
 
+export const ping: Command = defineCommand(usage, 'URL', OPTIONS, async (values, url) => {
+  const { depth, json, format = json ? 'json' : 'tree', timeout: levelTimeoutMs } = values;
+  const { service, base } = parseTarget(url);
+  if (json && format !== 'json') throw new UsageError(`--json and --format ${format} are two formats; give one`);
   const root = await askMesh({ service, base, depth, levelTimeoutMs });
   const answered =
     root.status_code === 200 && [...walkMesh(service, root)].every(({ entry }) => entry.status_code === 200);
   return { text: DRAWINGS[format](service, root), finding: !answered };
-}
+});

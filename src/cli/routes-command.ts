@@ -1,7 +1,7 @@
 /* `postern routes`: the route table of an application, or what changed in its public part. */
 
 import type { RouteInfo } from '../routing/router.js';
-import { parseCommand, readSaved, type Command, type Outcome } from './command.js';
+import { defineCommand, flag, savedFile, type Command } from './command.js';
 import { loadApp, readRoutes } from './module.js';
 import { paint, toJson, toTable, toVisible } from './output.js';
 
@@ -15,22 +15,15 @@ Prints every route of the application that MODULE exports as its default.
                  exits with 1; prints nothing if nothing did
 `;
 
-export const routes: Command = { usage, run };
+const OPTIONS = { json: flag, check: savedFile(readRoutes, 'saved route table', 'routes MODULE --json') };
 
-/** @throws {Error} when the module or the file can't be used */
-async function run(args: string[]): Promise<Outcome> {
-  const { values, positionals } = parseCommand(args, { json: { type: 'boolean' }, check: { type: 'string' } }, [
-    'MODULE',
-  ]);
-  const { json = false, check } = values;
-  const saved =
-    check === undefined ? undefined : readSaved(check, readRoutes, 'saved route table', 'routes MODULE --json');
-  const { routes } = (await loadApp(positionals[0] ?? '')).router;
+export const routes: Command = defineCommand(usage, 'MODULE', OPTIONS, async ({ json, check: saved }, file) => {
+  const { routes } = (await loadApp(file)).router;
   if (saved === undefined) return { text: json ? toJson(routes) : formatTable(routes) };
   const changes = compareRoutes(saved, routes);
   const finding = Object.values(changes).some((list) => list.length > 0);
   return { text: json ? toJson(changes) : formatChanges(changes), finding };
-}
+});
 
 function formatTable(routes: readonly RouteInfo[]): string {
   const rows = routes.map(({ method, path, pattern, public: open, params }) => [
