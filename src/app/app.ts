@@ -81,8 +81,8 @@ export class Postern extends RouteGroup {
     const resolved = resolveOptions(name, options, process.env);
     const router = new Router<Handler>();
     const { logger, loadShedding } = resolved;
-    const metrics = new ServiceMetrics(router.methods, resolved);
-    const services = createClients(resolved, (...call) => metrics.calls.observe(...call));
+    const metrics = new ServiceMetrics(router.methods, resolved.durationBuckets, logger);
+    const services = createClients(resolved, metrics.observeCall);
     const env: Environment = { ...resolved, services, logsTraces: false };
     const memoryPercent = (): number => metrics.sampler.read().rssPercent;
     const overload =
@@ -92,7 +92,7 @@ export class Postern extends RouteGroup {
     const monitor = resolved.monitor === null ? null : createMonitor(resolved.monitor, env, metrics.requests, resolved);
     const tasks = new Tasks(monitor === null ? [pipeline] : [pipeline, monitor.pipeline]);
     const health = new Health(name, resolved.version, logger);
-    metrics.describe({ ...resolved, tasks, health });
+    metrics.describe(name, resolved.version, tasks, health);
     super(routes, '');
 
     this.name = name;

@@ -8,9 +8,8 @@
 import { elapsedSince, monotonicNow } from '../base/clock.js';
 import { ServiceError } from '../client/service-error.js';
 import { isServiceName } from '../client/service-name.js';
-import { readJson, toServiceError } from '../mesh/answer.js';
 import { connectServices, type ServiceConnection } from '../mesh/service-connection.js';
-import { callOf, pingRequest, readPingDocument, unusableEntry, type PingEntry } from '../monitor/ping-document.js';
+import { callOf, pingRequest, readPing, unusableEntry, type PingEntry } from '../monitor/ping-document.js';
 import { toErrorBody } from '../payload/error-body.js';
 import { UsageError } from './command.js';
 
@@ -39,17 +38,14 @@ export interface Edge {
  */
 export async function askMesh({ service, base, depth, levelTimeoutMs }: MeshQuery): Promise<PingEntry> {
   const connection = connectServices(new Map([[service, base]])).get(service) as ServiceConnection;
-  const call = callOf(service);
   const startedMs = monotonicNow();
   try {
     const answer = await connection.exchange(pingRequest(service, depth, levelTimeoutMs, MAX_BYTES));
-    const { status } = answer;
-    if (status >= 400) throw toServiceError(call, answer);
-    const response = status === 200 ? readPingDocument(readJson(answer), depth, () => undefined) : undefined;
+    const response = readPing(callOf(service), answer, depth, () => undefined);
     const request_time = elapsedSince(startedMs);
     return response === undefined
-      ? unusableEntry(service, status, request_time)
-      : { response, status_code: status, request_time };
+      ? unusableEntry(service, answer.status, request_time)
+      : { response, status_code: answer.status, request_time };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     const response = { ...toErrorBody(error), description: describe(error) };

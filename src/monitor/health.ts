@@ -41,10 +41,7 @@ interface Check {
   failing: boolean;
 }
 
-interface CheckResult {
-  readonly status: 'OK' | 'FAIL';
-  readonly time: string;
-}
+type CheckResults = NonNullable<HealthDocument['checks']>;
 
 /** The checks of one application and its readiness. */
 export class Health {
@@ -52,7 +49,7 @@ export class Health {
   readonly #version: string;
   readonly #logger: Logger;
   readonly #checks = new Map<string, Check>();
-  #round: Promise<Readonly<Record<string, CheckResult>>> | undefined;
+  #round: Promise<CheckResults> | undefined;
   #draining = false;
   #failing = false;
   #ip: string | undefined;
@@ -120,7 +117,7 @@ export class Health {
     };
   }
 
-  async #runChecks(): Promise<Readonly<Record<string, CheckResult>>> {
+  async #runChecks(): Promise<CheckResults> {
     const checks = [...this.#checks.values()];
     const results = await Promise.all(checks.map(async (check) => [check.name, await this.#runCheck(check)] as const));
     this.#failing = checks.some(({ failing }) => failing);
@@ -131,7 +128,7 @@ export class Health {
     return Object.fromEntries(results);
   }
 
-  async #runCheck(check: Check): Promise<CheckResult> {
+  async #runCheck(check: Check): Promise<CheckResults[string]> {
     const startedAt = monotonicNow();
     const failure = await failureOf(check);
     const failing = failure !== null;

@@ -11,7 +11,7 @@ import { Registry } from '../metrics/registry.js';
 import * as processSampler from '../process/sampler.js';
 import type { ProcessSampler } from '../process/sampler.js';
 import type { Health } from './health.js';
-import { CallMetrics, RequestMetrics } from './request-metrics.js';
+import { createCallMetrics, RequestMetrics, type ObserveCall } from './request-metrics.js';
 import type { Tasks } from './tasks.js';
 
 /** The JSON form of the metrics (SPEC 2.2). */
@@ -26,52 +26,39 @@ export interface MetricsDocument {
   timestamp: number;
 }
 
-/** Options of an application's metrics. */
-export interface MetricsOptions {
-  /** Upper bounds of the buckets of every duration, in seconds. */
-  readonly durationBuckets: readonly number[];
-  readonly logger: Logger;
-}
-
 /**
  * The metrics of one application. Those of the process are registered when they are first asked for: a service is up
  * before it is watched.
  */
 export class ServiceMetrics {
   readonly requests: RequestMetrics;
-  /** Metrics of the calls to other services. */
-  readonly calls: CallMetrics;
+  readonly observeCall: ObserveCall;
   readonly #registry: Registry;
   readonly #logger: Logger;
   #sampler: ProcessSampler | undefined;
 
-  /** @param methods that any route has, now or later */
-  constructor(methods: ReadonlySet<string>, { logger, durationBuckets }: MetricsOptions) {
+  /**
+   * @param methods that any route has, now or later
+   * @param buckets upper bounds of every duration, in seconds
+   */
+  constructor(methods: ReadonlySet<string>, buckets: readonly number[], logger: Logger) {
     this.#logger = logger;
     this.#registry = new Registry({
       onError: (metric, error) => logSafely(logger, 'warn', { metric, err: error }, 'metric could not be collected'),
     });
-    this.requests = new RequestMetrics(this.#registry, methods, durationBuckets);
-    this.calls = new CallMetrics(this.#registry, durationBuckets);
+    this.requests = new RequestMetrics(this.#registry, methods, buckets);
+    this.observeCall = createCallMetrics(this.#registry, buckets);
   }
 
   /** Registers what an application says of itself: its tasks and `service_info`. */
-  describe({ name, version, tasks, health }: DescribedService): void {
-    this.#registry.gauge({
-      name: 'total_task_count',
-      help: 'Active tasks and the resources that keep the event loop alive.',
-      collect() {
-        this.set(tasks.total);
-      },
-    });
-    this.#registry.gauge({
-      name: 'active_task_count',
-      help: 'Requests being handled and tracked promises that are not settled.',
-      collect() {
-        this.set(tasks.active);
-      },
-    });
-    this.#registry.gauge({
+  describe(name: string, version: string, tasks: Tasks, health: Health): void {
+    const registry = this.#registry;
+    const gauge = (name: string, help: string, read: () => number): void => {
+      const metric = registry.gauge({ name, help, collect: () => metric.set(read()) });
+    };
+    gauge('total_task_count', 'Active tasks and the resources that keep the event loop alive.', () => tasks.total);
+    gauge('active_task_count', 'Requests being handled and tracked promises that are not settled.', () => tasks.active);
+    registry.gauge({
       name: 'service_info',
       help: 'The service and its versions; always 1.',
       labelNames: ['application_version', 'framework_version', 'ip', 'service', 'status'],
@@ -99,14 +86,6 @@ export class ServiceMetrics {
       logSafely(this.#logger, 'warn', { err: error }, 'event loop and garbage collector are not measured');
     });
   }
-}
-
-/** Properties of an application that its metrics show. */
-export interface DescribedService {
-  readonly name: string;
-  readonly version: string;
-  readonly tasks: Tasks;
-  readonly health: Health;
 }
 
 /** The handler of the metrics endpoint. */

@@ -7,6 +7,7 @@ import { MAX_TIMEOUT_MS } from '../base/deadline.js';
 import { isStatus } from '../base/errors.js';
 import { callError, type CallName, type ServiceError } from '../client/service-error.js';
 import { isServiceName } from '../client/service-name.js';
+import { readJson, toServiceError, type WholeAnswer } from '../mesh/answer.js';
 import type { PingRequest } from '../mesh/service-connection.js';
 import { isRecord } from '../base/options-check.js';
 import { readErrorBody, toErrorBody, type ErrorBody } from '../payload/error-body.js';
@@ -30,16 +31,26 @@ export interface PingEntry {
 const DURATION = /^\d{1,15} ms$/;
 
 /**
- * The known fields of a document, to at most the depth that was asked for. An entry without a usable answer becomes one
+ * The known fields of an answer, to at most the depth that was asked for. An entry without a usable answer becomes one
  * that says so, so that one odd entry hides no other.
  *
  * @param onOdd called for each entry that was changed so, and for each service name or time that is not a valid one.
  * Such names and times are kept unchanged: another service made them up, so use them for nothing but text to show
  * @returns undefined for anything but a ping document
- *
+ * @throws {ServiceError} the error of an answer from 400 on
  * @internal
  */
-export function readPingDocument(value: unknown, depth: number, onOdd: () => void): PingDocument | undefined {
+export function readPing(
+  call: CallName,
+  answer: WholeAnswer,
+  depth: number,
+  onOdd: () => void,
+): PingDocument | undefined {
+  if (answer.status >= 400) throw toServiceError(call, answer);
+  return answer.status === 200 ? readDocument(readJson(answer), depth, onOdd) : undefined;
+}
+
+function readDocument(value: unknown, depth: number, onOdd: () => void): PingDocument | undefined {
   if (!isRecord(value) || typeof value['process_time'] !== 'string') return undefined;
   const { response, process_time } = value;
   if (!DURATION.test(process_time)) onOdd();
@@ -84,7 +95,7 @@ function readEntry(service: string, value: unknown, depth: number, onOdd: () => 
   const { response, status_code, request_time } = isRecord(value) ? value : {};
   const status = isStatus(status_code, 100) ? status_code : 502;
   const time = typeof request_time === 'string' ? request_time : '? ms';
-  const body = status === 200 ? readPingDocument(response, depth, onOdd) : readErrorBody(response);
+  const body = status === 200 ? readDocument(response, depth, onOdd) : readErrorBody(response);
   if (body === undefined || status !== status_code || !DURATION.test(time)) onOdd();
   return body === undefined
     ? unusableEntry(service, status, time)

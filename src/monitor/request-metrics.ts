@@ -53,11 +53,7 @@ export class RequestMetrics {
     this.unmatched = this.forRoute('');
   }
 
-  /**
-   * Registers the counter of refused requests.
-   *
-   * @param observes whether requests that would be refused are counted instead
-   */
+  /** Registers the counter of refused requests. @param observes whether they are only counted, and run */
   countRefusals(observes: boolean): Counter<'route' | 'reason'> {
     return this.#registry.counter({
       name: observes ? 'http_requests_refusable_total' : 'http_requests_refused_total',
@@ -110,31 +106,17 @@ export class RouteMetrics {
   }
 }
 
-/** The metrics of the calls that one application makes. */
-export class CallMetrics {
-  readonly #durations: Histogram<'service' | 'method' | 'status_code'>;
+/** Adds one attempt of a call. @param statusCode of the answer, 0 where there was none */
+export type ObserveCall = (service: string, method: string, statusCode: number, seconds: number) => void;
 
-  /**
-   * Registers `service_request_duration_seconds`.
-   *
-   * @param buckets in seconds
-   */
-  constructor(registry: Registry, buckets: readonly number[]) {
-    this.#durations = registry.histogram({
-      name: 'service_request_duration_seconds',
-      help: 'Time of each attempt of a call to another service, by service, method and status; status 0: no answer.',
-      labelNames: ['service', 'method', 'status_code'],
-      buckets,
-    });
-  }
-
-  /**
-   * Adds one attempt.
-   *
-   * @param service its name as configured
-   * @param statusCode of the answer, 0 where there was none
-   */
-  observe(service: string, method: string, statusCode: number, seconds: number): void {
-    this.#durations.observe({ service, method: methodLabel(method), status_code: statusCode }, seconds);
-  }
+/** Registers `service_request_duration_seconds`. @param buckets in seconds */
+export function createCallMetrics(registry: Registry, buckets: readonly number[]): ObserveCall {
+  const durations = registry.histogram({
+    name: 'service_request_duration_seconds',
+    help: 'Time of each attempt of a call to another service, by service, method and status; status 0: no answer.',
+    labelNames: ['service', 'method', 'status_code'],
+    buckets,
+  });
+  return (service, method, statusCode, seconds) =>
+    durations.observe({ service, method: methodLabel(method), status_code: statusCode }, seconds);
 }

@@ -2,8 +2,7 @@
 
 import { describe, expect, test } from 'vitest';
 import { Registry } from 'postern/metrics';
-import { CallMetrics } from '../../src/monitor/request-metrics.js';
-import { RequestMetrics } from '../../src/monitor/request-metrics.js';
+import { createCallMetrics, RequestMetrics } from '../../src/monitor/request-metrics.js';
 import { parseExposition, sampleMap } from '../support/exposition-parser.js';
 import { createApp } from '../support/serve.js';
 
@@ -36,12 +35,12 @@ describe('durationBuckets', () => {
 describe('calls of other services', () => {
   test('each try is a sample of its service, method and status, 0 without an answer', () => {
     const registry = new Registry();
-    const calls = new CallMetrics(registry, [0.1, 1]);
-    calls.observe('billing', 'GET', 200, 0.05);
-    calls.observe('billing', 'GET', 200, 0.5);
-    calls.observe('billing', 'GET', 0, 5);
-    calls.observe('mail', 'POST', 503, 0.2);
-    calls.observe('mail', 'MADE-UP', 501, 0.2);
+    const observe = createCallMetrics(registry, [0.1, 1]);
+    observe('billing', 'GET', 200, 0.05);
+    observe('billing', 'GET', 200, 0.5);
+    observe('billing', 'GET', 0, 5);
+    observe('mail', 'POST', 503, 0.2);
+    observe('mail', 'MADE-UP', 501, 0.2);
     const samples = sampleMap(registry.expose());
     expect(samples.get('service_request_duration_seconds_count{service=billing,method=GET,status_code=200}')).toBe(2);
     expect(samples.get('service_request_duration_seconds_bucket{service=billing,method=GET,status_code=200,le=0.1}'))
