@@ -20,7 +20,7 @@ export interface Outcome {
   /** Whether there is a finding: that is exit code 1. */
   readonly finding?: boolean;
   /** Settles when the process may end, for a command that continues after its text. */
-  readonly running?: Promise<void>;
+  readonly running?: Promise<unknown>;
 }
 
 /** A finding that is all there is to say: exit code 1, and its message on stderr. */
@@ -142,7 +142,7 @@ function describeOptions(options: Options): string {
 }
 
 /** Waits for SIGINT or SIGTERM, and closes then. */
-export function untilSignal(close: () => Promise<void>): Promise<void> {
+export function untilSignal(close: () => Promise<unknown>): Promise<unknown> {
   return new Promise((resolve) => {
     const stop = (): void => resolve(close());
     process.once('SIGINT', stop).once('SIGTERM', stop);

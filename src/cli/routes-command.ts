@@ -37,60 +37,52 @@ function formatTable(routes: readonly RouteInfo[]): string {
   return [head, ...lines.map((line, i) => (routes[i]?.public === true ? paint('green', line) : line)), ''].join('\n');
 }
 
+type RouteName = Pick<RouteInfo, 'method' | 'path' | 'pattern'>;
+
 /** Differences between two lists of routes, in order of registration. */
-export interface RouteChanges {
+interface RouteChanges {
   readonly became_public: readonly RouteInfo[];
   /** The routes as they were before. */
   readonly stopped_being_public: readonly RouteInfo[];
-  readonly changed_params: readonly ParamsChange[];
-}
-
-/** A public route whose allowed query parameters are others than before; null stands for any. */
-export interface ParamsChange {
-  readonly method: string;
-  readonly path: string;
-  readonly pattern: string;
-  readonly before: readonly string[] | null;
-  readonly after: readonly string[] | null;
+  /** Public routes whose allowed query parameters are others than before. */
+  readonly changed_params: readonly (RouteName & Record<'before' | 'after', RouteInfo['params']>)[];
 }
 
 /**
- * Compares routes by method and pattern; a parameter of the path may be renamed, and parameters of the query
- * reordered.
+ * Compares routes by method and pattern; a parameter of the path may be renamed, and parameters of the query reordered.
  */
-export function compareRoutes(before: readonly RouteInfo[], after: readonly RouteInfo[]): RouteChanges {
+function compareRoutes(before: readonly RouteInfo[], after: readonly RouteInfo[]): RouteChanges {
   const old = publicRoutes(before);
   const now = publicRoutes(after);
-  const changed_params: ParamsChange[] = [];
-  for (const [key, { method, path, pattern, params }] of now) {
+  const changed_params = [...now].flatMap(([key, { method, path, pattern, params }]) => {
     const was = old.get(key);
-    if (was !== undefined && !sameParams(was.params, params))
-      changed_params.push({ method, path, pattern, before: was.params, after: params });
-  }
+    if (was === undefined || sorted(was.params) === sorted(params)) return [];
+    return { method, path, pattern, before: was.params, after: params };
+  });
   return { became_public: missingFrom(old, now), stopped_being_public: missingFrom(now, old), changed_params };
 }
 
 /** One line for each change. */
-export function formatChanges({ became_public, stopped_being_public, changed_params }: RouteChanges): string {
-  const lines = [
-    ...became_public.map((route) =>
-      paint('green', `+ ${describe(route)} became public (query: ${toVisible(describeParams(route.params))})`),
-    ),
-    ...stopped_being_public.map((route) => paint('red', `- ${describe(route)} stopped being public`)),
-    ...changed_params.map((route) =>
-      paint(
-        'yellow',
-        `~ ${describe(route)} changed its parameters: ${toVisible(`${describeParams(route.before)} → ${describeParams(route.after)}`)}`,
-      ),
-    ),
-  ];
-  return lines.map((line) => `${line}\n`).join('');
+function formatChanges({ became_public, stopped_being_public, changed_params }: RouteChanges): string {
+  const added = became_public.map((route) =>
+    paint('green', `+ ${describe(route)} became public (query: ${describeParams(route.params)})`),
+  );
+  const removed = stopped_being_public.map((route) => paint('red', `- ${describe(route)} stopped being public`));
+  const changed = changed_params.map((route) => {
+    const params = `${describeParams(route.before)} → ${describeParams(route.after)}`;
+    return paint('yellow', `~ ${describe(route)} changed its parameters: ${params}`);
+  });
+  return [...added, ...removed, ...changed].map((line) => `${line}\n`).join('');
+}
+
+function describe({ method, path, pattern }: RouteName): string {
+  return toVisible(`${method} ${path} (${pattern})`);
 }
 
 /** Allowed query parameters in words: `any`, `none`, or their names. */
-export function describeParams(params: readonly string[] | null): string {
+function describeParams(params: RouteInfo['params']): string {
   if (params === null) return 'any';
-  return params.length === 0 ? 'none' : params.join(', ');
+  return params.length === 0 ? 'none' : toVisible(params.join(', '));
 }
 
 function publicRoutes(routes: readonly RouteInfo[]): Map<string, RouteInfo> {
@@ -101,19 +93,6 @@ function missingFrom(there: ReadonlyMap<string, RouteInfo>, routes: ReadonlyMap<
   return [...routes].filter(([key]) => !there.has(key)).map(([, route]) => route);
 }
 
-function sameParams(a: readonly string[] | null, b: readonly string[] | null): boolean {
-  const [one, other] = [a, b].map((params) => JSON.stringify(params === null ? null : [...new Set(params)].sort()));
-  return one === other;
-}
-
-function describe({
-  method,
-  path,
-  pattern,
-}: {
-  readonly method: string;
-  readonly path: string;
-  readonly pattern: string;
-}): string {
-  return toVisible(`${method} ${path} (${pattern})`);
+function sorted(params: RouteInfo['params']): string {
+  return JSON.stringify(params && [...new Set(params)].sort());
 }

@@ -3,7 +3,7 @@
  */
 
 import { expect, test } from 'vitest';
-import { toReport } from '../../src/cli/mesh-report.js';
+import { toReport } from '../../src/cli/live-command.js';
 import { layOut, type Link } from '../../src/live/layout.js';
 import type { MeshEdge } from '../../src/live/track.js';
 import { drawSparkline } from '../../src/live/table.js';
