@@ -231,6 +231,7 @@ export class Pipeline implements RequestListener, Steps {
       if (exchange.move('stop')) this.#end(exchange, CLIENT_CLOSED_REQUEST);
     } else if (value instanceof Error) this.fail(exchange, value);
     else if (raw === 'piped' || res.headersSent || res.destroyed || res.writableEnded) {
+      this.#reportFailure(exchange, value);
       discard(value);
       this.#leaveToHandler(exchange);
     } else {
@@ -243,11 +244,17 @@ export class Pipeline implements RequestListener, Steps {
         return;
       }
       if (outgoing.body === null) discard(value);
-      const failure = Reply.failureOf(value);
-      if (failure !== undefined)
-        this.#observer.failed(exchange, failure.thrown, errorMapper.mapError(failure.thrown), outgoing.status);
+      this.#reportFailure(exchange, value, outgoing.status);
       this.#reply(exchange, outgoing);
     }
+  }
+
+  /** Reports the error of a request whose middleware has made a reply of it. */
+  #reportFailure(exchange: PipelineExchange, value: HandlerResult, status?: number): void {
+    const failure = Reply.failureOf(value);
+    if (failure === undefined) return;
+    const error = errorMapper.mapError(failure.thrown);
+    this.#observer.failed(exchange, failure.thrown, error, status ?? error.statusCode);
   }
 
   #reply(exchange: PipelineExchange, outgoing: Outgoing): void {

@@ -9,7 +9,7 @@ import { createRequire } from 'node:module';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { connect, reply, Unauthorized, type ConnectMiddleware, type Postern } from 'postern';
-import { createApp, expectFailures, serve } from '../support/serve.js';
+import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 import { parseResponses, rawExchange } from '../support/raw.js';
 
 const require = createRequire(import.meta.url);
@@ -196,4 +196,19 @@ describe('a middleware of one line', () => {
   test('is a function, or refused', () => {
     expect(() => connect({} as ConnectMiddleware)).toThrow(TypeError);
   });
+});
+
+test('an error that outer middleware throws after a middleware has answered is logged', async () => {
+  const logger = createRecorder();
+  const app = createApp({ logger })
+    .use(async (_ctx, next) => {
+      await next();
+      throw new Error('after the reply');
+    })
+    .use(connect((_req, res) => void res.writeHead(202).end('taken')));
+  expect((await app.request('/')).status).toBe(202);
+  await app.close();
+  expect(logger.entries).toMatchObject([
+    { level: 'error', object: { err: { message: 'after the reply' }, status_code: 500 }, message: 'request failed' },
+  ]);
 });
