@@ -6,9 +6,10 @@
  */
 
 import type { IncomingMessage } from 'node:http';
+import { Date } from '../base/clock.js';
 import { FrameworkErrorCodes } from '../base/error-codes.js';
 import { BadRequest, HttpError, refusal } from '../base/errors.js';
-import type { Context, Handler, HandlerResult, Middleware } from '../http/context.js';
+import { Context, type Handler, type HandlerResult, type Middleware } from '../http/context.js';
 import type { Scope } from '../http/scope.js';
 import * as errorMapper from '../http/error-mapper.js';
 import { reply } from '../http/reply.js';
@@ -21,7 +22,7 @@ import type { ConnectMiddleware } from './connect.js';
 import type { Mount } from './mounts.js';
 import * as mounting from './mounts.js';
 import * as timeLimits from './time-limit.js';
-import type { DeclaredOptions } from '../endpoint/route-options.js';
+import type { DeclaredOptions, Deprecation } from '../endpoint/route-options.js';
 import type { Match, Route, Router } from '../routing/router.js';
 import { PARTS, type AnySchemas, type MaybeResponse } from '../endpoint/schemas.js';
 
@@ -127,7 +128,7 @@ export class CompiledRoutes {
   }
 
   #compile(route: Route<Handler>): CompiledRoute {
-    const { params, schemas, middleware, timeout } = route.options;
+    const { params, schemas, middleware, timeout, deprecated } = route.options;
     const limit = timeout === undefined ? undefined : timeLimits.createTimeLimit(timeout);
     const groups = this.#groups[route.index] ?? [];
     const what = `${route.method} ${route.path}`;
@@ -153,7 +154,8 @@ export class CompiledRoutes {
     );
     // Inside application middleware, so that its headers (CORS) are on the 503 of a refused request, too.
     const composed = compose(this.#middleware, guard === undefined ? inner : guard.around(inner));
-    const run = limit === undefined ? composed : limit.around(composed);
+    const limited = limit === undefined ? composed : limit.around(composed);
+    const run = typeof deprecated === 'object' ? compose([announce(deprecated)], limited) : limited;
     return { run, metrics: this.#metrics.forRoute(path) };
   }
 
@@ -227,6 +229,23 @@ function checkQuery(handler: Handler, allowed: readonly string[]): Handler {
       if (!names.has(name)) throw new InvalidQueryParams(description);
     }
     return handler(ctx);
+  };
+}
+
+/**
+ * Announces the end of a route with every reply, errors too: `Deprecation` (RFC 9745), `Sunset` (RFC 8594), and a `Link`
+ * in addition to others. Headers that the reply has itself stay.
+ */
+function announce({ at, sunset, link }: Deprecation): Middleware {
+  return async (ctx, next) => {
+    const result = await next();
+    const { headers } = result;
+    if (Context.exchangeOf(ctx).res.headersSent) return result;
+    const seconds = (date: Date | string): number => Math.floor(new Date(date).getTime() / 1000);
+    if (at !== undefined && !headers.has('deprecation')) headers.set('deprecation', `@${seconds(at)}`);
+    if (sunset !== undefined && !headers.has('sunset')) headers.set('sunset', new Date(sunset).toUTCString());
+    if (link !== undefined) headers.append('link', `<${new URL(link).href}>; rel="deprecation"`);
+    return result;
   };
 }
 

@@ -11,8 +11,6 @@ import { Exchange } from '../http/exchange.js';
 import { requestId } from '../http/request.js';
 import type { Outcome } from '../http/writer.js';
 import type { RouteMetrics } from '../monitor/request-metrics.js';
-import { UnsendableError } from '../payload/lost-members.js';
-import type { Route } from '../routing/router.js';
 import type { RequestTrace } from '../http/request-tracing.js';
 
 /** The steps of every request; none of them throws. */
@@ -28,7 +26,6 @@ export interface Steps {
 export class PipelineExchange extends Exchange {
   ctx: Context | null = null;
   trace: RequestTrace | null = null;
-  route: Route | null = null;
   /** How much of its reply's body was written; 0 where nobody counts. */
   bytes: () => number = uncounted;
   /** How often writing a reply has failed. */
@@ -52,14 +49,6 @@ export class PipelineExchange extends Exchange {
 
   get id(): string {
     return this.ctx?.id ?? (this.#id ??= requestId(this.req));
-  }
-
-  /** The error of a value that cannot be sent, whose message then says which route returned it. */
-  locate(thrown: unknown): unknown {
-    const { route, req } = this;
-    const place = route === null ? `${String(req.method)} without a route` : `${route.method} ${route.path}`;
-    if (thrown instanceof UnsendableError) thrown.message = `${place}: ${thrown.message}`;
-    return thrown;
   }
 
   override run(): void {

@@ -61,9 +61,13 @@ function wrap(inner: Inner, around: Middleware): Inner {
 const NOTHING_DONE = 'neither called next() nor returned a reply; return next(), or a reply of its own';
 
 /** `middleware "auth" of GET /users/:id` */
-function nameOf({ name }: Middleware, { route, method }: Context): string {
-  const place = route === null ? `${method} without a route` : `${route.method} ${route.path}`;
-  return `${name === '' ? 'a middleware without a name' : `middleware ${JSON.stringify(name)}`} of ${place}`;
+function nameOf({ name }: Middleware, ctx: Context): string {
+  return `${name === '' ? 'a middleware without a name' : `middleware ${JSON.stringify(name)}`} of ${placeOf(ctx)}`;
+}
+
+/** The route of a request, for messages: `GET /users/:id` */
+export function placeOf({ route, method }: Context): string {
+  return route === null ? `${method} without a route` : `${route.method} ${route.path}`;
 }
 
 function toErrorReply(ctx: Context, thrown: unknown): Reply {

@@ -24,10 +24,11 @@ import type { RequestListener } from '../http/server.js';
 import { discard, sendRaw, type Outcome } from '../http/writer.js';
 import type { RequestMetrics, RouteMetrics } from '../monitor/request-metrics.js';
 import { isStream } from '../payload/bytes.js';
+import { UnsendableError } from '../payload/lost-members.js';
 import { NO_PARAMS } from '../routing/route.js';
-import * as announcements from './deprecation.js';
 import type { CompiledRoutes } from './compiled-routes.js';
 import { PipelineExchange, type Steps } from './exchange.js';
+import { placeOf } from './middleware.js';
 import { CLIENT_CLOSED_REQUEST, countBytes, Observer } from './observer.js';
 import { Outbox } from './outbox.js';
 import { isTraced, RequestTrace } from '../http/request-tracing.js';
@@ -157,7 +158,6 @@ export class Pipeline implements RequestListener, Steps {
       exchange.metrics = endpoint.metrics;
       const params = match === null ? NO_PARAMS : match.params;
       const route = match === null ? null : match.route;
-      exchange.route = route;
       const ctx = (exchange.ctx = new Context(exchange, target, params, this.#env, route, scope));
       if (isTraced()) result = (exchange.trace = new RequestTrace(ctx, ctx.route)).run(endpoint.run);
       else result = endpoint.run(ctx);
@@ -197,7 +197,8 @@ export class Pipeline implements RequestListener, Steps {
     } else {
       const shown = errorMapper.forScope(exchange.ctx?.scope, thrown, error);
       const outgoing = errorMapper.errorToOutgoing(shown, id, req.headers.accept, this.#env.errorTypes);
-      this.#reply(exchange, unsent instanceof Reply ? errorMapper.withHeadersOf(unsent, outgoing) : outgoing);
+      const isUnsent = unsent instanceof Reply;
+      this.#outbox.put(exchange, isUnsent ? errorMapper.withHeadersOf(unsent, outgoing) : outgoing);
     }
   }
 
@@ -225,7 +226,7 @@ export class Pipeline implements RequestListener, Steps {
   }
 
   #finish(exchange: PipelineExchange, value: HandlerResult): void {
-    const { req, res, raw, state } = exchange;
+    const { req, res, raw, state, ctx } = exchange;
     if (state !== 'running') {
       discard(value);
       if (exchange.move('stop')) this.#end(exchange, CLIENT_CLOSED_REQUEST);
@@ -240,12 +241,13 @@ export class Pipeline implements RequestListener, Steps {
         outgoing = toOutgoing(value, req.method as string);
       } catch (thrown) {
         discard(value);
-        this.fail(exchange, exchange.locate(thrown), value);
+        if (thrown instanceof UnsendableError && ctx !== null) thrown.message = `${placeOf(ctx)}: ${thrown.message}`;
+        this.fail(exchange, thrown, value);
         return;
       }
       if (outgoing.body === null) discard(value);
       this.#reportFailure(exchange, value, outgoing.status);
-      this.#reply(exchange, outgoing);
+      this.#outbox.put(exchange, outgoing);
     }
   }
 
@@ -255,13 +257,6 @@ export class Pipeline implements RequestListener, Steps {
     if (failure === undefined) return;
     const error = errorMapper.mapError(failure.thrown);
     this.#observer.failed(exchange, failure.thrown, error, status ?? error.statusCode);
-  }
-
-  #reply(exchange: PipelineExchange, outgoing: Outgoing): void {
-    const { route } = exchange;
-    const deprecated = route?.options.deprecated;
-    const isAnnounced = typeof deprecated === 'object';
-    this.#outbox.put(exchange, isAnnounced ? announcements.announceDeprecation(outgoing, deprecated) : outgoing);
   }
 
   /** The handler writes the reply itself: the exchange is over when that reply is. */
