@@ -39,38 +39,30 @@ export interface MatchedRoute extends Pick<RouteInfo, 'method' | 'path' | 'patte
   readonly meta: Readonly<Record<string, unknown>>;
 }
 
-/** One registered route. */
-export interface Route<Handler = unknown> {
-  /** Its place in `router.entries`. @internal */
-  readonly index: number;
-  readonly method: string;
-  readonly path: string;
-  readonly pattern: string;
-  readonly handler: Handler;
-  /** @internal */
-  readonly options: RouteRecord;
-  /** The part that requests see. @internal */
-  readonly matched: MatchedRoute;
-}
-
 const NO_META: Readonly<Record<string, unknown>> = Object.freeze({});
 
-/** Computes rarely used properties on first access. @internal */
-export class TableRoute<Handler> implements Route<Handler> {
+/** One registered route. Computes rarely used properties on first access. */
+export class Route<Handler = unknown> {
   readonly #constraints: Map<string, Constraint>;
   #matched: MatchedRoute | undefined;
 
+  /** @internal */
   constructor(
+    /** Its place in `router.entries`. @internal */
     readonly index: number,
     readonly method: string,
     readonly path: string,
     readonly handler: Handler,
+    /** @internal */
     readonly options: RouteRecord,
+    /** @internal */
+    readonly paramNames: readonly string[],
     constraints: Map<string, Constraint>,
   ) {
     this.#constraints = constraints;
   }
 
+  /** @internal */
   get segments(): readonly Segment[] {
     return compilePath(this.path, this.#constraints).segments;
   }
@@ -79,6 +71,7 @@ export class TableRoute<Handler> implements Route<Handler> {
     return this.matched.pattern;
   }
 
+  /** The part that requests see. @internal */
   get matched(): MatchedRoute {
     if (this.#matched === undefined) {
       const { method, path, segments, options } = this;

@@ -9,7 +9,7 @@ import type { Constraint } from '../endpoint/constraint.js';
 import { assertMethod } from '../endpoint/endpoint-definition.js';
 import { compilePath, formatPattern, type Segment } from '../endpoint/pattern.js';
 import { toRecord, type DeclaredOptions } from '../endpoint/route-options.js';
-import { NO_PARAMS, ParamValues, TableRoute, type Params, type Route, type RouteInfo } from './route.js';
+import { NO_PARAMS, ParamValues, Route, type Params, type RouteInfo } from './route.js';
 import { toPlain, Trie } from './trie.js';
 
 export type { MatchedRoute, Params, Route, RouteInfo } from './route.js';
@@ -32,17 +32,12 @@ export interface Match<Handler> {
 /** A table of routes. Routes may be added at any time. */
 export class Router<Handler = unknown> {
   readonly #methods = new Set<string>();
-  readonly #routes: TableRoute<Handler>[] = [];
-  // Data of each route that a look-up needs, side by side: of ten thousand routes, few are in the processor's cache.
-  readonly #handlers: Handler[] = [];
-  readonly #paramNames: (readonly string[])[] = [];
+  readonly #routes: Route<Handler>[] = [];
   readonly #trie = new Trie();
   /** Where each pattern ends in the trie, as soon as there are constraints. */
   #ends: Map<string, number> | undefined;
   /** Paths of monitoring endpoints. */
   readonly #reserved = new Set<string>();
-  /** Lists of names, by their text; routes of one list share it, so that a look-up finds it in the cache. */
-  readonly #nameLists = new Map<string, readonly string[]>();
   readonly #constraints = new Map<string, Constraint>();
 
   /**
@@ -83,11 +78,9 @@ export class Router<Handler = unknown> {
       throw new TypeError(
         `${method} ${path} is registered already, as ${method} ${this.#routes[existing]?.path}; remove one`,
       );
-    const route = new TableRoute(this.#routes.length, method, path, handler, record, this.#constraints);
+    const route = new Route(this.#routes.length, method, path, handler, record, paramNames, this.#constraints);
     this.#trie.set(end, method, this.#routes.push(route) - 1);
     this.#methods.add(method);
-    this.#handlers.push(handler);
-    this.#paramNames.push(this.#shared(paramNames));
     return route;
   }
 
@@ -108,12 +101,8 @@ export class Router<Handler = unknown> {
    * @throws {HttpError} 400 when the path has a malformed escape
    */
   find(method: string, path: string): Found<Handler> | null {
-    const encoded = isEncoded(path);
-    const text = encoded ? respell(path) : path;
-    const route = this.#trie.search(text, method);
-    return route === -1
-      ? null
-      : { handler: this.#handlers[route] as Handler, params: this.#paramsOf(route, text, encoded) };
+    const match = this.match(method, path);
+    return match === null ? null : { handler: match.route.handler, params: match.params };
   }
 
   /**
@@ -126,11 +115,10 @@ export class Router<Handler = unknown> {
   match(method: string, path: string, scope?: 'public'): Match<Handler> | null {
     const encoded = isEncoded(path);
     const text = encoded ? respell(path) : path;
-    const route = this.#trie.search(text, method);
-    if (route === -1) return null;
-    const found = this.#routes[route] as Route<Handler>;
-    if (scope !== undefined && !found.options.public) return null;
-    return { route: found, params: this.#paramsOf(route, text, encoded) };
+    const index = this.#trie.search(text, method);
+    const route = index === -1 ? undefined : this.#routes[index];
+    if (route === undefined || (scope !== undefined && !route.options.public)) return null;
+    return { route, params: this.#paramsOf(route, text, encoded) };
   }
 
   /**
@@ -194,21 +182,13 @@ export class Router<Handler = unknown> {
     return end;
   }
 
-  #shared(names: readonly string[]): readonly string[] {
-    const key = names.join('/');
-    const known = this.#nameLists.get(key);
-    if (known === undefined) this.#nameLists.set(key, names);
-    return known ?? names;
-  }
-
   /** The parameters of the path that the trie has just found a route for. */
-  #paramsOf(route: number, text: string, encoded: boolean): Params {
-    const names = this.#paramNames[route] as readonly string[];
-    if (names.length === 0) return NO_PARAMS;
+  #paramsOf({ paramNames }: Route<Handler>, text: string, encoded: boolean): Params {
+    if (paramNames.length === 0) return NO_PARAMS;
     const params = new ParamValues();
-    for (let i = 0; i < names.length; i += 1) {
+    for (let i = 0; i < paramNames.length; i += 1) {
       const value = this.#trie.param(text, i);
-      params[names[i] as string] = encoded ? toPlain(value) : value;
+      params[paramNames[i] as string] = encoded ? toPlain(value) : value;
     }
     return params;
   }
