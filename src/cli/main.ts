@@ -1,6 +1,4 @@
-/*
- * The `postern` command: picks the subcommand, prints its result, and turns any error into one line and exit code 2.
- */
+/* The `postern` command: picks the subcommand, prints its result, and turns any error into one line and exit code 2. */
 
 import { nearestName } from '../base/nearest-name.js';
 import { FRAMEWORK_VERSION } from '../base/version.js';

@@ -1,6 +1,4 @@
-/*
- * `postern new`: writes a service to start from.
- */
+/* `postern new`: writes a service to start from. */
 
 import { cpSync, existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';

@@ -1,6 +1,4 @@
-/*
- * Output of the command: text that can't steer a terminal, and colours where they are wanted.
- */
+/* Output of the command: text that can't steer a terminal, and colours where they are wanted. */
 
 import { inspect } from 'node:util';
 
@@ -55,10 +53,7 @@ export function toVisible(text: string): string {
   );
 }
 
-/**
- * JSON for people and programs, newline included; with escapes as {@link toVisible} makes them, which JSON reads
- * back.
- */
+/** JSON for people and programs, newline included; with the escapes of {@link toVisible}, which JSON reads back. */
 export function toJson(value: unknown): string {
   return `${JSON.stringify(value, null, 2).split('\n').map(toVisible).join('\n')}\n`;
 }

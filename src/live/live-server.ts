@@ -1,6 +1,4 @@
-/*
- * Serves the live page on loopback, and the mesh behind it.
- */
+/* Serves the live page on loopback, and the mesh behind it. */
 
 import { Postern } from '../app/app.js';
 import { randomHex } from '../base/clock.js';

@@ -1,6 +1,4 @@
-/*
- * How the live page looks: calm and large, colour only for trouble, and nothing that moves when a number changes.
- */
+/* How the live page looks: calm and large, colour only for trouble, and nothing that moves when a number changes. */
 
 export const STYLE: string = `
 :root {

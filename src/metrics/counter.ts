@@ -1,6 +1,4 @@
-/*
- * Counters: values that only grow, until the process starts again.
- */
+/* Counters: values that only grow, until the process starts again. */
 
 import { show } from '../base/options-check.js';
 import * as exemplarChecks from './exemplar.js';

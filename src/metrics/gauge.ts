@@ -1,6 +1,4 @@
-/*
- * Gauges: values that go up and down.
- */
+/* Gauges: values that go up and down. */
 
 import { Date } from '../base/clock.js';
 import { show } from '../base/options-check.js';

@@ -1,6 +1,4 @@
-/*
- * Histograms: how many observations fell into which bucket, and their sum.
- */
+/* Histograms: how many observations fell into which bucket, and their sum. */
 
 import { show } from '../base/options-check.js';
 import * as exemplarChecks from './exemplar.js';

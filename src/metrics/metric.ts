@@ -1,6 +1,4 @@
-/*
- * Base of counters, gauges, histograms and summaries: labels, and the removal of series.
- */
+/* Base of counters, gauges, histograms and summaries: labels, and the removal of series. */
 
 import type { Series, SeriesMap } from './series-map.js';
 

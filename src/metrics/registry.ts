@@ -1,6 +1,4 @@
-/*
- * The metrics of one application: registers them under names that can't clash, and exposes them.
- */
+/* The metrics of one application: registers them under names that can't clash, and exposes them. */
 
 import { assertOptions, show } from '../base/options-check.js';
 import { Counter, CounterSeries, type CounterOptions } from './counter.js';

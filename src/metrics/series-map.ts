@@ -1,6 +1,4 @@
-/*
- * The series of one metric: checks their labels, makes them, and keeps their number within a limit.
- */
+/* The series of one metric: checks their labels, makes them, and keeps their number within a limit. */
 
 import { show } from '../base/options-check.js';
 

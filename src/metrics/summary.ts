@@ -1,6 +1,4 @@
-/*
- * Summaries: quantiles of all observations or of the recent ones, with sum and count.
- */
+/* Summaries: quantiles of all observations or of the recent ones, with sum and count. */
 
 import { monotonicNow } from '../base/clock.js';
 import { show } from '../base/options-check.js';

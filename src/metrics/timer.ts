@@ -1,6 +1,4 @@
-/*
- * Measures the seconds between two calls, with labels that may be known at the start or only at the end.
- */
+/* Measures the seconds between two calls, with labels that may be known at the start or only at the end. */
 
 import { monotonicNow } from '../base/clock.js';
 import type { ExemplarLabels } from './exemplar.js';

@@ -1,6 +1,4 @@
-/*
- * The metrics endpoint: Prometheus text by default, JSON for `?json` (SPEC 2.2, 2.3, 4.1).
- */
+/* The metrics endpoint: Prometheus text by default, JSON for `?json` (SPEC 2.2, 2.3, 4.1). */
 
 import { Date } from '../base/clock.js';
 import { logSafely, type Logger } from '../base/log.js';

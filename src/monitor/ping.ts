@@ -1,6 +1,4 @@
-/*
- * The ping endpoint: replies for itself and, to a depth, for the connected services (SPEC 2.4, 4.2).
- */
+/* The ping endpoint: replies for itself and, to a depth, for the connected services (SPEC 2.4, 4.2). */
 
 import { elapsedSince, monotonicNow } from '../base/clock.js';
 import { BadRequest } from '../base/errors.js';

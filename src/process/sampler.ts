@@ -12,86 +12,91 @@ import type { Registry } from '../metrics/registry.js';
 import type { EventLoopLag } from './event-loop.js';
 import { findCgroups, readCgroupLimits, readStatus, type CgroupLimits, type CgroupPaths } from './linux.js';
 import { registerCollections, registerProcessMetrics, registerSpecMetrics } from './process-metrics.js';
-import type { ProcessReading } from './process-metrics.js';
-import { createReadings, type Readings } from './readings.js';
+import type { CollectionHistograms, ProcessReading } from './process-metrics.js';
+import { Readings } from './readings.js';
 import { REAL_SOURCES, type ProcessSources } from './sources.js';
 import type { ProcessWatch } from './watch.js';
 
-export interface ProcessSampler {
+/** Registers the metrics of a process; before `start` the metrics of event loop and garbage collector stay 0. */
+export class ProcessSampler {
+  readonly #sources: ProcessSources;
+  readonly #cpu: UsageWindow;
+  readonly #loop: UsageWindow;
+  readonly #collections: CollectionHistograms;
+  #cgroups: CgroupPaths | undefined;
+  #watch: ProcessWatch | undefined;
+  #starting: Promise<void> | undefined;
+  #isClosed = false;
+
+  /**
+   * @param isService whether it has the values of SPEC 2, too
+   * @throws {TypeError} when the registry has them already
+   */
+  constructor(registry: Registry, readings: Readings, isService: boolean, sources: ProcessSources) {
+    registry.claimDefaultMetrics(() => this.close());
+    this.#sources = sources;
+    this.#cpu = new UsageWindow(() => {
+      const { user, system } = sources.cpuUsage();
+      return { atSeconds: sources.uptime(), usedSeconds: (user + system) / 1e6 };
+    });
+    this.#loop = new UsageWindow(() => {
+      const { idle, active } = sources.loopUsage();
+      return { atSeconds: (idle + active) / 1000, usedSeconds: active / 1000 };
+    });
+    if (isService) registerSpecMetrics(readings, () => this.read());
+    registerProcessMetrics(readings, {
+      ...sources,
+      limits: () => this.#limits(),
+      startTime: Date.now() / 1000 - sources.uptime(),
+      lag: () => this.#watch?.lag() ?? NO_LAG,
+      utilization: () => this.#loop.read(),
+    });
+    this.#collections = registerCollections(readings, isService, () => this.#watch?.collect());
+  }
+
   /** Begins to watch event loop and garbage collector; resolves when it does. After `close` it does nothing. */
-  start(): Promise<void>;
-  /** The values of SPEC 2.2, read now. */
-  read(): ProcessReading;
-  /** Stops whatever `start` started; what was registered stays readable. */
-  close(): void;
-}
+  start(): Promise<void> {
+    return (this.#starting ??= this.#start());
+  }
 
-/**
- * Registers the metrics of a service's process and of Node.js; before `start` the metrics of event loop and garbage
- * collector stay 0.
- *
- * @throws {TypeError} when the registry has them already
- */
-export function collectProcess(registry: Registry, given: Partial<ProcessSources> = {}): ProcessSampler {
-  return createSampler(registry, createReadings(registry), true, given);
-}
-
-/**
- * @param isService whether it has the values of SPEC 2, too
- * @throws {TypeError} when the registry has them already
- */
-export function createSampler(
-  registry: Registry,
-  readings: Readings,
-  isService: boolean,
-  given: Partial<ProcessSources> = {},
-): ProcessSampler {
-  registry.claimDefaultMetrics(() => close());
-  const sources: ProcessSources = { ...REAL_SOURCES, ...given };
-  const cpu = createUsageWindow(() => {
-    const { user, system } = sources.cpuUsage();
-    return { atSeconds: sources.uptime(), usedSeconds: (user + system) / 1e6 };
-  });
-  const loop = createUsageWindow(() => {
-    const { idle, active } = sources.loopUsage();
-    return { atSeconds: (idle + active) / 1000, usedSeconds: active / 1000 };
-  });
-  let cgroups: CgroupPaths | undefined;
-  const limits = (): CgroupLimits => readCgroupLimits((cgroups ??= findCgroups(sources.root)));
-  const read = (): ProcessReading => readProcess(sources, limits(), cpu);
-  const startTime = Date.now() / 1000 - sources.uptime();
-  if (isService) registerSpecMetrics(readings, read);
-  const lag = (): EventLoopLag => watch?.lag() ?? NO_LAG;
-  registerProcessMetrics(readings, { ...sources, limits, startTime, lag, utilization: loop.read });
-  const collections = registerCollections(readings, isService, () => watch?.collect());
-  let watch: ProcessWatch | undefined;
-  let starting: Promise<void> | undefined;
-  let isClosed = false;
-  const advance = (): void => {
-    cpu.advance();
-    loop.advance();
-  };
-  const start = async (): Promise<void> => {
+  async #start(): Promise<void> {
     const { watchProcess } = await import('./watch.js');
-    if (!isClosed) watch = watchProcess(sources, collections, advance);
-  };
-  const close = (): void => {
-    isClosed = true;
-    watch?.close();
-  };
-  return { start: () => (starting ??= start()), read, close };
+    const advance = (): void => {
+      this.#cpu.advance();
+      this.#loop.advance();
+    };
+    if (!this.#isClosed) this.#watch = watchProcess(this.#sources, this.#collections, advance);
+  }
+
+  /** The values of SPEC 2.2, read now. */
+  read(): ProcessReading {
+    const limits = this.#limits();
+    const machine = this.#sources.machine();
+    const rssBytes = this.#sources.memoryUsage().rss;
+    const memoryBytes = Math.min(limits.memoryBytes ?? Infinity, machine.memoryBytes);
+    const cpus = Math.min(limits.cpus ?? Infinity, readStatus(this.#sources.root).cpus ?? machine.cpus);
+    const cpuPercent = Math.min(100, (100 * this.#cpu.read()) / cpus);
+    return { rssBytes, rssPercent: (100 * rssBytes) / memoryBytes, cpuPercent };
+  }
+
+  /** Stops whatever `start` started; what was registered stays readable. */
+  close(): void {
+    this.#isClosed = true;
+    this.#watch?.close();
+  }
+
+  #limits(): CgroupLimits {
+    return readCgroupLimits((this.#cgroups ??= findCgroups(this.#sources.root)));
+  }
+}
+
+/** Registers the metrics of a service's process. @throws {TypeError} when the registry has them already */
+export function collectProcess(registry: Registry, given: Partial<ProcessSources> = {}): ProcessSampler {
+  return new ProcessSampler(registry, new Readings(registry), true, { ...REAL_SOURCES, ...given });
 }
 
 /** Before anything was measured. */
 const NO_LAG: EventLoopLag = { last: 0, min: 0, max: 0, mean: 0, stddev: 0, p50: 0, p90: 0, p99: 0 };
-
-function readProcess(sources: ProcessSources, limits: CgroupLimits, cpu: UsageWindow): ProcessReading {
-  const machine = sources.machine();
-  const rssBytes = sources.memoryUsage().rss;
-  const memoryBytes = Math.min(limits.memoryBytes ?? Infinity, machine.memoryBytes);
-  const cpus = Math.min(limits.cpus ?? Infinity, readStatus(sources.root).cpus ?? machine.cpus);
-  return { rssBytes, rssPercent: (100 * rssBytes) / memoryBytes, cpuPercent: Math.min(100, (100 * cpu.read()) / cpus) };
-}
 
 /** Options of `collectDefaultMetrics`. */
 export interface DefaultMetricsOptions {
@@ -113,8 +118,9 @@ export function collectDefaultMetrics(registry: Registry, options: DefaultMetric
   assertOptions('collectDefaultMetrics()', options, { prefix: STRING, labels: OBJECT });
   const { prefix = '', labels = {} } = options;
   assertMetricName(`${prefix}process_cpu_seconds_total`);
-  const readings = createReadings(registry, prefix, Object.fromEntries(toDefaultLabels(labels)));
-  createSampler(registry, readings, false).start().catch((error: Error) => process.emitWarning(error));
+  const readings = new Readings(registry, prefix, Object.fromEntries(toDefaultLabels(labels)));
+  const sampler = new ProcessSampler(registry, readings, false, REAL_SOURCES);
+  sampler.start().catch((error: Error) => process.emitWarning(error));
 }
 
 /** Both in seconds since the process, or the event loop, began. */
@@ -126,35 +132,37 @@ export interface UsageSample {
 /** Least length of an interval. */
 export const USAGE_WINDOW_SECONDS = 5;
 
-export interface UsageWindow {
-  /**
-   * How much was in use on average over the last 5 to 10 seconds, or since the clock started if that is less.
-   *
-   * The interval is longer when nothing has called `advance` for a while, never shorter because of another reader.
-   */
-  read(): number;
-  /** Lets the interval begin later if it has become too long. */
-  advance(): UsageSample;
-}
-
 /**
  * Measures how much a CPU or the event loop was used recently. The interval begins with a sample that the window takes
  * by its own clock, not with the last reading: two readers don't shorten each other's interval.
  *
  * Starts with the clock of its samples, so the first reading has an interval too.
  */
-export function createUsageWindow(sample: () => UsageSample): UsageWindow {
-  let older: UsageSample = { atSeconds: 0, usedSeconds: 0 };
-  let newer = older;
-  const advance = (): UsageSample => {
-    const now = sample();
-    if (now.atSeconds - newer.atSeconds >= USAGE_WINDOW_SECONDS) [older, newer] = [newer, now];
+export class UsageWindow {
+  readonly #sample: () => UsageSample;
+  #older: UsageSample = { atSeconds: 0, usedSeconds: 0 };
+  #newer: UsageSample = this.#older;
+
+  constructor(sample: () => UsageSample) {
+    this.#sample = sample;
+  }
+
+  /**
+   * How much was in use on average over the last 5 to 10 seconds, or since the clock started if that is less.
+   *
+   * The interval is longer when nothing has called `advance` for a while, never shorter because of another reader.
+   */
+  read(): number {
+    const { atSeconds, usedSeconds } = this.advance();
+    const seconds = atSeconds - this.#older.atSeconds;
+    return seconds > 0 ? (usedSeconds - this.#older.usedSeconds) / seconds : 0;
+  }
+
+  /** Lets the interval begin later if it has become too long. */
+  advance(): UsageSample {
+    const now = this.#sample();
+    if (now.atSeconds - this.#newer.atSeconds >= USAGE_WINDOW_SECONDS)
+      [this.#older, this.#newer] = [this.#newer, now];
     return now;
-  };
-  const read = (): number => {
-    const { atSeconds, usedSeconds } = advance();
-    const seconds = atSeconds - older.atSeconds;
-    return seconds > 0 ? (usedSeconds - older.usedSeconds) / seconds : 0;
-  };
-  return { read, advance };
+  }
 }

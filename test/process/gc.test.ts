@@ -11,7 +11,7 @@ import {
   PROFILE_LENGTH,
   registerCollections,
 } from '../../src/process/process-metrics.js';
-import { createReadings } from '../../src/process/readings.js';
+import { Readings } from '../../src/process/readings.js';
 import { collectProcess } from '../../src/process/sampler.js';
 import { REAL_SOURCES, type Collection, type CollectionWatch } from '../../src/process/sources.js';
 import { watchProcess, type ProcessWatch } from '../../src/process/watch.js';
@@ -249,7 +249,7 @@ function create(): Bench {
   const takeRecords = (): Collection[] => untold.splice(0);
   const deliver = (): void => listener?.(takeRecords());
   let watch: ProcessWatch | undefined;
-  const histograms = registerCollections(createReadings(registry), true, () => watch?.collect());
+  const histograms = registerCollections(new Readings(registry), true, () => watch?.collect());
   const freed = {
     now: () => now,
     heapSpaces: () => spaces,

@@ -1,10 +1,5 @@
 import { expect, test } from 'vitest';
-import {
-  createUsageWindow,
-  USAGE_WINDOW_SECONDS,
-  type UsageSample,
-  type UsageWindow,
-} from '../../src/process/sampler.js';
+import { USAGE_WINDOW_SECONDS, UsageWindow, type UsageSample } from '../../src/process/sampler.js';
 
 test('the first reading is over the time since the process started', () => {
   const { window } = create({ atSeconds: 4, usedSeconds: 1 });
@@ -55,5 +50,5 @@ test('without time there is no use', () => {
 
 function create(first: UsageSample): { readonly window: UsageWindow; readonly set: (sample: UsageSample) => void } {
   let sample = first;
-  return { window: createUsageWindow(() => sample), set: (next) => void (sample = next) };
+  return { window: new UsageWindow(() => sample), set: (next) => void (sample = next) };
 }
