@@ -7,9 +7,9 @@ const usage = `Usage: postern alerts MODULE
 
 Prints alerting rules for the application that MODULE exports as its default,
 for rule_files of Prometheus. They watch the job of the application's name and
-don't count its monitoring endpoints: the share of requests that fail, the
-slowest hundredth by route, event loop lag, memory near its limit, failing
-health, instances that don't answer, and calls of other services that fail.
+don't count its monitoring endpoints: the share of requests that fail, p99
+latency by route, event loop lag, memory near its limit, failing health,
+instances that don't answer, and calls to other services that fail.
 `;
 
 export const alerts: Command = defineCommand(usage, 'MODULE', {}, async (_values, file) => {

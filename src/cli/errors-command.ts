@@ -11,7 +11,7 @@ const usage = `Usage: postern errors MODULE [--json]
        postern errors --check FILE...
 
 Prints every error code of the application that MODULE exports as its default:
-those of its option errorCodes, and those that its routes declare.
+the codes of its option errorCodes, and the codes that its routes declare.
 
   --json           as JSON, to be saved for --check
   --check FILE...  compares the saved codes of several services

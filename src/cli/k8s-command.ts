@@ -9,9 +9,9 @@ Prints manifests for the application that MODULE exports as its default, for
 kubectl apply -f -: Deployment, Service, PodDisruptionBudget and PodMonitor.
 
   --image IMAGE      what to run: registry.example/users:1.4.2
-  --replicas N       how many instances; 2 unless given
+  --replicas N       how many instances; default: 2
   --namespace NAME   namespace of the manifests
-  --port P           where it listens, and its Service; 8000 unless given
+  --port P           where it listens, and its Service; default: 8000
   --monitor-port P   a second port, for metrics (MONITOR_PORT)
 `;
 

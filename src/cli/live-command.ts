@@ -10,11 +10,11 @@ import { toVisible } from './output.js';
 const usage = `Usage: postern live URL [--depth N] [--port P]
 
 Serves a page on loopback that shows the mesh below a service and keeps showing
-it: who answers, how fast, since when, and what changed. Prints its address.
+it: who answers, how fast, since when, and what changed. Prints its URL.
 
-  URL         http://host:port/<service>/, or that of its ping endpoint
-  --depth N   how many levels to go down, from 0 to 20; 3 unless given
-  --port P    where the page is; a free port unless given
+  URL         http://host:port/<service>/, or the URL of its ping endpoint
+  --depth N   how many levels to go down, from 0 to 20; default: 3
+  --port P    port of the page; default: a free one
 `;
 
 const OPTIONS = { depth: whole(0, 20, DEFAULT_DEPTH), port: whole(1, 65_535, 0) };

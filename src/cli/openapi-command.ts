@@ -12,10 +12,11 @@ const usage = `Usage: postern openapi MODULE [--public] [--version VERSION] [--s
                        [--check FILE]
 
 Prints the OpenAPI document of the application that MODULE exports as its
-default. Exits with 1, and prints no document, if it can't say something.
+default. Exits with 1, and prints no document, if OpenAPI can't describe
+a route.
 
-  --public           public operations alone
-  --version VERSION  3.1 unless given, or 3.2
+  --public           only public operations
+  --version VERSION  3.1 or 3.2; default: 3.1
   --server URL       where the service can be reached; may be repeated
   --check FILE       compares with a saved document: prints what broke for
                      clients (removed operations, new required input, removed

@@ -10,11 +10,12 @@ const usage = `Usage: postern ping URL [--depth N] [--format FORMAT] [--json] [-
 Asks a service for the services that it is connected to, and draws them with
 status and time. Exits with 1 if one of them did not answer 200.
 
-  URL                http://host:port/<service>/, or that of its ping endpoint
-  --depth N          how many levels to go down, from 0 to 100; 3 unless given
-  --format FORMAT    tree (unless given), json, mermaid or dot
+  URL                http://host:port/<service>/, or the URL of its ping
+                     endpoint
+  --depth N          how many levels to go down, from 0 to 100; default: 3
+  --format FORMAT    tree, json, mermaid or dot; default: tree
   --json             the same as --format json
-  --timeout MS       how long a level may take; 2000 unless given
+  --timeout MS       ms that a level may take; default: 2000
 `;
 
 const FORMATS = ['tree', 'json', 'mermaid', 'dot'] as const;
