@@ -6,12 +6,13 @@
  */
 
 import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
-import { createHash, type Hash } from 'node:crypto';
-import { createRandom, type Random } from '../support/random.js';
+import { createHash } from 'node:crypto';
+import { createRandom } from '../support/random.js';
 
 const nativeImmediate = setImmediate;
+const EPOCH = Date.UTC(2026, 0, 1);
 
-/** One machine. What it does waits while it is paused, and is lost once it has crashed. */
+/** One machine. Its events wait while it is paused, and are lost once it has crashed. */
 export interface Host {
   readonly name: string;
   readonly service: string;
@@ -20,53 +21,60 @@ export interface Host {
 }
 
 interface Event {
-  readonly at: number;
-  readonly order: number;
-  readonly host: Host | undefined;
+  at: number;
+  readonly host: Host;
   readonly run: () => void;
   isCancelled: boolean;
 }
 
-/** One line of the log: what happened, when, on which host, to which request or attempt. */
-export interface Entry {
-  readonly at: number;
-  readonly host: string;
-  readonly what: string;
-  readonly id: string;
-  readonly more: Readonly<Record<string, unknown>>;
-}
+/**
+ * Fields that only some entries have. `uid` is an attempt of a call or a run of a handler; `sent` is the attempt that a
+ * handler runs for, `parent` the run that has made the call. `body` is the request that a reply answers. `ms` is a
+ * deadline, a patience or an age; a call began at `from`, a drain ends at `until`. `count` has lines or levels.
+ */
+type Text = 'uid' | 'sent' | 'parent' | 'body' | 'method' | 'service' | 'code' | 'error' | 'other';
+type Numeric = 'ms' | 'from' | 'until' | 'count' | 'attempt' | 'statusCode' | 'value' | Left;
+/** What is left at the end, and what a host has counted. */
+type Left = 'sockets' | 'tasks' | 'timers' | 'attempts' | 'requests';
+export type Details = Readonly<Partial<Record<Text, string | undefined> & Record<Numeric, number | undefined>>>;
+
+/** One line of the log: what happened, when, on which host, to which request or host. */
+export type Entry = Details & Readonly<Record<'host' | 'what' | 'id', string> & Record<'at', number>>;
+
+/** Where balancers and operators are. */
+export const OUTSIDE: Host = { name: '', service: '', pausedUntil: 0, hasCrashed: false };
 
 // One for all worlds: Node.js visits every storage with each promise.
 const CURRENT = new AsyncLocalStorage<Host>();
 
-export class World {
+class World {
   now = 0;
-  readonly random: Random;
+  readonly random;
   readonly log: Entry[] = [];
-  readonly #hash: Hash = createHash('sha256');
-  /** A binary heap, earliest first. */
+  readonly #hash = createHash('sha256');
+  /** The next one is the last. */
   readonly #events: Event[] = [];
-  #order = 0;
 
   constructor(seed: number) {
     this.random = createRandom(seed);
   }
 
-  get host(): Host | undefined {
-    return CURRENT.getStore();
+  /** The host whose code runs. */
+  get host(): Host {
+    return CURRENT.getStore() ?? OUTSIDE;
   }
 
   get hash(): string {
     return this.#hash.copy().digest('hex');
   }
 
-  /** How many timers and packets are still to come to some hosts. */
-  pendingOf(isMeant: (host: Host | undefined) => boolean): number {
-    return this.#events.filter(({ isCancelled, host }) => !isCancelled && isMeant(host)).length;
+  /** How many timers and packets are still to come to hosts that live. */
+  get pending(): number {
+    return this.#events.filter(({ isCancelled, host }) => !isCancelled && !host.hasCrashed).length;
   }
 
-  write(what: string, id: string, more: Entry['more'] = {}, host = this.host?.name ?? ''): void {
-    const entry = { at: this.now, host, what, id, more };
+  write(what: string, id: string, details: Details = {}): void {
+    const entry = { at: this.now, host: this.host.name, what, id, ...details };
     this.log.push(entry);
     this.#hash.update(JSON.stringify(entry));
   }
@@ -76,147 +84,117 @@ export class World {
     return CURRENT.run(host, run);
   }
 
-  /** @param host the one that it happens to; the current one by default */
+  /** @param host whose event it is. Default: the host whose code runs */
   at(at: number, run: () => void, host = this.host): Event {
-    const event: Event = { at, order: this.#order++, host, run, isCancelled: false };
-    this.#push(event);
-    return event;
+    return this.#add({ at, host, run, isCancelled: false });
   }
 
   sleep(ms: number): Promise<void> {
-    return new Promise((resolve) => this.at(this.now + ms, resolve));
+    return new Promise((resolve) => void this.at(this.now + ms, resolve));
   }
 
-  /** Runs until nothing is left to happen, or until this time. */
-  async run(until = Infinity): Promise<void> {
+  /** Lets everything happen up to this time. */
+  async run(until: number): Promise<void> {
     for (;;) {
       await new Promise((resolve) => nativeImmediate(resolve));
-      const event = this.#events[0];
-      if (event === undefined || event.at > until) break;
-      this.#pop();
-      const { host, isCancelled } = event;
-      if (isCancelled || host?.hasCrashed) continue;
-      if (host !== undefined && host.pausedUntil > Math.max(this.now, event.at)) {
-        this.#push({ ...event, at: host.pausedUntil, order: this.#order++ });
-        continue;
+      const event = this.#next();
+      if (event === undefined || event.at > until) {
+        if (event !== undefined) this.#events.push(event);
+        break;
       }
-      this.now = Math.max(this.now, event.at);
-      if (host === undefined) event.run();
-      else this.on(host, event.run);
+      const { at, host, run } = event;
+      if (host.pausedUntil > at) {
+        event.at = host.pausedUntil;
+        this.#add(event);
+      } else {
+        this.now = at;
+        this.on(host, run);
+      }
     }
-    if (until !== Infinity) this.now = until;
+    this.now = until;
   }
 
-  #push(event: Event): void {
-    const heap = this.#events;
-    let index = heap.push(event) - 1;
-    for (
-      let parent = (index - 1) >> 1;
-      index > 0 && isBefore(event, heap[parent] as Event);
-      parent = (index - 1) >> 1
-    ) {
-      heap[index] = heap[parent] as Event;
-      index = parent;
+  /** Of events at one time, the first added comes first. */
+  #add(event: Event): Event {
+    const events = this.#events;
+    let [low, high] = [0, events.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((events[middle]?.at ?? 0) > event.at) low = middle + 1;
+      else high = middle;
     }
-    heap[index] = event;
+    events.splice(low, 0, event);
+    return event;
   }
 
-  #pop(): void {
-    const heap = this.#events;
-    const last = heap.pop() as Event;
-    if (heap.length === 0) return;
-    let index = 0;
+  #next(): Event | undefined {
     for (;;) {
-      let child = 2 * index + 1;
-      if (child >= heap.length) break;
-      if (child + 1 < heap.length && isBefore(heap[child + 1] as Event, heap[child] as Event)) child += 1;
-      if (!isBefore(heap[child] as Event, last)) break;
-      heap[index] = heap[child] as Event;
-      index = child;
+      const event = this.#events.pop();
+      if (event === undefined || (!event.isCancelled && !event.host.hasCrashed)) return event;
     }
-    heap[index] = last;
   }
 }
 
-function isBefore(a: Event, b: Event): boolean {
-  return a.at === b.at ? a.order < b.order : a.at < b.at;
+/** The world of the current run. */
+export let world: World = new World(0);
+
+export function createWorld(seed: number): void {
+  world = new World(seed);
 }
 
-/** What `setTimeout` and the like return. */
-class Timer {
+/** What `setTimeout` and the like return. It keeps the async context, as a timer of Node.js does. */
+class Timer extends AsyncResource {
   #event: Event | undefined;
-  readonly #run: () => void;
 
-  constructor(readonly world: World, callback: () => void, readonly ms: number, repeats: boolean) {
-    this.#run = AsyncResource.bind(() => {
-      if (repeats) this.refresh();
-      callback();
-    });
+  constructor(readonly run: () => void, readonly ms: number) {
+    super('Timer');
     this.refresh();
   }
 
   refresh(): this {
     this.close();
-    this.#event = this.world.at(this.world.now + this.ms, this.#run);
+    this.#event = world.at(world.now + this.ms, () => this.runInAsyncScope(this.run));
     return this;
   }
 
-  close(): this {
+  close(): void {
     if (this.#event !== undefined) this.#event.isCancelled = true;
-    return this;
   }
 
-  ref(): this {
-    return this;
-  }
-
-  unref(): this {
-    return this;
-  }
+  ref(): this { return this; }
+  unref(): this { return this; }
 }
 
-/** The world that Postern's clock is in. */
-let current = new World(0);
+type Callback = (...args: unknown[]) => void;
+const stop = (timer?: Timer): void => timer?.close();
+const randomHex = (bytes: number): string =>
+  Array.from({ length: 2 * bytes }, () => world.random.int(16).toString(16)).join('');
 
-export function enter(world: World): void {
-  current = world;
-}
-
-/** Replaces the globals that Postern's clock takes when it is loaded, for the time of loading it. */
-export function loadInWorld<T>(load: () => T): T {
-  const start = (repeats: boolean) => (callback: (...args: unknown[]) => void, ms = 0, ...args: unknown[]) =>
-    new Timer(current, () => callback(...args), Math.max(ms, 1), repeats);
-  const startNow = (callback: (...args: unknown[]) => void, ...args: unknown[]): Timer =>
-    new Timer(current, () => callback(...args), 0, false);
-  const stop = (timer?: Timer): void => void timer?.close();
-  class VirtualDate extends Date {
+/** Takes the place of `src/base/clock.ts`. */
+export const clock = {
+  setTimeout: (run: Callback, ms = 1, ...args: unknown[]) => new Timer(() => run(...args), Math.max(ms, 1)),
+  setInterval: (run: Callback, ms = 1, ...args: unknown[]) => {
+    const timer = new Timer(() => run(timer.refresh(), ...args), Math.max(ms, 1));
+    return timer;
+  },
+  setImmediate: (run: Callback, ...args: unknown[]) => new Timer(() => run(...args), 0),
+  clearTimeout: stop,
+  clearInterval: stop,
+  clearImmediate: stop,
+  nextTick: process.nextTick,
+  Date: class extends Date {
     constructor(...args: [] | [number | string | Date]) {
-      super(args[0] ?? EPOCH + current.now);
+      super(args[0] ?? EPOCH + world.now);
     }
     static override now(): number {
-      return EPOCH + current.now;
+      return EPOCH + world.now;
     }
-  }
-  const fakes = {
-    setTimeout: start(false), setInterval: start(true), setImmediate: startNow,
-    clearTimeout: stop, clearInterval: stop, clearImmediate: stop, Date: VirtualDate,
-  };
-  const crypto = process.getBuiltinModule('node:crypto') as unknown as Record<string, unknown>;
-  const bytes = (count: number): Buffer => Buffer.from(Array.from({ length: count }, () => current.random.int(256)));
-  // These are looked up when they are used; the clock takes the others for good.
-  Object.assign(crypto, { randomBytes: bytes, randomUUID: () => bytes(16).toString('hex') });
-  const real = Object.fromEntries(Object.keys(fakes).map((name) => [name, globalThis[name as keyof typeof fakes]]));
-  const [now, random] = [performance.now, Math.random];
-  Object.assign(globalThis, fakes);
-  Object.assign(Math, { random: () => current.random.next() });
-  Object.defineProperty(performance, 'now', { value: () => current.now, configurable: true, writable: true });
-  try {
-    return load();
-  } finally {
-    Object.assign(globalThis, real);
-    Object.assign(Math, { random });
-    Object.defineProperty(performance, 'now', { value: now, configurable: true, writable: true });
-  }
-}
-
-const EPOCH = Date.UTC(2026, 0, 1);
+  },
+  monotonicNow: () => world.now,
+  elapsedSince: (startedMs: number) => `${Math.floor(world.now - startedMs)} ms`,
+  timeOrigin: EPOCH,
+  eventLoopUtilization: () => ({ idle: 0, active: 0, utilization: 0 }),
+  random: () => world.random.next(),
+  randomHex,
+  randomUuid: () => randomHex(16),
+};
