@@ -47,11 +47,12 @@ const run = (file: string): string => fileURLToPath(new URL(file, import.meta.ur
 const mutants = MUTANTS.map(([name, scenario, caughtBy, file, find, replace]) => {
   return { name, scenario, caughtBy, file, find, replace };
 });
-const missed = measureMutants(mutants, only, ({ scenario }, root) => {
+const missed = measureMutants(mutants, only, ({ name, scenario }, root) => {
   const args = ['--source', join(root, 'src'), '--seed', '1', '--seeds', '5', '--scenario', scenario];
   const all = [run('../support/run.mjs'), run('main.ts'), ...args];
   const { stdout } = spawnSync(process.execPath, all, { encoding: 'utf8' });
-  console.log(/^ {2}smallest: .* faults/m.exec(stdout)?.[0] ?? '');
-  return [...stdout.matchAll(/^ {2}(.*?): /gm)].map(([, invariant = '']) => invariant);
+  const found = [...stdout.matchAll(/^ {2}(?!again|smallest)(\w.*?): /gm)].map(([, invariant = '']) => invariant);
+  console.log(`${name}: ${[...new Set(found)].join('; ')}${/ {2}smallest: .*/.exec(stdout)?.[0] ?? ''}`);
+  return found;
 });
 process.exit(missed > (only === undefined ? 1 : 0) ? 1 : 0);
