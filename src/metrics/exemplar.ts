@@ -58,15 +58,17 @@ export function toExemplar(labels: unknown, value: number, metricName: string): 
     if (typeof text !== 'string' && typeof text !== 'number') {
       throw new TypeError(`exemplar label "${name}" of "${metricName}" is ${show(text)}; give a string or a number`);
     }
+    const shown = String(text);
     // Prometheus drops a whole scrape for a NUL in an exemplar, and a lone surrogate has no UTF-8 form.
-    if (/[\0\p{Surrogate}]/u.test(String(text))) {
+    if (shown.includes('\0') || !shown.isWellFormed()) {
       throw new TypeError(
         `exemplar label "${name}" of "${metricName}" is ${show(text)}; NUL and half characters can't be sent`,
       );
     }
-    // OpenMetrics counts characters, not UTF-16 units.
-    length += [...name, ...String(text)].length;
+    length += name.length + shown.length;
   }
+  // OpenMetrics counts characters, not UTF-16 units; there are never more characters than units.
+  if (length > MAX_LENGTH) length = [...Object.entries(copy).flat().join('')].length;
   if (length > MAX_LENGTH) {
     throw new RangeError(
       `the exemplar labels of "${metricName}" have ${length} characters; ${MAX_LENGTH} is the limit of OpenMetrics`,
