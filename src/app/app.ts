@@ -35,7 +35,6 @@ import { Pipeline } from '../pipeline/pipeline.js';
 import { assertMiddleware, RouteGroup } from './route-group.js';
 import { OPENAPI, type OpenApiSettings } from '../endpoint/document-settings.js';
 import { Router } from '../routing/router.js';
-import type { TraceExport } from '../tracing/trace-export.js';
 
 /** How long, in ms, after listening the event loop and the garbage collector begin to be watched. */
 const WATCH_DELAY_MS = 1000;
@@ -71,7 +70,7 @@ export class Postern extends RouteGroup {
   readonly #closeHooks: (() => unknown)[] = [];
   #opening: Promise<Listening> | undefined;
   #closing: Promise<boolean> | undefined;
-  #traceExport: TraceExport | undefined;
+  #closeTraceExport: (() => Promise<void>) | undefined;
 
   /**
    * @param name a URL path segment of letters, digits and `. _ ~ -`
@@ -222,7 +221,7 @@ export class Postern extends RouteGroup {
     const isTraced = this.#options.tracing !== false && Boolean(base || traces);
     const tracing = isTraced ? await import('../tracing/trace-export.js') : undefined;
     const listening = await openListeners(this.#listener, this.#monitor, where, from);
-    this.#traceExport = tracing?.startTraceExport(this.#options, this.#env, this.metrics, process.env);
+    this.#closeTraceExport = tracing?.startTraceExport(this.#options, this.#env, this.metrics, process.env);
     return listening;
   }
 
@@ -291,7 +290,7 @@ export class Postern extends RouteGroup {
       this.#monitor.pipeline.closeConnections();
       await this.#monitor.listener.close(LAST_SCRAPE_MS);
     }
-    await this.#traceExport?.close();
+    await this.#closeTraceExport?.();
     this.#services.close();
     this.#metrics.sampler.close();
     this.#overload?.close();

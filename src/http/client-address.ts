@@ -65,7 +65,19 @@ export function toPlainAddress(address: string): string {
 }
 
 /** The URL of a request. @throws {HttpError} 400 when the host can't be part of a URL */
-export function requestUrl(req: IncomingMessage, { path, search, authority }: Target, isTrusted: ProxyTrust): URL {
+export function requestUrl(req: IncomingMessage, target: Target, isTrusted: ProxyTrust): URL {
+  const { path, search } = target;
+  // Put together as text: resolved against a base, a path of `//name/` would name another host.
+  const url = `${requestOrigin(req, target, isTrusted)}${path === '*' ? '' : path}`;
+  try {
+    return new URL(search === '' ? url : `${url}?${search}`);
+  } catch {
+    throw new HttpError(400, 'The Host header is malformed.');
+  }
+}
+
+/** The beginning of a request's URL, `https://shop.example:8443`; the host may still be malformed. */
+export function requestOrigin(req: IncomingMessage, { authority }: Target, isTrusted: ProxyTrust): string {
   const { socket, headers } = req;
   const isProxied = isTrusted(socket.remoteAddress ?? '');
   const scheme = isProxied ? last(headers['x-forwarded-proto'])?.toLowerCase() : undefined;
@@ -73,13 +85,7 @@ export function requestUrl(req: IncomingMessage, { path, search, authority }: Ta
   const own = 'encrypted' in socket && socket.encrypted === true ? 'https' : 'http';
   const host =
     forwarded !== undefined && isHost(forwarded) ? forwarded : (authority ?? headers.host ?? ownAddress(req));
-  // Put together as text: resolved against a base, a path of `//name/` would name another host.
-  const url = `${scheme === 'http' || scheme === 'https' ? scheme : own}://${host}${path === '*' ? '' : path}`;
-  try {
-    return new URL(search === '' ? url : `${url}?${search}`);
-  } catch {
-    throw new HttpError(400, 'The Host header is malformed.');
-  }
+  return `${scheme === 'http' || scheme === 'https' ? scheme : own}://${host}`;
 }
 
 /** The last entry of a list, which is the nearest proxy's: each proxy appends its own entry. */

@@ -209,6 +209,11 @@ export class Context<P = Params> {
     return ctx.#exchange.req;
   }
 
+  /** The beginning of {@link url}; the host may still be malformed. @internal */
+  static originOf(ctx: Context): string {
+    return clients.requestOrigin(ctx.#exchange.req, ctx.#target, ctx.#env.trustProxy);
+  }
+
   /** The request and its reply on the connection. @internal */
   static exchangeOf(ctx: Context): Exchange {
     return ctx.#exchange;

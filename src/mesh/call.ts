@@ -147,7 +147,7 @@ async function runAttempt<T>(
   const startedMs = monotonicNow();
   const timeoutMs = Math.min(call.timeoutMs, timeLeft(call));
   const isTraced = areCallsTraced();
-  const trace = isTraced && by?.span !== undefined ? beginCallSpan(by.span.span) : undefined;
+  const trace = isTraced && by?.span !== undefined ? beginCallSpan(by.span.span, by) : undefined;
   const headers = { ...(by === undefined ? undefined : passedOn(by, trace)), ...call.headers };
   headers[DEADLINE_HEADER] ??= String(Math.max(1, Math.floor(timeoutMs)));
   const message: CallTraceMessage | undefined = isTraced

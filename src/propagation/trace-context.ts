@@ -8,7 +8,7 @@
  */
 
 import type { IncomingHttpHeaders } from 'node:http';
-import { randomUuid } from '../base/clock.js';
+import { monotonicNow, randomHex } from '../base/clock.js';
 
 /** A span: one request, or one attempt of a call. */
 export interface TraceSpan {
@@ -43,6 +43,8 @@ const STATE_MEMBER =
 
 const MAX_STATE_MEMBERS = 32;
 const TRACEPARENT_LENGTH = 'traceparent'.length;
+const TRACE_BYTES = 16;
+const SPAN_BYTES = 8;
 const SAMPLED = 0x01;
 const KNOWN_FLAGS = 0x03;
 /** Flags of a trace that begins here: its id is random, and it is sampled, since somebody records its spans. */
@@ -54,13 +56,15 @@ const SAMPLED_RANDOM = '03';
  * @internal
  */
 export function beginRequestSpan(headers: IncomingHttpHeaders): RequestSpan {
-  const parent = parseTraceparent(textOf(headers['traceparent']));
-  const spanId = newSpanId();
+  const { traceparent } = headers;
+  const parent = traceparent === undefined ? undefined : parseTraceparent(textOf(traceparent));
   if (parent === undefined) {
-    const span = { traceId: randomUuid().replaceAll('-', ''), spanId, parentId: undefined, flags: SAMPLED_RANDOM };
-    return { span, tracestate: undefined };
+    const ids = randomHex(TRACE_BYTES + SPAN_BYTES);
+    const [traceId, spanId] = [ids.slice(2 * SPAN_BYTES), ids.slice(0, 2 * SPAN_BYTES)];
+    return { span: { traceId, spanId, parentId: undefined, flags: SAMPLED_RANDOM }, tracestate: undefined };
   }
   const { traceId, parentId, flags } = parent;
+  const spanId = randomHex(SPAN_BYTES);
   const known = (flags & KNOWN_FLAGS).toString(16).padStart(2, '0');
   return {
     span: { traceId, spanId, parentId, flags: known },
@@ -84,14 +88,22 @@ export function sampledTraceId(span: TraceSpan | undefined, rawHeaders: readonly
   return undefined;
 }
 
-/** Begins the span of one attempt of a call, a child of the request's. @internal */
-export function beginCallSpan(request: TraceSpan): TraceSpan {
-  return new CallSpan(request);
+/** Where the span of an attempt comes from. @internal */
+export interface CallOrigin {
+  /** The context of the request that makes the call. */
+  readonly caller: object;
+  /** On the clock of `performance.now()`. */
+  readonly startedAt: number;
 }
 
-/** The span of the request that made a call, from the span of one of its attempts. @internal */
-export function requestSpanOf(attempt: TraceSpan): TraceSpan | undefined {
-  return attempt instanceof CallSpan ? attempt.request : undefined;
+/** Begins the span of one attempt of a call, a child of the span of its caller's request. @internal */
+export function beginCallSpan(request: TraceSpan, caller: object): TraceSpan {
+  return new CallSpan(request, { caller, startedAt: monotonicNow() });
+}
+
+/** @returns undefined unless {@link beginCallSpan} made the span @internal */
+export function callOriginOf(span: TraceSpan): CallOrigin | undefined {
+  return span instanceof CallSpan ? span.origin : undefined;
 }
 
 /** Whether a trace is recorded. @internal */
@@ -99,27 +111,22 @@ export function isSampled({ flags }: TraceSpan): boolean {
   return '13579bdf'.includes(flags.charAt(1));
 }
 
-/** Half a UUID: Node.js draws UUIDs by the hundred, so an id takes a tenth of the time of random bytes. */
-function newSpanId(): string {
-  return randomUuid().slice(19).replace('-', '');
-}
-
 class CallSpan implements TraceSpan {
   readonly traceId: string;
-  readonly spanId: string = newSpanId();
+  readonly spanId: string = randomHex(SPAN_BYTES);
   readonly parentId: string;
   flags: string;
-  readonly #request: TraceSpan;
+  readonly #origin: CallOrigin;
 
-  constructor(request: TraceSpan) {
-    this.#request = request;
+  constructor(request: TraceSpan, origin: CallOrigin) {
+    this.#origin = origin;
     this.traceId = request.traceId;
     this.parentId = request.spanId;
     this.flags = request.flags;
   }
 
-  get request(): TraceSpan {
-    return this.#request;
+  get origin(): CallOrigin {
+    return this.#origin;
   }
 }
 

@@ -1,9 +1,9 @@
 /*
  * The environment variables of OpenTelemetry that configure the export of traces.
- *
  * Spec: OpenTelemetry, "Environment Variable Specification" and "OpenTelemetry Protocol Exporter".
  */
 
+import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { show } from '../base/options-check.js';
 import { isSampled, type TraceSpan } from '../propagation/trace-context.js';
 
@@ -14,130 +14,97 @@ export interface ExportSettings {
   /** Time limit of the export of one batch, repetitions included. */
   readonly timeoutMs: number;
   /** Attributes, which override those that the exporter sets. */
-  readonly resource: ReadonlyMap<string, string>;
-  /** Whether a request's trace is recorded. */
-  readonly sample: (trace: TraceSpan) => boolean;
+  readonly resource: Readonly<Record<string, string>>;
+  /** Whether a trace is recorded. Undefined: as the caller decided; a trace that begins here is recorded. */
+  readonly sample: ((trace: TraceSpan) => boolean) | undefined;
   readonly maxQueueSize: number;
   readonly maxBatchSize: number;
   readonly delayMs: number;
 }
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
-const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-const MAX_WHOLE = 2 ** 31 - 1;
+const SAMPLERS = ['always_on', 'always_off', 'traceidratio'].flatMap((root) => [`parentbased_${root}`, root]);
 
 /**
  * Reads the variables; an empty variable is ignored, and an invalid one as well, after a warning.
  *
  * @returns undefined if nothing must be exported
  */
-export function readVariables(
-  env: Environment,
-  warn: (message: string) => void,
-): ExportSettings | undefined {
-  /** The first valid one of the variables. @param parse returns undefined for an invalid text */
-  const read = <T>(variables: string[], give: string, parse: (text: string) => T | undefined): T | undefined => {
-    for (const variable of variables) {
-      const text = env[variable]?.trim() ?? '';
-      const value = text === '' ? undefined : parse(text);
+export function readVariables(env: NodeJS.ProcessEnv, warn: (message: string) => void): ExportSettings | undefined {
+  const textOf = (variable: string): string => env[variable]?.trim() ?? '';
+  /** @param parse returns undefined or throws for an invalid text */
+  const read = <T>(variable: string, fallback: T, give: string, parse: (text: string) => T | undefined): T => {
+    const text = textOf(variable);
+    try {
+      const value = text === '' ? fallback : parse(text);
       if (value !== undefined) return value;
-      if (text !== '') warn(`${variable} is ${show(text)} and is ignored; give ${give}`);
+    } catch {
+      // Invalid, too.
     }
-    return undefined;
+    // Headers hold secrets.
+    const shown = variable.endsWith('_HEADERS') ? 'invalid' : show(text);
+    warn(`${variable} is ${shown} and is ignored; give ${give}`);
+    return fallback;
   };
-  const readWhole = (variables: string[], least: number): number | undefined =>
-    read(variables, `a whole number of ${least} or more`, (text) => {
-      const value = /^\d+$/.test(text) ? Number(text) : NaN;
-      return value >= least && value <= MAX_WHOLE ? value : undefined;
+  /** @param names the first one is the default */
+  const readName = (variable: string, names: readonly string[]): string =>
+    read(variable, names[0] ?? '', names.join(', '), (text) => names.find((name) => name === text.toLowerCase()));
+  const readNumber = (variable: string, fallback: number, least: number, most = 1e9): number =>
+    read(variable, fallback, `a number from ${least} to ${most}`, (text) => {
+      const isValid = (most === 1 || /^\d+$/.test(text)) && Number(text) >= least && Number(text) <= most;
+      return isValid ? Number(text) : undefined;
     });
-  const readPairs = (variable: string, isValid: (name: string, value: string) => boolean): [string, string][] =>
-    // The message must not contain the value: headers hold secrets.
-    parsePairs(env[variable] ?? '', isValid) ??
-    (warn(`${variable} is invalid and is ignored; give name=value,name=value, percent-encoded`), []);
+  const readUrl = (variable: string, fallback: URL): URL =>
+    read(variable, fallback, 'an http or https URL', (text) => (/^https?:/i.test(text) ? new URL(text) : undefined));
+  const readPairs = (variable: string): Record<string, string> =>
+    read(variable, {}, 'name=value,name=value, percent-encoded', (text) => toPairs(text, variable.endsWith('_HEADERS')));
 
-  if (read(['OTEL_SDK_DISABLED'], 'true or false', toBoolean) === true) return undefined;
-  if (read(['OTEL_TRACES_EXPORTER'], 'otlp or none', (text) => /^(?:otlp|none)$/.exec(text)?.[0]) === 'none')
-    return undefined;
-  for (const variable of ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PROTOCOL']) {
-    const protocol = env[variable]?.trim() || undefined;
-    if (protocol === 'http/json') break;
-    if (protocol === undefined) continue;
-    warn(`${variable} is ${show(protocol)}, so no traces are exported; give http/json`);
+  if (readName('OTEL_SDK_DISABLED', ['false', 'true']) === 'true') return undefined;
+  if (readName('OTEL_TRACES_EXPORTER', ['otlp', 'none']) === 'none') return undefined;
+  const protocols = ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PROTOCOL'];
+  const protocol = protocols.find((variable) => textOf(variable) !== '');
+  if (protocol !== undefined && textOf(protocol) !== 'http/json') {
+    warn(`${protocol} is ${show(textOf(protocol))}, so no traces are exported; give http/json`);
     return undefined;
   }
-  const give = 'an http or https URL';
-  const maxQueueSize = readWhole(['OTEL_BSP_MAX_QUEUE_SIZE'], 1) ?? 2048;
-  const ratio = read(['OTEL_TRACES_SAMPLER_ARG'], 'a number from 0 to 1', toRatio) ?? 1;
-  const attributes = new Map(readPairs('OTEL_RESOURCE_ATTRIBUTES', () => true));
-  const name = env['OTEL_SERVICE_NAME']?.trim();
-  if (name) attributes.set('service.name', name);
+  const base = readUrl('OTEL_EXPORTER_OTLP_ENDPOINT', new URL('http://localhost:4318'));
+  base.pathname = base.pathname.replace(/\/?$/, '/v1/traces');
+  const timeoutMs = readNumber('OTEL_EXPORTER_OTLP_TIMEOUT', 10_000, 1);
+  const maxQueueSize = readNumber('OTEL_BSP_MAX_QUEUE_SIZE', 2048, 1);
+  const ratio = readNumber('OTEL_TRACES_SAMPLER_ARG', 1, 0, 1);
+  const name = textOf('OTEL_SERVICE_NAME');
   return {
-    url:
-      read(['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'], give, toUrl) ??
-      withPath(read(['OTEL_EXPORTER_OTLP_ENDPOINT'], give, toUrl) ?? new URL('http://localhost:4318')),
-    headers: Object.fromEntries([
-      ...readPairs('OTEL_EXPORTER_OTLP_HEADERS', isHeader),
-      ...readPairs('OTEL_EXPORTER_OTLP_TRACES_HEADERS', isHeader),
-    ]),
-    timeoutMs: readWhole(['OTEL_EXPORTER_OTLP_TRACES_TIMEOUT', 'OTEL_EXPORTER_OTLP_TIMEOUT'], 1) ?? 10_000,
-    resource: attributes,
-    sample:
-      read(['OTEL_TRACES_SAMPLER'], '[parentbased_]always_on, always_off or traceidratio', (text) =>
-        toSampler(text, ratio),
-      ) ?? (toSampler('parentbased_always_on', 1) as ExportSettings['sample']),
+    url: readUrl('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', base),
+    headers: { ...readPairs('OTEL_EXPORTER_OTLP_HEADERS'), ...readPairs('OTEL_EXPORTER_OTLP_TRACES_HEADERS') },
+    timeoutMs: readNumber('OTEL_EXPORTER_OTLP_TRACES_TIMEOUT', timeoutMs, 1),
+    resource: { ...readPairs('OTEL_RESOURCE_ATTRIBUTES'), ...(name === '' ? {} : { 'service.name': name }) },
+    sample: createSampler(readName('OTEL_TRACES_SAMPLER', SAMPLERS), ratio),
     maxQueueSize,
-    maxBatchSize: Math.min(maxQueueSize, readWhole(['OTEL_BSP_MAX_EXPORT_BATCH_SIZE'], 1) ?? 512),
-    delayMs: readWhole(['OTEL_BSP_SCHEDULE_DELAY'], 0) ?? 5000,
+    maxBatchSize: Math.min(maxQueueSize, readNumber('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512, 1)),
+    delayMs: readNumber('OTEL_BSP_SCHEDULE_DELAY', 5000, 0),
   };
 }
 
-function toBoolean(text: string): boolean | undefined {
-  return /^(?:true|false)$/i.test(text) ? text.toLowerCase() === 'true' : undefined;
-}
-
-function toRatio(text: string): number | undefined {
-  const ratio = Number(text);
-  return ratio >= 0 && ratio <= 1 ? ratio : undefined;
-}
-
-function toUrl(text: string): URL | undefined {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  return url?.protocol === 'http:' || url?.protocol === 'https:' ? url : undefined;
-}
-
-/** Appends the path for traces to the URL for all signals. */
-function withPath(url: URL): URL {
-  const traces = new URL(url);
-  traces.pathname = `${url.pathname.replace(/\/$/, '')}/v1/traces`;
-  return traces;
-}
-
-function isHeader(name: string, value: string): boolean {
-  return TOKEN.test(name) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value);
-}
-
-/** Undefined for a text that is not `name=value,name=value`, percent-encoded. */
-function parsePairs(text: string, isValid: (name: string, value: string) => boolean): [string, string][] | undefined {
-  try {
-    const entries = text.split(',').filter((entry) => entry.trim() !== '');
-    const pairs = entries.map((entry): [string, string] => {
-      const [, name = '', value = ''] = /^\s*([^=]*?)\s*=\s*(.*?)\s*$/.exec(entry) ?? [];
-      return [decodeURIComponent(name), decodeURIComponent(value)];
-    });
-    return pairs.every(([name, value]) => name !== '' && isValid(name, value)) ? pairs : undefined;
-  } catch {
-    return undefined;
+/** @throws {Error} for a text that is not `name=value,name=value`, percent-encoded, and for what no header can have */
+function toPairs(text: string, areHeaders: boolean): Record<string, string> {
+  const pairs: Record<string, string> = {};
+  for (const entry of text.split(',').filter((part) => part.trim() !== '')) {
+    const [name, value] = entry.split(/=(.*)/s, 2).map((part) => decodeURIComponent(part.trim()));
+    if (!name || value === undefined) throw new TypeError('not a pair');
+    if (areHeaders) validateHeaderName(name);
+    if (areHeaders) validateHeaderValue(name, value);
+    pairs[name] = value;
   }
+  return pairs;
 }
 
-/** Undefined for an unknown name. */
-function toSampler(name: string, ratio: number): ExportSettings['sample'] | undefined {
-  const [, parentBased, root] = /^(parentbased_)?(always_on|always_off|traceidratio)$/.exec(name) ?? [];
-  if (root === undefined) return undefined;
-  const share = root === 'always_on' ? 1 : root === 'always_off' ? 0 : ratio;
-  // The 56 rightmost bits are random in every trace id (W3C Trace Context, level 2), so all services decide alike.
-  const sampleRoot = ({ traceId }: TraceSpan): boolean => Number.parseInt(traceId.slice(18), 16) / 2 ** 56 >= 1 - share;
-  return (trace) =>
-    parentBased !== undefined && trace.parentId !== undefined ? isSampled(trace) : share > 0 && sampleRoot(trace);
+function createSampler(name: string, ratio: number): ExportSettings['sample'] {
+  if (name === 'parentbased_always_on') return undefined;
+  const root = name.replace('parentbased_', '');
+  const share = root === 'traceidratio' ? ratio : Number(root === 'always_on');
+  return (trace) => {
+    if (root !== name && trace.parentId !== undefined) return isSampled(trace);
+    // The last 14 digits are random in every trace id (W3C Trace Context, level 2), so all services decide alike. A
+    // number holds 13 of them.
+    return Number.parseInt(trace.traceId.slice(18, 31), 16) >= (1 - share) * 2 ** 52;
+  };
 }

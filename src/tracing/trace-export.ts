@@ -1,25 +1,31 @@
 /*
  * Exports a span for each request of an application, and for each attempt of the calls made for it. It subscribes to
- * the tracing channels `postern.request` and `postern.call`, as any program can.
- *
+ * the tracing channels `postern.request` and `postern.call`, as any program can, and to no more events than it needs.
  * Spec: OpenTelemetry, "Semantic conventions for HTTP spans" (stable).
  */
 
-import { tracingChannel } from 'node:diagnostics_channel';
+import * as diagnostics from 'node:diagnostics_channel';
 import { Date, monotonicNow, timeOrigin } from '../base/clock.js';
 import { logSafely, type Logger } from '../base/log.js';
 import { FRAMEWORK_VERSION } from '../base/version.js';
 import { Context, type Environment } from '../http/context.js';
+import type { RequestTraceMessage } from '../http/request-tracing.js';
 import type { CallTraceMessage } from '../mesh/call-tracing.js';
 import type { Registry } from '../metrics/registry.js';
-import type { RequestTraceMessage } from '../http/request-tracing.js';
-import { isSampled, requestSpanOf, type TraceSpan } from '../propagation/trace-context.js';
+import { callOriginOf, isSampled, type TraceSpan } from '../propagation/trace-context.js';
+import type { MatchedRoute } from '../routing/router.js';
 import { readVariables } from './otel-variables.js';
-import { CLIENT, SERVER, toAttributes, toSpan, type Pair } from './otlp-span.js';
-import { SpanExporter } from './span-exporter.js';
+import { Attributes, toFields, toSpan, type SpanFields } from './otlp-span.js';
+import { startExporter } from './span-exporter.js';
 
-/** Options of the application whose spans are exported. */
-export interface TraceExportOptions {
+const WARN_EVERY_MS = 60_000;
+/** Span times follow the system clock again when they are this far from it, in ms. */
+const MAX_DRIFT_MS = 50;
+/** Methods that the semantic conventions know; a span's name has no other, so that clients cannot invent names. */
+const METHODS = new Set(['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'QUERY', 'TRACE']);
+
+/** The application whose spans are exported. */
+export interface TracedApplication {
   readonly name: string;
   readonly version: string;
   readonly attachMonitorEndpoints: boolean;
@@ -28,150 +34,150 @@ export interface TraceExportOptions {
   readonly tracing?: boolean | undefined;
 }
 
-/** An export that has begun. */
-export interface TraceExport {
-  /** Sends what is left, for at most a second. */
-  close(): Promise<void>;
+/** The part of a span that the next request of its route may have as well, with the values that it depends on. */
+interface Common {
+  readonly fields: SpanFields;
+  readonly method: string;
+  readonly statusCode: number;
+  readonly errorType: string | undefined;
+  readonly origin: string;
+  readonly httpVersion: string;
 }
-
-/** Span times follow the system clock again when they are this far from it, in ms. */
-const MAX_DRIFT_MS = 50;
-/** Methods that the semantic conventions know; a span's name has no other, so that clients cannot invent names. */
-const METHODS = new Set(['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'QUERY', 'TRACE']);
 
 /**
  * @param environment of the requests whose spans are exported; their log lines get the ids of the trace
  * @param registry counts dropped spans
- * @returns undefined if the variables or an OpenTelemetry SDK turn the export off
+ * @returns a function that sends what is left, for at most a second; undefined if the variables or an OpenTelemetry SDK
+ * turn the export off
  */
 export function startTraceExport(
-  options: TraceExportOptions,
+  { name, version, attachMonitorEndpoints, logger, tracing }: TracedApplication,
   environment: Environment,
   registry: Registry,
   variables: NodeJS.ProcessEnv,
-): TraceExport | undefined {
-  const { name, version, logger } = options;
+): (() => Promise<void>) | undefined {
   const api = Reflect.get(globalThis, Symbol.for('opentelemetry.js.api.1')) as { trace?: unknown } | undefined;
-  if (options.tracing !== true && api?.trace !== undefined) {
+  if (tracing !== true && api?.trace !== undefined) {
     const message = 'an OpenTelemetry SDK is registered, so Postern exports no traces; tracing: true exports them too';
     logSafely(logger, 'info', {}, message);
     return undefined;
   }
   const settings = readVariables(variables, (message) => logSafely(logger, 'warn', {}, message));
   if (settings === undefined) return undefined;
-  const sdk: Pair[] = ['name', 'language', 'version'].map((key, i) => [
-    `telemetry.sdk.${key}`,
-    ['postern', 'nodejs', FRAMEWORK_VERSION][i],
-  ]);
-  const resource = new Map([['service.name', name], ['service.version', version], ...sdk, ...settings.resource]);
+  const { sample } = settings;
+  const resource = new Attributes();
+  const own = { 'service.name': name, 'service.version': version, 'telemetry.sdk.name': 'postern' };
+  const sdk = { 'telemetry.sdk.language': 'nodejs', 'telemetry.sdk.version': FRAMEWORK_VERSION };
+  for (const [key, value] of Object.entries({ ...own, ...sdk, ...settings.resource })) resource.add(key, value);
+  const head =
+    `{"resourceSpans":[{"resource":{${resource.toString()}},` +
+    `"scopeSpans":[{"scope":{"name":"postern","version":"${FRAMEWORK_VERSION}"},"spans":[`;
   const dropped = registry.counter({ name: 'otel_spans_dropped_total', help: 'Spans that could not be exported.' });
-  const exporter = new SpanExporter(settings, toAttributes(resource), (count) => dropped.inc(count), logger);
-  const unsubscribe = subscribe(options, environment, settings.sample, (span) => exporter.add(span));
-  environment.logsTraces = true;
-  return {
-    close() {
-      unsubscribe();
-      return exporter.close();
-    },
-  };
-}
+  let [unreported, warnedMs] = [0, -Infinity];
+  const exporter = startExporter(settings, head, ']}]}]}', (count, reason) => {
+    if (count === 0) return;
+    dropped.inc(count);
+    unreported += count;
+    if (monotonicNow() < warnedMs + WARN_EVERY_MS) return;
+    logSafely(logger, 'warn', { spans: unreported, reason }, 'spans could not be exported and were dropped');
+    [unreported, warnedMs] = [0, monotonicNow()];
+  });
 
-/** @param add gets each span when it has ended @returns a function that unsubscribes */
-function subscribe(
-  { name, attachMonitorEndpoints }: TraceExportOptions,
-  environment: Environment,
-  sample: (trace: TraceSpan) => boolean,
-  add: (span: string) => void,
-): () => void {
   const monitoring = new Set(['health', 'metrics', 'ping', 'openapi'].map((path) => `/${name}/${path}/`));
-  /** Start times of this application's requests and of their attempts. */
-  const started = new WeakMap<TraceSpan, number>();
+  const isExported = (ctx: object): ctx is Context =>
+    ctx instanceof Context &&
+    Context.environmentOf(ctx) === environment &&
+    !(attachMonitorEndpoints && monitoring.has(ctx.route?.path ?? ''));
   let originMs = timeOrigin;
-  const nowMs = (): number => originMs + monotonicNow();
-  const end = (trace: TraceSpan | undefined, toFields: () => Parameters<typeof toSpan>[3]): void => {
-    const startMs = trace === undefined ? undefined : started.get(trace);
-    if (trace !== undefined && startMs !== undefined && isSampled(trace))
-      add(toSpan(trace, startMs, nowMs(), toFields()));
+  const add = (trace: TraceSpan, startedAt: number, fields: SpanFields): void => {
+    const endedAt = monotonicNow();
+    if (Math.abs(Date.now() - originMs - endedAt) > MAX_DRIFT_MS) originMs = Date.now() - endedAt;
+    exporter.add(toSpan(trace, originMs + startedAt, originMs + endedAt, fields));
   };
-  const onRequest = ({ ctx, trace, route }: RequestTraceMessage): void => {
-    const isMonitoring = attachMonitorEndpoints && route !== null && monitoring.has(route.path);
-    if (Context.environmentOf(ctx) !== environment || isMonitoring) return;
-    if (Math.abs(Date.now() - nowMs()) > MAX_DRIFT_MS) originMs = Date.now() - monotonicNow();
-    const flags = Number.parseInt(trace.flags, 16);
-    trace.flags = `0${sample(trace) ? flags | 1 : flags & ~1}`;
-    started.set(trace, nowMs());
+  const unsubscribers: (() => void)[] = [];
+  const on = <Message>(event: string, listener: (message: Message) => void): void => {
+    const [channel, untyped] = [`tracing:postern.${event}`, listener as diagnostics.ChannelListener];
+    diagnostics.subscribe(channel, untyped);
+    unsubscribers.push(() => diagnostics.unsubscribe(channel, untyped));
   };
+  const toServerFields = createServerFields();
   const onRequestEnd = (message: RequestTraceMessage): void => {
+    const { ctx, trace, statusCode } = message;
     // Without a status, `end` reports that the handler has returned a promise.
-    if (message.statusCode !== undefined) end(message.trace, () => serverFields(message));
+    if (statusCode !== undefined && isSampled(trace) && isExported(ctx) && exporter.hasRoom())
+      add(trace, Context.exchangeOf(ctx).startedAt, toServerFields(message));
   };
-  const onCall = ({ trace }: CallTraceMessage): void => {
-    const request = trace === undefined ? undefined : requestSpanOf(trace);
-    if (trace !== undefined && request !== undefined && started.has(request)) started.set(trace, nowMs());
-  };
-  const onCallEnd = (message: CallTraceMessage): void => end(message.trace, () => clientFields(message));
-  const requests = tracingChannel<RequestTraceMessage, RequestTraceMessage>('postern.request');
-  const calls = tracingChannel<CallTraceMessage, CallTraceMessage>('postern.call');
-  const subscribed = [
-    [requests.start, onRequest],
-    [requests.end, onRequestEnd],
-    [requests.asyncEnd, onRequestEnd],
-    [calls.start, onCall],
-    [calls.asyncEnd, onCallEnd],
-  ] as [ReturnType<typeof tracingChannel>['start'], (message: unknown) => void][];
-  for (const [channel, listener] of subscribed) channel.subscribe(listener);
+  on('request:end', onRequestEnd);
+  on('request:asyncEnd', onRequestEnd);
+  on('call:asyncEnd', (message: CallTraceMessage) => {
+    const { trace } = message;
+    const origin = trace === undefined ? undefined : callOriginOf(trace);
+    if (trace !== undefined && origin !== undefined && isSampled(trace) && isExported(origin.caller))
+      if (exporter.hasRoom()) add(trace, origin.startedAt, toClientFields(message));
+  });
+  if (sample !== undefined)
+    on('request:start', ({ ctx, trace }: RequestTraceMessage) => {
+      if (isExported(ctx) && sample(trace) !== isSampled(trace)) trace.flags = `0${Number(`0x${trace.flags}`) ^ 1}`;
+    });
+  environment.logsTraces = true;
   return () => {
-    for (const [channel, listener] of subscribed) channel.unsubscribe(listener);
+    for (const unsubscribe of unsubscribers) unsubscribe();
+    return exporter.close();
   };
 }
 
-function serverFields({ ctx, method, route, statusCode = 0, errorCode, error }: RequestTraceMessage) {
-  let url: URL | undefined;
-  try {
-    url = ctx.url;
-  } catch {
-    // The target or Host is malformed; the span has no address.
-  }
-  const errorType = statusCode >= 500 ? (errorCode?.name ?? String(statusCode)) : undefined;
-  const { name, pairs } = commonFields(method, route?.path, url, statusCode, errorType);
-  pairs.push(
-    ['http.route', route?.path],
-    ['url.path', url?.pathname],
-    ['url.scheme', url?.protocol.slice(0, -1)],
-    ['client.address', ctx.ip],
-    ['user_agent.original', ctx.headers['user-agent']],
-    ['network.protocol.version', Context.requestOf(ctx).httpVersion],
-  );
-  const exception = statusCode === 500 ? error : undefined;
-  return { kind: SERVER, name, pairs, isError: errorType !== undefined, exception };
+/** Keeps, for each route, the part of a span that the route's next request may have as well. */
+function createServerFields(): (message: RequestTraceMessage) => SpanFields {
+  const latest = new Map<MatchedRoute | null, Common>();
+  return ({ ctx, method, route, statusCode = 0, errorCode, error }) => {
+    const { httpVersion } = Context.requestOf(ctx);
+    const origin = Context.originOf(ctx);
+    const errorType = statusCode >= 500 ? (errorCode?.name ?? String(statusCode)) : undefined;
+    let last = latest.get(route);
+    const isSame = last?.method === method && last.statusCode === statusCode && last.errorType === errorType;
+    if (last === undefined || !isSame || last.origin !== origin || last.httpVersion !== httpVersion) {
+      const fields = toCommonFields(true, method, route?.path, origin, statusCode, errorType);
+      fields.attributes.add('http.route', route?.path).add('url.scheme', /^https?/.exec(origin)?.[0]);
+      fields.attributes.add('network.protocol.version', httpVersion);
+      latest.set(route, (last = { fields, method, statusCode, errorType, origin, httpVersion }));
+    }
+    const { isServer, head, attributes } = last.fields;
+    const own = new Attributes(attributes)
+      .add('url.path', ctx.target.path)
+      .add('client.address', ctx.ip)
+      .add('user_agent.original', ctx.headers['user-agent']);
+    return { isServer, head, attributes: own, exception: statusCode === 500 ? error : undefined };
+  };
 }
 
-function clientFields({ method, route, url, attempt, statusCode, errorCode, error }: CallTraceMessage) {
+function toClientFields({ method, route, url, attempt, statusCode, errorCode, error }: CallTraceMessage): SpanFields {
   const failure = Object(error) as { errorCode?: typeof errorCode; name?: string };
   const isError = error !== undefined || (statusCode ?? 0) >= 400;
   const errorType = isError ? String((errorCode ?? failure.errorCode)?.name ?? failure.name ?? statusCode) : undefined;
-  const { name, pairs } = commonFields(method, route, new URL(url), statusCode, errorType);
-  pairs.push(['url.full', url], ['http.request.resend_count', attempt > 1 ? attempt - 1 : undefined]);
-  if (statusCode !== undefined) pairs.push(['network.protocol.version', '1.1']);
-  return { kind: CLIENT, name, pairs, isError, exception: undefined };
+  const fields = toCommonFields(false, method, route, url, statusCode, errorType);
+  fields.attributes.add('url.full', url).add('http.request.resend_count', attempt > 1 ? attempt - 1 : undefined);
+  fields.attributes.add('network.protocol.version', statusCode === undefined ? undefined : '1.1');
+  return fields;
 }
 
-function commonFields(
+/** @param origin begins with the URL's scheme, host and port */
+function toCommonFields(
+  isServer: boolean,
   method: string,
   route: string | undefined,
-  url: URL | undefined,
+  origin: string,
   statusCode: number | undefined,
   errorType: string | undefined,
-): { name: string; pairs: Pair[] } {
+): SpanFields {
   const isKnown = METHODS.has(method);
-  const name = isKnown ? method : 'HTTP';
-  const pairs: Pair[] = [
-    ['http.request.method', isKnown ? method : '_OTHER'],
-    ['http.request.method_original', isKnown ? undefined : method],
-    ['http.response.status_code', statusCode],
-    ['server.address', url?.hostname],
-    ['server.port', url === undefined ? undefined : Number(url.port) || (url.protocol === 'https:' ? 443 : 80)],
-    ['error.type', errorType],
-  ];
-  return { name: route === undefined ? name : `${name} ${route}`, pairs };
+  const name = (isKnown ? method : 'HTTP') + (route === undefined ? '' : ` ${route}`);
+  const url = URL.canParse(origin) ? new URL(origin) : undefined;
+  const attributes = new Attributes()
+    .add('http.request.method', isKnown ? method : '_OTHER')
+    .add('http.request.method_original', isKnown ? undefined : method)
+    .add('http.response.status_code', statusCode)
+    .add('server.address', url?.hostname)
+    .add('server.port', url && (Number(url.port) || (url.protocol === 'https:' ? 443 : 80)))
+    .add('error.type', errorType);
+  return toFields(isServer, name, errorType !== undefined, attributes);
 }

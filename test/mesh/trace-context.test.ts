@@ -9,14 +9,14 @@ const VALID = `00-${TRACE}-${PARENT}-01`;
 /** What a call takes along on behalf of a request with these headers. */
 function propagate(headers: IncomingHttpHeaders): Record<string, string> {
   const { span, tracestate } = beginRequestSpan(headers);
-  return spanHeaders(beginCallSpan(span), tracestate);
+  return spanHeaders(beginCallSpan(span, {}), tracestate);
 }
 const tracestateOf = (tracestate: string): string | undefined =>
   propagate({ traceparent: VALID, tracestate })['tracestate'];
 
 test('a request is a span below the one that its traceparent names, a call one below the request', () => {
   const { span } = beginRequestSpan({ traceparent: VALID });
-  const calls = [beginCallSpan(span), beginCallSpan(span)];
+  const calls = [beginCallSpan(span, {}), beginCallSpan(span, {})];
   expect(span).toEqual({
     traceId: TRACE,
     spanId: expect.stringMatching(/^[0-9a-f]{16}$/),

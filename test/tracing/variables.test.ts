@@ -190,7 +190,7 @@ test('the decision of the sampler is on the wire', async () => {
     .toMatch(/^00-12345678901234567890123456789012-[0-9a-f]{16}-00$/);
 });
 
-test('a full batch is sent at once, the rest after the delay; more than the queue holds is dropped and counted', async () => {
+test('a full batch is sent at once, the rest after the delay or with close(); more than the queue holds is dropped', async () => {
   let release: () => void = () => undefined;
   const collector = await startCollector((res) => { release = () => void res.end(); });
   const variables = endpoint({
@@ -206,8 +206,10 @@ test('a full batch is sent at once, the rest after the delay; more than the queu
   release();
   await expect.poll(() => collector.requests.map(({ count }) => count)).toEqual([2, 2]);
   release();
+  const closed = run.app.close();
   await expect.poll(() => collector.requests.map(({ count }) => count)).toEqual([2, 2, 1]);
   release();
+  await closed;
   expect(run.warnings).toEqual(['spans could not be exported and were dropped']);
 });
 
