@@ -38,10 +38,8 @@ export function path(parts: TemplateStringsArray, ...values: readonly (string | 
  * @param where the parameter, for messages: `parameter "id" of "/users/:id"`
  * @throws {TypeError} for a value that is not a string, number, bigint or boolean; with the status 400 for an empty
  * text and for one with a lone surrogate
- *
- * @internal
  */
-export function encodeParameter(where: string, value: unknown): string {
+function encodeParameter(where: string, value: unknown): string {
   if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'bigint' && typeof value !== 'boolean')
     throw new TypeError(`${where} is ${show(value)}; give a string or a number`);
   const text = String(value);
@@ -53,8 +51,8 @@ export function encodeParameter(where: string, value: unknown): string {
   }
 }
 
-/** @throws {TypeError} with the status 400 for a dot segment @internal */
-export function assertSegment(segment: string): void {
+/** @throws {TypeError} with the status 400 for a dot segment */
+function assertSegment(segment: string): void {
   if (segment === '.' || segment === '..') throw new UnsafeParameter(segment, 'is a dot segment');
 }
 

@@ -58,8 +58,7 @@ export function compilePath(path: string, constraints: Map<string, Constraint>):
       const text = path.slice(start, end);
       if (text === '' && end < path.length) fail(start, 'empty segment', 'remove one slash');
       if (text === '.' || text === '..') fail(start, `dot segment "${text}"`, 'remove it: clients resolve it');
-      const foreign = isPlain ? undefined : findForeignSyntax(text, end === path.length);
-      if (foreign !== undefined) fail(start + foreign.index, foreign.what, foreign.remedy);
+      if (!isPlain) assertNotForeign(text, start);
       const mark = text.search(/[?#]/);
       if (mark !== -1) fail(start + mark, `"${text[mark]}"`, 'end the path before it: a path has no query and no fragment');
       segments.push({ kind: 'static', text });
@@ -74,6 +73,20 @@ export function compilePath(path: string, constraints: Map<string, Constraint>):
     paramNames.push(name);
   }
   return { segments, paramNames };
+
+  /**
+   * Refuses what other routers write in a static segment; no request would ever have that text. Text that merely has
+   * such characters stays text: `/Products(1)`, `/c++`, `/a{b}`.
+   */
+  function assertNotForeign(text: string, start: number): void {
+    for (const [pattern, what, remedy] of FORMS) {
+      const found = pattern.exec(end === path.length ? text : `${text}/`);
+      if (found === null) continue;
+      const [part = '', name = ''] = found;
+      const written = part.replace(/\/$/, '');
+      fail(start + found.index, `${what} "${written}"`, remedy(name, written));
+    }
+  }
 
   function parseWildcard(start: number): Dynamic {
     const name = path.slice(start + 1, end);
@@ -210,34 +223,10 @@ function closingParenthesis(path: string, open: number): number {
   return -1;
 }
 
-/** Syntax of another router, and what to write in its place. */
-interface ForeignSyntax {
-  readonly index: number;
-  readonly what: string;
-  readonly remedy: string;
-}
-
-/** A character that all foreign syntax has. */
+/** A character that all syntax of other routers has. */
 const FOREIGN_MARK = /[%{<[(?*]/;
 
-/**
- * Finds what other routers write in a path, in one static segment; no request would ever have that text. Text that
- * merely has such characters stays text: `/Products(1)`, `/c++`, `/a{b}`.
- *
- * @param last whether it is the last segment of its path
- */
-function findForeignSyntax(text: string, last: boolean): ForeignSyntax | undefined {
-  for (const [pattern, what, remedy] of FORMS) {
-    const found = pattern.exec(last ? text : `${text}/`);
-    if (found === null) continue;
-    const [part = '', name = ''] = found;
-    const written = part.replace(/\/$/, '');
-    return { index: found.index, what: `${what} "${written}"`, remedy: remedy(name, written) };
-  }
-  return undefined;
-}
-
-/** The remedy gets the name of the parameter, where the form has one. */
+/** Syntax of other routers, in one segment. The remedy gets the name of the parameter, where the form has one. */
 type Form = readonly [pattern: RegExp, what: string, remedy: (name: string, written: string) => string];
 
 const FORMS: readonly Form[] = [

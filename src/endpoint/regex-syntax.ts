@@ -115,16 +115,11 @@ export function parseRegex(source: string): RegexNode {
 
   function unitsOf(text: string, index: number): ReadonlySet<number> {
     let units = sets.get(text);
-    if (units === undefined) {
-      const regexp = compile(text, index);
-      sets.set(text, (units = new Set(samples.filter((unit) => regexp.test(String.fromCharCode(unit))))));
-    }
-    return units;
-  }
-
-  function compile(text: string, index: number): RegExp {
+    if (units !== undefined) return units;
     try {
-      return new RegExp(`^${text}$`, 's');
+      const regexp = new RegExp(`^${text}$`, 's');
+      sets.set(text, (units = new Set(samples.filter((unit) => regexp.test(String.fromCharCode(unit))))));
+      return units;
     } catch {
       fail(`invalid range in "${text}"`, 'put the smaller character first, or escape the hyphen: \\-', index);
     }
