@@ -6,9 +6,8 @@ import { assertOptions, oneOf, STRING, type Kinds } from '../base/options-check.
 import { OPENAPI, type OpenApiSettings } from '../endpoint/document-settings.js';
 import type { RouteInfo } from '../routing/router.js';
 import { Components, type JsonSchema } from './components.js';
-import { mergeJson } from './merge.js';
-import { toOperation, type DocumentedRoute } from './operation.js';
-import { OpenApiError, shapeOf, toTemplate, type PathTemplate } from './path-template.js';
+import { mergeJson, toOperation, type DocumentedRoute } from './operation.js';
+import { OpenApiError, shapeOf, toTemplate } from './path-template.js';
 
 /** Source of a document, such as a `Postern`. */
 export interface OpenApiSource {
@@ -92,7 +91,7 @@ export function toOpenApi(app: OpenApiSource, options: OpenApiOptions = {}): Ope
   const paths: Record<string, Record<string, unknown>> = {};
   const operationIds = new Map<string, string>();
   // Templates by pattern, with the names of the route that came first; and paths by their templates without names.
-  const templates = new Map<string, PathTemplate>();
+  const templates = new Map<string, ReturnType<typeof toTemplate>>();
   const shapes = new Map<string, string>();
   for (const route of routesOf(app)) {
     const { method, path, pattern, options: own } = route;
@@ -140,18 +139,14 @@ function claim(owners: Map<string, string>, name: string, owner: string): string
 
 /** A router's data of each route; the router may be of another copy of the package. */
 interface Table {
-  readonly entries: readonly (DocumentedRoute & { readonly pattern: string })[];
+  readonly entries: readonly DocumentedRoute[];
   readonly isReserved: (route: DocumentedRoute) => boolean;
 }
 
-function routesOf(app: OpenApiSource): (DocumentedRoute & { readonly pattern: string })[] {
-  const router: unknown = app.router;
-  if (!isTable(router)) throw new TypeError('toOpenApi() takes a Postern application');
-  return router.entries.filter((route) => !router.isReserved(route));
-}
-
-function isTable(router: unknown): router is Table {
-  if (typeof router !== 'object' || router === null || !('entries' in router) || !('isReserved' in router))
-    return false;
-  return Array.isArray(router.entries) && typeof router.isReserved === 'function';
+function routesOf(app: OpenApiSource): DocumentedRoute[] {
+  const table = app.router as Partial<Table> | undefined;
+  const isReserved = table?.isReserved?.bind(table);
+  if (table?.entries === undefined || isReserved === undefined)
+    throw new TypeError('toOpenApi() takes a Postern application');
+  return table.entries.filter((route) => !isReserved(route));
 }

@@ -3,19 +3,20 @@
  */
 
 import { STATUS_CODES } from 'node:http';
+import { isRecord } from '../base/options-check.js';
 import type { RouteRecord } from '../endpoint/route-options.js';
 import { isSchema, PARTS, type MaybeResponse } from '../endpoint/schemas.js';
 import { partsOf } from '../payload/json-schema.js';
 import { propsOf } from '../payload/standard-schema.js';
 import type { Components, JsonSchema } from './components.js';
-import { mergeJson } from './merge.js';
 import { OpenApiError, type PathParameter } from './path-template.js';
 
 /** Properties of a route that a document has. */
 export interface DocumentedRoute {
   readonly method: string;
   readonly path: string;
-  readonly options: RouteRecord & { readonly openapi?: Json | false };
+  readonly pattern: string;
+  readonly options: RouteRecord;
 }
 
 type Json = Readonly<Record<string, unknown>>;
@@ -29,14 +30,24 @@ const OWN_HEADERS: ReadonlySet<string> = new Set(['accept', 'content-type']);
  * @throws {OpenApiError} when a schema can't be converted
  */
 export function toOperation(
-  route: DocumentedRoute,
+  { method, path, options }: DocumentedRoute,
   parameters: readonly PathParameter[],
   components: Components,
   sent: 'input' | 'output',
 ): Json {
-  const { summary, description, tags, operationId, deprecated, schemas, params: allowed, ...options } = route.options;
-  const schemaOf = (part: string, given: unknown): JsonSchema | undefined =>
-    convert(route, part, given, components, part.startsWith('response') ? sent : 'input');
+  const { summary, description, tags, operationId, deprecated, schemas, params: allowed } = options;
+  /** One side of a schema; undefined without JSON Schema. */
+  const schemaOf = (part: string, given: unknown): JsonSchema | undefined => {
+    const converter = propsOf(given)?.jsonSchema;
+    if (converter === undefined) return undefined;
+    const name = `${method.toLowerCase()}${path.replace(/[^A-Za-z0-9]+/g, '_')}_${part.replace(' ', '_')}`;
+    try {
+      return components.lift(converter[part.startsWith('response') ? sent : 'input']({ target: 'draft-2020-12' }), name);
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw new OpenApiError(path, `the schema of its ${part} has no JSON Schema: ${reason}`, { cause });
+    }
+  };
   const isChecked = PARTS.some((part) => schemas[part] !== undefined);
   const membersOf = (part: 'query' | 'headers'): Members => collectMembers(schemaOf(part, schemas[part]), components);
   const all = [
@@ -81,12 +92,12 @@ function pathParameters(
 function queryParameters({ properties, required, others }: Members, allowed: readonly string[] | null): Json[] {
   const declared = Object.entries(properties).filter(([name]) => allowed === null || allowed.includes(name));
   const undeclared = (allowed ?? []).filter((name) => !Object.hasOwn(properties, name));
-  const any = others === undefined || allowed !== null ? [] : [others];
+  const any = { type: 'object', additionalProperties: others };
   return [
     ...declared.map(([name, schema]) => parameter('query', name, schema, required.includes(name))),
     ...undeclared.map((name) => parameter('query', name, { type: 'string' }, false)),
     // Whatever other names: an object whose members are the parameters.
-    ...any.map((schema) => parameter('query', 'others', { type: 'object', additionalProperties: schema }, false)),
+    ...(others === undefined || allowed !== null ? [] : [parameter('query', 'others', any, false)]),
   ];
 }
 
@@ -153,25 +164,6 @@ function errorContent(names: readonly string[]): Json {
   return { 'application/json': contentOf('Error'), 'application/problem+json': contentOf('Problem') };
 }
 
-/** One side of a schema; undefined without JSON Schema. */
-function convert(
-  route: DocumentedRoute,
-  part: string,
-  given: unknown,
-  components: Components,
-  side: 'input' | 'output',
-): JsonSchema | undefined {
-  const converter = propsOf(given)?.jsonSchema;
-  if (converter === undefined) return undefined;
-  const name = `${route.method.toLowerCase()}${route.path.replace(/[^A-Za-z0-9]+/g, '_')}_${part.replace(' ', '_')}`;
-  try {
-    return components.lift(converter[side]({ target: 'draft-2020-12' }), name);
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new OpenApiError(route.path, `the schema of its ${part} has no JSON Schema: ${reason}`, { cause });
-  }
-}
-
 interface Members {
   readonly properties: Readonly<Record<string, JsonSchema>>;
   readonly required: readonly string[];
@@ -191,4 +183,13 @@ function collectMembers(schema: JsonSchema | undefined, components: Components):
 
 function defined(members: Json): Json {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
+}
+
+/** Merges objects member by member. Every other value of `extra` replaces the value in `base`. */
+export function mergeJson<Base extends object>(base: Base, extra: object): Base {
+  const added = Object.entries(extra).map(([name, value]): [string, unknown] => {
+    const own: unknown = Object.hasOwn(base, name) ? Reflect.get(base, name) : undefined;
+    return [name, isRecord(own) && isRecord(value) ? mergeJson(own, value) : value];
+  });
+  return { ...base, ...Object.fromEntries(added) };
 }

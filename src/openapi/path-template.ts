@@ -14,14 +14,8 @@ export interface PathParameter {
   readonly pattern: string | undefined;
 }
 
-/** A path, as a template. */
-export interface PathTemplate {
-  readonly template: string;
-  readonly parameters: readonly PathParameter[];
-}
-
 /** @throws {OpenApiError} for a static segment that a template would take for a parameter */
-export function toTemplate(path: string): PathTemplate {
+export function toTemplate(path: string): { template: string; parameters: readonly PathParameter[] } {
   const parameters: PathParameter[] = [];
   const { segments } = compilePath(path, new Map());
   const parts = segments.map((segment) => {
