@@ -6,9 +6,8 @@ import { findClashes, FrameworkErrorCodes, isErrorCode, type ErrorCode } from '.
 import * as clients from '../http/client-address.js';
 import type { ProxyTrust } from '../http/client-address.js';
 import { createLogger, LOG_LEVELS, type Logger, type LogLevel } from '../base/log.js';
-import { assertServiceName, isServiceName } from '../client/service-name.js';
 import { parseSettings, type Settings, type SettingsOptions } from '../client/settings.js';
-import type { ServiceStandIn } from '../client/service-client.js';
+import { assertServiceName, isServiceName, type ServiceStandIn } from '../client/service-client.js';
 import { DEFAULT_BUCKETS, toBounds } from '../metrics/histogram.js';
 import {
   LOAD_SHEDDING,

@@ -7,7 +7,7 @@
 
 import { elapsedSince, monotonicNow } from '../base/clock.js';
 import { ServiceError } from '../client/service-error.js';
-import { isServiceName } from '../client/service-name.js';
+import { isServiceName } from '../client/service-client.js';
 import { connectServices, type ServiceConnection } from '../mesh/service-connection.js';
 import { callOf, pingRequest, readPing, unusableEntry, type PingEntry } from '../monitor/ping-document.js';
 import { toErrorBody } from '../payload/error-body.js';

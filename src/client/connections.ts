@@ -3,7 +3,7 @@
  */
 
 import { show } from '../base/options-check.js';
-import { assertServiceName } from './service-name.js';
+import { assertServiceName } from './service-client.js';
 
 const PLACEHOLDER = '{service}';
 

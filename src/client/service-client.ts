@@ -114,6 +114,17 @@ export interface CallSender {
 /** The request that makes a call; undefined outside a request. */
 type Caller = CallingRequest | undefined;
 
+/** Whether a name is a URL path segment that no URL parser changes. @internal */
+export function isServiceName(name: unknown): name is string {
+  return typeof name === 'string' && /^[A-Za-z0-9._~-]+$/.test(name) && name !== '.' && name !== '..';
+}
+
+/** @throws {TypeError} for any other name @internal */
+export function assertServiceName(name: unknown): void {
+  if (!isServiceName(name))
+    throw new TypeError(`service name ${JSON.stringify(name)} is not a URL path segment; use letters, digits and . _ ~ -`);
+}
+
 /** Creates the clients of one application. @internal */
 export class ServiceClients<Sender extends CallSender = CallSender> {
   /** In order of first mention. */

@@ -19,11 +19,7 @@ export interface SettingsOptions {
 }
 
 /** Connections that were checked; frozen. */
-export interface Settings {
-  readonly SERVICE_CONNECTIONS: readonly string[];
-  readonly REQUIRED_SERVICE_CONNECTIONS: readonly string[];
-  readonly SERVICE_URL_TEMPLATE: string;
-}
+export type Settings = Readonly<Required<SettingsOptions>>;
 
 const KINDS: Kinds<SettingsOptions> = {
   SERVICE_CONNECTIONS: LIST,
@@ -44,9 +40,16 @@ export function parseSettings(options: SettingsOptions, env: Readonly<Record<str
   assertOptions('settings', options, KINDS);
   const template = options.SERVICE_URL_TEMPLATE ?? (env['SERVICE_URL_TEMPLATE'] || DEFAULT_TEMPLATE);
   if (template !== DEFAULT_TEMPLATE) serviceUrls.assertTemplate(template);
+  const listOf = (name: 'SERVICE_CONNECTIONS' | 'REQUIRED_SERVICE_CONNECTIONS', fromEnv = ''): readonly string[] => {
+    const entries = options[name] ?? fromEnv.split(',').flatMap((entry) => entry.trim() || []);
+    for (const entry of entries)
+      if (typeof entry !== 'string')
+        throw new TypeError(`${name} has the entry ${String(entry)}; give 'name' or 'name=URL'`);
+    return Object.freeze([...new Set(entries)]);
+  };
   const settings: Settings = Object.freeze({
-    SERVICE_CONNECTIONS: listOf(options, env, 'SERVICE_CONNECTIONS'),
-    REQUIRED_SERVICE_CONNECTIONS: listOf(options, env, 'REQUIRED_SERVICE_CONNECTIONS'),
+    SERVICE_CONNECTIONS: listOf('SERVICE_CONNECTIONS', env['SERVICE_CONNECTIONS']),
+    REQUIRED_SERVICE_CONNECTIONS: listOf('REQUIRED_SERVICE_CONNECTIONS', env['REQUIRED_SERVICE_CONNECTIONS']),
     SERVICE_URL_TEMPLATE: template,
   });
   connectionsOf(settings);
@@ -63,20 +66,4 @@ export function parseSettings(options: SettingsOptions, env: Readonly<Record<str
 export function connectionsOf(settings: Settings): Map<string, string> {
   const entries = [...settings.SERVICE_CONNECTIONS, ...settings.REQUIRED_SERVICE_CONNECTIONS];
   return entries.length === 0 ? new Map() : serviceUrls.toServiceUrls(entries, settings.SERVICE_URL_TEMPLATE);
-}
-
-type ListName = 'SERVICE_CONNECTIONS' | 'REQUIRED_SERVICE_CONNECTIONS';
-
-function listOf(
-  options: SettingsOptions,
-  env: Readonly<Record<string, string | undefined>>,
-  name: ListName,
-): readonly string[] {
-  const fromEnv = (): string[] => (env[name] ?? '').split(',').map((entry) => entry.trim());
-  const entries = options[name] ?? fromEnv().filter((entry) => entry !== '');
-  for (const entry of entries) {
-    if (typeof entry !== 'string')
-      throw new TypeError(`${name} has the entry ${String(entry)}; give 'name' or 'name=URL'`);
-  }
-  return Object.freeze([...new Set(entries)]);
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isServiceName } from '../../src/client/service-name.js';
+import { isServiceName } from '../../src/client/service-client.js';
 import { connectionsOf, parseSettings, type SettingsOptions } from '../../src/client/settings.js';
 
 const connections = (options: SettingsOptions, env: Record<string, string> = {}): Record<string, string> =>
