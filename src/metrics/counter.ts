@@ -5,7 +5,7 @@ import * as exemplarChecks from './exemplar.js';
 import type { Exemplar, ExemplarUpdate } from './exemplar.js';
 import { Metric } from './metric.js';
 import type { MetricOptions, Update, UpdateLabels } from './metric.js';
-import { OwnedSeries } from './series-map.js';
+import { Series } from './series-map.js';
 
 export interface CounterOptions<L extends string = never> extends MetricOptions<L, Counter<L>> {}
 
@@ -47,12 +47,12 @@ export class Counter<L extends string = never> extends Metric<L, BoundCounter> {
 }
 
 /** @internal */
-export class CounterSeries extends OwnedSeries<CounterSeries> implements BoundCounter {
+export class CounterSeries extends Series implements BoundCounter {
   value = 0;
   exemplar: Exemplar | undefined;
 
   inc(update: number | ExemplarUpdate = 1): void {
-    const series = this.isRemoved ? this.owner.revive(this) : this;
+    const series = this.live();
     if (typeof update === 'number' && update >= 0 && update < Infinity) series.value += update;
     else series.#incWithExemplar(update);
   }

@@ -34,18 +34,20 @@ export interface SteppedSample extends Pick<ScalarSample, 'labelValues'> {
   readonly exemplars: readonly (Exemplar | undefined)[] | undefined;
 }
 
-interface FamilyHead<Kind extends MetricKind, Sample> {
-  readonly kind: Kind;
+interface FamilyHead {
+  readonly kind: MetricKind;
   /** Name as registered: a counter's with or without `_total`. */
   readonly name: string;
   readonly help: string;
   readonly labelNames: readonly string[];
-  readonly samples: ReadonlySet<Sample>;
 }
 
-export interface ScalarFamily extends FamilyHead<'counter' | 'gauge', ScalarSample> {}
+interface ScalarFamily extends FamilyHead {
+  readonly samples: ReadonlySet<ScalarSample>;
+}
 
-export interface SteppedFamily extends FamilyHead<'histogram' | 'summary', SteppedSample> {
+interface SteppedFamily extends FamilyHead {
+  readonly samples: ReadonlySet<SteppedSample>;
   /** Upper bounds, ascending, the last one infinite; or quantiles from 0 to 1, ascending. */
   readonly steps: readonly number[];
 }

@@ -4,7 +4,7 @@ import { Date } from '../base/clock.js';
 import { show } from '../base/options-check.js';
 import { Metric } from './metric.js';
 import type { Labels, MetricOptions, SomeLabels, Update } from './metric.js';
-import { OwnedSeries } from './series-map.js';
+import { Series } from './series-map.js';
 import * as timing from './timer.js';
 import type { BoundTimer } from './timer.js';
 
@@ -69,27 +69,27 @@ export class Gauge<L extends string = never> extends Metric<L, BoundGauge> {
 }
 
 /** @internal */
-export class GaugeSeries extends OwnedSeries<GaugeSeries> implements BoundGauge {
+export class GaugeSeries extends Series implements BoundGauge {
   readonly exemplar: undefined = undefined;
   value = 0;
 
   set(value: number): void {
     this.#assertNumber(value);
-    this.#live().value = value;
+    this.live().value = value;
   }
 
   inc(by = 1): void {
     this.#assertNumber(by);
-    this.#live().value += by;
+    this.live().value += by;
   }
 
   dec(by = 1): void {
     this.#assertNumber(by);
-    this.#live().value -= by;
+    this.live().value -= by;
   }
 
   setToCurrentTime(): void {
-    this.#live().value = Date.now() / 1000;
+    this.live().value = Date.now() / 1000;
   }
 
   startTimer(): BoundTimer {
@@ -98,10 +98,6 @@ export class GaugeSeries extends OwnedSeries<GaugeSeries> implements BoundGauge 
 
   zero(): void {
     this.value = 0;
-  }
-
-  #live(): GaugeSeries {
-    return this.isRemoved ? this.owner.revive(this) : this;
   }
 
   #assertNumber(value: unknown): void {

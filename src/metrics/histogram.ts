@@ -5,7 +5,7 @@ import * as exemplarChecks from './exemplar.js';
 import type { Exemplar, ExemplarLabels, ExemplarUpdate } from './exemplar.js';
 import { Metric } from './metric.js';
 import type { Labels, MetricOptions, SomeLabels, Update, UpdateLabels } from './metric.js';
-import { OwnedSeries } from './series-map.js';
+import { Series } from './series-map.js';
 import type { SeriesMap } from './series-map.js';
 import * as timing from './timer.js';
 import type { BoundHistogramTimer } from './timer.js';
@@ -73,14 +73,14 @@ export class Histogram<L extends string = never> extends Metric<L, BoundHistogra
 }
 
 /** @internal */
-export class HistogramSeries extends OwnedSeries<HistogramSeries> implements BoundHistogram {
+export class HistogramSeries extends Series implements BoundHistogram {
   readonly #bounds: readonly number[];
   /** Per bucket, not cumulative. */
   readonly values: number[];
   sum = 0;
   exemplars: (Exemplar | undefined)[] | undefined;
 
-  constructor(owner: SeriesMap<HistogramSeries>, labelValues: readonly string[], bounds: readonly number[]) {
+  constructor(owner: SeriesMap<Series>, labelValues: readonly string[], bounds: readonly number[]) {
     super(owner, labelValues);
     this.#bounds = bounds;
     this.values = new Array<number>(bounds.length + 1).fill(0);
@@ -91,7 +91,7 @@ export class HistogramSeries extends OwnedSeries<HistogramSeries> implements Bou
   }
 
   observe(update: number | Observation): void {
-    const series = this.isRemoved ? this.owner.revive(this) : this;
+    const series = this.live();
     if (typeof update === 'number' && update > -Infinity && update < Infinity) {
       series.values[this.#bucket(update)]!++;
       series.sum += update;

@@ -11,7 +11,7 @@ import { assertHelp, assertLabelNames, assertMetricName, ClaimedNames, toDefault
 import type { MetricKind } from './names.js';
 import { SeriesMap, type Definition } from './series-map.js';
 import * as summaries from './summary.js';
-import type { Summary, SummaryOptions, SummarySeries } from './summary.js';
+import type { Summary, SummaryOptions } from './summary.js';
 
 export interface RegistryOptions {
   /** How many series a metric may have before further label values share one series, `_overflow`; default 10,000. */
@@ -44,8 +44,16 @@ export class Registry implements Iterable<AnyMetric> {
     assertMaxSeries(maxSeries, 'a registry');
     this.#maxSeries = maxSeries;
     this.#onError = onError;
-    this.#overflows = this.counter(OVERFLOWS);
-    this.#collectErrors = this.counter(COLLECT_ERRORS);
+    const count = (name: string, help: string): Counter<'metric'> =>
+      this.counter({ name, help, labelNames: ['metric'], maxSeries: Infinity });
+    this.#overflows = count(
+      'metrics_overflow_total',
+      'Look-ups of label values beyond the series limit of a metric; all of them share its series _overflow.',
+    );
+    this.#collectErrors = count(
+      'metrics_collect_errors_total',
+      'Expositions that a metric was left out of because its collect threw or returned a promise.',
+    );
     this.#own = [...this.#entries.values()];
     this.#entries.clear();
   }
@@ -67,14 +75,14 @@ export class Registry implements Iterable<AnyMetric> {
    */
   counter<const L extends string = never>(options: CounterOptions<L>): Counter<L> {
     const definition = this.#define('counter', options);
-    const series = new SeriesMap<CounterSeries>(definition, (owner, values) => new CounterSeries(owner, values));
+    const series = new SeriesMap(definition, (owner, values) => new CounterSeries(owner, values));
     return this.#add(new Counter<L>(series), { ...definition, samples: series.all }, options.collect);
   }
 
   /** Registers a gauge. @throws {TypeError} as `counter` does */
   gauge<const L extends string = never>(options: GaugeOptions<L>): Gauge<L> {
     const definition = this.#define('gauge', options);
-    const series = new SeriesMap<GaugeSeries>(definition, (owner, values) => new GaugeSeries(owner, values));
+    const series = new SeriesMap(definition, (owner, values) => new GaugeSeries(owner, values));
     return this.#add(new Gauge<L>(series), { ...definition, samples: series.all }, options.collect);
   }
 
@@ -82,9 +90,7 @@ export class Registry implements Iterable<AnyMetric> {
   histogram<const L extends string = never>(options: HistogramOptions<L>): Histogram<L> {
     const definition = this.#define('histogram', options, ['buckets']);
     const bounds = toBounds(options.buckets ?? DEFAULT_BUCKETS, definition.name);
-    const create = (owner: SeriesMap<HistogramSeries>, values: readonly string[]): HistogramSeries =>
-      new HistogramSeries(owner, values, bounds);
-    const series = new SeriesMap(definition, create);
+    const series = new SeriesMap(definition, (owner, values) => new HistogramSeries(owner, values, bounds));
     const family = { ...definition, steps: [...bounds, Infinity], samples: series.all };
     return this.#add(new Histogram<L>(series), family, options.collect);
   }
@@ -93,9 +99,7 @@ export class Registry implements Iterable<AnyMetric> {
   summary<const L extends string = never>(options: SummaryOptions<L>): Summary<L> {
     const definition = this.#define('summary', options, ['percentiles', 'maxAgeSeconds', 'ageBuckets']);
     const window = summaries.toQuantileWindow(options, definition.name);
-    const create = (owner: SeriesMap<SummarySeries>, values: readonly string[]): SummarySeries =>
-      new summaries.SummarySeries(owner, values, window);
-    const series = new SeriesMap(definition, create);
+    const series = new SeriesMap(definition, (owner, values) => new summaries.SummarySeries(owner, values, window));
     const family = { ...definition, steps: window.quantiles, samples: series.all };
     return this.#add(new summaries.Summary<L>(series), family, options.collect);
   }
@@ -178,25 +182,15 @@ export class Registry implements Iterable<AnyMetric> {
     return () => void this.#listeners.delete(listener);
   }
 
-  #define<K extends MetricKind>(
-    kind: K,
-    options: MetricOptions<string, never>,
-    own: readonly string[] = [],
-  ): Definition & { readonly kind: K } {
+  #define(kind: MetricKind, options: MetricOptions<string, never>, own: readonly string[] = []): Definition {
     assertOptions(`a ${kind}`, options, [...OPTIONS, ...own]);
     const { name, help, labelNames = [], maxSeries = this.#maxSeries } = options;
     assertMetricName(name);
     assertHelp(help, name);
     assertLabelNames(labelNames, kind, name);
     assertMaxSeries(maxSeries, `metric "${name}"`);
-    return {
-      kind,
-      name,
-      help,
-      labelNames: [...labelNames],
-      maxSeries,
-      onOverflow: () => this.#overflows.inc({ metric: name }),
-    };
+    const onOverflow = (): void => this.#overflows.inc({ metric: name });
+    return { kind, name, help, labelNames: [...labelNames], maxSeries, onOverflow };
   }
 
   #add<M extends AnyMetric>(metric: M, family: Family, collect: ((this: M) => unknown) | undefined): M {
@@ -207,14 +201,9 @@ export class Registry implements Iterable<AnyMetric> {
 
   #gather(): readonly Family[] {
     for (const listener of this.#listeners) listener();
-    const families: Family[] = [];
-    for (const entry of this.#entries.values()) {
-      if (this.#isCollected(entry)) families.push(entry.family);
-    }
-    for (const { family } of this.#own) {
-      if (family.samples.size > 0) families.push(family);
-    }
-    return families;
+    const collected = [...this.#entries.values()].filter((entry) => this.#isCollected(entry));
+    const own = this.#own.filter(({ family }) => family.samples.size > 0);
+    return [...collected, ...own].map(({ family }) => family);
   }
 
   #isCollected({ collect, family: { name } }: Entry): boolean {
@@ -242,19 +231,6 @@ interface Entry {
 
 /** Names of the options that every metric has. */
 const OPTIONS = ['name', 'help', 'labelNames', 'maxSeries', 'collect'];
-
-const OVERFLOWS = {
-  name: 'metrics_overflow_total',
-  help: 'Look-ups of label values beyond the series limit of a metric; all of them share its series _overflow.',
-  labelNames: ['metric'] as const,
-  maxSeries: Infinity,
-};
-const COLLECT_ERRORS = {
-  name: 'metrics_collect_errors_total',
-  help: 'Expositions that a metric was left out of because its collect threw or returned a promise.',
-  labelNames: ['metric'] as const,
-  maxSeries: Infinity,
-};
 
 function assertMaxSeries(maxSeries: unknown, owner: string): void {
   if (typeof maxSeries === 'number' && maxSeries >= 1 && (Number.isInteger(maxSeries) || maxSeries === Infinity))

@@ -1,32 +1,31 @@
 /* The series of one metric: checks their labels, makes them, and keeps their number within a limit. */
 
 import { show } from '../base/options-check.js';
-
-/** Members of a series that the map needs. */
-export interface Series {
-  readonly labelValues: readonly string[];
-  /** Whether the map no longer has it; it must `revive` before it counts on. */
-  isRemoved: boolean;
-  /** Sets everything back to zero. */
-  zero(): void;
-}
+import type { MetricKind } from './names.js';
 
 /**
  * Base of all kinds of series. Fields that the constructor sets are only declared: an initializer is one more
  * function to compile and to run for each series.
  */
-export abstract class OwnedSeries<Self extends Series> implements Series {
+export abstract class Series {
   declare readonly labelValues: readonly string[];
+  /** Whether the map no longer has it. */
   declare isRemoved: boolean;
-  declare protected readonly owner: SeriesMap<Self>;
+  declare protected readonly owner: SeriesMap<Series>;
 
-  constructor(owner: SeriesMap<Self>, labelValues: readonly string[]) {
+  constructor(owner: SeriesMap<Series>, labelValues: readonly string[]) {
     this.owner = owner;
     this.labelValues = labelValues;
     this.isRemoved = false;
   }
 
+  /** Sets everything back to zero. */
   abstract zero(): void;
+
+  /** The series that counts: itself, or the one for the labels of a removed one. */
+  protected live(): this {
+    return this.isRemoved ? (this.owner.revive(this) as this) : this;
+  }
 }
 
 /** The value of every label of the series that takes what is over a metric's limit. */
@@ -34,6 +33,7 @@ const OVERFLOW_VALUE = '_overflow';
 
 /** Options of every metric, checked. */
 export interface Definition {
+  readonly kind: MetricKind;
   readonly name: string;
   readonly help: string;
   readonly labelNames: readonly string[];
@@ -62,7 +62,7 @@ export class SeriesMap<S extends Series> {
   #overflow: S | undefined;
 
   /** Without labels the one series there is exists from the start. */
-  constructor(definition: Definition, create: (owner: SeriesMap<S>, labelValues: readonly string[]) => S) {
+  constructor(definition: Definition, create: (owner: SeriesMap<Series>, labelValues: readonly string[]) => S) {
     this.definition = definition;
     this.#create = (labelValues) => create(this, labelValues);
     this.unlabelled = definition.labelNames.length === 0 ? this.#insert(this.#create([])) : undefined;

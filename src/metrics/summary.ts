@@ -5,7 +5,7 @@ import { show } from '../base/options-check.js';
 import { Digest, quantilesOf } from './digest.js';
 import { Metric } from './metric.js';
 import type { MetricOptions, SomeLabels, Update } from './metric.js';
-import { OwnedSeries } from './series-map.js';
+import { Series } from './series-map.js';
 import type { SeriesMap } from './series-map.js';
 import { startBoundTimer, startTimer } from './timer.js';
 import type { BoundTimer } from './timer.js';
@@ -61,7 +61,7 @@ export interface QuantileWindow {
 }
 
 /** @internal */
-export class SummarySeries extends OwnedSeries<SummarySeries> implements BoundSummary {
+export class SummarySeries extends Series implements BoundSummary {
   readonly exemplars: undefined = undefined;
   readonly #window: QuantileWindow;
   /** The digest of each part of the window that has one, with the number of the part since the clock began. */
@@ -69,7 +69,7 @@ export class SummarySeries extends OwnedSeries<SummarySeries> implements BoundSu
   sum = 0;
   count = 0;
 
-  constructor(owner: SeriesMap<SummarySeries>, labelValues: readonly string[], window: QuantileWindow) {
+  constructor(owner: SeriesMap<Series>, labelValues: readonly string[], window: QuantileWindow) {
     super(owner, labelValues);
     this.#window = window;
   }
@@ -86,7 +86,7 @@ export class SummarySeries extends OwnedSeries<SummarySeries> implements BoundSu
     if (typeof value !== 'number' || !Number.isFinite(value)) {
       throw new TypeError(`summary "${this.owner.definition.name}" can't observe ${show(value)}; give a finite number`);
     }
-    const series = this.isRemoved ? this.owner.revive(this) : this;
+    const series = this.live();
     series.#digest().add(value);
     series.sum += value;
     series.count += 1;
