@@ -28,9 +28,9 @@ export function writeAlerts(name: string): string {
    */
   const rule = (
     alert: string,
-    expression: string,
     lasts: string,
     severity: 'critical' | 'warning',
+    expression: string,
     summary: string,
     description: string,
   ): string => `      - alert: ${alert}
@@ -43,65 +43,33 @@ ${expression.replace(/^/gm, '          ')}
           summary: '${name}: ${summary}'
           description: '${description}'
 `;
-  const rules = [
-    rule(
-      'HighErrorRatio',
-      ratio('job', 'http_request_duration_seconds_count', routes, '5..', 0.05),
-      '5m',
-      'critical',
-      '{{ $value | humanizePercentage }} of the requests fail',
-      'More than 5 % of the requests were answered with a 5xx over five minutes.',
-    ),
-    rule(
-      'SlowRoute',
-      `histogram_quantile(0.99, sum by (job, method, route, le) (
+  const p99 = `histogram_quantile(0.99, sum by (job, method, route, le) (
   rate(http_request_duration_seconds_bucket{${routes},route!=""}[5m])
-)) > 1`,
-      '10m',
-      'warning',
+))`;
+  const failed = ratio('job', 'http_request_duration_seconds_count', routes, '5..', 0.05);
+  const failedCalls = ratio('job, service', 'service_request_duration_seconds_count', job, '0|5..', 0.1);
+  const rules = [
+    rule('HighErrorRatio', '5m', 'critical', failed,
+      '{{ $value | humanizePercentage }} of the requests fail',
+      'More than 5 % of the requests were answered with a 5xx over five minutes.'),
+    rule('SlowRoute', '10m', 'warning', `${p99} > 1`,
       '{{ $labels.method }} {{ $labels.route }} takes {{ $value | humanizeDuration }}',
-      'One request of a hundred takes longer than a second. Long replies, such as event streams, belong left out.',
-    ),
-    rule(
-      'EventLoopLag',
-      `nodejs_eventloop_lag_p99_seconds{${job}} > 0.1`,
-      '5m',
-      'warning',
+      'One request of a hundred takes longer than a second. Long replies, such as event streams, belong left out.'),
+    rule('EventLoopLag', '5m', 'warning', `nodejs_eventloop_lag_p99_seconds{${job}} > 0.1`,
       'the event loop of {{ $labels.instance }} lags by {{ $value | humanizeDuration }}',
-      'Every request waits while something computes. Profile it, move the work away, or run more instances.',
-    ),
-    rule(
-      'MemoryNearLimit',
-      `proc_rss_mem_perc{${job}} > 90`,
-      '5m',
-      'critical',
+      'Every request waits while something computes. Profile it, move the work away, or run more instances.'),
+    rule('MemoryNearLimit', '5m', 'critical', `proc_rss_mem_perc{${job}} > 90`,
       '{{ $labels.instance }} uses {{ $value | humanize }} % of the memory that it may use',
-      'At the limit of its container the process is killed, with all requests that it has in hand.',
-    ),
-    rule(
-      'HealthFailing',
-      `service_info{${job},status!~"OK|DRAINING"} == 1`,
-      '2m',
-      'critical',
+      'At the limit of its container the process is killed, with all requests that it has in hand.'),
+    rule('HealthFailing', '2m', 'critical', `service_info{${job},status!~"OK|DRAINING"} == 1`,
       '{{ $labels.instance }} is {{ $labels.status }}',
-      'A health check fails, so that the instance gets no requests. The log of the instance says why.',
-    ),
-    rule(
-      'InstanceDown',
-      `up{${job}} == 0`,
-      '5m',
-      'critical',
+      'A health check fails, so that the instance gets no requests. The log of the instance says why.'),
+    rule('InstanceDown', '5m', 'critical', `up{${job}} == 0`,
       '{{ $labels.instance }} does not answer Prometheus',
-      'The other rules of this file see nothing of an instance that is not scraped.',
-    ),
-    rule(
-      'DependencyFailing',
-      ratio('job, service', 'service_request_duration_seconds_count', job, '0|5..', 0.1),
-      '5m',
-      'warning',
+      'The other rules of this file see nothing of an instance that is not scraped.'),
+    rule('DependencyFailing', '5m', 'warning', failedCalls,
       '{{ $value | humanizePercentage }} of its calls of {{ $labels.service }} fail',
-      'More than 10 % of the calls were answered with a 5xx, or not at all, over five minutes.',
-    ),
+      'More than 10 % of the calls were answered with a 5xx, or not at all, over five minutes.'),
   ];
   return `# ${name}, for rule_files of Prometheus. Written by Postern; the thresholds are yours to change.
 groups:

@@ -22,11 +22,10 @@ name or a value of the framework's own codes.
 
 export const errors: Command = {
   usage,
-  run(args) {
-    const operand = args.includes('--check') ? 'FILE...' : 'MODULE';
-    return defineCommand(usage, operand, { json: flag, check: flag }, run).run(args);
-  },
+  run: (args) => defineCommand(usage, args.includes('--check') ? 'FILE...' : 'MODULE', OPTIONS, run).run(args),
 };
+
+const OPTIONS = { json: flag, check: flag };
 
 /** One row of the catalogue. */
 interface CodeRow extends NamedValue {
@@ -52,9 +51,8 @@ function catalogueOf({ app, name: service }: LoadedApp): CodeRow[] {
   const declared = (router.entries ?? []).flatMap(({ method, path, options }) =>
     (options?.errors ?? []).map((type) => ({ type, route: `${method} ${path}` })),
   );
-  const codes = new Map<string, NamedValue>();
-  for (const code of [...(errorCodes ?? []), ...declared.map(({ type }) => type.errorCode)])
-    codes.set(`${code.name} ${code.value}`, code);
+  const given = [...(errorCodes ?? []), ...declared.map(({ type }) => type.errorCode)];
+  const codes = new Map(given.map((code) => [`${code.name} ${code.value}`, code]));
   const [clash] = clashesOf([...codes.values()].map((code) => ({ ...code, place: service })));
   if (clash !== undefined) throw new Finding(`${clash}; change one of them`);
   return [...codes.values()]
@@ -79,13 +77,9 @@ interface DeclaringRoute {
 }
 
 function formatTable(rows: readonly CodeRow[]): string {
-  const cells = rows.map(({ name, value, status, description, routes }) => [
-    String(value),
-    name,
-    String(status ?? '-'),
-    description ?? '-',
-    routes.join(', ') || '-',
-  ]);
+  const cells = rows.map(({ name, value, status, description, routes }) =>
+    [value, name, status ?? '-', description ?? '-', routes.join(', ') || '-'].map(String),
+  );
   return `${toTable([['VALUE', 'NAME', 'STATUS', 'DESCRIPTION', 'ROUTES'], ...cells]).join('\n')}\n`;
 }
 
@@ -99,12 +93,8 @@ function checkFiles(files: readonly string[]): Outcome {
 
 const OWN_CODES = Object.values(FrameworkErrorCodes);
 
-interface PlacedCode extends NamedValue {
-  /** The file or application that has the code. */
-  readonly place: string;
-}
-
-function clashesOf(codes: readonly PlacedCode[]): string[] {
+/** @param codes each with the file or application that has it */
+function clashesOf(codes: readonly (NamedValue & { readonly place: string })[]): string[] {
   const own = OWN_CODES.map(({ name, value }) => ({ name, value, place: 'the framework' }));
   const findings = findClashes([...own, ...codes]).map(([a, b]) => {
     const [what, one, other] = a.value === b.value ? [a.value, a.name, b.name] : [a.name, a.value, b.value];

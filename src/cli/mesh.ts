@@ -16,10 +16,7 @@ import { UsageError } from './command.js';
 const MAX_BYTES = 10 * 1024 * 1024;
 
 /** Where the ping endpoint is, and what to ask it for. */
-export interface MeshQuery {
-  readonly service: string;
-  /** URL to which the path `/<service>/ping/` is appended. */
-  readonly base: string;
+interface MeshQuery extends Target {
   readonly depth: number;
   /** How long a level of depth may take; the whole gets one more. */
   readonly levelTimeoutMs: number;

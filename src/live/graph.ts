@@ -42,11 +42,8 @@ export function createGraph(svg: PageElement, pointing: Pointing): Graph {
       node.setAttribute('transform', `translate(${x} ${y})`);
       node.children[1]!.setAttribute('width', width);
       const own = tracks.filter(({ edge: { from, to } }) => from === name || to === name);
-      tellOf(
-        node,
-        own.map(({ key }) => key),
-        pointing,
-      );
+      const keys = own.map(({ key }) => key);
+      tellOf(node, keys, pointing);
     }
     edges.clear();
     for (const { key, to } of links) {

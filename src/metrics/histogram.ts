@@ -157,9 +157,8 @@ export function toBounds(buckets: unknown, metricName: string): readonly number[
   if (!Array.isArray(buckets))
     throw new TypeError(`buckets of "${metricName}" is ${show(buckets)}; pass an array of numbers`);
   if (buckets.length === 0) throw new RangeError(`buckets of "${metricName}" is empty; give at least one upper bound`);
-  const bounds: number[] = [];
-  let previous = -Infinity;
   for (const [index, bound] of buckets.entries()) {
+    const previous = index === 0 ? -Infinity : buckets[index - 1];
     if (typeof bound !== 'number' || Number.isNaN(bound)) {
       throw new TypeError(`bucket ${index} of "${metricName}" is ${show(bound)}; give a number`);
     }
@@ -167,10 +166,8 @@ export function toBounds(buckets: unknown, metricName: string): readonly number[
       throw new RangeError(
         `bucket ${index} of "${metricName}" is ${bound}, not more than the ${previous} before it; sort the buckets`,
       );
-    previous = bound;
-    if (bound !== Infinity) bounds.push(bound);
   }
-  return bounds;
+  return buckets.filter((bound) => bound !== Infinity);
 }
 
 /**

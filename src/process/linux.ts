@@ -15,11 +15,11 @@ export interface CpuThrottling {
   readonly throttledSeconds: number;
 }
 
-/** A limit that isn't there is `undefined`. */
+/** A limit that isn't there is infinite. */
 export interface CgroupLimits {
-  readonly memoryBytes: number | undefined;
+  readonly memoryBytes: number;
   /** The CPU quota in CPUs: 0.5 is half of one. */
-  readonly cpus: number | undefined;
+  readonly cpus: number;
   /** Throttling in the group whose quota is the tightest. */
   readonly throttling: CpuThrottling | undefined;
 }
@@ -53,12 +53,8 @@ export function readCgroupLimits({ memory, cpu }: CgroupPaths): CgroupLimits {
   const memoryBytes = Math.min(Infinity, ...memory.map(readMemoryLimit));
   const quotas = cpu.map(readCpuQuota);
   const cpus = Math.min(Infinity, ...quotas);
-  const throttled = cpu[quotas.indexOf(cpus)];
-  return {
-    memoryBytes: memoryBytes === Infinity ? undefined : memoryBytes,
-    cpus: cpus === Infinity ? undefined : cpus,
-    throttling: cpus === Infinity || throttled === undefined ? undefined : readThrottling(throttled),
-  };
+  const tightest = cpus === Infinity ? undefined : cpu[quotas.indexOf(cpus)];
+  return { memoryBytes, cpus, throttling: tightest === undefined ? undefined : readThrottling(tightest) };
 }
 
 /** Root and point of a mount of either version, then the controllers of version 1. */

@@ -73,8 +73,8 @@ export class ProcessSampler {
     const limits = this.#limits();
     const machine = this.#sources.machine();
     const rssBytes = this.#sources.memoryUsage().rss;
-    const memoryBytes = Math.min(limits.memoryBytes ?? Infinity, machine.memoryBytes);
-    const cpus = Math.min(limits.cpus ?? Infinity, readStatus(this.#sources.root).cpus ?? machine.cpus);
+    const memoryBytes = Math.min(limits.memoryBytes, machine.memoryBytes);
+    const cpus = Math.min(limits.cpus, readStatus(this.#sources.root).cpus ?? machine.cpus);
     const cpuPercent = Math.min(100, (100 * this.#cpu.read()) / cpus);
     return { rssBytes, rssPercent: (100 * rssBytes) / memoryBytes, cpuPercent };
   }

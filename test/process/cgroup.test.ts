@@ -17,7 +17,7 @@ const MOUNTS_1 =
   '32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:16 - cgroup cgroup rw,cpu,cpuacct\n' +
   '35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n' +
   '41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n';
-const NO_LIMITS = { memoryBytes: undefined, cpus: undefined, throttling: undefined };
+const NO_LIMITS = { memoryBytes: Infinity, cpus: Infinity, throttling: undefined };
 
 interface Recorded {
   readonly where: string;
@@ -138,7 +138,7 @@ const TREES: readonly Recorded[] = [
       'other/memory.max': '1024\n',
       'my groups/cpu.max': 'nonsense\n',
     },
-    limits: { memoryBytes: 4096, cpus: undefined, throttling: undefined },
+    limits: { memoryBytes: 4096, cpus: Infinity, throttling: undefined },
   },
   {
     where: 'files that say nothing of use',
