@@ -4,7 +4,7 @@
 
 import { isRecord, show } from '../base/options-check.js';
 import type { CompiledRoutes, Groups } from '../pipeline/compiled-routes.js';
-import type { Handler, Middleware } from '../http/context.js';
+import type { Context, Handler, Middleware } from '../http/context.js';
 import type { AnyFunction } from '../endpoint/public-facing.js';
 import { assertPath, type ParamsOf } from '../endpoint/pattern.js';
 import type { MaybeResponse, MaybeSchema } from '../endpoint/schemas.js';
@@ -17,11 +17,17 @@ import { VERBS, type EndpointHandler, type RouteOptions, type Sends, type Served
 /** A handler of a path. */
 type RoutedHandler<Prefix extends string, Path extends string> = Handler<ParamsOf<`${Prefix}${Path}`>>;
 
+/**
+ * Types the `ctx` of a handler in a wrapper: `publicFacing((ctx) => ctx.params.id)`. To learn which type the wrapper
+ * should return, a compiler before TypeScript 5.9 puts `never` in place of the handler.
+ */
+type Wanted<Prefix extends string, Path extends string> = (ctx: Context<ParamsOf<`${Prefix}${Path}`>>) => unknown;
+
 /** Adds a route of one method: path, options if any, handler. @throws {TypeError} when the path is invalid or taken */
 export interface Verb<Prefix extends string, Group> {
-  <const Path extends string, Handles extends RoutedHandler<Prefix, Path>>(
+  <const Path extends string, Handles extends Wanted<Prefix, Path>>(
     path: Path,
-    handler: Handles & Sends<Handles>,
+    handler: [Handles] extends [never] ? Wanted<Prefix, Path> : Handles & Sends<Handles>,
   ): Group;
   <
     const Path extends string,
@@ -38,9 +44,18 @@ export interface Verb<Prefix extends string, Group> {
   ): Group;
 }
 
+/** The type of a view, or of its class, whose methods have nothing in their results that JSON loses. */
+type SendingView<Viewed, Params> = Viewed extends new () => infer Instance
+  ? new () => SendingView<Instance, Params>
+  : keyof Viewed & keyof View<never> extends never
+    ? 'a view has one or more of the methods get, post, put, patch, delete, head, options'
+    : View<Params> & SendingMethods<Viewed>;
+
 /** {@link Sends} for each method of a view. */
-type Sending<Views> = {
-  readonly [Name in keyof Views & keyof View<never>]?: Views[Name] extends AnyFunction ? Sends<Views[Name]> : unknown;
+type SendingMethods<Methods> = {
+  readonly [Name in keyof Methods & keyof View<never>]?: Methods[Name] extends AnyFunction
+    ? Sends<Methods[Name]>
+    : unknown;
 };
 
 /** The arguments after the path, whatever a caller without types passes. */
@@ -121,11 +136,11 @@ export class RouteGroup<Prefix extends string = ''> {
    *
    * @throws {TypeError} when it has none of get, post, put, patch, delete, head, options
    */
-  view<const Path extends string, Views extends View<ParamsOf<`${Prefix}${Path}`>>>(
+  view<const Path extends string, Viewed extends View<ParamsOf<`${Prefix}${Path}`>> | (new () => object)>(
     path: Path,
-    view: (Views & Sending<Views>) | (new () => Views & Sending<Views>),
+    view: Viewed & SendingView<Viewed, ParamsOf<`${Prefix}${Path}`>>,
   ): this {
-    const instance = typeof view === 'function' ? new view() : view;
+    const instance = (typeof view === 'function' ? new view() : view) as View<never>;
     for (const name of views.methodsOf(path, instance)) {
       const method = instance[name] as Handler;
       this.#register(name.toUpperCase(), path, method.bind(instance) as Handler, undefined, method);

@@ -10,10 +10,10 @@ export interface ErrorCode<Name extends string = string> {
   /** A safe integer, unique within its enumeration. */
   readonly value: number;
   /** Only the compiler knows it, so that an object written by hand is not an error code. */
-  readonly [ISSUED]: true;
+  readonly [madeByDefineErrorCodes]: true;
 }
 
-declare const ISSUED: unique symbol;
+declare const madeByDefineErrorCodes: unique symbol;
 
 /** An error-code enumeration: each name with its {@link ErrorCode}. */
 export type ErrorCodes<Source> = { readonly [Name in Extract<keyof Source, string>]: ErrorCode<Name> };

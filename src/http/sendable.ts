@@ -23,7 +23,7 @@ type Lost =
   | ArrayBuffer;
 
 type AnyFunction = (...args: never[]) => unknown;
-type Primitive = string | number | boolean | bigint | symbol | null | undefined | void;
+type Primitive = string | number | boolean | null | undefined | void;
 /** Values that are sent unchanged, or write their own JSON. */
 type Whole =
   Response | Stream | URLSearchParams | Blob | FormData | ArrayBuffer | ArrayBufferView | { toJSON: AnyFunction };
@@ -44,7 +44,7 @@ type SpreadPromise = Pick<Promise<unknown>, 'then' | 'catch'> & Readonly<Record<
 export type Sendable<Result> = Result extends SpreadPromise
   ? 'this is the spread of a promise, without its value: await it first, { ...(await ctx.json()) }'
   : true extends LosesWhole<Awaited<Result>>
-    ? 'JSON loses a Map, a Set, a Blob, a function or a promise in what this returns: convert it, call it, await it'
+    ? 'JSON loses a Map, a Set, a Blob, a bigint, a function or a promise in this: convert it, call it, await it'
     : unknown;
 
 type LosesWhole<T> =
@@ -54,7 +54,7 @@ type LosesWhole<T> =
       ? LosesWhole<Body>
       : T extends Primitive | Whole
         ? false
-        : T extends AnyFunction | Lost
+        : T extends bigint | symbol | AnyFunction | Lost
           ? true
           : LosesMember<T, []>;
 

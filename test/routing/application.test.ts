@@ -145,7 +145,7 @@ test('what is wrong with a registration is thrown then and there', () => {
   expect(() => app.route('/b', {})).toThrow(TypeError);
   expect(() => app.get('/b', 'no handler' as never)).toThrow(TypeError);
   expect(() => app.use('no middleware' as never)).toThrow(TypeError);
-  expect(() => app.view('/b', class {})).toThrow(TypeError);
+  expect(() => app.view('/b', class {} as never)).toThrow(TypeError);
   expect(() => app.get('/:id/:id', handler)).toThrow('duplicate parameter "id" at index 5 in "/:id/:id"; rename one');
 });
 

@@ -15,9 +15,10 @@ const { default: ts } = (await import(createRequire(`${root}package.json`).resol
 };
 
 const HEAD = `import { z } from 'zod';
-import { defineEndpoint, endpoint, NotFound, Postern, publicFacing, reply } from 'postern';
+import { ApiError, defineEndpoint, endpoint, NotFound, Postern, publicFacing, reply } from 'postern';
 import type { Context, RouteGroup } from 'postern';
-void [defineEndpoint, endpoint, NotFound, publicFacing, reply, 0 as unknown as Context, 0 as unknown as RouteGroup];
+void [ApiError, defineEndpoint, endpoint, NotFound, publicFacing, reply];
+export type Used = [Context, RouteGroup];
 const User = z.object({ id: z.number(), name: z.string() });
 const app = new Postern('users');
 const getUser = defineEndpoint('GET', '/users/:id', { response: User });
@@ -70,6 +71,57 @@ const cases: readonly (readonly [what: string, code: string, lastLine: string | 
     'a wrong field',
     'app.get("/x", { response: User }, () => ({ id: 1, nam: "x" }));',
     "Property 'name' is missing in type '{ id: number; nam: string; }' but required in type '{ id: number; name: string; }'.",
+  ],
+  [
+    'a view without a method',
+    'app.view("/x", class { fetch() { return ""; } });',
+    `is not assignable to type '"a view has one or more of the methods get, post, put, patch, delete, head, options"'.`,
+  ],
+  [
+    'a Map that a view returns',
+    'app.view("/x", class { get() { return new Map([[1, 2]]); } });',
+    `is not assignable to type '"JSON loses a Map, a Set, a Blob, a bigint, a function or a promise in this: convert it, call it, await it"'.`,
+  ],
+  [
+    'a bigint',
+    'app.get("/x", () => 1n);',
+    `is not assignable to type '"JSON loses a Map, a Set, a Blob, a bigint, a function or a promise in this: convert it, call it, await it"'.`,
+  ],
+  [
+    'an error code by hand',
+    'new ApiError("x", { errorCode: { name: "mine", value: 1 } });',
+    `Property '[madeByDefineErrorCodes]' is missing in type '{ name: string; value: number; }' but required in type 'ErrorCode<string>'.`,
+  ],
+  [
+    'an error code by hand in a class',
+    'export class Mine extends ApiError { static override errorCode = { name: "mine", value: 1 }; }',
+    `Property '[madeByDefineErrorCodes]' is missing in type '{ name: string; value: number; }' but required in type 'ErrorCode<string>'.`,
+  ],
+  [
+    'a parameter that the path lacks',
+    'app.get("/users/:id", (ctx) => ctx.params.name);',
+    "Property 'name' does not exist on type '{ readonly id: string; }'.",
+  ],
+  [
+    'a parameter that the path lacks, in publicFacing',
+    'app.get("/users/:id", publicFacing((ctx) => ctx.params.name));',
+    "Property 'name' does not exist on type '{ readonly id: string; }'.",
+  ],
+  ['an unknown option', 'new Postern("a", { bodylimit: 5 });', "Did you mean to write 'bodyLimit'?"],
+  [
+    'an unknown option of a route',
+    'app.get("/x", { bodylimit: 5 }, () => "x");',
+    "Did you mean to write 'bodyLimit'?",
+  ],
+  [
+    'a spread promise after options',
+    'app.post("/x", { timeout: 5 }, (ctx) => ({ ...ctx.json(), id: 1 }));',
+    `is not assignable to type '"this is the spread of a promise, without its value: await it first, { ...(await ctx.json()) }"'.`,
+  ],
+  [
+    'a parameter that the path of a call lacks',
+    'void app.service("a").call(getUser, { params: { name: "x" } });',
+    "'name' does not exist in type '{ readonly id: string | number; }'.",
   ],
   ['methods by variable', 'for (const method of ["GET", "PUT"]) app.route("/x", { [method]: () => "x" });', null],
   [

@@ -59,7 +59,14 @@ app.get('/returns', () => 1n);
 // @ts-expect-error: a symbol has no JSON form
 app.get('/returns', () => Symbol('x'));
 
-app.get('/public/:id', publicFacing((ctx) => ctx.params.id));
+app.get('/public/:id', publicFacing((ctx) => ctx.params.id.trim()));
+app.get('/public/:id', publicFacing(async (ctx) => ({ id: ctx.params.id, json: await ctx.json() }), { params: ['q'] }));
+app.group('/tenants/:tenant', (g) => g.get('/:id', publicFacing(({ params }) => params.tenant.trim() + params.id)));
+app.view('/public/:id', { get: publicFacing((ctx) => ctx.params.id.trim()) });
+// @ts-expect-error: no such parameter
+app.get('/public/:id', publicFacing((ctx) => ctx.params.name));
+// @ts-expect-error: JSON loses a Map
+app.get('/public/:id', publicFacing(() => new Map([[1, 2]])));
 app.get('/public/:id', publicFacing({ params: ['q'] })((ctx: Context<{ readonly id: string }>) => ctx.params.id));
 app.get('/public', publicFacing(() => 'ok', { params: new Set(['q']) }));
 const flagged = publicFacing((ctx: Context) => ctx.path);
