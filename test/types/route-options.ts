@@ -4,15 +4,15 @@ import { ApiError, endpoint, Postern, publicFacing, type Context, type Handler, 
 
 declare module 'postern' {
   interface State {
-    user: { readonly name: string };
+    member: { readonly name: string };
   }
 }
 
 class UserGone extends ApiError {}
 const auth: Middleware = (ctx, next) => {
-  ctx.state.user = { name: 'Ann' };
-  // @ts-expect-error: a user has a name
-  ctx.state.user = {};
+  ctx.state.member = { name: 'Ann' };
+  // @ts-expect-error: a member has a name
+  ctx.state.member = {};
   return next();
 };
 
@@ -21,7 +21,7 @@ app.get(
   '/users/:id',
   { middleware: [auth], errors: [UserGone], public: { params: ['q'] }, meta: { role: 'admin' } },
   (ctx) => {
-    const name: string = ctx.state.user.name;
+    const name: string = ctx.state.member.name;
     const url: URL = ctx.url;
     const path: string | undefined = ctx.route?.path;
     // @ts-expect-error: no such parameter

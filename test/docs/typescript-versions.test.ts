@@ -1,0 +1,60 @@
+/**
+ * The programs in the documents and the files of `test/types` compile with every minor version of TypeScript that is
+ * supported. The declarations of the package compile without `skipLibCheck`, however their modules are resolved.
+ *
+ * @module-tag package
+ * @module-tag slow
+ */
+
+import { cpSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, test } from 'vitest';
+import packageJson from '../../package.json' with { type: 'json' };
+import { compile, PROGRAMS, writePrograms } from '../support/documented-programs.js';
+import { ROOT } from '../support/markdown.js';
+
+const FOLDERS = {
+  '5.6': 'test/node_modules/typescript-5.6',
+  '5.7': 'test/node_modules/typescript-5.7',
+  '5.8': 'test/node_modules/typescript-5.8',
+  '5.9': 'test/node_modules/typescript',
+  '6.0': 'test/node_modules/typescript-6.0',
+  '7.0': 'node_modules/typescript',
+};
+type Version = keyof typeof FOLDERS;
+const tscOf = (version: Version): string => join(ROOT, FOLDERS[version], 'bin/tsc');
+
+let folder = '';
+beforeAll(() => {
+  folder = writePrograms();
+  cpSync(join(ROOT, 'test/types'), join(folder, 'types'), { recursive: true });
+  const entries = Object.keys(packageJson.exports).filter((path) => path !== './package.json');
+  const imports = entries.map((path, i) => `export * as entry${i} from 'postern${path.slice(1)}';\n`);
+  writeFileSync(join(folder, 'entries.ts'), imports.join(''));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+test.concurrent.for(Object.keys(FOLDERS) as Version[])(
+  'the documents and the types of the tests compile with TypeScript %s',
+  { timeout: 300_000 },
+  async (version) => {
+    const options = { noEmit: true, skipLibCheck: true, allowImportingTsExtensions: true };
+    await compile(folder, tscOf(version), [...PROGRAMS, 'types/*.ts'], options);
+  },
+);
+
+const DECLARATIONS: readonly (readonly [Version, module: string, resolution: string, exactOptionals: boolean])[] = [
+  ['5.6', 'Node16', 'Node16', true],
+  ['5.6', 'CommonJS', 'Node10', false],
+  ['7.0', 'NodeNext', 'NodeNext', false],
+  ['7.0', 'ESNext', 'Bundler', true],
+];
+
+test.concurrent.for(DECLARATIONS)(
+  'the declarations compile without skipLibCheck with TypeScript %s, %s, %s, exactOptionalPropertyTypes %s',
+  { timeout: 300_000 },
+  async ([version, module, moduleResolution, exactOptionalPropertyTypes]) => {
+    const options = { noEmit: true, module, moduleResolution, exactOptionalPropertyTypes };
+    await compile(folder, tscOf(version), ['entries.ts'], options);
+  },
+);

@@ -1,0 +1,78 @@
+/** The programs in the documents, and a folder with all of them in which they find the package and their libraries. */
+
+import { spawn } from 'node:child_process';
+import {
+  appendFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { findBlocks, findPages, ROOT, type Block } from './markdown.js';
+
+const names = [...readFileSync(join(ROOT, 'src/index.ts'), 'utf8').matchAll(/^export (type )?\{([^}]*)\}/gms)].flatMap(
+  ([, types = '', list = '']) =>
+    [...list.matchAll(/(type )?\b(\w+)/g)].map(([, type = types, name = '']) => ({ type, name })),
+);
+const blocks = findPages().flatMap(findBlocks)
+  .filter(({ language, meta }) => /^[jt]s$/.test(language) && meta['file'] === undefined && meta['run'] !== 'no');
+const files = findPages().flatMap(findBlocks).filter(({ meta }) => meta['file'] !== undefined);
+/** Blocks `ts` or `js` without `file=`, each with the name of its file. */
+export const programs: readonly (Block & { readonly file: string })[] = blocks.map((block, index) => {
+  return { ...block, file: `program${index + 1}` };
+});
+
+/** The whole program of a block: what a reader has already, and the block. */
+function complete({ code, given, language }: Block): string {
+  const all = `${given}\n${code}`;
+  if (/from 'postern'/.test(all)) return all;
+  const isUsed = (name: string): boolean => new RegExp(`(?<![.\\w'$])${name}(?![\\w']|:[^:])`).test(all);
+  const isTaken = (name: string): boolean =>
+    new RegExp(`(?:class|function|const|let) ${name}\\b|(?:import (?:type )?|const )\\{[^}]*\\b${name}\\b`).test(all);
+  const needsApp = isUsed('app') && !/(?:const|let) app\b/.test(all);
+  const used = names.filter(({ name, type }) => (type === '' || language === 'ts') && isUsed(name) && !isTaken(name));
+  if (needsApp && !used.some(({ name }) => name === 'Postern')) used.push({ name: 'Postern', type: '' });
+  const imported = used.map(({ name, type }) => type + name).join(', ');
+  const begin = needsApp ? `const app = new Postern('shop', { logger: false });\n` : '';
+  return `import { ${imported} } from 'postern';\n${begin}${all}\n${needsApp ? 'await app.close();\n' : ''}`;
+}
+
+/** Files of a folder of {@link writePrograms} that TypeScript compiles. */
+export const PROGRAMS = ['*.mts', 'sessions/**/*.ts'];
+
+/** Writes all programs and the files of sessions into a new folder, which the caller removes. */
+export function writePrograms(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'postern-docs-'));
+  const modules = join(folder, 'node_modules');
+  mkdirSync(join(modules, '@types'), { recursive: true });
+  symlinkSync(ROOT, join(modules, 'postern'));
+  for (const name of ['@types/node', 'undici-types'])
+    symlinkSync(join(ROOT, 'node_modules', name), join(modules, name));
+  const libraries = readdirSync(join(ROOT, 'test/node_modules')).filter((name) => !/^\.|^@types$/.test(name));
+  const types = readdirSync(join(ROOT, 'test/node_modules/@types')).map((name) => `@types/${name}`);
+  for (const name of [...libraries, ...types]) {
+    if (!existsSync(join(modules, name))) symlinkSync(join(ROOT, 'test/node_modules', name), join(modules, name));
+  }
+  for (const program of programs)
+    writeFileSync(join(folder, `${program.file}.m${program.language}`), complete(program));
+  writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
+  for (const { place, meta, code } of files) {
+    const file = join(folder, 'sessions', place.replace(/[/.]|:.*/g, ''), meta['file'] ?? '');
+    mkdirSync(dirname(file), { recursive: true });
+    appendFileSync(file, code);
+  }
+  return folder;
+}
+
+/** Compiles files of a folder of {@link writePrograms}. @throws {Error} with what is wrong and where */
+export async function compile(folder: string, tsc: string, include: string[], options: object): Promise<void> {
+  const shared = { strict: true, target: 'ES2022', module: 'NodeNext', types: ['node'], lib: ['ESNext'] };
+  const project = join(folder, `tsconfig.${compilations++}.json`);
+  writeFileSync(project, JSON.stringify({ compilerOptions: { ...shared, ...options }, include }));
+  const compiler = spawn(process.execPath, [tsc, '-p', project], { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] });
+  const found = await text(compiler.stdout);
+  if (found.trim() === '') return;
+  const place = (_: string, number: string): string => programs[Number(number) - 1]?.place ?? '';
+  throw new Error(`it does not compile:\n${found.replace(/program(\d+)\.mts/g, place)}`);
+}
+
+let compilations = 0;
