@@ -29,7 +29,7 @@ class Quantile {
 
   /** Whether there have been enough times for the first of them to be forgotten. */
   get isSettled(): boolean {
-    return this.#count >= 25;
+    return this.#count >= 10;
   }
 
   /** @param ms may be infinite, for a time without an end */

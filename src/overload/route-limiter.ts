@@ -9,6 +9,8 @@ import { SLOT_MS, Slots } from './slots.js';
 
 /** A request is admitted every so often, in ms, however long the queue: its time may show that the queue is gone. */
 const PROBE_MS = 500;
+/** Slow routes are not probed before so many requests could be done, or the probes would be too much for them. */
+const PROBE_REQUESTS = 4;
 /** A queue in which requests would wait for this part of the patience is too long. */
 const LATE_SHARE = 0.75;
 /** The part of the time between usual time and patience that requests may take while others are refused. */
@@ -86,7 +88,8 @@ export class RouteLimiter {
     const { ahead } = this;
     const fits = ahead < episode.limit && ahead <= patienceMs * episode.ratePerMs;
     if (!fits) episode.lastFullAtMs = nowMs;
-    if (fits || nowMs - episode.lastAdmissionAtMs > PROBE_MS) {
+    const probeMs = Math.max(PROBE_MS, PROBE_REQUESTS / episode.ratePerMs);
+    if (fits || nowMs - episode.lastAdmissionAtMs > probeMs) {
       episode.lastAdmissionAtMs = nowMs;
       return true;
     }

@@ -11,8 +11,10 @@ export const SLOT_MS = 50;
 const MAX_SLOTS = 64;
 /** A rate is measured over at least so many requests. */
 const MIN_DONE = 8;
+/** How much longer than late a queue has to be if one request shows it: less, the more there are. */
+const DOUBT = 3;
 
-/** Requests of one slot; a slot without requests is not kept. */
+/** Requests of one slot. It lasts until a request is done, so that slow routes are remembered for longer. */
 class Slot {
   endedAt = 0;
   /** Requests whose work was done, in time or not. */
@@ -44,10 +46,10 @@ export class Slots {
   /** The slot that is not over yet. */
   current: Slot = new Slot();
 
-  /** Ends the current slot. @returns whether anything happened in it */
+  /** Ends the current slot, unless no request was done in it. @returns whether it ended */
   end(nowMs: number, ahead: number): boolean {
     const { current } = this;
-    if (current.done === 0 && current.outcomes === 0) return false;
+    if (current.done === 0) return false;
     current.endedAt = nowMs;
     current.ahead = ahead;
     this.#slots.unshift(current);
@@ -75,6 +77,7 @@ export class Slots {
   /**
    * Whether the queue grows so that requests which arrive now will be late: over some time even the quickest request
    * took longer and longer, the number of requests rose, and at the highest rate seen the latest one takes too long.
+   * The fewer requests were done in that time, the more hopeless the queue has to be.
    *
    * @param usualMs how long a request takes without a queue
    * @param lateMs the time from which on a request is late
@@ -82,7 +85,9 @@ export class Slots {
   isGrowing(usualMs: number, lateMs: number): boolean {
     const slots = this.#slots;
     const [last] = slots;
-    if (last === undefined || last.ahead <= this.#bestRate(last) * lateMs) return false;
+    if (last === undefined) return false;
+    const waitMs = last.ahead / this.#bestRate(last);
+    if (waitMs <= lateMs) return false;
     // After a stop of the process, or of what it depends on, requests took long for another reason than a queue.
     const gapMs = Math.max(5 * SLOT_MS, 3 * usualMs);
     const gap = slots.findIndex(({ endedAt }, i) => endedAt - (slots[i + 1]?.endedAt ?? endedAt) > gapMs);
@@ -91,8 +96,8 @@ export class Slots {
       const start = slots[length - 1] as Slot;
       const late = sumOf(slots.slice(0, length - (length >> 1)));
       const early = sumOf(slots.slice(length - (length >> 1), length));
-      if (late.quickestMs < 1.3 * usualMs) return false;
-      if (early.fresh < 2 || late.fresh < 2 || early.done + late.done < 5) continue;
+      if (late.quickestMs < usualMs) return false;
+      if (early.fresh === 0 || late.fresh === 0 || waitMs < (1 + DOUBT / (early.done + late.done)) * lateMs) continue;
       const roseMs = late.quickestMs - early.quickestMs;
       const isRising = roseMs > 0.07 * (last.endedAt - start.endedAt) && roseMs > 0.15 * early.quickestMs;
       if (isRising && last.ahead > 1.1 * start.ahead) return true;

@@ -164,6 +164,51 @@ test.for(
   },
 );
 
+test.for([1, 2].flatMap((size) => [2, 5, 10].map((factor) => ({ size, factor }))))(
+  'a pool of $size × 1 s, asked for $factor times that from the start, answers again once its first queue is done',
+  ({ size, factor }) => {
+    const world = new World(1);
+    const service = new Service(world, pool(world, size, () => 1000));
+    const clients = { everyMs: () => 1000 / size / factor, patienceMs: () => 5000, statesDeadline: true };
+    const seen = send(world, service, clients, 180_000);
+    world.runUntil(180_000);
+    const good = seen.good.slice(120).reduce((sum, count) => sum + (count ?? 0), 0) / 60;
+    expect(good, `good requests a second: ${seen.good.join(' ')}`).toBeGreaterThan(0.9 * size);
+  },
+);
+
+test.for([1, 2, 3, 4, 5, 6, 7, 8])('a queue from the first request on does not look usual (seed %s)', (seed) => {
+  const world = new World(seed);
+  const shared = pool(world, 10, () => world.between(50, 150));
+  const [main, other] = [new Service(world, shared), new Service(world, shared)];
+  const clients = { patienceMs: () => 1000, statesDeadline: true };
+  const seen = send(world, main, { ...clients, everyMs: (now) => (now < 2000 ? 20 : 1) }, 12_000);
+  send(world, other, { ...clients, everyMs: () => 16 }, 12_000, seen);
+  world.runUntil(12_000);
+  const good = seen.good.slice(6, 12).reduce((sum, count) => sum + count, 0) / 6;
+  expect(good, `good requests a second: ${seen.good.join(' ')}`).toBeGreaterThan(90);
+});
+
+/** Small pools whose queues grow by chance, but not so much that a request is late. */
+const PEAKS = [
+  { size: 1, serviceMs: 20, use: 0.8, patienceMs: 400, seeds: [3, 24, 33, 39] },
+  { size: 1, serviceMs: 300, use: 0.7, patienceMs: 3000, seeds: [6, 18, 30, 32] },
+  { size: 2, serviceMs: 20, use: 0.7, patienceMs: 200, seeds: [2, 12] },
+];
+
+test.for(PEAKS.flatMap(({ seeds, ...rest }) => seeds.map((seed) => ({ ...rest, seed }))))(
+  'a pool of $size × $serviceMs ms refuses nothing at $use of its capacity (seed $seed)',
+  ({ size, serviceMs, use, patienceMs, seed }) => {
+    const world = new World(seed);
+    const service = new Service(world, pool(world, size, () => world.between(serviceMs / 2, 1.5 * serviceMs)));
+    const lengthMs = Math.max(40_000, 600 * serviceMs);
+    const clients = { everyMs: () => serviceMs / size / use, patienceMs: () => patienceMs, statesDeadline: true };
+    const seen = send(world, service, clients, lengthMs);
+    world.runUntil(lengthMs);
+    expect([service.refused, seen.late.length]).toEqual([0, 0]);
+  },
+);
+
 test.for([2, 5, 10])('a pool whose times vary much keeps answering at %s times its capacity', (factor) => {
   const world = new World(1);
   const service = new Service(world, pool(world, 4, () => world.exponential(100)));
