@@ -2,8 +2,7 @@
 
 import { choice, defineCommand, Finding, option, text, texts, UsageError, type Command } from './command.js';
 import { toCaddy } from '../gateway/caddy.js';
-import { GatewayError } from '../gateway/plan.js';
-import type { GatewayService, ListenerOptions } from '../gateway/exporter-options.js';
+import { GatewayError, type GatewayService, type ListenerOptions } from '../gateway/exporter-options.js';
 import { toGatewayApi } from '../gateway/gateway-api.js';
 import { toHAProxy } from '../gateway/haproxy.js';
 import { toKong } from '../gateway/kong.js';

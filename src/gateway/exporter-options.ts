@@ -1,4 +1,4 @@
-/* Checks the arguments of the exporters once, so that the texts they write need no quoting. */
+/* Arguments and errors of the exporters. Arguments are checked once, so that the texts need no quoting. */
 
 import { readFileSync } from 'node:fs';
 import { assertOptions } from '../base/options-check.js';
@@ -49,6 +49,22 @@ export interface GatewayService extends Pick<GatewayOptions, 'service' | 'upstre
   readonly router: RouteTable;
   /** `/billing`: the gateway removes it, so that `/billing/x` is the service's `/x`. Default: paths are unchanged. */
   readonly prefix?: string | undefined;
+}
+
+/** A public route that a gateway's configuration can't express; no configuration is written then. */
+export class GatewayError extends Error {
+  override readonly name = 'GatewayError';
+
+  /**
+   * @param route path of the route as registered: `/users/:id`
+   * @param reason what the gateway can't express, and what to change
+   */
+  constructor(
+    readonly route: string,
+    readonly reason: string,
+  ) {
+    super(`${route}: ${reason}`);
+  }
 }
 
 /** Address of one instance of a service. @internal */

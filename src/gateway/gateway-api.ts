@@ -5,9 +5,10 @@
  * A request that no rule matches gets a 404 from the implementation.
  */
 
-import { DNS_NAME, type ExporterArguments, type GatewayOptions, type ListenerOptions } from './exporter-options.js';
+import { DNS_NAME, GatewayError } from './exporter-options.js';
+import type { ExporterArguments, GatewayOptions, ListenerOptions } from './exporter-options.js';
 import { formatPath } from './path-pattern.js';
-import { createPlan, GatewayError, type Plan, type PlannedService, type PublicRoute } from './plan.js';
+import { createPlan, type Plan, type PlannedService, type PublicRoute } from './plan.js';
 import { formatHeader, REMOVED } from './text.js';
 
 /** Options of {@link toGatewayApi}; `upstream` names a Service and its port, `http://users.prod:8000`. */

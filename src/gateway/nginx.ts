@@ -6,9 +6,9 @@
  */
 
 import { createHash } from 'node:crypto';
-import { LISTENER, type ExporterArguments } from './exporter-options.js';
+import { GatewayError, LISTENER, type ExporterArguments } from './exporter-options.js';
 import { formatAnySegments, formatEither, formatText } from './path-pattern.js';
-import { createPlan, GatewayError, type Plan, type PlannedService, type PublicRoute } from './plan.js';
+import { createPlan, type Plan, type PlannedService, type PublicRoute } from './plan.js';
 import { BAD_REQUEST, formatBlock, formatHeader, listMethods, METHOD_NOT_ALLOWED, NOT_FOUND, REMOVED } from './text.js';
 import { titleOf, UNAVAILABLE, type Refusal } from './text.js';
 

@@ -6,25 +6,10 @@
 
 import { compilePath, type Segment } from '../endpoint/pattern.js';
 import type { RouteInfo } from '../routing/router.js';
-import { checkArguments, type ExporterArguments, type Site, type SiteService } from './exporter-options.js';
+import { checkArguments, GatewayError } from './exporter-options.js';
+import type { ExporterArguments, Site, SiteService } from './exporter-options.js';
 
-/** A public route that a gateway's configuration can't express; no configuration is written then. */
-export class GatewayError extends Error {
-  override readonly name = 'GatewayError';
-
-  /**
-   * @param route path of the route as registered: `/users/:id`
-   * @param reason what the gateway can't express, and what to change
-   */
-  constructor(
-    readonly route: string,
-    readonly reason: string,
-  ) {
-    super(`${route}: ${reason}`);
-  }
-}
-
-/** A public route. @internal */
+/** A public route. */
 export interface PublicRoute extends Pick<RouteInfo, 'method' | 'path' | 'params'> {
   readonly segments: readonly Segment[];
   /** Methods that are forwarded: the own one, HEAD if GET answers it, and OPTIONS. */
@@ -35,7 +20,7 @@ export interface PublicRoute extends Pick<RouteInfo, 'method' | 'path' | 'params
   readonly title: string;
 }
 
-/** A service and its public routes, in the order of its route table. @internal */
+/** A service and its public routes, in the order of its route table. */
 export interface PlannedService extends SiteService {
   readonly routes: readonly PublicRoute[];
   /** How many routes the service has, private ones included. */
@@ -46,14 +31,14 @@ export interface PlannedService extends SiteService {
   readonly isInner: boolean;
 }
 
-/** A configuration to be written. @internal */
+/** A configuration to be written. */
 export interface Plan extends Site {
   readonly services: readonly [PlannedService, ...PlannedService[]];
   /** Methods that any public route answers, sorted; OPTIONS is the last. */
   readonly methods: readonly string[];
 }
 
-/** Name and limits of an exporter. @internal */
+/** Name and limits of an exporter. */
 export interface Exporter {
   /** Function's name, for messages: `toNginx`. */
   readonly name: string;
@@ -70,8 +55,6 @@ export interface Exporter {
  * @throws {TypeError} for wrong options
  * @throws {GatewayError} for a public route with a method that the gateway can't forward, and for two public routes of
  * different services whose paths the gateway can't tell apart
- *
- * @internal
  */
 export function createPlan(exporter: Exporter, args: ExporterArguments): Plan {
   const site = checkArguments(exporter.name, exporter.options, args);
