@@ -29,18 +29,14 @@ function parseEntry(entry: string): { name: string; url: string | undefined } {
     throw new TypeError(`SERVICE_CONNECTIONS has ${show(entry)}, not a name; write billing,mail=http://10.0.0.7:8080`);
   const mark = entry.indexOf('=');
   const [, host, port] = (mark === -1 && /^(?:https?:\/\/)?([^/]+?)(:\d+)?\/?$/i.exec(entry)) || [];
-  if (host !== undefined && (port !== undefined || entry.includes('//')))
-    throw new TypeError(
-      `SERVICE_CONNECTIONS has ${show(entry)}, which has no name; write ${nameFor(host)}=http://${host}${port ?? ''}`,
-    );
+  if (host !== undefined && (port !== undefined || entry.includes('//'))) {
+    // An address is not a name.
+    const example = `${/^[a-z][a-z0-9-]*$/i.test(host) ? host : 'billing'}=http://${host}${port ?? ''}`;
+    throw new TypeError(`SERVICE_CONNECTIONS has ${show(entry)}, which has no name; write ${example}`);
+  }
   const name = mark === -1 ? entry : entry.slice(0, mark);
   assertServiceName(name);
   return { name, url: mark === -1 ? undefined : baseUrl(entry.slice(mark + 1), `service "${name}"`).text };
-}
-
-/** A name to suggest for the service at a host; an address is not a name. */
-function nameFor(host: string): string {
-  return /^[a-z][a-z0-9-]*$/i.test(host) ? host : 'billing';
 }
 
 /** @throws {TypeError} for a template without `{service}`, or that is not a URL with it */

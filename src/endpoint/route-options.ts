@@ -90,20 +90,14 @@ export interface DeclaredOptions extends RouteSettings, AnySchemas {
 }
 
 /** The record of one route, frozen. @internal */
-export interface RouteRecord extends Exposure {
+export interface RouteRecord
+  extends Exposure, Required<Omit<RouteSettings, 'public' | 'errors' | 'tags' | 'deprecated' | 'priority'>> {
   readonly schemas: AnySchemas;
   readonly middleware: readonly AnyFunction[];
-  readonly bodyLimit: number | undefined;
-  readonly timeout: number | undefined;
   readonly errors: readonly ErrorType[];
-  readonly summary: string | undefined;
-  readonly description: string | undefined;
   readonly tags: readonly string[];
-  readonly operationId: string | undefined;
   readonly deprecated: boolean | Deprecation;
   readonly priority: Priority;
-  readonly openapi: Readonly<Record<string, unknown>> | false | undefined;
-  readonly meta: Readonly<Record<string, unknown>> | undefined;
 }
 
 /** A handler that carries options. */

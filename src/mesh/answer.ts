@@ -180,21 +180,16 @@ export function retryAfterOf({ 'retry-after': value }: IncomingHttpHeaders): str
 export function toServiceError(call: CallName, answer: WholeAnswer): ServiceError {
   const { service, method, path } = call;
   const { status } = answer;
-  const headers = { ...survivingHeaders(answer.headers), ...retryHeaders(call, status) };
+  // The headers that tell callers further up when to repeat a call, and whether to.
+  const headers = retryHeaders(call, status);
+  const retryAfter = retryAfterOf(answer.headers);
+  if (retryAfter !== undefined) headers['retry-after'] = retryAfter;
+  if (answer.headers[NO_RETRY_HEADER] !== undefined) headers[NO_RETRY_HEADER] = 'true';
   const body = answer.body.length > MAX_ERROR_BYTES ? undefined : readErrorBody(readJson(answer));
   if (body === undefined) return callError(call, status, `${service} answered ${status}`, { headers });
   const { message, description, error_code: code } = body;
   const errorCode = adoptErrorCode(code.name, code.value);
   return new ServiceError(service, description, { statusCode: status, message, errorCode, method, path, headers });
-}
-
-/** The headers that tell callers further up when to repeat a call, and whether to. */
-function survivingHeaders(headers: IncomingHttpHeaders): Record<string, string> {
-  const surviving: Record<string, string> = {};
-  const retryAfter = retryAfterOf(headers);
-  if (retryAfter !== undefined) surviving['retry-after'] = retryAfter;
-  if (headers[NO_RETRY_HEADER] !== undefined) surviving[NO_RETRY_HEADER] = 'true';
-  return surviving;
 }
 
 function isCoded(headers: IncomingHttpHeaders): boolean {

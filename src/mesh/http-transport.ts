@@ -93,12 +93,14 @@ export function createHttpTransport(address: string, maxAgeMs: number): Transpor
       send(isRepeatable(request));
     });
 
-  const close = (): void => {
-    agent?.destroy();
-    agent = undefined;
+  return {
+    url: address,
+    open,
+    close() {
+      agent?.destroy();
+      agent = undefined;
+    },
   };
-
-  return { url: address, open, close };
 }
 
 /** A request that is sent again: less is left of its deadline. */

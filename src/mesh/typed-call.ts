@@ -17,9 +17,9 @@ import { ServiceError } from '../client/service-error.js';
 import { isEndpointDefinition, type EndpointDefinition } from '../endpoint/endpoint-definition.js';
 import { formatPath } from '../endpoint/path-parameter.js';
 import type { ErrorType } from '../endpoint/route-options.js';
-import { responseSchema, type SchemasByStatus } from '../endpoint/schemas.js';
+import { responseSchema } from '../endpoint/schemas.js';
 import { check, describeFindings } from '../payload/schema-check.js';
-import { propsOf, type AnySchema } from '../payload/standard-schema.js';
+import { propsOf } from '../payload/standard-schema.js';
 import { toHeaders } from './request.js';
 
 /**
@@ -57,13 +57,21 @@ export async function callEndpoint(
 /** Replaces the body of an answer by the output of the schema of its status. */
 async function toDeclared(
   service: string,
-  { method, path, options }: EndpointDefinition,
+  { method, path, options: { response } }: EndpointDefinition,
   answer: ServiceResponse,
 ): Promise<ServiceResponse> {
-  const { response } = options;
   if (response === undefined) return answer;
+  const { status, body } = answer;
   try {
-    return { ...answer, body: await declaredBody(`response of ${method} ${path}`, response, answer) };
+    const schema = status > 299 ? undefined : responseSchema(response, status);
+    if (schema === undefined) throw new Error(`the status ${status} is not declared`);
+    if (schema === null && body !== undefined)
+      throw new Error(`the answer has a body, but ${status} is declared without one`);
+    const props = propsOf(schema);
+    if (props === undefined) return answer;
+    const result = await check(`response of ${method} ${path}`, props, body);
+    if (result.issues !== undefined) throw new Error(describeFindings('body', result.issues, 1));
+    return { ...answer, body: result.value };
   } catch (cause) {
     const errorCode = FrameworkErrorCodes.framework_invalid_response;
     // The cause is only logged: the text may contain another service's data.
@@ -84,23 +92,6 @@ function toDeclaredError({ options }: EndpointDefinition, error: unknown): unkno
   if (type === undefined) return error;
   // Not `new type()`: the constructor of a type may take other arguments.
   return Reflect.construct(ApiError, [description, { statusCode, message, headers, cause: error, errorCode }], type);
-}
-
-/** @throws what is wrong with the answer */
-async function declaredBody(
-  what: string,
-  response: AnySchema | SchemasByStatus,
-  { status, body }: ServiceResponse,
-): Promise<unknown> {
-  const schema = status > 299 ? undefined : responseSchema(response, status);
-  if (schema === undefined) throw new Error(`the status ${status} is not declared`);
-  if (schema === null && body !== undefined)
-    throw new Error(`the answer has a body, but ${status} is declared without one`);
-  const props = propsOf(schema);
-  if (props === undefined) return body;
-  const result = await check(what, props, body);
-  if (result.issues === undefined) return result.value;
-  throw new Error(describeFindings('body', result.issues, 1));
 }
 
 /** Merges headers; a header of the call overrides the same header of the input. */
