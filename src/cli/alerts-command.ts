@@ -18,7 +18,7 @@ export const alerts: Command = defineCommand(usage, 'MODULE', {}, async (_values
 });
 
 /** A file of rules for a job (https://prometheus.io/docs/prometheus/latest/configuration/alerting_rules). */
-export function writeAlerts(name: string): string {
+function writeAlerts(name: string): string {
   const job = `job="${name}"`;
   // A dot is escaped for the expression, and its backslash for the string of PromQL around it.
   const routes = `${job},route!~"/${name.replaceAll('.', '\\\\.')}/(health|metrics|ping|openapi)/"`;

@@ -58,11 +58,7 @@ export const texts: Option<string[] | undefined> = {
  * @param parse returns undefined for a text that the option can't have; `remedy` says what to give then
  * @param fallback value of an option that is not given
  */
-export function option<V, const F>(
-  remedy: string,
-  parse: (text: string) => V | undefined,
-  fallback: F,
-): Option<V | F> {
+export function option<V, const F>(remedy: string, parse: (text: string) => V | undefined, fallback: F): Option<V | F> {
   const read = (given: Given, name: string): V | F => {
     if (given === undefined) return fallback;
     const value = parse(String(given));
@@ -86,17 +82,17 @@ export function choice<C extends string, const F>(choices: readonly C[], fallbac
   return option(`give one of ${choices.join(', ')}`, (text) => choices.find((each) => each === text), fallback);
 }
 
+/** Reads a value that may be anything; undefined if it is something else than what is looked for. */
+type Reader<T> = (value: unknown) => T | undefined;
+
 /** A file that another call has written; see {@link readSaved}. */
-export function savedFile<T>(
-  read: (value: unknown) => T | undefined,
-  what: string,
-  call: string,
-): Option<T | undefined> {
+export function savedFile<T>(read: Reader<T>, what: string, call: string): Option<T | undefined> {
   return option('', (file) => readSaved(file, read, what, call), undefined);
 }
 
 type Options = Readonly<Record<string, Option<unknown>>>;
-type Values<O> = { readonly [Name in keyof O]: O[Name] extends Option<infer V> ? V : never };
+/** The values of options, by name. */
+export type Values<O> = { readonly [Name in keyof O]: O[Name] extends Option<infer V> ? V : never };
 
 /**
  * A subcommand that is called with options and operands.
@@ -150,11 +146,10 @@ export function untilSignal(close: () => Promise<unknown>): Promise<unknown> {
 }
 
 /**
- * @param read undefined for anything but what is looked for
- * @param what it is, and `call` what prints it
+ * @param what the file must have, and `call` what prints it
  * @throws {Error} when the file can't be read, or holds something else
  */
-export function readSaved<T>(file: string, read: (value: unknown) => T | undefined, what: string, call: string): T {
+export function readSaved<T>(file: string, read: Reader<T>, what: string, call: string): T {
   let value: unknown;
   try {
     value = JSON.parse(readFileSync(file, 'utf8'));

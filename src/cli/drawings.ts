@@ -82,9 +82,7 @@ function answerOf({ status_code: status, request_time: time }: PingEntry): strin
  * mermaid's `#34;`.
  */
 function encode(text: string, escape: '&#' | '#'): string {
+  const entity = (char: string): string => `${escape}${char.charCodeAt(0)};`;
   // An empty label is an error in mermaid.
-  return toVisible(text === '' ? '?' : text).replace(
-    /(?![\w .,()~-])[\x00-\x7f]/g,
-    (char) => `${escape}${char.charCodeAt(0)};`,
-  );
+  return toVisible(text === '' ? '?' : text).replace(/(?![\w .,()~-])[\x00-\x7f]/g, entity);
 }

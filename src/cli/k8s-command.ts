@@ -1,6 +1,6 @@
 /* `postern k8s`: an application as manifests for Kubernetes. */
 
-import { defineCommand, option, UsageError, whole, type Command } from './command.js';
+import { defineCommand, option, UsageError, whole, type Command, type Values } from './command.js';
 import { loadMonitoredApp } from './module.js';
 
 const usage = `Usage: postern k8s MODULE --image IMAGE [OPTION]...
@@ -30,24 +30,14 @@ const OPTIONS = {
 };
 
 export const k8s: Command = defineCommand(usage, 'MODULE', OPTIONS, async (values, file) => {
-  const { image, replicas, namespace, port, 'monitor-port': monitorPort } = values;
+  const { image, port, 'monitor-port': monitorPort } = values;
   if (image === undefined) throw new UsageError('--image is missing; give the image to run');
   if (monitorPort === port) throw new UsageError(`--port and --monitor-port are both ${port}; give two`);
 
   const { name } = await loadMonitoredApp(file);
   if (!LABEL.test(name)) throw new UsageError(`the application's name is ${JSON.stringify(name)}; ${LABEL_REMEDY}`);
-  return { text: writeManifests({ name, image, replicas, namespace, port, monitorPort }) };
+  return { text: writeManifests(name, image, values) };
 });
-
-/** Values in the manifests; names are DNS labels. */
-export interface ManifestOptions {
-  readonly name: string;
-  readonly image: string;
-  readonly replicas: number;
-  readonly namespace: string | undefined;
-  readonly port: number;
-  readonly monitorPort: number | undefined;
-}
 
 /** How long load balancers still send requests, and how long those in flight may take then: the defaults of `run()`. */
 const DRAIN_DELAY_MS = 5_000;
@@ -56,8 +46,8 @@ const DRAIN_TIMEOUT_MS = 10_000;
 const SPARE_SECONDS = 5;
 
 /** Four documents of YAML. */
-export function writeManifests(options: ManifestOptions): string {
-  const { name, image, replicas, namespace, port, monitorPort } = options;
+function writeManifests(name: string, image: string, options: Values<typeof OPTIONS>): string {
+  const { replicas, namespace, port, 'monitor-port': monitorPort } = options;
   // A service may be called "no", which YAML takes for false.
   const quoted = JSON.stringify(name);
   const label = `app.kubernetes.io/name: ${quoted}`;

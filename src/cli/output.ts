@@ -3,7 +3,7 @@
 import { inspect } from 'node:util';
 
 /** Colours that mean something here. */
-export type Color = 'red' | 'green' | 'yellow';
+type Color = 'red' | 'green' | 'yellow';
 
 const SGR: Readonly<Record<Color, number>> = { red: 31, green: 32, yellow: 33 };
 /** Control and format characters, line separators and lone surrogates. */
@@ -62,12 +62,8 @@ export function toJson(value: unknown): string {
 export function toTable(rows: readonly (readonly string[])[]): string[] {
   const table = rows.map((row) => row.map(toVisible));
   const widths = (table[0] ?? []).map((_, column) => Math.max(...table.map((row) => row[column]?.length ?? 0)));
-  return table.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  );
+  const pad = (cell: string, column: number): string => cell.padEnd(widths[column] ?? 0);
+  return table.map((row) => row.map(pad).join('  ').trimEnd());
 }
 
 /** Text in a colour, on a terminal and unless `NO_COLOR` is set (https://no-color.org). */

@@ -13,7 +13,7 @@ export interface Link {
 }
 
 /** Where things are, in pixels; a service's point is the middle of its left side. */
-export interface Layout {
+interface Layout {
   readonly width: number;
   readonly height: number;
   readonly nodes: ReadonlyMap<string, Box>;

@@ -8,7 +8,7 @@ import { renderPage } from './page.js';
 import type { MeshReport } from './track.js';
 
 /** Options of the live page: its data and its port. */
-export interface LiveOptions {
+interface LiveOptions {
   readonly service: string;
   /** How many levels deep {@link ask} goes. */
   readonly depth: number;

@@ -33,7 +33,7 @@ const FUNCTIONS = [
 ].flat();
 
 /** Options of the page. */
-export interface PageOptions {
+interface PageOptions {
   readonly service: string;
   readonly depth: number;
   /** How long an answer for `mesh.json` may take. */

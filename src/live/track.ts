@@ -4,7 +4,6 @@
  * Runs in the page: functions here use each other and nothing else of their module (see page.ts).
  */
 
-
 /** How an edge answered once; null when it was not reported. */
 export type Sample = { readonly ms: number | null; readonly failed: boolean } | null;
 
@@ -22,7 +21,7 @@ export interface Track {
 }
 
 /** A change of one edge. */
-export interface Change {
+interface Change {
   readonly kind: 'fails' | 'answers' | 'vanishes' | 'appears';
   readonly edge: MeshEdge;
   /** How long its former state had lasted, in ms, where it had another one while it was reported. */

@@ -17,7 +17,7 @@ export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
   openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
 };
 
-export interface ScalarSample {
+interface ScalarSample {
   /** In the order of the family's label names. */
   readonly labelValues: readonly string[];
   readonly value: number;
@@ -25,7 +25,7 @@ export interface ScalarSample {
 }
 
 /** A sample of a histogram or a summary. */
-export interface SteppedSample extends Pick<ScalarSample, 'labelValues'> {
+interface SteppedSample extends Pick<ScalarSample, 'labelValues'> {
   /** One per step: observations in the bucket, not cumulative; or quantiles, NaN without recent observations. */
   readonly values: readonly number[];
   readonly sum: number;
@@ -69,8 +69,7 @@ export function* formatFamilies(
   for (const family of families) {
     part += formatHead(family, format);
     const others = formatPairs([...defaults].filter(([name]) => !family.labelNames.includes(name)));
-    const samples =
-      'steps' in family ? formatSteps(family, format, others) : formatScalars(family, format, others);
+    const samples = 'steps' in family ? formatSteps(family, format, others) : formatScalars(family, format, others);
     for (const lines of samples) {
       part += lines;
       if (part.length < PART_LENGTH) continue;

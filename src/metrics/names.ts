@@ -87,7 +87,7 @@ export function toDefaultLabels(labels: unknown): ReadonlyMap<string, string> {
  *
  * // counter "jobs_total" → jobs_total, jobs, jobs_created
  */
-export function takenNames(kind: MetricKind, name: string): readonly string[] {
+function takenNames(kind: MetricKind, name: string): readonly string[] {
   const base = kind === 'counter' ? counterBaseName(name) : name;
   return [name, ...SUFFIXES[kind].map((suffix) => base + suffix)];
 }

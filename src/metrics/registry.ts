@@ -233,8 +233,8 @@ interface Entry {
 const OPTIONS = ['name', 'help', 'labelNames', 'maxSeries', 'collect'];
 
 function assertMaxSeries(maxSeries: unknown, owner: string): void {
-  if (typeof maxSeries === 'number' && maxSeries >= 1 && (Number.isInteger(maxSeries) || maxSeries === Infinity))
-    return;
+  const isCount = Number.isInteger(maxSeries) || maxSeries === Infinity;
+  if (isCount && Number(maxSeries) >= 1) return;
   throw new RangeError(
     `maxSeries of ${owner} is ${show(maxSeries)}; give a positive integer, or Infinity for no limit`,
   );

@@ -52,7 +52,7 @@ export class Summary<L extends string = never> extends Metric<L, BoundSummary> {
 }
 
 /** How quantiles are kept. @internal */
-export interface QuantileWindow {
+interface QuantileWindow {
   /** Ascending. */
   readonly quantiles: readonly number[];
   /** Length of one part of the window, in ms; Infinity if observations never expire. */

@@ -96,25 +96,21 @@ export class Health {
 
   /** Runs the checks, unless a round is fresh, and reports. */
   async report(): Promise<HealthDocument> {
-    if (this.#checks.size === 0) return this.#document();
-    const checks = await (this.#round ??= this.#runChecks());
-    return { ...this.#document(), checks: { ...checks } };
-  }
-
-  /** The endpoint: 200 when healthy, else 503 with the same document. */
-  async answer(): Promise<Reply> {
-    const document = await this.report();
-    return reply(document, { status: document.status === 'OK' ? 200 : 503 });
-  }
-
-  #document(): HealthDocument {
+    const checks = this.#checks.size === 0 ? undefined : await (this.#round ??= this.#runChecks());
     return {
       service: this.#service,
       application_version: this.#version,
       status: this.status,
       framework_version: FRAMEWORK_VERSION,
       ip: this.ip,
+      ...(checks && { checks: { ...checks } }),
     };
+  }
+
+  /** The endpoint: 200 when healthy, else 503 with the same document. */
+  async answer(): Promise<Reply> {
+    const document = await this.report();
+    return reply(document, { status: document.status === 'OK' ? 200 : 503 });
   }
 
   async #runChecks(): Promise<CheckResults> {

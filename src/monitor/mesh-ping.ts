@@ -30,12 +30,8 @@ const CONCURRENCY = 64;
 const MAX_BYTES = 4 * 1024 * 1024;
 
 /** @returns a function that pings every connected service, each of which pings its own down to a depth */
-export function createMeshPing({
-  services: { names },
-  exchange,
-  pingTimeout,
-  logger,
-}: PingOptions): (depth: number) => Promise<Record<string, PingEntry>> {
+export function createMeshPing(options: PingOptions): (depth: number) => Promise<Record<string, PingEntry>> {
+  const { services, exchange, pingTimeout, logger } = options;
   const inFlight = new Map<string, Promise<PingEntry>>();
   const ping = async (service: string, depth: number): Promise<PingEntry> => {
     const startedMs = monotonicNow();
@@ -68,11 +64,11 @@ export function createMeshPing({
   };
   return async (depth) => {
     const entries = new Map<string, PingEntry>();
-    const queue = names.values();
+    const queue = services.names.values();
     const work = async (): Promise<void> => {
       for (const service of queue) entries.set(service, await pingOnce(service, depth));
     };
-    await Promise.all(Array.from({ length: Math.min(CONCURRENCY, names.length) }, work));
-    return Object.fromEntries(names.map((service) => [service, entries.get(service) as PingEntry]));
+    await Promise.all(Array.from({ length: Math.min(CONCURRENCY, services.names.length) }, work));
+    return Object.fromEntries(services.names.map((service) => [service, entries.get(service) as PingEntry]));
   };
 }

@@ -95,21 +95,19 @@ export function createMetricsEndpoint(
     // An application that is attached to somebody else's server never calls `listen`, which starts the sampler
     // otherwise.
     metrics.watch();
-    if (ctx.query.has('json')) return metricsDocument(metrics, tasks);
-    const { metricsText } = await import('./metrics-text.js');
-    return metricsText(metrics.registry, ctx.headers);
-  };
-}
-
-function metricsDocument({ requests, sampler }: ServiceMetrics, tasks: Tasks): MetricsDocument {
-  const { rssBytes, rssPercent, cpuPercent } = sampler.read();
-  return {
-    total_task_count: tasks.total,
-    active_task_count: tasks.active,
-    request_count: requests.count,
-    proc_rss_mem_bytes: rssBytes,
-    proc_rss_mem_perc: rssPercent,
-    proc_cpu_perc: cpuPercent,
-    timestamp: Date.now() / 1000,
+    if (!ctx.query.has('json')) {
+      const { metricsText } = await import('./metrics-text.js');
+      return metricsText(metrics.registry, ctx.headers);
+    }
+    const { rssBytes, rssPercent, cpuPercent } = metrics.sampler.read();
+    return {
+      total_task_count: tasks.total,
+      active_task_count: tasks.active,
+      request_count: metrics.requests.count,
+      proc_rss_mem_bytes: rssBytes,
+      proc_rss_mem_perc: rssPercent,
+      proc_cpu_perc: cpuPercent,
+      timestamp: Date.now() / 1000,
+    };
   };
 }

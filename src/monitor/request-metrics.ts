@@ -12,7 +12,7 @@ import type { Registry } from '../metrics/registry.js';
 const STANDARD_METHOD = /^(?:CONNECT|DELETE|GET|HEAD|OPTIONS|PATCH|POST|PUT|QUERY|TRACE)$/;
 
 /** A method's name in a label: itself, or `_OTHER` for a name that a client or a caller made up. */
-export function methodLabel(method: string, known?: ReadonlySet<string>): string {
+function methodLabel(method: string, known?: ReadonlySet<string>): string {
   return STANDARD_METHOD.test(method) || known?.has(method) === true ? method : '_OTHER';
 }
 

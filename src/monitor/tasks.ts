@@ -1,7 +1,7 @@
 /* Counts asynchronous tasks (SPEC 2.2): requests being handled, and promises that the service asked to track. */
 
 /** Knows how many requests are under way. */
-export interface ActiveRequests {
+interface ActiveRequests {
   readonly active: number;
 }
 

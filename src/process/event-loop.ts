@@ -35,10 +35,8 @@ export interface EventLoopMonitor {
   close(): void;
 }
 
-export function createEventLoopMonitor({
-  now,
-  createMonitor,
-}: Pick<ProcessSources, 'now' | 'createMonitor'>): EventLoopMonitor {
+export function createEventLoopMonitor(sources: Pick<ProcessSources, 'now' | 'createMonitor'>): EventLoopMonitor {
+  const { now, createMonitor } = sources;
   let older = createMonitor(RESOLUTION_MS);
   let newer = createMonitor(RESOLUTION_MS);
   older.enable();

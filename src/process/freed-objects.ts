@@ -55,7 +55,7 @@ export const PROFILE_MARKING_EVERY_MS = 10_000;
 export const HEAP_EVERY_MS = 1000;
 
 /** Counts from its creation to `close`. */
-export interface FreedObjects {
+interface FreedObjects {
   /** Counts collections that `node:perf_hooks` reported. */
   count(collections: readonly Collection[]): void;
   /** Counts what the profiler holds; it continues if its profile isn't done. */

@@ -125,7 +125,7 @@ function readText(path: string): string | undefined {
 }
 
 /** Values of /proc/self/status. */
-export interface ProcStatus {
+interface ProcStatus {
   readonly virtualBytes: number | undefined;
   /** Data, heap and private mappings. */
   readonly dataBytes: number | undefined;

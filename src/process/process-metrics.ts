@@ -20,7 +20,7 @@ export interface ProcessReading {
 }
 
 /** Where the readings come from. */
-export interface MetricSources extends ProcessSources {
+interface MetricSources extends ProcessSources {
   readonly limits: () => CgroupLimits;
   /** Seconds since the Unix epoch. */
   readonly startTime: number;

@@ -161,8 +161,7 @@ export class UsageWindow {
   /** Lets the interval begin later if it has become too long. */
   advance(): UsageSample {
     const now = this.#sample();
-    if (now.atSeconds - this.#newer.atSeconds >= USAGE_WINDOW_SECONDS)
-      [this.#older, this.#newer] = [this.#newer, now];
+    if (now.atSeconds - this.#newer.atSeconds >= USAGE_WINDOW_SECONDS) [this.#older, this.#newer] = [this.#newer, now];
     return now;
   }
 }
