@@ -17,7 +17,7 @@ import { CONNECTION, type ConnectionEvent, type ConnectionState } from './life-c
 import { ReadAhead } from './read-ahead.js';
 import { closesByTrailer } from './request.js';
 import type { ServerLimits } from './server.js';
-import { endSoftly } from './writer.js';
+import { endInNextTurn, endSoftly, inNextTurn } from './writer.js';
 
 /** Maximum bytes of replies that wait on one connection while further requests of it are run. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
@@ -30,7 +30,6 @@ export function connectionOf(socket: Connected, limits: ServerLimits, backlog: B
   return (socket[CONNECTED] ??= new Connection(socket, limits, backlog));
 }
 
-/** One connection of a client. */
 export class Connection implements Sending {
   readonly socket: Duplex;
   /** Bytes of the replies that are known and not written. */
@@ -55,9 +54,11 @@ export class Connection implements Sending {
     this.#limits = limits;
     this.#backlog = backlog;
     this.#reading = new ReadAhead(socket, limits);
-    socket.on('end', () => {
+    socket.prependListener('end', () => {
       // When the client ends its side, node:http ends the other, except on a connection that it has stopped parsing.
-      if (this.#isBroken) endSoftly(this.socket);
+      if (this.#isBroken) endSoftly(socket);
+      // The end may be read in the same turn as requests. They are run, and their replies are written, at its end.
+      else if (!this.isFree) endInNextTurn(socket);
     });
     socket.on('close', () => this.#close());
   }
@@ -150,17 +151,16 @@ export class Connection implements Sending {
    * malformed bytes node:http raises it again for everything else that arrives.
    *
    * @param refuse answers what could not be parsed as a request
+   * @param isLate whether the replies of the turn in which the client ended its side are written
    */
-  breakOff(error: ParserError, refuse: (failure: HttpError) => void): void {
+  breakOff(error: ParserError, refuse: (failure: HttpError) => void, isLate = false): void {
     const { socket } = this;
-    if (error.code === 'ECONNRESET' || !socket.writable) {
-      socket.destroy();
-      return;
-    }
+    if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
     if (this.#isBroken) return;
     if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && this.#reading.excuse()) return;
-    const latest = this.#exchanges.at(-1);
     const hasEnded = error.code === 'HPE_INVALID_EOF_STATE';
+    if (hasEnded && !isLate && !this.isFree) return inNextTurn(() => this.breakOff(error, refuse, true));
+    const latest = this.#exchanges.at(-1);
     if (latest !== undefined && !latest.req.complete && !(hasEnded && this.#exchanges.length > 1)) {
       // The body of the latest request is malformed or late: the reply to that request says so, if it has none yet.
       this.#move('cut');

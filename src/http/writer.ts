@@ -7,7 +7,7 @@
 import { STATUS_CODES, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { Date, nextTick, setTimeout } from '../base/clock.js';
+import { Date, nextTick, setImmediate, setTimeout } from '../base/clock.js';
 import { isStream, toReadable, type Stream } from '../payload/bytes.js';
 import { saysClose, type Exchange } from './exchange.js';
 import { indexOfHeader, toReply, type Outgoing } from './reply.js';
@@ -61,6 +61,22 @@ export function discard(value: unknown): void {
 export function endSoftly(socket: Duplex): void {
   socket.end();
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
+}
+
+/** Calls back when the requests that this turn of the event loop has read are run, and their replies written. */
+export function inNextTurn(callback: () => void): void {
+  // In the first phase requests are run, and in the same or the next one replies are written.
+  setImmediate(setImmediate, callback);
+}
+
+/** Puts the next `socket.end()` off to the next turn. */
+export function endInNextTurn(socket: Duplex): void {
+  const { end } = socket;
+  socket.end = () => {
+    socket.end = end;
+    inNextTurn(() => socket.end());
+    return socket;
+  };
 }
 
 /** Answers what `node:http` could not parse, on the bare socket, and closes it. */

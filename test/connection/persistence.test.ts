@@ -5,7 +5,7 @@
 
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { Readable } from 'node:stream';
+import { Duplex, Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Context } from 'postern';
 import { parseResponses, rawExchange } from '../support/raw.js';
@@ -70,17 +70,39 @@ describe('pipelined requests', () => {
   test.for(rows)('%s', ([, row]) => wire.check(row));
 
   const whole = post(SIZED, CANARY) + post(CHUNKED, chunk(CANARY) + END);
-  test.for([
+  const behind = [
     ['nothing', '', []],
     ['half a request', 'GET / HTTP/1.1\r\nHo', [400]],
     ['half a body', post('Content-Length: 99\r\n', 'half'), [400]],
-  ] as const)('with bodies are answered when their client ends its side behind them and %s', async ([, rest, more]) => {
+  ] as const;
+  test.for(behind)('with bodies are answered when their client ends its side behind them and %s', async ([, rest, more]) => {
     const { port } = await serve(createApp().post('/read', (ctx) => ctx.text()));
     const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
     let received = '';
     socket.setEncoding('latin1').on('data', (text) => (received += text)).end(whole + rest);
     await once(socket, 'close');
     expect(parseResponses(received).map(({ status }) => status)).toEqual([200, 200, ...more]);
+  });
+
+  test.for(behind)('with bodies are answered when they are read together with the end and %s', async ([, rest, more]) => {
+    const app = createApp().post('/read', (ctx) => ctx.text());
+    await serve(app);
+    let received = '';
+    const write = (chunk: Buffer, _encoding: string, done: () => void): void => {
+      received += chunk.toString('latin1');
+      done();
+    };
+    const socket = new Duplex({ read: () => undefined, write });
+    // Replies are written together, behind the last request of the turn.
+    const other = new Duplex({ read: () => undefined, write: (_chunk, _encoding, done) => done() });
+    for (const each of [socket, other]) app.server?.emit('connection', each);
+    socket.push(whole + rest, 'latin1');
+    socket.push(null);
+    await once(socket, 'end');
+    other.push(whole, 'latin1');
+    await once(socket, 'finish');
+    expect(parseResponses(received).map(({ status }) => status)).toEqual([200, 200, ...more]);
+    other.destroy();
   });
 
   test('that wait behind another one learn that their client has left', async () => {

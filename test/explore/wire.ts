@@ -195,7 +195,9 @@ export class ServerSocket extends Duplex {
     }
     if (index < parts.length - 1) return;
     this.#inbox.shift();
-    this.#deliver();
+    // An end that is here already is read in the same turn.
+    if (this.#inbox[0] === 'FIN') this.#deliverEnd();
+    else this.#deliver();
   }
 
   override _read(): void {
