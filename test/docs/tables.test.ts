@@ -8,11 +8,13 @@ import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { FrameworkErrorCodes, Postern, Router } from 'postern';
+import { FrameworkErrorCodes, Postern, Router, type StandardSchemaV1 } from 'postern';
 import * as entry from 'postern';
+import * as gateways from 'postern/gateway';
 import { resolveOptions } from '../../src/app/options.js';
+import { PARTS } from '../../src/endpoint/schemas.js';
 import { Context } from '../../src/http/context.js';
-import { findPages, readPage, ROOT } from '../support/markdown.js';
+import { findPages, isAsPrinted, readPage, ROOT } from '../support/markdown.js';
 
 const PAGES = findPages().filter((page) => page !== 'docs/reference/api.md').map(readPage).join('\n');
 
@@ -102,13 +104,36 @@ test('the table of error codes is that of FrameworkErrorCodes, both ways', () =>
     expect(PAGES).toContain(`| \`${name}\` | ${value} |`);
 });
 
+test('the tables of the error body have the members of a reply in each form, both ways', async () => {
+  const app = new Postern('users', { logger: false });
+  const name = { '~standard': { version: 1, vendor: 'own', validate: () => ({ issues: [{ message: 'wrong' }] }) } };
+  app.get('/', { query: name as StandardSchemaV1 }, () => 'never');
+  for (const [header, accept] of [
+    ['error body', 'application/json'],
+    ['problem details', 'application/problem+json'],
+  ] as const) {
+    const body = (await (await app.request('/', { headers: { accept } })).json()) as object;
+    const listed = column(header).flatMap((cell) => cell.split(', ').map((member) => member.replace(/\..*/, '')));
+    expect([...new Set(listed)].sort(), header).toEqual(Object.keys(body).sort());
+  }
+});
+
 test('the tables of metrics are those of a fresh application, both ways', async () => {
   const app = new Postern('users', { logger: false });
-  const exposed = [...app.metrics.expose().matchAll(/^# TYPE (\S+)/gm)].map(([, name = '']) => name);
+  const types = new Map(
+    [...app.metrics.expose().matchAll(/^# TYPE (\S+) (\S+)/gm)].map(([, name = '', type = '']) => [name, type]),
+  );
+  const exposed = [...types.keys()];
   await app.close();
   const isOfProcess = (name: string): boolean => /^(?:process|nodejs)_/.test(name);
   expect(column('metric').sort()).toEqual(exposed.filter((name) => !isOfProcess(name)).sort());
   expect(column('metric of the process').sort()).toEqual(exposed.filter(isOfProcess).sort());
+  const rows = readPage('docs/reference/metrics.md').split('\n');
+  for (const [name, type] of types) {
+    const row = rows.find((line) => line.startsWith(`| \`${name}\` |`)) ?? '';
+    const [, , typeOfRow, labels] = row.split('|').map((cell) => cell.trim());
+    expect([name, typeOfRow, labels]).toEqual([name, type, app.metrics.get(name)?.labelNames.join(', ')]);
+  }
 });
 
 test.for([
@@ -123,6 +148,38 @@ test.for([
   const declared = [...body.matchAll(/^ {2}(?:readonly )?(\w+)\??:/gm)].map(([, member]) => member);
   expect(declared.length).toBeGreaterThan(1);
   expect(column(header).filter((member) => !member.includes('.')).sort()).toEqual(declared.sort());
+});
+
+test.for([
+  ['option of a route', ['RouteSettings', 'DeclaredOptions'], [...PARTS, 'response']],
+  ['option of a call', ['ServiceRequestOptions'], []],
+  ['option of an exporter', ['ListenerOptions', 'GatewayOptions'], []],
+] as const)('the table "%s" has every option that is declared, both ways', ([header, types, others]) => {
+  const bodies = types.map((name) => new RegExp(`interface ${name}\\b[^{]*\{(.*?)^\}`, 'ms').exec(SOURCE)?.[1] ?? '');
+  const declared = bodies.flatMap((body) =>
+    [...body.matchAll(/^ {2}(?:readonly )?(\w+)\??:/gm)].map(([, name]) => name),
+  );
+  const listed = column(header).flatMap((cell) => cell.split(', '));
+  expect(listed.sort()).toEqual([...declared, ...others].sort());
+});
+
+test('the table of exporters is that of postern/gateway, both ways', () => {
+  expect(column('exporter').sort()).toEqual(Object.keys(gateways).filter((name) => name.startsWith('to')).sort());
+});
+
+test('the table of log lines has each message in the code, both ways', () => {
+  const calls = SOURCE.replace(/\$\{[^{}]*\}/g, '…').matchAll(/\b(?:logSafely|warn)\(((?:[^()]|\([^()]*\))*)\)/g);
+  const texts = [...calls].flatMap(([, code = '']) =>
+    [...code.replace(/\{[^{}]*\}/g, '').matchAll(/'([^'\n]+)'|`([^`\n]+)`/g)].map(
+      ([, plain, text = '']) => plain ?? text,
+    ),
+  );
+  const messages = [...new Set(texts)].filter((text) => !/^(?:debug|info|warn|error)$/.test(text));
+  const rows = column('message', 0, 'level');
+  expect(messages.filter((message) => !rows.some((row) => isAsPrinted(row, message)))).toEqual([]);
+  const isLogged = (row: string): boolean => messages.some((message) => isAsPrinted(row, message));
+  // A message that is not written where it is logged, but before.
+  expect(rows.filter((row) => !isLogged(row) && !SOURCE.includes(row.replace(/…$/, '')))).toEqual([]);
 });
 
 test('every command of the command line has a row', () => {
