@@ -35,7 +35,7 @@ type Known = Success | 204 | 205 | 402 | 405 | 406 | 408 | 413 | 415 | 416 | 418
 type ServerStatus = 500 | 501 | 502 | 504;
 
 /** Result of a handler with a declared `response`: input of its schemas, or any reply outside 2xx. */
-export type ResultOf<R extends MaybeResponse> = R extends undefined
+export type ResultOf<R> = R extends undefined
   ? HandlerResult
   : R extends AnySchema
     ? Undeclared<R> | OfSchema<InputOf<R>>
@@ -47,7 +47,7 @@ type Undeclared<R> =
 type DeclaredStatus<R> = R extends AnySchema ? Success : keyof R;
 
 /** Resolves to a message for a reply with a status that `response` does not have. */
-type Declared<Result, R extends MaybeResponse> = R extends undefined
+type Declared<Result, R> = R extends undefined
   ? unknown
   : // The type of all results, which the compiler takes when a handler does not fit.
     ResultOf<R> extends Result
@@ -69,28 +69,18 @@ type OfStatus<Body, Status extends number> =
   Reply<Body, Status> | (Status extends 200 ? Body : Status extends 204 ? undefined | void : never);
 
 /** The type of every handler whose result has nothing that JSON loses, and no status that `response` lacks. */
-export type Sends<Handles extends AnyFunction, R extends MaybeResponse = undefined> = (
+export type Sends<Handles extends AnyFunction, R = undefined> = (
   ...args: never[]
 ) => Sendable<ReturnType<Handles>> & Declared<Awaited<ReturnType<Handles>>, R>;
 
 /** A route's function; it gets the results of the schemas in its options. */
-export type EndpointHandler<
-  Path,
-  P extends MaybeSchema,
-  Q extends MaybeSchema,
-  H extends MaybeSchema,
-  B extends MaybeSchema,
-  R extends MaybeResponse,
-> = (ctx: Context<Path>, input: HandlerInput<P, Q, H, B>) => ResultOf<R> | Promise<ResultOf<R>>;
+export type EndpointHandler<Path, P, Q, H, B, R> = (
+  ctx: Context<Path>,
+  input: HandlerInput<P, Q, H, B>,
+) => ResultOf<R> | Promise<ResultOf<R>>;
 
 /** Gives a handler, or a method that it decorates, options. */
-export interface EndpointFlag<
-  P extends MaybeSchema,
-  Q extends MaybeSchema,
-  H extends MaybeSchema,
-  B extends MaybeSchema,
-  R extends MaybeResponse,
-> {
+export interface EndpointFlag<P, Q, H, B, R> {
   <F extends EndpointMethod<P, Q, H, B, R>>(handler: F & Sends<F, R>): F & Carrier;
   // A result would be compared with the method: a second error, which hides the first.
   <F extends EndpointMethod<P, Q, H, B, R>>(method: F & Sends<F, R>, context: ClassMethodDecoratorContext): void;
@@ -101,13 +91,10 @@ export interface EndpointFlag<
   ): void;
 }
 
-type EndpointMethod<
-  P extends MaybeSchema,
-  Q extends MaybeSchema,
-  H extends MaybeSchema,
-  B extends MaybeSchema,
-  R extends MaybeResponse,
-> = (ctx: never, input: HandlerInput<P, Q, H, B>) => ResultOf<R> | Promise<ResultOf<R>>;
+type EndpointMethod<P, Q, H, B, R> = (
+  ctx: never,
+  input: HandlerInput<P, Q, H, B>,
+) => ResultOf<R> | Promise<ResultOf<R>>;
 
 /**
  * A handler that carries route options, as a wrapper or as a standard (TC39) method decorator.

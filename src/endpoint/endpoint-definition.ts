@@ -28,13 +28,7 @@ type Part<Name extends string, Input> = object extends Input
   : { readonly [N in Name]: Input };
 
 /** Input of a call: the inputs of the schemas, and the path's parameters if no schema declares them. */
-export type CallInput<
-  Path extends string,
-  P extends MaybeSchema,
-  Q extends MaybeSchema,
-  H extends MaybeSchema,
-  B extends MaybeSchema,
-> = (P extends AnySchema
+export type CallInput<Path extends string, P, Q, H, B> = (P extends AnySchema
   ? Part<'params', InputOf<P>>
   : Part<'params', { readonly [Name in keyof ParamsOf<Path>]: string | number }>) &
   (Q extends AnySchema ? Part<'query', InputOf<Q>> : unknown) &
@@ -42,7 +36,7 @@ export type CallInput<
   (B extends AnySchema ? { readonly body: InputOf<B> } : unknown);
 
 /** Result of a call: the status with its body, as the schema of that status returns it. */
-export type CallResult<R extends MaybeResponse> = R extends undefined
+export type CallResult<R> = R extends undefined
   ? Answer<number, unknown>
   : R extends AnySchema
     ? Answer<number, OutputOf<R>>

@@ -23,13 +23,7 @@ export type SchemasByStatus = Readonly<Record<number, AnySchema | null>>;
 export type MaybeResponse = AnySchema | SchemasByStatus | undefined;
 
 /** The schemas of a route; checked before the handler runs, params, query and headers together, then the body. */
-export interface Schemas<
-  P extends MaybeSchema,
-  Q extends MaybeSchema,
-  H extends MaybeSchema,
-  B extends MaybeSchema,
-  R extends MaybeResponse,
-> {
+export interface Schemas<P, Q, H, B, R> {
   /** Schema of the path's parameters; each is a string. */
   readonly params?: Given<P> | undefined;
   /** Schema of the query: a string for each name, or a list if the name is repeated or the schema says so. */
@@ -44,12 +38,9 @@ export interface Schemas<
 
 /** Input of a handler besides its context: the schemas' results, under exactly the names that were declared. */
 // Looked up in place and not by an alias: that is a tenth of what a route costs the compiler.
-export type HandlerInput<
-  P extends MaybeSchema,
-  Q extends MaybeSchema,
-  H extends MaybeSchema,
-  B extends MaybeSchema,
-> = (P extends AnySchema ? { readonly params: NonNullable<P['~standard']['types']>['output'] } : unknown) &
+export type HandlerInput<P, Q, H, B> = (P extends AnySchema
+  ? { readonly params: NonNullable<P['~standard']['types']>['output'] }
+  : unknown) &
   (Q extends AnySchema ? { readonly query: NonNullable<Q['~standard']['types']>['output'] } : unknown) &
   (H extends AnySchema ? { readonly headers: NonNullable<H['~standard']['types']>['output'] } : unknown) &
   (B extends AnySchema ? { readonly body: NonNullable<B['~standard']['types']>['output'] } : unknown);
