@@ -1,9 +1,8 @@
 /** The mesh that carries a plan out: services of several instances, their clients, and what goes wrong. */
 
 import { subscribe } from 'node:diagnostics_channel';
-import type { Server } from 'node:http';
 import type { CallTraceMessage, Context, Postern, ServiceClient, ServiceRequestOptions } from 'postern';
-import { breakAll, createNetwork, listenInMemory, network, type Instance } from './network.js';
+import { breakAll, createNetwork, Instance, listenInMemory, network } from './network.js';
 import { worksOf, type Fault, type Plan, type Work } from './scenarios.js';
 import { createWorld, OUTSIDE, world, type Details } from './world.js';
 
@@ -12,21 +11,6 @@ const DRAIN = { delay: 4_000, timeout: 8_000 };
 const CLIENTS = 3;
 /** When requests and faults begin. */
 const START_MS = 5_000;
-
-/** An application on a host of its own. */
-class Running implements Instance {
-  pausedUntil = 0;
-  hasCrashed = false;
-  isReady = false;
-  isKnown = false;
-  readonly app: Postern;
-  readonly server: Server;
-
-  constructor(readonly name: string, readonly service: string, create: () => Postern) {
-    this.app = world.on(this, create);
-    this.server = this.app.server;
-  }
-}
 
 // Each attempt of a call has a name of its own, which its server sees.
 subscribe('tracing:postern.call:start', (message) => {
@@ -43,7 +27,6 @@ subscribe('tracing:postern.call:asyncEnd', (message) => {
 export class Mesh {
   readonly #postern: typeof import('postern');
   readonly #plan: Plan;
-  readonly #instances: Running[] = [];
   readonly #works: ReadonlyMap<string, Work>;
   /** When each place of the pool is free again. */
   readonly #pool: number[];
@@ -63,13 +46,13 @@ export class Mesh {
     for (const { name, instances } of services) for (let i = 0; i < instances; i += 1) this.#start(name, 0);
     const clients = Array.from({ length: CLIENTS }, (_, i) => this.#create(`client-${i}`, 'client'));
     for (const { at, client, patience, work } of requests) {
-      const host = clients[client] as Running;
+      const host = clients[client] as Instance;
       world.at(START_MS + at, () => void this.#send(host.app, work, patience), host);
     }
     for (const fault of faults) world.at(START_MS + fault.at, () => this.#happen(fault));
     const last = [...requests.map(({ at, patience }) => at + patience), ...faults.map(({ at, ms }) => at + ms)];
     await world.run(START_MS + Math.max(...last) + 60_000);
-    const living = [...this.#instances, ...clients].filter(({ hasCrashed }) => !hasCrashed);
+    const living = [...network.instances, ...clients].filter(({ hasCrashed }) => !hasCrashed);
     for (const running of living) void this.#close(running, { timeout: 1_000 });
     await world.run(world.now + 120_000);
     for (const host of living) world.on(host, () => world.write('left', host.name, countersOf(host.app)));
@@ -77,23 +60,22 @@ export class Mesh {
     world.write('end', '', { sockets, timers: world.pending, ms: network.oldestMs });
   }
 
-  #create(name: string, service: string): Running {
+  #create(name: string, service: string): Instance {
     const all = this.#plan.services.map((each) => `${each.name}=http://${each.name}`);
     const next = (all.findIndex((each) => each.startsWith(`${service}=`)) + 1) % all.length;
     const settings = { SERVICE_CONNECTIONS: service === 'client' ? all : all.slice(next, next + 1) };
     // Node's own timers for slow requests run in real time; nobody here sends half a request.
     const timeouts = { requestTimeout: 0, headersTimeout: 0, maxConnectionAge: this.#plan.maxConnectionAge ?? 60_000 };
     const { Postern } = this.#postern;
-    return new Running(name, service, () => new Postern(service, { logger: false, settings, ...timeouts }));
+    return new Instance(name, service, () => new Postern(service, { logger: false, settings, ...timeouts }));
   }
 
   #start(service: string, noticeMs: number): void {
-    const running = this.#create(`${service}-${this.#instances.length}`, service);
-    this.#instances.push(running);
+    const running = this.#create(`${service}-${network.instances.length}`, service);
     network.instances.push(running);
     const serve = (ctx: Context<{ readonly id: string }>): Promise<unknown> => this.#serve(ctx);
     running.app.get('/do/:id', serve).post('/do/:id', serve);
-    listenInMemory(running.server);
+    listenInMemory(running.app.server);
     void world.on(running, async () => {
       await running.app.listen();
       world.write('ready', running.name);
@@ -184,12 +166,11 @@ export class Mesh {
   }
 
   #happen({ kind, service, instance, ms, other }: Fault): void {
-    const ready = this.#instances.filter((each) => each.service === service && each.isReady);
+    const ready = network.instances.filter((each) => each.service === service && each.isReady);
     const running = ready[instance % ready.length];
-    const end = this.#instances.find((each) => each.service === other)?.name ?? other;
+    const end = network.instances.find((each) => each.service === other)?.name ?? other;
     world.write(kind, running?.name ?? service, { ms, other: end });
     if (kind === 'start') this.#start(service, noticeMs());
-    else if (kind === 'update') void this.#update(ready);
     else if (running === undefined) return;
     else if (kind === 'stop') void this.#drain(running);
     else if (kind === 'pause') running.pausedUntil = Math.max(running.pausedUntil, world.now + ms);
@@ -202,21 +183,13 @@ export class Mesh {
     }
   }
 
-  async #update(old: readonly Running[]): Promise<void> {
-    for (const running of old) {
-      this.#start(running.service, noticeMs());
-      await world.sleep(5_000);
-      await this.#drain(running);
-    }
-  }
-
-  async #drain(running: Running): Promise<void> {
+  async #drain(running: Instance): Promise<void> {
     world.write('drain', running.name, { until: world.now + DRAIN.delay + DRAIN.timeout });
     announce(running, false, noticeMs());
     await this.#close(running, DRAIN);
   }
 
-  async #close(running: Running, options: { readonly timeout: number }): Promise<void> {
+  async #close(running: Instance, options: { readonly timeout: number }): Promise<void> {
     await world.on(running, () => running.app.close(options));
     const sockets = [...network.open].filter(({ host }) => host === running).length;
     world.write('closed', running.name, { sockets });

@@ -22,7 +22,7 @@ const MUTANTS: readonly (readonly [string, string, string, string, string, strin
     'app/listener.ts', 'await within(Math.min(timeoutMs, MAX_TIMEOUT_MS), ', 'await within(0, '],
   ['a budget refills too fast', 'retries', 'retries stay in their budget',
     'mesh/retry.ts', 'const RETRIES_PER_SECOND = 10;', 'const RETRIES_PER_SECOND = 100;'],
-  ['a signal is not forwarded', 'deadlines', 'a call ends when the client of its caller leaves',
+  ['a signal is not forwarded', 'deadlines', 'a call ends when its caller leaves or has no time left',
     'mesh/call.ts', 'signals.push(by.signal);', 'signals.push();'],
   ['a call is sent without time', 'deadlines', 'deadlines only shrink',
     'mesh/call.ts', 'if (timeLeft(call) < 1)', 'if (timeLeft(call) < -1e9)'],

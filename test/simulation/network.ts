@@ -8,17 +8,24 @@
 
 import { Agent, type Server } from 'node:http';
 import { Duplex } from 'node:stream';
+import type { Postern } from 'postern';
 import { world, type Host } from './world.js';
 
 /** How long, in ms, TCP tries to open a connection. */
 const CONNECT_MS = 20_000;
 
-/** A host that accepts connections. */
-export interface Instance extends Host {
-  readonly server: Server;
-  isReady: boolean;
+/** An application on a host of its own. */
+export class Instance implements Host {
+  pausedUntil = 0;
+  hasCrashed = false;
+  isReady = false;
   /** Whether the balancer of its service believes that it is ready. */
-  isKnown: boolean;
+  isKnown = false;
+  readonly app: Postern;
+
+  constructor(readonly name: string, readonly service: string, create: () => Postern) {
+    this.app = world.on(this, create);
+  }
 }
 
 class Network {
@@ -152,7 +159,7 @@ function connect(service: string): Duplex {
   if (instance === undefined) fail('ECONNREFUSED');
   else if (instance.hasCrashed || openAgain(host, instance) > world.now + CONNECT_MS) fail('ETIMEDOUT', CONNECT_MS);
   else {
-    const arrive = (): void => (instance.server.listening ? accept(client, instance) : fail('ECONNREFUSED'));
+    const arrive = (): void => (instance.app.server.listening ? accept(client, instance) : fail('ECONNREFUSED'));
     world.at(openAgain(host, instance) + latency(), arrive, instance);
   }
   return client;
@@ -164,13 +171,13 @@ function accept(client: SimulatedSocket, instance: Instance): void {
   [client.peer, socket.peer] = [socket, client];
   network.open.add(client).add(socket);
   // As `net.Server` does for its own sockets: `close` waits for them.
-  const counting = instance.server as unknown as { _connections: number; _emitCloseIfDrained(): void };
+  const counting = instance.app.server as unknown as { _connections: number; _emitCloseIfDrained(): void };
   counting._connections += 1;
   socket.on('close', () => {
     counting._connections -= 1;
     counting._emitCloseIfDrained();
   });
-  instance.server.emit('connection', socket);
+  instance.app.server.emit('connection', socket);
   socket.send((peer) => {
     peer.connecting = false;
     if (!peer.destroyed) peer.emit('connect');

@@ -22,7 +22,7 @@ export interface Work {
 
 export interface Fault {
   readonly at: number;
-  readonly kind: 'update' | 'crash' | 'outage' | 'pause' | 'cut' | 'start' | 'stop';
+  readonly kind: 'crash' | 'outage' | 'pause' | 'cut' | 'start' | 'stop';
   readonly service: string;
   /** Which of the instances that are ready, in the order in which they were started. */
   readonly instance: number;
@@ -78,6 +78,13 @@ const some = (least: number, most: number, overMs: number, draw: () => Partial<F
     return { at, kind: 'pause', service: one(...SHOP), instance: random.int(4), ms: 0, ...draw() };
   });
 
+/** Starts a new instance of a service and stops its oldest one, so many times. */
+const update = (service: string, at: number, times: number): Fault[] =>
+  Array.from({ length: times }, (_, i) => [
+    { at: at + 14_000 * i, kind: 'start', service, instance: 0, ms: 0 } as const,
+    { at: at + 14_000 * i + 5_000, kind: 'stop', service, instance: 0, ms: 0 } as const,
+  ]).flat();
+
 const SHOP = ['shop', 'billing'] as const;
 const USUAL = {
   services: SHOP, instances: [2, 4], count: 150, overMs: 30_000,
@@ -88,7 +95,8 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'rolling update': {
     ...USUAL, overMs: 60_000, patience: () => 20_000,
     work: () => ({ ms: between(0, one(40, 40, 5_000)), timeout: 15_000 }),
-    faults: () => SHOP.flatMap((service, i) => some(1, 1, 2_000 + 18_000 * i, () => ({ kind: 'update', service }))),
+    faults: () => SHOP.flatMap((service, i) => update(service, between(3_000, 3_000 + 18_000 * i), 4)),
+    more: () => ({ maxConnectionAge: 3_000 }),
   },
   crash: {
     ...USUAL,
@@ -103,7 +111,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   pause: { ...USUAL, faults: () => some(1, 4, 25_000, () => ({ ms: between(200, 3_000) })) },
   retries: {
-    ...USUAL, services: ['a', 'b', 'c'], instances: [1, 2], count: 300, overMs: 9_000,
+    ...USUAL, services: ['a', 'b', 'c'], instances: [1, 2], count: 240, overMs: 9_000,
     work: (depth, share) => {
       const fails = depth === 2 && random.next() < 0.2 + 0.7 * share;
       return { method: 'get', retry: 2, fails: fails ? one('http', 'http', 'late', 'api', 'bug') : undefined };
@@ -123,7 +131,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     faults: () => some(0, 2, 10_000, () => ({ service: one('b', 'c'), ms: between(100, 3_000) })),
   },
   streams: {
-    ...USUAL, count: 80, overMs: 20_000, patience: () => one(700, 10_000),
+    ...USUAL, count: 50, overMs: 20_000, patience: () => one(700, 10_000),
     work: (depth) => {
       const fails = depth === 1 && random.int(4) === 0 ? 'bug' : undefined;
       return { method: 'get', retry: 0, chunks: between(1, 60), fails };
@@ -132,7 +140,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   // Five times as many requests as a pool of four can answer.
   overload: {
-    ...USUAL, services: ['shop'], instances: [1, 1], count: 1_000, overMs: 5_000, patience: () => 1_000,
+    ...USUAL, services: ['shop'], instances: [1, 1], count: 800, overMs: 4_000, patience: () => 1_000,
     work: () => ({ method: 'get', ms: 100, retry: one(0, 1), timeout: 1_000 }),
     more: () => ({ pool: 4 }),
   },

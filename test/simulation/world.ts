@@ -31,11 +31,12 @@ interface Event {
  * Fields that only some entries have. `uid` is an attempt of a call or a run of a handler; `sent` is the attempt that a
  * handler runs for, `parent` the run that has made the call. `body` is the request that a reply answers. `ms` is a
  * deadline, a patience or an age; a call began at `from`, a drain ends at `until`. `count` has lines or levels.
+ * At the end, `attempts` and `requests` are what a host has counted, `sockets`, `tasks` and `timers` what is left.
  */
 type Text = 'uid' | 'sent' | 'parent' | 'body' | 'method' | 'service' | 'code' | 'error' | 'other';
-type Numeric = 'ms' | 'from' | 'until' | 'count' | 'attempt' | 'statusCode' | 'value' | Left;
-/** What is left at the end, and what a host has counted. */
-type Left = 'sockets' | 'tasks' | 'timers' | 'attempts' | 'requests';
+type Numeric =
+  | 'ms' | 'from' | 'until' | 'count' | 'attempt' | 'statusCode' | 'value'
+  | 'attempts' | 'requests' | 'sockets' | 'tasks' | 'timers';
 export type Details = Readonly<Partial<Record<Text, string | undefined> & Record<Numeric, number | undefined>>>;
 
 /** One line of the log: what happened, when, on which host, to which request or host. */
