@@ -5,7 +5,6 @@ import { parseArgs } from 'node:util';
 import { nearestName } from '../base/nearest-name.js';
 import { messageOf, paint, toVisible } from './output.js';
 
-/** One subcommand. */
 export interface Command {
   /** Text for `--help`; ends in a newline. */
   readonly usage: string;
@@ -13,7 +12,6 @@ export interface Command {
   readonly run: (args: string[]) => Promise<Outcome>;
 }
 
-/** Result of a subcommand. */
 export interface Outcome {
   /** For stdout; ends in a newline unless it is empty. */
   readonly text: string;

@@ -43,10 +43,7 @@ function operationsOf({ paths }: OpenApiDocument): Map<string, { readonly name: 
 }
 
 /** Two documents, for the references in them. */
-interface Documents {
-  readonly before: OpenApiDocument;
-  readonly after: OpenApiDocument;
-}
+type Documents = Readonly<Record<'before' | 'after', OpenApiDocument>>;
 
 function compareOperations(documents: Documents, before: unknown, after: unknown): string[] {
   const breaks: string[] = [];
@@ -69,20 +66,13 @@ function compareOperations(documents: Documents, before: unknown, after: unknown
 }
 
 /** @param sent whether clients send it; else they get it */
-function compareSchemas(
-  documents: Documents,
-  sent: boolean,
-  before: unknown,
-  after: unknown,
-  at: string,
-  depth = 0,
-): string[] {
-  const [old, now] = [membersOf(documents.before, before), membersOf(documents.after, after)];
+function compareSchemas(both: Documents, sent: boolean, was: unknown, is: unknown, at: string, depth = 0): string[] {
+  const [old, now] = [membersOf(both.before, was), membersOf(both.after, is)];
   if (old === undefined || now === undefined || depth > MAX_DEPTH) return [];
   // Clients break when the new document asks for more, and when it returns less than the old document promised.
   const [one, other] = sent ? [now, old] : [old, now];
   const below = (was: unknown, is: unknown, name: string): string[] =>
-    compareSchemas(documents, sent, was, is, `${at}/${name}`, depth + 1);
+    compareSchemas(both, sent, was, is, `${at}/${name}`, depth + 1);
   return [
     ...(isSameType(old.type, now.type) ? [] : [`${sent ? 'takes' : 'returns'} another type at ${at}`]),
     ...[...one.properties.keys()].flatMap((name) => {
@@ -118,14 +108,13 @@ function membersOf(document: OpenApiDocument, schema: unknown): Members | undefi
 /** Parameters that are not in the path, and the body. */
 function inputsOf(operation: unknown): Map<string, { readonly required: boolean; readonly schema: unknown }> {
   const { parameters, requestBody } = asObject(operation);
-  const beside = listOf(parameters)
-    .map(asObject)
-    .filter((parameter) => parameter['in'] !== 'path')
-    .map(({ in: place, name, required, schema }) => [`${String(place)} ${JSON.stringify(name)}`, required, schema]);
-  const body = ['body', asObject(requestBody)['required'], schemaOf(requestBody)];
-  return new Map(
-    [...beside, body].map(([key, required, schema]) => [String(key), { required: required === true, schema }]),
-  );
+  const inputs = new Map<string, { required: boolean; schema: unknown }>();
+  for (const { in: place, name, required, schema } of listOf(parameters).map(asObject)) {
+    const key = `${String(place)} ${JSON.stringify(name)}`;
+    if (place !== 'path') inputs.set(key, { required: required === true, schema });
+  }
+  const { required } = asObject(requestBody);
+  return inputs.set('body', { required: required === true, schema: schemaOf(requestBody) });
 }
 
 /** The schema of the first content type. A document of ours has one, and for errors two that say the same. */

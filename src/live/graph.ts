@@ -9,7 +9,6 @@ import { layOut } from './layout.js';
 import { describeTime } from './table.js';
 import { stateOf, type Track } from './track.js';
 
-/** The graph, in the page. */
 export interface Graph {
   /** Shows services and edges; returns whether it is better drawn wide than tall. */
   show(tracks: readonly Track[]): boolean;

@@ -20,7 +20,6 @@ interface LiveOptions {
   readonly port?: number;
 }
 
-/** The page, being served. */
 export interface LivePage {
   readonly url: string;
   close(): Promise<void>;

@@ -22,7 +22,6 @@ import {
 } from './table.js';
 import { describeChange, describeChanges, describeDuration, failing, follow, nameEdge, stateOf } from './track.js';
 
-/** Whatever the page runs. */
 const FUNCTIONS = [
   [describeVerdict, getReport, iconOf, startPage],
   [copyOf, part, setState, setText, setTime, svgElement, tellOf],
@@ -32,7 +31,6 @@ const FUNCTIONS = [
   [describeChange, describeChanges, describeDuration, failing, follow, nameEdge, stateOf],
 ].flat();
 
-/** Options of the page. */
 interface PageOptions {
   readonly service: string;
   readonly depth: number;
@@ -42,7 +40,6 @@ interface PageOptions {
   readonly nonce: string;
 }
 
-/** The document. */
 export function renderPage({ service, depth, timeoutMs, nonce }: PageOptions): string {
   const name = escapeHtml(service);
   return `<!doctype html>

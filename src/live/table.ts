@@ -7,7 +7,6 @@
 import { copyOf, setState, setText, setTime, tellOf, type PageElement, type Pointing } from './element.js';
 import { stateOf, type Sample, type Track } from './track.js';
 
-/** The table, in the page. */
 export interface Table {
   /** Shows the edges in their order. */
   show(tracks: readonly Track[], now: number): void;

@@ -67,13 +67,11 @@ export class ServiceMetrics {
     });
   }
 
-  /** Every metric of the application. */
   get registry(): Registry {
     void this.sampler; // which registers its metrics
     return this.#registry;
   }
 
-  /** The sampler of the process metrics. */
   get sampler(): ProcessSampler {
     return (this.#sampler ??= processSampler.collectProcess(this.#registry));
   }

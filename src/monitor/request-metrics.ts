@@ -16,7 +16,6 @@ function methodLabel(method: string, known?: ReadonlySet<string>): string {
   return STANDARD_METHOD.test(method) || known?.has(method) === true ? method : '_OTHER';
 }
 
-/** The request metrics of one application. */
 export class RequestMetrics {
   /** Requests answered so far, refused and unparsable ones included. */
   count = 0;
@@ -33,17 +32,13 @@ export class RequestMetrics {
    * @param buckets of the durations, in seconds
    */
   constructor(registry: Registry, routed: ReadonlySet<string>, buckets: readonly number[]) {
-    const requests = this;
     this.#registry = registry;
     this.#routed = routed;
-    registry.counter({
-      name: 'request_count_total',
-      help: 'Requests processed.',
-      collect() {
-        this.reset();
-        this.inc(requests.count);
-      },
-    });
+    const collect = (): void => {
+      total.reset();
+      total.inc(this.count);
+    };
+    const total = registry.counter({ name: 'request_count_total', help: 'Requests processed.', collect });
     this.#durations = registry.histogram({
       name: 'http_request_duration_seconds',
       help: 'Time from the parsed request head to the written reply, by method, route and status.',
@@ -62,7 +57,6 @@ export class RequestMetrics {
     });
   }
 
-  /** For one route. */
   forRoute(path: string): RouteMetrics {
     return new RouteMetrics(this, path);
   }
@@ -73,7 +67,6 @@ export class RequestMetrics {
   }
 }
 
-/** The request metrics of one route. */
 export class RouteMetrics {
   readonly #requests: RequestMetrics;
   // The method and status of most requests are the same as of the route's previous request.

@@ -1,18 +1,12 @@
 /* Counts asynchronous tasks (SPEC 2.2): requests being handled, and promises that the service asked to track. */
 
-/** Knows how many requests are under way. */
-interface ActiveRequests {
-  readonly active: number;
-}
-
-/** The tasks of one application. */
 export class Tasks {
-  readonly #requests: readonly ActiveRequests[];
+  readonly #requests: readonly { readonly active: number }[];
   #tracked = 0;
   readonly #whenSettled: (() => void)[] = [];
 
   /** @param requests of each listener */
-  constructor(requests: readonly ActiveRequests[]) {
+  constructor(requests: readonly { readonly active: number }[]) {
     this.#requests = requests;
   }
 
