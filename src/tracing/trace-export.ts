@@ -34,16 +34,6 @@ export interface TracedApplication {
   readonly tracing?: boolean | undefined;
 }
 
-/** The part of a span that the next request of its route may have as well, with the values that it depends on. */
-interface Common {
-  readonly fields: SpanFields;
-  readonly method: string;
-  readonly statusCode: number;
-  readonly errorType: string | undefined;
-  readonly origin: string;
-  readonly httpVersion: string;
-}
-
 /**
  * @param environment of the requests whose spans are exported; their log lines get the ids of the trace
  * @param registry counts dropped spans
@@ -69,12 +59,11 @@ export function startTraceExport(
   const own = { 'service.name': name, 'service.version': version, 'telemetry.sdk.name': 'postern' };
   const sdk = { 'telemetry.sdk.language': 'nodejs', 'telemetry.sdk.version': FRAMEWORK_VERSION };
   for (const [key, value] of Object.entries({ ...own, ...sdk, ...settings.resource })) resource.add(key, value);
-  const head =
-    `{"resourceSpans":[{"resource":{${resource.toString()}},` +
-    `"scopeSpans":[{"scope":{"name":"postern","version":"${FRAMEWORK_VERSION}"},"spans":[`;
+  const scope = `{"name":"postern","version":"${FRAMEWORK_VERSION}"}`;
+  const head = `{"resourceSpans":[{"resource":{${resource.toString()}},"scopeSpans":[{"scope":${scope},"spans":`;
   const dropped = registry.counter({ name: 'otel_spans_dropped_total', help: 'Spans that could not be exported.' });
   let [unreported, warnedMs] = [0, -Infinity];
-  const exporter = startExporter(settings, head, ']}]}]}', (count, reason) => {
+  const exporter = startExporter(settings, head, (count, reason) => {
     if (count === 0) return;
     dropped.inc(count);
     unreported += count;
@@ -126,20 +115,20 @@ export function startTraceExport(
   };
 }
 
-/** Keeps, for each route, the part of a span that the route's next request may have as well. */
+/** Makes a function that keeps, for each route, the part of a span that the route's next request may have as well. */
 function createServerFields(): (message: RequestTraceMessage) => SpanFields {
-  const latest = new Map<MatchedRoute | null, Common>();
+  const latest = new Map<MatchedRoute | null, { readonly key: string; readonly fields: SpanFields }>();
   return ({ ctx, method, route, statusCode = 0, errorCode, error }) => {
     const { httpVersion } = Context.requestOf(ctx);
     const origin = Context.originOf(ctx);
     const errorType = statusCode >= 500 ? (errorCode?.name ?? String(statusCode)) : undefined;
+    const key = `${method} ${statusCode} ${errorType} ${httpVersion} ${origin}`;
     let last = latest.get(route);
-    const isSame = last?.method === method && last.statusCode === statusCode && last.errorType === errorType;
-    if (last === undefined || !isSame || last.origin !== origin || last.httpVersion !== httpVersion) {
+    if (last?.key !== key) {
       const fields = toCommonFields(true, method, route?.path, origin, statusCode, errorType);
       fields.attributes.add('http.route', route?.path).add('url.scheme', /^https?/.exec(origin)?.[0]);
       fields.attributes.add('network.protocol.version', httpVersion);
-      latest.set(route, (last = { fields, method, statusCode, errorType, origin, httpVersion }));
+      latest.set(route, (last = { key, fields }));
     }
     const { isServer, head, attributes } = last.fields;
     const own = new Attributes(attributes)
