@@ -14,6 +14,7 @@ import { parseExposition } from '../support/exposition-parser.js';
 import { createRandom } from '../support/random.js';
 import { WireConnection } from '../support/strict-client.js';
 import { FIXED_YOUNG_GENERATION, soakByCount } from './by-count.js';
+import { COLLECTORS, SMALL_YOUNG_GENERATION, soakWithCollector, startFailingCollector } from './collectors.js';
 import { everyScenario, randomScenario, type Scenario } from './scenarios.js';
 
 /** What the service tells of itself. */
@@ -33,6 +34,7 @@ const { values } = parseArgs({
     minutes: { type: 'string', default: '15' },
     rate: { type: 'string', default: '250' },
     requests: { type: 'string' },
+    collector: { type: 'string' },
     node: { type: 'string', default: process.execPath },
     seed: { type: 'string', default: String(Math.floor(Math.random() * 2 ** 32)) },
     help: { type: 'boolean', short: 'h', default: false },
@@ -40,7 +42,7 @@ const { values } = parseArgs({
 });
 if (values.help) {
   console.log(
-    'npm run soak -- [--minutes M] [--rate REQUESTS_PER_SECOND] [--seed N] [--node PATH]\nnpm run soak -- --requests N [--node PATH]   plain requests as fast as they go, and memory at each million',
+    'npm run soak -- [--minutes M] [--rate REQUESTS_PER_SECOND] [--seed N] [--node PATH]\nnpm run soak -- --requests N [--node PATH]   plain requests as fast as they go, and memory at each million\nnpm run soak -- --collector HOW [--minutes M] [--rate REQUESTS_PER_SECOND] [--node PATH]   traces to a collector that refuses, hangs, fails or reads-slowly',
   );
   process.exit(0);
 }
@@ -54,6 +56,8 @@ const MB = 1024 * 1024;
 /** Clients at a time, so that a slow machine is not buried. */
 const MOST_CLIENTS = 150;
 const QUIET_MS = 20_000;
+/** Of the requests that a drain waits for. A collector may cost one second more, and a busy machine another one. */
+const SLOW_MS = 700;
 /** Kinds of violations that are told, so that the first ones can be found. */
 const MOST_TOLD = 10;
 /**
@@ -72,14 +76,24 @@ const counts = new Map<string, { clients: number; requests: number }>();
 let requests = 0;
 
 const byCount = values.requests === undefined ? undefined : positive('requests', values.requests);
+const how = COLLECTORS.find((name) => name === values.collector);
+if (values.collector !== undefined && how === undefined) {
+  console.error(`--collector is ${JSON.stringify(values.collector)}; give ${COLLECTORS.join(', ')}`);
+  process.exit(2);
+}
+const collector = how === undefined ? undefined : await startFailingCollector();
 console.log(byCount === undefined ? `seed ${seed}, ${minutes} min, ${rate} requests/s` : `${byCount} requests`);
 const service = spawn(
   values.node,
   [
     ...(byCount === undefined ? ['--expose-gc'] : FIXED_YOUNG_GENERATION),
+    ...(how === undefined ? [] : SMALL_YOUNG_GENERATION),
     fileURLToPath(new URL('server.mjs', import.meta.url)),
   ],
-  { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] },
+  {
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    env: { ...process.env, ...(collector && { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, DRAIN_DELAY: '0' }) },
+  },
 );
 const exited = new Promise<string>((resolve) =>
   service.once('exit', (code, signal) => resolve(String(signal ?? code))),
@@ -109,7 +123,10 @@ service.on('message', (message: { warning?: string }) => {
 });
 
 try {
-  if (byCount === undefined) await soakByTime();
+  if (collector !== undefined && how !== undefined) {
+    const faults = await soakWithCollector(port, collector, how, { rate, minutes, read: report });
+    for (const fault of faults) violate(fault);
+  } else if (byCount === undefined) await soakByTime();
   else {
     const fault = await soakByCount(port, service.pid ?? 0, byCount);
     if (fault !== undefined) violate(fault);
@@ -257,15 +274,19 @@ function checkSeries(exposition: string): void {
 async function drain(): Promise<void> {
   const waiting = await Promise.all([1, 2, 3, 4].map(() => WireConnection.open(port)));
   const idling = await WireConnection.open(port);
-  for (const connection of waiting) await connection.write('GET /slow?ms=700 HTTP/1.1\r\nHost: x\r\n\r\n');
+  for (const connection of waiting) await connection.write(`GET /slow?ms=${SLOW_MS} HTTP/1.1\r\nHost: x\r\n\r\n`);
   await delay(200);
   draining = true;
+  const drainedFrom = performance.now();
   service.kill('SIGTERM');
   const answers = await Promise.all(waiting.map((connection) => connection.finalResponse()));
   if (answers.some((answer) => answer?.status !== 200 || String(answer.body) !== 'slow'))
     violate(`a request in flight was answered with ${answers.map((answer) => answer?.status).join()}`);
-  const how = await Promise.race([exited, delay(15_000, 'nothing', { ref: false })]);
-  if (how !== '0') violate(`the service drained and exited with ${how}`);
+  const status = await Promise.race([exited, delay(15_000, 'nothing', { ref: false })]);
+  const tookMs = performance.now() - drainedFrom;
+  if (status !== '0') violate(`the service drained and exited with ${status}`);
+  if (collector !== undefined) console.log(`drained in ${Math.round(tookMs)} ms, with requests of ${SLOW_MS} ms`);
+  if (collector !== undefined && tookMs > SLOW_MS + 2_000) violate(`the service drained in ${Math.round(tookMs)} ms`);
   await Promise.all([...waiting, idling].map((connection) => connection.destroy()));
 }
 

@@ -5,7 +5,8 @@
  */
 
 import type { ServerResponse } from 'node:http';
-import { expect, test } from 'vitest';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
 import type { Postern } from 'postern';
 import { setVariables, startCollector, type Collector } from '../support/collector.js';
 import { closedPort } from '../support/peer.js';
@@ -31,6 +32,18 @@ async function start(
 }
 const droppedBy = (app: Postern): number => Number(/^otel_spans_dropped_total (\d+)/m.exec(app.metrics.expose())?.[1]);
 
+/** @returns the port of a server that accepts connections and reads nothing */
+async function unreadPort(): Promise<number> {
+  const sockets: Socket[] = [];
+  const server = createServer({ pauseOnConnect: true }, (socket) => sockets.push(socket.on('error', () => undefined)));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return (server.address() as AddressInfo).port;
+}
+
 async function load(url: string): Promise<void> {
   const work = async (): Promise<void> => {
     for (let sent = 0; sent < REQUESTS / 50; sent += 1) expect((await fetch(url)).status).toBe(200);
@@ -38,7 +51,7 @@ async function load(url: string): Promise<void> {
   await Promise.all(Array.from({ length: 50 }, work));
 }
 
-test.for<{ what: string; respond: ((res: ServerResponse) => void) | null; reason: RegExp }>([
+test.for<{ what: string; respond: ((res: ServerResponse) => void) | 'unread' | null; reason: RegExp }>([
   { what: 'refuses connections', respond: null,
     reason: /^(the collector is unreachable: ECONNREFUSED|the queue is full)$/ },
   { what: 'never answers', respond: () => undefined, reason: /^(no answer within 300 ms|the queue is full)$/ },
@@ -48,6 +61,7 @@ test.for<{ what: string; respond: ((res: ServerResponse) => void) | null; reason
     reason: /^(the collector answered 400|the queue is full)$/ },
   { what: 'closes its connections', respond: (res) => void res.destroy(),
     reason: /^(the collector is unreachable: \w+|the queue is full)$/ },
+  { what: 'reads nothing', respond: 'unread', reason: /^(no answer within 300 ms|the queue is full)$/ },
   { what: 'answers without end',
     respond: (res) => void setInterval(() => res.destroyed || res.write('x'.repeat(70_000)), 10).unref(),
     reason: /^(the answer of the collector is too long|the queue is full)$/ },
@@ -55,9 +69,9 @@ test.for<{ what: string; respond: ((res: ServerResponse) => void) | null; reason
   'a collector that $what: no request fails, every span is counted as dropped, and one warning says why',
   { timeout: 60_000 },
   async ({ respond, reason }) => {
-    const collector =
-      respond === null ? { url: `http://127.0.0.1:${await closedPort()}` } : await startCollector(respond);
-    const { app, url, warnings } = await start(collector.url, {
+    const collector = typeof respond === 'function' ? (await startCollector(respond)).url : undefined;
+    const port = respond === null ? await closedPort() : await unreadPort();
+    const { app, url, warnings } = await start(collector ?? `http://127.0.0.1:${port}`, {
       OTEL_BSP_MAX_QUEUE_SIZE: String(QUEUE),
       OTEL_EXPORTER_OTLP_TIMEOUT: '300',
     });
@@ -67,6 +81,23 @@ test.for<{ what: string; respond: ((res: ServerResponse) => void) | null; reason
     expect(warnings()).toEqual([{ spans: expect.any(Number), reason: expect.stringMatching(reason) }]);
   },
 );
+
+test('while a collector hangs, a batch and a full queue wait, and every further span is dropped at once', async () => {
+  const collector = await startCollector(() => undefined);
+  const { app, warnings } = await start(collector.url, {
+    OTEL_BSP_MAX_QUEUE_SIZE: '100',
+    OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '50',
+    OTEL_BSP_SCHEDULE_DELAY: '600000',
+    OTEL_EXPORTER_OTLP_TIMEOUT: '600000',
+  });
+  for (let sent = 0; sent < 50; sent += 1) await app.request('/');
+  await expect.poll(() => collector.requests.length).toBe(1);
+  for (let sent = 50; sent < 180; sent += 1) expect((await app.request('/')).status).toBe(200);
+  expect(droppedBy(app)).toBe(180 - 50 - 100);
+  await app.close();
+  expect(droppedBy(app)).toBe(180);
+  expect(warnings()).toEqual([{ spans: 1, reason: 'the queue is full' }]);
+});
 
 test('a collector that is slow gets what it can take, the rest is dropped and counted', async () => {
   const collector = await startCollector((res) => void setTimeout(() => res.end(), 100));

@@ -1,0 +1,156 @@
+/**
+ * A collector of traces that fails for minutes, while a service with OTEL_EXPORTER_OTLP_ENDPOINT is under load: no
+ * request fails or waits, memory stays where it was, and every span that was not taken is counted.
+ */
+
+import { createServer, type ServerResponse } from 'node:http';
+import { connect, type AddressInfo, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { parseExposition } from '../support/exposition-parser.js';
+
+const CONNECTIONS = 64;
+const WARM_UP_SECONDS = 20;
+/** Longer than OTEL_BSP_SCHEDULE_DELAY, and until V8 has given its young generation back. */
+const QUIET_MS = 8_000;
+const MB = 1024 * 1024;
+const MAX_GROWTH_BYTES = 16 * MB;
+/** V8 holds one or two halves of its young generation by chance: with 16 MB, that is as much as memory may grow by. */
+export const SMALL_YOUNG_GENERATION = ['--min-semi-space-size=4', '--max-semi-space-size=4'];
+/** A reply that waits for an export waits for its time limit of 10 s; a busy machine delays one by less than this. */
+const MAX_REPLY_MS = 2_000;
+/** Spans that wait (OTEL_BSP_MAX_QUEUE_SIZE) or are being sent (OTEL_BSP_MAX_EXPORT_BATCH_SIZE). */
+const MAX_UNDER_WAY = 2048 + 512;
+const REQUEST = Buffer.from('GET /hello HTTP/1.1\r\nHost: soak\r\n\r\n');
+
+/** Ways for a collector to fail; the first one is the control. */
+export const COLLECTORS = ['takes', 'refuses', 'hangs', 'fails', 'reads-slowly'] as const;
+
+/** A collector that takes everything, until it is told to fail. */
+export interface FailingCollector {
+  readonly url: string;
+  /** Spans that it has taken. */
+  readonly taken: number;
+  fail(how: (typeof COLLECTORS)[number]): void;
+}
+
+/** A reading of the service: its memory after a collection, and its metrics. */
+interface Reading {
+  readonly heapUsed: number;
+  readonly rss: number;
+  readonly exposition: string;
+}
+
+export async function startFailingCollector(): Promise<FailingCollector> {
+  let taken = 0;
+  let failure: (typeof COLLECTORS)[number] = 'takes';
+  const server = createServer((req, res) => {
+    if (failure === 'reads-slowly') {
+      // A few kB a second: a batch takes minutes.
+      const timer = setInterval(() => req.read(512), 100);
+      req.on('close', () => clearInterval(timer));
+      return;
+    }
+    const chunks: Buffer[] = [];
+    req.on('data', (chunk: Buffer) => chunks.push(chunk));
+    req.on('end', () => {
+      if (failure === 'fails') res.writeHead(500).end();
+      if (failure === 'takes') take(Buffer.concat(chunks).toString('latin1'), res);
+    });
+  });
+  const take = (body: string, res: ServerResponse): void => {
+    taken += body.split('"spanId":').length - 1;
+    res.setHeader('content-type', 'application/json').end('{}');
+  };
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    get taken() {
+      return taken;
+    },
+    fail(how) {
+      failure = how;
+      if (how !== 'refuses') return;
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+/** @param read collects garbage in the service first @returns what is wrong */
+export async function soakWithCollector(
+  port: number,
+  collector: FailingCollector,
+  how: (typeof COLLECTORS)[number],
+  { rate, minutes, read }: { rate: number; minutes: number; read: () => Promise<Reading> },
+): Promise<string[]> {
+  const faults: string[] = [];
+  const warmUp = await load(port, rate, WARM_UP_SECONDS);
+  await delay(QUIET_MS);
+  const before = await read();
+  if (collector.taken !== warmUp.replies) faults.push(`${collector.taken} of ${warmUp.replies} spans were taken`);
+  collector.fail(how);
+  const { replies, slowestMs } = await load(port, rate, minutes * 60);
+  await delay(QUIET_MS);
+  const after = await read();
+  const dropped = droppedBy(after);
+  const missing = warmUp.replies + replies - collector.taken - dropped;
+  const grown = after.rss - before.rss;
+  console.log(
+    `a collector that ${how}: ${replies} requests, the slowest ${Math.round(slowestMs)} ms, before ${Math.round(warmUp.slowestMs)} ms; ${dropped} spans dropped; rss ${mebibytes(before.rss)} → ${mebibytes(after.rss)} MiB, heap ${mebibytes(before.heapUsed)} → ${mebibytes(after.heapUsed)} MiB`,
+  );
+  if (replies < rate * minutes * 60 * 0.9) faults.push(`only ${replies} requests were answered`);
+  if (slowestMs > MAX_REPLY_MS) faults.push(`a reply took ${Math.round(slowestMs)} ms`);
+  if (grown > MAX_GROWTH_BYTES) faults.push(`rss grew by ${mebibytes(grown)} MiB`);
+  if (missing < 0 || missing > MAX_UNDER_WAY) faults.push(`${missing} spans are neither dropped nor waiting`);
+  return faults;
+}
+
+function mebibytes(bytes: number): string {
+  return (bytes / MB).toFixed(1);
+}
+
+function droppedBy({ exposition }: Reading): number {
+  const family = parseExposition(exposition, 'text').find(({ name }) => name === 'otel_spans_dropped_total');
+  return family?.samples[0]?.value ?? NaN;
+}
+
+/** Sends requests at a fixed rate, as far as there are free connections. */
+async function load(port: number, rate: number, seconds: number): Promise<{ replies: number; slowestMs: number }> {
+  const free: Socket[] = [];
+  const sentAt = new Map<Socket, number>();
+  let [replies, slowestMs, fault] = [0, 0, ''];
+  const open = async (): Promise<void> => {
+    const socket = connect({ port, host: '127.0.0.1', noDelay: true });
+    let text = '';
+    socket.setEncoding('latin1').on('error', () => (fault ||= 'a connection failed'));
+    socket.on('data', (chunk: string) => {
+      text += chunk;
+      if (!text.endsWith('\r\n\r\nhello')) return;
+      if (!text.startsWith('HTTP/1.1 200 OK\r\n')) fault ||= `got ${JSON.stringify(text)}`;
+      text = '';
+      replies += 1;
+      slowestMs = Math.max(slowestMs, performance.now() - (sentAt.get(socket) ?? 0));
+      sentAt.delete(socket);
+      free.push(socket);
+    });
+    await new Promise((resolve) => socket.once('connect', resolve));
+    free.push(socket);
+  };
+  await Promise.all(Array.from({ length: CONNECTIONS }, open));
+  const start = performance.now();
+  for (let sent = 0; sent < rate * seconds && fault === ''; ) {
+    const due = Math.min(rate * seconds, ((performance.now() - start) / 1000) * rate);
+    for (; sent < due && free.length > 0; sent += 1) {
+      const socket = free.shift() as Socket;
+      sentAt.set(socket, performance.now());
+      socket.write(REQUEST);
+    }
+    await delay(2);
+  }
+  for (const deadline = performance.now() + 10_000; sentAt.size > 0 && performance.now() < deadline && fault === ''; )
+    await delay(10);
+  if (sentAt.size > 0) fault ||= `${sentAt.size} requests had no reply`;
+  for (const socket of [...free, ...sentAt.keys()]) socket.destroy();
+  if (fault !== '') throw new Error(fault);
+  return { replies, slowestMs };
+}
