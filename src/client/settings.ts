@@ -33,7 +33,6 @@ const DEFAULT_TEMPLATE = 'http://{service}:8000';
  * Reads the settings. An option overrides the environment variable of the same name; an empty variable counts as unset.
  *
  * @throws {TypeError} for an unknown setting, a wrong name, URL or template, and for one service with two URLs
- *
  * @internal
  */
 export function parseSettings(options: SettingsOptions, env: Readonly<Record<string, string | undefined>>): Settings {
@@ -60,7 +59,6 @@ export function parseSettings(options: SettingsOptions, env: Readonly<Record<str
  * Every connected service once, in order of first mention, with its URL: no query, no trailing slash.
  *
  * @throws {TypeError} for a wrong name or URL, and for one service with two URLs; not after {@link parseSettings}
- *
  * @internal
  */
 export function connectionsOf(settings: Settings): Map<string, string> {

@@ -18,7 +18,6 @@ export interface Constraint {
  *
  * @throws {TypeError} if a constraint may not have this syntax, no segment can match, or matching could take more than
  * linear time
- *
  * @internal
  */
 export function compileConstraint(source: string): Constraint {

@@ -60,7 +60,6 @@ function assertSegment(segment: string): void {
  * The path of a call, percent-encoded: `('/users/:id', { id: 'a/b' })` → `/users/a%2Fb`.
  *
  * @throws {TypeError} as {@link encodeParameter} and {@link assertSegment} do
- *
  * @internal
  */
 export function formatPath(path: string, params: Readonly<Record<string, unknown>>): string {

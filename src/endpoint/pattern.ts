@@ -39,7 +39,6 @@ export type ParamsOf<Path extends string> = string extends Path
  *
  * @param constraints constraints compiled before, by their text; added to
  * @throws {TypeError} when the path is invalid; the message has the position and the remedy
- *
  * @internal
  */
 export function compilePath(path: string, constraints: Map<string, Constraint>): CompiledPath {

@@ -69,21 +69,20 @@ export function publicFacing(...given: readonly unknown[]): unknown {
   return (...args: readonly unknown[]) => decorate('publicFacing', args, (handler) => flag(handler, params));
 }
 
-/** Whether a handler was flagged by {@link publicFacing}. @internal */
-export function isPublic(handler: unknown): handler is PublicHandler {
+/** Whether a handler was flagged by {@link publicFacing}. */
+function isPublic(handler: unknown): handler is PublicHandler {
   return typeof handler === 'function' && 'scope' in handler && handler.scope === 'public' && 'params' in handler;
 }
 
-/** Who may reach a handler, as it says itself. @internal */
-export function exposureOf(handler: unknown): Exposure {
-  return isPublic(handler) ? { public: true, params: handler.params } : { public: false, params: null };
+/** Who may reach a handler by its own flag; undefined without a flag. @internal */
+export function exposureOf(handler: unknown): Exposure | undefined {
+  return isPublic(handler) ? { public: true, params: handler.params } : undefined;
 }
 
 /**
  * Who may reach a route with the option `public`; undefined where it doesn't speak.
  *
  * @throws {TypeError} when it is neither a boolean nor the options of {@link publicFacing}
- *
  * @internal
  */
 export function toExposure(what: string, option: boolean | PublicOptions | undefined): Exposure | undefined {
@@ -118,7 +117,6 @@ function allowedParams(what: string, options: PublicOptions | undefined): readon
  * @param given the function; or a method and its context (TC39); or an object, a name and a descriptor
  * (`experimentalDecorators`)
  * @throws {TypeError} if the decorated member is static or not a method
- *
  * @internal
  */
 export function decorate(by: string, given: readonly unknown[], flag: (handler: AnyFunction) => AnyFunction): unknown {
@@ -150,7 +148,6 @@ function isContext(value: unknown): value is ClassMemberDecoratorContext {
  *
  * @param by the caller, for messages: `publicFacing`
  * @throws {TypeError} if the value passed in is not a function
- *
  * @internal
  */
 export function carry<F extends AnyFunction, Properties extends object>(

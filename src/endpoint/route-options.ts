@@ -23,7 +23,6 @@ import {
   carry,
   decorate,
   exposureOf,
-  isPublic,
   toExposure,
   type AnyFunction,
   type Exposure,
@@ -146,7 +145,6 @@ const DEPRECATION_KINDS: Kinds<Deprecation> = { at: DATE, sunset: DATE, link: UR
  *
  * @param given the handler, or the arguments of a decorator
  * @throws {TypeError} for an unknown or invalid option, and for a value that is not a function or method
- *
  * @internal
  */
 export function carryOptions(options: DeclaredOptions, given: readonly unknown[]): unknown {
@@ -160,7 +158,8 @@ export function carryOptions(options: DeclaredOptions, given: readonly unknown[]
 
 const NOTHING: DeclaredOptions = Object.freeze({});
 const NONE: readonly never[] = Object.freeze([]);
-const PRIVATE = createRecord(NOTHING, NOTHING, { public: false, params: null });
+const UNEXPOSED: Exposure = { public: false, params: null };
+const PRIVATE = createRecord(NOTHING, NOTHING, UNEXPOSED);
 
 /**
  * Creates the record of a route.
@@ -169,7 +168,6 @@ const PRIVATE = createRecord(NOTHING, NOTHING, { public: false, params: null });
  * @param handler whose options and public flag apply where `options` leaves something out
  * @param shared defaults of its groups, checked; its `tags` and `errors` come before the route's own
  * @throws {TypeError} for an unknown or invalid option
- *
  * @internal
  */
 export function toRecord(
@@ -180,10 +178,10 @@ export function toRecord(
 ): RouteRecord {
   const carried = carriedBy(handler);
   const declared = options === undefined ? carried : mergeOptions(checkOptions(what, options), carried);
-  const isFlagged = isPublic(handler);
-  if (declared === NOTHING && shared === NOTHING && !isFlagged) return PRIVATE;
-  const own = toExposure(what, declared.public) ?? (isFlagged ? exposureOf(handler) : undefined);
-  return createRecord(declared, shared, own ?? toExposure(what, shared.public) ?? exposureOf(undefined));
+  const flagged = exposureOf(handler);
+  if (declared === NOTHING && shared === NOTHING && flagged === undefined) return PRIVATE;
+  const exposure = toExposure(what, declared.public) ?? flagged ?? toExposure(what, shared.public) ?? UNEXPOSED;
+  return createRecord(declared, shared, exposure);
 }
 
 // Spread, they would cost what all the rest of a registration does.
@@ -226,7 +224,6 @@ function mergeOptions(outer: DeclaredOptions, inner: DeclaredOptions): DeclaredO
  * Checks the options of a group, and adds the options of the group around it as defaults.
  *
  * @throws {TypeError} for an unknown or invalid option, and for an option that describes one route
- *
  * @internal
  */
 export function shareOptions(what: string, options: SharedOptions, outer: DeclaredOptions): DeclaredOptions {

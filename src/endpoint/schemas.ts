@@ -59,7 +59,6 @@ export interface AnySchemas extends Schemas<SchemaOrNone, SchemaOrNone, SchemaOr
 /**
  * @param what whose schemas they are, for the message
  * @throws {TypeError} if one is not a schema, and for a status outside 2xx
- *
  * @internal
  */
 export function assertSchemas(what: string, schemas: AnySchemas): void {

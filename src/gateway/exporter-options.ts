@@ -107,7 +107,6 @@ export const LISTENER: readonly (keyof ListenerOptions)[] = ['listen', 'hosts', 
  * @param known the options of its gateway
  * @throws {TypeError} for an option that is missing, unknown or malformed, and for two services with one name or one
  * prefix; the message has the value and the remedy
- *
  * @internal
  */
 export function checkArguments(exporter: string, known: typeof LISTENER, args: ExporterArguments): Site {

@@ -112,7 +112,6 @@ function after(passedMs: number, request: ServiceRequest): ServiceRequest {
   return { ...request, headers: { ...headers, [DEADLINE_HEADER]: String(leftMs) } };
 }
 
-/** Converts the error of a connection to an error of its call. */
 function connectionError(request: ServiceRequest, cause: Error, isAnswering: boolean): Error {
   const { service } = request;
   if (String(codeOf(cause)).startsWith('HPE_'))

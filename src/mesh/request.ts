@@ -15,7 +15,6 @@ export interface RequestBody {
   readonly type: string | undefined;
 }
 
-/** One request. */
 export interface ServiceRequest extends CallName {
   /** From the `/` on, query included; appended to the path of the service's URL. */
   readonly target: string;
