@@ -11,7 +11,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const ENTRIES = ['index', 'entry/metrics', 'entry/gateway', 'entry/openapi', 'cli'];
 
-/** An import of a namespace, which means that the file is loaded when it is first used (see src/base/later.ts). */
+/** An import of a namespace, which means that the file is loaded when it is first used (see src/base/builtin.ts). */
 const NAMESPACE_IMPORT = /^import \* as (\w+) from '(\.[^']+)\.js';$/gm;
 
 /**
@@ -124,7 +124,7 @@ function loadLater(source, id) {
   const other = names.find((name) => new RegExp(`(?<!const )\\b${name}\\b(?!\\.)`).test(code));
   if (other !== undefined) throw new Error(`${id} uses "${other}" for something else than the namespace; rename one`);
   const used = code.replace(new RegExp(`(?<!#|\\w|(?<!\\.\\.)\\.)(${names.join('|')})\\.(?=\\w)`, 'g'), '($1()).');
-  return `import { later } from '${inRoot('src/base/later.js')}';\n${used}`;
+  return `import { later } from '${inRoot('src/base/builtin.js')}';\n${used}`;
 }
 
 /** Rolldown would put what a `require` leads to into the same file, so this is its name until the files are made. */

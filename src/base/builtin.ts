@@ -1,9 +1,9 @@
 /*
- * Modules of Node.js that are loaded where they are first needed: a service that makes no request id, calls nobody by
- * TLS and is not scraped needs none of them, and all together they cost some 3 MB.
+ * Loads modules of Node.js, and files of this package, synchronously where they are first needed: a service that makes
+ * no request id, calls nobody by TLS and is not scraped needs no module, and all together they cost some 3 MB.
  *
- * An `import` at the top of a file would load them with the package, and a dynamic one would make whatever needs them
- * asynchronous. Source: Node.js documentation, "process.getBuiltinModule(id)".
+ * The build writes the calls for files: in `src`, the import of a namespace (`import * as constraints`) means that the
+ * file is loaded on first use. Source: Node.js documentation, "process.getBuiltinModule(id)".
  */
 
 /** Modules that were needed so far: `getBuiltinModule` checks and looks up a module anew with each call. */
@@ -15,3 +15,26 @@ export const builtin: typeof process.getBuiltinModule = (id: string) => {
   if (module === undefined) loaded.set(id, (module = process.getBuiltinModule(id)));
   return module;
 };
+
+/**
+ * Returns a function that loads a file with its first call, and returns the exports of that file.
+ *
+ * @param path from `dist`, which has no folders of code
+ * @param bundled returns the exports from inside a bundle: esbuild and others follow the `require` in it
+ */
+export function later<T>(path: string, bundled: () => T): () => T {
+  let exports: T | undefined;
+  return () => (exports ??= load(path, bundled));
+}
+
+function load<T>(path: string, bundled: () => T): T {
+  try {
+    // Node.js loads ES modules by require, too, since 20.19; an `import()` would be asynchronous.
+    return builtin('node:module').createRequire(import.meta.url)(path) as T;
+  } catch (error) {
+    // A bundle is one file, and has no URL if it is CommonJS.
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== 'MODULE_NOT_FOUND' && code !== 'ERR_INVALID_ARG_VALUE') throw error;
+    return bundled();
+  }
+}
