@@ -1,7 +1,7 @@
 /* The package entry: what a service imports. */
 
 export { Postern } from './app/app.js';
-export type { CloseOptions } from './app/close-hooks.js';
+export type { CloseOptions } from './app/closing.js';
 export type { Listening, ListenOptions, MonitorOptions } from './app/address.js';
 export { defineErrorCodes, FrameworkErrorCodes, type ErrorCode, type ErrorCodes } from './base/error-codes.js';
 export {
@@ -17,7 +17,7 @@ export {
 } from './base/errors.js';
 export type { ApiErrorOptions, HttpErrorOptions, RetryOptions } from './base/errors.js';
 export type { Context, Handler, HandlerResult, Middleware, State } from './http/context.js';
-export { InvalidRequest, type RequestFinding } from './http/invalid-request.js';
+export { InvalidRequest, type RequestFinding } from './http/request.js';
 export { redirect, type RedirectStatus } from './http/redirect.js';
 export { connect, type ConnectMiddleware } from './pipeline/connect.js';
 export { Reply, reply, type ReplyInit } from './http/reply.js';

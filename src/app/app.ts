@@ -26,9 +26,8 @@ import { attachPipeline, createHandler, Listener } from './listener.js';
 import { addMonitoringEndpoints, createMonitor, createOpenApiEndpoint, openListeners } from './monitor.js';
 import type { Monitor } from './monitor.js';
 import { createClients } from './clients.js';
-import * as closeHookRunner from './close-hooks.js';
-import type { CloseOptions } from './close-hooks.js';
-import * as processSignals from './signals.js';
+import * as closings from './closing.js';
+import type { CloseOptions } from './closing.js';
 import { resolveOptions, type PosternOptions, type ResolvedOptions } from './options.js';
 import type { ConnectMiddleware } from '../pipeline/connect.js';
 import { Pipeline } from '../pipeline/pipeline.js';
@@ -247,7 +246,7 @@ export class Postern extends RouteGroup {
    * @throws {TypeError} for an unknown or invalid option
    */
   async close(options: CloseOptions = {}): Promise<void> {
-    assertOptions('close()', options, closeHookRunner.CLOSE);
+    assertOptions('close()', options, closings.CLOSE);
     await (this.#closing ??= this.#drain(options));
   }
 
@@ -262,14 +261,14 @@ export class Postern extends RouteGroup {
    * @throws {TypeError} when `PORT` is not a port or `DRAIN_DELAY` not a time, or for an unknown or invalid option
    */
   async run(options: ListenOptions & CloseOptions = {}): Promise<Listening> {
-    assertOptions('run()', options, { ...LISTEN, ...closeHookRunner.CLOSE });
+    assertOptions('run()', options, { ...LISTEN, ...closings.CLOSE });
     const { env } = process;
     const { port = portOf(env, 'PORT'), host = env['HOST'], delay = delayOf(env, 'DRAIN_DELAY'), timeout } = options;
     const from = options.port !== undefined ? 'the option port' : port === undefined ? 'the default' : 'PORT';
     const listening = await this.#listen({ port, host, scope: options.scope }, from);
-    processSignals.exitOnSignal((signal) => {
+    closings.exitOnSignal((signal) => {
       logSafely(this.#options.logger, 'warn', { signal }, 'draining');
-      return (this.#closing ??= this.#drain({ delay: delay ?? processSignals.drainDelayOf(signal, env), timeout }));
+      return (this.#closing ??= this.#drain({ delay: delay ?? closings.drainDelayOf(signal, env), timeout }));
     });
     return listening;
   }
@@ -284,8 +283,8 @@ export class Postern extends RouteGroup {
     const startedAt = monotonicNow();
     const [answered] = await Promise.all([this.#listener.close(timeout), within(timeout, this.#tasks.settled())]);
     const finished = answered && this.#tasks.tracked === 0;
-    const leftMs = Math.max(closeHookRunner.LEAST_HOOK_MS, timeout - (monotonicNow() - startedAt));
-    const clean = (await closeHookRunner.runCloseHooks(this.#closeHooks, leftMs, this.#options.logger)) && finished;
+    const leftMs = Math.max(closings.LEAST_HOOK_MS, timeout - (monotonicNow() - startedAt));
+    const clean = (await closings.runCloseHooks(this.#closeHooks, leftMs, this.#options.logger)) && finished;
     if (this.#monitor !== null) {
       this.#monitor.pipeline.closeConnections();
       await this.#monitor.listener.close(LAST_SCRAPE_MS);

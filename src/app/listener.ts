@@ -9,8 +9,9 @@ import { HttpError } from '../base/errors.js';
 import { clearInterval, setImmediate, setInterval } from '../base/clock.js';
 import { MAX_TIMEOUT_MS, within } from '../base/deadline.js';
 import { show } from '../base/options-check.js';
+import type { ParserError } from '../http/error-mapper.js';
 import { guardUpgrades, makePublic, mayLackFields, type ScopeOptions } from '../http/scope.js';
-import { attachListener, Connections, createHttpServer, type ServerLimits } from '../http/server.js';
+import { Connections, createHttpServer, type ServerLimits } from '../http/server.js';
 import { addressOf, type Address, type ListenOptions } from './address.js';
 import type { Pipeline } from '../pipeline/pipeline.js';
 
@@ -80,17 +81,29 @@ export function createHandler(pipeline: Pipeline): (req: IncomingMessage, res: S
   };
 }
 
-/** Lets a pipeline answer every request of a server, and refuse the upgrades that the public may not make. */
+/** Lets a pipeline answer all that a server receives, and refuse the upgrades that the public may not make. */
 export function attachPipeline(
   server: Server,
   pipeline: Pipeline,
-  limits: Pick<ServerLimits, 'maxHeadersCount'>,
+  { maxHeadersCount }: ServerLimits,
   { scope }: ScopeOptions = {},
 ): void {
   if (typeof server?.on !== 'function')
     throw new TypeError(`attach() takes a server of node:http, not ${show(server)}`);
-  attachListener(server, pipeline, limits);
-  guardUpgrades(server, (req, _socket, proceed) => pipeline.upgrade(req, proceed));
+  // One more than allowed: node:http drops fields beyond this count, and a request with one too many must be refused.
+  server.maxHeadersCount = maxHeadersCount + 1;
+  server.on('request', pipeline.handle);
+  const refuseExpectation = (req: IncomingMessage, res: ServerResponse): void =>
+    pipeline.refuse(req, res, new HttpError(417, 'The only expectation that is met is 100-continue.'));
+  server.on('checkExpectation', refuseExpectation);
+  server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => {
+    // For node:http it is enough that 100-continue is one expectation of several (RFC 9110, section 10.1.1).
+    if (/^[ ,\t]*100-continue[ ,\t]*$/i.test(req.headers.expect ?? '')) pipeline.handle(req, res, true);
+    else refuseExpectation(req, res);
+  });
+  server.on('connect', (req) => pipeline.refuseSocket(req, new HttpError(501, 'CONNECT is not served.')));
+  server.on('clientError', (error: ParserError, socket) => pipeline.handleParserError(error, socket));
+  guardUpgrades(server, (req, proceed) => pipeline.upgrade(req, proceed));
   if (scope === 'public') makePublic(server);
 }
 

@@ -4,20 +4,16 @@
 
 import { STATUS_CODES } from 'node:http';
 import { isBranded, isBrandedAtAll, isOwnInstance } from '../base/brand.js';
-import { FrameworkErrorCodes, isErrorCode, type ErrorCode } from '../base/error-codes.js';
+import { FrameworkErrorCodes, isErrorCode } from '../base/error-codes.js';
 import { ApiError, HttpError, isStatus, refusal } from '../base/errors.js';
 import * as acceptHeader from '../payload/accept.js';
-import { toErrorBody, toProblem } from '../payload/error-body.js';
-import { InvalidRequest } from './invalid-request.js';
+import { toErrorBody, toProblem, type ErrorFields } from '../payload/error-body.js';
 import { fromHeaderList, Reply, type Outgoing } from './reply.js';
+import { InvalidRequest } from './request.js';
 import type { Scope } from './scope.js';
 
 /** A failure, mapped. */
-export interface MappedError {
-  readonly statusCode: number;
-  readonly message: string;
-  readonly description: string;
-  readonly errorCode: ErrorCode;
+export interface MappedError extends ErrorFields {
   readonly headers: Readonly<Record<string, string>> | undefined;
 }
 

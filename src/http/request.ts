@@ -7,7 +7,9 @@
 
 import { METHODS, type IncomingMessage } from 'node:http';
 import { randomUuid } from '../base/clock.js';
-import { HttpError } from '../base/errors.js';
+import { FrameworkErrorCodes, type ErrorCode } from '../base/error-codes.js';
+import { BadRequest, HttpError } from '../base/errors.js';
+import type { Finding } from '../payload/schema-check.js';
 import { enterPublicScope, SCOPE_HEADER } from './scope.js';
 
 /** A request-target, taken apart. */
@@ -125,12 +127,7 @@ export function parseParameters(text: string, limit: number, tooManyStatus: numb
 /** The request's own `x-request-id` if it is fit to be logged and passed on, else a new one. */
 export function requestId(req: IncomingMessage): string {
   const given = req.headers['x-request-id'];
-  return typeof given === 'string' && REQUEST_ID.test(given) ? given : newRequestId();
-}
-
-/** A random id. The module is loaded for the first one: a service whose clients all send theirs never needs it. */
-function newRequestId(): string {
-  return randomUuid();
+  return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUuid();
 }
 
 /**
@@ -155,4 +152,24 @@ export function closesByTrailer({ rawTrailers }: IncomingMessage): boolean {
     }
   }
   return false;
+}
+
+/** One finding in a request. */
+export interface RequestFinding extends Finding {
+  /** The part of the request that it is in. */
+  readonly in: 'params' | 'query' | 'headers' | 'body';
+}
+
+/** 400 for a request that does not fit the schemas of its route. The body has the findings. */
+export class InvalidRequest extends BadRequest {
+  static override errorCode: ErrorCode = FrameworkErrorCodes.framework_invalid_request;
+
+  /** The first 32 findings, as the member `errors` of the body. */
+  readonly findings: readonly RequestFinding[];
+
+  /** @internal */
+  constructor(description: string | undefined, findings: readonly RequestFinding[]) {
+    super(description);
+    this.findings = findings;
+  }
 }

@@ -4,7 +4,6 @@
  */
 
 import type { IncomingMessage, Server } from 'node:http';
-import type { Duplex } from 'node:stream';
 import { oneOf, type Kinds } from '../base/options-check.js';
 
 /** Who sent a request; undefined for a client that may reach every route. */
@@ -57,7 +56,7 @@ export function makePublic(server: Server): void {
     if (!('isInMemory' in req.socket)) enterPublicScope(req);
   };
   for (const event of ['request', 'checkContinue', 'checkExpectation'] as const) server.prependListener(event, enter);
-  guardUpgrades(server, (req, _socket, proceed) => {
+  guardUpgrades(server, (req, proceed) => {
     enter(req);
     proceed();
   });
@@ -69,15 +68,12 @@ export function makePublic(server: Server): void {
  *
  * @internal
  */
-export function guardUpgrades(
-  server: Server,
-  guard: (req: IncomingMessage, socket: Duplex, proceed: () => void) => void,
-): void {
+export function guardUpgrades(server: Server, guard: (req: IncomingMessage, proceed: () => void) => void): void {
   const install = (): void => {
     const emit = server.emit.bind(server) as (event: string | symbol, ...args: unknown[]) => boolean;
     server.emit = (event: string | symbol, ...args: unknown[]) => {
       if (event !== 'upgrade') return emit(event, ...args);
-      guard(args[0] as IncomingMessage, args[1] as Duplex, () => void emit(event, ...args));
+      guard(args[0] as IncomingMessage, () => void emit(event, ...args));
       return true;
     };
   };

@@ -2,25 +2,13 @@
  * Connects a `node:http` server to what answers its requests, including those that `node:http` would refuse by itself.
  */
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { setTimeout } from '../base/clock.js';
 import { Bag } from '../base/bag.js';
-import { HttpError } from '../base/errors.js';
-import type { ParserError } from './error-mapper.js';
 
 /** How long, in ms, a new connection may stay silent while the server closes. */
 const SILENCE_MS = 250;
-
-/** Listeners for the events of a server. */
-export interface RequestListener {
-  readonly handle: (req: IncomingMessage, res: ServerResponse, awaitsContinue?: boolean) => void;
-  /** Answers a request that is not run; `node:http` would refuse it with an empty body. */
-  refuse(req: IncomingMessage, res: ServerResponse, error: HttpError): void;
-  /** Answers a request with which `node:http` hands over the bare socket, such as CONNECT. */
-  refuseSocket(req: IncomingMessage, error: HttpError): void;
-  handleParserError(error: ParserError, socket: Duplex): void;
-}
 
 /** Limits of a server and of each of its connections; times in ms, 0 for none. */
 export interface ServerLimits {
@@ -55,29 +43,6 @@ export function createHttpServer(limits: ServerLimits): Server {
   });
   if (maxConnections > 0) server.maxConnections = maxConnections;
   return server;
-}
-
-/** Answers every request of a server, and what it could not parse. */
-export function attachListener(
-  server: Server,
-  listener: RequestListener,
-  { maxHeadersCount }: Pick<ServerLimits, 'maxHeadersCount'>,
-): void {
-  // One more than allowed: node:http drops fields beyond this count, and a request with one too many must be refused.
-  server.maxHeadersCount = maxHeadersCount + 1;
-  server.on('request', listener.handle);
-  const refuseExpectation = (req: IncomingMessage, res: ServerResponse): void =>
-    listener.refuse(req, res, new HttpError(417, 'The only expectation that is met is 100-continue.'));
-  server.on('checkExpectation', refuseExpectation);
-  server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => {
-    // For node:http it is enough that 100-continue is one expectation of several (RFC 9110, section 10.1.1).
-    if (/^[ ,\t]*100-continue[ ,\t]*$/i.test(req.headers.expect ?? '')) listener.handle(req, res, true);
-    else refuseExpectation(req, res);
-  });
-  server.on('connect', (req: IncomingMessage) =>
-    listener.refuseSocket(req, new HttpError(501, 'CONNECT is not served.')),
-  );
-  server.on('clientError', (error: ParserError, socket: Duplex) => listener.handleParserError(error, socket));
 }
 
 /** The open connections of a server; node:http has no list of those whose client has never sent a byte. */

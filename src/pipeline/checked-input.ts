@@ -8,7 +8,7 @@
 import type { AnySchemas, Part } from '../endpoint/schemas.js';
 import { isEmpty } from '../http/body.js';
 import type { Context, Handler, HandlerResult } from '../http/context.js';
-import { InvalidRequest, type RequestFinding } from '../http/invalid-request.js';
+import { InvalidRequest, type RequestFinding } from '../http/request.js';
 import { listNames, type ListNames } from '../payload/json-schema.js';
 import { check, describeFindings, toFinding, type Checked } from '../payload/schema-check.js';
 import { propsOf, type SchemaIssue, type StandardProps } from '../payload/standard-schema.js';

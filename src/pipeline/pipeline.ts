@@ -20,7 +20,6 @@ import { isCut } from '../http/exchange.js';
 import { isThenable, Reply, toOutgoing, type Outgoing } from '../http/reply.js';
 import { createHeadCheck, parseTarget, requestId } from '../http/request.js';
 import { scopeOf } from '../http/scope.js';
-import type { RequestListener } from '../http/server.js';
 import { discard, sendRaw, type Outcome } from '../http/writer.js';
 import type { RequestMetrics, RouteMetrics } from '../monitor/request-metrics.js';
 import { isStream } from '../payload/bytes.js';
@@ -33,8 +32,8 @@ import { CLIENT_CLOSED_REQUEST, countBytes, Observer } from './observer.js';
 import { Outbox } from './outbox.js';
 import { isTraced, RequestTrace } from '../http/request-tracing.js';
 
-/** The path of a request through one application. The functions of the listener never throw. */
-export class Pipeline implements RequestListener, Steps {
+/** The path of a request through one application. Its methods never throw. */
+export class Pipeline implements Steps {
   readonly #routes: CompiledRoutes;
   readonly #env: Environment;
   readonly #unmatched: RouteMetrics;
