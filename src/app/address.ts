@@ -38,15 +38,12 @@ export interface Listening extends Address {
   readonly monitor?: Address;
 }
 
-/** @internal */
 export const LISTEN: Kinds<ListenOptions> = { ...MONITOR, ...SCOPE };
 
 /**
  * Where the listener for monitoring goes; null for none.
  *
  * @throws {TypeError} for an unknown option, no port, and an environment that holds none
- *
- * @internal
  */
 export function resolveMonitor(options: MonitorOptions | undefined, env: NodeJS.ProcessEnv): MonitorOptions | null {
   if (options !== undefined) assertOptions('monitor', options, MONITOR);
@@ -57,12 +54,12 @@ export function resolveMonitor(options: MonitorOptions | undefined, env: NodeJS.
   throw new TypeError('monitor has no port; give it one, or MONITOR_PORT');
 }
 
-/** The port in a variable; undefined if it is unset or empty. @throws {TypeError} for an invalid port @internal */
+/** The port in a variable; undefined if it is unset or empty. @throws {TypeError} for an invalid port */
 export function portOf(env: NodeJS.ProcessEnv, variable: string): number | undefined {
   return numberIn(env, variable, 65_535, 'a number from 0 to 65535');
 }
 
-/** A time in ms in a variable; undefined if it is unset or empty. @throws {TypeError} for an invalid time @internal */
+/** A time in ms in a variable; undefined if it is unset or empty. @throws {TypeError} for an invalid time */
 export function delayOf(env: NodeJS.ProcessEnv, variable: string): number | undefined {
   return numberIn(env, variable, 999_999_999, 'ms, 0 or more');
 }
@@ -75,13 +72,13 @@ function numberIn(env: NodeJS.ProcessEnv, variable: string, most: number, give: 
   return Number(text);
 }
 
-/** Warns about monitoring endpoints on a listener for the public, which does not serve them. @internal */
+/** Warns about monitoring endpoints on a listener for the public, which does not serve them. */
 export function warnIfUnreachable(logger: Logger, scope: Scope): void {
   const remedy = 'set the option monitor, or MONITOR_PORT';
   if (scope === 'public') logSafely(logger, 'warn', { scope }, `nothing can reach the monitoring endpoints; ${remedy}`);
 }
 
-/** The address that a server is bound to. @internal */
+/** The address that a server is bound to. */
 export function addressOf({ address, family, port }: AddressInfo): Address {
   const host = address === '::' || address === '0.0.0.0' ? '127.0.0.1' : address;
   const authority = family === 'IPv6' && host.includes(':') ? `[${host}]` : host;

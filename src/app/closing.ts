@@ -18,10 +18,9 @@ export interface CloseOptions {
   timeout?: number | undefined;
 }
 
-/** @internal */
 export const CLOSE: Kinds<CloseOptions> = { delay: TIME, timeout: TIME };
 
-/** How long, in ms, close hooks may take when no time is left. @internal */
+/** How long, in ms, close hooks may take when no time is left. */
 export const LEAST_HOOK_MS = 1000;
 
 /**
@@ -30,8 +29,6 @@ export const LEAST_HOOK_MS = 1000;
  *
  * @param timeoutMs for all of them
  * @returns whether each has ended
- *
- * @internal
  */
 export async function runCloseHooks(
   hooks: readonly (() => unknown)[],

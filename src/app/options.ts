@@ -171,7 +171,7 @@ interface Converted {
   readonly tracing: boolean | undefined;
 }
 
-/** Options with every default filled in. @internal */
+/** Options with every default filled in. */
 export interface ResolvedOptions
   extends Readonly<Omit<Required<PosternOptions>, keyof Converted | 'logLevel'>>, Converted {
   readonly name: string;
@@ -180,8 +180,6 @@ export interface ResolvedOptions
 /**
  * @param env where settings come from that the options leave out
  * @throws {TypeError} for an invalid name or environment, an unknown option, or an option with a wrong value
- *
- * @internal
  */
 export function resolveOptions(name: string, options: PosternOptions, env: NodeJS.ProcessEnv): ResolvedOptions {
   assertServiceName(name);

@@ -224,7 +224,6 @@ export class RouteGroup<Prefix extends string = ''> {
   }
 }
 
-/** @internal */
 export function assertMiddleware(middleware: unknown): asserts middleware is Middleware {
   if (isMiddleware(middleware)) return;
   const remedy = typeof middleware === 'function' ? 'wrap (req, res, next) in connect()' : 'use() takes no path: open a group';

@@ -47,8 +47,6 @@ export function defineErrorCodes<const Source extends Readonly<Record<string, nu
 /**
  * A code of another service's enumeration, kept unchanged. Only for the mesh: the package's entry does not export it,
  * so that a service can't raise codes that no enumeration has.
- *
- * @internal
  */
 export function adoptErrorCode(name: string, value: number): ErrorCode {
   const code = { name, value };
@@ -58,8 +56,6 @@ export function adoptErrorCode(name: string, value: number): ErrorCode {
 
 /**
  * Whether a value came from {@link defineErrorCodes}, here or in another copy: looking like one is not enough.
- *
- * @internal
  */
 export function isErrorCode(value: unknown): value is ErrorCode {
   if (typeof value !== 'object' || value === null || !Object.isFrozen(value) || !hasBrand(value, 'ErrorCode'))
@@ -87,10 +83,10 @@ export const FrameworkErrorCodes: ErrorCodes<{
   framework_timeout: 999504,
 });
 
-/** A name with its value, from anywhere. @internal */
+/** A name with its value, from anywhere. */
 export type NamedValue = Pick<ErrorCode, 'name' | 'value'>;
 
-/** Pairs that a reader of a log could confuse: one value with two names, or one name with two values. @internal */
+/** Pairs that a reader of a log could confuse: one value with two names, or one name with two values. */
 export function findClashes<Code extends NamedValue>(codes: readonly Code[]): [Code, Code][] {
   return codes.flatMap((b, index) =>
     codes

@@ -133,8 +133,6 @@ export class HttpError extends Error {
  * An {@link HttpError} of the framework's own without a stack, which would say nothing and cost more than the reply.
  *
  * @throws {RangeError} as `HttpError` does
- *
- * @internal
  */
 export function refusal(statusCode: number, description: string, options?: HttpErrorOptions): HttpError {
   const { stackTraceLimit } = Error;
@@ -218,7 +216,7 @@ function causeOf(options: HttpErrorOptions | undefined): ErrorOptions | undefine
   return options !== undefined && 'cause' in options ? { cause: options.cause } : undefined;
 }
 
-/** Whether a value is a status, and not below `least`. @internal */
+/** Whether a value is a status, and not below `least`. */
 export function isStatus(value: unknown, least: number): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value >= least && value <= 599;
 }

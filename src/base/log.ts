@@ -32,7 +32,6 @@ export interface SafeLogger extends Logger {
   child(bindings: object): SafeLogger;
 }
 
-/** @internal */
 export const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'];
 
 /**
@@ -42,8 +41,6 @@ export const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'
  * @param level the least urgent level of these lines; else it is `LOG_LEVEL`. The environment is read for them only:
  * for another logger, `LOG_LEVEL=trace` may be right
  * @throws {TypeError} when one of the four methods is missing, and for an invalid `LOG_LEVEL` or `LOG_FORMAT`
- *
- * @internal
  */
 export function createLogger(
   option: Logger | false | undefined,
@@ -66,8 +63,6 @@ export function createLogger(
 /**
  * A logger that writes one JSON object a line: `level`, `time` (ISO 8601), `service`, what was given, `msg`.
  * Errors keep their type, message and stack.
- *
- * @internal
  */
 export function createJsonLogger(service: string, write: (line: string) => void, least: LogLevel = 'info'): SafeLogger {
   const at = (level: LogLevel): LogMethod => {
@@ -77,7 +72,7 @@ export function createJsonLogger(service: string, write: (line: string) => void,
   return bindLogger(ofLevels(at), {});
 }
 
-/** A logger that adds `bindings` to every entry, and whose calls never throw, whatever the logger does. @internal */
+/** A logger that adds `bindings` to every entry, and whose calls never throw, whatever the logger does. */
 export function bindLogger(logger: Logger, bindings: object): SafeLogger {
   const bound = (level: LogLevel): SafeLogMethod => {
     if (isSilent(logger, level)) return ignore;
@@ -93,7 +88,7 @@ export function bindLogger(logger: Logger, bindings: object): SafeLogger {
   };
 }
 
-/** @throws {TypeError} when one of the four methods is missing @internal */
+/** @throws {TypeError} when one of the four methods is missing */
 export function assertLogger(logger: unknown, what: string, otherwise = ''): asserts logger is Logger {
   for (const level of LOG_LEVELS) {
     if (typeof (logger as Partial<Logger> | null)?.[level] !== 'function')
@@ -101,12 +96,12 @@ export function assertLogger(logger: unknown, what: string, otherwise = ''): ass
   }
 }
 
-/** Whether entries of a level go nowhere, so that none need be made. @internal */
+/** Whether entries of a level go nowhere, so that none need be made. */
 export function isSilent(logger: Logger, level: LogLevel): boolean {
   return logger[level] === ignore;
 }
 
-/** Logs without ever throwing: a broken logger must not take a request down. @internal */
+/** Logs without ever throwing: a broken logger must not take a request down. */
 export function logSafely(logger: Logger, level: LogLevel, object: object, message: string | undefined): void {
   try {
     const result: unknown = logger[level](object, message);
@@ -116,7 +111,7 @@ export function logSafely(logger: Logger, level: LogLevel, object: object, messa
   }
 }
 
-/** Whether a person runs this process in a terminal. A pod may have a terminal that nobody watches. @internal */
+/** Whether a person runs this process in a terminal. A pod may have a terminal that nobody watches. */
 export function isRunByHand(env: NodeJS.ProcessEnv): boolean {
   return process.stderr.isTTY && !env['KUBERNETES_SERVICE_HOST'];
 }

@@ -29,18 +29,13 @@ export type WithDefaults<Options, Table> = {
 };
 type DefaultOf<Declared> = Declared extends Option<infer Default> ? Default : never;
 
-/** @internal */
 export const BOOLEAN: Kind = { accepts: (value) => typeof value === 'boolean', give: 'true or false' };
-/** @internal */
 export const STRING: Kind = { accepts: (value) => typeof value === 'string', give: 'a string' };
-/** @internal */
 export const LIST: Kind = { accepts: (value) => Array.isArray(value), give: 'an array' };
-/** @internal */
 export const OBJECT: Kind = { accepts: isRecord, give: 'an object' };
-/** For what is checked in full by whoever takes it. @internal */
+/** For what is checked in full by whoever takes it. */
 export const ANYTHING: Kind = { accepts: () => true, give: 'anything' };
 
-/** @internal */
 export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGER): Kind {
   return {
     accepts: (value) => Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most,
@@ -48,17 +43,15 @@ export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGE
   };
 }
 
-/** @internal */
 export function listOf(accepts: (each: unknown) => boolean, give: string): Kind {
   return { accepts: (value) => Array.isArray(value) && value.every(accepts), give };
 }
 
-/** @internal */
 export function oneOf(values: readonly string[]): Kind {
   return { accepts: (value) => values.includes(value as string), give: `one of ${values.join(', ')}` };
 }
 
-/** Declares an option and its default; without one, an option that is left out stays undefined. @internal */
+/** Declares an option and its default; without one, an option that is left out stays undefined. */
 export function option(kind: Kind): Option<undefined>;
 export function option<Default>(kind: Kind, fallback: Default): Option<Default>;
 export function option(kind: Kind, fallback?: unknown): Option<unknown> {
@@ -69,8 +62,6 @@ export function option(kind: Kind, fallback?: unknown): Option<unknown> {
  * Checks options, and fills in their defaults.
  *
  * @throws {TypeError} as {@link assertOptions} does
- *
- * @internal
  */
 export function withDefaults<Options extends object, Table extends OptionTable<Options>>(
   what: string,
@@ -87,8 +78,6 @@ export function withDefaults<Options extends object, Table extends OptionTable<O
  * @param what whose options they are, as the user wrote it: `new Postern()`
  * @param known every option that exists, by name only or with its kind
  * @throws {TypeError} when `options` is not an object, has a name that does not exist, or a value of the wrong kind
- *
- * @internal
  */
 export function assertOptions(
   what: string,
@@ -118,7 +107,7 @@ function isList(known: readonly string[] | Readonly<Record<string, Kind>>): know
   return Array.isArray(known);
 }
 
-/** An object, rather than an array or null. @internal */
+/** An object, rather than an array or null. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

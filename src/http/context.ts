@@ -22,7 +22,7 @@ import { parseParameters, requestId, type Target } from './request.js';
 import type { Scope } from './scope.js';
 import type { ServerLimits } from './server.js';
 
-/** Values that all requests of one application share. @internal */
+/** Values that all requests of one application share. */
 export interface Environment extends ServerLimits {
   readonly logger: Logger;
   readonly accessLog: boolean;

@@ -16,8 +16,6 @@ export type RequestInitLike = NonNullable<ConstructorParameters<typeof Request>[
  * @param isStreamed whether its body is sent piece by piece, without a length
  * @returns the response, whatever its status; redirects are not followed
  * @throws the reason of `init.signal` when it aborts, and whatever a stream given as the body fails with
- *
- * @internal
  */
 export async function requestInMemory(server: Server, request: Request, isStreamed: boolean): Promise<Response> {
   const url = new URL(request.url);

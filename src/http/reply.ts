@@ -25,7 +25,7 @@ const NO_INIT: ReplyInit = Object.freeze({});
 const STATUS: Kind = { accepts: (value) => isStatus(value, 200), give: 'a status from 200 to 599, such as 201' };
 const INIT: Kinds<ReplyInit> = { status: STATUS, statusText: STRING, headers: ANYTHING };
 
-/** A thrown value; wrapped, because `undefined` can be thrown, too. @internal */
+/** A thrown value; wrapped, because `undefined` can be thrown, too. */
 export interface Failure {
   readonly thrown: unknown;
 }
@@ -82,7 +82,7 @@ setBrand(Reply.prototype, 'Reply');
 Object.defineProperty(Reply.prototype, Symbol.toStringTag, { value: 'Reply' });
 const REPLY_TAG = '[object Reply]';
 
-/** A reply in the form that a connection writes: header names and values alternately. @internal */
+/** A reply in the form that a connection writes: header names and values alternately. */
 export interface Outgoing {
   readonly status: number;
   readonly statusText: string;
@@ -112,8 +112,6 @@ export function reply<Body = undefined, Status extends number = Body extends und
  * Turns a handler's result into a `Reply`. A `Response` and a reply of another copy of Postern keep status and headers.
  *
  * @throws the value itself when it is an `Error`: returning one is raising it
- *
- * @internal
  */
 export function toReply(value: unknown): Reply {
   if (value instanceof Reply) return value;
@@ -129,8 +127,6 @@ export function toReply(value: unknown): Reply {
  * a reply inside a reply
  * @throws {RangeError} when its status is not an integer from 200 to 599
  * @throws the value itself when it is an `Error`: returning one is raising it
- *
- * @internal
  */
 export function toOutgoing(value: unknown, method: string): Outgoing {
   if (value === undefined) {
@@ -143,7 +139,7 @@ export function toOutgoing(value: unknown, method: string): Outgoing {
   return { status: 200, statusText: '', headers: ['content-type', type], body, length };
 }
 
-/** Whether a handler returned a promise. @internal */
+/** Whether a handler returned a promise. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
 }

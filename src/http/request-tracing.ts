@@ -29,7 +29,7 @@ export interface RequestTraceMessage {
 
 const channel = tracingChannel<string, RequestTraceMessage>('postern.request');
 
-/** The events of one request. @internal */
+/** The events of one request. */
 export class RequestTrace {
   readonly #message: RequestTraceMessage;
   #isAsync = false;
@@ -67,7 +67,7 @@ export class RequestTrace {
   }
 }
 
-/** Whether anyone listens. @internal */
+/** Whether anyone listens. */
 export function isTraced(): boolean {
   return channel.hasSubscribers;
 }

@@ -15,10 +15,8 @@ export interface ScopeOptions {
   scope?: Scope;
 }
 
-/** @internal */
 export const SCOPE: Kinds<ScopeOptions> = { scope: oneOf(['public']) };
 
-/** @internal */
 export const SCOPE_HEADER = 'x-postern-scope';
 
 /** Headers that only services inside may send: deadlines, and what calls to other services would pass on. */
@@ -27,12 +25,12 @@ const INTERNAL = ['x-envoy-expected-rq-timeout-ms', 'x-envoy-overloaded', 'bagga
 /** node:http keeps this many header fields in a server without a `maxHeadersCount`. */
 const DEFAULT_FIELDS = 1000;
 
-/** Reads the scope of a request. @internal */
+/** Reads the scope of a request. */
 export function scopeOf({ headers }: IncomingMessage): Scope {
   return headers[SCOPE_HEADER] === undefined ? undefined : 'public';
 }
 
-/** Makes a request one from the public, and takes the headers away that the public must not set. @internal */
+/** Makes a request one from the public, and takes the headers away that the public must not set. */
 export function enterPublicScope({ headers }: IncomingMessage): void {
   headers[SCOPE_HEADER] = 'public';
   for (const name of INTERNAL) delete headers[name];
@@ -41,8 +39,6 @@ export function enterPublicScope({ headers }: IncomingMessage): void {
 /**
  * Whether node:http may have dropped header fields of a request, `x-postern-scope` among them: the head fills the
  * `maxHeadersCount` of its server.
- *
- * @internal
  */
 export function mayLackFields({ rawHeaders, socket }: IncomingMessage): boolean {
   const server = Reflect.get(socket, 'server') as Server | undefined;
@@ -50,7 +46,7 @@ export function mayLackFields({ rawHeaders, socket }: IncomingMessage): boolean 
   return most > 0 && rawHeaders.length >= 2 * most;
 }
 
-/** Treats every request of a server as public, except requests of `app.request`. @internal */
+/** Treats every request of a server as public, except requests of `app.request`. */
 export function makePublic(server: Server): void {
   const enter = (req: IncomingMessage): void => {
     if (!('isInMemory' in req.socket)) enterPublicScope(req);
@@ -65,8 +61,6 @@ export function makePublic(server: Server): void {
 /**
  * Puts a function before the listeners of `upgrade`, which hear of a request only when it calls `proceed`. A server
  * without such listeners is not touched: with one of ours, node:http would hand over the socket.
- *
- * @internal
  */
 export function guardUpgrades(server: Server, guard: (req: IncomingMessage, proceed: () => void) => void): void {
   const install = (): void => {

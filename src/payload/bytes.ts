@@ -4,8 +4,6 @@ import { Readable, type ReadableOptions } from 'node:stream';
 
 /**
  * Bytes up to a limit, copied together: a chunk of one byte can hold on to the 64 kB that it was read into.
- *
- * @internal
  */
 export class Bytes {
   readonly #limit: number;
@@ -69,7 +67,7 @@ export function isJsonType(mediaType: string): boolean {
 /** Source of a streamed body. */
 export type Stream = AsyncIterable<unknown>;
 
-/** Whether a body is a stream rather than something whose length is known. @internal */
+/** Whether a body is a stream rather than something whose length is known. */
 export function isStream(body: unknown): body is Stream {
   return typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
 }
@@ -80,8 +78,6 @@ const WRITTEN_FORM = /^multipart\/form-data; boundary=-+formdata-undici/;
 /**
  * The body of a `Response`, as a stream that may be destroyed at any time; undefined for none. undici (Node.js 24)
  * writes a form into its body even after `cancel()`, and the error of that ends the process. A form is not cancelled.
- *
- * @internal
  */
 export function bodyOf({ body, headers }: Response): Stream | undefined {
   const isForm = body !== null && WRITTEN_FORM.test(headers.get('content-type') ?? '');
@@ -91,8 +87,6 @@ export function bodyOf({ body, headers }: Response): Stream | undefined {
 /**
  * The tag of an object, `[object Blob]`; empty for other values. It is compared before `instanceof Blob` is asked,
  * because naming `Blob` or `Response` loads it.
- *
- * @internal
  */
 export function tagOf(value: unknown): string {
   return typeof value === 'object' ? Object.prototype.toString.call(value) : '';
@@ -103,7 +97,6 @@ export function tagOf(value: unknown): string {
  * its next chunk.
  *
  * @param options for a web stream
- * @internal
  */
 export function toReadable(stream: Stream | ReadableStream, options?: ReadableOptions): Readable {
   if (stream instanceof Readable) return stream;

@@ -12,7 +12,7 @@ export interface ErrorBody {
   readonly error_code: { readonly name: string; readonly value: number };
 }
 
-/** Members of an error that its body needs; an `ApiError` and an `HttpError` have them. @internal */
+/** Members of an error that its body needs; an `ApiError` and an `HttpError` have them. */
 export interface ErrorFields {
   readonly statusCode: number;
   readonly message: string;
@@ -20,7 +20,7 @@ export interface ErrorFields {
   readonly errorCode: ErrorCode;
 }
 
-/** An error as the uniform body. @internal */
+/** An error as the uniform body. */
 export function toErrorBody({ message, description, errorCode }: ErrorFields): ErrorBody {
   const { name, value } = errorCode;
   return { message: String(message), description: String(description), error_code: { name, value } };
@@ -30,7 +30,6 @@ export function toErrorBody({ message, description, errorCode }: ErrorFields): E
  * An error as problem details (RFC 9457).
  *
  * @param types a URL; followed by the name of the error's code, it is the `type`. Null for `about:blank`
- * @internal
  */
 export function toProblem(error: ErrorFields, types: string | null): Record<string, unknown> {
   const { message, description, error_code } = toErrorBody(error);
@@ -38,7 +37,7 @@ export function toProblem(error: ErrorFields, types: string | null): Record<stri
   return { type, title: message, status: error.statusCode, detail: description, error_code };
 }
 
-/** Reads an error body, in the uniform shape or as problem details; undefined for anything else. @internal */
+/** Reads an error body, in the uniform shape or as problem details; undefined for anything else. */
 export function readErrorBody(value: unknown): ErrorBody | undefined {
   if (!isRecord(value) || !isRecord(value['error_code'])) return undefined;
   const { message = value['title'], description = value['detail'] } = value;

@@ -50,14 +50,13 @@ export type OutputOf<S extends AnySchema> = NonNullable<S['~standard']['types']>
 /**
  * @param what whose schema it is, for the message: `body of POST /users`
  * @throws {TypeError} when `value` is not a schema
- * @internal
  */
 export function assertSchema(what: string, value: unknown): void {
   if (propsOf(value) === undefined)
     throw new TypeError(`${what} is not a schema; pass one that has ~standard, such as one of zod, valibot or arktype`);
 }
 
-/** The property `~standard` of a schema; undefined for anything else. @internal */
+/** The property `~standard` of a schema; undefined for anything else. */
 export function propsOf(schema: unknown): StandardProps | undefined {
   const props = isObject(schema) && '~standard' in schema ? schema['~standard'] : undefined;
   return isProps(props) ? props : undefined;

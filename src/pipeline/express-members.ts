@@ -119,7 +119,6 @@ const TYPES: Readonly<Record<string, string>> = {
   xml: 'application/xml',
 };
 
-/** @internal */
 const RESPONSE = {
   status(this: Response, code: number): Response {
     this.statusCode = code;

@@ -24,7 +24,7 @@ export interface TraceSpan {
   flags: string;
 }
 
-/** A request's span, with what its trace carries along. @internal */
+/** A request's span, with what its trace carries along. */
 export interface RequestSpan {
   readonly span: TraceSpan;
   /** The header, unchanged; undefined when it is empty or breaks the grammar. */
@@ -52,8 +52,6 @@ const SAMPLED_RANDOM = '03';
 
 /**
  * Begins the span of a request: of the trace in its headers or, where they hold no valid one, of a new one.
- *
- * @internal
  */
 export function beginRequestSpan(headers: IncomingHttpHeaders): RequestSpan {
   const { traceparent } = headers;
@@ -74,8 +72,6 @@ export function beginRequestSpan(headers: IncomingHttpHeaders): RequestSpan {
 
 /**
  * The id of the sampled trace that a request belongs to, by its span or else by the first `traceparent` in its headers.
- *
- * @internal
  */
 export function sampledTraceId(span: TraceSpan | undefined, rawHeaders: readonly string[]): string | undefined {
   if (span !== undefined) return isSampled(span) ? span.traceId : undefined;
@@ -88,7 +84,7 @@ export function sampledTraceId(span: TraceSpan | undefined, rawHeaders: readonly
   return undefined;
 }
 
-/** Where the span of an attempt comes from. @internal */
+/** Where the span of an attempt comes from. */
 export interface CallOrigin {
   /** The context of the request that makes the call. */
   readonly caller: object;
@@ -96,17 +92,17 @@ export interface CallOrigin {
   readonly startedAt: number;
 }
 
-/** Begins the span of one attempt of a call, a child of the span of its caller's request. @internal */
+/** Begins the span of one attempt of a call, a child of the span of its caller's request. */
 export function beginCallSpan(request: TraceSpan, caller: object): TraceSpan {
   return new CallSpan(request, { caller, startedAt: monotonicNow() });
 }
 
-/** @returns undefined unless {@link beginCallSpan} made the span @internal */
+/** @returns undefined unless {@link beginCallSpan} made the span */
 export function callOriginOf(span: TraceSpan): CallOrigin | undefined {
   return span instanceof CallSpan ? span.origin : undefined;
 }
 
-/** Whether a trace is recorded. @internal */
+/** Whether a trace is recorded. */
 export function isSampled({ flags }: TraceSpan): boolean {
   return '13579bdf'.includes(flags.charAt(1));
 }
@@ -130,13 +126,13 @@ class CallSpan implements TraceSpan {
   }
 }
 
-/** The trace headers of a call below a span. @internal */
+/** The trace headers of a call below a span. */
 export function spanHeaders(span: TraceSpan, tracestate: string | undefined): Record<string, string> {
   const traceparent = `00-${span.traceId}-${span.spanId}-${span.flags}`;
   return tracestate === undefined ? { traceparent } : { traceparent, tracestate };
 }
 
-/** The headers of a request that have these names, unchanged. @internal */
+/** The headers of a request that have these names, unchanged. */
 export function passedHeaders(headers: IncomingHttpHeaders, names: readonly string[]): Record<string, string> {
   const given = names.filter((name) => headers[name] !== undefined);
   return Object.fromEntries(given.map((name) => [name, textOf(headers[name])]));

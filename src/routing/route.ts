@@ -9,14 +9,13 @@ import type { RouteRecord } from '../endpoint/route-options.js';
 /** Parameters of one matched path, percent-decoded; the object does not inherit from `Object.prototype`. */
 export type Params = Readonly<Record<string, string>>;
 
-/** Names come from route authors, values from clients: neither may meet `Object.prototype`. @internal */
+/** Names come from route authors, values from clients: neither may meet `Object.prototype`. */
 export class ParamValues {
   [name: string]: string;
 }
 Reflect.deleteProperty(ParamValues.prototype, 'constructor');
 Object.setPrototypeOf(ParamValues.prototype, null);
 
-/** @internal */
 export const NO_PARAMS: Params = Object.freeze(new ParamValues());
 
 /** One row of `router.routes`. */

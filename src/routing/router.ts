@@ -23,7 +23,7 @@ export interface Found<Handler> {
 /** Public methods of each pattern, in alphabetical order. */
 export type RoutesPublic = Record<string, { public_methods: string[] }>;
 
-/** A route with the parameters of one path. @internal */
+/** A route with the parameters of one path. */
 export interface Match<Handler> {
   readonly route: Route<Handler>;
   readonly params: Params;
@@ -198,8 +198,6 @@ export class Router<Handler = unknown> {
  * A percent-encoded path, decoded.
  *
  * @throws {HttpError} 400 when an escape is malformed or is not UTF-8
- *
- * @internal
  */
 export function decodePath(path: string): string {
   try {
