@@ -23,7 +23,8 @@ import type { Mount } from './mounts.js';
 import * as mounting from './mounts.js';
 import * as timeLimits from './time-limit.js';
 import type { DeclaredOptions, Deprecation } from '../endpoint/route-options.js';
-import type { Match, Route, Router } from '../routing/router.js';
+import { Route } from '../routing/route.js';
+import type { Match, Router } from '../routing/router.js';
 import { PARTS, type AnySchemas, type MaybeResponse } from '../endpoint/schemas.js';
 
 /** A route as requests run it. */
@@ -42,13 +43,10 @@ export class CompiledRoutes {
   readonly #overload: Overload | null;
   readonly #validateResponses: boolean | 'output';
   readonly #middleware: Middleware[] = [];
-  /** By the index of the route. */
-  readonly #groups: (Groups | undefined)[] = [];
-  /** The same. Gaps are filled with undefined: V8 would keep a list with holes as a dictionary. */
-  #compiled: (CompiledRoute | undefined)[] = [];
+  readonly #groups = new Map<Route<Handler>, Groups>();
+  readonly #compiled = new Map<Route<Handler> | Mount, CompiledRoute>();
   #unmatched: CompiledRoute | undefined;
   readonly #mounts: Mount[] = [];
-  readonly #mounted = new Map<Mount, CompiledRoute>();
 
   /** @param overload null to refuse no request */
   constructor(
@@ -79,7 +77,7 @@ export class CompiledRoutes {
     shared?: DeclaredOptions,
     source: unknown = handler,
   ): void {
-    put(this.#groups, this.router.register(method, path, handler, options, shared, source), groups);
+    this.#groups.set(this.router.register(method, path, handler, options, shared, source), groups);
   }
 
   /** Adds a monitoring endpoint, which is answered under any load. */
@@ -96,8 +94,7 @@ export class CompiledRoutes {
   /** Makes every route compile again on its next use, after middleware was added. */
   recompile(): void {
     this.#unmatched = undefined;
-    this.#mounted.clear();
-    this.#compiled = [];
+    this.#compiled.clear();
   }
 
   /**
@@ -111,13 +108,14 @@ export class CompiledRoutes {
 
   /** The compiled route of a match; without a match, the route of a mount or of the errors 404 and 405. */
   of(match: Match<Handler> | null, path: string, scope: Scope): CompiledRoute {
-    if (match !== null)
-      return this.#compiled[match.route.index] ?? put(this.#compiled, match.route, this.#compile(match.route));
-    const mount = this.#mounts.length === 0 || scope !== undefined ? undefined : mounting.findMount(this.#mounts, path);
-    if (mount === undefined) return (this.#unmatched ??= this.#compileUnmatched());
-    const known = this.#mounted.get(mount) ?? this.#compileMount(mount);
-    this.#mounted.set(mount, known);
-    return known;
+    const hasMount = match === null && this.#mounts.length > 0 && scope === undefined;
+    const target = hasMount ? mounting.findMount(this.#mounts, path) : match?.route;
+    if (target === undefined) return (this.#unmatched ??= this.#compileUnmatched());
+    const known = this.#compiled.get(target);
+    if (known !== undefined) return known;
+    const compiled = target instanceof Route ? this.#compile(target) : this.#compileMount(target);
+    this.#compiled.set(target, compiled);
+    return compiled;
   }
 
   #compileMount(mount: Mount): CompiledRoute {
@@ -130,7 +128,7 @@ export class CompiledRoutes {
   #compile(route: Route<Handler>): CompiledRoute {
     const { params, schemas, middleware, timeout, deprecated } = route.options;
     const limit = timeout === undefined ? undefined : timeLimits.createTimeLimit(timeout);
-    const groups = this.#groups[route.index] ?? [];
+    const groups = this.#groups.get(route) ?? [];
     const what = `${route.method} ${route.path}`;
     const { path } = route;
     const overload = this.router.isReserved(route) ? null : this.#overload;
@@ -183,12 +181,6 @@ export class CompiledRoutes {
       return error as HttpError;
     }
   }
-}
-
-/** Keeps what belongs to a route in a list without holes, which V8 would keep as a dictionary. */
-function put<T>(list: (T | undefined)[], { index }: Route<Handler>, value: T): T {
-  while (list.length <= index) list.push(undefined);
-  return (list[index] = value);
 }
 
 /** Runs the handler after its schemas, which are set up with the first request. */

@@ -47,8 +47,6 @@ export class Route<Handler = unknown> {
 
   /** @internal */
   constructor(
-    /** Its place in `router.entries`. @internal */
-    readonly index: number,
     readonly method: string,
     readonly path: string,
     readonly handler: Handler,

@@ -78,7 +78,7 @@ export class Router<Handler = unknown> {
       throw new TypeError(
         `${method} ${path} is registered already, as ${method} ${this.#routes[existing]?.path}; remove one`,
       );
-    const route = new Route(this.#routes.length, method, path, handler, record, paramNames, this.#constraints);
+    const route = new Route(method, path, handler, record, paramNames, this.#constraints);
     this.#trie.set(end, method, this.#routes.push(route) - 1);
     this.#methods.add(method);
     return route;
