@@ -31,7 +31,8 @@ export function defineErrorCodes<const Source extends Readonly<Record<string, nu
   const codes: Record<string, ErrorCode> = Object.create(null);
   const nameOf = new Map<number, string>();
   for (const [name, value] of Object.entries(source)) {
-    if (isReverseMapping(source, name, value)) continue;
+    // A numeric enum holds each value as a key too: `E[10002] === 'too_slow'`.
+    if (typeof value === 'string' && String(Number(name)) === name && source[value] === Number(name)) continue;
     if (typeof value !== 'number' || !Number.isSafeInteger(value)) {
       throw new TypeError(`error code "${name}" has the value ${String(value)}; give it a safe integer`);
     }
@@ -94,13 +95,4 @@ export function findClashes<Code extends NamedValue>(codes: readonly Code[]): [C
       .filter((a) => (a.value === b.value) !== (a.name === b.name))
       .map((a): [Code, Code] => [a, b]),
   );
-}
-
-/** A numeric enum holds each value as a key too: `E[10002] === 'too_slow'`. */
-function isReverseMapping(
-  source: Readonly<Record<string, number | string>>,
-  name: string,
-  value: number | string,
-): boolean {
-  return typeof value === 'string' && String(Number(name)) === name && source[value] === Number(name);
 }

@@ -35,15 +35,6 @@ export function formatLine(head: object, fields: object, message: string | undef
   }
 }
 
-/** The own members of an object, as far as they can be read. */
-export function membersOf(object: object): object {
-  try {
-    return { ...object };
-  } catch {
-    return readEach(object);
-  }
-}
-
 /** A value in words; never throws. */
 export function inspectSafely(value: unknown): string {
   try {
@@ -53,7 +44,8 @@ export function inspectSafely(value: unknown): string {
   }
 }
 
-function readEach(object: object): object {
+/** The own members of an object, as far as they can be read. */
+export function membersOf(object: object): object {
   let names: string[];
   try {
     names = Object.keys(object);

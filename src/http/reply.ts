@@ -197,14 +197,8 @@ function flatten(headers: Headers | undefined, lengthKnown: boolean): (string | 
   return flat;
 }
 
-/** A body as it is sent. */
-interface EncodedBody {
-  readonly body: string | Uint8Array | Stream;
-  /** The content type unless one is given. */
-  readonly type: string;
-  /** In bytes; -1 where it is not known. */
-  readonly length: number;
-}
+/** A body as it is sent, with its content type unless one is given. */
+type EncodedBody = Pick<Outgoing, 'body' | 'length'> & { readonly type: string };
 
 const OCTETS = 'application/octet-stream';
 

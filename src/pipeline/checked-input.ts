@@ -35,14 +35,14 @@ export function withInput(what: string, schemas: AnySchemas, handler: InputHandl
 
   const readHead = (ctx: Context): Input | Promise<Input> => {
     const results = heads.map(({ part, schema, read }) => check(`${part} of ${what}`, schema, read(ctx)));
-    return results.some(isPromise)
+    return results.some((result) => result instanceof Promise)
       ? Promise.all(results).then((settled) => toInput(heads, settled))
       : toInput(heads, results as Checked[]);
   };
   if (body === undefined)
     return (ctx) => {
       const input = readHead(ctx);
-      return isPromise(input) ? input.then((settled) => handler(ctx, settled)) : handler(ctx, input);
+      return input instanceof Promise ? input.then((settled) => handler(ctx, settled)) : handler(ctx, input);
     };
 
   const where = `body of ${what}`;
@@ -50,7 +50,7 @@ export function withInput(what: string, schemas: AnySchemas, handler: InputHandl
   return async (ctx) => {
     const input = isAlone ? {} : await readHead(ctx);
     const result = check(where, body, isEmpty(ctx) ? undefined : await ctx.json());
-    const checked = isPromise(result) ? await result : result;
+    const checked = result instanceof Promise ? await result : result;
     if (checked.issues !== undefined) throw toInvalid([{ part: 'body', issues: checked.issues }]);
     input.body = checked.value;
     return handler(ctx, input);
@@ -121,8 +121,4 @@ function listsOf(schema: StandardProps): ListNames {
   } catch {
     return listNames(undefined);
   }
-}
-
-function isPromise<T>(value: T | Promise<T>): value is Promise<T> {
-  return value instanceof Promise;
 }
