@@ -76,8 +76,8 @@ export class Listener {
 /** Answers requests of a server that someone else created, which may keep fewer header fields than Postern's own. */
 export function createHandler(pipeline: Pipeline): (req: IncomingMessage, res: ServerResponse) => void {
   return (req, res) => {
-    if (mayLackFields(req)) pipeline.refuse(req, res, new HttpError(431, 'The request has too many header fields.'));
-    else pipeline.handle(req, res);
+    const error = mayLackFields(req) ? new HttpError(431, 'The request has too many header fields.') : null;
+    pipeline.handle(req, res, false, error);
   };
 }
 
@@ -94,7 +94,7 @@ export function attachPipeline(
   server.maxHeadersCount = maxHeadersCount + 1;
   server.on('request', pipeline.handle);
   const refuseExpectation = (req: IncomingMessage, res: ServerResponse): void =>
-    pipeline.refuse(req, res, new HttpError(417, 'The only expectation that is met is 100-continue.'));
+    pipeline.handle(req, res, false, new HttpError(417, 'The only expectation that is met is 100-continue.'));
   server.on('checkExpectation', refuseExpectation);
   server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => {
     // For node:http it is enough that 100-continue is one expectation of several (RFC 9110, section 10.1.1).

@@ -116,7 +116,7 @@ export abstract class Exchange {
 
   /** {@link run}, in the context of the request. */
   runInContext(): void {
-    this.inContext(run);
+    this.inContext(() => this.run());
   }
 
   /** To be called when nothing more is answered on the connection. */
@@ -149,7 +149,10 @@ export abstract class Exchange {
     // A handler that has written its reply whole, by `ctx.raw`, may still run; its client had no reason to stay.
     if (this.res.writableFinished || !this.move('leave')) return;
     this.witness?.left();
-    this.inContext(leave);
+    this.inContext(() => {
+      this.abort();
+      this.abandon();
+    });
   }
 
   /**
@@ -224,15 +227,6 @@ export function endWithReply({ req, res }: Exchange): void {
 
 function readToEnd(this: ServerResponse): void {
   this.req.read(0);
-}
-
-function run(exchange: Exchange): void {
-  exchange.run();
-}
-
-function leave(exchange: Exchange): void {
-  exchange.abort();
-  exchange.abandon();
 }
 
 /** Whether a reply broke off: its client has disconnected, or its handler has destroyed it. */

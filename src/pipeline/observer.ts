@@ -11,7 +11,7 @@ import { isSilent, logSafely, type Logger } from '../base/log.js';
 import * as traceContext from '../propagation/trace-context.js';
 import type { RequestMetrics } from '../monitor/request-metrics.js';
 import { DeadlinePassed, Overloaded } from '../overload/refusals.js';
-import type { PipelineExchange } from './exchange.js';
+import type { PipelineExchange } from './outbox.js';
 
 /** nginx's status for a client that left; never sent, only counted. */
 export const CLIENT_CLOSED_REQUEST = 499;
@@ -42,7 +42,7 @@ export class Observer {
     const isInTrace = span !== undefined || req.headers['traceparent'] !== undefined;
     const traceId = isInTrace ? traceContext.sampledTraceId(span, req.rawHeaders) : undefined;
     metrics.observe(req.method as string, status, seconds, traceId);
-    if (this.#logsAccess) {
+    if (exchange.bytes !== null) {
       const known = { route: metrics.route || null, status, bytes: exchange.bytes(), request_id: exchange.id };
       logAccess(this.#loggerOf(ctx), req, seconds, known);
     }

@@ -26,10 +26,9 @@ import { isStream } from '../payload/bytes.js';
 import { UnsendableError } from '../payload/lost-members.js';
 import { NO_PARAMS } from '../routing/route.js';
 import type { CompiledRoutes } from './compiled-routes.js';
-import { PipelineExchange, type Steps } from './exchange.js';
 import { placeOf } from './middleware.js';
 import { CLIENT_CLOSED_REQUEST, countBytes, Observer } from './observer.js';
-import { Outbox } from './outbox.js';
+import { Outbox, PipelineExchange, type Steps } from './outbox.js';
 import { isTraced, RequestTrace } from '../http/request-tracing.js';
 
 /** The path of a request through one application. Its methods never throw. */
@@ -72,28 +71,30 @@ export class Pipeline implements Steps {
     return new Promise((resolve) => this.#whenIdle.push(resolve));
   }
 
-  readonly handle = (req: IncomingMessage, res: ServerResponse, awaitsContinue = false): void => {
-    let isLast: boolean;
-    let refusal: unknown = null;
+  /** @param refused the error to answer with; null to run the request */
+  readonly handle = (
+    req: IncomingMessage,
+    res: ServerResponse,
+    awaitsContinue = false,
+    refused: HttpError | null = null,
+  ): void => {
+    // A proxy in front may have read another length or another host in a head that is refused. What it takes for the
+    // body of this request may be the next request for us, so nothing after it is answered.
+    let isLast = true;
+    let refusal: unknown = refused;
     try {
-      isLast = this.#assertHead(req);
+      if (refused === null) isLast = this.#assertHead(req);
     } catch (thrown) {
-      // A proxy in front may have read another length or another host in this head. What it takes for the body of
-      // this request may be the next request for us, so nothing after it is answered.
-      isLast = true;
       refusal = thrown;
     }
-    const exchange = this.#arrive(req, res, awaitsContinue, refusal);
+    const connection = this.#connectionOf(req.socket);
+    const exchange = new PipelineExchange(req, res, awaitsContinue, connection, this, this.#unmatched, refusal);
+    if (this.#env.accessLog) exchange.bytes = countBytes(req, res);
+    this.#active += 1;
     // As few calls as possible lead to the handler: each is a frame in the stack of every error that the handler makes.
-    if (exchange.connection.accept(exchange, isLast)) this.run(exchange);
+    if (connection.accept(exchange, isLast)) this.run(exchange);
     else this.#outbox.flushBehind();
   };
-
-  refuse(req: IncomingMessage, res: ServerResponse, error: HttpError): void {
-    const exchange = this.#arrive(req, res, false, error);
-    if (exchange.connection.accept(exchange, true)) this.run(exchange);
-    else this.#outbox.flushBehind();
-  }
 
   /** @param error null to answer nothing */
   refuseSocket(req: IncomingMessage, error: HttpError | null): void {
@@ -123,14 +124,6 @@ export class Pipeline implements Steps {
 
   #connectionOf(socket: Duplex): Connection {
     return connectionOf(socket, this.#env, this.#backlog);
-  }
-
-  #arrive(req: IncomingMessage, res: ServerResponse, awaitsContinue: boolean, refusal: unknown): PipelineExchange {
-    const connection = this.#connectionOf(req.socket);
-    const exchange = new PipelineExchange(req, res, awaitsContinue, connection, this, this.#unmatched, refusal);
-    if (this.#env.accessLog) exchange.bytes = countBytes(req, res);
-    this.#active += 1;
-    return exchange;
   }
 
   /** @param req null for one that could not be parsed */
