@@ -94,7 +94,9 @@ export class ApiError extends Error {
     }
     this.statusCode = assertErrorStatus(options?.statusCode ?? type.statusCode);
     this.description = text;
-    this.errorCode = assertIssued(options?.errorCode ?? type.errorCode);
+    this.errorCode = options?.errorCode ?? type.errorCode;
+    if (!isErrorCode(this.errorCode))
+      throw new TypeError('errorCode must be a member of an enumeration made by defineErrorCodes');
     this.headers = options?.headers;
   }
 }
@@ -224,11 +226,6 @@ export function isStatus(value: unknown, least: number): value is number {
 function assertErrorStatus(statusCode: number): number {
   if (isStatus(statusCode, 400)) return statusCode;
   throw new RangeError(`${String(statusCode)} is not a status of an error; use an integer from 400 to 599`);
-}
-
-function assertIssued(code: ErrorCode): ErrorCode {
-  if (!isErrorCode(code)) throw new TypeError('errorCode must be a member of an enumeration made by defineErrorCodes');
-  return code;
 }
 
 function withRetryAfter(type: string, given: RetryOptions): ApiErrorOptions {

@@ -50,8 +50,8 @@ export class Body {
    * the text is not JSON in UTF-8 or could do harm
    */
   async json(): Promise<unknown> {
-    const { req } = this.#exchange;
-    if (isEmpty(req)) throw new HttpError(400, 'The body is empty; send JSON.');
+    const { req, hasBody } = this.#exchange;
+    if (!hasBody) throw new HttpError(400, 'The body is empty; send JSON.');
     // A page of another site can send a body without a type, or as text, without asking first (Fetch, "CORS-safelisted
     // request-header").
     assertType(req.headers['content-type'] ?? '', isJsonType, 'application/json');
@@ -180,11 +180,6 @@ function assertType(header: string, isExpected: (mediaType: string) => boolean, 
   if (!isExpected(mediaTypeOf(header))) throw new HttpError(415, `The body must be ${name}.`);
 }
 
-/** Whether the head of a request announces no body. */
-export function isEmpty(req: Pick<IncomingMessage, 'headers'>): boolean {
-  return req.headers['transfer-encoding'] === undefined && declaredLength(req) === 0;
-}
-
 function assertNoCoding(req: IncomingMessage): void {
   const coding = req.headers['content-encoding'];
   if (coding !== undefined && coding.trim().toLowerCase() !== 'identity') {
@@ -194,7 +189,7 @@ function assertNoCoding(req: IncomingMessage): void {
   }
 }
 
-function declaredLength(req: Pick<IncomingMessage, 'headers'>): number {
+function declaredLength(req: IncomingMessage): number {
   return Number(req.headers['content-length'] ?? 0);
 }
 

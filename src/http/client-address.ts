@@ -8,7 +8,7 @@
 import type { IncomingMessage } from 'node:http';
 import { builtin } from '../base/builtin.js';
 import { HttpError } from '../base/errors.js';
-import { isHost, type Target } from './request.js';
+import { HOST, type Target } from './request.js';
 
 /** Whether the `x-forwarded-*` headers that come from an address are believed. */
 export type ProxyTrust = (socketAddress: string) => boolean;
@@ -84,7 +84,7 @@ export function requestOrigin(req: IncomingMessage, { authority }: Target, isTru
   const forwarded = isProxied ? last(headers['x-forwarded-host']) : undefined;
   const own = 'encrypted' in socket && socket.encrypted === true ? 'https' : 'http';
   const host =
-    forwarded !== undefined && isHost(forwarded) ? forwarded : (authority ?? headers.host ?? ownAddress(req));
+    forwarded !== undefined && HOST.test(forwarded) ? forwarded : (authority ?? headers.host ?? ownAddress(req));
   return `${scheme === 'http' || scheme === 'https' ? scheme : own}://${host}`;
 }
 

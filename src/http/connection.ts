@@ -253,7 +253,7 @@ export class Connection implements Sending {
       return false;
     }
     this.#waiting -= 1;
-    next.runInContext();
+    next.inContext(() => next.run());
     return true;
   }
 

@@ -45,7 +45,7 @@ export abstract class Exchange {
     readonly awaitsContinue: boolean,
   ) {
     const { headers } = req;
-    this.hasBody = headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
+    this.hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
     // node:http would send chunks to a client of HTTP/1.0 that names them in `TE`.
     if (req.httpVersionMinor === 0) res.useChunkedEncodingByDefault = false;
   }
@@ -112,11 +112,6 @@ export abstract class Exchange {
   onAbort(listener: () => void): void {
     if (this.isBodyBroken || this.#state === 'left' || this.#state === 'over') listener();
     else this.#abortListeners.push(listener);
-  }
-
-  /** {@link run}, in the context of the request. */
-  runInContext(): void {
-    this.inContext(() => this.run());
   }
 
   /** To be called when nothing more is answered on the connection. */

@@ -25,11 +25,6 @@ const NO_INIT: ReplyInit = Object.freeze({});
 const STATUS: Kind = { accepts: (value) => isStatus(value, 200), give: 'a status from 200 to 599, such as 201' };
 const INIT: Kinds<ReplyInit> = { status: STATUS, statusText: STRING, headers: ANYTHING };
 
-/** A thrown value; wrapped, because `undefined` can be thrown, too. */
-export interface Failure {
-  readonly thrown: unknown;
-}
-
 /** Status, headers and body on their way out; middleware may change all three. */
 export class Reply<Body = unknown, Status extends number = number> {
   status: Status;
@@ -37,7 +32,8 @@ export class Reply<Body = unknown, Status extends number = number> {
   body: Body;
   readonly #init: HeadersLike;
   #headers: Headers | undefined;
-  #failure: Failure | undefined;
+  /** Wrapped, because `undefined` can be thrown, too. */
+  #failure: { readonly thrown: unknown } | undefined;
 
   /** @throws {TypeError} for an unknown or invalid option */
   constructor(body: Body, init: ReplyInit<Status> = NO_INIT as ReplyInit<Status>) {
@@ -57,7 +53,7 @@ export class Reply<Body = unknown, Status extends number = number> {
   }
 
   /** Why a request failed that is answered with this value; undefined if it did not. @internal */
-  static failureOf(value: unknown): Failure | undefined {
+  static failureOf(value: unknown): { readonly thrown: unknown } | undefined {
     return value instanceof Reply ? value.#failure : undefined;
   }
 

@@ -26,7 +26,7 @@ export interface Target {
  * uri-host [ ":" port ] (RFC 3986, section 3.2.2; RFC 9110, section 7.2), but without a comma: a gateway that reads
  * `Host` as a list would compare another name than the one that is served.
  */
-const HOST =
+export const HOST: RegExp =
   /^(?:(?:[A-Za-z0-9._~!$&'()*+;=-]|%[0-9A-Fa-f]{2})+|\[(?:[0-9A-Fa-f]{0,4}:){2,8}[0-9A-Fa-f.]*\])(?::(?:\d{0,4}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5]))?$/;
 
 /** Methods of HTTP. node:http's parser also lets methods of RTSP pass (RFC 2326): `DESCRIBE / RTSP/1.0`. */
@@ -104,11 +104,6 @@ export function parseTarget(target: string, method: string): Target {
   const [, authority = '', rest = ''] = ABSOLUTE_FORM.exec(target) ?? [];
   if (!HOST.test(authority)) throw new HttpError(400, 'The request target is malformed.');
   return { ...splitSearch(rest.startsWith('/') ? rest : `/${rest}`), authority };
-}
-
-/** Whether a text can be the value of `Host`. */
-export function isHost(text: string): boolean {
-  return HOST.test(text);
 }
 
 /**

@@ -58,14 +58,6 @@ export function assertSchema(what: string, value: unknown): void {
 
 /** The property `~standard` of a schema; undefined for anything else. */
 export function propsOf(schema: unknown): StandardProps | undefined {
-  const props = isObject(schema) && '~standard' in schema ? schema['~standard'] : undefined;
-  return isProps(props) ? props : undefined;
-}
-
-function isProps(value: unknown): value is StandardProps {
-  return isObject(value) && 'validate' in value && typeof value.validate === 'function';
-}
-
-function isObject(value: unknown): value is object {
-  return (typeof value === 'object' && value !== null) || typeof value === 'function';
+  const props = (schema as Partial<StandardSchemaV1> | null | undefined)?.['~standard'];
+  return typeof props?.validate === 'function' ? props : undefined;
 }

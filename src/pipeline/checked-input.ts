@@ -6,8 +6,7 @@
  */
 
 import type { AnySchemas, Part } from '../endpoint/schemas.js';
-import { isEmpty } from '../http/body.js';
-import type { Context, Handler, HandlerResult } from '../http/context.js';
+import { Context, type Handler, type HandlerResult } from '../http/context.js';
 import { InvalidRequest, type RequestFinding } from '../http/request.js';
 import { listNames, type ListNames } from '../payload/json-schema.js';
 import { check, describeFindings, toFinding, type Checked } from '../payload/schema-check.js';
@@ -49,7 +48,7 @@ export function withInput(what: string, schemas: AnySchemas, handler: InputHandl
   const isAlone = heads.length === 0;
   return async (ctx) => {
     const input = isAlone ? {} : await readHead(ctx);
-    const result = check(where, body, isEmpty(ctx) ? undefined : await ctx.json());
+    const result = check(where, body, Context.exchangeOf(ctx).hasBody ? await ctx.json() : undefined);
     const checked = result instanceof Promise ? await result : result;
     if (checked.issues !== undefined) throw toInvalid([{ part: 'body', issues: checked.issues }]);
     input.body = checked.value;

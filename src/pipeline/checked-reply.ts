@@ -7,7 +7,7 @@
 
 import { responseSchema, type MaybeResponse } from '../endpoint/schemas.js';
 import type { HandlerResult } from '../http/context.js';
-import { Reply, toReply, type ReplyInit } from '../http/reply.js';
+import { Reply, toReply } from '../http/reply.js';
 import { check, describeFindings } from '../payload/schema-check.js';
 import { propsOf } from '../payload/standard-schema.js';
 import { isStream, tagOf } from '../payload/bytes.js';
@@ -43,14 +43,10 @@ export async function checkReply(
   const { issues } = checked;
   if (issues === undefined) {
     if (!sendsOutput) return result;
-    return new Reply(checked.value, { status, statusText, ...headersOf(replied) });
+    return new Reply(checked.value, { status, statusText, headers: replied.ownHeaders });
   }
   const findings = describeFindings('body', issues, issues.length);
   throw new Error(`the reply of ${what} does not fit its response ${status}: ${findings}`);
-}
-
-function headersOf({ ownHeaders }: Reply): ReplyInit {
-  return ownHeaders === undefined ? {} : { headers: ownHeaders };
 }
 
 function wireForm(body: unknown): unknown {
