@@ -39,7 +39,7 @@ export class Counter<L extends string = never> extends Metric<L, BoundCounter> {
   inc(...update: CounterUpdate<L>): void;
   inc(first?: unknown, value?: number): void {
     if (typeof first !== 'object' || first === null) this.series.only().inc(first as number | undefined);
-    else if (exemplarChecks.isExemplarUpdate(first, this)) {
+    else if (this.isUpdate(first)) {
       const { labels = {}, ...rest } = first;
       this.find(labels).inc(rest);
     } else this.find(first).inc(value);
@@ -71,7 +71,7 @@ export class CounterSeries extends Series implements BoundCounter {
     }
     if (value < 0)
       throw new RangeError(`counter "${name}" can't be increased by ${value}; use a gauge for what goes down`);
-    this.exemplar = exemplarChecks.toExemplar(exemplarLabels, value, name) ?? this.exemplar;
+    if (exemplarLabels !== undefined) this.exemplar = exemplarChecks.toExemplar(exemplarLabels, value, name);
     this.value += value;
   }
 }

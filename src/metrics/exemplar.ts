@@ -1,5 +1,5 @@
 /*
- * Checks exemplars and the object form of an update that carries them: `inc({ labels, value, exemplarLabels })`.
+ * Checks exemplars. Loaded with the first update that has one.
  *
  * Spec: OpenMetrics 1.0, section "Exemplars".
  */
@@ -27,28 +27,14 @@ export interface ExemplarUpdate {
 /** Maximum characters of the labels of one exemplar. */
 const MAX_LENGTH = 128;
 
-/** Whether an object is an update, not a set of labels: it has a key of an update that no label is named. @internal */
-export function isExemplarUpdate(
-  object: object,
-  metric: { readonly labelNames: readonly string[] },
-): object is ExemplarUpdate & { readonly labels?: object } {
-  const { labelNames } = metric;
-  return (
-    ('labels' in object && !labelNames.includes('labels')) ||
-    ('value' in object && !labelNames.includes('value')) ||
-    ('exemplarLabels' in object && !labelNames.includes('exemplarLabels'))
-  );
-}
-
 /**
- * An exemplar of now; without labels there is none.
+ * An exemplar of now.
  *
  * @throws {TypeError} for a label name or a value that is invalid
  * @throws {RangeError} when names and values have more than 128 characters together
  * @internal
  */
-export function toExemplar(labels: unknown, value: number, metricName: string): Exemplar | undefined {
-  if (labels === undefined) return undefined;
+export function toExemplar(labels: unknown, value: number, metricName: string): Exemplar {
   if (typeof labels !== 'object' || labels === null)
     throw new TypeError(`exemplarLabels of "${metricName}" is ${show(labels)}; pass an object`);
   const copy: Readonly<Record<string, unknown>> = { ...labels };

@@ -46,7 +46,7 @@ export class Histogram<L extends string = never> extends Metric<L, BoundHistogra
   observe(...update: HistogramUpdate<L>): void;
   observe(first: unknown, value?: number): void {
     if (typeof first !== 'object' || first === null) this.series.only().observe(first as number);
-    else if (exemplarChecks.isExemplarUpdate(first, this)) {
+    else if (this.isUpdate(first)) {
       const { labels = {}, ...rest } = first;
       this.find(labels).observe(rest as Observation);
     } else this.find(first).observe(value as number);
@@ -121,9 +121,11 @@ export class HistogramSeries extends Series implements BoundHistogram {
     if (typeof value !== 'number' || !Number.isFinite(value)) {
       throw new TypeError(`histogram "${name}" can't observe ${show(value)}; give a finite number`);
     }
-    const exemplar = exemplarChecks.toExemplar(exemplarLabels, value, name);
     const bucket = this.#bucket(value);
-    if (exemplar !== undefined) (this.exemplars ??= [])[bucket] = exemplar;
+    if (exemplarLabels !== undefined) {
+      const exemplar = exemplarChecks.toExemplar(exemplarLabels, value, name);
+      (this.exemplars ??= [])[bucket] = exemplar;
+    }
     this.values[bucket]!++;
     this.sum += value;
   }

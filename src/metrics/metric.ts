@@ -1,5 +1,6 @@
 /* Base of counters, gauges, histograms and summaries: labels, and the removal of series. */
 
+import type { ExemplarUpdate } from './exemplar.js';
 import type { Series, SeriesMap } from './series-map.js';
 
 /** Numbers are written as `String` writes them, so `200` and `'200'` are one value. */
@@ -86,6 +87,16 @@ export abstract class Metric<L extends string, Bound> {
   /** Takes every series out; a metric without labels starts again at zero. */
   reset(): void {
     this.series.clear();
+  }
+
+  /** Whether it is an update, not a set of labels: it has a key of an update that no label is named. @internal */
+  protected isUpdate(object: object): object is ExemplarUpdate & { readonly labels?: object } {
+    const { labelNames } = this.series.definition;
+    return (
+      ('labels' in object && !labelNames.includes('labels')) ||
+      ('value' in object && !labelNames.includes('value')) ||
+      ('exemplarLabels' in object && !labelNames.includes('exemplarLabels'))
+    );
   }
 
   /** @internal */
