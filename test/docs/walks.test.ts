@@ -69,8 +69,9 @@ class Terminal {
     const path = [tools, node24, dirname(process.execPath), process.env['PATH']].join(delimiter);
     const env = { ...process.env, PATH: path, HOME: cwd, NO_COLOR: '1', CI: undefined, LOG_FORMAT: 'text' };
     this.#shell = spawn('bash', ['--norc'], { cwd, env, detached: true });
-    for (const stream of [this.#shell.stdout, this.#shell.stderr])
-      stream.on('data', (chunk) => (this.#printed += String(chunk)));
+    // With a pipe for each, what is printed to stderr could arrive after the end of its command.
+    this.#shell.stdin.write('exec 2>&1\n');
+    this.#shell.stdout.on('data', (chunk) => (this.#printed += String(chunk)));
   }
 
   /** Process group of the shell and of what it runs. */
