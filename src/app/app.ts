@@ -87,7 +87,7 @@ export class Postern extends RouteGroup {
       loadShedding === null ? null : new Overload(loadShedding, { requests: metrics.requests, memoryPercent, logger });
     const routes = new CompiledRoutes(router, metrics.requests, overload, resolved.validateResponses);
     const pipeline = new Pipeline(routes, env, metrics.requests);
-    const monitor = resolved.monitor === null ? null : createMonitor(resolved.monitor, env, metrics.requests, resolved);
+    const monitor = resolved.monitor === null ? null : createMonitor(resolved.monitor, env, metrics.requests);
     const tasks = new Tasks(monitor === null ? [pipeline] : [pipeline, monitor.pipeline]);
     const health = new Health(name, resolved.version, logger);
     metrics.describe(name, resolved.version, tasks, health);

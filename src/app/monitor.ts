@@ -10,7 +10,6 @@ import { Pipeline } from '../pipeline/pipeline.js';
 import { Router } from '../routing/router.js';
 import type { Listening, ListenOptions, MonitorOptions } from './address.js';
 import { Listener } from './listener.js';
-import type { ResolvedOptions } from './options.js';
 
 /** Answers on the listener for monitoring: routes of its own, in the middleware of the application. */
 export interface Monitor {
@@ -21,15 +20,10 @@ export interface Monitor {
 }
 
 /** Has no routes yet, and does not listen. */
-export function createMonitor(
-  where: MonitorOptions,
-  env: Environment,
-  requests: RequestMetrics,
-  resolved: ResolvedOptions,
-): Monitor {
+export function createMonitor(where: MonitorOptions, env: Environment, requests: RequestMetrics): Monitor {
   const routes = new CompiledRoutes(new Router<Handler>(), requests, null, false);
   const pipeline = new Pipeline(routes, env, requests);
-  return { routes, pipeline, listener: new Listener(pipeline, resolved), where };
+  return { routes, pipeline, listener: new Listener(pipeline, env), where };
 }
 
 /**

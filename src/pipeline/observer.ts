@@ -4,7 +4,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { monotonicNow } from '../base/clock.js';
-import { Context } from '../http/context.js';
+import { Context, type Environment } from '../http/context.js';
 import { HttpError } from '../base/errors.js';
 import type { MappedError } from '../http/error-mapper.js';
 import { isSilent, logSafely, type Logger } from '../base/log.js';
@@ -18,14 +18,12 @@ export const CLIENT_CLOSED_REQUEST = 499;
 
 /** Reports the outcomes of the requests of one application. */
 export class Observer {
-  readonly #logger: Logger;
+  readonly #env: Environment;
   readonly #requests: RequestMetrics;
-  readonly #logsAccess: boolean;
 
-  constructor(logger: Logger, requests: RequestMetrics, logsAccess: boolean) {
-    this.#logger = logger;
+  constructor(env: Environment, requests: RequestMetrics) {
+    this.#env = env;
     this.#requests = requests;
-    this.#logsAccess = logsAccess;
   }
 
   /** A request failed, and is answered with a status. */
@@ -53,12 +51,13 @@ export class Observer {
   refused(req: IncomingMessage | null, id: string | null, error: HttpError | null, bytes: number): void {
     const status = error?.statusCode ?? CLIENT_CLOSED_REQUEST;
     this.#requests.unmatched.observe(req?.method ?? '_OTHER', status, 0);
-    if (error !== null) logFailure(this.#logger, error, error, status, req, id);
-    if (this.#logsAccess) logAccess(this.#logger, req, 0, { route: null, status, bytes, request_id: id });
+    const { logger, accessLog } = this.#env;
+    if (error !== null) logFailure(logger, error, error, status, req, id);
+    if (accessLog) logAccess(logger, req, 0, { route: null, status, bytes, request_id: id });
   }
 
   #loggerOf(ctx: Context | null): Logger {
-    return ctx === null ? this.#logger : Context.loggerOf(ctx);
+    return ctx === null ? this.#env.logger : Context.loggerOf(ctx);
   }
 }
 

@@ -50,7 +50,7 @@ export class Pipeline implements Steps {
     this.#env = env;
     this.#unmatched = metrics.unmatched;
     this.#assertHead = createHeadCheck(env.maxHeadersCount);
-    this.#observer = new Observer(env.logger, metrics, env.accessLog);
+    this.#observer = new Observer(env, metrics);
     this.#backlog = new Backlog(env.sendTimeout);
   }
 
