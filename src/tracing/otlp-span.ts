@@ -28,7 +28,7 @@ export class Attributes {
     if (value === undefined) return this;
     if (typeof value === 'string' && value.length > max) this.#cutCount += 1;
     const json = typeof value === 'number' ? `"intValue":"${value}"` : `"stringValue":${quote(value, max)}`;
-    this.#text += `${this.#text === '' ? '{' : ',{'}"key":"${key}","value":{${json}}}`;
+    this.#text += `${this.#text === '' ? '{' : ',{'}"key":${quote(key)},"value":{${json}}}`;
     return this;
   }
 
@@ -61,19 +61,24 @@ export function toSpan(trace: TraceSpan, startMs: number, endMs: number, fields:
   const parent = parentId === undefined ? '' : `","parentSpanId":"${parentId}`;
   const remote = isServer && parentId !== undefined ? IS_REMOTE : 0;
   const end = toNanos(endMs);
-  const events = exception === undefined ? '' : `,"events":[${toEvent(exception, end)}]`;
+  const events = exception === undefined ? '' : toEvents(exception, end);
   return (
     `{"traceId":"${traceId}","spanId":"${spanId}${parent}","flags":${HAS_IS_REMOTE | remote | Number(`0x${flags}`)},` +
     `"startTimeUnixNano":"${toNanos(startMs)}","endTimeUnixNano":"${end}",${head},${attributes.toString()}${events}}`
   );
 }
 
-function toEvent(exception: unknown, at: string): string {
+function toEvents(exception: unknown, at: string): string {
   const thrown = { name: undefined, message: `a ${typeof exception} was thrown`, stack: undefined };
-  const { name, message, stack } = exception instanceof Error ? exception : thrown;
-  const attributes = new Attributes().add('exception.type', name).add('exception.message', message);
-  attributes.add('exception.stacktrace', stack, MAX_STACK_LENGTH);
-  return `{"name":"exception","timeUnixNano":"${at}",${attributes.toString()}}`;
+  try {
+    const { name, message, stack } = exception instanceof Error ? exception : thrown;
+    const attributes = new Attributes().add('exception.type', name).add('exception.message', message);
+    attributes.add('exception.stacktrace', stack, MAX_STACK_LENGTH);
+    return `,"events":[{"name":"exception","timeUnixNano":"${at}",${attributes.toString()}}]`;
+  } catch {
+    // A getter of the thrown value threw, such as that of `stack` with Error.prepareStackTrace.
+    return '';
+  }
 }
 
 /** @returns a JSON string of ASCII */

@@ -7,13 +7,14 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { builtin } from '../base/builtin.js';
-import { clearTimeout, monotonicNow, setTimeout } from '../base/clock.js';
+import { clearTimeout, Date, monotonicNow, random, setTimeout } from '../base/clock.js';
 import { MAX_TIMEOUT_MS, within } from '../base/deadline.js';
-import { pauseBefore } from '../mesh/retry.js';
 import type { ExportSettings } from './otel-variables.js';
 
 const MAX_ANSWER_LENGTH = 65_536;
 const CLOSE_MS = 1000;
+const FIRST_PAUSE_MS = 1000;
+const MAX_PAUSE_MS = 5000;
 /** Statuses after which a batch is sent again (OTLP/HTTP, "Retryable Response Codes"); 0: no answer. */
 const RETRYABLE: ReadonlySet<number> = new Set([0, 429, 502, 503, 504]);
 
@@ -102,8 +103,7 @@ export function startExporter(
       const rejected = Number(/"rejectedSpans"\s*:\s*"?(\d{1,9})/.exec(text)?.[1] ?? 0);
       if (status >= 200 && status < 300) return drop(rejected, 'the collector rejected them');
       const isRetryable = RETRYABLE.has(status);
-      if (isRetryable)
-        notBeforeMs = monotonicNow() + Math.max(pauseBefore(attempt, retryAfter), pauseBefore(attempt, undefined));
+      if (isRetryable) notBeforeMs = monotonicNow() + pauseBefore(attempt, retryAfter);
       // The last attempt may only have run out of time.
       cause ??= reason;
       if (!isRetryable || notBeforeMs >= deadlineMs || isClosing) return drop(batch.length, cause);
@@ -139,4 +139,11 @@ export function startExporter(
       agent.destroy();
     },
   };
+}
+
+/** At least as long as `Retry-After` says, and from 1 s doubling up to 5 s, up to half of it less by chance. */
+function pauseBefore(attempt: number, retryAfter = ''): number {
+  const seconds = Number(retryAfter);
+  const askedMs = Number.isNaN(seconds) ? Date.parse(retryAfter) - Date.now() : seconds * 1000;
+  return Math.max(askedMs || 0, Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (attempt - 1)) * (0.5 + random() / 2));
 }

@@ -336,6 +336,16 @@ test('a subscriber that clears the sampled flag at start is a sampler', async ()
     .toBe('/orders/2');
 });
 
+test('an error whose stack cannot be read has a span without an event', async () => {
+  const { collector, shop, url } = await start();
+  expectFailures(shop, 500);
+  shop.get('/throw', () => {
+    throw Object.defineProperty(new Error('x'), 'stack', { get: () => { throw new Error('no stack'); } });
+  });
+  expect((await fetch(`${url}/throw`)).status).toBe(500);
+  expect(await settled(collector, 1)).toMatchObject([{ isError: true, events: [] }]);
+});
+
 test('hostile input: long values are cut, unknown methods share a name, odd text is still JSON', async () => {
   const { collector, shop, url } = await start();
   expectFailures(shop, 500);

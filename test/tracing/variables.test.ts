@@ -147,6 +147,7 @@ test.for<{ variables: Variables; resource: Record<string, string> }>([
     resource: { 'service.name': 'theirs', 'deployment.environment.name': 'a,b', 'k8s.pod.name': 'p' } },
   { variables: { OTEL_SERVICE_NAME: 'mine', OTEL_RESOURCE_ATTRIBUTES: 'service.name=theirs,service.version=9' },
     resource: { 'service.name': 'mine', 'service.version': '9' } },
+  { variables: { OTEL_RESOURCE_ATTRIBUTES: 'a%22%C3%A9=%22%F0%9F%9A%80%5C' }, resource: { 'a"é': '"🚀\\' } },
 ])('with $variables the resource is $resource', async ({ variables, resource }) => {
   const run = await start(endpoint(variables));
   await run.finish();
