@@ -35,8 +35,8 @@ class Network {
   readonly cuts: { readonly between: readonly string[]; readonly until: number }[] = [];
   /** The greatest age at which a connection was written to, in ms. */
   oldestMs = 0;
-  /** How many connections the balancers have passed on. */
-  turn = 0;
+  /** How many connections the balancer of a service has passed on. */
+  readonly turns = new Map<string, number>();
 }
 
 /** The network of the current run. */
@@ -152,7 +152,9 @@ function connect(service: string): Duplex {
   // Until it is connected, Node.js keeps what is written.
   client.cork();
   const known = network.instances.filter((instance) => instance.service === service && instance.isKnown);
-  const instance = known[(network.turn += 1) % known.length];
+  const turn = network.turns.get(service) ?? 0;
+  network.turns.set(service, turn + 1);
+  const instance = known[turn % known.length];
   const fail = (code: string, ms = latency()): void => {
     world.at(world.now + ms, () => client.destroy(errorOf(`connect ${code} ${service}`, code)), host);
   };
