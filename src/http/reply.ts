@@ -21,7 +21,6 @@ export interface ReplyInit<Status extends number = number> {
   headers?: HeadersLike;
 }
 
-const NO_INIT: ReplyInit = Object.freeze({});
 const STATUS: Kind = { accepts: (value) => isStatus(value, 200), give: 'a status from 200 to 599, such as 201' };
 const INIT: Kinds<ReplyInit> = { status: STATUS, statusText: STRING, headers: ANYTHING };
 
@@ -36,13 +35,13 @@ export class Reply<Body = unknown, Status extends number = number> {
   #failure: { readonly thrown: unknown } | undefined;
 
   /** @throws {TypeError} for an unknown or invalid option */
-  constructor(body: Body, init: ReplyInit<Status> = NO_INIT as ReplyInit<Status>) {
-    if (init !== NO_INIT) assertOptions('reply()', init, INIT);
+  constructor(body: Body, init?: ReplyInit<Status>) {
+    if (init !== undefined) assertOptions('reply()', init, INIT);
     // The types of `reply` say the same.
-    this.status = (init.status ?? (body === undefined ? 204 : 200)) as Status;
-    this.statusText = init.statusText ?? '';
+    this.status = (init?.status ?? (body === undefined ? 204 : 200)) as Status;
+    this.statusText = init?.statusText ?? '';
     this.body = body;
-    this.#init = init.headers;
+    this.#init = init?.headers;
   }
 
   /** The reply to a request that failed. @internal */

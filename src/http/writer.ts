@@ -129,7 +129,8 @@ function writeHead(exchange: Exchange, outgoing: Outgoing, close: boolean): void
   const { status, statusText, headers, length } = outgoing;
   if (length !== -1) headers.push('content-length', String(length));
   // Middleware may have set a `vary` on `res` itself, which the reply's `vary` would replace.
-  if (raw !== 'unused' && res.hasHeader('vary')) mergeVary(res, headers);
+  const vary = raw !== 'unused' && res.hasHeader('vary') ? indexOfHeader(headers, 'vary') : -1;
+  if (vary !== -1) headers[vary + 1] = `${String(res.getHeader('vary'))}, ${String(headers[vary + 1])}`;
   if (close) {
     const given = indexOfHeader(headers, 'connection');
     if (given === -1) headers.push('connection', 'close');
@@ -138,11 +139,6 @@ function writeHead(exchange: Exchange, outgoing: Outgoing, close: boolean): void
   }
   if (statusText === '') res.writeHead(status, headers);
   else res.writeHead(status, statusText, headers);
-}
-
-function mergeVary(res: ServerResponse, headers: (string | string[])[]): void {
-  const index = indexOfHeader(headers, 'vary');
-  if (index !== -1) headers[index + 1] = `${String(res.getHeader('vary'))}, ${String(headers[index + 1])}`;
 }
 
 /** Sends the head with the first chunk, so that a source which fails at once still gets a proper error reply. */

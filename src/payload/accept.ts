@@ -41,12 +41,9 @@ function parseItem(text: string): Item {
     if (equals !== -1)
       parameters.set(parameter.slice(0, equals).trim().toLowerCase(), unquote(parameter.slice(equals + 1).trim()));
   }
-  return { name: name.trim().toLowerCase(), parameters, quality: parseQuality(parameters.get('q')) };
-}
-
-function parseQuality(text: string | undefined): number {
-  if (text === undefined) return 1;
-  return /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/.test(text) ? Number(text) : 0;
+  const quality = parameters.get('q') ?? '1';
+  const isValid = /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/.test(quality);
+  return { name: name.trim().toLowerCase(), parameters, quality: isValid ? Number(quality) : 0 };
 }
 
 function unquote(text: string): string {
