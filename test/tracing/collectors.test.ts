@@ -164,6 +164,15 @@ test('spans that a collector rejects are counted, and not sent again', async () 
   expect(warnings()).toMatchObject([{ spans: 2 }]);
 });
 
+test('OTEL_EXPORTER_OTLP_TRACES_TIMEOUT overrides OTEL_EXPORTER_OTLP_TIMEOUT', async () => {
+  const collector = await startCollector(() => undefined);
+  const timeouts = { OTEL_EXPORTER_OTLP_TIMEOUT: '600000', OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: '100' };
+  const { app, warnings } = await start(collector.url, timeouts);
+  await app.request('/');
+  await expect.poll(() => droppedBy(app)).toBe(1);
+  expect(warnings()).toEqual([{ spans: 1, reason: 'no answer within 100 ms' }]);
+});
+
 test('close() gives up on a collector that never answers', async () => {
   const collector = await startCollector(() => undefined);
   const { app } = await start(collector.url);

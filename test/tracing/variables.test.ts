@@ -163,6 +163,7 @@ test.for<{ sampler: string; arg?: string; traceparent?: string; spans: number }>
   { sampler: 'parentbased_always_off', traceparent: SAMPLED, spans: 1 },
   { sampler: 'always_on', traceparent: UNSAMPLED, spans: 1 },
   { sampler: 'always_off', traceparent: SAMPLED, spans: 0 },
+  { sampler: 'ALWAYS_OFF', spans: 0 },
   { sampler: 'traceidratio', spans: 1 },
   { sampler: 'traceidratio', arg: '0', traceparent: SAMPLED, spans: 0 },
   { sampler: 'traceidratio', arg: '0.5', traceparent: '00-000000000000000000ffffffffffffff-1234567890123456-00',
