@@ -27,7 +27,9 @@ export interface MonitorOptions {
 export interface Address {
   /** With the loopback address where it listens on all interfaces. */
   readonly url: string;
+  /** The address on which it listens. */
   readonly host: string;
+  /** The port on which it listens: the free one that was found for port 0. */
   readonly port: number;
 }
 

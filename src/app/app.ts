@@ -3,8 +3,7 @@
  */
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { monotonicNow, setTimeout } from '../base/clock.js';
-import { MAX_TIMEOUT_MS, within } from '../base/deadline.js';
+import { setTimeout } from '../base/clock.js';
 import type { ErrorCode } from '../base/error-codes.js';
 import { CompiledRoutes } from '../pipeline/compiled-routes.js';
 import type { Environment, Handler, Middleware } from '../http/context.js';
@@ -37,15 +36,24 @@ import { Router } from '../routing/router.js';
 
 /** How long, in ms, after listening the event loop and the garbage collector begin to be watched. */
 const WATCH_DELAY_MS = 1000;
-/** How long, in ms, a scrape of the monitoring listener may take when everything else is closed. */
-const LAST_SCRAPE_MS = 1000;
 
-/** A microservice. */
+/**
+ * A microservice.
+ * @example
+ * const app = new Postern('users', { settings: { SERVICE_CONNECTIONS: ['billing'] } });
+ * app.get('/users/:id', (ctx) => ({ id: ctx.params.id }));
+ * await app.run();
+ */
 export class Postern extends RouteGroup {
+  /** The name of the service: the first segment of its monitoring endpoints, and `service` in its documents. */
   readonly name: string;
+  /** The version of the service: the option `version`, else `APPLICATION_VERSION`, else `UNKNOWN`. */
   readonly version: string;
+  /** The route table. `router.routes` lists every route, `router.routesPublic` the public ones. */
   readonly router: Router<Handler>;
+  /** The health checks: `app.health.check(name, check)` adds one. */
   readonly health: Health;
+  /** The connections to other services, from the option `settings` and the environment. */
   readonly settings: Settings;
   /** Members of the enumerations in the option `errorCodes`. */
   readonly errorCodes: readonly ErrorCode[];
@@ -132,6 +140,7 @@ export class Postern extends RouteGroup {
   /**
    * Adds middleware around every request that could be parsed: 404, 405, OPTIONS and the monitoring endpoints
    * included.
+   * @example app.use(connect(helmet()));
    */
   override use(middleware: Middleware): this {
     assertMiddleware(middleware);
@@ -174,6 +183,7 @@ export class Postern extends RouteGroup {
    * A client for another service, outside of any request.
    *
    * @throws {TypeError} when no connection of that name is configured
+   * @example const { body } = await app.service('billing').get('/invoices/7');
    */
   service(name: string): ServiceClient {
     return this.#services.client(name);
@@ -192,6 +202,7 @@ export class Postern extends RouteGroup {
    * @throws {TypeError} for an unknown or invalid option
    * @throws {TypeError} if it listens already
    * @throws {Error} with the server's code, such as `EADDRINUSE`, and a message with the address and a remedy
+   * @example const { url } = await app.listen({ port: 0 });
    */
   async listen(options: ListenOptions = {}): Promise<Listening> {
     if (arguments.length > 1) throw new TypeError('listen() takes no callback; write const { url } = await app.listen()');
@@ -230,6 +241,7 @@ export class Postern extends RouteGroup {
    * @param pathOrUrl a path, `/users?page=2`, or a URL
    * @param init as for `fetch`
    * @returns the response, whatever its status
+   * @example const { status } = await app.request('/users/7', { headers: { accept: 'application/json' } });
    */
   async request(pathOrUrl: string | URL, init: RequestInitLike = {}): Promise<Response> {
     const isStreamed = init.body instanceof ReadableStream;
@@ -259,6 +271,7 @@ export class Postern extends RouteGroup {
    * not set: then a person runs the service, or `node --watch` does.
    *
    * @throws {TypeError} when `PORT` is not a port or `DRAIN_DELAY` not a time, or for an unknown or invalid option
+   * @example await app.run({ port: 8000, delay: 5_000 });
    */
   async run(options: ListenOptions & CloseOptions = {}): Promise<Listening> {
     assertOptions('run()', options, { ...LISTEN, ...closings.CLOSE });
@@ -274,21 +287,10 @@ export class Postern extends RouteGroup {
   }
 
   /** @returns whether everything in flight could finish */
-  async #drain({ delay = 0, timeout = 10_000 }: CloseOptions): Promise<boolean> {
-    this.health.drain();
-    this.#pipeline.closeConnections();
-    // A server that is about to listen can't be told to stop before it does.
-    await this.#opening?.catch(() => undefined);
-    if (delay > 0) await new Promise((resolve) => setTimeout(resolve, Math.min(delay, MAX_TIMEOUT_MS)));
-    const startedAt = monotonicNow();
-    const [answered] = await Promise.all([this.#listener.close(timeout), within(timeout, this.#tasks.settled())]);
-    const finished = answered && this.#tasks.tracked === 0;
-    const leftMs = Math.max(closings.LEAST_HOOK_MS, timeout - (monotonicNow() - startedAt));
-    const clean = (await closings.runCloseHooks(this.#closeHooks, leftMs, this.#options.logger)) && finished;
-    if (this.#monitor !== null) {
-      this.#monitor.pipeline.closeConnections();
-      await this.#monitor.listener.close(LAST_SCRAPE_MS);
-    }
+  async #drain(options: CloseOptions): Promise<boolean> {
+    const parts = { health: this.health, pipeline: this.#pipeline, listener: this.#listener, monitor: this.#monitor };
+    const work = { opening: this.#opening, tasks: this.#tasks, hooks: this.#closeHooks };
+    const clean = await closings.drain(options, { ...parts, ...work, logger: this.#options.logger });
     await this.#closeTraceExport?.();
     this.#services.close();
     this.#metrics.sampler.close();

@@ -1,11 +1,17 @@
 /*
- * How an application ends: at which signals, and by which close hooks, which run after the last request: for databases,
- * queues and the like.
+ * How an application ends: at which signals, by which drain, and by which close hooks. They run after the last request
+ * and close databases, queues and the like.
  */
 
-import { TIME, within } from '../base/deadline.js';
+import { monotonicNow, setTimeout } from '../base/clock.js';
+import { MAX_TIMEOUT_MS, TIME, within } from '../base/deadline.js';
 import { isRunByHand, logSafely, type Logger } from '../base/log.js';
 import type { Kinds } from '../base/options-check.js';
+import type { Health } from '../monitor/health.js';
+import type { Tasks } from '../monitor/tasks.js';
+import type { Pipeline } from '../pipeline/pipeline.js';
+import type { Listener } from './listener.js';
+import type { Monitor } from './monitor.js';
 
 /** How to drain, in ms. */
 export interface CloseOptions {
@@ -21,7 +27,46 @@ export interface CloseOptions {
 export const CLOSE: Kinds<CloseOptions> = { delay: TIME, timeout: TIME };
 
 /** How long, in ms, close hooks may take when no time is left. */
-export const LEAST_HOOK_MS = 1000;
+const LEAST_HOOK_MS = 1000;
+/** How long, in ms, a scrape of the monitoring listener may take when everything else is closed. */
+const LAST_SCRAPE_MS = 1000;
+
+/** The parts of an application that a drain closes. */
+interface Drained {
+  readonly health: Health;
+  readonly pipeline: Pipeline;
+  readonly listener: Listener;
+  readonly monitor: Monitor | null;
+  readonly opening: Promise<unknown> | undefined;
+  readonly tasks: Tasks;
+  readonly hooks: readonly (() => unknown)[];
+  readonly logger: Logger;
+}
+
+/**
+ * Finishes the work in flight, then closes the listeners.
+ *
+ * @returns whether everything in flight could finish
+ */
+export async function drain(options: CloseOptions, app: Drained): Promise<boolean> {
+  const { delay = 0, timeout = 10_000 } = options;
+  const { health, pipeline, listener, monitor, opening, tasks, hooks, logger } = app;
+  health.drain();
+  pipeline.closeConnections();
+  // A server that is about to listen can't be told to stop before it does.
+  await opening?.catch(() => undefined);
+  if (delay > 0) await new Promise((resolve) => setTimeout(resolve, Math.min(delay, MAX_TIMEOUT_MS)));
+  const startedAt = monotonicNow();
+  const [answered] = await Promise.all([listener.close(timeout), within(timeout, tasks.settled())]);
+  const finished = answered && tasks.tracked === 0;
+  const leftMs = Math.max(LEAST_HOOK_MS, timeout - (monotonicNow() - startedAt));
+  const clean = (await runCloseHooks(hooks, leftMs, logger)) && finished;
+  if (monitor !== null) {
+    monitor.pipeline.closeConnections();
+    await monitor.listener.close(LAST_SCRAPE_MS);
+  }
+  return clean;
+}
 
 /**
  * Runs the hooks one after the other. One that fails does not keep the next from running; one that hangs must not keep
@@ -30,11 +75,7 @@ export const LEAST_HOOK_MS = 1000;
  * @param timeoutMs for all of them
  * @returns whether each has ended
  */
-export async function runCloseHooks(
-  hooks: readonly (() => unknown)[],
-  timeoutMs: number,
-  logger: Logger,
-): Promise<boolean> {
+async function runCloseHooks(hooks: readonly (() => unknown)[], timeoutMs: number, logger: Logger): Promise<boolean> {
   let ended = 0;
   const run = async (): Promise<void> => {
     for (const hook of hooks) {

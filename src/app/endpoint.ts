@@ -103,6 +103,10 @@ type EndpointMethod<P, Q, H, B, R> = (
  * of an `endpoint` around it; middleware adds up.
  *
  * @throws {TypeError} for an unknown or invalid option, and for anything but a function or method
+ *
+ * @example
+ * export const create = endpoint({ body: NewUser }, (_ctx, { body }) => users.create(body));
+ * app.post('/users', create);
  */
 export function endpoint<
   Path = Params,

@@ -74,12 +74,44 @@ type GroupArguments<Prefix extends string> =
 
 /** Routes that share a prefix and middleware. Every method returns the group, so that calls can be chained. */
 export class RouteGroup<Prefix extends string = ''> {
+  /**
+   * Adds a GET route: path, options if any, handler. It answers HEAD, too.
+   *
+   * @example
+   * app.get('/users/:id', (ctx) => users.find(ctx.params.id));
+   */
   declare readonly get: Verb<Prefix, this>;
+  /**
+   * Adds a POST route: path, options if any, handler.
+   *
+   * @example
+   * app.post('/users', { body: NewUser }, (ctx, { body }) => reply(users.create(body), { status: 201 }));
+   */
   declare readonly post: Verb<Prefix, this>;
+  /**
+   * Adds a PUT route: path, options if any, handler.
+   *
+   * @example
+   * app.put('/users/:id', { body: NewUser }, (ctx, { body }) => users.replace(ctx.params.id, body));
+   */
   declare readonly put: Verb<Prefix, this>;
+  /**
+   * Adds a PATCH route: path, options if any, handler.
+   *
+   * @example
+   * app.patch('/users/:id', { body: NewUser.partial() }, (ctx, { body }) => users.change(ctx.params.id, body));
+   */
   declare readonly patch: Verb<Prefix, this>;
+  /**
+   * Adds a DELETE route: path, options if any, handler. A handler that returns nothing answers 204.
+   *
+   * @example
+   * app.delete('/users/:id', (ctx) => users.remove(ctx.params.id));
+   */
   declare readonly delete: Verb<Prefix, this>;
+  /** Adds a HEAD route; without it, the GET route of the path answers HEAD. */
   declare readonly head: Verb<Prefix, this>;
+  /** Adds an OPTIONS route; without it, OPTIONS is answered with 204 and `Allow`. */
   declare readonly options: Verb<Prefix, this>;
 
   readonly #routes: CompiledRoutes;
@@ -111,6 +143,9 @@ export class RouteGroup<Prefix extends string = ''> {
    * Adds several methods of one path; any of `http.METHODS`, upper-case.
    *
    * @throws {TypeError} when a path or method is invalid or taken
+   *
+   * @example
+   * app.route('/users/:id', { GET: (ctx) => users.find(ctx.params.id), DELETE: (ctx) => users.remove(ctx.params.id) });
    */
   route<const Path extends string, Handlers extends Readonly<Record<string, RoutedHandler<Prefix, Path>>>>(
     path: Path,
@@ -135,6 +170,14 @@ export class RouteGroup<Prefix extends string = ''> {
    * Adds the methods of a class, which is instantiated once, or of an instance.
    *
    * @throws {TypeError} when it has none of get, post, put, patch, delete, head, options
+   *
+   * @example
+   * class UserView {
+   *   get(ctx: Context<{ readonly id: string }>) {
+   *     return users.find(ctx.params.id);
+   *   }
+   * }
+   * app.view('/users/:id', UserView);
    */
   view<const Path extends string, Viewed extends View<ParamsOf<`${Prefix}${Path}`>> | (new () => object)>(
     path: Path,
@@ -153,6 +196,9 @@ export class RouteGroup<Prefix extends string = ''> {
    *
    * @param own options of this side; they override the options of the definition
    * @throws {TypeError} when `endpoint` is not an endpoint, and in the cases of the verbs
+   *
+   * @example
+   * app.implement(getUser, (ctx) => users.find(ctx.params.id));
    */
   implement<
     Path extends string,
@@ -184,6 +230,11 @@ export class RouteGroup<Prefix extends string = ''> {
    * Opens a group inside this one: its paths start with `prefix`, and its middleware runs inside this group's.
    *
    * @throws {TypeError} for an unknown or invalid option, and for an option that describes one route, such as `body`
+   *
+   * @example
+   * app.group('/v1', { middleware: [auth], tags: ['v1'] }, (v1) => {
+   *   v1.get('/users/:id', (ctx) => users.find(ctx.params.id)); // GET /v1/users/7
+   * });
    */
   group<const Inner extends string>(prefix: Inner, ...rest: GroupArguments<`${Prefix}${Inner}`>): this;
   group(prefix: string, ...rest: GroupArguments<''>): this;

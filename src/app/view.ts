@@ -10,12 +10,19 @@ type ViewMethod<P> = (ctx: Context<P>, input: never) => HandlerResult | Promise<
 
 /** A class of handlers, one for each method that it serves. */
 export interface View<P> {
+  /** Answers GET, and HEAD without a `head`. */
   get?: ViewMethod<P>;
+  /** Answers POST. */
   post?: ViewMethod<P>;
+  /** Answers PUT. */
   put?: ViewMethod<P>;
+  /** Answers PATCH. */
   patch?: ViewMethod<P>;
+  /** Answers DELETE. */
   delete?: ViewMethod<P>;
+  /** Answers HEAD. */
   head?: ViewMethod<P>;
+  /** Answers OPTIONS. Default: 204 with `Allow`. */
   options?: ViewMethod<P>;
 }
 

@@ -6,6 +6,7 @@ import { hasBrand, setBrand } from './brand.js';
 
 /** One member of an error-code enumeration; frozen, and only {@link defineErrorCodes} makes it. */
 export interface ErrorCode<Name extends string = string> {
+  /** The name of the code in the error body and in documents. */
   readonly name: Name;
   /** A safe integer, unique within its enumeration. */
   readonly value: number;
@@ -19,11 +20,15 @@ declare const madeByDefineErrorCodes: unique symbol;
 export type ErrorCodes<Source> = { readonly [Name in Extract<keyof Source, string>]: ErrorCode<Name> };
 
 /**
- * Makes an enumeration of error codes (SPEC 2.6).
+ * Makes an enumeration of error codes.
  *
  * @param source names with their values, `{ too_slow: 10002 }`, or a TypeScript numeric enum
  * @returns a frozen object without a prototype: `{ too_slow: { name: 'too_slow', value: 10002 } }`
  * @throws {TypeError} when two names share a value, or a value is not a safe integer
+ *
+ * @example
+ * const Codes = defineErrorCodes({ too_slow: 10002 });
+ * throw new ApiError('Too slow!', { statusCode: 408, errorCode: Codes.too_slow });
  */
 export function defineErrorCodes<const Source extends Readonly<Record<string, number | string>>>(
   source: Source,
@@ -65,7 +70,7 @@ export function isErrorCode(value: unknown): value is ErrorCode {
   return typeof name === 'string' && Number.isSafeInteger(number);
 }
 
-/** The framework's own codes (SPEC 7.2), and the codes of input, replies and time limits. */
+/** The framework's own codes. */
 export const FrameworkErrorCodes: ErrorCodes<{
   framework_error_unspecified: 999998;
   framework_unknown_error: 999999;

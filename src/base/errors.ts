@@ -19,7 +19,9 @@ export interface HttpErrorOptions {
 export interface ApiErrorOptions extends HttpErrorOptions {
   /** An integer from 400 to 599. */
   statusCode?: number;
+  /** The code in the error body, made by `defineErrorCodes`. */
   errorCode?: ErrorCode;
+  /** The summary in the error body: the same text for every error of a type. */
   message?: string;
 }
 
@@ -37,18 +39,37 @@ const HTTP_ERROR: Kinds<HttpErrorOptions> = { headers: TEXTS_BY_NAME, cause: ANY
 const API_ERROR: Kinds<ApiErrorOptions> = { ...HTTP_ERROR, statusCode: ANYTHING, errorCode: ANYTHING, message: STRING };
 
 /**
- * An API exception (SPEC 7.1.3, 7.1.4). Subclasses fix their defaults as static members;
- * a type without a description uses its message.
+ * An error that a handler throws, with the status and the texts of its reply. Subclasses fix their defaults as static
+ * members; a type without a description uses its message.
+ *
+ * @example
+ * const Codes = defineErrorCodes({ too_slow: 10002 });
+ * class TooSlow extends ApiError {
+ *   static override statusCode = 408;
+ *   static override description = 'Too slow!';
+ *   static override errorCode = Codes.too_slow;
+ * }
+ * app.get('/slow', () => {
+ *   throw new TooSlow();
+ * });
  */
 export class ApiError extends Error {
+  /** Default status of this type: an integer from 400 to 599. */
   static statusCode: number = 500;
+  /** Default message of this type. */
   static message: string = 'An unknown error occurred';
+  /** Default description of this type. Default: its message. */
   static description: string | undefined = undefined;
+  /** Default code of this type, made by `defineErrorCodes`. */
   static errorCode: ErrorCode = FrameworkErrorCodes.framework_error_unspecified;
 
+  /** Status of the error reply. */
   readonly statusCode: number;
+  /** Text for the client about this one error; member `description` of the error body. */
   readonly description: string;
+  /** Code of the error body; `{ name, value }`. */
   readonly errorCode: ErrorCode;
+  /** Headers of the error reply, such as `retry-after`. */
   readonly headers: Readonly<Record<string, string>> | undefined;
 
   /** Holds the stack where that begins with message and description. V8 writes its text when it is first read. */
@@ -102,13 +123,22 @@ export class ApiError extends Error {
 }
 
 /**
- * The server's own exception (SPEC 7.1.5): unknown route, wrong method, malformed request and the like.
+ * An error of the server itself: unknown route, wrong method, malformed request and the like.
  * `message` is the reason phrase of the status, `errorCode` the unspecified code.
+ *
+ * @example
+ * app.get('/reports', () => {
+ *   throw new HttpError(503, 'down for repairs', { headers: { 'retry-after': '60' } });
+ * });
  */
 export class HttpError extends Error {
+  /** Status of the error reply. */
   readonly statusCode: number;
+  /** Text for the client about this one error; member `description` of the error body. */
   readonly description: string;
+  /** Code of the error body: always `framework_error_unspecified`. */
   readonly errorCode: ErrorCode = FrameworkErrorCodes.framework_error_unspecified;
+  /** Headers of the error reply, such as `retry-after`. */
   readonly headers: Readonly<Record<string, string>> | undefined;
 
   /** An error of another copy of Postern is an instance, too. @internal */
@@ -151,7 +181,7 @@ function setStackTraceLimit(limit: number): void {
   Reflect.set(Error, 'stackTraceLimit', limit);
 }
 
-/** 400; the base for bad requests with a code of their own (SPEC 7.3). */
+/** 400; the base for bad requests with a code of their own. */
 export class BadRequest extends ApiError {
   static override statusCode = 400;
   static override message = 'Bad request.';
@@ -169,7 +199,12 @@ export class Forbidden extends ApiError {
   static override message = 'Forbidden.';
 }
 
-/** 404. */
+/**
+ * 404.
+ *
+ * @example
+ * throw new NotFound('There is no user 7.');
+ */
 export class NotFound extends ApiError {
   static override statusCode = 404;
   static override message = 'Not found.';
@@ -189,7 +224,12 @@ export interface RetryOptions extends ApiErrorOptions {
 
 const RETRY: Kinds<RetryOptions> = { ...API_ERROR, retryAfter: ANYTHING };
 
-/** 429 (RFC 6585, section 4). */
+/**
+ * 429 (RFC 6585, section 4).
+ *
+ * @example
+ * throw new TooManyRequests('Slow down.', { retryAfter: 30 }); // seconds
+ */
 export class TooManyRequests extends ApiError {
   static override statusCode = 429;
   static override message = 'Too many requests.';

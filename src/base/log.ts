@@ -10,9 +10,13 @@ export type LogMethod = (object: object, message?: string) => void;
 
 /** A logger that Postern writes to, such as `pino()` or `console`. */
 export interface Logger {
+  /** Writes an entry for whoever looks for a fault. */
   debug: LogMethod;
+  /** Writes an entry about what happens in normal service. */
   info: LogMethod;
+  /** Writes an entry about a problem that harms no request yet. */
   warn: LogMethod;
+  /** Writes an entry about a failure. */
   error: LogMethod;
 }
 
@@ -24,9 +28,18 @@ export type SafeLogMethod = (entry: object | string, message?: string) => void;
 
 /** A logger whose calls never throw. */
 export interface SafeLogger extends Logger {
+  /** Writes an entry for whoever looks for a fault. */
   debug: SafeLogMethod;
+  /**
+   * Writes an entry about what happens in normal service.
+   *
+   * @example
+   * ctx.log.info({ order: 7 }, 'order was paid');
+   */
   info: SafeLogMethod;
+  /** Writes an entry about a problem that harms no request yet. */
   warn: SafeLogMethod;
+  /** Writes an entry about a failure. */
   error: SafeLogMethod;
   /** A logger that adds the bindings to every entry, in addition to this logger's own. */
   child(bindings: object): SafeLogger;

@@ -83,7 +83,9 @@ export interface ServiceFetchOptions extends ServiceBodyOptions {
 
 /** A reply with a status from 200 to 399. */
 export interface ServiceResponse<T = unknown> {
+  /** The status of the answer. */
   readonly status: number;
+  /** The headers of the answer. */
   readonly headers: Headers;
   /** Parsed if JSON, `Uint8Array` if `application/octet-stream`, else a string; undefined if empty. Not checked. */
   readonly body: T;
@@ -183,22 +185,40 @@ export class ServiceClient {
     this.#by = by;
   }
 
+  /**
+   * Sends a GET request.
+   *
+   * @param path starts with one `/`; it is appended to the URL of the service
+   * @throws {ServiceError} for a status of 400 or more, and for no usable answer: 502, 503 or 504
+   *
+   * @example
+   * const { body } = await ctx.service('billing').get('/invoices', { query: { page: '2' } });
+   */
   get<T = unknown>(path: string, options: ServiceRequestOptions = {}): Promise<ServiceResponse<T>> {
     return this.#send(this.get, path, options);
   }
 
+  /**
+   * Sends a POST request; arguments and errors are as for `get`.
+   *
+   * @example
+   * await ctx.service('billing').post('/invoices', { json: { amount: 7 } });
+   */
   post<T = unknown>(path: string, options: ServiceBodyOptions = {}): Promise<ServiceResponse<T>> {
     return this.#send(this.post, path, options);
   }
 
+  /** Sends a PUT request; arguments and errors are as for `get`. */
   put<T = unknown>(path: string, options: ServiceBodyOptions = {}): Promise<ServiceResponse<T>> {
     return this.#send(this.put, path, options);
   }
 
+  /** Sends a PATCH request; arguments and errors are as for `get`. */
   patch<T = unknown>(path: string, options: ServiceBodyOptions = {}): Promise<ServiceResponse<T>> {
     return this.#send(this.patch, path, options);
   }
 
+  /** Sends a DELETE request; arguments and errors are as for `get`. */
   delete<T = unknown>(path: string, options: ServiceBodyOptions = {}): Promise<ServiceResponse<T>> {
     return this.#send(this.delete, path, options);
   }
@@ -210,6 +230,9 @@ export class ServiceClient {
    * @throws {TypeError} for a parameter of the path that is empty or a dot segment (400 if a handler throws it)
    * @throws {ServiceError} as the other methods do, and 502 for a reply that does not match `response`. An error that
    * the endpoint declares is thrown as its own type, with the `ServiceError` as its cause.
+   *
+   * @example
+   * const { body } = await ctx.service('users').call(getUser, { params: { id: '7' } });
    */
   call<
     Path extends string,

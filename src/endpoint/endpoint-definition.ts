@@ -17,8 +17,11 @@ export interface EndpointDefinition<
   B extends MaybeSchema = MaybeSchema,
   R extends MaybeResponse = MaybeResponse,
 > {
+  /** The method, upper-case. */
   readonly method: string;
+  /** The path, as a route has it. */
   readonly path: Path;
+  /** The schemas and the other options. */
   readonly options: Schemas<P, Q, H, B, R> & RouteSettings;
 }
 
@@ -55,6 +58,11 @@ interface Answer<Status, Body> {
  *
  * @param method any of `http.METHODS`, upper-case
  * @throws {TypeError} for an unknown method, an invalid path, and an unknown or invalid option
+ *
+ * @example
+ * export const getOrder = defineEndpoint('GET', '/orders/:id', { response: Order });
+ * app.implement(getOrder, (ctx) => ({ id: ctx.params.id })); // in one service
+ * const { body } = await ctx.service('orders').call(getOrder, { params: { id: '7' } }); // in another service
  */
 export function defineEndpoint<
   const Path extends string,

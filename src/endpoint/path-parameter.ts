@@ -22,6 +22,9 @@ class UnsafeParameter extends TypeError {
  *
  * @throws {TypeError} for a value that is undefined, null or an object. For a text that is empty, `.`, `..` or has a
  * lone surrogate, the error has `statusCode: 400` and `expose: true`: uncaught in a handler, it is a 400
+ *
+ * @example
+ * await ctx.service('billing').get(path`/invoices/${ctx.params.id}`);
  */
 export function path(parts: TemplateStringsArray, ...values: readonly (string | number | bigint)[]): string {
   let text = parts[0] ?? '';

@@ -17,6 +17,7 @@ export interface PublicOptions {
 
 /** A handler that is open to the public. */
 export type PublicHandler<F extends AnyFunction = AnyFunction> = F & {
+  /** The flag. */
   readonly scope: 'public';
   /** Allowed query parameters in the order given; null allows any. */
   readonly params: readonly string[] | null;
@@ -48,6 +49,9 @@ export interface Exposure {
  *
  * @throws {TypeError} if `params` is not an iterable of strings, an option is unknown, or the value that is flagged is
  * not a function or method
+ *
+ * @example
+ * app.get('/users/:id', publicFacing((ctx) => users.find(ctx.params.id), { params: ['fields'] }));
  */
 export function publicFacing<F extends AnyFunction>(
   handler: F,

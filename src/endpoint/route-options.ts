@@ -42,9 +42,13 @@ export interface Deprecation {
 
 /** A type of `ApiError`, by what its raises have in common. */
 export interface ErrorType extends Function {
+  /** The status of its errors. */
   readonly statusCode: number;
+  /** The code of its errors. */
   readonly errorCode: { readonly name: string; readonly value: number };
+  /** The message of its errors. */
   readonly message: string;
+  /** The description of its errors. Default: the message. */
   readonly description: string | undefined;
   readonly prototype: Error;
 }
@@ -66,6 +70,7 @@ export interface RouteSettings {
   readonly summary?: string | undefined;
   /** CommonMark for the OpenAPI document. */
   readonly description?: string | undefined;
+  /** Tags of the operation in the OpenAPI document; the tags of its groups are added. */
   readonly tags?: readonly string[] | undefined;
   /** Unique in the OpenAPI document. */
   readonly operationId?: string | undefined;
@@ -85,6 +90,7 @@ export interface SharedOptions
 
 /** All of it, with functions around the handler whose types are not known here. */
 export interface DeclaredOptions extends RouteSettings, AnySchemas {
+  /** Middleware around the handler; the first is outermost. */
   readonly middleware?: readonly AnyFunction[] | undefined;
 }
 
@@ -101,6 +107,7 @@ export interface RouteRecord
 
 /** A handler that carries options. */
 export interface Carrier {
+  /** The options that the handler carries. */
   readonly routeOptions: DeclaredOptions;
 }
 

@@ -46,6 +46,7 @@ export interface GatewayOptions extends ListenerOptions {
 
 /** One of several services behind one gateway. */
 export interface GatewayService extends Pick<GatewayOptions, 'service' | 'upstream'> {
+  /** The route table of the service: `app.router`. */
   readonly router: RouteTable;
   /** `/billing`: the gateway removes it, so that `/billing/x` is the service's `/x`. Default: paths are unchanged. */
   readonly prefix?: string | undefined;
@@ -53,6 +54,7 @@ export interface GatewayService extends Pick<GatewayOptions, 'service' | 'upstre
 
 /** A public route that a gateway's configuration can't express; no configuration is written then. */
 export class GatewayError extends Error {
+  /** Always `GatewayError`. */
   override readonly name = 'GatewayError';
 
   /**
@@ -60,7 +62,9 @@ export class GatewayError extends Error {
    * @param reason what the gateway can't express, and what to change
    */
   constructor(
+    /** The path of the route as registered: `/users/:id`. */
     readonly route: string,
+    /** The part that the gateway can't express, and how to change it. */
     readonly reason: string,
   ) {
     super(`${route}: ${reason}`);

@@ -18,6 +18,10 @@ import { titleOf, UNAVAILABLE, type Refusal } from './text.js';
  * @throws {TypeError} for a wrong option
  * @throws {GatewayError} for a public route that nginx can't express (a TRACE route, an expression beyond 4,000
  * characters), and for public routes of two services that nginx can't tell apart
+ *
+ * @example
+ * import { toNginx } from 'postern/gateway';
+ * console.log(toNginx(app.router, { service: 'users', upstream: 'http://users:8000' }));
  */
 export function toNginx(...args: ExporterArguments): string {
   // nginx itself answers TRACE with 405.

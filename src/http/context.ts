@@ -46,6 +46,12 @@ export type Handler<P = Params> = (ctx: Context<P>) => HandlerResult | Promise<H
 /**
  * Runs around a handler. `next()` returns the handler's reply, which may be changed. Of a request that failed, that is
  * the error reply, with what was thrown as its `error`. A middleware that returns nothing sends that reply.
+ * @example
+ * const noFrames: Middleware = async (ctx, next) => {
+ *   const answered = await next();
+ *   answered.headers.set('x-frame-options', 'DENY');
+ *   return answered;
+ * };
  */
 export type Middleware = (ctx: Context, next: () => Promise<Reply>) => HandlerResult | Promise<HandlerResult>;
 
@@ -186,6 +192,7 @@ export class Context<P = Params> {
    * request from then on, by the framework too: `ctx.log = ctx.log.child({ user })`. Its calls never throw.
    *
    * @throws {TypeError} when it is replaced by something without debug, info, warn and error
+   * @example ctx.log = ctx.log.child({ user: 7 });
    */
   get log(): SafeLogger {
     if (this.#log !== undefined) return this.#log;
@@ -238,6 +245,7 @@ export class Context<P = Params> {
    * Returns a client for another service. Its calls pass on this request's id and trace, and end with it.
    *
    * @throws {TypeError} when no connection of that name is configured
+   * @example const { body } = await ctx.service('billing').get('/invoices/7', { timeout: 500 });
    */
   service(name: string): ServiceClient {
     return this.#env.services.client(name, this);
@@ -248,6 +256,7 @@ export class Context<P = Params> {
    *
    * @throws {HttpError} 400 for an empty body and for text that is not JSON in UTF-8, 415 if the content type is absent
    * or not JSON, 413 beyond the limit
+   * @example const { name } = await ctx.json<{ name: string }>();
    */
   json<T = unknown>(): Promise<T> {
     return handled(this.#bodyOnce().json() as Promise<T>);

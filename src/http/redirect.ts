@@ -20,6 +20,9 @@ const SITES = ['http://a.invalid', 'http://b.invalid'];
  *
  * @throws {TypeError} for a text that leads off this site (`//host`, `/\host`, a scheme), or has a control character
  * @throws {RangeError} for a status that is not a redirect
+ *
+ * @example
+ * app.get('/old', () => redirect('/new', 301));
  */
 export function redirect<Status extends RedirectStatus = 302>(
   location: string | URL,

@@ -17,7 +17,9 @@ export type HeadersLike = ConstructorParameters<typeof Headers>[0];
 export interface ReplyInit<Status extends number = number> {
   /** Status, 200 to 599. Default: 200, or 204 without a body. */
   status?: Status;
+  /** The reason phrase. Default: the usual one of the status. */
   statusText?: string;
+  /** Headers as in `fetch`: a `Headers`, an object, or a list of pairs. */
   headers?: HeadersLike;
 }
 
@@ -26,8 +28,11 @@ const INIT: Kinds<ReplyInit> = { status: STATUS, statusText: STRING, headers: AN
 
 /** Status, headers and body on their way out; middleware may change all three. */
 export class Reply<Body = unknown, Status extends number = number> {
+  /** The status, 200 to 599. */
   status: Status;
+  /** The reason phrase; empty for the usual one of the status. */
   statusText: string;
+  /** The value or stream that becomes the body. */
   body: Body;
   readonly #init: HeadersLike;
   #headers: Headers | undefined;
@@ -94,6 +99,9 @@ export interface Outgoing {
  * @param body anything that a handler may return
  * @param init the status and headers; a given `content-type` overrides the default of the body's kind
  * @throws {TypeError} for an unknown or invalid option
+ *
+ * @example
+ * app.post('/users', () => reply({ id: 7 }, { status: 201, headers: { location: '/users/7' } }));
  */
 export function reply<Body = undefined, Status extends number = Body extends undefined ? 204 : 200>(
   body?: Body,

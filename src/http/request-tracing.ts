@@ -13,7 +13,9 @@ import type { TraceSpan } from '../propagation/trace-context.js';
 
 /** Message to subscribers: one object for all events of a request. */
 export interface RequestTraceMessage {
+  /** The request. */
   readonly ctx: Context;
+  /** The method, upper-case. */
   readonly method: string;
   /** Its span, in the caller's trace or a new one; the calls that it makes are below it. */
   readonly trace: TraceSpan;

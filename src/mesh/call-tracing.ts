@@ -10,7 +10,9 @@ import type { TraceSpan } from '../propagation/trace-context.js';
 
 /** The message of `postern.call`, one object for all events of an attempt. */
 export interface CallTraceMessage {
+  /** The name of the called service, as configured. */
   readonly service: string;
+  /** The method, upper-case. */
   readonly method: string;
   /** Percent-encoded, without the query. */
   readonly path: string;

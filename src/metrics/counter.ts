@@ -7,6 +7,7 @@ import { Metric } from './metric.js';
 import type { MetricOptions, Update, UpdateLabels } from './metric.js';
 import { Series } from './series-map.js';
 
+/** Options of a counter. */
 export interface CounterOptions<L extends string = never> extends MetricOptions<L, Counter<L>> {}
 
 /**
@@ -29,6 +30,13 @@ export interface BoundCounter {
   inc(update: ExemplarUpdate): void;
 }
 
+/**
+ * A metric that only grows: requests, bytes, failures. `registry.counter` creates it.
+ *
+ * @example
+ * const jobs = app.metrics.counter({ name: 'jobs_total', help: 'Jobs done.', labelNames: ['queue'] });
+ * jobs.inc({ queue: 'mail' });
+ */
 export class Counter<L extends string = never> extends Metric<L, BoundCounter> {
   /**
    * Adds 1, or what is given.

@@ -20,7 +20,9 @@ export interface Exemplar {
 
 /** An update in prom-client's object form. */
 export interface ExemplarUpdate {
+  /** The number to add or to observe. Default for a counter: 1. */
   readonly value?: number;
+  /** Labels of the exemplar, such as `{ trace_id }`. Default: no exemplar. */
   readonly exemplarLabels?: ExemplarLabels;
 }
 

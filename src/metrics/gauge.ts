@@ -8,6 +8,7 @@ import { Series } from './series-map.js';
 import * as timing from './timer.js';
 import type { BoundTimer } from './timer.js';
 
+/** Options of a gauge. */
 export interface GaugeOptions<L extends string = never> extends MetricOptions<L, Gauge<L>> {}
 
 /** Arguments of `set`: `(labels, value)`, without labels `(value)`. */
@@ -21,7 +22,9 @@ export type GaugeLabels<L extends string> = [L] extends [never] ? [labels?: Labe
 
 /** One series of a gauge; a number may be NaN or infinite, any other type throws a `TypeError`. */
 export interface BoundGauge {
+  /** The value now. */
   readonly value: number;
+  /** Sets the value. */
   set(value: number): void;
   /** Adds 1, or what is given. */
   inc(by?: number): void;
@@ -35,18 +38,27 @@ export interface BoundGauge {
 
 /** Every method throws a `TypeError` for wrong or missing labels and for a value that is not a number. */
 export class Gauge<L extends string = never> extends Metric<L, BoundGauge> {
+  /**
+   * Sets the value.
+   *
+   * @example
+   * const size = app.metrics.gauge({ name: 'queue_size', help: 'Waiting jobs.' });
+   * size.set(7);
+   */
   set(...update: GaugeValue<L>): void;
   set(first: unknown, value?: number): void {
     if (typeof first === 'object' && first !== null) this.find(first).set(value as number);
     else this.series.only().set(first as number);
   }
 
+  /** Adds a number. Default: 1. */
   inc(...update: GaugeStep<L>): void;
   inc(first?: unknown, by?: number): void {
     if (typeof first === 'object' && first !== null) this.find(first).inc(by);
     else this.series.only().inc(first as number | undefined);
   }
 
+  /** Subtracts a number. Default: 1. */
   dec(...update: GaugeStep<L>): void;
   dec(first?: unknown, by?: number): void {
     if (typeof first === 'object' && first !== null) this.find(first).dec(by);

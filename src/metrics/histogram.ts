@@ -10,6 +10,7 @@ import type { SeriesMap } from './series-map.js';
 import * as timing from './timer.js';
 import type { BoundHistogramTimer } from './timer.js';
 
+/** Options of a histogram. */
 export interface HistogramOptions<L extends string = never> extends MetricOptions<L, Histogram<L>> {
   /** Upper bounds, ascending, `+Inf` implied; default: 5 ms to 10 s, in seconds. */
   readonly buckets?: readonly number[];
@@ -17,6 +18,7 @@ export interface HistogramOptions<L extends string = never> extends MetricOption
 
 /** One observation in prom-client's object form. */
 export interface Observation extends ExemplarUpdate {
+  /** The observed value. */
   readonly value: number;
 }
 
@@ -41,6 +43,7 @@ export interface BoundHistogram {
   startTimer(exemplarLabels?: ExemplarLabels): BoundHistogramTimer;
 }
 
+/** A metric that counts observations by bucket: durations, sizes. `registry.histogram` creates it. */
 export class Histogram<L extends string = never> extends Metric<L, BoundHistogram> {
   /** Counts a value. @throws {TypeError} for wrong or missing labels and for a value that is not a finite number */
   observe(...update: HistogramUpdate<L>): void;

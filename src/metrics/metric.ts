@@ -45,7 +45,9 @@ export interface MetricOptions<L extends string, M = unknown> {
 
 /** `L`: the label names; `Bound`: the result of `labels`. */
 export abstract class Metric<L extends string, Bound> {
+  /** The name of the metric. */
   readonly name: string;
+  /** The description of the metric, as Prometheus shows it. */
   readonly help: string;
   /** Declared for the reason that `SeriesMap` has. @internal */
   declare protected readonly series: SeriesMap<Bound & Series>;
@@ -60,6 +62,7 @@ export abstract class Metric<L extends string, Bound> {
     this.series = series;
   }
 
+  /** The names of the labels, in the order of the option `labelNames`. */
   get labelNames(): readonly string[] {
     return this.series.definition.labelNames;
   }

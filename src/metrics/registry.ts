@@ -13,6 +13,7 @@ import { SeriesMap, type Definition } from './series-map.js';
 import * as summaries from './summary.js';
 import type { Summary, SummaryOptions } from './summary.js';
 
+/** Options of a registry. */
 export interface RegistryOptions {
   /** How many series a metric may have before further label values share one series, `_overflow`; default 10,000. */
   readonly maxSeries?: number;
@@ -72,6 +73,10 @@ export class Registry implements Iterable<AnyMetric> {
    * Registers a counter.
    *
    * @throws {TypeError} for an invalid option, and for a name that clashes with another metric's in one of the formats
+   *
+   * @example
+   * const jobs = app.metrics.counter({ name: 'jobs_total', help: 'Jobs done.', labelNames: ['queue'] });
+   * jobs.inc({ queue: 'mail' });
    */
   counter<const L extends string = never>(options: CounterOptions<L>): Counter<L> {
     const definition = this.#define('counter', options);
@@ -79,14 +84,30 @@ export class Registry implements Iterable<AnyMetric> {
     return this.#add(new Counter<L>(series), { ...definition, samples: series.all }, options.collect);
   }
 
-  /** Registers a gauge. @throws {TypeError} as `counter` does */
+  /**
+   * Registers a gauge.
+   *
+   * @throws {TypeError} as `counter` does
+   *
+   * @example
+   * app.metrics.gauge({ name: 'queue_size', help: 'Waiting jobs.', collect() { this.set(queue.length); } });
+   */
   gauge<const L extends string = never>(options: GaugeOptions<L>): Gauge<L> {
     const definition = this.#define('gauge', options);
     const series = new SeriesMap(definition, (owner, values) => new GaugeSeries(owner, values));
     return this.#add(new Gauge<L>(series), { ...definition, samples: series.all }, options.collect);
   }
 
-  /** Registers a histogram. @throws {TypeError} as `counter` does @throws {RangeError} when the buckets don't ascend */
+  /**
+   * Registers a histogram.
+   *
+   * @throws {TypeError} as `counter` does @throws {RangeError} when the buckets don't ascend
+   *
+   * @example
+   * const seconds = app.metrics.histogram({ name: 'job_seconds', help: 'Duration of jobs.', buckets: [0.1, 1, 10] });
+   * const stop = seconds.startTimer();
+   * stop();
+   */
   histogram<const L extends string = never>(options: HistogramOptions<L>): Histogram<L> {
     const definition = this.#define('histogram', options, ['buckets']);
     const bounds = toBounds(options.buckets ?? DEFAULT_BUCKETS, definition.name);
@@ -109,6 +130,7 @@ export class Registry implements Iterable<AnyMetric> {
     return this.#entries.get(name)?.metric;
   }
 
+  /** Iterates over the metrics, in the order of registration. */
   *[Symbol.iterator](): IterableIterator<AnyMetric> {
     for (const { metric } of this.#entries.values()) yield metric;
   }

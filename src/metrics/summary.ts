@@ -10,6 +10,7 @@ import type { SeriesMap } from './series-map.js';
 import { startBoundTimer, startTimer } from './timer.js';
 import type { BoundTimer } from './timer.js';
 
+/** Options of a summary. */
 export interface SummaryOptions<L extends string = never> extends MetricOptions<L, Summary<L>> {
   /** Quantiles from 0 to 1; default: 0.01, 0.05, 0.5, 0.9, 0.95, 0.99 and 0.999. */
   readonly percentiles?: readonly number[];
@@ -34,6 +35,7 @@ export interface BoundSummary {
   startTimer(): BoundTimer;
 }
 
+/** A metric with quantiles that the process computes. Quantiles of several processes cannot be added up. */
 export class Summary<L extends string = never> extends Metric<L, BoundSummary> {
   /** Counts a value. @throws {TypeError} for wrong or missing labels and for a value that is not a finite number */
   observe(...update: SummaryUpdate<L>): void;

@@ -24,13 +24,19 @@ export interface HealthCheckOptions {
 /** `OK`, `FAIL` while a check fails, `DRAINING` once the service closes. */
 export type HealthStatus = 'OK' | 'FAIL' | 'DRAINING';
 
-/** The health document (SPEC 2.1). */
+/** The health document. */
 export interface HealthDocument {
+  /** The name of the service. */
   service: string;
+  /** The version of the service. */
   application_version: string;
+  /** `OK`, `FAIL` while a check fails, or `DRAINING` while the application closes. */
   status: HealthStatus;
+  /** The version of Postern. */
   framework_version: string;
+  /** The address of the host. */
   ip: string;
+  /** The result of each check, by name; absent without checks. */
   checks?: Record<string, { status: 'OK' | 'FAIL'; time: string }>;
 }
 
@@ -66,6 +72,9 @@ export class Health {
    * event loop in which they end.
    *
    * @throws {TypeError} when the name is taken or empty, or an option is unknown or invalid
+   *
+   * @example
+   * app.health.check('database', (signal) => users.ping(signal), { timeout: 500 });
    */
   check(name: string, run: HealthCheck, options: HealthCheckOptions = {}): this {
     if (typeof name !== 'string' || name === '') throw new TypeError('a health check needs a name');

@@ -14,6 +14,7 @@ import { readErrorBody, toErrorBody, type ErrorBody } from '../payload/error-bod
 
 /** `pong`, or each connected service's answer. */
 export interface PingDocument {
+  /** `pong`, or an entry for each connected service. */
   readonly response: 'pong' | Readonly<Record<string, PingEntry>>;
   /** `<integer> ms` */
   readonly process_time: string;
@@ -21,6 +22,7 @@ export interface PingDocument {
 
 /** How one service answered, or why it did not. */
 export interface PingEntry {
+  /** The ping document of the service, or the body of an error. */
   readonly response: PingDocument | ErrorBody;
   /** The status that it answered with; 502 to 504 when there is no answer to use. */
   readonly status_code: number;

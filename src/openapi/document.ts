@@ -11,8 +11,11 @@ import { OpenApiError, shapeOf, toTemplate } from './path-template.js';
 
 /** Source of a document, such as a `Postern`. */
 export interface OpenApiSource {
+  /** The name of the service. */
   readonly name: string;
+  /** The version of the service. */
   readonly version: string;
+  /** The route table. */
   readonly router: { readonly routes: readonly RouteInfo[] };
   /** @internal */
   readonly [OPENAPI]?: OpenApiSettings;
@@ -32,10 +35,15 @@ export interface OpenApiOptions {
 
 /** A document; JSON. */
 export interface OpenApiDocument {
+  /** The version of OpenAPI: `3.1.1` or `3.2.0`. */
   readonly openapi: string;
+  /** Title and version of the service. */
   readonly info: { readonly title: string; readonly version: string };
+  /** The URLs in the option `servers`. */
   readonly servers?: readonly { readonly url: string }[];
+  /** The operations, by path template and method in lower case. */
   readonly paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+  /** The schemas that operations refer to. */
   readonly components: { readonly schemas: Readonly<Record<string, Readonly<Record<string, unknown>>>> };
 }
 
@@ -79,9 +87,15 @@ const PROBLEM = objectOf(
 );
 
 /**
+ * Describes an application as an OpenAPI document.
+ *
  * @returns the same document for the same routes; monitoring endpoints are left out
  * @throws {TypeError} when `app` is not an application, and for an unknown or invalid option
  * @throws {OpenApiError} when OpenAPI can't describe a route
+ *
+ * @example
+ * import { toOpenApi } from 'postern/openapi';
+ * console.log(JSON.stringify(toOpenApi(app, { scope: 'public' })));
  */
 export function toOpenApi(app: OpenApiSource, options: OpenApiOptions = {}): OpenApiDocument {
   assertOptions('toOpenApi()', options, KINDS);

@@ -6,11 +6,13 @@
 
 /** Any schema, as far as the compiler has to know it: each member more would cost it time on every route. */
 export interface AnySchema {
+  /** The part of Standard Schema that the compiler reads. */
   readonly '~standard': { readonly types?: { readonly input: unknown; readonly output: unknown } | undefined };
 }
 
 /** A schema in full, for those who write one by hand. */
 export interface StandardSchemaV1<Input = unknown, Output = Input> {
+  /** The validator, as Standard Schema defines it. */
   readonly '~standard': StandardProps<Input, Output>;
 }
 
@@ -31,7 +33,9 @@ export type SchemaResult<Output = unknown> =
 
 /** Why a value doesn't fit, and where. */
 export interface SchemaIssue {
+  /** Why the value does not fit. */
   readonly message: string;
+  /** Where the value does not fit: keys from the outside in. Default: the value itself. */
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 

@@ -21,6 +21,9 @@ export type ConnectMiddleware<
  * error in the log. It finds the members that Express adds to request and response.
  *
  * @throws {TypeError} if it is not a function
+ *
+ * @example
+ * app.use(connect(helmet()));
  */
 export function connect<Req extends IncomingMessage, Res extends ServerResponse>(
   middleware: ConnectMiddleware<Req, Res>,

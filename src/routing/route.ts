@@ -20,11 +20,13 @@ export const NO_PARAMS: Params = Object.freeze(new ParamValues());
 
 /** One row of `router.routes`. */
 export interface RouteInfo {
+  /** The method, upper-case. */
   readonly method: string;
   /** As registered: `/users/:id`. */
   readonly path: string;
   /** Anchored at both ends: `^/users/([^/]+)$`. */
   readonly pattern: string;
+  /** Whether the public may use the route. */
   readonly public: boolean;
   /** Allowed query parameters; null when any are. */
   readonly params: readonly string[] | null;

@@ -16,7 +16,9 @@ export type { MatchedRoute, Params, Route, RouteInfo } from './route.js';
 
 /** Result of {@link Router.find}. */
 export interface Found<Handler> {
+  /** The handler of the best route. */
   readonly handler: Handler;
+  /** The parameters of the path, percent-decoded. */
   readonly params: Params;
 }
 
@@ -161,7 +163,7 @@ export class Router<Handler = unknown> {
     return this.#routes;
   }
 
-  /** The public methods of each pattern (SPEC 2.7), patterns in order of their first registration. */
+  /** The public methods of each pattern, patterns in order of their first registration. */
   get routesPublic(): RoutesPublic {
     const byPattern = new Map(this.#routes.map(({ pattern }): [string, string[]] => [pattern, []]));
     for (const route of this.#routes) if (route.options.public) byPattern.get(route.pattern)?.push(route.method);

@@ -22,7 +22,7 @@ export const programs: readonly (Block & { readonly file: string })[] = blocks.m
 });
 
 /** The whole program of a block: what a reader has already, and the block. */
-function complete({ code, given, language }: Block): string {
+export function complete({ code, given, language }: Pick<Block, 'code' | 'given' | 'language'>): string {
   const all = `${given}\n${code}`;
   if (/from 'postern'/.test(all)) return all;
   const isUsed = (name: string): boolean => new RegExp(`(?<![.\\w'$])${name}(?![\\w']|:[^:])`).test(all);
