@@ -91,7 +91,7 @@ export interface ServiceResponse<T = unknown> {
   readonly body: T;
 }
 
-/** The request that makes a call. @internal */
+/** The request that makes a call. */
 export interface CallingRequest {
   readonly id: string;
   readonly headers: IncomingHttpHeaders;

@@ -2,7 +2,7 @@
  * The option `loadShedding`.
  */
 
-import { BOOLEAN, option, wholeNumber, withDefaults, type Kind, type WithDefaults } from '../base/options-check.js';
+import { BOOLEAN, option, wholeNumber, withDefaults, type Kind } from '../base/options-check.js';
 
 /** Limits of the process; while one is exceeded, requests are refused with 503. */
 export interface LoadSheddingOptions {
@@ -29,8 +29,8 @@ export const LOAD_SHEDDING: Kind = {
   give: 'false or an object',
 };
 
-/** The option with its defaults. @internal */
-export interface LoadShedding extends WithDefaults<LoadSheddingOptions, typeof OPTIONS> {
+/** The option with its defaults. */
+export interface LoadShedding extends Readonly<Required<LoadSheddingOptions>> {
   /** Whether the limits of the process apply: they do if the option is an object. */
   readonly limitsProcess: boolean;
 }
