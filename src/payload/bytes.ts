@@ -4,6 +4,8 @@ import { Readable, type ReadableOptions } from 'node:stream';
 
 /**
  * Bytes up to a limit, copied together: a chunk of one byte can hold on to the 64 kB that it was read into.
+ *
+ * Its declaration would name `Buffer<ArrayBuffer>`, which TypeScript 5.6 does not know. @internal
  */
 export class Bytes {
   readonly #limit: number;
