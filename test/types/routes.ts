@@ -62,7 +62,6 @@ app.get('/returns', () => Symbol('x'));
 app.get('/public/:id', publicFacing((ctx) => ctx.params.id.trim()));
 app.get('/public/:id', publicFacing(async (ctx) => ({ id: ctx.params.id, json: await ctx.json() }), { params: ['q'] }));
 app.group('/tenants/:tenant', (g) => g.get('/:id', publicFacing(({ params }) => params.tenant.trim() + params.id)));
-app.view('/public/:id', { get: publicFacing((ctx) => ctx.params.id.trim()) });
 // @ts-expect-error: no such parameter
 app.get('/public/:id', publicFacing((ctx) => ctx.params.name));
 // @ts-expect-error: JSON loses a Map
