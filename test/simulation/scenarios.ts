@@ -99,8 +99,8 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     more: () => ({ maxConnectionAge: 3_000 }),
   },
   crash: {
-    ...USUAL,
-    work: () => ({ ms: between(0, 600) }),
+    ...USUAL, count: 250,
+    work: () => ({ ms: between(0, 900) }),
     faults: () => some(1, 3, 25_000, () => ({ kind: one('crash', 'outage'), ms: between(500, 8_000) })),
   },
   partition: {
