@@ -3,7 +3,7 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { connect, createServer, type AddressInfo } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 
@@ -46,12 +46,20 @@ const COMMANDS: Record<
   },
 };
 
+// Below the ports that systems give to sockets without one (Linux: from 32,768), so that none of these is lost until it
+// is listened on. Each process begins elsewhere.
+let lastPort = 10_000 + (process.pid % 500) * 40;
+
 /** Ports of loopback that were free a moment ago, all different. */
 export async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
-  await Promise.all(servers.map((server) => once(server, 'listening')));
-  const ports = servers.map((server) => (server.address() as AddressInfo).port);
-  await Promise.all(servers.map((server) => once(server.close(), 'close')));
+  const ports: number[] = [];
+  while (ports.length < count) {
+    const server = createServer().listen((lastPort += 1), '127.0.0.1');
+    const isFree = await once(server, 'listening').then(() => true, () => false);
+    if (!isFree) continue;
+    ports.push(lastPort);
+    await once(server.close(), 'close');
+  }
   return ports;
 }
 
