@@ -57,7 +57,8 @@ test('Prometheus finds series for each query and each variable of the dashboard'
   shop.get('/late', () => 'ok').get('/orders', async (ctx) => (await ctx.service('users').get('/users/7')).body);
   const { url, port: shopPort } = await serve(shop);
   holdRequest();
-  const prometheus = await startPrometheus({ users: port, shop: shopPort }, (job) => `/${job}/metrics/`);
+  const { url: prometheus, stop } = await startPrometheus({ users: port, shop: shopPort }, (job) => `/${job}/metrics/`);
+  onTestFinished(stop);
   const found = async (query: string): Promise<Record<string, string>[]> => {
     const answer = await fetch(`${prometheus}/api/v1/query?query=${encodeURIComponent(complete(query))}`);
     const { status, error, data } = (await answer.json()) as {

@@ -55,7 +55,9 @@ test('Prometheus scrapes OpenMetrics and text 0.0.4: targets up, series as expec
   const { url, port } = await serve(app);
   for (const id of ['1', '2', '3']) await fetch(`${url}/things/${id}`);
   await fetch(`${url}/nowhere/secret`);
-  const prometheus = await startPrometheus({ openmetrics: port, text: await startTextProxy(port) });
+  const targets = { openmetrics: port, text: await startTextProxy(port) };
+  const { url: prometheus, stop } = await startPrometheus(targets);
+  onTestFinished(stop);
   const api = async (path: string): Promise<unknown> =>
     ((await (await fetch(`${prometheus}/api/v1/${path}`)).json()) as { data: unknown }).data;
   type Vector = { result: { metric: Record<string, string>; value: [number, string] }[] };
@@ -105,7 +107,8 @@ test(
       return new Promise<void>((done) => (release = done));
     }));
     const { url, monitor } = await app.listen({ host: '127.0.0.1', port: 0 });
-    const prometheus = await startPrometheus({ users: monitor?.port ?? 0 });
+    const { url: prometheus, stop } = await startPrometheus({ users: monitor?.port ?? 0 });
+    onTestFinished(stop);
     const count = async (expression: string): Promise<number> => {
       const answer = (await (
         await fetch(`${prometheus}/api/v1/query?query=${encodeURIComponent(expression)}`)

@@ -1,27 +1,34 @@
-/** A real Prometheus, as Debian installs it, for the tests with the tag `prometheus`. */
+/** A real Prometheus, as Debian installs it, for the tests with the tag `prometheus` and a picture. */
 
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished } from 'vitest';
+import { setTimeout } from 'node:timers/promises';
 import { freePorts } from './gateway-process.js';
 
+/** A Prometheus that runs. */
+export interface RunningPrometheus {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
 /**
- * Starts a Prometheus that scrapes every second; it is killed when the test ends.
+ * Starts a Prometheus that scrapes every second.
  *
- * @param targets the port of each job
+ * @param targets the ports of each job
  * @param pathOf the path of a job's metrics. Default: `/users/metrics/`
- * @returns its URL
  */
 export async function startPrometheus(
-  targets: Record<string, number>,
+  targets: Record<string, number | readonly number[]>,
   pathOf = (_job: string) => '/users/metrics/',
-): Promise<string> {
+): Promise<RunningPrometheus> {
   const folder = mkdtempSync(join(tmpdir(), 'postern-prometheus-'));
   const [port = 0] = await freePorts(1);
-  const jobs = Object.entries(targets).map(([name, target]) => {
-    return `  - job_name: ${name}\n    metrics_path: ${pathOf(name)}\n    static_configs: [{ targets: ['127.0.0.1:${target}'] }]\n`;
+  const jobs = Object.entries(targets).map(([name, ports]) => {
+    const addresses = [ports].flat().map((target) => `'127.0.0.1:${target}'`);
+    const found = `static_configs: [{ targets: [${addresses}] }]`;
+    return `  - job_name: ${name}\n    metrics_path: ${pathOf(name)}\n    ${found}\n`;
   });
   const config = `global: { scrape_interval: 1s, scrape_timeout: 1s }\nscrape_configs:\n${jobs.join('')}`;
   writeFileSync(join(folder, 'prometheus.yml'), config);
@@ -33,16 +40,23 @@ export async function startPrometheus(
   ];
   const child = spawn('prometheus', args, { stdio: ['ignore', 'ignore', 'pipe'] });
   let log = '';
+  let hasExited = false;
   child.stderr.on('data', (chunk) => (log += String(chunk)));
-  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()).once('error', () => resolve()));
   child.once('error', (error) => (log += `${error.message}: install the Debian package prometheus`));
-  onTestFinished(async () => {
+  const exited = new Promise<void>((resolve) => child.once('exit', resolve).once('error', () => resolve()))
+    .then(() => void (hasExited = true));
+  const stop = async (): Promise<void> => {
     child.kill('SIGKILL');
     await exited;
     rmSync(folder, { recursive: true, force: true });
-  });
+  };
   const url = `http://127.0.0.1:${port}`;
-  const ready = async (): Promise<unknown> => (await fetch(`${url}/-/ready`).catch(() => null))?.status ?? log;
-  await expect.poll(ready, { timeout: 20_000 }).toBe(200);
-  return url;
+  while ((await fetch(`${url}/-/ready`).catch(() => null))?.status !== 200) {
+    if (hasExited) {
+      await stop();
+      throw new Error(`Prometheus does not start:\n${log}`);
+    }
+    await setTimeout(50);
+  }
+  return { url, stop };
 }
