@@ -1,5 +1,6 @@
 /**
- * Makes the pictures of the documents, from `dist` as it was built last: `npm run pictures`. It needs Chromium.
+ * Makes the pictures of the documents, from `dist` as it was built last: `npm run pictures`. It needs Chromium,
+ * Prometheus, and the font of Grafana (Debian: `fonts-inter`).
  *
  * `docs/images/overload.svg` is a measurement; `npm run bench -- overload` draws it.
  */
@@ -9,9 +10,10 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { chromium } from 'playwright-core';
+import { chromium, type Browser } from 'playwright-core';
 import { Postern } from 'postern';
 import { ROOT } from '../support/markdown.js';
+import { drawDashboard } from './dashboard-picture.js';
 import { drawDrain, drawRequest } from './diagrams.js';
 
 const IMAGES = join(ROOT, 'docs/images');
@@ -27,10 +29,16 @@ const HEALTHY_MS = 30_000;
 
 writeFileSync(join(IMAGES, 'request.svg'), drawRequest());
 writeFileSync(join(IMAGES, 'drain.svg'), drawDrain());
-await photographLivePage();
+const browser = await chromium.launch({
+  executablePath: '/usr/bin/chromium',
+  args: ['--no-sandbox', '--disable-gpu'],
+});
+await photographLivePage(browser);
+await photographDashboard(browser);
+await browser.close();
 
 /** A mesh of five services, one of which stops, on the page of `postern live`. */
-async function photographLivePage(): Promise<void> {
+async function photographLivePage(browser: Browser): Promise<void> {
   const urls = new Map<string, string>();
   const apps = new Map<string, Postern>();
   for (const [name, connections] of Object.entries(SERVICES)) {
@@ -44,10 +52,6 @@ async function photographLivePage(): Promise<void> {
   });
   const [printed] = (await once(live.stdout, 'data')) as [Buffer];
   const [url = ''] = /^http:\S+$/m.exec(String(printed)) ?? [];
-  const browser = await chromium.launch({
-    executablePath: '/usr/bin/chromium',
-    args: ['--no-sandbox', '--disable-gpu'],
-  });
   const pages = await Promise.all(
     (['light', 'dark'] as const).map(async (colorScheme) => {
       const page = await browser.newPage({
@@ -65,7 +69,13 @@ async function photographLivePage(): Promise<void> {
     await page.locator('h1.fails').waitFor();
     await page.screenshot({ path: join(IMAGES, `live-${colorScheme}.png`) });
   }
-  await browser.close();
   live.kill('SIGTERM');
   for (const app of apps.values()) await app.close();
+}
+
+/** The dashboard for Grafana, drawn as a page. */
+async function photographDashboard(browser: Browser): Promise<void> {
+  const page = await browser.newPage({ viewport: { width: 1400, height: 100 } });
+  await page.setContent(await drawDashboard());
+  await page.screenshot({ path: join(IMAGES, 'dashboard.png'), fullPage: true });
 }
