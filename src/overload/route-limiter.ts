@@ -88,7 +88,8 @@ export class RouteLimiter {
     const { ahead } = this;
     const fits = ahead < episode.limit && ahead <= patienceMs * episode.ratePerMs;
     if (!fits) episode.lastFullAtMs = nowMs;
-    const probeMs = Math.max(PROBE_MS, PROBE_REQUESTS / episode.ratePerMs);
+    // Handlers that never end bring the rate down for as long as they are waited for.
+    const probeMs = Math.max(PROBE_MS, PROBE_REQUESTS * Math.min(1 / episode.ratePerMs, this.usualMs));
     if (fits || nowMs - episode.lastAdmissionAtMs > probeMs) {
       episode.lastAdmissionAtMs = nowMs;
       return true;

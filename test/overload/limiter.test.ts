@@ -5,6 +5,7 @@
  */
 
 import { expect, test } from 'vitest';
+import { RouteLimiter, type Ticket } from '../../src/overload/route-limiter.js';
 import { HEALTHY, PATIENCES, STOPS } from './healthy.js';
 import { call, cpu, pool, send, Service, World, type Clients, type Seen } from './world.js';
 
@@ -231,6 +232,32 @@ test('requests whose handlers never end do not lock a route up', () => {
   world.runUntil(END_MS);
   expect(seen.good.slice(9, 13).every((count) => count > 85), seen.good.join(' ')).toBe(true);
   expect(seen.refused.slice(18)).toEqual([]);
+});
+
+test.for([10, 130, 300])('a route admits again soon after %s s whose handlers never end', (lengthS) => {
+  const limiter = new RouteLimiter();
+  const backAt = 20_000 + lengthS * 1000;
+  const patienceMs = 1000;
+  const leaving: { readonly ticket: Ticket; readonly at: number }[] = [];
+  let queue: Ticket[] = [];
+  let firstAt = Infinity;
+  for (let now = 0; now < backAt + 5000 && firstAt === Infinity; now += 10) {
+    const isLost = now >= 20_000 && now < backAt;
+    if (isLost) queue = [];
+    const done = now % 20 === 0 ? queue.shift() : undefined;
+    if (done !== undefined) limiter.end(done, now, 'done');
+    for (; leaving[0] !== undefined && leaving[0].at <= now; leaving.shift()) {
+      limiter.abandon(leaving[0].ticket, now, true);
+    }
+    // 50 requests per second can be answered.
+    const everyMs = now >= 5000 && now < 20_000 ? 10 : 50;
+    if (now % everyMs > 0 || !limiter.admits(now, patienceMs)) continue;
+    const ticket = limiter.begin(now, patienceMs);
+    queue.push(ticket);
+    leaving.push({ ticket, at: now + patienceMs });
+    if (now >= backAt) firstAt = now;
+  }
+  expect(firstAt - backAt).toBeLessThan(1000);
 });
 
 test('if nobody has a deadline and nobody disconnects, nothing is refused', () => {
