@@ -224,6 +224,9 @@ export class Pipeline implements Steps {
       if (exchange.move('stop')) this.#end(exchange, CLIENT_CLOSED_REQUEST);
     } else if (value instanceof Error) this.fail(exchange, value);
     else if (raw === 'piped' || res.headersSent || res.destroyed || res.writableEnded) {
+      const failure = Reply.failureOf(value);
+      // Nobody ends a reply whose handler has failed.
+      if (failure !== undefined && raw !== 'piped' && !res.writableEnded) return this.fail(exchange, failure.thrown);
       this.#reportFailure(exchange, value);
       discard(value);
       this.#leaveToHandler(exchange);

@@ -1,10 +1,12 @@
 /** Middleware: what it runs around, in which order, and what it may change. */
 
+import { once } from 'node:events';
+import { connect as connectTo } from 'node:net';
 import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import {
-  Conflict, HttpError, NotFound, reply, ServiceUnavailable, Unauthorized, type HandlerResult, type Middleware,
-  type Reply,
+  Conflict, HttpError, NotFound, reply, ServiceUnavailable, Unauthorized, type Context, type HandlerResult,
+  type Middleware, type Postern, type Reply,
 } from 'postern';
 import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
@@ -257,4 +259,20 @@ test('a Response of a handler reaches middleware as a Reply', async () => {
   const response = await fetch((await serve(app)).url);
   expect([response.status, response.headers.get('x-a'), await response.text()]).toEqual([206, 'b', 'body']);
   expect([seen?.status, seen?.headers.get('x-a')]).toEqual([206, 'b']);
+});
+
+const SURROUNDINGS: readonly [string, (app: Postern, handler: (ctx: Context) => never) => Postern][] = [
+  ['alone', (app, handler) => app.get('/', handler)],
+  ['behind middleware', (app, handler) => app.use(mark('m')).get('/', handler)],
+  ['of a deprecated route', (app, handler) => app.get('/', { deprecated: { at: '2026-01-01' } }, handler)],
+];
+test.for(SURROUNDINGS)('a handler %s that fails in the middle of its own reply cuts the connection', { timeout: 5000 }, async ([, add]) => {
+  const app = add(expectFailures(createApp(), 500), (ctx) => {
+    ctx.raw.res.writeHead(200, { 'content-length': 10 }).write('part');
+    throw new Error('in the middle');
+  });
+  const { port } = await serve(app);
+  const socket = connectTo(port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'));
+  socket.resume();
+  await once(socket, 'close');
 });
