@@ -160,7 +160,7 @@ interface Table {
 function routesOf(app: OpenApiSource): DocumentedRoute[] {
   const table = app.router as Partial<Table> | undefined;
   const isReserved = table?.isReserved?.bind(table);
-  if (table?.entries === undefined || isReserved === undefined)
+  if (!Array.isArray(table?.entries) || isReserved === undefined)
     throw new TypeError('toOpenApi() takes a Postern application');
   return table.entries.filter((route) => !isReserved(route));
 }
