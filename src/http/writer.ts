@@ -66,10 +66,10 @@ export function endSoftly(socket: Duplex): void {
 /** Calls back when the requests that this turn of the event loop has read are run, and their replies written. */
 export function inNextTurn(callback: () => void): void {
   // In the first phase requests are run, and in the same or the next one replies are written.
-  setImmediate(setImmediate, callback);
+  setImmediate(() => setImmediate(callback));
 }
 
-/** Puts the next `socket.end()` off to the next turn. */
+/** Puts off to the next turn the `socket.end()` with which node:http answers that the client has ended its side. */
 export function endInNextTurn(socket: Duplex): void {
   const { end } = socket;
   socket.end = () => {
