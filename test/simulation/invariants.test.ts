@@ -36,7 +36,7 @@ test.for<readonly [violation: string, plan: Plan, ...log: Row[]]>([
   ['an error that a service throws reaches the client: r0 ended in 500 undefined', planOf('', { calls: last }),
     [0, 'client-0', 'got', 'r0', { statusCode: 500 }]],
   ['an overloaded service keeps answering: 0.5 replies a second of 40 that are possible', planOf('overload', {}),
-    ...many([8_000, 'client-0', 'send', 'r0', { ms: 2_000 }], 400), [8_500, 'client-0', 'got', 'r0', { body: 'r0' }]],
+    ...many([10_000, 'client-0', 'send', 'r0', { ms: 2_000 }], 400), [10_500, 'client-0', 'got', 'r0', { body: 'r0' }]],
   ['counters agree with what happened: client-0 counts 1 attempts of 0', planOf('', {}),
     [0, 'client-0', 'left', 'client-0', { attempts: 1, requests: 0 }]],
   ['counters agree with what happened: shop-0 counts 0 requests of 1', planOf('', {}),

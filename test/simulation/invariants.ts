@@ -183,8 +183,9 @@ export const INVARIANTS: Readonly<Record<string, Invariant>> = {
 
   *'an overloaded service keeps answering'({ of, plan }) {
     if (plan.scenario !== 'overload') return;
+    // The limiter has four seconds to find out what the service can do.
     const perSecond = (entries: readonly Entry[]): number =>
-      entries.filter(({ at }) => at >= 7_000 && at < 9_000).length / 2;
+      entries.filter(({ at }) => at >= 9_000 && at < 11_000).length / 2;
     const inTime = perSecond(of('got').filter(({ body }) => body !== undefined));
     const possible = Math.min(40, perSecond(of('send')));
     if (inTime < 0.9 * possible) yield `${inTime} replies a second of ${possible} that are possible`;

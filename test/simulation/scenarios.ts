@@ -140,7 +140,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   // Five times as many requests as a pool of four can answer.
   overload: {
-    ...USUAL, services: ['shop'], instances: [1, 1], count: 800, overMs: 4_000, patience: () => 1_000,
+    ...USUAL, services: ['shop'], instances: [1, 1], count: 1_200, overMs: 6_000, patience: () => 1_000,
     work: () => ({ method: 'get', ms: 100, retry: one(0, 1), timeout: 1_000 }),
     more: () => ({ pool: 4 }),
   },
