@@ -63,18 +63,23 @@ export function startExporter(
   /** @returns the answer of the collector; the status is 0 without a whole one, and `reason` says why */
   const post = async (body: Buffer, leftMs: number) => {
     const own = { 'content-type': 'application/json', 'content-length': body.length };
-    const req = request(url, { method: 'POST', agent, headers: { ...headers, ...own } });
-    let [text, reason] = ['', ''];
+    // A request whose collector switched protocols (101) has no more events, so only a signal ends the wait for them.
+    const abort = new AbortController();
+    const { signal } = abort;
+    let text = '';
+    let reason = '';
     cancel = (why) => {
       reason ||= why;
-      req.destroy();
+      abort.abort();
     };
     const timer = setTimeout(cancel, Math.max(1, leftMs), `no answer within ${timeoutMs} ms`).unref();
-    // A collector that hangs must not keep the process alive.
-    req.on('socket', (socket) => socket.unref()).on('error', () => undefined);
     try {
+      // Inside the try: node:http throws for headers that contradict each other.
+      const req = request(url, { method: 'POST', agent, signal, headers: { ...headers, ...own } });
+      // A collector that hangs must not keep the process alive.
+      req.on('socket', (socket) => socket.unref()).on('error', () => undefined);
       req.end(body);
-      const [res] = (await once(req, 'response')) as [IncomingMessage];
+      const [res] = (await once(req, 'response', { signal })) as [IncomingMessage];
       for await (const chunk of res.setEncoding('utf8')) {
         text += chunk;
         if (text.length > MAX_ANSWER_LENGTH) cancel('the answer of the collector is too long');
@@ -87,7 +92,7 @@ export function startExporter(
     } finally {
       clearTimeout(timer);
       // Ends a request that the collector answered before it read it.
-      req.destroy();
+      abort.abort();
     }
   };
 

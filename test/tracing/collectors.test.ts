@@ -12,6 +12,7 @@ import { setVariables, startCollector, type Collector } from '../support/collect
 import { closedPort } from '../support/peer.js';
 import { createApp, createRecorder, serve } from '../support/serve.js';
 
+const SWITCH = 'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n';
 const REQUESTS = 500;
 const QUEUE = 100;
 
@@ -61,6 +62,8 @@ test.for<{ what: string; respond: ((res: ServerResponse) => void) | 'unread' | n
     reason: /^(the collector answered 400|the queue is full)$/ },
   { what: 'closes its connections', respond: (res) => void res.destroy(),
     reason: /^(the collector is unreachable: \w+|the queue is full)$/ },
+  { what: 'answers 101 and never speaks HTTP again', respond: (res) => void res.socket?.write(SWITCH),
+    reason: /^(no answer within 300 ms|the queue is full)$/ },
   { what: 'reads nothing', respond: 'unread', reason: /^(no answer within 300 ms|the queue is full)$/ },
   { what: 'answers without end',
     respond: (res) => void setInterval(() => res.destroyed || res.write('x'.repeat(70_000)), 10).unref(),
@@ -150,6 +153,16 @@ test('a Retry-After that is longer than the time limit drops the batch, and hold
   await expect.poll(() => collector.spans.length, { timeout: 10_000 }).toBe(1);
   const [first, second] = collector.requests;
   expect((second?.atMs ?? 0) - (first?.atMs ?? 0)).toBeGreaterThan(990);
+});
+
+test('a request that node:http refuses to make drops its batch, and close() resolves', async () => {
+  const collector = await startCollector();
+  const headers = 'expect=100-continue,trailer=x';
+  const { app, warnings } = await start(collector.url, { OTEL_EXPORTER_OTLP_HEADERS: headers });
+  await app.request('/');
+  await app.close();
+  expect(droppedBy(app)).toBe(1);
+  expect(warnings()).toEqual([{ spans: 1, reason: 'the collector is unreachable: ERR_HTTP_TRAILER_INVALID' }]);
 });
 
 test('spans that a collector rejects are counted, and not sent again', async () => {
