@@ -40,8 +40,8 @@ export function readVariables(env: NodeJS.ProcessEnv, warn: (message: string) =>
     } catch {
       // Invalid, too.
     }
-    // Headers hold secrets.
-    const shown = variable.endsWith('_HEADERS') ? 'invalid' : show(text);
+    // Headers hold secrets, and so does a URL with a password.
+    const shown = variable.endsWith('_HEADERS') || /:.*@/.test(text) ? 'invalid' : show(text);
     warn(`${variable} is ${shown} and is ignored; give ${give}`);
     return fallback;
   };
@@ -54,7 +54,12 @@ export function readVariables(env: NodeJS.ProcessEnv, warn: (message: string) =>
       return isValid ? Number(text) : undefined;
     });
   const readUrl = (variable: string, fallback: URL): URL =>
-    read(variable, fallback, 'an http or https URL', (text) => (/^https?:/i.test(text) ? new URL(text) : undefined));
+    read(variable, fallback, 'an http or https URL', (text) => {
+      const url = new URL(text);
+      // Throws for what node:http could not decode.
+      decodeURIComponent(`${url.username}:${url.password}`);
+      return /^https?:$/.test(url.protocol) ? url : undefined;
+    });
   const readPairs = (variable: string): Record<string, string> =>
     read(variable, {}, 'name=value,name=value, percent-encoded', (text) => toPairs(text, variable.endsWith('_HEADERS')));
 

@@ -92,6 +92,8 @@ test.for<{ variable: string; value: string }>([
   { variable: 'OTEL_SDK_DISABLED', value: 'yes' },
   { variable: 'OTEL_TRACES_EXPORTER', value: 'zipkin' },
   { variable: 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', value: 'collector:4318' },
+  { variable: 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', value: 'http://us%er:pw@collector' },
+  { variable: 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', value: 'http://user:%zz@collector' },
   { variable: 'OTEL_EXPORTER_OTLP_HEADERS', value: 'no pair' },
   { variable: 'OTEL_EXPORTER_OTLP_HEADERS', value: 'a b=1' },
   { variable: 'OTEL_EXPORTER_OTLP_HEADERS', value: 'a=%0d%0ax: 1' },
@@ -121,6 +123,13 @@ test('an invalid endpoint is a warning, and spans go to localhost:4318', async (
   expect(run.warnings[0]).toBe(
     'OTEL_EXPORTER_OTLP_ENDPOINT is "ftp://collector" and is ignored; give an http or https URL',
   );
+});
+
+test('a warning about an endpoint does not show its password', async () => {
+  const run = await start(endpoint({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://us%er:secret@collector' }));
+  expect(run.warnings).toEqual([
+    'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is invalid and is ignored; give an http or https URL',
+  ]);
 });
 
 test('headers of both variables are sent, percent-decoded; no message shows their values', async () => {
