@@ -15,6 +15,8 @@ const MAX_ANSWER_LENGTH = 65_536;
 const CLOSE_MS = 1000;
 const FIRST_PAUSE_MS = 1000;
 const MAX_PAUSE_MS = 5000;
+/** Without it, a collector's `Retry-After` of years would stop the export until the process ends. */
+const MAX_RETRY_AFTER_MS = 300_000;
 /** Statuses after which a batch is sent again (OTLP/HTTP, "Retryable Response Codes"); 0: no answer. */
 const RETRYABLE: ReadonlySet<number> = new Set([0, 429, 502, 503, 504]);
 
@@ -146,9 +148,13 @@ export function startExporter(
   };
 }
 
-/** At least as long as `Retry-After` says, and from 1 s doubling up to 5 s, up to half of it less by chance. */
+/**
+ * At least as long as `Retry-After` says, up to 5 minutes; and from 1 s doubling up to 5 s, up to half of it less by
+ * chance.
+ */
 function pauseBefore(attempt: number, retryAfter = ''): number {
   const seconds = Number(retryAfter);
   const askedMs = Number.isNaN(seconds) ? Date.parse(retryAfter) - Date.now() : seconds * 1000;
-  return Math.max(askedMs || 0, Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (attempt - 1)) * (0.5 + random() / 2));
+  const ownMs = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (attempt - 1)) * (0.5 + random() / 2);
+  return Math.max(Math.min(askedMs || 0, MAX_RETRY_AFTER_MS), ownMs);
 }

@@ -6,11 +6,15 @@
 
 import type { ServerResponse } from 'node:http';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
-import { expect, onTestFinished, test } from 'vitest';
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import type { Postern } from 'postern';
 import { setVariables, startCollector, type Collector } from '../support/collector.js';
 import { closedPort } from '../support/peer.js';
 import { createApp, createRecorder, serve } from '../support/serve.js';
+
+vi.mock('../../src/base/clock.js', async (load) => (await import('../support/faked-clock.js')).fakeClock(await load()));
+
+afterEach(() => void vi.useRealTimers());
 
 const SWITCH = 'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n';
 const REQUESTS = 500;
@@ -154,6 +158,22 @@ test('a Retry-After that is longer than the time limit drops the batch, and hold
   const [first, second] = collector.requests;
   expect((second?.atMs ?? 0) - (first?.atMs ?? 0)).toBeGreaterThan(990);
 });
+
+test.for(['Infinity', '1000000000', 'Fri, 31 Dec 9999 23:59:59 GMT'])(
+  'a Retry-After of %s holds back the next batch for five minutes only',
+  async (retryAfter) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    const collector = await startCollector(
+      (res, nth) => void (nth === 1 ? res.writeHead(503, { 'retry-after': retryAfter }).end() : res.end()),
+    );
+    const { app } = await start(collector.url, { OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '1' });
+    await app.request('/');
+    await expect.poll(() => droppedBy(app)).toBe(1);
+    await app.request('/');
+    await vi.advanceTimersByTimeAsync(300_000);
+    await expect.poll(() => collector.spans.length).toBe(1);
+  },
+);
 
 test('a request that node:http refuses to make drops its batch, and close() resolves', async () => {
   const collector = await startCollector();
