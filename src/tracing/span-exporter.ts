@@ -11,6 +11,7 @@ import { clearTimeout, Date, monotonicNow, random, setTimeout } from '../base/cl
 import { MAX_TIMEOUT_MS, within } from '../base/deadline.js';
 import type { ExportSettings } from './otel-variables.js';
 
+const COMMA = Buffer.from(',');
 const MAX_ANSWER_LENGTH = 65_536;
 const CLOSE_MS = 1000;
 const FIRST_PAUSE_MS = 1000;
@@ -22,8 +23,8 @@ const RETRYABLE: ReadonlySet<number> = new Set([0, 429, 502, 503, 504]);
 
 /** Exports the spans of one application. */
 export interface SpanExporter {
-  /** Whether the queue has room; otherwise a span is counted as dropped. */
-  hasRoom(): boolean;
+  /** Whether the queue has room for a span; otherwise counts the span as dropped. */
+  hasRoomOrDrops(): boolean;
   /** @param span in JSON of ASCII */
   add(span: string): void;
   /** Sends what is queued; drops the rest after a second. */
@@ -33,7 +34,7 @@ export interface SpanExporter {
 /**
  * Begins to export, in the async context of its caller: outside of the requests whose spans fill the batches.
  *
- * @param head JSON of ASCII before the array of spans of a batch
+ * @param head JSON of ASCII before the first span of a batch
  * @param drop is called with the number of spans that were not sent
  */
 export function startExporter(
@@ -43,7 +44,7 @@ export function startExporter(
 ): SpanExporter {
   const { Agent, request } = url.protocol === 'https:' ? builtin('node:https') : builtin('node:http');
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  /** Each after a comma, as bytes: a text that was put together keeps all of its parts alive. */
+  /** Each as bytes: a text that was put together keeps all of its parts alive. */
   const queue: Buffer[] = [];
   let wake = (): void => undefined;
   let cancel: (reason: string) => void = () => undefined;
@@ -99,9 +100,8 @@ export function startExporter(
   };
 
   const send = async (batch: readonly Buffer[]): Promise<void> => {
-    const body = Buffer.concat([Buffer.from(head), ...batch, Buffer.from(']}]}]}')]);
-    // In place of the comma before the first span.
-    body.write('[', head.length);
+    const spans = batch.flatMap((span) => [COMMA, span]).slice(1);
+    const body = Buffer.concat([Buffer.from(head), ...spans, Buffer.from(']}]}]}')]);
     const deadlineMs = monotonicNow() + timeoutMs;
     let cause: string | undefined;
     for (let attempt = 1; ; attempt += 1) {
@@ -128,13 +128,13 @@ export function startExporter(
   };
   const done = run();
   return {
-    hasRoom() {
+    hasRoomOrDrops() {
       const isFull = queue.length >= maxQueueSize;
       if (isFull) drop(1, 'the queue is full');
       return !isFull;
     },
     add(span) {
-      if (queue.push(Buffer.from(`,${span}`, 'latin1')) === maxBatchSize) wake();
+      if (queue.push(Buffer.from(span, 'latin1')) === maxBatchSize) wake();
     },
     async close() {
       isClosing = true;

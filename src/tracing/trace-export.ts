@@ -60,16 +60,18 @@ export function startTraceExport(
   const sdk = { 'telemetry.sdk.language': 'nodejs', 'telemetry.sdk.version': FRAMEWORK_VERSION };
   for (const [key, value] of Object.entries({ ...own, ...sdk, ...settings.resource })) resource.add(key, value);
   const scope = `{"name":"postern","version":"${FRAMEWORK_VERSION}"}`;
-  const head = `{"resourceSpans":[{"resource":{${resource.toString()}},"scopeSpans":[{"scope":${scope},"spans":`;
+  const head = `{"resourceSpans":[{"resource":{${resource.toString()}},"scopeSpans":[{"scope":${scope},"spans":[`;
   const dropped = registry.counter({ name: 'otel_spans_dropped_total', help: 'Spans that could not be exported.' });
-  let [unreported, warnedMs] = [0, -Infinity];
+  let unreported = 0;
+  let warnedMs = -Infinity;
   const exporter = startExporter(settings, head, (count, reason) => {
     if (count === 0) return;
     dropped.inc(count);
     unreported += count;
     if (monotonicNow() < warnedMs + WARN_EVERY_MS) return;
     logSafely(logger, 'warn', { spans: unreported, reason }, 'spans could not be exported and were dropped');
-    [unreported, warnedMs] = [0, monotonicNow()];
+    unreported = 0;
+    warnedMs = monotonicNow();
   });
 
   const monitoring = new Set(['health', 'metrics', 'ping', 'openapi'].map((path) => `/${name}/${path}/`));
@@ -85,7 +87,8 @@ export function startTraceExport(
   };
   const unsubscribers: (() => void)[] = [];
   const on = <Message>(event: string, listener: (message: Message) => void): void => {
-    const [channel, untyped] = [`tracing:postern.${event}`, listener as diagnostics.ChannelListener];
+    const channel = `tracing:postern.${event}`;
+    const untyped = listener as diagnostics.ChannelListener;
     diagnostics.subscribe(channel, untyped);
     unsubscribers.push(() => diagnostics.unsubscribe(channel, untyped));
   };
@@ -93,16 +96,16 @@ export function startTraceExport(
   const onRequestEnd = (message: RequestTraceMessage): void => {
     const { ctx, trace, statusCode } = message;
     // Without a status, `end` reports that the handler has returned a promise.
-    if (statusCode !== undefined && isSampled(trace) && isExported(ctx) && exporter.hasRoom())
-      add(trace, Context.exchangeOf(ctx).startedAt, toServerFields(message));
+    if (statusCode === undefined || !isSampled(trace) || !isExported(ctx)) return;
+    if (exporter.hasRoomOrDrops()) add(trace, Context.exchangeOf(ctx).startedAt, toServerFields(message));
   };
   on('request:end', onRequestEnd);
   on('request:asyncEnd', onRequestEnd);
   on('call:asyncEnd', (message: CallTraceMessage) => {
     const { trace } = message;
     const origin = trace === undefined ? undefined : callOriginOf(trace);
-    if (trace !== undefined && origin !== undefined && isSampled(trace) && isExported(origin.caller))
-      if (exporter.hasRoom()) add(trace, origin.startedAt, toClientFields(message));
+    if (trace === undefined || origin === undefined || !isSampled(trace) || !isExported(origin.caller)) return;
+    if (exporter.hasRoomOrDrops()) add(trace, origin.startedAt, toClientFields(message));
   });
   if (sample !== undefined)
     on('request:start', ({ ctx, trace }: RequestTraceMessage) => {
