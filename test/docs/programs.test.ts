@@ -20,7 +20,7 @@ beforeAll(async () => {
   folder = writePrograms();
   const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
   await compile(folder, tsc, PROGRAMS, { rewriteRelativeImportExtensions: true });
-}, 120_000);
+}, 600_000);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 test.concurrent.for(programs.filter(({ place }) => !place.startsWith('docs/recipes')))(

@@ -36,7 +36,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 test.concurrent.for(Object.keys(FOLDERS) as Version[])(
   'the documents and the types of the tests compile with TypeScript %s',
-  { timeout: 300_000 },
+  { timeout: 900_000 },
   async (version) => {
     const options = { noEmit: true, skipLibCheck: true, allowImportingTsExtensions: true };
     await compile(folder, tscOf(version), [...PROGRAMS, 'types/*.ts'], options);
@@ -52,7 +52,7 @@ const DECLARATIONS: readonly (readonly [Version, module: string, resolution: str
 
 test.concurrent.for(DECLARATIONS)(
   'the declarations compile without skipLibCheck with TypeScript %s, %s, %s, exactOptionalPropertyTypes %s',
-  { timeout: 300_000 },
+  { timeout: 900_000 },
   async ([version, module, moduleResolution, exactOptionalPropertyTypes]) => {
     const options = { noEmit: true, module, moduleResolution, exactOptionalPropertyTypes };
     await compile(folder, tscOf(version), ['entries.ts'], options);

@@ -1,6 +1,7 @@
 /** The programs in the documents, and a folder with all of them in which they find the package and their libraries. */
 
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import {
   appendFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync,
 } from 'node:fs';
@@ -69,8 +70,8 @@ export async function compile(folder: string, tsc: string, include: string[], op
   const project = join(folder, `tsconfig.${compilations++}.json`);
   writeFileSync(project, JSON.stringify({ compilerOptions: { ...shared, ...options }, include }));
   const compiler = spawn(process.execPath, [tsc, '-p', project], { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] });
-  const found = await text(compiler.stdout);
-  if (found.trim() === '') return;
+  const [found, [status]] = await Promise.all([text(compiler.stdout), once(compiler, 'close')]);
+  if (status === 0) return;
   const place = (_: string, number: string): string => programs[Number(number) - 1]?.place ?? '';
   throw new Error(`it does not compile:\n${found.replace(/program(\d+)\.mts/g, place)}`);
 }
