@@ -151,12 +151,12 @@ export class Connection implements Sending {
    * malformed bytes node:http raises it again for everything else that arrives.
    *
    * @param refuse answers what could not be parsed as a request
-   * @param isLate whether the replies of the turn in which the client ended its side are written
+   * @param isLate whether the turn in which the client ended its side is over; the connection may have broken off in it
    */
   breakOff(error: ParserError, refuse: (failure: HttpError) => void, isLate = false): void {
     const { socket } = this;
     if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
-    if (this.#isBroken) return;
+    if (this.#isBroken) return isLate ? endSoftly(socket) : undefined;
     if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && this.#reading.excuse()) return;
     const hasEnded = error.code === 'HPE_INVALID_EOF_STATE';
     if (hasEnded && !isLate && !this.isFree) return inNextTurn(() => this.breakOff(error, refuse, true));

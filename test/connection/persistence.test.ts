@@ -105,6 +105,30 @@ describe('pipelined requests', () => {
     other.destroy();
   });
 
+  test.for([
+    ['nothing', ''],
+    ['half a request', 'GET / HTTP/1.1\r\nHo'],
+    ['half a body', post('Content-Length: 99\r\n', 'half', '/unread')],
+    ['half a body in chunks', post(CHUNKED, chunk('half'), '/unread')],
+    ['half a body in chunks of HTTP/1.0', post(CHUNKED, chunk('half'), '/unread', '1.0')],
+    ['an unread body that closes', post(`Connection: close\r\n${CHUNKED}`, chunk('half'), '/unread')],
+    ['a refused head', 'GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n'],
+    ['a body that is late just then', post('Content-Length: 99\r\n', 'half', '/unread'), 'ERR_HTTP_REQUEST_TIMEOUT'],
+  ])('that are pending learn that their client has left, if its end is read together with them and %s', async ([, rest, code]) => {
+    const app = createApp().post('/unread', () => 'unread');
+    const aborted = new Promise((resolve) => {
+      app.get('/pending', ({ signal }) => new Promise(() => signal.addEventListener('abort', resolve)));
+    });
+    await serve(app);
+    const socket = new Duplex({ read: () => undefined, write: (_chunk, _encoding, done) => done() });
+    app.server?.emit('connection', socket);
+    socket.push(get('/pending') + rest, 'latin1');
+    socket.push(null);
+    await once(socket, 'end');
+    if (code !== undefined) app.server?.emit('clientError', Object.assign(new Error(code), { code }), socket);
+    await Promise.all([aborted, once(socket, 'close')]);
+  });
+
   test('that wait behind another one learn that their client has left', async () => {
     const aborted: string[] = [];
     const seen: string[] = [];
