@@ -24,7 +24,7 @@ test.for<readonly [violation: string, plan: Plan, ...log: Row[]]>([
     [0, 'client-0', 'send', 'r0', { ms: 100 }]],
   ['a call ends when its caller leaves or has no time left: the call r0.0 of h1 went on for 100 ms', planOf('', {}),
     [0, 'shop-0', 'run', 'r0', { uid: 'h1', ms: 50 }], [150, 'shop-0', 'called', 'r0.0', { uid: 'h1', from: 10 }]],
-  ['a new instance gets its share: shop-1 got none of 21 requests', planOf('ages', {}),
+  ['a new instance gets its share: shop-1 got none of 21 requests, on 0 connections', planOf('ages', {}),
     [10_000, 'shop-1', 'ready', 'shop-1'], ...many([15_000, 'shop-0', 'run', 'r0'], 21)],
   ['a drained instance closes, and gets no more requests: shop-0 closed Infinity ms too late', planOf('', {}),
     [0, '', 'drain', 'shop-0', { until: 12_000 }]],

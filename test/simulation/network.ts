@@ -155,6 +155,7 @@ function connect(service: string): Duplex {
   const turn = network.turns.get(service) ?? 0;
   network.turns.set(service, turn + 1);
   const instance = known[turn % known.length];
+  world.write('open', service, { other: known.map(({ name }) => name).join(' ') });
   const fail = (code: string, ms = latency()): void => {
     world.at(world.now + ms, () => client.destroy(errorOf(`connect ${code} ${service}`, code)), host);
   };
