@@ -19,7 +19,7 @@ const MUTANTS: readonly (readonly [string, string, string, string, string, strin
   ['a deadline grows when a request is sent again', 'crash', 'deadlines only shrink',
     'mesh/http-transport.ts', 'begin(after(monotonicNow() - startedAtMs, request), true)', 'begin(request, true)'],
   ['a drain closes first', 'rolling update', 'an update loses no request that can be repeated',
-    'app/app.ts', 'if (delay > 0) await', 'if (delay > 1e9) await'],
+    'app/closing.ts', 'if (delay > 0) await', 'if (delay > 1e9) await'],
   ['a drain does not wait', 'rolling update', 'a drain loses nothing that it can finish',
     'app/listener.ts', 'await within(Math.min(timeoutMs, MAX_TIMEOUT_MS), ', 'await within(0, '],
   ['a budget refills too fast', 'retries', 'retries stay in their budget',
