@@ -229,14 +229,16 @@ function checkQuery(handler: Handler, allowed: readonly string[]): Handler {
  * in addition to others. Headers that the reply has itself stay.
  */
 function announce({ at, sunset, link }: Deprecation): Middleware {
+  const own: [name: string, value: string][] = [];
+  if (at !== undefined) own.push(['deprecation', `@${Math.floor(new Date(at).getTime() / 1000)}`]);
+  if (sunset !== undefined) own.push(['sunset', new Date(sunset).toUTCString()]);
+  const page = link === undefined ? undefined : `<${new URL(link).href}>; rel="deprecation"`;
   return async (ctx, next) => {
     const result = await next();
     const { headers } = result;
     if (Context.exchangeOf(ctx).res.headersSent) return result;
-    const seconds = (date: Date | string): number => Math.floor(new Date(date).getTime() / 1000);
-    if (at !== undefined && !headers.has('deprecation')) headers.set('deprecation', `@${seconds(at)}`);
-    if (sunset !== undefined && !headers.has('sunset')) headers.set('sunset', new Date(sunset).toUTCString());
-    if (link !== undefined) headers.append('link', `<${new URL(link).href}>; rel="deprecation"`);
+    for (const [name, value] of own) if (!headers.has(name)) headers.set(name, value);
+    if (page !== undefined) headers.append('link', page);
     return result;
   };
 }
