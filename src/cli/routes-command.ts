@@ -38,7 +38,7 @@ type RouteName = Pick<RouteInfo, 'method' | 'path' | 'pattern'>;
 /** Differences between two lists of routes, in order of registration. */
 interface RouteChanges {
   readonly became_public: readonly RouteInfo[];
-  /** The routes as they were before. */
+  /** Entries of the earlier list. */
   readonly stopped_being_public: readonly RouteInfo[];
   /** Public routes whose allowed query parameters are others than before. */
   readonly changed_params: readonly (RouteName & Record<'before' | 'after', RouteInfo['params']>)[];

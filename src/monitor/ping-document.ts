@@ -1,6 +1,6 @@
 /*
- * The ping document (SPEC 2.4, 4.2), and the one way to read that of another service: each service below it may
- * have written a part.
+ * The ping document (SPEC 2.4, 4.2), and the one reader of another service's document: each service below may have
+ * written a part of it.
  */
 
 import { MAX_TIMEOUT_MS } from '../base/deadline.js';

@@ -21,8 +21,8 @@ import { isStream } from '../payload/bytes.js';
 const MAX_QUEUED_BYTES = 64 * 1024;
 
 /**
- * Three replies are tried before the connection is cut: the handler's; that of the error with which it could not be
- * written; and, where a header of that error can't be written either, the fixed 500.
+ * Three replies are tried before the connection is cut: the handler's; the reply to the error with which it could not
+ * be written; and, where a header of that error can't be written either, the fixed 500.
  */
 const MAX_FAILED_WRITES = 2;
 

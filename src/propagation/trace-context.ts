@@ -1,7 +1,7 @@
 /*
  * The trace that a request belongs to, on its way from one service to the next.
  *
- * A service that records no spans passes the headers on as they came. With a span id of its own, the next service would
+ * A service that records no spans passes the headers on unchanged. With a span id of its own, the next service would
  * name a parent that nobody has recorded. Only where spans are recorded does each request and each call get one.
  *
  * Source: W3C "Trace Context" (level 2: with the random flag) and "Baggage".
