@@ -11,7 +11,7 @@ import { clearTimeout, Date, monotonicNow, random, setTimeout } from '../base/cl
 import { MAX_TIMEOUT_MS, within } from '../base/deadline.js';
 import type { ExportSettings } from './otel-variables.js';
 
-const COMMA = Buffer.from(',');
+const MIN_PART_LENGTH = 8192;
 const MAX_ANSWER_LENGTH = 65_536;
 const CLOSE_MS = 1000;
 const FIRST_PAUSE_MS = 1000;
@@ -20,6 +20,14 @@ const MAX_PAUSE_MS = 5000;
 const MAX_RETRY_AFTER_MS = 300_000;
 /** Statuses after which a batch is sent again (OTLP/HTTP, "Retryable Response Codes"); 0: no answer. */
 const RETRYABLE: ReadonlySet<number> = new Set([0, 429, 502, 503, 504]);
+
+/** Spans that are sent together. */
+interface Batch {
+  readonly parts: Buffer[];
+  /** What is not encoded yet. */
+  text: string;
+  count: number;
+}
 
 /** Exports the spans of one application. */
 export interface SpanExporter {
@@ -44,8 +52,8 @@ export function startExporter(
 ): SpanExporter {
   const { Agent, request } = url.protocol === 'https:' ? builtin('node:https') : builtin('node:http');
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  /** Each as bytes: a text that was put together keeps all of its parts alive. */
-  const queue: Buffer[] = [];
+  const queue: Batch[] = [];
+  let waiting = 0;
   let wake = (): void => undefined;
   let cancel: (reason: string) => void = () => undefined;
   let isClosing = false;
@@ -99,9 +107,8 @@ export function startExporter(
     }
   };
 
-  const send = async (batch: readonly Buffer[]): Promise<void> => {
-    const spans = batch.flatMap((span) => [COMMA, span]).slice(1);
-    const body = Buffer.concat([Buffer.from(head), ...spans, Buffer.from(']}]}]}')]);
+  const send = async ({ parts, text: rest, count }: Batch): Promise<void> => {
+    const body = Buffer.concat([...parts, Buffer.from(`${rest}]}]}]}`, 'latin1')]);
     const deadlineMs = monotonicNow() + timeoutMs;
     let cause: string | undefined;
     for (let attempt = 1; ; attempt += 1) {
@@ -113,34 +120,50 @@ export function startExporter(
       if (isRetryable) notBeforeMs = monotonicNow() + pauseBefore(attempt, retryAfter);
       // The last attempt may only have run out of time.
       cause ??= reason;
-      if (!isRetryable || notBeforeMs >= deadlineMs || isClosing) return drop(batch.length, cause);
+      if (!isRetryable || notBeforeMs >= deadlineMs || isClosing) return drop(count, cause);
       await waitUntil(() => notBeforeMs);
     }
   };
 
   /** Sends a batch when it is full, and every `delayMs`. */
   const run = async (): Promise<void> => {
-    while (!isClosing || queue.length > 0) {
+    while (!isClosing || waiting > 0) {
       const dueMs = monotonicNow() + Math.max(1, delayMs);
-      await waitUntil(() => Math.max(notBeforeMs, queue.length < maxBatchSize ? dueMs : 0));
-      if (queue.length > 0) await send(queue.splice(0, maxBatchSize));
+      await waitUntil(() => Math.max(notBeforeMs, waiting < maxBatchSize ? dueMs : 0));
+      const batch = queue.shift();
+      waiting -= batch?.count ?? 0;
+      if (batch !== undefined) await send(batch);
     }
   };
   const done = run();
   return {
     hasRoomOrDrops() {
-      const isFull = queue.length >= maxQueueSize;
+      const isFull = waiting >= maxQueueSize;
       if (isFull) drop(1, 'the queue is full');
       return !isFull;
     },
     add(span) {
-      if (queue.push(Buffer.from(span, 'latin1')) === maxBatchSize) wake();
+      let batch = queue.at(-1);
+      if (batch === undefined || batch.count === maxBatchSize) {
+        batch = { parts: [], text: head, count: 0 };
+        queue.push(batch);
+      }
+      batch.text += batch.count === 0 ? span : `,${span}`;
+      batch.count += 1;
+      if (batch.text.length > MIN_PART_LENGTH) {
+        // A text that was put together keeps all of its parts alive; bytes do not.
+        batch.parts.push(Buffer.from(batch.text, 'latin1'));
+        batch.text = '';
+      }
+      if ((waiting += 1) === maxBatchSize) wake();
     },
     async close() {
       isClosing = true;
       wake();
       await within(CLOSE_MS, done);
-      drop(queue.splice(0).length, 'the application closed');
+      drop(waiting, 'the application closed');
+      queue.length = 0;
+      waiting = 0;
       cancel('the application closed');
       await done;
       agent.destroy();
