@@ -105,8 +105,8 @@ export interface CallingRequest {
 
 /** Sends the calls of one service. @internal */
 export interface CallSender {
-  /** Reads the whole reply. @param verb the client's method, named in messages */
-  send(verb: string, method: string, path: string, options: ServiceBodyOptions, by: Caller): Promise<ServiceResponse>;
+  /** Reads the whole reply. @param verb the client's method, `get` */
+  send(verb: string, path: string, options: ServiceBodyOptions, by: Caller): Promise<ServiceResponse>;
   call(endpoint: object, input: unknown, options: ServiceCallOptions, by: Caller): Promise<ServiceResponse>;
   fetch(path: string, options: ServiceFetchOptions, by: Caller): Promise<Response>;
   /** Closes every connection. */
@@ -258,11 +258,7 @@ export class ServiceClient {
   }
 
   #send<T>(verb: Function, path: string, options: ServiceBodyOptions): Promise<ServiceResponse<T>> {
-    const { name } = verb;
-    return this.#use(
-      verb,
-      (sender) => sender.send(name, name.toUpperCase(), path, options, this.#by) as Promise<ServiceResponse<T>>,
-    );
+    return this.#use(verb, (sender) => sender.send(verb.name, path, options, this.#by) as Promise<ServiceResponse<T>>);
   }
 
   /** @param verb the public method, which the stack of an error leaves out */

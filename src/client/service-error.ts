@@ -60,22 +60,17 @@ export class ServiceError extends ApiError {
 // The public gets less of it, also of one that another copy of Postern made (`forScope`).
 setBrand(ServiceError.prototype, 'ServiceError');
 
-/** Creates an error that this side raises about a call; its message is the reason phrase of its status. @internal */
+/** Creates the error of a call; its message is the reason phrase of its status by default. @internal */
 export function callError(
-  call: CallName,
+  { service, method, path, isRepeated = false }: CallName,
   statusCode: number,
   description: string,
-  { headers = {}, ...options }: Pick<ApiErrorOptions, 'headers' | 'cause'> = {},
+  options: Omit<ApiErrorOptions, 'statusCode'> = {},
 ): ServiceError {
-  const { service, method, path } = call;
   const message = STATUS_CODES[statusCode] ?? 'Unknown Error';
-  const all = { ...headers, ...retryHeaders(call, statusCode) };
-  return new ServiceError(service, description, { statusCode, message, method, path, headers: all, ...options });
-}
-
-/** Headers by which callers of a final error know not to repeat their call. @internal */
-export function retryHeaders({ isRepeated = false }: CallName, statusCode: number): Record<string, string> {
-  return isRepeated && isUnavailable(statusCode) ? { [NO_RETRY_HEADER]: 'true' } : {};
+  const isFinal = isRepeated && isUnavailable(statusCode);
+  const headers = { ...options.headers, ...(isFinal ? { [NO_RETRY_HEADER]: 'true' } : undefined) };
+  return new ServiceError(service, description, { message, ...options, statusCode, method, path, headers });
 }
 
 /** Whether another attempt may succeed after this status. @internal */

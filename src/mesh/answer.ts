@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { builtin } from '../base/builtin.js';
 import { adoptErrorCode } from '../base/error-codes.js';
-import { callError, NO_RETRY_HEADER, retryHeaders, ServiceError, type CallName } from '../client/service-error.js';
+import { callError, NO_RETRY_HEADER, type CallName, type ServiceError } from '../client/service-error.js';
 import { Bytes, decodeUtf8, isJsonType, mediaTypeOf } from '../payload/bytes.js';
 import { readErrorBody } from '../payload/error-body.js';
 import { fromHeaderList } from '../http/reply.js';
@@ -39,11 +39,9 @@ export class Answer {
   readonly #call: CallName;
   readonly #source: AnswerSource;
   readonly #limit: Limit;
-  #onFailure: ((reason: unknown) => void) | undefined;
-  #failure: { readonly reason: unknown } | undefined;
 
   /**
-   * @param limit ended if the body fails, which then calls {@link fail}; released when the body ends
+   * @param limit ended if the body fails, and released when the body ends; if it is ended, the reader fails
    * @throws {ServiceError} 502 for a status out of range
    */
   constructor(call: CallName, source: AnswerSource, limit: Limit) {
@@ -69,12 +67,6 @@ export class Answer {
     return fromHeaderList(this.#source.rawHeaders);
   }
 
-  /** Fails the body, for its current or a later reader. */
-  fail(reason: unknown): void {
-    this.#failure ??= { reason };
-    this.#onFailure?.(reason);
-  }
-
   /**
    * Reads the whole answer.
    *
@@ -84,7 +76,7 @@ export class Answer {
   whole(maxBytes: number): Promise<WholeAnswer> {
     const { status, headers } = this;
     return new Promise((resolve, reject) => {
-      this.#whenFailed(reject);
+      this.#limit.whenEnded(reject);
       const source = this.#source;
       const length = Number(headers['content-length'] ?? 0) || 0;
       const body = new Bytes(maxBytes, length);
@@ -109,7 +101,7 @@ export class Answer {
       {
         start: (controller) => {
           let isOver = false;
-          this.#whenFailed((reason) => {
+          this.#limit.whenEnded((reason) => {
             if (!isOver) controller.error(reason);
             isOver = true;
           });
@@ -132,11 +124,6 @@ export class Answer {
 
   get #hasBody(): boolean {
     return this.#call.method !== 'HEAD' && !BODILESS.has(this.status);
-  }
-
-  #whenFailed(onFailure: (reason: unknown) => void): void {
-    this.#onFailure = onFailure;
-    if (this.#failure !== undefined) onFailure(this.#failure.reason);
   }
 }
 
@@ -178,18 +165,16 @@ export function retryAfterOf({ 'retry-after': value }: IncomingHttpHeaders): str
 
 /** The error of an answer from 400 to 599. Without the uniform body it has only the status. */
 export function toServiceError(call: CallName, answer: WholeAnswer): ServiceError {
-  const { service, method, path } = call;
   const { status } = answer;
-  // The headers that tell callers further up when to repeat a call, and whether to.
-  const headers = retryHeaders(call, status);
+  // Callers further up need to know when to repeat a call, and whether to.
+  const headers: Record<string, string> = {};
   const retryAfter = retryAfterOf(answer.headers);
   if (retryAfter !== undefined) headers['retry-after'] = retryAfter;
   if (answer.headers[NO_RETRY_HEADER] !== undefined) headers[NO_RETRY_HEADER] = 'true';
   const body = answer.body.length > MAX_ERROR_BYTES ? undefined : readErrorBody(readJson(answer));
-  if (body === undefined) return callError(call, status, `${service} answered ${status}`, { headers });
+  if (body === undefined) return callError(call, status, `${call.service} answered ${status}`, { headers });
   const { message, description, error_code: code } = body;
-  const errorCode = adoptErrorCode(code.name, code.value);
-  return new ServiceError(service, description, { statusCode: status, message, errorCode, method, path, headers });
+  return callError(call, status, description, { message, errorCode: adoptErrorCode(code.name, code.value), headers });
 }
 
 function isCoded(headers: IncomingHttpHeaders): boolean {

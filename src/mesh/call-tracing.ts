@@ -41,8 +41,9 @@ export function areCallsTraced(): boolean {
   return channel.hasSubscribers;
 }
 
-/** Publishes `start` around the sending of the request, and `end` after it. */
-export function traceCall<T>(message: CallTraceMessage, send: () => T): T {
+/** Publishes `start` around the sending of the request, and `end` after it; only sends it without a message. */
+export function traceCall<T>(message: CallTraceMessage | undefined, send: () => T): T {
+  if (message === undefined) return send();
   return channel.start.runStores(message, () => {
     try {
       return send();
@@ -53,7 +54,8 @@ export function traceCall<T>(message: CallTraceMessage, send: () => T): T {
 }
 
 /** Publishes `asyncStart` and `asyncEnd` of an attempt, after `error` if it failed. */
-export function endTrace(message: CallTraceMessage, failure?: { reason: unknown }): void {
+export function endTrace(message: CallTraceMessage | undefined, failure?: { reason: unknown }): void {
+  if (message === undefined) return;
   if (failure !== undefined) channel.error.publish(Object.assign(message, { error: failure.reason }));
   channel.asyncStart.publish(message);
   channel.asyncEnd.publish(message);

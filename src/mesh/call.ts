@@ -2,15 +2,16 @@
  * Runs a call: its attempts, and the pauses between them, in the time that is left.
  */
 
+import type { IncomingHttpHeaders } from 'node:http';
 import { builtin } from '../base/builtin.js';
 import { monotonicNow } from '../base/clock.js';
-import type { CallingRequest, ServiceFetchOptions } from '../client/service-client.js';
+import type { CallingRequest, ServiceFetchOptions, ServiceResponse } from '../client/service-client.js';
 import { callError, isUnavailable, NO_RETRY_HEADER, ServiceError } from '../client/service-error.js';
 import { DEADLINE_HEADER } from '../base/deadline.js';
 import { beginCallSpan, passedHeaders, spanHeaders } from '../propagation/trace-context.js';
-import { retryAfterOf, toServiceError, type Answer } from './answer.js';
+import { readBody, retryAfterOf, toServiceError, type Answer } from './answer.js';
 import { areCallsTraced, endTrace, traceCall, type CallTraceMessage } from './call-tracing.js';
-import { Limit, pause } from './limit.js';
+import { Limit, pause, type Outcome } from './limit.js';
 import { formatHeaders, formatTarget, isRepeatable, toRequestBody } from './request.js';
 import type { ServiceRequest, Transport } from './request.js';
 import { pauseBefore, type RetryBudget } from './retry.js';
@@ -41,6 +42,8 @@ export interface ConnectedService {
 
 /** A call, ready to be sent. */
 export interface Call extends ServiceRequest {
+  /** The request that makes the call; undefined outside a request. */
+  readonly by: CallingRequest | undefined;
   /** The path pattern of a typed call. */
   readonly route: string | undefined;
   /** Each ends the call with its own reason. */
@@ -53,7 +56,14 @@ export interface Call extends ServiceRequest {
   readonly attempts: number;
 }
 
+/**
+ * Reads what a call needs of its last answer, whatever its status. If it throws, the attempt has failed; if it returns
+ * a `ServiceError`, that is what the service answered.
+ */
+type Reader<T> = (answer: Answer, limit: Limit) => Promise<T | ServiceError>;
+
 const TIMEOUT_MS = 5000;
+const MAX_BYTES = 10 * 1024 * 1024;
 /** How much of an unwanted answer is read, so that its connection can be used again. */
 const MAX_DISCARDED_BYTES = 65_536;
 /** nginx's status for a client that disconnected; never sent, only counted. */
@@ -64,42 +74,54 @@ export function createCall(
   { name, options: { userAgent } }: ConnectedService,
   method: string,
   path: string,
-  route: string | undefined,
   { timeout = TIMEOUT_MS, retry = 0, signal, ...options }: ServiceFetchOptions,
   by: CallingRequest | undefined,
+  route?: string,
 ): Call {
   const body = toRequestBody(options.json, options.body);
   const target = formatTarget(path, options.query);
   const headers = formatHeaders(options.headers, method, body);
   if (userAgent !== undefined) headers['user-agent'] ??= userAgent;
-  const isRepeated = retry > 0 && isRepeatable({ method, body });
+  const attempts = isRepeatable({ method, body }) ? retry + 1 : 1;
   const signals = signal == null ? [] : [signal];
   if (signal !== null && by !== undefined && by.signal !== signal) signals.push(by.signal);
-  return {
-    ...{ service: name, method, path: target.replace(/\?.*/s, ''), route, target, headers, body, signals, isRepeated },
-    timeoutMs: timeout,
-    deadlineMs: signal === null ? Infinity : (by?.deadlineMs ?? Infinity),
-    attempts: isRepeated ? retry + 1 : 1,
-  };
+  const deadlineMs = signal === null ? Infinity : (by?.deadlineMs ?? Infinity);
+  const names = { service: name, method, path: target.replace(/\?.*/s, ''), route, isRepeated: attempts > 1 };
+  return { ...names, target, headers, body, by, signals, timeoutMs: timeout, deadlineMs, attempts };
 }
 
 /**
- * @param by the request that makes the call; undefined outside a request
- * @param read reads what it needs of the last answer, whatever its status. If it throws, the attempt has failed; if it
- * returns a `ServiceError`, that is what the service answered.
+ * Runs a call whose answer is read whole.
+ *
+ * @param route the path pattern of a typed call
+ * @throws {TypeError} as {@link createCall} does
+ * @throws {ServiceError} for an answer from 400 on, and 502 to 504 without a usable one
+ */
+export async function callWhole(
+  service: ConnectedService,
+  method: string,
+  path: string,
+  options: ServiceFetchOptions,
+  by: CallingRequest | undefined,
+  route?: string,
+): Promise<ServiceResponse> {
+  const call = createCall(service, method, path, options, by, route);
+  const { head, answer } = await runCall(service, call, async (head) => {
+    const answer = await head.whole(service.options.maxBytes ?? MAX_BYTES);
+    return answer.status >= 400 ? toServiceError(call, answer) : { head, answer };
+  });
+  return { status: answer.status, headers: head.toHeaders(), body: readBody(call, answer) };
+}
+
+/**
  * @throws {ServiceError} what `read` returned, or 502 to 504 without an answer
  * @throws the reason of the first signal that aborts
  */
-export async function runCall<T>(
-  service: ConnectedService,
-  by: CallingRequest | undefined,
-  call: Call,
-  read: (answer: Answer, limit: Limit) => Promise<T | ServiceError>,
-): Promise<T> {
+export async function runCall<T>(service: ConnectedService, call: Call, read: Reader<T>): Promise<T> {
   service.budget.addCall();
   for (let number = 1; ; number += 1) {
     assertPossible(service, call);
-    const { value, pauseMs } = await runAttempt(service, by, call, number, read);
+    const { value, pauseMs } = await runAttempt(service, call, number, read);
     if (pauseMs !== undefined) await pause(pauseMs, call.signals);
     else if (value instanceof ServiceError) throw value;
     else return value as T;
@@ -119,75 +141,79 @@ function timeLeft({ deadlineMs }: Call): number {
   return deadlineMs - monotonicNow();
 }
 
-/** How long to wait before the next attempt, in ms; undefined if there is none, or not in time. */
-function pauseOf(
-  { budget }: ConnectedService,
-  call: Call,
-  number: number,
-  retryAfter: string | undefined,
-): number | undefined {
-  if (number >= call.attempts) return undefined;
-  const pauseMs = pauseBefore(number, retryAfter);
-  return pauseMs <= call.timeoutMs && pauseMs < timeLeft(call) && budget.take() ? pauseMs : undefined;
-}
-
 /**
+ * Sends one attempt, which is counted and traced.
+ *
  * @param number from 1
  * @returns the result, or how long to wait before the next attempt, in ms
  */
 async function runAttempt<T>(
   service: ConnectedService,
-  by: CallingRequest | undefined,
   call: Call,
   number: number,
-  read: (answer: Answer, limit: Limit) => Promise<T | ServiceError>,
+  read: Reader<T>,
 ): Promise<{ value?: T | ServiceError | undefined; pauseMs: number | undefined }> {
   const { name, transport, options } = service;
-  const { method, path, route } = call;
+  const { method, path, route, by } = call;
   const startedMs = monotonicNow();
   const timeoutMs = Math.min(call.timeoutMs, timeLeft(call));
   const isTraced = areCallsTraced();
   const trace = isTraced && by?.span !== undefined ? beginCallSpan(by.span.span, by) : undefined;
-  const headers = { ...(by === undefined ? undefined : passedOn(by, trace)), ...call.headers };
-  headers[DEADLINE_HEADER] ??= String(Math.max(1, Math.floor(timeoutMs)));
+  const headers = headersOf(call, timeoutMs, trace);
   const message: CallTraceMessage | undefined = isTraced
     ? { service: name, method, path, attempt: number, url: transport.url + path, route, headers, trace }
     : undefined;
   const observe = (statusCode: number): void =>
     options.observe?.(name, method, statusCode, (monotonicNow() - startedMs) / 1000);
   const toTimeout = (): Error => callError(call, 504, `${name} did not answer within ${Math.round(timeoutMs)} ms`);
-  let onOver: ((failure?: { reason: unknown }) => void) | undefined;
-  const limit = new Limit(timeoutMs, toTimeout, call.signals, (failure) => {
-    service.active -= 1;
-    onOver?.(failure);
-  });
+  const limit = new Limit(timeoutMs, toTimeout, call.signals);
   service.active += 1;
-  const open = (): Promise<Answer> => transport.open({ ...call, headers }, limit);
+  limit.whenOver(() => (service.active -= 1));
   try {
-    const answer = await (message === undefined ? open() : traceCall(message, open));
+    const answer = await traceCall(message, () => transport.open({ ...call, headers }, limit));
     const { status } = answer;
-    const mayRepeat = isUnavailable(status) && answer.headers[NO_RETRY_HEADER] === undefined;
-    const pauseMs = mayRepeat ? pauseOf(service, call, number, retryAfterOf(answer.headers)) : undefined;
+    const pauseMs = pauseAfter(service, call, number, status, answer.headers);
     const value = await (pauseMs === undefined ? read(answer, limit) : discard(call, answer));
     observe(status);
     if (message !== undefined) {
       message.statusCode = status;
       if (value instanceof ServiceError) message.errorCode = value.errorCode;
       // A streamed answer ends with its last byte, in an event of the socket: outside the caller's async context.
-      const end = (failure?: { reason: unknown }): void => endTrace(message, failure);
-      if (limit.isOver) end();
-      else onOver = builtin('node:async_hooks').AsyncResource.bind(end);
+      const end = ({ failure }: Outcome): void => endTrace(message, failure);
+      limit.whenOver(limit.isOver ? end : builtin('node:async_hooks').AsyncResource.bind(end));
     }
     return { value, pauseMs };
   } catch (error) {
     limit.release();
     observe(hasClientLeft(by, error) ? CLIENT_CLOSED_REQUEST : 0);
-    if (message !== undefined) endTrace(message, { reason: error });
-    const mayRepeat = error instanceof ServiceError && isUnavailable(error.statusCode);
-    const pauseMs = mayRepeat ? pauseOf(service, call, number, undefined) : undefined;
+    endTrace(message, { reason: error });
+    const pauseMs = error instanceof ServiceError ? pauseAfter(service, call, number, error.statusCode) : undefined;
     if (pauseMs === undefined) throw error;
     return { pauseMs };
   }
+}
+
+/** The headers of an attempt: those of the call, and the ones that it passes on from the request that makes it. */
+function headersOf({ by, headers }: Call, timeoutMs: number, trace = by?.span?.span): Record<string, string> {
+  const own = { [DEADLINE_HEADER]: String(Math.max(1, Math.floor(timeoutMs))), ...headers };
+  if (by === undefined) return own;
+  // Baggage belongs to the application; nobody may change it on the way.
+  const names = trace === undefined ? ['traceparent', 'tracestate', 'baggage'] : ['baggage'];
+  const traced = trace && spanHeaders(trace, by.span?.tracestate);
+  return { 'x-request-id': by.id, ...traced, ...passedHeaders(by.headers, names), ...own };
+}
+
+/** How long to wait before the next attempt, in ms; undefined if there is none, or not in time. */
+function pauseAfter(
+  { budget }: ConnectedService,
+  call: Call,
+  number: number,
+  status: number,
+  headers: IncomingHttpHeaders = {},
+): number | undefined {
+  if (number >= call.attempts || !isUnavailable(status) || headers[NO_RETRY_HEADER] !== undefined) return undefined;
+  const pauseMs = pauseBefore(number, retryAfterOf(headers));
+  return pauseMs <= call.timeoutMs && pauseMs < timeLeft(call) && budget.take() ? pauseMs : undefined;
 }
 
 /** Reads an answer that is followed by another attempt. @returns its error, if it can be read */
@@ -201,14 +227,4 @@ function discard(call: Call, answer: Answer): Promise<ServiceError | undefined> 
 /** Whether an attempt ended because the client of the request disconnected, and not because its time was up. */
 function hasClientLeft(by: CallingRequest | undefined, error: unknown): boolean {
   return by?.signal.aborted === true && error === by.signal.reason && (error as Error).name === 'AbortError';
-}
-
-/** The headers that a call passes on from the request that makes it. */
-function passedOn({ id, headers, span }: CallingRequest, attempt = span?.span): Record<string, string> {
-  const trace =
-    attempt === undefined
-      ? passedHeaders(headers, ['traceparent', 'tracestate'])
-      : spanHeaders(attempt, span?.tracestate);
-  // Baggage belongs to the application; nobody may change it on the way.
-  return { 'x-request-id': id, ...trace, ...passedHeaders(headers, ['baggage']) };
 }

@@ -50,8 +50,7 @@ export function createHttpTransport(address: string, maxAgeMs: number): Transpor
       let req = begin(request, false);
       const pool = agent;
       limit.whenEnded((reason) => {
-        if (answer === undefined) reject(reason);
-        else answer.fail(reason);
+        reject(reason);
         req.destroy();
       });
       const onResponse = (res: IncomingMessage): void => {
@@ -75,9 +74,9 @@ export function createHttpTransport(address: string, maxAgeMs: number): Transpor
         let bytesBefore = 0;
         sent.on('socket', ({ bytesRead }) => (bytesBefore = bytesRead));
         // The listener stays: an uncaught error after the outcome would end the process.
-        sent.on('error', (error) => {
+        sent.on('error', (error: NodeJS.ErrnoException) => {
           if (sent !== req) return;
-          const isStale = sent.reusedSocket && sent.socket?.bytesRead === bytesBefore && STALE_CODES.has(codeOf(error));
+          const isStale = sent.reusedSocket && sent.socket?.bytesRead === bytesBefore && STALE_CODES.has(error.code);
           // Not sent again if this side closed its connection, by `close` or the limit.
           if (mayResend && isStale && answer === undefined && agent === pool && !limit.isOver) {
             req = begin(after(monotonicNow() - startedAtMs, request), true);
@@ -112,16 +111,12 @@ function after(passedMs: number, request: ServiceRequest): ServiceRequest {
   return { ...request, headers: { ...headers, [DEADLINE_HEADER]: String(leftMs) } };
 }
 
-function connectionError(request: ServiceRequest, cause: Error, isAnswering: boolean): Error {
+function connectionError(request: ServiceRequest, cause: NodeJS.ErrnoException, isAnswering: boolean): Error {
   const { service } = request;
-  if (String(codeOf(cause)).startsWith('HPE_'))
+  if (cause.code?.startsWith('HPE_'))
     return callError(request, 502, `${service} answered with malformed HTTP`, { cause });
   const what = isAnswering ? 'broke off its answer' : 'is unreachable';
   return callError(request, 503, `${service} ${what}`, { cause });
-}
-
-function codeOf(error: Error): unknown {
-  return 'code' in error ? error.code : undefined;
 }
 
 /** Sends a streamed body, no faster than it is read; destroys its source with the request. */

@@ -5,28 +5,25 @@
 import { clearTimeout, setTimeout } from '../base/clock.js';
 import { builtin } from '../base/builtin.js';
 
-/** The limit of one attempt. It ends once: {@link end} has a reason, {@link release} does not. */
+/** How an attempt ended: with a failure, which may be any value, or without. */
+export interface Outcome {
+  readonly failure?: { readonly reason: unknown };
+}
+
+/** The limit of one attempt. It is over once: {@link end} has a reason, {@link release} does not. */
 export class Limit {
   readonly #signals: readonly AbortSignal[];
-  readonly #onOver: (failure?: { reason: unknown }) => void;
-  #timer: NodeJS.Timeout | undefined;
-  #cut: ((reason: unknown) => void) | undefined;
-  #isOver = false;
+  readonly #timer: NodeJS.Timeout;
+  readonly #listeners: ((outcome: Outcome) => void)[] = [];
+  #outcome: Outcome | undefined;
 
   /**
    * @param timeoutMs at most what a timer takes
    * @param toTimeout creates the reason when time is up
    * @param signals each ends the attempt with its own reason; none may be aborted
-   * @param onOver called once, with the reason if the attempt was ended
    */
-  constructor(
-    timeoutMs: number,
-    toTimeout: () => unknown,
-    signals: readonly AbortSignal[],
-    onOver: (failure?: { reason: unknown }) => void,
-  ) {
+  constructor(timeoutMs: number, toTimeout: () => unknown, signals: readonly AbortSignal[]) {
     this.#signals = signals;
-    this.#onOver = onOver;
     this.#timer = setTimeout(() => this.end(toTimeout()), timeoutMs);
     for (const signal of signals) {
       // Many calls may share a signal; Node.js would warn of more than ten listeners.
@@ -36,35 +33,38 @@ export class Limit {
   }
 
   get isOver(): boolean {
-    return this.#isOver;
+    return this.#outcome !== undefined;
   }
 
-  /** Sets what happens when the attempt is ended; call it at most once, in the turn in which the limit is made. */
+  /** Adds a listener that is called once, when the attempt is over: at once if it is. */
+  whenOver(listener: (outcome: Outcome) => void): void {
+    if (this.#outcome === undefined) this.#listeners.push(listener);
+    else listener(this.#outcome);
+  }
+
+  /** Adds a listener that is called only if the attempt is ended. */
   whenEnded(cut: (reason: unknown) => void): void {
-    this.#cut = cut;
+    this.whenOver(({ failure }) => {
+      if (failure !== undefined) cut(failure.reason);
+    });
   }
 
   /** Lifts the time limit; the signals stay. */
   liftTime(): void {
     clearTimeout(this.#timer);
-    this.#timer = undefined;
   }
 
   /** Marks the attempt as over: nothing ends it any more. */
-  release(failure?: { reason: unknown }): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
+  release(outcome: Outcome = {}): void {
+    if (this.#outcome !== undefined) return;
+    this.#outcome = outcome;
     this.liftTime();
     for (const signal of this.#signals) signal.removeEventListener('abort', this.#onAbort);
-    this.#onOver(failure);
+    for (const listener of this.#listeners) listener(outcome);
   }
 
   /** Ends the attempt, unless it is over. */
-  readonly end = (reason: unknown): void => {
-    if (this.#isOver) return;
-    this.release({ reason });
-    this.#cut?.(reason);
-  };
+  readonly end = (reason: unknown): void => this.release({ failure: { reason } });
 
   readonly #onAbort = ({ target }: Event): void => this.end((target as AbortSignal).reason);
 }
@@ -73,7 +73,6 @@ export class Limit {
 export async function pause(ms: number, signals: readonly AbortSignal[]): Promise<void> {
   for (const signal of signals) signal.throwIfAborted();
   await new Promise<void>((resolve, reject) => {
-    const limit = new Limit(ms, resolve, signals, () => undefined);
-    limit.whenEnded(reject);
+    new Limit(ms, resolve, signals).whenEnded(reject);
   });
 }

@@ -15,8 +15,8 @@ import type {
   ServiceStandIn,
 } from '../client/service-client.js';
 import { callError } from '../client/service-error.js';
-import { readBody, toServiceError, type WholeAnswer } from './answer.js';
-import { createCall, runCall, type ConnectedService, type ConnectionOptions } from './call.js';
+import type { WholeAnswer } from './answer.js';
+import { callWhole, createCall, runCall, type ConnectedService, type ConnectionOptions } from './call.js';
 import { createHttpTransport } from './http-transport.js';
 import { Limit } from './limit.js';
 import type { Transport } from './request.js';
@@ -35,7 +35,6 @@ export interface PingRequest {
   readonly maxBytes: number;
 }
 
-const MAX_BYTES = 10 * 1024 * 1024;
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** Methods that a client of this kind cannot send (Fetch, "forbidden method"). */
 const FORBIDDEN: ReadonlySet<string> = new Set(['CONNECT', 'TRACE', 'TRACK']);
@@ -72,13 +71,12 @@ export class ServiceConnection implements CallSender, ConnectedService {
 
   async send(
     verb: string,
-    method: string,
     path: string,
     options: ServiceBodyOptions,
     by: CallingRequest | undefined,
   ): Promise<ServiceResponse> {
-    assertOptions(`${verb}()`, options, method === 'GET' ? REQUEST : BODY);
-    return this.#whole(method, path, undefined, options, by);
+    assertOptions(`${verb}()`, options, verb === 'get' ? REQUEST : BODY);
+    return callWhole(this, verb.toUpperCase(), path, options, by);
   }
 
   async call(
@@ -88,15 +86,13 @@ export class ServiceConnection implements CallSender, ConnectedService {
     by: CallingRequest | undefined,
   ): Promise<ServiceResponse> {
     assertOptions('call()', options, CALL);
-    return callEndpoint(this.name, endpoint, input, options, (method, path, route, sent) =>
-      this.#whole(method, path, route, sent, by),
-    );
+    return callEndpoint(this, endpoint, input, options, by);
   }
 
   async fetch(path: string, init: ServiceFetchOptions, by: CallingRequest | undefined): Promise<Response> {
     assertOptions('fetch()', init, FETCH);
-    const call = createCall(this, (init.method ?? 'GET').toUpperCase(), path, undefined, init, by);
-    return runCall(this, by, call, async (answer, limit) => {
+    const call = createCall(this, (init.method ?? 'GET').toUpperCase(), path, init, by);
+    return runCall(this, call, async (answer, limit) => {
       limit.liftTime();
       const { status, statusText } = answer;
       return new Response(answer.stream(), { status, statusText, headers: answer.toHeaders() });
@@ -111,27 +107,12 @@ export class ServiceConnection implements CallSender, ConnectedService {
   async exchange({ method, path, headers, timeoutMs, maxBytes }: PingRequest): Promise<WholeAnswer> {
     const call = { service: this.name, method, path, target: path, headers, body: undefined };
     const toTimeout = (): Error => callError(call, 504, `${this.name} did not answer within ${timeoutMs} ms`);
-    const limit = new Limit(timeoutMs, toTimeout, [], () => undefined);
+    const limit = new Limit(timeoutMs, toTimeout, []);
     return (await this.transport.open(call, limit)).whole(maxBytes);
   }
 
   close(): void {
     this.transport.close();
-  }
-
-  async #whole(
-    method: string,
-    path: string,
-    route: string | undefined,
-    options: ServiceBodyOptions,
-    by: CallingRequest | undefined,
-  ): Promise<ServiceResponse> {
-    const call = createCall(this, method, path, route, options, by);
-    const { head, answer } = await runCall(this, by, call, async (head) => {
-      const answer = await head.whole(this.options.maxBytes ?? MAX_BYTES);
-      return answer.status >= 400 ? toServiceError(call, answer) : { head, answer };
-    });
-    return { status: answer.status, headers: head.toHeaders(), body: readBody(call, answer) };
   }
 }
 
@@ -147,10 +128,10 @@ export function connectServices(
   standIns: ReadonlyMap<string, ServiceStandIn> = new Map(),
 ): Map<string, ServiceConnection> {
   const { maxConnectionAge = 60_000 } = options;
-  const transports = new Map<string, Transport>();
-  for (const [name, url] of urls) transports.set(name, createHttpTransport(url, maxConnectionAge));
-  for (const [name, standIn] of standIns) transports.set(name, createStandInTransport(name, standIn));
-  return new Map(
-    Array.from(transports, ([name, transport]) => [name, new ServiceConnection(name, transport, options)]),
-  );
+  const connections = new Map<string, ServiceConnection>();
+  const connect = (name: string, transport: Transport): unknown =>
+    connections.set(name, new ServiceConnection(name, transport, options));
+  for (const [name, url] of urls) connect(name, createHttpTransport(url, maxConnectionAge));
+  for (const [name, standIn] of standIns) connect(name, createStandInTransport(name, standIn));
+  return connections;
 }

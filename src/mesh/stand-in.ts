@@ -20,19 +20,14 @@ export function createStandInTransport(name: string, standIn: ServiceStandIn): T
   const open = (request: ServiceRequest, limit: Limit): Promise<Answer> =>
     new Promise((resolve, reject) => {
       const abort = new AbortController();
-      let fail = reject;
       limit.whenEnded((reason) => {
         abort.abort(reason);
-        fail(reason);
+        reject(reason);
       });
       const answered = async (): Promise<void> => {
         const source = await ask(standIn, url, request, abort.signal);
         const answer = new Answer(request, source, limit);
-        fail = (reason) => {
-          answer.fail(reason);
-          source.destroy();
-        };
-        if (limit.isOver) fail(abort.signal.reason);
+        limit.whenEnded(() => source.destroy());
         resolve(answer);
       };
       answered().catch(limit.end);

@@ -7,9 +7,9 @@ import { FrameworkErrorCodes } from '../base/error-codes.js';
 import { ApiError } from '../base/errors.js';
 import { assertOptions } from '../base/options-check.js';
 import type {
+  CallingRequest,
   Query,
   RequestHeaders,
-  ServiceBodyOptions,
   ServiceCallOptions,
   ServiceResponse,
 } from '../client/service-client.js';
@@ -20,19 +20,19 @@ import type { ErrorType } from '../endpoint/route-options.js';
 import { responseSchema } from '../endpoint/schemas.js';
 import { check, describeFindings } from '../payload/schema-check.js';
 import { propsOf } from '../payload/standard-schema.js';
+import { callWhole, type ConnectedService } from './call.js';
 import { toHeaders } from './request.js';
 
 /**
- * @param send sends a request to the service, and returns its answer from 200 to 399
  * @throws {TypeError} if `endpoint` is not an endpoint, or the input has an unknown member
  * @throws {ServiceError} 502 for a body that does not match, and for a status that is not declared
  */
 export async function callEndpoint(
-  service: string,
+  service: ConnectedService,
   endpoint: object,
   given: unknown,
   options: ServiceCallOptions,
-  send: (method: string, path: string, route: string, options: ServiceBodyOptions) => Promise<ServiceResponse>,
+  by: CallingRequest | undefined,
 ): Promise<ServiceResponse> {
   if (!isEndpointDefinition(endpoint)) throw new TypeError('call() takes an endpoint made by defineEndpoint');
   const input = given ?? {};
@@ -43,12 +43,13 @@ export async function callEndpoint(
   const { method, path } = endpoint;
   const target = formatPath(path, { ...params });
   const sent = {
+    ...options,
     query: { ...query } as Query,
     headers: headers === undefined ? options.headers : merge({ ...headers }, options.headers),
     json: body,
   };
   try {
-    return await toDeclared(service, endpoint, await send(method, target, path, { ...options, ...sent }));
+    return await toDeclared(service.name, endpoint, await callWhole(service, method, target, sent, by, path));
   } catch (error) {
     throw toDeclaredError(endpoint, error);
   }
