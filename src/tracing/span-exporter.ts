@@ -24,7 +24,7 @@ const RETRYABLE: ReadonlySet<number> = new Set([0, 429, 502, 503, 504]);
 /** Spans that are sent together. */
 interface Batch {
   readonly parts: Buffer[];
-  /** What is not encoded yet. */
+  /** Spans that are not encoded yet. */
   text: string;
   count: number;
 }
