@@ -35,20 +35,19 @@ const SERVICE_VARIABLES = [
 export const demo: Command = defineCommand(usage, '', { port: whole(1, 65_533, undefined) }, async ({ port }) => {
   // These are meant for one service, but the demo runs three of them in this process.
   for (const name of SERVICE_VARIABLES) delete process.env[name];
-  const demo = await startDemo(port);
-  const live = await showDemo(demo);
-  const running = untilSignal(() => Promise.all([live.close(), demo.close()]));
-  return { text: describe(demo.urls, live.url), running };
+  const ports = port === undefined ? await freePorts() : [port, port + 1, port + 2];
+  const [shop = '', billing = '', stock = ''] = ports.map((each) => `http://${HOST}:${each}`);
+  const apps = [createShop(billing), createBilling(stock), createStock(shop)];
+  for (const [index, app] of apps.entries()) await app.listen({ host: HOST, port: ports[index] });
+  // The live page has the port after these, or a free port if that is taken.
+  const show = (at: number): Promise<LivePage> => showMesh({ service: 'shop', base: shop }, 3, at);
+  const live = await show(Math.min(Number(new URL(shop).port) + 3, 65_535)).catch(() => show(0));
+  const running = untilSignal(() => Promise.all([live, ...apps].map((each) => each.close())));
+  return { text: describe(shop, billing, stock, live.url), running };
 });
 
-/** On the port after the services' ports, or a free port if it is taken. */
-async function showDemo({ urls: { shop } }: Demo): Promise<LivePage> {
-  const show = (port: number): Promise<LivePage> => showMesh({ service: 'shop', base: shop }, 3, port);
-  return show(Math.min(Number(new URL(shop).port) + 3, 65_535)).catch(() => show(0));
-}
-
 /** Each address on a line of its own: terminals make a link of it, and a triple click selects nothing else. */
-function describe({ shop, billing, stock }: Demo['urls'], live: string): string {
+function describe(shop: string, billing: string, stock: string, live: string): string {
   const toTry = [
     ['The mesh, live in a browser', live],
     ['An order, through all three services', `${shop}/orders/1?quantity=2`],
@@ -69,12 +68,6 @@ Ctrl-C drains and stops them.
 `;
 }
 
-interface Demo {
-  /** Where each service is; shop answers the public. */
-  readonly urls: { readonly shop: string; readonly billing: string; readonly stock: string };
-  close(): Promise<unknown>;
-}
-
 const HOST = '127.0.0.1';
 const ITEMS: ReadonlyMap<string, { name: string; price: number; left: number }> = new Map([
   ['1', { name: 'lamp', price: 40, left: 3 }],
@@ -90,30 +83,13 @@ class OutOfStock extends ApiError {
   static override errorCode = StockCodes.out_of_stock;
 }
 
-/**
- * Starts the services.
- *
- * @param port the first of three ports in a row. Default: 8000, or free ports if these are taken
- * @throws `EADDRINUSE` when the given ports are taken; the process must end then
- */
-async function startDemo(port: number | undefined): Promise<Demo> {
-  const ports = port === undefined ? await freePorts() : [port, port + 1, port + 2];
-  const [shop = '', billing = '', stock = ''] = ports.map((each) => `http://${HOST}:${each}`);
-  const apps = [
-    createShop(settingsOf(`billing=${billing}`)),
-    createBilling(settingsOf(`stock=${stock}`)),
-    createStock(settingsOf(`shop=${shop}`)),
-  ];
-  for (const [index, app] of apps.entries()) await app.listen({ host: HOST, port: ports[index] as number });
-  return { urls: { shop, billing, stock }, close: () => Promise.all(apps.map((app) => app.close())) };
-}
-
-function settingsOf(connection: string): PosternOptions {
+function optionsOf(connection: string): PosternOptions {
   return { version: '1.0.0', settings: { SERVICE_CONNECTIONS: [connection] } };
 }
 
-function createShop(options: PosternOptions): Postern {
-  return new Postern('shop', options).get(
+/** The service that answers the public. */
+function createShop(billing: string): Postern {
+  return new Postern('shop', optionsOf(`billing=${billing}`)).get(
     '/orders/:item(\\d+)',
     publicFacing({ params: ['quantity'] })(async (ctx) => {
       const quantity = ctx.query.get('quantity') ?? '1';
@@ -123,8 +99,8 @@ function createShop(options: PosternOptions): Postern {
   );
 }
 
-function createBilling(options: PosternOptions): Postern {
-  return new Postern('billing', options).get('/quotes/:item(\\d+)', async (ctx) => {
+function createBilling(stock: string): Postern {
+  return new Postern('billing', optionsOf(`stock=${stock}`)).get('/quotes/:item(\\d+)', async (ctx) => {
     const { body } = await ctx.service('stock').get(`/items/${ctx.params.item}`);
     const { name, price } = body as { name: string; price: number };
     const quantity = Number(ctx.query.get('quantity') ?? 1);
@@ -132,8 +108,8 @@ function createBilling(options: PosternOptions): Postern {
   });
 }
 
-function createStock(options: PosternOptions): Postern {
-  return new Postern('stock', options).get('/items/:item(\\d+)', ({ params: { item } }) => {
+function createStock(shop: string): Postern {
+  return new Postern('stock', optionsOf(`shop=${shop}`)).get('/items/:item(\\d+)', ({ params: { item } }) => {
     const found = ITEMS.get(item);
     if (found === undefined) throw new NotFound(`There is no item ${item}.`);
     if (found.left === 0) throw new OutOfStock(`No ${found.name} is left.`);

@@ -4,7 +4,7 @@ import { startLive, type LivePage } from '../live/live-server.js';
 import type { MeshEdge, MeshReport } from '../live/track.js';
 import type { PingEntry } from '../monitor/ping-document.js';
 import { defineCommand, untilSignal, whole, type Command } from './command.js';
-import { askMesh, DEFAULT_DEPTH, parseTarget, servicesBelow, type Target } from './mesh.js';
+import { askMesh, DEFAULT_DEPTH, parseTarget, servicesBelow, type Edge, type Target } from './mesh.js';
 import { toVisible } from './output.js';
 
 const usage = `Usage: postern live URL [--depth N] [--port P]
@@ -34,23 +34,22 @@ const LEVEL_TIMEOUT_MS = 2_000;
  * @param port 0 picks a free one
  * @throws `EADDRINUSE` when the port is taken
  */
-export function showMesh({ service, base }: Target, depth: number, port: number): Promise<LivePage> {
-  return startLive({
-    service,
-    depth,
-    port,
-    timeoutMs: (depth + 1) * LEVEL_TIMEOUT_MS,
-    ask: async () => toReport(service, await askMesh({ service, base, depth, levelTimeoutMs: LEVEL_TIMEOUT_MS })),
-  });
+export function showMesh(target: Target, depth: number, port: number): Promise<LivePage> {
+  const { service } = target;
+  const timeoutMs = (depth + 1) * LEVEL_TIMEOUT_MS;
+  const ask = async (): Promise<MeshReport> => toReport(service, await askMesh(target, depth, LEVEL_TIMEOUT_MS));
+  return startLive({ service, depth, port, timeoutMs, ask });
 }
 
 /** As many as a page can show, and more than anybody can read. */
 const MAX_EDGES = 1000;
 const MAX_CHARS = 200;
 
-/** An edge, and those that are listed below it. */
-interface Branch {
-  readonly edge: MeshEdge;
+/** An edge, and the edges that are listed below it. */
+interface Branch extends Omit<Edge, 'from'> {
+  /** Null for the asked service. */
+  readonly from: string | null;
+  readonly level: number;
   readonly below: Branch[];
 }
 
@@ -59,32 +58,29 @@ interface Branch {
  * connections of a service are listed below the first edge over which it reported them.
  */
 export function toReport(service: string, answer: PingEntry): MeshReport {
-  const root: Branch = { edge: toEdge(null, service, 0, answer), below: [] };
+  const root: Branch = { from: null, to: service, level: 0, entry: answer, below: [] };
   const expanded = new Set<string>();
-  let edges = 1;
+  let omitted = 0;
   // Level by level: the nearer a service is to the asked one, the more levels below it are in its answer.
-  const queue = [{ branch: root, name: service, entry: answer }];
-  for (const { branch, name, entry } of queue) {
-    const below = servicesBelow(entry.response);
-    if (below.length === 0 || expanded.has(name)) continue;
-    expanded.add(name);
-    for (const [to, answered] of below) {
-      edges += 1;
-      if (edges > MAX_EDGES) continue;
-      const child = { edge: toEdge(name, to, branch.edge.level + 1, answered), below: [] };
-      branch.below.push(child);
-      queue.push({ branch: child, name: to, entry: answered });
-    }
+  const queue = [root];
+  for (const { to: from, level, entry, below } of queue) {
+    const answers = servicesBelow(entry.response);
+    if (answers.length === 0 || expanded.has(from)) continue;
+    expanded.add(from);
+    const children = answers.map(([to, entry]): Branch => ({ from, to, level: level + 1, entry, below: [] }));
+    below.push(...children.slice(0, MAX_EDGES - queue.length));
+    queue.push(...below);
+    omitted += children.length - below.length;
   }
-  return { service: toText(service), edges: [...flatten(root)], omitted: Math.max(0, edges - MAX_EDGES) };
+  return { service: toText(service), edges: [...flatten(root)], omitted };
 }
 
-function* flatten({ edge, below }: Branch): Generator<MeshEdge> {
-  yield edge;
-  for (const branch of below) yield* flatten(branch);
+function* flatten(branch: Branch): Generator<MeshEdge> {
+  yield toEdge(branch);
+  for (const each of branch.below) yield* flatten(each);
 }
 
-function toEdge(from: string | null, to: string, level: number, entry: PingEntry): MeshEdge {
+function toEdge({ from, to, level, entry }: Branch): MeshEdge {
   const { response, status_code: status, request_time } = entry;
   const [, ms] = /^(\d{1,9}) ms$/.exec(request_time) ?? [];
   return {

@@ -15,13 +15,6 @@ import { UsageError } from './command.js';
 
 const MAX_BYTES = 10 * 1024 * 1024;
 
-/** Where the ping endpoint is, and what to ask it for. */
-interface MeshQuery extends Target {
-  readonly depth: number;
-  /** How long a level of depth may take; the whole gets one more. */
-  readonly levelTimeoutMs: number;
-}
-
 /** One service as another one saw it. */
 export interface Edge {
   readonly from: string;
@@ -32,8 +25,10 @@ export interface Edge {
 /**
  * Asks for the mesh, as an application would; a service without a usable answer is an entry that says so, with 502 to
  * 504 for its status.
+ *
+ * @param levelTimeoutMs how long a level of depth may take; the whole gets one more
  */
-export async function askMesh({ service, base, depth, levelTimeoutMs }: MeshQuery): Promise<PingEntry> {
+export async function askMesh({ service, base }: Target, depth: number, levelTimeoutMs: number): Promise<PingEntry> {
   const connection = connectServices(new Map([[service, base]])).get(service) as ServiceConnection;
   const startedMs = monotonicNow();
   try {
@@ -45,8 +40,11 @@ export async function askMesh({ service, base, depth, levelTimeoutMs }: MeshQuer
       : { response, status_code: answer.status, request_time };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    const response = { ...toErrorBody(error), description: describe(error) };
-    return { response, status_code: error.statusCode, request_time: elapsedSince(startedMs) };
+    const { cause, description, statusCode: status_code } = error;
+    // `ECONNREFUSED` helps the person who mistyped a port.
+    const code = cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : '';
+    const response = { ...toErrorBody(error), description: `${description}${code}` };
+    return { response, status_code, request_time: elapsedSince(startedMs) };
   } finally {
     connection.close();
   }
@@ -63,11 +61,6 @@ export function* walkMesh(from: string, { response }: PingEntry): Generator<Edge
 /** Services that a service is connected to; empty if it did not answer. */
 export function servicesBelow(answer: PingEntry['response']): [string, PingEntry][] {
   return 'process_time' in answer && answer.response !== 'pong' ? Object.entries(answer.response) : [];
-}
-
-/** `ECONNREFUSED` helps the person who mistyped a port. */
-function describe({ description, cause }: ServiceError): string {
-  return cause instanceof Error && 'code' in cause ? `${description} (${String(cause.code)})` : description;
 }
 
 /** A service, and the URL before its paths: `http://mesh:8000/users/ping/` is `users` at `http://mesh:8000`. */
