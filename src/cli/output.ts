@@ -1,11 +1,7 @@
 /* Output of the command: text that can't steer a terminal, and colours where they are wanted. */
 
-import { inspect } from 'node:util';
+import { inspect, styleText } from 'node:util';
 
-/** Colours that mean something here. */
-type Color = 'red' | 'green' | 'yellow';
-
-const SGR: Readonly<Record<Color, number>> = { red: 31, green: 32, yellow: 33 };
 /** Control and format characters, line separators and lone surrogates. */
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
@@ -67,6 +63,7 @@ export function toTable(rows: readonly (readonly string[])[]): string[] {
 }
 
 /** Text in a colour, on a terminal and unless `NO_COLOR` is set (https://no-color.org). */
-export function paint(color: Color, text: string): string {
-  return process.stdout.isTTY && !process.env['NO_COLOR'] ? `\u001b[${SGR[color]}m${text}\u001b[39m` : text;
+export function paint(color: 'red' | 'green' | 'yellow', text: string): string {
+  // styleText would also colour a pipe, for FORCE_COLOR.
+  return process.stdout.isTTY && !process.env['NO_COLOR'] ? styleText(color, text, { validateStream: false }) : text;
 }
