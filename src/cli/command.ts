@@ -1,5 +1,6 @@
 /* A subcommand: a text that explains it, its options and its outcome. Reads arguments and saved files. */
 
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { nearestName } from '../base/nearest-name.js';
@@ -32,7 +33,8 @@ export function reportFindings(lines: readonly string[]): Outcome {
   return { text: lines.map((line) => `${paint('red', toVisible(line))}\n`).join(''), finding: lines.length > 0 };
 }
 
-type Given = ReturnType<typeof parseArgs>['values'][string];
+type Parsed = ReturnType<typeof parseArgs>;
+type Given = Parsed['values'][string];
 
 /** An option: its form for `parseArgs`, and the value that a command gets. */
 export interface Option<V> {
@@ -80,12 +82,11 @@ export function choice<C extends string, const F>(choices: readonly C[], fallbac
   return option(`give one of ${choices.join(', ')}`, (text) => choices.find((each) => each === text), fallback);
 }
 
-/** Reads a value that may be anything; undefined if it is something else than what is looked for. */
-type Reader<T> = (value: unknown) => T | undefined;
+type Guard<T> = (value: unknown) => value is T;
 
 /** A file that another call has written; see {@link readSaved}. */
-export function savedFile<T>(read: Reader<T>, what: string, call: string): Option<T | undefined> {
-  return option('', (file) => readSaved(file, read, what, call), undefined);
+export function savedFile<T>(isValid: Guard<T>, what: string, call: string): Option<T | undefined> {
+  return option('', (file) => readSaved(file, isValid, what, call), undefined);
 }
 
 type Options = Readonly<Record<string, Option<unknown>>>;
@@ -95,17 +96,18 @@ export type Values<O> = { readonly [Name in keyof O]: O[Name] extends Option<inf
 /**
  * A subcommand that is called with options and operands.
  *
- * @param operand its name; empty if there is none, with `...` at its end if it may be repeated
+ * @param operandOf the name of its operand; empty if there is none, with `...` at its end if it may be repeated
  */
 export function defineCommand<O extends Options>(
   usage: string,
-  operand: string,
+  operandOf: string | ((given: Parsed['values']) => string),
   options: O,
   act: (values: Values<O>, operand: string, ...others: string[]) => Promise<Outcome>,
 ): Command {
   const run = async (args: string[]): Promise<Outcome> => {
     const { values, positionals } = parse(args, options);
     const [first = '', ...others] = positionals;
+    const operand = typeof operandOf === 'string' ? operandOf : operandOf(values);
     if (operand !== '' && positionals.length === 0) throw new UsageError(`${operand.replace('...', '')} is missing`);
     const surplus = operand === '' ? positionals : operand.endsWith('...') ? [] : others;
     if (surplus.length > 0)
@@ -116,7 +118,7 @@ export function defineCommand<O extends Options>(
   return { usage, run };
 }
 
-function parse(args: string[], options: Options): ReturnType<typeof parseArgs> {
+function parse(args: string[], options: Options): Parsed {
   try {
     return parseArgs({ args, options, allowPositionals: true });
   } catch (error) {
@@ -136,25 +138,22 @@ function describeOptions(options: Options): string {
 }
 
 /** Waits for SIGINT or SIGTERM, and closes then. */
-export function untilSignal(close: () => Promise<unknown>): Promise<unknown> {
-  return new Promise((resolve) => {
-    const stop = (): void => resolve(close());
-    process.once('SIGINT', stop).once('SIGTERM', stop);
-  });
+export async function untilSignal(close: () => Promise<unknown>): Promise<unknown> {
+  await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
+  return close();
 }
 
 /**
  * @param what the file must have, and `call` what prints it
  * @throws {Error} when the file can't be read, or holds something else
  */
-export function readSaved<T>(file: string, read: Reader<T>, what: string, call: string): T {
+export function readSaved<T>(file: string, isValid: Guard<T>, what: string, call: string): T {
   let value: unknown;
   try {
     value = JSON.parse(readFileSync(file, 'utf8'));
   } catch (error) {
     throw new Error(`${file} can't be read: ${messageOf(error)}`, { cause: error });
   }
-  const saved = read(value);
-  if (saved === undefined) throw new Error(`${file} has no ${what}; make one with postern ${call}`);
-  return saved;
+  if (!isValid(value)) throw new Error(`${file} has no ${what}; make one with postern ${call}`);
+  return value;
 }

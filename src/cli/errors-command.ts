@@ -2,7 +2,6 @@
 
 import { findClashes, FrameworkErrorCodes, type NamedValue } from '../base/error-codes.js';
 import { isRecord } from '../base/options-check.js';
-import type { ErrorType } from '../endpoint/route-options.js';
 import { defineCommand, Finding, flag, readSaved, reportFindings, type Command, type Outcome } from './command.js';
 import { loadApp, type LoadedApp } from './module.js';
 import { toJson, toTable } from './output.js';
@@ -20,12 +19,15 @@ One value with two names, or one name with two values, exits with 1. So does a
 name or a value of the framework's own codes.
 `;
 
-export const errors: Command = {
-  usage,
-  run: (args) => defineCommand(usage, args.includes('--check') ? 'FILE...' : 'MODULE', OPTIONS, run).run(args),
-};
-
 const OPTIONS = { json: flag, check: flag };
+
+const operandOf = ({ check }: { readonly check?: unknown }): string => (check === true ? 'FILE...' : 'MODULE');
+
+export const errors: Command = defineCommand(usage, operandOf, OPTIONS, async ({ json, check }, ...files) => {
+  if (check) return checkFiles(files);
+  const rows = catalogueOf(await loadApp(files[0]));
+  return { text: json ? toJson(rows) : formatTable(rows) };
+});
 
 /** One row of the catalogue. */
 interface CodeRow extends NamedValue {
@@ -36,29 +38,19 @@ interface CodeRow extends NamedValue {
   readonly routes: readonly string[];
 }
 
-async function run({ json, check }: Record<'json' | 'check', boolean>, ...files: string[]): Promise<Outcome> {
-  if (check) return checkFiles(files);
-  const rows = catalogueOf(await loadApp(files[0] ?? ''));
-  return { text: json ? toJson(rows) : formatTable(rows) };
-}
-
 /** Codes of the option in its order, then codes that only routes declare. */
-function catalogueOf({ app, name: service }: LoadedApp): CodeRow[] {
-  const { errorCodes, router } = app as {
-    readonly errorCodes?: readonly NamedValue[];
-    readonly router: { readonly entries?: readonly DeclaringRoute[] };
-  };
+function catalogueOf({ name: service, errorCodes = [], router }: LoadedApp): CodeRow[] {
   const declared = (router.entries ?? []).flatMap(({ method, path, options }) =>
-    (options?.errors ?? []).map((type) => ({ type, route: `${method} ${path}` })),
+    options.errors.map((type) => ({ type, route: `${method} ${path}` })),
   );
-  const given = [...(errorCodes ?? []), ...declared.map(({ type }) => type.errorCode)];
+  const given = [...errorCodes, ...declared.map(({ type }) => type.errorCode)];
   const codes = new Map(given.map((code) => [`${code.name} ${code.value}`, code]));
   const [clash] = clashesOf([...codes.values()].map((code) => ({ ...code, place: service })));
   if (clash !== undefined) throw new Finding(`${clash}; change one of them`);
   return [...codes.values()]
     .filter(({ value }) => !OWN_CODES.some((own) => own.value === value))
     .map(({ name, value }) => {
-      const raised = declared.filter(({ type }) => type.errorCode.value === value && type.errorCode.name === name);
+      const raised = declared.filter(({ type }) => type.errorCode.value === value);
       const [first] = raised;
       return {
         name,
@@ -70,12 +62,6 @@ function catalogueOf({ app, name: service }: LoadedApp): CodeRow[] {
     });
 }
 
-interface DeclaringRoute {
-  readonly method: string;
-  readonly path: string;
-  readonly options?: { readonly errors?: readonly ErrorType[] };
-}
-
 function formatTable(rows: readonly CodeRow[]): string {
   const cells = rows.map(({ name, value, status, description, routes }) =>
     [value, name, status ?? '-', description ?? '-', routes.join(', ') || '-'].map(String),
@@ -85,7 +71,7 @@ function formatTable(rows: readonly CodeRow[]): string {
 
 function checkFiles(files: readonly string[]): Outcome {
   const codes = files.flatMap((place) => {
-    const saved = readSaved(place, readCodes, 'saved list of error codes', 'errors MODULE --json');
+    const saved = readSaved(place, areCodes, 'saved list of error codes', 'errors MODULE --json');
     return saved.map((code) => ({ ...code, place }));
   });
   return reportFindings(clashesOf(codes));
@@ -103,8 +89,8 @@ function clashesOf(codes: readonly (NamedValue & { readonly place: string })[]):
   return [...new Set(findings)];
 }
 
-function readCodes(value: unknown): NamedValue[] | undefined {
-  return Array.isArray(value) && value.every(isCode) ? value : undefined;
+function areCodes(value: unknown): value is NamedValue[] {
+  return Array.isArray(value) && value.every(isCode);
 }
 
 function isCode(row: unknown): row is NamedValue {

@@ -1,8 +1,8 @@
 /* `postern gateway`: the public routes of applications, as the configuration of one gateway in front of them. */
 
-import { choice, defineCommand, Finding, option, text, texts, UsageError, type Command } from './command.js';
+import { choice, defineCommand, option, text, texts, UsageError, type Command } from './command.js';
 import { toCaddy } from '../gateway/caddy.js';
-import { GatewayError, type GatewayService, type ListenerOptions } from '../gateway/exporter-options.js';
+import type { GatewayService, ListenerOptions } from '../gateway/exporter-options.js';
 import { toGatewayApi } from '../gateway/gateway-api.js';
 import { toHAProxy } from '../gateway/haproxy.js';
 import { toKong } from '../gateway/kong.js';
@@ -39,12 +39,15 @@ routes of two services have the same path.
 type Exporter = (services: readonly GatewayService[], options: ListenerOptions) => string;
 
 const FORMATS = ['nginx', 'haproxy', 'caddy', 'kong', 'gateway-api'] as const;
-/** All exporters except the Gateway API's, which requires the option `gateway`. */
-const EXPORTERS: Readonly<Record<Exclude<(typeof FORMATS)[number], 'gateway-api'>, Exporter>> = {
+const EXPORTERS: Readonly<Record<(typeof FORMATS)[number], Exporter>> = {
   nginx: toNginx,
   haproxy: toHAProxy,
   caddy: toCaddy,
   kong: toKong,
+  'gateway-api': (services, { gateway, ...options }) => {
+    if (gateway === undefined) throw new UsageError('--gateway is missing; give the name of the Gateway to attach to');
+    return toGatewayApi(services, { ...options, gateway });
+  },
 };
 
 const OPTIONS = {
@@ -60,7 +63,7 @@ const OPTIONS = {
 };
 
 export const gateway: Command = defineCommand(usage, 'MODULE...', OPTIONS, async (values, ...modules) => {
-  const { format, upstream, service, listen, host: hosts, tls, include, gateway, namespace } = values;
+  const { format, upstream, service, host: hosts, ...others } = values;
   if (format === undefined) throw new UsageError(`--format is missing; give one of ${FORMATS.join(', ')}`);
   if (upstream !== undefined && modules.length > 1)
     throw new UsageError(
@@ -71,32 +74,21 @@ export const gateway: Command = defineCommand(usage, 'MODULE...', OPTIONS, async
     throw new UsageError('--service is for one MODULE; several are named after their applications');
 
   const services: GatewayService[] = [];
-  for (const { file, prefix, upstreams } of operands) {
+  for (const { file, ...place } of operands) {
     const { name, router } = await loadApp(file);
-    services.push({ router, service: service ?? name, upstream: upstreams, prefix });
+    services.push({ ...place, router, service: service ?? name });
   }
   // An exporter refuses the name of an option that its gateway does not take.
-  const given = Object.entries({ listen, hosts, tls, include, namespace }).filter(([, value]) => value !== undefined);
+  const given = Object.entries({ ...others, hosts }).filter(([, value]) => value !== undefined);
   const options: ListenerOptions = Object.fromEntries(given);
   try {
-    if (format === 'gateway-api') {
-      if (gateway === undefined)
-        throw new UsageError('--gateway is missing; give the name of the Gateway to attach to');
-      return { text: toGatewayApi(services, { ...options, gateway }) };
-    }
-    return { text: EXPORTERS[format](services, gateway === undefined ? options : { ...options, gateway }) };
+    return { text: EXPORTERS[format](services, options) };
   } catch (error) {
-    if (error instanceof GatewayError) throw new Finding(error.message);
-    if (error instanceof TypeError) throw new UsageError(error.message);
-    throw error;
+    throw error instanceof TypeError ? new UsageError(error.message) : error;
   }
 });
 
-interface Operand {
-  readonly file: string;
-  readonly prefix: string | undefined;
-  readonly upstreams: readonly string[];
-}
+type Operand = Pick<GatewayService, 'prefix' | 'upstream'> & { readonly file: string };
 
 /** A prefix has a slash in front and no colon; an address begins with its scheme. */
 const OPERAND = /^(?:(\/[^:=]*):)?(.+?)(?:=(https?:\/\/.*))?$/is;
@@ -109,7 +101,7 @@ function parseOperand(text: string, upstream: string | undefined): Operand {
   const urls = own ?? upstream;
   if (urls === undefined)
     throw new UsageError(`--upstream is missing; give the URL of the service, or ${file}=URL for each of several`);
-  return { file, prefix, upstreams: urls.split(',') };
+  return { file, prefix, upstream: urls.split(',') };
 }
 
 function parseTls(text: string): { certificate: string; key: string } | undefined {

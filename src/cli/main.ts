@@ -2,6 +2,8 @@
 
 import { nearestName } from '../base/nearest-name.js';
 import { FRAMEWORK_VERSION } from '../base/version.js';
+import { GatewayError } from '../gateway/exporter-options.js';
+import { OpenApiError } from '../openapi/path-template.js';
 import { alerts } from './alerts-command.js';
 import { Finding, UsageError, type Command, type Outcome } from './command.js';
 import { demo } from './demo-command.js';
@@ -36,6 +38,9 @@ usage or a module that can't be loaded.
 const COMMANDS: ReadonlyMap<string, Command> = new Map(
   Object.entries({ routes, gateway, openapi, errors, k8s, alerts, ping, live, new: newService, demo }),
 );
+
+/** Errors that are findings about an application, rather than wrong usage. */
+const FINDINGS = [Finding, GatewayError, OpenApiError];
 
 async function dispatch(name: string | undefined, args: string[]): Promise<Outcome> {
   if (name === undefined || ['help', '--help', '-h'].includes(name)) return { text: OVERVIEW };
@@ -72,7 +77,7 @@ async function runCommand([name, ...args]: string[]): Promise<number> {
   } catch (error) {
     await complain(messageOf(error));
     release();
-    return error instanceof Finding ? 1 : 2;
+    return FINDINGS.some((type) => error instanceof type) ? 1 : 2;
   }
 }
 

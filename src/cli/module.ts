@@ -1,22 +1,22 @@
 /*
- * Loads a user's module for its application, and takes from it no more than its name and its routes.
- *
- * The application is known by its shape, so that one of another copy of the package will do.
+ * Loads a user's module for its application. The application is known by its shape, so that one of another copy of the
+ * package will do.
  */
 
 import { spawnSync } from 'node:child_process';
 import { resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import type { NamedValue } from '../base/error-codes.js';
 import { isRecord } from '../base/options-check.js';
+import type { OpenApiSource } from '../openapi/document.js';
+import type { DocumentedRoute } from '../openapi/operation.js';
 import type { RouteInfo } from '../routing/router.js';
 import { messageOf } from './output.js';
 
-/** Members of an application that the command reads. */
-export interface LoadedApp {
-  readonly name: string;
-  readonly router: { readonly routes: readonly RouteInfo[] };
-  /** The application itself, for commands that read more of it. */
-  readonly app: object;
+/** An application. Its name and its routes are checked; an application of another copy may lack the other members. */
+export interface LoadedApp extends OpenApiSource {
+  readonly errorCodes?: readonly NamedValue[];
+  readonly router: OpenApiSource['router'] & { readonly entries?: readonly DocumentedRoute[] };
 }
 
 /**
@@ -26,7 +26,9 @@ export interface LoadedApp {
  * @throws {Error} when it can't be imported, or its default export is not an application
  */
 export async function loadApp(file: string): Promise<LoadedApp> {
-  const app = appOf(await importModule(file));
+  const { default: exported } = await importModule(file);
+  // Compiled CommonJS has its default export one level further down.
+  const app = [exported, isRecord(exported) ? exported['default'] : undefined].find(isApp);
   if (app === undefined) throw new Error(`${file} has no Postern app as its default export`);
   return app;
 }
@@ -42,19 +44,17 @@ export async function loadMonitoredApp(file: string): Promise<LoadedApp> {
   throw new Error(`${app.name} has no monitoring endpoints; leave attachMonitorEndpoints as it is`);
 }
 
-/** Rows of a route table from anyone, their known fields; undefined for anything else, and for one route twice. */
-export function readRoutes(value: unknown): RouteInfo[] | undefined {
-  if (!Array.isArray(value)) return undefined;
-  const routes = new Map<string, RouteInfo>();
-  for (const row of value as unknown[]) {
-    const route = readRoute(row);
-    if (route === undefined) return undefined;
-    routes.set(`${route.method} ${route.pattern}`, route);
-  }
-  return routes.size === value.length ? [...routes.values()] : undefined;
+/** Whether a value is a route table, in which each route is there once. */
+export function isRouteTable(value: unknown): value is RouteInfo[] {
+  return Array.isArray(value) && value.every(isRoute) && new Set(value.map(keyOf)).size === value.length;
 }
 
-async function importModule(file: string): Promise<unknown> {
+/** Method and pattern: equal for routes that differ only in the names of their parameters. */
+export function keyOf({ method, pattern }: Pick<RouteInfo, 'method' | 'pattern'>): string {
+  return `${method} ${pattern}`;
+}
+
+async function importModule(file: string): Promise<Record<string, unknown>> {
   // A module that listens when it is imported would log where, which is of no interest here.
   process.env['LOG_LEVEL'] ??= 'warn';
   try {
@@ -80,34 +80,16 @@ function remedyOf(file: string, error: unknown): string {
     : '';
 }
 
-/** Compiled CommonJS has its default export one level further down. */
-function appOf(namespace: unknown): LoadedApp | undefined {
-  const exported = propertyOf(namespace, 'default');
-  for (const candidate of [exported, propertyOf(exported, 'default')]) {
-    const name = propertyOf(candidate, 'name');
-    const routes = readRoutes(propertyOf(propertyOf(candidate, 'router'), 'routes'));
-    if (isRecord(candidate) && typeof name === 'string' && routes !== undefined)
-      return { name, router: { routes }, app: candidate };
-  }
-  return undefined;
+function isApp(value: unknown): value is LoadedApp {
+  if (!isRecord(value)) return false;
+  const { name, router } = value;
+  return typeof name === 'string' && isRecord(router) && isRouteTable(router['routes']);
 }
 
-function propertyOf(value: unknown, name: string): unknown {
-  return isRecord(value) ? value[name] : undefined;
-}
-
-function readRoute(value: unknown): RouteInfo | undefined {
-  if (!isRecord(value)) return undefined;
-  const { method, path, pattern, public: open, params, meta } = value;
-  if (
-    typeof method !== 'string' ||
-    typeof path !== 'string' ||
-    typeof pattern !== 'string' ||
-    typeof open !== 'boolean'
-  )
-    return undefined;
-  if (params !== null && !isStrings(params)) return undefined;
-  return { method, path, pattern, public: open, params, ...(isRecord(meta) ? { meta } : {}) };
+function isRoute(value: unknown): value is RouteInfo {
+  if (!isRecord(value)) return false;
+  const { method, path, pattern, public: open, params } = value;
+  return isStrings([method, path, pattern]) && typeof open === 'boolean' && (params === null || isStrings(params));
 }
 
 function isStrings(value: unknown): value is string[] {

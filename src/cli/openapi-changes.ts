@@ -13,9 +13,9 @@ import { listOf, partsOf } from '../payload/json-schema.js';
 const MAX_DEPTH = 12;
 const METHOD = /^(?:get|put|post|delete|options|head|patch|trace|query)$/;
 
-/** Any value as a document; undefined if it is not a document. */
-export function readDocument(value: unknown): OpenApiDocument | undefined {
-  return isDocument(value) ? value : undefined;
+/** Whether a value is a document, as far as it is read here. */
+export function isDocument(value: unknown): value is OpenApiDocument {
+  return isRecord(value) && typeof value['openapi'] === 'string' && isRecord(value['paths']);
 }
 
 /** One line for each break, in the order of the document before. */
@@ -124,10 +124,6 @@ function schemaOf(holder: unknown): unknown {
 
 function isSameType(before: unknown, after: unknown): boolean {
   return before === undefined || after === undefined || JSON.stringify(before) === JSON.stringify(after);
-}
-
-function isDocument(value: unknown): value is OpenApiDocument {
-  return isRecord(value) && typeof value['openapi'] === 'string' && isRecord(value['paths']);
 }
 
 function asObject(value: unknown): Record<string, unknown> {

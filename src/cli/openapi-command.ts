@@ -1,11 +1,9 @@
 /* `postern openapi`: an application as an OpenAPI document, or what broke since one was saved. */
 
-import { toOpenApi, type OpenApiSource } from '../openapi/document.js';
-import { OpenApiError } from '../openapi/path-template.js';
-import { choice, defineCommand, Finding, flag, reportFindings, savedFile, texts, UsageError } from './command.js';
-import type { Command } from './command.js';
+import { toOpenApi } from '../openapi/document.js';
+import { choice, defineCommand, flag, reportFindings, savedFile, texts, UsageError, type Command } from './command.js';
 import { loadApp } from './module.js';
-import { findBreaks, readDocument } from './openapi-changes.js';
+import { findBreaks, isDocument } from './openapi-changes.js';
 import { toJson } from './output.js';
 
 const usage = `Usage: postern openapi MODULE [--public] [--version VERSION] [--server URL]...
@@ -28,20 +26,14 @@ const OPTIONS = {
   public: flag,
   version: choice(['3.1', '3.2'], '3.1'),
   server: texts,
-  check: savedFile(readDocument, 'OpenAPI document', 'openapi MODULE'),
+  check: savedFile(isDocument, 'OpenAPI document', 'openapi MODULE'),
 };
 
 export const openapi: Command = defineCommand(usage, 'MODULE', OPTIONS, async (values, file) => {
   const { version, server: servers, check: saved } = values;
   for (const url of servers ?? [])
     if (!URL.canParse(url)) throw new UsageError(`--server is ${JSON.stringify(url)}; give a URL`);
-  const { app } = await loadApp(file);
-  try {
-    const scope = values.public ? 'public' : 'all';
-    // The application may come from another copy of the package; toOpenApi checks what it reads.
-    const text = toJson(toOpenApi(app as OpenApiSource, { scope, version, servers }));
-    return saved === undefined ? { text } : reportFindings(findBreaks(saved, JSON.parse(text)));
-  } catch (error) {
-    throw error instanceof OpenApiError ? new Finding(error.message) : error;
-  }
+  const scope = values.public ? 'public' : 'all';
+  const text = toJson(toOpenApi(await loadApp(file), { scope, version, servers }));
+  return saved === undefined ? { text } : reportFindings(findBreaks(saved, JSON.parse(text)));
 });

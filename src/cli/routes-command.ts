@@ -2,7 +2,7 @@
 
 import type { RouteInfo } from '../routing/router.js';
 import { defineCommand, flag, savedFile, type Command } from './command.js';
-import { loadApp, readRoutes } from './module.js';
+import { isRouteTable, keyOf, loadApp } from './module.js';
 import { paint, toJson, toTable, toVisible } from './output.js';
 
 const usage = `Usage: postern routes MODULE [--json] [--check FILE]
@@ -15,7 +15,7 @@ Prints every route of the application that MODULE exports as its default.
                  exits with 1; prints nothing if nothing did
 `;
 
-const OPTIONS = { json: flag, check: savedFile(readRoutes, 'saved route table', 'routes MODULE --json') };
+const OPTIONS = { json: flag, check: savedFile(isRouteTable, 'saved route table', 'routes MODULE --json') };
 
 export const routes: Command = defineCommand(usage, 'MODULE', OPTIONS, async ({ json, check: saved }, file) => {
   const { routes } = (await loadApp(file)).router;
@@ -44,18 +44,19 @@ interface RouteChanges {
   readonly changed_params: readonly (RouteName & Record<'before' | 'after', RouteInfo['params']>)[];
 }
 
-/**
- * Compares routes by method and pattern; a parameter of the path may be renamed, and parameters of the query reordered.
- */
+/** Compares routes by method and pattern; the order of query parameters does not matter. */
 function compareRoutes(before: readonly RouteInfo[], after: readonly RouteInfo[]): RouteChanges {
   const old = publicRoutes(before);
   const now = publicRoutes(after);
-  const changed_params = [...now].flatMap(([key, { method, path, pattern, params }]) => {
-    const was = old.get(key);
-    if (was === undefined || sorted(was.params) === sorted(params)) return [];
-    return { method, path, pattern, before: was.params, after: params };
-  });
-  return { became_public: missingFrom(old, now), stopped_being_public: missingFrom(now, old), changed_params };
+  return {
+    became_public: [...now.values()].filter((route) => !old.has(keyOf(route))),
+    stopped_being_public: [...old.values()].filter((route) => !now.has(keyOf(route))),
+    changed_params: [...now].flatMap(([key, { method, path, pattern, params }]) => {
+      const was = old.get(key);
+      if (was === undefined || sorted(was.params) === sorted(params)) return [];
+      return { method, path, pattern, before: was.params, after: params };
+    }),
+  };
 }
 
 /** One line for each change. */
@@ -82,11 +83,7 @@ function describeParams(params: RouteInfo['params']): string {
 }
 
 function publicRoutes(routes: readonly RouteInfo[]): Map<string, RouteInfo> {
-  return new Map(routes.filter((route) => route.public).map((route) => [`${route.method} ${route.pattern}`, route]));
-}
-
-function missingFrom(there: ReadonlyMap<string, RouteInfo>, routes: ReadonlyMap<string, RouteInfo>): RouteInfo[] {
-  return [...routes].filter(([key]) => !there.has(key)).map(([, route]) => route);
+  return new Map(routes.filter((route) => route.public).map((route) => [keyOf(route), route]));
 }
 
 function sorted(params: RouteInfo['params']): string {
