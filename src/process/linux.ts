@@ -9,11 +9,7 @@
 import { builtin } from '../base/builtin.js';
 
 /** How often the CPU quota stopped the group, since the group was made. */
-export interface CpuThrottling {
-  readonly periods: number;
-  readonly throttledPeriods: number;
-  readonly throttledSeconds: number;
-}
+export type CpuThrottling = Readonly<Record<'periods' | 'throttledPeriods' | 'throttledSeconds', number>>;
 
 /** A limit that isn't there is infinite. */
 export interface CgroupLimits {
@@ -24,14 +20,22 @@ export interface CgroupLimits {
   readonly throttling: CpuThrottling | undefined;
 }
 
-/** Directories of the groups that this process is in, from its own up to the topmost that can be seen; or none. */
-export interface CgroupPaths {
-  readonly memory: readonly string[];
-  readonly cpu: readonly string[];
+/**
+ * Limits may change while the process runs, so this reads the files anew each time.
+ *
+ * @param root prefix of `/proc` and `/sys`; empty for the real directories
+ */
+export function readCgroupLimits(root: string): CgroupLimits {
+  const { memory, cpu } = findCgroups(root);
+  const memoryBytes = Math.min(Infinity, ...memory.map(readMemoryLimit));
+  const quotas = cpu.map(readCpuQuota);
+  const cpus = Math.min(Infinity, ...quotas);
+  const tightest = cpus === Infinity ? undefined : cpu[quotas.indexOf(cpus)];
+  return { memoryBytes, cpus, throttling: tightest === undefined ? undefined : readThrottling(tightest) };
 }
 
-/** @param root prefix of `/proc` and `/sys`; empty for the real directories */
-export function findCgroups(root: string): CgroupPaths {
+/** Directories of the groups that this process is in, from its own up to the topmost that can be seen; or none. */
+function findCgroups(root: string): Readonly<Record<'memory' | 'cpu', readonly string[]>> {
   // "4:memory:/docker/1f" → memory, /docker/1f; "0::/app" → version 2, /app
   const memberships = [...(readText(`${root}/proc/self/cgroup`) ?? '').matchAll(/^\d+:([^:]*):(.*)$/gm)];
   const mounts = [...(readText(`${root}/proc/self/mountinfo`) ?? '').matchAll(MOUNT)];
@@ -46,15 +50,6 @@ export function findCgroups(root: string): CgroupPaths {
     return ancestry(root + unescape(point), relativePath(path, unescape(top)));
   };
   return { memory: locate('memory'), cpu: locate('cpu') };
-}
-
-/** Limits may change while the process runs, so this reads the files anew each time. */
-export function readCgroupLimits({ memory, cpu }: CgroupPaths): CgroupLimits {
-  const memoryBytes = Math.min(Infinity, ...memory.map(readMemoryLimit));
-  const quotas = cpu.map(readCpuQuota);
-  const cpus = Math.min(Infinity, ...quotas);
-  const tightest = cpus === Infinity ? undefined : cpu[quotas.indexOf(cpus)];
-  return { memoryBytes, cpus, throttling: tightest === undefined ? undefined : readThrottling(tightest) };
 }
 
 /** Root and point of a mount of either version, then the controllers of version 1. */

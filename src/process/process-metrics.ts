@@ -3,10 +3,11 @@
  * is read when it is exposed; watch.ts, which is loaded later, counts the garbage collections.
  */
 
+import { builtin } from '../base/builtin.js';
+import { Date } from '../base/clock.js';
 import type { BoundHistogram } from '../metrics/histogram.js';
-import type { CgroupLimits, CpuThrottling } from './linux.js';
-import { countOpenFiles, readMaxFiles, readStatus } from './linux.js';
 import type { EventLoopLag } from './event-loop.js';
+import { countOpenFiles, readCgroupLimits, readMaxFiles, readStatus, type CpuThrottling } from './linux.js';
 import type { Readings } from './readings.js';
 import type { ProcessSources } from './sources.js';
 
@@ -21,10 +22,8 @@ export interface ProcessReading {
 
 /** Where the readings come from. */
 interface MetricSources extends ProcessSources {
-  readonly limits: () => CgroupLimits;
-  /** Seconds since the Unix epoch. */
-  readonly startTime: number;
-  readonly lag: () => EventLoopLag;
+  /** Undefined until the event loop is watched. */
+  readonly lag: () => EventLoopLag | undefined;
   /** Share of the time, 0 to 1, that the event loop did not wait. */
   readonly utilization: () => number;
 }
@@ -40,11 +39,12 @@ export function registerSpecMetrics(readings: Readings, read: () => ProcessReadi
 
 /** Registers prom-client's metrics of the process and of Node.js, and the metrics of its CPU quota. */
 export function registerProcessMetrics(readings: Readings, sources: MetricSources): void {
-  const { cpuUsage, startTime, platform, root, limits, memoryUsage } = sources;
+  const { cpuUsage, platform, root, memoryUsage } = sources;
   const memory = readings.shared(memoryUsage);
   const cpu = readings.shared(cpuUsage);
   const spent = 'CPU time that the process spent in';
   const started = 'When the process started, in seconds since the Unix epoch.';
+  const startTime = Date.now() / 1000 - sources.uptime();
   readings.gauge('process_resident_memory_bytes', 'Resident memory of the process.', () => memory().rss);
   readings.counter('process_cpu_user_seconds_total', `${spent} user mode.`, () => cpu().user / 1e6);
   readings.counter('process_cpu_system_seconds_total', `${spent} system mode.`, () => cpu().system / 1e6);
@@ -58,38 +58,39 @@ export function registerProcessMetrics(readings: Readings, sources: MetricSource
     readings.gauge('process_heap_bytes', data, () => status().dataBytes);
     readings.gauge('process_open_fds', 'Open file descriptors.', () => countOpenFiles(root));
     readings.gauge('process_max_fds', 'Limit of open file descriptors.', () => readMaxFiles(root));
-    registerThrottling(readings, readings.shared(limits));
+    registerThrottling(readings, root);
   }
   registerEventLoop(readings, sources);
   registerActive(readings, 'resources', 'Resources that keep the event loop alive', sources.activeResources);
-  registerActive(readings, 'handles', 'Open handles of libuv, except timers', sources.activeHandles);
-  registerActive(readings, 'requests', 'Requests of libuv under way', sources.activeRequests);
+  registerActive(readings, 'handles', 'Open handles of libuv, except timers', () => typesOf('_getActiveHandles'));
+  registerActive(readings, 'requests', 'Requests of libuv under way', () => typesOf('_getActiveRequests'));
   readings.gauge('nodejs_heap_size_total_bytes', 'Size of the V8 heap.', () => memory().heapTotal);
   readings.gauge('nodejs_heap_size_used_bytes', 'Used part of the V8 heap.', () => memory().heapUsed);
   const external = 'Memory of C++ objects that JavaScript objects hold.';
   readings.gauge('nodejs_external_memory_bytes', external, () => memory().external);
-  readings.gauge('nodejs_heap_size_limit_bytes', 'Size at which the V8 heap ends the process.', sources.heapLimit);
+  const heapLimit = (): number => builtin('node:v8').getHeapStatistics().heap_size_limit;
+  readings.gauge('nodejs_heap_size_limit_bytes', 'Size at which the V8 heap ends the process.', heapLimit);
   registerHeapSpaces(readings, sources);
-  const { version } = sources;
-  const [major = '', minor = '', patch = ''] = version.slice(1).split('.');
-  readings.info('nodejs_version_info', 'Version of Node.js; always 1.', { version, major, minor, patch });
+  const [major = '', minor = '', patch = ''] = process.version.slice(1).split('.');
+  const labels = { version: process.version, major, minor, patch };
+  readings.gaugeBy(Object.keys(labels), 'nodejs_version_info', 'Version of Node.js; always 1.', () => [[labels, 1]]);
 }
 
 /** Registered when there is a quota for the first time, for without one there is nothing to count. */
-function registerThrottling(readings: Readings, limits: () => CgroupLimits): void {
+function registerThrottling(readings: Readings, root: string): void {
+  const limits = readings.shared(() => readCgroupLimits(root));
   const register = (what: string, help: string, key: keyof CpuThrottling): void =>
     readings.counter(`process_cgroup_cpu_${what}_total`, help, () => limits().throttling?.[key]);
   const periods = 'Enforcement periods of the CPU quota in which the control group had something to run.';
   const throttled = 'Enforcement periods in which the CPU quota stopped the control group.';
   const seconds = 'Time for which the CPU quota stopped the control group, over all CPUs.';
-  readings.onceDue(
-    () => limits().throttling !== undefined,
-    () => {
-      register('periods', periods, 'periods');
-      register('throttled_periods', throttled, 'throttledPeriods');
-      register('throttled_seconds', seconds, 'throttledSeconds');
-    },
-  );
+  const stopAsking = readings.registry.onExpose(() => {
+    if (limits().throttling === undefined) return;
+    stopAsking();
+    register('periods', periods, 'periods');
+    register('throttled_periods', throttled, 'throttledPeriods');
+    register('throttled_seconds', seconds, 'throttledSeconds');
+  });
 }
 
 function registerEventLoop(readings: Readings, { lag, utilization }: MetricSources): void {
@@ -98,9 +99,9 @@ function registerEventLoop(readings: Readings, { lag, utilization }: MetricSourc
   const share = 'Share of the last 5 to 10 seconds in which the event loop did not wait, 0 to 1.';
   const register = (which: Exclude<keyof EventLoopLag, 'last'>, what: string): void => {
     const help = `${what} event loop delay of the last one to two minutes.`;
-    readings.gauge(`nodejs_eventloop_lag_${which}_seconds`, help, () => read()[which]);
+    readings.gauge(`nodejs_eventloop_lag_${which}_seconds`, help, () => read()?.[which] ?? 0);
   };
-  readings.gauge('nodejs_eventloop_lag_seconds', last, () => read().last);
+  readings.gauge('nodejs_eventloop_lag_seconds', last, () => read()?.last ?? 0);
   register('min', 'Lowest');
   register('max', 'Highest');
   register('mean', 'Mean');
@@ -114,15 +115,25 @@ function registerEventLoop(readings: Readings, { lag, utilization }: MetricSourc
 /** The number of each type, and of all. */
 function registerActive(readings: Readings, what: string, help: string, types: () => readonly string[]): void {
   const read = readings.shared(types);
-  readings.gaugeBy('type', `nodejs_active_${what}`, `${help}, by type.`, () => read().map((type) => [type, 1]));
+  readings.gaugeBy(['type'], `nodejs_active_${what}`, `${help}, by type.`, () => read().map((type) => [{ type }, 1]));
   readings.gauge(`nodejs_active_${what}_total`, `${help}.`, () => read().length);
+}
+
+/**
+ * Types of what is active. Node.js does not document these methods, but prom-client uses them; a runtime may lack them.
+ */
+function typesOf(method: '_getActiveHandles' | '_getActiveRequests'): readonly string[] {
+  const list: unknown = Reflect.get(process, method);
+  if (typeof list !== 'function') return [];
+  const active = Reflect.apply(list, process, []) as readonly (object | null)[];
+  return active.map((one) => one?.constructor?.name ?? 'Object');
 }
 
 function registerHeapSpaces(readings: Readings, { heapSpaces }: MetricSources): void {
   const spaces = readings.shared(heapSpaces);
   const register = (which: string, what: string, key: `space_${'size' | 'used_size' | 'available_size'}`): void =>
-    readings.gaugeBy('space', `nodejs_heap_space_size_${which}_bytes`, `${what} of a space of the V8 heap.`, () =>
-      spaces().map((space) => [space.space_name.replace(/_space$/, ''), space[key]]),
+    readings.gaugeBy(['space'], `nodejs_heap_space_size_${which}_bytes`, `${what} of a space of the V8 heap.`, () =>
+      spaces().map((each) => [{ space: each.space_name.replace(/_space$/, '') }, each[key]]),
     );
   register('total', 'Size', 'space_size');
   register('used', 'Used part', 'space_used_size');

@@ -1,11 +1,15 @@
 /* Registers metrics that are read when they are exposed, under a prefix and with labels that all of them have. */
 
+import type { Counter } from '../metrics/counter.js';
+import type { Gauge } from '../metrics/gauge.js';
 import type { BoundHistogram, HistogramOptions } from '../metrics/histogram.js';
 import type { MetricOptions } from '../metrics/metric.js';
 import type { Registry } from '../metrics/registry.js';
 
+type LabelledValue = readonly [labels: Readonly<Record<string, string>>, value: number];
+
 export class Readings {
-  readonly #registry: Registry;
+  readonly registry: Registry;
   readonly #prefix: string;
   readonly #labels: Readonly<Record<string, string>>;
 
@@ -14,61 +18,39 @@ export class Readings {
    * @param labels of every sample; a metric's own label overrides a label of the same name
    */
   constructor(registry: Registry, prefix: string = '', labels: Readonly<Record<string, string>> = {}) {
-    this.#registry = registry;
+    this.registry = registry;
     this.#prefix = prefix;
     this.#labels = labels;
   }
 
   /** Reads once for each exposition, whatever number of metrics ask. */
-  shared<T extends object>(read: () => T): () => T {
+  shared<T>(read: () => T): () => T {
     let reading: T | undefined;
-    this.#registry.onExpose(() => {
+    this.registry.onExpose(() => {
       reading = undefined;
     });
     return () => (reading ??= read());
   }
 
-  /** Does something before the first exposition at which it is due. */
-  onceDue(isDue: () => boolean, act: () => void): void {
-    const stopAsking = this.#registry.onExpose(() => {
-      if (!isDue()) return;
-      stopAsking();
-      act();
-    });
-  }
-
   /** A gauge; while `read` returns undefined it has no sample. */
   gauge(name: string, help: string, read: () => number | undefined): void {
-    const collect = (): void => {
-      const value = read();
-      if (value === undefined) gauge.remove(this.#labels);
-      else gauge.set(this.#labels, value);
-    };
-    const gauge = this.#registry.gauge({ ...this.#define(name, help), collect });
+    const collect = (): void => this.#update(gauge, read());
+    const gauge = this.registry.gauge({ ...this.#define(name, help), collect });
   }
 
   /** A counter whose value is counted elsewhere; while `read` returns undefined it has no sample. */
   counter(name: string, help: string, read: () => number | undefined): void {
-    const collect = (): void => {
-      const value = read();
-      counter.remove(this.#labels);
-      if (value !== undefined) counter.inc(this.#labels, value);
-    };
-    const counter = this.#registry.counter({ ...this.#define(name, help), collect });
+    const collect = (): void => this.#update(counter, read());
+    const counter = this.registry.counter({ ...this.#define(name, help), collect });
   }
 
-  /** A gauge with a sample for each value of a label; readings with the same label value are added up. */
-  gaugeBy(label: string, name: string, help: string, read: () => Iterable<readonly [string, number]>): void {
+  /** A gauge with labels of its own; readings with the same labels are added up. */
+  gaugeBy(labelNames: readonly string[], name: string, help: string, read: () => readonly LabelledValue[]): void {
     const collect = (): void => {
       gauge.reset();
-      for (const [labelValue, value] of read()) gauge.inc({ ...this.#labels, [label]: labelValue }, value);
+      for (const [labels, value] of read()) gauge.inc({ ...this.#labels, ...labels }, value);
     };
-    const gauge = this.#registry.gauge({ ...this.#define(name, help, label), collect });
-  }
-
-  /** A gauge that is always 1, and says what it has to say by its labels. */
-  info(name: string, help: string, own: Readonly<Record<string, string>>): void {
-    this.#registry.gauge(this.#define(name, help, ...Object.keys(own))).set({ ...this.#labels, ...own }, 1);
+    const gauge = this.registry.gauge({ ...this.#define(name, help, ...labelNames), collect });
   }
 
   /** The parts of a histogram, one for each value of a label; all of them are exposed from the start. */
@@ -77,8 +59,13 @@ export class Readings {
     values: readonly V[],
     { name, help, ...rest }: Omit<HistogramOptions<string>, 'labelNames'>,
   ): ReadonlyMap<V, BoundHistogram> {
-    const histogram = this.#registry.histogram({ ...this.#define(name, help, label), ...rest });
+    const histogram = this.registry.histogram({ ...this.#define(name, help, label), ...rest });
     return new Map(values.map((value) => [value, histogram.labels({ ...this.#labels, [label]: value })]));
+  }
+
+  #update(metric: Gauge<string> | Counter<string>, value: number | undefined): void {
+    metric.remove(this.#labels);
+    if (value !== undefined) metric.inc(this.#labels, value);
   }
 
   #define(name: string, help: string, ...own: string[]): MetricOptions<string> {

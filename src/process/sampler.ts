@@ -5,16 +5,14 @@
  * collections, the interval of the CPU percentage) runs from `start` to `close` and keeps no process alive.
  */
 
-import { Date } from '../base/clock.js';
 import { assertOptions, OBJECT, show, STRING } from '../base/options-check.js';
 import { assertMetricName, toDefaultLabels } from '../metrics/names.js';
 import type { Registry } from '../metrics/registry.js';
-import type { EventLoopLag } from './event-loop.js';
-import { findCgroups, readCgroupLimits, readStatus, type CgroupLimits, type CgroupPaths } from './linux.js';
+import { readCgroupLimits, readStatus } from './linux.js';
 import { registerCollections, registerProcessMetrics, registerSpecMetrics } from './process-metrics.js';
 import type { CollectionHistograms, ProcessReading } from './process-metrics.js';
 import { Readings } from './readings.js';
-import { REAL_SOURCES, type ProcessSources } from './sources.js';
+import { ProcessSources } from './sources.js';
 import type { ProcessWatch } from './watch.js';
 
 /** Registers the metrics of a process; before `start` the metrics of event loop and garbage collector stay 0. */
@@ -23,7 +21,6 @@ export class ProcessSampler {
   readonly #cpu: UsageWindow;
   readonly #loop: UsageWindow;
   readonly #collections: CollectionHistograms;
-  #cgroups: CgroupPaths | undefined;
   #watch: ProcessWatch | undefined;
   #starting: Promise<void> | undefined;
   #isClosed = false;
@@ -46,9 +43,7 @@ export class ProcessSampler {
     if (isService) registerSpecMetrics(readings, () => this.read());
     registerProcessMetrics(readings, {
       ...sources,
-      limits: () => this.#limits(),
-      startTime: Date.now() / 1000 - sources.uptime(),
-      lag: () => this.#watch?.lag() ?? NO_LAG,
+      lag: () => this.#watch?.lag(),
       utilization: () => this.#loop.read(),
     });
     this.#collections = registerCollections(readings, isService, () => this.#watch?.collect());
@@ -70,7 +65,7 @@ export class ProcessSampler {
 
   /** The values of SPEC 2.2, read now. */
   read(): ProcessReading {
-    const limits = this.#limits();
+    const limits = readCgroupLimits(this.#sources.root);
     const machine = this.#sources.machine();
     const rssBytes = this.#sources.memoryUsage().rss;
     const memoryBytes = Math.min(limits.memoryBytes, machine.memoryBytes);
@@ -84,19 +79,12 @@ export class ProcessSampler {
     this.#isClosed = true;
     this.#watch?.close();
   }
-
-  #limits(): CgroupLimits {
-    return readCgroupLimits((this.#cgroups ??= findCgroups(this.#sources.root)));
-  }
 }
 
 /** Registers the metrics of a service's process. @throws {TypeError} when the registry has them already */
 export function collectProcess(registry: Registry, given: Partial<ProcessSources> = {}): ProcessSampler {
-  return new ProcessSampler(registry, new Readings(registry), true, { ...REAL_SOURCES, ...given });
+  return new ProcessSampler(registry, new Readings(registry), true, { ...new ProcessSources(), ...given });
 }
-
-/** Before anything was measured. */
-const NO_LAG: EventLoopLag = { last: 0, min: 0, max: 0, mean: 0, stddev: 0, p50: 0, p90: 0, p99: 0 };
 
 /** Options of `collectDefaultMetrics`. */
 export interface DefaultMetricsOptions {
@@ -119,7 +107,7 @@ export function collectDefaultMetrics(registry: Registry, options: DefaultMetric
   const { prefix = '', labels = {} } = options;
   assertMetricName(`${prefix}process_cpu_seconds_total`);
   const readings = new Readings(registry, prefix, Object.fromEntries(toDefaultLabels(labels)));
-  const sampler = new ProcessSampler(registry, readings, false, REAL_SOURCES);
+  const sampler = new ProcessSampler(registry, readings, false, new ProcessSources());
   sampler.start().catch((error: Error) => process.emitWarning(error));
 }
 

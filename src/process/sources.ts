@@ -1,4 +1,4 @@
-/* Where readings of the process come from: the running process, unless a test says otherwise. */
+/* Readings of the running process; a test passes others. */
 
 import type { IntervalHistogram } from 'node:perf_hooks';
 import type { GCProfiler, HeapSpaceInfo } from 'node:v8';
@@ -10,7 +10,7 @@ export interface Collection {
   readonly startTime: number;
   readonly duration: number;
   /** `kind` is one of V8's `GCType`. */
-  readonly detail?: unknown;
+  readonly detail?: Readonly<Record<string, number>>;
 }
 
 /** Methods of a `PerformanceObserver` that are used here. */
@@ -20,71 +20,35 @@ export interface CollectionWatch {
   disconnect(): void;
 }
 
-export interface ProcessSources {
-  /** Stands in front of `/proc` and `/sys`; empty for the real ones. */
-  readonly root: string;
-  readonly platform: string;
-  /** // "v20.20.2" */
-  readonly version: string;
-  readonly memoryUsage: () => Readonly<Record<'rss' | 'heapTotal' | 'heapUsed' | 'external', number>>;
-  /** Microseconds since the process started. */
-  readonly cpuUsage: () => { readonly user: number; readonly system: number };
-  /** Milliseconds since the event loop started. */
-  readonly loopUsage: () => { readonly idle: number; readonly active: number };
-  /** Seconds since the process started. */
-  readonly uptime: () => number;
-  /** Milliseconds, monotonic; on the clock of the collections. */
-  readonly now: () => number;
-  readonly machine: () => { readonly memoryBytes: number; readonly cpus: number };
-  /** The type of each resource that keeps the event loop alive. */
-  readonly activeResources: () => readonly string[];
-  /** The same of libuv's handles, except timers. */
-  readonly activeHandles: () => readonly string[];
-  /** The same of libuv's requests. */
-  readonly activeRequests: () => readonly string[];
-  readonly heapLimit: () => number;
-  readonly heapSpaces: () => readonly HeapSpaceInfo[];
-  readonly createMonitor: (resolutionMs: number) => IntervalHistogram;
-  /** Reports collections, some turns after they took place. */
-  readonly watchCollections: (listener: (collections: readonly Collection[]) => void) => CollectionWatch;
-  readonly createGcProfiler: () => Pick<GCProfiler, 'start' | 'stop'>;
-}
-
 /** Modules are loaded by the reading that needs them first, so that a start-up doesn't pay for a scrape. */
-export const REAL_SOURCES: ProcessSources = {
-  root: '',
-  platform: process.platform,
-  version: process.version,
-  memoryUsage: () => process.memoryUsage(),
-  cpuUsage: () => process.cpuUsage(),
-  loopUsage: () => eventLoopUtilization(),
-  uptime: () => process.uptime(),
-  now: monotonicNow,
-  machine: () => {
+export class ProcessSources {
+  /** Put before `/proc` and `/sys`; empty for the real ones. */
+  readonly root: string = '';
+  readonly platform: string = process.platform;
+  readonly memoryUsage: () => Omit<NodeJS.MemoryUsage, 'arrayBuffers'> = () => process.memoryUsage();
+  /** Microseconds since the process started. */
+  readonly cpuUsage: () => NodeJS.CpuUsage = () => process.cpuUsage();
+  /** Milliseconds since the event loop started. */
+  readonly loopUsage: () => { readonly idle: number; readonly active: number } = () => eventLoopUtilization();
+  /** Seconds since the process started. */
+  readonly uptime: () => number = () => process.uptime();
+  /** Milliseconds, monotonic; on the clock of the collections. */
+  readonly now: () => number = monotonicNow;
+  readonly machine: () => { readonly memoryBytes: number; readonly cpus: number } = () => {
     const { availableParallelism, totalmem } = builtin('node:os');
     return { memoryBytes: totalmem(), cpus: availableParallelism() };
-  },
-  activeResources: () => process.getActiveResourcesInfo(),
-  activeHandles: () => typesOf('_getActiveHandles'),
-  activeRequests: () => typesOf('_getActiveRequests'),
-  heapLimit: () => builtin('node:v8').getHeapStatistics().heap_size_limit,
-  heapSpaces: () => builtin('node:v8').getHeapSpaceStatistics(),
-  createMonitor: (resolution) => builtin('node:perf_hooks').monitorEventLoopDelay({ resolution }),
-  watchCollections: (listener) => {
+  };
+  /** The type of each resource that keeps the event loop alive. */
+  readonly activeResources: () => readonly string[] = () => process.getActiveResourcesInfo();
+  readonly heapSpaces: () => readonly HeapSpaceInfo[] = () => builtin('node:v8').getHeapSpaceStatistics();
+  readonly createMonitor: (resolutionMs: number) => IntervalHistogram = (resolution) =>
+    builtin('node:perf_hooks').monitorEventLoopDelay({ resolution });
+  /** Reports collections, some turns after they took place. */
+  readonly watchCollections: (listener: (collections: readonly Collection[]) => void) => CollectionWatch = (report) => {
     const { PerformanceObserver } = builtin('node:perf_hooks');
-    const observer = new PerformanceObserver((list) => listener(list.getEntries()));
+    const observer = new PerformanceObserver((list) => report(list.getEntries()));
     observer.observe({ type: 'gc' });
     return observer;
-  },
-  createGcProfiler: () => new (builtin('node:v8').GCProfiler)(),
-};
-
-/**
- * Types of what is active. Node.js does not document these methods, but prom-client uses them; a runtime may lack them.
- */
-function typesOf(method: '_getActiveHandles' | '_getActiveRequests'): readonly string[] {
-  const list: unknown = Reflect.get(process, method);
-  if (typeof list !== 'function') return [];
-  const active = Reflect.apply(list, process, []) as readonly (object | null)[];
-  return active.map((one) => one?.constructor?.name ?? 'Object');
+  };
+  readonly createGcProfiler: () => Pick<GCProfiler, 'start' | 'stop'> = () => new (builtin('node:v8').GCProfiler)();
 }

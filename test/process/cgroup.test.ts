@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { findCgroups, readCgroupLimits, type CgroupLimits } from '../../src/process/linux.js';
+import { readCgroupLimits, type CgroupLimits } from '../../src/process/linux.js';
 
 const roots: string[] = [];
 
@@ -152,7 +152,7 @@ const TREES: readonly Recorded[] = [
 ];
 
 test.for(TREES)('limits are found in $where', ({ files, limits }) => {
-  expect(readCgroupLimits(findCgroups(record(files)))).toEqual(limits);
+  expect(readCgroupLimits(record(files))).toEqual(limits);
 });
 
 test('a limit that changes is read anew', () => {
@@ -161,10 +161,9 @@ test('a limit that changes is read anew', () => {
     'proc/self/mountinfo': MOUNT_2,
     'sys/fs/cgroup/memory.max': '4096\n',
   });
-  const paths = findCgroups(root);
-  expect(readCgroupLimits(paths).memoryBytes).toBe(4096);
+  expect(readCgroupLimits(root).memoryBytes).toBe(4096);
   writeFileSync(join(root, 'sys/fs/cgroup/memory.max'), '8192\n');
-  expect(readCgroupLimits(paths).memoryBytes).toBe(8192);
+  expect(readCgroupLimits(root).memoryBytes).toBe(8192);
 });
 
 function record(files: Readonly<Record<string, string>>): string {

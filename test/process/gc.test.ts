@@ -13,7 +13,7 @@ import {
 } from '../../src/process/process-metrics.js';
 import { Readings } from '../../src/process/readings.js';
 import { collectProcess } from '../../src/process/sampler.js';
-import { REAL_SOURCES, type Collection, type CollectionWatch } from '../../src/process/sources.js';
+import { ProcessSources, type Collection, type CollectionWatch } from '../../src/process/sources.js';
 import { watchProcess, type ProcessWatch } from '../../src/process/watch.js';
 import { Registry } from '../../src/metrics/registry.js';
 import { sampleMap } from '../support/exposition-parser.js';
@@ -273,7 +273,7 @@ function create(): Bench {
   };
   const createMonitor = (): IntervalHistogram =>
     Object.assign(createHistogram(), { enable: () => true, disable: () => true });
-  const sources = { ...REAL_SOURCES, ...freed, watchCollections, createMonitor };
+  const sources = { ...new ProcessSources(), ...freed, watchCollections, createMonitor };
   return {
     observer: {
       start: () => void (watch = watchProcess(sources, histograms, () => {})),
