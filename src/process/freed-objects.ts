@@ -10,39 +10,30 @@
  * does count: what a JSON service left to be collected had a mean of 51 bytes. So 50 bytes make an object here.
  */
 
-import type { HeapSpaceInfo } from 'node:v8';
 import { BYTES_PER_OBJECT, PROFILE_EVERY_MS, PROFILE_LENGTH } from './process-metrics.js';
 import type { CollectionHistograms, CollectionKind, Generation } from './process-metrics.js';
 import type { Collection, ProcessSources } from './sources.js';
 
-/** V8's `GCType`; `node:perf_hooks` names only some of its values. */
-type CollectionType = number;
-const MARK_COMPACT: CollectionType = 4;
-const INCREMENTAL: CollectionType = 8;
+interface CollectionType {
+  readonly kind: CollectionKind;
+  /** Undefined for weak callbacks: they free nothing themselves. */
+  readonly generation?: Generation;
+  /** Names that V8's profiler uses. */
+  readonly names: readonly string[];
+}
 
-/** prom-client's name of each type. */
-export const KINDS: Readonly<Record<CollectionType, CollectionKind>> = {
-  1: 'minor',
-  2: 'minor',
-  4: 'major',
-  8: 'incremental',
-  16: 'weakcb',
-};
-/** The generation of each type. Weak callbacks have no generation: they free nothing themselves. */
-const GENERATIONS: Readonly<Record<CollectionType, Generation>> = { 1: '0', 2: '1', 4: '2', 8: '1' };
-/** The types by the names that V8's profiler uses. */
-const NAMED: Readonly<Record<string, CollectionType>> = {
-  Scavenge: 1,
-  MinorMarkCompact: 2,
-  MinorMarkSweep: 2,
-  MarkSweepCompact: MARK_COMPACT,
-  IncrementalMarking: INCREMENTAL,
-  ProcessWeakCallbacks: 16,
+/** By V8's `GCType`, of which `node:perf_hooks` names only some values. */
+const TYPES: Readonly<Record<number, CollectionType>> = {
+  1: { kind: 'minor', generation: '0', names: ['Scavenge'] },
+  2: { kind: 'minor', generation: '1', names: ['MinorMarkCompact', 'MinorMarkSweep'] },
+  4: { kind: 'major', generation: '2', names: ['MarkSweepCompact'] },
+  8: { kind: 'incremental', generation: '1', names: ['IncrementalMarking'] },
+  16: { kind: 'weakcb', names: ['ProcessWeakCallbacks'] },
 };
 
-/** The type of a collection; 0 if its entry has none. */
-export function typeOf({ detail }: Collection): CollectionType {
-  return (detail as { readonly kind?: number } | undefined)?.kind ?? 0;
+/** The type of a collection; undefined for a type that is unknown here. */
+export function typeOf({ detail }: Collection): CollectionType | undefined {
+  return TYPES[detail?.['kind'] ?? 0];
 }
 
 /**
@@ -65,15 +56,22 @@ interface FreedObjects {
 
 export function createFreedObjects(
   objects: NonNullable<CollectionHistograms['freed']>,
-  { now, heapSpaces, createGcProfiler }: Pick<ProcessSources, 'now' | 'heapSpaces' | 'createGcProfiler'>,
+  { now, heapSpaces, createGcProfiler }: ProcessSources,
 ): FreedObjects {
+  const readHeap = (): HeapReading => {
+    const spaces = heapSpaces();
+    const usedBytes = spaces.reduce((sum, { space_used_size: used }) => sum + used, 0);
+    const newSpace = spaces.find(({ space_name: name }) => name === NEW_SPACE);
+    const newBytes = newSpace?.space_used_size ?? 0;
+    const newCapacity = newBytes + (newSpace?.space_available_size ?? 0);
+    return { at: now(), usedBytes, oldBytes: usedBytes - newBytes, newCapacity };
+  };
   const startSpan = (): Span => {
     const profiler = createGcProfiler();
     profiler.start();
     return { profiler, from: now(), until: Infinity, collections: 0 };
   };
-  let heap = readHeap(heapSpaces());
-  let heapReadAt = now();
+  let heap = readHeap();
   let span = startSpan();
   /** The span before: `node:perf_hooks` may report a collection of it only now. */
   let spanBefore: Span | undefined;
@@ -86,16 +84,15 @@ export function createFreedObjects(
   /** The share of the new space, 0 to 1, that minor collections freed in the last profile. */
   let freedShare = 1;
 
-  const observe = (type: CollectionType, freedBytes: number): void => {
-    const generation = GENERATIONS[type];
+  const observe = ({ generation }: CollectionType, freedBytes: number): void => {
     if (generation !== undefined)
       objects.get(generation)?.observe(Math.round(Math.max(0, freedBytes) / BYTES_PER_OBJECT));
   };
 
-  const estimate = (type: CollectionType, before: HeapReading, after: HeapReading): number => {
-    if (type === INCREMENTAL) return 0;
+  const estimate = ({ kind }: CollectionType, before: HeapReading): number => {
+    if (kind === 'incremental') return 0;
     // A mark-compact empties the new space: what is in there now was made afterwards.
-    if (type === MARK_COMPACT) return before.usedBytes - after.oldBytes;
+    if (kind === 'major') return before.usedBytes - heap.oldBytes;
     return freedShare * before.newCapacity;
   };
 
@@ -106,11 +103,12 @@ export function createFreedObjects(
     const { statistics } = span.profiler.stop();
     left -= statistics.length;
     for (const { gcType, beforeGC, afterGC } of statistics) {
-      const type = NAMED[gcType] ?? 0;
+      const type = Object.values(TYPES).find(({ names }) => names.includes(gcType));
+      if (type === undefined) continue;
       const freedBytes = beforeGC.heapStatistics.usedHeapSize - afterGC.heapStatistics.usedHeapSize;
       observe(type, freedBytes);
       const newSpace = beforeGC.heapSpaceStatistics.find(({ spaceName }) => spaceName === NEW_SPACE);
-      if (KINDS[type] !== 'minor' || newSpace === undefined) continue;
+      if (type.kind !== 'minor' || newSpace === undefined) continue;
       freed += Math.max(0, freedBytes);
       capacity += newSpace.spaceUsedSize + newSpace.spaceAvailableSize;
     }
@@ -120,26 +118,21 @@ export function createFreedObjects(
   return {
     count(collections) {
       if (collections.length === 0) return;
+      const kinds = collections.map((collection) => typeOf(collection)?.kind);
       const before = heap;
-      const types = collections.map(typeOf);
       // Reading takes 17 µs, right after a pause, and collections can come 50 times a second.
-      if (now() - heapReadAt >= HEAP_EVERY_MS || types.some((type) => KINDS[type] !== 'minor')) {
-        heap = readHeap(heapSpaces());
-        heapReadAt = now();
+      if (now() - heap.at >= HEAP_EVERY_MS || kinds.some((kind) => kind !== 'minor')) heap = readHeap();
+      for (const collection of collections) {
+        const type = typeOf(collection);
+        if (isMeasured(collection, span)) span.collections += 1;
+        else if (type !== undefined && !isMeasured(collection, spanBefore)) observe(type, estimate(type, before));
       }
-      for (const [index, { startTime }] of collections.entries()) {
-        const measured = [span, spanBefore].find((each) => each && startTime >= each.from && startTime < each.until);
-        if (measured === undefined) observe(types[index]!, estimate(types[index]!, before, heap));
-        else measured.collections += 1;
-      }
-      const everyMs = types.includes(INCREMENTAL) ? PROFILE_MARKING_EVERY_MS : PROFILE_EVERY_MS;
-      if (span.until === Infinity) {
-        if (span.collections >= left) endSpan();
-      } else if (now() - span.until >= everyMs) {
+      const everyMs = kinds.includes('incremental') ? PROFILE_MARKING_EVERY_MS : PROFILE_EVERY_MS;
+      if (now() - span.until >= everyMs) {
         left = PROFILE_LENGTH;
         freed = capacity = 0;
         [span, spanBefore] = [startSpan(), span];
-      }
+      } else if (span.collections >= left) endSpan();
     },
     collect() {
       if (span.until < Infinity || span.collections === 0) return;
@@ -156,11 +149,18 @@ interface Span {
   readonly from: number;
   /** Infinite until the profiler is stopped. */
   until: number;
-  /** Number of its collections that were reported so far. */
+  /** Number of its collections that were reported so far, until the profiler is stopped. */
   collections: number;
 }
 
+/** Whether the profiler ran when a collection began. */
+function isMeasured({ startTime }: Collection, span: Span | undefined): boolean {
+  return span !== undefined && startTime >= span.from && startTime < span.until;
+}
+
 interface HeapReading {
+  /** Milliseconds on the clock of the sources. */
+  readonly at: number;
   readonly usedBytes: number;
   /** Outside of the new space. */
   readonly oldBytes: number;
@@ -169,11 +169,3 @@ interface HeapReading {
 }
 
 const NEW_SPACE = 'new_space';
-
-function readHeap(spaces: readonly HeapSpaceInfo[]): HeapReading {
-  const usedBytes = spaces.reduce((sum, { space_used_size: used }) => sum + used, 0);
-  const newSpace = spaces.find(({ space_name: name }) => name === NEW_SPACE);
-  const newBytes = newSpace?.space_used_size ?? 0;
-  const newCapacity = newBytes + (newSpace?.space_available_size ?? 0);
-  return { usedBytes, oldBytes: usedBytes - newBytes, newCapacity };
-}

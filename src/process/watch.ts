@@ -6,7 +6,7 @@
 
 import { clearInterval, setInterval } from '../base/clock.js';
 import { createEventLoopMonitor, TICK_MS, type EventLoopLag } from './event-loop.js';
-import { createFreedObjects, KINDS, typeOf } from './freed-objects.js';
+import { createFreedObjects, typeOf } from './freed-objects.js';
 import type { CollectionHistograms } from './process-metrics.js';
 import type { Collection, ProcessSources } from './sources.js';
 
@@ -28,8 +28,8 @@ export function watchProcess(
   const loop = createEventLoopMonitor(sources);
   const count = (collections: readonly Collection[]): void => {
     for (const collection of collections) {
-      const kind = KINDS[typeOf(collection)];
-      if (kind !== undefined) durations.get(kind)?.observe(collection.duration / 1000);
+      const type = typeOf(collection);
+      if (type !== undefined) durations.get(type.kind)?.observe(collection.duration / 1000);
     }
     freedObjects?.count(collections);
   };
