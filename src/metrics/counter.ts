@@ -49,8 +49,8 @@ export class Counter<L extends string = never> extends Metric<L, BoundCounter> {
     if (typeof first !== 'object' || first === null) this.series.only().inc(first as number | undefined);
     else if (this.isUpdate(first)) {
       const { labels = {}, ...rest } = first;
-      this.find(labels).inc(rest);
-    } else this.find(first).inc(value);
+      this.series.obtain([labels]).inc(rest);
+    } else this.series.obtain([first]).inc(value);
   }
 }
 

@@ -26,6 +26,12 @@ export interface ExemplarUpdate {
   readonly exemplarLabels?: ExemplarLabels;
 }
 
+/** One observation in prom-client's object form. */
+export interface Observation extends ExemplarUpdate {
+  /** The observed value. */
+  readonly value: number;
+}
+
 /** Maximum characters of the labels of one exemplar. */
 const MAX_LENGTH = 128;
 

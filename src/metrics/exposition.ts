@@ -6,7 +6,8 @@
  */
 
 import type { Exemplar } from './exemplar.js';
-import { counterBaseName, OWN_LABELS, type MetricKind } from './names.js';
+import { counterBaseName, OWN_LABELS } from './names.js';
+import type { Definition } from './series-map.js';
 
 /** `text` is Prometheus text 0.0.4, `openmetrics` OpenMetrics text 1.0. */
 export type Format = 'text' | 'openmetrics';
@@ -21,7 +22,7 @@ interface ScalarSample {
   /** In the order of the family's label names. */
   readonly labelValues: readonly string[];
   readonly value: number;
-  readonly exemplar: Exemplar | undefined;
+  readonly exemplar?: Exemplar | undefined;
 }
 
 /** A sample of a histogram or a summary. */
@@ -31,22 +32,14 @@ interface SteppedSample extends Pick<ScalarSample, 'labelValues'> {
   readonly sum: number;
   readonly count: number;
   /** One per step. */
-  readonly exemplars: readonly (Exemplar | undefined)[] | undefined;
+  readonly exemplars?: readonly (Exemplar | undefined)[] | undefined;
 }
 
-interface FamilyHead {
-  readonly kind: MetricKind;
-  /** Name as registered: a counter's with or without `_total`. */
-  readonly name: string;
-  readonly help: string;
-  readonly labelNames: readonly string[];
-}
-
-interface ScalarFamily extends FamilyHead {
+interface ScalarFamily extends Definition {
   readonly samples: ReadonlySet<ScalarSample>;
 }
 
-interface SteppedFamily extends FamilyHead {
+interface SteppedFamily extends Definition {
   readonly samples: ReadonlySet<SteppedSample>;
   /** Upper bounds, ascending, the last one infinite; or quantiles from 0 to 1, ascending. */
   readonly steps: readonly number[];
@@ -93,7 +86,7 @@ function* formatScalars(family: ScalarFamily, format: Format, others: string): G
   const name = isTotal ? `${counterBaseName(family.name)}_total` : family.name;
   const labelsOf = createLabelFormatter(family.labelNames, others);
   for (const sample of family.samples) {
-    const labels = labelsOf(sample);
+    const labels = labelsOf(sample.labelValues);
     yield name + (labels && `{${labels}}`) + formatRest(sample.value, isTotal ? sample.exemplar : undefined);
   }
 }
@@ -105,8 +98,8 @@ function* formatSteps(family: SteppedFamily, format: Format, others: string): Ge
   const labelsOf = createLabelFormatter(labelNames, others);
   const stepLabels = steps.map((step) => `${OWN_LABELS[kind]}="${formatValue(step)}"}`);
   for (const sample of family.samples) {
-    const { values, sum, count, exemplars } = sample;
-    const labels = labelsOf(sample);
+    const { labelValues, values, sum, count, exemplars } = sample;
+    const labels = labelsOf(labelValues);
     const start = `${name}${isHistogram ? '_bucket' : ''}{${labels && `${labels},`}`;
     let lines = '';
     let total = 0;
@@ -126,20 +119,17 @@ function* formatSteps(family: SteppedFamily, format: Format, others: string): Ge
 }
 
 /**
- * Returns a function that formats the labels of a sample: `queue="mail",host="a"`.
+ * Returns a function that formats the labels of a sample, given their values: `queue="mail",host="a"`.
  *
  * @param others the default labels, formatted
  */
-function createLabelFormatter(
-  names: readonly string[],
-  others: string,
-): (sample: SteppedSample | ScalarSample) => string {
+function createLabelFormatter(names: readonly string[], others: string): (values: readonly string[]) => string {
   if (names.length === 0) return () => others;
   const openings = names.map((name, index) => `${index === 0 ? '' : '",'}${name}="`);
   const closing = `"${others && `,${others}`}`;
-  return ({ labelValues }) => {
+  return (values) => {
     let labels = '';
-    for (let i = 0; i < openings.length; i++) labels += openings[i]! + escapeQuoted(labelValues[i]!);
+    for (let i = 0; i < openings.length; i++) labels += openings[i]! + escapeQuoted(values[i]!);
     return labels + closing;
   };
 }

@@ -47,28 +47,28 @@ export class Gauge<L extends string = never> extends Metric<L, BoundGauge> {
    */
   set(...update: GaugeValue<L>): void;
   set(first: unknown, value?: number): void {
-    if (typeof first === 'object' && first !== null) this.find(first).set(value as number);
+    if (typeof first === 'object' && first !== null) this.series.obtain([first]).set(value as number);
     else this.series.only().set(first as number);
   }
 
   /** Adds a number. Default: 1. */
   inc(...update: GaugeStep<L>): void;
   inc(first?: unknown, by?: number): void {
-    if (typeof first === 'object' && first !== null) this.find(first).inc(by);
+    if (typeof first === 'object' && first !== null) this.series.obtain([first]).inc(by);
     else this.series.only().inc(first as number | undefined);
   }
 
   /** Subtracts a number. Default: 1. */
   dec(...update: GaugeStep<L>): void;
   dec(first?: unknown, by?: number): void {
-    if (typeof first === 'object' && first !== null) this.find(first).dec(by);
+    if (typeof first === 'object' && first !== null) this.series.obtain([first]).dec(by);
     else this.series.only().dec(first as number | undefined);
   }
 
   /** Sets the seconds since the Unix epoch. */
   setToCurrentTime(...labels: GaugeLabels<L>): void;
   setToCurrentTime(labels: object = {}): void {
-    this.find(labels).setToCurrentTime();
+    this.series.obtain([labels]).setToCurrentTime();
   }
 
   /**
@@ -76,28 +76,24 @@ export class Gauge<L extends string = never> extends Metric<L, BoundGauge> {
    * either end.
    */
   startTimer(labels?: SomeLabels<L>): (labels?: SomeLabels<L>) => number {
-    return timing.startTimer(labels, (seconds, all) => this.find(all).set(seconds));
+    return timing.startTimer(labels, ({ value }, all) => this.series.obtain([all]).set(value));
   }
 }
 
 /** @internal */
 export class GaugeSeries extends Series implements BoundGauge {
-  readonly exemplar: undefined = undefined;
   value = 0;
 
   set(value: number): void {
-    this.#assertNumber(value);
-    this.live().value = value;
+    this.#liveFor(value).value = value;
   }
 
   inc(by = 1): void {
-    this.#assertNumber(by);
-    this.live().value += by;
+    this.#liveFor(by).value += by;
   }
 
   dec(by = 1): void {
-    this.#assertNumber(by);
-    this.live().value -= by;
+    this.#liveFor(by).value -= by;
   }
 
   setToCurrentTime(): void {
@@ -105,15 +101,16 @@ export class GaugeSeries extends Series implements BoundGauge {
   }
 
   startTimer(): BoundTimer {
-    return timing.startBoundTimer(this.owner.definition.name, (seconds) => this.set(seconds));
+    return timing.startBoundTimer(this.owner.definition.name, ({ value }) => this.set(value));
   }
 
   zero(): void {
     this.value = 0;
   }
 
-  #assertNumber(value: unknown): void {
-    if (typeof value === 'number') return;
+  /** The series that counts. @throws {TypeError} unless the value is a number */
+  #liveFor(value: unknown): this {
+    if (typeof value === 'number') return this.live();
     throw new TypeError(`gauge "${this.owner.definition.name}" got ${show(value)}; give a number`);
   }
 }

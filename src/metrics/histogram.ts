@@ -2,7 +2,7 @@
 
 import { show } from '../base/options-check.js';
 import * as exemplarChecks from './exemplar.js';
-import type { Exemplar, ExemplarLabels, ExemplarUpdate } from './exemplar.js';
+import type { Exemplar, ExemplarLabels, Observation } from './exemplar.js';
 import { Metric } from './metric.js';
 import type { Labels, MetricOptions, SomeLabels, Update, UpdateLabels } from './metric.js';
 import { Series } from './series-map.js';
@@ -14,12 +14,6 @@ import type { BoundHistogramTimer } from './timer.js';
 export interface HistogramOptions<L extends string = never> extends MetricOptions<L, Histogram<L>> {
   /** Upper bounds, ascending, `+Inf` implied; default: 5 ms to 10 s, in seconds. */
   readonly buckets?: readonly number[];
-}
-
-/** One observation in prom-client's object form. */
-export interface Observation extends ExemplarUpdate {
-  /** The observed value. */
-  readonly value: number;
 }
 
 /** Arguments of `observe`: `(labels, value)`, without labels `(value)`, or prom-client's object. */
@@ -51,8 +45,8 @@ export class Histogram<L extends string = never> extends Metric<L, BoundHistogra
     if (typeof first !== 'object' || first === null) this.series.only().observe(first as number);
     else if (this.isUpdate(first)) {
       const { labels = {}, ...rest } = first;
-      this.find(labels).observe(rest as Observation);
-    } else this.find(first).observe(value as number);
+      this.series.obtain([labels]).observe(rest as Observation);
+    } else this.series.obtain([first]).observe(value as number);
   }
 
   /**
@@ -60,8 +54,7 @@ export class Histogram<L extends string = never> extends Metric<L, BoundHistogra
    * either end, and so may labels of the exemplar.
    */
   startTimer(labels?: SomeLabels<L>, exemplarLabels?: ExemplarLabels): HistogramTimer<L> {
-    const observe = (value: number, all: object, exemplar: object): void =>
-      this.find(all).observe({ value, ...exemplar });
+    const observe = (observation: Observation, all: object): void => this.series.obtain([all]).observe(observation);
     return timing.startTimer(labels, observe, exemplarLabels);
   }
 
@@ -104,11 +97,8 @@ export class HistogramSeries extends Series implements BoundHistogram {
   }
 
   startTimer(exemplarLabels?: ExemplarLabels): BoundHistogramTimer {
-    return timing.startBoundTimer(
-      this.owner.definition.name,
-      (value, exemplar) => this.observe({ value, ...exemplar }),
-      exemplarLabels,
-    );
+    const { name } = this.owner.definition;
+    return timing.startBoundTimer(name, (observation) => this.observe(observation), exemplarLabels);
   }
 
   zero(): void {

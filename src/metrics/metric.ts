@@ -101,9 +101,4 @@ export abstract class Metric<L extends string, Bound> {
       ('exemplarLabels' in object && !labelNames.includes('exemplarLabels'))
     );
   }
-
-  /** @internal */
-  protected find(labels: object): Bound & Series {
-    return this.series.obtain([labels]);
-  }
 }

@@ -30,21 +30,15 @@ export function assertHelp(help: unknown, name: string): asserts help is string 
 }
 
 /** @throws {TypeError} for a name that is invalid, reserved for `kind`, or there twice */
-export function assertLabelNames(
-  labelNames: unknown,
-  kind: MetricKind,
-  metricName: string,
-): asserts labelNames is readonly string[] {
+export function assertLabelNames(labelNames: unknown, kind: MetricKind, metricName: string): void {
   if (!Array.isArray(labelNames))
     throw new TypeError(`labelNames of "${metricName}" is ${show(labelNames)}; pass an array of names`);
-  const seen = new Set<unknown>();
-  for (const labelName of labelNames) {
+  for (const [index, labelName] of labelNames.entries()) {
     assertLabelName(labelName, `metric "${metricName}"`);
     if (labelName === OWN_LABELS[kind])
       throw new TypeError(`label name "${labelName}" of "${metricName}" is the ${kind}'s own; rename it`);
-    if (seen.has(labelName))
+    if (labelNames.indexOf(labelName) < index)
       throw new TypeError(`label name "${labelName}" of "${metricName}" is there twice; remove one`);
-    seen.add(labelName);
   }
 }
 
@@ -83,15 +77,11 @@ export function toDefaultLabels(labels: unknown): ReadonlyMap<string, string> {
 }
 
 /**
- * Every family and sample name that a metric takes in either format, those that OpenMetrics only reserves included.
+ * Ends of the family and sample names that a metric takes in either format, those that OpenMetrics only reserves
+ * included.
  *
  * // counter "jobs_total" → jobs_total, jobs, jobs_created
  */
-function takenNames(kind: MetricKind, name: string): readonly string[] {
-  const base = kind === 'counter' ? counterBaseName(name) : name;
-  return [name, ...SUFFIXES[kind].map((suffix) => base + suffix)];
-}
-
 const SUFFIXES: Readonly<Record<MetricKind, readonly string[]>> = {
   counter: ['', '_total', '_created'],
   gauge: [],
@@ -105,7 +95,8 @@ export class ClaimedNames {
 
   /** @throws {TypeError} when another metric has one of the names */
   claim(kind: MetricKind, name: string): void {
-    const names = takenNames(kind, name);
+    const base = kind === 'counter' ? counterBaseName(name) : name;
+    const names = [name, ...SUFFIXES[kind].map((suffix) => base + suffix)];
     for (const taken of names) {
       const owner = this.#owners.get(taken);
       if (owner === name)
@@ -118,7 +109,7 @@ export class ClaimedNames {
     for (const taken of names) this.#owners.set(taken, name);
   }
 
-  free(kind: MetricKind, name: string): void {
-    for (const taken of takenNames(kind, name)) this.#owners.delete(taken);
+  free(name: string): void {
+    for (const [taken, owner] of this.#owners) if (owner === name) this.#owners.delete(taken);
   }
 }

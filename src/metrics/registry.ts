@@ -147,10 +147,7 @@ export class Registry implements Iterable<AnyMetric> {
 
   /** Takes a metric out and frees its names; updates of it go nowhere from now on. */
   remove(name: string): void {
-    const entry = this.#entries.get(name);
-    if (entry === undefined) return;
-    this.#entries.delete(name);
-    this.#names.free(entry.family.kind, name);
+    if (this.#entries.delete(name)) this.#names.free(name);
   }
 
   /** Takes out every metric, the default labels and whoever listens; what filled it by itself ends. */

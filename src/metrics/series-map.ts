@@ -34,6 +34,7 @@ const OVERFLOW_VALUE = '_overflow';
 /** Options of every metric, checked. */
 export interface Definition {
   readonly kind: MetricKind;
+  /** Name as registered: a counter's with or without `_total`. */
   readonly name: string;
   readonly help: string;
   readonly labelNames: readonly string[];

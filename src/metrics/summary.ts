@@ -40,7 +40,7 @@ export class Summary<L extends string = never> extends Metric<L, BoundSummary> {
   /** Counts a value. @throws {TypeError} for wrong or missing labels and for a value that is not a finite number */
   observe(...update: SummaryUpdate<L>): void;
   observe(first: unknown, value?: number): void {
-    if (typeof first === 'object' && first !== null) this.find(first).observe(value as number);
+    if (typeof first === 'object' && first !== null) this.series.obtain([first]).observe(value as number);
     else this.series.only().observe(first as number);
   }
 
@@ -49,7 +49,7 @@ export class Summary<L extends string = never> extends Metric<L, BoundSummary> {
    * either end.
    */
   startTimer(labels?: SomeLabels<L>): (labels?: SomeLabels<L>) => number {
-    return startTimer(labels, (seconds, all) => this.find(all).observe(seconds));
+    return startTimer(labels, ({ value }, all) => this.series.obtain([all]).observe(value));
   }
 }
 
@@ -64,7 +64,6 @@ interface QuantileWindow {
 
 /** @internal */
 export class SummarySeries extends Series implements BoundSummary {
-  readonly exemplars: undefined = undefined;
   readonly #window: QuantileWindow;
   /** The digest of each part of the window that has one, with the number of the part since the clock began. */
   #parts: { readonly digest: Digest; readonly number: number }[] = [];
@@ -95,7 +94,7 @@ export class SummarySeries extends Series implements BoundSummary {
   }
 
   startTimer(): BoundTimer {
-    return startBoundTimer(this.owner.definition.name, (seconds) => this.observe(seconds));
+    return startBoundTimer(this.owner.definition.name, ({ value }) => this.observe(value));
   }
 
   zero(): void {
