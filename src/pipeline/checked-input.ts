@@ -33,7 +33,12 @@ export function withInput(what: string, schemas: AnySchemas, handler: InputHandl
   if (heads.length === 0 && body === undefined) return handler as Handler;
 
   const readHead = (ctx: Context): Input | Promise<Input> => {
-    const results = heads.map(({ part, schema, read }) => check(`${part} of ${what}`, schema, read(ctx)));
+    const results = heads.map(({ part, schema, read }) => {
+      const result = check(`${part} of ${what}`, schema, read(ctx));
+      // If a later part fails at once, nobody awaits this one: its rejection would end the process.
+      if (result instanceof Promise) result.catch(() => undefined);
+      return result;
+    });
     return results.some((result) => result instanceof Promise)
       ? Promise.all(results).then((settled) => toInput(heads, settled))
       : toInput(heads, results as Checked[]);

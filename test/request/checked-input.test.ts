@@ -251,6 +251,15 @@ test.for(failing)('a schema that $name is a 500 that tells nothing', async ({ sc
   expect(recorder.entries.filter(({ level }) => level === 'error')).toHaveLength(2);
 });
 
+test('a schema that rejects after another part has failed ends no process', async () => {
+  const rejects = byHand(async () => Promise.reject(new Error('no database')));
+  const app = expectFailures(createApp({ parameterLimit: 2 }), 500)
+    .get('/a/:id', { params: rejects, query: byHand(() => ({ value: {} })) }, () => 'ok')
+    .get('/b/:id', { params: rejects, query: byHand(() => { throw new Error('down'); }) }, () => 'ok');
+  expect((await app.request('/a/7?x=1&y=2&z=3')).status).toBe(400);
+  expect((await app.request('/b/7')).status).toBe(500);
+});
+
 const pointers: { path: readonly (PropertyKey | { readonly key: PropertyKey })[]; pointer: string; at: string }[] = [
   { path: [], pointer: '#', at: 'body' },
   { path: ['a', 0, { key: 'b' }], pointer: '#/a/0/b', at: 'body/a/0/b' },
