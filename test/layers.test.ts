@@ -58,7 +58,7 @@ test('there are no cycles', () => {
  * `await import`, or as a namespace, which the build makes a `require` on first use.
  */
 const LATER =
-  /^(?:cli|gateway|live|mesh|openapi|process|tracing)\/|^(?:http\/in-memory|monitor\/(?:mesh-ping|metrics-text)|pipeline\/checked-(?:input|reply))$/;
+  /^(?:cli|gateway|live|mesh|openapi|process|tracing)\/|^(?:http\/in-memory|monitor\/(?:mesh-ping|metrics-text)|pipeline\/schema-checks)$/;
 
 test('what an application loads with its import has nothing that is loaded later', () => {
   const loaded = new Set<string>();

@@ -36,12 +36,12 @@ export function addMonitoringEndpoints(
   monitor: Monitor | null,
   { health, metrics, openapi, ping }: Readonly<Record<'health' | 'metrics' | 'openapi' | 'ping', Handler>>,
 ): void {
-  const both = monitor === null ? [main] : [main, monitor.routes];
-  const own = monitor?.routes ?? main;
-  for (const each of both) each.addMonitor(`/${name}/health/`, health);
-  own.addMonitor(`/${name}/metrics/`, metrics);
-  own.addMonitor(`/${name}/openapi/`, openapi);
-  for (const each of both) each.addMonitor(`/${name}/ping/`, ping);
+  const { router: own } = monitor?.routes ?? main;
+  const both = monitor === null ? [own] : [main.router, own];
+  for (const router of both) router.reserve(`/${name}/health/`, health);
+  own.reserve(`/${name}/metrics/`, metrics);
+  own.reserve(`/${name}/openapi/`, openapi);
+  for (const router of both) router.reserve(`/${name}/ping/`, ping);
 }
 
 /**

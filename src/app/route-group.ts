@@ -264,7 +264,7 @@ export class RouteGroup<Prefix extends string = ''> {
     options?: DeclaredOptions,
     source: unknown = handler,
   ): this {
-    this.#routes.add(method, this.#join(path), handler, this.#groups, options, this.#shared, source);
+    this.#routes.add(this.#groups, method, this.#join(path), handler, options, this.#shared, source);
     return this;
   }
 

@@ -9,23 +9,24 @@ import type { IncomingMessage } from 'node:http';
 import { Date } from '../base/clock.js';
 import { FrameworkErrorCodes } from '../base/error-codes.js';
 import { BadRequest, HttpError, refusal } from '../base/errors.js';
-import { Context, type Handler, type HandlerResult, type Middleware } from '../http/context.js';
+import { Context, type Handler, type Middleware } from '../http/context.js';
 import type { Scope } from '../http/scope.js';
 import * as errorMapper from '../http/error-mapper.js';
 import { reply } from '../http/reply.js';
 import { parseTarget } from '../http/request.js';
 import type { RequestMetrics, RouteMetrics } from '../monitor/request-metrics.js';
 import type { Overload } from '../overload/overload.js';
-import type { InputHandler } from './checked-input.js';
 import { compose } from './middleware.js';
 import type { ConnectMiddleware } from './connect.js';
 import type { Mount } from './mounts.js';
 import * as mounting from './mounts.js';
+import * as schemaChecks from './schema-checks.js';
+import type { InputHandler } from './schema-checks.js';
 import * as timeLimits from './time-limit.js';
-import type { DeclaredOptions, Deprecation } from '../endpoint/route-options.js';
+import type { Deprecation } from '../endpoint/route-options.js';
 import { Route } from '../routing/route.js';
-import type { Match, Router } from '../routing/router.js';
-import { PARTS, type AnySchemas, type MaybeResponse } from '../endpoint/schemas.js';
+import type { Router } from '../routing/router.js';
+import { PARTS } from '../endpoint/schemas.js';
 
 /** A route as requests run it. */
 export interface CompiledRoute {
@@ -44,8 +45,8 @@ export class CompiledRoutes {
   readonly #validateResponses: boolean | 'output';
   readonly #middleware: Middleware[] = [];
   readonly #groups = new Map<Route<Handler>, Groups>();
-  readonly #compiled = new Map<Route<Handler> | Mount, CompiledRoute>();
-  #unmatched: CompiledRoute | undefined;
+  /** By what answers: a route, a mount, or null for the errors 404 and 405. */
+  readonly #compiled = new Map<Route<Handler> | Mount | null, CompiledRoute>();
   readonly #mounts: Mount[] = [];
 
   /** @param overload null to refuse no request */
@@ -61,28 +62,9 @@ export class CompiledRoutes {
     this.#overload = overload;
   }
 
-  /**
-   * Adds a route inside groups.
-   *
-   * @param shared defaults of its groups, checked
-   * @param source the handler that carries options, where it is not the one that runs
-   * @throws {TypeError} what the router refuses, and an invalid option
-   */
-  add(
-    method: string,
-    path: string,
-    handler: Handler,
-    groups: Groups,
-    options?: DeclaredOptions,
-    shared?: DeclaredOptions,
-    source: unknown = handler,
-  ): void {
-    this.#groups.set(this.router.register(method, path, handler, options, shared, source), groups);
-  }
-
-  /** Adds a monitoring endpoint, which is answered under any load. */
-  addMonitor(path: string, handler: Handler): void {
-    this.router.reserve('GET', path, handler);
+  /** Adds a route inside groups; the rest is what {@link Router.register} takes. */
+  add(groups: Groups, ...route: Parameters<Router<Handler>['register']>): void {
+    this.#groups.set(this.router.register(...route), groups);
   }
 
   /** Adds middleware around every request. */
@@ -93,7 +75,6 @@ export class CompiledRoutes {
 
   /** Makes every route compile again on its next use, after middleware was added. */
   recompile(): void {
-    this.#unmatched = undefined;
     this.#compiled.clear();
   }
 
@@ -106,50 +87,44 @@ export class CompiledRoutes {
     mounting.addMount(this.#mounts, prefix, listener);
   }
 
-  /** The compiled route of a match; without a match, the route of a mount or of the errors 404 and 405. */
-  of(match: Match<Handler> | null, path: string, scope: Scope): CompiledRoute {
-    const hasMount = match === null && this.#mounts.length > 0 && scope === undefined;
-    const target = hasMount ? mounting.findMount(this.#mounts, path) : match?.route;
-    if (target === undefined) return (this.#unmatched ??= this.#compileUnmatched());
-    const known = this.#compiled.get(target);
+  /** The compiled form of a route; without a route, of the mount of a path, or of the errors 404 and 405. */
+  of(route: Route<Handler> | null, path: string, scope: Scope): CompiledRoute {
+    const source = route ?? this.#mountOf(path, scope);
+    const known = this.#compiled.get(source);
     if (known !== undefined) return known;
-    const compiled = target instanceof Route ? this.#compile(target) : this.#compileMount(target);
-    this.#compiled.set(target, compiled);
+    const compiled = source instanceof Route ? this.#compile(source) : this.#compileOther(source);
+    this.#compiled.set(source, compiled);
     return compiled;
   }
 
-  #compileMount(mount: Mount): CompiledRoute {
-    const path = `${mount.prefix === '/' ? '' : mount.prefix}/*`;
-    const inner = compose([mounting.mountMiddleware(mount)], errorMapper.routeNotFound);
-    const guarded = this.#overload === null ? inner : this.#overload.guardOthers(path, inner);
-    return { run: compose(this.#middleware, guarded), metrics: this.#metrics.forRoute(path) };
+  /** The mount for a path without a route; null if there is none, and for the public, which reaches no mount. */
+  #mountOf(path: string, scope: Scope): Mount | null {
+    if (this.#mounts.length === 0 || scope !== undefined) return null;
+    return mounting.findMount(this.#mounts, path) ?? null;
   }
 
   #compile(route: Route<Handler>): CompiledRoute {
-    const { params, schemas, middleware, timeout, deprecated } = route.options;
-    const limit = timeout === undefined ? undefined : timeLimits.createTimeLimit(timeout);
-    const groups = this.#groups.get(route) ?? [];
-    const what = `${route.method} ${route.path}`;
-    const { path } = route;
+    const { method, path, options } = route;
+    const { params, schemas, timeout, deprecated } = options;
+    const what = `${method} ${path}`;
     const overload = this.router.isReserved(route) ? null : this.#overload;
     const guard = overload?.guard(route);
-    const own = route.handler as InputHandler;
-    const given = overload === null ? own : overload.inTime(path, own);
+    const limit = timeout === undefined ? undefined : timeLimits.createTimeLimit(timeout);
+
+    let handler: InputHandler = route.handler;
+    if (overload !== null) handler = overload.inTime(path, handler);
     const mode = this.#validateResponses;
-    const replying = mode === false ? given : checkReplies(what, schemas.response, mode === 'output', given);
-    const isChecked = PARTS.some((part) => schemas[part] !== undefined);
-    const handler = isChecked ? checkInput(what, schemas, replying) : (replying as Handler);
-    const checked = params === null ? handler : checkQuery(handler, params);
-    const inner = compose(
-      [
-        ...groups.flat(),
-        ...(limit === undefined ? [] : [limit.within]),
-        ...(limit === undefined || guard === undefined ? [] : [guard.hold]),
-        // Where the option is declared its type is this one; `routing` knows no middleware.
-        ...(middleware as readonly Middleware[]),
-      ],
-      checked,
-    );
+    if (mode !== false && schemas.response !== undefined)
+      handler = schemaChecks.withReply(what, schemas.response, mode, handler);
+    if (PARTS.some((part) => schemas[part] !== undefined)) handler = schemaChecks.withInput(what, schemas, handler);
+    if (params !== null) handler = checkQuery(handler, params);
+
+    const middleware = this.#groups.get(route)?.flat() ?? [];
+    if (limit !== undefined) middleware.push(limit.within);
+    if (limit !== undefined && guard !== undefined) middleware.push(guard.hold);
+    // Where the option is declared its type is this one; `routing` knows no middleware.
+    middleware.push(...(options.middleware as readonly Middleware[]));
+    const inner = compose(middleware, handler);
     // Inside application middleware, so that its headers (CORS) are on the 503 of a refused request, too.
     const composed = compose(this.#middleware, guard === undefined ? inner : guard.around(inner));
     const limited = limit === undefined ? composed : limit.around(composed);
@@ -157,54 +132,34 @@ export class CompiledRoutes {
     return { run, metrics: this.#metrics.forRoute(path) };
   }
 
-  /** Answers a path or a method without a route: 404, 405, or the `Allow` of OPTIONS, inside the middleware. */
-  #compileUnmatched(): CompiledRoute {
-    const hasMiddleware = this.#middleware.length > 0;
-    const handler: Handler = ({ method, target, scope }) => {
-      const allowed = target.path === '*' ? ['OPTIONS'] : this.router.allowedMethods(target.path, scope);
-      if (allowed.length === 0) return hasMiddleware ? errorMapper.routeNotFound() : errorMapper.ROUTE_NOT_FOUND;
-      if (method === 'OPTIONS') return reply(undefined, { headers: { allow: allowed.join(', ') } });
-      return notAllowed(method, allowed);
-    };
-    const guarded = this.#overload === null ? handler : this.#overload.guardOthers('', handler);
-    return { run: compose(this.#middleware, guarded), metrics: this.#metrics.unmatched };
+  /** Compiles what answers without a route: a mount; null for the errors 404 and 405. */
+  #compileOther(mount: Mount | null): CompiledRoute {
+    const label = mount === null ? '' : `${mount.prefix === '/' ? '' : mount.prefix}/*`;
+    const handler =
+      mount === null ? this.#refuse : compose([mounting.mountMiddleware(mount)], errorMapper.routeNotFound);
+    const guarded = this.#overload?.guardOthers(label, handler) ?? handler;
+    return { run: compose(this.#middleware, guarded), metrics: this.#metrics.forRoute(label) };
   }
+
+  /** Answers a path or a method without a route: 404, 405, or the `Allow` of OPTIONS, inside the middleware. */
+  readonly #refuse: Handler = ({ method, target, scope }) => {
+    const allowed = target.path === '*' ? ['OPTIONS'] : this.router.allowedMethods(target.path, scope);
+    if (allowed.length === 0)
+      return this.#middleware.length > 0 ? errorMapper.routeNotFound() : errorMapper.ROUTE_NOT_FOUND;
+    if (method === 'OPTIONS') return reply(undefined, { headers: { allow: allowed.join(', ') } });
+    return notAllowed(method, allowed);
+  };
 
   /** The refusal of an upgrade from the public; null if a public GET route is chosen. */
   refuseUpgrade({ method = '', url = '' }: IncomingMessage): HttpError | null {
     try {
-      const { path } = parseTarget(url, method);
-      if (method === 'GET' && this.router.match(method, path, 'public') !== null) return null;
-      const allowed = this.router.allowedMethods(path, 'public');
+      const allowed = this.router.allowedMethods(parseTarget(url, method).path, 'public');
+      if (method === 'GET' && allowed.includes('GET')) return null;
       return allowed.length === 0 ? errorMapper.routeNotFound() : notAllowed(method, allowed);
     } catch (error) {
       return error as HttpError;
     }
   }
-}
-
-/** Runs the handler after its schemas, which are set up with the first request. */
-function checkInput(what: string, schemas: AnySchemas, handler: InputHandler): Handler {
-  let ready: Handler | undefined;
-  const load = async (ctx: Context): Promise<HandlerResult> => {
-    const { withInput } = await import('./checked-input.js');
-    return (ready ??= withInput(what, schemas, handler))(ctx);
-  };
-  return (ctx) => (ready ?? load)(ctx);
-}
-
-/** The handler with its replies held to their schema. */
-function checkReplies(
-  what: string,
-  response: MaybeResponse,
-  sendsOutput: boolean,
-  handler: InputHandler,
-): InputHandler {
-  if (response === undefined) return handler;
-  return async (ctx, input) => {
-    const { checkReply } = await import('./checked-reply.js');
-    return checkReply(what, response, sendsOutput, await handler(ctx, input));
-  };
 }
 
 /** Query parameters outside the allowed set (SPEC 7.3). */

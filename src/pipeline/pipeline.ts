@@ -24,7 +24,6 @@ import { discard, sendRaw, type Outcome } from '../http/writer.js';
 import type { RequestMetrics, RouteMetrics } from '../monitor/request-metrics.js';
 import { isStream } from '../payload/bytes.js';
 import { UnsendableError } from '../payload/lost-members.js';
-import { NO_PARAMS } from '../routing/route.js';
 import type { CompiledRoutes } from './compiled-routes.js';
 import { placeOf } from './middleware.js';
 import { CLIENT_CLOSED_REQUEST, countBytes, Observer } from './observer.js';
@@ -145,11 +144,9 @@ export class Pipeline implements Steps {
       // `GET http://a.example/ HTTP/1.1`: the host of such a target goes before `Host` (RFC 9112, section 3.2.2).
       if (target.authority !== undefined) req.headers.host = target.authority;
       const scope = scopeOf(req);
-      const match = this.#routes.router.match(req.method as string, target.path, scope);
-      const endpoint = this.#routes.of(match, target.path, scope);
+      const { route, params } = this.#routes.router.match(req.method as string, target.path, scope);
+      const endpoint = this.#routes.of(route, target.path, scope);
       exchange.metrics = endpoint.metrics;
-      const params = match === null ? NO_PARAMS : match.params;
-      const route = match === null ? null : match.route;
       const ctx = (exchange.ctx = new Context(exchange, target, params, this.#env, route, scope));
       if (isTraced()) result = (exchange.trace = new RequestTrace(ctx, ctx.route)).run(endpoint.run);
       else result = endpoint.run(ctx);

@@ -25,11 +25,13 @@ export interface Found<Handler> {
 /** Public methods of each pattern, in alphabetical order. */
 export type RoutesPublic = Record<string, { public_methods: string[] }>;
 
-/** A route with the parameters of one path. */
+/** A route with the parameters of one path; null without parameters if no route was found. */
 export interface Match<Handler> {
-  readonly route: Route<Handler>;
+  readonly route: Route<Handler> | null;
   readonly params: Params;
 }
+
+const NO_MATCH: Match<never> = { route: null, params: NO_PARAMS };
 
 /** A table of routes. Routes may be added at any time. */
 export class Router<Handler = unknown> {
@@ -92,8 +94,8 @@ export class Router<Handler = unknown> {
   }
 
   /** Adds the only route of a path without parameters: a monitoring endpoint. @internal */
-  reserve(method: string, path: string, handler: Handler): void {
-    this.register(method, path, handler);
+  reserve(path: string, handler: Handler): void {
+    this.register('GET', path, handler);
     this.#reserved.add(path);
   }
 
@@ -108,24 +110,22 @@ export class Router<Handler = unknown> {
    * @throws {HttpError} 400 when the path has a malformed escape
    */
   find(method: string, path: string): Found<Handler> | null {
-    const match = this.match(method, path);
-    return match === null ? null : { handler: match.route.handler, params: match.params };
+    const { route, params } = this.match(method, path);
+    return route === null ? null : { handler: route.handler, params };
   }
 
   /**
    * Finds as {@link find} does, and returns the route itself.
    *
-   * @param scope `'public'` returns null for a route that is not public
+   * @param scope `'public'` finds no route that is not public
    * @throws {HttpError} 400 when the path has a malformed escape
    * @internal
    */
-  match(method: string, path: string, scope?: 'public'): Match<Handler> | null {
+  match(method: string, path: string, scope?: 'public'): Match<Handler> {
     const encoded = isEncoded(path);
     const text = encoded ? respell(path) : path;
-    const index = this.#trie.search(text, method);
-    const route = index === -1 ? undefined : this.#routes[index];
-    if (route === undefined || (scope !== undefined && !route.options.public)) return null;
-    return { route, params: this.#paramsOf(route, text, encoded) };
+    const route = this.#search(text, method, scope);
+    return route === undefined ? NO_MATCH : { route, params: this.#paramsOf(route, text, encoded) };
   }
 
   /**
@@ -137,13 +137,8 @@ export class Router<Handler = unknown> {
    */
   allowedMethods(path: string, scope?: 'public'): string[] {
     const text = isEncoded(path) ? respell(path) : path;
-    const methods = new Set(this.#trie.methods(text));
-    if (methods.has('GET')) methods.add('HEAD');
-    if (scope !== undefined)
-      for (const method of methods) {
-        if (this.#routes[this.#trie.search(text, method)]?.options.public !== true) methods.delete(method);
-      }
-    return methods.size === 0 ? [] : [...methods.add('OPTIONS')].sort();
+    const allowed = [...this.#methods, 'HEAD'].filter((method) => this.#search(text, method, scope) !== undefined);
+    return allowed.length === 0 ? [] : [...new Set([...allowed, 'OPTIONS'])].sort();
   }
 
   /** Methods that at least one route has. @internal */
@@ -187,6 +182,12 @@ export class Router<Handler = unknown> {
     const end = this.#ends.get(pattern) ?? this.#trie.insert(segments);
     this.#ends.set(pattern, end);
     return end;
+  }
+
+  #search(text: string, method: string, scope: 'public' | undefined): Route<Handler> | undefined {
+    const index = this.#trie.search(text, method);
+    const route = index === -1 ? undefined : this.#routes[index];
+    return scope === undefined || route?.options.public === true ? route : undefined;
   }
 
   /** The parameters of the path that the trie has just found a route for. */

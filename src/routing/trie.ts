@@ -37,9 +37,6 @@ const PARAM = 1;
 const WILDCARD = 2;
 const DYNAMIC_SIZE = 3;
 
-/** A method that no route has: the search visits every matching route. */
-const ANY = '';
-
 /** Paths with the routes that each has for its methods. */
 export class Trie {
   /** From {@link ROOT} on, paths are without their first slash. */
@@ -48,7 +45,6 @@ export class Trie {
   readonly #choices: Choice[][] = [[]];
   /** Where the parameters of the route found last start and end, alternately. */
   readonly #bounds: number[] = [];
-  #methods: string[] = [];
 
   /** Adds a path unless it is there; returns its end. */
   insert(segments: readonly Segment[]): number {
@@ -58,8 +54,7 @@ export class Trie {
     for (const segment of segments) {
       text += slash;
       slash = '/';
-      if (segment.kind === 'static')
-        text += segment.text.includes('%') ? segment.text.replaceAll('%', '%25') : segment.text;
+      if (segment.kind === 'static') text += segment.text.replaceAll('%', '%25');
       else {
         node = this.#obtainDynamic(node, text, segment);
         text = '';
@@ -91,13 +86,6 @@ export class Trie {
   /** One parameter of the route found last, by its index; `path` is the one that was searched for. */
   param(path: string, index: number): string {
     return path.slice(this.#bounds[2 * index], this.#bounds[2 * index + 1]);
-  }
-
-  /** The methods of all routes that match, in no order; some may be there more than once. */
-  methods(path: string): readonly string[] {
-    this.#methods = [];
-    this.search(path, ANY);
-    return this.#methods;
   }
 
   /**
@@ -179,13 +167,7 @@ export class Trie {
   #accept(end: number, method: string): number {
     const get = this.#tree.read(end + GET);
     if (method === 'GET') return get;
-    const others = this.#othersOf(end);
-    if (method === ANY) {
-      if (get !== 0) this.#methods.push('GET');
-      this.#methods.push(...others.keys());
-      return 0;
-    }
-    return others.get(method) ?? (method === 'HEAD' ? get : 0);
+    return this.#othersOf(end).get(method) ?? (method === 'HEAD' ? get : 0);
   }
 
   #othersOf(end: number): Map<string, number> {

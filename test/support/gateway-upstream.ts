@@ -57,8 +57,8 @@ export async function startUpstream(routers: ReadonlyMap<string, Router>, label:
 export function describe(router: Router, method: string, target: string): string {
   const path = target.replace(/\?.*$/s, '');
   try {
-    const match = router.match(method, path);
-    if (match !== null) return `${match.route.method} ${match.route.path}`;
+    const { route } = router.match(method, path);
+    if (route !== null) return `${route.method} ${route.path}`;
     return method === 'OPTIONS' && router.allowedMethods(path).length > 0 ? 'OPTIONS' : 'none';
   } catch {
     return 'none';
@@ -70,11 +70,11 @@ export function describe(router: Router, method: string, target: string): string
  */
 export function expectedRoute(router: Router, method: string, path: string): string | null {
   try {
-    const match = router.match(method, path);
-    if (match !== null) return match.route.options.public ? `${match.route.method} ${match.route.path}` : null;
+    const { route } = router.match(method, path);
+    if (route !== null) return route.options.public ? `${route.method} ${route.path}` : null;
     if (method !== 'OPTIONS') return null;
     const open = new Set(router.routes.filter((route) => route.public).map((route) => route.method));
-    return [...open].some((name) => router.match(name, path)?.route.options.public === true) ? 'OPTIONS' : null;
+    return [...open].some((name) => router.match(name, path).route?.options.public === true) ? 'OPTIONS' : null;
   } catch {
     return null;
   }
