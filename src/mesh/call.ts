@@ -8,7 +8,7 @@ import { monotonicNow } from '../base/clock.js';
 import type { CallingRequest, ServiceFetchOptions, ServiceResponse } from '../client/service-client.js';
 import { callError, isUnavailable, NO_RETRY_HEADER, ServiceError } from '../client/service-error.js';
 import { DEADLINE_HEADER } from '../base/deadline.js';
-import { beginCallSpan, passedHeaders, spanHeaders } from '../propagation/trace-context.js';
+import { CallSpan, passedHeaders, spanHeaders } from '../propagation/trace-context.js';
 import { readBody, retryAfterOf, toServiceError, type Answer } from './answer.js';
 import { areCallsTraced, endTrace, traceCall, type CallTraceMessage } from './call-tracing.js';
 import { Limit, pause, type Outcome } from './limit.js';
@@ -158,7 +158,7 @@ async function runAttempt<T>(
   const startedMs = monotonicNow();
   const timeoutMs = Math.min(call.timeoutMs, timeLeft(call));
   const isTraced = areCallsTraced();
-  const trace = isTraced && by?.span !== undefined ? beginCallSpan(by.span.span, by) : undefined;
+  const trace = isTraced && by?.span !== undefined ? new CallSpan(by.span.span, by) : undefined;
   const headers = headersOf(call, timeoutMs, trace);
   const message: CallTraceMessage | undefined = isTraced
     ? { service: name, method, path, attempt: number, url: transport.url + path, route, headers, trace }

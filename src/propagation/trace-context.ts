@@ -45,14 +45,12 @@ const MAX_STATE_MEMBERS = 32;
 const TRACEPARENT_LENGTH = 'traceparent'.length;
 const TRACE_BYTES = 16;
 const SPAN_BYTES = 8;
-const SAMPLED = 0x01;
+/** Sampled and random. */
 const KNOWN_FLAGS = 0x03;
 /** Flags of a trace that begins here: its id is random, and it is sampled, since somebody records its spans. */
 const SAMPLED_RANDOM = '03';
 
-/**
- * Begins the span of a request: of the trace in its headers or, where they hold no valid one, of a new one.
- */
+/** Begins the span of a request: of the trace in its headers or, where they hold no valid one, of a new one. */
 export function beginRequestSpan(headers: IncomingHttpHeaders): RequestSpan {
   const { traceparent } = headers;
   const parent = traceparent === undefined ? undefined : parseTraceparent(textOf(traceparent));
@@ -62,12 +60,8 @@ export function beginRequestSpan(headers: IncomingHttpHeaders): RequestSpan {
     return { span: { traceId, spanId, parentId: undefined, flags: SAMPLED_RANDOM }, tracestate: undefined };
   }
   const { traceId, parentId, flags } = parent;
-  const spanId = randomHex(SPAN_BYTES);
-  const known = (flags & KNOWN_FLAGS).toString(16).padStart(2, '0');
-  return {
-    span: { traceId, spanId, parentId, flags: known },
-    tracestate: parseTracestate(textOf(headers['tracestate'])),
-  };
+  const span = { traceId, spanId: randomHex(SPAN_BYTES), parentId, flags };
+  return { span, tracestate: parseTracestate(textOf(headers['tracestate'])) };
 }
 
 /**
@@ -79,7 +73,7 @@ export function sampledTraceId(span: TraceSpan | undefined, rawHeaders: readonly
     const name = rawHeaders[i] as string;
     if (name.length !== TRACEPARENT_LENGTH || name.toLowerCase() !== 'traceparent') continue;
     const parent = parseTraceparent(rawHeaders[i + 1] as string);
-    return parent !== undefined && (parent.flags & SAMPLED) !== 0 ? parent.traceId : undefined;
+    return parent !== undefined && isSampled(parent) ? parent.traceId : undefined;
   }
   return undefined;
 }
@@ -92,38 +86,31 @@ export interface CallOrigin {
   readonly startedAt: number;
 }
 
-/** Begins the span of one attempt of a call, a child of the span of its caller's request. */
-export function beginCallSpan(request: TraceSpan, caller: object): TraceSpan {
-  return new CallSpan(request, { caller, startedAt: monotonicNow() });
-}
-
-/** @returns undefined unless {@link beginCallSpan} made the span */
-export function callOriginOf(span: TraceSpan): CallOrigin | undefined {
-  return span instanceof CallSpan ? span.origin : undefined;
-}
-
-/** Whether a trace is recorded. */
-export function isSampled({ flags }: TraceSpan): boolean {
-  return '13579bdf'.includes(flags.charAt(1));
-}
-
-class CallSpan implements TraceSpan {
+/** The span of one attempt of a call, a child of the span of its caller's request. */
+export class CallSpan implements TraceSpan {
   readonly traceId: string;
   readonly spanId: string = randomHex(SPAN_BYTES);
   readonly parentId: string;
   flags: string;
+  /** Private, so that subscribers to `postern.call` see the span only. */
   readonly #origin: CallOrigin;
 
-  constructor(request: TraceSpan, origin: CallOrigin) {
-    this.#origin = origin;
+  constructor(request: TraceSpan, caller: object) {
     this.traceId = request.traceId;
     this.parentId = request.spanId;
     this.flags = request.flags;
+    this.#origin = { caller, startedAt: monotonicNow() };
   }
 
-  get origin(): CallOrigin {
-    return this.#origin;
+  /** @returns undefined unless the span is of a call */
+  static originOf(span: TraceSpan): CallOrigin | undefined {
+    return #origin in span ? span.#origin : undefined;
   }
+}
+
+/** Whether a trace is recorded. */
+export function isSampled({ flags }: Pick<TraceSpan, 'flags'>): boolean {
+  return '13579bdf'.includes(flags.charAt(1));
 }
 
 /** The trace headers of a call below a span. */
@@ -138,11 +125,11 @@ export function passedHeaders(headers: IncomingHttpHeaders, names: readonly stri
   return Object.fromEntries(given.map((name) => [name, textOf(headers[name])]));
 }
 
-/** Undefined for an invalid one, and for none. */
-function parseTraceparent(text: string): { traceId: string; parentId: string; flags: number } | undefined {
+/** Undefined for an invalid one, and for none; `flags` has the known ones. */
+function parseTraceparent(text: string): { traceId: string; parentId: string; flags: string } | undefined {
   const [, version, traceId = '', parentId = '', flags = '', rest] = TRACEPARENT.exec(text) ?? [];
   if (version === undefined || (version === '00' && rest !== undefined)) return undefined;
-  return { traceId, parentId, flags: Number.parseInt(flags, 16) };
+  return { traceId, parentId, flags: `0${Number.parseInt(flags, 16) & KNOWN_FLAGS}` };
 }
 
 /** The list, unchanged, or undefined when it is empty or breaks the grammar (section 3.3.1). */

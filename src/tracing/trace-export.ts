@@ -8,11 +8,12 @@ import * as diagnostics from 'node:diagnostics_channel';
 import { Date, monotonicNow, timeOrigin } from '../base/clock.js';
 import { logSafely, type Logger } from '../base/log.js';
 import { FRAMEWORK_VERSION } from '../base/version.js';
+import { requestOrigin } from '../http/client-address.js';
 import { Context, type Environment } from '../http/context.js';
 import type { RequestTraceMessage } from '../http/request-tracing.js';
 import type { CallTraceMessage } from '../mesh/call-tracing.js';
 import type { Registry } from '../metrics/registry.js';
-import { callOriginOf, isSampled, type TraceSpan } from '../propagation/trace-context.js';
+import { CallSpan, isSampled, type TraceSpan } from '../propagation/trace-context.js';
 import type { MatchedRoute } from '../routing/router.js';
 import { readVariables } from './otel-variables.js';
 import { Attributes, toFields, toSpan, type SpanFields } from './otlp-span.js';
@@ -103,7 +104,7 @@ export function startTraceExport(
   on('request:asyncEnd', onRequestEnd);
   on('call:asyncEnd', (message: CallTraceMessage) => {
     const { trace } = message;
-    const origin = trace === undefined ? undefined : callOriginOf(trace);
+    const origin = trace === undefined ? undefined : CallSpan.originOf(trace);
     if (trace === undefined || origin === undefined || !isSampled(trace) || !isExported(origin.caller)) return;
     if (exporter.hasRoomOrDrops()) add(trace, origin.startedAt, toClientFields(message));
   });
@@ -122,15 +123,15 @@ export function startTraceExport(
 function createServerFields(): (message: RequestTraceMessage) => SpanFields {
   const latest = new Map<MatchedRoute | null, { readonly key: string; readonly fields: SpanFields }>();
   return ({ ctx, method, route, statusCode = 0, errorCode, error }) => {
-    const { httpVersion } = Context.requestOf(ctx);
-    const origin = Context.originOf(ctx);
+    const { req } = Context.exchangeOf(ctx);
+    const origin = requestOrigin(req, ctx.target, Context.environmentOf(ctx).trustProxy);
     const errorType = statusCode >= 500 ? (errorCode?.name ?? String(statusCode)) : undefined;
-    const key = `${method} ${statusCode} ${errorType} ${httpVersion} ${origin}`;
+    const key = `${method} ${statusCode} ${errorType} ${req.httpVersion} ${origin}`;
     let last = latest.get(route);
     if (last?.key !== key) {
       const fields = toCommonFields(true, method, route?.path, origin, statusCode, errorType);
       fields.attributes.add('http.route', route?.path).add('url.scheme', /^https?/.exec(origin)?.[0]);
-      fields.attributes.add('network.protocol.version', httpVersion);
+      fields.attributes.add('network.protocol.version', req.httpVersion);
       latest.set(route, (last = { key, fields }));
     }
     const { isServer, head, attributes } = last.fields;

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { expect, test } from 'vitest';
-import { beginCallSpan, beginRequestSpan, sampledTraceId, spanHeaders } from '../../src/propagation/trace-context.js';
+import { beginRequestSpan, CallSpan, sampledTraceId, spanHeaders } from '../../src/propagation/trace-context.js';
 
 const TRACE = '12345678901234567890123456789012';
 const PARENT = '1234567890123456';
@@ -9,14 +9,14 @@ const VALID = `00-${TRACE}-${PARENT}-01`;
 /** What a call takes along on behalf of a request with these headers. */
 function propagate(headers: IncomingHttpHeaders): Record<string, string> {
   const { span, tracestate } = beginRequestSpan(headers);
-  return spanHeaders(beginCallSpan(span, {}), tracestate);
+  return spanHeaders(new CallSpan(span, {}), tracestate);
 }
 const tracestateOf = (tracestate: string): string | undefined =>
   propagate({ traceparent: VALID, tracestate })['tracestate'];
 
 test('a request is a span below the one that its traceparent names, a call one below the request', () => {
   const { span } = beginRequestSpan({ traceparent: VALID });
-  const calls = [beginCallSpan(span, {}), beginCallSpan(span, {})];
+  const calls = [new CallSpan(span, {}), new CallSpan(span, {})];
   expect(span).toEqual({
     traceId: TRACE,
     spanId: expect.stringMatching(/^[0-9a-f]{16}$/),
