@@ -211,16 +211,6 @@ export class Context<P = Params> {
     return ctx.#env;
   }
 
-  /** The request, without what {@link raw} prepares. @internal */
-  static requestOf(ctx: Context): IncomingMessage {
-    return ctx.#exchange.req;
-  }
-
-  /** The beginning of {@link url}; the host may still be malformed. @internal */
-  static originOf(ctx: Context): string {
-    return clients.requestOrigin(ctx.#exchange.req, ctx.#target, ctx.#env.trustProxy);
-  }
-
   /** The request and its reply on the connection. @internal */
   static exchangeOf(ctx: Context): Exchange {
     return ctx.#exchange;
