@@ -2,7 +2,6 @@
  * Reads a request's body within a limit that holds whatever the headers claim.
  */
 
-import type { IncomingMessage } from 'node:http';
 import { Readable, Transform } from 'node:stream';
 import { builtin } from '../base/builtin.js';
 import { HttpError } from '../base/errors.js';
@@ -88,22 +87,26 @@ export class Body {
   #read(): Buffer<ArrayBuffer> | Promise<Buffer<ArrayBuffer>> {
     if (this.#bytes !== undefined) return this.#bytes;
     this.#begin();
-    const arrived = takeArrived(this.#exchange.req);
+    const arrived = takeArrived(this.#exchange);
     this.#bytes = arrived === undefined ? collect(this.#exchange, this.#limitBytes) : Promise.resolve(arrived);
     return arrived ?? this.#bytes;
   }
 
   #begin(): void {
     if (this.#streamed) throw new TypeError('the body was taken as a stream already');
-    assertNoCoding(this.#exchange.req);
-    if (declaredLength(this.#exchange.req) > this.#limitBytes) throw tooLarge(this.#limitBytes);
+    const { req, contentLength } = this.#exchange;
+    const coding = req.headers['content-encoding'];
+    if (coding !== undefined && coding.trim().toLowerCase() !== 'identity') {
+      const headers = { 'accept-encoding': 'identity' };
+      throw new HttpError(415, 'Bodies with a content coding are not read.', { headers });
+    }
+    if (contentLength > this.#limitBytes) throw tooLarge(this.#limitBytes);
     this.#exchange.beginReading();
   }
 }
 
 /** The body at once, if all of it is here already; most are, that came with their head. */
-function takeArrived(req: IncomingMessage): Buffer<ArrayBuffer> | undefined {
-  const length = declaredLength(req);
+function takeArrived({ req, contentLength: length }: Exchange): Buffer<ArrayBuffer> | undefined {
   if (req.readableEnded && length > 0) throw new TypeError('the body was read from the request itself already');
   const isHere = req.complete && req.readableFlowing !== true && !req.readableEnded && length === req.readableLength;
   // Without a length, `read` of Node.js 26 would return only the first buffer.
@@ -117,26 +120,21 @@ function takeArrived(req: IncomingMessage): Buffer<ArrayBuffer> | undefined {
 function collect(exchange: Exchange, limitBytes: number): Promise<Buffer<ArrayBuffer>> {
   const { req } = exchange;
   return new Promise((resolve, reject) => {
-    const bytes = new Bytes(limitBytes, declaredLength(req));
+    const bytes = new Bytes(limitBytes, exchange.contentLength);
+    const settle = (failure?: HttpError): void => {
+      req.off('data', onData).off('end', onEnd).off('error', onAbort).off('close', onAbort);
+      if (failure === undefined) resolve(bytes.read());
+      else reject(failure);
+    };
     const onData = (chunk: Buffer<ArrayBuffer>): void => {
       if (bytes.add(chunk)) return;
       req.pause();
-      settle();
-      reject(tooLarge(limitBytes));
+      settle(tooLarge(limitBytes));
     };
-    const onEnd = (): void => {
-      settle();
-      resolve(bytes.read());
-    };
-    const onAbort = (): void => {
-      settle();
-      reject(aborted());
-    };
-    const settle = (): void => {
-      req.off('data', onData).off('end', onEnd).off('error', onAbort).off('close', onAbort);
-    };
+    const onEnd = (): void => settle();
+    const onAbort = (): void => settle(aborted());
     if (req.readableEnded) onEnd();
-    else if (req.destroyed) reject(aborted());
+    else if (req.destroyed) onAbort();
     else {
       req.on('data', onData).on('end', onEnd).on('error', onAbort).on('close', onAbort);
       exchange.onAbort(onAbort);
@@ -157,14 +155,12 @@ function limitStream(exchange: Exchange, limitBytes: number): Readable {
   const abort = (): void => {
     limiter.destroy(aborted());
   };
-  req.once('error', abort);
-  req.once('close', () => {
+  const abortIncomplete = (): void => {
     if (!req.complete) abort();
-  });
+  };
+  req.once('error', abort).once('close', abortIncomplete);
   if (req.destroyed && !req.readableEnded) abort();
-  exchange.onAbort(() => {
-    if (!req.complete) abort();
-  });
+  exchange.onAbort(abortIncomplete);
   return heard(req.pipe(limiter));
 }
 
@@ -178,19 +174,6 @@ function heard(stream: Readable): Readable {
 
 function assertType(header: string, isExpected: (mediaType: string) => boolean, name: string): void {
   if (!isExpected(mediaTypeOf(header))) throw new HttpError(415, `The body must be ${name}.`);
-}
-
-function assertNoCoding(req: IncomingMessage): void {
-  const coding = req.headers['content-encoding'];
-  if (coding !== undefined && coding.trim().toLowerCase() !== 'identity') {
-    throw new HttpError(415, 'Bodies with a content coding are not read.', {
-      headers: { 'accept-encoding': 'identity' },
-    });
-  }
-}
-
-function declaredLength(req: IncomingMessage): number {
-  return Number(req.headers['content-length'] ?? 0);
 }
 
 function tooLarge(limitBytes: number): HttpError {

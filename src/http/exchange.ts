@@ -27,6 +27,8 @@ export interface Witness {
 export abstract class Exchange {
   /** On the clock of `performance.now()`. */
   readonly startedAt: number = monotonicNow();
+  /** The `content-length` of the request; 0 without one. */
+  readonly contentLength: number;
   /** Whether a body follows the head. */
   readonly hasBody: boolean;
   /** The reply, from when it is known until it is sent. */
@@ -45,7 +47,8 @@ export abstract class Exchange {
     readonly awaitsContinue: boolean,
   ) {
     const { headers } = req;
-    this.hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+    this.contentLength = Number(headers['content-length'] ?? 0);
+    this.hasBody = headers['transfer-encoding'] !== undefined || this.contentLength > 0;
     // node:http would send chunks to a client of HTTP/1.0 that names them in `TE`.
     if (req.httpVersionMinor === 0) res.useChunkedEncodingByDefault = false;
   }
@@ -85,12 +88,7 @@ export abstract class Exchange {
     if (!this.isAnswered && this.#state !== 'left') return false;
     if (isCut(res)) return true;
     const isWritten = res.writableFinished || (res.writableEnded && res.socket !== null);
-    return isWritten && (req.complete || this.isBodyBroken);
-  }
-
-  /** Whether the rest of the body will never come. */
-  get isBodyBroken(): boolean {
-    return this.#body === 'broken';
+    return isWritten && (req.complete || this.#body === 'broken');
   }
 
   /** Whether a part of the body was read, or asked for, in whatever way. */
@@ -110,7 +108,7 @@ export abstract class Exchange {
 
   /** Calls back when the client disconnects, or its body breaks off, before the reply is sent; at once if it has. */
   onAbort(listener: () => void): void {
-    if (this.isBodyBroken || this.#state === 'left' || this.#state === 'over') listener();
+    if (this.#body === 'broken' || this.#state === 'left' || this.#state === 'over') listener();
     else this.#abortListeners.push(listener);
   }
 

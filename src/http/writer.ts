@@ -239,11 +239,10 @@ function taken(socket: Socket): Promise<void> {
  * section 10.1.1).
  */
 function isLeftUnread(exchange: Exchange, close: boolean): boolean {
-  const { req } = exchange;
+  const { req, contentLength } = exchange;
   if (req.complete) return false;
   if (close || req.headers['transfer-encoding'] !== undefined) return true;
-  const length = Number(req.headers['content-length'] ?? 0);
-  return length > 0 && (exchange.isReading || exchange.isBodyHeldBack || length > 1024 * 1024);
+  return contentLength > 0 && (exchange.isReading || exchange.isBodyHeldBack || contentLength > 1024 * 1024);
 }
 
 /**
