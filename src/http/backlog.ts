@@ -25,6 +25,8 @@ export interface Sending {
   unsentBytes(): number;
   /** Whether no request is under way: nothing is written without the connection's knowledge, by `ctx.raw`. */
   readonly isFree: boolean;
+  /** Where the backlog keeps it; null while it is not looked at. Only the backlog sets this. */
+  watched: Place<Watched> | null;
 }
 
 /** A socket of node:net. The size of the queue shows the progress inside one large write; it is not documented. */
@@ -33,7 +35,8 @@ type Measured = Duplex & {
   readonly _handle?: { readonly writeQueueSize?: number } | null;
 };
 
-interface Watched {
+/** A connection that is looked at. */
+export interface Watched {
   readonly connection: Sending;
   bytes: number;
   /** How much the client had taken when it was last looked at. */
@@ -48,7 +51,6 @@ export class Backlog {
   readonly #sendTimeout: number;
   readonly #intervalMs: number;
   readonly #watched = new Bag<Watched>();
-  readonly #places = new WeakMap<Sending, Place<Watched>>();
   #bytes = 0;
   #lookedAt = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -63,14 +65,12 @@ export class Backlog {
   watch(connection: Sending): void {
     const { socket } = connection;
     if (socket.destroyed) return;
-    let place = this.#places.get(connection);
-    if (place === undefined || place.index === -1) {
-      const taken = takenOf(socket);
-      place = this.#watched.add({ connection, bytes: 0, taken, queued: queuedOf(socket), progressAt: monotonicNow() });
-      this.#places.set(connection, place);
+    if (connection.watched === null) {
+      const [taken, queued, progressAt] = [takenOf(socket), queuedOf(socket), monotonicNow()];
+      connection.watched = this.#watched.add({ connection, bytes: 0, taken, queued, progressAt });
       this.#timer ??= setInterval(this.#look, this.#intervalMs).unref();
     }
-    this.#count(place.value);
+    this.#count(connection.watched.value);
     if (this.#bytes < MAX_WAITING_BYTES / 4) return;
     if (this.#bytes > MAX_WAITING_BYTES) this.#closeSlowest();
     else if (monotonicNow() - this.#lookedAt > MIN_INTERVAL_MS) this.#look();
@@ -78,10 +78,11 @@ export class Backlog {
 
   /** Looks at a connection no more; to be called when its socket is closed. */
   forget(connection: Sending): void {
-    const place = this.#places.get(connection);
-    if (place === undefined || place.index === -1) return;
-    this.#bytes -= place.value.bytes;
-    this.#watched.delete(place);
+    const { watched } = connection;
+    if (watched === null) return;
+    connection.watched = null;
+    this.#bytes -= watched.value.bytes;
+    this.#watched.delete(watched);
     if (this.#watched.size > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;

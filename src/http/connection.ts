@@ -7,9 +7,10 @@
  */
 
 import type { Duplex } from 'node:stream';
+import type { Place } from '../base/bag.js';
 import { setImmediate } from '../base/clock.js';
 import type { HttpError } from '../base/errors.js';
-import type { Backlog, Sending } from './backlog.js';
+import type { Backlog, Sending, Watched } from './backlog.js';
 import * as errorMapper from './error-mapper.js';
 import type { ParserError } from './error-mapper.js';
 import { isCut, saysClose, type Exchange } from './exchange.js';
@@ -34,6 +35,7 @@ export class Connection implements Sending {
   readonly socket: Duplex;
   /** Bytes of the replies that are known and not written. */
   waitingBytes = 0;
+  watched: Place<Watched> | null = null;
   readonly #limits: ServerLimits;
   readonly #backlog: Backlog;
   readonly #reading: ReadAhead;
@@ -45,7 +47,6 @@ export class Connection implements Sending {
   /** How many requests are run by `setImmediate`; see {@link #defer}. */
   #deferred = 0;
   #isAdvancing = false;
-  #isWatched = false;
   /** Answers malformed bytes or CONNECT. */
   #refuse: ((isOpen: boolean) => void) | null = null;
 
@@ -141,9 +142,7 @@ export class Connection implements Sending {
   refuse(write: (isOpen: boolean) => void, answers = true): void {
     if (this.#isBroken) return write(false);
     this.#refuse = write;
-    this.#move(this.#isLast || !answers ? 'cut' : 'refuse');
-    this.#watch();
-    this.#advance();
+    this.#stopParsing(this.#isLast || !answers ? 'cut' : 'refuse');
   }
 
   /**
@@ -167,26 +166,21 @@ export class Connection implements Sending {
       // The list may have let go of it by then. Who still reads the body would wait for ever.
       socket.once('close', () => latest.req.destroy());
       latest.breakBody(errorMapper.parserErrorOf(error));
-      this.#watch();
-      this.#advance();
+      this.#stopParsing('cut');
     } else if (hasEnded && latest !== undefined) endSoftly(this.socket);
-    else if (this.#isLast || error.code === 'HPE_CLOSED_CONNECTION') {
-      // Bytes after `Connection: close`, of a head or a trailer, are not a request to answer.
-      this.#move('cut');
-      this.#watch();
-      this.#advance();
-    } else if (latest === undefined && socket.writableLength > 0) socket.destroy();
+    // Bytes after `Connection: close`, of a head or a trailer, are not a request to answer.
+    else if (this.#isLast || error.code === 'HPE_CLOSED_CONNECTION') this.#stopParsing('cut');
+    else if (latest === undefined && socket.writableLength > 0) socket.destroy();
     else this.refuse((isOpen) => isOpen && refuse(errorMapper.parserErrorOf(error)));
   }
 
   watch(): void {
-    this.#isWatched = true;
     this.#backlog.watch(this);
   }
 
   unsentBytes(): number {
     let bytes = this.waitingBytes + this.socket.writableLength;
-    if (!this.#isWatched) return bytes;
+    if (this.watched === null) return bytes;
     for (const { raw, res } of this.#exchanges) {
       if (raw !== 'unused' && res.socket === null) bytes += res.writableLength;
     }
@@ -281,12 +275,14 @@ export class Connection implements Sending {
     refuse(true);
   };
 
-  /** Reads on, to notice when the client disconnects. What is read is dropped: node:http has stopped parsing it. */
-  #watch(): void {
+  /** To be called when node:http has stopped parsing. Reads on and drops, to notice when the client disconnects. */
+  #stopParsing(event: 'refuse' | 'cut'): void {
+    this.#move(event);
     this.#reading.read();
     // A body that filled its buffer has paused the socket. When node:http 24 lets go of it (for CONNECT), the stream is
     // marked as reading, but nobody asks the operating system for data. An empty chunk makes it ask again.
     this.socket.push('');
+    this.#advance();
   }
 
   #close(): void {

@@ -44,11 +44,7 @@ export class ReadAhead {
       // While nobody reads the socket, a disconnect goes unnoticed. So close it if no reply is sent in this time.
       if (requestTimeout > 0) this.#timer = setTimeout(() => this.#socket.destroy(), requestTimeout).unref();
     }
-    if (bytesRead >= this.#readUpTo) this.#holdBack();
-  }
-
-  #holdBack(): void {
-    if (this.#resume !== undefined) return;
+    if (bytesRead < this.#readUpTo || this.#resume !== undefined) return;
     const socket = this.#socket.pause();
     this.#resume = socket.resume;
     // node:http resumes a socket after every request that it has parsed.
