@@ -24,8 +24,8 @@ export async function requestInMemory(server: Server, request: Request, isStream
   const body = isStreamed || request.body === null ? request.body : Buffer.from(await request.arrayBuffer());
   signal.throwIfAborted();
 
-  const [clientSide, serverSide] = createPair();
-  server.emit('connection', serverSide);
+  const clientSide = new MemorySocket();
+  server.emit('connection', clientSide.peer);
   const headers: Record<string, string> = { host: url.host, ...Object.fromEntries(request.headers) };
   // The headers that frame the body are made from the body that is really sent, whatever the caller says.
   delete headers['content-length'];
@@ -104,11 +104,17 @@ class MemorySocket extends Duplex {
   readonly remoteFamily = 'IPv4';
   /** Keeps its requests out of the scope of a server that is public (`makePublic`). */
   readonly isInMemory = true;
-  peer: MemorySocket | undefined;
+  readonly peer: MemorySocket;
   #resumeWriting: (() => void) | undefined;
 
+  /** @param peer the other end; made if it is not given */
+  constructor(peer?: MemorySocket) {
+    super();
+    this.peer = peer ?? new MemorySocket(this);
+  }
+
   override _read(): void {
-    this.peer?.wake();
+    this.peer.wake();
   }
 
   /** Continues a write that waited for this end's reader. */
@@ -119,27 +125,19 @@ class MemorySocket extends Duplex {
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
-    if (this.peer?.push(chunk) === false) this.#resumeWriting = done;
+    if (!this.peer.push(chunk)) this.#resumeWriting = done;
     else done();
   }
 
   override _final(done: () => void): void {
-    this.peer?.push(null);
+    this.peer.push(null);
     done();
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     const { peer } = this;
     // The next turn, as with a network: the other end may still be reading what came before.
-    if (peer !== undefined && !peer.destroyed) setImmediate(() => peer.destroy());
+    if (!peer.destroyed) setImmediate(() => peer.destroy());
     done(error);
   }
-}
-
-function createPair(): [MemorySocket, MemorySocket] {
-  const client = new MemorySocket();
-  const server = new MemorySocket();
-  client.peer = server;
-  server.peer = client;
-  return [client, server];
 }

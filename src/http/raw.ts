@@ -7,7 +7,6 @@ import type { ServerResponse } from 'node:http';
 import { isCut, type Exchange } from './exchange.js';
 
 type WriteHead = (status: number, ...rest: unknown[]) => ServerResponse;
-type Uncounted = ServerResponse & { _onPendingData?: () => void };
 
 /** To be called before `req` and `res` are handed out. */
 export function exposeRaw(exchange: Exchange): void {
@@ -24,7 +23,10 @@ export function exposeRaw(exchange: Exchange): void {
   });
   frameWell(exchange);
   exchange.watch();
-  if (res.socket === null) stayReadable(res);
+  // While an earlier reply is open, node:http would count the bytes that a handler writes. With 16 to 64 KiB it would
+  // stop reading from the connection, and a disconnect would go unnoticed. The connection counts by itself. Not
+  // documented: if a later Node.js has no such function, this does nothing.
+  if (res.socket === null && '_onPendingData' in res) res._onPendingData = () => undefined;
   if (!exchange.awaitsContinue) return;
   // Whichever way a handler reads the body, the stream calls `_read` for it (Node.js documentation,
   // "readable._read(size)"). With the first call, the client is told to send.
@@ -34,15 +36,6 @@ export function exposeRaw(exchange: Exchange): void {
     exchange.beginReading();
     read(size);
   };
-}
-
-/**
- * Keeps node:http from counting what a handler writes while an earlier reply is open. With 16 to 64 KiB it would stop
- * reading from the connection, and a disconnect would go unnoticed. The connection counts by itself. Not documented: if
- * a later Node.js has no such function, this does nothing.
- */
-function stayReadable(res: Uncounted): void {
-  if (res._onPendingData !== undefined) res._onPendingData = () => undefined;
 }
 
 /**

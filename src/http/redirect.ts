@@ -31,20 +31,15 @@ export function redirect<Status extends RedirectStatus = 302>(
   if (!STATUSES.includes(status)) {
     throw new RangeError(`${String(status)} is not a redirect; use one of ${STATUSES.join(', ')}`);
   }
-  return reply(undefined, {
-    status,
-    headers: { location: location instanceof URL ? location.href : pathOf(location) },
-  });
+  const target = location instanceof URL ? location.href : pathOf(location);
+  return reply(undefined, { status, headers: { location: target } });
 }
 
 function pathOf(location: unknown): string {
   if (typeof location !== 'string' || location === '')
     throw new TypeError(`a redirect to ${JSON.stringify(location)} leads nowhere; give a path, or a URL object`);
-  if (CONTROL.test(location) || SCHEME.test(location) || !leadsToThisSite(location))
+  const isHere = SITES.every((site) => URL.canParse(location, site) && new URL(location, site).origin === site);
+  if (CONTROL.test(location) || SCHEME.test(location) || !isHere)
     throw new TypeError(`a redirect to ${JSON.stringify(location)} could leave this site; give a URL object for that`);
   return location.replace(/\p{Surrogate}/gu, '\ufffd').replace(/[^!-~]+/g, encodeURIComponent);
-}
-
-function leadsToThisSite(location: string): boolean {
-  return SITES.every((site) => URL.canParse(location, site) && new URL(location, site).origin === site);
 }
