@@ -89,16 +89,17 @@ export function compilePath(path: string, constraints: Map<string, Constraint>):
 
   function parseWildcard(start: number): Dynamic {
     const name = path.slice(start + 1, end);
-    if (endOfName(path, start + 1) !== end) fail(start, `invalid wildcard name "${name}"`, 'use letters, digits and _');
+    if (!/^(?:[A-Za-z_]\w*)?$/.test(name)) fail(start, `invalid wildcard name "${name}"`, 'use letters, digits and _');
     return { kind: 'wildcard', name: name || '*' };
   }
 
   function parseParam(start: number): Dynamic {
-    const open = endOfName(path, start + 1);
-    const name = path.slice(start + 1, open);
-    if (name === '') fail(start, 'parameter without a name', 'write :name, of letters, digits and _');
-    if (open === end) return { kind: 'param', name, constraint: null };
-    const rest = path.slice(open, end);
+    const text = path.slice(start + 1, end);
+    const [name] = /^[A-Za-z_]\w*/.exec(text) ?? [];
+    if (name === undefined) fail(start, 'parameter without a name', 'write :name, of letters, digits and _');
+    if (name === text) return { kind: 'param', name, constraint: null };
+    const open = start + 1 + name.length;
+    const rest = text.slice(name.length);
     if (!rest.startsWith('(')) fail(open, `"${rest}" after parameter "${name}"`, remedyAfter(name, rest));
     const close = closingParenthesis(path, open);
     if (close === -1) fail(open, 'constraint without an end', 'close the parenthesis');
@@ -152,51 +153,28 @@ type SegmentNames<Text extends string, Names> = Text extends `:${infer Param}`
       ? SegmentNames<Rest, Names>
       : Names;
 
-type ParamName<Text extends string, Names> = Text extends `${infer Name}(${infer Constraint}`
-  ? Name extends `${infer Plain}/${string}`
-    ? Text extends `${Plain}/${infer Rest}`
-      ? SegmentNames<Rest, Names | Plain>
-      : never
-    : AfterConstraint<Constraint, [], Names | Name>
-  : Text extends `${infer Name}/${infer Rest}`
-    ? SegmentNames<Rest, Names | Name>
-    : Names | Text;
+type ParamName<Text extends string, Names> = Text extends `${infer Name}/${infer Rest}`
+  ? Name extends `${infer Plain}(${infer Start}`
+    ? InConstraint<`${Start}/${Rest}`, [], Names | Plain>
+    : SegmentNames<Rest, Names | Name>
+  : Names | (Text extends `${infer Name}(${string}` ? Name : Text);
 
-type AfterConstraint<Text extends string, Depth extends readonly unknown[], Names> = Text extends `\\${infer Escaped}`
-  ? Escaped extends `${string}${infer Rest}`
-    ? AfterConstraint<Rest, Depth, Names>
-    : Names
-  : Text extends `[${infer Rest}`
-    ? AfterClass<Rest, Depth, Names>
-    : Text extends `(${infer Rest}`
-      ? AfterConstraint<Rest, [unknown, ...Depth], Names>
-      : Text extends `)${infer Rest}`
-        ? Depth extends readonly [unknown, ...infer Outer]
-          ? AfterConstraint<Rest, Outer, Names>
-          : Rest extends `/${infer Next}`
-            ? SegmentNames<Next, Names>
-            : Names
-        : Text extends `${string}${infer Rest}`
-          ? AfterConstraint<Rest, Depth, Names>
-          : Names;
-
-type AfterClass<Text extends string, Depth extends readonly unknown[], Names> = Text extends `\\${infer Escaped}`
-  ? Escaped extends `${string}${infer Rest}`
-    ? AfterClass<Rest, Depth, Names>
-    : Names
-  : Text extends `]${infer Rest}`
-    ? AfterConstraint<Rest, Depth, Names>
-    : Text extends `${string}${infer Rest}`
-      ? AfterClass<Rest, Depth, Names>
-      : Names;
-
-const PARAM_NAME = /[A-Za-z_]\w*/y;
-
-/** Where the name that begins at an index ends; there, if there is none. */
-function endOfName(path: string, index: number): number {
-  PARAM_NAME.lastIndex = index;
-  return PARAM_NAME.test(path) ? PARAM_NAME.lastIndex : index;
-}
+/** `Open` has the brackets of the constraint that are open, the innermost first. */
+type InConstraint<Text extends string, Open extends readonly unknown[], Names> = Text extends `\\${string}${infer Rest}`
+  ? InConstraint<Rest, Open, Names>
+  : Text extends `${infer Char}${infer Rest}`
+    ? Open extends readonly ['[', ...infer Outer]
+      ? InConstraint<Rest, Char extends ']' ? Outer : Open, Names>
+      : Char extends '[' | '('
+        ? InConstraint<Rest, [Char, ...Open], Names>
+        : Char extends ')'
+          ? Open extends readonly [unknown, ...infer Outer]
+            ? InConstraint<Rest, Outer, Names>
+            : Rest extends `/${infer Next}`
+              ? SegmentNames<Next, Names>
+              : Names
+          : InConstraint<Rest, Open, Names>
+    : Names;
 
 /** How to write a modifier that other routers allow after a parameter. */
 function remedyAfter(name: string, text: string): string {
@@ -210,14 +188,9 @@ function remedyAfter(name: string, text: string): string {
 /** Index of the parenthesis that closes the one at `open`, outside of classes and escapes; -1 if it is missing. */
 function closingParenthesis(path: string, open: number): number {
   let depth = 0;
-  let inClass = false;
-  for (let i = open; i < path.length; i += 1) {
-    const char = path[i];
-    if (char === '\\') i += 1;
-    else if (inClass) inClass = char !== ']';
-    else if (char === '[') inClass = true;
-    else if (char === '(') depth += 1;
-    else if (char === ')' && --depth === 0) return i;
+  for (const { 0: token, index } of path.slice(open).matchAll(/\\.|\[(?:\\.|[^\\\]])*|[()]/gs)) {
+    if (token === '(') depth += 1;
+    if (token === ')' && --depth === 0) return open + index;
   }
   return -1;
 }
@@ -226,9 +199,7 @@ function closingParenthesis(path: string, open: number): number {
 const FOREIGN_MARK = /[%{<[(?*]/;
 
 /** Syntax of other routers, in one segment. The remedy gets the name of the parameter, where the form has one. */
-type Form = readonly [pattern: RegExp, what: string, remedy: (name: string, written: string) => string];
-
-const FORMS: readonly Form[] = [
+const FORMS: readonly (readonly [form: RegExp, what: string, remedy: (name: string, written: string) => string])[] = [
   [/%[0-9A-Fa-f]{2}/, 'percent-encoded', () => 'write the decoded character: paths are matched decoded'],
   [
     /^\{\*?([A-Za-z_]\w*)(?::[^}]*)?[?*+]?\}\??\/?$/,
