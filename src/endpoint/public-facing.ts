@@ -66,21 +66,20 @@ export function publicFacing(options?: PublicOptions): PublicFlag;
 export function publicFacing(...given: readonly unknown[]): unknown {
   const [first, second] = given;
   const isDecorator = typeof second === 'string' || typeof second === 'symbol' || isContext(second);
-  if (isDecorator) return decorate('publicFacing', given, (handler) => flag(handler, null));
-  if (typeof first === 'function')
-    return flag(first as AnyFunction, allowedParams('publicFacing()', second as PublicOptions | undefined));
-  const params = allowedParams('publicFacing()', first as PublicOptions | undefined);
-  return (...args: readonly unknown[]) => decorate('publicFacing', args, (handler) => flag(handler, params));
-}
-
-/** Whether a handler was flagged by {@link publicFacing}. */
-function isPublic(handler: unknown): handler is PublicHandler {
-  return typeof handler === 'function' && 'scope' in handler && handler.scope === 'public' && 'params' in handler;
+  const isComplete = isDecorator || typeof first === 'function';
+  const options = isDecorator ? undefined : isComplete ? second : first;
+  const params = allowedParams('publicFacing()', options as PublicOptions | undefined);
+  // Flagging twice must not lift the restriction of the first time.
+  const paramsOf = (handler: unknown): readonly string[] | null => params ?? exposureOf(handler)?.params ?? null;
+  const flag = (...args: readonly unknown[]): unknown =>
+    carry('publicFacing', args, (handler) => ({ scope: 'public', params: paramsOf(handler) }));
+  return isComplete ? flag(...given) : flag;
 }
 
 /** Who may reach a handler by its own flag; undefined without a flag. @internal */
 export function exposureOf(handler: unknown): Exposure | undefined {
-  return isPublic(handler) ? { public: true, params: handler.params } : undefined;
+  if (typeof handler !== 'function' || !('scope' in handler) || handler.scope !== 'public') return undefined;
+  return 'params' in handler ? { public: true, params: (handler as PublicHandler).params } : undefined;
 }
 
 /**
@@ -93,12 +92,6 @@ export function toExposure(what: string, option: boolean | PublicOptions | undef
   if (option === undefined) return undefined;
   if (typeof option === 'boolean') return { public: option, params: null };
   return { public: true, params: allowedParams(`${what}: public`, option) };
-}
-
-function flag(handler: AnyFunction, params: readonly string[] | null): PublicHandler {
-  // Flagging twice must not lift the restriction of the first time.
-  const allowed = params ?? (isPublic(handler) ? handler.params : null);
-  return carry('publicFacing', handler, { scope: 'public', params: allowed } as const);
 }
 
 function allowedParams(what: string, options: PublicOptions | undefined): readonly string[] | null {
@@ -115,55 +108,44 @@ function allowedParams(what: string, options: PublicOptions | undefined): readon
 }
 
 /**
- * Applies a flag to a function, or to the method that a decorator was given.
+ * Creates a function, or the method of a decorator, that does what another does, with its properties and more; the
+ * other is not changed.
+ *
+ * A wrapper can pass the properties on with `Object.assign(wrapper, handler)`.
  *
  * @param by the decorator, for messages: `publicFacing`
  * @param given the function; or a method and its context (TC39); or an object, a name and a descriptor
  * (`experimentalDecorators`)
- * @throws {TypeError} if the decorated member is static or not a method
+ * @throws {TypeError} for anything but a function or a method, and for a static method
  * @internal
  */
-export function decorate(by: string, given: readonly unknown[], flag: (handler: AnyFunction) => AnyFunction): unknown {
+export function carry(by: string, given: readonly unknown[], properties: (handler: unknown) => object): unknown {
   const [target, second, descriptor] = given;
   const fail = (member: string, name: string | symbol = 'class'): never => {
     throw new TypeError(`${by} decorates methods, not a ${member} (${String(name)}); make it a method of instances`);
+  };
+  const extend = (handler: unknown): unknown => {
+    if (typeof handler !== 'function') throw new TypeError(`${by} takes functions, not ${String(handler)}`);
+    // bind would lose `this` of a decorated method, so the call is passed on.
+    const carrier = function (this: unknown, ...args: readonly unknown[]): unknown {
+      return handler.apply(this, args);
+    };
+    Object.defineProperty(carrier, 'name', { value: handler.name });
+    return Object.assign(carrier, handler, properties(handler));
   };
   if (typeof second === 'string' || typeof second === 'symbol') {
     const { value } = (descriptor ?? {}) as PropertyDescriptor;
     if (typeof target === 'function') fail('static member', second);
     if (typeof value !== 'function') fail('field or an accessor', second);
-    return { ...(descriptor as PropertyDescriptor), value: flag(value as AnyFunction) };
+    return { ...(descriptor as PropertyDescriptor), value: extend(value) };
   }
   if (isContext(second)) {
     if (second.static) fail('static member', second.name);
     if (second.kind !== 'method') fail(second.kind, second.name);
   }
-  return flag(target as AnyFunction);
+  return extend(target);
 }
 
 function isContext(value: unknown): value is ClassMemberDecoratorContext {
   return typeof value === 'object' && value !== null && 'kind' in value;
-}
-
-/**
- * Creates a function that does what another does, with its properties and more; the other is not changed.
- *
- * A wrapper can pass the properties on with `Object.assign(wrapper, handler)`.
- *
- * @param by the caller, for messages: `publicFacing`
- * @throws {TypeError} if the value passed in is not a function
- * @internal
- */
-export function carry<F extends AnyFunction, Properties extends object>(
-  by: string,
-  handler: F,
-  properties: Properties,
-): F & Properties {
-  if (typeof handler !== 'function') throw new TypeError(`${by} takes functions, not ${String(handler)}`);
-  // bind would lose `this` of a decorated method, so the call is passed on.
-  const carrier = function (this: unknown, ...args: never[]): unknown {
-    return handler.apply(this, args);
-  };
-  Object.defineProperty(carrier, 'name', { value: handler.name });
-  return Object.assign(carrier as F, handler, properties);
 }

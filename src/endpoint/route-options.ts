@@ -7,27 +7,9 @@
 
 import { Date } from '../base/clock.js';
 import { TIME_LIMIT } from '../base/deadline.js';
-import {
-  ANYTHING,
-  assertOptions,
-  listOf,
-  isRecord,
-  OBJECT,
-  oneOf,
-  STRING,
-  wholeNumber,
-  type Kind,
-  type Kinds,
-} from '../base/options-check.js';
-import {
-  carry,
-  decorate,
-  exposureOf,
-  toExposure,
-  type AnyFunction,
-  type Exposure,
-  type PublicOptions,
-} from './public-facing.js';
+import { ANYTHING, assertOptions, isRecord, listOf, OBJECT, oneOf, STRING } from '../base/options-check.js';
+import { wholeNumber, type Kind, type Kinds } from '../base/options-check.js';
+import { carry, exposureOf, toExposure, type AnyFunction, type Exposure, type PublicOptions } from './public-facing.js';
 import { assertSchemas, type AnySchemas } from './schemas.js';
 
 /** When a route was or will be given up; its replies carry these dates. */
@@ -158,9 +140,7 @@ export function carryOptions(options: DeclaredOptions, given: readonly unknown[]
   const checked = checkOptions('endpoint()', options);
   const exposure = toExposure('endpoint()', checked.public);
   const flag = exposure === undefined ? {} : { scope: exposure.public ? 'public' : undefined, params: exposure.params };
-  return decorate('endpoint', given, (handler) =>
-    carry('endpoint', handler, { routeOptions: mergeOptions(checked, carriedBy(handler)), ...flag }),
-  );
+  return carry('endpoint', given, (handler) => ({ routeOptions: mergeOptions(checked, carriedBy(handler)), ...flag }));
 }
 
 const NOTHING: DeclaredOptions = Object.freeze({});
@@ -251,14 +231,10 @@ export function checkOptions(what: string, options: DeclaredOptions): DeclaredOp
   const { deprecated } = options;
   if (typeof deprecated === 'object') assertOptions(`${what}: deprecated`, deprecated, DEPRECATION_KINDS);
   const open = toExposure(what, options.public);
-  const given = Object.entries({ ...options, public: open === undefined ? undefined : toOption(open) });
+  // An iterable of names can be read only once.
+  const given = Object.entries({ ...options, public: open?.params ? { params: open.params } : open?.public });
   const copies = given.filter(([, value]) => value !== undefined).map(([name, value]) => [name, frozenCopy(value)]);
   return Object.freeze(Object.fromEntries(copies) as DeclaredOptions);
-}
-
-/** As the option that says it: an iterable of names can be read but once. */
-function toOption({ public: isOpen, params }: Exposure): boolean | PublicOptions {
-  return isOpen && params !== null ? { params } : isOpen;
 }
 
 /** Middleware for Connect takes a third parameter. @internal */
@@ -274,10 +250,6 @@ function isErrorType(type: unknown): boolean {
 /** Lists and plain objects as they are now; a schema is nobody's to copy. */
 function frozenCopy(value: unknown): unknown {
   if (Array.isArray(value)) return Object.freeze([...(value as unknown[])]);
-  const isPlain =
-    typeof value === 'object' &&
-    value !== null &&
-    Object.getPrototypeOf(value) === Object.prototype &&
-    !('~standard' in value);
+  const isPlain = isRecord(value) && Object.getPrototypeOf(value) === Object.prototype && !('~standard' in value);
   return isPlain ? Object.freeze({ ...value }) : value;
 }
