@@ -70,20 +70,24 @@ export function assertLinear(node: RegexNode, source: string): { nullable: boole
   let budget = MAX_EXPLORED + 4 * states.length;
   let matchesText = false;
   for (let readings = pending.pop(); readings !== undefined; readings = pending.pop()) {
+    const reached = new Map<number, number>();
+    for (const [from, count] of readings) add(reached, states[from]?.follow ?? NONE, count);
+    matchesText ||= !readings.has(START) && reached.has(end);
     for (const letter of letters) {
-      const next = read(states, readings, letter);
+      const next = new Map<number, number>();
       let total = 0;
-      for (const count of next.values()) total += count;
+      for (const [state, count] of reached) {
+        if (!letter.has(state)) continue;
+        next.set(state, count);
+        total += count;
+      }
       if (total > limit || budget === 0) {
         const [most] = [...next].sort((a, b) => b[1] - a[1]);
         refuse(states[most?.[0] ?? START], source);
       }
       const [some] = next.keys();
       if (some === undefined || known[some]?.some((other) => includes(other, next))) continue;
-      for (const state of next.keys()) {
-        known[state]?.push(next);
-        matchesText ||= states[state]?.follow.has(end) === true;
-      }
+      for (const state of next.keys()) known[state]?.push(next);
       pending.push(next);
       budget -= 1;
     }
@@ -104,23 +108,11 @@ function lettersOf(states: readonly State[]): ReadonlySet<number>[] {
   for (const [index, { units }] of states.entries()) {
     for (const unit of units) readers.set(unit, [...(readers.get(unit) ?? []), index]);
   }
-  const sets = new Map([...readers.values()].map((indexes) => [indexes.join(), indexes]));
   const letters: Set<number>[] = [];
-  for (const indexes of [...sets.values()].sort((a, b) => b.length - a.length)) {
+  for (const indexes of [...readers.values()].sort((a, b) => b.length - a.length)) {
     if (!letters.some((larger) => indexes.every((state) => larger.has(state)))) letters.push(new Set(indexes));
   }
   return letters.reverse();
-}
-
-/** The readings after one more character. */
-function read(states: readonly State[], readings: Ways, letter: ReadonlySet<number>): Ways {
-  const next = new Map<number, number>();
-  for (const [from, count] of readings) {
-    for (const [to, ways] of states[from]?.follow ?? []) {
-      if (letter.has(to)) next.set(to, (next.get(to) ?? 0) + count * ways);
-    }
-  }
-  return next;
 }
 
 function includes(readings: Ways, fewer: Ways): boolean {
