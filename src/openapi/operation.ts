@@ -174,8 +174,11 @@ interface Members {
 function collectMembers(schema: JsonSchema | undefined, components: Components): Members {
   const parts = [...partsOf(schema, { components })];
   const others = parts.map((part) => part['additionalProperties']);
+  // Without a prototype: a parameter may be called `constructor`.
+  const properties: Record<string, JsonSchema> = Object.create(null);
+  for (const part of parts) Object.assign(properties, part['properties']);
   return {
-    properties: Object.assign({}, ...parts.map((part) => part['properties'])) as Record<string, JsonSchema>,
+    properties,
     required: parts.flatMap(({ required }) => (Array.isArray(required) ? (required as string[]) : [])),
     others: others.findLast((each) => typeof each === 'object' && each !== null && Object.keys(each).length > 0),
   };

@@ -211,6 +211,12 @@ test('query and headers are parameters; allowed ones that no schema names are te
   ]);
 });
 
+test('a parameter of the path may have the name of a member that every object has', () => {
+  const app = createApp().get('/a/:constructor', { params: z.object({}) }, () => 1);
+  expect(at(toOpenApi(app), '/a/{constructor}', 'get').parameters)
+    .toEqual([{ name: 'constructor', in: 'path', required: true, schema: { type: 'string' } }]);
+});
+
 test('a schema without JSON Schema is {}, a body that may be absent is not required, a text is text', () => {
   const document = toOpenApi(richApp());
   const operation = at(document, '/silent/{id}', 'post');
