@@ -5,9 +5,10 @@
  */
 
 import type { OpenApiDocument } from '../openapi/document.js';
+import { collectMembers, type Members } from '../openapi/operation.js';
 import { shapeOf } from '../openapi/path-template.js';
 import { isRecord } from '../base/options-check.js';
-import { listOf, partsOf } from '../payload/json-schema.js';
+import { listOf } from '../payload/json-schema.js';
 
 /** Recursive schemas are compared this far down. */
 const MAX_DEPTH = 12;
@@ -67,42 +68,27 @@ function compareOperations(documents: Documents, before: unknown, after: unknown
 
 /** @param sent whether clients send it; else they get it */
 function compareSchemas(both: Documents, sent: boolean, was: unknown, is: unknown, at: string, depth = 0): string[] {
-  const [old, now] = [membersOf(both.before, was), membersOf(both.after, is)];
-  if (old === undefined || now === undefined || depth > MAX_DEPTH) return [];
+  const [old, now] = [collectMembers(was, both.before), collectMembers(is, both.after)];
+  if (old.parts.length === 0 || now.parts.length === 0 || depth > MAX_DEPTH) return [];
   // Clients break when the new document asks for more, and when it returns less than the old document promised.
   const [one, other] = sent ? [now, old] : [old, now];
   const below = (was: unknown, is: unknown, name: string): string[] =>
     compareSchemas(both, sent, was, is, `${at}/${name}`, depth + 1);
   return [
-    ...(isSameType(old.type, now.type) ? [] : [`${sent ? 'takes' : 'returns'} another type at ${at}`]),
+    ...(isSameType(firstOf(old, 'type'), firstOf(now, 'type')) ? [] : [`${sent ? 'takes' : 'returns'} another type at ${at}`]),
     ...[...one.properties.keys()].flatMap((name) => {
       if (!sent && !now.properties.has(name)) return `no longer returns ${at}/${name}`;
       if (one.required.has(name) && !other.required.has(name))
         return `${sent ? 'now requires' : 'no longer always returns'} ${at}/${name}`;
       return below(old.properties.get(name), now.properties.get(name), name);
     }),
-    ...below(old.items, now.items, '*'),
+    ...below(firstOf(old, 'items'), firstOf(now, 'items'), '*'),
   ];
 }
 
-interface Members {
-  readonly type: unknown;
-  readonly properties: Map<string, unknown>;
-  readonly required: Set<string>;
-  readonly items: unknown;
-}
-
-/** Members of a schema, merged with the schemas that apply with it. */
-function membersOf(document: OpenApiDocument, schema: unknown): Members | undefined {
-  const parts = [...partsOf(schema, document)];
-  if (parts.length === 0) return undefined;
-  const firstOf = (name: string): unknown => parts.find((part) => part[name] !== undefined)?.[name];
-  return {
-    type: firstOf('type'),
-    properties: new Map(parts.flatMap(({ properties }) => Object.entries(asObject(properties)))),
-    required: new Set(parts.flatMap(({ required }) => listOf(required).map(String))),
-    items: firstOf('items'),
-  };
+/** The first value of a keyword in the schemas that hold for the same value. */
+function firstOf({ parts }: Members, keyword: string): unknown {
+  return parts.find((part) => part[keyword] !== undefined)?.[keyword];
 }
 
 /** Parameters that are not in the path, and the body. */

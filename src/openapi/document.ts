@@ -2,11 +2,11 @@
  * An application as an OpenAPI document, 3.1 or 3.2 (https://spec.openapis.org).
  */
 
-import { assertOptions, oneOf, STRING, type Kinds } from '../base/options-check.js';
+import { assertOptions, listOf, oneOf, STRING, type Kinds } from '../base/options-check.js';
 import { OPENAPI, type OpenApiSettings } from '../endpoint/document-settings.js';
 import type { RouteInfo } from '../routing/router.js';
 import { Components, type JsonSchema } from './components.js';
-import { mergeJson, toOperation, type DocumentedRoute } from './operation.js';
+import { defined, mergeJson, toOperation, type DocumentedRoute } from './operation.js';
 import { OpenApiError, shapeOf, toTemplate } from './path-template.js';
 
 /** Source of a document, such as a `Postern`. */
@@ -53,10 +53,7 @@ const METHODS: readonly string[] = ['GET', 'PUT', 'POST', 'DELETE', 'OPTIONS', '
 const KINDS: Kinds<OpenApiOptions> = {
   scope: oneOf(['all', 'public']),
   version: oneOf(Object.keys(VERSIONS)),
-  servers: {
-    accepts: (value) => Array.isArray(value) && value.every((url) => URL.canParse(String(url))),
-    give: 'a list of URLs',
-  },
+  servers: listOf((url) => URL.canParse(String(url)), 'a list of URLs'),
   title: STRING,
 };
 
@@ -103,52 +100,43 @@ export function toOpenApi(app: OpenApiSource, options: OpenApiOptions = {}): Ope
   const { extras = {}, sent = 'input' } = app[OPENAPI] ?? {};
   const components = new Components({ Error: ERROR, Problem: PROBLEM });
   const paths: Record<string, Record<string, unknown>> = {};
-  const operationIds = new Map<string, string>();
-  // Templates by pattern, with the names of the route that came first; and paths by their templates without names.
-  const templates = new Map<string, ReturnType<typeof toTemplate>>();
-  const shapes = new Map<string, string>();
+  const operationIds = new Map<string | undefined, string>();
+  // The templates, each with the names of the route that came first, by their text without names.
+  const templates = new Map<string, ReturnType<typeof toTemplate> & Pick<DocumentedRoute, 'path' | 'pattern'>>();
   for (const route of routesOf(app)) {
     const { method, path, pattern, options: own } = route;
     if ((scope === 'public' && !own.public) || own.openapi === false) continue;
     const { operationId } = own;
-    const twin = operationId === undefined ? undefined : claim(operationIds, operationId, `${method} ${path}`);
+    const twin = operationIds.get(operationId);
     if (twin !== undefined)
       throw new OpenApiError(path, `its operationId "${operationId}" is also used by ${twin}; rename one`);
+    if (operationId !== undefined) operationIds.set(operationId, `${method} ${path}`);
     const given = toTemplate(path);
-    const known = templates.get(pattern) ?? given;
-    const { template } = known;
-    const other = known === given ? claim(shapes, shapeOf(template), path) : undefined;
-    if (other !== undefined)
-      throw new OpenApiError(path, `it and ${other} are one templated path, ${template}; change one of them`);
-    templates.set(pattern, known);
+    const { template } = given;
+    const shape = shapeOf(template);
+    const known = templates.get(shape) ?? { ...given, path, pattern };
+    if (known.pattern !== pattern)
+      throw new OpenApiError(path, `it and ${known.path} are one templated path, ${template}; change one of them`);
+    templates.set(shape, known);
     const parameters = given.parameters.map((each, i) => ({ ...each, name: known.parameters[i]?.name ?? each.name }));
-    const item = (paths[template] ??= {});
+    const item = (paths[known.template] ??= {});
     const operation = toOperation(route, parameters, components, sent);
     if (METHODS.includes(method) || (method === 'QUERY' && version === '3.2')) item[method.toLowerCase()] = operation;
     else if (version === '3.1') throw new OpenApiError(path, `OpenAPI 3.1 has no ${method}; 3.2 has`);
     else
       item['additionalOperations'] = { ...(item['additionalOperations'] as object | undefined), [method]: operation };
   }
+  const overrides = defined({ info: defined({ title }), servers: servers?.map((url) => ({ url: String(url) })) });
+  const added = mergeJson(extras, overrides);
   const own: OpenApiDocument = {
     openapi: VERSIONS[version],
     info: { title: app.name, version: app.version },
-    // Only its place in the document.
-    ...(servers === undefined && extras.servers === undefined ? {} : { servers: [] }),
+    // In this place of the document.
+    ...defined({ servers: added.servers }),
     paths,
     components: { schemas: components.schemas },
   };
-  const overrides = {
-    ...(title === undefined ? {} : { info: { title } }),
-    ...(servers === undefined ? {} : { servers: servers.map((url) => ({ url: String(url) })) }),
-  };
-  return mergeJson(mergeJson(own, extras), overrides);
-}
-
-/** Takes a name for an owner, unless it is taken. */
-function claim(owners: Map<string, string>, name: string, owner: string): string | undefined {
-  const other = owners.get(name);
-  if (other === undefined) owners.set(name, owner);
-  return other;
+  return mergeJson(own, added);
 }
 
 /** A router's data of each route; the router may be of another copy of the package. */

@@ -3,10 +3,11 @@
  */
 
 import { STATUS_CODES } from 'node:http';
+import { FrameworkErrorCodes } from '../base/error-codes.js';
 import { isRecord } from '../base/options-check.js';
-import type { RouteRecord } from '../endpoint/route-options.js';
-import { isSchema, PARTS, type MaybeResponse } from '../endpoint/schemas.js';
-import { partsOf } from '../payload/json-schema.js';
+import type { ErrorType, RouteRecord } from '../endpoint/route-options.js';
+import { isSchema, PARTS, type MaybeResponse, type Part } from '../endpoint/schemas.js';
+import { listOf, partsOf, type SchemaPart } from '../payload/json-schema.js';
 import { propsOf } from '../payload/standard-schema.js';
 import type { Components, JsonSchema } from './components.js';
 import { OpenApiError, type PathParameter } from './path-template.js';
@@ -20,6 +21,8 @@ export interface DocumentedRoute {
 }
 
 type Json = Readonly<Record<string, unknown>>;
+
+const { framework_invalid_request, framework_invalid_query_params } = FrameworkErrorCodes;
 
 /** Headers that must not be parameters: OpenAPI describes them elsewhere ("Parameter Object", `name`). */
 const OWN_HEADERS: ReadonlySet<string> = new Set(['accept', 'content-type']);
@@ -49,9 +52,9 @@ export function toOperation(
     }
   };
   const isChecked = PARTS.some((part) => schemas[part] !== undefined);
-  const membersOf = (part: 'query' | 'headers'): Members => collectMembers(schemaOf(part, schemas[part]), components);
+  const membersOf = (part: Part): Members => collectMembers(schemaOf(part, schemas[part]), { components });
   const all = [
-    ...pathParameters(parameters, schemas.params, schemaOf('params', schemas.params), components),
+    ...pathParameters(parameters, schemas.params, membersOf('params')),
     ...queryParameters(membersOf('query'), allowed),
     ...headerParameters(membersOf('headers')),
   ];
@@ -65,9 +68,9 @@ export function toOperation(
     responses: {
       ...successes(schemas.response, schemaOf),
       ...declaredErrors([
-        ...options.errors.map(({ statusCode, errorCode }) => ({ statusCode, code: errorCode.name })),
-        ...(isChecked ? [{ statusCode: 400, code: 'framework_invalid_request' }] : []),
-        ...(allowed === null ? [] : [{ statusCode: 400, code: 'framework_invalid_query_params' }]),
+        ...options.errors,
+        ...(isChecked ? [{ statusCode: 400, errorCode: framework_invalid_request }] : []),
+        ...(allowed === null ? [] : [{ statusCode: 400, errorCode: framework_invalid_query_params }]),
       ]),
       default: { description: 'An error.', content: errorContent([]) },
     },
@@ -75,26 +78,21 @@ export function toOperation(
   return mergeJson(operation, options.openapi || {});
 }
 
-function pathParameters(
-  parameters: readonly PathParameter[],
-  given: unknown,
-  schema: JsonSchema | undefined,
-  components: Components,
-): Json[] {
-  const { properties } = collectMembers(schema, components);
+function pathParameters(parameters: readonly PathParameter[], given: unknown, { properties }: Members): Json[] {
+  // A schema that has no JSON Schema may take anything.
+  const isSilent = given !== undefined && propsOf(given)?.jsonSchema === undefined;
   return parameters.map(({ name, routeName, pattern }) => {
-    // A schema that has no JSON Schema may take anything.
-    const unsaid = given !== undefined && schema === undefined ? {} : defined({ type: 'string', pattern });
-    return parameter('path', name, properties[routeName] ?? unsaid, true);
+    const unsaid = isSilent ? {} : defined({ type: 'string', pattern });
+    return parameter('path', name, properties.get(routeName) ?? unsaid, true);
   });
 }
 
 function queryParameters({ properties, required, others }: Members, allowed: readonly string[] | null): Json[] {
-  const declared = Object.entries(properties).filter(([name]) => allowed === null || allowed.includes(name));
-  const undeclared = (allowed ?? []).filter((name) => !Object.hasOwn(properties, name));
+  const declared = [...properties].filter(([name]) => allowed === null || allowed.includes(name));
+  const undeclared = (allowed ?? []).filter((name) => !properties.has(name));
   const any = { type: 'object', additionalProperties: others };
   return [
-    ...declared.map(([name, schema]) => parameter('query', name, schema, required.includes(name))),
+    ...declared.map(([name, schema]) => parameter('query', name, schema, required.has(name))),
     ...undeclared.map((name) => parameter('query', name, { type: 'string' }, false)),
     // Whatever other names: an object whose members are the parameters.
     ...(others === undefined || allowed !== null ? [] : [parameter('query', 'others', any, false)]),
@@ -102,9 +100,8 @@ function queryParameters({ properties, required, others }: Members, allowed: rea
 }
 
 function headerParameters({ properties, required }: Members): Json[] {
-  return Object.entries(properties)
-    .filter(([name]) => !OWN_HEADERS.has(name.toLowerCase()))
-    .map(([name, schema]) => parameter('header', name, schema, required.includes(name)));
+  const declared = [...properties].filter(([name]) => !OWN_HEADERS.has(name.toLowerCase()));
+  return declared.map(([name, schema]) => parameter('header', name, schema, required.has(name)));
 }
 
 function parameter(place: 'path' | 'query' | 'header', name: string, schema: unknown, required: boolean): Json {
@@ -139,18 +136,15 @@ function successes(response: MaybeResponse, schemaOf: (part: string, given: unkn
   return Object.fromEntries(entries);
 }
 
-function declaredErrors(errors: readonly { readonly statusCode: number; readonly code: string }[]): Json {
-  const byStatus = new Map<number, Set<string>>();
-  for (const { statusCode, code } of errors)
-    byStatus.set(statusCode, (byStatus.get(statusCode) ?? new Set()).add(code));
-  const entries = [...byStatus].map(([status, codes]): [string, Json] => {
-    const names = [...codes];
-    return [
-      String(status),
-      { description: `${STATUS_CODES[status] ?? 'Error'}: ${names.join(', ')}`, content: errorContent(names) },
-    ];
-  });
-  return Object.fromEntries(entries);
+function declaredErrors(errors: readonly Pick<ErrorType, 'statusCode' | 'errorCode'>[]): Json {
+  const responses: Record<number, Json> = {};
+  for (const status of new Set(errors.map(({ statusCode }) => statusCode))) {
+    const codes = errors.filter(({ statusCode }) => statusCode === status).map(({ errorCode }) => errorCode.name);
+    const names = [...new Set(codes)];
+    const description = `${STATUS_CODES[status] ?? 'Error'}: ${names.join(', ')}`;
+    responses[status] = { description, content: errorContent(names) };
+  }
+  return responses;
 }
 
 /** @param names of codes; none for any */
@@ -164,27 +158,29 @@ function errorContent(names: readonly string[]): Json {
   return { 'application/json': contentOf('Error'), 'application/problem+json': contentOf('Problem') };
 }
 
-interface Members {
-  readonly properties: Readonly<Record<string, JsonSchema>>;
-  readonly required: readonly string[];
+/** Members of a schema, merged with the members of the schemas that apply with it. */
+export interface Members {
+  readonly parts: readonly SchemaPart[];
+  readonly properties: ReadonlyMap<string, unknown>;
+  readonly required: ReadonlySet<string>;
   /** Schema of members without a name of their own; undefined if there are none. */
   readonly others: unknown;
 }
 
-function collectMembers(schema: JsonSchema | undefined, components: Components): Members {
-  const parts = [...partsOf(schema, { components })];
+/** @param root the document that references lead into */
+export function collectMembers(schema: unknown, root: unknown): Members {
+  const parts = [...partsOf(schema, root)];
   const others = parts.map((part) => part['additionalProperties']);
-  // Without a prototype: a parameter may be called `constructor`.
-  const properties: Record<string, JsonSchema> = Object.create(null);
-  for (const part of parts) Object.assign(properties, part['properties']);
   return {
-    properties,
-    required: parts.flatMap(({ required }) => (Array.isArray(required) ? (required as string[]) : [])),
-    others: others.findLast((each) => typeof each === 'object' && each !== null && Object.keys(each).length > 0),
+    parts,
+    properties: new Map(parts.flatMap(({ properties }) => (isRecord(properties) ? Object.entries(properties) : []))),
+    required: new Set(parts.flatMap(({ required }) => listOf(required).map(String))),
+    others: others.findLast((each) => isRecord(each) && Object.keys(each).length > 0),
   };
 }
 
-function defined(members: Json): Json {
+/** The members that are not undefined. */
+export function defined(members: Json): Json {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }
 
