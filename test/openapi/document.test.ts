@@ -227,6 +227,13 @@ test('a schema without JSON Schema is {}, a body that may be absent is not requi
   expect(Object.keys(at(document, '/tree', 'post').responses['200'].content)).toEqual(['text/plain']);
 });
 
+test('a schema that rejects later when it is asked about a request without a body ends no process', () => {
+  const validate = (): Promise<never> => Promise.reject(new Error('no body'));
+  const body: StandardSchemaV1 = { '~standard': { version: 1, vendor: 'test', validate } };
+  const document = toOpenApi(createApp().post('/a', { body }, () => 1));
+  expect(at(document, '/a', 'post').requestBody.required).toBe(true);
+});
+
 test('references are lifted to the components, recursive ones too, and equal ones once', () => {
   const document = toOpenApi(richApp());
   const body = at(document, '/tree', 'post').requestBody.content['application/json'].schema;
