@@ -11,6 +11,9 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const ENTRIES = ['index', 'entry/metrics', 'entry/gateway', 'entry/openapi', 'cli'];
 
+/** The script of the live page: its server reads it as text. */
+const SCRIPT = 'live/live-script';
+
 /** An import of a namespace, which means that the file is loaded when it is first used (see src/base/builtin.ts). */
 const NAMESPACE_IMPORT = /^import \* as (\w+) from '(\.[^']+)\.js';$/gm;
 
@@ -76,7 +79,7 @@ async function bundle() {
       // Users read the package in stack traces and in node_modules.
       minify: false,
       rolldownOptions: {
-        input: Object.fromEntries([...ENTRIES.map(sourceOf), ...filesLoadedLater()].map(named)),
+        input: Object.fromEntries([...[...ENTRIES, SCRIPT].map(sourceOf), ...filesLoadedLater()].map(named)),
         external: /^node:/,
         // Otherwise shared modules may be put into cli.js, and a ping with a depth would run the command in a service.
         preserveEntrySignatures: 'strict',

@@ -1,8 +1,6 @@
 /*
  * Lays a mesh out as a graph: in layers by longest path, one column a layer, with edges that skip a layer kept clear of
  * the services in it, and edges that lead back below everything.
- *
- * Runs in the page: functions here use each other and nothing else of their module (see page.ts).
  */
 
 /** An edge to draw. */
@@ -12,11 +10,11 @@ export interface Link {
   readonly to: string;
 }
 
-/** Where things are, in pixels; a service's point is the middle of its left side. */
+/** Where things are, in pixels. */
 interface Layout {
   readonly width: number;
   readonly height: number;
-  readonly nodes: ReadonlyMap<string, Box>;
+  readonly nodes: ReadonlyMap<string, Cell>;
   readonly edges: ReadonlyMap<string, { readonly path: string; readonly label: Point }>;
 }
 
@@ -25,12 +23,11 @@ interface Point {
   readonly y: number;
 }
 
-interface Box extends Point {
-  readonly width: number;
-}
-
-/** A place in a column: of a service, or of an edge that passes by and is as wide as the column. */
-interface Cell extends Box {
+/**
+ * A place in a column, by the middle of its left side: of a service, or of an edge that passes by and is as wide as the
+ * column.
+ */
+interface Cell {
   readonly before: Cell[];
   readonly after: Cell[];
   x: number;
@@ -52,7 +49,8 @@ interface Route {
  * @param widthOf how wide a service is drawn, more than 0
  */
 export function layOut(names: readonly string[], links: readonly Link[], widthOf: (name: string) => number): Layout {
-  const { layers, back } = findLayers(names, links);
+  const layers = findLayers(names, links);
+  const isBack = ({ from, to }: Link): boolean => layers.get(from)! >= layers.get(to)!;
   const columns: Cell[][] = [];
   const put = (layer: number, width: number): Cell => {
     const cell: Cell = { before: [], after: [], x: 0, y: 0, width };
@@ -60,9 +58,7 @@ export function layOut(names: readonly string[], links: readonly Link[], widthOf
     return cell;
   };
   const nodes = new Map(names.map((name) => [name, put(layers.get(name)!, widthOf(name))]));
-  const chains = new Map<string, Cell[]>();
-  for (const { key, from, to } of links) {
-    if (back.has(key)) continue;
+  const chainOf = ({ from, to }: Link): Cell[] => {
     const chain = [nodes.get(from)!];
     for (let layer = layers.get(from)! + 1; layer < layers.get(to)!; layer += 1) chain.push(put(layer, 0));
     chain.push(nodes.get(to)!);
@@ -70,78 +66,69 @@ export function layOut(names: readonly string[], links: readonly Link[], widthOf
       cell.before.push(chain[index]!);
       chain[index]!.after.push(cell);
     });
-    chains.set(key, chain);
-  }
+    return chain;
+  };
+  const back = links.filter(isBack);
+  const chains = new Map(links.filter((link) => !isBack(link)).map((link) => [link.key, chainOf(link)]));
   arrange(columns);
 
-  const margin = back.size > 0 ? 40 : 2;
+  const margin = back.length > 0 ? 40 : 2;
   const gap = 104;
-  let right = margin - gap;
+  let x = margin;
   for (const column of columns) {
-    const x = right + gap;
     const width = Math.max(...column.map((cell) => cell.width));
     for (const cell of column) {
       cell.x = x;
       cell.width ||= width;
     }
-    right = x + width;
+    x += width + gap;
   }
-  let height = Math.max(...columns.flat().map(({ y }) => y)) + 20;
+  const bottom = Math.max(...columns.flat().map(({ y }) => y)) + 20;
+  const routes = [...chains].map(([key, chain]) => ({ key, ...drawForward(chain) }));
+  back.forEach(({ key, from, to }, lane) => {
+    routes.push({ key, ...drawBack(nodes.get(from)!, nodes.get(to)!, bottom + 14 + 20 * lane, 10 + (lane % 4) * 6) });
+  });
   const edges = new Map<string, { path: string; label: Point }>();
-  const settle = (key: string, { path, places }: Route): void => {
-    const others = [...edges.values()];
+  for (const { key, path, places } of routes) {
     const isClear = ({ x, y }: Point): boolean =>
-      others.every(({ label }) => Math.abs(label.x - x) > 62 || Math.abs(label.y - y) > 17);
+      [...edges.values()].every(({ label }) => Math.abs(label.x - x) > 62 || Math.abs(label.y - y) > 17);
     edges.set(key, { path, label: places.find(isClear) ?? places[0]! });
-  };
-  for (const [key, chain] of chains) settle(key, drawForward(chain));
-  links
-    .filter(({ key }) => back.has(key))
-    .forEach(({ key, from, to }, lane) => {
-      settle(key, drawBack(nodes.get(from)!, nodes.get(to)!, height + 14, 10 + (lane % 4) * 6));
-      height += 20;
-    });
-  return { width: right + margin, height: height + (back.size > 0 ? 12 : 0), nodes, edges };
+  }
+  const height = bottom + (back.length > 0 ? 20 * back.length + 12 : 0);
+  return { width: x - gap + margin, height, nodes, edges };
 }
 
-/** How many edges the longest way to each service has, but for edges that lead to a service on the way to them. */
-export function findLayers(
-  names: readonly string[],
-  links: readonly Link[],
-): { layers: Map<string, number>; back: Set<string> } {
+/**
+ * How many edges the longest way to each service has. Edges that lead to a service on the way to them are not counted:
+ * only these lead to no higher layer.
+ */
+function findLayers(names: readonly string[], links: readonly Link[]): Map<string, number> {
   const layers = new Map<string, number>();
-  const back = new Set<string>();
   const way = new Set<string>();
+  /** The links of a service come after all links to it. */
+  const forward: Link[] = [];
   const visit = (name: string): void => {
     way.add(name);
-    for (const { key, from, to } of links) {
-      if (from !== name) continue;
-      if (way.has(to)) back.add(key);
-      else if (!layers.has(to)) visit(to);
-    }
+    const own = links.filter(({ from, to }) => from === name && !way.has(to));
+    for (const { to } of own) if (!layers.has(to)) visit(to);
     way.delete(name);
+    forward.unshift(...own);
     layers.set(name, 0);
   };
   for (const name of names) if (!layers.has(name)) visit(name);
-  // Each service after all services that ask it.
-  for (const name of [...layers.keys()].reverse()) {
-    for (const { key, from, to } of links) {
-      if (from === name && !back.has(key)) layers.set(to, Math.max(layers.get(to)!, layers.get(name)! + 1));
-    }
-  }
-  return { layers, back };
+  for (const { from, to } of forward) layers.set(to, Math.max(layers.get(to)!, layers.get(from)! + 1));
+  return layers;
 }
 
 /** Orders each column by what its cells are connected to, and moves them towards it. */
-export function arrange(columns: readonly Cell[][]): void {
-  const mean = (cells: readonly Cell[], valueOf: (cell: Cell) => number): number =>
-    cells.reduce((sum, cell) => sum + valueOf(cell), 0) / cells.length;
+function arrange(columns: readonly Cell[][]): void {
+  const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
   for (let sweep = 0; sweep < 8; sweep += 1) {
     for (const column of sweep % 2 === 0 ? columns : [...columns].reverse()) {
       const wanted = new Map<Cell, number>();
       for (const cell of column) {
         const near = sweep % 2 === 0 ? cell.before : cell.after;
-        wanted.set(cell, near.length === 0 ? cell.y : mean(near, ({ y }) => y));
+        wanted.set(cell, near.length === 0 ? cell.y : mean(near.map(({ y }) => y)));
       }
       column.sort((a, b) => wanted.get(a)! - wanted.get(b)!);
       let floor = -Infinity;
@@ -150,7 +137,7 @@ export function arrange(columns: readonly Cell[][]): void {
         cell.y = Math.max(wanted.get(cell)!, floor + half);
         floor = cell.y + half;
       }
-      const drift = mean(column, (cell) => cell.y - wanted.get(cell)!);
+      const drift = mean(column.map((cell) => cell.y - wanted.get(cell)!));
       for (const cell of column) cell.y -= drift;
     }
   }
@@ -159,7 +146,7 @@ export function arrange(columns: readonly Cell[][]): void {
 }
 
 /** From cell to cell; a label may be anywhere along the last stretch. */
-export function drawForward(chain: readonly Cell[]): Route {
+function drawForward(chain: readonly Cell[]): Route {
   let path = '';
   let places: Point[] = [];
   chain.slice(1).forEach(({ x, y, before }, index) => {
@@ -179,7 +166,7 @@ export function drawForward(chain: readonly Cell[]): Route {
 }
 
 /** Out at the right side, down to a lane of its own, back, up, and in at the left side. */
-export function drawBack(source: Box, target: Point, lane: number, out: number): Route {
+function drawBack(source: Cell, target: Cell, lane: number, out: number): Route {
   const right = source.x + source.width;
   const left = target.x - out - 8;
   const path =

@@ -1,10 +1,11 @@
 /* Serves the live page on loopback, and the mesh behind it. */
 
+import { readFileSync } from 'node:fs';
 import { Postern } from '../app/app.js';
 import { randomHex } from '../base/clock.js';
 import { HttpError } from '../base/errors.js';
 import { reply } from '../http/reply.js';
-import { renderPage } from './page.js';
+import { STYLE } from './style.js';
 import type { MeshReport } from './track.js';
 
 /** Options of the live page: its data and its port. */
@@ -16,8 +17,8 @@ interface LiveOptions {
   readonly ask: () => Promise<MeshReport>;
   /** How long that may take. */
   readonly timeoutMs: number;
-  /** Port of the page. Default: any free port. */
-  readonly port?: number;
+  /** Port of the page; 0 picks a free one. */
+  readonly port: number;
 }
 
 export interface LivePage {
@@ -34,7 +35,7 @@ const HOST = '127.0.0.1';
 const LOOPBACK = /^(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(?::\d{1,5})?$/i;
 
 /** @throws `EADDRINUSE` when the port is taken */
-export async function startLive({ service, depth, ask, timeoutMs, port = 0 }: LiveOptions): Promise<LivePage> {
+export async function startLive(options: LiveOptions): Promise<LivePage> {
   const settings = {
     SERVICE_CONNECTIONS: [],
     REQUIRED_SERVICE_CONNECTIONS: [],
@@ -47,16 +48,16 @@ export async function startLive({ service, depth, ask, timeoutMs, port = 0 }: Li
   });
   app.get('/', () => {
     const nonce = randomHex(16);
-    const page = renderPage({ service, depth, timeoutMs: timeoutMs + 2_000, nonce });
-    return reply(page, { headers: { ...HEADERS, 'content-type': 'text/html; charset=utf-8', ...policyFor(nonce) } });
+    const policy = { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': policyFor(nonce) };
+    return reply(renderPage(options, nonce), { headers: { ...HEADERS, ...policy } });
   });
   let asking: Promise<MeshReport> | undefined;
   app.get('/mesh.json', async () => {
     // However many pages look, the mesh is asked once at a time.
-    asking ??= ask().finally(() => (asking = undefined));
+    asking ??= options.ask().finally(() => (asking = undefined));
     return reply(await asking, { headers: HEADERS });
   });
-  const { url } = await app.listen({ host: HOST, port });
+  const { url } = await app.listen({ host: HOST, port: options.port });
   return { url: `${url}/`, close: () => app.close() };
 }
 
@@ -67,8 +68,79 @@ const HEADERS = {
   'x-content-type-options': 'nosniff',
 };
 
-function policyFor(nonce: string): { 'content-security-policy': string } {
+function policyFor(nonce: string): string {
   const ours = `default-src 'none'; script-src 'nonce-${nonce}'; style-src 'nonce-${nonce}'; connect-src 'self'`;
   const others = "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-  return { 'content-security-policy': `${ours}; ${others}` };
+  return `${ours}; ${others}`;
+}
+
+/** One document with its style and its script inside, so that it needs nothing from elsewhere. */
+function renderPage({ service, depth, timeoutMs }: LiveOptions, nonce: string): string {
+  const name = escapeHtml(service);
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${name}</title>
+<link rel="icon" id="icon" href="data:,">
+<style nonce="${nonce}">${STYLE}</style>
+</head>
+<body id="page" class="wide">
+<header>
+<p class="about"><b>${name}</b> and the mesh below it, ${depth === 1 ? 'one level' : `${depth} levels`} deep</p>
+<h1 id="verdict">Asking…</h1>
+<p id="asked" class="about"></p>
+<p id="lost" role="status"></p>
+<noscript><p>This page keeps itself up to date with a script, which your browser does not run.</p></noscript>
+</header>
+<main>
+<section class="drawn" aria-labelledby="drawn">
+<h2 id="drawn">Who asks whom</h2>
+<div class="scroll" role="group" tabindex="0" aria-label="Graph, to be scrolled">
+<svg id="graph" role="img" aria-label="The services of the table as a graph"></svg>
+</div>
+<template id="node"><svg><g class="node"><title></title><rect y="-17" height="34" rx="8" /><text x="14" y="5"></text></g></svg></template>
+<template id="line"><svg><g class="edge"><path class="hit" /><path class="line" /><path class="arrow" d="M-7 -4l7 4l-7 4" /></g></svg></template>
+<template id="label"><svg><g class="edge"><text></text></g></svg></template>
+</section>
+<section class="listed" aria-labelledby="listed">
+<h2 id="listed">Services</h2>
+<table role="table" aria-labelledby="listed">
+<thead role="rowgroup"><tr role="row">
+<th scope="col" role="columnheader" class="name">Service</th>
+<th scope="col" role="columnheader" class="status">Status</th>
+<th scope="col" role="columnheader" class="time">Time</th>
+<th scope="col" role="columnheader" class="last">Last 60</th>
+<th scope="col" role="columnheader" class="since">Since</th>
+</tr></thead>
+<tbody id="rows" role="rowgroup"></tbody>
+</table>
+<template id="row"><tr role="row">
+<th scope="row" role="rowheader" class="name"><button type="button" aria-pressed="false"></button><span class="unseen"></span></th>
+<td role="cell" class="status"><div><span class="code"></span> <span class="reason"></span></div></td>
+<td role="cell" class="time"></td>
+<td role="cell" class="last"><svg viewBox="0 0 180 28" preserveAspectRatio="none" role="img"><path class="line" d="M0 27H180" /><path class="answered" /><path class="failed" /></svg></td>
+<td role="cell" class="since"><time></time></td>
+</tr></template>
+</section>
+<section class="changed" aria-labelledby="changed">
+<h2 id="changed">What changed</h2>
+<p id="unchanged" class="about"></p>
+<div class="scroll" role="log" tabindex="0" aria-labelledby="changed"><ol id="changes"></ol></div>
+<template id="change"><li><time></time><span></span></li></template>
+</section>
+</main>
+<script type="module" nonce="${nonce}">
+${readFileSync(new URL('live-script.js', import.meta.url), 'utf8')}
+startPage(${timeoutMs + 2_000});
+</script>
+</body>
+</html>
+`;
+}
+
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
 }

@@ -34,7 +34,7 @@ h2 { margin: 0 0 0.6rem; font-size: 0.95rem; font-weight: 600; color: var(--quie
 main {
   display: grid; grid-template-columns: minmax(0, 1fr); gap: 2rem clamp(2rem, 4vw, 4rem); padding-bottom: 3rem;
 }
-.lost :is(main, h1) {
+body:has(#lost:not(:empty)) :is(main, h1) {
   --ink: var(--quiet); --trouble: var(--quiet); --slow: var(--quiet); --trouble-paper: var(--paper);
 }
 section { min-width: 0; }

@@ -84,13 +84,13 @@ test('a sparkline has the last 60 at its right end, failures in full height, and
     null,
     { ms: 1, failed: true },
   ];
-  const { answered, failed } = drawSparkline(history, 28);
+  const { answered, failed } = drawSparkline(history);
   expect(failed).toBe('M177 28v-28h2v28z');
   expect(answered.match(/M/g)).toHaveLength(21);
   const heights = [...answered.matchAll(/v-([\d.]+)h/g)].map(([, height]) => Number(height));
   expect(heights.at(-1)).toBe(28);
   expect(heights[0]).toBeGreaterThan(14);
-  expect(drawSparkline([], 28)).toEqual({ answered: '', failed: '' });
+  expect(drawSparkline([])).toEqual({ answered: '', failed: '' });
 });
 
 const links = (...pairs: string[]): Link[] =>

@@ -1,0 +1,144 @@
+/*
+ * The script of the live page: asks for `mesh.json` again and again, and shows what it says.
+ *
+ * The build makes one file of it. It runs in a browser, so it and what it imports import nothing from other folders.
+ */
+
+import { copyOf, describeMoment, describeTime, part, setText, setTime, type PageDocument } from './element.js';
+import { drawGraph, showGraph } from './graph.js';
+import { showTable } from './table.js';
+import { describeChanges, describeDuration, failing, follow, type MeshReport, type Track } from './track.js';
+
+declare const document: PageDocument;
+
+/** A row or a line, which is an edge, or a service in the graph. */
+const POINTABLE = '[data-key], [data-name]';
+
+/** @param timeoutMs how long an answer of the own server may take */
+export function startPage(timeoutMs: number): void {
+  let tracks: readonly Track[] = [];
+  let lostAt: number | undefined;
+  let chosen: string | undefined;
+  let over: readonly string[] = [];
+
+  const mark = (): void => {
+    const keys = new Set([chosen, ...over]);
+    for (const element of document.querySelectorAll('[data-key]')) {
+      const { key } = element.dataset;
+      element.classList.toggle('pointed', keys.has(key));
+      element.querySelector('button')?.setAttribute('aria-pressed', String(key === chosen));
+    }
+  };
+  const pointing = { mouseover: true, mouseout: false, focusin: true, focusout: false };
+  for (const [type, comes] of Object.entries(pointing)) {
+    document.addEventListener(type, ({ target, relatedTarget }) => {
+      const pointed = target.closest(POINTABLE);
+      // A move inside an element is not one to it or from it.
+      if (pointed === null || pointed === relatedTarget?.closest(POINTABLE)) return;
+      const { key, name } = pointed.dataset;
+      const near = tracks.filter((track) => track.key === key || track.edge.from === name || track.edge.to === name);
+      over = comes ? near.map((track) => track.key) : [];
+      mark();
+    });
+  }
+  document.addEventListener('click', ({ target }) => {
+    const { key } = target.closest('button, .edge')?.closest('[data-key]')?.dataset ?? {};
+    if (key === undefined) return;
+    chosen = chosen === key ? undefined : key;
+    mark();
+  });
+
+  const log = (kind: string, text: string, now: number): void => {
+    const line = copyOf('change');
+    line.setAttribute('class', kind);
+    setTime(line.querySelector('time')!, now, now);
+    line.querySelector('span')!.textContent = text;
+    const list = part('changes');
+    list.prepend(line);
+    list.children[200]?.remove();
+    part('unchanged').hidden = true;
+  };
+
+  const showReport = ({ service, edges, omitted }: MeshReport, now: number): void => {
+    if (lostAt !== undefined) {
+      log('answers', `This page's server is back after ${describeDuration(now - lostAt)}`, now);
+      lostAt = undefined;
+      setText(part('lost'), '');
+    }
+    const followed = follow(tracks, edges, now);
+    const moment = describeMoment(now, now);
+    // The first report is not a change.
+    if (tracks.length === 0) setText(part('unchanged'), `Nothing has changed since ${moment}.`);
+    else for (const { kind, text } of describeChanges(followed.changes)) log(kind, text, now);
+    const isDrawn = String(followed.tracks.map(({ key }) => key)) === String(tracks.map(({ key }) => key));
+    tracks = followed.tracks;
+    if (!isDrawn) drawGraph(tracks);
+    showGraph(tracks);
+    showTable(tracks, now);
+    mark();
+    const failed = failing(tracks).length;
+    document.title = failed > 0 ? `(${failed}) ${service}` : service;
+    part('icon').setAttribute('href', iconOf(failed > 0));
+    setText(part('verdict'), describeVerdict(failed, tracks.filter(({ gone }) => !gone).length));
+    part('verdict').classList.toggle('fails', failed > 0);
+    const ms = tracks[0]?.edge.ms ?? null;
+    const answered = ms === null ? '' : `, answered in ${describeTime(ms)}`;
+    const rest = omitted > 0 ? ` ${omitted} more edges are not shown.` : '';
+    setText(part('asked'), `Asked at ${moment}${answered}.${rest}`);
+  };
+
+  const showLoss = (now: number): void => {
+    if (lostAt !== undefined) return;
+    lostAt = now;
+    setText(
+      part('lost'),
+      `The page lost its own server, postern live, at ${describeMoment(now, now)}. ` +
+        'It shows what was known then, and continues by itself when the server is back.',
+    );
+    setText(part('verdict'), 'Out of touch');
+    const [first] = tracks;
+    if (first !== undefined) document.title = `(?) ${first.edge.to}`;
+  };
+
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let asking = false;
+  const ask = async (): Promise<void> => {
+    if (asking) return;
+    asking = true;
+    clearTimeout(timer);
+    const askedAt = performance.now();
+    const report = await getReport(timeoutMs);
+    asking = false;
+    const due = askedAt + (document.hidden ? 15_000 : 2_000);
+    timer = setTimeout(() => void ask(), due - performance.now());
+    const now = Date.now();
+    if (report === undefined) showLoss(now);
+    else showReport(report, now);
+  };
+  document.addEventListener('visibilitychange', () => {
+    if (!document.hidden) void ask();
+  });
+  void ask();
+}
+
+/** The mesh as it is, or undefined when the page's own server doesn't tell. */
+async function getReport(timeoutMs: number): Promise<MeshReport | undefined> {
+  try {
+    const response = await fetch('mesh.json', { signal: AbortSignal.timeout(timeoutMs) });
+    return response.ok ? ((await response.json()) as MeshReport) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** `2 of 4 fail`. */
+function describeVerdict(failed: number, present: number): string {
+  if (failed > 0) return `${failed} of ${present} ${failed === 1 ? 'fails' : 'fail'}`;
+  return present === 1 ? 'It answers' : present === 2 ? 'Both answer' : `All ${present} answer`;
+}
+
+/** A ring, and a disc while something fails. */
+function iconOf(failed: boolean): string {
+  const style = failed ? "fill='%23c5221f'" : "fill='none' stroke='%23808890' stroke-width='3'";
+  return `data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'><circle cx='8' cy='8' r='6' ${style}/></svg>`;
+}
