@@ -38,7 +38,7 @@ export class Observer {
     const seconds = (monotonicNow() - startedAt) / 1000;
     const { span } = ctx?.span ?? {};
     const isInTrace = span !== undefined || req.headers['traceparent'] !== undefined;
-    const traceId = isInTrace ? traceContext.sampledTraceId(span, req.rawHeaders) : undefined;
+    const traceId = isInTrace ? traceContext.sampledTraceId(span, req.headers) : undefined;
     metrics.observe(req.method as string, status, seconds, traceId);
     if (exchange.bytes !== null) {
       const known = { route: metrics.route || null, status, bytes: exchange.bytes(), request_id: exchange.id };

@@ -42,7 +42,6 @@ const STATE_MEMBER =
   /^[ \t]*(?:([a-z0-9][a-z0-9_\-*/@]{0,255}=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e])[ \t]*)?$/;
 
 const MAX_STATE_MEMBERS = 32;
-const TRACEPARENT_LENGTH = 'traceparent'.length;
 const TRACE_BYTES = 16;
 const SPAN_BYTES = 8;
 /** Sampled and random. */
@@ -52,8 +51,7 @@ const SAMPLED_RANDOM = '03';
 
 /** Begins the span of a request: of the trace in its headers or, where they hold no valid one, of a new one. */
 export function beginRequestSpan(headers: IncomingHttpHeaders): RequestSpan {
-  const { traceparent } = headers;
-  const parent = traceparent === undefined ? undefined : parseTraceparent(textOf(traceparent));
+  const parent = parseTraceparent(textOf(headers['traceparent']));
   if (parent === undefined) {
     const ids = randomHex(TRACE_BYTES + SPAN_BYTES);
     const [traceId, spanId] = [ids.slice(2 * SPAN_BYTES), ids.slice(0, 2 * SPAN_BYTES)];
@@ -64,18 +62,10 @@ export function beginRequestSpan(headers: IncomingHttpHeaders): RequestSpan {
   return { span, tracestate: parseTracestate(textOf(headers['tracestate'])) };
 }
 
-/**
- * The id of the sampled trace that a request belongs to, by its span or else by the first `traceparent` in its headers.
- */
-export function sampledTraceId(span: TraceSpan | undefined, rawHeaders: readonly string[]): string | undefined {
-  if (span !== undefined) return isSampled(span) ? span.traceId : undefined;
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] as string;
-    if (name.length !== TRACEPARENT_LENGTH || name.toLowerCase() !== 'traceparent') continue;
-    const parent = parseTraceparent(rawHeaders[i + 1] as string);
-    return parent !== undefined && isSampled(parent) ? parent.traceId : undefined;
-  }
-  return undefined;
+/** The id of the sampled trace that a request belongs to, by its span or else by its headers. */
+export function sampledTraceId(span: TraceSpan | undefined, headers: IncomingHttpHeaders): string | undefined {
+  const trace = span ?? parseTraceparent(textOf(headers['traceparent']));
+  return trace !== undefined && isSampled(trace) ? trace.traceId : undefined;
 }
 
 /** Where the span of an attempt comes from. */
