@@ -8,6 +8,7 @@ import { FrameworkErrorCodes, isErrorCode } from '../base/error-codes.js';
 import { ApiError, HttpError, isStatus, refusal } from '../base/errors.js';
 import * as acceptHeader from '../payload/accept.js';
 import { toErrorBody, toProblem, type ErrorFields } from '../payload/error-body.js';
+import { Context } from './context.js';
 import { fromHeaderList, Reply, type Outgoing } from './reply.js';
 import { InvalidRequest } from './request.js';
 import type { Scope } from './scope.js';
@@ -107,28 +108,24 @@ export function mapError(thrown: unknown): MappedError {
 export function errorToOutgoing(
   error: MappedError,
   id: string | null,
-  accept?: string | undefined,
-  types: string | null = null,
+  accept: string | undefined,
+  types: string | null,
 ): Outgoing {
   const isProblem = acceptHeader.prefersProblem(accept);
   try {
-    return encodeError(error, id, isProblem, types);
+    const status = error.statusCode;
+    // The reason phrase is always given: a reply that could not be written may have left its own on `res`.
+    const statusText = STATUS_CODES[status] ?? 'Unknown Error';
+    if (!isProblem && isReady(error)) {
+      const { headers, body, length } = error[READY];
+      return { status, statusText, headers: id === null ? headers : [...headers, 'x-request-id', id], body, length };
+    }
+    const body = JSON.stringify(bodyOf(error, isProblem, types));
+    return { status, statusText, headers: headersOf(error, isProblem, id), body, length: Buffer.byteLength(body) };
   } catch {
     // A getter of the error, `message` for one, throws.
-    return encodeError(SERVER_ERROR, id, isProblem, types);
+    return errorToOutgoing(SERVER_ERROR, id, accept, types);
   }
-}
-
-function encodeError(error: MappedError, id: string | null, isProblem: boolean, types: string | null): Outgoing {
-  const status = error.statusCode;
-  // The reason phrase is always given: a reply that could not be written may have left its own on `res`.
-  const statusText = STATUS_CODES[status] ?? 'Unknown Error';
-  if (!isProblem && isReady(error)) {
-    const { headers, body, length } = error[READY];
-    return { status, statusText, headers: id === null ? headers : [...headers, 'x-request-id', id], body, length };
-  }
-  const body = JSON.stringify(bodyOf(error, isProblem, types));
-  return { status, statusText, headers: headersOf(error, isProblem, id), body, length: Buffer.byteLength(body) };
 }
 
 /**
@@ -148,17 +145,12 @@ export function forScope(scope: Scope, thrown: unknown, error: MappedError): Map
 }
 
 /** An error as the reply that middleware gets to see, whose body is an object. */
-export function errorToReply(
-  thrown: unknown,
-  id: string,
-  accept: string | undefined,
-  types: string | null,
-  scope: Scope,
-): Reply {
-  const error = forScope(scope, thrown, mapError(thrown));
-  const isProblem = acceptHeader.prefersProblem(accept);
-  const headers = fromHeaderList(headersOf(error, isProblem, id));
-  return Reply.ofFailure(thrown, bodyOf(error, isProblem, types), { status: error.statusCode, headers });
+export function errorToReply(ctx: Context, thrown: unknown): Reply {
+  const error = forScope(ctx.scope, thrown, mapError(thrown));
+  const isProblem = acceptHeader.prefersProblem(ctx.headers.accept);
+  const body = bodyOf(error, isProblem, Context.environmentOf(ctx).errorTypes);
+  const headers = fromHeaderList(headersOf(error, isProblem, ctx.id));
+  return Reply.ofFailure(thrown, body, { status: error.statusCode, headers });
 }
 
 function bodyOf(error: MappedError, isProblem: boolean, types: string | null): object {

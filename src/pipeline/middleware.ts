@@ -71,11 +71,10 @@ export function placeOf({ route, method }: Context): string {
 }
 
 function toErrorReply(ctx: Context, thrown: unknown): Reply {
-  const { errorTypes } = Context.environmentOf(ctx);
   try {
-    return errorMapper.errorToReply(thrown, ctx.id, ctx.headers.accept, errorTypes, ctx.scope);
+    return errorMapper.errorToReply(ctx, thrown);
   } catch (invalid) {
     // A header of the error can't be sent.
-    return errorMapper.errorToReply(invalid, ctx.id, ctx.headers.accept, errorTypes, ctx.scope);
+    return errorMapper.errorToReply(ctx, invalid);
   }
 }
