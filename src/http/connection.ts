@@ -136,13 +136,12 @@ export class Connection implements Sending {
   /**
    * Ends the connection after the replies to the requests before.
    *
-   * @param write answers malformed bytes or CONNECT, if the connection is open by then
-   * @param answers whether it does
+   * @param write answers malformed bytes or CONNECT, if the connection is open by then; null to answer nothing
    */
-  refuse(write: (isOpen: boolean) => void, answers = true): void {
-    if (this.#isBroken) return write(false);
+  refuse(write: ((isOpen: boolean) => void) | null): void {
+    if (this.#isBroken) return write?.(false);
     this.#refuse = write;
-    this.#stopParsing(this.#isLast || !answers ? 'cut' : 'refuse');
+    this.#stopParsing(this.#isLast || write === null ? 'cut' : 'refuse');
   }
 
   /**

@@ -36,9 +36,9 @@ export class RequestTrace {
   readonly #message: RequestTraceMessage;
   #isAsync = false;
 
-  constructor(ctx: Context, route: RequestTraceMessage['route']) {
+  constructor(ctx: Context) {
     ctx.span = traceContext.beginRequestSpan(ctx.headers);
-    this.#message = { ctx, method: ctx.method, trace: ctx.span.span, route };
+    this.#message = { ctx, method: ctx.method, trace: ctx.span.span, route: ctx.route };
   }
 
   /** `start`, around the handler, so that stores bound to it hold for everything that the handler starts. */

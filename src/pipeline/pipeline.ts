@@ -100,12 +100,13 @@ export class Pipeline implements Steps {
     const { socket } = req;
     // node:http lets go of the socket: without a listener its next error would end the process.
     socket.on('error', () => socket.destroy());
+    const connection = this.#connectionOf(socket);
+    if (error === null) return connection.refuse(null);
     const write = (isOpen: boolean): void => {
-      if (error === null) return;
       if (isOpen) this.#refuseRaw(req, socket, error);
       else this.#observer.refused(req, requestId(req), null, 0);
     };
-    this.#connectionOf(socket).refuse(builtin('node:async_hooks').AsyncResource.bind(write), error !== null);
+    connection.refuse(builtin('node:async_hooks').AsyncResource.bind(write));
   }
 
   /** Hands a request for another protocol to its listeners, unless it is refused, or replies before it are open. */
@@ -148,7 +149,7 @@ export class Pipeline implements Steps {
       const endpoint = this.#routes.of(route, target.path, scope);
       exchange.metrics = endpoint.metrics;
       const ctx = (exchange.ctx = new Context(exchange, target, params, this.#env, route, scope));
-      if (isTraced()) result = (exchange.trace = new RequestTrace(ctx, ctx.route)).run(endpoint.run);
+      if (isTraced()) result = (exchange.trace = new RequestTrace(ctx)).run(endpoint.run);
       else result = endpoint.run(ctx);
       // Inside, because looking at a value can throw: it may be a proxy.
       if (!isThenable(result)) {
