@@ -49,7 +49,6 @@ export interface Watched {
 /** The connections of one application on which replies wait. */
 export class Backlog {
   readonly #sendTimeout: number;
-  readonly #intervalMs: number;
   readonly #watched = new Bag<Watched>();
   #bytes = 0;
   #lookedAt = 0;
@@ -57,8 +56,7 @@ export class Backlog {
 
   /** @param sendTimeout how long, in ms, a client may take nothing of its reply; 0: no limit */
   constructor(sendTimeout: number) {
-    this.#sendTimeout = sendTimeout;
-    this.#intervalMs = Math.min(MAX_INTERVAL_MS, Math.max(1, (sendTimeout || Infinity) / LOOKS));
+    this.#sendTimeout = sendTimeout || Infinity;
   }
 
   /** Looks at a connection from now on; to be called whenever more waits on it. */
@@ -68,7 +66,8 @@ export class Backlog {
     if (connection.watched === null) {
       const [taken, queued, progressAt] = [takenOf(socket), queuedOf(socket), monotonicNow()];
       connection.watched = this.#watched.add({ connection, bytes: 0, taken, queued, progressAt });
-      this.#timer ??= setInterval(this.#look, this.#intervalMs).unref();
+      const intervalMs = Math.min(MAX_INTERVAL_MS, Math.max(1, this.#sendTimeout / LOOKS));
+      this.#timer ??= setInterval(this.#look, intervalMs).unref();
     }
     this.#count(connection.watched.value);
     if (this.#bytes < MAX_WAITING_BYTES / 4) return;
@@ -94,7 +93,7 @@ export class Backlog {
       const { connection } = watched;
       this.#update(watched, now);
       if (watched.bytes === 0 && connection.isFree) this.forget(connection);
-      else if (this.#sendTimeout > 0 && now - watched.progressAt >= this.#sendTimeout) connection.socket.destroy();
+      else if (now - watched.progressAt >= this.#sendTimeout) connection.socket.destroy();
     }
     if (this.#bytes > MAX_WAITING_BYTES) this.#closeSlowest();
   };

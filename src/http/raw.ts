@@ -49,15 +49,14 @@ function frameWell(exchange: Exchange): void {
     exchange.witness?.headSent();
     const at = typeof rest[0] === 'string' ? 1 : 0;
     const given = toList(rest[at]);
-    const has = (name: string): boolean => res.hasHeader(name) || given.some((entry, i) => isNamed(name, entry, i));
+    const isNamed = (name: string, i: number): boolean => String(given[i - (i % 2)]).toLowerCase() === name;
+    const has = (name: string): boolean => res.hasHeader(name) || given.some((_, i) => isNamed(name, i));
     const dropped: string[] = [];
     const hasLength = has('content-length') && status !== 204;
     if (hasLength || status === 204 || status === 304 || req.httpVersionMinor === 0) dropped.push('transfer-encoding');
     if (status === 204) dropped.push('content-length');
-    for (const name of dropped.filter(has)) {
-      if (res.hasHeader(name)) res.removeHeader(name);
-      rest[at] = toList(rest[at]).filter((_, i, list) => !isNamed(name, list[i - (i % 2)], 0));
-    }
+    for (const name of dropped) if (res.hasHeader(name)) res.removeHeader(name);
+    if (dropped.some(has)) rest[at] = given.filter((_, i) => !dropped.some((name) => isNamed(name, i)));
     return writeHead(status, ...rest);
   };
   res.writeHead = write as typeof res.writeHead;
@@ -67,8 +66,4 @@ function frameWell(exchange: Exchange): void {
 function toList(headers: unknown): unknown[] {
   if (!Array.isArray(headers)) return Object.entries(headers ?? {}).flat(1);
   return Array.isArray(headers[0]) ? headers.flat(1) : headers;
-}
-
-function isNamed(name: string, entry: unknown, index: number): boolean {
-  return index % 2 === 0 && String(entry).toLowerCase() === name;
 }

@@ -132,9 +132,7 @@ export function toReply(value: unknown): Reply {
  * @throws the value itself when it is an `Error`: returning one is raising it
  */
 export function toOutgoing(value: unknown, method: string): Outgoing {
-  if (value === undefined) {
-    return { status: 204, statusText: '', headers: [], body: null, length: -1 };
-  }
+  if (value === undefined) return { status: 204, statusText: '', headers: [], body: null, length: -1 };
   const tag = tagOf(value);
   const given = value instanceof Reply ? value : toReplyByTag(value, tag);
   if (given !== undefined) return replyToOutgoing(given, method);
@@ -165,13 +163,8 @@ function replyToOutgoing({ status, statusText, body: value, ownHeaders }: Reply,
     // any other reply, the client would wait for that many bytes, and take the next reply for them.
     const tellsLength =
       status === 304 || (method === 'HEAD' && status !== 204 && ownHeaders?.has('content-length') === true);
-    return {
-      status,
-      statusText,
-      headers: flatten(ownHeaders, !tellsLength),
-      body: null,
-      length: status === 204 || tellsLength ? -1 : 0,
-    };
+    const length = status === 204 || tellsLength ? -1 : 0;
+    return { status, statusText, headers: flatten(ownHeaders, !tellsLength), body: null, length };
   }
   const tag = tagOf(value);
   if (value instanceof Reply || toReplyByTag(value, tag) !== undefined)
@@ -205,12 +198,7 @@ type EncodedBody = Pick<Outgoing, 'body' | 'length'> & { readonly type: string }
 
 const OCTETS = 'application/octet-stream';
 
-/**
- * @param tag of the value
- * @throws {TypeError} when the value can't be sent: a function, a symbol, a bigint, a cycle, or an object with members
- * that JSON loses
- * @throws the value itself when it is an `Error`: returning one is raising it
- */
+/** Throws as {@link toOutgoing} does. @param tag of the value */
 function encodeBody(value: unknown, tag: string): EncodedBody {
   if (typeof value === 'string')
     return { body: value, type: 'text/plain; charset=utf-8', length: Buffer.byteLength(value) };
