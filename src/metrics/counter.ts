@@ -3,8 +3,7 @@
 import { show } from '../base/options-check.js';
 import * as exemplarChecks from './exemplar.js';
 import type { Exemplar, ExemplarUpdate } from './exemplar.js';
-import { Metric } from './metric.js';
-import type { MetricOptions, Update, UpdateLabels } from './metric.js';
+import { Metric, type MetricOptions, type Update, type UpdateLabels } from './metric.js';
 import { Series } from './series-map.js';
 
 /** Options of a counter. */

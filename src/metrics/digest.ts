@@ -35,7 +35,7 @@ export class Digest {
     if (value > this.max) this.max = value;
     this.#pending.push(value);
     if (this.#pending.length < PENDING) return;
-    this.#centroids = merge(sortByMean(this.centroids));
+    this.#centroids = merge(this.centroids.toSorted(byMean));
     this.#pending = [];
   }
 }
@@ -53,7 +53,7 @@ interface Point {
  * @param quantiles from 0 to 1, ascending
  */
 export function quantilesOf(digests: readonly Digest[], quantiles: readonly number[]): number[] {
-  const centroids = sortByMean(digests.flatMap((digest) => digest.centroids));
+  const centroids = digests.flatMap((digest) => digest.centroids).sort(byMean);
   if (centroids.length === 0) return quantiles.map(() => NaN);
   const points: Point[] = [{ rank: 0, value: Math.min(...digests.map(({ min }) => min)) }];
   let total = 0;
@@ -71,24 +71,23 @@ export function quantilesOf(digests: readonly Digest[], quantiles: readonly numb
   });
 }
 
-function sortByMean(centroids: readonly Centroid[]): Centroid[] {
-  return [...centroids].sort((a, b) => a.mean - b.mean);
+function byMean(a: Centroid, b: Centroid): number {
+  return a.mean - b.mean;
 }
 
 /** Neighbours become one as long as it spans no more than one unit of the scale, which is narrow at both ends. */
 function merge(sorted: readonly Centroid[]): Centroid[] {
   const total = sorted.reduce((sum, { count }) => sum + count, 0);
-  const merged: Centroid[] = [];
+  const merged = sorted.slice(0, 1);
   let below = 0;
   let limit = rankAt(1, total);
-  for (const next of sorted) {
-    const last = merged.at(-1);
-    const count = (last?.count ?? 0) + next.count;
-    if (last !== undefined && below + count <= limit) {
+  for (const next of sorted.slice(1)) {
+    const last = merged.at(-1)!;
+    const count = last.count + next.count;
+    if (below + count <= limit) {
       merged[merged.length - 1] = { mean: last.mean + (next.mean - last.mean) * (next.count / count), count };
     } else {
       merged.push(next);
-      if (last === undefined) continue;
       below += last.count;
       limit = rankAt(scaleOf(below / total) + 1, total);
     }

@@ -84,9 +84,8 @@ function formatHead({ kind, name, help }: Family, format: Format): string {
 function* formatScalars(family: ScalarFamily, format: Format, others: string): Generator<string> {
   const isTotal = format === 'openmetrics' && family.kind === 'counter';
   const name = isTotal ? `${counterBaseName(family.name)}_total` : family.name;
-  const labelsOf = createLabelFormatter(family.labelNames, others);
   for (const sample of family.samples) {
-    const labels = labelsOf(sample.labelValues);
+    const labels = formatLabels(family.labelNames, sample.labelValues, others);
     yield name + (labels && `{${labels}}`) + formatRest(sample.value, isTotal ? sample.exemplar : undefined);
   }
 }
@@ -95,11 +94,10 @@ function* formatSteps(family: SteppedFamily, format: Format, others: string): Ge
   const { kind, name, labelNames, steps } = family;
   const isHistogram = kind === 'histogram';
   const isOpenMetrics = format === 'openmetrics';
-  const labelsOf = createLabelFormatter(labelNames, others);
   const stepLabels = steps.map((step) => `${OWN_LABELS[kind]}="${formatValue(step)}"}`);
   for (const sample of family.samples) {
     const { labelValues, values, sum, count, exemplars } = sample;
-    const labels = labelsOf(labelValues);
+    const labels = formatLabels(labelNames, labelValues, others);
     const start = `${name}${isHistogram ? '_bucket' : ''}{${labels && `${labels},`}`;
     let lines = '';
     let total = 0;
@@ -118,20 +116,11 @@ function* formatSteps(family: SteppedFamily, format: Format, others: string): Ge
   }
 }
 
-/**
- * Returns a function that formats the labels of a sample, given their values: `queue="mail",host="a"`.
- *
- * @param others the default labels, formatted
- */
-function createLabelFormatter(names: readonly string[], others: string): (values: readonly string[]) => string {
-  if (names.length === 0) return () => others;
-  const openings = names.map((name, index) => `${index === 0 ? '' : '",'}${name}="`);
-  const closing = `"${others && `,${others}`}`;
-  return (values) => {
-    let labels = '';
-    for (let i = 0; i < openings.length; i++) labels += openings[i]! + escapeQuoted(values[i]!);
-    return labels + closing;
-  };
+/** The labels of a sample: `queue="mail",host="a"`. @param others the default labels, formatted */
+function formatLabels(names: readonly string[], values: readonly string[], others: string): string {
+  let labels = '';
+  for (let index = 0; index < names.length; index++) labels += `${names[index]}="${escapeQuoted(values[index]!)}",`;
+  return others === '' ? labels.slice(0, -1) : labels + others;
 }
 
 /** A line from the space before its value to its end. */

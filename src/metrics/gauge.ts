@@ -2,8 +2,7 @@
 
 import { Date } from '../base/clock.js';
 import { show } from '../base/options-check.js';
-import { Metric } from './metric.js';
-import type { Labels, MetricOptions, SomeLabels, Update } from './metric.js';
+import { Metric, type Labels, type MetricOptions, type SomeLabels, type Update } from './metric.js';
 import { Series } from './series-map.js';
 import * as timing from './timer.js';
 import type { BoundTimer } from './timer.js';

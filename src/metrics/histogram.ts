@@ -3,10 +3,8 @@
 import { show } from '../base/options-check.js';
 import * as exemplarChecks from './exemplar.js';
 import type { Exemplar, ExemplarLabels, Observation } from './exemplar.js';
-import { Metric } from './metric.js';
-import type { Labels, MetricOptions, SomeLabels, Update, UpdateLabels } from './metric.js';
-import { Series } from './series-map.js';
-import type { SeriesMap } from './series-map.js';
+import { Metric, type Labels, type MetricOptions, type SomeLabels, type Update, type UpdateLabels } from './metric.js';
+import { Series, type SeriesMap } from './series-map.js';
 import * as timing from './timer.js';
 import type { BoundHistogramTimer } from './timer.js';
 

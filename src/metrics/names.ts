@@ -22,13 +22,6 @@ export function assertMetricName(name: unknown): asserts name is string {
   }
 }
 
-/** @throws {TypeError} when `help` is not a text with something in it */
-export function assertHelp(help: unknown, name: string): asserts help is string {
-  if (typeof help !== 'string' || help === '') {
-    throw new TypeError(`metric "${name}" has the help ${show(help)}; say in a sentence what it measures`);
-  }
-}
-
 /** @throws {TypeError} for a name that is invalid, reserved for `kind`, or there twice */
 export function assertLabelNames(labelNames: unknown, kind: MetricKind, metricName: string): void {
   if (!Array.isArray(labelNames))

@@ -7,8 +7,7 @@ import type { DefaultLabels, Family, Format } from './exposition.js';
 import { Gauge, GaugeSeries, type GaugeOptions } from './gauge.js';
 import { DEFAULT_BUCKETS, Histogram, HistogramSeries, toBounds, type HistogramOptions } from './histogram.js';
 import type { LabelValue, MetricOptions } from './metric.js';
-import { assertHelp, assertLabelNames, assertMetricName, ClaimedNames, toDefaultLabels } from './names.js';
-import type { MetricKind } from './names.js';
+import { assertLabelNames, assertMetricName, ClaimedNames, toDefaultLabels, type MetricKind } from './names.js';
 import { SeriesMap, type Definition } from './series-map.js';
 import * as summaries from './summary.js';
 import type { Summary, SummaryOptions } from './summary.js';
@@ -205,7 +204,8 @@ export class Registry implements Iterable<AnyMetric> {
     assertOptions(`a ${kind}`, options, [...OPTIONS, ...own]);
     const { name, help, labelNames = [], maxSeries = this.#maxSeries } = options;
     assertMetricName(name);
-    assertHelp(help, name);
+    if (typeof help !== 'string' || help === '')
+      throw new TypeError(`metric "${name}" has the help ${show(help)}; say in a sentence what it measures`);
     assertLabelNames(labelNames, kind, name);
     assertMaxSeries(maxSeries, `metric "${name}"`);
     const onOverflow = (): void => this.#overflows.inc({ metric: name });

@@ -3,12 +3,9 @@
 import { monotonicNow } from '../base/clock.js';
 import { show } from '../base/options-check.js';
 import { Digest, quantilesOf } from './digest.js';
-import { Metric } from './metric.js';
-import type { MetricOptions, SomeLabels, Update } from './metric.js';
-import { Series } from './series-map.js';
-import type { SeriesMap } from './series-map.js';
-import { startBoundTimer, startTimer } from './timer.js';
-import type { BoundTimer } from './timer.js';
+import { Metric, type MetricOptions, type SomeLabels, type Update } from './metric.js';
+import { Series, type SeriesMap } from './series-map.js';
+import { startBoundTimer, startTimer, type BoundTimer } from './timer.js';
 
 /** Options of a summary. */
 export interface SummaryOptions<L extends string = never> extends MetricOptions<L, Summary<L>> {
