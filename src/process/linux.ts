@@ -8,16 +8,13 @@
 
 import { builtin } from '../base/builtin.js';
 
-/** How often the CPU quota stopped the group, since the group was made. */
-export type CpuThrottling = Readonly<Record<'periods' | 'throttledPeriods' | 'throttledSeconds', number>>;
-
 /** A limit that isn't there is infinite. */
 export interface CgroupLimits {
   readonly memoryBytes: number;
   /** The CPU quota in CPUs: 0.5 is half of one. */
   readonly cpus: number;
-  /** Throttling in the group whose quota is the tightest. */
-  readonly throttling: CpuThrottling | undefined;
+  /** How often the tightest CPU quota stopped its group, since the group was made. */
+  readonly throttling: Readonly<Record<'periods' | 'throttledPeriods' | 'throttledSeconds', number>> | undefined;
 }
 
 /**
@@ -99,7 +96,7 @@ function readCpuQuota(directory: string): number {
   return quota > 0 && period > 0 ? quota / period : Infinity;
 }
 
-function readThrottling(directory: string): CpuThrottling | undefined {
+function readThrottling(directory: string): CgroupLimits['throttling'] {
   const text = readText(`${directory}/cpu.stat`);
   if (text === undefined) return undefined;
   const numberOf = (name: string): number => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);

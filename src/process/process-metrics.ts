@@ -6,8 +6,7 @@
 import { builtin } from '../base/builtin.js';
 import { Date } from '../base/clock.js';
 import type { BoundHistogram } from '../metrics/histogram.js';
-import type { EventLoopLag } from './event-loop.js';
-import { countOpenFiles, readCgroupLimits, readMaxFiles, readStatus, type CpuThrottling } from './linux.js';
+import { countOpenFiles, readCgroupLimits, readMaxFiles, readStatus } from './linux.js';
 import type { Readings } from './readings.js';
 import type { ProcessSources } from './sources.js';
 
@@ -19,6 +18,12 @@ export interface ProcessReading {
   /** Share of the CPU time that the process may use: its tightest cgroup quota, or else the machine's. */
   readonly cpuPercent: number;
 }
+
+/**
+ * All in seconds; 0 where nothing was measured yet. `last` is how late the last tick of the sampler's own clock was, or
+ * how late the next one is already.
+ */
+export type EventLoopLag = Readonly<Record<'last' | 'min' | 'max' | 'mean' | 'stddev' | 'p50' | 'p90' | 'p99', number>>;
 
 /** Where the readings come from. */
 interface MetricSources extends ProcessSources {
@@ -79,17 +84,15 @@ export function registerProcessMetrics(readings: Readings, sources: MetricSource
 /** Registered when there is a quota for the first time, for without one there is nothing to count. */
 function registerThrottling(readings: Readings, root: string): void {
   const limits = readings.shared(() => readCgroupLimits(root));
-  const register = (what: string, help: string, key: keyof CpuThrottling): void =>
-    readings.counter(`process_cgroup_cpu_${what}_total`, help, () => limits().throttling?.[key]);
   const periods = 'Enforcement periods of the CPU quota in which the control group had something to run.';
-  const throttled = 'Enforcement periods in which the CPU quota stopped the control group.';
-  const seconds = 'Time for which the CPU quota stopped the control group, over all CPUs.';
+  const stops = 'Enforcement periods in which the CPU quota stopped the control group.';
+  const time = 'Time for which the CPU quota stopped the control group, over all CPUs.';
   const stopAsking = readings.registry.onExpose(() => {
     if (limits().throttling === undefined) return;
     stopAsking();
-    register('periods', periods, 'periods');
-    register('throttled_periods', throttled, 'throttledPeriods');
-    register('throttled_seconds', seconds, 'throttledSeconds');
+    readings.counter('process_cgroup_cpu_periods_total', periods, () => limits().throttling?.periods);
+    readings.counter('process_cgroup_cpu_throttled_periods_total', stops, () => limits().throttling?.throttledPeriods);
+    readings.counter('process_cgroup_cpu_throttled_seconds_total', time, () => limits().throttling?.throttledSeconds);
   });
 }
 

@@ -22,7 +22,6 @@ export class ProcessSampler {
   readonly #loop: UsageWindow;
   readonly #collections: CollectionHistograms;
   #watch: ProcessWatch | undefined;
-  #starting: Promise<void> | undefined;
   #isClosed = false;
 
   /**
@@ -50,17 +49,13 @@ export class ProcessSampler {
   }
 
   /** Begins to watch event loop and garbage collector; resolves when it does. After `close` it does nothing. */
-  start(): Promise<void> {
-    return (this.#starting ??= this.#start());
-  }
-
-  async #start(): Promise<void> {
+  async start(): Promise<void> {
     const { watchProcess } = await import('./watch.js');
     const advance = (): void => {
       this.#cpu.advance();
       this.#loop.advance();
     };
-    if (!this.#isClosed) this.#watch = watchProcess(this.#sources, this.#collections, advance);
+    if (!this.#isClosed) this.#watch ??= watchProcess(this.#sources, this.#collections, advance);
   }
 
   /** The values of SPEC 2.2, read now. */

@@ -1,6 +1,6 @@
 import { createHistogram, type IntervalHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import { expect, test } from 'vitest';
-import { createEventLoopMonitor, RESOLUTION_MS, TICK_MS, type EventLoopMonitor } from '../../src/process/event-loop.js';
+import { createEventLoopMonitor, RESOLUTION_MS, TICK_MS, type EventLoopMonitor } from '../../src/process/watch.js';
 
 test('before anything was measured the lag is zero', () => {
   const { monitor } = create();

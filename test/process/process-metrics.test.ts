@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { afterEach, expect, test, vi } from 'vitest';
-import { RESOLUTION_MS } from '../../src/process/event-loop.js';
+import { RESOLUTION_MS } from '../../src/process/watch.js';
 import { collectProcess, type ProcessSampler } from '../../src/process/sampler.js';
 import type { ProcessSources } from '../../src/process/sources.js';
 import { Registry } from '../../src/metrics/registry.js';
