@@ -14,23 +14,18 @@ const REMEMBERED_MS = 60_000;
 const LEAST_MS = 1;
 /** The part by which one time moves a quantile, once there have been enough. */
 const LEAST_STEP = 0.02;
+/** Times after which the first of them is forgotten. */
+const SETTLED = 10;
 
 /** A quantile of recent times, in constant space: each time moves the estimate by a small part of itself. */
 class Quantile {
-  readonly #share: number;
-  #count = 0;
-  /** In ms; Infinity before the first finite time. */
-  ms: number = Infinity;
+  /** Times after the first finite one. */
+  count = 0;
+  /** Infinity before the first finite time. */
+  ms = Infinity;
 
   /** @param share of the times that are below: 0.5 for the median */
-  constructor(share: number) {
-    this.#share = share;
-  }
-
-  /** Whether there have been enough times for the first of them to be forgotten. */
-  get isSettled(): boolean {
-    return this.#count >= 10;
-  }
+  constructor(readonly share: number) {}
 
   /** @param ms may be infinite, for a time without an end */
   add(ms: number): void {
@@ -38,10 +33,10 @@ class Quantile {
       this.ms = Math.max(LEAST_MS, ms);
       return;
     }
-    this.#count += 1;
-    const step = Math.max(LEAST_STEP, 1 / (1 + this.#count)) * 2;
-    if (ms > this.ms) this.ms = Math.min(ms, this.ms * (1 + step * this.#share));
-    else this.ms = Math.max(LEAST_MS, ms, this.ms * (1 - step * (1 - this.#share)));
+    this.count += 1;
+    const step = Math.max(LEAST_STEP, 1 / (1 + this.count)) * 2;
+    if (ms > this.ms) this.ms = Math.min(ms, this.ms * (1 + step * this.share));
+    else this.ms = Math.max(LEAST_MS, ms, this.ms * (1 - step * (1 - this.share)));
   }
 }
 
@@ -78,7 +73,7 @@ export class UsualTime {
       this.#formerLowestMs = this.#lowestMs;
       this.#lowestMs = Infinity;
     }
-    if (this.#times.isSettled) this.#lowestMs = Math.min(this.#lowestMs, this.#times.ms);
+    if (this.#times.count >= SETTLED) this.#lowestMs = Math.min(this.#lowestMs, this.#times.ms);
   }
 }
 

@@ -35,20 +35,26 @@ export interface Ticket {
 }
 
 /** The time from the first refusal until the queue is gone, with its figures. */
-export interface Episode {
-  readonly beganAtMs: number;
-  readonly patienceMs: number;
+export class Episode {
   /** Maximum requests in the queue. */
-  limit: number;
-  ratePerMs: number;
+  limit = 1;
+  ratePerMs = 0;
   /** The part of the queue that is used: less if admitted requests are late, or a route of higher priority is short. */
-  share: number;
+  share = 1;
   /** The part of the recently admitted requests that is late. */
-  lateShare: number;
-  refused: number;
+  lateShare = 0;
+  refused = 0;
   /** When a request was refused, or the queue was long. */
   lastFullAtMs: number;
   lastAdmissionAtMs: number;
+
+  constructor(
+    readonly beganAtMs: number,
+    readonly patienceMs: number,
+  ) {
+    this.lastFullAtMs = beganAtMs;
+    this.lastAdmissionAtMs = beganAtMs;
+  }
 }
 
 /** The limiter of one route. */
@@ -57,18 +63,14 @@ export class RouteLimiter {
   inFlight = 0;
   /** Whether a route of higher priority is short of room, set from outside. */
   isYielding = false;
-  #episode: Episode | null = null;
+  /** The present episode; null while nothing is refused. */
+  episode: Episode | null = null;
   #lastNumber = 0;
   #freshNumber = 0;
   readonly #usual = new UsualTime();
   readonly #patience = new Patience();
   readonly #slots = new Slots();
   #slotAtMs = 0;
-
-  /** The present episode; null while nothing is refused. */
-  get episode(): Episode | null {
-    return this.#episode;
-  }
 
   /** How long a request takes without a queue, in ms; Infinity before the first one. */
   get usualMs(): number {
@@ -83,7 +85,7 @@ export class RouteLimiter {
   /** Whether a request may begin. @param patienceMs how long its caller waits */
   admits(nowMs: number, patienceMs: number): boolean {
     this.tick(nowMs);
-    const episode = this.#episode;
+    const { episode } = this;
     if (episode === null) return true;
     const { ahead } = this;
     const fits = ahead < episode.limit && ahead <= patienceMs * episode.ratePerMs;
@@ -101,7 +103,7 @@ export class RouteLimiter {
   /** A request begins. */
   begin(nowMs: number, patienceMs: number): Ticket {
     this.tick(nowMs);
-    const showsUsual = this.#episode === null && this.#usual.expect(this.ahead);
+    const showsUsual = this.episode === null && this.#usual.expect(this.ahead);
     this.inFlight += 1;
     this.#lastNumber += 1;
     this.#patience.expect(patienceMs);
@@ -144,7 +146,7 @@ export class RouteLimiter {
     const { current } = this.#slots;
     current.outcomes += 1;
     if (isLate) current.missed += 1;
-    const episode = this.#episode;
+    const { episode } = this;
     // Requests that were in the queue before are late in any case.
     if (episode === null || ticket.startedAtMs < episode.beganAtMs) return;
     episode.lateShare += OUTCOME_WEIGHT * (Number(isLate) - episode.lateShare);
@@ -155,34 +157,19 @@ export class RouteLimiter {
     if (nowMs - this.#slotAtMs < SLOT_MS) return;
     this.#slotAtMs = nowMs;
     const isSeen = this.#slots.end(nowMs, this.ahead);
-    if (this.#episode !== null) this.#steer(nowMs, this.#episode);
-    else if (isSeen && this.#isOverloaded(nowMs)) this.#begin(nowMs);
+    if (this.episode === null && isSeen) this.#beginIfLate(nowMs);
+    if (this.episode !== null) this.#steer(nowMs, this.episode);
   }
 
-  /** Whether a queue makes requests late. */
-  #isOverloaded(nowMs: number): boolean {
+  /** Begins an episode if a queue makes requests late. */
+  #beginIfLate(nowMs: number): void {
     const { usualMs } = this;
     const { ms, firmMs } = this.#patience.of(nowMs, this.#slots.outcomes);
-    if (ms === Infinity) return false;
-    return (
+    if (ms === Infinity) return;
+    const isLate =
       (firmMs < Infinity && this.#slots.isGrowing(usualMs, Math.max(LATE_SHARE * firmMs, 2 * usualMs))) ||
-      this.#slots.isStanding(nowMs, Math.max(ms / 2, 2 * usualMs), ms === firmMs ? 500 : 1000)
-    );
-  }
-
-  #begin(nowMs: number): void {
-    this.#episode = {
-      beganAtMs: nowMs,
-      patienceMs: this.#patience.of(nowMs, this.#slots.outcomes).ms,
-      limit: 1,
-      ratePerMs: 0,
-      share: 1,
-      lateShare: 0,
-      refused: 0,
-      lastFullAtMs: nowMs,
-      lastAdmissionAtMs: nowMs,
-    };
-    this.#steer(nowMs, this.#episode);
+      this.#slots.isStanding(nowMs, Math.max(ms / 2, 2 * usualMs), ms === firmMs ? 500 : 1000);
+    if (isLate) this.episode = new Episode(nowMs, ms);
   }
 
   /** Sets the limit from the present rate; ends the episode once nobody was refused, and the queue is short. */
@@ -193,7 +180,7 @@ export class RouteLimiter {
     const usualMs = Math.min(this.usualMs, patienceMs / 2);
     if (this.ahead > SHORT_SHARE * episode.limit) episode.lastFullAtMs = nowMs;
     if (nowMs - episode.lastFullAtMs > Math.max(1000, usualMs)) {
-      this.#episode = null;
+      this.episode = null;
       return;
     }
     const change = this.isYielding ? 0.8 : episode.lateShare > LATE_ENOUGH ? 0.95 : 1.04;

@@ -84,8 +84,7 @@ export class Slots {
    */
   isGrowing(usualMs: number, lateMs: number): boolean {
     const slots = this.#slots;
-    const [last] = slots;
-    if (last === undefined) return false;
+    const last = slots[0] as Slot;
     const waitMs = last.ahead / this.#bestRate(last);
     if (waitMs <= lateMs) return false;
     // After a stop of the process, or of what it depends on, requests took long for another reason than a queue.
