@@ -91,8 +91,7 @@ export class Postern extends RouteGroup {
     const services = createClients(resolved, metrics.observeCall);
     const env: Environment = { ...resolved, services, logsTraces: false };
     const memoryPercent = (): number => metrics.sampler.read().rssPercent;
-    const overload =
-      loadShedding === null ? null : new Overload(loadShedding, { requests: metrics.requests, memoryPercent, logger });
+    const overload = loadShedding && new Overload(loadShedding, metrics.requests, logger, memoryPercent);
     const routes = new CompiledRoutes(router, metrics.requests, overload, resolved.validateResponses);
     const pipeline = new Pipeline(routes, env, metrics.requests);
     const monitor = resolved.monitor === null ? null : createMonitor(resolved.monitor, env, metrics.requests);

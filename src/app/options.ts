@@ -14,7 +14,7 @@ import {
   resolveLoadShedding,
   type LoadShedding,
   type LoadSheddingOptions,
-} from '../overload/options.js';
+} from '../overload/overload.js';
 import {
   ANYTHING,
   assertOptions,

@@ -1,33 +1,88 @@
 /*
- * Overload protection of one application, around its routes.
+ * Overload protection of one application: its option, the errors and the number of refused requests, and the log of
+ * its overloads.
  */
 
 import { clearInterval, monotonicNow, setInterval } from '../base/clock.js';
+import { FrameworkErrorCodes, type ErrorCode } from '../base/error-codes.js';
+import { ApiError, ServiceUnavailable } from '../base/errors.js';
 import { logSafely, type Logger } from '../base/log.js';
+import { BOOLEAN, isRecord, option, wholeNumber, withDefaults, type Kind } from '../base/options-check.js';
 import type { Priority } from '../endpoint/route-options.js';
-import type { Context, Handler } from '../http/context.js';
+import type { Handler } from '../http/context.js';
+import * as errorMapper from '../http/error-mapper.js';
+import type { BoundCounter, Counter } from '../metrics/counter.js';
 import type { RequestMetrics } from '../monitor/request-metrics.js';
-import type { LoadShedding } from './options.js';
+import type { Route } from '../routing/route.js';
 import * as processLimits from './process-limits.js';
 import type { ProcessLimits } from './process-limits.js';
-import { Refusals, type Reason } from './refusals.js';
-import { RouteGuard, type GuardOwner } from './route-guard.js';
-import type { Episode } from './route-limiter.js';
+import type { Episode, RouteLimiter } from './route-limiter.js';
 import { RunQueue } from './run-queue.js';
 
-/** The parts of the application that protection reads. */
-export interface OverloadSources {
-  readonly requests: RequestMetrics;
-  /** The memory of the process, in percent of the memory that it may use. */
-  readonly memoryPercent: () => number;
-  readonly logger: Logger;
+/** Limits of the process; while one is exceeded, requests are refused with 503. */
+export interface LoadSheddingOptions {
+  /** Whether requests are only counted and logged instead of refused. Default: false. */
+  observe?: boolean;
+  /** Maximum ms that the event loop may be late. Default: 500. */
+  maxEventLoopDelay?: number;
+  /** Maximum memory of the process, in percent of the cgroup's limit, else of the machine's memory. Default: 95. */
+  maxMemoryPercent?: number;
+  /** Seconds after which clients may come back, sent as `retry-after`. Default: 1. */
+  retryAfter?: number;
 }
 
-/** The parts of a route that protection reads. */
-export interface GuardedRoute {
-  readonly method: string;
-  readonly path: string;
-  readonly options: { readonly timeout: number | undefined; readonly priority: Priority };
+const OPTIONS = {
+  observe: option(BOOLEAN, false),
+  maxEventLoopDelay: option(wholeNumber(1), 500),
+  maxMemoryPercent: option(wholeNumber(1, 100), 95),
+  retryAfter: option(wholeNumber(0), 1),
+};
+
+/** An object, or `false`. @internal */
+export const LOAD_SHEDDING: Kind = {
+  accepts: (value) => value === false || isRecord(value),
+  give: 'false or an object',
+};
+
+/** The option with its defaults. */
+export interface LoadShedding extends Readonly<Required<LoadSheddingOptions>> {
+  /** Whether the limits of the process apply: they do if the option is an object. */
+  readonly limitsProcess: boolean;
+}
+
+/**
+ * Checks the option `loadShedding`, and fills in its defaults.
+ *
+ * @returns null if nothing may be refused
+ * @throws {TypeError} if a member is invalid
+ *
+ * @internal
+ */
+export function resolveLoadShedding(given: LoadSheddingOptions | false | undefined): LoadShedding | null {
+  if (given === false) return null;
+  const options = withDefaults<LoadSheddingOptions, typeof OPTIONS>('loadShedding', given ?? {}, OPTIONS);
+  return { ...options, limitsProcess: given !== undefined };
+}
+
+/** The reason for a refusal, as a label. */
+export type Reason = 'queue' | 'deadline' | 'event_loop' | 'memory';
+
+/** The service has more to do than it can; the request was not run. @internal */
+export class Overloaded extends ServiceUnavailable {
+  static override description: string = 'The service has more to do than it can; try again later.';
+  static override errorCode: ErrorCode = FrameworkErrorCodes.framework_overloaded;
+}
+
+/** The time of a request is over: the `timeout` of its route, or the deadline that its caller sent. @internal */
+export class TimedOut extends ApiError {
+  static override statusCode = 504;
+  static override message = 'Gateway timeout.';
+  static override errorCode: ErrorCode = FrameworkErrorCodes.framework_timeout;
+}
+
+/** Nobody waits for the reply any more; the handler was not run. @internal */
+export class DeadlinePassed extends TimedOut {
+  static override description = 'The deadline of the request passed before it could be handled.';
 }
 
 /** Routes of a lower rank are refused first. */
@@ -38,31 +93,50 @@ const TICK_MS = 100;
 /** A route is short of room while its queue takes up this part of its limit. */
 const SHORT_SHARE = 0.5;
 
-/** Decides which requests run. */
-export class Overload implements GuardOwner {
+/** Counts refusals, makes their errors, and looks after the episodes of routes. */
+export class Overload {
   readonly queue: RunQueue = new RunQueue();
-  readonly #observes: boolean;
-  readonly #refusals: Refusals;
-  readonly #limits: ProcessLimits | null;
+  readonly #options: LoadShedding;
   readonly #logger: Logger;
-  /** Routes with an episode. */
-  readonly #overloaded = new Map<RouteGuard, Episode>();
+  readonly #count: Counter<'route' | 'reason'>;
+  readonly #limits: ProcessLimits | null;
+  /** The series of the latest refusal; most have the same. */
+  #series: { readonly route: string; readonly reason: Reason; readonly bound: BoundCounter } | undefined;
+  // Always the same errors: under load, nobody has time for another stack or another body.
+  #overloaded: Overloaded | undefined;
+  #late: DeadlinePassed | undefined;
+  readonly #episodes = new Map<RouteLimiter, { readonly route: Route; readonly episode: Episode }>();
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(options: LoadShedding, { requests, memoryPercent, logger }: OverloadSources) {
-    this.#observes = options.observe;
-    this.#refusals = new Refusals(requests, options);
-    this.#limits = options.limitsProcess ? new processLimits.ProcessLimits(options, memoryPercent, logger) : null;
+  /** @param memoryPercent the memory of the process, in percent of the memory that it may use */
+  constructor(options: LoadShedding, requests: RequestMetrics, logger: Logger, memoryPercent: () => number) {
+    const { limitsProcess, maxEventLoopDelay, maxMemoryPercent, observe } = options;
+    const isMemoryShort = (): boolean => memoryPercent() > maxMemoryPercent;
+    this.#options = options;
     this.#logger = logger;
+    this.#count = requests.countRefusals(observe);
+    this.#limits = limitsProcess ? new processLimits.ProcessLimits(maxEventLoopDelay, isMemoryShort, this.#log) : null;
   }
 
+  /** The limit of the process that is exceeded, if any. */
   get exceeded(): Reason | undefined {
     return this.#limits?.exceeded;
   }
 
-  /** Goes around a route, and refuses requests before the middleware of its group runs. */
-  guard({ method, path, options }: GuardedRoute): RouteGuard {
-    return new RouteGuard(this, method, path, RANKS[options.priority], options.timeout !== undefined);
+  /**
+   * Counts a request that may be refused.
+   *
+   * @param route its path as registered; empty without a route
+   * @returns the error of the refusal; undefined if refusals are only observed, so that the request has to run
+   */
+  refuse(route: string, reason: Reason): Error | undefined {
+    if (this.#series?.route !== route || this.#series.reason !== reason)
+      this.#series = { route, reason, bound: this.#count.labels({ route, reason }) };
+    this.#series.bound.inc();
+    const { observe, retryAfter } = this.#options;
+    if (observe) return undefined;
+    if (reason === 'deadline') return (this.#late ??= errorMapper.makeReady(new DeadlinePassed()));
+    return (this.#overloaded ??= errorMapper.makeReady(new Overloaded(undefined, { retryAfter })));
   }
 
   /**
@@ -71,30 +145,27 @@ export class Overload implements GuardOwner {
    * @param label the value of the label `route`
    */
   guardOthers(label: string, run: Handler): Handler {
-    const limits = this.#limits;
-    if (limits === null) return run;
+    if (this.#limits === null) return run;
     return (ctx) => {
-      const { exceeded } = limits;
-      return (exceeded === undefined ? undefined : this.#refusals.refuse(label, exceeded)) ?? run(ctx);
+      const { exceeded } = this;
+      return (exceeded === undefined ? undefined : this.refuse(label, exceeded)) ?? run(ctx);
     };
   }
 
-  /** Goes around the handler only, and refuses a request whose caller no longer waits. */
-  inTime<Input, Result>(
-    path: string,
-    handler: (ctx: Context, input: Input) => Result,
-  ): (ctx: Context, input: Input) => Result | Error {
-    return (ctx, input) => {
-      const { deadlineMs } = ctx;
-      const isLate = deadlineMs !== undefined && monotonicNow() >= deadlineMs;
-      return (isLate ? this.#refusals.refuse(path, 'deadline') : undefined) ?? handler(ctx, input);
-    };
-  }
-
-  refuse(guard: RouteGuard, reason: Reason): Error | undefined {
-    const { episode } = guard.limiter;
-    if (reason === 'queue' && episode !== null && !this.#overloaded.has(guard)) this.#begin(guard, episode);
-    return this.#refusals.refuse(guard.path, reason);
+  /** A request of a route does not fit into its queue. The first such request of an episode is logged. */
+  follow(route: Route, limiter: RouteLimiter): void {
+    const { episode } = limiter;
+    if (episode === null || this.#episodes.has(limiter)) return;
+    this.#episodes.set(limiter, { route, episode });
+    this.#timer ??= setInterval(this.#tick, TICK_MS).unref();
+    this.#log(true, {
+      route: `${route.method} ${route.path}`,
+      patience_ms: Math.round(episode.patienceMs),
+      usual_ms: Math.round(limiter.usualMs),
+      requests_in_flight: limiter.inFlight,
+      requests_per_second: Math.round(episode.ratePerMs * 1000),
+      limit: Math.round(episode.limit),
+    });
   }
 
   close(): void {
@@ -102,46 +173,36 @@ export class Overload implements GuardOwner {
     clearInterval(this.#timer);
   }
 
-  /** The first request of an episode is refused. */
-  #begin(guard: RouteGuard, episode: Episode): void {
-    this.#overloaded.set(guard, episode);
-    this.#timer ??= setInterval(this.#tick, TICK_MS).unref();
-    const { limiter } = guard;
-    const figures = {
-      route: `${guard.method} ${guard.path}`,
-      patience_ms: Math.round(episode.patienceMs),
-      usual_ms: Math.round(limiter.usualMs),
-      requests_in_flight: limiter.inFlight,
-      requests_per_second: Math.round(episode.ratePerMs * 1000),
-      limit: Math.round(episode.limit),
-    };
-    logSafely(this.#logger, 'warn', figures, `overloaded: requests ${this.#observes ? 'would be' : 'are'} refused`);
-  }
-
   /** Lets the limiters know that time has passed, and logs the episodes that are over. */
   readonly #tick = (): void => {
     const nowMs = monotonicNow();
-    const short = Math.max(-1, ...[...this.#overloaded.keys()].filter(isShort).map(({ priority }) => priority));
-    for (const [guard, episode] of this.#overloaded) {
-      guard.limiter.isYielding = guard.priority < short;
-      guard.limiter.tick(nowMs);
-      if (guard.limiter.episode === episode) continue;
-      this.#overloaded.delete(guard);
-      guard.limiter.isYielding = false;
-      const figures = {
-        route: `${guard.method} ${guard.path}`,
-        refused: episode.refused,
-        seconds: Math.round((nowMs - episode.beganAtMs) / 100) / 10,
-      };
-      const verb = this.#observes ? 'would be' : 'are';
-      logSafely(this.#logger, 'info', figures, `no longer overloaded: no more requests ${verb} refused`);
+    const short = [...this.#episodes].filter(([limiter]) => isShort(limiter));
+    const shortRank = Math.max(-1, ...short.map(([, { route }]) => rankOf(route)));
+    for (const [limiter, { route, episode }] of this.#episodes) {
+      limiter.isYielding = rankOf(route) < shortRank;
+      limiter.tick(nowMs);
+      if (limiter.episode === episode) continue;
+      this.#episodes.delete(limiter);
+      limiter.isYielding = false;
+      const seconds = Math.round((nowMs - episode.beganAtMs) / 100) / 10;
+      this.#log(false, { route: `${route.method} ${route.path}`, refused: episode.refused, seconds });
     }
-    if (this.#overloaded.size > 0) return;
+    if (this.#episodes.size > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
   };
+
+  readonly #log = (isOverloaded: boolean, figures: object): void => {
+    const verb = this.#options.observe ? 'would be' : 'are';
+    if (isOverloaded) logSafely(this.#logger, 'warn', figures, `overloaded: requests ${verb} refused`);
+    else logSafely(this.#logger, 'info', figures, `no longer overloaded: no more requests ${verb} refused`);
+  };
 }
 
-function isShort({ limiter }: RouteGuard): boolean {
-  return limiter.episode !== null && limiter.ahead > SHORT_SHARE * limiter.episode.limit;
+function isShort({ episode, ahead }: RouteLimiter): boolean {
+  return episode !== null && ahead > SHORT_SHARE * episode.limit;
+}
+
+function rankOf({ options }: Route): number {
+  return RANKS[options.priority];
 }

@@ -4,9 +4,6 @@
  */
 
 import { clearInterval, monotonicNow, setInterval } from '../base/clock.js';
-import { logSafely, type Logger } from '../base/log.js';
-import type { LoadShedding } from './options.js';
-import type { Reason } from './refusals.js';
 
 const TICK_MS = 100;
 /** Reading the limits of a control group takes longer than reading the clock. */
@@ -14,25 +11,32 @@ const TICKS_PER_MEMORY_READING = 10;
 
 /** Watches the process from the first request on. */
 export class ProcessLimits {
-  readonly #options: LoadShedding;
-  readonly #memoryPercent: () => number;
-  readonly #logger: Logger;
+  readonly #maxLateMs: number;
+  readonly #readMemory: () => boolean;
+  readonly #onChange: (isExceeded: boolean, figures: object) => void;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
-  #exceeded: Reason | undefined;
+  #exceeded: 'event_loop' | 'memory' | undefined;
   #isMemoryShort = false;
   #ticks = 0;
   #dueAtMs = 0;
 
-  /** @param memoryPercent the memory of the process, in percent of the memory that it may use */
-  constructor(options: LoadShedding, memoryPercent: () => number, logger: Logger) {
-    this.#options = options;
-    this.#memoryPercent = memoryPercent;
-    this.#logger = logger;
+  /**
+   * @param readMemory reads whether the process has nearly used up its memory
+   * @param onChange gets notice when a limit begins to be exceeded, and when none is any more
+   */
+  constructor(
+    maxLateMs: number,
+    readMemory: () => boolean,
+    onChange: (isExceeded: boolean, figures: object) => void,
+  ) {
+    this.#maxLateMs = maxLateMs;
+    this.#readMemory = readMemory;
+    this.#onChange = onChange;
   }
 
   /** The limit that is exceeded, if any. The first call starts the timer. */
-  get exceeded(): Reason | undefined {
+  get exceeded(): 'event_loop' | 'memory' | undefined {
     if (this.#timer === undefined && !this.#isClosed) {
       this.#dueAtMs = monotonicNow() + TICK_MS;
       this.#timer = setInterval(this.#tick, TICK_MS).unref();
@@ -46,19 +50,15 @@ export class ProcessLimits {
   }
 
   readonly #tick = (): void => {
-    const { maxEventLoopDelay, maxMemoryPercent, observe } = this.#options;
     const nowMs = monotonicNow();
     const lateMs = nowMs - this.#dueAtMs;
     this.#dueAtMs = nowMs + TICK_MS;
-    if (this.#ticks % TICKS_PER_MEMORY_READING === 0) this.#isMemoryShort = this.#memoryPercent() > maxMemoryPercent;
+    if (this.#ticks % TICKS_PER_MEMORY_READING === 0) this.#isMemoryShort = this.#readMemory();
     this.#ticks += 1;
-    const before = this.#exceeded;
-    this.#exceeded = lateMs > maxEventLoopDelay ? 'event_loop' : this.#isMemoryShort ? 'memory' : undefined;
-    if ((before === undefined) === (this.#exceeded === undefined)) return;
-    const verb = observe ? 'would be' : 'are';
-    if (before === undefined) {
-      const load = { event_loop_delay_ms: Math.round(lateMs), memory_short: this.#isMemoryShort };
-      logSafely(this.#logger, 'warn', load, `overloaded: requests ${verb} refused`);
-    } else logSafely(this.#logger, 'info', {}, `no longer overloaded: no more requests ${verb} refused`);
+    const wasExceeded = this.#exceeded !== undefined;
+    this.#exceeded = lateMs > this.#maxLateMs ? 'event_loop' : this.#isMemoryShort ? 'memory' : undefined;
+    if (this.#exceeded === undefined && wasExceeded) this.#onChange(false, {});
+    if (this.#exceeded !== undefined && !wasExceeded)
+      this.#onChange(true, { event_loop_delay_ms: Math.round(lateMs), memory_short: this.#isMemoryShort });
   };
 }

@@ -7,75 +7,60 @@ import { monotonicNow } from '../base/clock.js';
 import { Context, type Handler, type HandlerResult, type Middleware } from '../http/context.js';
 import type { Exchange, Witness } from '../http/exchange.js';
 import { isThenable, Reply } from '../http/reply.js';
-import type { Reason } from './refusals.js';
+import type { Route } from '../routing/route.js';
+import type { Overload } from './overload.js';
 import { RouteLimiter, type Ending, type Ticket } from './route-limiter.js';
-import { Lane, type RunQueue } from './run-queue.js';
-
-/** The parts of the application's protection that a guard needs. */
-export interface GuardOwner {
-  readonly queue: RunQueue;
-  /** The limit of the process that is exceeded, if any. */
-  readonly exceeded: Reason | undefined;
-  /** @returns the error of the refusal; undefined if the request has to run all the same */
-  refuse(guard: RouteGuard, reason: Reason): Error | undefined;
-}
+import type { Lane } from './run-queue.js';
 
 /** The guard of one route. */
 export class RouteGuard {
-  readonly limiter: RouteLimiter = new RouteLimiter();
-  readonly #owner: GuardOwner;
-  readonly #lane = new Lane();
-  /** Requests whose handlers end by themselves, after a 504. */
-  readonly #held = new WeakMap<Context, Admission>();
+  readonly #overload: Overload;
+  readonly #route: Route;
+  readonly #limiter = new RouteLimiter();
+  readonly #lane: Lane = [];
 
-  constructor(
-    owner: GuardOwner,
-    readonly method: string,
-    readonly path: string,
-    readonly priority: number,
-    /** Whether a handler may outlive its reply, because the route has a `timeout`. */
-    readonly isTimed: boolean,
-  ) {
-    this.#owner = owner;
+  constructor(overload: Overload, route: Route) {
+    this.#overload = overload;
+    this.#route = route;
   }
 
   /** Goes around the middleware of groups and routes. */
   around(run: Handler): Handler {
-    const { limiter } = this;
-    const owner = this.#owner;
+    const limiter = this.#limiter;
+    const overload = this.#overload;
     return (ctx) => {
-      owner.queue.arrivals += 1;
+      overload.queue.arrivals += 1;
       const nowMs = monotonicNow();
       const { deadlineMs = Infinity } = ctx;
       const patienceMs = deadlineMs - nowMs;
-      const reason = owner.exceeded ?? (limiter.admits(nowMs, patienceMs) ? undefined : 'queue');
+      const reason = overload.exceeded ?? (limiter.admits(nowMs, patienceMs) ? undefined : 'queue');
       if (reason !== undefined) {
-        const error = owner.refuse(this, reason);
+        if (reason === 'queue') overload.follow(this.#route, limiter);
+        const error = overload.refuse(this.#route.path, reason);
         if (error !== undefined) return error;
       }
       const exchange = Context.exchangeOf(ctx);
-      const admission = new Admission(limiter, patienceMs);
+      const admission = new Admission(limiter);
       exchange.witness = admission;
-      if (this.isTimed) this.#held.set(ctx, admission);
       // Until the body has arrived, the request waits for its client, not in a queue.
-      if (exchange.hasBody && !exchange.req.complete) exchange.req.once('end', () => admission.begin(monotonicNow()));
-      else admission.begin(nowMs);
-      return owner.queue.isBusy ? this.#runLater(ctx, exchange, admission, run) : this.#run(ctx, admission, run, nowMs);
+      if (exchange.hasBody && !exchange.req.complete)
+        exchange.req.once('end', () => admission.begin(monotonicNow(), patienceMs));
+      else admission.begin(nowMs, patienceMs);
+      if (overload.queue.isBusy) return this.#runLater(ctx, exchange, admission, run);
+      return this.#run(ctx, admission, run, nowMs);
     };
   }
 
-  /** Goes around the handler of a route with a `timeout`, inside of it: the handler counts until it ends. */
-  readonly hold: Middleware = (ctx, next) => {
-    const admission = this.#held.get(ctx);
-    const replied = next();
-    if (admission === undefined) return replied;
-    admission.isHeld = true;
-    void replied.then((value) => {
-      admission.isHeld = false;
-      admission.end(endingOf(value), monotonicNow());
-    });
-    return replied;
-  };
+  /** Goes around the handler only, and refuses a request whose caller no longer waits. */
+  inTime<Input, Result>(
+    handler: (ctx: Context, input: Input) => Result,
+  ): (ctx: Context, input: Input) => Result | Error {
+    return (ctx, input) => {
+      const { deadlineMs } = ctx;
+      const isLate = deadlineMs !== undefined && monotonicNow() >= deadlineMs;
+      return (isLate ? this.#overload.refuse(this.#route.path, 'deadline') : undefined) ?? handler(ctx, input);
+    };
+  }
 
   #run(ctx: Context, admission: Admission, run: Handler, startedAtMs: number): HandlerResult | Promise<HandlerResult> {
     let result: HandlerResult | Promise<HandlerResult>;
@@ -88,17 +73,15 @@ export class RouteGuard {
       throw thrown;
     }
     const nowMs = monotonicNow();
-    this.#owner.queue.spend(nowMs - startedAtMs);
+    this.#overload.queue.spend(nowMs - startedAtMs);
     if (!isThenable(result)) {
       admission.end(endingOf(result), nowMs);
       return result;
     }
     // Each call of `then` would begin anew what is not a promise, such as a query of knex.
     const promise = (result instanceof Promise ? result : Promise.resolve(result)) as Promise<HandlerResult>;
-    promise.then(
-      (value) => admission.end(endingOf(value), monotonicNow()),
-      (thrown: unknown) => admission.end(endingOf(thrown), monotonicNow()),
-    );
+    const end = (outcome: unknown): void => admission.end(endingOf(outcome), monotonicNow());
+    promise.then(end, end);
     return promise;
   }
 
@@ -106,49 +89,56 @@ export class RouteGuard {
     const { AsyncResource } = builtin('node:async_hooks');
     return new Promise((resolve, reject) => {
       const start = (): void => {
+        const hasLeft = exchange.state === 'left' || exchange.state === 'over';
         // During an episode it is known that the work of requests that nobody waits for is what makes the others late.
-        if ((exchange.state === 'left' || exchange.state === 'over') && this.limiter.episode !== null) {
-          admission.end('cancelled', monotonicNow());
-          reject(new Error('the client has left'));
-          return;
-        }
+        const isPointless = hasLeft && this.#limiter.episode !== null;
         try {
-          resolve(this.#run(ctx, admission, run, monotonicNow()));
+          resolve(this.#run(ctx, admission, isPointless ? failLeft : run, monotonicNow()));
         } catch (thrown) {
           reject(thrown as Error);
         }
       };
-      this.#owner.queue.add(this.#lane, AsyncResource.bind(start));
+      this.#overload.queue.add(this.#lane, AsyncResource.bind(start));
     });
   }
 }
+
+function failLeft(): Error {
+  return new Error('the client has left');
+}
+
+/** Goes around the handler of a route with a `timeout`, inside of it: the handler counts until it ends. */
+export const hold: Middleware = (ctx, next) => {
+  const { witness } = Context.exchangeOf(ctx);
+  const replied = next();
+  if (!(witness instanceof Admission)) return replied;
+  witness.isHeld = true;
+  void replied.then((value) => witness.release(endingOf(value)));
+  return replied;
+};
 
 /** One admitted request. */
 class Admission implements Witness {
   isHeld = false;
   readonly #limiter: RouteLimiter;
-  readonly #patienceMs: number;
   #ticket: Ticket | null = null;
   #isOver = false;
 
-  constructor(limiter: RouteLimiter, patienceMs: number) {
+  constructor(limiter: RouteLimiter) {
     this.#limiter = limiter;
-    this.#patienceMs = patienceMs;
   }
 
-  begin(nowMs: number): void {
-    if (!this.#isOver) this.#ticket = this.#limiter.begin(nowMs, this.#patienceMs);
+  begin(nowMs: number, patienceMs: number): void {
+    if (!this.#isOver) this.#ticket = this.#limiter.begin(nowMs, patienceMs);
   }
 
   /** The reply is known, or the handler that outlived a 504 has ended. */
   end(ending: Ending, nowMs: number): void {
-    const ticket = this.#ticket;
-    if (this.#isOver || (this.isHeld && ticket === null)) return;
-    if (this.isHeld) this.#limiter.abandon(ticket as Ticket, nowMs, true);
-    else {
-      this.#isOver = true;
-      if (ticket !== null) this.#limiter.end(ticket, nowMs, ending);
-    }
+    if (this.#isOver) return;
+    this.#isOver = !this.isHeld;
+    if (this.#ticket === null) return;
+    if (this.isHeld) this.#limiter.abandon(this.#ticket, nowMs, true);
+    else this.#limiter.end(this.#ticket, nowMs, ending);
   }
 
   /** The client has disconnected. */
@@ -158,8 +148,13 @@ class Admission implements Witness {
 
   /** A handler has written the head of the reply itself; what follows is a stream. */
   headSent(): void {
+    this.release('done');
+  }
+
+  /** Ends, although a handler may hold it. */
+  release(ending: Ending): void {
     this.isHeld = false;
-    this.end('done', monotonicNow());
+    this.end(ending, monotonicNow());
   }
 }
 

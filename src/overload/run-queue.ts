@@ -19,12 +19,8 @@ const INTAKE_MS = 3;
 /** A handler that runs for less is not counted, to spare quick routes the work. */
 const NOTICED_MS = 0.2;
 
-/** The waiting requests of one route. */
-export class Lane {
-  readonly waiting: (() => void)[] = [];
-  /** Position of the first one in `waiting`. */
-  first = 0;
-}
+/** The waiting requests of one route, the first one first. */
+export type Lane = (() => void)[];
 
 /** The waiting requests of one application. */
 export class RunQueue {
@@ -51,8 +47,7 @@ export class RunQueue {
 
   /** Runs something as soon as it is the turn of its lane. It must not throw. */
   add(lane: Lane, run: () => void): void {
-    lane.waiting.push(run);
-    if (lane.waiting.length - lane.first === 1) this.#lanes.push(lane);
+    if (lane.push(run) === 1) this.#lanes.push(lane);
     this.#schedule();
   }
 
@@ -72,18 +67,8 @@ export class RunQueue {
       return;
     }
     for (let lane = this.#lanes.shift(); lane !== undefined; lane = this.#lanes.shift()) {
-      const run = lane.waiting[lane.first] as () => void;
-      lane.first += 1;
-      if (lane.first < lane.waiting.length) this.#lanes.push(lane);
-      else {
-        lane.waiting.length = 0;
-        lane.first = 0;
-      }
-      // A long queue that never empties: the requests that have run are let go.
-      if (lane.first >= 1024) {
-        lane.waiting.splice(0, lane.first);
-        lane.first = 0;
-      }
+      const run = lane.shift() as () => void;
+      if (lane.length > 0) this.#lanes.push(lane);
       run();
       if (monotonicNow() - startedAtMs > SLICE_MS) break;
     }

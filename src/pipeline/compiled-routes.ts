@@ -16,6 +16,7 @@ import { reply } from '../http/reply.js';
 import { parseTarget } from '../http/request.js';
 import type { RequestMetrics, RouteMetrics } from '../monitor/request-metrics.js';
 import type { Overload } from '../overload/overload.js';
+import { hold, RouteGuard } from '../overload/route-guard.js';
 import { compose } from './middleware.js';
 import type { ConnectMiddleware } from './connect.js';
 import type { Mount } from './mounts.js';
@@ -108,11 +109,11 @@ export class CompiledRoutes {
     const { params, schemas, timeout, deprecated } = options;
     const what = `${method} ${path}`;
     const overload = this.router.isReserved(route) ? null : this.#overload;
-    const guard = overload?.guard(route);
+    const guard = overload === null ? undefined : new RouteGuard(overload, route);
     const limit = timeout === undefined ? undefined : timeLimits.createTimeLimit(timeout);
 
     let handler: InputHandler = route.handler;
-    if (overload !== null) handler = overload.inTime(path, handler);
+    if (guard !== undefined) handler = guard.inTime(handler);
     const mode = this.#validateResponses;
     if (mode !== false && schemas.response !== undefined)
       handler = schemaChecks.withReply(what, schemas.response, mode, handler);
@@ -121,7 +122,7 @@ export class CompiledRoutes {
 
     const middleware = this.#groups.get(route)?.flat() ?? [];
     if (limit !== undefined) middleware.push(limit.within);
-    if (limit !== undefined && guard !== undefined) middleware.push(guard.hold);
+    if (limit !== undefined && guard !== undefined) middleware.push(hold);
     // Where the option is declared its type is this one; `routing` knows no middleware.
     middleware.push(...(options.middleware as readonly Middleware[]));
     const inner = compose(middleware, handler);

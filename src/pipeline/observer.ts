@@ -10,7 +10,7 @@ import type { MappedError } from '../http/error-mapper.js';
 import { isSilent, logSafely, type Logger } from '../base/log.js';
 import * as traceContext from '../propagation/trace-context.js';
 import type { RequestMetrics } from '../monitor/request-metrics.js';
-import { DeadlinePassed, Overloaded } from '../overload/refusals.js';
+import { DeadlinePassed, Overloaded } from '../overload/overload.js';
 import type { PipelineExchange } from './outbox.js';
 
 /** nginx's status for a client that left; never sent, only counted. */

@@ -5,7 +5,7 @@
 import { clearTimeout, monotonicNow, setTimeout } from '../base/clock.js';
 import { discard } from '../http/writer.js';
 import type { Context, Handler, Middleware } from '../http/context.js';
-import { TimedOut } from '../overload/refusals.js';
+import { TimedOut } from '../overload/overload.js';
 
 /** One limit in two places, so that the 504 passes through middleware as the handler's own errors do. */
 export interface TimeLimit {
