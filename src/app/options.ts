@@ -9,16 +9,12 @@ import { createLogger, LOG_LEVELS, type Logger, type LogLevel } from '../base/lo
 import { parseSettings, type Settings, type SettingsOptions } from '../client/settings.js';
 import { assertServiceName, isServiceName, type ServiceStandIn } from '../client/service-client.js';
 import { DEFAULT_BUCKETS, toBounds } from '../metrics/histogram.js';
-import {
-  LOAD_SHEDDING,
-  resolveLoadShedding,
-  type LoadShedding,
-  type LoadSheddingOptions,
-} from '../overload/overload.js';
+import type { LoadShedding, LoadSheddingOptions } from '../overload/overload.js';
 import {
   ANYTHING,
   assertOptions,
   BOOLEAN,
+  isRecord,
   LIST,
   listOf,
   OBJECT,
@@ -121,6 +117,13 @@ const VALIDATION: Kind = {
   give: "true, false or 'output'",
 };
 
+const LOAD_SHEDDING = {
+  observe: option(BOOLEAN, false),
+  maxEventLoopDelay: option(wholeNumber(1), 500),
+  maxMemoryPercent: option(wholeNumber(1, 100), 95),
+  retryAfter: option(wholeNumber(0), 1),
+} satisfies OptionTable<LoadSheddingOptions>;
+
 /** Each option's kind and default. An option whose default depends on anything else has undefined here. */
 const OPTIONS = {
   version: option(STRING),
@@ -141,7 +144,7 @@ const OPTIONS = {
   maxHeadersCount: option(wholeNumber(1), 999),
   maxHeaderSize: option(wholeNumber(1), 16_384),
   parameterLimit: option(wholeNumber(0), 1_000),
-  loadShedding: option(LOAD_SHEDDING),
+  loadShedding: option({ accepts: (value) => value === false || isRecord(value), give: 'false or an object' }),
   maxConnectionAge: option(wholeNumber(1), 60_000),
   maxServiceRequests: option(wholeNumber(1), 1_024),
   services: option(OBJECT, {}),
@@ -206,6 +209,13 @@ export function resolveOptions(name: string, options: PosternOptions, env: NodeJ
     errorTypes: errorTypes === undefined ? null : new URL(errorTypes).href,
     errorCodes: resolveCodes(given.errorCodes),
   };
+}
+
+/** @returns null if nothing may be refused */
+function resolveLoadShedding(given: LoadSheddingOptions | false | undefined): LoadShedding | null {
+  if (given === false) return null;
+  const options = withDefaults<LoadSheddingOptions, typeof LOAD_SHEDDING>('loadShedding', given ?? {}, LOAD_SHEDDING);
+  return { ...options, limitsProcess: given !== undefined };
 }
 
 function isEnumeration(codes: unknown): boolean {

@@ -1,5 +1,5 @@
 /*
- * Overload protection of one application: its option, the errors and the number of refused requests, and the log of
+ * Overload protection of one application: its options, the errors and the number of refused requests, and the log of
  * its overloads.
  */
 
@@ -7,7 +7,6 @@ import { clearInterval, monotonicNow, setInterval } from '../base/clock.js';
 import { FrameworkErrorCodes, type ErrorCode } from '../base/error-codes.js';
 import { ApiError, ServiceUnavailable } from '../base/errors.js';
 import { logSafely, type Logger } from '../base/log.js';
-import { BOOLEAN, isRecord, option, wholeNumber, withDefaults, type Kind } from '../base/options-check.js';
 import type { Priority } from '../endpoint/route-options.js';
 import type { Handler } from '../http/context.js';
 import * as errorMapper from '../http/error-mapper.js';
@@ -31,37 +30,10 @@ export interface LoadSheddingOptions {
   retryAfter?: number;
 }
 
-const OPTIONS = {
-  observe: option(BOOLEAN, false),
-  maxEventLoopDelay: option(wholeNumber(1), 500),
-  maxMemoryPercent: option(wholeNumber(1, 100), 95),
-  retryAfter: option(wholeNumber(0), 1),
-};
-
-/** An object, or `false`. @internal */
-export const LOAD_SHEDDING: Kind = {
-  accepts: (value) => value === false || isRecord(value),
-  give: 'false or an object',
-};
-
 /** The option with its defaults. */
 export interface LoadShedding extends Readonly<Required<LoadSheddingOptions>> {
   /** Whether the limits of the process apply: they do if the option is an object. */
   readonly limitsProcess: boolean;
-}
-
-/**
- * Checks the option `loadShedding`, and fills in its defaults.
- *
- * @returns null if nothing may be refused
- * @throws {TypeError} if a member is invalid
- *
- * @internal
- */
-export function resolveLoadShedding(given: LoadSheddingOptions | false | undefined): LoadShedding | null {
-  if (given === false) return null;
-  const options = withDefaults<LoadSheddingOptions, typeof OPTIONS>('loadShedding', given ?? {}, OPTIONS);
-  return { ...options, limitsProcess: given !== undefined };
 }
 
 /** The reason for a refusal, as a label. */
