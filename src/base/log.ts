@@ -62,11 +62,10 @@ export function createLogger(
   env: NodeJS.ProcessEnv,
 ): Logger {
   if (option === undefined) {
-    const format = env['LOG_FORMAT'] ?? '';
-    assertOneOf('LOG_FORMAT', format, ['json', 'text', '']);
-    const isText = format === 'text' || (format === '' && isRunByHand(env));
-    const write = isText ? createTextWriter(writeToStderr, !env['NO_COLOR'] && process.stderr.isTTY) : writeToStderr;
-    return createJsonLogger(service, write, level ?? levelIn(env));
+    const format = oneOfIn(env, 'LOG_FORMAT', ['json', 'text']) ?? (isRunByHand(env) ? 'text' : 'json');
+    const isColored = !env['NO_COLOR'] && process.stderr.isTTY;
+    const write = format === 'text' ? createTextWriter(writeToStderr, isColored) : writeToStderr;
+    return createJsonLogger(service, write, level ?? oneOfIn(env, 'LOG_LEVEL', LOG_LEVELS));
   }
   if (option === false) return ofLevels(() => ignore);
   assertLogger(option, 'logger', ', or false');
@@ -129,14 +128,12 @@ export function isRunByHand(env: NodeJS.ProcessEnv): boolean {
   return process.stderr.isTTY && !env['KUBERNETES_SERVICE_HOST'];
 }
 
-function levelIn({ LOG_LEVEL: given = '' }: NodeJS.ProcessEnv): LogLevel {
-  assertOneOf('LOG_LEVEL', given, [...LOG_LEVELS, '']);
-  return given || 'info';
-}
-
-function assertOneOf<T extends string>(variable: string, given: string, values: readonly T[]): asserts given is T {
-  if (!values.some((value) => value === given))
-    throw new TypeError(`${variable} is ${JSON.stringify(given)}; give one of ${values.filter(Boolean).join(', ')}`);
+/** The value of a variable; undefined if it is unset or empty. @throws {TypeError} if it is not one of the values */
+function oneOfIn<T extends string>(env: NodeJS.ProcessEnv, variable: string, values: readonly T[]): T | undefined {
+  const given = env[variable] || undefined;
+  const value = values.find((each) => each === given);
+  if (value === given) return value;
+  throw new TypeError(`${variable} is ${JSON.stringify(given)}; give one of ${values.join(', ')}`);
 }
 
 /** Writes each line of JSON as text. Lines wait while the code for that is loaded, and stay JSON if the process ends. */
