@@ -65,9 +65,7 @@ export class Postern extends RouteGroup {
   readonly handler: (req: IncomingMessage, res: ServerResponse) => void;
 
   readonly #routes: CompiledRoutes;
-  readonly #pipeline: Pipeline;
-  readonly #options: ResolvedOptions;
-  readonly #env: Environment;
+  readonly #env: Omit<ResolvedOptions, 'services'> & Environment;
   readonly #tasks: Tasks;
   readonly #services: ServiceClients<ServiceConnection>;
   readonly #metrics: ServiceMetrics;
@@ -89,13 +87,13 @@ export class Postern extends RouteGroup {
     const { logger, loadShedding } = resolved;
     const metrics = new ServiceMetrics(router.methods, resolved.durationBuckets, logger);
     const services = createClients(resolved, metrics.observeCall);
-    const env: Environment = { ...resolved, services, logsTraces: false };
+    const env = { ...resolved, services, logsTraces: false };
     const memoryPercent = (): number => metrics.sampler.read().rssPercent;
     const overload = loadShedding && new Overload(loadShedding, metrics.requests, logger, memoryPercent);
     const routes = new CompiledRoutes(router, metrics.requests, overload, resolved.validateResponses);
     const pipeline = new Pipeline(routes, env, metrics.requests);
     const monitor = resolved.monitor === null ? null : createMonitor(resolved.monitor, env, metrics.requests);
-    const tasks = new Tasks(monitor === null ? [pipeline] : [pipeline, monitor.pipeline]);
+    const tasks = new Tasks(monitor === null ? [pipeline] : [pipeline, monitor.listener.pipeline]);
     const health = new Health(name, resolved.version, logger);
     metrics.describe(name, resolved.version, tasks, health);
     super(routes, '');
@@ -108,8 +106,6 @@ export class Postern extends RouteGroup {
     this.router = router;
     this.health = health;
     this.#routes = routes;
-    this.#pipeline = pipeline;
-    this.#options = resolved;
     this.#env = env;
     this.#services = services;
     this.#tasks = tasks;
@@ -120,15 +116,16 @@ export class Postern extends RouteGroup {
     this.server = this.#listener.server;
     this.handler = createHandler(pipeline);
 
-    if (resolved.attachMonitorEndpoints) {
-      const ping = createPing({
-        ...resolved,
-        services,
+    if (!resolved.attachMonitorEndpoints) return;
+    addMonitoringEndpoints(name, router, monitor, {
+      health: () => health.answer(),
+      metrics: createMetricsEndpoint(metrics, tasks),
+      openapi: createOpenApiEndpoint(this),
+      ping: createPing({
+        ...env,
         exchange: async (service, request) => (await services.sender(service)).exchange(request),
-      });
-      const answers = { health: () => health.answer(), metrics: createMetricsEndpoint(metrics, tasks), ping };
-      addMonitoringEndpoints(name, routes, monitor, { ...answers, openapi: createOpenApiEndpoint(this) });
-    }
+      }),
+    });
   }
 
   /** Metrics of this application; a registry of its own. */
@@ -155,7 +152,7 @@ export class Postern extends RouteGroup {
    */
   attach(server: Server, options: ScopeOptions = {}): this {
     assertOptions('attach()', options, SCOPE);
-    attachPipeline(server, this.#pipeline, this.#options, options);
+    attachPipeline(server, this.#listener.pipeline, this.#env, options);
     return this;
   }
 
@@ -173,7 +170,7 @@ export class Postern extends RouteGroup {
   /** Counts a promise as an active task until it settles; a rejection is logged. Gives the promise back. */
   track<T extends PromiseLike<unknown>>(promise: T): T {
     this.#tasks.track(promise, (reason) =>
-      logSafely(this.#options.logger, 'error', { err: reason }, 'tracked task failed'),
+      logSafely(this.#env.logger, 'error', { err: reason }, 'tracked task failed'),
     );
     return promise;
   }
@@ -218,8 +215,8 @@ export class Postern extends RouteGroup {
     const listening = await opening;
     // Later: loading and setting up the measuring must not delay the first requests.
     setTimeout(() => this.#closing ?? this.#metrics.watch(), WATCH_DELAY_MS).unref();
-    logSafely(this.#options.logger, 'info', listening, 'listening');
-    if (this.#monitor === null && this.#options.attachMonitorEndpoints) warnIfUnreachable(this.#options.logger, scope);
+    logSafely(this.#env.logger, 'info', listening, 'listening');
+    if (this.#monitor === null && this.#env.attachMonitorEndpoints) warnIfUnreachable(this.#env.logger, scope);
     return listening;
   }
 
@@ -227,10 +224,10 @@ export class Postern extends RouteGroup {
     // Loaded ahead, so that the first request does not wait for it.
     if (this.#services.names.length > 0) await this.#services.load();
     const { OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: traces } = process.env;
-    const isTraced = this.#options.tracing !== false && Boolean(base || traces);
+    const isTraced = this.#env.tracing !== false && Boolean(base || traces);
     const tracing = isTraced ? await import('../tracing/trace-export.js') : undefined;
     const listening = await openListeners(this.#listener, this.#monitor, where, from);
-    this.#closeTraceExport = tracing?.startTraceExport(this.#options, this.#env, this.metrics, process.env);
+    this.#closeTraceExport = tracing?.startTraceExport(this.#env, this.#env, this.metrics, process.env);
     return listening;
   }
 
@@ -279,7 +276,7 @@ export class Postern extends RouteGroup {
     const from = options.port !== undefined ? 'the option port' : port === undefined ? 'the default' : 'PORT';
     const listening = await this.#listen({ port, host, scope: options.scope }, from);
     closings.exitOnSignal((signal) => {
-      logSafely(this.#options.logger, 'warn', { signal }, 'draining');
+      logSafely(this.#env.logger, 'warn', { signal }, 'draining');
       return (this.#closing ??= this.#drain({ delay: delay ?? closings.drainDelayOf(signal, env), timeout }));
     });
     return listening;
@@ -287,9 +284,13 @@ export class Postern extends RouteGroup {
 
   /** @returns whether everything in flight could finish */
   async #drain(options: CloseOptions): Promise<boolean> {
-    const parts = { health: this.health, pipeline: this.#pipeline, listener: this.#listener, monitor: this.#monitor };
-    const work = { opening: this.#opening, tasks: this.#tasks, hooks: this.#closeHooks };
-    const clean = await closings.drain(options, { ...parts, ...work, logger: this.#options.logger });
+    this.health.drain();
+    this.#listener.pipeline.closeConnections();
+    // A server that is about to listen can't be told to stop before it does.
+    await this.#opening?.catch(() => undefined);
+    const { logger } = this.#env;
+    const monitor = this.#monitor?.listener;
+    const clean = await closings.drain(options, this.#listener, monitor, this.#tasks, this.#closeHooks, logger);
     await this.#closeTraceExport?.();
     this.#services.close();
     this.#metrics.sampler.close();

@@ -7,11 +7,8 @@ import { monotonicNow, setTimeout } from '../base/clock.js';
 import { MAX_TIMEOUT_MS, TIME, within } from '../base/deadline.js';
 import { isRunByHand, logSafely, type Logger } from '../base/log.js';
 import type { Kinds } from '../base/options-check.js';
-import type { Health } from '../monitor/health.js';
 import type { Tasks } from '../monitor/tasks.js';
-import type { Pipeline } from '../pipeline/pipeline.js';
 import type { Listener } from './listener.js';
-import type { Monitor } from './monitor.js';
 
 /** How to drain, in ms. */
 export interface CloseOptions {
@@ -31,40 +28,28 @@ const LEAST_HOOK_MS = 1000;
 /** How long, in ms, a scrape of the monitoring listener may take when everything else is closed. */
 const LAST_SCRAPE_MS = 1000;
 
-/** The parts of an application that a drain closes. */
-interface Drained {
-  readonly health: Health;
-  readonly pipeline: Pipeline;
-  readonly listener: Listener;
-  readonly monitor: Monitor | null;
-  readonly opening: Promise<unknown> | undefined;
-  readonly tasks: Tasks;
-  readonly hooks: readonly (() => unknown)[];
-  readonly logger: Logger;
-}
-
 /**
  * Finishes the work in flight, then closes the listeners.
  *
+ * @param monitor the listener for monitoring, which is closed last
  * @returns whether everything in flight could finish
  */
-export async function drain(options: CloseOptions, app: Drained): Promise<boolean> {
-  const { delay = 0, timeout = 10_000 } = options;
-  const { health, pipeline, listener, monitor, opening, tasks, hooks, logger } = app;
-  health.drain();
-  pipeline.closeConnections();
-  // A server that is about to listen can't be told to stop before it does.
-  await opening?.catch(() => undefined);
+export async function drain(
+  { delay = 0, timeout = 10_000 }: CloseOptions,
+  listener: Listener,
+  monitor: Listener | undefined,
+  tasks: Tasks,
+  hooks: readonly (() => unknown)[],
+  logger: Logger,
+): Promise<boolean> {
   if (delay > 0) await new Promise((resolve) => setTimeout(resolve, Math.min(delay, MAX_TIMEOUT_MS)));
   const startedAt = monotonicNow();
   const [answered] = await Promise.all([listener.close(timeout), within(timeout, tasks.settled())]);
   const finished = answered && tasks.tracked === 0;
   const leftMs = Math.max(LEAST_HOOK_MS, timeout - (monotonicNow() - startedAt));
   const clean = (await runCloseHooks(hooks, leftMs, logger)) && finished;
-  if (monitor !== null) {
-    monitor.pipeline.closeConnections();
-    await monitor.listener.close(LAST_SCRAPE_MS);
-  }
+  monitor?.pipeline.closeConnections();
+  await monitor?.close(LAST_SCRAPE_MS);
   return clean;
 }
 

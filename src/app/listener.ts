@@ -7,7 +7,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { HttpError } from '../base/errors.js';
 import { clearInterval, setImmediate, setInterval } from '../base/clock.js';
-import { MAX_TIMEOUT_MS, within } from '../base/deadline.js';
+import { within } from '../base/deadline.js';
 import { show } from '../base/options-check.js';
 import type { ParserError } from '../http/error-mapper.js';
 import { guardUpgrades, makePublic, mayLackFields, type ScopeOptions } from '../http/scope.js';
@@ -20,12 +20,13 @@ const SWEEP_MS = 100;
 /** A server, and the pipeline that answers its requests. */
 export class Listener {
   readonly server: Server;
-  readonly #pipeline: Pipeline;
   readonly #connections: Connections;
 
-  constructor(pipeline: Pipeline, limits: ServerLimits) {
+  constructor(
+    readonly pipeline: Pipeline,
+    limits: ServerLimits,
+  ) {
     this.server = createHttpServer(limits);
-    this.#pipeline = pipeline;
     this.#connections = new Connections(this.server);
     attachPipeline(this.server, pipeline, limits);
   }
@@ -64,9 +65,9 @@ export class Listener {
     this.#connections.closeSilent();
     // Replies that were queued before the drain began don't say `connection: close`: theirs are closed when idle.
     const sweep = setInterval(() => this.server.closeIdleConnections(), SWEEP_MS);
-    await within(Math.min(timeoutMs, MAX_TIMEOUT_MS), Promise.all([this.#pipeline.idle(), stopped]));
+    await within(timeoutMs, Promise.all([this.pipeline.idle(), stopped]));
     clearInterval(sweep);
-    const clean = this.#pipeline.active === 0;
+    const clean = this.pipeline.active === 0;
     this.#connections.closeAll();
     await stopped;
     return clean;

@@ -14,7 +14,6 @@ import { Listener } from './listener.js';
 /** Answers on the listener for monitoring: routes of its own, in the middleware of the application. */
 export interface Monitor {
   readonly routes: CompiledRoutes;
-  readonly pipeline: Pipeline;
   readonly listener: Listener;
   readonly where: MonitorOptions;
 }
@@ -22,8 +21,7 @@ export interface Monitor {
 /** Has no routes yet, and does not listen. */
 export function createMonitor(where: MonitorOptions, env: Environment, requests: RequestMetrics): Monitor {
   const routes = new CompiledRoutes(new Router<Handler>(), requests, null, false);
-  const pipeline = new Pipeline(routes, env, requests);
-  return { routes, pipeline, listener: new Listener(pipeline, env), where };
+  return { routes, listener: new Listener(new Pipeline(routes, env, requests), env), where };
 }
 
 /**
@@ -32,16 +30,15 @@ export function createMonitor(where: MonitorOptions, env: Environment, requests:
  */
 export function addMonitoringEndpoints(
   name: string,
-  main: CompiledRoutes,
+  main: Router<Handler>,
   monitor: Monitor | null,
-  { health, metrics, openapi, ping }: Readonly<Record<'health' | 'metrics' | 'openapi' | 'ping', Handler>>,
+  handlers: Readonly<Record<'health' | 'metrics' | 'openapi' | 'ping', Handler>>,
 ): void {
-  const { router: own } = monitor?.routes ?? main;
-  const both = monitor === null ? [own] : [main.router, own];
-  for (const router of both) router.reserve(`/${name}/health/`, health);
-  own.reserve(`/${name}/metrics/`, metrics);
-  own.reserve(`/${name}/openapi/`, openapi);
-  for (const router of both) router.reserve(`/${name}/ping/`, ping);
+  for (const [endpoint, handler] of Object.entries(handlers)) {
+    const path = `/${name}/${endpoint}/`;
+    if (monitor === null || endpoint === 'health' || endpoint === 'ping') main.reserve(path, handler);
+    monitor?.routes.router.reserve(path, handler);
+  }
 }
 
 /**
