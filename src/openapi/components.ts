@@ -4,10 +4,7 @@
  */
 
 import { isRecord } from '../base/options-check.js';
-import { resolveReference } from '../payload/json-schema.js';
-
-/** A JSON Schema of draft 2020-12, which OpenAPI 3.1 and 3.2 take as it is. */
-export type JsonSchema = Readonly<Record<string, unknown>>;
+import { resolveReference, type SchemaPart } from '../payload/json-schema.js';
 
 const NAME = /[^A-Za-z0-9._-]+/g;
 /** Keywords whose values are data rather than schemas: a `$ref` in them is not a reference. */
@@ -17,14 +14,12 @@ const MAP_KEYWORDS: ReadonlySet<string> = new Set(['properties', 'patternPropert
 
 /** The `components.schemas` of one document. */
 export class Components {
-  readonly schemas: Record<string, JsonSchema>;
   /** The text of each schema before it was lifted, so that equal ones are one; empty for ours. */
   readonly #sources: Map<string, string>;
 
-  /** @param own schemas of ours, by name */
-  constructor(own: Readonly<Record<string, JsonSchema>>) {
-    this.schemas = { ...own };
-    this.#sources = new Map(Object.keys(own).map((name) => [name, '']));
+  /** @param schemas ours, by name; the lifted ones are added */
+  constructor(readonly schemas: Record<string, SchemaPart>) {
+    this.#sources = new Map(Object.keys(schemas).map((name) => [name, '']));
   }
 
   /**
@@ -32,20 +27,17 @@ export class Components {
    *
    * @param name of the schema itself, should it refer to itself
    */
-  lift(schema: JsonSchema, name: string): JsonSchema {
-    const root = JSON.parse(JSON.stringify(schema)) as JsonSchema;
-    const lifted = new Map<string, string>();
+  lift(schema: SchemaPart, name: string): SchemaPart {
+    const root = JSON.parse(JSON.stringify(schema)) as SchemaPart;
+    const definitions = JSON.stringify([root['$defs'], root['definitions']]);
     const liftTarget = (reference: string): string => {
-      const known = lifted.get(reference);
-      if (known !== undefined) return known;
       const target = resolveReference(reference, root);
       if (!isRecord(target)) throw new TypeError(`the reference ${JSON.stringify(reference)} leads nowhere`);
-      const source = JSON.stringify([target, root['$defs'], root['definitions']]);
+      const source = `${JSON.stringify(target)} ${definitions}`;
       const wanted = reference === '#' ? name : (reference.split('/').at(-1) ?? name);
       const base = decodeURIComponent(wanted).replace(NAME, '_') || 'Schema';
       let own = base;
       for (let count = 2; (this.#sources.get(own) ?? source) !== source; count += 1) own = `${base}${count}`;
-      lifted.set(reference, own);
       if (!this.#sources.has(own)) {
         this.#sources.set(own, source);
         this.schemas[own] = rewrite(target, liftTarget);
@@ -56,7 +48,7 @@ export class Components {
   }
 }
 
-function rewrite(schema: JsonSchema, liftTarget: (reference: string) => string): JsonSchema {
+function rewrite(schema: SchemaPart, liftTarget: (reference: string) => string): SchemaPart {
   const walk = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(walk);
     return isRecord(value) ? rewrite(value, liftTarget) : value;

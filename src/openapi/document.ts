@@ -1,11 +1,10 @@
-/*
- * An application as an OpenAPI document, 3.1 or 3.2 (https://spec.openapis.org).
- */
+/* An application as an OpenAPI document, 3.1 or 3.2 (https://spec.openapis.org). */
 
 import { assertOptions, listOf, oneOf, STRING, type Kinds } from '../base/options-check.js';
 import { OPENAPI, type OpenApiSettings } from '../endpoint/document-settings.js';
-import type { RouteInfo } from '../routing/router.js';
-import { Components, type JsonSchema } from './components.js';
+import type { SchemaPart } from '../payload/json-schema.js';
+import type { RouteInfo, Router } from '../routing/router.js';
+import { Components } from './components.js';
 import { defined, mergeJson, toOperation, type DocumentedRoute } from './operation.js';
 import { OpenApiError, shapeOf, toTemplate } from './path-template.js';
 
@@ -61,7 +60,7 @@ const TEXT = { type: 'string' };
 const INTEGER = { type: 'integer' };
 
 /** Members of an object that are always there, and others. */
-function objectOf(required: JsonSchema, others: JsonSchema = {}, description?: string): JsonSchema {
+function objectOf(required: SchemaPart, others: SchemaPart = {}, description?: string): SchemaPart {
   const words = description === undefined ? {} : { description };
   return { type: 'object', ...words, required: Object.keys(required), properties: { ...required, ...others } };
 }
@@ -99,7 +98,7 @@ export function toOpenApi(app: OpenApiSource, options: OpenApiOptions = {}): Ope
   const { scope = 'all', version = '3.1', servers, title } = options;
   const { extras = {}, sent = 'input' } = app[OPENAPI] ?? {};
   const components = new Components({ Error: ERROR, Problem: PROBLEM });
-  const paths: Record<string, Record<string, unknown>> = {};
+  const paths: Record<string, PathItem> = {};
   const operationIds = new Map<string | undefined, string>();
   // The templates, each with the names of the route that came first, by their text without names.
   const templates = new Map<string, ReturnType<typeof toTemplate> & Pick<DocumentedRoute, 'path' | 'pattern'>>();
@@ -123,8 +122,7 @@ export function toOpenApi(app: OpenApiSource, options: OpenApiOptions = {}): Ope
     const operation = toOperation(route, parameters, components, sent);
     if (METHODS.includes(method) || (method === 'QUERY' && version === '3.2')) item[method.toLowerCase()] = operation;
     else if (version === '3.1') throw new OpenApiError(path, `OpenAPI 3.1 has no ${method}; 3.2 has`);
-    else
-      item['additionalOperations'] = { ...(item['additionalOperations'] as object | undefined), [method]: operation };
+    else (item.additionalOperations ??= {})[method] = operation;
   }
   const overrides = defined({ info: defined({ title }), servers: servers?.map((url) => ({ url: String(url) })) });
   const added = mergeJson(extras, overrides);
@@ -139,14 +137,14 @@ export function toOpenApi(app: OpenApiSource, options: OpenApiOptions = {}): Ope
   return mergeJson(own, added);
 }
 
-/** A router's data of each route; the router may be of another copy of the package. */
-interface Table {
-  readonly entries: readonly DocumentedRoute[];
-  readonly isReserved: (route: DocumentedRoute) => boolean;
+/** Operations of one path, by method in lower case. */
+interface PathItem extends Record<string, unknown> {
+  additionalOperations?: Record<string, unknown>;
 }
 
 function routesOf(app: OpenApiSource): DocumentedRoute[] {
-  const table = app.router as Partial<Table> | undefined;
+  // The application may come from another copy of the package, or from none.
+  const table = app.router as Partial<Pick<Router, 'entries' | 'isReserved'>> | undefined;
   const isReserved = table?.isReserved?.bind(table);
   if (!Array.isArray(table?.entries) || isReserved === undefined)
     throw new TypeError('toOpenApi() takes a Postern application');

@@ -1,24 +1,18 @@
-/*
- * One route as an operation: its parameters, its body, its replies.
- */
+/* One route as an operation: its parameters, its body, its replies. */
 
 import { STATUS_CODES } from 'node:http';
 import { FrameworkErrorCodes } from '../base/error-codes.js';
 import { isRecord } from '../base/options-check.js';
-import type { ErrorType, RouteRecord } from '../endpoint/route-options.js';
+import type { ErrorType } from '../endpoint/route-options.js';
 import { isSchema, PARTS, type MaybeResponse, type Part } from '../endpoint/schemas.js';
 import { listOf, partsOf, type SchemaPart } from '../payload/json-schema.js';
 import { propsOf } from '../payload/standard-schema.js';
-import type { Components, JsonSchema } from './components.js';
+import type { Route } from '../routing/router.js';
+import type { Components } from './components.js';
 import { OpenApiError, type PathParameter } from './path-template.js';
 
 /** Properties of a route that a document has. */
-export interface DocumentedRoute {
-  readonly method: string;
-  readonly path: string;
-  readonly pattern: string;
-  readonly options: RouteRecord;
-}
+export type DocumentedRoute = Pick<Route, 'method' | 'path' | 'pattern' | 'options'>;
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -40,7 +34,7 @@ export function toOperation(
 ): Json {
   const { summary, description, tags, operationId, deprecated, schemas, params: allowed } = options;
   /** One side of a schema; undefined without JSON Schema. */
-  const schemaOf = (part: string, given: unknown): JsonSchema | undefined => {
+  const schemaOf = (part: string, given: unknown): SchemaPart | undefined => {
     const converter = propsOf(given)?.jsonSchema;
     if (converter === undefined) return undefined;
     const name = `${method.toLowerCase()}${path.replace(/[^A-Za-z0-9]+/g, '_')}_${part.replace(' ', '_')}`;
@@ -108,7 +102,7 @@ function parameter(place: 'path' | 'query' | 'header', name: string, schema: unk
   return { name, in: place, ...(required ? { required } : {}), schema };
 }
 
-function requestBody(given: unknown, schema: JsonSchema = {}): Json {
+function requestBody(given: unknown, schema: SchemaPart = {}): Json {
   return { required: !takesNothing(given), content: { 'application/json': { schema } } };
 }
 
@@ -124,7 +118,7 @@ function takesNothing(schema: unknown): boolean {
   }
 }
 
-function successes(response: MaybeResponse, schemaOf: (part: string, given: unknown) => JsonSchema | undefined): Json {
+function successes(response: MaybeResponse, schemaOf: (part: string, given: unknown) => SchemaPart | undefined): Json {
   if (response === undefined) return { '2XX': { description: 'Success' } };
   const byStatus = isSchema(response) ? { 200: response } : response;
   const entries = Object.entries(byStatus).map(([status, given]): [string, Json] => {
