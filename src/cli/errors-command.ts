@@ -2,7 +2,7 @@
 
 import { findClashes, FrameworkErrorCodes, type NamedValue } from '../base/error-codes.js';
 import { isRecord } from '../base/options-check.js';
-import { defineCommand, Finding, flag, readSaved, reportFindings, type Command, type Outcome } from './command.js';
+import { defineCommand, Finding, flag, readSaved, reportFindings, type Command } from './command.js';
 import { loadApp, type LoadedApp } from './module.js';
 import { toJson, toTable } from './output.js';
 
@@ -24,9 +24,15 @@ const OPTIONS = { json: flag, check: flag };
 const operandOf = ({ check }: { readonly check?: unknown }): string => (check === true ? 'FILE...' : 'MODULE');
 
 export const errors: Command = defineCommand(usage, operandOf, OPTIONS, async ({ json, check }, ...files) => {
-  if (check) return checkFiles(files);
-  const rows = catalogueOf(await loadApp(files[0]));
-  return { text: json ? toJson(rows) : formatTable(rows) };
+  if (!check) {
+    const rows = catalogueOf(await loadApp(files[0]));
+    return { text: json ? toJson(rows) : formatTable(rows) };
+  }
+  const codes = files.flatMap((place) => {
+    const saved = readSaved(place, areCodes, 'saved list of error codes', 'errors MODULE --json');
+    return saved.map((code) => ({ ...code, place }));
+  });
+  return reportFindings(clashesOf(codes));
 });
 
 /** One row of the catalogue. */
@@ -69,20 +75,11 @@ function formatTable(rows: readonly CodeRow[]): string {
   return `${toTable([['VALUE', 'NAME', 'STATUS', 'DESCRIPTION', 'ROUTES'], ...cells]).join('\n')}\n`;
 }
 
-function checkFiles(files: readonly string[]): Outcome {
-  const codes = files.flatMap((place) => {
-    const saved = readSaved(place, areCodes, 'saved list of error codes', 'errors MODULE --json');
-    return saved.map((code) => ({ ...code, place }));
-  });
-  return reportFindings(clashesOf(codes));
-}
-
-const OWN_CODES = Object.values(FrameworkErrorCodes);
+const OWN_CODES = Object.values(FrameworkErrorCodes).map((code) => ({ ...code, place: 'the framework' }));
 
 /** @param codes each with the file or application that has it */
 function clashesOf(codes: readonly (NamedValue & { readonly place: string })[]): string[] {
-  const own = OWN_CODES.map(({ name, value }) => ({ name, value, place: 'the framework' }));
-  const findings = findClashes([...own, ...codes]).map(([a, b]) => {
+  const findings = findClashes([...OWN_CODES, ...codes]).map(([a, b]) => {
     const [what, one, other] = a.value === b.value ? [a.value, a.name, b.name] : [a.name, a.value, b.value];
     return `${what} is ${one} in ${a.place} and ${other} in ${b.place}`;
   });
@@ -90,9 +87,7 @@ function clashesOf(codes: readonly (NamedValue & { readonly place: string })[]):
 }
 
 function areCodes(value: unknown): value is NamedValue[] {
+  const isCode = (row: unknown): boolean =>
+    isRecord(row) && typeof row['name'] === 'string' && typeof row['value'] === 'number';
   return Array.isArray(value) && value.every(isCode);
-}
-
-function isCode(row: unknown): row is NamedValue {
-  return isRecord(row) && typeof row['name'] === 'string' && typeof row['value'] === 'number';
 }

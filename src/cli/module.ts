@@ -9,14 +9,13 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { NamedValue } from '../base/error-codes.js';
 import { isRecord } from '../base/options-check.js';
 import type { OpenApiSource } from '../openapi/document.js';
-import type { DocumentedRoute } from '../openapi/operation.js';
-import type { RouteInfo } from '../routing/router.js';
+import type { RouteInfo, Router } from '../routing/router.js';
 import { messageOf } from './output.js';
 
 /** An application. Its name and its routes are checked; an application of another copy may lack the other members. */
 export interface LoadedApp extends OpenApiSource {
   readonly errorCodes?: readonly NamedValue[];
-  readonly router: OpenApiSource['router'] & { readonly entries?: readonly DocumentedRoute[] };
+  readonly router: OpenApiSource['router'] & Partial<Pick<Router, 'entries'>>;
 }
 
 /**

@@ -1,9 +1,12 @@
 /* `postern openapi`: an application as an OpenAPI document, or what broke since one was saved. */
 
-import { toOpenApi } from '../openapi/document.js';
+import { isRecord } from '../base/options-check.js';
+import { toOpenApi, type OpenApiDocument } from '../openapi/document.js';
+import { collectMembers, type Members } from '../openapi/operation.js';
+import { shapeOf } from '../openapi/path-template.js';
+import { listOf } from '../payload/json-schema.js';
 import { choice, defineCommand, flag, reportFindings, savedFile, texts, UsageError, type Command } from './command.js';
 import { loadApp } from './module.js';
-import { findBreaks, isDocument } from './openapi-changes.js';
 import { toJson } from './output.js';
 
 const usage = `Usage: postern openapi MODULE [--public] [--version VERSION] [--server URL]...
@@ -37,3 +40,108 @@ export const openapi: Command = defineCommand(usage, 'MODULE', OPTIONS, async (v
   const text = toJson(toOpenApi(await loadApp(file), { scope, version, servers }));
   return saved === undefined ? { text } : reportFindings(findBreaks(saved, JSON.parse(text)));
 });
+
+/** Recursive schemas are compared this far down. */
+const MAX_DEPTH = 12;
+const METHOD = /^(?:get|put|post|delete|options|head|patch|trace|query)$/;
+
+/** Whether a value is a document, as far as it is read here. */
+function isDocument(value: unknown): value is OpenApiDocument {
+  return isRecord(value) && typeof value['openapi'] === 'string' && isRecord(value['paths']);
+}
+
+/**
+ * Finds what broke for clients: what they may no longer send, and what they no longer get. Both documents may be
+ * anyone's; what is not in the form that is looked for counts as absent.
+ *
+ * @returns a line for each break, in the order of the document before
+ */
+export function findBreaks(before: OpenApiDocument, after: OpenApiDocument): string[] {
+  const now = operationsOf(after);
+  return [...operationsOf(before)].flatMap(([key, { name, operation }]) => {
+    const other = now.get(key)?.operation;
+    const lines = other === undefined ? ['was removed'] : compareOperations({ before, after }, operation, other);
+    return lines.map((line) => `${name} ${line}`);
+  });
+}
+
+/** By method and the shape of the path: parameters may be renamed. */
+function operationsOf({ paths }: OpenApiDocument): Map<string, { readonly name: string; readonly operation: unknown }> {
+  const operations = new Map<string, { readonly name: string; readonly operation: unknown }>();
+  for (const [path, item] of Object.entries(paths)) {
+    const { additionalOperations, ...members } = asObject(item);
+    const named = Object.entries(members).filter(([name]) => METHOD.test(name));
+    for (const [name, operation] of [...named, ...Object.entries(asObject(additionalOperations))]) {
+      const method = name.toUpperCase();
+      if (isRecord(operation)) operations.set(`${method} ${shapeOf(path)}`, { name: `${method} ${path}`, operation });
+    }
+  }
+  return operations;
+}
+
+/** Two documents, for the references in them. */
+type Documents = Readonly<Record<'before' | 'after', OpenApiDocument>>;
+
+function compareOperations(both: Documents, before: unknown, after: unknown): string[] {
+  const known = inputsOf(before);
+  const inputs = [...inputsOf(after)].flatMap(([key, { required, schema }]) => {
+    const was = known.get(key);
+    const needed = required && was?.required !== true ? [`now requires ${key === 'body' ? 'a body' : key}`] : [];
+    return [...needed, ...compareSchemas(both, true, was?.schema, schema, key)];
+  });
+  const now = asObject(asObject(after)['responses']);
+  const replies = Object.entries(asObject(asObject(before)['responses'])).flatMap(([status, was]) => {
+    if (now[status] !== undefined) return compareSchemas(both, false, schemaOf(was), schemaOf(now[status]), status);
+    // `2XX` means every success that is not declared by itself any more.
+    return status.startsWith('2') && now['2XX'] !== undefined ? [] : `no longer declares ${status}`;
+  });
+  return [...inputs, ...replies];
+}
+
+/** @param sent whether clients send it; else they get it */
+function compareSchemas(both: Documents, sent: boolean, was: unknown, is: unknown, at: string, depth = 0): string[] {
+  const [old, now] = [collectMembers(was, both.before), collectMembers(is, both.after)];
+  if (old.parts.length === 0 || now.parts.length === 0 || depth > MAX_DEPTH) return [];
+  // Clients break when the new document asks for more, and when it returns less than the old document promised.
+  const [one, other] = sent ? [now, old] : [old, now];
+  const below = (was: unknown, is: unknown, name: string): string[] =>
+    compareSchemas(both, sent, was, is, `${at}/${name}`, depth + 1);
+  const [type, typeNow] = [firstOf(old, 'type'), firstOf(now, 'type')];
+  const isOther = type !== undefined && typeNow !== undefined && JSON.stringify(type) !== JSON.stringify(typeNow);
+  return [
+    ...(isOther ? [`${sent ? 'takes' : 'returns'} another type at ${at}`] : []),
+    ...[...one.properties.keys()].flatMap((name) => {
+      if (!sent && !now.properties.has(name)) return `no longer returns ${at}/${name}`;
+      if (one.required.has(name) && !other.required.has(name))
+        return `${sent ? 'now requires' : 'no longer always returns'} ${at}/${name}`;
+      return below(old.properties.get(name), now.properties.get(name), name);
+    }),
+    ...below(firstOf(old, 'items'), firstOf(now, 'items'), '*'),
+  ];
+}
+
+/** The first value of a keyword in the schemas that hold for the same value. */
+function firstOf({ parts }: Members, keyword: string): unknown {
+  return parts.find((part) => part[keyword] !== undefined)?.[keyword];
+}
+
+/** Parameters that are not in the path, and the body. */
+function inputsOf(operation: unknown): Map<string, { readonly required: boolean; readonly schema: unknown }> {
+  const { parameters, requestBody } = asObject(operation);
+  const inputs = new Map<string, { required: boolean; schema: unknown }>();
+  for (const { in: place, name, required, schema } of listOf(parameters).map(asObject)) {
+    const key = `${String(place)} ${JSON.stringify(name)}`;
+    if (place !== 'path') inputs.set(key, { required: required === true, schema });
+  }
+  const { required } = asObject(requestBody);
+  return inputs.set('body', { required: required === true, schema: schemaOf(requestBody) });
+}
+
+/** The schema of the first content type. A document of ours has one, and for errors two that say the same. */
+function schemaOf(holder: unknown): unknown {
+  return asObject(Object.values(asObject(asObject(holder)['content']))[0])['schema'];
+}
+
+function asObject(value: unknown): Record<string, unknown> {
+  return isRecord(value) ? value : {};
+}

@@ -7,7 +7,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { findBreaks } from '../../src/cli/openapi-changes.js';
+import { findBreaks } from '../../src/cli/openapi-command.js';
 import type { OpenApiDocument } from 'postern/openapi';
 import { createProject, runCommand } from '../support/command.js';
 
