@@ -292,7 +292,7 @@ export class Postern extends RouteGroup {
     const monitor = this.#monitor?.listener;
     const clean = await closings.drain(options, this.#listener, monitor, this.#tasks, this.#closeHooks, logger);
     await this.#closeTraceExport?.();
-    this.#services.close();
+    await this.#services.close();
     this.#metrics.sampler.close();
     this.#overload?.close();
     return clean;

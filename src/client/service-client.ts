@@ -132,8 +132,7 @@ export class ServiceClients<Sender extends CallSender = CallSender> {
   /** In order of first mention. */
   readonly names: readonly string[];
   readonly #load: () => Promise<ReadonlyMap<string, Sender>>;
-  #loading: Promise<ReadonlyMap<string, Sender>> | undefined;
-  #loaded: ReadonlyMap<string, Sender> | undefined;
+  #senders: Promise<ReadonlyMap<string, Sender>> | undefined;
 
   /** @param load loads the code that sends calls, for every one of the names; called once */
   constructor(names: Iterable<string>, load: () => Promise<ReadonlyMap<string, Sender>>) {
@@ -152,7 +151,7 @@ export class ServiceClients<Sender extends CallSender = CallSender> {
       const remedy = nearest === undefined ? 'add it to SERVICE_CONNECTIONS' : `did you mean "${nearest}"?`;
       throw new TypeError(`service ${show(name)} is not connected (${connected}); ${remedy}`);
     }
-    return new ServiceClient(() => this.#loaded?.get(name) ?? this.sender(name), by);
+    return new ServiceClient(() => this.sender(name), by);
   }
 
   /** The sender for one of {@link names}. */
@@ -160,13 +159,13 @@ export class ServiceClients<Sender extends CallSender = CallSender> {
     return (await this.load()).get(name) as Sender;
   }
 
-  async load(): Promise<ReadonlyMap<string, Sender>> {
-    return (this.#loaded ??= await (this.#loading ??= this.#load()));
+  load(): Promise<ReadonlyMap<string, Sender>> {
+    return (this.#senders ??= this.#load());
   }
 
   /** Closes every connection; a later call opens a new one. */
-  close(): void {
-    for (const sender of this.#loaded?.values() ?? []) sender.close();
+  async close(): Promise<void> {
+    for (const sender of (await this.#senders)?.values() ?? []) sender.close();
   }
 }
 
@@ -176,11 +175,11 @@ export class ServiceClients<Sender extends CallSender = CallSender> {
  * that is too large or invalid (502). An aborted `signal` rejects with its reason, a wrong argument with a `TypeError`.
  */
 export class ServiceClient {
-  readonly #sender: () => CallSender | Promise<CallSender>;
+  readonly #sender: () => Promise<CallSender>;
   readonly #by: Caller;
 
   /** @internal */
-  constructor(sender: () => CallSender | Promise<CallSender>, by: Caller) {
+  constructor(sender: () => Promise<CallSender>, by: Caller) {
     this.#sender = sender;
     this.#by = by;
   }
@@ -266,8 +265,7 @@ export class ServiceClient {
     const site: { stack?: unknown } = {};
     Error.captureStackTrace(site, verb);
     try {
-      const sender = this.#sender();
-      return await run(sender instanceof Promise ? await sender : sender);
+      return await run(await this.#sender());
     } catch (error) {
       // A timer or a socket event created the error, so its stack is useless. Use the call's stack.
       const isOfCall = error instanceof ServiceError || (error instanceof Error && error.cause instanceof ServiceError);

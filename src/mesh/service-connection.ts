@@ -5,13 +5,11 @@
 import { TIME_LIMIT } from '../base/deadline.js';
 import { ANYTHING, assertOptions, wholeNumber, type Kind, type Kinds } from '../base/options-check.js';
 import type {
-  CallingRequest,
   CallSender,
   ServiceBodyOptions,
   ServiceCallOptions,
   ServiceFetchOptions,
   ServiceRequestOptions,
-  ServiceResponse,
   ServiceStandIn,
 } from '../client/service-client.js';
 import { callError } from '../client/service-error.js';
@@ -20,7 +18,7 @@ import { callWhole, createCall, runCall, type ConnectedService, type ConnectionO
 import { createHttpTransport } from './http-transport.js';
 import { Limit } from './limit.js';
 import type { Transport } from './request.js';
-import { createRetryBudget, type RetryBudget } from './retry.js';
+import { createRetryBudget } from './retry.js';
 import { createStandInTransport } from './stand-in.js';
 import { callEndpoint } from './typed-call.js';
 
@@ -59,61 +57,13 @@ const BODY: Kinds<ServiceBodyOptions> = { ...REQUEST, json: ANYTHING, body: ANYT
 const FETCH: Kinds<ServiceFetchOptions> = { ...BODY, method: METHOD, redirect: MANUAL, duplex: ANYTHING };
 
 /** Sends the calls of one connected service. */
-export class ServiceConnection implements CallSender, ConnectedService {
-  active = 0;
-  readonly budget: RetryBudget = createRetryBudget();
-
-  constructor(
-    readonly name: string,
-    readonly transport: Transport,
-    readonly options: ConnectionOptions,
-  ) {}
-
-  async send(
-    verb: string,
-    path: string,
-    options: ServiceBodyOptions,
-    by: CallingRequest | undefined,
-  ): Promise<ServiceResponse> {
-    assertOptions(`${verb}()`, options, verb === 'get' ? REQUEST : BODY);
-    return callWhole(this, verb.toUpperCase(), path, options, by);
-  }
-
-  async call(
-    endpoint: object,
-    input: unknown,
-    options: ServiceCallOptions,
-    by: CallingRequest | undefined,
-  ): Promise<ServiceResponse> {
-    assertOptions('call()', options, CALL);
-    return callEndpoint(this, endpoint, input, options, by);
-  }
-
-  async fetch(path: string, init: ServiceFetchOptions, by: CallingRequest | undefined): Promise<Response> {
-    assertOptions('fetch()', init, FETCH);
-    const call = createCall(this, (init.method ?? 'GET').toUpperCase(), path, init, by);
-    return runCall(this, call, async (answer, limit) => {
-      limit.liftTime();
-      const { status, statusText } = answer;
-      return new Response(answer.stream(), { status, statusText, headers: answer.toHeaders() });
-    });
-  }
-
+export interface ServiceConnection extends CallSender {
   /**
    * Sends one request unchanged, and returns the answer whatever its status. It counts for no limit and no metric.
    *
    * @throws {ServiceError} 502 to 504 without an answer
    */
-  async exchange({ method, path, headers, timeoutMs, maxBytes }: PingRequest): Promise<WholeAnswer> {
-    const call = { service: this.name, method, path, target: path, headers, body: undefined };
-    const toTimeout = (): Error => callError(call, 504, `${this.name} did not answer within ${timeoutMs} ms`);
-    const limit = new Limit(timeoutMs, toTimeout, []);
-    return (await this.transport.open(call, limit)).whole(maxBytes);
-  }
-
-  close(): void {
-    this.transport.close();
-  }
+  exchange(request: PingRequest): Promise<WholeAnswer>;
 }
 
 /**
@@ -129,9 +79,38 @@ export function connectServices(
 ): Map<string, ServiceConnection> {
   const { maxConnectionAge = 60_000 } = options;
   const connections = new Map<string, ServiceConnection>();
-  const connect = (name: string, transport: Transport): unknown =>
-    connections.set(name, new ServiceConnection(name, transport, options));
-  for (const [name, url] of urls) connect(name, createHttpTransport(url, maxConnectionAge));
-  for (const [name, standIn] of standIns) connect(name, createStandInTransport(name, standIn));
+  for (const [name, url] of urls)
+    connections.set(name, connect(name, createHttpTransport(url, maxConnectionAge), options));
+  for (const [name, standIn] of standIns)
+    connections.set(name, connect(name, createStandInTransport(name, standIn), options));
   return connections;
+}
+
+function connect(name: string, transport: Transport, options: ConnectionOptions): ServiceConnection {
+  const service: ConnectedService = { name, transport, options, budget: createRetryBudget(), active: 0 };
+  return {
+    async send(verb, path, options, by) {
+      assertOptions(`${verb}()`, options, verb === 'get' ? REQUEST : BODY);
+      return callWhole(service, verb.toUpperCase(), path, options, by);
+    },
+    async call(endpoint, input, options, by) {
+      assertOptions('call()', options, CALL);
+      return callEndpoint(service, endpoint, input, options, by);
+    },
+    async fetch(path, init, by) {
+      assertOptions('fetch()', init, FETCH);
+      const call = createCall(service, (init.method ?? 'GET').toUpperCase(), path, init, by);
+      return runCall(service, call, async (answer, limit) => {
+        limit.liftTime();
+        const { status, statusText } = answer;
+        return new Response(answer.stream(), { status, statusText, headers: answer.toHeaders() });
+      });
+    },
+    async exchange({ method, path, headers, timeoutMs, maxBytes }) {
+      const call = { service: name, method, path, target: path, headers, body: undefined };
+      const toTimeout = (): Error => callError(call, 504, `${name} did not answer within ${timeoutMs} ms`);
+      return (await transport.open(call, new Limit(timeoutMs, toTimeout, []))).whole(maxBytes);
+    },
+    close: () => transport.close(),
+  };
 }
