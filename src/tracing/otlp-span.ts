@@ -11,6 +11,8 @@ const IS_REMOTE = 0x200;
 /** A client may send 16 KiB in a header, and thousands of spans may wait. */
 const MAX_LENGTH = 1024;
 const MAX_STACK_LENGTH = 8192;
+/** Methods that the semantic conventions know; a span's name has no other, so that clients cannot invent names. */
+const METHODS = new Set(['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'QUERY', 'TRACE']);
 
 /** Attributes of a span, an event or a resource. */
 export class Attributes {
@@ -48,10 +50,32 @@ export interface SpanFields {
   readonly exception?: unknown;
 }
 
-/** Begins the fields of a span. */
-export function toFields(isServer: boolean, name: string, isError: boolean, attributes: Attributes): SpanFields {
-  const head = `"name":${quote(name)},"kind":${isServer ? 2 : 3},"status":{${isError ? '"code":2' : ''}}`;
-  return { isServer, head, attributes };
+/**
+ * Begins the fields of a span, with the attributes that spans of requests and of calls share.
+ *
+ * @param origin begins with the URL's scheme, host and port
+ * @param errorType undefined for no error
+ */
+export function beginFields(
+  isServer: boolean,
+  method: string,
+  route: string | undefined,
+  origin: string,
+  statusCode: number | undefined,
+  errorType: string | undefined,
+): SpanFields {
+  const isKnown = METHODS.has(method);
+  const name = (isKnown ? method : 'HTTP') + (route === undefined ? '' : ` ${route}`);
+  const status = errorType === undefined ? '' : '"code":2';
+  const url = URL.canParse(origin) ? new URL(origin) : undefined;
+  const attributes = new Attributes()
+    .add('http.request.method', isKnown ? method : '_OTHER')
+    .add('http.request.method_original', isKnown ? undefined : method)
+    .add('http.response.status_code', statusCode)
+    .add('server.address', url?.hostname)
+    .add('server.port', url && (Number(url.port) || (url.protocol === 'https:' ? 443 : 80)))
+    .add('error.type', errorType);
+  return { isServer, head: `"name":${quote(name)},"kind":${isServer ? 2 : 3},"status":{${status}}`, attributes };
 }
 
 /** @param startMs since the Unix epoch, as is `endMs` @returns JSON */

@@ -8,7 +8,7 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { builtin } from '../base/builtin.js';
 import { clearTimeout, Date, monotonicNow, random, setTimeout } from '../base/clock.js';
-import { MAX_TIMEOUT_MS, within } from '../base/deadline.js';
+import { within } from '../base/deadline.js';
 import type { ExportSettings } from './otel-variables.js';
 
 const MIN_PART_LENGTH = 8192;
@@ -29,27 +29,19 @@ interface Batch {
   count: number;
 }
 
-/** Exports the spans of one application. */
-export interface SpanExporter {
-  /** Whether the queue has room for a span; otherwise counts the span as dropped. */
-  hasRoomOrDrops(): boolean;
-  /** @param span in JSON of ASCII */
-  add(span: string): void;
-  /** Sends what is queued; drops the rest after a second. */
-  close(): Promise<void>;
-}
-
 /**
  * Begins to export, in the async context of its caller: outside of the requests whose spans fill the batches.
  *
  * @param head JSON of ASCII before the first span of a batch
  * @param drop is called with the number of spans that were not sent
+ * @returns `add`, which takes a function that creates JSON of ASCII and does not call it while the queue is full, and
+ * `close`, which sends what is queued and drops the rest after a second
  */
 export function startExporter(
   { url, headers, timeoutMs, maxQueueSize, maxBatchSize, delayMs }: ExportSettings,
   head: string,
   drop: (count: number, reason: string) => void,
-): SpanExporter {
+): { add: (toSpan: () => string) => void; close: () => Promise<void> } {
   const { Agent, request } = url.protocol === 'https:' ? builtin('node:https') : builtin('node:http');
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const queue: Batch[] = [];
@@ -62,12 +54,13 @@ export function startExporter(
   /** Waits, but not while the application closes. @param due returns the time, also after each `wake` */
   const waitUntil = async (due: () => number): Promise<void> => {
     for (let leftMs = due() - monotonicNow(); leftMs > 0 && !isClosing; leftMs = due() - monotonicNow()) {
-      let timer: NodeJS.Timeout | undefined;
       await new Promise<void>((resolve) => {
-        wake = resolve;
-        timer = setTimeout(resolve, Math.min(leftMs, MAX_TIMEOUT_MS)).unref();
+        const timer = setTimeout(resolve, leftMs).unref();
+        wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
       });
-      clearTimeout(timer);
     }
   };
 
@@ -78,11 +71,7 @@ export function startExporter(
     const abort = new AbortController();
     const { signal } = abort;
     let text = '';
-    let reason = '';
-    cancel = (why) => {
-      reason ||= why;
-      abort.abort();
-    };
+    cancel = (reason) => abort.abort(reason);
     const timer = setTimeout(cancel, Math.max(1, leftMs), `no answer within ${timeoutMs} ms`).unref();
     try {
       // Inside the try: node:http throws for headers that contradict each other.
@@ -98,8 +87,8 @@ export function startExporter(
       const { statusCode: status = 0, headers: answered } = res;
       return { status, retryAfter: answered['retry-after'], text, reason: `the collector answered ${status}` };
     } catch (error) {
-      reason ||= `the collector is unreachable: ${(error as NodeJS.ErrnoException).code}`;
-      return { status: 0, retryAfter: undefined, text: '', reason };
+      const what = `the collector is unreachable: ${(error as NodeJS.ErrnoException).code}`;
+      return { status: 0, retryAfter: undefined, text: '', reason: signal.aborted ? String(signal.reason) : what };
     } finally {
       clearTimeout(timer);
       // Ends a request that the collector answered before it read it.
@@ -137,18 +126,14 @@ export function startExporter(
   };
   const done = run();
   return {
-    hasRoomOrDrops() {
-      const isFull = waiting >= maxQueueSize;
-      if (isFull) drop(1, 'the queue is full');
-      return !isFull;
-    },
-    add(span) {
+    add(toSpan) {
+      if (waiting >= maxQueueSize) return drop(1, 'the queue is full');
       let batch = queue.at(-1);
       if (batch === undefined || batch.count === maxBatchSize) {
         batch = { parts: [], text: head, count: 0 };
         queue.push(batch);
       }
-      batch.text += batch.count === 0 ? span : `,${span}`;
+      batch.text += batch.count === 0 ? toSpan() : `,${toSpan()}`;
       batch.count += 1;
       if (batch.text.length > MIN_PART_LENGTH) {
         // A text that was put together keeps all of its parts alive; bytes do not.

@@ -16,14 +16,12 @@ import type { Registry } from '../metrics/registry.js';
 import { CallSpan, isSampled, type TraceSpan } from '../propagation/trace-context.js';
 import type { MatchedRoute } from '../routing/router.js';
 import { readVariables } from './otel-variables.js';
-import { Attributes, toFields, toSpan, type SpanFields } from './otlp-span.js';
+import { Attributes, beginFields, toSpan, type SpanFields } from './otlp-span.js';
 import { startExporter } from './span-exporter.js';
 
 const WARN_EVERY_MS = 60_000;
 /** Span times follow the system clock again when they are this far from it, in ms. */
 const MAX_DRIFT_MS = 50;
-/** Methods that the semantic conventions know; a span's name has no other, so that clients cannot invent names. */
-const METHODS = new Set(['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'QUERY', 'TRACE']);
 
 /** The application whose spans are exported. */
 export interface TracedApplication {
@@ -81,11 +79,12 @@ export function startTraceExport(
     Context.environmentOf(ctx) === environment &&
     !(attachMonitorEndpoints && monitoring.has(ctx.route?.path ?? ''));
   let originMs = timeOrigin;
-  const add = (trace: TraceSpan, startedAt: number, fields: SpanFields): void => {
-    const endedAt = monotonicNow();
-    if (Math.abs(Date.now() - originMs - endedAt) > MAX_DRIFT_MS) originMs = Date.now() - endedAt;
-    exporter.add(toSpan(trace, originMs + startedAt, originMs + endedAt, fields));
-  };
+  const add = (trace: TraceSpan, startedAt: number, toFields: () => SpanFields): void =>
+    exporter.add(() => {
+      const endedAt = monotonicNow();
+      if (Math.abs(Date.now() - originMs - endedAt) > MAX_DRIFT_MS) originMs = Date.now() - endedAt;
+      return toSpan(trace, originMs + startedAt, originMs + endedAt, toFields());
+    });
   const unsubscribers: (() => void)[] = [];
   const on = <Message>(event: string, listener: (message: Message) => void): void => {
     const channel = `tracing:postern.${event}`;
@@ -98,7 +97,7 @@ export function startTraceExport(
     const { ctx, trace, statusCode } = message;
     // Without a status, `end` reports that the handler has returned a promise.
     if (statusCode === undefined || !isSampled(trace) || !isExported(ctx)) return;
-    if (exporter.hasRoomOrDrops()) add(trace, Context.exchangeOf(ctx).startedAt, toServerFields(message));
+    add(trace, Context.exchangeOf(ctx).startedAt, () => toServerFields(message));
   };
   on('request:end', onRequestEnd);
   on('request:asyncEnd', onRequestEnd);
@@ -106,7 +105,7 @@ export function startTraceExport(
     const { trace } = message;
     const origin = trace === undefined ? undefined : CallSpan.originOf(trace);
     if (trace === undefined || origin === undefined || !isSampled(trace) || !isExported(origin.caller)) return;
-    if (exporter.hasRoomOrDrops()) add(trace, origin.startedAt, toClientFields(message));
+    add(trace, origin.startedAt, () => toClientFields(message));
   });
   if (sample !== undefined)
     on('request:start', ({ ctx, trace }: RequestTraceMessage) => {
@@ -129,17 +128,16 @@ function createServerFields(): (message: RequestTraceMessage) => SpanFields {
     const key = `${method} ${statusCode} ${errorType} ${req.httpVersion} ${origin}`;
     let last = latest.get(route);
     if (last?.key !== key) {
-      const fields = toCommonFields(true, method, route?.path, origin, statusCode, errorType);
+      const fields = beginFields(true, method, route?.path, origin, statusCode, errorType);
       fields.attributes.add('http.route', route?.path).add('url.scheme', /^https?/.exec(origin)?.[0]);
       fields.attributes.add('network.protocol.version', req.httpVersion);
       latest.set(route, (last = { key, fields }));
     }
-    const { isServer, head, attributes } = last.fields;
-    const own = new Attributes(attributes)
+    const attributes = new Attributes(last.fields.attributes)
       .add('url.path', ctx.target.path)
       .add('client.address', ctx.ip)
       .add('user_agent.original', ctx.headers['user-agent']);
-    return { isServer, head, attributes: own, exception: statusCode === 500 ? error : undefined };
+    return { ...last.fields, attributes, exception: statusCode === 500 ? error : undefined };
   };
 }
 
@@ -147,30 +145,8 @@ function toClientFields({ method, route, url, attempt, statusCode, errorCode, er
   const failure = Object(error) as { errorCode?: typeof errorCode; name?: string };
   const isError = error !== undefined || (statusCode ?? 0) >= 400;
   const errorType = isError ? String((errorCode ?? failure.errorCode)?.name ?? failure.name ?? statusCode) : undefined;
-  const fields = toCommonFields(false, method, route, url, statusCode, errorType);
+  const fields = beginFields(false, method, route, url, statusCode, errorType);
   fields.attributes.add('url.full', url).add('http.request.resend_count', attempt > 1 ? attempt - 1 : undefined);
   fields.attributes.add('network.protocol.version', statusCode === undefined ? undefined : '1.1');
   return fields;
-}
-
-/** @param origin begins with the URL's scheme, host and port */
-function toCommonFields(
-  isServer: boolean,
-  method: string,
-  route: string | undefined,
-  origin: string,
-  statusCode: number | undefined,
-  errorType: string | undefined,
-): SpanFields {
-  const isKnown = METHODS.has(method);
-  const name = (isKnown ? method : 'HTTP') + (route === undefined ? '' : ` ${route}`);
-  const url = URL.canParse(origin) ? new URL(origin) : undefined;
-  const attributes = new Attributes()
-    .add('http.request.method', isKnown ? method : '_OTHER')
-    .add('http.request.method_original', isKnown ? undefined : method)
-    .add('http.response.status_code', statusCode)
-    .add('server.address', url?.hostname)
-    .add('server.port', url && (Number(url.port) || (url.protocol === 'https:' ? 443 : 80)))
-    .add('error.type', errorType);
-  return toFields(isServer, name, errorType !== undefined, attributes);
 }
