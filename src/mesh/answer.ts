@@ -32,39 +32,34 @@ const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
 /** Whole seconds, or a date in the form that every server sends (RFC 9110, sections 10.2.3 and 5.6.7). */
 const RETRY_AFTER = /^(?:\d{1,9}|[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT)$/;
 
-/** The head of an answer with a status from 200 to 599; its body is read once, by one of the methods. */
+/** The head of an answer; its body is read once, by one of the methods. */
 export class Answer {
   readonly status: number;
-  readonly statusText: string;
-  readonly #call: CallName;
-  readonly #source: AnswerSource;
-  readonly #limit: Limit;
 
   /**
-   * @param limit ended if the body fails, and released when the body ends; if it is ended, the reader fails
-   * @throws {ServiceError} 502 for a status out of range
+   * @param limit released with the last byte of the body. It is ended if the body fails, and at once by a status that
+   * is not from 200 to 599; whoever ends it fails the reader of the body
    */
-  constructor(call: CallName, source: AnswerSource, limit: Limit) {
+  constructor(
+    readonly call: CallName,
+    readonly source: AnswerSource,
+    readonly limit: Limit,
+  ) {
     const { service } = call;
-    const { statusCode = 0, statusMessage = '' } = source;
-    if (statusCode < 200 || statusCode > 599)
-      throw callError(call, 502, `${service} answered with the status ${statusCode}`);
-    this.status = statusCode;
-    this.statusText = statusMessage;
-    this.#call = call;
-    this.#source = source;
-    this.#limit = limit;
+    this.status = source.statusCode ?? 0;
+    if (this.status < 200 || this.status > 599)
+      limit.end(callError(call, 502, `${service} answered with the status ${this.status}`));
     source.on('error', (cause) => limit.end(callError(call, 503, `${service} broke off its answer`, { cause })));
     source.on('end', () => limit.release());
   }
 
   get headers(): IncomingHttpHeaders {
-    return this.#source.headers;
+    return this.source.headers;
   }
 
   /** All header fields, as received. */
   toHeaders(): Headers {
-    return fromHeaderList(this.#source.rawHeaders);
+    return fromHeaderList(this.source.rawHeaders);
   }
 
   /**
@@ -76,12 +71,12 @@ export class Answer {
   whole(maxBytes: number): Promise<WholeAnswer> {
     const { status, headers } = this;
     return new Promise((resolve, reject) => {
-      this.#limit.whenEnded(reject);
-      const source = this.#source;
+      this.limit.whenEnded(reject);
+      const source = this.source;
       const length = Number(headers['content-length'] ?? 0) || 0;
       const body = new Bytes(maxBytes, length);
-      const what = `${this.#call.service} answered with more than ${maxBytes} bytes`;
-      const refuse = (): void => this.#limit.end(callError(this.#call, 502, what));
+      const what = `${this.call.service} answered with more than ${maxBytes} bytes`;
+      const refuse = (): void => this.limit.end(callError(this.call, 502, what));
       source.on('data', (chunk: Buffer<ArrayBuffer>) => {
         if (!body.add(chunk)) refuse();
       });
@@ -92,7 +87,7 @@ export class Answer {
 
   /** The body as a stream, which fails as {@link whole} does; null where a status or method has none. */
   stream(): ReadableStream<Uint8Array> | null {
-    const source = this.#source;
+    const source = this.source;
     if (!this.#hasBody) {
       source.resume();
       return null;
@@ -101,7 +96,7 @@ export class Answer {
       {
         start: (controller) => {
           let isOver = false;
-          this.#limit.whenEnded((reason) => {
+          this.limit.whenEnded((reason) => {
             if (!isOver) controller.error(reason);
             isOver = true;
           });
@@ -116,14 +111,14 @@ export class Answer {
           });
         },
         pull: () => void source.resume(),
-        cancel: (reason) => this.#limit.end(reason),
+        cancel: (reason) => this.limit.end(reason),
       },
       new ByteLengthQueuingStrategy({ highWaterMark: WAITING_BYTES }),
     );
   }
 
   get #hasBody(): boolean {
-    return this.#call.method !== 'HEAD' && !BODILESS.has(this.status);
+    return this.call.method !== 'HEAD' && !BODILESS.has(this.status);
   }
 }
 

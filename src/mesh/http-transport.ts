@@ -2,7 +2,7 @@
  * Sends requests to a service over HTTP, with a pool of kept-alive connections.
  */
 
-import { Agent, request as httpRequest, type ClientRequest, type IncomingMessage } from 'node:http';
+import { Agent, request as httpRequest, type ClientRequest } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { builtin } from '../base/builtin.js';
@@ -53,22 +53,6 @@ export function createHttpTransport(address: string, maxAgeMs: number): Transpor
         reject(reason);
         req.destroy();
       });
-      const onResponse = (res: IncomingMessage): void => {
-        try {
-          answer = new Answer(request, res, limit);
-        } catch (error) {
-          return limit.end(error);
-        }
-        // A service that has answered does not read the rest of a body that is still being sent.
-        res.on('end', () => {
-          if (!req.writableEnded) req.destroy();
-        });
-        resolve(answer);
-      };
-      const onUpgrade = (_res: IncomingMessage, socket: { destroy(): void }): void => {
-        socket.destroy();
-        limit.end(callError(request, 502, `${request.service} switched to another protocol`));
-      };
       const send = (mayResend: boolean): void => {
         const sent = req;
         let bytesBefore = 0;
@@ -83,8 +67,18 @@ export function createHttpTransport(address: string, maxAgeMs: number): Transpor
             send(false);
           } else limit.end(connectionError(request, error, answer !== undefined));
         });
-        sent.on('upgrade', onUpgrade);
-        sent.on('response', onResponse);
+        sent.on('upgrade', (_res, socket) => {
+          socket.destroy();
+          limit.end(callError(request, 502, `${request.service} switched to another protocol`));
+        });
+        sent.on('response', (res) => {
+          answer = new Answer(request, res, limit);
+          // A service that has answered does not read the rest of a body that is still being sent.
+          res.on('end', () => {
+            if (!sent.writableEnded) sent.destroy();
+          });
+          resolve(answer);
+        });
         const content = request.body?.content;
         if (content === undefined || content instanceof Uint8Array) sent.end(content);
         else sendStream(content, sent, limit.end);
