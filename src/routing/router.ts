@@ -79,16 +79,16 @@ export class Router<Handler = unknown> {
       throw new TypeError(`${path} is a monitoring endpoint; use another path, or attachMonitorEndpoints: false`);
     const record = toRecord(`${method} ${path}`, source, options, shared);
     const end = this.#obtainEnd(segments);
-    const existing = this.#trie.get(end, method);
-    if (existing !== -1)
+    const index = this.#trie.claim(end, method, this.#routes.length);
+    if (index !== this.#routes.length)
       throw new TypeError(
-        `${method} ${path} is registered already, as ${method} ${this.#routes[existing]?.path}; remove one`,
+        `${method} ${path} is registered already, as ${method} ${this.#routes[index]?.path}; remove one`,
       );
     const key = paramNames.join('/');
     const names = this.#nameLists.get(key) ?? paramNames;
     this.#nameLists.set(key, names);
     const route = new Route(method, path, handler, record, names, this.#constraints);
-    this.#trie.set(end, method, this.#routes.push(route) - 1);
+    this.#routes.push(route);
     this.#methods.add(method);
     return route;
   }
@@ -125,7 +125,15 @@ export class Router<Handler = unknown> {
     const encoded = isEncoded(path);
     const text = encoded ? respell(path) : path;
     const route = this.#search(text, method, scope);
-    return route === undefined ? NO_MATCH : { route, params: this.#paramsOf(route, text, encoded) };
+    if (route === undefined) return NO_MATCH;
+    const { paramNames } = route;
+    if (paramNames.length === 0) return { route, params: NO_PARAMS };
+    const params = new ParamValues();
+    for (let i = 0; i < paramNames.length; i += 1) {
+      const value = this.#trie.param(text, i);
+      params[paramNames[i] as string] = encoded ? toPlain(value) : value;
+    }
+    return { route, params };
   }
 
   /**
@@ -188,17 +196,6 @@ export class Router<Handler = unknown> {
     const index = this.#trie.search(text, method);
     const route = index === -1 ? undefined : this.#routes[index];
     return scope === undefined || route?.options.public === true ? route : undefined;
-  }
-
-  /** The parameters of the path that the trie has just found a route for. */
-  #paramsOf({ paramNames }: Route<Handler>, text: string, encoded: boolean): Params {
-    if (paramNames.length === 0) return NO_PARAMS;
-    const params = new ParamValues();
-    for (let i = 0; i < paramNames.length; i += 1) {
-      const value = this.#trie.param(text, i);
-      params[paramNames[i] as string] = encoded ? toPlain(value) : value;
-    }
-    return params;
   }
 }
 

@@ -1,13 +1,17 @@
 /*
  * Finds routes by path and method: a radix tree over the static text of paths, whose nodes also hold the parameters and
- * wildcards that follow them. A look-up reads the path once, and makes neither strings nor hashes of its parts.
+ * wildcards that follow them. Nodes part where texts do: `users` and `usage` have a node for `us` in common, and below
+ * it a node for each of `ers` and `age`. A look-up reads the path once, and makes neither strings nor hashes of its
+ * parts.
+ *
+ * All nodes are cells of one array of integers, and a node is known by the number of its first cell. What a look-up
+ * among ten thousand paths costs is the memory that it touches, and objects would spread that far and wide.
  *
  * Routes are numbers from 0. Paths, registered or searched for, are in one spelling: decoded, but for `%25` and `%2F`.
  */
 
 import type { Constraint } from '../endpoint/constraint.js';
 import type { Segment } from '../endpoint/pattern.js';
-import { CHILDREN, LENGTH, MASK, RadixTree, ROOT, TEXT } from './radix-tree.js';
 
 /** A constrained parameter as the next segment. */
 interface Choice {
@@ -16,7 +20,7 @@ interface Choice {
   readonly node: number;
 }
 
-// The cells of a node that are not the tree's.
+// The cells of a node; 0 means nothing in all of them.
 
 /** The GET route that ends here, plus 1: most requests look for one. */
 const GET = 0;
@@ -24,8 +28,14 @@ const GET = 0;
 const OTHERS = 1;
 /** Cells of what may follow that is not static. */
 const DYNAMIC = 2;
-/** As many as a node has that no text leads to. */
-const NODE_SIZE: number = TEXT;
+/** Table of the nodes below, each at the masked code of its first character. */
+const CHILDREN = 3;
+/** As many bits as it takes for each of them to have a place of its own in the table. */
+const MASK = 4;
+/** How long the text is that leads here from the node above. */
+const LENGTH = 5;
+/** The codes of its characters. */
+const TEXT = 6;
 
 // The cells of what is not static.
 
@@ -37,16 +47,23 @@ const PARAM = 1;
 const WILDCARD = 2;
 const DYNAMIC_SIZE = 3;
 
+/**
+ * The node of the empty text; from here on, paths are without their first slash. The cells before it are a placeholder
+ * for "no node", and its table, which is empty.
+ */
+const ROOT: number = TEXT;
+
 /** Paths with the routes that each has for its methods. */
 export class Trie {
-  /** From {@link ROOT} on, paths are without their first slash. */
-  readonly #tree = new RadixTree();
+  /** Another array whenever the tree has grown. */
+  #cells: Int32Array = new Int32Array(128);
+  #size = ROOT + TEXT;
   readonly #others: Map<string, number>[] = [new Map()];
   readonly #choices: Choice[][] = [[]];
   /** Where the parameters of the route found last start and end, alternately. */
   readonly #bounds: number[] = [];
 
-  /** Adds a path unless it is there; returns its end. */
+  /** Adds a path unless it is there; returns its end, which stays the same for good. */
   insert(segments: readonly Segment[]): number {
     let node = ROOT;
     let text = '';
@@ -56,26 +73,23 @@ export class Trie {
       slash = '/';
       if (segment.kind === 'static') text += segment.text.replaceAll('%', '%25');
       else {
-        node = this.#obtainDynamic(node, text, segment);
+        node = this.#obtainDynamic(this.#obtain(node, text), segment);
         text = '';
       }
     }
-    return this.#tree.obtain(node, text);
+    return this.#obtain(node, text);
   }
 
-  /** The route that the end of a path has for a method, or -1. */
-  get(end: number, method: string): number {
-    return (method === 'GET' ? this.#tree.read(end + GET) : (this.#othersOf(end).get(method) ?? 0)) - 1;
-  }
-
-  /** Gives the end of a path a route for a method. */
-  set(end: number, method: string, route: number): void {
-    const tree = this.#tree;
-    if (method === 'GET') tree.write(end + GET, route + 1);
+  /** Gives the end of a path a route for a method, unless it has one. @returns the route that it has then */
+  claim(end: number, method: string, route: number): number {
+    const known = method === 'GET' ? this.#read(end + GET) : (this.#othersOf(end).get(method) ?? 0);
+    if (known !== 0) return known - 1;
+    if (method === 'GET') this.#cells[end + GET] = route + 1;
     else {
-      if (tree.read(end + OTHERS) === 0) tree.write(end + OTHERS, this.#others.push(new Map()) - 1);
+      if (this.#read(end + OTHERS) === 0) this.#cells[end + OTHERS] = this.#others.push(new Map()) - 1;
       this.#othersOf(end).set(method, route + 1);
     }
+    return route;
   }
 
   /** The best route of those that match and have the method, or -1; HEAD is answered by GET, too. */
@@ -98,7 +112,7 @@ export class Trie {
    * @returns the route plus 1, or 0
    */
   #search(path: string, method: string, node: number, at: number, params: number): number {
-    const { cells } = this.#tree;
+    const cells = this.#cells;
     while (at < path.length) {
       const dynamic = cells[node + DYNAMIC] as number;
       const code = path.charCodeAt(at);
@@ -165,28 +179,112 @@ export class Trie {
   }
 
   #accept(end: number, method: string): number {
-    const get = this.#tree.read(end + GET);
+    const get = this.#read(end + GET);
     if (method === 'GET') return get;
     return this.#othersOf(end).get(method) ?? (method === 'HEAD' ? get : 0);
   }
 
   #othersOf(end: number): Map<string, number> {
-    return this.#others[this.#tree.read(end + OTHERS)] as Map<string, number>;
+    return this.#others[this.#read(end + OTHERS)] as Map<string, number>;
   }
 
-  /** The node after a segment that is not static, which follows a text that is static. */
-  #obtainDynamic(start: number, text: string, segment: Exclude<Segment, { kind: 'static' }>): number {
-    const tree = this.#tree;
-    const dynamic = tree.obtainCells(tree.obtain(start, text) + DYNAMIC, DYNAMIC_SIZE);
-    if (segment.kind === 'wildcard') return tree.obtainCells(dynamic + WILDCARD, NODE_SIZE);
+  #read(cell: number): number {
+    return this.#cells[cell] as number;
+  }
+
+  /** The node after a segment that is not static. */
+  #obtainDynamic(node: number, segment: Exclude<Segment, { kind: 'static' }>): number {
+    const dynamic = this.#obtainCells(node + DYNAMIC, DYNAMIC_SIZE);
+    if (segment.kind === 'wildcard') return this.#obtainCells(dynamic + WILDCARD, TEXT);
     const { constraint } = segment;
-    if (constraint === null) return tree.obtainCells(dynamic + PARAM, NODE_SIZE);
-    if (tree.read(dynamic + CHOICES) === 0) tree.write(dynamic + CHOICES, this.#choices.push([]) - 1);
-    const choices = this.#choices[tree.read(dynamic + CHOICES)] as Choice[];
+    if (constraint === null) return this.#obtainCells(dynamic + PARAM, TEXT);
+    if (this.#read(dynamic + CHOICES) === 0) this.#cells[dynamic + CHOICES] = this.#choices.push([]) - 1;
+    const choices = this.#choices[this.#read(dynamic + CHOICES)] as Choice[];
     let choice = choices.find((other) => other.constraint === constraint);
-    if (choice === undefined) choices.push((choice = { constraint, node: tree.allocate(NODE_SIZE) }));
+    if (choice === undefined) choices.push((choice = { constraint, node: this.#allocate(TEXT) }));
     return choice.node;
   }
+
+  /** The cells that a cell points to, such as those of a node that no text leads to; made if it points to none. */
+  #obtainCells(cell: number, size: number): number {
+    const start = this.#read(cell) || this.#allocate(size);
+    this.#cells[cell] = start;
+    return start;
+  }
+
+  #allocate(size: number): number {
+    const start = this.#size;
+    this.#size += size;
+    if (this.#size > this.#cells.length) {
+      const cells = new Int32Array(2 * this.#size);
+      cells.set(this.#cells);
+      this.#cells = cells;
+    }
+    return start;
+  }
+
+  /** The node that a text leads to from another, made if there is none. */
+  #obtain(start: number, text: string): number {
+    let node = start;
+    for (let at = 0; at < text.length;) {
+      const cells = this.#cells;
+      const child = cells[placeOf(cells, node, text.charCodeAt(at))] as number;
+      const length = cells[child + LENGTH] as number;
+      const most = Math.min(length, text.length - at);
+      let shared = 0;
+      while (shared < most && cells[child + TEXT + shared] === text.charCodeAt(at + shared)) shared += 1;
+      if (shared === 0) return this.#attach(node, this.#create(text.slice(at)));
+      node = shared === length ? child : this.#split(node, child, text.slice(at, at + shared));
+      at += shared;
+    }
+    return node;
+  }
+
+  #create(text: string): number {
+    const node = this.#allocate(TEXT + text.length);
+    this.#cells[node + LENGTH] = text.length;
+    for (let i = 0; i < text.length; i += 1) this.#cells[node + TEXT + i] = text.charCodeAt(i);
+    return node;
+  }
+
+  /** Puts a node above a child, for the text with which that child's own begins. */
+  #split(parent: number, child: number, text: string): number {
+    const node = this.#create(text);
+    const cells = this.#cells;
+    const own = child + TEXT;
+    cells[placeOf(cells, parent, cells[own] as number)] = node;
+    cells.copyWithin(own, own + text.length, own + (cells[child + LENGTH] as number));
+    cells[child + LENGTH] = (cells[child + LENGTH] as number) - text.length;
+    this.#attach(node, child);
+    return node;
+  }
+
+  /** Puts a node below another, which gets a larger table if that place is taken. @returns the node */
+  #attach(parent: number, node: number): number {
+    const code = this.#read(node + TEXT);
+    const oldTable = this.#read(parent + CHILDREN);
+    const oldMask = this.#read(parent + MASK);
+    const other = this.#read(placeOf(this.#cells, parent, code));
+    if (oldTable === 0 || other !== 0) {
+      let mask = oldMask;
+      while (other !== 0 && ((this.#read(other + TEXT) ^ code) & mask) === 0) mask = 2 * mask + 1;
+      const table = this.#allocate(mask + 1);
+      const cells = this.#cells;
+      for (let place = oldTable; place <= oldTable + oldMask; place += 1) {
+        const child = cells[place] as number;
+        if (child !== 0) cells[table + ((cells[child + TEXT] as number) & mask)] = child;
+      }
+      cells[parent + CHILDREN] = table;
+      cells[parent + MASK] = mask;
+    }
+    this.#cells[placeOf(this.#cells, parent, code)] = node;
+    return node;
+  }
+}
+
+/** Where a node has the child whose text begins with a code, if it has one. */
+function placeOf(cells: Int32Array, node: number, code: number): number {
+  return (cells[node + CHILDREN] as number) + (code & (cells[node + MASK] as number));
 }
 
 /** Decodes a part of a path completely, once a slash in it can do no harm. */
