@@ -110,7 +110,7 @@ export class CompiledRoutes {
     const what = `${method} ${path}`;
     const overload = this.router.isReserved(route) ? null : this.#overload;
     const guard = overload === null ? undefined : new RouteGuard(overload, route);
-    const limit = timeout === undefined ? undefined : timeLimits.createTimeLimit(timeout);
+    const limit = timeout === undefined ? undefined : new timeLimits.TimeLimit(timeout);
 
     let handler: InputHandler = route.handler;
     if (guard !== undefined) handler = guard.inTime(handler);

@@ -97,13 +97,8 @@ interface CookieOptions {
 }
 
 /** A response with the methods of this file. */
-interface Response extends ServerResponse {
-  status(code: number): Response;
-  set(name: string | Readonly<Record<string, unknown>>, value?: unknown): Response;
-  type(type: string): Response;
-  json(body: unknown): Response;
-  send(body?: unknown): Response;
-}
+interface Response extends ServerResponse, Methods {}
+type Methods = typeof RESPONSE;
 
 const TYPES: Readonly<Record<string, string>> = {
   bin: 'application/octet-stream',

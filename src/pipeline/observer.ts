@@ -135,22 +135,18 @@ function logAccess(
  */
 export function countBytes({ method }: IncomingMessage, res: ServerResponse): () => number {
   let count = 0;
-  const write = res.write.bind(res) as (...args: unknown[]) => boolean;
-  const end = res.end.bind(res) as (...args: unknown[]) => ServerResponse;
-  // Where a body is not allowed, node:http drops what is written.
-  const add = (chunk: unknown, encoding: unknown): void => {
-    if (method === 'HEAD' || res.statusCode === 204 || res.statusCode === 304) return;
-    if (typeof chunk === 'string') count += Buffer.byteLength(chunk, encoding as BufferEncoding);
-    else if (chunk instanceof Uint8Array) count += chunk.byteLength;
-  };
+  const counting =
+    <Result>(write: (...args: never[]) => Result) =>
+    (...args: unknown[]): Result => {
+      const [chunk, encoding] = args;
+      // Where a body is not allowed, node:http drops what is written.
+      const isDropped = method === 'HEAD' || res.statusCode === 204 || res.statusCode === 304;
+      if (typeof chunk === 'string' && !isDropped) count += Buffer.byteLength(chunk, encoding as BufferEncoding);
+      else if (chunk instanceof Uint8Array && !isDropped) count += chunk.byteLength;
+      return Reflect.apply(write, res, args) as Result;
+    };
+  res.write = counting(res.write);
   // `end` of node:http does not call `write`.
-  res.write = (...args: unknown[]) => {
-    add(args[0], args[1]);
-    return write(...args);
-  };
-  res.end = (...args: unknown[]) => {
-    add(args[0], args[1]);
-    return end(...args);
-  };
+  res.end = counting(res.end);
   return () => count;
 }

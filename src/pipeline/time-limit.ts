@@ -8,57 +8,49 @@ import type { Context, Handler, Middleware } from '../http/context.js';
 import { TimedOut } from '../overload/overload.js';
 
 /** One limit in two places, so that the 504 passes through middleware as the handler's own errors do. */
-export interface TimeLimit {
+export class TimeLimit {
+  readonly #timeoutMs: number;
+  readonly #expire = new WeakMap<Context, (error: TimedOut) => void>();
+
+  /** @param timeoutMs from the start of a request; middleware that continues after the 504 has the same time again */
+  constructor(timeoutMs: number) {
+    this.#timeoutMs = timeoutMs;
+  }
+
   /** Starts the clock; goes around everything. */
-  readonly around: (run: Handler) => Handler;
-  /** Throws the 504 when time is up while the request is in here, so that the middleware around it gets to see it. */
-  readonly within: Middleware;
-}
-
-/** @param timeoutMs from the start of a request; middleware that continues after the 504 has the same time again */
-export function createTimeLimit(timeoutMs: number): TimeLimit {
-  const expire = new WeakMap<Context, (error: TimedOut) => void>();
-
-  const around = (run: Handler): Handler => {
+  around(run: Handler): Handler {
+    const timeoutMs = this.#timeoutMs;
     return (ctx) => {
       let timer: NodeJS.Timeout | undefined;
       ctx.timeUpMs = monotonicNow() + timeoutMs;
-      const result = endable(
-        () => run(ctx),
-        (end) => {
-          const stop = (): void => {
-            const error = new TimedOut(`The request was not answered within ${timeoutMs} ms.`);
-            ctx.abort(error);
-            const inner = expire.get(ctx);
-            expire.delete(ctx);
-            if (inner !== undefined) timer = setTimeout(stop, timeoutMs);
-            (inner ?? end)(error);
-          };
-          timer = setTimeout(stop, timeoutMs);
-        },
-      );
-      return result.finally(() => clearTimeout(timer));
+      const begin = (end: (error: TimedOut) => void): void => {
+        const stop = (): void => {
+          const error = new TimedOut(`The request was not answered within ${timeoutMs} ms.`);
+          ctx.abort(error);
+          const inner = this.#expire.get(ctx);
+          this.#expire.delete(ctx);
+          if (inner !== undefined) timer = setTimeout(stop, timeoutMs);
+          (inner ?? end)(error);
+        };
+        timer = setTimeout(stop, timeoutMs);
+      };
+      return endable(() => run(ctx), begin).finally(() => clearTimeout(timer));
     };
-  };
+  }
 
-  const within: Middleware = (ctx, next) =>
-    endable(next, (end) => expire.set(ctx, end)).finally(() => expire.delete(ctx));
-
-  return { around, within };
+  /** Throws the 504 when time is up while the request is in here, so that the middleware around it gets to see it. */
+  readonly within: Middleware = (ctx, next) =>
+    endable(next, (end) => this.#expire.set(ctx, end)).finally(() => this.#expire.delete(ctx));
 }
 
 /** Runs something that can be ended from outside, by an error; its later reply is discarded. */
-async function endable<T>(run: () => T | Promise<T>, begin: (end: (error: Error) => void) => void): Promise<T> {
-  let hasEnded = false;
-  const ended = new Promise<never>((_, reject) => {
+function endable<T>(run: () => T | Promise<T>, begin: (end: (error: Error) => void) => void): Promise<T> {
+  return new Promise((resolve, reject) => {
+    let hasEnded = false;
     begin((error) => {
       hasEnded = true;
       reject(error);
     });
+    Promise.resolve(run()).then((value) => (hasEnded ? discard(value) : resolve(value)), reject);
   });
-  const running = Promise.resolve(run()).then((value) => {
-    if (hasEnded) discard(value);
-    return value;
-  });
-  return Promise.race([running, ended]);
 }
