@@ -13,20 +13,14 @@ interface Collection {
 }
 
 /** Values that become `{}` in JSON, or nothing at all. */
-type Lost =
-  | Collection
-  | PromiseLike<unknown>
-  | Iterator<unknown, unknown, never>
-  | Blob
-  | FormData
-  | URLSearchParams
-  | ArrayBuffer;
+type Lost = Collection | PromiseLike<unknown> | Iterator<unknown, unknown, never> | PlatformBody;
 
 type AnyFunction = (...args: never[]) => unknown;
 type Primitive = string | number | boolean | null | undefined | void;
+/** Values that are sent as they are, but not inside of JSON. */
+type PlatformBody = Blob | FormData | URLSearchParams | ArrayBuffer;
 /** Values that are sent unchanged, or write their own JSON. */
-type Whole =
-  Response | Stream | URLSearchParams | Blob | FormData | ArrayBuffer | ArrayBufferView | { toJSON: AnyFunction };
+type Whole = Response | Stream | PlatformBody | ArrayBufferView | { toJSON: AnyFunction };
 
 /** How deep a type is searched: a recursive one has no end. */
 type MaxDepth = 4;
@@ -52,11 +46,11 @@ type LosesWhole<T> =
     ? false
     : T extends Reply<infer Body, number>
       ? LosesWhole<Body>
-      : T extends Primitive | Whole
+      : T extends Whole
         ? false
-        : T extends bigint | symbol | AnyFunction | Lost
+        : T extends bigint | symbol | AnyFunction
           ? true
-          : LosesMember<T, []>;
+          : Loses<T, []>;
 
 type Loses<T, Depth extends readonly unknown[]> =
   IsAnything<T> extends true
