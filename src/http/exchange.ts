@@ -71,10 +71,9 @@ export abstract class Exchange {
 
   /** Moves the reply as {@link REPLY} says. @returns whether the event means something in its state */
   move(event: ReplyEvent): boolean {
-    const next = REPLY[this.#state][event];
-    if (next === undefined) return false;
-    this.#state = next;
-    return true;
+    const before = this.#state;
+    this.#state = REPLY[before][event] ?? before;
+    return this.#state !== before;
   }
 
   /** Whether the reply is sent, or never will be. */
@@ -82,7 +81,7 @@ export abstract class Exchange {
     return this.#state === 'sent' || this.#state === 'over';
   }
 
-  /** Whether its connection can let go of it: its reply is handed to the socket as a whole, its body is here or gone. */
+  /** Whether its connection can let go of it: its whole reply is handed to the socket, its body is here or gone. */
   get isOut(): boolean {
     const { req, res } = this;
     if (!this.isAnswered && this.#state !== 'left') return false;
@@ -200,10 +199,9 @@ export abstract class Exchange {
   }
 
   #moveBody(event: BodyEvent): boolean {
-    const next = BODY[this.#body][event];
-    if (next === undefined) return false;
-    this.#body = next;
-    return true;
+    const before = this.#body;
+    this.#body = BODY[before][event] ?? before;
+    return this.#body !== before;
   }
 }
 

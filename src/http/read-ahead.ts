@@ -18,10 +18,8 @@ const READ_AHEAD_BYTES = 64 * 1024;
 export class ReadAhead {
   readonly #socket: Duplex;
   readonly #limits: ServerLimits;
-  /** Maximum of `bytesRead` of the socket while requests wait. */
+  /** Maximum of `bytesRead` of the socket while requests wait; 0 when none has waited since all were run. */
   #readUpTo = 0;
-  /** Whether requests have waited since the last time that all were run. */
-  #isBehind = false;
   /** The socket's own method, as long as another one is in its place. */
   #resume: Duplex['resume'] | undefined;
   /** Whether node:http has reported that a request takes too long, while it was we who did not read the rest of it. */
@@ -37,8 +35,7 @@ export class ReadAhead {
   fallBehind(): void {
     // A socket in memory doesn't count its bytes, and is held back at once.
     const bytesRead = 'bytesRead' in this.#socket ? Number(this.#socket.bytesRead) : Infinity;
-    if (!this.#isBehind) {
-      this.#isBehind = true;
+    if (this.#readUpTo === 0) {
       this.#readUpTo = bytesRead + READ_AHEAD_BYTES;
       const { requestTimeout } = this.#limits;
       // While nobody reads the socket, a disconnect goes unnoticed. So close it if no reply is sent in this time.
@@ -53,13 +50,13 @@ export class ReadAhead {
 
   /** To be called when a reply is sent, and requests still wait. */
   advance(): void {
-    if (this.#isBehind) this.#timer?.refresh();
+    if (this.#readUpTo > 0) this.#timer?.refresh();
   }
 
   /** To be called when no request waits. */
   catchUp(): void {
-    if (!this.#isBehind) return;
-    this.#isBehind = false;
+    if (this.#readUpTo === 0) return;
+    this.#readUpTo = 0;
     clearTimeout(this.#timer);
     const { headersTimeout } = this.#limits;
     if (this.#isOverdue && headersTimeout > 0) {
@@ -81,13 +78,14 @@ export class ReadAhead {
    * `headersTimeout` again once the socket is read.
    */
   excuse(): boolean {
-    if (this.#isBehind) this.#isOverdue = true;
-    return this.#isBehind;
+    const isBehind = this.#readUpTo > 0;
+    this.#isOverdue ||= isBehind;
+    return isBehind;
   }
 
   /** To be called when a request has arrived. */
   arrived(): void {
-    if (!this.#isOverdue || this.#isBehind) return;
+    if (!this.#isOverdue || this.#readUpTo > 0) return;
     this.#isOverdue = false;
     clearTimeout(this.#timer);
   }

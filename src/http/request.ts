@@ -142,9 +142,8 @@ function splitSearch(target: string): Target {
 // "0\r\nConnection: close\r\n\r\n"
 export function closesByTrailer({ rawTrailers }: IncomingMessage): boolean {
   for (let i = 0; i < rawTrailers.length; i += 2) {
-    if (/^(?:proxy-)?connection$/i.test(rawTrailers[i] as string) && /\bclose\b/i.test(rawTrailers[i + 1] as string)) {
+    if (/^(?:proxy-)?connection$/i.test(rawTrailers[i] as string) && /\bclose\b/i.test(rawTrailers[i + 1] as string))
       return true;
-    }
   }
   return false;
 }

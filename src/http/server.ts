@@ -10,13 +10,12 @@ import { Bag } from '../base/bag.js';
 /** How long, in ms, a new connection may stay silent while the server closes. */
 const SILENCE_MS = 250;
 
-/** Limits of a server and of each of its connections; times in ms, 0 for none. */
+/** Limits of a server and of each of its connections; times in ms, 0 for no limit. */
 export interface ServerLimits {
   readonly requestTimeout: number;
   readonly headersTimeout: number;
   readonly keepAliveTimeout: number;
   readonly sendTimeout: number;
-  /** 0 for no limit. */
   readonly maxConnections: number;
   readonly maxHeadersCount: number;
   readonly maxHeaderSize: number;
