@@ -196,21 +196,14 @@ function withAccept(vary: string): string {
 
 /** Turns an error that `node:http` raised as a `clientError` into the exception that it means. */
 export function parserErrorOf(error: ParserError): HttpError {
-  return new HttpError(...meaningOf(error), { cause: error });
-}
-
-function meaningOf(error: ParserError): [statusCode: number, description: string] {
-  switch (error.code) {
-    case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return [408, 'The request took too long to arrive.'];
-    case 'HPE_HEADER_OVERFLOW':
-      return isInRequestLine(error)
-        ? [414, 'The request target is too long.']
-        : [431, 'The header fields are too large.'];
-    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
-      return [413, 'The chunk extensions are too large.'];
-  }
-  return isOfUnknownMethod(error) ? [501, 'The method is not known here.'] : [400, 'The request is malformed.'];
+  const { code } = error;
+  const because = (statusCode: number, text: string): HttpError => new HttpError(statusCode, text, { cause: error });
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return because(408, 'The request took too long to arrive.');
+  if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return because(413, 'The chunk extensions are too large.');
+  if (isOfUnknownMethod(error)) return because(501, 'The method is not known here.');
+  if (code !== 'HPE_HEADER_OVERFLOW') return because(400, 'The request is malformed.');
+  if (isInRequestLine(error)) return because(414, 'The request target is too long.');
+  return because(431, 'The header fields are too large.');
 }
 
 function mapExposed(error: Error): MappedError {
@@ -238,8 +231,7 @@ function copyOf({ statusCode, message, description, errorCode, headers }: Mapped
 
 /** Whether the parser gave up before the first line of the request ended, as far as the packet at hand shows. */
 function isInRequestLine({ rawPacket, bytesParsed }: ParserError): boolean {
-  if (rawPacket === undefined) return false;
-  const parsed = rawPacket.toString('latin1', 0, bytesParsed);
+  const parsed = rawPacket?.toString('latin1', 0, bytesParsed) ?? '';
   const start = parsed.lastIndexOf('\r\n\r\n');
   return /^[A-Z-]+ [^\r\n]*$/.test(start === -1 ? parsed : parsed.slice(start + 4));
 }
