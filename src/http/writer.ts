@@ -49,9 +49,8 @@ export function discard(value: unknown): void {
   try {
     const { body } = toReply(value);
     if (!isStream(body)) return;
-    toReadable(body)
-      .on('error', () => undefined)
-      .destroy();
+    const source = toReadable(body);
+    source.on('error', () => undefined).destroy();
   } catch {
     // Looking at the value throws: it may be a proxy.
   }
@@ -81,10 +80,7 @@ export function endInNextTurn(socket: Duplex): void {
 
 /** Answers what `node:http` could not parse, on the bare socket, and closes it. */
 export function sendRaw(socket: Duplex, { status, headers, body, length }: Outgoing): void {
-  if (!socket.writable) {
-    socket.destroy();
-    return;
-  }
+  if (!socket.writable) return void socket.destroy();
   let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nconnection: close\r\ndate: ${new Date().toUTCString()}\r\n`;
   head += `content-length: ${length}\r\n`;
   for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
@@ -170,7 +166,10 @@ async function pump(
   const { req, res } = exchange;
   // Another reply may have taken the place of the stream's.
   const isOver = (): boolean => exchange.outgoing !== outgoing || res.destroyed || res.writableEnded;
-  let drained: (() => Promise<void>) | undefined;
+  let wake = (): void => undefined;
+  // One listener for all: middleware such as compression hands it on to another stream, from which `once` could not
+  // remove it.
+  res.on('drain', () => wake());
   try {
     for await (const chunk of source) {
       if (isOver()) return 'aborted';
@@ -181,7 +180,11 @@ async function pump(
       if (chunk.length === 0) res.flushHeaders();
       else if (!res.write(chunk) && !res.destroyed) {
         exchange.watch();
-        await (drained ??= drainsOf(res))();
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+          // After an `Upgrade` that follows it, node:http forwards the socket's `drain` no more.
+          if (res.socket?.writableNeedDrain === true) res.socket.once('drain', resolve);
+        });
       }
       if (isOver()) return 'aborted';
     }
@@ -195,21 +198,6 @@ async function pump(
     if (isOver()) return 'aborted';
     throw error;
   }
-}
-
-/**
- * Waits for `drain`, over and over. There is one listener for all: middleware such as compression hands it on to
- * another stream, from which `once` could not remove it.
- */
-function drainsOf(res: ServerResponse): () => Promise<void> {
-  let wake = (): void => undefined;
-  res.on('drain', () => wake());
-  return () =>
-    new Promise((resolve) => {
-      wake = resolve;
-      // After an `Upgrade` that follows it, node:http forwards the socket's `drain` no more.
-      if (res.socket?.writableNeedDrain === true) res.socket.once('drain', resolve);
-    });
 }
 
 /**
