@@ -15,7 +15,10 @@ const { isUtf8 } = builtin('node:buffer');
 
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 
-/** The body of one request. Bytes that were read are kept, so that they can be read again in another form. */
+/**
+ * The body of one request, for the methods of `Context` of the same names. Bytes that were read are kept, so that they
+ * can be read again in another form.
+ */
 export class Body {
   readonly #exchange: Exchange;
   readonly #limitBytes: number;
@@ -44,10 +47,7 @@ export class Body {
     return decodeUtf8(await this.bytes());
   }
 
-  /**
-   * @throws {HttpError} 400 for an empty body, 415 for another one whose content type is missing or not JSON, 400 when
-   * the text is not JSON in UTF-8 or could do harm
-   */
+  /** @throws {HttpError} 400 also for JSON that could do harm; the rest as `Context.json` */
   async json(): Promise<unknown> {
     const { req, hasBody } = this.#exchange;
     if (!hasBody) throw new HttpError(400, 'The body is empty; send JSON.');
@@ -60,22 +60,14 @@ export class Body {
     return parseJson(decodeUtf8(bytes));
   }
 
-  /**
-   * @throws {HttpError} 415 when a content type is given and is not `application/x-www-form-urlencoded`, 413 for too
-   * many parameters
-   */
+  /** @throws {HttpError} 415 for another content type, if one is given; 413 also for too many parameters */
   async form(): Promise<URLSearchParams> {
     assertType(this.#exchange.req.headers['content-type'] ?? FORM_TYPE, (type) => type === FORM_TYPE, FORM_TYPE);
     // A byte order mark is kept: it is part of the first name (URL standard, "urlencoded parsing").
     return parseParameters((await this.bytes()).toString('utf8'), this.#parameterLimit, 413);
   }
 
-  /**
-   * The body as it arrives; fails with a 413 as soon as it exceeds the limit.
-   *
-   * @throws {HttpError} 413 or 415, as {@link bytes} does
-   * @throws {TypeError} when it was streamed before
-   */
+  /** The body as it arrives; fails with a 413 as soon as it exceeds the limit. Throws as {@link bytes} does. */
   stream(): Readable {
     if (this.#bytes !== undefined && !this.#streamed) return heard(Readable.from([this.#bytes], { objectMode: false }));
     this.#begin();

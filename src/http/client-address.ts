@@ -80,19 +80,17 @@ export function requestUrl(req: IncomingMessage, target: Target, isTrusted: Prox
 export function requestOrigin(req: IncomingMessage, { authority }: Target, isTrusted: ProxyTrust): string {
   const { socket, headers } = req;
   const isProxied = isTrusted(socket.remoteAddress ?? '');
-  const scheme = isProxied ? last(headers['x-forwarded-proto'])?.toLowerCase() : undefined;
-  const forwarded = isProxied ? last(headers['x-forwarded-host']) : undefined;
+  const scheme = isProxied ? last(headers['x-forwarded-proto']).toLowerCase() : '';
+  const forwarded = isProxied ? last(headers['x-forwarded-host']) : '';
   const own = 'encrypted' in socket && socket.encrypted === true ? 'https' : 'http';
-  const host =
-    forwarded !== undefined && HOST.test(forwarded) ? forwarded : (authority ?? headers.host ?? ownAddress(req));
+  const host = HOST.test(forwarded) ? forwarded : (authority ?? headers.host ?? ownAddress(req));
   return `${scheme === 'http' || scheme === 'https' ? scheme : own}://${host}`;
 }
 
-/** The last entry of a list, which is the nearest proxy's: each proxy appends its own entry. */
-function last(header: string | string[] | undefined): string | undefined {
+/** The last entry of a list, which is the nearest proxy's: each proxy appends its own entry. Empty without a list. */
+function last(header: string | string[] | undefined): string {
   const text = String(header ?? '');
-  const entry = text.slice(text.lastIndexOf(',') + 1).trim();
-  return entry === '' ? undefined : entry;
+  return text.slice(text.lastIndexOf(',') + 1).trim();
 }
 
 /** The address that the client connected to, for a request of HTTP/1.0, which needs no `Host`. */
