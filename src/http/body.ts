@@ -1,6 +1,4 @@
-/*
- * Reads a request's body within a limit that holds whatever the headers claim.
- */
+/* Reads a request's body within a limit that holds whatever the headers claim. */
 
 import { Readable, Transform } from 'node:stream';
 import { builtin } from '../base/builtin.js';
@@ -156,10 +154,7 @@ function limitStream(exchange: Exchange, limitBytes: number): Readable {
   return heard(req.pipe(limiter));
 }
 
-/**
- * Gives a stream a listener for errors: a client that hangs up must not end a process whose handler has none. Requests
- * of node:http behave the same.
- */
+/** Gives a stream a listener for errors: as with node:http, a client that hangs up must not end the process. */
 function heard(stream: Readable): Readable {
   return stream.on('error', () => undefined);
 }

@@ -1,6 +1,4 @@
-/*
- * Maps anything thrown while a request was handled to the reply that the client gets (spec 7.1).
- */
+/* Maps anything thrown while a request was handled to the reply that the client gets (spec 7.1). */
 
 import { STATUS_CODES } from 'node:http';
 import { isBranded, isBrandedAtAll, isOwnInstance } from '../base/brand.js';

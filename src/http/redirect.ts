@@ -1,6 +1,4 @@
-/*
- * Replies that send a client elsewhere (RFC 9110, section 15.4).
- */
+/* Replies that send a client elsewhere (RFC 9110, section 15.4). */
 
 import { reply, type Reply } from './reply.js';
 

@@ -36,10 +36,7 @@ export function enterPublicScope({ headers }: IncomingMessage): void {
   for (const name of INTERNAL) delete headers[name];
 }
 
-/**
- * Whether node:http may have dropped header fields of a request, `x-postern-scope` among them: the head fills the
- * `maxHeadersCount` of its server.
- */
+/** Whether node:http may have dropped `x-postern-scope`: the head fills the `maxHeadersCount` of its server. */
 export function mayLackFields({ rawHeaders, socket }: IncomingMessage): boolean {
   const server = Reflect.get(socket, 'server') as Server | undefined;
   const most = server?.maxHeadersCount ?? DEFAULT_FIELDS;

@@ -1,6 +1,4 @@
-/*
- * The type of what a handler returns, checked for members that JSON loses, as far as types tell.
- */
+/* The type of what a handler returns, checked for members that JSON loses, as far as types tell. */
 
 import type { Stream } from '../payload/bytes.js';
 import type { Reply } from './reply.js';

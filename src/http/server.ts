@@ -1,6 +1,4 @@
-/*
- * Connects a `node:http` server to what answers its requests, including those that `node:http` would refuse by itself.
- */
+/* A server of `node:http` within its limits, and the connections that are open. */
 
 import { createServer, type Server } from 'node:http';
 import type { Duplex } from 'node:stream';
