@@ -246,7 +246,7 @@ export class Connection implements Sending {
       return false;
     }
     this.#waiting -= 1;
-    next.inContext(() => next.run());
+    next.inContext(() => next.steps.run(next));
     return true;
   }
 

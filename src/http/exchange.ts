@@ -1,6 +1,4 @@
-/*
- * One request and its reply on a connection, as far as the connection is concerned.
- */
+/* One request and its reply on a connection, as far as the connection is concerned. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { builtin } from '../base/builtin.js';
@@ -23,8 +21,21 @@ export interface Witness {
   headSent(): void;
 }
 
+/** The steps of a request that its connection asks the pipeline for; none of them throws. */
+export interface ConnectionSteps<Request extends Exchange> {
+  /** Runs the handler. */
+  run(exchange: Request): void;
+  /** Answers with an error of the connection, such as a malformed chunk, unless a reply is begun. */
+  supersede(exchange: Request, error: HttpError): void;
+  /** To be called when nobody can receive the reply any more. */
+  abandon(exchange: Request): void;
+}
+
 /** A request under way; the pipeline runs it. */
 export abstract class Exchange {
+  abstract readonly steps: ConnectionSteps<this>;
+  /** To be watched when something is written that Postern does not see. */
+  abstract readonly connection: { watch(): void };
   /** On the clock of `performance.now()`. */
   readonly startedAt: number = monotonicNow();
   /** The `content-length` of the request; 0 without one. */
@@ -52,18 +63,6 @@ export abstract class Exchange {
     // node:http would send chunks to a client of HTTP/1.0 that names them in `TE`.
     if (req.httpVersionMinor === 0) res.useChunkedEncodingByDefault = false;
   }
-
-  /** Runs the handler; never throws. */
-  abstract run(): void;
-
-  /** Answers with an error of the connection, such as a malformed chunk, unless a reply is begun; never throws. */
-  abstract refuse(error: HttpError): void;
-
-  /** To be called when nobody can receive the reply any more; never throws. */
-  abstract abandon(): void;
-
-  /** To be called when something is written that Postern does not see. */
-  abstract watch(): void;
 
   get state(): ReplyState {
     return this.#state;
@@ -121,8 +120,7 @@ export abstract class Exchange {
   disconnect(): void {
     const { req, res } = this;
     this.leave();
-    // node:http does not tell a request that its connection is gone once its reply is out: whoever still reads the body
-    // would wait for ever.
+    // After the reply, node:http does not end a body whose connection is gone: its reader would wait for ever.
     if (!req.complete) req.destroy();
     // A response that waits for others has no socket yet; before Node.js 24, it does not learn that none will come.
     if (res.socket === null && !res.destroyed && !res.writableFinished) res.destroy().emit('close');
@@ -143,7 +141,7 @@ export abstract class Exchange {
     this.witness?.left();
     this.inContext(() => {
       this.abort();
-      this.abandon();
+      this.steps.abandon(this);
     });
   }
 
@@ -155,7 +153,7 @@ export abstract class Exchange {
     if (!this.#moveBody('breakOff')) return;
     this.inContext(() => {
       if (!this.isAnswered) this.abort();
-      this.refuse(error);
+      this.steps.supersede(this, error);
     });
     this.req.removeAllListeners('readable');
     this.#discard();

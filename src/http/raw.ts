@@ -22,7 +22,7 @@ export function exposeRaw(exchange: Exchange): void {
     if (isCut(res)) exchange.leave();
   });
   frameWell(exchange);
-  exchange.watch();
+  exchange.connection.watch();
   // While an earlier reply is open, node:http would count the bytes that a handler writes. With 16 to 64 KiB it would
   // stop reading from the connection, and a disconnect would go unnoticed. The connection counts by itself. Not
   // documented: if a later Node.js has no such function, this does nothing.

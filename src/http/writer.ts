@@ -88,16 +88,12 @@ export function sendRaw(socket: Duplex, { status, headers, body, length }: Outgo
   endSoftly(socket);
 }
 
-/**
- * Hands head and body to the socket in one piece. `res.end(body)` would hand it an empty piece after them, which costs
- * 7 % more.
- */
+/** Hands head and body to the socket in one piece: `res.end(body)` adds an empty one, which costs 7 % more. */
 function writeAtOnce(res: ServerResponse, body: string | Uint8Array, isAscii: boolean): void {
   const { socket } = res;
   socket?.cork();
   try {
-    // node:http puts the head before a text and encodes both as one; for ASCII, latin1 has the same bytes and is
-    // cheaper.
+    // node:http encodes the head and a text as one. For ASCII, latin1 has the same bytes and is cheaper.
     if (typeof body === 'string') res.write(body, isAscii ? 'latin1' : 'utf8');
     else res.write(body);
   } finally {
@@ -112,7 +108,7 @@ function writeAtOnce(res: ServerResponse, body: string | Uint8Array, isAscii: bo
 async function endWhenTaken(exchange: Exchange): Promise<Outcome> {
   const { res } = exchange;
   if (res.writableLength > 0 && res.socket !== null && res.socket.writable) {
-    exchange.watch();
+    exchange.connection.watch();
     await taken(res.socket);
   }
   if (res.destroyed) return 'aborted';
@@ -143,8 +139,7 @@ async function sendStream(exchange: Exchange, outgoing: Outgoing, stream: Stream
   const source = toReadable(stream, { objectMode: true, highWaterMark: 1 });
   // A source that yields 4 bytes under `content-length: 10` fails: the client would take the next reply for the rest.
   res.strictContentLength = true;
-  // A source whose next chunk never comes can't be interrupted; when the client disconnects, the request ends all the
-  // same.
+  // A source whose next chunk never comes can't be interrupted. The request ends when the client disconnects.
   const left = new Promise<Outcome>((resolve) => {
     const leave = (): void => resolve('aborted');
     exchange.onAbort(leave);
@@ -179,7 +174,7 @@ async function pump(
       if (!res.headersSent) writeHead(exchange, outgoing, close);
       if (chunk.length === 0) res.flushHeaders();
       else if (!res.write(chunk) && !res.destroyed) {
-        exchange.watch();
+        exchange.connection.watch();
         await new Promise<void>((resolve) => {
           wake = resolve;
           // After an `Upgrade` that follows it, node:http forwards the socket's `drain` no more.

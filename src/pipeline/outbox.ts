@@ -6,10 +6,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Place } from '../base/bag.js';
 import { clearImmediate, nextTick, setImmediate } from '../base/clock.js';
-import type { HttpError } from '../base/errors.js';
 import type { Connection } from '../http/connection.js';
 import type { Context } from '../http/context.js';
-import { endWithReply, Exchange } from '../http/exchange.js';
+import { endWithReply, Exchange, type ConnectionSteps } from '../http/exchange.js';
 import type { Outgoing } from '../http/reply.js';
 import { requestId } from '../http/request.js';
 import type { RequestTrace } from '../http/request-tracing.js';
@@ -27,12 +26,9 @@ const MAX_QUEUED_BYTES = 64 * 1024;
 const MAX_FAILED_WRITES = 2;
 
 /** The steps of every request; none of them throws. */
-export interface Steps {
-  run(exchange: PipelineExchange): void;
+export interface Steps extends ConnectionSteps<PipelineExchange> {
   fail(exchange: PipelineExchange, thrown: unknown): void;
   settle(exchange: PipelineExchange, statusCode: number, outcome: Outcome): void;
-  supersede(exchange: PipelineExchange, error: HttpError): void;
-  abandon(exchange: PipelineExchange): void;
 }
 
 /** One request under way. */
@@ -62,22 +58,6 @@ export class PipelineExchange extends Exchange {
 
   get id(): string {
     return this.ctx?.id ?? (this.#id ??= requestId(this.req));
-  }
-
-  override run(): void {
-    this.steps.run(this);
-  }
-
-  override refuse(error: HttpError): void {
-    this.steps.supersede(this, error);
-  }
-
-  override abandon(): void {
-    this.steps.abandon(this);
-  }
-
-  override watch(): void {
-    this.connection.watch();
   }
 }
 

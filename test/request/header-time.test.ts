@@ -88,10 +88,8 @@ const attempt = (work: () => unknown): unknown => {
   }
 };
 class UnansweredExchange extends Exchange {
-  override run(): void {}
-  override refuse(): void {}
-  override abandon(): void {}
-  override watch(): void {}
+  override readonly steps = { run(): void {}, supersede(): void {}, abandon(): void {} };
+  override readonly connection = { watch(): void {} };
 }
 const bodyOf = (name: string, value: string): Body => {
   const req = requestWith(name, value);
