@@ -8,8 +8,7 @@
 import { LISTENER, type ExporterArguments } from './exporter-options.js';
 import { formatAnySegments, formatEither, formatText } from './path-pattern.js';
 import { createPlan, type Plan, type PlannedService } from './plan.js';
-import { formatBlock, formatHeader, listMethods, METHOD_NOT_ALLOWED, NOT_FOUND, REMOVED } from './text.js';
-import { titleOf, UNAVAILABLE } from './text.js';
+import { formatBlock, formatHeader, formatRefusal, listMethods, REMOVED, titleOf } from './text.js';
 
 /**
  * Writes one site, with its address. With `tls`, Caddy's global option `auto_https disable_redirects` keeps Caddy from
@@ -155,8 +154,8 @@ function formatVerdict({ services, methods }: Plan): string[] {
 const ERRORS = formatBlock('handle_errors', [
   'header Content-Type application/json',
   'header X-Request-Id {http.vars.postern_id}',
-  ...[NOT_FOUND, METHOD_NOT_ALLOWED, ...UNAVAILABLE].flatMap(({ status, body }) => [
+  ...([404, 405, 502, 503, 504] as const).flatMap((status) => [
     `@status${status} expression {http.error.status_code} == ${status}`,
-    `respond @status${status} \`${body}\` ${status}`,
+    `respond @status${status} \`${formatRefusal(status)}\` ${status}`,
   ]),
 ]);

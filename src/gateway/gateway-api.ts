@@ -69,19 +69,17 @@ function formatService(service: PlannedService, gateway: string, { hosts, namesp
   const groups = Array.from({ length: Math.ceil(hosts.length / MAX_HOSTS) || 1 }, (_, i) =>
     hosts.slice(i * MAX_HOSTS, (i + 1) * MAX_HOSTS).map((host) => `    - ${scalar(host)}\n`),
   );
-  return groups.flatMap((group, i) =>
-    split.map((rules, j) => {
-      const index = i * split.length + j + 1;
-      return `apiVersion: gateway.networking.k8s.io/v1
+  const manifests = groups.flatMap((group) => split.map((rules) => ({ group, rules })));
+  return manifests.map(
+    ({ group, rules }, i) => `apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
 metadata:
-  name: ${scalar(index === 1 ? name : `${name}-${index}`)}
+  name: ${scalar(i === 0 ? name : `${name}-${i + 1}`)}
 ${namespace === undefined ? '' : `  namespace: ${scalar(namespace)}\n`}spec:
   parentRefs:
     - name: ${scalar(gateway)}
 ${group.length === 0 ? '' : `  hostnames:\n${group.join('')}`}  rules:
-${rules.join('')}`;
-    }),
+${rules.join('')}`,
   );
 }
 

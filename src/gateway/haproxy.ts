@@ -8,8 +8,7 @@
 import { LISTENER, readIncluded, type ExporterArguments } from './exporter-options.js';
 import { formatAnySegments, formatPath, formatText } from './path-pattern.js';
 import { createPlan, type Plan, type PlannedService, type PublicRoute } from './plan.js';
-import { BAD_REQUEST, formatHeader, indent, METHOD_NOT_ALLOWED, NOT_FOUND, REMOVED } from './text.js';
-import { titleOf, UNAVAILABLE } from './text.js';
+import { formatHeader, formatRefusal, indent, REMOVED, titleOf } from './text.js';
 
 /**
  * Writes a frontend, and a backend with the name of each service. The frontend of a single service has its name, too.
@@ -45,8 +44,8 @@ timeout server 300s
 timeout tunnel 1h
 option abortonclose # a service learns that the client has disconnected
 # Refusals of HAProxy itself have the uniform body.
-${[BAD_REQUEST, NOT_FOUND, ...UNAVAILABLE]
-  .map(({ status, body }) => `http-error status ${status} content-type application/json string '${body}'`)
+${([400, 404, 502, 503, 504] as const)
+  .map((status) => `http-error status ${status} content-type application/json string '${formatRefusal(status)}'`)
   .join('\n')}`;
 
 function formatListener({ listen, tls, include }: Plan): string[] {
@@ -127,13 +126,12 @@ function nameOf({ methods, certain }: PublicRoute, { name }: PlannedService): st
 }
 
 function formatVerdict({ services, methods }: Plan): string[] {
-  const { status, body } = METHOD_NOT_ALLOWED;
   return [
     '',
     '# The path is public for other methods: 405. Else it is a 404.',
     'acl postern_found var(txn.postern_service) -m found',
     ...services.flatMap((service) => methods.flatMap((method) => formatAllow(service, method))),
-    `http-request return status ${status} content-type application/json string '${body}' hdr Allow '%[var(txn.postern_allow),regsub(^..,)]' if { var(txn.postern_allow) -m found }`,
+    `http-request return status 405 content-type application/json string '${formatRefusal(405)}' hdr Allow '%[var(txn.postern_allow),regsub(^..,)]' if { var(txn.postern_allow) -m found }`,
     'http-request deny deny_status 404 unless postern_found',
     ...services.flatMap(({ name, prefix }) => {
       const inner = `'%[pathq,regsub(^${formatAnySegments(prefix)},)]'`;

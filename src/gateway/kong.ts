@@ -8,7 +8,7 @@
 import type { ExporterArguments } from './exporter-options.js';
 import { formatPath, formatText } from './path-pattern.js';
 import { createPlan, type Plan, type PlannedService } from './plan.js';
-import { NOT_FOUND, REMOVED } from './text.js';
+import { formatRefusal, REMOVED } from './text.js';
 
 /** Characters whose escapes Kong keeps (`kong/tools/uri.lua`). */
 const RESERVED = /[!*'();:@&=+$,/?%#[\]]/;
@@ -42,15 +42,19 @@ function createService(service: PlannedService, { hosts, methods }: Plan): objec
   const common = { ...(hosts.length > 0 ? { hosts } : {}), strip_path: false, preserve_host: true, ...streaming };
   // Kong compares the longer prefix first. The even number is for the paths that no route of the prefix matches.
   const priority = 2 * prefix.length;
-  const routes = service.routes.map(({ path, segments, params, methods: own }, i) => ({
-    name: [name, i + 1, ...(path.match(/[A-Za-z0-9]+/g) ?? [])].join('-').slice(0, 120),
-    methods: own,
-    paths: [`~${expressionOf(formatPath(segments, { prefix, escapable: RESERVED, rest: '[\\s\\S]+$' }), prefix)}`],
-    ...common,
-    regex_priority: priority + 1,
-    tags: ['public', ...describeQuery(params)],
-    plugins: [createTransformer(prefix)],
-  }));
+  const routes = service.routes.map(({ path, segments, params, methods: own }, i) => {
+    const expression = formatPath(segments, { escapable: RESERVED, rest: '[\\s\\S]+$' }).slice(1, -1);
+    return {
+      name: [name, i + 1, ...(path.match(/[A-Za-z0-9]+/g) ?? [])].join('-').slice(0, 120),
+      methods: own,
+      // Kong adds the first anchor. Below a prefix, the path of the service is the first group.
+      paths: [`~${prefix === '' ? expression : `${formatText(prefix)}(${expression})`}$`],
+      ...common,
+      regex_priority: priority + 1,
+      tags: ['public', ...describeQuery(params)],
+      plugins: [createTransformer(prefix)],
+    };
+  });
   return {
     name,
     protocol,
@@ -68,12 +72,6 @@ function createService(service: PlannedService, { hosts, methods }: Plan): objec
   };
 }
 
-/** The expression without its anchor, which Kong adds; below a prefix, the path of the service is the first group. */
-function expressionOf(pattern: string, prefix: string): string {
-  const start = formatText(prefix);
-  return prefix === '' ? pattern.slice(1) : `${start}(${pattern.slice(1 + start.length, -1)})$`;
-}
-
 /** Sets the scope on every request: `replace` for a header that the client sent, and `add` for the others. */
 function createTransformer(prefix: string): object {
   const scope = { headers: ['X-Postern-Scope:public'] };
@@ -89,12 +87,12 @@ function createTransformer(prefix: string): object {
  * methods, as Kong prefers a route with methods, whatever the priorities.
  */
 function createRest({ name, prefix }: PlannedService): object {
-  const { status, body } = NOT_FOUND;
+  const config = { status_code: 404, content_type: 'application/json', body: formatRefusal(404) };
   return {
     name: `${name}-rest`,
     paths: [`~${formatText(prefix)}(?:/.*)?$`],
     tags: ['rest'],
-    plugins: [{ name: 'request-termination', config: { status_code: status, content_type: 'application/json', body } }],
+    plugins: [{ name: 'request-termination', config }],
   };
 }
 

@@ -9,8 +9,7 @@ import { createHash } from 'node:crypto';
 import { GatewayError, LISTENER, type ExporterArguments } from './exporter-options.js';
 import { formatAnySegments, formatEither, formatText } from './path-pattern.js';
 import { createPlan, type Plan, type PlannedService, type PublicRoute } from './plan.js';
-import { BAD_REQUEST, formatBlock, formatHeader, listMethods, METHOD_NOT_ALLOWED, NOT_FOUND, REMOVED } from './text.js';
-import { titleOf, UNAVAILABLE, type Refusal } from './text.js';
+import { formatBlock, formatHeader, formatRefusal, listMethods, REMOVED, titleOf } from './text.js';
 
 /**
  * Writes one whole `server` block, with its `upstream` blocks before it, to be included in `http`.
@@ -26,8 +25,10 @@ import { titleOf, UNAVAILABLE, type Refusal } from './text.js';
 export function toNginx(...args: ExporterArguments): string {
   // nginx itself answers TRACE with 405.
   const plan = createPlan({ name: 'toNginx', gateway: 'nginx', options: LISTENER, methods: /^(?!TRACE$)/ }, args);
-  const { services, include } = plan;
-  const upstreamOf = createNames(plan);
+  const { services, include, listen, hosts } = plan;
+  // All configurations of one nginx share the names of upstreams, so these contain a digest of listener and hosts.
+  const digest = createHash('sha256').update(JSON.stringify([listen, hosts])).digest('hex');
+  const upstreamOf = ({ name }: PlannedService): string => `postern_${name}_${digest.slice(0, 8)}`;
   return [
     formatHeader(plan),
     ...services.flatMap((service) => ['', ...formatUpstream(service, upstreamOf(service))]),
@@ -49,12 +50,6 @@ export function toNginx(...args: ExporterArguments): string {
     ]),
     '',
   ].join('\n');
-}
-
-/** Names upstreams. All configurations of one nginx share the names, so they contain a digest of listener and hosts. */
-function createNames({ listen, hosts }: Plan): (service: PlannedService) => string {
-  const digest = createHash('sha256').update(JSON.stringify([listen, hosts])).digest('hex');
-  return ({ name }) => `postern_${name}_${digest.slice(0, 8)}`;
 }
 
 function formatUpstream({ upstreams }: PlannedService, name: string): string[] {
@@ -182,24 +177,24 @@ function formatRefusals({ methods }: Plan): string[] {
       ...methods.map(
         (method) => `if ($postern_methods ~ ",${method},") { set $postern_allow "$postern_allow, ${method}"; }`,
       ),
-      `if ($postern_allow ~ "^, (?<postern_allowed>.+)") { ${formatReturn(METHOD_NOT_ALLOWED)} }`,
-      formatReturn(NOT_FOUND),
+      `if ($postern_allow ~ "^, (?<postern_allowed>.+)") { return 405 '${formatRefusal(405)}'; }`,
+      `return 404 '${formatRefusal(404)}';`,
     ]),
     '# Paths, not named locations: a target that nginx could not read would make them a 500.',
     'error_page 414 494 497 501 505 =400 /.postern_400;',
-    ...[BAD_REQUEST, ...UNAVAILABLE].flatMap((refusal) => [
-      `error_page ${refusal.status} /.postern_${refusal.status};`,
-      ...formatBlock(`location = /.postern_${refusal.status}`, ['internal;', REFUSAL, formatReturn(refusal)]),
+    ...([400, 502, 503, 504] as const).flatMap((status) => [
+      `error_page ${status} /.postern_${status};`,
+      ...formatBlock(`location = /.postern_${status}`, [
+        'internal;',
+        REFUSAL,
+        `return ${status} '${formatRefusal(status)}';`,
+      ]),
     ]),
   ];
 }
 
 const REFUSAL = `default_type application/json;
 set $postern_reply_id $postern_id;`;
-
-function formatReturn({ status, body }: Refusal): string {
-  return `return ${status} '${body}';`;
-}
 
 function tlsNameOf({ name, upstreams }: PlannedService): string {
   const { size } = new Set(upstreams.map(({ host }) => host));

@@ -24,10 +24,8 @@ export interface PathFormat {
   readonly rest?: string | undefined;
 }
 
-const NEVER = /(?!)/;
-
 /** Formats the expression of a path. */
-export function formatPath(segments: readonly Segment[], { prefix = '', escapable = NEVER, rest }: PathFormat): string {
+export function formatPath(segments: readonly Segment[], { prefix = '', escapable, rest }: PathFormat): string {
   let text = `^${formatText(prefix)}`;
   for (const segment of segments) {
     if (segment.kind === 'static') text += `/${formatText(segment.text, escapable)}`;
@@ -55,9 +53,9 @@ export function formatAnySegments(prefix: string): string {
 }
 
 /** Formats text that is matched as it is, with a second spelling for each character that may be escaped. */
-export function formatText(text: string, escapable: RegExp = NEVER): string {
+export function formatText(text: string, escapable?: RegExp): string {
   const either = (char: string): string => `(?:${quote(char)}|${formatEscape(char)})`;
-  return Array.from(text, (char) => (escapable.test(char) ? either(char) : quote(char))).join('');
+  return Array.from(text, (char) => (escapable?.test(char) ? either(char) : quote(char))).join('');
 }
 
 /** `é` → `%[Cc]3%[Aa]9` */

@@ -23,8 +23,6 @@ export interface PublicRoute extends Pick<RouteInfo, 'method' | 'path' | 'params
 /** A service and its public routes, in the order of its route table. */
 export interface PlannedService extends SiteService {
   readonly routes: readonly PublicRoute[];
-  /** How many routes the service has, private ones included. */
-  readonly total: number;
   /** Prefixes of other services inside of this service's prefix: paths below belong to the other service. */
   readonly inner: readonly string[];
   /** Whether its prefix is inside of another service's. */
@@ -62,7 +60,6 @@ export function createPlan(exporter: Exporter, args: ExporterArguments): Plan {
   const plan = (service: SiteService): PlannedService => ({
     ...service,
     routes: collectRoutes(service.router.routes, exporter),
-    total: service.router.routes.length,
     inner: prefixes.filter((prefix) => service.prefix !== '' && prefix.startsWith(`${service.prefix}/`)),
     isInner: prefixes.some((prefix) => prefix !== '' && service.prefix.startsWith(`${prefix}/`)),
   });

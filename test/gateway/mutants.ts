@@ -24,7 +24,7 @@ const [NO_ROUTE, NO_RULE] = [
 const [SEGMENT, NARROW] = ["'/[^/]+'", "'/[a-z]+'"];
 const narrowed = (call: string): string => `${call}.replace('[^/]+', '[a-z]+')`;
 const [EITHER, IN_HAPROXY] = ['formatEither(segments, prefix);', 'formatPath(route.segments, service)'];
-const IN_KONG = "formatPath(segments, { prefix, escapable: RESERVED, rest: '[\\\\s\\\\S]+$' })";
+const IN_KONG = "formatPath(segments, { escapable: RESERVED, rest: '[\\\\s\\\\S]+$' })";
 const IN_GATEWAY_API = "formatPath(segments, { prefix, escapable: ESCAPABLE, rest: '.+$' })";
 
 const MUTANTS: readonly GatewayMutant[] = [
