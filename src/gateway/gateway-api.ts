@@ -51,7 +51,7 @@ const MAX_PATH = 1024;
 const MAX_MATCHES = 127;
 
 /** Formats as few manifests as the limits allow, in the order of the routes. */
-function formatService(service: PlannedService, gateway: string, { hosts, namespace }: Plan): string[] {
+function formatService(service: PlannedService, gateway: string, { services, hosts, namespace }: Plan): string[] {
   const { name, prefix, inner, routes } = service;
   const backends = formatBackends(service, namespace);
   const split: string[][] = [];
@@ -69,12 +69,15 @@ function formatService(service: PlannedService, gateway: string, { hosts, namesp
   const groups = Array.from({ length: Math.ceil(hosts.length / MAX_HOSTS) || 1 }, (_, i) =>
     hosts.slice(i * MAX_HOSTS, (i + 1) * MAX_HOSTS).map((host) => `    - ${scalar(host)}\n`),
   );
+  // Another service may be called `users-2`, and no service has a dot in its name.
+  const isTaken = (text: string): boolean => services.some((other) => other.name === text);
+  const numbered = (n: number): string => (isTaken(`${name}-${n}`) ? `${name}.${n}` : `${name}-${n}`);
   const manifests = groups.flatMap((group) => split.map((rules) => ({ group, rules })));
   return manifests.map(
     ({ group, rules }, i) => `apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
 metadata:
-  name: ${scalar(i === 0 ? name : `${name}-${i + 1}`)}
+  name: ${scalar(i === 0 ? name : numbered(i + 1))}
 ${namespace === undefined ? '' : `  namespace: ${scalar(namespace)}\n`}spec:
   parentRefs:
     - name: ${scalar(gateway)}

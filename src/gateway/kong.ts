@@ -30,12 +30,14 @@ export function toKong(...args: ExporterArguments): string {
     const targets = instances.map(({ host, port }) => ({ target: `${host}:${port}`, weight: 100 }));
     return targets.length > 1 ? [{ name, targets, tags: ['postern'] }] : [];
   });
-  const services = plan.services.map((service) => createService(service, plan));
+  const names = new Set<string>();
+  const services = plan.services.map((service) => createService(service, plan, names));
   const file = { _format_version: '3.0', services, ...(upstreams.length === 0 ? {} : { upstreams }) };
   return `${JSON.stringify(file, null, 2)}\n`;
 }
 
-function createService(service: PlannedService, { hosts, methods }: Plan): object {
+/** @param names of all routes so far; added to */
+function createService(service: PlannedService, { hosts, methods }: Plan, names: Set<string>): object {
   const { name, protocol, prefix, upstreams, isInner } = service;
   const [{ host, port }] = upstreams;
   const streaming = { request_buffering: false, response_buffering: false };
@@ -44,8 +46,13 @@ function createService(service: PlannedService, { hosts, methods }: Plan): objec
   const priority = 2 * prefix.length;
   const routes = service.routes.map(({ path, segments, params, methods: own }, i) => {
     const expression = formatPath(segments, { escapable: RESERVED, rest: '[\\s\\S]+$' }).slice(1, -1);
+    const words = [i + 1, ...(path.match(/[A-Za-z0-9]+/g) ?? [])].join('-');
+    // The second route of `users` may be called as the first one of `users-2`. No service has a dot in its name.
+    const mark = names.has(`${name}-${words}`.slice(0, 120)) ? '.' : '-';
+    const routeName = `${name}${mark}${words}`.slice(0, 120);
+    names.add(routeName);
     return {
-      name: [name, i + 1, ...(path.match(/[A-Za-z0-9]+/g) ?? [])].join('-').slice(0, 120),
+      name: routeName,
       methods: own,
       // Kong adds the first anchor. Below a prefix, the path of the service is the first group.
       paths: [`~${prefix === '' ? expression : `${formatText(prefix)}(${expression})`}$`],

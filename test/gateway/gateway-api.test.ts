@@ -141,6 +141,16 @@ test('each service has HTTPRoutes of its own, and prefixes are removed from stat
   ]);
 });
 
+test('no two HTTPRoutes have one name, even if a service is called as the second one of another service would be', () => {
+  const many = Array.from({ length: 40 }, (_, i) => `+GET /many/${i}`);
+  const services = [
+    { service: 'users', upstream: 'http://users', router: createRouter(many) },
+    { service: 'users-2', upstream: 'http://users-2', router: createRouter(['+GET /two']) },
+  ];
+  const manifests = parseHttpRoutes(toGatewayApi(services, { gateway: 'public' }));
+  expect(manifests.map(({ metadata }) => metadata?.name)).toEqual(['users', 'users.2', 'users-3', 'users-2']);
+});
+
 test.for([
   ['QUERY', '+QUERY /search', /QUERY/],
   ['CONNECT', '+CONNECT /x', /CONNECT/],

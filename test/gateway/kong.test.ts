@@ -64,6 +64,15 @@ test.for([
   },
 );
 
+test('no two routes of Kong have one name, even if the name of a service ends in a number', () => {
+  const services = [
+    { ...OPTIONS, router: createRouter(['+GET /a', '+GET /1/items']) },
+    { ...OPTIONS, service: 'users-2', router: createRouter(['+GET /items']) },
+  ];
+  const routes = parse(toKong(services, {})).services.flatMap((service) => service.routes);
+  expect(routes.map(({ name }) => name)).toEqual(['users-1-a', 'users-2-1-items', 'users-2.1-items']);
+});
+
 test('a route has the query parameters that it allows as tags', () => {
   const router = new Router();
   router.add('GET', '/q', publicFacing(() => 1, { params: ['q', 'a,b/c'] }));
