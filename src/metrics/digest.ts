@@ -40,12 +40,6 @@ export class Digest {
   }
 }
 
-/** A place in the order of all numbers, and the value there. */
-interface Point {
-  readonly rank: number;
-  readonly value: number;
-}
-
 /**
  * The values below which these shares of all numbers lie, NaN without numbers. A centroid's mean is in the middle
  * of its own numbers, and values between two such points are on the line between them.
@@ -55,7 +49,8 @@ interface Point {
 export function quantilesOf(digests: readonly Digest[], quantiles: readonly number[]): number[] {
   const centroids = digests.flatMap((digest) => digest.centroids).sort(byMean);
   if (centroids.length === 0) return quantiles.map(() => NaN);
-  const points: Point[] = [{ rank: 0, value: Math.min(...digests.map(({ min }) => min)) }];
+  // Each is a place in the order of all numbers, and the value there.
+  const points = [{ rank: 0, value: Math.min(...digests.map(({ min }) => min)) }];
   let total = 0;
   for (const { mean, count } of centroids) {
     points.push({ rank: total + count / 2, value: mean });

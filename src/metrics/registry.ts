@@ -201,7 +201,7 @@ export class Registry implements Iterable<AnyMetric> {
   }
 
   #define(kind: MetricKind, options: MetricOptions<string, never>, own: readonly string[] = []): Definition {
-    assertOptions(`a ${kind}`, options, [...OPTIONS, ...own]);
+    assertOptions(`a ${kind}`, options, ['name', 'help', 'labelNames', 'maxSeries', 'collect', ...own]);
     const { name, help, labelNames = [], maxSeries = this.#maxSeries } = options;
     assertMetricName(name);
     if (typeof help !== 'string' || help === '')
@@ -248,12 +248,8 @@ interface Entry {
   readonly collect: (() => unknown) | undefined;
 }
 
-/** Names of the options that every metric has. */
-const OPTIONS = ['name', 'help', 'labelNames', 'maxSeries', 'collect'];
-
-function assertMaxSeries(maxSeries: unknown, owner: string): void {
-  const isCount = Number.isInteger(maxSeries) || maxSeries === Infinity;
-  if (isCount && Number(maxSeries) >= 1) return;
+function assertMaxSeries(maxSeries: number, owner: string): void {
+  if ((Number.isInteger(maxSeries) || maxSeries === Infinity) && maxSeries >= 1) return;
   throw new RangeError(
     `maxSeries of ${owner} is ${show(maxSeries)}; give a positive integer, or Infinity for no limit`,
   );

@@ -28,9 +28,6 @@ export abstract class Series {
   }
 }
 
-/** The value of every label of the series that takes what is over a metric's limit. */
-const OVERFLOW_VALUE = '_overflow';
-
 /** Options of every metric, checked. */
 export interface Definition {
   readonly kind: MetricKind;
@@ -173,7 +170,7 @@ export class SeriesMap<S extends Series> {
   #overflowing(): S {
     this.definition.onOverflow();
     if (this.#overflow === undefined) {
-      const values = this.definition.labelNames.map(() => OVERFLOW_VALUE);
+      const values = this.definition.labelNames.map(() => '_overflow');
       this.#overflow = this.#find(values) ?? this.#insert(this.#create(values));
     }
     return this.#overflow;

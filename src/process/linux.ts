@@ -116,17 +116,13 @@ function readText(path: string): string | undefined {
   }
 }
 
-/** Values of /proc/self/status. */
-interface ProcStatus {
-  readonly virtualBytes: number | undefined;
-  /** Data, heap and private mappings. */
-  readonly dataBytes: number | undefined;
-  /** CPUs that the process may be scheduled on. */
-  readonly cpus: number | undefined;
-}
-
-/** @param root prefix of `/proc`; empty for the real directory */
-export function readStatus(root: string): ProcStatus {
+/**
+ * Values of /proc/self/status: virtual memory; data, heap and private mappings; number of CPUs that the process may be
+ * scheduled on.
+ *
+ * @param root prefix of `/proc`; empty for the real directory
+ */
+export function readStatus(root: string): Readonly<Record<'virtualBytes' | 'dataBytes' | 'cpus', number | undefined>> {
   const text = readText(`${root}/proc/self/status`) ?? '';
   const list = /^Cpus_allowed_list:\s*([\d,-]+)/m.exec(text)?.[1];
   return {
