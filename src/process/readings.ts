@@ -1,7 +1,5 @@
 /* Registers metrics that are read when they are exposed, under a prefix and with labels that all of them have. */
 
-import type { Counter } from '../metrics/counter.js';
-import type { Gauge } from '../metrics/gauge.js';
 import type { BoundHistogram, HistogramOptions } from '../metrics/histogram.js';
 import type { MetricOptions } from '../metrics/metric.js';
 import type { Registry } from '../metrics/registry.js';
@@ -34,13 +32,21 @@ export class Readings {
 
   /** A gauge; while `read` returns undefined it has no sample. */
   gauge(name: string, help: string, read: () => number | undefined): void {
-    const collect = (): void => this.#update(gauge, read());
+    const collect = (): void => {
+      const value = read();
+      if (value === undefined) gauge.remove(this.#labels);
+      else gauge.set(this.#labels, value);
+    };
     const gauge = this.registry.gauge({ ...this.#define(name, help), collect });
   }
 
   /** A counter whose value is counted elsewhere; while `read` returns undefined it has no sample. */
   counter(name: string, help: string, read: () => number | undefined): void {
-    const collect = (): void => this.#update(counter, read());
+    const collect = (): void => {
+      const value = read();
+      counter.remove(this.#labels);
+      if (value !== undefined) counter.inc(this.#labels, value);
+    };
     const counter = this.registry.counter({ ...this.#define(name, help), collect });
   }
 
@@ -61,11 +67,6 @@ export class Readings {
   ): ReadonlyMap<V, BoundHistogram> {
     const histogram = this.registry.histogram({ ...this.#define(name, help, label), ...rest });
     return new Map(values.map((value) => [value, histogram.labels({ ...this.#labels, [label]: value })]));
-  }
-
-  #update(metric: Gauge<string> | Counter<string>, value: number | undefined): void {
-    metric.remove(this.#labels);
-    if (value !== undefined) metric.inc(this.#labels, value);
   }
 
   #define(name: string, help: string, ...own: string[]): MetricOptions<string> {
