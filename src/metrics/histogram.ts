@@ -52,8 +52,7 @@ export class Histogram<L extends string = never> extends Metric<L, BoundHistogra
    * either end, and so may labels of the exemplar.
    */
   startTimer(labels?: SomeLabels<L>, exemplarLabels?: ExemplarLabels): HistogramTimer<L> {
-    const observe = (observation: Observation, all: object): void => this.series.obtain([all]).observe(observation);
-    return timing.startTimer(labels, observe, exemplarLabels);
+    return timing.startTimer(labels, (update, all) => this.series.obtain([all]).observe(update), exemplarLabels);
   }
 
   /**
@@ -96,7 +95,7 @@ export class HistogramSeries extends Series implements BoundHistogram {
 
   startTimer(exemplarLabels?: ExemplarLabels): BoundHistogramTimer {
     const { name } = this.owner.definition;
-    return timing.startBoundTimer(name, (observation) => this.observe(observation), exemplarLabels);
+    return timing.startBoundTimer(name, (update) => this.observe(update), exemplarLabels);
   }
 
   zero(): void {

@@ -112,9 +112,7 @@ export class SeriesMap<S extends Series> {
 
   /** Removes every series; one without labels starts again at zero. */
   clear(): void {
-    for (const series of this.all) series.isRemoved = true;
-    this.all.clear();
-    this.#tree = this.#overflow = undefined;
+    for (const { labelValues } of this.all) this.delete(labelValues);
     if (this.unlabelled !== undefined) this.revive(this.unlabelled);
   }
 

@@ -27,8 +27,8 @@ export function readCgroupLimits(root: string): CgroupLimits {
   const memoryBytes = Math.min(Infinity, ...memory.map(readMemoryLimit));
   const quotas = cpu.map(readCpuQuota);
   const cpus = Math.min(Infinity, ...quotas);
-  const tightest = cpus === Infinity ? undefined : cpu[quotas.indexOf(cpus)];
-  return { memoryBytes, cpus, throttling: tightest === undefined ? undefined : readThrottling(tightest) };
+  const throttling = cpus === Infinity ? undefined : readThrottling(cpu[quotas.indexOf(cpus)]!);
+  return { memoryBytes, cpus, throttling };
 }
 
 /** Directories of the groups that this process is in, from its own up to the topmost that can be seen; or none. */
