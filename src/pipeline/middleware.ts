@@ -47,12 +47,15 @@ function wrap(inner: Inner, around: Middleware): Inner {
     } catch (thrown) {
       reply = toErrorReply(ctx, thrown);
     }
-    // Middleware that replies with another body leaves the handler's unsent: a stream would stay open. But a new
-    // stream may read the old one: `reply.body = upper(reply.body)`.
+    // Middleware that replies with another body leaves the handler's unsent: a stream would stay open. A new stream may
+    // read the old one until the reply is over: `reply.body = upper(reply.body)`.
     void replied?.then(() => {
-      if (!isStream(innerBody) || innerBody === reply.body) return;
-      if (isStream(reply.body)) Context.exchangeOf(ctx).onOver(() => discard(innerBody));
-      else discard(innerBody);
+      if (innerBody === reply.body) return;
+      try {
+        if (isStream(innerBody)) Context.exchangeOf(ctx).onOver(() => discard(innerBody));
+      } catch {
+        // Looking at the body throws: it may be a proxy.
+      }
     });
     return reply;
   };

@@ -162,7 +162,13 @@ export class Pipeline implements Steps {
     }
     exchange.trace?.suspend();
     Promise.resolve(result).then(
-      (value) => this.#finish(exchange, value as HandlerResult),
+      (value) => {
+        try {
+          this.#finish(exchange, value as HandlerResult);
+        } catch (thrown) {
+          this.fail(exchange, thrown);
+        }
+      },
       (thrown: unknown) => this.fail(exchange, thrown),
     );
   }

@@ -56,6 +56,16 @@ test('a value that throws while it is being sent, and again while it is thrown a
   for (const _ of [1, 2]) expect((await fetch(url)).status).toBe(500);
 });
 
+test.for(['getPrototypeOf', 'has'] as const)('a value that throws at %s gives 500 later, or in another body', async (trap) => {
+  const value = new Proxy({}, {
+    [trap]: (_target: object, key?: unknown) => { if (key === 'then') return false; throw new Error('trap'); },
+  });
+  const app = expectFailures(createApp(), 500).get('/later', async () => value);
+  app.get('/changed', { middleware: [async (_ctx, next) => { (await next()).body = 'fine'; }] }, async () => reply(value));
+  expect((await app.request('/later')).status).toBe(500);
+  expect(await (await app.request('/changed')).text()).toBe('fine');
+});
+
 test('a reply written by hand and finished before the handler ends is counted with its own status', async () => {
   const app = createApp().get('/', async ({ raw: { res } }) => {
     await new Promise((resolve) => res.writeHead(202).once('close', resolve).end('by hand'));
