@@ -160,10 +160,11 @@ function bodyOf(error: MappedError, isProblem: boolean, types: string | null): o
  * An error in place of a reply that could not be sent. The headers of that reply stay: without CORS headers, a browser
  * would not show the error to its page.
  */
-export function withHeadersOf(unsent: Reply, outgoing: Outgoing): Outgoing {
+export function withHeadersOf(unsent: unknown, outgoing: Outgoing): Outgoing {
   const headers = [...outgoing.headers];
   try {
-    for (const [name, value] of unsent.ownHeaders ?? []) {
+    const given = unsent instanceof Reply ? unsent.ownHeaders : undefined;
+    for (const [name, value] of given ?? []) {
       if (headers.includes(name) || name.startsWith('content-') || name === 'transfer-encoding') continue;
       headers.push(name, value);
     }

@@ -90,10 +90,7 @@ export class Outbox {
       return;
     }
     exchange.move('queue');
-    if (raw !== 'unused' || awaitsContinue || !isMade || (hasBody && !req.complete)) {
-      this.#write(exchange);
-      return;
-    }
+    if (raw !== 'unused' || awaitsContinue || !isMade || (hasBody && !req.complete)) return this.#write(exchange);
     endWithReply(exchange);
     this.#queued.push(exchange);
     this.#queuedBytes += outgoing.length;
@@ -131,10 +128,7 @@ export class Outbox {
     connection.waitingBytes -= Math.max(0, outgoing.length);
     try {
       const outcome = send(exchange, outgoing, connection.endsWith(exchange, this.isDraining));
-      if (typeof outcome === 'string') {
-        steps.settle(exchange, outgoing.status, outcome);
-        return;
-      }
+      if (typeof outcome === 'string') return steps.settle(exchange, outgoing.status, outcome);
       if (!isStream(outgoing.body)) exchange.dropBody();
       outcome.then(
         (ended) => steps.settle(exchange, outgoing.status, ended),

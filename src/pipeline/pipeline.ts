@@ -17,7 +17,7 @@ import { Context, type Environment, type HandlerResult } from '../http/context.j
 import * as errorMapper from '../http/error-mapper.js';
 import type { ParserError } from '../http/error-mapper.js';
 import { isCut } from '../http/exchange.js';
-import { isThenable, Reply, toOutgoing, type Outgoing } from '../http/reply.js';
+import { isThenable, Reply, toOutgoing } from '../http/reply.js';
 import { createHeadCheck, parseTarget, requestId } from '../http/request.js';
 import { scopeOf } from '../http/scope.js';
 import { discard, sendRaw, type Outcome } from '../http/writer.js';
@@ -152,23 +152,13 @@ export class Pipeline implements Steps {
       if (isTraced()) result = (exchange.trace = new RequestTrace(ctx)).run(endpoint.run);
       else result = endpoint.run(ctx);
       // Inside, because looking at a value can throw: it may be a proxy.
-      if (!isThenable(result)) {
-        this.#finish(exchange, result);
-        return;
-      }
+      if (!isThenable(result)) return this.#finish(exchange, result);
     } catch (thrown) {
-      this.fail(exchange, thrown);
-      return;
+      return this.fail(exchange, thrown);
     }
     exchange.trace?.suspend();
     Promise.resolve(result).then(
-      (value) => {
-        try {
-          this.#finish(exchange, value as HandlerResult);
-        } catch (thrown) {
-          this.fail(exchange, thrown);
-        }
-      },
+      (value) => this.#finish(exchange, value as HandlerResult),
       (thrown: unknown) => this.fail(exchange, thrown),
     );
   }
@@ -193,8 +183,7 @@ export class Pipeline implements Steps {
     } else {
       const shown = errorMapper.forScope(exchange.ctx?.scope, thrown, error);
       const outgoing = errorMapper.errorToOutgoing(shown, id, req.headers.accept, this.#env.errorTypes);
-      const isUnsent = unsent instanceof Reply;
-      this.#outbox.put(exchange, isUnsent ? errorMapper.withHeadersOf(unsent, outgoing) : outgoing);
+      this.#outbox.put(exchange, unsent === undefined ? outgoing : errorMapper.withHeadersOf(unsent, outgoing));
     }
   }
 
@@ -223,30 +212,28 @@ export class Pipeline implements Steps {
 
   #finish(exchange: PipelineExchange, value: HandlerResult): void {
     const { req, res, raw, state, ctx } = exchange;
-    if (state !== 'running') {
-      discard(value);
-      if (exchange.move('stop')) this.#end(exchange, CLIENT_CLOSED_REQUEST);
-    } else if (value instanceof Error) this.fail(exchange, value);
-    else if (raw === 'piped' || res.headersSent || res.destroyed || res.writableEnded) {
-      const failure = Reply.failureOf(value);
-      // Nobody ends a reply whose handler has failed.
-      if (failure !== undefined && raw !== 'piped' && !res.writableEnded) return this.fail(exchange, failure.thrown);
-      this.#reportFailure(exchange, value);
-      discard(value);
-      this.#leaveToHandler(exchange);
-    } else {
-      let outgoing: Outgoing;
-      try {
-        outgoing = toOutgoing(value, req.method as string);
-      } catch (thrown) {
+    try {
+      if (state !== 'running') {
         discard(value);
-        if (thrown instanceof UnsendableError && ctx !== null) thrown.message = `${placeOf(ctx)}: ${thrown.message}`;
-        this.fail(exchange, thrown, value);
-        return;
+        if (exchange.move('stop')) this.#end(exchange, CLIENT_CLOSED_REQUEST);
+      } else if (value instanceof Error) this.fail(exchange, value);
+      else if (raw === 'piped' || res.headersSent || res.destroyed || res.writableEnded) {
+        const failure = Reply.failureOf(value);
+        // Nobody ends a reply whose handler has failed.
+        if (failure !== undefined && raw !== 'piped' && !res.writableEnded) return this.fail(exchange, failure.thrown);
+        this.#reportFailure(exchange, value);
+        discard(value);
+        this.#leaveToHandler(exchange);
+      } else {
+        const outgoing = toOutgoing(value, req.method as string);
+        if (outgoing.body === null) discard(value);
+        this.#reportFailure(exchange, value, outgoing.status);
+        this.#outbox.put(exchange, outgoing);
       }
-      if (outgoing.body === null) discard(value);
-      this.#reportFailure(exchange, value, outgoing.status);
-      this.#outbox.put(exchange, outgoing);
+    } catch (thrown) {
+      discard(value);
+      if (thrown instanceof UnsendableError && ctx !== null) thrown.message = `${placeOf(ctx)}: ${thrown.message}`;
+      this.fail(exchange, thrown, value);
     }
   }
 

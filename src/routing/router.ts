@@ -79,11 +79,9 @@ export class Router<Handler = unknown> {
       throw new TypeError(`${path} is a monitoring endpoint; use another path, or attachMonitorEndpoints: false`);
     const record = toRecord(`${method} ${path}`, source, options, shared);
     const end = this.#obtainEnd(segments);
-    const index = this.#trie.claim(end, method, this.#routes.length);
-    if (index !== this.#routes.length)
-      throw new TypeError(
-        `${method} ${path} is registered already, as ${method} ${this.#routes[index]?.path}; remove one`,
-      );
+    const existing = this.#routes[this.#trie.claim(end, method, this.#routes.length)];
+    if (existing !== undefined)
+      throw new TypeError(`${method} ${path} is registered already, as ${method} ${existing.path}; remove one`);
     const key = paramNames.join('/');
     const names = this.#nameLists.get(key) ?? paramNames;
     this.#nameLists.set(key, names);
@@ -122,7 +120,7 @@ export class Router<Handler = unknown> {
    * @internal
    */
   match(method: string, path: string, scope?: 'public'): Match<Handler> {
-    const encoded = isEncoded(path);
+    const encoded = path.includes('%');
     const text = encoded ? respell(path) : path;
     const route = this.#search(text, method, scope);
     if (route === undefined) return NO_MATCH;
@@ -144,7 +142,7 @@ export class Router<Handler = unknown> {
    * @throws {HttpError} 400 when the path has a malformed escape
    */
   allowedMethods(path: string, scope?: 'public'): string[] {
-    const text = isEncoded(path) ? respell(path) : path;
+    const text = path.includes('%') ? respell(path) : path;
     const allowed = [...this.#methods, 'HEAD'].filter((method) => this.#search(text, method, scope) !== undefined);
     return allowed.length === 0 ? [] : [...new Set([...allowed, 'OPTIONS'])].sort();
   }
@@ -212,16 +210,9 @@ export function decodePath(path: string): string {
   }
 }
 
-function isEncoded(path: string): boolean {
-  return path.includes('%') && path.startsWith('/');
-}
-
-/**
- * A percent-encoded path in the spelling of the trie: no escape but `%2F` hides a slash, and none hides static text.
- *
- * @throws {HttpError} 400 when an escape is malformed or is not UTF-8
- */
+/** A path in the spelling of the trie: no escape but `%2F` hides a slash, and none hides static text. */
 function respell(path: string): string {
+  if (!path.startsWith('/')) return path;
   const decoded = decodePath(path);
   if (!/%2[5F]/i.test(path)) return decoded;
   return path
