@@ -9,7 +9,7 @@ import { listOf, partsOf, type SchemaPart } from '../payload/json-schema.js';
 import { propsOf } from '../payload/standard-schema.js';
 import type { Route } from '../routing/router.js';
 import type { Components } from './components.js';
-import { OpenApiError, type PathParameter } from './path-template.js';
+import { freeName, OpenApiError, type PathParameter } from './path-template.js';
 
 /** Properties of a route that a document has. */
 export type DocumentedRoute = Pick<Route, 'method' | 'path' | 'pattern' | 'options'>;
@@ -85,11 +85,12 @@ function queryParameters({ properties, required, others }: Members, allowed: rea
   const declared = [...properties].filter(([name]) => allowed === null || allowed.includes(name));
   const undeclared = (allowed ?? []).filter((name) => !properties.has(name));
   const any = { type: 'object', additionalProperties: others };
+  const further = freeName('others', [...properties.keys()]);
   return [
     ...declared.map(([name, schema]) => parameter('query', name, schema, required.has(name))),
     ...undeclared.map((name) => parameter('query', name, { type: 'string' }, false)),
     // Whatever other names: an object whose members are the parameters.
-    ...(others === undefined || allowed !== null ? [] : [parameter('query', 'others', any, false)]),
+    ...(others === undefined || allowed !== null ? [] : [parameter('query', further, any, false)]),
   ];
 }
 

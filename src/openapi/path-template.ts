@@ -17,7 +17,7 @@ export interface PathParameter {
 /** @throws {OpenApiError} for a static segment that a template would take for a parameter */
 export function toTemplate(path: string): { template: string; parameters: readonly PathParameter[] } {
   const parameters: PathParameter[] = [];
-  const { segments } = compilePath(path, new Map());
+  const { segments, paramNames } = compilePath(path, new Map());
   const parts = segments.map((segment) => {
     if (segment.kind === 'static') {
       if (/[{}?#]/.test(segment.text)) throw new OpenApiError(path, 'a template has no { } ? # of its own; rename it');
@@ -25,12 +25,17 @@ export function toTemplate(path: string): { template: string; parameters: readon
     }
     const routeName = segment.name;
     // A bare `*` has no name, and a template needs one.
-    const name = routeName === '*' ? 'rest' : routeName;
+    const name = routeName === '*' ? freeName('rest', paramNames) : routeName;
     const pattern = segment.kind === 'param' ? segment.constraint?.pattern : undefined;
     parameters.push({ name, routeName, pattern: pattern === undefined ? undefined : `^${pattern}$` });
     return `{${name}}`;
   });
   return { template: `/${parts.join('/')}`, parameters };
+}
+
+/** A name that is not taken: `rest`, or `rest_` next to a `rest`. */
+export function freeName(name: string, taken: readonly string[]): string {
+  return taken.includes(name) ? freeName(`${name}_`, taken) : name;
 }
 
 /** The shape of a template: equal for templates that differ only in the names of their parameters. */

@@ -217,6 +217,13 @@ test('a parameter of the path may have the name of a member that every object ha
     .toEqual([{ name: 'constructor', in: 'path', required: true, schema: { type: 'string' } }]);
 });
 
+test('parameters without a name of their own get one that no other parameter has', () => {
+  const query = z.object({ others: z.string() }).catchall(z.string());
+  const document = toOpenApi(createApp().get('/a/:rest/*', { query }, () => 1));
+  expect(at(document, '/a/{rest}/{rest_}', 'get').parameters.map(({ name }: { name: string }) => name))
+    .toEqual(['rest', 'rest_', 'others', 'others_']);
+});
+
 test('a schema without JSON Schema is {}, a body that may be absent is not required, a text is text', () => {
   const document = toOpenApi(richApp());
   const operation = at(document, '/silent/{id}', 'post');
