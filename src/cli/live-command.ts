@@ -72,12 +72,11 @@ export function toReport(service: string, answer: PingEntry): MeshReport {
     queue.push(...below);
     omitted += children.length - below.length;
   }
-  return { service: toText(service), edges: [...flatten(root)], omitted };
+  return { service: toText(service), edges: flatten(root), omitted };
 }
 
-function* flatten(branch: Branch): Generator<MeshEdge> {
-  yield toEdge(branch);
-  for (const each of branch.below) yield* flatten(each);
+function flatten(branch: Branch): MeshEdge[] {
+  return [toEdge(branch), ...branch.below.flatMap(flatten)];
 }
 
 function toEdge({ from, to, level, entry }: Branch): MeshEdge {

@@ -52,11 +52,7 @@ async function dispatch(name: string | undefined, args: string[]): Promise<Outco
     throw new Error(`unknown command ${JSON.stringify(name)}; ${guess}give one of ${[...COMMANDS.keys()].join(', ')}`);
   }
   if (args.includes('--help') || args.includes('-h')) return { text: command.usage };
-  try {
-    return await command.run(args);
-  } catch (error) {
-    throw error instanceof UsageError ? new Error(`${error.message}; see postern ${name} --help`) : error;
-  }
+  return command.run(args);
 }
 
 /** @param args the arguments after `postern`; ends the process with 0, 1 for a finding, 2 for wrong usage */
@@ -75,7 +71,8 @@ async function runCommand([name, ...args]: string[]): Promise<number> {
     await running;
     return finding ? 1 : 0;
   } catch (error) {
-    await complain(messageOf(error));
+    const hint = error instanceof UsageError ? `; see postern ${name} --help` : '';
+    await complain(`${messageOf(error)}${hint}`);
     release();
     return FINDINGS.some((type) => error instanceof type) ? 1 : 2;
   }

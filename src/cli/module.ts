@@ -72,11 +72,9 @@ function remedyOf(file: string, error: unknown): string {
     const [, line] = /^.+:(\d+)\r?$/m.exec(stderr) ?? [];
     return line === undefined ? '' : ` (line ${line})`;
   }
-  const isTypeScript = error instanceof Error && /^Unknown file extension "\.[cm]?tsx?"/.test(error.message);
+  if (!/^Unknown file extension "\.[cm]?tsx?"/.test(messageOf(error))) return '';
   const { version } = process;
-  return isTypeScript
-    ? `; Node.js ${version} does not read TypeScript: use 22.18 or later, or a loader: NODE_OPTIONS="--import tsx"`
-    : '';
+  return `; Node.js ${version} does not read TypeScript: use 22.18 or later, or a loader: NODE_OPTIONS="--import tsx"`;
 }
 
 function isApp(value: unknown): value is LoadedApp {

@@ -1,7 +1,7 @@
 /* `postern routes`: the route table of an application, or what changed in its public part. */
 
 import type { RouteInfo } from '../routing/router.js';
-import { defineCommand, flag, savedFile, type Command } from './command.js';
+import { defineCommand, flag, savedFile, type Command, type Outcome } from './command.js';
 import { isRouteTable, keyOf, loadApp } from './module.js';
 import { paint, toJson, toTable, toVisible } from './output.js';
 
@@ -20,9 +20,7 @@ const OPTIONS = { json: flag, check: savedFile(isRouteTable, 'saved route table'
 export const routes: Command = defineCommand(usage, 'MODULE', OPTIONS, async ({ json, check: saved }, file) => {
   const { routes } = (await loadApp(file)).router;
   if (saved === undefined) return { text: json ? toJson(routes) : formatTable(routes) };
-  const changes = compareRoutes(saved, routes);
-  const finding = Object.values(changes).some((list) => list.length > 0);
-  return { text: json ? toJson(changes) : formatChanges(changes), finding };
+  return compareRoutes(saved, routes, json);
 });
 
 function formatTable(routes: readonly RouteInfo[]): string {
@@ -33,46 +31,36 @@ function formatTable(routes: readonly RouteInfo[]): string {
   return [head, ...lines.map((line, i) => (routes[i]?.public === true ? paint('green', line) : line)), ''].join('\n');
 }
 
-type RouteName = Pick<RouteInfo, 'method' | 'path' | 'pattern'>;
-
-/** Differences between two lists of routes, in order of registration. */
-interface RouteChanges {
-  readonly became_public: readonly RouteInfo[];
-  /** Entries of the earlier list. */
-  readonly stopped_being_public: readonly RouteInfo[];
-  /** Public routes whose allowed query parameters are others than before. */
-  readonly changed_params: readonly (RouteName & Record<'before' | 'after', RouteInfo['params']>)[];
-}
-
-/** Compares routes by method and pattern; the order of query parameters does not matter. */
-function compareRoutes(before: readonly RouteInfo[], after: readonly RouteInfo[]): RouteChanges {
+/**
+ * Compares routes by method and pattern; the order of query parameters does not matter.
+ *
+ * @returns the public routes that changed, in order of registration
+ */
+function compareRoutes(before: readonly RouteInfo[], after: readonly RouteInfo[], json: boolean): Outcome {
   const old = publicRoutes(before);
   const now = publicRoutes(after);
-  return {
-    became_public: [...now.values()].filter((route) => !old.has(keyOf(route))),
-    stopped_being_public: [...old.values()].filter((route) => !now.has(keyOf(route))),
-    changed_params: [...now].flatMap(([key, { method, path, pattern, params }]) => {
-      const was = old.get(key);
-      if (was === undefined || sorted(was.params) === sorted(params)) return [];
-      return { method, path, pattern, before: was.params, after: params };
-    }),
-  };
-}
-
-/** One line for each change. */
-function formatChanges({ became_public, stopped_being_public, changed_params }: RouteChanges): string {
-  const added = became_public.map((route) =>
-    paint('green', `+ ${describe(route)} became public (query: ${describeParams(route.params)})`),
-  );
-  const removed = stopped_being_public.map((route) => paint('red', `- ${describe(route)} stopped being public`));
-  const changed = changed_params.map((route) => {
-    const params = `${describeParams(route.before)} → ${describeParams(route.after)}`;
-    return paint('yellow', `~ ${describe(route)} changed its parameters: ${params}`);
+  const became_public = [...now.values()].filter((route) => !old.has(keyOf(route)));
+  const stopped_being_public = [...old.values()].filter((route) => !now.has(keyOf(route)));
+  const changed_params = [...now].flatMap(([key, { method, path, pattern, params }]) => {
+    const was = old.get(key);
+    if (was === undefined || sorted(was.params) === sorted(params)) return [];
+    return { method, path, pattern, before: was.params, after: params };
   });
-  return [...added, ...removed, ...changed].map((line) => `${line}\n`).join('');
+  const lines = [
+    ...became_public.map((route) =>
+      paint('green', `+ ${describe(route)} became public (query: ${describeParams(route.params)})`),
+    ),
+    ...stopped_being_public.map((route) => paint('red', `- ${describe(route)} stopped being public`)),
+    ...changed_params.map((route) => {
+      const params = `${describeParams(route.before)} → ${describeParams(route.after)}`;
+      return paint('yellow', `~ ${describe(route)} changed its parameters: ${params}`);
+    }),
+  ];
+  const changes = { became_public, stopped_being_public, changed_params };
+  return { text: json ? toJson(changes) : lines.map((line) => `${line}\n`).join(''), finding: lines.length > 0 };
 }
 
-function describe({ method, path, pattern }: RouteName): string {
+function describe({ method, path, pattern }: Pick<RouteInfo, 'method' | 'path' | 'pattern'>): string {
   return toVisible(`${method} ${path} (${pattern})`);
 }
 

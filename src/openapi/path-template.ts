@@ -1,6 +1,4 @@
-/*
- * Paths of routes in the words of OpenAPI: `/users/:id` is `/users/{id}`; and the error of what OpenAPI cannot say.
- */
+/* Paths of routes in the words of OpenAPI: `/users/:id` is `/users/{id}`; and the error of what OpenAPI cannot say. */
 
 import { compilePath } from '../endpoint/pattern.js';
 
