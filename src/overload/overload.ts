@@ -57,8 +57,8 @@ export class DeadlinePassed extends TimedOut {
   static override description = 'The deadline of the request passed before it could be handled.';
 }
 
-/** Routes of a lower rank are refused first. */
-const RANKS: Readonly<Record<Priority, number>> = { low: 0, normal: 1, high: 2 };
+/** The lowest first: its routes are refused first. */
+const PRIORITIES: readonly Priority[] = ['low', 'normal', 'high'];
 
 /** How often episodes are looked after, in ms. */
 const TICK_MS = 100;
@@ -148,8 +148,9 @@ export class Overload {
   /** Lets the limiters know that time has passed, and logs the episodes that are over. */
   readonly #tick = (): void => {
     const nowMs = monotonicNow();
-    const short = [...this.#episodes].filter(([limiter]) => isShort(limiter));
-    const shortRank = Math.max(-1, ...short.map(([, { route }]) => rankOf(route)));
+    let shortRank = -1;
+    for (const [{ episode, ahead }, { route }] of this.#episodes)
+      if (episode !== null && ahead > SHORT_SHARE * episode.limit) shortRank = Math.max(shortRank, rankOf(route));
     for (const [limiter, { route, episode }] of this.#episodes) {
       limiter.isYielding = rankOf(route) < shortRank;
       limiter.tick(nowMs);
@@ -171,10 +172,6 @@ export class Overload {
   };
 }
 
-function isShort({ episode, ahead }: RouteLimiter): boolean {
-  return episode !== null && ahead > SHORT_SHARE * episode.limit;
-}
-
 function rankOf({ options }: Route): number {
-  return RANKS[options.priority];
+  return PRIORITIES.indexOf(options.priority);
 }

@@ -11,9 +11,6 @@ const TICKS_PER_MEMORY_READING = 10;
 
 /** Watches the process from the first request on. */
 export class ProcessLimits {
-  readonly #maxLateMs: number;
-  readonly #readMemory: () => boolean;
-  readonly #onChange: (isExceeded: boolean, figures: object) => void;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
   #exceeded: 'event_loop' | 'memory' | undefined;
@@ -26,14 +23,10 @@ export class ProcessLimits {
    * @param onChange gets notice when a limit begins to be exceeded, and when none is any more
    */
   constructor(
-    maxLateMs: number,
-    readMemory: () => boolean,
-    onChange: (isExceeded: boolean, figures: object) => void,
-  ) {
-    this.#maxLateMs = maxLateMs;
-    this.#readMemory = readMemory;
-    this.#onChange = onChange;
-  }
+    readonly maxLateMs: number,
+    readonly readMemory: () => boolean,
+    readonly onChange: (isExceeded: boolean, figures: object) => void,
+  ) {}
 
   /** The limit that is exceeded, if any. The first call starts the timer. */
   get exceeded(): 'event_loop' | 'memory' | undefined {
@@ -53,12 +46,12 @@ export class ProcessLimits {
     const nowMs = monotonicNow();
     const lateMs = nowMs - this.#dueAtMs;
     this.#dueAtMs = nowMs + TICK_MS;
-    if (this.#ticks % TICKS_PER_MEMORY_READING === 0) this.#isMemoryShort = this.#readMemory();
+    if (this.#ticks % TICKS_PER_MEMORY_READING === 0) this.#isMemoryShort = this.readMemory();
     this.#ticks += 1;
     const wasExceeded = this.#exceeded !== undefined;
-    this.#exceeded = lateMs > this.#maxLateMs ? 'event_loop' : this.#isMemoryShort ? 'memory' : undefined;
-    if (this.#exceeded === undefined && wasExceeded) this.#onChange(false, {});
+    this.#exceeded = lateMs > this.maxLateMs ? 'event_loop' : this.#isMemoryShort ? 'memory' : undefined;
+    if (this.#exceeded === undefined && wasExceeded) this.onChange(false, {});
     if (this.#exceeded !== undefined && !wasExceeded)
-      this.#onChange(true, { event_loop_delay_ms: Math.round(lateMs), memory_short: this.#isMemoryShort });
+      this.onChange(true, { event_loop_delay_ms: Math.round(lateMs), memory_short: this.#isMemoryShort });
   };
 }

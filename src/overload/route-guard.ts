@@ -14,20 +14,18 @@ import type { Lane } from './run-queue.js';
 
 /** The guard of one route. */
 export class RouteGuard {
-  readonly #overload: Overload;
-  readonly #route: Route;
   readonly #limiter = new RouteLimiter();
   readonly #lane: Lane = [];
 
-  constructor(overload: Overload, route: Route) {
-    this.#overload = overload;
-    this.#route = route;
-  }
+  constructor(
+    readonly overload: Overload,
+    readonly route: Route,
+  ) {}
 
   /** Goes around the middleware of groups and routes. */
   around(run: Handler): Handler {
+    const { overload, route } = this;
     const limiter = this.#limiter;
-    const overload = this.#overload;
     return (ctx) => {
       overload.queue.arrivals += 1;
       const nowMs = monotonicNow();
@@ -35,8 +33,8 @@ export class RouteGuard {
       const patienceMs = deadlineMs - nowMs;
       const reason = overload.exceeded ?? (limiter.admits(nowMs, patienceMs) ? undefined : 'queue');
       if (reason !== undefined) {
-        if (reason === 'queue') overload.follow(this.#route, limiter);
-        const error = overload.refuse(this.#route.path, reason);
+        if (reason === 'queue') overload.follow(route, limiter);
+        const error = overload.refuse(route.path, reason);
         if (error !== undefined) return error;
       }
       const exchange = Context.exchangeOf(ctx);
@@ -58,7 +56,7 @@ export class RouteGuard {
     return (ctx, input) => {
       const { deadlineMs } = ctx;
       const isLate = deadlineMs !== undefined && monotonicNow() >= deadlineMs;
-      return (isLate ? this.#overload.refuse(this.#route.path, 'deadline') : undefined) ?? handler(ctx, input);
+      return (isLate ? this.overload.refuse(this.route.path, 'deadline') : undefined) ?? handler(ctx, input);
     };
   }
 
@@ -73,7 +71,7 @@ export class RouteGuard {
       throw thrown;
     }
     const nowMs = monotonicNow();
-    this.#overload.queue.spend(nowMs - startedAtMs);
+    this.overload.queue.spend(nowMs - startedAtMs);
     if (!isThenable(result)) {
       admission.end(endingOf(result), nowMs);
       return result;
@@ -98,7 +96,7 @@ export class RouteGuard {
           reject(thrown as Error);
         }
       };
-      this.#overload.queue.add(this.#lane, AsyncResource.bind(start));
+      this.overload.queue.add(this.#lane, AsyncResource.bind(start));
     });
   }
 }
@@ -120,16 +118,13 @@ export const hold: Middleware = (ctx, next) => {
 /** One admitted request. */
 class Admission implements Witness {
   isHeld = false;
-  readonly #limiter: RouteLimiter;
   #ticket: Ticket | null = null;
   #isOver = false;
 
-  constructor(limiter: RouteLimiter) {
-    this.#limiter = limiter;
-  }
+  constructor(readonly limiter: RouteLimiter) {}
 
   begin(nowMs: number, patienceMs: number): void {
-    if (!this.#isOver) this.#ticket = this.#limiter.begin(nowMs, patienceMs);
+    if (!this.#isOver) this.#ticket = this.limiter.begin(nowMs, patienceMs);
   }
 
   /** The reply is known, or the handler that outlived a 504 has ended. */
@@ -137,13 +132,13 @@ class Admission implements Witness {
     if (this.#isOver) return;
     this.#isOver = !this.isHeld;
     if (this.#ticket === null) return;
-    if (this.isHeld) this.#limiter.abandon(this.#ticket, nowMs, true);
-    else this.#limiter.end(this.#ticket, nowMs, ending);
+    if (this.isHeld) this.limiter.abandon(this.#ticket, nowMs, true);
+    else this.limiter.end(this.#ticket, nowMs, ending);
   }
 
   /** The client has disconnected. */
   left(): void {
-    if (!this.#isOver && this.#ticket !== null) this.#limiter.abandon(this.#ticket, monotonicNow());
+    if (!this.#isOver && this.#ticket !== null) this.limiter.abandon(this.#ticket, monotonicNow());
   }
 
   /** A handler has written the head of the reply itself; what follows is a stream. */

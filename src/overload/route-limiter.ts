@@ -5,7 +5,9 @@
  */
 
 import { Patience, UsualTime } from './estimates.js';
-import { SLOT_MS, Slots } from './slots.js';
+import { isGrowing, isStanding, rateOf, Slot, SLOT_MS, sumOf } from './slots.js';
+
+const MAX_SLOTS = 64;
 
 /** A request is admitted every so often, in ms, however long the queue: its time may show that the queue is gone. */
 const PROBE_MS = 500;
@@ -69,7 +71,9 @@ export class RouteLimiter {
   #freshNumber = 0;
   readonly #usual = new UsualTime();
   readonly #patience = new Patience();
-  readonly #slots = new Slots();
+  /** Slots that are over, the latest one first. */
+  readonly #slots: Slot[] = [];
+  #slot = new Slot();
   #slotAtMs = 0;
 
   /** How long a request takes without a queue, in ms; Infinity before the first one. */
@@ -115,16 +119,16 @@ export class RouteLimiter {
     this.tick(nowMs);
     this.inFlight -= 1;
     if (ending === 'cancelled') return;
-    const { current } = this.#slots;
+    const slot = this.#slot;
     const tookMs = nowMs - ticket.startedAtMs;
-    current.done += 1;
+    slot.done += 1;
     this.#settle(ticket, tookMs > ticket.patienceMs);
     if (ending === 'failed') return;
     if (ticket.showsUsual) this.#usual.add(nowMs, tookMs);
     if (ticket.number < this.#freshNumber) return;
     this.#freshNumber = ticket.number;
-    current.fresh += 1;
-    if (tookMs < current.quickestMs) current.quickestMs = tookMs;
+    slot.fresh += 1;
+    if (tookMs < slot.quickestMs) slot.quickestMs = tookMs;
   }
 
   /** Nobody waits for a request any more, whose handler still runs. @param isTimeout its client has not disconnected */
@@ -143,9 +147,8 @@ export class RouteLimiter {
   #settle(ticket: Ticket, isLate: boolean): void {
     if (ticket.isOutcomeKnown) return;
     ticket.isOutcomeKnown = true;
-    const { current } = this.#slots;
-    current.outcomes += 1;
-    if (isLate) current.missed += 1;
+    this.#slot.outcomes += 1;
+    if (isLate) this.#slot.missed += 1;
     const { episode } = this;
     // Requests that were in the queue before are late in any case.
     if (episode === null || ticket.startedAtMs < episode.beganAtMs) return;
@@ -156,19 +159,26 @@ export class RouteLimiter {
   tick(nowMs: number): void {
     if (nowMs - this.#slotAtMs < SLOT_MS) return;
     this.#slotAtMs = nowMs;
-    const isSeen = this.#slots.end(nowMs, this.ahead);
-    if (this.episode === null && isSeen) this.#beginIfLate(nowMs);
+    const slot = this.#slot;
+    if (slot.done > 0) {
+      slot.endedAt = nowMs;
+      slot.ahead = this.ahead;
+      this.#slots.unshift(slot);
+      if (this.#slots.length > MAX_SLOTS) this.#slots.pop();
+      this.#slot = new Slot();
+      if (this.episode === null) this.#beginIfLate(nowMs);
+    }
     if (this.episode !== null) this.#steer(nowMs, this.episode);
   }
 
   /** Begins an episode if a queue makes requests late. */
   #beginIfLate(nowMs: number): void {
     const { usualMs } = this;
-    const { ms, firmMs } = this.#patience.of(nowMs, this.#slots.outcomes);
+    const { ms, firmMs } = this.#patience.of(nowMs, sumOf(this.#slots).outcomes);
     if (ms === Infinity) return;
     const isLate =
-      (firmMs < Infinity && this.#slots.isGrowing(usualMs, Math.max(LATE_SHARE * firmMs, 2 * usualMs))) ||
-      this.#slots.isStanding(nowMs, Math.max(ms / 2, 2 * usualMs), ms === firmMs ? 500 : 1000);
+      (firmMs < Infinity && isGrowing(this.#slots, usualMs, Math.max(LATE_SHARE * firmMs, 2 * usualMs))) ||
+      isStanding(this.#slots, nowMs, Math.max(ms / 2, 2 * usualMs), ms === firmMs ? 500 : 1000);
     if (isLate) this.episode = new Episode(nowMs, ms);
   }
 
@@ -185,7 +195,7 @@ export class RouteLimiter {
     }
     const change = this.isYielding ? 0.8 : episode.lateShare > LATE_ENOUGH ? 0.95 : 1.04;
     episode.share = Math.min(1, Math.max(0.02, episode.share * change));
-    const ratePerMs = this.#slots.rate(nowMs, Math.min(3000, Math.max(500, 3 * usualMs)));
+    const ratePerMs = rateOf(this.#slots, nowMs, Math.min(3000, Math.max(500, 3 * usualMs)));
     // After the load, few requests arrive and so few are done: the rate that was possible is forgotten slowly.
     episode.ratePerMs = Math.max(ratePerMs, 0.98 * episode.ratePerMs);
     const targetMs = usualMs + TARGET_SHARE * episode.share * (patienceMs - usualMs);
