@@ -22,14 +22,12 @@ import { assertOptions } from '../base/options-check.js';
 import { Overload } from '../overload/overload.js';
 import { delayOf, LISTEN, portOf, warnIfUnreachable, type Listening, type ListenOptions } from './address.js';
 import { attachPipeline, createHandler, Listener } from './listener.js';
-import { addMonitoringEndpoints, createMonitor, createOpenApiEndpoint, openListeners } from './monitor.js';
-import type { Monitor } from './monitor.js';
+import { addMonitoringEndpoints, createOpenApiEndpoint, openListeners } from './monitor.js';
 import { createClients } from './clients.js';
 import * as closings from './closing.js';
 import type { CloseOptions } from './closing.js';
 import { resolveOptions, type PosternOptions, type ResolvedOptions } from './options.js';
 import type { ConnectMiddleware } from '../pipeline/connect.js';
-import { Pipeline } from '../pipeline/pipeline.js';
 import { assertMiddleware, RouteGroup } from './route-group.js';
 import { OPENAPI, type OpenApiSettings } from '../endpoint/document-settings.js';
 import { Router } from '../routing/router.js';
@@ -71,7 +69,8 @@ export class Postern extends RouteGroup {
   readonly #metrics: ServiceMetrics;
   readonly #overload: Overload | null;
   readonly #listener: Listener;
-  readonly #monitor: Monitor | null;
+  /** For monitoring: routes of its own, in the middleware of the application. */
+  readonly #monitor: Listener | null;
   readonly #closeHooks: (() => unknown)[] = [];
   #opening: Promise<Listening> | undefined;
   #closing: Promise<boolean> | undefined;
@@ -91,9 +90,11 @@ export class Postern extends RouteGroup {
     const memoryPercent = (): number => metrics.sampler.read().rssPercent;
     const overload = loadShedding && new Overload(loadShedding, metrics.requests, logger, memoryPercent);
     const routes = new CompiledRoutes(router, metrics.requests, overload, resolved.validateResponses);
-    const pipeline = new Pipeline(routes, env, metrics.requests);
-    const monitor = resolved.monitor === null ? null : createMonitor(resolved.monitor, env, metrics.requests);
-    const tasks = new Tasks(monitor === null ? [pipeline] : [pipeline, monitor.listener.pipeline]);
+    const listener = new Listener(routes, env, metrics.requests);
+    const monitor =
+      resolved.monitor &&
+      new Listener(new CompiledRoutes(new Router(), metrics.requests, null, false), env, metrics.requests);
+    const tasks = new Tasks(monitor === null ? [listener.pipeline] : [listener.pipeline, monitor.pipeline]);
     const health = new Health(name, resolved.version, logger);
     metrics.describe(name, resolved.version, tasks, health);
     super(routes, '');
@@ -112,9 +113,9 @@ export class Postern extends RouteGroup {
     this.#metrics = metrics;
     this.#overload = overload;
     this.#monitor = monitor;
-    this.#listener = new Listener(pipeline, resolved);
-    this.server = this.#listener.server;
-    this.handler = createHandler(pipeline);
+    this.#listener = listener;
+    this.server = listener.server;
+    this.handler = createHandler(listener.pipeline);
 
     if (!resolved.attachMonitorEndpoints) return;
     addMonitoringEndpoints(name, router, monitor, {
@@ -226,7 +227,7 @@ export class Postern extends RouteGroup {
     const { OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: traces } = process.env;
     const isTraced = this.#env.tracing !== false && Boolean(base || traces);
     const tracing = isTraced ? await import('../tracing/trace-export.js') : undefined;
-    const listening = await openListeners(this.#listener, this.#monitor, where, from);
+    const listening = await openListeners(this.#listener, where, from, this.#monitor, this.#env.monitor);
     this.#closeTraceExport = tracing?.startTraceExport(this.#env, this.#env, this.metrics, process.env);
     return listening;
   }
@@ -289,8 +290,7 @@ export class Postern extends RouteGroup {
     // A server that is about to listen can't be told to stop before it does.
     await this.#opening?.catch(() => undefined);
     const { logger } = this.#env;
-    const monitor = this.#monitor?.listener;
-    const clean = await closings.drain(options, this.#listener, monitor, this.#tasks, this.#closeHooks, logger);
+    const clean = await closings.drain(options, this.#listener, this.#monitor, this.#tasks, this.#closeHooks, logger);
     await this.#closeTraceExport?.();
     await this.#services.close();
     this.#metrics.sampler.close();

@@ -37,7 +37,7 @@ const LAST_SCRAPE_MS = 1000;
 export async function drain(
   { delay = 0, timeout = 10_000 }: CloseOptions,
   listener: Listener,
-  monitor: Listener | undefined,
+  monitor: Listener | null,
   tasks: Tasks,
   hooks: readonly (() => unknown)[],
   logger: Logger,

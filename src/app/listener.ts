@@ -9,26 +9,32 @@ import { HttpError } from '../base/errors.js';
 import { clearInterval, setImmediate, setInterval } from '../base/clock.js';
 import { within } from '../base/deadline.js';
 import { show } from '../base/options-check.js';
+import type { Environment } from '../http/context.js';
 import type { ParserError } from '../http/error-mapper.js';
 import { guardUpgrades, makePublic, mayLackFields, type ScopeOptions } from '../http/scope.js';
 import { Connections, createHttpServer, type ServerLimits } from '../http/server.js';
 import { addressOf, type Address, type ListenOptions } from './address.js';
-import type { Pipeline } from '../pipeline/pipeline.js';
+import type { RequestMetrics } from '../monitor/request-metrics.js';
+import type { CompiledRoutes } from '../pipeline/compiled-routes.js';
+import { Pipeline } from '../pipeline/pipeline.js';
 
 const SWEEP_MS = 100;
 
 /** A server, and the pipeline that answers its requests. */
 export class Listener {
   readonly server: Server;
+  readonly pipeline: Pipeline;
   readonly #connections: Connections;
 
   constructor(
-    readonly pipeline: Pipeline,
-    limits: ServerLimits,
+    readonly routes: CompiledRoutes,
+    env: Environment,
+    metrics: RequestMetrics,
   ) {
-    this.server = createHttpServer(limits);
+    this.server = createHttpServer(env);
+    this.pipeline = new Pipeline(routes, env, metrics);
     this.#connections = new Connections(this.server);
-    attachPipeline(this.server, pipeline, limits);
+    attachPipeline(this.server, this.pipeline, env);
   }
 
   /**

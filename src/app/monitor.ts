@@ -2,27 +2,11 @@
  * The endpoints for monitoring, and their private listener (option `monitor`).
  */
 
-import type { Environment, Handler } from '../http/context.js';
-import type { RequestMetrics } from '../monitor/request-metrics.js';
+import type { Handler } from '../http/context.js';
 import type { OpenApiDocument, OpenApiSource } from '../openapi/document.js';
-import { CompiledRoutes } from '../pipeline/compiled-routes.js';
-import { Pipeline } from '../pipeline/pipeline.js';
-import { Router } from '../routing/router.js';
+import type { Router } from '../routing/router.js';
 import type { Listening, ListenOptions, MonitorOptions } from './address.js';
-import { Listener } from './listener.js';
-
-/** Answers on the listener for monitoring: routes of its own, in the middleware of the application. */
-export interface Monitor {
-  readonly routes: CompiledRoutes;
-  readonly listener: Listener;
-  readonly where: MonitorOptions;
-}
-
-/** Has no routes yet, and does not listen. */
-export function createMonitor(where: MonitorOptions, env: Environment, requests: RequestMetrics): Monitor {
-  const routes = new CompiledRoutes(new Router<Handler>(), requests, null, false);
-  return { routes, listener: new Listener(new Pipeline(routes, env, requests), env), where };
-}
+import type { Listener } from './listener.js';
 
 /**
  * Adds the monitoring endpoints. Health and ping are on both ports: a monitoring port that answers must not hide a main
@@ -31,7 +15,7 @@ export function createMonitor(where: MonitorOptions, env: Environment, requests:
 export function addMonitoringEndpoints(
   name: string,
   main: Router<Handler>,
-  monitor: Monitor | null,
+  monitor: Listener | null,
   handlers: Readonly<Record<'health' | 'metrics' | 'openapi' | 'ping', Handler>>,
 ): void {
   for (const [endpoint, handler] of Object.entries(handlers)) {
@@ -66,16 +50,17 @@ export function createOpenApiEndpoint(app: OpenApiSource): Handler {
  */
 export async function openListeners(
   main: Listener,
-  monitor: Monitor | null,
   where: ListenOptions,
   from: string,
+  monitor: Listener | null,
+  monitorWhere: MonitorOptions | null,
 ): Promise<Listening> {
-  if (monitor === null) return main.open(where, from);
-  const address = await monitor.listener.open(monitor.where, 'monitor.port or MONITOR_PORT');
+  if (monitor === null || monitorWhere === null) return main.open(where, from);
+  const address = await monitor.open(monitorWhere, 'monitor.port or MONITOR_PORT');
   try {
     return { ...(await main.open(where, from)), monitor: address };
   } catch (error) {
-    await monitor.listener.revoke();
+    await monitor.revoke();
     throw error;
   }
 }
