@@ -33,13 +33,13 @@ export interface Address {
   readonly port: number;
 }
 
-const MONITOR: Kinds<MonitorOptions> = { port: wholeNumber(0, 65_535), host: STRING };
 /** Where an application listens. */
 export interface Listening extends Address {
   /** Where its monitoring endpoints are, with the option `monitor`. */
   readonly monitor?: Address;
 }
 
+const MONITOR: Kinds<MonitorOptions> = { port: wholeNumber(0, 65_535), host: STRING };
 export const LISTEN: Kinds<ListenOptions> = { ...MONITOR, ...SCOPE };
 
 /**

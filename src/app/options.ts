@@ -219,7 +219,7 @@ function resolveLoadShedding(given: LoadSheddingOptions | false | undefined): Lo
 }
 
 function isEnumeration(codes: unknown): boolean {
-  return typeof codes === 'object' && codes !== null && Object.values(codes).every(isErrorCode);
+  return isRecord(codes) && Object.values(codes).every(isErrorCode);
 }
 
 function resolveCodes(enumerations: readonly Readonly<Record<string, ErrorCode>>[]): ErrorCode[] {

@@ -3,7 +3,7 @@
  */
 
 import { VERBS, type VerbName } from './endpoint.js';
-import { show } from '../base/options-check.js';
+import { isRecord, show } from '../base/options-check.js';
 import type { Context, HandlerResult } from '../http/context.js';
 
 type ViewMethod<P> = (ctx: Context<P>, input: never) => HandlerResult | Promise<HandlerResult>;
@@ -33,7 +33,7 @@ export interface View<P> {
  * effect
  */
 export function methodsOf(path: string, view: object): readonly VerbName[] {
-  if (!isObject(view)) throw new TypeError(`view of ${show(path)} is ${show(view)}; give a class or an instance of one`);
+  if (!isRecord(view)) throw new TypeError(`view of ${show(path)} is ${show(view)}; give a class or an instance of one`);
   const refuse = (name: string, why: string): never => {
     throw new TypeError(`${name} of the view of ${show(path)} ${why}; flag methods named ${VERBS.join(', ')}`);
   };
@@ -52,7 +52,7 @@ export function methodsOf(path: string, view: object): readonly VerbName[] {
 /** Members of a view and of its classes that have a value; an accessor is not called. */
 function membersOf(view: object): (readonly [name: string, value: unknown])[] {
   const found: (readonly [string, unknown])[] = [];
-  for (let owner: unknown = view; isObject(owner) && owner !== Object.prototype; owner = Object.getPrototypeOf(owner))
+  for (let owner: unknown = view; isRecord(owner) && owner !== Object.prototype; owner = Object.getPrototypeOf(owner))
     for (const [name, { value }] of descriptorsOf(owner))
       if (value !== undefined && name !== 'constructor') found.push([name, value]);
   return found;
@@ -69,8 +69,4 @@ function isVerb(name: string): name is VerbName {
 /** Whether a value was flagged by `publicFacing`, or carries options. */
 function isFlagged(value: unknown): boolean {
   return typeof value === 'function' && (('scope' in value && value.scope === 'public') || 'routeOptions' in value);
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
 }

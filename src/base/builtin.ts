@@ -1,15 +1,11 @@
 /*
- * Loads modules of Node.js, and files of this package, synchronously where they are first needed: a service that makes
- * no request id, calls nobody by TLS and is not scraped needs no module, and all together they cost some 3 MB.
- *
- * The build writes the calls for files: in `src`, the import of a namespace (`import * as constraints`) means that the
- * file is loaded on first use. Source: Node.js documentation, "process.getBuiltinModule(id)".
+ * Loads modules of Node.js, and files of this package, synchronously where they are first needed.
  */
 
 /** Modules that were needed so far: `getBuiltinModule` checks and looks up a module anew with each call. */
 const loaded = new Map<string, object | undefined>();
 
-/** `builtin('node:os').totalmem()` */
+/** `builtin('node:os').totalmem()`. All the modules that are loaded so cost some 3 MB; many services need none of them. */
 export const builtin: typeof process.getBuiltinModule = (id: string) => {
   let module = loaded.get(id);
   if (module === undefined) loaded.set(id, (module = process.getBuiltinModule(id)));
@@ -17,7 +13,8 @@ export const builtin: typeof process.getBuiltinModule = (id: string) => {
 };
 
 /**
- * Returns a function that loads a file with its first call, and returns the exports of that file.
+ * Returns a function that loads a file with its first call, and returns the exports of that file. The build makes such
+ * a function of each import of a namespace (`import * as constraints`).
  *
  * @param path from `dist`, which has no folders of code
  * @param bundled returns the exports from inside a bundle: esbuild and others follow the `require` in it

@@ -3,6 +3,7 @@
  */
 
 import { hasBrand, setBrand } from './brand.js';
+import { isRecord } from './options-check.js';
 
 /** One member of an error-code enumeration; frozen, and only {@link defineErrorCodes} makes it. */
 export interface ErrorCode<Name extends string = string> {
@@ -60,14 +61,10 @@ export function adoptErrorCode(name: string, value: number): ErrorCode {
   return Object.freeze(code) as ErrorCode;
 }
 
-/**
- * Whether a value came from {@link defineErrorCodes}, here or in another copy: looking like one is not enough.
- */
+/** Whether a value came from {@link defineErrorCodes}, here or in another copy: looking like one is not enough. */
 export function isErrorCode(value: unknown): value is ErrorCode {
-  if (typeof value !== 'object' || value === null || !Object.isFrozen(value) || !hasBrand(value, 'ErrorCode'))
-    return false;
-  const { name, value: number } = value as Partial<NamedValue>;
-  return typeof name === 'string' && Number.isSafeInteger(number);
+  if (!isRecord(value) || !Object.isFrozen(value) || !hasBrand(value, 'ErrorCode')) return false;
+  return typeof value['name'] === 'string' && Number.isSafeInteger(value['value']);
 }
 
 /** The framework's own codes. */

@@ -5,7 +5,7 @@
 import { STATUS_CODES } from 'node:http';
 import { isInstance, setBrand } from './brand.js';
 import { FrameworkErrorCodes, isErrorCode, type ErrorCode } from './error-codes.js';
-import { ANYTHING, assertOptions, STRING, type Kind, type Kinds } from './options-check.js';
+import { ANYTHING, assertOptions, isRecord, STRING, type Kind, type Kinds } from './options-check.js';
 
 /** Options of an {@link HttpError}, besides its description. */
 export interface HttpErrorOptions {
@@ -27,10 +27,7 @@ export interface ApiErrorOptions extends HttpErrorOptions {
 
 const TEXTS_BY_NAME: Kind = {
   accepts: (value) =>
-    typeof value === 'object' &&
-    value !== null &&
-    !(Symbol.iterator in value) &&
-    Object.values(value).every((text) => typeof text === 'string'),
+    isRecord(value) && !(Symbol.iterator in value) && Object.values(value).every((text) => typeof text === 'string'),
   give: "an object of strings, { allow: 'GET' }",
 };
 

@@ -63,8 +63,7 @@ export function createLogger(
 ): Logger {
   if (option === undefined) {
     const format = oneOfIn(env, 'LOG_FORMAT', ['json', 'text']) ?? (isRunByHand(env) ? 'text' : 'json');
-    const isColored = !env['NO_COLOR'] && process.stderr.isTTY;
-    const write = format === 'text' ? createTextWriter(writeToStderr, isColored) : writeToStderr;
+    const write = format === 'text' ? createTextWriter(!env['NO_COLOR'] && process.stderr.isTTY) : writeToStderr;
     return createJsonLogger(service, write, level ?? oneOfIn(env, 'LOG_LEVEL', LOG_LEVELS));
   }
   if (option === false) return ofLevels(() => ignore);
@@ -137,18 +136,18 @@ function oneOfIn<T extends string>(env: NodeJS.ProcessEnv, variable: string, val
 }
 
 /** Writes each line of JSON as text. Lines wait while the code for that is loaded, and stay JSON if the process ends. */
-function createTextWriter(write: (text: string) => void, isColored: boolean): (line: string) => void {
+function createTextWriter(isColored: boolean): (line: string) => void {
   const waiting: string[] = [];
-  const flush = (): void => waiting.splice(0).forEach(write);
+  const flush = (): void => waiting.splice(0).forEach(writeToStderr);
   let format: ((line: string, isColored: boolean) => string) | undefined;
   const load = async (): Promise<void> => {
     process.once('exit', flush);
     format = await import('./text-line.js').then(({ toTextLine }) => toTextLine, () => String);
-    for (const line of waiting.splice(0)) write(format(line, isColored));
+    for (const line of waiting.splice(0)) writeToStderr(format(line, isColored));
     process.off('exit', flush);
   };
   return (line) => {
-    if (format !== undefined) write(format(line, isColored));
+    if (format !== undefined) writeToStderr(format(line, isColored));
     else if (waiting.push(line) === 1) void load();
   };
 }
