@@ -5,7 +5,7 @@
 /** Modules that were needed so far: `getBuiltinModule` checks and looks up a module anew with each call. */
 const loaded = new Map<string, object | undefined>();
 
-/** `builtin('node:os').totalmem()`. All the modules that are loaded so cost some 3 MB; many services need none of them. */
+/** `builtin('node:os').totalmem()`: all modules that are loaded so cost some 3 MB, and many services need none. */
 export const builtin: typeof process.getBuiltinModule = (id: string) => {
   let module = loaded.get(id);
   if (module === undefined) loaded.set(id, (module = process.getBuiltinModule(id)));
