@@ -27,16 +27,15 @@ export function toServiceUrls(entries: readonly string[], template: string): Map
 function parseEntry(entry: string): { name: string; url: string | undefined } {
   if (/^\s*[[{"]/.test(entry))
     throw new TypeError(`SERVICE_CONNECTIONS has ${show(entry)}, not a name; write billing,mail=http://10.0.0.7:8080`);
-  const mark = entry.indexOf('=');
-  const [, host, port] = (mark === -1 && /^(?:https?:\/\/)?([^/]+?)(:\d+)?\/?$/i.exec(entry)) || [];
+  const [name, url] = entry.split(/=(.*)/s, 2);
+  const [, host, port] = (url === undefined && /^(?:https?:\/\/)?([^/]+?)(:\d+)?\/?$/i.exec(entry)) || [];
   if (host !== undefined && (port !== undefined || entry.includes('//'))) {
     // An address is not a name.
     const example = `${/^[a-z][a-z0-9-]*$/i.test(host) ? host : 'billing'}=http://${host}${port ?? ''}`;
     throw new TypeError(`SERVICE_CONNECTIONS has ${show(entry)}, which has no name; write ${example}`);
   }
-  const name = mark === -1 ? entry : entry.slice(0, mark);
   assertServiceName(name);
-  return { name, url: mark === -1 ? undefined : baseUrl(entry.slice(mark + 1), `service "${name}"`).text };
+  return { name, url: url === undefined ? undefined : baseUrl(url, `service "${name}"`).text };
 }
 
 /** @throws {TypeError} for a template without `{service}`, or that is not a URL with it */

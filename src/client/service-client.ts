@@ -122,7 +122,7 @@ export function isServiceName(name: unknown): name is string {
 }
 
 /** @throws {TypeError} for any other name @internal */
-export function assertServiceName(name: unknown): void {
+export function assertServiceName(name: unknown): asserts name is string {
   if (!isServiceName(name))
     throw new TypeError(`service name ${JSON.stringify(name)} is not a URL path segment; use letters, digits and . _ ~ -`);
 }

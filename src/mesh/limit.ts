@@ -20,7 +20,7 @@ export class Limit {
   /**
    * @param timeoutMs at most what a timer takes
    * @param toTimeout creates the reason when time is up
-   * @param signals each ends the attempt with its own reason; none may be aborted
+   * @param signals each ends the attempt with its own reason
    */
   constructor(timeoutMs: number, toTimeout: () => unknown, signals: readonly AbortSignal[]) {
     this.#signals = signals;
@@ -28,6 +28,7 @@ export class Limit {
     for (const signal of signals) {
       // Many calls may share a signal; Node.js would warn of more than ten listeners.
       builtin('node:events').setMaxListeners(0, signal);
+      if (signal.aborted) this.end(signal.reason);
       signal.addEventListener('abort', this.#onAbort);
     }
   }
@@ -70,9 +71,6 @@ export class Limit {
 }
 
 /** Waits; rejects with the reason of the first signal that aborts. */
-export async function pause(ms: number, signals: readonly AbortSignal[]): Promise<void> {
-  for (const signal of signals) signal.throwIfAborted();
-  await new Promise<void>((resolve, reject) => {
-    new Limit(ms, resolve, signals).whenEnded(reject);
-  });
+export function pause(ms: number, signals: readonly AbortSignal[]): Promise<void> {
+  return new Promise((resolve, reject) => new Limit(ms, resolve, signals).whenEnded(reject));
 }

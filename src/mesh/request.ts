@@ -81,15 +81,10 @@ export function formatTarget(path: string, query: Query | undefined): string {
   if (/[\\#\x00-\x1f\x7f]/.test(path)) refuse('has a backslash, a # or a control character; encode it');
   if (/\/(?:\.|%2e){1,2}(?![^/?])/i.test(path.replace(/\?.*/s, '')))
     refuse('has a dot segment; give the path it leads to');
-  let encoded = '';
-  try {
-    // Escapes that are there already stay as they are.
-    encoded = encodeURI(path).replaceAll('%25', '%');
-  } catch {
-    refuse('has half a surrogate pair');
-  }
-  const entries = query === undefined || query instanceof URLSearchParams ? query : Object.entries(query);
-  const search = entries === undefined ? '' : appendAll(new URLSearchParams(), entries).toString();
+  if (!path.isWellFormed()) refuse('has half a surrogate pair');
+  // Escapes that are there already stay as they are.
+  const encoded = encodeURI(path).replaceAll('%25', '%');
+  const search = query === undefined ? '' : appendAll(new URLSearchParams(), query).toString();
   return search === '' ? encoded : `${encoded}${path.includes('?') ? '&' : '?'}${search}`;
 }
 
@@ -144,15 +139,13 @@ export function toRequestBody(json: unknown, body: ServiceBody | null | undefine
 
 /** @throws {TypeError} for a name or value that HTTP cannot carry */
 export function toHeaders(given: RequestHeaders): Headers {
-  return appendAll(new Headers(), Symbol.iterator in given ? given : Object.entries(given));
+  return appendAll(new Headers(), given);
 }
 
 function withoutConnection(headers: Headers): Record<string, string> {
-  const named = (headers.get('connection') ?? '')
-    .toLowerCase()
-    .split(',')
-    .map((name) => name.trim());
-  return Object.fromEntries([...headers].filter(([name]) => !CONNECTION_HEADERS.has(name) && !named.includes(name)));
+  const connection = headers.get('connection') ?? '';
+  const named = connection.toLowerCase().match(/[^\s,]+/g);
+  return Object.fromEntries([...headers].filter(([name]) => !CONNECTION_HEADERS.has(name) && !named?.includes(name)));
 }
 
 /** The header that frames the body. Without it, `node:http` frames only bodies of methods that usually have one. */
@@ -165,8 +158,8 @@ function framing(method: string, body: RequestBody | undefined): Record<string, 
 }
 
 /** Appends each value under its name, and each element of a list; undefined and null are left out. */
-function appendAll<T extends Headers | URLSearchParams>(target: T, given: Iterable<readonly [string, unknown]>): T {
-  for (const [name, values] of given)
+function appendAll<T extends Headers | URLSearchParams>(target: T, given: Query | RequestHeaders): T {
+  for (const [name, values] of Symbol.iterator in given ? given : Object.entries(given))
     for (const value of Array.isArray(values) ? (values as unknown[]) : [values])
       if (value !== undefined && value !== null) target.append(name, String(value));
   return target;
