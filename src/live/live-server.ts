@@ -26,8 +26,6 @@ export interface LivePage {
   close(): Promise<void>;
 }
 
-const HOST = '127.0.0.1';
-
 /**
  * Names under which a browser on this machine may open the page. Any other name leads here by a forged DNS answer,
  * so that an attacker's page can read what is on loopback (DNS rebinding).
@@ -57,7 +55,7 @@ export async function startLive(options: LiveOptions): Promise<LivePage> {
     asking ??= options.ask().finally(() => (asking = undefined));
     return reply(await asking, { headers: HEADERS });
   });
-  const { url } = await app.listen({ host: HOST, port: options.port });
+  const { url } = await app.listen({ host: '127.0.0.1', port: options.port });
   return { url: `${url}/`, close: () => app.close() };
 }
 
@@ -76,7 +74,7 @@ function policyFor(nonce: string): string {
 
 /** One document with its style and its script inside, so that it needs nothing from elsewhere. */
 function renderPage({ service, depth, timeoutMs }: LiveOptions, nonce: string): string {
-  const name = escapeHtml(service);
+  const name = service.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -139,8 +137,4 @@ startPage(${timeoutMs + 2_000});
 </body>
 </html>
 `;
-}
-
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
 }

@@ -1,8 +1,4 @@
-/*
- * Follows each edge from report to report: its last answers, since when it has been so, and what changed.
- *
- * Runs in the page: functions here use each other and nothing else of their module (see page.ts).
- */
+/* Follows each edge from report to report: its last answers, since when it has been so, and what changed. */
 
 /** How an edge answered once; null when it was not reported. */
 export type Sample = { readonly ms: number | null; readonly failed: boolean } | null;
@@ -24,8 +20,8 @@ export interface Track {
 interface Change {
   readonly kind: 'fails' | 'answers' | 'vanishes' | 'appears';
   readonly edge: MeshEdge;
-  /** How long its former state had lasted, in ms, where it had another one while it was reported. */
-  readonly afterMs: number;
+  /** Predicate of the line in the log, if no other edge changed in this way. */
+  readonly text: string;
 }
 
 /**
@@ -41,9 +37,6 @@ export function follow(
 ): { tracks: Track[]; changes: Change[] } {
   const known = new Map(before.map((track) => [track.key, track]));
   const changes: Change[] = [];
-  const tell = (kind: Change['kind'], edge: MeshEdge, since: number = now): void => {
-    changes.push({ kind, edge, afterMs: now - since });
-  };
   const tracks = edges.map((edge): Track => {
     const key = JSON.stringify([edge.from, edge.to]);
     const was = known.get(key);
@@ -51,15 +44,17 @@ export function follow(
     const history = [...(was?.history ?? []), { ms: edge.ms, failed }].slice(-60);
     const appears = was === undefined || was.gone;
     const stays = !appears && was.edge.status === edge.status;
-    if (appears) tell('appears', edge);
-    if (!stays && (failed || !appears)) tell(failed ? 'fails' : 'answers', edge, was?.since);
+    if (appears) changes.push({ kind: 'appears', edge, text: 'appears' });
+    if (failed && !stays) changes.push({ kind: 'fails', edge, text: `fails: ${edge.status} ${edge.reason}` });
+    if (!failed && !stays && !appears)
+      changes.push({ kind: 'answers', edge, text: `answers again after ${describeDuration(now - was.since)}` });
     return { key, edge, history, since: stays ? was.since : now, gone: false };
   });
   const present = new Set(tracks.map(({ key }) => key));
   const answering = new Set(edges.filter(({ status }) => status === 200).map(({ to }) => to));
   before.forEach((was, index) => {
     if (present.has(was.key)) return;
-    if (!was.gone) tell('vanishes', was.edge);
+    if (!was.gone) changes.push({ kind: 'vanishes', edge: was.edge, text: 'is out of sight' });
     const history = [...was.history, null].slice(-60);
     if (history.every((sample) => sample === null) && answering.has(was.edge.from ?? '')) return;
     const place = tracks.findIndex(({ key }) => key === before[index - 1]?.key) + 1;
@@ -87,22 +82,15 @@ export function describeChanges(changes: readonly Change[]): { kind: string; tex
     const those = changes.filter((change) => change.kind === kind);
     const [first] = those;
     if (first === undefined) return [];
-    if (those.length === 1) return [{ kind, text: describeChange(first) }];
+    if (those.length === 1) return [{ kind, text: `${nameEdge(first.edge)} ${first.text}` }];
     const listed = those.slice(0, 4).map(({ edge }) => nameEdge(edge) + (kind === 'fails' ? ` (${edge.status})` : ''));
     if (those.length > 4) listed.push(`and ${those.length - 4} more`);
     return [{ kind, text: `${those.length} ${verb}: ${listed.join(', ')}` }];
   });
 }
 
-export function describeChange({ kind, edge, afterMs }: Change): string {
-  const name = nameEdge(edge);
-  if (kind === 'fails') return `${name} fails: ${edge.status} ${edge.reason}`;
-  if (kind === 'answers') return `${name} answers again after ${describeDuration(afterMs)}`;
-  return kind === 'vanishes' ? `${name} is out of sight` : `${name} appears`;
-}
-
 /** `shop → billing`, or only the name of the service that was asked. */
-export function nameEdge({ from, to }: MeshEdge): string {
+function nameEdge({ from, to }: MeshEdge): string {
   return from === null ? to : `${from} → ${to}`;
 }
 
