@@ -52,14 +52,17 @@ export function follow(
   });
   const present = new Set(tracks.map(({ key }) => key));
   const answering = new Set(edges.filter(({ status }) => status === 200).map(({ to }) => to));
-  before.forEach((was, index) => {
-    if (present.has(was.key)) return;
-    if (!was.gone) changes.push({ kind: 'vanishes', edge: was.edge, text: 'is out of sight' });
-    const history = [...was.history, null].slice(-60);
-    if (history.every((sample) => sample === null) && answering.has(was.edge.from ?? '')) return;
-    const place = tracks.findIndex(({ key }) => key === before[index - 1]?.key) + 1;
-    tracks.splice(place, 0, { ...was, history, since: was.gone ? was.since : now, gone: true });
-  });
+  let kept: string | undefined;
+  for (const was of before) {
+    if (!present.has(was.key)) {
+      if (!was.gone) changes.push({ kind: 'vanishes', edge: was.edge, text: 'is out of sight' });
+      const history = [...was.history, null].slice(-60);
+      if (history.every((sample) => sample === null) && answering.has(was.edge.from ?? '')) continue;
+      const place = tracks.findIndex(({ key }) => key === kept) + 1;
+      tracks.splice(place, 0, { ...was, history, since: was.gone ? was.since : now, gone: true });
+    }
+    kept = was.key;
+  }
   return { tracks, changes };
 }
 

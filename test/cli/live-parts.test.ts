@@ -64,6 +64,14 @@ test('an edge that vanishes keeps its place, counts no more, and leaves with the
   expect(followAll(all, ...Array.from({ length: 60 }, () => silent)).tracks).toHaveLength(3);
 });
 
+test('an edge that vanished keeps its place when the edge before it leaves for good', () => {
+  const all = [edge(null, 'a'), edge('a', 'b'), edge('a', 'c'), edge('a', 'd')];
+  const [asked, , third, last] = all as [MeshEdge, MeshEdge, MeshEdge, MeshEdge];
+  const reports = [all, [asked, third, last], ...Array.from({ length: 59 }, () => [asked, last])];
+  expect(followAll(...reports).tracks.map((track) => track.edge.to)).toEqual(['a', 'c', 'd']);
+  expect(followAll(...reports, [asked, last]).tracks.map((track) => track.edge.to)).toEqual(['a', 'd']);
+});
+
 test('since when is since the status is what it is; a reason that changes alone changes nothing', () => {
   const { tracks, log } = followAll(
     [edge(null, 'a')],
