@@ -57,7 +57,6 @@ export class Health {
   readonly #checks = new Map<string, Check>();
   #round: Promise<CheckResults> | undefined;
   #draining = false;
-  #failing = false;
   #ip: string | undefined;
 
   /** @internal */
@@ -90,7 +89,7 @@ export class Health {
   /** The state as last known: checks are not run for it. */
   get status(): HealthStatus {
     if (this.#draining) return 'DRAINING';
-    return this.#failing ? 'FAIL' : 'OK';
+    return [...this.#checks.values()].some(({ failing }) => failing) ? 'FAIL' : 'OK';
   }
 
   /** Address of this instance: its first external IPv4 one, else `127.0.0.1`. */
@@ -125,7 +124,6 @@ export class Health {
   async #runChecks(): Promise<CheckResults> {
     const checks = [...this.#checks.values()];
     const results = await Promise.all(checks.map(async (check) => [check.name, await this.#runCheck(check)] as const));
-    this.#failing = checks.some(({ failing }) => failing);
     // The result is kept for the rest of this turn of the event loop. Any longer, and probes would get one that is old.
     setImmediate(() => {
       this.#round = undefined;

@@ -63,12 +63,12 @@ export function createMeshPing(options: PingOptions): (depth: number) => Promise
     return started;
   };
   return async (depth) => {
-    const entries = new Map<string, PingEntry>();
-    const queue = services.names.values();
+    const entries: [string, PingEntry][] = [];
+    const queue = services.names.entries();
     const work = async (): Promise<void> => {
-      for (const service of queue) entries.set(service, await pingOnce(service, depth));
+      for (const [index, service] of queue) entries[index] = [service, await pingOnce(service, depth)];
     };
     await Promise.all(Array.from({ length: Math.min(CONCURRENCY, services.names.length) }, work));
-    return Object.fromEntries(services.names.map((service) => [service, entries.get(service) as PingEntry]));
+    return Object.fromEntries(entries);
   };
 }

@@ -28,8 +28,7 @@ export async function metricsText(registry: Registry, headers: IncomingHttpHeade
  *
  * Between formats of equal quality, the one named more exactly wins, then the one named first.
  */
-export function negotiateFormat(accept: string | undefined): Format {
-  if (accept === undefined) return 'text';
+export function negotiateFormat(accept = ''): Format {
   // Prometheus still asks for 0.0.1, and reads 1.0.0 when it does.
   const openMetrics = preferenceFor(accept, 'application', 'openmetrics-text', ['1.0.0', '0.0.1']);
   const text = preferenceFor(accept, 'text', 'plain', ['0.0.4']);
@@ -39,8 +38,7 @@ export function negotiateFormat(accept: string | undefined): Format {
 }
 
 /** Whether `acceptEncoding` names gzip, and doesn't prefer the plain text. */
-export function acceptsGzip(acceptEncoding: string | undefined): boolean {
-  if (acceptEncoding === undefined) return false;
+export function acceptsGzip(acceptEncoding = ''): boolean {
   const gzip = qualityOf(acceptEncoding, 'gzip', 'x-gzip');
   return gzip > 0 && gzip >= qualityOf(acceptEncoding, 'identity');
 }

@@ -2,8 +2,7 @@
 
 export class Tasks {
   readonly #requests: readonly { readonly active: number }[];
-  #tracked = 0;
-  readonly #whenSettled: (() => void)[] = [];
+  readonly #tracked = new Set<Promise<unknown>>();
 
   /** @param requests of each listener */
   constructor(requests: readonly { readonly active: number }[]) {
@@ -12,12 +11,12 @@ export class Tasks {
 
   /** Tasks that are not settled. */
   get active(): number {
-    return this.#requests.reduce((sum, { active }) => sum + active, this.#tracked);
+    return this.#requests.reduce((sum, { active }) => sum + active, this.#tracked.size);
   }
 
   /** Promises that are not settled. */
   get tracked(): number {
-    return this.#tracked;
+    return this.#tracked.size;
   }
 
   /** Active tasks and the resources that keep the event loop alive. */
@@ -29,18 +28,14 @@ export class Tasks {
   track(promise: PromiseLike<unknown>, onRejection: (reason: unknown) => void): void {
     if (typeof (promise as Partial<PromiseLike<unknown>> | null)?.then !== 'function')
       throw new TypeError('track takes a promise');
-    this.#tracked += 1;
-    Promise.resolve(promise)
+    const settled: Promise<unknown> = Promise.resolve(promise)
       .catch(onRejection)
-      .then(() => {
-        this.#tracked -= 1;
-        if (this.#tracked === 0) for (const resolve of this.#whenSettled.splice(0)) resolve();
-      });
+      .then(() => this.#tracked.delete(settled));
+    this.#tracked.add(settled);
   }
 
   /** Resolves as soon as no tracked promise is open. */
-  settled(): Promise<void> {
-    if (this.#tracked === 0) return Promise.resolve();
-    return new Promise((resolve) => this.#whenSettled.push(resolve));
+  async settled(): Promise<void> {
+    while (this.#tracked.size > 0) await Promise.all(this.#tracked);
   }
 }

@@ -52,8 +52,7 @@ const JSON_TYPE = /^application\/(?:[a-z0-9!#$&^_.+-]+\+)?json$/;
 
 /** Type and subtype in lower case, without parameters; empty without the header. */
 // "Application/JSON ; charset=utf-8" → "application/json"
-export function mediaTypeOf(header: string | undefined): string {
-  if (header === undefined) return '';
+export function mediaTypeOf(header = ''): string {
   const semicolon = header.indexOf(';');
   let end = semicolon === -1 ? header.length : semicolon;
   // A regular expression that trims the end would be quadratic on runs of spaces.

@@ -35,8 +35,8 @@ const SAMPLE = 10;
 const MAX_DEPTH = 100;
 
 interface Lost {
-  /** `users[0].roles`; empty for the value itself. */
-  readonly path: string;
+  /** `['users', 0, 'roles']`; empty for the value itself. */
+  readonly path: readonly (string | number)[];
   /** `Map, which JSON loses; give Object.fromEntries(map)` */
   readonly loss: string;
 }
@@ -52,7 +52,8 @@ export function assertNothingLost(value: unknown, json: string): void {
   if (typeof value !== 'object' || value === null) return;
   const lost = findLost(value, json.includes('{}') ? Infinity : SAMPLE, MAX_DEPTH);
   if (lost === undefined) return;
-  throw new UnsendableError(`${lost.path || 'the value'} is a ${lost.loss}`);
+  const path = lost.path.map((key) => (typeof key === 'number' ? `[${key}]` : `.${key}`)).join('');
+  throw new UnsendableError(`${path.replace(/^\./, '') || 'the value'} is a ${lost.loss}`);
 }
 
 /** @param most elements of each array that are looked at */
@@ -63,7 +64,7 @@ function findLost(value: object, most: number, depth: number): Lost | undefined 
     const count = Math.min(value.length, most);
     for (let i = 0; i < count; i += 1) {
       const lost = lostMember(value[i], most, depth);
-      if (lost !== undefined) return { ...lost, path: `[${i}]${joint(lost.path)}` };
+      if (lost !== undefined) return { ...lost, path: [i, ...lost.path] };
     }
     return undefined;
   }
@@ -73,7 +74,7 @@ function findLost(value: object, most: number, depth: number): Lost | undefined 
     if (isEmpty && !Object.hasOwn(value, name)) break;
     isEmpty = false;
     const lost = lostMember((value as Record<string, unknown>)[name], most, depth);
-    if (lost !== undefined && Object.hasOwn(value, name)) return { ...lost, path: `${name}${joint(lost.path)}` };
+    if (lost !== undefined && Object.hasOwn(value, name)) return { ...lost, path: [name, ...lost.path] };
   }
   return isEmpty ? lostItself(value) : undefined;
 }
@@ -81,15 +82,11 @@ function findLost(value: object, most: number, depth: number): Lost | undefined 
 /** The finding for a Map and the like, known by its tag; undefined for an object that is really empty. */
 function lostItself(value: object): Lost | undefined {
   const what = Object.prototype.toString.call(value).slice('[object '.length, -1);
-  return Object.hasOwn(REMEDIES, what) ? { path: '', loss: `${what}, which JSON loses; ${REMEDIES[what]}` } : undefined;
+  return Object.hasOwn(REMEDIES, what) ? { path: [], loss: `${what}, which JSON loses; ${REMEDIES[what]}` } : undefined;
 }
 
 function lostMember(member: unknown, most: number, depth: number): Lost | undefined {
   if (typeof member === 'object') return member === null ? undefined : findLost(member, most, depth - 1);
   if (typeof member !== 'function' || 'toJSON' in member) return undefined;
-  return { path: '', loss: 'function, which JSON loses; call it, or leave it out' };
-}
-
-function joint(path: string): string {
-  return path === '' || path.startsWith('[') ? path : `.${path}`;
+  return { path: [], loss: 'function, which JSON loses; call it, or leave it out' };
 }

@@ -5,10 +5,6 @@
 
 import type { SchemaIssue, SchemaResult, StandardProps } from './standard-schema.js';
 
-/** A value that fits, as the schema returns it, or issues. */
-export type Checked =
-  { readonly value: unknown; readonly issues?: undefined } | { readonly issues: readonly SchemaIssue[] };
-
 /** A schema failed to say whether a value fits. Its error is the `cause`, which only the log has. */
 export class SchemaFailure extends Error {
   override readonly name = 'SchemaFailure';
@@ -20,10 +16,9 @@ export class SchemaFailure extends Error {
  * @param what for the message: `body of POST /users`
  * @throws {SchemaFailure} when the schema throws, rejects, or returns something else than a result
  */
-export function check(what: string, schema: StandardProps, value: unknown): Checked | Promise<Checked> {
-  let result: SchemaResult | Promise<SchemaResult>;
+export function check(what: string, schema: StandardProps, value: unknown): SchemaResult | Promise<SchemaResult> {
   try {
-    result = schema.validate(value);
+    const result = schema.validate(value);
     if (result instanceof Promise || 'then' in result) return settle(what, result);
     return toChecked(result);
   } catch (cause) {
@@ -31,7 +26,7 @@ export function check(what: string, schema: StandardProps, value: unknown): Chec
   }
 }
 
-async function settle(what: string, result: PromiseLike<SchemaResult> | SchemaResult): Promise<Checked> {
+async function settle(what: string, result: PromiseLike<SchemaResult> | SchemaResult): Promise<SchemaResult> {
   try {
     return toChecked(await result);
   } catch (cause) {
@@ -40,7 +35,7 @@ async function settle(what: string, result: PromiseLike<SchemaResult> | SchemaRe
 }
 
 /** Some validators give issues and a value at once; the issues count. */
-function toChecked(result: SchemaResult): Checked {
+function toChecked(result: SchemaResult): SchemaResult {
   const { issues } = result;
   if (issues !== undefined && issues !== null) {
     if (!Array.isArray(issues)) throw new TypeError('issues is not a list');
@@ -65,9 +60,8 @@ export interface Finding {
 const MAX_DETAIL = 200;
 /** A pointer that would be longer ends at the last member that fits: names of members may come from the client. */
 const MAX_POINTER = 512;
-/** Control characters, line and paragraph separators; half a surrogate pair has no form in UTF-8. */
+/** Control characters, line and paragraph separators. */
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}]+/gu;
-const HALF_PAIR = /\p{Cs}/gu;
 
 export function toFinding(issue: SchemaIssue): Finding {
   return { pointer: `#${pathOf(issue, encodeURIComponent)}`, detail: detailOf(issue) };
@@ -87,7 +81,7 @@ export function describeFindings(where: string, [first]: readonly SchemaIssue[],
 function detailOf({ message }: SchemaIssue): string {
   const text = oneLine(typeof message === 'string' ? message.slice(0, MAX_DETAIL * 4) : '').trim();
   if (text === '') return 'Invalid.';
-  return text.length <= MAX_DETAIL ? text : `${text.slice(0, MAX_DETAIL - 1).replace(HALF_PAIR, '')}…`;
+  return text.length <= MAX_DETAIL ? text : `${text.slice(0, MAX_DETAIL - 1).replace(/\p{Cs}$/u, '')}…`;
 }
 
 function pathOf({ path }: SchemaIssue, encode: (text: string) => string): string {
@@ -96,7 +90,7 @@ function pathOf({ path }: SchemaIssue, encode: (text: string) => string): string
     const key = typeof item === 'object' && item !== null ? item.key : item;
     const name = String(key);
     if (name.length > MAX_POINTER) break;
-    const next = `${pointer}/${encode(name.replace(HALF_PAIR, '\ufffd').replaceAll('~', '~0').replaceAll('/', '~1'))}`;
+    const next = `${pointer}/${encode(name.toWellFormed().replaceAll('~', '~0').replaceAll('/', '~1'))}`;
     if (next.length > MAX_POINTER) break;
     pointer = next;
   }
@@ -104,5 +98,5 @@ function pathOf({ path }: SchemaIssue, encode: (text: string) => string): string
 }
 
 function oneLine(text: string): string {
-  return text.replace(HALF_PAIR, '\ufffd').replace(UNPRINTABLE, ' ');
+  return text.toWellFormed().replace(UNPRINTABLE, ' ');
 }

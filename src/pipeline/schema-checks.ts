@@ -8,8 +8,8 @@ import { Reply, toReply } from '../http/reply.js';
 import { InvalidRequest } from '../http/request.js';
 import { isStream, tagOf } from '../payload/bytes.js';
 import { listNames, type ListNames } from '../payload/json-schema.js';
-import { check, describeFindings, toFinding, type Checked } from '../payload/schema-check.js';
-import { propsOf, type StandardProps } from '../payload/standard-schema.js';
+import { check, describeFindings, toFinding } from '../payload/schema-check.js';
+import { propsOf, type SchemaResult, type StandardProps } from '../payload/standard-schema.js';
 
 const MAX_FINDINGS = 32;
 
@@ -40,7 +40,7 @@ export function withInput(what: string, schemas: AnySchemas, handler: InputHandl
     });
     return results.some((result) => result instanceof Promise)
       ? Promise.all(results).then((settled) => toInput(parts, settled))
-      : toInput(parts, results as Checked[]);
+      : toInput(parts, results as SchemaResult[]);
   };
   const body = propsOf(schemas.body);
   if (body === undefined)
@@ -68,7 +68,7 @@ const READERS = {
 };
 
 /** @throws {InvalidRequest} when any of the parts doesn't fit */
-function toInput(parts: readonly Part[], results: readonly Checked[]): Input {
+function toInput(parts: readonly Part[], results: readonly SchemaResult[]): Input {
   const input: Input = {};
   for (const [index, part] of parts.entries()) {
     const result = results[index];
@@ -79,7 +79,7 @@ function toInput(parts: readonly Part[], results: readonly Checked[]): Input {
 }
 
 /** The error with the first findings of all parts. */
-function toInvalid(parts: readonly Part[], results: readonly Checked[]): InvalidRequest {
+function toInvalid(parts: readonly Part[], results: readonly SchemaResult[]): InvalidRequest {
   const misfits = results.flatMap(({ issues = [] }, index) =>
     issues.slice(0, MAX_FINDINGS).map((issue) => ({ part: parts[index] as Part, issue })),
   );
