@@ -45,7 +45,7 @@ export class RequestMetrics {
       labelNames: ['method', 'route', 'status_code'],
       buckets,
     });
-    this.unmatched = this.forRoute('');
+    this.unmatched = new RouteMetrics(this, '');
   }
 
   /** Registers the counter of refused requests. @param observes whether they are only counted, and run */
@@ -55,10 +55,6 @@ export class RequestMetrics {
       help: `Requests that ${observes ? 'would have been' : 'were'} refused, by route and reason.`,
       labelNames: ['route', 'reason'],
     });
-  }
-
-  forRoute(path: string): RouteMetrics {
-    return new RouteMetrics(this, path);
   }
 
   /** The series of a route that a request belongs to. */

@@ -14,7 +14,7 @@ import type { Scope } from '../http/scope.js';
 import * as errorMapper from '../http/error-mapper.js';
 import { reply } from '../http/reply.js';
 import { parseTarget } from '../http/request.js';
-import type { RequestMetrics, RouteMetrics } from '../monitor/request-metrics.js';
+import { RouteMetrics, type RequestMetrics } from '../monitor/request-metrics.js';
 import type { Overload } from '../overload/overload.js';
 import { hold, RouteGuard } from '../overload/route-guard.js';
 import { compose } from './middleware.js';
@@ -130,7 +130,7 @@ export class CompiledRoutes {
     const composed = compose(this.#middleware, guard === undefined ? inner : guard.around(inner));
     const limited = limit === undefined ? composed : limit.around(composed);
     const run = typeof deprecated === 'object' ? compose([announce(deprecated)], limited) : limited;
-    return { run, metrics: this.#metrics.forRoute(path) };
+    return { run, metrics: new RouteMetrics(this.#metrics, path) };
   }
 
   /** Compiles what answers without a route: a mount; null for the errors 404 and 405. */
@@ -139,7 +139,7 @@ export class CompiledRoutes {
     const handler =
       mount === null ? this.#refuse : compose([mounting.mountMiddleware(mount)], errorMapper.routeNotFound);
     const guarded = this.#overload?.guardOthers(label, handler) ?? handler;
-    return { run: compose(this.#middleware, guarded), metrics: this.#metrics.forRoute(label) };
+    return { run: compose(this.#middleware, guarded), metrics: new RouteMetrics(this.#metrics, label) };
   }
 
   /** Answers a path or a method without a route: 404, 405, or the `Allow` of OPTIONS, inside the middleware. */
