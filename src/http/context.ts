@@ -18,7 +18,7 @@ import type { ProxyTrust } from './client-address.js';
 import type { Exchange } from './exchange.js';
 import * as rawAccess from './raw.js';
 import type { Reply } from './reply.js';
-import { parseParameters, requestId, type Target } from './request.js';
+import { parseParameters, type Target } from './request.js';
 import type { Scope } from './scope.js';
 import type { ServerLimits } from './server.js';
 
@@ -82,7 +82,6 @@ export class Context<P = Params> {
   readonly #route: Route | null;
   #path: string | undefined;
   #query: URLSearchParams | undefined;
-  #id: string | undefined;
   #ip: string | undefined;
   #url: URL | undefined;
   #state: State | undefined;
@@ -142,7 +141,7 @@ export class Context<P = Params> {
 
   /** The request's `x-request-id` if it matches `[A-Za-z0-9._-]{1,128}`, else a new one. */
   get id(): string {
-    return (this.#id ??= requestId(this.#exchange.req));
+    return this.#exchange.id;
   }
 
   /** The client's address; behind a proxy of `trustProxy`, the address in `x-forwarded-for`. */

@@ -5,6 +5,7 @@ import { builtin } from '../base/builtin.js';
 import { monotonicNow } from '../base/clock.js';
 import type { HttpError } from '../base/errors.js';
 import type { Outgoing } from './reply.js';
+import { requestId } from './request.js';
 import { BODY, REPLY, type BodyEvent, type BodyState, type ReplyEvent, type ReplyState } from './life-cycle.js';
 
 const { AsyncResource } = builtin('node:async_hooks');
@@ -50,6 +51,7 @@ export abstract class Exchange {
   #state: ReplyState = 'waiting';
   #body: BodyState = 'unread';
   #abortListeners: (() => void)[] = [];
+  #id: string | undefined;
   readonly #context = new AsyncResource('POSTERN_REQUEST', NEVER_DESTROYED);
 
   constructor(
@@ -62,6 +64,11 @@ export abstract class Exchange {
     this.hasBody = headers['transfer-encoding'] !== undefined || this.contentLength > 0;
     // node:http would send chunks to a client of HTTP/1.0 that names them in `TE`.
     if (req.httpVersionMinor === 0) res.useChunkedEncodingByDefault = false;
+  }
+
+  /** The request's `x-request-id` if it matches `[A-Za-z0-9._-]{1,128}`, else a new one. */
+  get id(): string {
+    return (this.#id ??= requestId(this.req));
   }
 
   get state(): ReplyState {

@@ -10,7 +10,6 @@ import type { Connection } from '../http/connection.js';
 import type { Context } from '../http/context.js';
 import { endWithReply, Exchange, type ConnectionSteps } from '../http/exchange.js';
 import type { Outgoing } from '../http/reply.js';
-import { requestId } from '../http/request.js';
 import type { RequestTrace } from '../http/request-tracing.js';
 import { discard, send, type Outcome } from '../http/writer.js';
 import type { RouteMetrics } from '../monitor/request-metrics.js';
@@ -41,7 +40,6 @@ export class PipelineExchange extends Exchange {
   failedWrites = 0;
   /** Among the requests whose clients have disconnected while their handlers run. */
   place: Place<PipelineExchange> | null = null;
-  #id: string | undefined;
 
   constructor(
     req: IncomingMessage,
@@ -54,10 +52,6 @@ export class PipelineExchange extends Exchange {
     readonly refusal: unknown,
   ) {
     super(req, res, awaitsContinue);
-  }
-
-  get id(): string {
-    return this.ctx?.id ?? (this.#id ??= requestId(this.req));
   }
 }
 
