@@ -75,12 +75,10 @@ const ITEMS: ReadonlyMap<string, { name: string; price: number; left: number }> 
   ['3', { name: 'chair', price: 75, left: 0 }],
 ]);
 
-const StockCodes = defineErrorCodes({ out_of_stock: 20_001 });
-
 class OutOfStock extends ApiError {
   static override statusCode = 409;
   static override message = 'Out of stock.';
-  static override errorCode = StockCodes.out_of_stock;
+  static override errorCode = defineErrorCodes({ out_of_stock: 20_001 }).out_of_stock;
 }
 
 function optionsOf(connection: string): PosternOptions {

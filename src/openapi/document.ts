@@ -98,7 +98,7 @@ export function toOpenApi(app: OpenApiSource, options: OpenApiOptions = {}): Ope
   const { scope = 'all', version = '3.1', servers, title } = options;
   const { extras = {}, sent = 'input' } = app[OPENAPI] ?? {};
   const components = new Components({ Error: ERROR, Problem: PROBLEM });
-  const paths: Record<string, PathItem> = {};
+  const paths: Record<string, Record<string, unknown> & { additionalOperations?: Record<string, unknown> }> = {};
   const operationIds = new Map<string | undefined, string>();
   // The templates, each with the names of the route that came first, by their text without names.
   const templates = new Map<string, ReturnType<typeof toTemplate> & Pick<DocumentedRoute, 'path' | 'pattern'>>();
@@ -135,11 +135,6 @@ export function toOpenApi(app: OpenApiSource, options: OpenApiOptions = {}): Ope
     components: { schemas: components.schemas },
   };
   return mergeJson(own, added);
-}
-
-/** Operations of one path, by method in lower case. */
-interface PathItem extends Record<string, unknown> {
-  additionalOperations?: Record<string, unknown>;
 }
 
 function routesOf(app: OpenApiSource): DocumentedRoute[] {
