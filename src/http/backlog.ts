@@ -29,10 +29,10 @@ export interface Sending {
   watched: Place<Watched> | null;
 }
 
-/** A socket of node:net. The size of the queue shows the progress inside one large write; it is not documented. */
+/** A socket of node:net. Its handle is not documented. */
 type Measured = Duplex & {
   readonly bytesWritten?: number;
-  readonly _handle?: { readonly writeQueueSize?: number } | null;
+  readonly _handle?: { readonly bytesWritten?: number; readonly writeQueueSize?: number } | null;
 };
 
 /** A connection that is looked at. */
@@ -41,7 +41,6 @@ export interface Watched {
   bytes: number;
   /** How much the client had taken when it was last looked at. */
   taken: number;
-  queued: number;
   /** When the client took something for the last time, or nothing waited for it. */
   progressAt: number;
 }
@@ -64,8 +63,8 @@ export class Backlog {
     const { socket } = connection;
     if (socket.destroyed) return;
     if (connection.watched === null) {
-      const [taken, queued, progressAt] = [takenOf(socket), queuedOf(socket), monotonicNow()];
-      connection.watched = this.#watched.add({ connection, bytes: 0, taken, queued, progressAt });
+      const [taken, progressAt] = [takenOf(socket), monotonicNow()];
+      connection.watched = this.#watched.add({ connection, bytes: 0, taken, progressAt });
       const intervalMs = Math.min(MAX_INTERVAL_MS, Math.max(1, this.#sendTimeout / LOOKS));
       this.#timer ??= setInterval(this.#look, intervalMs).unref();
     }
@@ -101,11 +100,8 @@ export class Backlog {
   #update(watched: Watched, now: number): void {
     const { socket } = watched.connection;
     const taken = takenOf(socket);
-    const queued = queuedOf(socket);
-    const progress = taken > watched.taken || (taken === watched.taken && queued < watched.queued);
-    if (progress || socket.writableLength === 0) watched.progressAt = now;
+    if (taken > watched.taken || socket.writableLength === 0) watched.progressAt = now;
     watched.taken = taken;
-    watched.queued = queued;
     this.#count(watched);
   }
 
@@ -129,11 +125,10 @@ export class Backlog {
   }
 }
 
-/** Bytes of finished writes; only differences have a meaning. */
-function takenOf({ bytesWritten = 0, writableLength }: Measured): number {
-  return bytesWritten - writableLength;
-}
-
-function queuedOf({ _handle }: Measured): number {
-  return _handle?.writeQueueSize ?? 0;
+/**
+ * Bytes that the operating system has taken; only differences have a meaning. A socket without a handle (in memory) has
+ * only its queue. On a socket of node:net the queue would not do: there, a text that waits counts in characters.
+ */
+function takenOf({ _handle, bytesWritten = 0, writableLength }: Measured): number {
+  return (_handle?.bytesWritten ?? bytesWritten - writableLength) - (_handle?.writeQueueSize ?? 0);
 }

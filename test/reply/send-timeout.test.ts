@@ -41,6 +41,25 @@ test.for<[string, (app: Postern) => Postern]>([
   await expect.poll(count, { timeout: 15_000 }).toBe(0);
 });
 
+test.for(['x', 'é'])('a client that does not read %s is cut while its handler writes on and on', async (letter) => {
+  const app = createApp({ sendTimeout: 200 }).get('/', ({ raw: { res }, signal }) => {
+    res.write(letter.repeat(16 * 1024 * 1024));
+    const timer = setInterval(() => res.write(letter.repeat(100)), 10);
+    return new Promise((resolve) => {
+      signal.addEventListener('abort', () => {
+        clearInterval(timer);
+        resolve(undefined);
+      });
+    });
+  });
+  const { port } = await serve(app);
+  connectPaused(port, GET);
+  const count = (): Promise<number> =>
+    new Promise((resolve) => app.server.getConnections((_error, open) => resolve(open)));
+  await expect.poll(count).toBe(1);
+  await expect.poll(count, { timeout: 5_000 }).toBe(0);
+});
+
 test('sendTimeout does not cut a stream whose source is slow', async () => {
   // More than a socket takes at once, so that the limit is set; then a source that takes longer than the limit.
   const start = MANY_BYTES.slice(0, 8 * 1024 * 1024);
