@@ -60,18 +60,14 @@ export class Backlog {
 
   /** Looks at a connection from now on; to be called whenever more waits on it. */
   watch(connection: Sending): void {
-    const { socket } = connection;
-    if (socket.destroyed) return;
-    if (connection.watched === null) {
-      const [taken, progressAt] = [takenOf(socket), monotonicNow()];
-      connection.watched = this.#watched.add({ connection, bytes: 0, taken, progressAt });
-      const intervalMs = Math.min(MAX_INTERVAL_MS, Math.max(1, this.#sendTimeout / LOOKS));
-      this.#timer ??= setInterval(this.#look, intervalMs).unref();
-    }
-    this.#count(connection.watched.value);
+    if (connection.socket.destroyed) return;
+    const now = monotonicNow();
+    connection.watched ??= this.#watched.add({ connection, bytes: 0, taken: 0, progressAt: now });
+    this.#timer ??= setInterval(this.#look, Math.min(MAX_INTERVAL_MS, Math.max(1, this.#sendTimeout / LOOKS))).unref();
+    this.#update(connection.watched.value, now);
     if (this.#bytes < MAX_WAITING_BYTES / 4) return;
     if (this.#bytes > MAX_WAITING_BYTES) this.#closeSlowest();
-    else if (monotonicNow() - this.#lookedAt > MIN_INTERVAL_MS) this.#look();
+    else if (now - this.#lookedAt > MIN_INTERVAL_MS) this.#look();
   }
 
   /** Looks at a connection no more; to be called when its socket is closed. */
@@ -98,14 +94,12 @@ export class Backlog {
   };
 
   #update(watched: Watched, now: number): void {
-    const { socket } = watched.connection;
-    const taken = takenOf(socket);
-    if (taken > watched.taken || socket.writableLength === 0) watched.progressAt = now;
+    const { _handle, bytesWritten = 0, writableLength }: Measured = watched.connection.socket;
+    // Bytes that the operating system has taken; only differences have a meaning. A socket without a handle (in memory)
+    // has only its queue. On a socket of node:net the queue would not do: a text that waits counts in characters there.
+    const taken = (_handle?.bytesWritten ?? bytesWritten - writableLength) - (_handle?.writeQueueSize ?? 0);
+    if (taken > watched.taken || writableLength === 0) watched.progressAt = now;
     watched.taken = taken;
-    this.#count(watched);
-  }
-
-  #count(watched: Watched): void {
     const bytes = watched.connection.unsentBytes();
     this.#bytes += bytes - watched.bytes;
     watched.bytes = bytes;
@@ -123,12 +117,4 @@ export class Backlog {
       connection.socket.destroy();
     }
   }
-}
-
-/**
- * Bytes that the operating system has taken; only differences have a meaning. A socket without a handle (in memory) has
- * only its queue. On a socket of node:net the queue would not do: there, a text that waits counts in characters.
- */
-function takenOf({ _handle, bytesWritten = 0, writableLength }: Measured): number {
-  return (_handle?.bytesWritten ?? bytesWritten - writableLength) - (_handle?.writeQueueSize ?? 0);
 }
