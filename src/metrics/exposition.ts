@@ -6,8 +6,7 @@
  */
 
 import type { Exemplar } from './exemplar.js';
-import { counterBaseName, OWN_LABELS } from './names.js';
-import type { Definition } from './series-map.js';
+import { counterBaseName, OWN_LABELS, type Definition } from './names.js';
 
 /** `text` is Prometheus text 0.0.4, `openmetrics` OpenMetrics text 1.0. */
 export type Format = 'text' | 'openmetrics';

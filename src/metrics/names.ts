@@ -10,6 +10,19 @@ import { show } from '../base/options-check.js';
 /** The kinds of metric there are. */
 export type MetricKind = 'counter' | 'gauge' | 'histogram' | 'summary';
 
+/** Options of every metric, checked. */
+export interface Definition {
+  readonly kind: MetricKind;
+  /** Name as registered: a counter's with or without `_total`. */
+  readonly name: string;
+  readonly help: string;
+  readonly labelNames: readonly string[];
+  /** Series beyond this number share one series, which doesn't count. */
+  readonly maxSeries: number;
+  /** Called each time that new labels are sent to the overflow series. */
+  readonly onOverflow: () => void;
+}
+
 /** A counter's name without `_total`: its family's name in OpenMetrics. */
 export function counterBaseName(name: string): string {
   return /^(.+)_total$/.exec(name)?.[1] ?? name;

@@ -7,8 +7,9 @@ import type { DefaultLabels, Family, Format } from './exposition.js';
 import { Gauge, GaugeSeries, type GaugeOptions } from './gauge.js';
 import { DEFAULT_BUCKETS, Histogram, HistogramSeries, toBounds, type HistogramOptions } from './histogram.js';
 import type { LabelValue, MetricOptions } from './metric.js';
-import { assertLabelNames, assertMetricName, ClaimedNames, toDefaultLabels, type MetricKind } from './names.js';
-import { SeriesMap, type Definition } from './series-map.js';
+import { assertLabelNames, assertMetricName, ClaimedNames, toDefaultLabels } from './names.js';
+import type { Definition, MetricKind } from './names.js';
+import { SeriesMap } from './series-map.js';
 import * as summaries from './summary.js';
 import type { Summary, SummaryOptions } from './summary.js';
 

@@ -1,7 +1,7 @@
 /* The series of one metric: checks their labels, makes them, and keeps their number within a limit. */
 
 import { show } from '../base/options-check.js';
-import type { MetricKind } from './names.js';
+import type { Definition } from './names.js';
 
 /**
  * Base of all kinds of series. Fields that the constructor sets are only declared: an initializer is one more
@@ -26,19 +26,6 @@ export abstract class Series {
   protected live(): this {
     return this.isRemoved ? (this.owner.revive(this) as this) : this;
   }
-}
-
-/** Options of every metric, checked. */
-export interface Definition {
-  readonly kind: MetricKind;
-  /** Name as registered: a counter's with or without `_total`. */
-  readonly name: string;
-  readonly help: string;
-  readonly labelNames: readonly string[];
-  /** Series beyond this number share one series, which doesn't count. */
-  readonly maxSeries: number;
-  /** Called each time that new labels are sent to the overflow series. */
-  readonly onOverflow: () => void;
 }
 
 /**
