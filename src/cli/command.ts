@@ -1,6 +1,5 @@
 /* A subcommand: a text that explains it, its options and its outcome. Reads arguments and saved files. */
 
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { nearestName } from '../base/nearest-name.js';
@@ -18,8 +17,8 @@ export interface Outcome {
   readonly text: string;
   /** Whether there is a finding: that is exit code 1. */
   readonly finding?: boolean;
-  /** Settles when the process may end, for a command that continues after its text. */
-  readonly running?: Promise<unknown>;
+  /** Ends a command that continues after its text; called at SIGINT or SIGTERM. */
+  readonly close?: () => Promise<unknown>;
 }
 
 /** A finding that is all there is to say: exit code 1, and its message on stderr. */
@@ -135,12 +134,6 @@ function parse(args: string[], options: Options): Parsed {
 function describeOptions(options: Options): string {
   const names = Object.keys(options).map((name) => `--${name}`);
   return names.length === 0 ? 'it takes no options' : `the options are ${names.join(', ')}`;
-}
-
-/** Waits for SIGINT or SIGTERM, and closes then. */
-export async function untilSignal(close: () => Promise<unknown>): Promise<unknown> {
-  await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
-  return close();
 }
 
 /**

@@ -12,7 +12,7 @@ import { defineErrorCodes } from '../base/error-codes.js';
 import { ApiError, NotFound } from '../base/errors.js';
 import { publicFacing } from '../endpoint/public-facing.js';
 import type { LivePage } from '../live/live-server.js';
-import { defineCommand, untilSignal, whole, type Command } from './command.js';
+import { defineCommand, whole, type Command } from './command.js';
 import { showMesh } from './live-command.js';
 
 const usage = `Usage: postern demo [--port P]
@@ -42,8 +42,8 @@ export const demo: Command = defineCommand(usage, '', { port: whole(1, 65_533, u
   // The live page has the port after these, or a free port if that is taken.
   const show = (at: number): Promise<LivePage> => showMesh({ service: 'shop', base: shop }, 3, at);
   const live = await show(Math.min(Number(new URL(shop).port) + 3, 65_535)).catch(() => show(0));
-  const running = untilSignal(() => Promise.all([live, ...apps].map((each) => each.close())));
-  return { text: describe(shop, billing, stock, live.url), running };
+  const close = (): Promise<unknown> => Promise.all([live, ...apps].map((each) => each.close()));
+  return { text: describe(shop, billing, stock, live.url), close };
 });
 
 /** Each address on a line of its own: terminals make a link of it, and a triple click selects nothing else. */

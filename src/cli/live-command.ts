@@ -3,7 +3,7 @@
 import { startLive, type LivePage } from '../live/live-server.js';
 import type { MeshEdge, MeshReport } from '../live/track.js';
 import type { PingEntry } from '../monitor/ping-document.js';
-import { defineCommand, untilSignal, whole, type Command } from './command.js';
+import { defineCommand, whole, type Command } from './command.js';
 import { askMesh, DEFAULT_DEPTH, parseTarget, servicesBelow, type Edge, type Target } from './mesh.js';
 import { toVisible } from './output.js';
 
@@ -23,7 +23,7 @@ export const live: Command = defineCommand(usage, 'URL', OPTIONS, async ({ depth
   const target = parseTarget(text);
   const { url, close } = await showMesh(target, depth, port);
   const words = `${target.service} and the mesh below it, live:\n${url}\n\nCtrl-C stops it.\n`;
-  return { text: words, running: untilSignal(close) };
+  return { text: words, close };
 });
 
 const LEVEL_TIMEOUT_MS = 2_000;

@@ -1,5 +1,6 @@
 /* The `postern` command: picks the subcommand, prints its result, and turns any error into one line and exit code 2. */
 
+import { once } from 'node:events';
 import { nearestName } from '../base/nearest-name.js';
 import { FRAMEWORK_VERSION } from '../base/version.js';
 import { GatewayError } from '../gateway/exporter-options.js';
@@ -65,10 +66,12 @@ async function runCommand([name, ...args]: string[]): Promise<number> {
   const print = takeStdout();
   const release = guardProcess();
   try {
-    const { text, finding = false, running } = await dispatch(name, args);
+    const { text, finding = false, close } = await dispatch(name, args);
+    const stopped = close && Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
     await print(text);
     release();
-    await running;
+    await stopped;
+    await close?.();
     return finding ? 1 : 0;
   } catch (error) {
     const hint = error instanceof UsageError ? `; see postern ${name} --help` : '';
