@@ -6,6 +6,7 @@
  */
 
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import { builtin } from '../base/builtin.js';
 import { HttpError } from '../base/errors.js';
 import { HOST, type Target } from './request.js';
@@ -42,19 +43,15 @@ export function trustNetworks(networks: readonly string[]): ProxyTrust {
  * the leftmost if all are trusted. An entry that is not an address ends the walk.
  */
 export function clientAddress(
-  socketAddress: string,
-  forwardedFor: string | readonly string[] | undefined,
+  { socket, headers }: Pick<IncomingMessage, 'headers'> & { socket: Pick<Socket, 'remoteAddress'> },
   isTrusted: ProxyTrust,
 ): string {
-  const list = String(forwardedFor ?? '');
-  let client = toPlainAddress(socketAddress);
-  let end = list.length;
-  while (end >= 0 && isTrusted(client)) {
-    const comma = end === 0 ? -1 : list.lastIndexOf(',', end - 1);
-    const entry = toPlainAddress(list.slice(comma + 1, end).trim());
-    if (builtin('node:net').isIP(entry) === 0) break;
+  let client = toPlainAddress(socket.remoteAddress ?? '');
+  const entries = isTrusted(client) ? String(headers['x-forwarded-for'] ?? '').split(',') : [];
+  for (const text of entries.reverse()) {
+    const entry = toPlainAddress(text.trim());
+    if (!isTrusted(client) || builtin('node:net').isIP(entry) === 0) break;
     client = entry;
-    end = comma;
   }
   return client;
 }

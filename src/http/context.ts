@@ -146,11 +146,7 @@ export class Context<P = Params> {
 
   /** The client's address; behind a proxy of `trustProxy`, the address in `x-forwarded-for`. */
   get ip(): string {
-    return (this.#ip ??= clients.clientAddress(
-      this.#exchange.req.socket.remoteAddress ?? '',
-      this.headers['x-forwarded-for'],
-      this.#env.trustProxy,
-    ));
+    return (this.#ip ??= clients.clientAddress(this.#exchange.req, this.#env.trustProxy));
   }
 
   /**

@@ -181,16 +181,12 @@ function headersOf(error: MappedError, isProblem: boolean, id: string | null): s
   let vary = 'accept';
   for (const [name, value] of Object.entries(error.headers ?? {})) {
     const lower = name.toLowerCase();
-    if (lower === 'vary') vary = withAccept(value);
+    // RFC 9110, section 12.5.5.
+    if (lower === 'vary') vary = /(?:^|,)\s*(?:\*|accept)\s*(?:,|$)/i.test(value) ? value : `${value}, accept`;
     else if (!OWN_HEADERS.has(lower)) headers.push(name, value);
   }
   headers.push('vary', vary);
   return headers;
-}
-
-/** A `Vary` with `accept` added, unless that is in it (RFC 9110, section 12.5.5). */
-function withAccept(vary: string): string {
-  return /(?:^|,)\s*(?:\*|accept)\s*(?:,|$)/i.test(vary) ? vary : `${vary}, accept`;
 }
 
 /** Turns an error that `node:http` raised as a `clientError` into the exception that it means. */

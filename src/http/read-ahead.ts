@@ -5,7 +5,6 @@
 
 import type { Duplex } from 'node:stream';
 import { clearTimeout, setTimeout } from '../base/clock.js';
-import type { ParserError } from './error-mapper.js';
 import type { ServerLimits } from './server.js';
 
 /**
@@ -60,7 +59,7 @@ export class ReadAhead {
     clearTimeout(this.#timer);
     const { headersTimeout } = this.#limits;
     if (this.#isOverdue && headersTimeout > 0) {
-      const late: ParserError = Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
+      const late = Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
       this.#timer = setTimeout(() => this.#socket.emit('error', late), headersTimeout).unref();
     }
     if (this.#resume !== undefined) this.read();

@@ -112,7 +112,8 @@ test('T-24: addresses are compared with networks as numbers, however they are wr
     const cidr = `${isV4 ? dotted(network) : spell(network, random)}/${length}`;
     const written = isV4 && random.int(2) === 0 ? dotted(address) : spell(base + address, random);
     const expected = inside ? '9.9.9.9' : written.replace(/^::ffff:(?=\d+\.)/i, '');
-    expect(clientAddress(written, '9.9.9.9', trustNetworks([cidr])), `${written} in ${cidr}`).toBe(expected);
+    const request = { socket: { remoteAddress: written }, headers: { 'x-forwarded-for': '9.9.9.9' } };
+    expect(clientAddress(request, trustNetworks([cidr])), `${written} in ${cidr}`).toBe(expected);
   }
 });
 

@@ -112,7 +112,8 @@ const READERS: Record<string, (value: string) => unknown> = {
   tracestate: (value) =>
     beginRequestSpan({ traceparent: '00-12345678901234567890123456789012-1234567890123456-01', tracestate: value }),
   'x-envoy-expected-rq-timeout-ms': (value) => readDeadlineHeader({ 'x-envoy-expected-rq-timeout-ms': value }),
-  'x-forwarded-for': (value) => clientAddress('127.0.0.1', value, isTrusted),
+  'x-forwarded-for': (value) =>
+    clientAddress({ socket: { remoteAddress: '127.0.0.1' }, headers: { 'x-forwarded-for': value } }, isTrusted),
   'x-request-id': (value) => requestId(requestWith('x-request-id', value)),
 };
 test.for(Object.entries(READERS))(
