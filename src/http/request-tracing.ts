@@ -54,9 +54,7 @@ export class RequestTrace {
 
   /** `error`. */
   fail(error: unknown, errorCode: ErrorCode): void {
-    this.#message.error = error;
-    this.#message.errorCode = errorCode;
-    channel.error.publish(this.#message);
+    channel.error.publish(Object.assign(this.#message, { error, errorCode }));
   }
 
   /** `end`, or `asyncStart` and `asyncEnd`. */

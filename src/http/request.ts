@@ -37,16 +37,14 @@ const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/is;
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 /**
- * Makes the check that refuses requests whose heads break RFC 9112. It remembers the last `Host` that was well-formed,
- * which most requests have again, so that it need not be matched each time.
+ * Makes the check that refuses requests whose heads break RFC 9112 (sections 3.2 and 6.1). It remembers the last
+ * well-formed `Host`, which most requests have again, so that it need not be matched each time.
  *
  * @param maxFields most header fields; the server has to keep more. `node:http` drops those beyond what it keeps, and a
  * second `Host` could be one of them
- * @returns a check that returns whether the connection ends with its request. `Upgrade` ends it: it is answered as
- * HTTP/1.1, but `node:http` takes what follows in the same packet for the other protocol and drops it, so that the next
- * packet may begin in the middle of a request. It throws an {@link HttpError}: 400 for `Host` (section 3.2), a missing
- * version, another protocol, or chunks in HTTP/1.0 (section 6.1), 431 for too many header fields, 501 for a transfer
- * coding other than chunked, 505 for a version other than 1.0 and 1.1
+ * @returns a check that throws an {@link HttpError}, or returns whether the connection ends with its request. `Upgrade`
+ * ends it: it is answered as HTTP/1.1, but `node:http` takes what follows in the same packet for the other protocol and
+ * drops it, so that the next packet may begin in the middle of a request
  */
 export function createHeadCheck(maxFields: number): (req: IncomingMessage) => boolean {
   let knownHost: string | undefined;
@@ -81,13 +79,12 @@ export function createHeadCheck(maxFields: number): (req: IncomingMessage) => bo
       }
     }
     if (isPublic) enterPublicScope(req);
-    if (hosts === 1) {
-      if (host !== knownHost) {
-        if (!HOST.test(host)) throw new HttpError(400, 'The Host header is malformed.');
-        knownHost = host;
-      }
-    } else if (hosts > 1) throw new HttpError(400, 'The request has more than one Host header.');
-    else if (httpVersion === '1.1') throw new HttpError(400, 'The request has no Host header.');
+    if (hosts > 1) throw new HttpError(400, 'The request has more than one Host header.');
+    if (hosts === 0 && httpVersion === '1.1') throw new HttpError(400, 'The request has no Host header.');
+    if (hosts === 1 && host !== knownHost) {
+      if (!HOST.test(host)) throw new HttpError(400, 'The Host header is malformed.');
+      knownHost = host;
+    }
     return asksForUpgrade;
   };
 }
