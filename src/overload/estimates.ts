@@ -102,11 +102,6 @@ export class Patience {
     if (this.#ages.length > MAX_AGES) this.#ages.shift();
   }
 
-  /** Keeps the present patience: while requests are refused, the others are quick, and nobody leaves. */
-  hold(nowMs: number): void {
-    this.#seenAtMs = nowMs;
-  }
-
   /**
    * @param outcomes number of recent requests, of which many have to be abandoned
    * @returns Infinity if nobody has a deadline, and nobody disconnects
@@ -123,5 +118,11 @@ export class Patience {
     const { ms: statedMs } = this.#stated;
     const { ms = Infinity, firmMs = Infinity } = this.#seen ?? {};
     return { ms: Math.min(statedMs, ms), firmMs: Math.min(statedMs, firmMs) };
+  }
+
+  /** Keeps the patience, and returns it in ms: while requests are refused, the others are quick, and nobody leaves. */
+  hold(nowMs: number): number {
+    this.#seenAtMs = nowMs;
+    return this.of(nowMs, Infinity).ms;
   }
 }

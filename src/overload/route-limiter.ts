@@ -8,7 +8,6 @@ import { Patience, UsualTime } from './estimates.js';
 import { isGrowing, isStanding, rateOf, Slot, SLOT_MS, sumOf } from './slots.js';
 
 const MAX_SLOTS = 64;
-
 /** A request is admitted every so often, in ms, however long the queue: its time may show that the queue is gone. */
 const PROBE_MS = 500;
 /** Slow routes are not probed before so many requests could be done, or the probes would be too much for them. */
@@ -135,12 +134,10 @@ export class RouteLimiter {
   abandon(ticket: Ticket, nowMs: number, isTimeout = false): void {
     this.tick(nowMs);
     const ageMs = nowMs - ticket.startedAtMs;
-    if (ticket.isOutcomeKnown) return;
     if (ageMs < this.usualMs) ticket.isOutcomeKnown = true;
-    else {
-      this.#settle(ticket, true);
-      if (!isTimeout) this.#patience.abandon(nowMs, ageMs);
-    }
+    if (ticket.isOutcomeKnown) return;
+    this.#settle(ticket, true);
+    if (!isTimeout) this.#patience.abandon(nowMs, ageMs);
   }
 
   /** Counts a request once. */
@@ -184,8 +181,7 @@ export class RouteLimiter {
 
   /** Sets the limit from the present rate; ends the episode once nobody was refused, and the queue is short. */
   #steer(nowMs: number, episode: Episode): void {
-    this.#patience.hold(nowMs);
-    const { ms: patienceMs } = this.#patience.of(nowMs, Infinity);
+    const patienceMs = this.#patience.hold(nowMs);
     // If a queue was there from the first request on, the usual time is not known well.
     const usualMs = Math.min(this.usualMs, patienceMs / 2);
     if (this.ahead > SHORT_SHARE * episode.limit) episode.lastFullAtMs = nowMs;
