@@ -6,12 +6,7 @@ import { Date } from './clock.js';
 import { escapeControls } from './log-line.js';
 import { isRecord } from './options-check.js';
 
-const LEVELS: Readonly<Record<string, { readonly name: string; readonly color: number }>> = {
-  debug: { name: 'DEBUG', color: 90 },
-  info: { name: 'INFO ', color: 32 },
-  warn: { name: 'WARN ', color: 33 },
-  error: { name: 'ERROR', color: 31 },
-};
+const COLORS: Readonly<Record<string, number>> = { debug: 90, info: 32, warn: 33, error: 31 };
 const DIM = 90;
 
 /**
@@ -21,10 +16,10 @@ const DIM = 90;
 export function toTextLine(line: string, isColored: boolean): string {
   const { level, time, service, msg, err, ...fields } = JSON.parse(line) as Record<string, unknown>;
   const paint = (color: number, text: string): string => (isColored ? `\u001b[${color}m${text}\u001b[39m` : text);
-  const { name, color } = LEVELS[String(level)] ?? { name: String(level), color: DIM };
+  const color = COLORS[String(level)] ?? DIM;
   const parts = [
     paint(DIM, localTime(String(time))),
-    paint(color, name),
+    paint(color, String(level).toUpperCase().padEnd(5)),
     paint(DIM, escapeControls(String(service))),
     ...(msg === undefined ? [] : [escapeControls(String(msg))]),
     ...Object.entries(fields).map(([key, value]) => `${paint(DIM, `${escapeControls(key)}=`)}${textOf(value)}`),
