@@ -13,7 +13,7 @@ import type { Environment } from '../http/context.js';
 import type { ParserError } from '../http/error-mapper.js';
 import { guardUpgrades, makePublic, mayLackFields, type ScopeOptions } from '../http/scope.js';
 import { Connections, createHttpServer, type ServerLimits } from '../http/server.js';
-import { addressOf, type Address, type ListenOptions } from './address.js';
+import { addressOf, type Address, type Listening, type ListenOptions, type MonitorOptions } from './address.js';
 import type { RequestMetrics } from '../monitor/request-metrics.js';
 import type { CompiledRoutes } from '../pipeline/compiled-routes.js';
 import { Pipeline } from '../pipeline/pipeline.js';
@@ -77,6 +77,28 @@ export class Listener {
     this.#connections.closeAll();
     await stopped;
     return clean;
+  }
+}
+
+/**
+ * Opens the listener for monitoring first, so that a start can be watched. If one cannot be opened, neither stays open.
+ *
+ * @param from where the port of the main listener came from, for messages
+ */
+export async function openListeners(
+  main: Listener,
+  where: ListenOptions,
+  from: string,
+  monitor: Listener | null,
+  monitorWhere: MonitorOptions | null,
+): Promise<Listening> {
+  if (monitor === null || monitorWhere === null) return main.open(where, from);
+  const address = await monitor.open(monitorWhere, 'monitor.port or MONITOR_PORT');
+  try {
+    return { ...(await main.open(where, from)), monitor: address };
+  } catch (error) {
+    await monitor.revoke();
+    throw error;
   }
 }
 

@@ -1,11 +1,10 @@
 /*
- * The endpoints for monitoring, and their private listener (option `monitor`).
+ * The endpoints for monitoring, on the main listener or on a private one (option `monitor`).
  */
 
 import type { Handler } from '../http/context.js';
 import type { OpenApiDocument, OpenApiSource } from '../openapi/document.js';
 import type { Router } from '../routing/router.js';
-import type { Listening, ListenOptions, MonitorOptions } from './address.js';
 import type { Listener } from './listener.js';
 
 /**
@@ -41,26 +40,4 @@ export function createOpenApiEndpoint(app: OpenApiSource): Handler {
     }
     return made.document;
   };
-}
-
-/**
- * Opens the listener for monitoring first, so that a start can be watched. If one cannot be opened, neither stays open.
- *
- * @param from where the port of the main listener came from, for messages
- */
-export async function openListeners(
-  main: Listener,
-  where: ListenOptions,
-  from: string,
-  monitor: Listener | null,
-  monitorWhere: MonitorOptions | null,
-): Promise<Listening> {
-  if (monitor === null || monitorWhere === null) return main.open(where, from);
-  const address = await monitor.open(monitorWhere, 'monitor.port or MONITOR_PORT');
-  try {
-    return { ...(await main.open(where, from)), monitor: address };
-  } catch (error) {
-    await monitor.revoke();
-    throw error;
-  }
 }
