@@ -5,8 +5,6 @@ import { parseRegex, type CharactersNode, type RegexNode } from './regex-syntax.
 
 /** A checked constraint of one path segment. */
 export interface Constraint {
-  /** As written between the parentheses. */
-  readonly source: string;
   /** Tests a whole percent-decoded segment, which must not be empty. */
   readonly regexp: RegExp;
   /** The constraint as one group of the route's pattern; it matches neither a slash nor the empty text. */
@@ -31,7 +29,7 @@ export function compileConstraint(source: string): Constraint {
   const embedded = embed(tree, source);
   // A "|" at the top would leave the lookahead to its first alternative.
   const text = !nullable ? embedded : `(?=[^/])${tree.type === 'alternation' ? `(?:${embedded})` : embedded}`;
-  return { source, regexp: new RegExp(`^(?:${source})$`, 's'), pattern: `(${text})` };
+  return { regexp: new RegExp(`^(?:${source})$`, 's'), pattern: `(${text})` };
 }
 
 /** Prints a tree so that it means the same inside a path: without groups that capture and without a slash. */

@@ -78,7 +78,7 @@ export function defineEndpoint<
   options: Schemas<P, Q, H, B, R> & RouteSettings = {},
 ): EndpointDefinition<Path, P, Q, H, B, R> {
   assertMethod(method);
-  compilePath(path, new Map());
+  compilePath(path);
   const checked = checkOptions(`${method} ${path}`, options as AnySchemas & RouteSettings);
   return Object.freeze({ method, path, options: checked as typeof options });
 }

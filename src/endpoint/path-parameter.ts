@@ -66,8 +66,7 @@ function assertSegment(segment: string): void {
  * @internal
  */
 export function formatPath(path: string, params: Readonly<Record<string, unknown>>): string {
-  const { segments } = compilePath(path, new Map());
-  const encoded = segments.map((segment) => {
+  const encoded = compilePath(path).map((segment) => {
     if (segment.kind === 'static') return encodeURIComponent(segment.text);
     const { name } = segment;
     const value = Object.hasOwn(params, name) ? params[name] : undefined;

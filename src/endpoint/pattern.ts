@@ -22,29 +22,21 @@ export type Segment =
 
 type Dynamic = Exclude<Segment, { kind: 'static' }>;
 
-/** A path, compiled. @internal */
-export interface CompiledPath {
-  /** In order; the path `/` is one empty static segment, and so is a last slash. */
-  readonly segments: readonly Segment[];
-  readonly paramNames: readonly string[];
-}
-
 /** Parameters of a path literal: `ParamsOf<'/users/:id'>` is `{ readonly id: string }`. */
 export type ParamsOf<Path extends string> = string extends Path
   ? Readonly<Record<string, string>>
   : { readonly [Name in NamesOf<Path>]: string };
 
 /**
- * Compiles one path.
+ * Compiles one path into segments, in order; the path `/` is one empty static segment, and so is a last slash.
  *
  * @param constraints constraints compiled before, by their text; added to
  * @throws {TypeError} when the path is invalid; the message has the position and the remedy
  * @internal
  */
-export function compilePath(path: string, constraints: Map<string, Constraint>): CompiledPath {
+export function compilePath(path: string, constraints: Map<string, Constraint> = new Map()): readonly Segment[] {
   assertPath(path);
   const segments: Segment[] = [];
-  const paramNames: string[] = [];
   const isPlain = !FOREIGN_MARK.test(path);
   /** Where the segment at hand ends. */
   let end = 0;
@@ -65,13 +57,13 @@ export function compilePath(path: string, constraints: Map<string, Constraint>):
     }
     const segment = sign === ':' ? parseParam(start) : parseWildcard(start);
     const { name } = segment;
-    if (paramNames.includes(name)) fail(start, `duplicate parameter "${name}"`, 'rename one');
+    if (segments.some((other) => other.kind !== 'static' && other.name === name))
+      fail(start, `duplicate parameter "${name}"`, 'rename one');
     if (segment.kind === 'wildcard' && end < path.length)
       fail(start, `wildcard "*${name}" before the end`, 'move it to the last segment');
     segments.push(segment);
-    paramNames.push(name);
   }
-  return { segments, paramNames };
+  return segments;
 
   /**
    * Refuses what other routers write in a static segment; no request would ever have that text. Text that merely has

@@ -94,8 +94,7 @@ export function toExposure(what: string, option: boolean | PublicOptions | undef
   return { public: true, params: allowedParams(`${what}: public`, option) };
 }
 
-function allowedParams(what: string, options: PublicOptions | undefined): readonly string[] | null {
-  if (options === undefined) return null;
+function allowedParams(what: string, options: PublicOptions = {}): readonly string[] | null {
   assertOptions(what, options, ['params']);
   const { params } = options;
   if (params === undefined || params === null) return null;

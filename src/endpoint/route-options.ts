@@ -172,15 +172,11 @@ export function toRecord(
 }
 
 // Spread, they would cost what all the rest of a registration does.
-function createRecord(
-  declared: DeclaredOptions,
-  shared: DeclaredOptions,
-  { public: isOpen, params }: Exposure,
-): RouteRecord {
+function createRecord(declared: DeclaredOptions, shared: DeclaredOptions, exposure: Exposure): RouteRecord {
   const { bodyLimit = shared.bodyLimit, timeout = shared.timeout, summary, description, operationId } = declared;
   return Object.freeze({
-    public: isOpen,
-    params,
+    public: exposure.public,
+    params: exposure.params,
     schemas: declared,
     middleware: declared.middleware ?? NONE,
     bodyLimit,

@@ -84,7 +84,7 @@ function collectRoutes(table: readonly RouteInfo[], { gateway, methods: forwarda
       const { method, path, pattern, params } = route;
       if (method === 'CONNECT' || !forwardable.test(method))
         throw new GatewayError(path, `${gateway} can't forward the method ${method}; make the route private`);
-      const { segments } = compilePath(path, constraints);
+      const segments = compilePath(path, constraints);
       const head = method === 'GET' && !ownHeads.has(pattern) ? ['HEAD'] : [];
       const methods = [...new Set([method, ...head, 'OPTIONS'])];
       const certain = segments.every((segment) => segment.kind !== 'param' || segment.constraint === null);

@@ -15,15 +15,14 @@ export interface PathParameter {
 /** @throws {OpenApiError} for a static segment that a template would take for a parameter */
 export function toTemplate(path: string): { template: string; parameters: readonly PathParameter[] } {
   const parameters: PathParameter[] = [];
-  const { segments, paramNames } = compilePath(path, new Map());
-  const parts = segments.map((segment) => {
+  const parts = compilePath(path).map((segment) => {
     if (segment.kind === 'static') {
       if (/[{}?#]/.test(segment.text)) throw new OpenApiError(path, 'a template has no { } ? # of its own; rename it');
       return segment.text;
     }
     const routeName = segment.name;
     // A bare `*` has no name, and a template needs one.
-    const name = routeName === '*' ? freeName('rest', paramNames) : routeName;
+    const name = routeName === '*' ? freeName('rest', parameters.map((other) => other.name)) : routeName;
     const pattern = segment.kind === 'param' ? segment.constraint?.pattern : undefined;
     parameters.push({ name, routeName, pattern: pattern === undefined ? undefined : `^${pattern}$` });
     return `{${name}}`;

@@ -23,11 +23,10 @@ export interface Mount {
  * function
  */
 export function addMount(mounts: Mount[], prefix: string, listener: ConnectMiddleware): void {
-  const { paramNames } = compilePath(prefix, new Map());
   const fail = (what: string, remedy: string): never => {
     throw new TypeError(`mount at ${show(prefix)} ${what}; ${remedy}`);
   };
-  if (paramNames.length > 0) fail('has a parameter', 'give a static prefix');
+  if (compilePath(prefix).some(({ kind }) => kind !== 'static')) fail('has a parameter', 'give a static prefix');
   if (prefix !== '/' && prefix.endsWith('/')) fail('ends in a slash', `give ${show(prefix.slice(0, -1))}`);
   if (mounts.some((other) => other.prefix === prefix)) fail('is there already', 'remove one');
   if (typeof listener !== 'function') fail(`has ${show(listener)} as listener`, 'give a function (req, res)');

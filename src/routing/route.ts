@@ -63,7 +63,7 @@ export class Route<Handler = unknown> {
 
   /** @internal */
   get segments(): readonly Segment[] {
-    return compilePath(this.path, this.#constraints).segments;
+    return compilePath(this.path, this.#constraints);
   }
 
   get pattern(): string {

@@ -74,7 +74,7 @@ export class Router<Handler = unknown> {
     source: unknown = handler,
   ): Route<Handler> {
     assertMethod(method);
-    const { segments, paramNames } = compilePath(path, this.#constraints);
+    const segments = compilePath(path, this.#constraints);
     if (this.#reserved.has(path))
       throw new TypeError(`${path} is a monitoring endpoint; use another path, or attachMonitorEndpoints: false`);
     const record = toRecord(`${method} ${path}`, source, options, shared);
@@ -82,6 +82,8 @@ export class Router<Handler = unknown> {
     const existing = this.#routes[this.#trie.claim(end, method, this.#routes.length)];
     if (existing !== undefined)
       throw new TypeError(`${method} ${path} is registered already, as ${method} ${existing.path}; remove one`);
+    const paramNames: string[] = [];
+    for (const segment of segments) if (segment.kind !== 'static') paramNames.push(segment.name);
     const key = paramNames.join('/');
     const names = this.#nameLists.get(key) ?? paramNames;
     this.#nameLists.set(key, names);

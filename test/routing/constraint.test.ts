@@ -27,9 +27,7 @@ const patterns = [
 ];
 
 test.each(patterns)('$source stands in the pattern as $pattern', ({ source, pattern }) => {
-  const constraint = compileConstraint(source);
-  expect(constraint.pattern).toBe(pattern);
-  expect(constraint.source).toBe(source);
+  expect(compileConstraint(source).pattern).toBe(pattern);
 });
 
 const WHOLE = 'remove it: a constraint always matches a whole segment';

@@ -123,11 +123,12 @@ function tryParse(source: string): RegexNode | null {
   }
 }
 
-function constraints(random: Random, count: number): Constraint[] {
-  const found: Constraint[] = [];
+function constraints(random: Random, count: number): (Constraint & { source: string })[] {
+  const found: (Constraint & { source: string })[] = [];
   while (found.length < count) {
+    const source = randomSource(random, 3);
     try {
-      found.push(compileConstraint(randomSource(random, 3)));
+      found.push({ source, ...compileConstraint(source) });
     } catch (error) {
       if (!(error instanceof TypeError)) throw error;
     }
