@@ -44,31 +44,18 @@ export function toGatewayApi(...args: ExporterArguments<GatewayApiOptions, [Gate
   return `${formatHeader(plan)}\n${manifests.join('---\n')}`;
 }
 
-/** Limits of the resource (its CRD, `standard-install.yaml`); `MAX_MATCHES` is for all rules of one HTTPRoute. */
-const MAX_RULES = 16;
-const MAX_HOSTS = 16;
+/** Maximum rules, and maximum hosts, of one HTTPRoute (its CRD, `standard-install.yaml`). */
+const MAX_ITEMS = 16;
 const MAX_PATH = 1024;
-const MAX_MATCHES = 127;
 
 /** Formats as few manifests as the limits allow, in the order of the routes. */
 function formatService(service: PlannedService, gateway: string, { services, hosts, namespace }: Plan): string[] {
   const { name, prefix, inner, routes } = service;
   const backends = formatBackends(service, namespace);
-  const split: string[][] = [];
-  let matches = Infinity;
-  for (const route of routes) {
-    // A path below a longer prefix belongs to the service of that prefix.
-    if (inner.some((other) => `${prefix}${route.path}/`.startsWith(`${other}/`))) continue;
-    matches += route.methods.length;
-    if (matches > MAX_MATCHES || split.at(-1)?.length === MAX_RULES) {
-      split.push([]);
-      matches = route.methods.length;
-    }
-    split.at(-1)?.push(formatRule(route, prefix) + backends);
-  }
-  const groups = Array.from({ length: Math.ceil(hosts.length / MAX_HOSTS) || 1 }, (_, i) =>
-    hosts.slice(i * MAX_HOSTS, (i + 1) * MAX_HOSTS).map((host) => `    - ${scalar(host)}\n`),
-  );
+  // A path below a longer prefix belongs to the service of that prefix.
+  const own = routes.filter(({ path }) => !inner.some((other) => `${prefix}${path}/`.startsWith(`${other}/`)));
+  const split = splitItems(own.map((route) => formatRule(route, prefix) + backends));
+  const groups = hosts.length === 0 ? [[]] : splitItems(hosts.map((host) => `    - ${scalar(host)}\n`));
   // Another service may be called `users-2`, and no service has a dot in its name.
   const isTaken = (text: string): boolean => services.some((other) => other.name === text);
   const numbered = (n: number): string => (isTaken(`${name}-${n}`) ? `${name}.${n}` : `${name}-${n}`);
@@ -84,6 +71,12 @@ ${namespace === undefined ? '' : `  namespace: ${scalar(namespace)}\n`}spec:
 ${group.length === 0 ? '' : `  hostnames:\n${group.join('')}`}  rules:
 ${rules.join('')}`,
   );
+}
+
+/** Splits rules or hosts. A route has three methods at most, so 16 rules stay below the limit of 128 matches. */
+function splitItems(items: readonly string[]): string[][] {
+  const length = Math.ceil(items.length / MAX_ITEMS);
+  return Array.from({ length }, (_, i) => items.slice(i * MAX_ITEMS, (i + 1) * MAX_ITEMS));
 }
 
 /** Characters that may be escaped; the others are so rarely that `Exact`, which every implementation has, is better. */

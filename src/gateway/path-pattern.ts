@@ -43,7 +43,7 @@ const NEEDS_ESCAPE = /[^A-Za-z0-9._~!$&'()*+,;=:@-]/;
  * then the gateway compares the path as it was sent. A path without parameters never has them.
  */
 export function formatEither(segments: readonly Segment[], prefix: string): string {
-  const decoded = segments.every((segment) => segment.kind === 'static' && !/^\.{1,2}$/.test(segment.text));
+  const decoded = segments.every(({ kind }) => kind === 'static');
   return formatPath(segments, { prefix, escapable: decoded ? undefined : NEEDS_ESCAPE });
 }
 
