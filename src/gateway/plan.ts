@@ -71,8 +71,8 @@ export function createPlan(exporter: Exporter, args: ExporterArguments): Plan {
     for (const other of services) if (other.prefix !== '') assertOutside(service, other);
   }
   const answered = new Set(services.flatMap(({ routes }) => routes.flatMap((route) => route.methods)));
-  answered.delete('OPTIONS');
-  return { ...site, services, methods: answered.size === 0 ? [] : [...[...answered].sort(), 'OPTIONS'] };
+  const methods = answered.delete('OPTIONS') ? [...[...answered].sort(), 'OPTIONS'] : [];
+  return { ...site, services, methods };
 }
 
 function collectRoutes(table: readonly RouteInfo[], { gateway, methods: forwardable = /^/ }: Exporter): PublicRoute[] {

@@ -109,6 +109,10 @@ describe.each(EXPORTERS)('$name', ({ name, exporter }) => {
     expect(text.split('\n').filter((line) => /^\s*(?:listen|bind) /.test(line))).toHaveLength(1);
   });
 
+  test('has OPTIONS for Allow even if no public route has another method', () => {
+    expect(exporter(route('OPTIONS', '/x'), OPTIONS)).toMatch(/postern_allow\S*[ "']*.*, OPTIONS/);
+  });
+
   test('a public CONNECT route is a GatewayError', () => {
     expect(catchError(route('CONNECT', '/x'), exporter))
       .toMatchObject({ name: 'GatewayError', route: '/x', reason: expect.stringMatching(/CONNECT/) });
