@@ -1,7 +1,5 @@
 /* The elements of the page: names from the mesh get in only as text and attributes, never as markup. */
 
-import { stateOf, type Track } from './track.js';
-
 declare const document: PageDocument;
 
 /** An element of the page. */
@@ -23,11 +21,6 @@ export function setText(element: PageElement, text: string): void {
 export function setTime(element: PageElement, ms: number, now: number): void {
   setText(element, describeMoment(ms, now));
   element.setAttribute('datetime', new Date(ms).toISOString());
-}
-
-/** Shows by classes how an edge answers. */
-export function setState(element: PageElement, track: Track): void {
-  for (const state of ['gone', 'fails', 'slow']) element.classList.toggle(state, state === stateOf(track));
 }
 
 /** `22:31:05`, with the date when that is another day's. */

@@ -2,7 +2,7 @@
  * The drawn graph: laid out anew when an edge comes or goes, else only marked. It says nothing that the table doesn't.
  */
 
-import { copyOf, describeTime, part, setState, setText, type PageElement } from './element.js';
+import { copyOf, describeTime, part, setText, type PageElement } from './element.js';
 import { layOut } from './layout.js';
 import { stateOf, type Track } from './track.js';
 
@@ -61,13 +61,11 @@ function createNode(name: string): PageElement {
 export function showGraph(tracks: readonly Track[]): void {
   const svg = part('graph');
   const byKey = new Map(tracks.map((track) => [track.key, track]));
-  for (const element of svg.querySelectorAll('.edge')) {
-    const track = byKey.get(element.dataset.key!)!;
+  for (const label of svg.querySelectorAll('.edge text')) {
+    const track = byKey.get(label.closest('.edge')!.dataset.key!)!;
     const { status, ms } = track.edge;
-    setState(element, track);
-    const label = element.querySelector('text');
     const time = track.gone || ms === null ? '' : describeTime(ms);
-    if (label !== null) setText(label, stateOf(track) === 'fails' ? String(status) : time);
+    setText(label, stateOf(track) === 'fails' ? String(status) : time);
   }
   for (const node of svg.querySelectorAll('.node')) {
     const states = tracks.filter(({ edge, gone }) => edge.to === node.dataset.name && !gone).map(stateOf);

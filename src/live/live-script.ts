@@ -7,7 +7,7 @@
 import { copyOf, describeMoment, describeTime, part, setText, setTime, type PageDocument } from './element.js';
 import { drawGraph, showGraph } from './graph.js';
 import { showTable } from './table.js';
-import { describeChanges, describeDuration, failing, follow, type MeshReport, type Track } from './track.js';
+import { describeChanges, describeDuration, failing, follow, stateOf, type MeshReport, type Track } from './track.js';
 
 declare const document: PageDocument;
 
@@ -23,8 +23,10 @@ export function startPage(timeoutMs: number): void {
 
   const mark = (): void => {
     const keys = new Set([chosen, ...over]);
+    const states = new Map(tracks.map((track) => [track.key, stateOf(track)]));
     for (const element of document.querySelectorAll('[data-key]')) {
-      const { key } = element.dataset;
+      const key = element.dataset.key!;
+      for (const state of ['gone', 'fails', 'slow']) element.classList.toggle(state, state === states.get(key));
       element.classList.toggle('pointed', keys.has(key));
       element.querySelector('button')?.setAttribute('aria-pressed', String(key === chosen));
     }

@@ -2,7 +2,7 @@
  * The table of edges. Rows are kept by edge and touched only where something differs, so that focus and selection stay.
  */
 
-import { copyOf, describeTime, part, setState, setText, setTime, type PageElement } from './element.js';
+import { copyOf, describeTime, part, setText, setTime, type PageElement } from './element.js';
 import { stateOf, type Sample, type Track } from './track.js';
 
 /** Shows the edges in their order. */
@@ -22,7 +22,6 @@ function showRow(row: PageElement, track: Track, now: number): void {
   const { from, to, status, ms, reason, level } = track.edge;
   const cell = (selector: string): PageElement => row.querySelector(selector)!;
   row.dataset.key = key;
-  setState(row, track);
   row.style.setProperty('--level', String(Math.min(level, 8)));
   row.classList.toggle('below', level > 0);
   setText(cell('button'), to === '' ? '?' : to);
