@@ -109,7 +109,10 @@ export function startPage(timeoutMs: number): void {
     asking = true;
     clearTimeout(timer);
     const askedAt = performance.now();
-    const report = await getReport(timeoutMs);
+    const answer = fetch('mesh.json', { signal: AbortSignal.timeout(timeoutMs) });
+    const read = answer.then((response) => (response.ok ? response.json() : undefined));
+    // The page's own server may be gone, or answer with an error.
+    const report = (await read.catch(() => undefined)) as MeshReport | undefined;
     asking = false;
     const due = askedAt + (document.hidden ? 15_000 : 2_000);
     timer = setTimeout(() => void ask(), due - performance.now());
@@ -121,16 +124,6 @@ export function startPage(timeoutMs: number): void {
     if (!document.hidden) void ask();
   });
   void ask();
-}
-
-/** The mesh as it is, or undefined when the page's own server doesn't tell. */
-async function getReport(timeoutMs: number): Promise<MeshReport | undefined> {
-  try {
-    const response = await fetch('mesh.json', { signal: AbortSignal.timeout(timeoutMs) });
-    return response.ok ? ((await response.json()) as MeshReport) : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 /** `2 of 4 fail`. */

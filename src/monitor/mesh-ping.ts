@@ -10,8 +10,8 @@ import { logSafely, type Logger } from '../base/log.js';
 import { callError, ServiceError } from '../client/service-error.js';
 import type { WholeAnswer } from '../mesh/answer.js';
 import type { PingRequest } from '../mesh/service-connection.js';
-import { toErrorBody, type ErrorBody } from '../payload/error-body.js';
-import { callOf, noPing, pingRequest, readPing, type PingDocument, type PingEntry } from './ping-document.js';
+import { toErrorBody } from '../payload/error-body.js';
+import { callOf, noPing, pingRequest, readPing, type PingEntry } from './ping-document.js';
 
 /** Options of the endpoint. */
 export interface PingOptions {
@@ -35,25 +35,21 @@ export function createMeshPing(options: PingOptions): (depth: number) => Promise
   const inFlight = new Map<string, Promise<PingEntry>>();
   const ping = async (service: string, depth: number): Promise<PingEntry> => {
     const startedMs = monotonicNow();
-    const toEntry = (status: number, response: PingDocument | ErrorBody): PingEntry => ({
-      response,
-      status_code: status,
-      request_time: elapsedSince(startedMs),
-    });
     try {
       const answer = await exchange(service, pingRequest(service, depth, pingTimeout, MAX_BYTES));
       let isOdd = false;
       const document = readPing(callOf(service), answer, depth, () => (isOdd = true));
       // This service would pass odd parts on as its own.
       if (document === undefined || isOdd) throw noPing(service, answer.status);
-      return toEntry(answer.status, document);
+      return { response: document, status_code: answer.status, request_time: elapsedSince(startedMs) };
     } catch (error) {
       const failure =
         error instanceof ServiceError
           ? error
           : callError(callOf(service), 502, `${service} could not be pinged`, { cause: error });
       if (logger !== undefined) logSafely(logger, 'warn', { err: failure, service }, 'ping failed');
-      return toEntry(failure.statusCode, toErrorBody(failure));
+      const response = toErrorBody(failure);
+      return { response, status_code: failure.statusCode, request_time: elapsedSince(startedMs) };
     }
   };
   const pingOnce = (service: string, depth: number): Promise<PingEntry> => {
