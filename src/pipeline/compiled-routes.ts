@@ -173,9 +173,7 @@ function checkQuery(handler: Handler, allowed: readonly string[]): Handler {
   const names: ReadonlySet<string> = new Set(allowed);
   const description = `Invalid query params. Allowed: ${allowed.length === 0 ? 'none' : allowed.join(', ')}`;
   return (ctx) => {
-    for (const name of ctx.query.keys()) {
-      if (!names.has(name)) throw new InvalidQueryParams(description);
-    }
+    for (const name of ctx.query.keys()) if (!names.has(name)) throw new InvalidQueryParams(description);
     return handler(ctx);
   };
 }

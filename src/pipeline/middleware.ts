@@ -29,9 +29,8 @@ function wrap(inner: Inner, around: Middleware): Inner {
     let replied: Promise<Reply> | undefined;
     let innerBody: unknown;
     const next = (): Promise<Reply> => {
-      if (replied !== undefined) {
+      if (replied !== undefined)
         throw new Error(`next() was called twice by ${nameOf(around, ctx)}; call it once and keep its reply`);
-      }
       replied = inner(ctx);
       void replied.then(({ body }) => {
         innerBody = body;

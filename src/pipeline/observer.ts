@@ -11,7 +11,7 @@ import { isSilent, logSafely, type Logger } from '../base/log.js';
 import * as traceContext from '../propagation/trace-context.js';
 import type { RequestMetrics } from '../monitor/request-metrics.js';
 import { DeadlinePassed, Overloaded } from '../overload/overload.js';
-import type { PipelineExchange } from './outbox.js';
+import type { PipelineExchange } from './pipeline-exchange.js';
 
 /** nginx's status for a client that left; never sent, only counted. */
 export const CLIENT_CLOSED_REQUEST = 499;

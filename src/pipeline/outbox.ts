@@ -1,19 +1,14 @@
 /*
- * Requests on their way through the pipeline, and their replies until they are written: replies of one turn of the
- * event loop together, at the end of it. A write wakes the client up; many in a row wake it up once.
+ * Keeps replies until they are written: replies of one turn of the event loop together, at the end of it. A write wakes
+ * the client up; many in a row wake it up once.
  */
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Place } from '../base/bag.js';
 import { clearImmediate, nextTick, setImmediate } from '../base/clock.js';
-import type { Connection } from '../http/connection.js';
-import type { Context } from '../http/context.js';
-import { endWithReply, Exchange, type ConnectionSteps } from '../http/exchange.js';
+import { endWithReply } from '../http/exchange.js';
 import type { Outgoing } from '../http/reply.js';
-import type { RequestTrace } from '../http/request-tracing.js';
-import { discard, send, type Outcome } from '../http/writer.js';
-import type { RouteMetrics } from '../monitor/request-metrics.js';
+import { discard, send } from '../http/writer.js';
 import { isStream } from '../payload/bytes.js';
+import type { PipelineExchange } from './pipeline-exchange.js';
 
 /** Maximum bytes of bodies that are kept until the end of the turn. With more, they are written at once. */
 const MAX_QUEUED_BYTES = 64 * 1024;
@@ -23,37 +18,6 @@ const MAX_QUEUED_BYTES = 64 * 1024;
  * be written; and, where a header of that error can't be written either, the fixed 500.
  */
 const MAX_FAILED_WRITES = 2;
-
-/** The steps of every request; none of them throws. */
-export interface Steps extends ConnectionSteps<PipelineExchange> {
-  fail(exchange: PipelineExchange, thrown: unknown): void;
-  settle(exchange: PipelineExchange, statusCode: number, outcome: Outcome): void;
-}
-
-/** One request under way. */
-export class PipelineExchange extends Exchange {
-  ctx: Context | null = null;
-  trace: RequestTrace | null = null;
-  /** Returns how much of its reply's body was written; null where nobody counts. */
-  bytes: (() => number) | null = null;
-  /** How often writing a reply has failed. */
-  failedWrites = 0;
-  /** Among the requests whose clients have disconnected while their handlers run. */
-  place: Place<PipelineExchange> | null = null;
-
-  constructor(
-    req: IncomingMessage,
-    res: ServerResponse,
-    awaitsContinue: boolean,
-    readonly connection: Connection,
-    readonly steps: Steps,
-    public metrics: RouteMetrics,
-    /** The error that it is answered with instead of being run; null to run it. */
-    readonly refusal: unknown,
-  ) {
-    super(req, res, awaitsContinue);
-  }
-}
 
 /** The replies of one pipeline that are not written yet. */
 export class Outbox {

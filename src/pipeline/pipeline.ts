@@ -27,7 +27,8 @@ import { UnsendableError } from '../payload/lost-members.js';
 import type { CompiledRoutes } from './compiled-routes.js';
 import { placeOf } from './middleware.js';
 import { CLIENT_CLOSED_REQUEST, countBytes, Observer } from './observer.js';
-import { Outbox, PipelineExchange, type Steps } from './outbox.js';
+import { Outbox } from './outbox.js';
+import { PipelineExchange, type Steps } from './pipeline-exchange.js';
 import { isTraced, RequestTrace } from '../http/request-tracing.js';
 
 /** The path of a request through one application. Its methods never throw. */

@@ -6,18 +6,6 @@ import type { Constraint } from '../endpoint/constraint.js';
 import { compilePath, formatPattern, type Segment } from '../endpoint/pattern.js';
 import type { RouteRecord } from '../endpoint/route-options.js';
 
-/** Parameters of one matched path, percent-decoded; the object does not inherit from `Object.prototype`. */
-export type Params = Readonly<Record<string, string>>;
-
-/** Names come from route authors, values from clients: neither may meet `Object.prototype`. */
-export class ParamValues {
-  [name: string]: string;
-}
-Reflect.deleteProperty(ParamValues.prototype, 'constructor');
-Object.setPrototypeOf(ParamValues.prototype, null);
-
-export const NO_PARAMS: Params = Object.freeze(new ParamValues());
-
 /** One row of `router.routes`. */
 export interface RouteInfo {
   /** The method, upper-case. */

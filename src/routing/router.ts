@@ -9,10 +9,13 @@ import type { Constraint } from '../endpoint/constraint.js';
 import { assertMethod } from '../endpoint/endpoint-definition.js';
 import { compilePath, formatPattern, type Segment } from '../endpoint/pattern.js';
 import { toRecord, type DeclaredOptions } from '../endpoint/route-options.js';
-import { NO_PARAMS, ParamValues, Route, type Params, type RouteInfo } from './route.js';
+import { Route, type RouteInfo } from './route.js';
 import { toPlain, Trie } from './trie.js';
 
-export type { MatchedRoute, Params, Route, RouteInfo } from './route.js';
+export type { MatchedRoute, Route, RouteInfo } from './route.js';
+
+/** Parameters of one matched path, percent-decoded; the object does not inherit from `Object.prototype`. */
+export type Params = Readonly<Record<string, string>>;
 
 /** Result of {@link Router.find}. */
 export interface Found<Handler> {
@@ -31,12 +34,22 @@ export interface Match<Handler> {
   readonly params: Params;
 }
 
+/** Names come from route authors, values from clients: neither may meet `Object.prototype`. */
+class ParamValues {
+  [name: string]: string;
+}
+Reflect.deleteProperty(ParamValues.prototype, 'constructor');
+Object.setPrototypeOf(ParamValues.prototype, null);
+
+const NO_PARAMS: Params = Object.freeze(new ParamValues());
 const NO_MATCH: Match<never> = { route: null, params: NO_PARAMS };
 
 /** A table of routes. Routes may be added at any time. */
 export class Router<Handler = unknown> {
-  readonly #methods = new Set<string>();
-  readonly #routes: Route<Handler>[] = [];
+  /** Methods that at least one route has. @internal */
+  readonly methods: Set<string> = new Set();
+  /** Every route as the router holds it, in order of registration. @internal */
+  readonly entries: Route<Handler>[] = [];
   readonly #trie = new Trie();
   /** Where each pattern ends in the trie, as soon as there are constraints. */
   #ends: Map<string, number> | undefined;
@@ -79,7 +92,7 @@ export class Router<Handler = unknown> {
       throw new TypeError(`${path} is a monitoring endpoint; use another path, or attachMonitorEndpoints: false`);
     const record = toRecord(`${method} ${path}`, source, options, shared);
     const end = this.#obtainEnd(segments);
-    const existing = this.#routes[this.#trie.claim(end, method, this.#routes.length)];
+    const existing = this.entries[this.#trie.claim(end, method, this.entries.length)];
     if (existing !== undefined)
       throw new TypeError(`${method} ${path} is registered already, as ${method} ${existing.path}; remove one`);
     const paramNames: string[] = [];
@@ -88,8 +101,8 @@ export class Router<Handler = unknown> {
     const names = this.#nameLists.get(key) ?? paramNames;
     this.#nameLists.set(key, names);
     const route = new Route(method, path, handler, record, names, this.#constraints);
-    this.#routes.push(route);
-    this.#methods.add(method);
+    this.entries.push(route);
+    this.methods.add(method);
     return route;
   }
 
@@ -145,18 +158,13 @@ export class Router<Handler = unknown> {
    */
   allowedMethods(path: string, scope?: 'public'): string[] {
     const text = path.includes('%') ? respell(path) : path;
-    const allowed = [...this.#methods, 'HEAD'].filter((method) => this.#search(text, method, scope) !== undefined);
+    const allowed = [...this.methods, 'HEAD'].filter((method) => this.#search(text, method, scope) !== undefined);
     return allowed.length === 0 ? [] : [...new Set([...allowed, 'OPTIONS'])].sort();
-  }
-
-  /** Methods that at least one route has. @internal */
-  get methods(): ReadonlySet<string> {
-    return this.#methods;
   }
 
   /** Every route, in order of registration. */
   get routes(): RouteInfo[] {
-    return this.#routes.map(({ method, path, pattern, options: { public: isOpen, params, meta } }) => ({
+    return this.entries.map(({ method, path, pattern, options: { public: isOpen, params, meta } }) => ({
       method,
       path,
       pattern,
@@ -166,15 +174,10 @@ export class Router<Handler = unknown> {
     }));
   }
 
-  /** Every route as the router holds it, in order of registration. @internal */
-  get entries(): readonly Route<Handler>[] {
-    return this.#routes;
-  }
-
   /** The public methods of each pattern, patterns in order of their first registration. */
   get routesPublic(): RoutesPublic {
-    const byPattern = new Map(this.#routes.map(({ pattern }): [string, string[]] => [pattern, []]));
-    for (const route of this.#routes) if (route.options.public) byPattern.get(route.pattern)?.push(route.method);
+    const byPattern = new Map(this.entries.map(({ pattern }): [string, string[]] => [pattern, []]));
+    for (const route of this.entries) if (route.options.public) byPattern.get(route.pattern)?.push(route.method);
     const result: RoutesPublic = {};
     for (const [pattern, methods] of byPattern)
       if (methods.length > 0) result[pattern] = { public_methods: methods.sort() };
@@ -185,7 +188,7 @@ export class Router<Handler = unknown> {
   #obtainEnd(segments: readonly Segment[]): number {
     if (this.#constraints.size === 0) return this.#trie.insert(segments);
     // Without constraints, equal patterns are equal segments.
-    this.#ends ??= new Map(this.#routes.map((route) => [route.pattern, this.#trie.insert(route.segments)]));
+    this.#ends ??= new Map(this.entries.map((route) => [route.pattern, this.#trie.insert(route.segments)]));
     const pattern = formatPattern(segments);
     const end = this.#ends.get(pattern) ?? this.#trie.insert(segments);
     this.#ends.set(pattern, end);
@@ -194,7 +197,7 @@ export class Router<Handler = unknown> {
 
   #search(text: string, method: string, scope: 'public' | undefined): Route<Handler> | undefined {
     const index = this.#trie.search(text, method);
-    const route = index === -1 ? undefined : this.#routes[index];
+    const route = index === -1 ? undefined : this.entries[index];
     return scope === undefined || route?.options.public === true ? route : undefined;
   }
 }
