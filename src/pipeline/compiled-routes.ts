@@ -63,7 +63,7 @@ export class CompiledRoutes {
     this.#overload = overload;
   }
 
-  /** Adds a route inside groups; the rest is what {@link Router.register} takes. */
+  /** Adds a route inside groups; the rest is what {@link Router.register} takes. @internal */
   add(groups: Groups, ...route: Parameters<Router<Handler>['register']>): void {
     this.#groups.set(this.router.register(...route), groups);
   }
