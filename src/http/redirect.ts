@@ -39,5 +39,5 @@ function pathOf(location: unknown): string {
   const isHere = SITES.every((site) => URL.canParse(location, site) && new URL(location, site).origin === site);
   if (CONTROL.test(location) || SCHEME.test(location) || !isHere)
     throw new TypeError(`a redirect to ${JSON.stringify(location)} could leave this site; give a URL object for that`);
-  return location.replace(/\p{Surrogate}/gu, '\ufffd').replace(/[^!-~]+/g, encodeURIComponent);
+  return location.toWellFormed().replace(/[^!-~]+/g, encodeURIComponent);
 }
