@@ -3,7 +3,9 @@
  * after its patience, and disconnects.
  */
 
+import { once } from 'node:events';
 import { Agent, request } from 'node:http';
+import { setTimeout as wait } from 'node:timers/promises';
 
 /**
  * One second of what clients saw.
@@ -20,8 +22,10 @@ import { Agent, request } from 'node:http';
  * @typedef {object} Stream
  * @property {string} url
  * @property {(second: number) => number} rate requests per second
- * @property {number} patienceMs
+ * @property {() => number} patienceMs of one client
  * @property {boolean} statesDeadline whether requests have the header of a call between services
+ * @property {boolean} [uploads] whether requests have a body that is sent slowly
+ * @property {boolean} [readsSlowly] whether the replies are read slowly
  */
 
 /** @param {number} seconds @returns {Second[]} */
@@ -62,7 +66,8 @@ export async function send(streams, seconds) {
   agent.destroy();
   return seen.map((list) => list.slice(0, seconds));
 
-  function one({ url, patienceMs, statesDeadline }, list) {
+  function one({ url, patienceMs: drawPatience, statesDeadline, uploads, readsSlowly }, list) {
+    const patienceMs = Math.ceil(drawPatience());
     const sentAt = performance.now();
     let isOver = false;
     open += 1;
@@ -77,17 +82,29 @@ export async function send(streams, seconds) {
       if (outcome === 'good') second.times.push(now - sentAt);
     };
     const headers = statesDeadline ? { 'x-envoy-expected-rq-timeout-ms': String(patienceMs) } : {};
-    const req = request(url, { agent, headers }, (res) => {
-      res
-        .resume()
-        .on('end', () =>
-          end(res.statusCode === 200 ? 'good' : [429, 503, 504].includes(res.statusCode) ? 'refused' : 'failed'),
-        );
+    const req = request(url, { agent, headers, method: uploads ? 'POST' : 'GET' }, (res) => {
+      const outcome = res.statusCode === 200 ? 'good' : [429, 503, 504].includes(res.statusCode) ? 'refused' : 'failed';
+      const ended = readsSlowly ? readSlowly(res) : once(res.resume(), 'end');
+      ended.then(() => end(outcome), () => end('failed'));
     });
     const timer = setTimeout(() => {
       end('late');
       req.destroy();
     }, patienceMs);
-    req.on('error', () => end('failed')).end();
+    req.on('error', () => end('failed'));
+    if (uploads) void sendSlowly(req);
+    else req.end();
   }
+}
+
+async function readSlowly(res) {
+  for await (const _chunk of res) await wait(500);
+}
+
+async function sendSlowly(req) {
+  for (let chunks = 2 + Math.random() * 18; chunks > 0 && !req.destroyed; chunks -= 1) {
+    req.write(Buffer.alloc(100));
+    await wait(Math.random() < 0.5 ? 20 : 400);
+  }
+  req.end();
 }

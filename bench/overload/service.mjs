@@ -29,7 +29,7 @@ async function fetchNext(retries) {
 
 async function servePostern(loadShedding) {
   const dist = process.env['POSTERN_DIST'] ?? resolve(import.meta.dirname, '../../dist');
-  const { Postern } = await import(pathToFileURL(resolve(dist, 'index.js')).href);
+  const { endpoint, Postern } = await import(pathToFileURL(resolve(dist, 'index.js')).href);
   const app = new Postern('bench', {
     logger: false,
     loadShedding,
@@ -37,9 +37,10 @@ async function servePostern(loadShedding) {
   });
   for (const [path, { handle, priority }] of Object.entries(routes)) {
     const options = priority === undefined ? {} : { priority };
-    app.get(path, options, (ctx) =>
-      handle(async (retry) => (await ctx.service('next').get('/work', { retry, timeout: 1000 })).body),
+    const work = endpoint(options, (ctx) =>
+      handle(async (retry) => (await ctx.service('next').get('/work', { retry, timeout: 1000 })).body, ctx),
     );
+    app.route(path, { GET: work, POST: work });
   }
   const { port } = await app.listen({ host: '127.0.0.1', port: 0 });
   return port;

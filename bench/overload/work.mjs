@@ -35,10 +35,29 @@ export function burn() {
   }
 }
 
+const startedAt = performance.now();
+const elapsed = () => performance.now() - startedAt;
+const between = (from, to) => from + Math.random() * (to - from);
+/** A route that waits as long as the function says, in ms. */
+const waits = (ms) => ({ '/work': { handle: () => wait(ms(), { rows: 1 }) } });
+
+async function* ticks() {
+  for (;;) {
+    yield 'data: tick\n\n';
+    await wait(500);
+  }
+}
+
+/** Stops the process once, 4 s after its start, as a breakpoint does. */
+function stopOnce() {
+  setTimeout(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5000), 4000).unref();
+  return waits(() => between(20, 50));
+}
+
 /**
  * The routes of a service, by path; `call` asks the next service.
  *
- * @typedef {{ handle: (call: Call) => unknown, priority?: 'low' | 'high' }} Route
+ * @typedef {{ handle: (call: Call, ctx: import('postern').Context) => unknown, priority?: 'low' | 'high' }} Route
  * @typedef {(retries: number) => Promise<unknown>} Call
  * @type {Record<string, () => Record<string, Route>>}
  */
@@ -50,8 +69,17 @@ export const KINDS = {
     const pool = createPool();
     return { '/work': { handle: pool, priority: 'low' }, '/other': { handle: pool, priority: 'high' } };
   },
-  timer: () => ({ '/work': { handle: () => wait(50, { rows: 1 }) } }),
-  report: () => ({ '/work': { handle: () => wait(3000, { rows: 1 }) } }),
+  timer: () => waits(() => between(40, 60)),
+  report: () => waits(() => between(2900, 3100)),
+  search: () => waits(() => between(50, 400)),
+  bimodal: () => waits(() => (Math.random() < 0.9 ? 10 : between(4000, 8000))),
+  slowStart: () => waits(() => Math.max(0, 3000 - elapsed()) + 50),
+  poll: () => waits(() => (Math.random() < 0.1 ? 5 : 30_000)),
+  events: () => ({ '/work': { handle: ticks } }),
+  upload: () => ({ '/work': { handle: async (_, ctx) => ({ length: (await ctx.bytes()).length }) } }),
+  large: () => ({ '/work': { handle: () => wait(10, Buffer.alloc(500_000)) } }),
+  dependency: () => waits(() => (elapsed() < 4000 ? between(30, 60) : between(2900, 3300))),
+  stop: stopOnce,
   hop: () => ({ '/work': { handle: (call) => call(0) } }),
   retrying: () => ({ '/work': { handle: (call) => call(2) } }),
 };

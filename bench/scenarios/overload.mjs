@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { start, stop } from '../harness/processes.mjs';
 import { send } from '../overload/clients.mjs';
 import { drawGoodput } from '../overload/drawing.mjs';
+import { playHealthy } from '../overload/healthy.mjs';
 
 const SERVICE = fileURLToPath(new URL('../overload/service.mjs', import.meta.url));
 const IMAGES = fileURLToPath(new URL('../../docs/images/', import.meta.url));
@@ -70,7 +71,8 @@ export async function overload(options) {
   mkdirSync(IMAGES, { recursive: true });
   writeFileSync(`${IMAGES}overload.svg`, drawGoodput(runs.filter(({ factor }) => factor === 2 || factor === 10)));
   console.log('\nhealthy services: refused requests (there must be none)');
-  const healthy = await playHealthy(options);
+  const startService = (kind) => startServices([kind], 'postern', options.node);
+  const healthy = await playHealthy(startService, options.quick ? { seconds: 10, runs: 1 } : { seconds: 20, runs: 10 });
   return { runs, healthy };
 }
 
@@ -84,7 +86,7 @@ function print({ framework, good, p99, refused, other }) {
 async function play({ kinds, capacity, other }, framework, factor, seconds, node) {
   const { url, close } = await startServices(kinds, framework, node);
   const rate = (second) => (second >= BEGIN && second < seconds - 3 ? capacity * factor : capacity / 2);
-  const main = { url: `${url}/work`, rate, patienceMs: PATIENCE_MS, statesDeadline: true };
+  const main = { url: `${url}/work`, rate, patienceMs: () => PATIENCE_MS, statesDeadline: true };
   const second = { ...main, url: `${url}/other`, rate: () => other };
   const [seen = [], others = []] = await send(other === 0 ? [main] : [main, second], seconds);
   await close();
@@ -99,27 +101,6 @@ async function play({ kinds, capacity, other }, framework, factor, seconds, node
     loadFrom: BEGIN,
     loadTo: seconds - 3,
   };
-}
-
-/** Services that are not overloaded; everything that they refuse is a mistake. */
-async function playHealthy({ node, quick }) {
-  const seconds = quick ? 8 : 20;
-  const stream = (rate, patienceMs, statesDeadline) => ({ rate, patienceMs, statesDeadline });
-  const plays = {
-    'bursts of 500': ['timer', [stream((second) => (second % 4 === 2 ? 500 : 10), 5000, true)]],
-    'steady report of 3 s': ['report', [stream((second) => (second % 2 === 0 ? 10 : 0), 5000, true)]],
-    'clients that leave early': ['timer', [stream(() => 80, 60, false), stream(() => 20, 5000, true)]],
-    'a busy pool': ['pool', [stream(() => 70, 1000, true)]],
-  };
-  const refusals = {};
-  for (const [name, [kind, streams]] of Object.entries(plays)) {
-    const { url, close } = await startServices([kind], 'postern', node);
-    const seen = await send(streams.map((each) => ({ ...each, url: `${url}/work` })), seconds);
-    await close();
-    refusals[name] = seen.flat().reduce((sum, each) => sum + each.refused, 0);
-    console.log(`${name.padEnd(28)} ${refusals[name]}`);
-  }
-  return refusals;
 }
 
 /** Starts the services of a chain, the last one first. @returns the URL of the first one */
