@@ -39,7 +39,7 @@ const SCENARIOS = {
   'a slow start': { kind: 'slowStart', streams: [{ rate: () => 40, patienceMs: () => 5000 }] },
   'long polls': {
     kind: 'poll',
-    streams: [{ rate: () => 10, patienceMs: () => (Math.random() < 0.3 ? between(1000, 30_000) : 35_000) }],
+    streams: [{ rate: () => 10, patienceMs: () => (Math.random() < 0.3 ? between(1000, 10_000) : 12_000) }],
   },
   'server-sent events': { kind: 'events', streams: [{ rate: () => 10, patienceMs: () => between(1000, 6000) }] },
   'slow uploads': {

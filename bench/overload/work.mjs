@@ -74,7 +74,7 @@ export const KINDS = {
   search: () => waits(() => between(50, 400)),
   bimodal: () => waits(() => (Math.random() < 0.9 ? 10 : between(4000, 8000))),
   slowStart: () => waits(() => Math.max(0, 3000 - elapsed()) + 50),
-  poll: () => waits(() => (Math.random() < 0.1 ? 5 : 30_000)),
+  poll: () => waits(() => (Math.random() < 0.1 ? 5 : 10_000)),
   events: () => ({ '/work': { handle: ticks } }),
   upload: () => ({ '/work': { handle: async (_, ctx) => ({ length: (await ctx.bytes()).length }) } }),
   large: () => ({ '/work': { handle: () => wait(10, Buffer.alloc(500_000)) } }),

@@ -16,10 +16,14 @@ const LEAST_MS = 1;
 const LEAST_STEP = 0.02;
 /** Times after which the first of them is forgotten. */
 const SETTLED = 10;
+/** A time of so many usual times has another reason than chance. */
+export const LONG = 2;
+/** How much higher than the estimate, in parts of it, a quantile may be after one time; less after more. */
+const DOUBT = 2.5;
 
 /** A quantile of recent times, in constant space: each time moves the estimate by a small part of itself. */
 class Quantile {
-  /** Times after the first finite one. */
+  /** Times from the first finite one on. */
   count = 0;
   /** Infinity before the first finite time. */
   ms = Infinity;
@@ -29,13 +33,11 @@ class Quantile {
 
   /** @param ms may be infinite, for a time without an end */
   add(ms: number): void {
-    if (this.ms === Infinity) {
-      this.ms = Math.max(LEAST_MS, ms);
-      return;
-    }
+    if (ms === Infinity && this.count === 0) return;
     this.count += 1;
-    const step = Math.max(LEAST_STEP, 1 / (1 + this.count)) * 2;
-    if (ms > this.ms) this.ms = Math.min(ms, this.ms * (1 + step * this.share));
+    const step = Math.max(LEAST_STEP, 1 / this.count) * 2;
+    if (this.count === 1) this.ms = Math.max(LEAST_MS, ms);
+    else if (ms > this.ms) this.ms = Math.min(ms, this.ms * (1 + step * this.share));
     else this.ms = Math.max(LEAST_MS, ms, this.ms * (1 - step * (1 - this.share)));
   }
 }
@@ -58,6 +60,16 @@ export class UsualTime {
     return ms === Infinity ? this.#times.ms : ms;
   }
 
+  /** A time, in ms, that no request takes without a queue. The fewer times are known, the longer it is. */
+  get longMs(): number {
+    return (LONG + DOUBT / Math.sqrt(this.count)) * this.ms;
+  }
+
+  /** How many times are known. */
+  get count(): number {
+    return this.#times.count;
+  }
+
   /** A request arrived. @param ahead requests before it @returns whether to add its time */
   expect(ahead: number): boolean {
     const isCounted = ahead <= this.#meanAhead;
@@ -73,7 +85,9 @@ export class UsualTime {
       this.#formerLowestMs = this.#lowestMs;
       this.#lowestMs = Infinity;
     }
-    if (this.#times.count >= SETTLED) this.#lowestMs = Math.min(this.#lowestMs, this.#times.ms);
+    // By chance the estimate is far too low at times, most of all in the beginning.
+    const surelyMs = (1 + DOUBT / this.count) * this.#times.ms;
+    if (this.count >= SETTLED) this.#lowestMs = Math.min(this.#lowestMs, surelyMs);
   }
 }
 

@@ -4,7 +4,7 @@
  * Its caller reports requests and the time. It has no timer, and keeps a bounded number of figures.
  */
 
-import { Patience, UsualTime } from './estimates.js';
+import { LONG, Patience, UsualTime } from './estimates.js';
 import { isGrowing, isStanding, rateOf, Slot, SLOT_MS, sumOf } from './slots.js';
 
 const MAX_SLOTS = 64;
@@ -21,6 +21,8 @@ const LATE_ENOUGH = 0.02;
 const OUTCOME_WEIGHT = 0.05;
 /** A queue that takes up less of its limit for a while is no longer one. */
 const SHORT_SHARE = 0.75;
+/** Requests that waited for no others, and so show how long the requests of a route really take. */
+const ENOUGH = 5;
 
 /** The result of a request's handler: its work, an error that took no work (4xx), or nothing (5xx, aborted). */
 export type Ending = 'done' | 'failed' | 'cancelled';
@@ -45,6 +47,8 @@ export class Episode {
   /** The part of the recently admitted requests that is late. */
   lateShare = 0;
   refused = 0;
+  /** The usual time as the requests of this episode show it that began with none before them. */
+  readonly usual: UsualTime = new UsualTime();
   /** When a request was refused, or the queue was long. */
   lastFullAtMs: number;
   lastAdmissionAtMs: number;
@@ -68,7 +72,7 @@ export class RouteLimiter {
   episode: Episode | null = null;
   #lastNumber = 0;
   #freshNumber = 0;
-  readonly #usual = new UsualTime();
+  #usual = new UsualTime();
   readonly #patience = new Patience();
   /** Slots that are over, the latest one first. */
   readonly #slots: Slot[] = [];
@@ -91,7 +95,7 @@ export class RouteLimiter {
     const { episode } = this;
     if (episode === null) return true;
     const { ahead } = this;
-    const fits = ahead < episode.limit && ahead <= patienceMs * episode.ratePerMs;
+    const fits = ahead < episode.limit && ahead <= Math.max(patienceMs, LONG * this.usualMs) * episode.ratePerMs;
     if (!fits) episode.lastFullAtMs = nowMs;
     // Handlers that never end bring the rate down for as long as they are waited for.
     const probeMs = Math.max(PROBE_MS, PROBE_REQUESTS * Math.min(1 / episode.ratePerMs, this.usualMs));
@@ -106,7 +110,7 @@ export class RouteLimiter {
   /** A request begins. */
   begin(nowMs: number, patienceMs: number): Ticket {
     this.tick(nowMs);
-    const showsUsual = this.episode === null && this.#usual.expect(this.ahead);
+    const showsUsual = this.episode === null ? this.#usual.expect(this.ahead) : this.ahead === 0;
     this.inFlight += 1;
     this.#lastNumber += 1;
     this.#patience.expect(patienceMs);
@@ -121,13 +125,23 @@ export class RouteLimiter {
     const slot = this.#slot;
     const tookMs = nowMs - ticket.startedAtMs;
     slot.done += 1;
-    this.#settle(ticket, tookMs > ticket.patienceMs);
+    this.#settle(ticket, tookMs > Math.max(ticket.patienceMs, LONG * this.usualMs));
     if (ending === 'failed') return;
-    if (ticket.showsUsual) this.#usual.add(nowMs, tookMs);
+    if (ticket.showsUsual) this.#learn(nowMs, tookMs);
     if (ticket.number < this.#freshNumber) return;
     this.#freshNumber = ticket.number;
     slot.fresh += 1;
     if (tookMs < slot.quickestMs) slot.quickestMs = tookMs;
+  }
+
+  /** A request that began with few before it took so long. */
+  #learn(nowMs: number, tookMs: number): void {
+    this.#usual.add(nowMs, tookMs);
+    const usual = this.episode?.usual ?? this.#usual;
+    if (usual === this.#usual) return;
+    usual.add(nowMs, tookMs);
+    // The first requests of the route were quick by chance, so that its usual time looked like a queue.
+    if (usual.count >= ENOUGH && usual.ms > LONG * this.usualMs) this.#usual = usual;
   }
 
   /** Nobody waits for a request any more, whose handler still runs. @param isTimeout its client has not disconnected */
@@ -170,20 +184,19 @@ export class RouteLimiter {
 
   /** Begins an episode if a queue makes requests late. */
   #beginIfLate(nowMs: number): void {
-    const { usualMs } = this;
+    const { ms: usualMs, longMs } = this.#usual;
     const { ms, firmMs } = this.#patience.of(nowMs, sumOf(this.#slots).outcomes);
     if (ms === Infinity) return;
     const isLate =
-      (firmMs < Infinity && isGrowing(this.#slots, usualMs, Math.max(LATE_SHARE * firmMs, 2 * usualMs))) ||
-      isStanding(this.#slots, nowMs, Math.max(ms / 2, 2 * usualMs), ms === firmMs ? 500 : 1000);
+      (firmMs < Infinity && isGrowing(this.#slots, usualMs, Math.max(LATE_SHARE * firmMs, longMs))) ||
+      isStanding(this.#slots, nowMs, Math.max(ms / 2, longMs), ms === firmMs ? 500 : 1000);
     if (isLate) this.episode = new Episode(nowMs, ms);
   }
 
   /** Sets the limit from the present rate; ends the episode once nobody was refused, and the queue is short. */
   #steer(nowMs: number, episode: Episode): void {
-    const patienceMs = this.#patience.hold(nowMs);
-    // If a queue was there from the first request on, the usual time is not known well.
-    const usualMs = Math.min(this.usualMs, patienceMs / 2);
+    const { usualMs } = this;
+    const patienceMs = Math.max(this.#patience.hold(nowMs), LONG * usualMs);
     if (this.ahead > SHORT_SHARE * episode.limit) episode.lastFullAtMs = nowMs;
     if (nowMs - episode.lastFullAtMs > Math.max(1000, usualMs)) {
       this.episode = null;

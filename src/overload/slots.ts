@@ -12,6 +12,8 @@ export const SLOT_MS = 50;
 const MIN_DONE = 8;
 /** How much longer than late a queue has to be if one request shows it: less, the more there are. */
 const DOUBT = 3;
+/** Fewer requests than these are before another by chance: no queue that grows. */
+const MIN_QUEUE = 6;
 
 /** Requests of one slot. It lasts until a request is done, so that slow routes are remembered for longer. */
 export class Slot {
@@ -64,7 +66,7 @@ export function rateOf(slots: Slots, nowMs: number, windowMs: number): number {
 export function isGrowing(slots: Slots, usualMs: number, lateMs: number): boolean {
   const last = slots[0] as Slot;
   const waitMs = last.ahead / bestRate(slots, last);
-  if (waitMs <= lateMs) return false;
+  if (waitMs <= lateMs || last.ahead < MIN_QUEUE) return false;
   // After a stop of the process, or of what it depends on, requests took long for another reason than a queue.
   const gapMs = Math.max(5 * SLOT_MS, 3 * usualMs);
   const gap = slots.findIndex(({ endedAt }, i) => endedAt - (slots[i + 1]?.endedAt ?? endedAt) > gapMs);

@@ -7,7 +7,7 @@
 import { expect, test } from 'vitest';
 import { RouteLimiter, type Ticket } from '../../src/overload/route-limiter.js';
 import { HEALTHY, PATIENCES, STOPS } from './healthy.js';
-import { call, cpu, pool, send, Service, World, type Clients, type Seen } from './world.js';
+import { call, cpu, endless, pool, send, Service, World, type Clients, type Seen } from './world.js';
 
 const SEEDS = [1, 2, 3];
 
@@ -209,6 +209,48 @@ test.for(PEAKS.flatMap(({ seeds, ...rest }) => seeds.map((seed) => ({ ...rest, s
     expect([service.refused, seen.late.length]).toEqual([0, 0]);
   },
 );
+
+/** A search of 50 to 400 ms whose clients wait for 30 to 300 ms, most of them. */
+function search(seed: number, everyMs: number): { readonly world: World; readonly service: Service } {
+  const world = new World(seed);
+  const service = new Service(world, endless(world, () => world.between(50, 400)));
+  const patienceMs = (): number => (world.random.next() < 0.8 ? world.between(30, 300) : 5000);
+  send(world, service, { everyMs: () => everyMs, patienceMs, statesDeadline: true }, 60_000);
+  return { world, service };
+}
+
+test.for([
+  { perSecond: 20, seeds: [9, 27, 32, 47, 60] },
+  { perSecond: 30, seeds: [9, 47, 137, 203, 226] },
+  { perSecond: 60, seeds: [6, 27, 37, 44, 66] },
+])('a search whose first requests are quick by chance refuses nothing ($perSecond a second)', ({ perSecond, seeds }) => {
+  const refused = seeds.map((seed) => {
+    const { world, service } = search(seed, 1000 / perSecond);
+    world.runUntil(60_000);
+    return service.refused;
+  });
+  expect(refused).toEqual(seeds.map(() => 0));
+});
+
+test('a route that refuses because its first requests were quick by chance learns better', () => {
+  const { world, service } = search(38, 1000 / 60);
+  world.runUntil(30_000);
+  const { refused } = service;
+  world.runUntil(60_000);
+  expect(refused).toBeGreaterThan(0);
+  expect(service.refused).toBe(refused);
+});
+
+test('a client with hopeless deadlines cannot close a route for others', () => {
+  const world = new World(39);
+  const service = new Service(world, endless(world, () => world.lognormal(100, 1)));
+  send(world, service, { everyMs: () => 2, patienceMs: () => 80, statesDeadline: true }, 60_000);
+  send(world, service, { everyMs: () => 20, patienceMs: () => 5000, statesDeadline: true }, 60_000);
+  world.runUntil(10_000);
+  const { refused } = service;
+  world.runUntil(60_000);
+  expect(service.refused).toBe(refused);
+});
 
 test.for([2, 5, 10])('a pool whose times vary much keeps answering at %s times its capacity', (factor) => {
   const world = new World(1);
