@@ -1,6 +1,4 @@
-/*
- * An endpoint that two services share: the one that implements it, and those that call it.
- */
+/* An endpoint that two services share: the one that implements it, and those that call it. */
 
 import { METHODS } from 'node:http';
 import type { AnySchema, InputOf, OutputOf } from '../payload/standard-schema.js';

@@ -1,6 +1,4 @@
-/*
- * Paths of calls: built from values, each of which stays inside the segment that it was given for.
- */
+/* Paths of calls: built from values, each of which stays inside the segment that it was given for. */
 
 import { show } from '../base/options-check.js';
 import { compilePath } from './pattern.js';
@@ -35,23 +33,14 @@ export function path(parts: TemplateStringsArray, ...values: readonly (string | 
   return text;
 }
 
-/**
- * One value, percent-encoded.
- *
- * @param where the parameter, for messages: `parameter "id" of "/users/:id"`
- * @throws {TypeError} for a value that is not a string, number, bigint or boolean; with the status 400 for an empty
- * text and for one with a lone surrogate
- */
+/** One value, percent-encoded; `where` names it in messages: `parameter "id" of "/users/:id"`. */
 function encodeParameter(where: string, value: unknown): string {
   if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'bigint' && typeof value !== 'boolean')
     throw new TypeError(`${where} is ${show(value)}; give a string or a number`);
   const text = String(value);
   if (text === '') throw new UnsafeParameter(text, 'is empty');
-  try {
-    return encodeURIComponent(text);
-  } catch {
-    throw new UnsafeParameter(text, 'has a lone surrogate, which has no form in UTF-8');
-  }
+  if (!text.isWellFormed()) throw new UnsafeParameter(text, 'has a lone surrogate, which has no form in UTF-8');
+  return encodeURIComponent(text);
 }
 
 /** @throws {TypeError} with the status 400 for a dot segment */
@@ -62,7 +51,8 @@ function assertSegment(segment: string): void {
 /**
  * The path of a call, percent-encoded: `('/users/:id', { id: 'a/b' })` → `/users/a%2Fb`.
  *
- * @throws {TypeError} as {@link encodeParameter} and {@link assertSegment} do
+ * @throws {TypeError} for a value that is not a string, number, bigint or boolean; with the status 400 for a text that
+ * is empty, has a lone surrogate or makes a dot segment
  * @internal
  */
 export function formatPath(path: string, params: Readonly<Record<string, unknown>>): string {

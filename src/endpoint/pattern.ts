@@ -119,11 +119,7 @@ export function assertPath(path: unknown): asserts path is string {
   if (!path.startsWith('/')) throw new TypeError(`path ${JSON.stringify(path)} does not start with "/"; add it`);
 }
 
-/**
- * The pattern of a path: anchored at both ends, with one group for each parameter (SPEC 2.7).
- *
- * @internal
- */
+/** The pattern of a path: anchored at both ends, with one group for each parameter (SPEC 2.7). @internal */
 export function formatPattern(segments: readonly Segment[]): string {
   let pattern = '^';
   for (const segment of segments) {

@@ -1,6 +1,4 @@
-/*
- * Schemas of a route's input and replies, and the types that the compiler derives from them.
- */
+/* Schemas of a route's input and replies, and the types that the compiler derives from them. */
 
 import { assertSchema, type AnySchema, type InputOf } from '../payload/standard-schema.js';
 

@@ -116,10 +116,10 @@ export const LISTENER: readonly (keyof ListenerOptions)[] = ['listen', 'hosts', 
 export function checkArguments(exporter: string, known: typeof LISTENER, args: ExporterArguments): Site {
   const [first, options = {}] = args;
   const list = Array.isArray(first) ? (first as readonly GatewayService[]) : undefined;
-  assertOptions(`${exporter}()`, options, list === undefined ? [...SERVICE_OPTIONS, ...known] : known);
+  assertOptions(`${exporter}()`, options, list === undefined ? ['service', 'upstream', ...known] : known);
   const { service, upstream } = options as GatewayOptions;
   const [one, ...others] = (list ?? [{ router: first as RouteTable, service, upstream }]).map((given) => {
-    assertOptions(`a service of ${exporter}()`, given, ['router', ...SERVICE_OPTIONS, 'prefix']);
+    assertOptions(`a service of ${exporter}()`, given, ['router', 'service', 'upstream', 'prefix']);
     return checkService(given);
   });
   if (one === undefined) throw new TypeError(`the list of services of ${exporter}() is empty; give at least one`);
@@ -138,8 +138,6 @@ export function readIncluded(file: string): string {
     throw new TypeError(message, { cause: error });
   }
 }
-
-const SERVICE_OPTIONS = ['service', 'upstream'] as const;
 
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 /** A DNS subdomain, as Kubernetes names its objects and hosts (RFC 1123). @internal */
