@@ -57,6 +57,12 @@ export class Answer {
     return this.source.headers;
   }
 
+  /** The reason phrase; empty if it has characters that a `Response` refuses. */
+  get statusText(): string {
+    const { statusMessage = '' } = this.source;
+    return /^[\t\x20-\x7e\x80-\xff]*$/.test(statusMessage) ? statusMessage : '';
+  }
+
   /** All header fields, as received. */
   toHeaders(): Headers {
     return fromHeaderList(this.source.rawHeaders);

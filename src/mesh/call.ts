@@ -184,7 +184,7 @@ async function runAttempt<T>(
     }
     return { value, pauseMs };
   } catch (error) {
-    limit.release();
+    limit.end(error);
     observe(hasClientLeft(by, error) ? CLIENT_CLOSED_REQUEST : 0);
     endTrace(message, { reason: error });
     const pauseMs = error instanceof ServiceError ? pauseAfter(service, call, number, error.statusCode) : undefined;

@@ -102,9 +102,8 @@ function connect(name: string, transport: Transport, options: ConnectionOptions)
       const call = createCall(service, (init.method ?? 'GET').toUpperCase(), path, init, by);
       return runCall(service, call, async (answer, limit) => {
         limit.liftTime();
-        const { status, source } = answer;
-        const init = { status, statusText: source.statusMessage ?? '', headers: answer.toHeaders() };
-        return new Response(answer.stream(), init);
+        const { status, statusText } = answer;
+        return new Response(answer.stream(), { status, statusText, headers: answer.toHeaders() });
       });
     },
     async exchange({ method, path, headers, timeoutMs, maxBytes }) {

@@ -5,6 +5,7 @@ import { connect, type AddressInfo } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
 import type { ServiceError } from 'postern';
+import { clientOf } from '../support/clients.js';
 import { startMesh } from '../support/mesh.js';
 import { startPeer, startRawPeer } from '../support/peer.js';
 import { rawRequest } from '../support/raw.js';
@@ -224,4 +225,10 @@ test('T-33: a call over https goes to no service whose certificate nobody vouche
   expect(await (await app.request('/users/ping/?depth=1')).json())
     .toMatchObject({ response: { peer: { status_code: 503 } } });
   expect(reached).toBe(0);
+});
+
+test.for(['a\x01b', 'a\x7fb', 'a\x00'])('a reason phrase of %j reaches nobody, and its answer is read', async (phrase) => {
+  const peer = await startRawPeer(() => `HTTP/1.1 200 ${phrase}\r\nContent-Length: 2\r\n\r\nhi`);
+  const response = await clientOf(peer).fetch('/');
+  expect([response.status, response.statusText, await response.text()]).toEqual([200, '', 'hi']);
 });
