@@ -53,10 +53,6 @@ export class Answer {
     source.on('end', () => limit.release());
   }
 
-  get headers(): IncomingHttpHeaders {
-    return this.source.headers;
-  }
-
   /** The reason phrase; empty if it has characters that a `Response` refuses. */
   get statusText(): string {
     const { statusMessage = '' } = this.source;
@@ -75,10 +71,10 @@ export class Answer {
    * @throws the reason for which the attempt was ended
    */
   whole(maxBytes: number): Promise<WholeAnswer> {
-    const { status, headers } = this;
+    const { status, source } = this;
+    const { headers } = source;
     return new Promise((resolve, reject) => {
       this.limit.whenEnded(reject);
-      const source = this.source;
       const length = Number(headers['content-length'] ?? 0) || 0;
       const body = new Bytes(maxBytes, length);
       const what = `${this.call.service} answered with more than ${maxBytes} bytes`;

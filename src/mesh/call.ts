@@ -172,7 +172,7 @@ async function runAttempt<T>(
   try {
     const answer = await traceCall(message, () => transport.open({ ...call, headers }, limit));
     const { status } = answer;
-    const pauseMs = pauseAfter(service, call, number, status, answer.headers);
+    const pauseMs = pauseAfter(service, call, number, status, answer.source.headers);
     const value = await (pauseMs === undefined ? read(answer, limit) : discard(call, answer));
     observe(status);
     if (message !== undefined) {

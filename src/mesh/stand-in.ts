@@ -41,9 +41,12 @@ async function ask(
   request: ServiceRequest,
   signal: AbortSignal,
 ): Promise<AnswerSource> {
-  const { service, target } = request;
+  const { service, target, method, headers, body } = request;
   try {
-    const init = toInit(request, signal);
+    const init: RequestInit = { method, headers: { ...headers }, signal, redirect: 'manual' };
+    if (body?.content instanceof Uint8Array) init.body = new Uint8Array(body.content);
+    else if (body !== undefined)
+      Object.assign(init, { body: Readable.toWeb(toReadable(body.content)), duplex: 'half' });
     const response: unknown = await (typeof standIn === 'function'
       ? standIn(new Request(url + target, init))
       : standIn.request(target, init));
@@ -52,17 +55,6 @@ async function ask(
     throw callError(request, 502, `${service} failed in memory`, { cause });
   }
   throw callError(request, 502, `${service} returned no Response in memory`);
-}
-
-function toInit({ method, headers, body }: ServiceRequest, signal: AbortSignal): RequestInit {
-  const content = body?.content;
-  const init: RequestInit & { duplex?: 'half' } = { method, headers: { ...headers }, signal, redirect: 'manual' };
-  if (content instanceof Uint8Array) init.body = new Uint8Array(content);
-  else if (content !== undefined) {
-    init.body = Readable.toWeb(toReadable(content)) as ReadableStream<Uint8Array>;
-    init.duplex = 'half';
-  }
-  return init;
 }
 
 /** Converts a response to what `node:http` would emit. */

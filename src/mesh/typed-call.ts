@@ -96,8 +96,6 @@ function toDeclaredError({ options }: EndpointDefinition, error: unknown): unkno
 }
 
 /** Merges headers; a header of the call overrides the same header of the input. */
-function merge(own: RequestHeaders, extra: RequestHeaders | undefined): RequestHeaders {
-  const headers = toHeaders(own);
-  for (const [name, value] of toHeaders(extra ?? {})) headers.set(name, value);
-  return headers;
+function merge(own: RequestHeaders, extra: RequestHeaders = {}): RequestHeaders {
+  return Object.fromEntries([...toHeaders(own), ...toHeaders(extra)]);
 }
