@@ -25,11 +25,13 @@ export class Attributes {
     this.#cutCount = base === undefined ? 0 : base.#cutCount;
   }
 
-  /** @param value undefined: adds nothing @param max length of a text; a longer one is cut */
+  /** @param value a whole number or a text; undefined adds nothing @param max a longer text is cut to this length */
   add(key: string, value: string | number | undefined, max: number = MAX_LENGTH): this {
     if (value === undefined) return this;
-    if (typeof value === 'string' && value.length > max) this.#cutCount += 1;
-    const json = typeof value === 'number' ? `"intValue":"${value}"` : `"stringValue":${quote(value, max)}`;
+    // A thrown error may have a message that is an object, and a collector would reject the whole batch for it.
+    const text = String(value);
+    if (text.length > max) this.#cutCount += 1;
+    const json = Number.isSafeInteger(value) ? `"intValue":"${text}"` : `"stringValue":${quote(text, max)}`;
     this.#text += `${this.#text === '' ? '{' : ',{'}"key":${quote(key)},"value":{${json}}}`;
     return this;
   }

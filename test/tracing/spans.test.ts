@@ -346,6 +346,20 @@ test('an error whose stack cannot be read has a span without an event', async ()
   expect(await settled(collector, 1)).toMatchObject([{ isError: true, events: [] }]);
 });
 
+test.for<{ what: string; fields: object; attributes: object }>([
+  { what: 'a message that is an object', fields: { message: { code: 7 } },
+    attributes: { 'exception.message': '[object Object]' } },
+  { what: 'a message that is a fraction', fields: { message: 1.5 }, attributes: { 'exception.message': '1.5' } },
+  { what: 'a name that is null', fields: { name: null }, attributes: { 'exception.type': 'null' } },
+  { what: 'a stack that is a list', fields: { stack: ['a', 'b'] }, attributes: { 'exception.stacktrace': 'a,b' } },
+])('an error with $what has a span with texts', async ({ fields, attributes }) => {
+  const { collector, shop, url } = await start();
+  expectFailures(shop, 500);
+  shop.get('/throw', () => { throw Object.assign(new Error('x'), fields); });
+  expect((await fetch(`${url}/throw`)).status).toBe(500);
+  expect(await settled(collector, 1)).toMatchObject([{ isError: true, events: [{ attributes }] }]);
+});
+
 test('hostile input: long values are cut, unknown methods share a name, odd text is still JSON', async () => {
   const { collector, shop, url } = await start();
   expectFailures(shop, 500);
