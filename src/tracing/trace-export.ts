@@ -144,8 +144,8 @@ function createServerFields(): (message: RequestTraceMessage) => SpanFields {
 function toClientFields({ method, route, url, attempt, statusCode, errorCode, error }: CallTraceMessage): SpanFields {
   const failure = Object(error) as { errorCode?: typeof errorCode; name?: string };
   const isError = error !== undefined || (statusCode ?? 0) >= 400;
-  const errorType = isError ? String((errorCode ?? failure.errorCode)?.name ?? failure.name ?? statusCode) : undefined;
-  const fields = beginFields(false, method, route, url, statusCode, errorType);
+  const errorType = String((errorCode ?? failure.errorCode)?.name ?? failure.name ?? statusCode ?? '_OTHER');
+  const fields = beginFields(false, method, route, url, statusCode, isError ? errorType : undefined);
   fields.attributes.add('url.full', url).add('http.request.resend_count', attempt > 1 ? attempt - 1 : undefined);
   fields.attributes.add('network.protocol.version', statusCode === undefined ? undefined : '1.1');
   return fields;

@@ -360,6 +360,20 @@ test.for<{ what: string; fields: object; attributes: object }>([
   expect(await settled(collector, 1)).toMatchObject([{ isError: true, events: [{ attributes }] }]);
 });
 
+test('a call that its signal ends with a text has the error type of semantic conventions for anything else', async () => {
+  const { collector, shop, url } = await start();
+  shop.get('/stop', async (ctx) => {
+    const controller = new AbortController();
+    const call = ctx.service('billing').get('/bills/1', { signal: controller.signal });
+    setImmediate(() => controller.abort('enough'));
+    return call.then(() => 'answered', String);
+  });
+  expect(await (await fetch(`${url}/stop`)).text()).toBe('enough');
+  await expect.poll(() => collector.spans.some(({ name }) => name === 'GET /stop')).toBe(true);
+  const spans = collector.spans.filter(({ service, kind }) => service === 'shop' && kind === CLIENT);
+  expect(spans.map(({ attributes }) => attributes['error.type'])).toEqual(['_OTHER']);
+});
+
 test('hostile input: long values are cut, unknown methods share a name, odd text is still JSON', async () => {
   const { collector, shop, url } = await start();
   expectFailures(shop, 500);
