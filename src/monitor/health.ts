@@ -126,7 +126,8 @@ export class Health {
     const results = await Promise.all(checks.map(async (check) => [check.name, await this.#runCheck(check)] as const));
     // The result is kept for the rest of this turn of the event loop. Any longer, and probes would get one that is old.
     setImmediate(() => {
-      this.#round = undefined;
+      // With a check that was added meanwhile, the latest round is another one.
+      if (checks.length === this.#checks.size) this.#round = undefined;
     });
     return Object.fromEntries(results);
   }

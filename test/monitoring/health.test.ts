@@ -58,6 +58,24 @@ test('probes that come at the same time share one round of checks', async () => 
   await later;
 });
 
+test('probes share the round that began after a check was added, when the round before it ends, too', async () => {
+  const { health } = createApp();
+  const releases: (() => void)[] = [];
+  health.check('db', () => new Promise<void>((resolve) => releases.push(resolve)));
+  const probes = [health.report()];
+  health.check('cache', () => true);
+  probes.push(health.report());
+  releases[0]?.();
+  await probes[0];
+  await new Promise(setImmediate);
+  probes.push(health.report());
+  const runs = releases.length;
+  for (const release of releases) release();
+  const documents = await Promise.all(probes);
+  expect(documents.map(({ checks }) => Object.keys(checks ?? {}).length)).toEqual([1, 2, 2]);
+  expect(runs).toBe(2);
+});
+
 test('a health check that begins to fail is seen by the next probe', async () => {
   let healthy = true;
   const app = expectFailures(createApp(), 503);
