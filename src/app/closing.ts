@@ -77,9 +77,7 @@ async function runCloseHooks(hooks: readonly (() => unknown)[], timeoutMs: numbe
   return ended === hooks.length;
 }
 
-/**
- * Load balancers stop sending within a few seconds after an instance is removed (Kubernetes, gateways, DNS caches).
- */
+/** Load balancers stop sending within a few seconds after an instance is removed (Kubernetes, gateways, DNS caches). */
 const SIGTERM_DELAY_MS = 5_000;
 
 /** How long, in ms, a drain keeps serving by default: nobody balances load to a service that a person runs. */

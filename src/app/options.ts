@@ -23,7 +23,6 @@ import {
   STRING,
   wholeNumber,
   withDefaults,
-  type Kind,
   type OptionTable,
 } from '../base/options-check.js';
 import { EXTRAS, type OpenApiExtras } from '../endpoint/document-settings.js';
@@ -112,11 +111,6 @@ export interface PosternOptions {
   openapi?: OpenApiExtras;
 }
 
-const VALIDATION: Kind = {
-  accepts: (value) => typeof value === 'boolean' || value === 'output',
-  give: "true, false or 'output'",
-};
-
 const LOAD_SHEDDING = {
   observe: option(BOOLEAN, false),
   maxEventLoopDelay: option(wholeNumber(1), 500),
@@ -157,7 +151,10 @@ const OPTIONS = {
   }),
   errorCodes: option(listOf(isEnumeration, 'a list of results of defineErrorCodes'), []),
   tracing: option(BOOLEAN),
-  validateResponses: option<boolean | 'output'>(VALIDATION, false),
+  validateResponses: option<boolean | 'output'>(
+    { accepts: (value) => typeof value === 'boolean' || value === 'output', give: "true, false or 'output'" },
+    false,
+  ),
   openapi: option(OBJECT, {}),
 } satisfies OptionTable<PosternOptions>;
 

@@ -37,9 +37,13 @@ export function methodsOf(path: string, view: object): readonly VerbName[] {
   const refuse = (name: string, why: string): never => {
     throw new TypeError(`${name} of the view of ${show(path)} ${why}; flag methods named ${VERBS.join(', ')}`);
   };
-  for (const [name, value] of membersOf(view)) {
-    if (isVerb(name) && typeof value !== 'function') refuse(name, `is ${show(value)}, not a method`);
-    if (!isVerb(name) && isFlagged(value)) refuse(name, 'is flagged, and not an HTTP method');
+  // Descriptors: an accessor is not called.
+  for (let owner: unknown = view; isRecord(owner) && owner !== Object.prototype; owner = Object.getPrototypeOf(owner)) {
+    for (const [name, { value }] of descriptorsOf(owner)) {
+      if (value === undefined || name === 'constructor') continue;
+      if (isVerb(name) && typeof value !== 'function') refuse(name, `is ${show(value)}, not a method`);
+      if (!isVerb(name) && isFlagged(value)) refuse(name, 'is flagged, and not an HTTP method');
+    }
   }
   for (const [name, { value }] of descriptorsOf(view.constructor)) {
     if (isFlagged(value)) refuse(name, 'is flagged, and static');
@@ -47,15 +51,6 @@ export function methodsOf(path: string, view: object): readonly VerbName[] {
   const names = VERBS.filter((name) => typeof (view as View<never>)[name] === 'function');
   if (names.length === 0) throw new TypeError(`view of ${show(path)} has no method; give it ${VERBS.join(', ')}`);
   return names;
-}
-
-/** Members of a view and of its classes that have a value; an accessor is not called. */
-function membersOf(view: object): (readonly [name: string, value: unknown])[] {
-  const found: (readonly [string, unknown])[] = [];
-  for (let owner: unknown = view; isRecord(owner) && owner !== Object.prototype; owner = Object.getPrototypeOf(owner))
-    for (const [name, { value }] of descriptorsOf(owner))
-      if (value !== undefined && name !== 'constructor') found.push([name, value]);
-  return found;
 }
 
 function descriptorsOf(value: object): [string, PropertyDescriptor][] {

@@ -24,10 +24,9 @@ export interface Option<Default> extends Kind {
 export type OptionTable<Options> = { readonly [Name in keyof Required<Options>]: Option<Options[Name] | undefined> };
 
 /** An options object after its defaults were filled in. */
-export type WithDefaults<Options, Table> = {
-  readonly [Name in keyof Options & keyof Table]-?: Exclude<Options[Name], undefined> | DefaultOf<Table[Name]>;
+export type WithDefaults<Options, Table extends OptionTable<Options>> = {
+  readonly [Name in keyof Table & keyof Options]-?: Exclude<Options[Name], undefined> | Table[Name]['default'];
 };
-type DefaultOf<Declared> = Declared extends Option<infer Default> ? Default : never;
 
 export const BOOLEAN: Kind = { accepts: (value) => typeof value === 'boolean', give: 'true or false' };
 export const STRING: Kind = { accepts: (value) => typeof value === 'string', give: 'a string' };
