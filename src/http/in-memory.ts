@@ -4,8 +4,9 @@
  */
 
 import { request as httpRequest, type IncomingMessage, type Server } from 'node:http';
-import { Duplex, Readable } from 'node:stream';
+import { Duplex } from 'node:stream';
 import { setImmediate } from '../base/clock.js';
+import { toReadable } from '../payload/bytes.js';
 import { fromHeaderList } from './reply.js';
 
 /** `RequestInit` of `fetch`. */
@@ -19,7 +20,7 @@ export type RequestInitLike = NonNullable<ConstructorParameters<typeof Request>[
  */
 export async function requestInMemory(server: Server, request: Request, isStreamed: boolean): Promise<Response> {
   const url = new URL(request.url);
-  const { signal } = request;
+  const { method, signal } = request;
   signal.throwIfAborted();
   const body = isStreamed || request.body === null ? request.body : Buffer.from(await request.arrayBuffer());
   signal.throwIfAborted();
@@ -33,15 +34,9 @@ export async function requestInMemory(server: Server, request: Request, isStream
   if (Buffer.isBuffer(body)) headers['content-length'] = String(body.length);
 
   return new Promise((resolve, reject) => {
-    const outgoing = httpRequest({
-      createConnection: () => clientSide,
-      host: url.host,
-      method: request.method,
-      path: url.pathname + url.search,
-      headers,
-    });
-    const source =
-      body === null || Buffer.isBuffer(body) ? null : Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]);
+    const path = url.pathname + url.search;
+    const outgoing = httpRequest({ createConnection: () => clientSide, method, path, headers });
+    const source = body === null || Buffer.isBuffer(body) ? null : toReadable(body);
     let answer: IncomingMessage | undefined;
     const fail = (reason: unknown): void => {
       answer?.destroy();
@@ -60,7 +55,7 @@ export async function requestInMemory(server: Server, request: Request, isStream
       answer = incoming;
       // The reply is complete: nobody reads the rest of the body.
       incoming.once('end', () => source?.destroy());
-      resolve(toResponse(incoming, request.method, signal));
+      resolve(toResponse(incoming, method, signal));
     });
     if (source === null) outgoing.end(body ?? undefined);
     else source.on('error', fail).pipe(outgoing);
@@ -82,14 +77,9 @@ function toResponse(incoming: IncomingMessage, method: string, signal: AbortSign
 function toBody(incoming: IncomingMessage, signal: AbortSignal): ReadableStream<Uint8Array> {
   const chunks = incoming[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
   const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
-    try {
-      const { done, value } = await chunks.next();
-      if (signal.aborted) throw signal.reason;
-      if (done === true) controller.close();
-      else controller.enqueue(value);
-    } catch (error) {
-      throw signal.aborted ? signal.reason : error;
-    }
+    const { done, value } = await chunks.next().finally(() => signal.throwIfAborted());
+    if (done === true) controller.close();
+    else controller.enqueue(value);
   };
   return new ReadableStream({ pull, cancel: () => void incoming.destroy() }, { highWaterMark: 0 });
 }
