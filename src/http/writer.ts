@@ -161,10 +161,7 @@ async function pump(
   const { req, res } = exchange;
   // Another reply may have taken the place of the stream's.
   const isOver = (): boolean => exchange.outgoing !== outgoing || res.destroyed || res.writableEnded;
-  let wake = (): void => undefined;
-  // One listener for all: middleware such as compression hands it on to another stream, from which `once` could not
-  // remove it.
-  res.on('drain', () => wake());
+  let wake: (() => void) | undefined;
   try {
     for await (const chunk of source) {
       if (isOver()) return 'aborted';
@@ -175,6 +172,9 @@ async function pump(
       if (chunk.length === 0) res.flushHeaders();
       else if (!res.write(chunk) && !res.destroyed) {
         exchange.connection.watch();
+        // One listener for all: middleware such as compression hands it on to another stream, from which `once` could
+        // not remove it.
+        if (wake === undefined) res.on('drain', () => wake?.());
         await new Promise<void>((resolve) => {
           wake = resolve;
           // After an `Upgrade` that follows it, node:http forwards the socket's `drain` no more.
