@@ -228,7 +228,7 @@ export class Postern extends RouteGroup {
     const isTraced = this.#env.tracing !== false && Boolean(base || traces);
     const tracing = isTraced ? await import('../tracing/trace-export.js') : undefined;
     const listening = await openListeners(this.#listener, where, from, this.#monitor, this.#env.monitor);
-    this.#closeTraceExport = tracing?.startTraceExport(this.#env, this.#env, this.metrics, process.env);
+    this.#closeTraceExport = tracing?.startTraceExport(this.#env, this.metrics, process.env);
     return listening;
   }
 

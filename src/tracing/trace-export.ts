@@ -6,7 +6,7 @@
 
 import * as diagnostics from 'node:diagnostics_channel';
 import { Date, monotonicNow, timeOrigin } from '../base/clock.js';
-import { logSafely, type Logger } from '../base/log.js';
+import { logSafely } from '../base/log.js';
 import { FRAMEWORK_VERSION } from '../base/version.js';
 import { requestOrigin } from '../http/client-address.js';
 import { Context, type Environment } from '../http/context.js';
@@ -24,27 +24,26 @@ const WARN_EVERY_MS = 60_000;
 const MAX_DRIFT_MS = 50;
 
 /** The application whose spans are exported. */
-export interface TracedApplication {
+export interface TracedApplication extends Environment {
   readonly name: string;
   readonly version: string;
   readonly attachMonitorEndpoints: boolean;
-  readonly logger: Logger;
   /** `true` exports even if an OpenTelemetry SDK is registered. */
   readonly tracing?: boolean | undefined;
 }
 
 /**
- * @param environment of the requests whose spans are exported; their log lines get the ids of the trace
+ * @param app whose requests' log lines get the ids of their traces
  * @param registry counts dropped spans
  * @returns a function that sends what is left, for at most a second; undefined if the variables or an OpenTelemetry SDK
  * turn the export off
  */
 export function startTraceExport(
-  { name, version, attachMonitorEndpoints, logger, tracing }: TracedApplication,
-  environment: Environment,
+  app: TracedApplication,
   registry: Registry,
   variables: NodeJS.ProcessEnv,
 ): (() => Promise<void>) | undefined {
+  const { name, version, attachMonitorEndpoints, logger, tracing } = app;
   const api = Reflect.get(globalThis, Symbol.for('opentelemetry.js.api.1')) as { trace?: unknown } | undefined;
   if (tracing !== true && api?.trace !== undefined) {
     const message = 'an OpenTelemetry SDK is registered, so Postern exports no traces; tracing: true exports them too';
@@ -76,7 +75,7 @@ export function startTraceExport(
   const monitoring = new Set(['health', 'metrics', 'ping', 'openapi'].map((path) => `/${name}/${path}/`));
   const isExported = (ctx: object): ctx is Context =>
     ctx instanceof Context &&
-    Context.environmentOf(ctx) === environment &&
+    Context.environmentOf(ctx) === app &&
     !(attachMonitorEndpoints && monitoring.has(ctx.route?.path ?? ''));
   let originMs = timeOrigin;
   const add = (trace: TraceSpan, startedAt: number, toFields: () => SpanFields): void =>
@@ -111,7 +110,7 @@ export function startTraceExport(
     on('request:start', ({ ctx, trace }: RequestTraceMessage) => {
       if (isExported(ctx) && sample(trace) !== isSampled(trace)) trace.flags = `0${Number(`0x${trace.flags}`) ^ 1}`;
     });
-  environment.logsTraces = true;
+  app.logsTraces = true;
   return () => {
     for (const unsubscribe of unsubscribers) unsubscribe();
     return exporter.close();
