@@ -47,11 +47,13 @@ function wrap(inner: Inner, around: Middleware): Inner {
       reply = toErrorReply(ctx, thrown);
     }
     // Middleware that replies with another body leaves the handler's unsent: a stream would stay open. A new stream may
-    // read the old one until the reply is over: `reply.body = upper(reply.body)`.
+    // read the old one until the reply is over: `reply.body = upper(reply.body)`. A value does not.
     void replied?.then(() => {
       if (innerBody === reply.body) return;
       try {
-        if (isStream(innerBody)) Context.exchangeOf(ctx).onOver(() => discard(innerBody));
+        if (!isStream(innerBody)) return;
+        if (isStream(reply.body)) Context.exchangeOf(ctx).onOver(() => discard(innerBody));
+        else discard(innerBody);
       } catch {
         // Looking at the body throws: it may be a proxy.
       }
