@@ -165,7 +165,9 @@ export class ServiceClients<Sender extends CallSender = CallSender> {
 
   /** Closes every connection; a later call opens a new one. */
   async close(): Promise<void> {
-    for (const sender of (await this.#senders)?.values() ?? []) sender.close();
+    // Where loading failed, there is nothing to close.
+    const senders = await this.#senders?.catch(() => undefined);
+    for (const sender of senders?.values() ?? []) sender.close();
   }
 }
 

@@ -180,7 +180,8 @@ async function runAttempt<T>(
       if (value instanceof ServiceError) message.errorCode = value.errorCode;
       // A streamed answer ends with its last byte, in an event of the socket: outside the caller's async context.
       const end = ({ failure }: Outcome): void => endTrace(message, failure);
-      limit.whenOver(limit.isOver ? end : builtin('node:async_hooks').AsyncResource.bind(end));
+      if (limit.isOver) endTrace(message);
+      else limit.whenOver(builtin('node:async_hooks').AsyncResource.bind(end));
     }
     return { value, pauseMs };
   } catch (error) {

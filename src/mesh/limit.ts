@@ -28,7 +28,10 @@ export class Limit {
     for (const signal of signals) {
       // Many calls may share a signal; Node.js would warn of more than ten listeners.
       builtin('node:events').setMaxListeners(0, signal);
-      if (signal.aborted) this.end(signal.reason);
+      if (signal.aborted) {
+        this.end(signal.reason);
+        return;
+      }
       signal.addEventListener('abort', this.#onAbort);
     }
   }
