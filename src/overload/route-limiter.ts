@@ -127,7 +127,7 @@ export class RouteLimiter {
     slot.done += 1;
     this.#settle(ticket, tookMs > Math.max(ticket.patienceMs, LONG * this.usualMs));
     if (ending === 'failed') return;
-    if (ticket.showsUsual) this.#learn(nowMs, tookMs);
+    if (ticket.showsUsual) this.#learn(ticket, nowMs, tookMs);
     if (ticket.number < this.#freshNumber) return;
     this.#freshNumber = ticket.number;
     slot.fresh += 1;
@@ -135,10 +135,10 @@ export class RouteLimiter {
   }
 
   /** A request that began with few before it took so long. */
-  #learn(nowMs: number, tookMs: number): void {
+  #learn({ startedAtMs }: Ticket, nowMs: number, tookMs: number): void {
     this.#usual.add(nowMs, tookMs);
-    const usual = this.episode?.usual ?? this.#usual;
-    if (usual === this.#usual) return;
+    const { beganAtMs = Infinity, usual = this.#usual } = this.episode ?? {};
+    if (startedAtMs < beganAtMs || usual === this.#usual) return;
     usual.add(nowMs, tookMs);
     // The first requests of the route were quick by chance, so that its usual time looked like a queue.
     if (usual.count >= ENOUGH && usual.ms > LONG * this.usualMs) this.#usual = usual;
