@@ -117,6 +117,7 @@ export function passedHeaders(headers: IncomingHttpHeaders, names: readonly stri
 
 /** Undefined for an invalid one, and for none; `flags` has the known ones. */
 function parseTraceparent(text: string): { traceId: string; parentId: string; flags: string } | undefined {
+  if (text === '') return undefined;
   const [, version, traceId = '', parentId = '', flags = '', rest] = TRACEPARENT.exec(text) ?? [];
   if (version === undefined || (version === '00' && rest !== undefined)) return undefined;
   return { traceId, parentId, flags: `0${Number.parseInt(flags, 16) & KNOWN_FLAGS}` };

@@ -34,14 +34,14 @@ interface Batch {
  *
  * @param head JSON of ASCII before the first span of a batch
  * @param drop is called with the number of spans that were not sent
- * @returns `add`, which takes a function that creates JSON of ASCII and does not call it while the queue is full, and
- * `close`, which sends what is queued and drops the rest after a second
+ * @returns `hasRoomOrDrops`, which counts a span as dropped while the queue is full; `add`, which takes a span in JSON
+ * of ASCII; and `close`, which sends what is queued and drops the rest after a second
  */
 export function startExporter(
   { url, headers, timeoutMs, maxQueueSize, maxBatchSize, delayMs }: ExportSettings,
   head: string,
   drop: (count: number, reason: string) => void,
-): { add: (toSpan: () => string) => void; close: () => Promise<void> } {
+): { hasRoomOrDrops: () => boolean; add: (span: string) => void; close: () => Promise<void> } {
   const { Agent, request } = url.protocol === 'https:' ? builtin('node:https') : builtin('node:http');
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const queue: Batch[] = [];
@@ -126,14 +126,18 @@ export function startExporter(
   };
   const done = run();
   return {
-    add(toSpan) {
-      if (waiting >= maxQueueSize) return drop(1, 'the queue is full');
+    hasRoomOrDrops() {
+      const hasRoom = waiting < maxQueueSize;
+      if (!hasRoom) drop(1, 'the queue is full');
+      return hasRoom;
+    },
+    add(span) {
       let batch = queue.at(-1);
       if (batch === undefined || batch.count === maxBatchSize) {
         batch = { parts: [], text: head, count: 0 };
         queue.push(batch);
       }
-      batch.text += batch.count === 0 ? toSpan() : `,${toSpan()}`;
+      batch.text += batch.count === 0 ? span : `,${span}`;
       batch.count += 1;
       if (batch.text.length > MIN_PART_LENGTH) {
         // A text that was put together keeps all of its parts alive; bytes do not.

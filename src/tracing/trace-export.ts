@@ -78,12 +78,11 @@ export function startTraceExport(
     Context.environmentOf(ctx) === app &&
     !(attachMonitorEndpoints && monitoring.has(ctx.route?.path ?? ''));
   let originMs = timeOrigin;
-  const add = (trace: TraceSpan, startedAt: number, toFields: () => SpanFields): void =>
-    exporter.add(() => {
-      const endedAt = monotonicNow();
-      if (Math.abs(Date.now() - originMs - endedAt) > MAX_DRIFT_MS) originMs = Date.now() - endedAt;
-      return toSpan(trace, originMs + startedAt, originMs + endedAt, toFields());
-    });
+  const add = (trace: TraceSpan, startedAt: number, fields: SpanFields): void => {
+    const endedAt = monotonicNow();
+    if (Math.abs(Date.now() - originMs - endedAt) > MAX_DRIFT_MS) originMs = Date.now() - endedAt;
+    exporter.add(toSpan(trace, originMs + startedAt, originMs + endedAt, fields));
+  };
   const unsubscribers: (() => void)[] = [];
   const on = <Message>(event: string, listener: (message: Message) => void): void => {
     const channel = `tracing:postern.${event}`;
@@ -96,7 +95,7 @@ export function startTraceExport(
     const { ctx, trace, statusCode } = message;
     // Without a status, `end` reports that the handler has returned a promise.
     if (statusCode === undefined || !isSampled(trace) || !isExported(ctx)) return;
-    add(trace, Context.exchangeOf(ctx).startedAt, () => toServerFields(message));
+    if (exporter.hasRoomOrDrops()) add(trace, Context.exchangeOf(ctx).startedAt, toServerFields(message));
   };
   on('request:end', onRequestEnd);
   on('request:asyncEnd', onRequestEnd);
@@ -104,7 +103,7 @@ export function startTraceExport(
     const { trace } = message;
     const origin = trace === undefined ? undefined : CallSpan.originOf(trace);
     if (trace === undefined || origin === undefined || !isSampled(trace) || !isExported(origin.caller)) return;
-    add(trace, origin.startedAt, () => toClientFields(message));
+    if (exporter.hasRoomOrDrops()) add(trace, origin.startedAt, toClientFields(message));
   });
   if (sample !== undefined)
     on('request:start', ({ ctx, trace }: RequestTraceMessage) => {
@@ -132,11 +131,12 @@ function createServerFields(): (message: RequestTraceMessage) => SpanFields {
       fields.attributes.add('network.protocol.version', req.httpVersion);
       latest.set(route, (last = { key, fields }));
     }
-    const attributes = new Attributes(last.fields.attributes)
+    const { isServer, head, attributes } = last.fields;
+    const own = new Attributes(attributes)
       .add('url.path', ctx.target.path)
       .add('client.address', ctx.ip)
       .add('user_agent.original', ctx.headers['user-agent']);
-    return { ...last.fields, attributes, exception: statusCode === 500 ? error : undefined };
+    return { isServer, head, attributes: own, exception: statusCode === 500 ? error : undefined };
   };
 }
 
