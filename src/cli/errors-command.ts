@@ -47,7 +47,7 @@ interface CodeRow extends NamedValue {
 /** Codes of the option in its order, then codes that only routes declare. */
 function catalogueOf({ name: service, errorCodes = [], router }: LoadedApp): CodeRow[] {
   const declared = (router.entries ?? []).flatMap(({ method, path, options }) =>
-    options.errors.map((type) => ({ type, route: `${method} ${path}` })),
+    (options?.errors ?? []).map((type) => ({ type, route: `${method} ${path}` })),
   );
   const given = [...errorCodes, ...declared.map(({ type }) => type.errorCode)];
   const codes = new Map(given.map((code) => [`${code.name} ${code.value}`, code]));
