@@ -81,7 +81,7 @@ export function startPage(timeoutMs: number): void {
     const failed = failing(tracks).length;
     document.title = failed > 0 ? `(${failed}) ${service}` : service;
     part('icon').setAttribute('href', iconOf(failed > 0));
-    setText(part('verdict'), describeVerdict(failed, tracks.filter(({ gone }) => !gone).length));
+    setText(part('verdict'), describeVerdict(tracks));
     part('verdict').classList.toggle('fails', failed > 0);
     const ms = tracks[0]?.edge.ms ?? null;
     const answered = ms === null ? '' : `, answered in ${describeTime(ms)}`;
@@ -104,32 +104,39 @@ export function startPage(timeoutMs: number): void {
 
   let timer: ReturnType<typeof setTimeout> | undefined;
   let asking = false;
+  let askedAt = 0;
+  const schedule = (): void => {
+    clearTimeout(timer);
+    const due = askedAt + (document.hidden ? 15_000 : 2_000);
+    timer = setTimeout(() => void ask(), due - performance.now());
+  };
   const ask = async (): Promise<void> => {
     if (asking) return;
     asking = true;
-    clearTimeout(timer);
-    const askedAt = performance.now();
+    askedAt = performance.now();
     const answer = fetch('mesh.json', { signal: AbortSignal.timeout(timeoutMs) });
     const read = answer.then((response) => (response.ok ? response.json() : undefined));
     // The page's own server may be gone, or answer with an error.
     const report = (await read.catch(() => undefined)) as MeshReport | undefined;
     asking = false;
-    const due = askedAt + (document.hidden ? 15_000 : 2_000);
-    timer = setTimeout(() => void ask(), due - performance.now());
+    schedule();
     const now = Date.now();
     if (report === undefined) showLoss(now);
     else showReport(report, now);
   };
   document.addEventListener('visibilitychange', () => {
     if (!document.hidden) void ask();
+    else if (!asking) schedule();
   });
   void ask();
 }
 
-/** `2 of 4 fail`. */
-function describeVerdict(failed: number, present: number): string {
+/** `2 of 4 fail`: each service counts once, however many others call it. */
+function describeVerdict(tracks: readonly Track[]): string {
+  const servicesOf = (some: readonly Track[]): number => new Set(some.map(({ edge }) => edge.to)).size;
+  const [failed, present] = [servicesOf(failing(tracks)), servicesOf(tracks.filter(({ gone }) => !gone))];
   if (failed > 0) return `${failed} of ${present} ${failed === 1 ? 'fails' : 'fail'}`;
-  return present === 1 ? 'It answers' : present === 2 ? 'Both answer' : `All ${present} answer`;
+  return present === 1 ? 'It answers' : `${present === 2 ? 'Both' : `All ${present}`} services answer`;
 }
 
 /** A ring, and a disc while something fails. */
