@@ -10,7 +10,7 @@ import { assertMethod } from '../endpoint/endpoint-definition.js';
 import { compilePath, formatPattern, type Segment } from '../endpoint/pattern.js';
 import { toRecord, type DeclaredOptions } from '../endpoint/route-options.js';
 import { Route, type RouteInfo } from './route.js';
-import { toPlain, Trie } from './trie.js';
+import { Trie } from './trie.js';
 
 export type { MatchedRoute, Route, RouteInfo } from './route.js';
 
@@ -135,17 +135,13 @@ export class Router<Handler = unknown> {
    * @internal
    */
   match(method: string, path: string, scope?: 'public'): Match<Handler> {
-    const encoded = path.includes('%');
-    const text = encoded ? respell(path) : path;
+    const text = path.includes('%') ? respell(path) : path;
     const route = this.#search(text, method, scope);
     if (route === undefined) return NO_MATCH;
     const { paramNames } = route;
     if (paramNames.length === 0) return { route, params: NO_PARAMS };
     const params = new ParamValues();
-    for (let i = 0; i < paramNames.length; i += 1) {
-      const value = this.#trie.param(text, i);
-      params[paramNames[i] as string] = encoded ? toPlain(value) : value;
-    }
+    for (let i = 0; i < paramNames.length; i += 1) params[paramNames[i] as string] = this.#trie.param(text, i);
     return { route, params };
   }
 
@@ -158,8 +154,11 @@ export class Router<Handler = unknown> {
    */
   allowedMethods(path: string, scope?: 'public'): string[] {
     const text = path.includes('%') ? respell(path) : path;
-    const allowed = [...this.methods, 'HEAD'].filter((method) => this.#search(text, method, scope) !== undefined);
-    return allowed.length === 0 ? [] : [...new Set([...allowed, 'OPTIONS'])].sort();
+    const methods = this.#trie.methods(text);
+    if (methods.has('GET')) methods.add('HEAD');
+    if (scope !== undefined)
+      for (const method of methods) if (this.#search(text, method, scope) === undefined) methods.delete(method);
+    return methods.size === 0 ? [] : [...methods.add('OPTIONS')].sort();
   }
 
   /** Every route, in order of registration. */

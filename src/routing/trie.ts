@@ -4,8 +4,8 @@
  * it a node for each of `ers` and `age`. A look-up reads the path once, and makes neither strings nor hashes of its
  * parts.
  *
- * All nodes are cells of one array of integers, and a node is known by the number of its first cell. What a look-up
- * among ten thousand paths costs is the memory that it touches, and objects would spread that far and wide.
+ * All nodes are cells of one array of integers, and a node is known by the number of its first cell. A look-up among
+ * ten thousand paths costs the memory that it touches, which objects would spread far and wide.
  *
  * Routes are numbers from 0. Paths, registered or searched for, are in one spelling: decoded, but for `%25` and `%2F`.
  */
@@ -13,10 +13,9 @@
 import type { Constraint } from '../endpoint/constraint.js';
 import type { Segment } from '../endpoint/pattern.js';
 
-/** A constrained parameter as the next segment. */
+/** A constrained parameter as the next segment, and the node after it. */
 interface Choice {
   readonly constraint: Constraint;
-  /** The node after it. */
   readonly node: number;
 }
 
@@ -47,11 +46,11 @@ const PARAM = 1;
 const WILDCARD = 2;
 const DYNAMIC_SIZE = 3;
 
-/**
- * The node of the empty text; from here on, paths are without their first slash. The cells before it are a placeholder
- * for "no node", and its table, which is empty.
- */
+/** The node of the empty text: paths without their first slash. The cells before it stand for "no node". */
 const ROOT: number = TEXT;
+
+/** A method that no route has: the search visits every matching route. */
+const ANY = '';
 
 /** Paths with the routes that each has for its methods. */
 export class Trie {
@@ -62,6 +61,7 @@ export class Trie {
   readonly #choices: Choice[][] = [[]];
   /** Where the parameters of the route found last start and end, alternately. */
   readonly #bounds: number[] = [];
+  #methods = new Set<string>();
 
   /** Adds a path unless it is there; returns its end, which stays the same for good. */
   insert(segments: readonly Segment[]): number {
@@ -97,9 +97,17 @@ export class Trie {
     return path.startsWith('/') ? this.#search(path, method, ROOT, 1, 0) - 1 : -1;
   }
 
-  /** One parameter of the route found last, by its index; `path` is the one that was searched for. */
+  /** The methods of all routes that match, found in one search. */
+  methods(path: string): Set<string> {
+    this.#methods = new Set();
+    this.search(path, ANY);
+    return this.#methods;
+  }
+
+  /** One parameter of the route found last, by its index, decoded; `path` is the one that was searched for. */
   param(path: string, index: number): string {
-    return path.slice(this.#bounds[2 * index], this.#bounds[2 * index + 1]);
+    const text = path.slice(this.#bounds[2 * index], this.#bounds[2 * index + 1]);
+    return text.includes('%') ? decodeURIComponent(text) : text;
   }
 
   /**
@@ -169,7 +177,7 @@ export class Trie {
   }
 
   #searchChoices(path: string, method: string, choices: number, end: number, params: number): number {
-    const segment = toPlain(this.param(path, params));
+    const segment = this.param(path, params);
     for (const { constraint, node } of this.#choices[choices] as Choice[]) {
       if (!constraint.regexp.test(segment)) continue;
       const found = this.#search(path, method, node, end, params + 1);
@@ -181,7 +189,11 @@ export class Trie {
   #accept(end: number, method: string): number {
     const get = this.#read(end + GET);
     if (method === 'GET') return get;
-    return this.#othersOf(end).get(method) ?? (method === 'HEAD' ? get : 0);
+    const others = this.#othersOf(end);
+    if (method !== ANY) return others.get(method) ?? (method === 'HEAD' ? get : 0);
+    if (get !== 0) this.#methods.add('GET');
+    for (const other of others.keys()) this.#methods.add(other);
+    return 0;
   }
 
   #othersOf(end: number): Map<string, number> {
@@ -285,9 +297,4 @@ export class Trie {
 /** Where a node has the child whose text begins with a code, if it has one. */
 function placeOf(cells: Int32Array, node: number, code: number): number {
   return (cells[node + CHILDREN] as number) + (code & (cells[node + MASK] as number));
-}
-
-/** Decodes a part of a path completely, once a slash in it can do no harm. */
-export function toPlain(text: string): string {
-  return text.includes('%') ? decodeURIComponent(text) : text;
 }
