@@ -96,7 +96,8 @@ function createTransformer(prefix: string): object {
 function createRest({ name, prefix }: PlannedService): object {
   const config = { status_code: 404, content_type: 'application/json', body: formatRefusal(404) };
   return {
-    name: `${name}-rest`,
+    // With a hyphen, it could be the first route, `/rest`, of another service. No service has a dot in its name.
+    name: `${name}.rest`,
     paths: [`~${formatText(prefix)}(?:/.*)?$`],
     tags: ['rest'],
     plugins: [{ name: 'request-termination', config }],

@@ -73,6 +73,15 @@ test('no two routes of Kong have one name, even if the name of a service ends in
   expect(routes.map(({ name }) => name)).toEqual(['users-1-a', 'users-2-1-items', 'users-2.1-items']);
 });
 
+test('the refusal below an inner prefix has a name that no route of another service has', () => {
+  const services = [
+    { ...OPTIONS, router: createRouter(['+GET /rest']), prefix: '/shop' },
+    { ...OPTIONS, service: 'users-1', router: createRouter(['+GET /']), prefix: '/shop/v2' },
+  ];
+  const routes = parse(toKong(services, {})).services.flatMap((service) => service.routes);
+  expect(routes.map(({ name }) => name)).toEqual(['users-1-rest', 'users-1-1', 'users-1.rest']);
+});
+
 test('a route has the query parameters that it allows as tags', () => {
   const router = new Router();
   router.add('GET', '/q', publicFacing(() => 1, { params: ['q', 'a,b/c'] }));
