@@ -33,13 +33,13 @@ export function* partsOf(
 export function resolveReference(reference: unknown, root: unknown): unknown {
   if (typeof reference !== 'string' || !reference.startsWith('#')) return undefined;
   let target = root;
-  for (const token of decode(reference).split('/').slice(1))
+  for (const token of decodeReference(reference).split('/').slice(1))
     target = isRecord(target) ? target[token.replaceAll('~1', '/').replaceAll('~0', '~')] : undefined;
   return target;
 }
 
-/** Decodes a reference; one with a malformed escape stays as it is, and leads nowhere. */
-function decode(reference: string): string {
+/** Decodes a reference; a malformed one is as it was written, since zod does not escape a name such as `100%`. */
+export function decodeReference(reference: string): string {
   try {
     return decodeURIComponent(reference);
   } catch {

@@ -259,6 +259,14 @@ test('references are lifted to the components, recursive ones too, and equal one
   expect(Object.keys(toOpenApi(other).components.schemas)).toEqual(['Error', 'Problem', 'Error2']);
 });
 
+test('the name of a schema may have a percent sign', () => {
+  const body = z.object({ share: z.number().meta({ id: '100%' }), part: z.number().meta({ id: 'a b' }) });
+  const document = toOpenApi(createApp().post('/a', { body }, () => 'ok'));
+  expect(at(document, '/a', 'post').requestBody.content['application/json'].schema.properties)
+    .toEqual({ share: { $ref: '#/components/schemas/100_' }, part: { $ref: '#/components/schemas/a_b' } });
+  expect(document.components.schemas['100_']).toMatchObject({ type: 'number' });
+});
+
 test('scope public has public operations alone, and monitoring endpoints are in neither', () => {
   expect(Object.keys(toOpenApi(richApp(), { scope: 'public' }).paths)).toEqual(['/users/{id}', '/users']);
   expect(JSON.stringify(toOpenApi(richApp()))).not.toContain('/health/');
