@@ -12,7 +12,7 @@ import type { Handler } from '../http/context.js';
 import * as errorMapper from '../http/error-mapper.js';
 import type { BoundCounter, Counter } from '../metrics/counter.js';
 import type { RequestMetrics } from '../monitor/request-metrics.js';
-import type { Route } from '../routing/route.js';
+import type { Route } from '../routing/router.js';
 import * as processLimits from './process-limits.js';
 import type { ProcessLimits } from './process-limits.js';
 import type { Episode, RouteLimiter } from './route-limiter.js';

@@ -7,7 +7,7 @@ import { monotonicNow } from '../base/clock.js';
 import { Context, type Handler, type HandlerResult, type Middleware } from '../http/context.js';
 import type { Exchange, Witness } from '../http/exchange.js';
 import { isThenable, Reply } from '../http/reply.js';
-import type { Route } from '../routing/route.js';
+import type { Route } from '../routing/router.js';
 import type { Overload } from './overload.js';
 import { RouteLimiter, type Ending, type Ticket } from './route-limiter.js';
 import type { Lane } from './run-queue.js';

@@ -25,8 +25,7 @@ import * as schemaChecks from './schema-checks.js';
 import type { InputHandler } from './schema-checks.js';
 import * as timeLimits from './time-limit.js';
 import type { Deprecation } from '../endpoint/route-options.js';
-import { Route } from '../routing/route.js';
-import type { Router } from '../routing/router.js';
+import { Route, type Router } from '../routing/router.js';
 import { PARTS } from '../endpoint/schemas.js';
 
 /** A route as requests run it. */
