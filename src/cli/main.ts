@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { nearestName } from '../base/nearest-name.js';
 import { FRAMEWORK_VERSION } from '../base/version.js';
 import { GatewayError } from '../gateway/exporter-options.js';
-import { OpenApiError } from '../openapi/path-template.js';
+import { OpenApiError } from '../openapi/operation.js';
 import { alerts } from './alerts-command.js';
 import { Finding, UsageError, type Command, type Outcome } from './command.js';
 import { demo } from './demo-command.js';

@@ -2,8 +2,7 @@
 
 import { isRecord } from '../base/options-check.js';
 import { toOpenApi, type OpenApiDocument } from '../openapi/document.js';
-import { collectMembers, type Members } from '../openapi/operation.js';
-import { shapeOf } from '../openapi/path-template.js';
+import { collectMembers, shapeOf, type Members } from '../openapi/operation.js';
 import { listOf } from '../payload/json-schema.js';
 import { choice, defineCommand, flag, reportFindings, savedFile, texts, UsageError, type Command } from './command.js';
 import { loadApp } from './module.js';

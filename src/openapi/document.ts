@@ -3,10 +3,9 @@
 import { assertOptions, listOf, oneOf, STRING, type Kinds } from '../base/options-check.js';
 import { OPENAPI, type OpenApiSettings } from '../endpoint/document-settings.js';
 import type { SchemaPart } from '../payload/json-schema.js';
-import type { RouteInfo, Router } from '../routing/router.js';
+import type { Route, RouteInfo, Router } from '../routing/router.js';
 import { Components } from './components.js';
-import { defined, mergeJson, toOperation, type DocumentedRoute } from './operation.js';
-import { OpenApiError, shapeOf, toTemplate } from './path-template.js';
+import { defined, mergeJson, OpenApiError, shapeOf, toOperation, toTemplate } from './operation.js';
 
 /** Source of a document, such as a `Postern`. */
 export interface OpenApiSource {
@@ -101,7 +100,7 @@ export function toOpenApi(app: OpenApiSource, options: OpenApiOptions = {}): Ope
   const paths: Record<string, Record<string, unknown> & { additionalOperations?: Record<string, unknown> }> = {};
   const operationIds = new Map<string | undefined, string>();
   // The templates, each with the names of the route that came first, by their text without names.
-  const templates = new Map<string, ReturnType<typeof toTemplate> & Pick<DocumentedRoute, 'path' | 'pattern'>>();
+  const templates = new Map<string, ReturnType<typeof toTemplate> & Pick<Route, 'path' | 'pattern'>>();
   for (const route of routesOf(app)) {
     const { method, path, pattern, options: own } = route;
     if ((scope === 'public' && !own.public) || own.openapi === false) continue;
@@ -137,11 +136,8 @@ export function toOpenApi(app: OpenApiSource, options: OpenApiOptions = {}): Ope
   return mergeJson(own, added);
 }
 
-function routesOf(app: OpenApiSource): DocumentedRoute[] {
-  // The application may come from another copy of the package, or from none.
-  const table = app.router as Partial<Pick<Router, 'entries' | 'isReserved'>> | undefined;
-  const isReserved = table?.isReserved?.bind(table);
-  if (!Array.isArray(table?.entries) || isReserved === undefined)
-    throw new TypeError('toOpenApi() takes a Postern application');
-  return table.entries.filter((route) => !isReserved(route));
+function routesOf(app: OpenApiSource): Route[] {
+  const table = app.router as Router | undefined;
+  if (!Array.isArray(table?.entries)) throw new TypeError('toOpenApi() takes a Postern application');
+  return table.entries.filter((route) => !table.isReserved(route));
 }

@@ -1,22 +1,72 @@
-/* One route as an operation: its parameters, its body, its replies. */
+/* One route as an operation: its path as a template, its parameters, its body, its replies. */
 
 import { STATUS_CODES } from 'node:http';
 import { FrameworkErrorCodes } from '../base/error-codes.js';
 import { isRecord } from '../base/options-check.js';
+import { compilePath } from '../endpoint/pattern.js';
 import type { ErrorType } from '../endpoint/route-options.js';
 import { isSchema, PARTS, type MaybeResponse, type Part } from '../endpoint/schemas.js';
 import { listOf, partsOf, type SchemaPart } from '../payload/json-schema.js';
 import { propsOf } from '../payload/standard-schema.js';
 import type { Route } from '../routing/router.js';
 import type { Components } from './components.js';
-import { freeName, OpenApiError, type PathParameter } from './path-template.js';
-
-/** Properties of a route that a document has. */
-export type DocumentedRoute = Pick<Route, 'method' | 'path' | 'pattern' | 'options'>;
 
 type Json = Readonly<Record<string, unknown>>;
 
 const { framework_invalid_request, framework_invalid_query_params } = FrameworkErrorCodes;
+
+/** One parameter of a path. */
+export interface PathParameter {
+  /** In the template. */
+  readonly name: string;
+  /** In the route. */
+  readonly routeName: string;
+  /** Pattern that matches its whole segment; undefined for anything. */
+  readonly pattern: string | undefined;
+}
+
+/** @throws {OpenApiError} for a static segment that a template would take for a parameter */
+export function toTemplate(path: string): { template: string; parameters: readonly PathParameter[] } {
+  const parameters: PathParameter[] = [];
+  const parts = compilePath(path).map((segment) => {
+    if (segment.kind === 'static') {
+      if (/[{}?#]/.test(segment.text)) throw new OpenApiError(path, 'a template has no { } ? # of its own; rename it');
+      return segment.text;
+    }
+    const routeName = segment.name;
+    // A bare `*` has no name, and a template needs one.
+    const name = routeName === '*' ? freeName('rest', parameters.map((other) => other.name)) : routeName;
+    const pattern = segment.kind === 'param' ? segment.constraint?.pattern : undefined;
+    parameters.push({ name, routeName, pattern: pattern === undefined ? undefined : `^${pattern}$` });
+    return `{${name}}`;
+  });
+  return { template: `/${parts.join('/')}`, parameters };
+}
+
+/** A name that is not taken: `rest`, or `rest_` next to a `rest`. */
+function freeName(name: string, taken: readonly string[]): string {
+  return taken.includes(name) ? freeName(`${name}_`, taken) : name;
+}
+
+/** The shape of a template: equal for templates that differ only in the names of their parameters. */
+export function shapeOf(template: string): string {
+  return template.replace(/\{[^}]*\}/g, '{}');
+}
+
+/** A route that the document can't describe; nothing of the document is given out then. */
+export class OpenApiError extends Error {
+  /** The path of the route as registered: `/users/:id`. */
+  readonly route: string;
+  /** The part that OpenAPI can't describe, and how to change it. */
+  readonly reason: string;
+
+  constructor(route: string, reason: string, options?: ErrorOptions) {
+    super(`${route}: ${reason}`, options);
+    this.name = 'OpenApiError';
+    this.route = route;
+    this.reason = reason;
+  }
+}
 
 /** Headers that must not be parameters: OpenAPI describes them elsewhere ("Parameter Object", `name`). */
 const OWN_HEADERS: ReadonlySet<string> = new Set(['accept', 'content-type']);
@@ -27,7 +77,7 @@ const OWN_HEADERS: ReadonlySet<string> = new Set(['accept', 'content-type']);
  * @throws {OpenApiError} when a schema can't be converted
  */
 export function toOperation(
-  { method, path, options }: DocumentedRoute,
+  { method, path, options }: Route,
   parameters: readonly PathParameter[],
   components: Components,
   sent: 'input' | 'output',
@@ -45,6 +95,7 @@ export function toOperation(
       throw new OpenApiError(path, `the schema of its ${part} has no JSON Schema: ${reason}`, { cause });
     }
   };
+  const { body, response } = schemas;
   const isChecked = PARTS.some((part) => schemas[part] !== undefined);
   const membersOf = (part: Part): Members => collectMembers(schemaOf(part, schemas[part]), { components });
   const all = [
@@ -52,15 +103,16 @@ export function toOperation(
     ...queryParameters(membersOf('query'), allowed),
     ...headerParameters(membersOf('headers')),
   ];
+  const content = { 'application/json': { schema: schemaOf('body', body) ?? {} } };
   const operation = {
     ...defined({ operationId, summary, description }),
     ...(tags.length === 0 ? {} : { tags }),
     ...(deprecated === false ? {} : { deprecated: true }),
     ...(options.public ? { 'x-public': true } : {}),
     ...(all.length === 0 ? {} : { parameters: all }),
-    ...(schemas.body === undefined ? {} : { requestBody: requestBody(schemas.body, schemaOf('body', schemas.body)) }),
+    ...(body === undefined ? {} : { requestBody: { required: !takesNothing(body), content } }),
     responses: {
-      ...successes(schemas.response, schemaOf),
+      ...successes(response, schemaOf),
       ...declaredErrors([
         ...options.errors,
         ...(isChecked ? [{ statusCode: 400, errorCode: framework_invalid_request }] : []),
@@ -101,10 +153,6 @@ function headerParameters({ properties, required }: Members): Json[] {
 
 function parameter(place: 'path' | 'query' | 'header', name: string, schema: unknown, required: boolean): Json {
   return { name, in: place, ...(required ? { required } : {}), schema };
-}
-
-function requestBody(given: unknown, schema: SchemaPart = {}): Json {
-  return { required: !takesNothing(given), content: { 'application/json': { schema } } };
 }
 
 /** Whether a schema fits a request without a body, as far as it says so at once. */
