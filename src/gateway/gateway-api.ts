@@ -57,14 +57,13 @@ function formatService(service: PlannedService, gateway: string, { services, hos
   const split = splitItems(own.map((route) => formatRule(route, prefix) + backends));
   const groups = hosts.length === 0 ? [[]] : splitItems(hosts.map((host) => `    - ${scalar(host)}\n`));
   // Another service may be called `users-2`, and no service has a dot in its name.
-  const isTaken = (text: string): boolean => services.some((other) => other.name === text);
-  const numbered = (n: number): string => (isTaken(`${name}-${n}`) ? `${name}.${n}` : `${name}-${n}`);
+  const markOf = (n: number): string => (services.some((other) => other.name === `${name}-${n}`) ? '.' : '-');
   const manifests = groups.flatMap((group) => split.map((rules) => ({ group, rules })));
   return manifests.map(
     ({ group, rules }, i) => `apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
 metadata:
-  name: ${scalar(i === 0 ? name : numbered(i + 1))}
+  name: ${scalar(i === 0 ? name : `${name}${markOf(i + 1)}${i + 1}`)}
 ${namespace === undefined ? '' : `  namespace: ${scalar(namespace)}\n`}spec:
   parentRefs:
     - name: ${scalar(gateway)}

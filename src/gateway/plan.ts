@@ -10,7 +10,7 @@ import { checkArguments, GatewayError } from './exporter-options.js';
 import type { ExporterArguments, Site, SiteService } from './exporter-options.js';
 
 /** A public route. */
-export interface PublicRoute extends Pick<RouteInfo, 'method' | 'path' | 'params'> {
+export interface PublicRoute extends RouteInfo {
   readonly segments: readonly Segment[];
   /** Methods that are forwarded: the own one, HEAD if GET answers it, and OPTIONS. */
   readonly methods: readonly string[];
@@ -81,14 +81,14 @@ function collectRoutes(table: readonly RouteInfo[], { gateway, methods: forwarda
   return table
     .filter((route) => route.public)
     .map((route) => {
-      const { method, path, pattern, params } = route;
+      const { method, path, pattern } = route;
       if (method === 'CONNECT' || !forwardable.test(method))
         throw new GatewayError(path, `${gateway} can't forward the method ${method}; make the route private`);
       const segments = compilePath(path, constraints);
       const head = method === 'GET' && !ownHeads.has(pattern) ? ['HEAD'] : [];
       const methods = [...new Set([method, ...head, 'OPTIONS'])];
       const certain = segments.every((segment) => segment.kind !== 'param' || segment.constraint === null);
-      return { method, path, params, segments, methods, certain, title: describeRoute(route) };
+      return { ...route, segments, methods, certain, title: describeRoute(route) };
     });
 }
 
