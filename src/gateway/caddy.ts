@@ -144,9 +144,9 @@ function formatVerdict({ services, methods }: Plan): string[] {
       `@postern_${method} vars_regexp postern_methods ,${method},`,
       `vars @postern_${method} postern_allow "{http.vars.postern_allow}, ${method}"`,
     ]),
-    '@postern_405 vars_regexp allow postern_allow "^, (.+)$"',
-    'header @postern_405 Allow {http.regexp.allow.1}',
-    'error @postern_405 405',
+    '@postern_refused vars_regexp allow postern_allow "^, (.+)$"',
+    'header @postern_refused Allow {http.regexp.allow.1}',
+    'error @postern_refused 405',
     'error 404',
   ];
 }

@@ -131,6 +131,12 @@ describe.each(EXPORTERS)('$name', ({ name, exporter }) => {
     expect(checkGateway(name, exporter(router, { ...OPTIONS, hosts }))).toBe('');
   });
 
+  test('takes a service of any name with many routes', () => {
+    const router = new Router();
+    for (let i = 0; i < 405; i += 1) router.add('GET', `/${i}`, open);
+    expect(checkGateway(name, exporter(router, { ...OPTIONS, service: 'postern' }))).toBe('');
+  });
+
   test('takes a constraint of many alternatives', () => {
     const words = Array.from({ length: 1100 }, (_, i) => i.toString(36).padStart(3, 'x'));
     expect(checkGateway(name, exporter(route('GET', `/:x(${words.join('|')})`), OPTIONS))).toBe('');
