@@ -3,8 +3,7 @@
 import { show } from '../base/options-check.js';
 import * as exemplarChecks from './exemplar.js';
 import type { Exemplar, ExemplarUpdate } from './exemplar.js';
-import { Metric, type MetricOptions, type Update, type UpdateLabels } from './metric.js';
-import { Series } from './series-map.js';
+import { Metric, Series, type MetricOptions, type Update, type UpdateLabels } from './metric.js';
 
 /** Options of a counter. */
 export interface CounterOptions<L extends string = never> extends MetricOptions<L, Counter<L>> {}
@@ -45,11 +44,11 @@ export class Counter<L extends string = never> extends Metric<L, BoundCounter> {
    */
   inc(...update: CounterUpdate<L>): void;
   inc(first?: unknown, value?: number): void {
-    if (typeof first !== 'object' || first === null) this.series.only().inc(first as number | undefined);
+    if (typeof first !== 'object' || first === null) this.only().inc(first as number | undefined);
     else if (this.isUpdate(first)) {
       const { labels = {}, ...rest } = first;
-      this.series.obtain([labels]).inc(rest);
-    } else this.series.obtain([first]).inc(value);
+      this.obtain([labels]).inc(rest);
+    } else this.obtain([first]).inc(value);
   }
 }
 

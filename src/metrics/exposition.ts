@@ -110,7 +110,7 @@ function* formatSteps(family: SteppedFamily, format: Format, others: string): Ge
     const hasSum = !isOpenMetrics || (sum >= 0 && !(steps[0]! < 0));
     const end = labels && `{${labels}}`;
     if (hasSum) lines += `${name}_sum${end}${formatRest(sum)}`;
-    if (hasSum || !isHistogram) lines += `${name}_count${end}${formatRest(isHistogram ? total : count)}`;
+    if (hasSum || !isHistogram) lines += `${name}_count${end}${formatRest(count)}`;
     yield lines;
   }
 }

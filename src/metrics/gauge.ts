@@ -2,8 +2,7 @@
 
 import { Date } from '../base/clock.js';
 import { show } from '../base/options-check.js';
-import { Metric, type Labels, type MetricOptions, type SomeLabels, type Update } from './metric.js';
-import { Series } from './series-map.js';
+import { Metric, Series, type Labels, type MetricOptions, type SomeLabels, type Update } from './metric.js';
 import * as timing from './timer.js';
 import type { BoundTimer } from './timer.js';
 
@@ -46,28 +45,28 @@ export class Gauge<L extends string = never> extends Metric<L, BoundGauge> {
    */
   set(...update: GaugeValue<L>): void;
   set(first: unknown, value?: number): void {
-    if (typeof first === 'object' && first !== null) this.series.obtain([first]).set(value as number);
-    else this.series.only().set(first as number);
+    if (typeof first === 'object' && first !== null) this.obtain([first]).set(value as number);
+    else this.only().set(first as number);
   }
 
   /** Adds a number. Default: 1. */
   inc(...update: GaugeStep<L>): void;
   inc(first?: unknown, by?: number): void {
-    if (typeof first === 'object' && first !== null) this.series.obtain([first]).inc(by);
-    else this.series.only().inc(first as number | undefined);
+    if (typeof first === 'object' && first !== null) this.obtain([first]).inc(by);
+    else this.only().inc(first as number | undefined);
   }
 
   /** Subtracts a number. Default: 1. */
   dec(...update: GaugeStep<L>): void;
   dec(first?: unknown, by?: number): void {
-    if (typeof first === 'object' && first !== null) this.series.obtain([first]).dec(by);
-    else this.series.only().dec(first as number | undefined);
+    if (typeof first === 'object' && first !== null) this.obtain([first]).dec(by);
+    else this.only().dec(first as number | undefined);
   }
 
   /** Sets the seconds since the Unix epoch. */
   setToCurrentTime(...labels: GaugeLabels<L>): void;
   setToCurrentTime(labels: object = {}): void {
-    this.series.obtain([labels]).setToCurrentTime();
+    this.obtain([labels]).setToCurrentTime();
   }
 
   /**
@@ -75,7 +74,7 @@ export class Gauge<L extends string = never> extends Metric<L, BoundGauge> {
    * either end.
    */
   startTimer(labels?: SomeLabels<L>): (labels?: SomeLabels<L>) => number {
-    return timing.startTimer(labels, ({ value }, all) => this.series.obtain([all]).set(value));
+    return timing.startTimer(labels, ({ value }, all) => this.obtain([all]).set(value));
   }
 }
 

@@ -3,8 +3,8 @@
 import { show } from '../base/options-check.js';
 import * as exemplarChecks from './exemplar.js';
 import type { Exemplar, ExemplarLabels, Observation } from './exemplar.js';
-import { Metric, type Labels, type MetricOptions, type SomeLabels, type Update, type UpdateLabels } from './metric.js';
-import { Series, type SeriesMap } from './series-map.js';
+import { Metric, Series } from './metric.js';
+import type { Labels, MetricOptions, SomeLabels, Update, UpdateLabels } from './metric.js';
 import * as timing from './timer.js';
 import type { BoundHistogramTimer } from './timer.js';
 
@@ -37,14 +37,17 @@ export interface BoundHistogram {
 
 /** A metric that counts observations by bucket: durations, sizes. `registry.histogram` creates it. */
 export class Histogram<L extends string = never> extends Metric<L, BoundHistogram> {
+  /** @internal */
+  declare readonly samples: Set<HistogramSeries>;
+
   /** Counts a value. @throws {TypeError} for wrong or missing labels and for a value that is not a finite number */
   observe(...update: HistogramUpdate<L>): void;
   observe(first: unknown, value?: number): void {
-    if (typeof first !== 'object' || first === null) this.series.only().observe(first as number);
+    if (typeof first !== 'object' || first === null) this.only().observe(first as number);
     else if (this.isUpdate(first)) {
       const { labels = {}, ...rest } = first;
-      this.series.obtain([labels]).observe(rest as Observation);
-    } else this.series.obtain([first]).observe(value as number);
+      this.obtain([labels]).observe(rest as Observation);
+    } else this.obtain([first]).observe(value as number);
   }
 
   /**
@@ -52,7 +55,7 @@ export class Histogram<L extends string = never> extends Metric<L, BoundHistogra
    * either end, and so may labels of the exemplar.
    */
   startTimer(labels?: SomeLabels<L>, exemplarLabels?: ExemplarLabels): HistogramTimer<L> {
-    return timing.startTimer(labels, (update, all) => this.series.obtain([all]).observe(update), exemplarLabels);
+    return timing.startTimer(labels, (update, all) => this.obtain([all]).observe(update), exemplarLabels);
   }
 
   /**
@@ -73,7 +76,7 @@ export class HistogramSeries extends Series implements BoundHistogram {
   sum = 0;
   exemplars: (Exemplar | undefined)[] | undefined;
 
-  constructor(owner: SeriesMap<Series>, labelValues: readonly string[], bounds: readonly number[]) {
+  constructor(owner: Metric<string, unknown>, labelValues: readonly string[], bounds: readonly number[]) {
     super(owner, labelValues);
     this.#bounds = bounds;
     this.values = new Array<number>(bounds.length + 1).fill(0);

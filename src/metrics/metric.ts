@@ -1,7 +1,11 @@
-/* Base of counters, gauges, histograms and summaries: labels, and the removal of series. */
+/*
+ * Base of counters, gauges, histograms and summaries: checks labels, makes their series, and keeps the number of series
+ * within a limit.
+ */
 
+import { show } from '../base/options-check.js';
 import type { ExemplarUpdate } from './exemplar.js';
-import type { Series, SeriesMap } from './series-map.js';
+import type { Definition } from './names.js';
 
 /** Numbers are written as `String` writes them, so `200` and `'200'` are one value. */
 export type LabelValue = string | number;
@@ -49,22 +53,34 @@ export abstract class Metric<L extends string, Bound> {
   readonly name: string;
   /** The description of the metric, as Prometheus shows it. */
   readonly help: string;
-  /** Declared for the reason that `SeriesMap` has. @internal */
-  declare protected readonly series: SeriesMap<Bound & Series>;
+  /**
+   * Declared like the next one, because a field that its declaration sets before the constructor does is not a constant
+   * to V8; it reads both once when it compiles an `inc()` of one metric. @internal
+   */
+  declare readonly definition: Creation<Bound & Series>;
+  /** The series of a metric without labels. @internal */
+  declare private readonly unlabelled: (Bound & Series) | undefined;
+  /** The live series in order of their creation. @internal */
+  readonly samples: Set<Bound & Series> = new Set();
+  /** @internal */
+  private tree: Tree<Bound & Series>;
+  /** @internal */
+  private overflow: (Bound & Series) | undefined;
 
   /** Metrics are made by `registry.counter`, `gauge`, `histogram` and `summary`. */
   constructor(series: never);
   /** @internal */
-  constructor(series: SeriesMap<Bound & Series>);
-  constructor(series: SeriesMap<Bound & Series>) {
-    this.name = series.definition.name;
-    this.help = series.definition.help;
-    this.series = series;
+  constructor(definition: Creation<Bound & Series>);
+  constructor(definition: Creation<Bound & Series>) {
+    this.name = definition.name;
+    this.help = definition.help;
+    this.definition = definition;
+    this.unlabelled = definition.labelNames.length === 0 ? this.insert(definition.create(this, [])) : undefined;
   }
 
   /** The names of the labels, in the order of the option `labelNames`. */
   get labelNames(): readonly string[] {
-    return this.series.definition.labelNames;
+    return this.definition.labelNames;
   }
 
   /**
@@ -76,7 +92,7 @@ export abstract class Metric<L extends string, Bound> {
   /** The same, with only the values, in the order of `labelNames`. */
   labels(...values: readonly LabelValue[]): Bound;
   labels(...values: readonly unknown[]): Bound {
-    return this.series.obtain(values);
+    return this.obtain(values);
   }
 
   /** Takes a series out of the exposition; an update brings it back, from zero. @throws {TypeError} as `labels` does */
@@ -84,21 +100,157 @@ export abstract class Metric<L extends string, Bound> {
   /** The same, with only the values, in the order of `labelNames`. */
   remove(...values: readonly LabelValue[]): void;
   remove(...values: readonly unknown[]): void {
-    this.series.delete(values);
+    const texts = toTexts(this.definition, values);
+    const series = find(this.tree, texts);
+    if (series === undefined) return;
+    series.isRemoved = true;
+    this.samples.delete(series);
+    this.tree = put(this.tree, texts, undefined);
+    if (series === this.overflow) this.overflow = undefined;
   }
 
   /** Takes every series out; a metric without labels starts again at zero. */
   reset(): void {
-    this.series.clear();
+    for (const { labelValues } of this.samples) this.remove(...labelValues);
+    if (this.unlabelled !== undefined) this.revive(this.unlabelled);
   }
 
   /** Whether it is an update, not a set of labels: it has a key of an update that no label is named. @internal */
   protected isUpdate(object: object): object is ExemplarUpdate & { readonly labels?: object } {
-    const { labelNames } = this.series.definition;
+    const { labelNames } = this.definition;
     return (
       ('labels' in object && !labelNames.includes('labels')) ||
       ('value' in object && !labelNames.includes('value')) ||
       ('exemplarLabels' in object && !labelNames.includes('exemplarLabels'))
     );
   }
+
+  /** The series of a metric without labels. @throws {TypeError} when the metric has labels @internal */
+  protected only(): Bound & Series {
+    return this.unlabelled ?? this.obtain([]);
+  }
+
+  /** As `labels`, with an object that has all labels or with their values. @internal */
+  protected obtain(given: readonly unknown[]): Bound & Series {
+    const texts = toTexts(this.definition, given);
+    const series = find(this.tree, texts);
+    if (series !== undefined) return series;
+    for (const [index, text] of texts.entries()) {
+      // A lone surrogate has no UTF-8 form: on the wire it would be U+FFFD, and two series one.
+      if (!text.isWellFormed())
+        throw wrong(this.definition, index, `is ${show(text)}, which is not valid Unicode; pass text.toWellFormed()`);
+    }
+    return this.overflowIfFull() ?? this.insert(this.definition.create(this, texts));
+  }
+
+  /** The series that counts for the labels of a removed one: itself again, unless another took its place. @internal */
+  revive(series: Bound & Series): Bound & Series {
+    const other = find(this.tree, series.labelValues) ?? this.overflowIfFull();
+    if (other !== undefined) return other;
+    series.zero();
+    series.isRemoved = false;
+    return this.insert(series);
+  }
+
+  /** @internal */
+  private insert(series: Bound & Series): Bound & Series {
+    this.tree = put(this.tree, series.labelValues, series);
+    this.samples.add(series);
+    return series;
+  }
+
+  /** The series `_overflow` if the metric has as many series as it may have. @internal */
+  private overflowIfFull(): (Bound & Series) | undefined {
+    const { labelNames, maxSeries, onOverflow, create } = this.definition;
+    if (this.samples.size - (this.overflow === undefined ? 0 : 1) < maxSeries) return undefined;
+    onOverflow();
+    if (this.overflow === undefined) {
+      const values = labelNames.map(() => '_overflow');
+      this.overflow = find(this.tree, values) ?? this.insert(create(this, values));
+    }
+    return this.overflow;
+  }
+}
+
+/**
+ * Base of all kinds of series. Fields that the constructor sets are only declared: an initializer is one more
+ * function to compile and to run for each series. @internal
+ */
+export abstract class Series {
+  declare readonly labelValues: readonly string[];
+  /** Whether the metric no longer has it. */
+  declare isRemoved: boolean;
+  declare protected readonly owner: Metric<string, unknown>;
+
+  constructor(owner: Metric<string, unknown>, labelValues: readonly string[]) {
+    this.owner = owner;
+    this.labelValues = labelValues;
+    this.isRemoved = false;
+  }
+
+  /** Sets everything back to zero. */
+  abstract zero(): void;
+
+  /** The series that counts: itself, or the one for the labels of a removed one. */
+  protected live(): this {
+    return this.isRemoved ? (this.owner.revive(this) as this) : this;
+  }
+}
+
+interface Creation<S> extends Definition {
+  /** Creates a series at zero. */
+  readonly create: (owner: Metric<string, unknown>, labelValues: readonly string[]) => S;
+}
+
+/**
+ * A tree with one level for each label: no two sets of values can ever meet in one key, and a look-up hashes nothing
+ * that V8 hasn't hashed before.
+ */
+type Tree<S> = S | Map<string, Tree<S>> | undefined;
+
+/** The values of the labels in the order of their names. @throws {TypeError} for a wrong or missing label */
+function toTexts(definition: Definition, given: readonly unknown[]): string[] {
+  const { labelNames } = definition;
+  const labels = given[0] as Readonly<Record<string, unknown>> | null | undefined;
+  const isRecord = typeof labels === 'object' && labels !== null;
+  if (isRecord) {
+    for (const name in labels) if (!labelNames.includes(name)) throw mismatch(definition, `has no label "${name}"`);
+  } else if (given.length !== labelNames.length) throw mismatch(definition, `got ${given.length} label values`);
+  // A plain loop: a callback would be compiled for each metric, and most series are made before anything is.
+  const texts = new Array<string>(labelNames.length);
+  for (let index = 0; index < texts.length; index++) {
+    const value = isRecord ? labels[labelNames[index]!] : given[index];
+    if (typeof value !== 'string' && typeof value !== 'number') {
+      const problem = value === undefined ? 'is missing' : `is ${show(value)}`;
+      throw wrong(definition, index, `${problem}; give a string or a number`);
+    }
+    texts[index] = typeof value === 'string' ? value : String(value);
+  }
+  return texts;
+}
+
+function wrong({ name, labelNames }: Definition, index: number, problem: string): TypeError {
+  return new TypeError(`label "${labelNames[index]}" of metric "${name}" ${problem}`);
+}
+
+function mismatch({ name, labelNames }: Definition, problem: string): TypeError {
+  const wanted = labelNames.length === 0 ? 'none' : `exactly ${labelNames.map((label) => `"${label}"`).join(', ')}`;
+  return new TypeError(`metric "${name}" ${problem}; give ${wanted}`);
+}
+
+function find<S>(tree: Tree<S>, labelValues: readonly string[]): S | undefined {
+  for (let depth = 0; depth < labelValues.length && tree !== undefined; depth++)
+    tree = (tree as Map<string, Tree<S>>).get(labelValues[depth]!);
+  return tree as S | undefined;
+}
+
+/** Returns a tree with another series for these values; undefined removes it, with every level that only it used. */
+function put<S>(tree: Tree<S>, values: readonly string[], series: S | undefined, depth = 0): Tree<S> {
+  const value = values[depth];
+  if (value === undefined) return series;
+  const level = (tree ?? new Map()) as Map<string, Tree<S>>;
+  const below = put(level.get(value), values, series, depth + 1);
+  if (below === undefined) level.delete(value);
+  else level.set(value, below);
+  return level.size > 0 ? level : undefined;
 }

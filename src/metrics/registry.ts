@@ -9,7 +9,6 @@ import { DEFAULT_BUCKETS, Histogram, HistogramSeries, toBounds, type HistogramOp
 import type { LabelValue, MetricOptions } from './metric.js';
 import { assertLabelNames, assertMetricName, ClaimedNames, toDefaultLabels } from './names.js';
 import type { Definition, MetricKind } from './names.js';
-import { SeriesMap } from './series-map.js';
 import * as summaries from './summary.js';
 import type { Summary, SummaryOptions } from './summary.js';
 
@@ -80,8 +79,8 @@ export class Registry implements Iterable<AnyMetric> {
    */
   counter<const L extends string = never>(options: CounterOptions<L>): Counter<L> {
     const definition = this.#define('counter', options);
-    const series = new SeriesMap(definition, (owner, values) => new CounterSeries(owner, values));
-    return this.#add(new Counter<L>(series), { ...definition, samples: series.all }, options.collect);
+    const metric = new Counter<L>({ ...definition, create: (owner, values) => new CounterSeries(owner, values) });
+    return this.#add(metric, { ...definition, samples: metric.samples }, options.collect);
   }
 
   /**
@@ -94,8 +93,8 @@ export class Registry implements Iterable<AnyMetric> {
    */
   gauge<const L extends string = never>(options: GaugeOptions<L>): Gauge<L> {
     const definition = this.#define('gauge', options);
-    const series = new SeriesMap(definition, (owner, values) => new GaugeSeries(owner, values));
-    return this.#add(new Gauge<L>(series), { ...definition, samples: series.all }, options.collect);
+    const metric = new Gauge<L>({ ...definition, create: (owner, values) => new GaugeSeries(owner, values) });
+    return this.#add(metric, { ...definition, samples: metric.samples }, options.collect);
   }
 
   /**
@@ -111,18 +110,24 @@ export class Registry implements Iterable<AnyMetric> {
   histogram<const L extends string = never>(options: HistogramOptions<L>): Histogram<L> {
     const definition = this.#define('histogram', options, ['buckets']);
     const bounds = toBounds(options.buckets ?? DEFAULT_BUCKETS, definition.name);
-    const series = new SeriesMap(definition, (owner, values) => new HistogramSeries(owner, values, bounds));
-    const family = { ...definition, steps: [...bounds, Infinity], samples: series.all };
-    return this.#add(new Histogram<L>(series), family, options.collect);
+    const metric = new Histogram<L>({
+      ...definition,
+      create: (owner, values) => new HistogramSeries(owner, values, bounds),
+    });
+    const family = { ...definition, steps: [...bounds, Infinity], samples: metric.samples };
+    return this.#add(metric, family, options.collect);
   }
 
   /** Registers a summary. @throws {TypeError} as `counter` does @throws {RangeError} when a number is out of range */
   summary<const L extends string = never>(options: SummaryOptions<L>): Summary<L> {
     const definition = this.#define('summary', options, ['percentiles', 'maxAgeSeconds', 'ageBuckets']);
     const window = summaries.toQuantileWindow(options, definition.name);
-    const series = new SeriesMap(definition, (owner, values) => new summaries.SummarySeries(owner, values, window));
-    const family = { ...definition, steps: window.quantiles, samples: series.all };
-    return this.#add(new summaries.Summary<L>(series), family, options.collect);
+    const metric = new summaries.Summary<L>({
+      ...definition,
+      create: (owner, values) => new summaries.SummarySeries(owner, values, window),
+    });
+    const family = { ...definition, steps: window.quantiles, samples: metric.samples };
+    return this.#add(metric, family, options.collect);
   }
 
   /** The metric that was registered under this name. */

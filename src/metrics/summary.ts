@@ -3,8 +3,7 @@
 import { monotonicNow } from '../base/clock.js';
 import { show } from '../base/options-check.js';
 import { Digest, quantilesOf } from './digest.js';
-import { Metric, type MetricOptions, type SomeLabels, type Update } from './metric.js';
-import { Series, type SeriesMap } from './series-map.js';
+import { Metric, Series, type MetricOptions, type SomeLabels, type Update } from './metric.js';
 import { startBoundTimer, startTimer, type BoundTimer } from './timer.js';
 
 /** Options of a summary. */
@@ -34,11 +33,14 @@ export interface BoundSummary {
 
 /** A metric with quantiles that the process computes. Quantiles of several processes cannot be added up. */
 export class Summary<L extends string = never> extends Metric<L, BoundSummary> {
+  /** @internal */
+  declare readonly samples: Set<SummarySeries>;
+
   /** Counts a value. @throws {TypeError} for wrong or missing labels and for a value that is not a finite number */
   observe(...update: SummaryUpdate<L>): void;
   observe(first: unknown, value?: number): void {
-    if (typeof first === 'object' && first !== null) this.series.obtain([first]).observe(value as number);
-    else this.series.only().observe(first as number);
+    if (typeof first === 'object' && first !== null) this.obtain([first]).observe(value as number);
+    else this.only().observe(first as number);
   }
 
   /**
@@ -46,7 +48,7 @@ export class Summary<L extends string = never> extends Metric<L, BoundSummary> {
    * either end.
    */
   startTimer(labels?: SomeLabels<L>): (labels?: SomeLabels<L>) => number {
-    return startTimer(labels, ({ value }, all) => this.series.obtain([all]).observe(value));
+    return startTimer(labels, ({ value }, all) => this.obtain([all]).observe(value));
   }
 }
 
@@ -67,7 +69,7 @@ export class SummarySeries extends Series implements BoundSummary {
   sum = 0;
   count = 0;
 
-  constructor(owner: SeriesMap<Series>, labelValues: readonly string[], window: QuantileWindow) {
+  constructor(owner: Metric<string, unknown>, labelValues: readonly string[], window: QuantileWindow) {
     super(owner, labelValues);
     this.#window = window;
   }
