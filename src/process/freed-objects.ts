@@ -149,7 +149,7 @@ interface Span {
   readonly from: number;
   /** Infinite until the profiler is stopped. */
   until: number;
-  /** Number of its collections that were reported so far, until the profiler is stopped. */
+  /** Number of its collections that were reported so far; some are reported after the profiler is stopped. */
   collections: number;
 }
 

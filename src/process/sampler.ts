@@ -28,8 +28,8 @@ export class ProcessSampler {
    * @param isService whether it has the values of SPEC 2, too
    * @throws {TypeError} when the registry has them already
    */
-  constructor(registry: Registry, readings: Readings, isService: boolean, sources: ProcessSources) {
-    registry.claimDefaultMetrics(() => this.close());
+  constructor(readings: Readings, isService: boolean, sources: ProcessSources) {
+    readings.registry.claimDefaultMetrics(() => this.close());
     this.#sources = sources;
     this.#cpu = new UsageWindow(() => {
       const { user, system } = sources.cpuUsage();
@@ -78,7 +78,7 @@ export class ProcessSampler {
 
 /** Registers the metrics of a service's process. @throws {TypeError} when the registry has them already */
 export function collectProcess(registry: Registry, given: Partial<ProcessSources> = {}): ProcessSampler {
-  return new ProcessSampler(registry, new Readings(registry), true, { ...new ProcessSources(), ...given });
+  return new ProcessSampler(new Readings(registry), true, { ...new ProcessSources(), ...given });
 }
 
 /** Options of `collectDefaultMetrics`. */
@@ -102,7 +102,7 @@ export function collectDefaultMetrics(registry: Registry, options: DefaultMetric
   const { prefix = '', labels = {} } = options;
   assertMetricName(`${prefix}process_cpu_seconds_total`);
   const readings = new Readings(registry, prefix, Object.fromEntries(toDefaultLabels(labels)));
-  const sampler = new ProcessSampler(registry, readings, false, new ProcessSources());
+  const sampler = new ProcessSampler(readings, false, new ProcessSources());
   sampler.start().catch((error: Error) => process.emitWarning(error));
 }
 
