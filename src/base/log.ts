@@ -4,6 +4,7 @@
 
 import { Date } from './clock.js';
 import { formatLine, inspectSafely, membersOf } from './log-line.js';
+import * as textLines from './text-line.js';
 
 /** Writes one entry: what it is about, then the message. */
 export type LogMethod = (object: object, message?: string) => void;
@@ -63,7 +64,9 @@ export function createLogger(
 ): Logger {
   if (option === undefined) {
     const format = oneOfIn(env, 'LOG_FORMAT', ['json', 'text']) ?? (isRunByHand(env) ? 'text' : 'json');
-    const write = format === 'text' ? createTextWriter(!env['NO_COLOR'] && process.stderr.isTTY) : writeToStderr;
+    const isColored = !env['NO_COLOR'] && process.stderr.isTTY;
+    const writeText = (line: string): void => writeToStderr(textLines.toTextLine(line, isColored));
+    const write = format === 'text' ? writeText : writeToStderr;
     return createJsonLogger(service, write, level ?? oneOfIn(env, 'LOG_LEVEL', LOG_LEVELS));
   }
   if (option === false) return ofLevels(() => ignore);
@@ -133,23 +136,6 @@ function oneOfIn<T extends string>(env: NodeJS.ProcessEnv, variable: string, val
   const value = values.find((each) => each === given);
   if (value === given) return value;
   throw new TypeError(`${variable} is ${JSON.stringify(given)}; give one of ${values.join(', ')}`);
-}
-
-/** Writes each line of JSON as text. Lines wait while the code for that is loaded, and stay JSON if the process ends. */
-function createTextWriter(isColored: boolean): (line: string) => void {
-  const waiting: string[] = [];
-  const flush = (): void => waiting.splice(0).forEach(writeToStderr);
-  let format: ((line: string, isColored: boolean) => string) | undefined;
-  const load = async (): Promise<void> => {
-    process.once('exit', flush);
-    format = await import('./text-line.js').then(({ toTextLine }) => toTextLine, () => String);
-    for (const line of waiting.splice(0)) writeToStderr(format(line, isColored));
-    process.off('exit', flush);
-  };
-  return (line) => {
-    if (format !== undefined) writeToStderr(format(line, isColored));
-    else if (waiting.push(line) === 1) void load();
-  };
 }
 
 function ignore(): void {}
