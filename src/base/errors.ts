@@ -98,11 +98,10 @@ export class ApiError extends Error {
     if (options !== undefined) assertOptions(`new ${type.name}()`, options, API_ERROR);
     const message = String(options?.message ?? type.message);
     const text = description ?? type.description ?? message;
-    const cause = causeOf(options);
     // Two texts need a stack of their own, so the usual one need not be collected.
     const { stackTraceLimit } = Error;
     if (text !== message) setStackTraceLimit(0);
-    super(message, cause);
+    super(message, options);
     this.name = type.name;
     if (text !== message) {
       setStackTraceLimit(stackTraceLimit);
@@ -150,7 +149,7 @@ export class HttpError extends Error {
    */
   constructor(statusCode: number, description?: string, options?: HttpErrorOptions) {
     if (options !== undefined) assertOptions(`new ${new.target.name}()`, options, HTTP_ERROR);
-    super(STATUS_CODES[assertErrorStatus(statusCode)] ?? 'Unknown Error', causeOf(options));
+    super(STATUS_CODES[assertErrorStatus(statusCode)] ?? 'Unknown Error', options);
     this.name = new.target.name;
     this.statusCode = statusCode;
     this.description = description ?? this.message;
@@ -249,11 +248,6 @@ export class ServiceUnavailable extends ApiError {
 const TYPES = { ApiError, HttpError, BadRequest, Unauthorized, Forbidden, NotFound, Conflict, TooManyRequests };
 // By key: a bundler may give classes other names.
 for (const [name, type] of Object.entries({ ...TYPES, ServiceUnavailable })) setBrand(type.prototype, name);
-
-/** Options for `new Error`: `{ cause: undefined }` is a cause, too. */
-function causeOf(options: HttpErrorOptions | undefined): ErrorOptions | undefined {
-  return options !== undefined && 'cause' in options ? { cause: options.cause } : undefined;
-}
 
 /** Whether a value is a status, and not below `least`. */
 export function isStatus(value: unknown, least: number): value is number {
