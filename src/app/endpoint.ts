@@ -38,7 +38,7 @@ type ServerStatus = 500 | 501 | 502 | 504;
 export type ResultOf<R> = R extends undefined
   ? HandlerResult
   : R extends AnySchema
-    ? Undeclared<R> | OfSchema<InputOf<R>>
+    ? Undeclared<R> | InputOf<R> | Reply<InputOf<R>, Success>
     : Undeclared<R> | OfStatuses<R>;
 
 type Undeclared<R> =
@@ -57,8 +57,6 @@ type Declared<Result, R> = R extends undefined
     : unknown;
 
 type IsUndeclared<Status, R> = Status extends OtherStatus | DeclaredStatus<R> ? false : true;
-
-type OfSchema<Body> = Body | Reply<Body, Success>;
 
 type OfStatuses<R> = {
   [Status in keyof R]: Status extends number ? OfStatus<BodyOf<R[Status]>, Status> : never;
@@ -144,5 +142,3 @@ export type CarryingHandler<Path, Input> = ((
 
 /** Methods that a view may have, and that applications and groups have functions for. */
 export const VERBS = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const;
-
-export type VerbName = (typeof VERBS)[number];

@@ -150,11 +150,9 @@ export class RouteGroup<Prefix extends string = ''> {
   route<const Path extends string, Handlers extends Readonly<Record<string, RoutedHandler<Prefix, Path>>>>(
     path: Path,
     handlers: Handlers & {
-      readonly [Method in keyof Handlers]: string extends Method
+      readonly [Method in keyof Handlers]: Uppercase<string & Method> extends Method
         ? Sends<Handlers[Method]>
-        : Method extends Uppercase<string>
-          ? Sends<Handlers[Method]>
-          : 'write this method in upper case, { GET: handler }';
+        : 'write this method in upper case, { GET: handler }';
     },
   ): this {
     assertPath(this.#join(path));
@@ -186,7 +184,8 @@ export class RouteGroup<Prefix extends string = ''> {
     const instance = (typeof view === 'function' ? new view() : view) as View<never>;
     for (const name of views.methodsOf(path, instance)) {
       const method = instance[name] as Handler;
-      this.#register(name.toUpperCase(), path, method.bind(instance) as Handler, undefined, method);
+      // With the properties of the method: its options and flags.
+      this.#register(name.toUpperCase(), path, Object.assign(method.bind(instance) as Handler, method));
     }
     return this;
   }
@@ -257,14 +256,8 @@ export class RouteGroup<Prefix extends string = ''> {
     return this.#register(method, path, handler as Handler, isSimple ? undefined : (first as DeclaredOptions));
   }
 
-  #register(
-    method: string,
-    path: string,
-    handler: Handler,
-    options?: DeclaredOptions,
-    source: unknown = handler,
-  ): this {
-    this.#routes.add(this.#groups, method, this.#join(path), handler, options, this.#shared, source);
+  #register(method: string, path: string, handler: Handler, options?: DeclaredOptions): this {
+    this.#routes.add(this.#groups, method, this.#join(path), handler, options, this.#shared);
     return this;
   }
 

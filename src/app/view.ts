@@ -2,7 +2,7 @@
  * Views: classes whose methods are the handlers of one path.
  */
 
-import { VERBS, type VerbName } from './endpoint.js';
+import { VERBS } from './endpoint.js';
 import { isRecord, show } from '../base/options-check.js';
 import type { Context, HandlerResult } from '../http/context.js';
 
@@ -32,33 +32,26 @@ export interface View<P> {
  * @throws {TypeError} if it has none, for a member of that name that is not a method, and for a flag that would have no
  * effect
  */
-export function methodsOf(path: string, view: object): readonly VerbName[] {
+export function methodsOf(path: string, view: object): readonly (keyof View<never>)[] {
   if (!isRecord(view)) throw new TypeError(`view of ${show(path)} is ${show(view)}; give a class or an instance of one`);
   const refuse = (name: string, why: string): never => {
     throw new TypeError(`${name} of the view of ${show(path)} ${why}; flag methods named ${VERBS.join(', ')}`);
   };
   // Descriptors: an accessor is not called.
   for (let owner: unknown = view; isRecord(owner) && owner !== Object.prototype; owner = Object.getPrototypeOf(owner)) {
-    for (const [name, { value }] of descriptorsOf(owner)) {
+    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(owner))) {
       if (value === undefined || name === 'constructor') continue;
-      if (isVerb(name) && typeof value !== 'function') refuse(name, `is ${show(value)}, not a method`);
-      if (!isVerb(name) && isFlagged(value)) refuse(name, 'is flagged, and not an HTTP method');
+      const isVerb = (VERBS as readonly string[]).includes(name);
+      if (isVerb && typeof value !== 'function') refuse(name, `is ${show(value)}, not a method`);
+      if (!isVerb && isFlagged(value)) refuse(name, 'is flagged, and not an HTTP method');
     }
   }
-  for (const [name, { value }] of descriptorsOf(view.constructor)) {
+  for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(view.constructor))) {
     if (isFlagged(value)) refuse(name, 'is flagged, and static');
   }
   const names = VERBS.filter((name) => typeof (view as View<never>)[name] === 'function');
   if (names.length === 0) throw new TypeError(`view of ${show(path)} has no method; give it ${VERBS.join(', ')}`);
   return names;
-}
-
-function descriptorsOf(value: object): [string, PropertyDescriptor][] {
-  return Object.entries(Object.getOwnPropertyDescriptors(value));
-}
-
-function isVerb(name: string): name is VerbName {
-  return (VERBS as readonly string[]).includes(name);
 }
 
 /** Whether a value was flagged by `publicFacing`, or carries options. */

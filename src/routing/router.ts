@@ -132,7 +132,6 @@ export class Router<Handler = unknown> {
    * Does the same as {@link add}, with options that override the handler's.
    *
    * @param shared defaults of its groups, checked
-   * @param source the handler that carries options, where it is not the one that runs
    * @throws {TypeError} as `add` does, and for an invalid option
    * @internal
    */
@@ -142,13 +141,12 @@ export class Router<Handler = unknown> {
     handler: Handler,
     options?: DeclaredOptions,
     shared?: DeclaredOptions,
-    source: unknown = handler,
   ): Route<Handler> {
     assertMethod(method);
     const segments = compilePath(path, this.#constraints);
     if (this.#reserved.has(path))
       throw new TypeError(`${path} is a monitoring endpoint; use another path, or attachMonitorEndpoints: false`);
-    const record = toRecord(`${method} ${path}`, source, options, shared);
+    const record = toRecord(`${method} ${path}`, handler, options, shared);
     const end = this.#obtainEnd(segments);
     const existing = this.entries[this.#trie.claim(end, method, this.entries.length)];
     if (existing !== undefined)
