@@ -3,9 +3,8 @@
  */
 
 import type { AddressInfo } from 'node:net';
-import { logSafely, type Logger } from '../base/log.js';
-import { assertOptions, STRING, wholeNumber, type Kinds } from '../base/options-check.js';
-import { SCOPE, type Scope, type ScopeOptions } from '../http/scope.js';
+import { assertOptions, STRING, wholeNumber, type Kind, type Kinds } from '../base/options-check.js';
+import { SCOPE, type ScopeOptions } from '../http/scope.js';
 
 /** Where to listen. */
 export interface ListenOptions extends ScopeOptions {
@@ -39,7 +38,8 @@ export interface Listening extends Address {
   readonly monitor?: Address;
 }
 
-const MONITOR: Kinds<MonitorOptions> = { port: wholeNumber(0, 65_535), host: STRING };
+export const PORT: Kind = wholeNumber(0, 65_535);
+const MONITOR: Kinds<MonitorOptions> = { port: PORT, host: STRING };
 export const LISTEN: Kinds<ListenOptions> = { ...MONITOR, ...SCOPE };
 
 /**
@@ -49,40 +49,25 @@ export const LISTEN: Kinds<ListenOptions> = { ...MONITOR, ...SCOPE };
  */
 export function resolveMonitor(options: MonitorOptions | undefined, env: NodeJS.ProcessEnv): MonitorOptions | null {
   if (options !== undefined) assertOptions('monitor', options, MONITOR);
-  const port = options?.port ?? portOf(env, 'MONITOR_PORT');
+  const port = options?.port ?? numberOf(env, 'MONITOR_PORT', PORT);
   const host = options?.host ?? (env['MONITOR_HOST'] || undefined);
   if (port !== undefined) return { port, host };
   if (options === undefined) return null;
   throw new TypeError('monitor has no port; give it one, or MONITOR_PORT');
 }
 
-/** The port in a variable; undefined if it is unset or empty. @throws {TypeError} for an invalid port */
-export function portOf(env: NodeJS.ProcessEnv, variable: string): number | undefined {
-  return numberIn(env, variable, 65_535, 'a number from 0 to 65535');
-}
-
-/** A time in ms in a variable; undefined if it is unset or empty. @throws {TypeError} for an invalid time */
-export function delayOf(env: NodeJS.ProcessEnv, variable: string): number | undefined {
-  return numberIn(env, variable, 999_999_999, 'ms, 0 or more');
-}
-
-function numberIn(env: NodeJS.ProcessEnv, variable: string, most: number, give: string): number | undefined {
+/** The number in a variable; undefined if it is unset or empty. @throws {TypeError} for any other text */
+export function numberOf(env: NodeJS.ProcessEnv, variable: string, { accepts, give }: Kind): number | undefined {
   const { [variable]: text = '' } = env;
   if (text === '') return undefined;
-  if (!/^\d{1,9}$/.test(text) || Number(text) > most)
+  if (!/^\d{1,9}$/.test(text) || !accepts(Number(text)))
     throw new TypeError(`${variable} is ${JSON.stringify(text)}; give ${give}`);
   return Number(text);
 }
 
-/** Warns about monitoring endpoints on a listener for the public, which does not serve them. */
-export function warnIfUnreachable(logger: Logger, scope: Scope): void {
-  const remedy = 'set the option monitor, or MONITOR_PORT';
-  if (scope === 'public') logSafely(logger, 'warn', { scope }, `nothing can reach the monitoring endpoints; ${remedy}`);
-}
-
 /** The address that a server is bound to. */
-export function addressOf({ address, family, port }: AddressInfo): Address {
+export function addressOf({ address, port }: AddressInfo): Address {
   const host = address === '::' || address === '0.0.0.0' ? '127.0.0.1' : address;
-  const authority = family === 'IPv6' && host.includes(':') ? `[${host}]` : host;
+  const authority = host.includes(':') ? `[${host}]` : host;
   return { url: `http://${authority}:${port}`, host: address, port };
 }

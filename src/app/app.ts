@@ -4,6 +4,7 @@
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { setTimeout } from '../base/clock.js';
+import { TIME } from '../base/deadline.js';
 import type { ErrorCode } from '../base/error-codes.js';
 import { CompiledRoutes } from '../pipeline/compiled-routes.js';
 import type { Environment, Handler, Middleware } from '../http/context.js';
@@ -12,7 +13,6 @@ import { SCOPE, type ScopeOptions } from '../http/scope.js';
 import { logSafely } from '../base/log.js';
 import type { ServiceClient, ServiceClients } from '../client/service-client.js';
 import type { Settings } from '../client/settings.js';
-import type { ServiceConnection } from '../mesh/service-connection.js';
 import type { Registry } from '../metrics/registry.js';
 import { Health } from '../monitor/health.js';
 import { createMetricsEndpoint, ServiceMetrics } from '../monitor/metrics-endpoint.js';
@@ -20,7 +20,7 @@ import { createPing } from '../monitor/ping.js';
 import { Tasks } from '../monitor/tasks.js';
 import { assertOptions } from '../base/options-check.js';
 import { Overload } from '../overload/overload.js';
-import { delayOf, LISTEN, portOf, warnIfUnreachable, type Listening, type ListenOptions } from './address.js';
+import { LISTEN, numberOf, PORT, type Listening, type ListenOptions } from './address.js';
 import { attachPipeline, createHandler, Listener, openListeners } from './listener.js';
 import { addMonitoringEndpoints, createOpenApiEndpoint } from './monitor.js';
 import { createClients } from './clients.js';
@@ -62,10 +62,8 @@ export class Postern extends RouteGroup {
   /** Handles requests of a `node:http` server that someone else made. */
   readonly handler: (req: IncomingMessage, res: ServerResponse) => void;
 
-  readonly #routes: CompiledRoutes;
-  readonly #env: Omit<ResolvedOptions, 'services'> & Environment;
+  readonly #env: Omit<ResolvedOptions, 'services'> & Environment & { readonly services: ServiceClients };
   readonly #tasks: Tasks;
-  readonly #services: ServiceClients<ServiceConnection>;
   readonly #metrics: ServiceMetrics;
   readonly #overload: Overload | null;
   readonly #listener: Listener;
@@ -106,9 +104,7 @@ export class Postern extends RouteGroup {
     this[OPENAPI] = { extras: resolved.openapi, sent: resolved.validateResponses === 'output' ? 'output' : 'input' };
     this.router = router;
     this.health = health;
-    this.#routes = routes;
     this.#env = env;
-    this.#services = services;
     this.#tasks = tasks;
     this.#metrics = metrics;
     this.#overload = overload;
@@ -141,7 +137,7 @@ export class Postern extends RouteGroup {
    */
   override use(middleware: Middleware): this {
     assertMiddleware(middleware);
-    this.#routes.use(middleware);
+    this.#listener.routes.use(middleware);
     this.#monitor?.routes.use(middleware);
     return this;
   }
@@ -164,7 +160,7 @@ export class Postern extends RouteGroup {
    * @throws {TypeError} for a prefix with a parameter or a trailing slash, and for a prefix that is mounted already
    */
   mount(prefix: string, listener: ConnectMiddleware): this {
-    this.#routes.mount(prefix, listener);
+    this.#listener.routes.mount(prefix, listener);
     return this;
   }
 
@@ -183,7 +179,7 @@ export class Postern extends RouteGroup {
    * @example const { body } = await app.service('billing').get('/invoices/7');
    */
   service(name: string): ServiceClient {
-    return this.#services.client(name);
+    return this.#env.services.client(name);
   }
 
   /** Runs once while the application closes, after its requests are done: the place to close a database. */
@@ -217,13 +213,16 @@ export class Postern extends RouteGroup {
     // Later: loading and setting up the measuring must not delay the first requests.
     setTimeout(() => this.#closing ?? this.#metrics.watch(), WATCH_DELAY_MS).unref();
     logSafely(this.#env.logger, 'info', listening, 'listening');
-    if (this.#monitor === null && this.#env.attachMonitorEndpoints) warnIfUnreachable(this.#env.logger, scope);
+    if (scope === 'public' && this.#monitor === null && this.#env.attachMonitorEndpoints) {
+      const warning = 'nothing can reach the monitoring endpoints; set the option monitor, or MONITOR_PORT';
+      logSafely(this.#env.logger, 'warn', { scope }, warning);
+    }
     return listening;
   }
 
   async #open(where: ListenOptions, from: string): Promise<Listening> {
     // Loaded ahead, so that the first request does not wait for it.
-    if (this.#services.names.length > 0) await this.#services.load();
+    if (this.#env.services.names.length > 0) await this.#env.services.load();
     const { OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: traces } = process.env;
     const isTraced = this.#env.tracing !== false && Boolean(base || traces);
     const tracing = isTraced ? await import('../tracing/trace-export.js') : undefined;
@@ -273,9 +272,10 @@ export class Postern extends RouteGroup {
   async run(options: ListenOptions & CloseOptions = {}): Promise<Listening> {
     assertOptions('run()', options, { ...LISTEN, ...closings.CLOSE });
     const { env } = process;
-    const { port = portOf(env, 'PORT'), host = env['HOST'], delay = delayOf(env, 'DRAIN_DELAY'), timeout } = options;
+    const { port = numberOf(env, 'PORT', PORT), host = env['HOST'], scope, timeout } = options;
+    const { delay = numberOf(env, 'DRAIN_DELAY', TIME) } = options;
     const from = options.port !== undefined ? 'the option port' : port === undefined ? 'the default' : 'PORT';
-    const listening = await this.#listen({ port, host, scope: options.scope }, from);
+    const listening = await this.#listen({ port, host, scope }, from);
     closings.exitOnSignal((signal) => {
       logSafely(this.#env.logger, 'warn', { signal }, 'draining');
       return (this.#closing ??= this.#drain({ delay: delay ?? closings.drainDelayOf(signal, env), timeout }));
@@ -292,7 +292,7 @@ export class Postern extends RouteGroup {
     const { logger } = this.#env;
     const clean = await closings.drain(options, this.#listener, this.#monitor, this.#tasks, this.#closeHooks, logger);
     await this.#closeTraceExport?.();
-    await this.#services.close();
+    await this.#env.services.close();
     this.#metrics.sampler.close();
     this.#overload?.close();
     return clean;
