@@ -88,10 +88,9 @@ export class Postern extends RouteGroup {
     const memoryPercent = (): number => metrics.sampler.read().rssPercent;
     const overload = loadShedding && new Overload(loadShedding, metrics.requests, logger, memoryPercent);
     const routes = new CompiledRoutes(router, metrics.requests, overload, resolved.validateResponses);
-    const listener = new Listener(routes, env, metrics.requests);
+    const listener = new Listener(routes, env);
     const monitor =
-      resolved.monitor &&
-      new Listener(new CompiledRoutes(new Router(), metrics.requests, null, false), env, metrics.requests);
+      resolved.monitor && new Listener(new CompiledRoutes(new Router(), metrics.requests, null, false), env);
     const tasks = new Tasks(monitor === null ? [listener.pipeline] : [listener.pipeline, monitor.pipeline]);
     const health = new Health(name, resolved.version, logger);
     metrics.describe(name, resolved.version, tasks, health);

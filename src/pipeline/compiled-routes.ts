@@ -40,7 +40,7 @@ export type Groups = readonly (readonly Middleware[])[];
 /** The routes of one application with their middleware. */
 export class CompiledRoutes {
   readonly router: Router<Handler>;
-  readonly #metrics: RequestMetrics;
+  readonly metrics: RequestMetrics;
   readonly #overload: Overload | null;
   readonly #validateResponses: boolean | 'output';
   readonly #middleware: Middleware[] = [];
@@ -57,9 +57,9 @@ export class CompiledRoutes {
     validateResponses: boolean | 'output',
   ) {
     this.router = router;
-    this.#validateResponses = validateResponses;
-    this.#metrics = metrics;
+    this.metrics = metrics;
     this.#overload = overload;
+    this.#validateResponses = validateResponses;
   }
 
   /** Adds a route inside groups; the rest is what {@link Router.register} takes. @internal */
@@ -129,16 +129,16 @@ export class CompiledRoutes {
     const composed = compose(this.#middleware, guard === undefined ? inner : guard.around(inner));
     const limited = limit === undefined ? composed : limit.around(composed);
     const run = typeof deprecated === 'object' ? compose([announce(deprecated)], limited) : limited;
-    return { run, metrics: new RouteMetrics(this.#metrics, path) };
+    return { run, metrics: new RouteMetrics(this.metrics, path) };
   }
 
   /** Compiles what answers without a route: a mount; null for the errors 404 and 405. */
   #compileOther(mount: Mount | null): CompiledRoute {
-    const label = mount === null ? '' : `${mount.prefix === '/' ? '' : mount.prefix}/*`;
+    const label = mount === null ? '' : `${mount.prefix}/*`;
     const handler =
       mount === null ? this.#refuse : compose([mounting.mountMiddleware(mount)], errorMapper.routeNotFound);
     const guarded = this.#overload?.guardOthers(label, handler) ?? handler;
-    return { run: compose(this.#middleware, guarded), metrics: new RouteMetrics(this.#metrics, label) };
+    return { run: compose(this.#middleware, guarded), metrics: new RouteMetrics(this.metrics, label) };
   }
 
   /** Answers a path or a method without a route: 404, 405, or the `Allow` of OPTIONS, inside the middleware. */

@@ -9,7 +9,7 @@ import { connect, type ConnectMiddleware } from './connect.js';
 
 /** A listener with its prefix. */
 export interface Mount {
-  /** `/legacy`, or `/`. */
+  /** `/legacy`; empty for `/`. */
   readonly prefix: string;
   /** The segments of the prefix, decoded; none for `/`. */
   readonly segments: readonly string[];
@@ -22,15 +22,16 @@ export interface Mount {
  * @throws {TypeError} for a prefix that has a parameter, ends in a slash or is taken, and for a value that is not a
  * function
  */
-export function addMount(mounts: Mount[], prefix: string, listener: ConnectMiddleware): void {
+export function addMount(mounts: Mount[], path: string, listener: ConnectMiddleware): void {
+  const prefix = path === '/' ? '' : path;
   const fail = (what: string, remedy: string): never => {
-    throw new TypeError(`mount at ${show(prefix)} ${what}; ${remedy}`);
+    throw new TypeError(`mount at ${show(path)} ${what}; ${remedy}`);
   };
-  if (compilePath(prefix).some(({ kind }) => kind !== 'static')) fail('has a parameter', 'give a static prefix');
-  if (prefix !== '/' && prefix.endsWith('/')) fail('ends in a slash', `give ${show(prefix.slice(0, -1))}`);
+  if (compilePath(path).some(({ kind }) => kind !== 'static')) fail('has a parameter', 'give a static prefix');
+  if (prefix.endsWith('/')) fail('ends in a slash', `give ${show(prefix.slice(0, -1))}`);
   if (mounts.some((other) => other.prefix === prefix)) fail('is there already', 'remove one');
   if (typeof listener !== 'function') fail(`has ${show(listener)} as listener`, 'give a function (req, res)');
-  mounts.push({ prefix, segments: prefix.split('/').slice(prefix === '/' ? 2 : 1), listener });
+  mounts.push({ prefix, segments: prefix.split('/').slice(1), listener });
   mounts.sort((a, b) => b.segments.length - a.segments.length);
 }
 

@@ -1,20 +1,56 @@
 /*
- * Reports the outcomes of requests to metrics, the access log, the log of failures, and subscribers of traces.
+ * A request on its way through the pipeline, and the reports of its outcome: to metrics, the access log, the log of
+ * failures, and subscribers of traces.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Place } from '../base/bag.js';
 import { monotonicNow } from '../base/clock.js';
+import type { Connection } from '../http/connection.js';
 import { Context, type Environment } from '../http/context.js';
 import { HttpError } from '../base/errors.js';
 import type { MappedError } from '../http/error-mapper.js';
+import { Exchange, type ConnectionSteps } from '../http/exchange.js';
+import type { RequestTrace } from '../http/request-tracing.js';
+import type { Outcome } from '../http/writer.js';
 import { isSilent, logSafely, type Logger } from '../base/log.js';
 import * as traceContext from '../propagation/trace-context.js';
-import type { RequestMetrics } from '../monitor/request-metrics.js';
+import type { RequestMetrics, RouteMetrics } from '../monitor/request-metrics.js';
 import { DeadlinePassed, Overloaded } from '../overload/overload.js';
-import type { PipelineExchange } from './pipeline-exchange.js';
 
 /** nginx's status for a client that left; never sent, only counted. */
 export const CLIENT_CLOSED_REQUEST = 499;
+
+/** The steps of every request; none of them throws. */
+export interface Steps extends ConnectionSteps<PipelineExchange> {
+  fail(exchange: PipelineExchange, thrown: unknown): void;
+  settle(exchange: PipelineExchange, statusCode: number, outcome: Outcome): void;
+}
+
+/** One request under way, with what the pipeline notes of it. */
+export class PipelineExchange extends Exchange {
+  ctx: Context | null = null;
+  trace: RequestTrace | null = null;
+  /** Returns how much of its reply's body was written; null where nobody counts. */
+  bytes: (() => number) | null = null;
+  /** How often writing a reply has failed. */
+  failedWrites = 0;
+  /** Among the requests whose clients have disconnected while their handlers run. */
+  place: Place<PipelineExchange> | null = null;
+
+  constructor(
+    req: IncomingMessage,
+    res: ServerResponse,
+    awaitsContinue: boolean,
+    readonly connection: Connection,
+    readonly steps: Steps,
+    public metrics: RouteMetrics,
+    /** The error that it is answered with instead of being run; null to run it. */
+    readonly refusal: unknown,
+  ) {
+    super(req, res, awaitsContinue);
+  }
+}
 
 /** Reports the outcomes of the requests of one application. */
 export class Observer {

@@ -8,7 +8,7 @@ import { endWithReply } from '../http/exchange.js';
 import type { Outgoing } from '../http/reply.js';
 import { discard, send } from '../http/writer.js';
 import { isStream } from '../payload/bytes.js';
-import type { PipelineExchange } from './pipeline-exchange.js';
+import type { PipelineExchange } from './observer.js';
 
 /** Maximum bytes of bodies that are kept until the end of the turn. With more, they are written at once. */
 const MAX_QUEUED_BYTES = 64 * 1024;

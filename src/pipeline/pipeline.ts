@@ -21,14 +21,13 @@ import { isThenable, Reply, toOutgoing } from '../http/reply.js';
 import { createHeadCheck, parseTarget, requestId } from '../http/request.js';
 import { scopeOf } from '../http/scope.js';
 import { discard, sendRaw, type Outcome } from '../http/writer.js';
-import type { RequestMetrics, RouteMetrics } from '../monitor/request-metrics.js';
+import type { RouteMetrics } from '../monitor/request-metrics.js';
 import { isStream } from '../payload/bytes.js';
 import { UnsendableError } from '../payload/lost-members.js';
 import type { CompiledRoutes } from './compiled-routes.js';
 import { placeOf } from './middleware.js';
-import { CLIENT_CLOSED_REQUEST, countBytes, Observer } from './observer.js';
+import { CLIENT_CLOSED_REQUEST, countBytes, Observer, PipelineExchange, type Steps } from './observer.js';
 import { Outbox } from './outbox.js';
-import { PipelineExchange, type Steps } from './pipeline-exchange.js';
 import { isTraced, RequestTrace } from '../http/request-tracing.js';
 
 /** The path of a request through one application. Its methods never throw. */
@@ -45,12 +44,12 @@ export class Pipeline implements Steps {
   #active = 0;
   #whenIdle: (() => void)[] = [];
 
-  constructor(routes: CompiledRoutes, env: Environment, metrics: RequestMetrics) {
+  constructor(routes: CompiledRoutes, env: Environment) {
     this.#routes = routes;
     this.#env = env;
-    this.#unmatched = metrics.unmatched;
+    this.#unmatched = routes.metrics.unmatched;
     this.#assertHead = createHeadCheck(env.maxHeadersCount);
-    this.#observer = new Observer(env, metrics);
+    this.#observer = new Observer(env, routes.metrics);
     this.#backlog = new Backlog(env.sendTimeout);
   }
 
