@@ -9,7 +9,7 @@ import { elapsedSince, monotonicNow } from '../base/clock.js';
 import { ServiceError } from '../client/service-error.js';
 import { isServiceName } from '../client/service-client.js';
 import { connectServices, type ServiceConnection } from '../mesh/service-connection.js';
-import { callOf, pingRequest, readPing, unusableEntry, type PingEntry } from '../monitor/ping-document.js';
+import { pingRequest, readPing, unusableEntry, type PingEntry } from '../monitor/ping-document.js';
 import { toErrorBody } from '../payload/error-body.js';
 import { UsageError } from './command.js';
 
@@ -33,7 +33,7 @@ export async function askMesh({ service, base }: Target, depth: number, levelTim
   const startedMs = monotonicNow();
   try {
     const answer = await connection.exchange(pingRequest(service, depth, levelTimeoutMs, MAX_BYTES));
-    const response = readPing(callOf(service), answer, depth, () => undefined);
+    const response = readPing(service, answer, depth, () => undefined);
     const request_time = elapsedSince(startedMs);
     return response === undefined
       ? unusableEntry(service, answer.status, request_time)

@@ -38,7 +38,7 @@ export function createMeshPing(options: PingOptions): (depth: number) => Promise
     try {
       const answer = await exchange(service, pingRequest(service, depth, pingTimeout, MAX_BYTES));
       let isOdd = false;
-      const document = readPing(callOf(service), answer, depth, () => (isOdd = true));
+      const document = readPing(service, answer, depth, () => (isOdd = true));
       // This service would pass odd parts on as its own.
       if (document === undefined || isOdd) throw noPing(service, answer.status);
       return { response: document, status_code: answer.status, request_time: elapsedSince(startedMs) };

@@ -43,12 +43,12 @@ const DURATION = /^\d{1,15} ms$/;
  * @internal
  */
 export function readPing(
-  call: CallName,
+  service: string,
   answer: WholeAnswer,
   depth: number,
   onOdd: () => void,
 ): PingDocument | undefined {
-  if (answer.status >= 400) throw toServiceError(call, answer);
+  if (answer.status >= 400) throw toServiceError(callOf(service), answer);
   return answer.status === 200 ? readDocument(readJson(answer), depth, onOdd) : undefined;
 }
 

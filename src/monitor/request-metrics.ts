@@ -64,7 +64,6 @@ export class RequestMetrics {
 }
 
 export class RouteMetrics {
-  readonly #requests: RequestMetrics;
   // The method and status of most requests are the same as of the route's previous request.
   #lastMethod = '';
   #lastStatus = 0;
@@ -72,11 +71,9 @@ export class RouteMetrics {
 
   /** @param route the path as registered; empty if no route matched */
   constructor(
-    requests: RequestMetrics,
+    readonly requests: RequestMetrics,
     readonly route: string,
-  ) {
-    this.#requests = requests;
-  }
+  ) {}
 
   /**
    * Adds one answered request.
@@ -84,9 +81,9 @@ export class RouteMetrics {
    * @param traceId of a sampled trace: it becomes the exemplar `trace_id` of the request's bucket
    */
   observe(method: string, statusCode: number, seconds: number, traceId?: string): void {
-    this.#requests.count += 1;
+    this.requests.count += 1;
     if (this.#last === undefined || statusCode !== this.#lastStatus || method !== this.#lastMethod) {
-      this.#last = this.#requests.series(method, this.route, statusCode);
+      this.#last = this.requests.series(method, this.route, statusCode);
       this.#lastMethod = method;
       this.#lastStatus = statusCode;
     }

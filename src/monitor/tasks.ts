@@ -1,17 +1,14 @@
 /* Counts asynchronous tasks (SPEC 2.2): requests being handled, and promises that the service asked to track. */
 
 export class Tasks {
-  readonly #requests: readonly { readonly active: number }[];
   readonly #tracked = new Set<Promise<unknown>>();
 
   /** @param requests of each listener */
-  constructor(requests: readonly { readonly active: number }[]) {
-    this.#requests = requests;
-  }
+  constructor(readonly requests: readonly { readonly active: number }[]) {}
 
   /** Tasks that are not settled. */
   get active(): number {
-    return this.#requests.reduce((sum, { active }) => sum + active, this.#tracked.size);
+    return this.requests.reduce((sum, { active }) => sum + active, this.#tracked.size);
   }
 
   /** Promises that are not settled. */

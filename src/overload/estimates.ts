@@ -33,7 +33,6 @@ class Quantile {
 
   /** @param ms may be infinite, for a time without an end */
   add(ms: number): void {
-    if (this.ms === Infinity) this.count = 0;
     if (ms === Infinity && this.count === 0) return;
     this.count += 1;
     const step = Math.max(LEAST_STEP, 1 / this.count) * 2;

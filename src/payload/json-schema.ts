@@ -47,15 +47,12 @@ export function decodeReference(reference: string): string {
   }
 }
 
-/** Members of an object that are lists: a query that has such a member once holds a list, too. */
-export interface ListNames {
-  readonly named: ReadonlySet<string>;
-  /** Whether members that the schema does not name are lists. */
-  readonly others: boolean;
-}
-
-/** The members that a schema of an object declares as lists. */
-export function listNames(schema: unknown): ListNames {
+/**
+ * The members that a schema of an object declares as lists: a query that has such a member once holds a list, too.
+ *
+ * @returns `others`: whether members that the schema does not name are lists
+ */
+export function listNames(schema: unknown): { named: ReadonlySet<string>; others: boolean } {
   const named = new Set<string>();
   let others = false;
   for (const { properties, additionalProperties } of partsOf(schema, schema, COMBINING)) {

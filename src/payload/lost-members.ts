@@ -34,13 +34,6 @@ const SAMPLE = 10;
 /** Maximum depth of the search. */
 const MAX_DEPTH = 100;
 
-interface Lost {
-  /** `['users', 0, 'roles']`; empty for the value itself. */
-  readonly path: readonly (string | number)[];
-  /** `Map, which JSON loses; give Object.fromEntries(map)` */
-  readonly loss: string;
-}
-
 /**
  * Costs a tenth of `JSON.stringify` or less: every element of an array is looked at only where the text has a `{}`,
  * which a Map, a Promise and the like turn into. Functions leave nothing, and are looked for in the first elements.
@@ -52,19 +45,21 @@ export function assertNothingLost(value: unknown, json: string): void {
   if (typeof value !== 'object' || value === null) return;
   const lost = findLost(value, json.includes('{}') ? Infinity : SAMPLE, MAX_DEPTH);
   if (lost === undefined) return;
-  const path = lost.path.map((key) => (typeof key === 'number' ? `[${key}]` : `.${key}`)).join('');
-  throw new UnsendableError(`${path.replace(/^\./, '') || 'the value'} is a ${lost.loss}`);
+  throw new UnsendableError(lost.startsWith(' ') ? `the value${lost}` : lost.replace(/^\./, ''));
 }
 
-/** @param most elements of each array that are looked at */
-function findLost(value: object, most: number, depth: number): Lost | undefined {
+/**
+ * @param most elements of each array that are looked at
+ * @returns `.users[0].roles is a Map, which JSON loses; …`; ` is a Map, …` for the value itself
+ */
+function findLost(value: object, most: number, depth: number): string | undefined {
   // The result of `toJSON` is written instead of the object, as the object wants it.
   if (depth === 0 || ('toJSON' in value && typeof value.toJSON === 'function')) return undefined;
   if (Array.isArray(value)) {
     const count = Math.min(value.length, most);
     for (let i = 0; i < count; i += 1) {
       const lost = lostMember(value[i], most, depth);
-      if (lost !== undefined) return { ...lost, path: [i, ...lost.path] };
+      if (lost !== undefined) return `[${i}]${lost}`;
     }
     return undefined;
   }
@@ -74,19 +69,16 @@ function findLost(value: object, most: number, depth: number): Lost | undefined 
     if (isEmpty && !Object.hasOwn(value, name)) break;
     isEmpty = false;
     const lost = lostMember((value as Record<string, unknown>)[name], most, depth);
-    if (lost !== undefined && Object.hasOwn(value, name)) return { ...lost, path: [name, ...lost.path] };
+    if (lost !== undefined && Object.hasOwn(value, name)) return `.${name}${lost}`;
   }
-  return isEmpty ? lostItself(value) : undefined;
-}
-
-/** The finding for a Map and the like, known by its tag; undefined for an object that is really empty. */
-function lostItself(value: object): Lost | undefined {
+  if (!isEmpty) return undefined;
+  // A Map and the like, unlike an object that is really empty, is known by its tag.
   const what = Object.prototype.toString.call(value).slice('[object '.length, -1);
-  return Object.hasOwn(REMEDIES, what) ? { path: [], loss: `${what}, which JSON loses; ${REMEDIES[what]}` } : undefined;
+  return Object.hasOwn(REMEDIES, what) ? ` is a ${what}, which JSON loses; ${REMEDIES[what]}` : undefined;
 }
 
-function lostMember(member: unknown, most: number, depth: number): Lost | undefined {
+function lostMember(member: unknown, most: number, depth: number): string | undefined {
   if (typeof member === 'object') return member === null ? undefined : findLost(member, most, depth - 1);
   if (typeof member !== 'function' || 'toJSON' in member) return undefined;
-  return { path: [], loss: 'function, which JSON loses; call it, or leave it out' };
+  return ' is a function, which JSON loses; call it, or leave it out';
 }

@@ -7,7 +7,7 @@ import { Context, type Handler, type HandlerResult } from '../http/context.js';
 import { Reply, toReply } from '../http/reply.js';
 import { InvalidRequest } from '../http/request.js';
 import { isStream, tagOf } from '../payload/bytes.js';
-import { listNames, type ListNames } from '../payload/json-schema.js';
+import { listNames } from '../payload/json-schema.js';
 import { check, describeFindings, toFinding } from '../payload/schema-check.js';
 import { propsOf, type SchemaResult, type StandardProps } from '../payload/standard-schema.js';
 
@@ -81,17 +81,22 @@ function toInput(parts: readonly Part[], results: readonly SchemaResult[]): Inpu
 /** The error with the first findings of all parts. */
 function toInvalid(parts: readonly Part[], results: readonly SchemaResult[]): InvalidRequest {
   const misfits = results.flatMap(({ issues = [] }, index) =>
-    issues.slice(0, MAX_FINDINGS).map((issue) => ({ part: parts[index] as Part, issue })),
+    issues.map((issue) => ({ part: parts[index] as Part, issue })),
   );
-  const count = results.reduce((sum, { issues = [] }) => sum + issues.length, 0);
   const [first] = misfits;
   const findings = misfits.slice(0, MAX_FINDINGS).map(({ part, issue }) => ({ in: part, ...toFinding(issue) }));
-  return new InvalidRequest(first && describeFindings(first.part, [first.issue], count), findings);
+  return new InvalidRequest(first && describeFindings(first.part, [first.issue], misfits.length), findings);
 }
 
 /** Each name with its value, or with a list where it is repeated or the schema says so. */
 function queryReader(schema: StandardProps): (ctx: Context) => Record<string, string | string[]> {
-  const { named, others } = listsOf(schema);
+  let written: unknown;
+  try {
+    written = schema.jsonSchema?.input({ target: 'draft-2020-12' });
+  } catch {
+    // The schema can't give its JSON Schema, so no parameter is known to be a list.
+  }
+  const { named, others } = listNames(written);
   return (ctx) => {
     const query = Object.create(null) as Record<string, string | string[]>;
     for (const [name, value] of ctx.query) {
@@ -102,15 +107,6 @@ function queryReader(schema: StandardProps): (ctx: Context) => Record<string, st
     }
     return query;
   };
-}
-
-/** Which parameters a schema takes as lists; none are known if it can't give its JSON Schema. */
-function listsOf(schema: StandardProps): ListNames {
-  try {
-    return listNames(schema.jsonSchema?.input({ target: 'draft-2020-12' }));
-  } catch {
-    return listNames(undefined);
-  }
 }
 
 /**

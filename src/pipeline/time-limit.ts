@@ -9,17 +9,14 @@ import { TimedOut } from '../overload/overload.js';
 
 /** One limit in two places, so that the 504 passes through middleware as the handler's own errors do. */
 export class TimeLimit {
-  readonly #timeoutMs: number;
   readonly #expire = new WeakMap<Context, (error: TimedOut) => void>();
 
   /** @param timeoutMs from the start of a request; middleware that continues after the 504 has the same time again */
-  constructor(timeoutMs: number) {
-    this.#timeoutMs = timeoutMs;
-  }
+  constructor(readonly timeoutMs: number) {}
 
   /** Starts the clock; goes around everything. */
   around(run: Handler): Handler {
-    const timeoutMs = this.#timeoutMs;
+    const { timeoutMs } = this;
     return (ctx) => {
       let timer: NodeJS.Timeout | undefined;
       ctx.timeUpMs = monotonicNow() + timeoutMs;
