@@ -93,6 +93,6 @@ function toEdge({ from, to, level, entry }: Branch): MeshEdge {
 }
 
 function toText(text: string): string {
-  const chars = Array.from(text.slice(0, 2 * MAX_CHARS));
+  const chars = Array.from(text.slice(0, 2 * MAX_CHARS + 1));
   return toVisible(chars.length > MAX_CHARS ? `${chars.slice(0, MAX_CHARS - 1).join('')}…` : text);
 }

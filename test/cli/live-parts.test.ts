@@ -37,6 +37,12 @@ test('a report of a dense mesh is as long as it has edges, not ways, and ends wh
   expect([many.edges.length, many.omitted]).toEqual([1000, 2001]);
 });
 
+test('a name in a report has at most 200 characters, also if each of them takes two units of UTF-16', () => {
+  const { edges } = toReport('a', answerOf({ a: ['x'.repeat(1_000), '😀'.repeat(1_000), '😀'.repeat(200)] }, 'a', 1));
+  expect(edges.map(({ to }) => Array.from(to).length)).toEqual([1, 200, 200, 200]);
+  expect(edges.map(({ to }) => to.endsWith('…'))).toEqual([false, true, true, false]);
+});
+
 const edge = (from: string | null, to: string, status = 200): MeshEdge =>
   ({ from, to, level: from === null ? 0 : 1, status, ms: 3, reason: status === 200 ? '' : 'down' });
 
