@@ -4,7 +4,7 @@ import { startLive, type LivePage } from '../live/live-server.js';
 import type { MeshEdge, MeshReport } from '../live/track.js';
 import type { PingEntry } from '../monitor/ping-document.js';
 import { defineCommand, whole, type Command } from './command.js';
-import { askMesh, DEFAULT_DEPTH, parseTarget, servicesBelow, type Edge, type Target } from './mesh.js';
+import { askMesh, DEFAULT_DEPTH, parseTarget, servicesBelow, type Target } from './mesh.js';
 import { toVisible } from './output.js';
 
 const usage = `Usage: postern live URL [--depth N] [--port P]
@@ -45,41 +45,34 @@ export function showMesh(target: Target, depth: number, port: number): Promise<L
 const MAX_EDGES = 1000;
 const MAX_CHARS = 200;
 
-/** An edge, and the edges that are listed below it. */
-interface Branch extends Omit<Edge, 'from'> {
-  /** Null for the asked service. */
-  readonly from: string | null;
-  readonly level: number;
-  readonly below: Branch[];
-}
-
 /**
  * Lists every edge once, however many ways lead to it, at the place that is nearest to the asked service. The
  * connections of a service are listed below the first edge over which it reported them.
  */
 export function toReport(service: string, answer: PingEntry): MeshReport {
-  const root: Branch = { from: null, to: service, level: 0, entry: answer, below: [] };
+  const below = new Map<PingEntry, [string, PingEntry][]>();
   const expanded = new Set<string>();
   let omitted = 0;
   // Level by level: the nearer a service is to the asked one, the more levels below it are in its answer.
-  const queue = [root];
-  for (const { to: from, level, entry, below } of queue) {
+  const queue: [string, PingEntry][] = [[service, answer]];
+  for (const [name, entry] of queue) {
     const answers = servicesBelow(entry.response);
-    if (answers.length === 0 || expanded.has(from)) continue;
-    expanded.add(from);
-    const children = answers.map(([to, entry]): Branch => ({ from, to, level: level + 1, entry, below: [] }));
-    below.push(...children.slice(0, MAX_EDGES - queue.length));
-    queue.push(...below);
-    omitted += children.length - below.length;
+    if (answers.length === 0 || expanded.has(name)) continue;
+    expanded.add(name);
+    const listed = answers.slice(0, MAX_EDGES - queue.length);
+    below.set(entry, listed);
+    queue.push(...listed);
+    omitted += answers.length - listed.length;
   }
-  return { service: toText(service), edges: flatten(root), omitted };
+  const list = (from: string | null, to: string, level: number, entry: PingEntry): MeshEdge[] => [
+    toEdge(from, to, level, entry),
+    ...(below.get(entry) ?? []).flatMap(([name, each]) => list(to, name, level + 1, each)),
+  ];
+  return { service: toText(service), edges: list(null, service, 0, answer), omitted };
 }
 
-function flatten(branch: Branch): MeshEdge[] {
-  return [toEdge(branch), ...branch.below.flatMap(flatten)];
-}
-
-function toEdge({ from, to, level, entry }: Branch): MeshEdge {
+/** @param from null for the asked service */
+function toEdge(from: string | null, to: string, level: number, entry: PingEntry): MeshEdge {
   const { response, status_code: status, request_time } = entry;
   const [, ms] = /^(\d{1,9}) ms$/.exec(request_time) ?? [];
   return {
