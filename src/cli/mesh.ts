@@ -51,11 +51,8 @@ export async function askMesh({ service, base }: Target, depth: number, levelTim
 }
 
 /** Every edge below a service, each before those further down. */
-export function* walkMesh(from: string, { response }: PingEntry): Generator<Edge> {
-  for (const [to, entry] of servicesBelow(response)) {
-    yield { from, to, entry };
-    yield* walkMesh(to, entry);
-  }
+export function edgesBelow(from: string, { response }: PingEntry): Edge[] {
+  return servicesBelow(response).flatMap(([to, entry]) => [{ from, to, entry }, ...edgesBelow(to, entry)]);
 }
 
 /** Services that a service is connected to; empty if it did not answer. */

@@ -5,7 +5,7 @@
 
 import type { PingEntry } from '../monitor/ping-document.js';
 import { choice, defineCommand, flag, UsageError, whole, type Command } from './command.js';
-import { askMesh, DEFAULT_DEPTH, parseTarget, servicesBelow, walkMesh, type Edge } from './mesh.js';
+import { askMesh, DEFAULT_DEPTH, edgesBelow, parseTarget, servicesBelow, type Edge } from './mesh.js';
 import { paint, toJson, toVisible } from './output.js';
 
 const usage = `Usage: postern ping URL [--depth N] [--format FORMAT] [--json] [--timeout MS]
@@ -42,7 +42,7 @@ export const ping: Command = defineCommand(usage, 'URL', OPTIONS, async (values,
   const target = parseTarget(url);
   if (json && format !== 'json') throw new UsageError(`--json and --format ${format} are two formats; give one`);
   const root = await askMesh(target, depth, levelTimeoutMs);
-  const entries = [root, ...Array.from(walkMesh(target.service, root), ({ entry }) => entry)];
+  const entries = [root, ...edgesBelow(target.service, root).map(({ entry }) => entry)];
   const finding = entries.some((entry) => entry.status_code !== 200);
   return { text: DRAWINGS[format](target.service, root), finding };
 });
@@ -100,7 +100,7 @@ function drawDot(service: string, root: PingEntry): string {
 function toGraph(service: string, root: PingEntry): { nodes: Map<string, string>; edges: Edge[] } {
   const nodes = new Map([[service, `${service} (${answerOf(root)})`]]);
   const edges = new Map<string, Edge>();
-  for (const edge of walkMesh(service, root)) {
+  for (const edge of edgesBelow(service, root)) {
     const { from, to, entry } = edge;
     if (!nodes.has(to)) nodes.set(to, to);
     const key = JSON.stringify([from, to, entry.status_code]);
