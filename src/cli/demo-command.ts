@@ -23,14 +23,7 @@ their mesh, and prints what to try.
   --port P  first of three ports in a row. Default: 8000, or free ones
 `;
 
-const SERVICE_VARIABLES = [
-  'SERVICE_CONNECTIONS',
-  'REQUIRED_SERVICE_CONNECTIONS',
-  'SERVICE_URL_TEMPLATE',
-  'MONITOR_PORT',
-  'MONITOR_HOST',
-  'OTEL_SERVICE_NAME',
-];
+const SERVICE_VARIABLES = ['REQUIRED_SERVICE_CONNECTIONS', 'SERVICE_URL_TEMPLATE', 'MONITOR_PORT', 'OTEL_SERVICE_NAME'];
 
 export const demo: Command = defineCommand(usage, '', { port: whole(1, 65_533, undefined) }, async ({ port }) => {
   // These are meant for one service, but the demo runs three of them in this process.
