@@ -44,22 +44,14 @@ export interface Option<V> {
 
 export const flag: Option<boolean> = { type: 'boolean', read: (given) => given === true };
 
-/** A text that may be given several times. */
-export const texts: Option<string[] | undefined> = {
-  type: 'string',
-  multiple: true,
-  read: (given) => (Array.isArray(given) ? given.map(String) : undefined),
-};
-
 /**
- * An option whose text must have a form.
+ * An option whose text must have a form; undefined if it is not given.
  *
  * @param parse returns undefined for a text that the option can't have; `remedy` says what to give then
- * @param fallback value of an option that is not given
  */
-export function option<V, const F>(remedy: string, parse: (text: string) => V | undefined, fallback: F): Option<V | F> {
-  const read = (given: Given, name: string): V | F => {
-    if (given === undefined) return fallback;
+export function option<V>(remedy: string, parse: (text: string) => V | undefined): Option<V | undefined> {
+  const read = (given: Given, name: string): V | undefined => {
+    if (given === undefined) return undefined;
     const value = parse(String(given));
     if (value === undefined) throw new UsageError(`--${name} is ${JSON.stringify(given)}; ${remedy}`);
     return value;
@@ -67,25 +59,24 @@ export function option<V, const F>(remedy: string, parse: (text: string) => V | 
   return { type: 'string', read };
 }
 
-export const text: Option<string | undefined> = option('', String, undefined);
+export const text: Option<string | undefined> = option('', String);
 
-export function whole<const F>(min: number, max: number, fallback: F): Option<number | F> {
-  const parse = (text: string): number | undefined => {
+/** An option that may be given several times. */
+export function repeated({ read }: Option<string | undefined>): Option<string[] | undefined> {
+  const readAll = (given: Given, name: string): string[] | undefined =>
+    Array.isArray(given) ? given.flatMap((each) => read(each, name) ?? []) : undefined;
+  return { type: 'string', multiple: true, read: readAll };
+}
+
+export function whole(min: number, max: number): Option<number | undefined> {
+  return option(`give a number from ${min} to ${max}`, (text) => {
     const value = /^\d{1,9}$/.test(text) ? Number(text) : NaN;
     return value >= min && value <= max ? value : undefined;
-  };
-  return option(`give a number from ${min} to ${max}`, parse, fallback);
+  });
 }
 
-export function choice<C extends string, const F>(choices: readonly C[], fallback: F): Option<C | F> {
-  return option(`give one of ${choices.join(', ')}`, (text) => choices.find((each) => each === text), fallback);
-}
-
-type Guard<T> = (value: unknown) => value is T;
-
-/** A file that another call has written; see {@link readSaved}. */
-export function savedFile<T>(isValid: Guard<T>, what: string, call: string): Option<T | undefined> {
-  return option('', (file) => readSaved(file, isValid, what, call), undefined);
+export function choice<C extends string>(choices: readonly C[]): Option<C | undefined> {
+  return option(`give one of ${choices.join(', ')}`, (text) => choices.find((each) => each === text));
 }
 
 type Options = Readonly<Record<string, Option<unknown>>>;
@@ -137,16 +128,20 @@ function describeOptions(options: Options): string {
 }
 
 /**
- * @param what the file must have, and `call` what prints it
- * @throws {Error} when the file can't be read, or holds something else
+ * Returns a reader of files that another call has written.
+ *
+ * @param what a file must have, and `call` what prints it
+ * @returns throws when a file can't be read, or holds something else
  */
-export function readSaved<T>(file: string, isValid: Guard<T>, what: string, call: string): T {
-  let value: unknown;
-  try {
-    value = JSON.parse(readFileSync(file, 'utf8'));
-  } catch (error) {
-    throw new Error(`${file} can't be read: ${messageOf(error)}`, { cause: error });
-  }
-  if (!isValid(value)) throw new Error(`${file} has no ${what}; make one with postern ${call}`);
-  return value;
+export function savedBy<T>(call: string, what: string, isValid: (value: unknown) => value is T): (file: string) => T {
+  return (file) => {
+    let value: unknown;
+    try {
+      value = JSON.parse(readFileSync(file, 'utf8'));
+    } catch (error) {
+      throw new Error(`${file} can't be read: ${messageOf(error)}`, { cause: error });
+    }
+    if (!isValid(value)) throw new Error(`${file} has no ${what}; make one with postern ${call}`);
+    return value;
+  };
 }

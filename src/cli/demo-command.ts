@@ -25,7 +25,7 @@ their mesh, and prints what to try.
 
 const SERVICE_VARIABLES = ['REQUIRED_SERVICE_CONNECTIONS', 'SERVICE_URL_TEMPLATE', 'MONITOR_PORT', 'OTEL_SERVICE_NAME'];
 
-export const demo: Command = defineCommand(usage, '', { port: whole(1, 65_533, undefined) }, async ({ port }) => {
+export const demo: Command = defineCommand(usage, '', { port: whole(1, 65_533) }, async ({ port }) => {
   // These are meant for one service, but the demo runs three of them in this process.
   for (const name of SERVICE_VARIABLES) delete process.env[name];
   const ports = port === undefined ? await freePorts() : [port, port + 1, port + 2];

@@ -2,7 +2,7 @@
 
 import { findClashes, FrameworkErrorCodes, type NamedValue } from '../base/error-codes.js';
 import { isRecord } from '../base/options-check.js';
-import { defineCommand, Finding, flag, readSaved, reportFindings, type Command } from './command.js';
+import { defineCommand, Finding, flag, reportFindings, savedBy, type Command } from './command.js';
 import { loadApp, type LoadedApp } from './module.js';
 import { toJson, toTable } from './output.js';
 
@@ -28,11 +28,8 @@ export const errors: Command = defineCommand(usage, operandOf, OPTIONS, async ({
     const rows = catalogueOf(await loadApp(files[0]));
     return { text: json ? toJson(rows) : formatTable(rows) };
   }
-  const codes = files.flatMap((place) => {
-    const saved = readSaved(place, areCodes, 'saved list of error codes', 'errors MODULE --json');
-    return saved.map((code) => ({ ...code, place }));
-  });
-  return reportFindings(clashesOf(codes));
+  const read = savedBy('errors MODULE --json', 'saved list of error codes', areCodes);
+  return reportFindings(clashesOf(files.flatMap((place) => read(place).map((code) => ({ ...code, place })))));
 });
 
 /** One row of the catalogue. */

@@ -1,6 +1,6 @@
 /* `postern gateway`: the public routes of applications, as the configuration of one gateway in front of them. */
 
-import { choice, defineCommand, option, text, texts, UsageError, type Command } from './command.js';
+import { choice, defineCommand, option, repeated, text, UsageError, type Command } from './command.js';
 import { toCaddy } from '../gateway/caddy.js';
 import type { GatewayService, ListenerOptions } from '../gateway/exporter-options.js';
 import { toGatewayApi } from '../gateway/gateway-api.js';
@@ -51,12 +51,12 @@ const EXPORTERS: Readonly<Record<(typeof FORMATS)[number], Exporter>> = {
 };
 
 const OPTIONS = {
-  format: choice(FORMATS, undefined),
+  format: choice(FORMATS),
   upstream: text,
   service: text,
   listen: text,
-  host: texts,
-  tls: option('give two files, CERT,KEY', parseTls, undefined),
+  host: repeated(text),
+  tls: option('give two files, CERT,KEY', parseTls),
   include: text,
   gateway: text,
   namespace: text,

@@ -22,32 +22,29 @@ const IMAGE = /^[\w][\w.:/@-]*$/;
 const LABEL_REMEDY = 'give a DNS label: lower-case letters, digits and hyphens, a letter first, at most 63';
 
 const OPTIONS = {
-  image: option('give registry/name:tag', (text) => (IMAGE.test(text) ? text : undefined), undefined),
-  replicas: whole(0, 1000, 2),
-  namespace: option(LABEL_REMEDY, (text) => (LABEL.test(text) ? text : undefined), undefined),
-  port: whole(1, 65_535, 8000),
-  'monitor-port': whole(1, 65_535, undefined),
+  image: option('give registry/name:tag', (text) => (IMAGE.test(text) ? text : undefined)),
+  replicas: whole(0, 1000),
+  namespace: option(LABEL_REMEDY, (text) => (LABEL.test(text) ? text : undefined)),
+  port: whole(1, 65_535),
+  'monitor-port': whole(1, 65_535),
 };
 
 export const k8s: Command = defineCommand(usage, 'MODULE', OPTIONS, async (values, file) => {
-  const { image, port, 'monitor-port': monitorPort } = values;
+  const { image, port = 8000, 'monitor-port': monitorPort } = values;
   if (image === undefined) throw new UsageError('--image is missing; give the image to run');
   if (monitorPort === port) throw new UsageError(`--port and --monitor-port are both ${port}; give two`);
 
   const { name } = await loadMonitoredApp(file);
   if (!LABEL.test(name)) throw new UsageError(`the application's name is ${JSON.stringify(name)}; ${LABEL_REMEDY}`);
-  return { text: writeManifests(name, image, values) };
+  return { text: writeManifests(name, image, port, values) };
 });
 
-/** How long load balancers still send requests, and how long those in flight may take then: the defaults of `run()`. */
-const DRAIN_DELAY_MS = 5_000;
-const DRAIN_TIMEOUT_MS = 10_000;
-/** For close hooks, and for the process to end. */
-const SPARE_SECONDS = 5;
-
-/** Four documents of YAML. */
-function writeManifests(name: string, image: string, options: Values<typeof OPTIONS>): string {
-  const { replicas, namespace, port, 'monitor-port': monitorPort } = options;
+/**
+ * Four documents of YAML. An instance is given 20 s to end: the defaults of `run()`, which are 5 s in which load
+ * balancers still send requests and 10 s for requests in flight, and 5 s for close hooks and the end of the process.
+ */
+function writeManifests(name: string, image: string, port: number, options: Values<typeof OPTIONS>): string {
+  const { replicas = 2, namespace, 'monitor-port': monitorPort } = options;
   // A service may be called "no", which YAML takes for false.
   const quoted = JSON.stringify(name);
   const label = `app.kubernetes.io/name: ${quoted}`;
@@ -91,8 +88,8 @@ spec:
       labels:
         ${label}
     spec:
-      # ${DRAIN_DELAY_MS / 1000} s of DRAIN_DELAY, ${DRAIN_TIMEOUT_MS / 1000} s for what is in flight, ${SPARE_SECONDS} s to spare.
-      terminationGracePeriodSeconds: ${(DRAIN_DELAY_MS + DRAIN_TIMEOUT_MS) / 1000 + SPARE_SECONDS}
+      # 5 s of DRAIN_DELAY, 10 s for what is in flight, 5 s to spare.
+      terminationGracePeriodSeconds: 20
       automountServiceAccountToken: false
       # A Service named "monitor" would set MONITOR_PORT in every container.
       enableServiceLinks: false
@@ -116,7 +113,7 @@ spec:
             - name: PORT
               value: "${port}"
             - name: DRAIN_DELAY
-              value: "${DRAIN_DELAY_MS}"${variable}
+              value: "5000"${variable}
           ports:
             - name: http
               containerPort: ${port}${named}

@@ -17,9 +17,9 @@ it: who answers, how fast, since when, and what changed. Prints its URL.
   --port P    port of the page; default: a free one
 `;
 
-const OPTIONS = { depth: whole(0, 20, DEFAULT_DEPTH), port: whole(1, 65_535, 0) };
+const OPTIONS = { depth: whole(0, 20), port: whole(1, 65_535) };
 
-export const live: Command = defineCommand(usage, 'URL', OPTIONS, async ({ depth, port }, text) => {
+export const live: Command = defineCommand(usage, 'URL', OPTIONS, async ({ depth = DEFAULT_DEPTH, port = 0 }, text) => {
   const target = parseTarget(text);
   const { url, close } = await showMesh(target, depth, port);
   const words = `${target.service} and the mesh below it, live:\n${url}\n\nCtrl-C stops it.\n`;

@@ -4,7 +4,7 @@ import { isRecord } from '../base/options-check.js';
 import { toOpenApi, type OpenApiDocument } from '../openapi/document.js';
 import { collectMembers, shapeOf, type Members } from '../openapi/operation.js';
 import { listOf } from '../payload/json-schema.js';
-import { choice, defineCommand, flag, reportFindings, savedFile, texts, UsageError, type Command } from './command.js';
+import { choice, defineCommand, flag, option, repeated, reportFindings, savedBy, type Command } from './command.js';
 import { loadApp } from './module.js';
 import { toJson } from './output.js';
 
@@ -26,15 +26,13 @@ a route.
 
 const OPTIONS = {
   public: flag,
-  version: choice(['3.1', '3.2'], '3.1'),
-  server: texts,
-  check: savedFile(isDocument, 'OpenAPI document', 'openapi MODULE'),
+  version: choice(['3.1', '3.2']),
+  server: repeated(option('give a URL', (url) => (URL.canParse(url) ? url : undefined))),
+  check: option('', savedBy('openapi MODULE', 'OpenAPI document', isDocument)),
 };
 
 export const openapi: Command = defineCommand(usage, 'MODULE', OPTIONS, async (values, file) => {
   const { version, server: servers, check: saved } = values;
-  for (const url of servers ?? [])
-    if (!URL.canParse(url)) throw new UsageError(`--server is ${JSON.stringify(url)}; give a URL`);
   const scope = values.public ? 'public' : 'all';
   const text = toJson(toOpenApi(await loadApp(file), { scope, version, servers }));
   return saved === undefined ? { text } : reportFindings(findBreaks(saved, JSON.parse(text)));

@@ -30,18 +30,13 @@ const DRAWINGS: Readonly<Record<(typeof FORMATS)[number], (service: string, root
   dot: drawDot,
 };
 
-const OPTIONS = {
-  depth: whole(0, 100, DEFAULT_DEPTH),
-  format: choice(FORMATS, undefined),
-  json: flag,
-  timeout: whole(1, 600_000, 2000),
-};
+const OPTIONS = { depth: whole(0, 100), format: choice(FORMATS), json: flag, timeout: whole(1, 600_000) };
 
 export const ping: Command = defineCommand(usage, 'URL', OPTIONS, async (values, url) => {
-  const { depth, json, format = json ? 'json' : 'tree', timeout: levelTimeoutMs } = values;
+  const { depth = DEFAULT_DEPTH, json, format = json ? 'json' : 'tree', timeout = 2000 } = values;
   const target = parseTarget(url);
   if (json && format !== 'json') throw new UsageError(`--json and --format ${format} are two formats; give one`);
-  const root = await askMesh(target, depth, levelTimeoutMs);
+  const root = await askMesh(target, depth, timeout);
   const entries = [root, ...edgesBelow(target.service, root).map(({ entry }) => entry)];
   const finding = entries.some((entry) => entry.status_code !== 200);
   return { text: DRAWINGS[format](target.service, root), finding };

@@ -1,7 +1,7 @@
 /* `postern routes`: the route table of an application, or what changed in its public part. */
 
 import type { RouteInfo } from '../routing/router.js';
-import { defineCommand, flag, savedFile, type Command, type Outcome } from './command.js';
+import { defineCommand, flag, option, savedBy, type Command, type Outcome } from './command.js';
 import { isRouteTable, keyOf, loadApp } from './module.js';
 import { paint, toJson, toTable, toVisible } from './output.js';
 
@@ -15,7 +15,7 @@ Prints every route of the application that MODULE exports as its default.
                  exits with 1; prints nothing if nothing did
 `;
 
-const OPTIONS = { json: flag, check: savedFile(isRouteTable, 'saved route table', 'routes MODULE --json') };
+const OPTIONS = { json: flag, check: option('', savedBy('routes MODULE --json', 'saved route table', isRouteTable)) };
 
 export const routes: Command = defineCommand(usage, 'MODULE', OPTIONS, async ({ json, check: saved }, file) => {
   const { routes } = (await loadApp(file)).router;
