@@ -58,9 +58,6 @@ type SendingMethods<Methods> = {
     : unknown;
 };
 
-/** The arguments after the path, whatever a caller without types passes. */
-type HandlerArguments = readonly [first?: unknown, second?: unknown, ...more: unknown[]];
-
 /** Defaults of the options of a group's routes. An option of a route, or a flag on its handler, overrides them. */
 export interface GroupOptions extends SharedOptions {
   /** Around the routes of the group, outside the middleware that its `use` adds; the first is outermost. */
@@ -123,7 +120,7 @@ export class RouteGroup<Prefix extends string = ''> {
   static {
     for (const name of VERBS) {
       const { [name]: value } = {
-        [name](this: RouteGroup, path: string, ...rest: HandlerArguments) {
+        [name](this: RouteGroup, path: string, ...rest: readonly unknown[]) {
           return this.#add(name.toUpperCase(), path, ...rest);
         },
       };
@@ -248,7 +245,7 @@ export class RouteGroup<Prefix extends string = ''> {
     return this;
   }
 
-  #add(method: string, path: string, ...[first, second, ...more]: HandlerArguments): this {
+  #add(method: string, path: string, ...[first, second, ...more]: readonly unknown[]): this {
     const isSimple = second === undefined;
     const handler = isSimple ? first : second;
     if (typeof handler !== 'function' || (!isSimple && typeof first === 'function') || more.length > 0)

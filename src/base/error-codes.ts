@@ -91,10 +91,8 @@ export type NamedValue = Pick<ErrorCode, 'name' | 'value'>;
 
 /** Pairs that a reader of a log could confuse: one value with two names, or one name with two values. */
 export function findClashes<Code extends NamedValue>(codes: readonly Code[]): [Code, Code][] {
-  return codes.flatMap((b, index) =>
-    codes
-      .slice(0, index)
-      .filter((a) => (a.value === b.value) !== (a.name === b.name))
-      .map((a): [Code, Code] => [a, b]),
-  );
+  return codes.flatMap((b, index) => {
+    const clashing = codes.slice(0, index).filter((a) => (a.value === b.value) !== (a.name === b.name));
+    return clashing.map((a): [Code, Code] => [a, b]);
+  });
 }
