@@ -8,7 +8,7 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { builtin } from '../base/builtin.js';
 import { clearTimeout, Date, monotonicNow, random, setTimeout } from '../base/clock.js';
-import { within } from '../base/deadline.js';
+import { MAX_TIMEOUT_MS, within } from '../base/deadline.js';
 import type { ExportSettings } from './otel-variables.js';
 
 const MIN_PART_LENGTH = 8192;
@@ -27,6 +27,8 @@ interface Batch {
   /** Spans that are not encoded yet. */
   text: string;
   count: number;
+  /** When it is sent, full or not, on the clock of `performance.now()`. */
+  readonly dueMs: number;
 }
 
 /**
@@ -55,7 +57,7 @@ export function startExporter(
   const waitUntil = async (due: () => number): Promise<void> => {
     for (let leftMs = due() - monotonicNow(); leftMs > 0 && !isClosing; leftMs = due() - monotonicNow()) {
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, leftMs).unref();
+        const timer = setTimeout(resolve, Math.min(leftMs, MAX_TIMEOUT_MS)).unref();
         wake = () => {
           clearTimeout(timer);
           resolve();
@@ -114,11 +116,10 @@ export function startExporter(
     }
   };
 
-  /** Sends a batch when it is full, and every `delayMs`. */
+  /** Sends a batch when it is full, or `delayMs` after its first span. Without spans nothing wakes the process. */
   const run = async (): Promise<void> => {
     while (!isClosing || waiting > 0) {
-      const dueMs = monotonicNow() + Math.max(1, delayMs);
-      await waitUntil(() => Math.max(notBeforeMs, waiting < maxBatchSize ? dueMs : 0));
+      await waitUntil(() => Math.max(notBeforeMs, waiting < maxBatchSize ? (queue[0]?.dueMs ?? Infinity) : 0));
       const batch = queue.shift();
       waiting -= batch?.count ?? 0;
       if (batch !== undefined) await send(batch);
@@ -134,7 +135,8 @@ export function startExporter(
     add(span) {
       let batch = queue.at(-1);
       if (batch === undefined || batch.count === maxBatchSize) {
-        batch = { parts: [], text: head, count: 0 };
+        // Also with a delay of 0, spans of requests that end together share a batch.
+        batch = { parts: [], text: head, count: 0, dueMs: monotonicNow() + Math.max(1, delayMs) };
         queue.push(batch);
       }
       batch.text += batch.count === 0 ? span : `,${span}`;
@@ -144,7 +146,8 @@ export function startExporter(
         batch.parts.push(Buffer.from(batch.text, 'latin1'));
         batch.text = '';
       }
-      if ((waiting += 1) === maxBatchSize) wake();
+      waiting += 1;
+      if (batch.count === 1 || batch.count === maxBatchSize) wake();
     },
     async close() {
       isClosing = true;

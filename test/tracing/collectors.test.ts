@@ -175,6 +175,20 @@ test.for(['Infinity', '1000000000', 'Fri, 31 Dec 9999 23:59:59 GMT'])(
   },
 );
 
+test('with a delay of 0 a span is sent at once, and without spans nothing wakes the process', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  const collector = await startCollector();
+  const { app } = await start(collector.url, { OTEL_BSP_SCHEDULE_DELAY: '0' });
+  for (let sent = 1; sent <= 2; sent += 1) {
+    await app.request('/');
+    await vi.advanceTimersByTimeAsync(1);
+    await expect.poll(() => collector.spans.length).toBe(sent);
+  }
+  const idleSinceMs = performance.now();
+  for (let timer = 0; timer < 10; timer += 1) await vi.advanceTimersToNextTimerAsync();
+  expect(performance.now() - idleSinceMs).toBeGreaterThan(1000);
+});
+
 test('a request that node:http refuses to make drops its batch, and close() resolves', async () => {
   const collector = await startCollector();
   const headers = 'expect=100-continue,trailer=x';
