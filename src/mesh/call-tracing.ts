@@ -42,14 +42,12 @@ export function areCallsTraced(): boolean {
 }
 
 /** Publishes `start` around the sending of the request, and `end` after it; only sends it without a message. */
-export function traceCall<T>(message: CallTraceMessage | undefined, send: () => T): T {
+export function traceCall<T>(message: CallTraceMessage | undefined, send: () => Promise<T>): Promise<T> {
   if (message === undefined) return send();
   return channel.start.runStores(message, () => {
-    try {
-      return send();
-    } finally {
-      channel.end.publish(message);
-    }
+    const sent = send();
+    channel.end.publish(message);
+    return sent;
   });
 }
 

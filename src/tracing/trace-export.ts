@@ -90,12 +90,12 @@ export function startTraceExport(
     diagnostics.subscribe(channel, untyped);
     unsubscribers.push(() => diagnostics.unsubscribe(channel, untyped));
   };
-  const toServerFields = createServerFields();
+  const latest: LatestFields = new Map();
   const onRequestEnd = (message: RequestTraceMessage): void => {
     const { ctx, trace, statusCode } = message;
     // Without a status, `end` reports that the handler has returned a promise.
     if (statusCode === undefined || !isSampled(trace) || !isExported(ctx)) return;
-    if (exporter.hasRoomOrDrops()) add(trace, Context.exchangeOf(ctx).startedAt, toServerFields(message));
+    if (exporter.hasRoomOrDrops()) add(trace, Context.exchangeOf(ctx).startedAt, toServerFields(message, latest));
   };
   on('request:end', onRequestEnd);
   on('request:asyncEnd', onRequestEnd);
@@ -116,28 +116,30 @@ export function startTraceExport(
   };
 }
 
-/** Makes a function that keeps, for each route, the part of a span that the route's next request may have as well. */
-function createServerFields(): (message: RequestTraceMessage) => SpanFields {
-  const latest = new Map<MatchedRoute | null, { readonly key: string; readonly fields: SpanFields }>();
-  return ({ ctx, method, route, statusCode = 0, errorCode, error }) => {
-    const { req } = Context.exchangeOf(ctx);
-    const origin = requestOrigin(req, ctx.target, Context.environmentOf(ctx).trustProxy);
-    const errorType = statusCode >= 500 ? (errorCode?.name ?? String(statusCode)) : undefined;
-    const key = `${method} ${statusCode} ${errorType} ${req.httpVersion} ${origin}`;
-    let last = latest.get(route);
-    if (last?.key !== key) {
-      const fields = beginFields(true, method, route?.path, origin, statusCode, errorType);
-      fields.attributes.add('http.route', route?.path).add('url.scheme', /^https?/.exec(origin)?.[0]);
-      fields.attributes.add('network.protocol.version', req.httpVersion);
-      latest.set(route, (last = { key, fields }));
-    }
-    const { isServer, head, attributes } = last.fields;
-    const own = new Attributes(attributes)
-      .add('url.path', ctx.target.path)
-      .add('client.address', ctx.ip)
-      .add('user_agent.original', ctx.headers['user-agent']);
-    return { isServer, head, attributes: own, exception: statusCode === 500 ? error : undefined };
-  };
+/** For each route, the part of its latest span that its next request may have as well, and what that depends on. */
+type LatestFields = Map<MatchedRoute | null, { readonly key: string; readonly fields: SpanFields }>;
+
+function toServerFields(
+  { ctx, method, route, statusCode = 0, errorCode, error }: RequestTraceMessage,
+  latest: LatestFields,
+): SpanFields {
+  const { req } = Context.exchangeOf(ctx);
+  const origin = requestOrigin(req, ctx.target, Context.environmentOf(ctx).trustProxy);
+  const errorType = statusCode >= 500 ? (errorCode?.name ?? String(statusCode)) : undefined;
+  const key = `${method} ${statusCode} ${errorType} ${req.httpVersion} ${origin}`;
+  let last = latest.get(route);
+  if (last?.key !== key) {
+    const fields = beginFields(true, method, route?.path, origin, statusCode, errorType);
+    fields.attributes.add('http.route', route?.path).add('url.scheme', /^https?/.exec(origin)?.[0]);
+    fields.attributes.add('network.protocol.version', req.httpVersion);
+    latest.set(route, (last = { key, fields }));
+  }
+  const { isServer, head, attributes } = last.fields;
+  const own = new Attributes(attributes)
+    .add('url.path', ctx.target.path)
+    .add('client.address', ctx.ip)
+    .add('user_agent.original', ctx.headers['user-agent']);
+  return { isServer, head, attributes: own, exception: statusCode === 500 ? error : undefined };
 }
 
 function toClientFields({ method, route, url, attempt, statusCode, errorCode, error }: CallTraceMessage): SpanFields {
