@@ -97,19 +97,14 @@ export class Answer {
     return new ReadableStream<Uint8Array>(
       {
         start: (controller) => {
-          let isOver = false;
-          this.limit.whenEnded((reason) => {
-            if (!isOver) controller.error(reason);
-            isOver = true;
-          });
           source.on('data', (chunk: Buffer) => {
-            if (isOver) return;
+            if (this.limit.isOver) return;
             controller.enqueue(new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.length));
             if ((controller.desiredSize ?? 0) <= 0) source.pause();
           });
-          source.on('end', () => {
-            if (!isOver) controller.close();
-            isOver = true;
+          this.limit.whenOver(({ failure }) => {
+            if (failure === undefined) controller.close();
+            else controller.error(failure.reason);
           });
         },
         pull: () => void source.resume(),

@@ -2,7 +2,7 @@
  * Sends requests to a service over HTTP, with a pool of kept-alive connections.
  */
 
-import { Agent, request as httpRequest, type ClientRequest } from 'node:http';
+import type { Agent, AgentOptions, ClientRequest } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { builtin } from '../base/builtin.js';
@@ -26,17 +26,16 @@ const MAX_HEAD_BYTES = 16_384;
  */
 export function createHttpTransport(address: string, maxAgeMs: number): Transport {
   const url = new URL(address);
+  const protocol = url.protocol === 'https:' ? builtin('node:https') : builtin('node:http');
+  const { hostname, port } = builtin('node:url').urlToHttpOptions(url);
   let agent: Agent | undefined;
 
   /** @param fresh asks for a new connection */
   const begin = ({ method, target, headers }: ServiceRequest, fresh: boolean): ClientRequest => {
-    const tls = url.protocol === 'https:';
-    const send = tls ? builtin('node:https').request : httpRequest;
-    const { hostname, port } = builtin('node:url').urlToHttpOptions(url);
-    agent ??= createAgent(tls, maxAgeMs);
+    agent ??= createAgent(protocol.Agent, maxAgeMs);
     const path = url.pathname === '/' ? target : url.pathname + target;
     const options = { hostname, port, method, path, headers, maxHeaderSize: MAX_HEAD_BYTES };
-    const req = send({ ...options, agent: fresh ? false : agent });
+    const req = protocol.request({ ...options, agent: fresh ? false : agent });
     // Header fields beyond the default limit would be dropped in silence: `content-length` could be one of them.
     req.maxHeadersCount = 0;
     return req;
@@ -116,19 +115,15 @@ function connectionError(request: ServiceRequest, cause: NodeJS.ErrnoException, 
 /** Sends a streamed body, no faster than it is read; destroys its source with the request. */
 function sendStream(stream: ServiceStream, req: ClientRequest, fail: (reason: unknown) => void): void {
   const source = toReadable(stream);
-  let ended = false;
   source.on('error', fail);
   source.on('data', (chunk: unknown) => {
     if (typeof chunk !== 'string' && !(chunk instanceof Uint8Array))
       fail(new TypeError(`the body's stream yielded a chunk of type ${typeof chunk}; yield strings or bytes`));
     else if (chunk.length > 0 && !req.destroyed && !req.write(chunk)) source.pause();
   });
-  source.on('end', () => {
-    ended = true;
-    req.end();
-  });
+  source.on('end', () => req.end());
   source.on('close', () => {
-    if (!ended && !req.destroyed) fail(new TypeError("the body's stream was destroyed before its end"));
+    if (!source.readableEnded && !req.destroyed) fail(new TypeError("the body's stream was destroyed before its end"));
   });
   req.on('drain', () => source.resume());
   req.on('close', () => source.destroy());
@@ -148,12 +143,11 @@ const AGE_SPREAD = 0.1;
  * bytes could pass for the answer to the next request. One that has reached its age is closed between two requests: a
  * load balancer that spreads connections, rather than requests, gets to choose an instance again.
  *
- * @param tls loads `node:https`
+ * @param Class the agent of `node:http` or `node:https`
  * @param maxAgeMs of a connection, ± 10 %
  */
-export function createAgent(tls: boolean, maxAgeMs: number): Agent {
-  const options = { keepAlive: true, timeout: IDLE_MS };
-  const agent = tls ? new (builtin('node:https').Agent)(options) : new Agent(options);
+export function createAgent(Class: new (options: AgentOptions) => Agent, maxAgeMs: number): Agent {
+  const agent = new Class({ keepAlive: true, timeout: IDLE_MS });
   const keepSocketAlive: (socket: Duplex) => unknown = agent.keepSocketAlive.bind(agent);
   const reuseSocket = agent.reuseSocket.bind(agent);
   const retireAt = new WeakMap<Duplex, number>();

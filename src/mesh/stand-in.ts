@@ -24,13 +24,10 @@ export function createStandInTransport(name: string, standIn: ServiceStandIn): T
         abort.abort(reason);
         reject(reason);
       });
-      const answered = async (): Promise<void> => {
-        const source = await ask(standIn, url, request, abort.signal);
-        const answer = new Answer(request, source, limit);
+      ask(standIn, url, request, abort.signal).then((source) => {
+        resolve(new Answer(request, source, limit));
         limit.whenEnded(() => source.destroy());
-        resolve(answer);
-      };
-      answered().catch(limit.end);
+      }, limit.end);
     });
   return { url, open, close: () => undefined };
 }

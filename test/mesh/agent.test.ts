@@ -1,7 +1,7 @@
 /** The pool's own rule for idle connections, without the idle timeout that would close them later. */
 
 import { once } from 'node:events';
-import { ClientRequest, get, type IncomingMessage } from 'node:http';
+import { Agent, ClientRequest, get, type IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { createAgent } from '../../src/mesh/http-transport.js';
@@ -12,7 +12,7 @@ async function idleSocket(): Promise<{ agent: ReturnType<typeof createAgent>; so
   const socket = connect(Number(new URL(peer.url).port), '127.0.0.1');
   await once(socket, 'connect');
   await expect.poll(() => peer.sockets.length).toBe(1);
-  const agent = createAgent(false, 60_000);
+  const agent = createAgent(Agent, 60_000);
   expect(agent.keepSocketAlive(socket)).toBe(true);
   return { agent, socket, remote: peer.sockets[0] as Socket };
 }
@@ -37,7 +37,7 @@ test.for([
   { maxAgeMs: 60_000, kept: true },
 ])('a connection that has reached an age of $maxAgeMs ms is kept: $kept', async ({ maxAgeMs, kept }) => {
   const peer = await startRawPeer(() => 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n');
-  const agent = createAgent(false, maxAgeMs);
+  const agent = createAgent(Agent, maxAgeMs);
   for (let sent = 0; sent < 2; sent += 1) {
     const request = get({ agent, host: '127.0.0.1', port: new URL(peer.url).port });
     const [response] = (await once(request, 'response')) as [IncomingMessage];
