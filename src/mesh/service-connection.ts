@@ -28,16 +28,12 @@ import type { WholeAnswer } from './answer.js';
 import { callWhole, createCall, runCall, type ConnectedService, type ConnectionOptions } from './call.js';
 import { createHttpTransport } from './http-transport.js';
 import { Limit } from './limit.js';
-import { toHeaders, type Transport } from './request.js';
+import { toHeaders, type ServiceRequest, type Transport } from './request.js';
 import { createRetryBudget } from './retry.js';
 import { createStandInTransport } from './stand-in.js';
 
 /** A ping of another service. */
-export interface PingRequest {
-  readonly method: string;
-  /** From the `/` on, query included. */
-  readonly path: string;
-  readonly headers: Readonly<Record<string, string>>;
+export interface PingRequest extends ServiceRequest {
   /** Time from before the connection to the last byte of the answer. */
   readonly timeoutMs: number;
   readonly maxBytes: number;
@@ -114,10 +110,10 @@ function connect(name: string, transport: Transport, options: ConnectionOptions)
         return new Response(answer.stream(), { status, statusText, headers: answer.toHeaders() });
       });
     },
-    async exchange({ method, path, headers, timeoutMs, maxBytes }) {
-      const call = { service: name, method, path, target: path, headers, body: undefined };
-      const toTimeout = (): Error => callError(call, 504, `${name} did not answer within ${timeoutMs} ms`);
-      return (await transport.open(call, new Limit(timeoutMs, toTimeout, []))).whole(maxBytes);
+    async exchange(request) {
+      const { timeoutMs, maxBytes } = request;
+      const toTimeout = (): Error => callError(request, 504, `${name} did not answer within ${timeoutMs} ms`);
+      return (await transport.open(request, new Limit(timeoutMs, toTimeout, []))).whole(maxBytes);
     },
     close: () => transport.close(),
   };

@@ -83,11 +83,12 @@ export function callOf(service: string): CallName {
 
 /** The request that pings a service. @param levelTimeoutMs time for each level of depth @internal */
 export function pingRequest(service: string, depth: number, levelTimeoutMs: number, maxBytes: number): PingRequest {
-  const { method, path } = callOf(service);
+  const call = callOf(service);
   return {
-    method,
-    path: `${path}?depth=${depth}`,
+    ...call,
+    target: `${call.path}?depth=${depth}`,
     headers: { accept: 'application/json' },
+    body: undefined,
     timeoutMs: Math.min((depth + 1) * levelTimeoutMs, MAX_TIMEOUT_MS),
     maxBytes,
   };

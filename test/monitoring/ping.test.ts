@@ -74,10 +74,10 @@ test('each service is asked with one level less, and with time for every level',
   expect(response).toMatchObject({
     a: { response: pong, status_code: 200, request_time: expect.stringMatching(/^\d+ ms$/) },
   });
-  expect(requests.map(([name, { path, timeoutMs, headers }]) => ({ name, path, timeoutMs, headers }))).toEqual(
+  expect(requests.map(([name, { target, timeoutMs, headers }]) => ({ name, target, timeoutMs, headers }))).toEqual(
     ['b', 'a'].map((name) => ({
       name,
-      path: `/${name}/ping/?depth=2`,
+      target: `/${name}/ping/?depth=2`,
       timeoutMs: 600,
       headers: { accept: 'application/json' },
     })),
@@ -194,8 +194,8 @@ test('a failure is an entry, whatever was thrown, and its reason goes to the log
 test('pings in flight are shared by service and depth, finished ones are not', async () => {
   const asked: string[] = [];
   const release: (() => void)[] = [];
-  const exchange: Exchange = (_name, { path }) => {
-    asked.push(path);
+  const exchange: Exchange = (_name, { target }) => {
+    asked.push(target);
     return new Promise((resolve) => release.push(() => resolve(answerOf(pong))));
   };
   const handler = createPing({ services: { names: ['b'] }, exchange, maxPingDepth: 5, pingTimeout: 1000 });
