@@ -5,7 +5,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { show } from '../base/options-check.js';
 import * as spelling from '../base/nearest-name.js';
-import type { RequestSpan } from '../propagation/trace-context.js';
+import type { TraceSpan } from '../propagation/trace-context.js';
 import type { CallInput, CallResult, EndpointDefinition } from '../endpoint/endpoint-definition.js';
 import type { MaybeResponse, MaybeSchema } from '../endpoint/schemas.js';
 import { ServiceError } from './service-error.js';
@@ -96,7 +96,7 @@ export interface CallingRequest {
   readonly id: string;
   readonly headers: IncomingHttpHeaders;
   /** Undefined while nobody records the spans of requests. */
-  readonly span: RequestSpan | undefined;
+  readonly span: TraceSpan | undefined;
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
   /** When its calls must end, on the clock of `performance.now()`; undefined: never. */

@@ -8,7 +8,7 @@ import { builtin } from '../base/builtin.js';
 import { assertLogger, bindLogger, type Logger, type SafeLogger } from '../base/log.js';
 import type { CallingRequest, ServiceClient } from '../client/service-client.js';
 import { readDeadlineHeader } from '../base/deadline.js';
-import type { RequestSpan } from '../propagation/trace-context.js';
+import type { TraceSpan } from '../propagation/trace-context.js';
 import type { Stream } from '../payload/bytes.js';
 import { decodePath, type MatchedRoute, type Params, type Route } from '../routing/router.js';
 import * as bodies from './body.js';
@@ -72,7 +72,7 @@ export class Context<P = Params> {
   /** Path parameters, percent-decoded. */
   readonly params: P;
   /** The span of this request, while somebody records its trace. @internal */
-  span: RequestSpan | undefined;
+  span: TraceSpan | undefined;
   /** When the `timeout` of its route is over, on the clock of `performance.now()`; unset for never. @internal */
   timeUpMs: number | undefined;
 
@@ -191,7 +191,7 @@ export class Context<P = Params> {
    */
   get log(): SafeLogger {
     if (this.#log !== undefined) return this.#log;
-    const span = this.#env.logsTraces ? this.span?.span : undefined;
+    const span = this.#env.logsTraces ? this.span : undefined;
     const trace = span === undefined ? {} : { trace_id: span.traceId, span_id: span.spanId };
     return (this.#log = bindLogger(this.#env.logger, { request_id: this.id, ...trace }));
   }

@@ -38,7 +38,7 @@ export class RequestTrace {
 
   constructor(ctx: Context) {
     ctx.span = traceContext.beginRequestSpan(ctx.headers);
-    this.#message = { ctx, method: ctx.method, trace: ctx.span.span, route: ctx.route };
+    this.#message = { ctx, method: ctx.method, trace: ctx.span, route: ctx.route };
   }
 
   /** `start`, around the handler, so that stores bound to it hold for everything that the handler starts. */

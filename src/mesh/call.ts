@@ -8,7 +8,7 @@ import { monotonicNow } from '../base/clock.js';
 import type { CallingRequest, ServiceFetchOptions, ServiceResponse } from '../client/service-client.js';
 import { callError, isUnavailable, NO_RETRY_HEADER, ServiceError } from '../client/service-error.js';
 import { DEADLINE_HEADER } from '../base/deadline.js';
-import { CallSpan, passedHeaders, spanHeaders } from '../propagation/trace-context.js';
+import { CallSpan, traceHeaders } from '../propagation/trace-context.js';
 import { readBody, retryAfterOf, toServiceError, type Answer } from './answer.js';
 import { areCallsTraced, endTrace, traceCall, type CallTraceMessage } from './call-tracing.js';
 import { Limit, pause, type Outcome } from './limit.js';
@@ -158,7 +158,7 @@ async function runAttempt<T>(
   const startedMs = monotonicNow();
   const timeoutMs = Math.min(call.timeoutMs, timeLeft(call));
   const isTraced = areCallsTraced();
-  const trace = isTraced && by?.span !== undefined ? new CallSpan(by.span.span, by) : undefined;
+  const trace = isTraced && by?.span !== undefined ? new CallSpan(by.span, by) : undefined;
   const headers = headersOf(call, timeoutMs, trace);
   const message: CallTraceMessage | undefined = isTraced
     ? { service: name, method, path, attempt: number, url: transport.url + path, route, headers, trace }
@@ -195,13 +195,9 @@ async function runAttempt<T>(
 }
 
 /** The headers of an attempt: those of the call, and the ones that it passes on from the request that makes it. */
-function headersOf({ by, headers }: Call, timeoutMs: number, trace = by?.span?.span): Record<string, string> {
+function headersOf({ by, headers }: Call, timeoutMs: number, trace = by?.span): Record<string, string> {
   const own = { [DEADLINE_HEADER]: String(Math.max(1, Math.floor(timeoutMs))), ...headers };
-  if (by === undefined) return own;
-  // Baggage belongs to the application; nobody may change it on the way.
-  const names = trace === undefined ? ['traceparent', 'tracestate', 'baggage'] : ['baggage'];
-  const traced = trace && spanHeaders(trace, by.span?.tracestate);
-  return { 'x-request-id': by.id, ...traced, ...passedHeaders(by.headers, names), ...own };
+  return by === undefined ? own : { 'x-request-id': by.id, ...traceHeaders(by.headers, trace), ...own };
 }
 
 /** How long to wait before the next attempt, in ms; undefined if there is none, or not in time. */

@@ -72,7 +72,7 @@ export class Observer {
   settled(exchange: PipelineExchange, status: number): void {
     const { req, ctx, startedAt, metrics, trace } = exchange;
     const seconds = (monotonicNow() - startedAt) / 1000;
-    const { span } = ctx?.span ?? {};
+    const span = ctx?.span;
     const isInTrace = span !== undefined || req.headers['traceparent'] !== undefined;
     const traceId = isInTrace ? traceContext.sampledTraceId(span, req.headers) : undefined;
     metrics.observe(req.method as string, status, seconds, traceId);

@@ -24,13 +24,6 @@ export interface TraceSpan {
   flags: string;
 }
 
-/** A request's span, with what its trace carries along. */
-export interface RequestSpan {
-  readonly span: TraceSpan;
-  /** The header, unchanged; undefined when it is empty or breaks the grammar. */
-  readonly tracestate: string | undefined;
-}
-
 /** version "-" trace-id "-" parent-id "-" flags, no id all zeros; a later version may add more (section 4.3). */
 const TRACEPARENT = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-[^,]*)?$/;
 
@@ -50,21 +43,20 @@ const KNOWN_FLAGS = 0x03;
 const SAMPLED_RANDOM = '03';
 
 /** Begins the span of a request: of the trace in its headers or, where they hold no valid one, of a new one. */
-export function beginRequestSpan(headers: IncomingHttpHeaders): RequestSpan {
-  const parent = parseTraceparent(textOf(headers['traceparent']));
+export function beginRequestSpan(headers: IncomingHttpHeaders): TraceSpan {
+  const parent = parseTraceparent(headers);
   if (parent === undefined) {
     const ids = randomHex(TRACE_BYTES + SPAN_BYTES);
     const [traceId, spanId] = [ids.slice(2 * SPAN_BYTES), ids.slice(0, 2 * SPAN_BYTES)];
-    return { span: { traceId, spanId, parentId: undefined, flags: SAMPLED_RANDOM }, tracestate: undefined };
+    return { traceId, spanId, parentId: undefined, flags: SAMPLED_RANDOM };
   }
   const { traceId, parentId, flags } = parent;
-  const span = { traceId, spanId: randomHex(SPAN_BYTES), parentId, flags };
-  return { span, tracestate: parseTracestate(textOf(headers['tracestate'])) };
+  return { traceId, spanId: randomHex(SPAN_BYTES), parentId, flags };
 }
 
 /** The id of the sampled trace that a request belongs to, by its span or else by its headers. */
 export function sampledTraceId(span: TraceSpan | undefined, headers: IncomingHttpHeaders): string | undefined {
-  const trace = span ?? parseTraceparent(textOf(headers['traceparent']));
+  const trace = span ?? parseTraceparent(headers);
   return trace !== undefined && isSampled(trace) ? trace.traceId : undefined;
 }
 
@@ -103,37 +95,37 @@ export function isSampled({ flags }: Pick<TraceSpan, 'flags'>): boolean {
   return '13579bdf'.includes(flags.charAt(1));
 }
 
-/** The trace headers of a call below a span. */
-export function spanHeaders(span: TraceSpan, tracestate: string | undefined): Record<string, string> {
-  const traceparent = `00-${span.traceId}-${span.spanId}-${span.flags}`;
-  return tracestate === undefined ? { traceparent } : { traceparent, tracestate };
-}
-
-/** The headers of a request that have these names, unchanged. */
-export function passedHeaders(headers: IncomingHttpHeaders, names: readonly string[]): Record<string, string> {
-  const given = names.filter((name) => headers[name] !== undefined);
-  return Object.fromEntries(given.map((name) => [name, textOf(headers[name])]));
+/**
+ * The trace headers of a call that is made for a request with these headers.
+ *
+ * @param span the innermost span that somebody records; without one the headers are passed on unchanged
+ */
+export function traceHeaders(headers: IncomingHttpHeaders, span: TraceSpan | undefined): Record<string, string> {
+  const sent: Record<string, string> = {};
+  for (const name of ['traceparent', 'tracestate', 'baggage'])
+    if (headers[name] !== undefined) sent[name] = String(headers[name]);
+  if (span === undefined) return sent;
+  sent['traceparent'] = `00-${span.traceId}-${span.spanId}-${span.flags}`;
+  // Another trace's tracestate, or a broken one, is not sent. Baggage belongs to the application, so it always is.
+  if (parseTraceparent(headers) === undefined || !isTracestate(sent['tracestate'])) delete sent['tracestate'];
+  return sent;
 }
 
 /** Undefined for an invalid one, and for none; `flags` has the known ones. */
-function parseTraceparent(text: string): { traceId: string; parentId: string; flags: string } | undefined {
-  if (text === '') return undefined;
-  const [, version, traceId = '', parentId = '', flags = '', rest] = TRACEPARENT.exec(text) ?? [];
+function parseTraceparent({ traceparent }: IncomingHttpHeaders): Omit<TraceSpan, 'spanId'> | undefined {
+  if (traceparent === undefined) return undefined;
+  const [, version, traceId = '', parentId = '', flags = '', rest] = TRACEPARENT.exec(String(traceparent)) ?? [];
   if (version === undefined || (version === '00' && rest !== undefined)) return undefined;
   return { traceId, parentId, flags: `0${Number.parseInt(flags, 16) & KNOWN_FLAGS}` };
 }
 
-/** The list, unchanged, or undefined when it is empty or breaks the grammar (section 3.3.1). */
-function parseTracestate(text: string): string | undefined {
+/** Whether the text is a list with at least one member (section 3.3.1). */
+function isTracestate(text = ''): boolean {
   let members = 0;
   for (const part of text.split(',')) {
     const found = STATE_MEMBER.exec(part);
     if (found?.[1] !== undefined) members += 1;
-    if (found === null || members > MAX_STATE_MEMBERS) return undefined;
+    if (found === null || members > MAX_STATE_MEMBERS) return false;
   }
-  return members === 0 ? undefined : text;
-}
-
-function textOf(header: string | string[] | undefined): string {
-  return Array.isArray(header) ? header.join(',') : (header ?? '');
+  return members > 0;
 }

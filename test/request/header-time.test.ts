@@ -14,7 +14,7 @@ import { createHeadCheck, parseTarget, requestId } from '../../src/http/request.
 import { readBody, readJson, toServiceError, type WholeAnswer } from '../../src/mesh/answer.js';
 import { formatHeaders } from '../../src/mesh/request.js';
 import { readDeadlineHeader } from '../../src/base/deadline.js';
-import { beginRequestSpan } from '../../src/propagation/trace-context.js';
+import { beginRequestSpan, traceHeaders } from '../../src/propagation/trace-context.js';
 import { acceptsGzip, negotiateFormat } from '../../src/monitor/metrics-text.js';
 import { cpuMs } from '../support/growth.js';
 import { startPeer, startRawPeer } from '../support/peer.js';
@@ -109,8 +109,10 @@ const READERS: Record<string, (value: string) => unknown> = {
   'host, in the target': (value) => attempt(() => parseTarget(`http://${value}`, 'GET')),
   'retry-after, of an answer': (value) => toServiceError(CALLEE, answerWith('retry-after', value)),
   'traceparent': (value) => beginRequestSpan({ traceparent: value }),
-  tracestate: (value) =>
-    beginRequestSpan({ traceparent: '00-12345678901234567890123456789012-1234567890123456-01', tracestate: value }),
+  tracestate: (value) => {
+    const traceparent = '00-12345678901234567890123456789012-1234567890123456-01';
+    return traceHeaders({ traceparent, tracestate: value }, beginRequestSpan({ traceparent }));
+  },
   'x-envoy-expected-rq-timeout-ms': (value) => readDeadlineHeader({ 'x-envoy-expected-rq-timeout-ms': value }),
   'x-forwarded-for': (value) =>
     clientAddress({ socket: { remoteAddress: '127.0.0.1' }, headers: { 'x-forwarded-for': value } }, isTrusted),
