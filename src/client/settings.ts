@@ -39,16 +39,16 @@ export function parseSettings(options: SettingsOptions, env: Readonly<Record<str
   assertOptions('settings', options, KINDS);
   const template = options.SERVICE_URL_TEMPLATE ?? (env['SERVICE_URL_TEMPLATE'] || DEFAULT_TEMPLATE);
   if (template !== DEFAULT_TEMPLATE) serviceUrls.assertTemplate(template);
-  const listOf = (name: 'SERVICE_CONNECTIONS' | 'REQUIRED_SERVICE_CONNECTIONS', fromEnv = ''): readonly string[] => {
-    const entries = options[name] ?? fromEnv.split(',').flatMap((entry) => entry.trim() || []);
+  const listOf = (name: 'SERVICE_CONNECTIONS' | 'REQUIRED_SERVICE_CONNECTIONS'): readonly string[] => {
+    const entries = options[name] ?? (env[name] ?? '').split(',').flatMap((entry) => entry.trim() || []);
     for (const entry of entries)
       if (typeof entry !== 'string')
         throw new TypeError(`${name} has the entry ${String(entry)}; give 'name' or 'name=URL'`);
     return Object.freeze([...new Set(entries)]);
   };
   const settings: Settings = Object.freeze({
-    SERVICE_CONNECTIONS: listOf('SERVICE_CONNECTIONS', env['SERVICE_CONNECTIONS']),
-    REQUIRED_SERVICE_CONNECTIONS: listOf('REQUIRED_SERVICE_CONNECTIONS', env['REQUIRED_SERVICE_CONNECTIONS']),
+    SERVICE_CONNECTIONS: listOf('SERVICE_CONNECTIONS'),
+    REQUIRED_SERVICE_CONNECTIONS: listOf('REQUIRED_SERVICE_CONNECTIONS'),
     SERVICE_URL_TEMPLATE: template,
   });
   connectionsOf(settings);
