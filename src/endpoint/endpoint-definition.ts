@@ -87,12 +87,10 @@ export function isEndpointDefinition(value: unknown): value is EndpointDefinitio
   return 'method' in value && typeof value.method === 'string' && 'path' in value && typeof value.path === 'string';
 }
 
-const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS);
-
 /** @throws {TypeError} for a method that is not one of `http.METHODS`, upper-case @internal */
 export function assertMethod(method: string): void {
-  if (KNOWN_METHODS.has(method)) return;
+  if (METHODS.includes(method)) return;
   const upper = String(method).toUpperCase();
-  const remedy = KNOWN_METHODS.has(upper) ? `write "${upper}"` : 'use one of http.METHODS';
+  const remedy = METHODS.includes(upper) ? `write "${upper}"` : 'use one of http.METHODS';
   throw new TypeError(`unknown method ${JSON.stringify(method)}; ${remedy}`);
 }

@@ -123,7 +123,7 @@ transport http {
  * Therefore Caddy also pings the instances, if the table has the monitoring endpoints.
  */
 function formatBalancing({ router }: PlannedService): string[] {
-  const ping = router.routes.find(({ method, path }) => method === 'GET' && PING.test(path));
+  const ping = router.routes.find(({ method, path }) => method === 'GET' && /^\/[A-Za-z0-9._~-]+\/ping\/$/.test(path));
   return [
     'lb_policy round_robin',
     'lb_try_duration 5s',
@@ -132,8 +132,6 @@ function formatBalancing({ router }: PlannedService): string[] {
     ...(ping === undefined ? [] : [`health_uri ${ping.path}`, 'health_interval 1s', 'health_timeout 2s']),
   ];
 }
-
-const PING = /^\/[A-Za-z0-9._~-]+\/ping\/$/;
 
 function formatVerdict({ services, methods }: Plan): string[] {
   return [

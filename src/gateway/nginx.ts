@@ -31,7 +31,10 @@ export function toNginx(...args: ExporterArguments): string {
   const upstreamOf = ({ name }: PlannedService): string => `postern_${name}_${digest.slice(0, 8)}`;
   return [
     formatHeader(plan),
-    ...services.flatMap((service) => ['', ...formatUpstream(service, upstreamOf(service))]),
+    ...services.flatMap((service) => {
+      const servers = service.upstreams.map(({ host, port }) => `server ${host}:${port};`);
+      return ['', ...formatBlock(`upstream ${upstreamOf(service)}`, [...servers, 'keepalive 64;'])];
+    }),
     '',
     ...formatBlock('server', [
       ...formatListener(plan),
@@ -50,11 +53,6 @@ export function toNginx(...args: ExporterArguments): string {
     ]),
     '',
   ].join('\n');
-}
-
-function formatUpstream({ upstreams }: PlannedService, name: string): string[] {
-  const servers = upstreams.map(({ host, port }) => `server ${host}:${port};`);
-  return formatBlock(`upstream ${name}`, [...servers, 'keepalive 64;']);
 }
 
 function formatListener({ listen, hosts, tls }: Plan): string[] {

@@ -6,7 +6,6 @@
 import { isRecord } from '../base/options-check.js';
 import { decodeReference, resolveReference, type SchemaPart } from '../payload/json-schema.js';
 
-const NAME = /[^A-Za-z0-9._-]+/g;
 /** Keywords whose values are data rather than schemas: a `$ref` in them is not a reference. */
 const DATA_KEYWORDS: ReadonlySet<string> = new Set(['const', 'default', 'enum', 'example', 'examples']);
 /** Keywords that hold schemas under names of the user's: a member may be called `$ref`. */
@@ -35,7 +34,7 @@ export class Components {
       if (!isRecord(target)) throw new TypeError(`the reference ${JSON.stringify(reference)} leads nowhere`);
       const source = `${JSON.stringify(target)} ${definitions}`;
       const wanted = reference === '#' ? name : (reference.split('/').at(-1) ?? name);
-      const base = decodeReference(wanted).replace(NAME, '_') || 'Schema';
+      const base = decodeReference(wanted).replace(/[^A-Za-z0-9._-]+/g, '_') || 'Schema';
       let own = base;
       for (let count = 2; (this.#sources.get(own) ?? source) !== source; count += 1) own = `${base}${count}`;
       if (!this.#sources.has(own)) {
