@@ -8,26 +8,24 @@ import { Readable, type ReadableOptions } from 'node:stream';
  * Its declaration would name `Buffer<ArrayBuffer>`, which TypeScript 5.6 does not know. @internal
  */
 export class Bytes {
-  readonly #limit: number;
-  readonly #expected: number;
   #buffer: Buffer<ArrayBuffer> = Buffer.alloc(0);
   #size = 0;
 
   /** @param expected how many there will be, as far as that is known */
-  constructor(limit: number, expected: number) {
-    this.#limit = limit;
-    this.#expected = expected;
-  }
+  constructor(
+    readonly limit: number,
+    readonly expected: number,
+  ) {}
 
   /** Whether the chunk was within the limit. */
   add(chunk: Buffer<ArrayBuffer>): boolean {
     const total = this.#size + chunk.length;
-    if (total > this.#limit) return false;
+    if (total > this.limit) return false;
     // The first chunk is not copied: most bodies are one chunk.
     if (this.#size === 0) this.#buffer = chunk;
     else {
       if (total > this.#buffer.length) {
-        const grown = Buffer.allocUnsafe(Math.min(this.#limit, Math.max(total, this.#expected, this.#size * 2)));
+        const grown = Buffer.allocUnsafe(Math.min(this.limit, Math.max(total, this.expected, this.#size * 2)));
         this.#buffer.copy(grown, 0, 0, this.#size);
         this.#buffer = grown;
       }

@@ -89,18 +89,15 @@ export class CompiledRoutes {
 
   /** The compiled form of a route; without a route, of the mount of a path, or of the errors 404 and 405. */
   of(route: Route<Handler> | null, path: string, scope: Scope): CompiledRoute {
-    const source = route ?? this.#mountOf(path, scope);
+    let source: Route<Handler> | Mount | null = route;
+    // The public reaches no mount.
+    if (route === null && scope === undefined && this.#mounts.length > 0)
+      source = mounting.findMount(this.#mounts, path) ?? null;
     const known = this.#compiled.get(source);
     if (known !== undefined) return known;
     const compiled = source instanceof Route ? this.#compile(source) : this.#compileOther(source);
     this.#compiled.set(source, compiled);
     return compiled;
-  }
-
-  /** The mount for a path without a route; null if there is none, and for the public, which reaches no mount. */
-  #mountOf(path: string, scope: Scope): Mount | null {
-    if (this.#mounts.length === 0 || scope !== undefined) return null;
-    return mounting.findMount(this.#mounts, path) ?? null;
   }
 
   #compile(route: Route<Handler>): CompiledRoute {
