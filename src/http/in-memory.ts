@@ -35,24 +35,15 @@ export async function requestInMemory(server: Server, request: Request, isStream
 
   return new Promise((resolve, reject) => {
     const path = url.pathname + url.search;
-    const outgoing = httpRequest({ createConnection: () => clientSide, method, path, headers });
+    const outgoing = httpRequest({ createConnection: () => clientSide, method, path, headers, signal });
     const source = body === null || Buffer.isBuffer(body) ? null : toReadable(body);
-    let answer: IncomingMessage | undefined;
-    const fail = (reason: unknown): void => {
-      answer?.destroy();
+    const fail = (error: unknown): void => {
+      reject(error);
       outgoing.destroy();
-      clientSide.destroy();
-      reject(reason);
     };
-    const onAbort = (): void => fail(signal.reason);
-    signal.addEventListener('abort', onAbort, { once: true });
-    clientSide.once('close', () => {
-      signal.removeEventListener('abort', onAbort);
-      source?.destroy();
-    });
-    outgoing.on('error', reject);
+    clientSide.once('close', () => source?.destroy());
+    outgoing.on('error', (error) => reject(signal.aborted ? signal.reason : error));
     outgoing.on('response', (incoming) => {
-      answer = incoming;
       // The reply is complete: nobody reads the rest of the body.
       incoming.once('end', () => source?.destroy());
       resolve(toResponse(incoming, method, signal));
@@ -95,7 +86,6 @@ class MemorySocket extends Duplex {
   /** Keeps its requests out of the scope of a server that is public (`makePublic`). */
   readonly isInMemory = true;
   readonly peer: MemorySocket;
-  #resumeWriting: (() => void) | undefined;
 
   /** @param peer the other end; made if it is not given */
   constructor(peer?: MemorySocket) {
@@ -104,19 +94,12 @@ class MemorySocket extends Duplex {
   }
 
   override _read(): void {
-    this.peer.wake();
-  }
-
-  /** Continues a write that waited for this end's reader. */
-  wake(): void {
-    const resume = this.#resumeWriting;
-    this.#resumeWriting = undefined;
-    resume?.();
+    this.emit('wanted');
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
-    if (!this.peer.push(chunk)) this.#resumeWriting = done;
-    else done();
+    if (this.peer.push(chunk)) done();
+    else this.peer.once('wanted', done);
   }
 
   override _final(done: () => void): void {
