@@ -24,11 +24,11 @@ export function trustNetworks(networks: readonly string[]): ProxyTrust {
   const { BlockList, isIP, isIPv4 } = builtin('node:net');
   const trusted = new BlockList();
   for (const network of networks) {
-    const [address = '', prefix, ...rest] = String(network).split('/');
+    const [, address = '', prefix] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(network) ?? [];
     const family = isIP(address);
     const bits = family === 4 ? 32 : 128;
-    const length = prefix === undefined ? bits : /^\d{1,3}$/.test(prefix) ? Number(prefix) : -1;
-    if (family === 0 || rest.length > 0 || length < 0 || length > bits)
+    const length = Number(prefix ?? bits);
+    if (family === 0 || length > bits)
       throw new TypeError(`trustProxy holds ${JSON.stringify(network)}; give CIDRs such as "10.0.0.0/8"`);
     trusted.addSubnet(address, length, family === 4 ? 'ipv4' : 'ipv6');
   }
@@ -47,11 +47,12 @@ export function clientAddress(
   isTrusted: ProxyTrust,
 ): string {
   let client = toPlainAddress(socket.remoteAddress ?? '');
-  const entries = isTrusted(client) ? String(headers['x-forwarded-for'] ?? '').split(',') : [];
-  for (const text of entries.reverse()) {
-    const entry = toPlainAddress(text.trim());
-    if (!isTrusted(client) || builtin('node:net').isIP(entry) === 0) break;
+  let rest = String(headers['x-forwarded-for'] ?? '');
+  while (isTrusted(client)) {
+    const entry = toPlainAddress(last(rest));
+    if (builtin('node:net').isIP(entry) === 0) break;
     client = entry;
+    rest = rest.slice(0, Math.max(0, rest.lastIndexOf(',')));
   }
   return client;
 }
@@ -85,8 +86,8 @@ export function requestOrigin(req: IncomingMessage, { authority }: Target, isTru
 }
 
 /** The last entry of a list, which is the nearest proxy's: each proxy appends its own entry. Empty without a list. */
-function last(header: string | string[] | undefined): string {
-  const text = String(header ?? '');
+function last(list: string | string[] | undefined): string {
+  const text = String(list ?? '');
   return text.slice(text.lastIndexOf(',') + 1).trim();
 }
 
