@@ -12,30 +12,28 @@ type Table<State extends string, Event extends string> = {
 };
 
 /** The reply of one request. */
-export type ReplyState = 'waiting' | 'running' | 'queued' | 'held' | 'sending' | 'left' | 'sent' | 'over';
+export type ReplyState = 'waiting' | 'running' | 'queued' | 'sending' | 'left' | 'sent' | 'over';
 
 /**
  * - `run`: the handler is called.
- * - `queue`: the reply is known, and the replies before it are out.
- * - `hold`: the reply is known, and a reply before it is open.
+ * - `queue`: the reply is known.
  * - `write`: its head is written by Postern, or the rest of it is left to the handler (`ctx.raw`, a mount).
  * - `end`: the whole reply is handed to the socket.
  * - `fail`: its head could not be written; another reply may take its place.
  * - `leave`: nobody can receive the reply any more: FIN, RST, a timer, or an earlier reply that ended the connection.
  * - `stop`: nothing waits for the handler any more: it has ended, or the application closes.
  */
-export type ReplyEvent = 'run' | 'queue' | 'hold' | 'write' | 'end' | 'fail' | 'leave' | 'stop';
+export type ReplyEvent = 'run' | 'queue' | 'write' | 'end' | 'fail' | 'leave' | 'stop';
 
 export const REPLY: Table<ReplyState, ReplyEvent> = {
   // Requests over `maxPipelinedRequests` wait, and requests whose body comes with the next bytes of the same packet. A
   // malformed body is answered in the handler's place (RFC 9112, section 2.2).
-  waiting: { run: 'running', queue: 'queued', hold: 'held', leave: 'over' },
+  waiting: { run: 'running', queue: 'queued', leave: 'over' },
   // The handler has not answered. When its client disconnects it continues, and counts as active until it ends.
-  running: { queue: 'queued', hold: 'held', write: 'sending', leave: 'left' },
-  // Written at the end of this turn of the event loop. Until then an error of the connection may take its place.
+  running: { queue: 'queued', write: 'sending', leave: 'left' },
+  // Replies are sent in the order of the requests (RFC 9112, section 9.3.2), and together at the end of a turn of the
+  // event loop. Until then an error of the connection may take this reply's place.
   queued: { write: 'sending', leave: 'over' },
-  // Replies are sent in the order of the requests (RFC 9112, section 9.3.2), so this reply waits for earlier replies.
-  held: { write: 'sending', leave: 'over' },
   // A reply is written once. What fails after its head is answered by closing the connection (section 8).
   sending: { end: 'sent', fail: 'running', leave: 'over' },
   // The client has disconnected; the handler still runs.

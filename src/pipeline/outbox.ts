@@ -38,16 +38,15 @@ export class Outbox {
     exchange.outgoing = outgoing;
     connection.waitingBytes += Math.max(0, outgoing.length);
     // It takes the place of a reply that waits already.
-    if (state === 'queued' || state === 'held') return;
+    if (state === 'queued') return;
+    exchange.move('queue');
     const isMade = !isStream(outgoing.body);
     if (res.socket === null) {
-      exchange.move('hold');
       res.once('socket', () => nextTick(() => exchange.inContext(this.#write)));
       connection.watch();
       if (isMade) exchange.dropBody();
       return;
     }
-    exchange.move('queue');
     if (raw !== 'unused' || awaitsContinue || !isMade || (hasBody && !req.complete)) return this.#write(exchange);
     endWithReply(exchange);
     this.#queued.push(exchange);
