@@ -71,13 +71,14 @@ export class Context<P = Params> {
   readonly scope: Scope;
   /** Path parameters, percent-decoded. */
   readonly params: P;
+  /** The request-target, as sent. @internal */
+  readonly target: Target;
   /** The span of this request, while somebody records its trace. @internal */
   span: TraceSpan | undefined;
   /** When the `timeout` of its route is over, on the clock of `performance.now()`; unset for never. @internal */
   timeUpMs: number | undefined;
 
   readonly #exchange: Exchange;
-  readonly #target: Target;
   readonly #env: Environment;
   readonly #route: Route | null;
   #path: string | undefined;
@@ -95,7 +96,7 @@ export class Context<P = Params> {
     this.scope = scope;
     this.params = params;
     this.#exchange = exchange;
-    this.#target = target;
+    this.target = target;
     this.#env = env;
     this.#route = route;
   }
@@ -103,11 +104,6 @@ export class Context<P = Params> {
   /** The route that was found; null for a 404, a 405 and an OPTIONS that no route answers. */
   get route(): MatchedRoute | null {
     return this.#route === null ? null : this.#route.matched;
-  }
-
-  /** The request-target, as sent. @internal */
-  get target(): Target {
-    return this.#target;
   }
 
   /**
@@ -122,7 +118,7 @@ export class Context<P = Params> {
 
   /** Percent-decoded, without the query. */
   get path(): string {
-    return (this.#path ??= decodePath(this.#target.path));
+    return (this.#path ??= decodePath(this.target.path));
   }
 
   /**
@@ -131,7 +127,7 @@ export class Context<P = Params> {
    * @throws {HttpError} 400 for more parameters than the limit
    */
   get query(): URLSearchParams {
-    return (this.#query ??= parseParameters(this.#target.search, this.#env.parameterLimit, 400));
+    return (this.#query ??= parseParameters(this.target.search, this.#env.parameterLimit, 400));
   }
 
   /** Names in lower case, as in `node:http`. */
@@ -156,7 +152,7 @@ export class Context<P = Params> {
    * @throws {HttpError} 400 when `Host` can't be part of a URL
    */
   get url(): URL {
-    return (this.#url ??= clients.requestUrl(this.#exchange.req, this.#target, this.#env.trustProxy));
+    return (this.#url ??= clients.requestUrl(this.#exchange.req, this.target, this.#env.trustProxy));
   }
 
   /** A bag of this request's own, without a prototype. */
