@@ -50,23 +50,22 @@ type LosesWhole<T> =
           ? true
           : Loses<T, []>;
 
-type Loses<T, Depth extends readonly unknown[]> =
+type Loses<T, Depth extends readonly unknown[], Owner = unknown> =
   IsAnything<T> extends true
     ? false
-    : T extends Primitive | { toJSON: AnyFunction }
-      ? false
-      : T extends Lost
-        ? true
-        : LosesMember<T, Depth>;
+    : T extends AnyFunction
+      ? IsNameless<Owner>
+      : T extends Primitive | { toJSON: AnyFunction }
+        ? false
+        : T extends Lost
+          ? true
+          : LosesMember<T, Depth>;
 
 type LosesMember<T, Depth extends readonly unknown[]> = Depth['length'] extends MaxDepth
   ? false
   : T extends readonly (infer Element)[]
     ? Loses<Element, [...Depth, T]>
-    : { [Name in keyof T]-?: LosesNamed<T, T[Name], [...Depth, T]> }[keyof T];
-
-type LosesNamed<Owner, T, Depth extends readonly unknown[]> =
-  IsAnything<T> extends true ? false : T extends AnyFunction ? IsNameless<Owner> : Loses<T, Depth>;
+    : { [Name in keyof T]-?: Loses<T[Name], [...Depth, T], T> }[keyof T];
 
 /** `any` and `unknown` tell nothing of a value. */
 type IsAnything<T> = unknown extends T ? true : false;
