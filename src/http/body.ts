@@ -67,7 +67,7 @@ export class Body {
 
   /** The body as it arrives; fails with a 413 as soon as it exceeds the limit. Throws as {@link bytes} does. */
   stream(): Readable {
-    if (this.#bytes !== undefined && !this.#streamed) return heard(Readable.from([this.#bytes], { objectMode: false }));
+    if (this.#bytes !== undefined) return heard(Readable.from([this.#bytes], { objectMode: false }));
     this.#begin();
     this.#streamed = true;
     return limitStream(this.#exchange, this.#limitBytes);

@@ -181,7 +181,6 @@ async function pump(
           if (res.socket?.writableNeedDrain === true) res.socket.once('drain', resolve);
         });
       }
-      if (isOver()) return 'aborted';
     }
     if (isOver()) return 'aborted';
     if (!res.headersSent) writeHead(exchange, outgoing, close || closesByTrailer(req));
