@@ -2,9 +2,8 @@
  * Measures Postern beside its peers: `npm run bench`, an hour or a little more for everything.
  *
  *   npm run bench -- --quick              the faster contenders alone, some minutes
- *   npm run bench -- hello params         some scenarios: hello params echo checked error 404 observed 10k mixed
- *   latency
- *                                         calls overload router metrics start size types
+ *   npm run bench -- hello params         some scenarios: hello params echo lists checked error 404 observed 10k
+ *                                         mixed latency calls overload router metrics start size types
  *   npm run bench -- --json FILE          the figures as JSON, too
  *   npm run bench -- --only postern,polka these contenders, beside the bare server and its control
  *   npm run bench -- --dist DIR           another build of Postern as one more contender: before and after

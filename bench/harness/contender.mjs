@@ -18,6 +18,7 @@ import { start, stop } from './processes.mjs';
  * @typedef {object} Usage
  * @property {number} cpuMicros CPU time of the whole process since its start, user and system
  * @property {number} rssBytes
+ * @property {number} peakBytes the most that it was
  */
 
 const START_TIMEOUT_MS = 30_000;
@@ -68,6 +69,9 @@ export const CHECKING = [
   contender('fastify', 'fastify'),
   contender('fastify + schema', 'fastify'),
 ];
+
+/** Contenders whose memory is looked at. */
+export const SMALL_HEAP = [contender('postern', 'postern'), contender('fastify', 'fastify')];
 
 /** The names that `--only` takes. */
 export const NAMES = new Set([...FRAMEWORKS, ...OBSERVED, ...CHECKING].map(({ name }) => name));

@@ -15,6 +15,7 @@ import { Traffic } from './load.mjs';
  * @property {number} busy share of a core that the server used
  * @property {number} p50 latency in µs
  * @property {number} p99 latency in µs
+ * @property {number} peakBytes the most memory that the server has held
  */
 
 /** What a server has in hand when its load ends is done after this. */
@@ -60,6 +61,7 @@ export class Driver {
       busy: micros / load.micros,
       p50: load.p50,
       p99: load.p99,
+      peakBytes: after.peakBytes,
     };
   }
 

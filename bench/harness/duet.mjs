@@ -44,13 +44,14 @@ const SLICE_REQUESTS = 1000;
  * @param {object} comparison
  * @param {readonly import('./contender.mjs').Contender[]} comparison.contenders besides the control
  * @param {import('../servers/service.mjs').Spec} comparison.spec
+ * @param {readonly string[] | undefined} comparison.flags of Node.js
  * @param {readonly import('../scenarios/requests.mjs').Request[]} comparison.requests
  * @param {number} comparison.connections to each of both
  * @param {Plan} comparison.plan
  * @param {import('./options.mjs').Options} options
  * @returns {Promise<Duets>}
  */
-export async function playDuets({ contenders, spec, requests, connections, plan }, { random, node }) {
+export async function playDuets({ contenders, spec, flags, requests, connections, plan }, { random, node }) {
   const all = [CONTROL, ...contenders];
   /** @type {Duets} */
   const duets = { slices: new Map(all.map(({ name }) => [name, []])), excluded: new Map(), warmUps: [], restless: 0 };
@@ -68,9 +69,9 @@ export async function playDuets({ contenders, spec, requests, connections, plan 
     for (const contender of shuffled(all.filter(({ name }) => !duets.excluded.has(name)), random)) {
       const { name } = contender;
       progress(`duet ${duet} of ${plan.duets}: ${name}`);
-      const servers = [await Server.start(BARE, spec, node)];
+      const servers = [await Server.start(BARE, spec, node, flags)];
       try {
-        servers.push(await Server.start(contender, spec, node));
+        servers.push(await Server.start(contender, spec, node, flags));
         for (const { url } of servers) await check(url, requests);
         const warmUps = servers.map(() => []);
         while (warmUps[0].length < plan.warmUpSlices && !warmUps.every(isLevel)) {

@@ -8,7 +8,8 @@ const [file, contender, spec] = process.argv.slice(2);
 process.on('disconnect', () => process.exit());
 process.on('message', () => {
   const { user, system } = process.cpuUsage();
-  process.send?.({ cpuMicros: user + system, rssBytes: process.memoryUsage.rss() });
+  const peakBytes = process.resourceUsage().maxRSS * 1024;
+  process.send?.({ cpuMicros: user + system, rssBytes: process.memoryUsage.rss(), peakBytes });
 });
 
 const { contenders } = await import(`../servers/${file}.mjs`);

@@ -2,14 +2,15 @@
  * The scenarios that compare servers under load.
  */
 
-import { CHECKING, FRAMEWORKS, LEADERS, OBSERVED } from '../harness/contender.mjs';
-import { CHECKED, ECHO, FAIL, HELLO, mixed, parameterised, unknown } from './requests.mjs';
+import { CHECKING, FRAMEWORKS, LEADERS, OBSERVED, SMALL_HEAP } from '../harness/contender.mjs';
+import { CHECKED, ECHO, FAIL, HELLO, LIST, mixed, parameterised, unknown } from './requests.mjs';
 
 /**
  * @typedef {object} HttpScenario
  * @property {string} title
  * @property {import('../servers/service.mjs').Spec} spec
  * @property {readonly import('../harness/contender.mjs').Contender[]} contenders
+ * @property {readonly string[]} [flags] of Node.js
  * @property {(random: () => number) => readonly import('./requests.mjs').Request[]} requests
  */
 
@@ -41,6 +42,16 @@ export const HTTP_SCENARIOS = new Map([
       spec: { ...SMALL, isChecked: true },
       contenders: CHECKING,
       requests: () => [CHECKED],
+    },
+  ],
+  [
+    'lists',
+    {
+      title: 'lists of 12 kB, in a container as small as can be',
+      spec: SMALL,
+      contenders: SMALL_HEAP,
+      flags: ['--max-semi-space-size=1', '--max-old-space-size=16'],
+      requests: () => [LIST],
     },
   ],
   ['error', { title: 'thrown error', spec: SMALL, contenders: FRAMEWORKS, requests: () => [FAIL] }],

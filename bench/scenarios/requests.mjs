@@ -2,7 +2,7 @@
  * The requests that the scenarios send, with the answers they must get.
  */
 
-import { ERROR_BODY, hello, NOT_FOUND_BODY, resourceNames } from '../servers/service.mjs';
+import { ERROR_BODY, hello, list, NOT_FOUND_BODY, resourceNames } from '../servers/service.mjs';
 
 /**
  * @typedef {object} Request
@@ -18,6 +18,9 @@ const DISTINCT = 5000;
 
 /** @type {Request} */
 export const HELLO = { method: 'GET', path: '/hello', status: 200, json: hello() };
+
+/** @type {Request} */
+export const LIST = { method: 'GET', path: '/list', status: 200, json: list() };
 
 /** @type {Request} */
 export const FAIL = { method: 'GET', path: '/fail', status: 500, json: ERROR_BODY };

@@ -8,6 +8,7 @@ import { formatSpread, printTable } from '../harness/report.mjs';
 import { median, quartiles } from '../harness/statistics.mjs';
 
 const CONNECTIONS = 64;
+const MiB = 2 ** 20;
 
 /** @type {Record<'quick' | 'full', import('../harness/duet.mjs').Plan>} */
 const PLANS = {
@@ -23,10 +24,10 @@ const TOLERANCE = 0.02;
  * @param {import('../harness/options.mjs').Options} options
  * @returns {Promise<object>} the figures, for --json
  */
-export async function compareServers({ title, spec, contenders, requests }, options) {
+export async function compareServers({ title, spec, contenders, flags, requests }, options) {
   const { slices, excluded, warmUps, restless } = await playDuets(
-    { contenders: select(contenders, options), spec, requests: requests(options.random), connections: CONNECTIONS,
-      plan: options.quick ? PLANS.quick : PLANS.full },
+    { contenders: select(contenders, options), spec, flags, requests: requests(options.random),
+      connections: CONNECTIONS, plan: options.quick ? PLANS.quick : PLANS.full },
     options,
   );
   const results = [...slices].map(([name, own]) => ({
@@ -35,18 +36,22 @@ export async function compareServers({ title, spec, contenders, requests }, opti
     bareMicros: own.map(({ bare }) => bare.cpuMicros),
     cpuRatios: own.map(({ own, bare }) => own.cpuMicros / bare.cpuMicros),
     busy: own.map(({ own, bare }) => own.busy + bare.busy),
+    peakMiB: own.map(({ own }) => own.peakBytes / MiB),
+    barePeakMiB: own.map(({ bare }) => bare.peakBytes / MiB),
   }));
   results.sort((a, b) => median(a.cpuRatios) - median(b.cpuRatios));
 
   printTable(
     title,
-    ['', 'CPU x bare', 'µs CPU', 'µs CPU of bare', 'core used'],
-    results.map(({ name, cpuMicros, bareMicros, cpuRatios, busy }) => [
+    ['', 'CPU x bare', 'µs CPU', 'µs CPU of bare', 'core used', 'peak MiB', 'of bare'],
+    results.map(({ name, cpuMicros, bareMicros, cpuRatios, busy, peakMiB, barePeakMiB }) => [
       name,
       formatSpread(cpuRatios),
       formatSpread(cpuMicros, 1),
       formatSpread(bareMicros, 1),
       `${(median(busy) * 100).toFixed(0)} %`,
+      median(peakMiB).toFixed(1),
+      median(barePeakMiB).toFixed(1),
     ]),
   );
   const { q1, q3 } = quartiles(warmUps);
@@ -67,13 +72,15 @@ export async function compareServers({ title, spec, contenders, requests }, opti
   };
 }
 
-function summary({ name, cpuMicros, bareMicros, cpuRatios, busy }) {
+function summary({ name, cpuMicros, bareMicros, cpuRatios, busy, peakMiB, barePeakMiB }) {
   return {
     name,
     cpuMicros: quartiles(cpuMicros),
     bareMicros: quartiles(bareMicros),
     cpuRatio: quartiles(cpuRatios),
     busy: median(busy),
+    peakMiB: quartiles(peakMiB),
+    barePeakMiB: quartiles(barePeakMiB),
     slices: cpuMicros.length,
   };
 }

@@ -6,7 +6,7 @@
 
 import { createServer } from 'node:http';
 import { readJson } from './json-body.mjs';
-import { checkedOf, ERROR_BODY, fail, hello, listening, NOT_FOUND_BODY, resourceNames } from './service.mjs';
+import { checkedOf, ERROR_BODY, fail, hello, list, listening, NOT_FOUND_BODY, resourceNames } from './service.mjs';
 
 /** @typedef {(res: import('node:http').ServerResponse, status: number, value: unknown) => void} Send */
 
@@ -42,6 +42,10 @@ export function createListener({ resources }, send, checked = undefined) {
       if (path === '/hello' && req.method === 'GET') {
         send(res, 200, hello());
         return '/hello';
+      }
+      if (path === '/list' && req.method === 'GET') {
+        send(res, 200, list());
+        return '/list';
       }
       if (path === '/echo' && req.method === 'POST') {
         readJson(req, (error, value) => (error === null ? send(res, 200, value) : send(res, 500, ERROR_BODY)));

@@ -4,7 +4,7 @@
  */
 
 import { fastify } from 'fastify';
-import { checkedOf, ERROR_BODY, fail, hello, NOT_FOUND_BODY, resourceNames } from './service.mjs';
+import { checkedOf, ERROR_BODY, fail, hello, list, NOT_FOUND_BODY, resourceNames } from './service.mjs';
 
 const TEXT = { type: 'string' };
 const ERROR = object({
@@ -31,6 +31,7 @@ async function serve(spec, options, failing, prepare = () => {}) {
   app.setErrorHandler((error, request, reply) => reply.code(500).send(ERROR_BODY));
   app.setNotFoundHandler((request, reply) => reply.code(404).send(NOT_FOUND_BODY));
   app.get('/hello', options({ message: TEXT }), (request, reply) => reply.send(hello()));
+  app.get('/list', (request, reply) => reply.send(list()));
   // What it answers is not known beforehand: no schema.
   app.post('/echo', (request, reply) => reply.send(request.body));
   if (checked !== undefined) {

@@ -7,7 +7,7 @@
 
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { checkedOf, fail, hello, resourceNames } from './service.mjs';
+import { checkedOf, fail, hello, list, resourceNames } from './service.mjs';
 
 const dist = process.env['POSTERN_DIST'] ?? resolve(import.meta.dirname, '../../dist');
 const { BadRequest, Postern } = await import(pathToFileURL(resolve(dist, 'index.js')).href);
@@ -21,6 +21,7 @@ async function serve(spec, addChecked) {
   const checked = await checkedOf(spec);
   if (checked !== undefined) addChecked(app, checked);
   app.get('/hello', hello);
+  app.get('/list', list);
   app.post('/echo', (ctx) => ctx.json());
   app.get('/fail', fail);
   for (const resource of resourceNames(spec.resources)) {
