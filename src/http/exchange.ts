@@ -6,7 +6,7 @@ import { monotonicNow } from '../base/clock.js';
 import type { HttpError } from '../base/errors.js';
 import type { Outgoing } from './reply.js';
 import { requestId } from './request.js';
-import { REPLY, type ReplyEvent, type ReplyState } from './life-cycle.js';
+import { BODY, REPLY, type BodyEvent, type BodyState, type ReplyEvent, type ReplyState } from './life-cycle.js';
 
 const { AsyncResource } = builtin('node:async_hooks');
 const NEVER_DESTROYED = { requireManualDestroy: true } as const;
@@ -49,10 +49,7 @@ export abstract class Exchange {
   raw: 'unused' | 'exposed' | 'piped' = 'unused';
   witness: Witness | null = null;
   #state: ReplyState = 'waiting';
-  /** Whether the handler has asked for the body. */
-  #isAsked = false;
-  /** The rest of the body: `dropped` once the request is answered, `broken` if it will never come. */
-  #rest: 'wanted' | 'dropped' | 'broken' = 'wanted';
+  #body: BodyState = 'unread';
   #abortListeners: (() => void)[] = [];
   #id: string | undefined;
   readonly #context = new AsyncResource('POSTERN_REQUEST', NEVER_DESTROYED);
@@ -96,12 +93,12 @@ export abstract class Exchange {
     if (!this.isAnswered && this.#state !== 'left') return false;
     if (isCut(res)) return true;
     const isWritten = res.writableFinished || (res.writableEnded && res.socket !== null);
-    return isWritten && (req.complete || this.#rest === 'broken');
+    return isWritten && (req.complete || this.#body === 'broken');
   }
 
   /** Whether a part of the body was read, or asked for, in whatever way. */
   get isReading(): boolean {
-    return this.#isAsked || this.req.readableDidRead;
+    return this.#body === 'read' || this.#body === 'left' || this.req.readableDidRead;
   }
 
   /** Whether the client waits to be told to send its body (RFC 9110, section 10.1.1). */
@@ -116,7 +113,7 @@ export abstract class Exchange {
 
   /** Calls back when the client disconnects, or its body breaks off, before the reply is sent; at once if it has. */
   onAbort(listener: () => void): void {
-    if (this.#rest === 'broken' || this.#state === 'left' || this.#state === 'over') listener();
+    if (this.#body === 'broken' || this.#state === 'left' || this.#state === 'over') listener();
     else this.#abortListeners.push(listener);
   }
 
@@ -156,13 +153,11 @@ export abstract class Exchange {
   }
 
   /**
-   * To be called when the rest of the body will never come: a chunk is malformed, the client has half-closed, or the
-   * time is up. The request is answered with an error (RFC 9112, section 8). What may still arrive of a body that took
-   * too long is dropped, whoever reads it.
+   * To be called when the rest of the body will never come: the request is answered with an error. What may still
+   * arrive of a body that took too long is dropped, whoever reads it.
    */
   breakBody(error: HttpError): void {
-    if (this.#rest === 'broken') return;
-    this.#rest = 'broken';
+    if (!this.#moveBody('breakOff')) return;
     this.inContext(() => {
       if (!this.isAnswered) this.abort();
       this.steps.supersede(this, error);
@@ -179,7 +174,7 @@ export abstract class Exchange {
   /** Begins to read: a client that waits for `100 Continue` gets it as soon as the replies before this one are out. */
   beginReading(): void {
     const { res, isBodyHeldBack } = this;
-    this.#isAsked = true;
+    this.#moveBody('read');
     if (!isBodyHeldBack) return;
     const send = (): void => {
       if (!res.headersSent && !res.destroyed) res.writeContinue();
@@ -195,9 +190,7 @@ export abstract class Exchange {
    * would stop reading from the socket: a disconnect while an earlier reply waits for its handler would go unnoticed.
    */
   dropBody(): void {
-    if (this.req.complete || this.#rest !== 'wanted') return;
-    this.#rest = 'dropped';
-    this.#discard();
+    if (!this.req.complete && this.#moveBody('drop')) this.#discard();
   }
 
   #discard(): void {
@@ -208,6 +201,12 @@ export abstract class Exchange {
       if (budget < 0) req.socket.destroy();
     };
     req.on('data', onData).unpipe().resume();
+  }
+
+  #moveBody(event: BodyEvent): boolean {
+    const before = this.#body;
+    this.#body = BODY[before][event] ?? before;
+    return this.#body !== before;
   }
 }
 

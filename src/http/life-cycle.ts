@@ -1,6 +1,6 @@
 /*
- * The table of a connection: what may happen to the reply of one request, and to the connection that carries it (RFC
- * 9112, section 9). An event that a row does not name changes nothing in that state.
+ * The table of a connection: what may happen to the reply of one request, to its body, and to the connection that
+ * carries both (RFC 9112, section 9). An event that a row does not name changes nothing in that state.
  *
  * One connection has one list of exchanges, in the order of their requests. An exchange is in the list until its reply
  * is handed to the socket as a whole and its body is here, or will never be.
@@ -42,6 +42,28 @@ export const REPLY: Table<ReplyState, ReplyEvent> = {
   sent: {},
   // Nobody received the reply, or not the whole of it.
   over: {},
+};
+
+/** The body of one request, until node:http has parsed its end. */
+export type BodyState = 'unread' | 'read' | 'dropped' | 'left' | 'broken';
+
+/**
+ * - `read`: the handler asks for it; a client that waits for `100 Continue` is told to send.
+ * - `drop`: the request is answered; the rest is read and dropped, so that a disconnect is noticed.
+ * - `breakOff`: a chunk is malformed, the client has half-closed, or the time is up: the rest never comes.
+ */
+export type BodyEvent = 'read' | 'drop' | 'breakOff';
+
+export const BODY: Table<BodyState, BodyEvent> = {
+  // With `Expect: 100-continue` the client may hold it back for good (RFC 9110, section 10.1.1).
+  unread: { read: 'read', drop: 'dropped', breakOff: 'broken' },
+  read: { drop: 'left', breakOff: 'broken' },
+  // Nobody has asked for it. If it is short and of known length, the connection continues after it.
+  dropped: { breakOff: 'broken' },
+  // A part of it was asked for. The connection ends with the reply, unless all of it is here by then.
+  left: { breakOff: 'broken' },
+  // RFC 9112, section 8: an incomplete request is not used as if it were whole. `ctx.signal` aborts.
+  broken: {},
 };
 
 /** The end of a connection, as far as it is decided. */
