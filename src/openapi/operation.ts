@@ -75,6 +75,7 @@ const OWN_HEADERS: ReadonlySet<string> = new Set(['accept', 'content-type']);
  * @param parameters of the path, under the names of the template
  * @param sent the side of a `response` schema that is sent
  * @throws {OpenApiError} when a schema can't be converted
+ * @internal
  */
 export function toOperation(
   { method, path, options }: Route,
