@@ -76,7 +76,7 @@ test('the table of variables is that of what the code reads, both ways', () => {
   const read = new Set(
     [
       ...SOURCE.matchAll(
-        /env\['([A-Z_]+)'\]|\{ ([A-Z_]+):[^}]*\}: NodeJS\.ProcessEnv|\benv, '([A-Z_]+)'|\b(OTEL_[A-Z_]+)\b(?!=)/g,
+        /(?:env\[|\benv, |\blistOf\()'([A-Z_]+)'|\{ ([A-Z_]+):[^}]*\}: NodeJS\.ProcessEnv|\b(OTEL_[A-Z_]+)\b(?!=)/g,
       ),
     ].map((match) => match.slice(1).find((name) => name !== undefined) ?? ''),
   );
