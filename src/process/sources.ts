@@ -1,13 +1,13 @@
 /* Readings of the running process; a test passes others. */
 
 import type { IntervalHistogram } from 'node:perf_hooks';
-import type { GCProfiler, HeapSpaceInfo } from 'node:v8';
+import type { HeapSpaceInfo } from 'node:v8';
 import { builtin } from '../base/builtin.js';
 import { eventLoopUtilization, monotonicNow } from '../base/clock.js';
 
-/** A performance entry of type `gc`; both times in milliseconds. */
+/** A performance entry of type `gc`. */
 export interface Collection {
-  readonly startTime: number;
+  /** In milliseconds. */
   readonly duration: number;
   /** `kind` is one of V8's `GCType`. */
   readonly detail?: Readonly<Record<string, number>>;
@@ -32,7 +32,7 @@ export class ProcessSources {
   readonly loopUsage: () => { readonly idle: number; readonly active: number } = () => eventLoopUtilization();
   /** Seconds since the process started. */
   readonly uptime: () => number = () => process.uptime();
-  /** Milliseconds, monotonic; on the clock of the collections. */
+  /** Milliseconds, monotonic. */
   readonly now: () => number = monotonicNow;
   readonly machine: () => { readonly memoryBytes: number; readonly cpus: number } = () => {
     const { availableParallelism, totalmem } = builtin('node:os');
@@ -50,5 +50,4 @@ export class ProcessSources {
     observer.observe({ type: 'gc' });
     return observer;
   };
-  readonly createGcProfiler: () => Pick<GCProfiler, 'start' | 'stop'> = () => new (builtin('node:v8').GCProfiler)();
 }

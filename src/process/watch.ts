@@ -5,9 +5,9 @@
  */
 
 import { clearInterval, setInterval } from '../base/clock.js';
-import { createFreedObjects, typeOf } from './freed-objects.js';
+import { createCollectionCounter } from './collections.js';
 import type { CollectionHistograms, EventLoopLag } from './process-metrics.js';
-import type { Collection, ProcessSources } from './sources.js';
+import type { ProcessSources } from './sources.js';
 
 /** Keeps no process alive. */
 export interface ProcessWatch {
@@ -21,23 +21,13 @@ export interface ProcessWatch {
 /** Begins to watch. @param onTick called every second */
 export function watchProcess(
   sources: ProcessSources,
-  { durations, freed }: CollectionHistograms,
+  histograms: CollectionHistograms,
   onTick: () => void,
 ): ProcessWatch {
   const loop = createEventLoopMonitor(sources);
-  const count = (collections: readonly Collection[]): void => {
-    for (const collection of collections) {
-      const type = typeOf(collection);
-      if (type !== undefined) durations.get(type.kind)?.observe(collection.duration / 1000);
-    }
-    freedObjects?.count(collections);
-  };
+  const count = createCollectionCounter(histograms, sources);
   const collections = sources.watchCollections(count);
-  const freedObjects = freed && createFreedObjects(freed, sources);
-  const collect = (): void => {
-    count(collections.takeRecords());
-    freedObjects?.collect();
-  };
+  const collect = (): void => count(collections.takeRecords());
   const timer = setInterval(() => {
     loop.tick();
     onTick();
@@ -50,7 +40,6 @@ export function watchProcess(
       loop.close();
       collect();
       collections.disconnect();
-      freedObjects?.close();
     },
   };
 }
