@@ -18,9 +18,8 @@ export {
 export type { ApiErrorOptions, HttpErrorOptions, RetryOptions } from './base/errors.js';
 export type { Context, Handler, HandlerResult, Middleware, State } from './http/context.js';
 export { InvalidRequest, type RequestFinding } from './http/request.js';
-export { redirect, type RedirectStatus } from './http/redirect.js';
 export { connect, type ConnectMiddleware } from './pipeline/connect.js';
-export { Reply, reply, type ReplyInit } from './http/reply.js';
+export { redirect, Reply, reply, type RedirectStatus, type ReplyInit } from './http/reply.js';
 export type { RequestTraceMessage } from './http/request-tracing.js';
 export type { Logger, LogLevel, LogMethod, SafeLogger, SafeLogMethod } from './base/log.js';
 export type {

@@ -129,16 +129,16 @@ export function assertServiceName(name: unknown): asserts name is string {
 
 /** Creates the clients of one application. @internal */
 export class ServiceClients<Sender extends CallSender = CallSender> {
-  /** In order of first mention. */
-  readonly names: readonly string[];
-  readonly #load: () => Promise<ReadonlyMap<string, Sender>>;
   #senders: Promise<ReadonlyMap<string, Sender>> | undefined;
 
-  /** @param load loads the code that sends calls, for every one of the names; called once */
-  constructor(names: Iterable<string>, load: () => Promise<ReadonlyMap<string, Sender>>) {
-    this.names = [...names];
-    this.#load = load;
-  }
+  /**
+   * @param names in order of first mention
+   * @param connect loads the code that sends calls, for every one of the names; called once
+   */
+  constructor(
+    readonly names: readonly string[],
+    readonly connect: () => Promise<ReadonlyMap<string, Sender>>,
+  ) {}
 
   /**
    * @param by the request that makes the calls: they pass on its id and trace, and end with it
@@ -160,7 +160,7 @@ export class ServiceClients<Sender extends CallSender = CallSender> {
   }
 
   load(): Promise<ReadonlyMap<string, Sender>> {
-    return (this.#senders ??= this.#load());
+    return (this.#senders ??= this.connect());
   }
 
   /** Closes every connection; a later call opens a new one. */

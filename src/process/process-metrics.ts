@@ -170,14 +170,12 @@ export function registerCollections(readings: Readings, isService: boolean, coll
   if (!isService) return { durations, freed: undefined };
   const freed = readings.histogramBy('generation', ['0', '1', '2'], {
     name: 'python_gc_collected_objects',
-    help: HELP,
+    help: [
+      `Objects freed by one garbage collection, estimated: bytes of V8 heap freed, divided by ${BYTES_PER_OBJECT}.`,
+      'A minor collection counts as freeing the new space, a mark-compact what the heap has shrunk by.',
+      'Generation 0 is a scavenge, 1 an incremental step or minor mark-sweep, 2 a mark-compact.',
+    ].join(' '),
     buckets: [500, 1000, 5000, 10_000, 50_000],
   });
   return { durations, freed };
 }
-
-const HELP = [
-  `Objects freed by one garbage collection, estimated: bytes of V8 heap freed, divided by ${BYTES_PER_OBJECT}.`,
-  'A minor collection counts as freeing the new space, a mark-compact what the heap has shrunk by.',
-  'Generation 0 is a scavenge, 1 an incremental step or minor mark-sweep, 2 a mark-compact.',
-].join(' ');

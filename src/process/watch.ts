@@ -1,13 +1,15 @@
 /*
- * Watches the process between two expositions: the delay of its event loop and its garbage collections.
+ * Watches the process between two expositions: the delay of its event loop, and its garbage collections, with how many
+ * objects they freed, `python_gc_collected_objects` (SPEC 2.3).
  *
  * Loaded when the watching begins: a service is up before it is watched.
  */
 
+import type { HeapSpaceInfo } from 'node:v8';
 import { clearInterval, setInterval } from '../base/clock.js';
-import { createCollectionCounter } from './collections.js';
-import type { CollectionHistograms, EventLoopLag } from './process-metrics.js';
-import type { ProcessSources } from './sources.js';
+import { BYTES_PER_OBJECT } from './process-metrics.js';
+import type { CollectionHistograms, CollectionKind, EventLoopLag, Generation } from './process-metrics.js';
+import type { Collection, ProcessSources } from './sources.js';
 
 /** Keeps no process alive. */
 export interface ProcessWatch {
@@ -109,4 +111,58 @@ export function createEventLoopMonitor(sources: Pick<ProcessSources, 'now' | 'cr
 /** Nanoseconds between two ticks → seconds of lag; timers have whole milliseconds, so a tick may come early. */
 function toLag(nanoseconds: number = 0): number {
   return Math.max(0, nanoseconds / 1e9 - RESOLUTION_MS / 1000);
+}
+
+/** By V8's `GCType`, of which `node:perf_hooks` names only some values. Weak callbacks free nothing themselves. */
+const TYPES: Readonly<Record<number, readonly [CollectionKind, Generation?]>> = {
+  1: ['minor', '0'],
+  2: ['minor', '1'],
+  4: ['major', '2'],
+  8: ['incremental', '1'],
+  16: ['weakcb'],
+};
+
+/**
+ * Returns what counts collections, each of them once, after it took place.
+ *
+ * V8 reports neither the objects nor the bytes that a collection freed; its profiler measures the bytes, but makes
+ * every pause longer. So they are estimated. A minor collection begins when the new space is full and empties most of
+ * it; a mark-compact frees what the used heap has shrunk by since it was read last, behind the collection before.
+ */
+function createCollectionCounter(
+  { durations, freed }: CollectionHistograms,
+  { heapSpaces }: Pick<ProcessSources, 'heapSpaces'>,
+): (collections: readonly Collection[]) => void {
+  let heap = toReading(heapSpaces());
+  return (collections) => {
+    if (collections.length === 0) return;
+    const before = heap;
+    if (freed !== undefined) heap = toReading(heapSpaces());
+    // A mark-compact empties the new space: what is in there now was made afterwards.
+    const major = before.usedBytes - heap.oldBytes;
+    const freedBytes = { minor: before.newCapacity, major, incremental: 0, weakcb: 0 };
+    for (const { detail, duration } of collections) {
+      const [kind, generation] = TYPES[detail?.['kind'] ?? 0] ?? [];
+      if (kind === undefined) continue;
+      durations.get(kind)?.observe(duration / 1000);
+      if (generation === undefined) continue;
+      freed?.get(generation)?.observe(Math.round(Math.max(0, freedBytes[kind]) / BYTES_PER_OBJECT));
+    }
+  };
+}
+
+/** All in bytes. */
+interface HeapReading {
+  readonly usedBytes: number;
+  /** Used outside of the new space. */
+  readonly oldBytes: number;
+  readonly newCapacity: number;
+}
+
+function toReading(spaces: readonly HeapSpaceInfo[]): HeapReading {
+  const usedBytes = spaces.reduce((sum, { space_used_size: used }) => sum + used, 0);
+  const newSpace = spaces.find(({ space_name: name }) => name === 'new_space');
+  const newBytes = newSpace?.space_used_size ?? 0;
+  const newCapacity = newBytes + (newSpace?.space_available_size ?? 0);
+  return { usedBytes, oldBytes: usedBytes - newBytes, newCapacity };
 }
