@@ -1,6 +1,4 @@
-/*
- * The configured listen address and the bound one.
- */
+/* The configured listen address and the bound one. */
 
 import type { AddressInfo } from 'node:net';
 import { assertOptions, STRING, wholeNumber, type Kind, type Kinds } from '../base/options-check.js';

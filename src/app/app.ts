@@ -1,6 +1,4 @@
-/*
- * An application: its routes, its monitoring endpoints, and its life from listening to closed.
- */
+/* An application: its routes, its monitoring endpoints, and its life from listening to closed. */
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { setTimeout } from '../base/clock.js';

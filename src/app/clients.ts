@@ -1,6 +1,4 @@
-/*
- * The clients of an application for its connected services.
- */
+/* The clients of an application for its connected services. */
 
 import { FRAMEWORK_VERSION } from '../base/version.js';
 import { ServiceClients } from '../client/service-client.js';

@@ -1,6 +1,4 @@
-/*
- * Handlers that carry the schemas and options of their route.
- */
+/* Handlers that carry the schemas and options of their route. */
 
 import type { Context, HandlerResult, Middleware } from '../http/context.js';
 import type { ApiError, HttpError } from '../base/errors.js';

@@ -1,6 +1,4 @@
-/*
- * One server of an application, from opening to closed: the main one, or the private one for monitoring.
- */
+/* One server of an application, from opening to closed: the main one, or the private one for monitoring. */
 
 import { once } from 'node:events';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';

@@ -1,6 +1,4 @@
-/*
- * The endpoints for monitoring, on the main listener or on a private one (option `monitor`).
- */
+/* The endpoints for monitoring, on the main listener or on a private one (option `monitor`). */
 
 import type { Handler } from '../http/context.js';
 import type { OpenApiDocument, OpenApiSource } from '../openapi/document.js';

@@ -1,6 +1,4 @@
-/*
- * The options of an application, checked once, with their defaults.
- */
+/* The options of an application, checked once, with their defaults. */
 
 import { findClashes, FrameworkErrorCodes, isErrorCode, type ErrorCode } from '../base/error-codes.js';
 import * as clients from '../http/client-address.js';

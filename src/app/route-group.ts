@@ -1,6 +1,4 @@
-/*
- * Registers routes under a prefix, with middleware of their own.
- */
+/* Registers routes under a prefix, with middleware of their own. */
 
 import { isRecord, show } from '../base/options-check.js';
 import type { CompiledRoutes, Groups } from '../pipeline/compiled-routes.js';

@@ -1,6 +1,4 @@
-/*
- * Views: classes whose methods are the handlers of one path.
- */
+/* Views: classes whose methods are the handlers of one path. */
 
 import { VERBS } from './endpoint.js';
 import { isRecord, show } from '../base/options-check.js';

@@ -1,6 +1,4 @@
-/*
- * Loads modules of Node.js, and files of this package, synchronously where they are first needed.
- */
+/* Loads modules of Node.js, and files of this package, synchronously where they are first needed. */
 
 /** Modules that were needed so far: `getBuiltinModule` checks and looks up a module anew with each call. */
 const loaded = new Map<string, object | undefined>();

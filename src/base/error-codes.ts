@@ -1,6 +1,4 @@
-/*
- * Error codes: enumerations whose members have a name and a value (SPEC 2.6), and the framework's own (SPEC 7.2).
- */
+/* Error codes: enumerations whose members have a name and a value (SPEC 2.6), and the framework's own (SPEC 7.2). */
 
 import { hasBrand, setBrand } from './brand.js';
 import { isRecord } from './options-check.js';

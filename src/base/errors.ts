@@ -1,6 +1,4 @@
-/*
- * The failures a request can end in: API exceptions, and the server's own (SPEC 7.1).
- */
+/* The failures a request can end in: API exceptions, and the server's own (SPEC 7.1). */
 
 import { STATUS_CODES } from 'node:http';
 import { isInstance, setBrand } from './brand.js';

@@ -1,6 +1,4 @@
-/*
- * Where the log lines of a service go: JSON on stderr, or a logger that takes its arguments in pino's order.
- */
+/* Where the log lines of a service go: JSON on stderr, or a logger that takes its arguments in pino's order. */
 
 import { Date } from './clock.js';
 import { formatLine, inspectSafely, membersOf } from './log-line.js';

@@ -1,6 +1,4 @@
-/*
- * Finds the name that somebody meant who mistyped it.
- */
+/* Finds the name that somebody meant who mistyped it. */
 
 /** Names that another framework has for the same thing. */
 const SYNONYMS: Readonly<Record<string, string>> = { hostname: 'host', status: 'statusCode', code: 'status' };

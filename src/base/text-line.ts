@@ -1,6 +1,4 @@
-/*
- * One entry of the log as a line for people at a terminal. Loaded for that only.
- */
+/* One entry of the log as a line for people at a terminal. Loaded for that only. */
 
 import { Date } from './clock.js';
 import { escapeControls } from './log-line.js';

@@ -1,6 +1,4 @@
-/*
- * The URLs of connected services, from the entries of the settings. Loaded for a service that has connections.
- */
+/* The URLs of connected services, from the entries of the settings. Loaded for a service that has connections. */
 
 import { show } from '../base/options-check.js';
 import { assertServiceName } from './service-client.js';

@@ -1,6 +1,4 @@
-/*
- * Clients for other services, as handlers see them. The code that sends calls is loaded with the first call.
- */
+/* Clients for other services, as handlers see them. The code that sends calls is loaded with the first call. */
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { show } from '../base/options-check.js';

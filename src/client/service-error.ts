@@ -1,6 +1,4 @@
-/*
- * The error of a failed call to another service.
- */
+/* The error of a failed call to another service. */
 
 import { STATUS_CODES } from 'node:http';
 import { FrameworkErrorCodes, type ErrorCode } from '../base/error-codes.js';

@@ -1,6 +1,4 @@
-/*
- * The connections of a service to others, from options and environment (SPEC 1, 4.2).
- */
+/* The connections of a service to others, from options and environment (SPEC 1, 4.2). */
 
 import { assertOptions, LIST, STRING, type Kinds } from '../base/options-check.js';
 import * as serviceUrls from './connections.js';

@@ -1,6 +1,4 @@
-/*
- * Package entry `postern/metrics`: the metrics library without the framework.
- */
+/* Package entry `postern/metrics`: the metrics library without the framework. */
 
 export { Counter, type BoundCounter, type CounterOptions, type CounterUpdate } from '../metrics/counter.js';
 export type { ExemplarLabels, ExemplarUpdate, Observation } from '../metrics/exemplar.js';

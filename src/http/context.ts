@@ -1,6 +1,4 @@
-/*
- * One request, as a handler sees it. All but method, path and parameters is made on first access.
- */
+/* One request, as a handler sees it. All but method, path and parameters is made on first access. */
 
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';

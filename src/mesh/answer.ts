@@ -1,6 +1,4 @@
-/*
- * The reply of another service, over HTTP or in memory. Nothing in it is trusted: every part is checked before use.
- */
+/* The reply of another service, over HTTP or in memory. Nothing in it is trusted: every part is checked before use. */
 
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';

@@ -1,6 +1,4 @@
-/*
- * Runs a call: its attempts, and the pauses between them, in the time that is left.
- */
+/* Runs a call: its attempts, and the pauses between them, in the time that is left. */
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { builtin } from '../base/builtin.js';

@@ -1,6 +1,4 @@
-/*
- * Sends requests to a service over HTTP, with a pool of kept-alive connections.
- */
+/* Sends requests to a service over HTTP, with a pool of kept-alive connections. */
 
 import type { Agent, AgentOptions, ClientRequest } from 'node:http';
 import type { Socket } from 'node:net';

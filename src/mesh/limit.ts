@@ -1,6 +1,4 @@
-/*
- * Ends one attempt of a call: when its time is up, when a signal aborts, and when something fails on the way.
- */
+/* Ends one attempt of a call: when its time is up, when a signal aborts, and when something fails on the way. */
 
 import { clearTimeout, setTimeout } from '../base/clock.js';
 import { builtin } from '../base/builtin.js';

@@ -1,6 +1,4 @@
-/*
- * Turns what a call was given into a request that means the same: target, headers, body.
- */
+/* Turns what a call was given into a request that means the same: target, headers, body. */
 
 import type { Query, RequestHeaders, ServiceBody, ServiceStream } from '../client/service-client.js';
 import type { CallName } from '../client/service-error.js';

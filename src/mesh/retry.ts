@@ -1,6 +1,4 @@
-/*
- * How long a call waits before it is repeated, and how often all calls of a service may be repeated.
- */
+/* How long a call waits before it is repeated, and how often all calls of a service may be repeated. */
 
 import { Date, monotonicNow, random } from '../base/clock.js';
 

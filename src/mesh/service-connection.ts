@@ -1,6 +1,4 @@
-/*
- * Connections to other services, each with what all of its calls share. Loaded with the first call.
- */
+/* Connections to other services, each with what all of its calls share. Loaded with the first call. */
 
 import { TIME_LIMIT } from '../base/deadline.js';
 import { FrameworkErrorCodes } from '../base/error-codes.js';

@@ -1,6 +1,4 @@
-/*
- * Sends requests to a service that is played in memory, for tests: by an application, or by a function like `fetch`.
- */
+/* Sends requests to a service that is played in memory, for tests: by an application, or by a function like `fetch`. */
 
 import { Readable } from 'node:stream';
 import type { ServiceStandIn } from '../client/service-client.js';

@@ -1,6 +1,4 @@
-/*
- * Learns about the requests of a route: how long they take without a queue, and how long their callers wait.
- */
+/* Learns about the requests of a route: how long they take without a queue, and how long their callers wait. */
 
 /** How long the usual time of a route is remembered, in ms: two of these at most. */
 const EPOCH_MS = 300_000;

@@ -1,6 +1,4 @@
-/*
- * Reports each request of a route to its limiter, and refuses the requests that the limiter does not admit.
- */
+/* Reports each request of a route to its limiter, and refuses the requests that the limiter does not admit. */
 
 import { builtin } from '../base/builtin.js';
 import { monotonicNow } from '../base/clock.js';

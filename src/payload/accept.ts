@@ -1,6 +1,4 @@
-/*
- * Reads lists with quality values, such as `Accept`, in time linear to the header (RFC 9110, section 12.4.2).
- */
+/* Reads lists with quality values, such as `Accept`, in time linear to the header (RFC 9110, section 12.4.2). */
 
 /** One item of a list. */
 export interface Item {

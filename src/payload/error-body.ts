@@ -1,6 +1,4 @@
-/*
- * The uniform error body (SPEC 2.5): written by every service, read from every other.
- */
+/* The uniform error body (SPEC 2.5): written by every service, read from every other. */
 
 import type { ErrorCode } from '../base/error-codes.js';
 import { isRecord } from '../base/options-check.js';

@@ -1,6 +1,4 @@
-/*
- * Reads JSON Schemas, of any draft and from anyone: what is not in the expected form counts as absent.
- */
+/* Reads JSON Schemas, of any draft and from anyone: what is not in the expected form counts as absent. */
 
 import { isRecord } from '../base/options-check.js';
 

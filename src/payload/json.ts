@@ -1,6 +1,4 @@
-/*
- * Parses JSON that comes from a client, without what could later bring the process down or change its prototypes.
- */
+/* Parses JSON that comes from a client, without what could later bring the process down or change its prototypes. */
 
 import { HttpError } from '../base/errors.js';
 

@@ -1,6 +1,4 @@
-/*
- * Finds what `JSON.stringify` drops without a word: a Map or a Promise becomes `{}`, and a function nothing at all.
- */
+/* Finds what `JSON.stringify` drops without a word: a Map or a Promise becomes `{}`, and a function nothing at all. */
 
 /** A value cannot be sent. The message has the place in the value and the remedy; the pipeline adds the route. */
 export class UnsendableError extends TypeError {}

@@ -1,6 +1,4 @@
-/*
- * Middleware of the `(req, res, next)` kind, as middleware of ours: what is on npm for Connect and Express.
- */
+/* Middleware of the `(req, res, next)` kind, as middleware of ours: what is on npm for Connect and Express. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { logSafely } from '../base/log.js';

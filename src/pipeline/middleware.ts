@@ -1,6 +1,4 @@
-/*
- * Middleware around a handler, composed once for each route.
- */
+/* Middleware around a handler, composed once for each route. */
 
 import { Context, type Handler, type Middleware } from '../http/context.js';
 import * as errorMapper from '../http/error-mapper.js';

@@ -1,6 +1,4 @@
-/*
- * Ends requests that take longer than their route allows.
- */
+/* Ends requests that take longer than their route allows. */
 
 import { clearTimeout, monotonicNow, setTimeout } from '../base/clock.js';
 import { discard } from '../http/writer.js';
