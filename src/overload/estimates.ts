@@ -23,7 +23,7 @@ const DOUBT = 2.5;
 class Quantile {
   /** Times from the first finite one on. */
   count = 0;
-  /** Infinity before the first finite time. */
+  /** Infinity before the first finite time, and again after very many infinite ones. */
   ms = Infinity;
 
   /** @param share of the times that are below: 0.5 for the median */
@@ -31,6 +31,8 @@ class Quantile {
 
   /** @param ms may be infinite, for a time without an end */
   add(ms: number): void {
+    // Very many infinite times raise it to Infinity, and then no finite one would lower it.
+    if (this.ms === Infinity) this.count = 0;
     if (ms === Infinity && this.count === 0) return;
     this.count += 1;
     const step = Math.max(LEAST_STEP, 1 / this.count) * 2;

@@ -5,6 +5,7 @@
  */
 
 import { expect, test } from 'vitest';
+import { Patience } from '../../src/overload/estimates.js';
 import { RouteLimiter, type Ticket } from '../../src/overload/route-limiter.js';
 import { HEALTHY, PATIENCES, STOPS } from './healthy.js';
 import { call, cpu, endless, pool, send, Service, World, type Clients, type Seen } from './world.js';
@@ -300,6 +301,14 @@ test.for([10, 130, 300])('a route admits again soon after %s s whose handlers ne
     if (now >= backAt) firstAt = now;
   }
   expect(firstAt - backAt).toBeLessThan(1000);
+});
+
+test('deadlines count again after very many requests without one', () => {
+  const patience = new Patience();
+  patience.expect(100);
+  for (let request = 0; request < 100_000; request += 1) patience.expect(Infinity);
+  patience.expect(100);
+  expect(patience.of(0, 1).ms).toBe(100);
 });
 
 test('if nobody has a deadline and nobody disconnects, nothing is refused', () => {
