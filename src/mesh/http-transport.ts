@@ -113,15 +113,20 @@ function connectionError(request: ServiceRequest, cause: NodeJS.ErrnoException, 
 /** Sends a streamed body, no faster than it is read; destroys its source with the request. */
 function sendStream(stream: ServiceStream, req: ClientRequest, fail: (reason: unknown) => void): void {
   const source = toReadable(stream);
+  let hasEnded = false;
   source.on('error', fail);
   source.on('data', (chunk: unknown) => {
     if (typeof chunk !== 'string' && !(chunk instanceof Uint8Array))
       fail(new TypeError(`the body's stream yielded a chunk of type ${typeof chunk}; yield strings or bytes`));
     else if (chunk.length > 0 && !req.destroyed && !req.write(chunk)) source.pause();
   });
-  source.on('end', () => req.end());
+  source.on('end', () => {
+    hasEnded = true;
+    req.end();
+  });
   source.on('close', () => {
-    if (!source.readableEnded && !req.destroyed) fail(new TypeError("the body's stream was destroyed before its end"));
+    // Not `readableEnded`: a stream that had ended before the call has nothing to send.
+    if (!hasEnded && !req.destroyed) fail(new TypeError("the body's stream was destroyed before its end"));
   });
   req.on('drain', () => source.resume());
   req.on('close', () => source.destroy());

@@ -107,7 +107,8 @@ export function traceHeaders(headers: IncomingHttpHeaders, span: TraceSpan | und
   if (span === undefined) return sent;
   sent['traceparent'] = `00-${span.traceId}-${span.spanId}-${span.flags}`;
   // Another trace's tracestate, or a broken one, is not sent. Baggage belongs to the application, so it always is.
-  if (parseTraceparent(headers) === undefined || !isTracestate(sent['tracestate'])) delete sent['tracestate'];
+  const isOfTrace = parseTraceparent(headers)?.traceId === span.traceId;
+  if (!isOfTrace || !isTracestate(sent['tracestate'])) delete sent['tracestate'];
   return sent;
 }
 

@@ -94,6 +94,14 @@ test('what a stream fails with is what the call fails with', async () => {
   await expect(call).rejects.toThrow("the body's stream was destroyed before its end");
 });
 
+test('a stream that has ended before the call, and closes later, fails it at once', async () => {
+  const source = new Readable({ read() { this.push(null); }, destroy: (_error, done) => void setTimeout(done, 20) });
+  source.resume();
+  await once(source, 'end');
+  const peer = await startPeer((req, res) => void readText(req).then(() => res.end()));
+  await expect(clientOf(peer).post('/', { body: source })).rejects.toThrow("the body's stream was destroyed before its end");
+});
+
 test('an answer before the end of a body frees the source of the body', async () => {
   const peer = await startPeer((_req, res) => res.writeHead(413).end());
   const source = new Readable({ read() { setImmediate(() => this.push('x'.repeat(1000))); } });
