@@ -62,9 +62,7 @@ export function createLogger(
 ): Logger {
   if (option === undefined) {
     const format = oneOfIn(env, 'LOG_FORMAT', ['json', 'text']) ?? (isRunByHand(env) ? 'text' : 'json');
-    const isColored = !env['NO_COLOR'] && process.stderr.isTTY;
-    const writeText = (line: string): void => writeToStderr(textLines.toTextLine(line, isColored));
-    const write = format === 'text' ? writeText : writeToStderr;
+    const write = format === 'text' ? createTextWriter(!env['NO_COLOR'] && process.stderr.isTTY) : writeToStderr;
     return createJsonLogger(service, write, level ?? oneOfIn(env, 'LOG_LEVEL', LOG_LEVELS));
   }
   if (option === false) return ofLevels(() => ignore);
@@ -134,6 +132,19 @@ function oneOfIn<T extends string>(env: NodeJS.ProcessEnv, variable: string, val
   const value = values.find((each) => each === given);
   if (value === given) return value;
   throw new TypeError(`${variable} is ${JSON.stringify(given)}; give one of ${values.join(', ')}`);
+}
+
+/** Writes each line of JSON as text; as JSON if the code for that can't be loaded. */
+function createTextWriter(isColored: boolean): (line: string) => void {
+  return (line) => {
+    let text = line;
+    try {
+      text = textLines.toTextLine(line, isColored);
+    } catch {
+      // It stays JSON.
+    }
+    writeToStderr(text);
+  };
 }
 
 function ignore(): void {}

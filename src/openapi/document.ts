@@ -137,7 +137,9 @@ export function toOpenApi(app: OpenApiSource, options: OpenApiOptions = {}): Ope
 }
 
 function routesOf(app: OpenApiSource): Route[] {
+  // The application may come from another copy of the package, or from none.
   const table = app.router as Router | undefined;
-  if (!Array.isArray(table?.entries)) throw new TypeError('toOpenApi() takes a Postern application');
+  if (!Array.isArray(table?.entries) || typeof table.isReserved !== 'function')
+    throw new TypeError('toOpenApi() takes a Postern application');
   return table.entries.filter((route) => !table.isReserved(route));
 }

@@ -43,7 +43,7 @@ export function assertNothingLost(value: unknown, json: string): void {
   if (typeof value !== 'object' || value === null) return;
   const lost = findLost(value, json.includes('{}') ? Infinity : SAMPLE, MAX_DEPTH);
   if (lost === undefined) return;
-  throw new UnsendableError(lost.startsWith(' ') ? `the value${lost}` : lost.replace(/^\./, ''));
+  throw new UnsendableError(lost.replace(/^\.?(?= )/, 'the value').replace(/^\./, ''));
 }
 
 /**

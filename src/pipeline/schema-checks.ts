@@ -79,22 +79,23 @@ function toInput(parts: readonly Part[], results: readonly SchemaResult[]): Inpu
 /** The error with the first findings of all parts. */
 function toInvalid(parts: readonly Part[], results: readonly SchemaResult[]): InvalidRequest {
   const misfits = results.flatMap(({ issues = [] }, index) =>
-    issues.map((issue) => ({ part: parts[index] as Part, issue })),
+    issues.slice(0, MAX_FINDINGS).map((issue) => ({ part: parts[index] as Part, issue })),
   );
+  const count = results.reduce((sum, { issues = [] }) => sum + issues.length, 0);
   const [first] = misfits;
   const findings = misfits.slice(0, MAX_FINDINGS).map(({ part, issue }) => ({ in: part, ...toFinding(issue) }));
-  return new InvalidRequest(first && describeFindings(first.part, [first.issue], misfits.length), findings);
+  return new InvalidRequest(first && describeFindings(first.part, [first.issue], count), findings);
 }
 
 /** Each name with its value, or with a list where it is repeated or the schema says so. */
 function queryReader(schema: StandardProps): (ctx: Context) => Record<string, string | string[]> {
-  let written: unknown;
+  let lists = listNames(undefined);
   try {
-    written = schema.jsonSchema?.input({ target: 'draft-2020-12' });
+    lists = listNames(schema.jsonSchema?.input({ target: 'draft-2020-12' }));
   } catch {
     // The schema can't give its JSON Schema, so no parameter is known to be a list.
   }
-  const { named, others } = listNames(written);
+  const { named, others } = lists;
   return (ctx) => {
     const query = Object.create(null) as Record<string, string | string[]>;
     for (const [name, value] of ctx.query) {

@@ -316,9 +316,8 @@ test.for([
   expect(() => toOpenApi(createApp(), options as object)).toThrow(TypeError);
 });
 
-test('what is no application is refused', () => {
-  expect(() => toOpenApi({ name: 'a', version: '1', router: { routes: [] } }))
-    .toThrow('toOpenApi() takes a Postern application');
+test.for([{ routes: [] }, { routes: [], entries: [] }])('what is no application is refused: %o', (router) => {
+  expect(() => toOpenApi({ name: 'a', version: '1', router })).toThrow('toOpenApi() takes a Postern application');
 });
 
 test('GET /<name>/openapi/ serves the document, and tells of routes that came later', async () => {

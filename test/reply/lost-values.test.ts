@@ -40,6 +40,7 @@ const lost: [string, () => unknown, RegExp][] = [
   ['nothing but functions', () => ({ f: () => 1 }), /f is a function/],
   ['a function in an array', () => [1, () => 1], /\[1\] is a function/],
   ['a function in a row', () => rows.map(({ id }) => ({ id, f: () => id })), /\[0\]\.f is a function/],
+  ['a member without a name', () => ({ '': () => 1 }), /the value is a function/],
   ['a class', () => ({ Instance }), /Instance is a function/],
   ['a promise as the body of a reply', () => reply(Promise.resolve(1)), /the value is a Promise/],
   ['a Map in the body of a reply', () => reply({ m: new Map() }, { status: 201 }), /m is a Map/],
