@@ -4,11 +4,15 @@
  * Run as `node serve.mjs <server file> <contender> <spec>` with an IPC channel; it ends with its parent.
  */
 
+import { readFileSync } from 'node:fs';
+
 const [file, contender, spec] = process.argv.slice(2);
 process.on('disconnect', () => process.exit());
 process.on('message', () => {
   const { user, system } = process.cpuUsage();
-  const peakBytes = process.resourceUsage().maxRSS * 1024;
+  // Linux alone; `maxRSS` would begin with that of the process that started this one.
+  const [, peakKiB] = /VmHWM:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8')) ?? [];
+  const peakBytes = Number(peakKiB) * 1024;
   process.send?.({ cpuMicros: user + system, rssBytes: process.memoryUsage.rss(), peakBytes });
 });
 
