@@ -42,7 +42,8 @@ export async function requestInMemory(server: Server, request: Request, isStream
       outgoing.destroy();
     };
     clientSide.once('close', () => source?.destroy());
-    outgoing.on('error', (error) => reject(signal.aborted ? signal.reason : error));
+    // By way of the request: its signal follows the caller's only for as long as something holds the request.
+    outgoing.on('error', (error) => reject(request.signal.aborted ? request.signal.reason : error));
     outgoing.on('response', (incoming) => {
       // The reply is complete: nobody reads the rest of the body.
       incoming.once('end', () => source?.destroy());

@@ -1,5 +1,7 @@
 /** A request in memory ends with its reply or its signal, and so does the source of its body. */
 
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { createApp } from '../support/serve.js';
 
@@ -68,6 +70,18 @@ test.for([
   expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe('first');
   abort.abort(reason);
   await expect(reader?.read()).rejects.toBe(abort.signal.reason);
+});
+
+test('a signal ends a request that nobody else holds any more, also after a garbage collection', async () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const app = createApp().get('/', () => new Promise(() => undefined));
+  const rejected = expect(app.request('/', { signal: AbortSignal.timeout(300) })).rejects.toThrow('timeout');
+  for (let round = 0; round < 5; round += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    collect();
+  }
+  await rejected;
 });
 
 test.for(['GET', 'POST'])('an abort right after the call rejects: %s', async (method) => {
