@@ -139,6 +139,8 @@ export class Connection implements Sending {
    * @param write answers malformed bytes or CONNECT, if the connection is open by then; null to answer nothing
    */
   refuse(write: ((isOpen: boolean) => void) | null): void {
+    // node:http lets go of the socket for a CONNECT, also for one behind the end.
+    this.#readOn();
     if (this.#isBroken) return write?.(false);
     this.#refuse = write;
     this.#stopParsing(this.#isLast || write === null ? 'cut' : 'refuse');
@@ -274,14 +276,17 @@ export class Connection implements Sending {
     refuse(true);
   };
 
-  /** To be called when node:http has stopped parsing. Reads on and drops, to notice when the client disconnects. */
   #stopParsing(event: 'refuse' | 'cut'): void {
     this.#move(event);
-    this.#reading.read();
-    // A body that filled its buffer has paused the socket. When node:http 24 lets go of it (for CONNECT), the stream is
-    // marked as reading, but nobody asks the operating system for data. An empty chunk makes it ask again.
-    this.socket.push('');
+    this.#readOn();
     this.#advance();
+  }
+
+  /** Reads on and drops, to notice when the client disconnects. */
+  #readOn(): void {
+    this.#reading.read();
+    // A full body has paused the socket, and node:http 24 lets go of it so. An empty chunk makes it ask for data again.
+    this.socket.push('');
   }
 
   #close(): void {
