@@ -115,6 +115,10 @@ test('nothing is imported but files of ours and modules of Node.js', () => {
   }
 });
 
+test('node:http is not imported, which would load undici, TLS and HTTP/2 into each service from Node.js 22 on', () => {
+  for (const file of files) expect(sourceOf(file), file).not.toMatch(/^(?:import|export) (?!type )[^'";(]*'node:https?'/m);
+});
+
 test('the script of the live page imports only files of the page, so the build makes one file of it', () => {
   const script = new Set(['live/live-script']);
   for (const file of script) {

@@ -3,7 +3,12 @@
 /** Modules that were needed so far: `getBuiltinModule` checks and looks up a module anew with each call. */
 const loaded = new Map<string, object | undefined>();
 
-/** `builtin('node:os').totalmem()`: all modules that are loaded so cost some 3 MB, and many services need none. */
+/**
+ * `builtin('node:os').totalmem()`: all modules that are loaded so cost some 3 MB, and many services need none.
+ *
+ * `node:http` is never imported: from Node.js 22 on, an import evaluates its `WebSocket` and with it all of undici,
+ * TLS and HTTP/2, which costs each start 30 ms of CPU and 10 MB.
+ */
 export const builtin: typeof process.getBuiltinModule = (id: string) => {
   let module = loaded.get(id);
   if (module === undefined) loaded.set(id, (module = process.getBuiltinModule(id)));

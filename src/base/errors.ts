@@ -1,9 +1,11 @@
 /* The failures a request can end in: API exceptions, and the server's own (SPEC 7.1). */
 
-import { STATUS_CODES } from 'node:http';
+import { builtin } from './builtin.js';
 import { isInstance, setBrand } from './brand.js';
 import { FrameworkErrorCodes, isErrorCode, type ErrorCode } from './error-codes.js';
 import { ANYTHING, assertOptions, isRecord, STRING, type Kind, type Kinds } from './options-check.js';
+
+const { STATUS_CODES } = builtin('node:http');
 
 /** Options of an {@link HttpError}, besides its description. */
 export interface HttpErrorOptions {

@@ -1,9 +1,11 @@
 /* The error of a failed call to another service. */
 
-import { STATUS_CODES } from 'node:http';
+import { builtin } from '../base/builtin.js';
 import { FrameworkErrorCodes, type ErrorCode } from '../base/error-codes.js';
 import { setBrand } from '../base/brand.js';
 import { ApiError, type ApiErrorOptions } from '../base/errors.js';
+
+const { STATUS_CODES } = builtin('node:http');
 
 /**
  * Tells callers further up that repeating is useless: this hop has repeated already, or the service has too much to do.

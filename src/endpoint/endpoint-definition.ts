@@ -1,10 +1,12 @@
 /* An endpoint that two services share: the one that implements it, and those that call it. */
 
-import { METHODS } from 'node:http';
+import { builtin } from '../base/builtin.js';
 import type { AnySchema, InputOf, OutputOf } from '../payload/standard-schema.js';
 import { compilePath, type ParamsOf } from './pattern.js';
 import { checkOptions, type RouteSettings } from './route-options.js';
 import type { AnySchemas, MaybeResponse, MaybeSchema, Schemas, SchemasByStatus } from './schemas.js';
+
+const { METHODS } = builtin('node:http');
 
 /** Method, path, and what goes in and out; made by {@link defineEndpoint}. */
 export interface EndpointDefinition<

@@ -1,6 +1,6 @@
 /* Maps anything thrown while a request was handled to the reply that the client gets (spec 7.1). */
 
-import { STATUS_CODES } from 'node:http';
+import { builtin } from '../base/builtin.js';
 import { isBranded, isBrandedAtAll, isOwnInstance } from '../base/brand.js';
 import { FrameworkErrorCodes, isErrorCode } from '../base/error-codes.js';
 import { ApiError, HttpError, isStatus, refusal } from '../base/errors.js';
@@ -10,6 +10,8 @@ import { Context } from './context.js';
 import { fromHeaderList, Reply, type Outgoing } from './reply.js';
 import { InvalidRequest } from './request.js';
 import type { Scope } from './scope.js';
+
+const { STATUS_CODES } = builtin('node:http');
 
 /** A failure, mapped. */
 export interface MappedError extends ErrorFields {

@@ -3,11 +3,14 @@
  * first such request.
  */
 
-import { request as httpRequest, type IncomingMessage, type Server } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import { Duplex } from 'node:stream';
+import { builtin } from '../base/builtin.js';
 import { setImmediate } from '../base/clock.js';
 import { toReadable } from '../payload/bytes.js';
 import { fromHeaderList } from './reply.js';
+
+const { request: httpRequest } = builtin('node:http');
 
 /** `RequestInit` of `fetch`. */
 export type RequestInitLike = NonNullable<ConstructorParameters<typeof Request>[1]>;

@@ -5,12 +5,15 @@
  * that nobody decodes, a fragment in the target, header fields beyond its own limit. Each is refused here.
  */
 
-import { METHODS, type IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
+import { builtin } from '../base/builtin.js';
 import { randomUuid } from '../base/clock.js';
 import { FrameworkErrorCodes, type ErrorCode } from '../base/error-codes.js';
 import { BadRequest, HttpError } from '../base/errors.js';
 import type { Finding } from '../payload/schema-check.js';
 import { enterPublicScope, SCOPE_HEADER } from './scope.js';
+
+const { METHODS } = builtin('node:http');
 
 /** A request-target, taken apart. */
 export interface Target {

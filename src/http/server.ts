@@ -1,7 +1,8 @@
 /* A server of `node:http` within its limits, and the connections that are open. */
 
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { builtin } from '../base/builtin.js';
 import { setTimeout } from '../base/clock.js';
 import { Bag } from '../base/bag.js';
 
@@ -27,7 +28,7 @@ export interface ServerLimits {
 export function createHttpServer(limits: ServerLimits): Server {
   const { requestTimeout, headersTimeout, keepAliveTimeout, maxConnections, maxHeaderSize } = limits;
   const shortest = Math.min(requestTimeout || Infinity, headersTimeout || Infinity);
-  const server = createServer({
+  const server = builtin('node:http').createServer({
     requestTimeout,
     headersTimeout,
     keepAliveTimeout,

@@ -4,14 +4,17 @@
  * A reply is written once. After its head is sent, a failure can only be answered by closing the connection.
  */
 
-import { STATUS_CODES, type ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { builtin } from '../base/builtin.js';
 import { Date, nextTick, setImmediate, setTimeout } from '../base/clock.js';
 import { isStream, toReadable, type Stream } from '../payload/bytes.js';
 import { saysClose, type Exchange } from './exchange.js';
 import { indexOfHeader, toReply, type Outgoing } from './reply.js';
 import { closesByTrailer } from './request.js';
+
+const { STATUS_CODES } = builtin('node:http');
 
 /** How long, in ms, a socket stays open after its last reply, so that the client can read that reply. */
 const LINGER_MS = 2000;

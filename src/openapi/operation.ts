@@ -1,6 +1,6 @@
 /* One route as an operation: its path as a template, its parameters, its body, its replies. */
 
-import { STATUS_CODES } from 'node:http';
+import { builtin } from '../base/builtin.js';
 import { FrameworkErrorCodes } from '../base/error-codes.js';
 import { isRecord } from '../base/options-check.js';
 import { compilePath } from '../endpoint/pattern.js';
@@ -10,6 +10,8 @@ import { listOf, partsOf, type SchemaPart } from '../payload/json-schema.js';
 import { propsOf } from '../payload/standard-schema.js';
 import type { Route } from '../routing/router.js';
 import type { Components } from './components.js';
+
+const { STATUS_CODES } = builtin('node:http');
 
 type Json = Readonly<Record<string, unknown>>;
 

@@ -5,11 +5,13 @@
  * Source: Express 5 documentation, "Request" and "Response".
  */
 
-import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Date } from '../base/clock.js';
 import { builtin } from '../base/builtin.js';
 import { toPlainAddress } from '../http/client-address.js';
 import { Context } from '../http/context.js';
+
+const { STATUS_CODES } = builtin('node:http');
 
 /** Adds the members, unless an earlier middleware of the same request has them already. */
 export function addExpressMembers(ctx: Context, req: IncomingMessage, res: ServerResponse): void {

@@ -3,9 +3,11 @@
  * Spec: OpenTelemetry, "Environment Variable Specification" and "OpenTelemetry Protocol Exporter".
  */
 
-import { validateHeaderName, validateHeaderValue } from 'node:http';
+import { builtin } from '../base/builtin.js';
 import { show } from '../base/options-check.js';
 import { isSampled, type TraceSpan } from '../propagation/trace-context.js';
+
+const { validateHeaderName, validateHeaderValue } = builtin('node:http');
 
 /** Where spans are sent, which of them, and how. */
 export interface ExportSettings {
