@@ -177,9 +177,9 @@ async function runAttempt<T>(
       message.statusCode = status;
       if (value instanceof ServiceError) message.errorCode = value.errorCode;
       // A streamed answer ends with its last byte, in an event of the socket: outside the caller's async context.
-      const end = ({ failure }: Outcome): void => endTrace(message, failure);
-      if (limit.isOver) endTrace(message);
-      else limit.whenOver(builtin('node:async_hooks').AsyncResource.bind(end));
+      // An attempt that is repeated was cut on purpose.
+      const end = ({ failure }: Outcome): void => endTrace(message, pauseMs === undefined ? failure : undefined);
+      limit.whenOver(limit.isOver ? end : builtin('node:async_hooks').AsyncResource.bind(end));
     }
     return { value, pauseMs };
   } catch (error) {

@@ -2,6 +2,8 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { tracingChannel } from 'node:diagnostics_channel';
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { ApiError, defineEndpoint, defineErrorCodes, type CallTraceMessage, type RequestTraceMessage } from 'postern';
 import { closedPort, startPeer } from '../support/peer.js';
@@ -90,6 +92,20 @@ test('without an answer the message has the error, and the histogram the status 
   expect(app.metrics.expose()).toMatch(
     /service_request_duration_seconds_count\{service="billing",method="GET",status_code="0"\} 1\.0/,
   );
+});
+
+test('an answer that breaks off in the packet of its head is a failure', async () => {
+  const broken = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n';
+  const peer = createServer((socket) => void socket.once('data', () => socket.end(broken)));
+  await once(peer.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => void peer.close());
+  const url = `http://127.0.0.1:${(peer.address() as AddressInfo).port}`;
+  const app = createApp({ settings: { SERVICE_CONNECTIONS: [`billing=${url}`] } });
+  const events = record();
+  const answer = await app.service('billing').fetch('/');
+  await expect(answer.text()).rejects.toThrow();
+  await expect.poll(() => events.at(-1)?.[0]).toBe('asyncEnd');
+  expect(events.at(-1)?.[1]).toMatchObject({ statusCode: 200, error: expect.any(Error) });
 });
 
 test('a header that a subscriber sets goes out, and its store holds for the request', async () => {
