@@ -1,5 +1,7 @@
 /* Learns about the requests of a route: how long they take without a queue, and how long their callers wait. */
 
+import { MAX_TIMEOUT_MS } from '../base/deadline.js';
+
 /** How long the usual time of a route is remembered, in ms: two of these at most. */
 const EPOCH_MS = 300_000;
 const MAX_AGES = 15;
@@ -23,7 +25,7 @@ const DOUBT = 2.5;
 class Quantile {
   /** Times from the first finite one on. */
   count = 0;
-  /** Infinity before the first finite time, and again after very many infinite ones. */
+  /** Infinity before the first finite time, and {@link MAX_TIMEOUT_MS} at most afterwards. */
   ms = Infinity;
 
   /** @param share of the times that are below: 0.5 for the median */
@@ -31,13 +33,11 @@ class Quantile {
 
   /** @param ms may be infinite, for a time without an end */
   add(ms: number): void {
-    // Very many infinite times raise it to Infinity, and then no finite one would lower it.
-    if (this.ms === Infinity) this.count = 0;
     if (ms === Infinity && this.count === 0) return;
     this.count += 1;
     const step = Math.max(LEAST_STEP, 1 / this.count) * 2;
     if (this.count === 1) this.ms = Math.max(LEAST_MS, ms);
-    else if (ms > this.ms) this.ms = Math.min(ms, this.ms * (1 + step * this.share));
+    else if (ms > this.ms) this.ms = Math.min(ms, MAX_TIMEOUT_MS, this.ms * (1 + step * this.share));
     else this.ms = Math.max(LEAST_MS, ms, this.ms * (1 - step * (1 - this.share)));
   }
 }
@@ -129,7 +129,7 @@ export class Patience {
       this.#seenAtMs = nowMs;
     }
     if (nowMs - this.#seenAtMs > REMEMBERED_MS) this.#seen = undefined;
-    const { ms: statedMs } = this.#stated;
+    const statedMs = this.#stated.ms < MAX_TIMEOUT_MS ? this.#stated.ms : Infinity;
     const { ms = Infinity, firmMs = Infinity } = this.#seen ?? {};
     return { ms: Math.min(statedMs, ms), firmMs: Math.min(statedMs, firmMs) };
   }

@@ -137,8 +137,9 @@ export class RouteLimiter {
   /** A request that began with few before it took so long. */
   #learn({ startedAtMs }: Ticket, nowMs: number, tookMs: number): void {
     this.#usual.add(nowMs, tookMs);
-    const { beganAtMs = Infinity, usual = this.#usual } = this.episode ?? {};
-    if (startedAtMs < beganAtMs || usual === this.#usual) return;
+    const { episode } = this;
+    if (episode === null || startedAtMs < episode.beganAtMs || episode.usual === this.#usual) return;
+    const { usual } = episode;
     usual.add(nowMs, tookMs);
     // The first requests of the route were quick by chance, so that its usual time looked like a queue.
     if (usual.count >= ENOUGH && usual.ms > LONG * this.usualMs) this.#usual = usual;

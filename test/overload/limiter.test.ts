@@ -307,7 +307,10 @@ test('deadlines count again after very many requests without one', () => {
   const patience = new Patience();
   patience.expect(100);
   for (let request = 0; request < 100_000; request += 1) patience.expect(Infinity);
+  expect(patience.of(0, 1).ms).toBe(Infinity);
   patience.expect(100);
+  expect(patience.of(0, 1).ms).toBeGreaterThan(1_000_000);
+  for (let request = 0; request < 600; request += 1) patience.expect(100);
   expect(patience.of(0, 1).ms).toBe(100);
 });
 

@@ -4,7 +4,7 @@
  * @module-tag slow
  */
 
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
 function block(ms: number): void {
@@ -21,6 +21,7 @@ test('while the event loop is late requests get 503 with Retry-After and a code 
 
   // Every turn takes twice as long as the limit, until the refusals were read: how fast the machine is does not matter.
   let isLate = true;
+  onTestFinished(() => void (isLate = false));
   setImmediate(function keepLate() {
     block(220);
     if (isLate) setImmediate(keepLate);
