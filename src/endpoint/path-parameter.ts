@@ -25,8 +25,10 @@ class UnsafeParameter extends TypeError {
  * await ctx.service('billing').get(path`/invoices/${ctx.params.id}`);
  */
 export function path(parts: TemplateStringsArray, ...values: readonly (string | number | bigint)[]): string {
-  const encoded = values.map((value, index) => encodeParameter(`value ${index + 1} of the path`, value));
-  const text = String.raw({ raw: parts }, ...encoded);
+  let text = parts[0] ?? '';
+  values.forEach((value, index) => {
+    text += encodeParameter(`value ${index + 1} of the path`, value) + (parts[index + 1] ?? '');
+  });
   text.split(/[/?]/).forEach(assertSegment);
   return text;
 }

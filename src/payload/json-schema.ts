@@ -31,12 +31,15 @@ export function* partsOf(
 export function resolveReference(reference: unknown, root: unknown): unknown {
   if (typeof reference !== 'string' || !reference.startsWith('#')) return undefined;
   let target = root;
-  for (const token of decodeReference(reference).split('/').slice(1))
-    target = isRecord(target) ? target[token.replaceAll('~1', '/').replaceAll('~0', '~')] : undefined;
+  for (const token of reference.split('/').slice(1)) {
+    const name = token.replaceAll('~1', '/').replaceAll('~0', '~');
+    // zod does not escape a percent sign.
+    target = isRecord(target) ? (target[name] ?? target[decodeReference(name)]) : undefined;
+  }
   return target;
 }
 
-/** Decodes a reference; a malformed one is as it was written, since zod does not escape a name such as `100%`. */
+/** Decodes a reference; a malformed one, such as zod's to the name `100%`, is as it was written. */
 export function decodeReference(reference: string): string {
   try {
     return decodeURIComponent(reference);

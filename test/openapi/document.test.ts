@@ -260,10 +260,14 @@ test('references are lifted to the components, recursive ones too, and equal one
 });
 
 test('the name of a schema may have a percent sign', () => {
-  const body = z.object({ share: z.number().meta({ id: '100%' }), part: z.number().meta({ id: 'a b' }) });
+  const named = (id: string): z.ZodNumber => z.number().meta({ id });
+  const body = z.object({ share: named('100%'), part: named('a b'), escaped: named('5%25') });
   const document = toOpenApi(createApp().post('/a', { body }, () => 'ok'));
-  expect(at(document, '/a', 'post').requestBody.content['application/json'].schema.properties)
-    .toEqual({ share: { $ref: '#/components/schemas/100_' }, part: { $ref: '#/components/schemas/a_b' } });
+  expect(at(document, '/a', 'post').requestBody.content['application/json'].schema.properties).toEqual({
+    share: { $ref: '#/components/schemas/100_' },
+    part: { $ref: '#/components/schemas/a_b' },
+    escaped: { $ref: '#/components/schemas/5_' },
+  });
   expect(document.components.schemas['100_']).toMatchObject({ type: 'number' });
 });
 
