@@ -50,8 +50,8 @@ export async function compareServers({ title, spec, contenders, flags, requests 
       formatSpread(cpuMicros, 1),
       formatSpread(bareMicros, 1),
       `${(median(busy) * 100).toFixed(0)} %`,
-      median(peakMiB).toFixed(1),
-      median(barePeakMiB).toFixed(1),
+      Math.max(...peakMiB).toFixed(1),
+      Math.max(...barePeakMiB).toFixed(1),
     ]),
   );
   const { q1, q3 } = quartiles(warmUps);

@@ -139,7 +139,7 @@ export class Connection implements Sending {
    * @param write answers malformed bytes or CONNECT, if the connection is open by then; null to answer nothing
    */
   refuse(write: ((isOpen: boolean) => void) | null): void {
-    // node:http lets go of the socket for a CONNECT, also for one behind the end.
+    // node:http lets go of the socket for a CONNECT, also for one after the end.
     this.#readOn();
     if (this.#isBroken) return write?.(false);
     this.#refuse = write;

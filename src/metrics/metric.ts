@@ -68,7 +68,7 @@ export abstract class Metric<L extends string, Bound> {
   private overflow: (Bound & Series) | undefined;
 
   /** Metrics are made by `registry.counter`, `gauge`, `histogram` and `summary`. */
-  constructor(series: never);
+  constructor(definition: never);
   /** @internal */
   constructor(definition: Creation<Bound & Series>);
   constructor(definition: Creation<Bound & Series>) {

@@ -127,7 +127,8 @@ const TYPES: Readonly<Record<number, readonly [CollectionKind, Generation?]>> = 
  *
  * V8 reports neither the objects nor the bytes that a collection freed; its profiler measures the bytes, but makes
  * every pause longer. So they are estimated. A minor collection begins when the new space is full and empties most of
- * it; a mark-compact frees what the used heap has shrunk by since it was read last, behind the collection before.
+ * it; a mark-compact frees what the used heap has shrunk by since it was read last. Of several that are told together,
+ * the first counts it.
  */
 function createCollectionCounter(
   { durations, freed }: CollectionHistograms,
@@ -147,6 +148,7 @@ function createCollectionCounter(
       durations.get(kind)?.observe(duration / 1000);
       if (generation === undefined) continue;
       freed?.get(generation)?.observe(Math.round(Math.max(0, freedBytes[kind]) / BYTES_PER_OBJECT));
+      if (kind === 'major') freedBytes.major = 0;
     }
   };
 }

@@ -79,6 +79,9 @@ test('lists every service once for each edge, with status, time, history and sin
   expect(await page.locator('#graph .edge .line').count()).toBe(5);
   // Labels are for what is slow or fails.
   expect(await page.locator('#graph .edge text:visible').allTextContents()).toEqual(['742 ms']);
+  mesh.down.add('stock');
+  await expect.poll(() => page.title(), SOON).toBe('(2) shop');
+  expect(await textOf(page, 'h1')).toBe('1 of 4 fails');
   expect(complaints).toEqual([]);
   expect(new Set(requests)).toEqual(new Set([url, `${url}mesh.json`]));
 });
