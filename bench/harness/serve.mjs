@@ -10,8 +10,9 @@ const [file, contender, spec] = process.argv.slice(2);
 process.on('disconnect', () => process.exit());
 process.on('message', () => {
   const { user, system } = process.cpuUsage();
-  // Linux alone; `maxRSS` would begin with that of the process that started this one.
-  const [, peakKiB] = /VmHWM:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8')) ?? [];
+  // Linux alone, NaN elsewhere; `maxRSS` would begin with that of the process that started this one.
+  const status = process.platform === 'linux' ? readFileSync('/proc/self/status', 'utf8') : '';
+  const [, peakKiB] = /VmHWM:\s+(\d+)/.exec(status) ?? [];
   const peakBytes = Number(peakKiB) * 1024;
   process.send?.({ cpuMicros: user + system, rssBytes: process.memoryUsage.rss(), peakBytes });
 });
