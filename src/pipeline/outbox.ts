@@ -13,10 +13,7 @@ import type { PipelineExchange } from './observer.js';
 /** Maximum bytes of bodies that are kept until the end of the turn. With more, they are written at once. */
 const MAX_QUEUED_BYTES = 64 * 1024;
 
-/**
- * Three replies are tried before the connection is cut: the handler's; the reply to the error with which it could not
- * be written; and, where a header of that error can't be written either, the fixed 500.
- */
+/** Three replies are tried: the handler's, that to the error of writing it, and, should that fail too, the fixed 500. */
 const MAX_FAILED_WRITES = 2;
 
 /** The replies of one pipeline that are not written yet. */
@@ -29,9 +26,9 @@ export class Outbox {
 
   /**
    * Takes the reply of an exchange. It is written as soon as earlier replies on the connection are out, and then at the
-   * end of the turn; at once if it is a stream, if the handler holds the response of node:http (`ctx.raw`), and if the
-   * body of the request has not arrived: then the reply may end the connection, and requests after it must not be run
-   * first.
+   * end of the turn; behind the packet of its request if it ends the connection, which then is closed before the next
+   * turn; at once if it is a stream, if the handler holds the response of node:http (`ctx.raw`), and if the body of the
+   * request has not arrived: then the reply may end the connection, and requests after it must not be run first.
    */
   put(exchange: PipelineExchange, outgoing: Outgoing): void {
     const { req, res, connection, hasBody, awaitsContinue, raw, state } = exchange;
@@ -49,6 +46,7 @@ export class Outbox {
     }
     if (raw !== 'unused' || awaitsContinue || !isMade || (hasBody && !req.complete)) return this.#write(exchange);
     endWithReply(exchange);
+    if (!res.shouldKeepAlive) return nextTick(() => exchange.inContext(this.#write));
     this.#queued.push(exchange);
     this.#queuedBytes += outgoing.length;
     if (this.#queuedBytes > MAX_QUEUED_BYTES) this.flush();

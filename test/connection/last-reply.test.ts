@@ -84,6 +84,21 @@ describe.for(Object.keys(CLOSING))('connection: close as %s', (how) => {
   });
 });
 
+test.for([
+  ['ends its connection is written behind the packet of its request', 'close', true],
+  ['keeps its connection is written at the end of the turn', 'keep-alive', false],
+] as const)('a reply that %s', async ([, says, isWritten]) => {
+  const app = createApp().get('/', () => 'hello');
+  const { port } = await serve(app);
+  const written: boolean[] = [];
+  // Ahead of the application's own listener, so this comes before what that puts off to the same phase.
+  app.server.prependListener('request', (_, res) => void setImmediate(() => written.push(res.writableEnded)));
+  const socket = connect(port, '127.0.0.1', () => socket.write(get('/', `Connection: ${says}\r\n`)));
+  await once(socket, 'data');
+  socket.destroy();
+  expect(written).toEqual([isWritten]);
+});
+
 test('a request that arrives while the rest of a last reply is written is not run', async () => {
   const ran: string[] = [];
   const { port } = await serve(
