@@ -23,14 +23,6 @@ import { endInNextTurn, endSoftly, inNextTurn } from './writer.js';
 /** Maximum bytes of replies that wait on one connection while further requests of it are run. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 
-const CONNECTED: unique symbol = Symbol('postern.connection');
-type Connected = Duplex & { [CONNECTED]?: Connection };
-
-/** The `Connection` of a socket; made when the socket is first seen. */
-export function connectionOf(socket: Connected, limits: ServerLimits, backlog: Backlog): Connection {
-  return (socket[CONNECTED] ??= new Connection(socket, limits, backlog));
-}
-
 export class Connection implements Sending {
   readonly socket: Duplex;
   /** Bytes of the replies that are known and not written. */
@@ -78,6 +70,8 @@ export class Connection implements Sending {
   accept(exchange: Exchange, isLast: boolean): boolean {
     if (this.#isLast) {
       exchange.drop();
+      // node:http keeps even a dropped request until the connection is closed.
+      this.#reading.fallBehind();
       return false;
     }
     this.#reading.arrived();
@@ -139,9 +133,11 @@ export class Connection implements Sending {
    * @param write answers malformed bytes or CONNECT, if the connection is open by then; null to answer nothing
    */
   refuse(write: ((isOpen: boolean) => void) | null): void {
-    // node:http lets go of the socket for a CONNECT, also for one after the end.
-    this.#readOn();
-    if (this.#isBroken) return write?.(false);
+    if (this.#isBroken) {
+      // node:http lets go of the socket for a CONNECT, also for one after the end.
+      this.#readOn();
+      return write?.(false);
+    }
     this.#refuse = write;
     this.#stopParsing(this.#isLast || write === null ? 'cut' : 'refuse');
   }
@@ -157,10 +153,12 @@ export class Connection implements Sending {
     const { socket } = this;
     if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
     if (this.#isBroken) return isLate ? endSoftly(socket) : undefined;
-    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && this.#reading.excuse()) return;
+    const latest = this.#exchanges.at(-1);
+    const body = latest?.req.complete === false ? latest.req : undefined;
+    const retry = (): void => body?.complete === true ? undefined : this.breakOff(error, refuse);
+    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && this.#reading.excuse(retry)) return;
     const hasEnded = error.code === 'HPE_INVALID_EOF_STATE';
     if (hasEnded && !isLate && !this.isFree) return inNextTurn(() => this.breakOff(error, refuse, true));
-    const latest = this.#exchanges.at(-1);
     if (latest !== undefined && !latest.req.complete && !(hasEnded && this.#exchanges.length > 1)) {
       // The body of the latest request is malformed or late: the reply to that request says so, if it has none yet.
       this.#move('cut');
@@ -208,8 +206,7 @@ export class Connection implements Sending {
 
   /** Whether a request has to wait for earlier requests. */
   #isFull(before: number): boolean {
-    if (before === 0) return false;
-    return before >= this.#limits.maxPipelinedRequests || this.unsentBytes() > MAX_WAITING_BYTES;
+    return before > 0 && (before >= this.#limits.maxPipelinedRequests || this.unsentBytes() > MAX_WAITING_BYTES);
   }
 
   /** Answers no request after this one any more: later requests are dropped (RFC 9112, section 9.6). */
@@ -219,7 +216,10 @@ export class Connection implements Sending {
     this.#move('last');
     const dropped = this.#exchanges.splice(index + 1);
     this.#waiting = Math.max(0, this.#waiting - dropped.length);
+    if (dropped.length === 0) return;
     for (const behind of dropped) behind.drop();
+    // A handler of one of them may still write to its response, which waits for others.
+    this.socket.once('close', () => dropped.forEach((behind) => behind.disconnect()));
   }
 
   /**

@@ -21,8 +21,8 @@ export class ReadAhead {
   #readUpTo = 0;
   /** The socket's own method, as long as another one is in its place. */
   #resume: Duplex['resume'] | undefined;
-  /** Whether node:http has reported that a request takes too long, while it was we who did not read the rest of it. */
-  #isOverdue = false;
+  /** Reports again that a request takes too long, as node:http did while it was we who did not read the rest of it. */
+  #report: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(socket: Duplex, limits: ServerLimits) {
@@ -58,10 +58,8 @@ export class ReadAhead {
     this.#readUpTo = 0;
     clearTimeout(this.#timer);
     const { headersTimeout } = this.#limits;
-    if (this.#isOverdue && headersTimeout > 0) {
-      const late = Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
-      this.#timer = setTimeout(() => this.#socket.emit('error', late), headersTimeout).unref();
-    }
+    if (this.#report !== undefined && headersTimeout > 0)
+      this.#timer = setTimeout(this.#report, headersTimeout).unref();
     if (this.#resume !== undefined) this.read();
   }
 
@@ -74,19 +72,19 @@ export class ReadAhead {
 
   /**
    * Whether a request takes too long because we don't read it, rather than because of its client. It gets
-   * `headersTimeout` again once the socket is read.
+   * `headersTimeout` again once the socket is read, and is reported then.
    */
-  excuse(): boolean {
+  excuse(report: () => void): boolean {
     const isBehind = this.#readUpTo > 0;
-    this.#isOverdue ||= isBehind;
+    if (isBehind) this.#report = report;
     return isBehind;
   }
 
   /** To be called when a request has arrived. */
   arrived(): void {
-    if (!this.#isOverdue || this.#readUpTo > 0) return;
-    this.#isOverdue = false;
-    clearTimeout(this.#timer);
+    if (this.#report === undefined) return;
+    this.#report = undefined;
+    if (this.#readUpTo === 0) clearTimeout(this.#timer);
   }
 
   /** To be called when the connection is gone. */

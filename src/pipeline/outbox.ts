@@ -1,6 +1,6 @@
 /*
- * Keeps replies until they are written: replies of one turn of the event loop together, at the end of it. A write wakes
- * the client up; many in a row wake it up once.
+ * Keeps replies until they are written: those of one turn of the event loop that keep their connections together, at
+ * the end of it. A write wakes the client up; many in a row wake it up once.
  */
 
 import { clearImmediate, nextTick, setImmediate } from '../base/clock.js';
@@ -13,7 +13,7 @@ import type { PipelineExchange } from './observer.js';
 /** Maximum bytes of bodies that are kept until the end of the turn. With more, they are written at once. */
 const MAX_QUEUED_BYTES = 64 * 1024;
 
-/** Three replies are tried: the handler's, that to the error of writing it, and, should that fail too, the fixed 500. */
+/** Three replies are tried: the handler's, that to the error of writing it, and, if that fails too, the fixed 500. */
 const MAX_FAILED_WRITES = 2;
 
 /** The replies of one pipeline that are not written yet. */

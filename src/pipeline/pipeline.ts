@@ -2,8 +2,8 @@
  * One request in, one reply out: head, route, middleware, handler, reply or error, observation.
  *
  * A handler runs where `node:http` emitted its request, in that request's async context, and so does everything after
- * it: the reply, the access log, the events of its trace. Replies are written together at the end of the turn: that
- * costs less than writing each from inside the parser.
+ * it: the reply, the access log, the events of its trace. Replies that keep their connections are written together at
+ * the end of the turn: that costs less than writing each from inside the parser.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -12,7 +12,7 @@ import { Bag } from '../base/bag.js';
 import { builtin } from '../base/builtin.js';
 import type { HttpError } from '../base/errors.js';
 import { Backlog } from '../http/backlog.js';
-import { connectionOf, type Connection } from '../http/connection.js';
+import { Connection } from '../http/connection.js';
 import { Context, type Environment, type HandlerResult } from '../http/context.js';
 import * as errorMapper from '../http/error-mapper.js';
 import type { ParserError } from '../http/error-mapper.js';
@@ -29,6 +29,9 @@ import { placeOf } from './middleware.js';
 import { CLIENT_CLOSED_REQUEST, countBytes, Observer, PipelineExchange, type Steps } from './observer.js';
 import { Outbox } from './outbox.js';
 import { isTraced, RequestTrace } from '../http/request-tracing.js';
+
+const CONNECTED: unique symbol = Symbol('postern.connection');
+type Connected = Duplex & { [CONNECTED]?: Connection };
 
 /** The path of a request through one application. Its methods never throw. */
 export class Pipeline implements Steps {
@@ -122,8 +125,8 @@ export class Pipeline implements Steps {
     this.#connectionOf(socket).breakOff(error, (failure) => this.#refuseRaw(null, socket, failure));
   }
 
-  #connectionOf(socket: Duplex): Connection {
-    return connectionOf(socket, this.#env, this.#backlog);
+  #connectionOf(socket: Connected): Connection {
+    return (socket[CONNECTED] ??= new Connection(socket, this.#env, this.#backlog));
   }
 
   /** @param req null for one that could not be parsed */

@@ -129,6 +129,20 @@ test.for([
   },
 );
 
+test('a handler that pipes to ctx.raw behind it learns that the connection is closed', async () => {
+  const file = new Readable({ read: () => void file.push('x'.repeat(1000)) });
+  const app = createApp().get('/stream', () => Readable.from(['a', 'b']));
+  app.get('/file', ({ raw }) => new Promise<void>((resolve) => {
+    raw.res.once('close', () => resolve(void file.destroy()));
+    file.pipe(raw.res);
+  }));
+  const { port } = await serve(app);
+  const text = await rawExchange(port, get('/stream', 'Connection: keep-alive\r\n', '1.0') + get('/file'), 5000);
+  expect(text.endsWith('\r\n\r\nab')).toBe(true);
+  await expect.poll(() => file.destroyed).toBe(true);
+  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+});
+
 describe('trailers with Connection: close', () => {
   test.for([
     ['the same packet', 'echoed'],

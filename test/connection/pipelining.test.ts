@@ -108,6 +108,46 @@ describe('maxPipelinedRequests', () => {
     },
   );
 
+  test.for([
+    ['a client that waits for 100 Continue', 'GET / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n\r\n'],
+    ['a refused head', `${get('/')}GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n`],
+  ] as const)('behind %s, which ends the connection, what is sent on and on is left unread', async ([, last]) => {
+    const app = createApp().get('/', () => new Promise(() => undefined));
+    const accepted = once(app.server, 'connection') as Promise<[Socket]>;
+    const { port } = await serve(app);
+    const client = connect(port, '127.0.0.1').on('error', () => undefined);
+    const [socket] = await accepted;
+    client.write(last + get('/').repeat(200_000));
+    for (let turn = 0; turn < 400; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    await fetch(`http://127.0.0.1:${port}/nowhere`);
+    expect(socket.bytesRead).toBeLessThan(300_000);
+    client.destroy();
+  });
+
+  describe('a request that is read behind waiting ones, and whose rest never comes,', () => {
+    test.for([
+      ['head', 'GET / HTTP/1.1\r\nHost: x\r\nX: ', { headersTimeout: 200, requestTimeout: 1000 }],
+      ['body', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf', { headersTimeout: 400, requestTimeout: 400 }],
+    ] as const)('is answered with 408 in the end (%s)', async ([, half, timeouts]) => {
+      const waiting: (() => void)[] = [];
+      const app = createApp({ ...timeouts, maxPipelinedRequests: 1 });
+      app.route('/', {
+        GET: () => new Promise((resolve) => waiting.push(() => resolve('ok'))),
+        POST: (ctx) => ctx.text(),
+      });
+      const { port } = await serve(app);
+      const timedOut = once(app.server, 'clientError');
+      const answers = rawExchange(port, get('/').repeat(2) + half, 5000);
+      await expect.poll(() => waiting.length).toBe(1);
+      await new Promise((resolve) => setTimeout(resolve, timeouts.requestTimeout / 2));
+      waiting[0]?.();
+      await timedOut;
+      await expect.poll(() => waiting.length).toBe(2);
+      waiting[1]?.();
+      expect(parseResponses(await answers).map(({ status }) => status)).toEqual([200, 200, 408]);
+    });
+  });
+
   test('a client that leaves while its requests wait unread is cut when its time is up', async () => {
     let aborted = 0;
     const app = createApp({ requestTimeout: 300, headersTimeout: 300, maxPipelinedRequests: 2 });
