@@ -37,12 +37,14 @@ export class Body {
    * @throws {TypeError} when the body was already handed out as a stream
    */
   async bytes(): Promise<Buffer<ArrayBuffer>> {
-    return this.#read();
+    const bytes = await this.#read();
+    // A body of several chunks may lie in the pool of node:buffer, or in a buffer with room for more.
+    return bytes.length === bytes.buffer.byteLength ? bytes : Buffer.from(new Uint8Array(bytes).buffer);
   }
 
   /** Decodes UTF-8 without a byte order mark; invalid UTF-8 becomes U+FFFD, as in Fetch. */
   async text(): Promise<string> {
-    return decodeUtf8(await this.bytes());
+    return decodeUtf8(await this.#read());
   }
 
   /** @throws {HttpError} 400 also for JSON that could do harm; the rest as `Context.json` */
@@ -62,7 +64,7 @@ export class Body {
   async form(): Promise<URLSearchParams> {
     assertType(this.#exchange.req.headers['content-type'] ?? FORM_TYPE, (type) => type === FORM_TYPE, FORM_TYPE);
     // A byte order mark is kept: it is part of the first name (URL standard, "urlencoded parsing").
-    return parseParameters((await this.bytes()).toString('utf8'), this.#parameterLimit, 413);
+    return parseParameters((await this.#read()).toString('utf8'), this.#parameterLimit, 413);
   }
 
   /** The body as it arrives; fails with a 413 as soon as it exceeds the limit. Throws as {@link bytes} does. */
@@ -149,6 +151,10 @@ function limitStream(exchange: Exchange, limitBytes: number): Readable {
     if (!req.complete) abort();
   };
   req.once('error', abort).once('close', abortIncomplete);
+  // Who still reads when the request is answered gets no more: the rest of the body is dropped.
+  limiter.once('unpipe', () => {
+    if (!limiter.writableEnded) abort();
+  });
   if (req.destroyed && !req.readableEnded) abort();
   exchange.onAbort(abortIncomplete);
   return heard(req.pipe(limiter));

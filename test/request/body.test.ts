@@ -71,3 +71,22 @@ test('a body that came in several buffers before it was asked for is read whole'
   for (const length of [1000, 65_000, 99_999, 500_000])
     expect(await (await fetch(url, { method: 'POST', body: 'x'.repeat(length) })).json()).toBe(length);
 });
+
+test.for([
+  ['in the packet of its head', ['Content-Length: 9\r\n\r\nhalf here']],
+  ['in a packet of its own', ['Content-Length: 9\r\n\r\n', 'half here']],
+  ['in two packets', ['Content-Length: 9\r\n\r\n', 'half', ' here']],
+  ['in chunks', ['Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n1\r\n \r\n4\r\nhere\r\n0\r\n\r\n']],
+] as const)('the bytes of a body %s fill an ArrayBuffer of their own', async ([, packets]) => {
+  let arrived: Uint8Array | undefined;
+  const app = createApp().post('/', async (ctx) => void (arrived = await ctx.bytes()));
+  const { port } = await serve(app);
+  const socket = connect(port, '127.0.0.1', () => socket.write('POST / HTTP/1.1\r\nHost: x\r\n')).setNoDelay();
+  for (const packet of packets) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    socket.write(packet);
+  }
+  await expect.poll(() => arrived?.length).toBe(9);
+  expect([arrived?.buffer.byteLength, arrived?.byteOffset]).toEqual([9, 0]);
+  socket.destroy();
+});

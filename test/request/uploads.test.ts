@@ -4,8 +4,10 @@
  * @module-tag slow
  */
 
+import { once } from 'node:events';
 import { connect } from 'node:net';
 import { PassThrough } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -74,6 +76,23 @@ describe('T-19: uploads (CVE-2025-47935, CVE-2025-47944, CVE-2025-7338, CVE-2026
     },
     ignored: left,
   };
+
+  test('a stream that is read on behind the reply ends with an error, and holds nothing open', async () => {
+    const target = new PassThrough().resume();
+    let outcome: unknown;
+    const app = createApp().post('/', (ctx) => {
+      pipeline(ctx.stream(), target).catch((error: unknown) => (outcome = error));
+      return 'accepted';
+    });
+    const { port } = await serve(app);
+    const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+    socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf');
+    await once(socket, 'data');
+    socket.write(' here');
+    await expect.poll(() => outcome).toMatchObject({ statusCode: 400 });
+    expect(target.destroyed).toBe(true);
+    socket.destroy();
+  });
 
   test('a thousand uploads cut half-way leave no handler, no task, no connection, no memory and no error behind', async () => {
     const escaped = watchProcess();
