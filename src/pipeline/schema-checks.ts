@@ -4,6 +4,7 @@ import { responseSchema, type AnySchemas, type MaybeResponse, type Part } from '
 import { Context, type Handler, type HandlerResult } from '../http/context.js';
 import { Reply, toReply } from '../http/reply.js';
 import { InvalidRequest } from '../http/request.js';
+import { discard } from '../http/writer.js';
 import { isStream, tagOf } from '../payload/bytes.js';
 import { listNames } from '../payload/json-schema.js';
 import { check, describeFindings, toFinding } from '../payload/schema-check.js';
@@ -131,7 +132,10 @@ export function withReply(
     const { status, statusText, body } = replied;
     if (status < 200 || status > 299) return result;
     const schema = responseSchema(response, status);
-    if (schema === undefined) throw new Error(`${what} replied with ${status}, which its response does not declare`);
+    if (schema === undefined) {
+      discard(result);
+      throw new Error(`${what} replied with ${status}, which its response does not declare`);
+    }
     if (isOpaque || isStream(body) || body instanceof Uint8Array) return result;
     if (schema === null && body !== undefined)
       throw new Error(`${what} replied to ${status} with a body; its response declares none`);

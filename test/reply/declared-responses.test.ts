@@ -4,6 +4,7 @@
  * @module-tag package
  */
 
+import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { expect, test } from 'vitest';
 import { BadRequest, InvalidRequest, NotFound, reply, type RequestFinding, type RouteOptions } from 'postern';
@@ -32,6 +33,14 @@ test.for(fits)('validateResponses lets $name through as it is', async ({ respons
   expect(answer.status).toBe(status);
   if (status === 200 && answer.headers.get('content-type') === 'application/json')
     expect(await answer.text()).toBe(JSON.stringify(result()));
+});
+
+test('a stream with a 2xx that is not declared is released', async () => {
+  const body = Readable.from(['x']);
+  const app = expectFailures(createApp({ validateResponses: true }), 500);
+  app.get('/a', { response: { 201: User } }, (() => body) as never);
+  expect((await app.request('/a')).status).toBe(500);
+  expect(body.destroyed).toBe(true);
 });
 
 const misfits: { name: string; response: RouteOptions['response']; result: () => unknown; log: string }[] = [
