@@ -2,7 +2,9 @@
 
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
-import { ApiError, endpoint, NotFound, publicFacing, type Context, type Middleware, type RouteOptions } from 'postern';
+import {
+  ApiError, endpoint, NotFound, publicFacing, reply, type Context, type Middleware, type RouteOptions,
+} from 'postern';
 import { createApp, expectFailures, serve } from '../support/serve.js';
 
 const ok = (): string => 'ok';
@@ -302,6 +304,13 @@ test('deprecated: true is for documents; dates and a link go out with replies', 
   const sunset = await app.request('/sunset');
   expect([sunset.headers.get('deprecation'), sunset.headers.get('sunset')])
     .toEqual([null, 'Wed, 30 Jun 2027 00:00:00 GMT']);
+});
+
+test('a reply that a handler returns again and again gets the link of deprecated once', async () => {
+  const same = reply('ok');
+  const app = createApp().get('/', { deprecated: { link: 'https://docs.example/users' } }, () => same);
+  for (let i = 0; i < 3; i += 1)
+    expect((await app.request('/')).headers.get('link')).toBe('<https://docs.example/users>; rel="deprecation"');
 });
 
 test('the router alone reads options off its handlers, and refuses a monitoring path as the application does', () => {
