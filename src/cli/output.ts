@@ -39,10 +39,7 @@ export function messageOf(thrown: unknown): string {
   return text.trimStart().split('\n', 1)[0] ?? '';
 }
 
-/**
- * Text with everything in it that could move a cursor, start an escape sequence or turn the direction of writing as
- * `\u001b`.
- */
+/** Text with all that could move a cursor, start an escape sequence or turn the direction of writing as `\u001b`. */
 export function toVisible(text: string): string {
   return text.replace(INVISIBLE, (char) =>
     Array.from({ length: char.length }, (_, i) => `\\u${char.charCodeAt(i).toString(16).padStart(4, '0')}`).join(''),

@@ -1,7 +1,4 @@
-/*
- * Prepares `req` and `res` of node:http for a handler that asks for them (`ctx.raw`), and may read, write and pipe as
- * it likes.
- */
+/* Prepares `req` and `res` of node:http for a handler that asks for them (`ctx.raw`) to use as it likes. */
 
 import type { ServerResponse } from 'node:http';
 import { isCut, type Exchange } from './exchange.js';

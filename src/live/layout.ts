@@ -23,10 +23,7 @@ interface Point {
   readonly y: number;
 }
 
-/**
- * A place in a column, by the middle of its left side: of a service, or of an edge that passes by and is as wide as the
- * column.
- */
+/** A place in a column, by the middle of its left side: of a service, or of a passing edge, as wide as the column. */
 interface Cell {
   readonly before: Cell[];
   readonly after: Cell[];

@@ -69,10 +69,7 @@ export class Gauge<L extends string = never> extends Metric<L, BoundGauge> {
     this.obtain([labels]).setToCurrentTime();
   }
 
-  /**
-   * Starts a clock; the function it returns sets the seconds since then, and returns them. Labels may be given at
-   * either end.
-   */
+  /** Starts a clock. The function returned sets and returns the seconds since then. Either may be given labels. */
   startTimer(labels?: SomeLabels<L>): (labels?: SomeLabels<L>) => number {
     return timing.startTimer(labels, ({ value }, all) => this.obtain([all]).set(value));
   }

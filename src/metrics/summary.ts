@@ -43,10 +43,7 @@ export class Summary<L extends string = never> extends Metric<L, BoundSummary> {
     else this.only().observe(first as number);
   }
 
-  /**
-   * Starts a clock; the function it returns observes the seconds since then, and returns them. Labels may be given at
-   * either end.
-   */
+  /** Starts a clock. The function returned observes and returns the seconds since then. Either may be given labels. */
   startTimer(labels?: SomeLabels<L>): (labels?: SomeLabels<L>) => number {
     return startTimer(labels, ({ value }, all) => this.obtain([all]).observe(value));
   }

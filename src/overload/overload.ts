@@ -1,7 +1,4 @@
-/*
- * Overload protection of one application: its options, the errors and the number of refused requests, and the log of
- * its overloads.
- */
+/* Overload protection of one application: its options, its errors, the number of refused requests, and its log. */
 
 import { clearInterval, monotonicNow, setInterval } from '../base/clock.js';
 import { FrameworkErrorCodes, type ErrorCode } from '../base/error-codes.js';

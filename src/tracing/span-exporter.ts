@@ -163,10 +163,7 @@ export function startExporter(
   };
 }
 
-/**
- * At least as long as `Retry-After` says, up to 5 minutes; and from 1 s doubling up to 5 s, up to half of it less by
- * chance.
- */
+/** At least what `Retry-After` says, up to 5 minutes; and 1 s doubling up to 5 s, up to half of it less by chance. */
 function pauseBefore(attempt: number, retryAfter = ''): number {
   const seconds = Number(retryAfter);
   const askedMs = Number.isNaN(seconds) ? Date.parse(retryAfter) - Date.now() : seconds * 1000;
