@@ -133,12 +133,9 @@ export class Connection implements Sending {
    * @param write answers malformed bytes or CONNECT, if the connection is open by then; null to answer nothing
    */
   refuse(write: ((isOpen: boolean) => void) | null): void {
-    if (this.#isBroken) {
-      // node:http lets go of the socket for a CONNECT, also for one after the end.
-      this.#readOn();
-      return write?.(false);
-    }
-    this.#refuse = write;
+    if (this.#isBroken) write?.(false);
+    else this.#refuse = write;
+    // node:http lets go of the socket for a CONNECT, also for one after the end.
     this.#stopParsing(this.#isLast || write === null ? 'cut' : 'refuse');
   }
 
@@ -154,15 +151,17 @@ export class Connection implements Sending {
     if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
     if (this.#isBroken) return isLate ? endSoftly(socket) : undefined;
     const latest = this.#exchanges.at(-1);
-    const body = latest?.req.complete === false ? latest.req : undefined;
-    const retry = (): void => body?.complete === true ? undefined : this.breakOff(error, refuse);
-    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && this.#reading.excuse(retry)) return;
+    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+      const late = latest?.req.complete === false ? latest.req : null;
+      // The rest of a late body may have come by then.
+      if (this.#reading.excuse(() => late?.complete === true || this.breakOff(error, refuse))) return;
+    }
     const hasEnded = error.code === 'HPE_INVALID_EOF_STATE';
     if (hasEnded && !isLate && !this.isFree) return inNextTurn(() => this.breakOff(error, refuse, true));
     if (latest !== undefined && !latest.req.complete && !(hasEnded && this.#exchanges.length > 1)) {
       // The body of the latest request is malformed or late: the reply to that request says so, if it has none yet.
       this.#move('cut');
-      // The list may have let go of it by then. Who still reads the body would wait for ever.
+      // The list may have let go of it by then. A handler that still reads the body would wait for ever.
       socket.once('close', () => latest.req.destroy());
       latest.breakBody(errorMapper.parserErrorOf(error));
       this.#stopParsing('cut');

@@ -82,14 +82,12 @@ export class Trie {
 
   /** Gives the end of a path a route for a method, unless it has one. @returns the route that it has then */
   claim(end: number, method: string, route: number): number {
-    const known = method === 'GET' ? this.#read(end + GET) : (this.#othersOf(end).get(method) ?? 0);
-    if (known !== 0) return known - 1;
-    if (method === 'GET') this.#cells[end + GET] = route + 1;
-    else {
-      if (this.#read(end + OTHERS) === 0) this.#cells[end + OTHERS] = this.#others.push(new Map()) - 1;
-      this.#othersOf(end).set(method, route + 1);
-    }
-    return route;
+    if (method === 'GET') return (this.#cells[end + GET] ||= route + 1) - 1;
+    if (this.#read(end + OTHERS) === 0) this.#cells[end + OTHERS] = this.#others.push(new Map()) - 1;
+    const others = this.#othersOf(end);
+    const known = others.get(method) ?? route + 1;
+    others.set(method, known);
+    return known - 1;
   }
 
   /** The best route of those that match and have the method, or -1; HEAD is answered by GET, too. */
@@ -217,7 +215,7 @@ export class Trie {
     return choice.node;
   }
 
-  /** The cells that a cell points to, such as those of a node that no text leads to; made if it points to none. */
+  /** The cells that a cell points to, such as a node after a parameter; made if it points to none. */
   #obtainCells(cell: number, size: number): number {
     const start = this.#read(cell) || this.#allocate(size);
     this.#cells[cell] = start;
