@@ -148,6 +148,45 @@ describe('maxPipelinedRequests', () => {
     });
   });
 
+  test.for([
+    ['head', 'GET / HTTP/1.1\r\nHost: x\r\nX: ', 'y\r\n\r\n'],
+    ['body', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\nhalf', 'half'],
+  ] as const)(
+    'a request that is late behind waiting ones, and then complete, is answered, and its connection kept (%s)',
+    async ([, half, rest]) => {
+      const headersTimeout = 200;
+      const waiting: (() => void)[] = [];
+      const app = createApp({ headersTimeout, requestTimeout: 1000, maxPipelinedRequests: 1 });
+      app.route('/', {
+        GET: () => (waiting.length > 1 ? 'ok' : new Promise((resolve) => waiting.push(() => resolve('ok')))),
+        POST: (ctx) => ctx.text(),
+      });
+      const accepted = once(app.server, 'connection') as Promise<[Socket]>;
+      const { port } = await serve(app);
+      const client = connect(port, '127.0.0.1');
+      let received = '';
+      client.on('data', (chunk) => (received += String(chunk)));
+      const answered = (): number => received.match(/HTTP\/1\.1 200/g)?.length ?? 0;
+      const timedOut = once(app.server, 'clientError');
+      client.write(get('/').repeat(2) + half);
+      const [socket] = await accepted;
+      await expect.poll(() => waiting.length).toBe(1);
+      await new Promise((resolve) => setTimeout(resolve, 600));
+      waiting[0]?.();
+      await timedOut;
+      await expect.poll(() => waiting.length).toBe(2);
+      client.write(rest);
+      await expect.poll(() => socket.bytesRead).toBe((get('/').repeat(2) + half + rest).length);
+      waiting[1]?.();
+      await expect.poll(answered).toBe(3);
+      await new Promise((resolve) => setTimeout(resolve, 2 * headersTimeout));
+      client.write(get('/'));
+      await expect.poll(answered).toBe(4);
+      expect(received).not.toContain('408');
+      client.destroy();
+    },
+  );
+
   test('a client that leaves while its requests wait unread is cut when its time is up', async () => {
     let aborted = 0;
     const app = createApp({ requestTimeout: 300, headersTimeout: 300, maxPipelinedRequests: 2 });
