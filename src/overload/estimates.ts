@@ -36,7 +36,7 @@ class Quantile {
     if (ms === Infinity && this.count === 0) return;
     this.count += 1;
     const step = Math.max(LEAST_STEP, 1 / this.count) * 2;
-    if (this.count === 1) this.ms = Math.max(LEAST_MS, ms);
+    if (this.count === 1) this.ms = Math.min(MAX_TIMEOUT_MS, Math.max(LEAST_MS, ms));
     else if (ms > this.ms) this.ms = Math.min(ms, MAX_TIMEOUT_MS, this.ms * (1 + step * this.share));
     else this.ms = Math.max(LEAST_MS, ms, this.ms * (1 - step * (1 - this.share)));
   }

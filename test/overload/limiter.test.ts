@@ -314,6 +314,13 @@ test('deadlines count again after very many requests without one', () => {
   expect(patience.of(0, 1).ms).toBe(100);
 });
 
+test('deadlines count again after a first one that is longer than any timer', () => {
+  const patience = new Patience();
+  patience.expect(1e300);
+  for (let request = 0; request < 600; request += 1) patience.expect(100);
+  expect(patience.of(0, 1).ms).toBe(100);
+});
+
 test('if nobody has a deadline and nobody disconnects, nothing is refused', () => {
   const world = new World(1);
   const service = new Service(world, pool(world, 10, () => 100));
