@@ -95,8 +95,8 @@ type EndpointMethod<P, Q, H, B, R> = (
 /**
  * A handler that carries route options, as a wrapper or as a standard (TC39) method decorator.
  *
- * The function passed in is not changed. Options that a handler carries give way to those of the route, and to those
- * of an `endpoint` around it; middleware adds up.
+ * The function passed in is not changed. The options of the route, and of an `endpoint` around it, override the options
+ * that a handler carries; middleware adds up.
  *
  * @throws {TypeError} for an unknown or invalid option, and for anything but a function or method
  *

@@ -151,7 +151,7 @@ function limitStream(exchange: Exchange, limitBytes: number): Readable {
     if (!req.complete) abort();
   };
   req.once('error', abort).once('close', abortIncomplete);
-  // Who still reads when the request is answered gets no more: the rest of the body is dropped.
+  // A handler that still reads when the request is answered gets no more: the rest of the body is dropped.
   limiter.once('unpipe', () => {
     if (!limiter.writableEnded) abort();
   });

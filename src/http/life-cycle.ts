@@ -31,8 +31,8 @@ export const REPLY: Table<ReplyState, ReplyEvent> = {
   waiting: { run: 'running', queue: 'queued', leave: 'over' },
   // The handler has not answered. When its client disconnects it continues, and counts as active until it ends.
   running: { queue: 'queued', write: 'sending', leave: 'left' },
-  // Replies are sent in the order of the requests (RFC 9112, section 9.3.2), and most together at the end of a turn
-  // of the event loop. Until then an error of the connection may take this reply's place.
+  // Replies are sent in the order of the requests (RFC 9112, section 9.3.2), and usually together at the end of a
+  // turn of the event loop. Until then an error of the connection may take this reply's place.
   queued: { write: 'sending', leave: 'over' },
   // A reply is written once. What fails after its head is answered by closing the connection (section 8).
   sending: { end: 'sent', fail: 'running', leave: 'over' },

@@ -192,7 +192,7 @@ async function runAttempt<T>(
   }
 }
 
-/** The headers of an attempt: those of the call, and the ones that it passes on from the request that makes it. */
+/** The headers of an attempt: its own, and the ones that it passes on from the request that makes the call. */
 function headersOf({ by, headers }: Call, timeoutMs: number, trace = by?.span): Record<string, string> {
   const own = { [DEADLINE_HEADER]: String(Math.max(1, Math.floor(timeoutMs))), ...headers };
   return by === undefined ? own : { 'x-request-id': by.id, ...traceHeaders(by.headers, trace), ...own };

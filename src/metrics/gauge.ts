@@ -69,7 +69,7 @@ export class Gauge<L extends string = never> extends Metric<L, BoundGauge> {
     this.obtain([labels]).setToCurrentTime();
   }
 
-  /** Starts a clock. The function returned sets and returns the seconds since then. Either may be given labels. */
+  /** Starts a clock. The function returned sets and returns the seconds since then. Both calls take labels. */
   startTimer(labels?: SomeLabels<L>): (labels?: SomeLabels<L>) => number {
     return timing.startTimer(labels, ({ value }, all) => this.obtain([all]).set(value));
   }

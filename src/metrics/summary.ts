@@ -43,7 +43,7 @@ export class Summary<L extends string = never> extends Metric<L, BoundSummary> {
     else this.only().observe(first as number);
   }
 
-  /** Starts a clock. The function returned observes and returns the seconds since then. Either may be given labels. */
+  /** Starts a clock. The function returned observes and returns the seconds since then. Both calls take labels. */
   startTimer(labels?: SomeLabels<L>): (labels?: SomeLabels<L>) => number {
     return startTimer(labels, ({ value }, all) => this.obtain([all]).observe(value));
   }

@@ -1,6 +1,6 @@
 /*
- * Keeps replies until they are written: those of one turn of the event loop that keep their connections together, at
- * the end of it. A write wakes the client up; many in a row wake it up once.
+ * Keeps replies until they are written. The replies of one turn of the event loop that keep their connections are
+ * written together at its end. A write wakes the client up; many in a row wake it up once.
  */
 
 import { clearImmediate, nextTick, setImmediate } from '../base/clock.js';
@@ -13,7 +13,7 @@ import type { PipelineExchange } from './observer.js';
 /** Maximum bytes of bodies that are kept until the end of the turn. With more, they are written at once. */
 const MAX_QUEUED_BYTES = 64 * 1024;
 
-/** Three replies are tried: the handler's, that to the error of writing it, and, if that fails too, the fixed 500. */
+/** Three replies are tried: the handler's, the one that says why it can't be written, and the fixed 500. */
 const MAX_FAILED_WRITES = 2;
 
 /** The replies of one pipeline that are not written yet. */
@@ -26,7 +26,7 @@ export class Outbox {
 
   /**
    * Takes the reply of an exchange. It is written as soon as earlier replies on the connection are out, and then at the
-   * end of the turn; behind the packet of its request if it ends the connection, which then is closed before the next
+   * end of the turn; after the packet of its request if it ends the connection, which then is closed before the next
    * turn; at once if it is a stream, if the handler holds the response of node:http (`ctx.raw`), and if the body of the
    * request has not arrived: then the reply may end the connection, and requests after it must not be run first.
    */

@@ -160,7 +160,6 @@ export interface CollectionHistograms {
 
 /** @param collect runs before each exposition, and counts for both histograms */
 export function registerCollections(readings: Readings, isService: boolean, collect: () => void): CollectionHistograms {
-  // The durations come first: their `collect` runs before the freed objects are exposed.
   const durations = readings.histogramBy('kind', ['major', 'minor', 'incremental', 'weakcb'], {
     name: 'nodejs_gc_duration_seconds',
     help: 'Garbage collection pauses by kind: major, minor, incremental or weakcb.',

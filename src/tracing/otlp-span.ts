@@ -102,7 +102,7 @@ function toEvents(exception: unknown, at: string): string {
     attributes.add('exception.stacktrace', stack, MAX_STACK_LENGTH);
     return `,"events":[{"name":"exception","timeUnixNano":"${at}",${attributes.toString()}}]`;
   } catch {
-    // A getter of the thrown value threw, such as that of `stack` with Error.prepareStackTrace.
+    // A getter of the thrown value threw, such as `stack` with Error.prepareStackTrace.
     return '';
   }
 }
