@@ -34,7 +34,7 @@ export class Reply<Body = unknown, Status extends number = number> {
   statusText: string;
   /** The value or stream that becomes the body. */
   body: Body;
-  #init: HeadersLike;
+  readonly #init: HeadersLike;
   #headers: Headers | undefined;
   /** Wrapped, because `undefined` can be thrown, too. */
   #failure: { readonly thrown: unknown } | undefined;
@@ -54,15 +54,6 @@ export class Reply<Body = unknown, Status extends number = number> {
     const reply = new Reply<unknown>(body, init);
     reply.#failure = { thrown };
     return reply;
-  }
-
-  /** For middleware to change: a handler may return one reply for every request. @internal */
-  static copyOf(original: Reply): Reply {
-    const { body, status, statusText } = original;
-    const copy = Object.assign(new Reply(body), { status, statusText });
-    copy.#init = original.#headers ?? original.#init;
-    copy.#failure = original.#failure;
-    return copy;
   }
 
   /** Why a request failed that is answered with this value; undefined if it did not. @internal */
@@ -121,12 +112,12 @@ export function reply<Body = undefined, Status extends number = Body extends und
 }
 
 /**
- * Turns a handler's result into a `Reply` of its own, with the status and headers of a `Response` or another reply.
+ * Turns a handler's result into a `Reply`. A `Response` and a reply of another copy of Postern keep status and headers.
  *
  * @throws the value itself when it is an `Error`: returning one is raising it
  */
 export function toReply(value: unknown): Reply {
-  if (value instanceof Reply) return Reply.copyOf(value);
+  if (value instanceof Reply) return value;
   if (value instanceof Error) throw value;
   return toReplyByTag(value, tagOf(value)) ?? new Reply(value);
 }
@@ -256,6 +247,11 @@ export function fromHeaderList(list: readonly string[]): Headers {
   const headers = new Headers();
   for (let i = 0; i < list.length; i += 2) headers.append(list[i] as string, list[i + 1] as string);
   return headers;
+}
+
+/** Index of a name, in lower case, in a list; -1 if it is missing. */
+export function indexOfHeader(list: readonly (string | string[])[], name: string): number {
+  return list.findIndex((each, i) => i % 2 === 0 && String(each).toLowerCase() === name);
 }
 
 /** 307 and 308 keep method and body; 303 makes a GET of it; 301 and 302 do either. */

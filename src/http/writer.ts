@@ -11,7 +11,7 @@ import { builtin } from '../base/builtin.js';
 import { Date, nextTick, setImmediate, setTimeout } from '../base/clock.js';
 import { isStream, toReadable, type Stream } from '../payload/bytes.js';
 import { saysClose, type Exchange } from './exchange.js';
-import { toReply, type Outgoing } from './reply.js';
+import { indexOfHeader, toReply, type Outgoing } from './reply.js';
 import { closesByTrailer } from './request.js';
 
 const { STATUS_CODES } = builtin('node:http');
@@ -242,9 +242,4 @@ function lingerAtEnd({ req, res }: Exchange): void {
   // The head is sent, and has promised to keep the connection. The rest of the body still makes that impossible.
   res.shouldKeepAlive = false;
   res.once('finish', () => endSoftly(socket));
-}
-
-/** Index of a name, in lower case, in a list; -1 if it is missing. */
-function indexOfHeader(list: readonly (string | string[])[], name: string): number {
-  return list.findIndex((each, i) => i % 2 === 0 && String(each).toLowerCase() === name);
 }

@@ -25,22 +25,20 @@ export function compose(middleware: readonly Middleware[], handler: Handler): Ha
 function wrap(inner: Inner, around: Middleware): Inner {
   return async (ctx) => {
     let replied: Promise<Reply> | undefined;
-    let innerReply: Reply | undefined;
     let innerBody: unknown;
     const next = (): Promise<Reply> => {
       if (replied !== undefined)
         throw new Error(`next() was called twice by ${nameOf(around, ctx)}; call it once and keep its reply`);
       replied = inner(ctx);
-      void replied.then((inner) => {
-        innerReply = inner;
-        innerBody = inner.body;
+      void replied.then(({ body }) => {
+        innerBody = body;
       });
       return replied;
     };
     let reply: Reply;
     try {
       const result = await around(ctx, next);
-      if (result !== undefined) reply = result === innerReply ? innerReply : toReply(result);
+      if (result !== undefined) reply = toReply(result);
       else if (replied !== undefined) reply = await replied;
       else throw new Error(`${nameOf(around, ctx)} ${NOTHING_DONE}`);
     } catch (thrown) {
