@@ -1,15 +1,11 @@
 /* Reads a request's body within a limit that holds whatever the headers claim. */
 
 import { Readable, Transform } from 'node:stream';
-import { builtin } from '../base/builtin.js';
 import { HttpError } from '../base/errors.js';
 import { Bytes, decodeUtf8, isJsonType, mediaTypeOf } from '../payload/bytes.js';
-import { parseJson } from '../payload/json.js';
+import { decodeJson, parseJson } from '../payload/json.js';
 import type { Exchange } from './exchange.js';
 import { parseParameters } from './request.js';
-
-/** Not by an `import` of `node:buffer`, which would load `File`, too. */
-const { isUtf8 } = builtin('node:buffer');
 
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 
@@ -55,9 +51,7 @@ export class Body {
     // request-header").
     assertType(req.headers['content-type'] ?? '', isJsonType, 'application/json');
     const read = this.#read();
-    const bytes = read instanceof Promise ? await read : read;
-    if (!isUtf8(bytes)) throw new HttpError(400, 'The body is not valid UTF-8.');
-    return parseJson(decodeUtf8(bytes));
+    return parseJson(decodeJson(read instanceof Promise ? await read : read));
   }
 
   /** @throws {HttpError} 415 for another content type, if one is given; 413 also for too many parameters */

@@ -7,8 +7,8 @@ import { ApiError, HttpError, isStatus, refusal } from '../base/errors.js';
 import * as acceptHeader from '../payload/accept.js';
 import { toErrorBody, toProblem, type ErrorFields } from '../payload/error-body.js';
 import { Context } from './context.js';
-import { fromHeaderList, Reply, type Outgoing } from './reply.js';
-import { InvalidRequest } from './request.js';
+import { Reply, type Outgoing } from './reply.js';
+import { fromHeaderList, InvalidRequest } from './request.js';
 import type { Scope } from './scope.js';
 
 const { STATUS_CODES } = builtin('node:http');

@@ -8,7 +8,7 @@ import { Duplex } from 'node:stream';
 import { builtin } from '../base/builtin.js';
 import { setImmediate } from '../base/clock.js';
 import { toReadable } from '../payload/bytes.js';
-import { fromHeaderList } from './reply.js';
+import { fromHeaderList } from './request.js';
 
 const { request: httpRequest } = builtin('node:http');
 

@@ -242,18 +242,6 @@ function encodeJson(value: unknown): EncodedBody {
   return { body: json, type: 'application/json', length: Buffer.byteLength(json) };
 }
 
-/** As `Headers`, repeated names joined. */
-export function fromHeaderList(list: readonly string[]): Headers {
-  const headers = new Headers();
-  for (let i = 0; i < list.length; i += 2) headers.append(list[i] as string, list[i + 1] as string);
-  return headers;
-}
-
-/** Index of a name, in lower case, in a list; -1 if it is missing. */
-export function indexOfHeader(list: readonly (string | string[])[], name: string): number {
-  return list.findIndex((each, i) => i % 2 === 0 && String(each).toLowerCase() === name);
-}
-
 /** 307 and 308 keep method and body; 303 makes a GET of it; 301 and 302 do either. */
 export type RedirectStatus = 301 | 302 | 303 | 307 | 308;
 

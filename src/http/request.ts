@@ -138,6 +138,13 @@ function splitSearch(target: string): Target {
   return mark === -1 ? { path: target, search: '' } : { path: target.slice(0, mark), search: target.slice(mark + 1) };
 }
 
+/** Header fields as `Headers`, repeated names joined. @param list names and values alternately */
+export function fromHeaderList(list: readonly string[]): Headers {
+  const headers = new Headers();
+  for (let i = 0; i < list.length; i += 2) headers.append(list[i] as string, list[i + 1] as string);
+  return headers;
+}
+
 /** Whether the trailers after a chunked body end the connection: node:http parses no request after them. */
 // "0\r\nConnection: close\r\n\r\n"
 export function closesByTrailer({ rawTrailers }: IncomingMessage): boolean {

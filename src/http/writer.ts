@@ -11,7 +11,7 @@ import { builtin } from '../base/builtin.js';
 import { Date, nextTick, setImmediate, setTimeout } from '../base/clock.js';
 import { isStream, toReadable, type Stream } from '../payload/bytes.js';
 import { saysClose, type Exchange } from './exchange.js';
-import { indexOfHeader, toReply, type Outgoing } from './reply.js';
+import { toReply, type Outgoing } from './reply.js';
 import { closesByTrailer } from './request.js';
 
 const { STATUS_CODES } = builtin('node:http');
@@ -134,6 +134,11 @@ function writeHead(exchange: Exchange, outgoing: Outgoing, close: boolean): void
   }
   if (statusText === '') res.writeHead(status, headers);
   else res.writeHead(status, statusText, headers);
+}
+
+/** Index of a name, in lower case, in a list; -1 if it is missing. */
+function indexOfHeader(list: readonly (string | string[])[], name: string): number {
+  return list.findIndex((each, i) => i % 2 === 0 && String(each).toLowerCase() === name);
 }
 
 /** Sends the head with the first chunk, so that a source which fails at once still gets a proper error reply. */

@@ -2,13 +2,12 @@
 
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
-import { builtin } from '../base/builtin.js';
 import { adoptErrorCode } from '../base/error-codes.js';
 import { callError, NO_RETRY_HEADER, type CallName, type ServiceError } from '../client/service-error.js';
 import { Bytes, decodeUtf8, isJsonType, mediaTypeOf } from '../payload/bytes.js';
 import { readErrorBody } from '../payload/error-body.js';
-import { fromHeaderList } from '../http/reply.js';
-import { parseJson, parseShallowJson } from '../payload/json.js';
+import { fromHeaderList } from '../http/request.js';
+import { decodeJson, parseJson, parseShallowJson } from '../payload/json.js';
 import type { Limit } from './limit.js';
 
 /** A message of `node:http`, or what stands in for one. */
@@ -169,9 +168,4 @@ export function toServiceError(call: CallName, answer: WholeAnswer): ServiceErro
 
 function isCoded(headers: IncomingHttpHeaders): boolean {
   return (headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity';
-}
-
-function decodeJson(body: Buffer): string {
-  if (!builtin('node:buffer').isUtf8(body)) throw new SyntaxError('not UTF-8');
-  return decodeUtf8(body);
 }

@@ -1,6 +1,11 @@
 /* Parses JSON that comes from a client, without what could later bring the process down or change its prototypes. */
 
+import { builtin } from '../base/builtin.js';
 import { HttpError } from '../base/errors.js';
+import { decodeUtf8 } from './bytes.js';
+
+/** Not by an `import` of `node:buffer`, which would load `File`, too. */
+const { isUtf8 } = builtin('node:buffer');
 
 /** Honest documents are flatter by far, and code that recurses over this many levels does not run out of stack. */
 const MAX_DEPTH = 1000;
@@ -17,6 +22,12 @@ const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
+
+/** The text of JSON, without a byte order mark. @throws {HttpError} 400 for what is not UTF-8 */
+export function decodeJson(bytes: Buffer): string {
+  if (!isUtf8(bytes)) throw new HttpError(400, 'The body is not valid UTF-8.');
+  return decodeUtf8(bytes);
+}
 
 /**
  * @throws {HttpError} 400 for what is not JSON, is nested more than 1,000 deep, or has a key that a merge into another
