@@ -34,8 +34,10 @@ export class Reply<Body = unknown, Status extends number = number> {
   statusText: string;
   /** The value or stream that becomes the body. */
   body: Body;
-  readonly #init: HeadersLike;
+  #init: HeadersLike;
   #headers: Headers | undefined;
+  /** The request that it belongs to, if a middleware has seen it. */
+  #request: object | undefined;
   /** Wrapped, because `undefined` can be thrown, too. */
   #failure: { readonly thrown: unknown } | undefined;
 
@@ -47,6 +49,20 @@ export class Reply<Body = unknown, Status extends number = number> {
     this.statusText = init?.statusText ?? '';
     this.body = body;
     this.#init = init?.headers;
+  }
+
+  /**
+   * A handler's result as the reply of one request, which middleware may change: a handler may return one reply for
+   * every request. Throws as {@link toReply} does. @internal
+   */
+  static ownedBy(request: object, value: unknown): Reply {
+    const given = toReply(value);
+    if (given.#request === request) return given;
+    const own = Object.assign(new Reply(given.body), { status: given.status, statusText: given.statusText });
+    own.#init = given.#headers ?? given.#init;
+    own.#failure = given.#failure;
+    own.#request = request;
+    return own;
   }
 
   /** The reply to a request that failed. @internal */

@@ -188,7 +188,7 @@ function announce({ at, sunset, link }: Deprecation): Middleware {
     const { headers } = result;
     if (Context.exchangeOf(ctx).res.headersSent) return result;
     for (const [name, value] of own) if (!headers.has(name)) headers.set(name, value);
-    if (page !== undefined && !headers.get('link')?.includes(page)) headers.append('link', page);
+    if (page !== undefined) headers.append('link', page);
     return result;
   };
 }

@@ -3,7 +3,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { logSafely } from '../base/log.js';
 import { Context, type Middleware } from '../http/context.js';
-import { reply, type Reply } from '../http/reply.js';
+import { Reply } from '../http/reply.js';
 import * as expressMembers from './express-members.js';
 
 /** A middleware of Connect and Express. */
@@ -54,7 +54,7 @@ function writtenReply(ctx: Context, res: ServerResponse, middleware: string): Re
   const headers = Object.entries(res.getHeaders()).flatMap(([name, value]) =>
     [value ?? []].flat().map((each): [string, string] => [name, String(each)]),
   );
-  const written = reply<undefined, number>(undefined, { status, statusText, headers });
+  const written = Reply.ownedBy(ctx, new Reply(undefined, { status, statusText, headers }));
   const complain = (header: string): void =>
     logSafely(
       Context.loggerOf(ctx),
@@ -62,7 +62,6 @@ function writtenReply(ctx: Context, res: ServerResponse, middleware: string): Re
       { header, middleware, request_id: ctx.id, err: new Error('set it before this middleware runs') },
       'a header was set after the reply was written',
     );
-  const { headers: frozen } = written;
-  for (const name of ['set', 'append', 'delete']) Object.defineProperty(frozen, name, { value: complain });
+  for (const name of ['set', 'append', 'delete']) Object.defineProperty(written.headers, name, { value: complain });
   return written;
 }

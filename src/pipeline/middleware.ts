@@ -2,7 +2,7 @@
 
 import { Context, type Handler, type Middleware } from '../http/context.js';
 import * as errorMapper from '../http/error-mapper.js';
-import { toReply, type Reply } from '../http/reply.js';
+import { Reply } from '../http/reply.js';
 import { discard } from '../http/writer.js';
 import { isStream } from '../payload/bytes.js';
 
@@ -14,7 +14,7 @@ export function compose(middleware: readonly Middleware[], handler: Handler): Ha
   if (middleware.length === 0) return handler;
   const innermost: Inner = async (ctx) => {
     try {
-      return toReply(await handler(ctx));
+      return Reply.ownedBy(ctx, await handler(ctx));
     } catch (thrown) {
       return toErrorReply(ctx, thrown);
     }
@@ -38,7 +38,7 @@ function wrap(inner: Inner, around: Middleware): Inner {
     let reply: Reply;
     try {
       const result = await around(ctx, next);
-      if (result !== undefined) reply = toReply(result);
+      if (result !== undefined) reply = Reply.ownedBy(ctx, result);
       else if (replied !== undefined) reply = await replied;
       else throw new Error(`${nameOf(around, ctx)} ${NOTHING_DONE}`);
     } catch (thrown) {

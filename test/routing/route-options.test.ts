@@ -313,6 +313,24 @@ test('a reply that a handler returns again and again gets the link of deprecated
     expect((await app.request('/')).headers.get('link')).toBe('<https://docs.example/users>; rel="deprecation"');
 });
 
+test('middleware does not change the reply that a handler or inner middleware returns for every request', async () => {
+  const same = reply('ok');
+  const refusal = reply('no', { status: 403 });
+  const mark: Middleware = async (_ctx, next) => {
+    const result = await next();
+    result.headers.append('set-cookie', 'a=1');
+    result.status += 1;
+    return result;
+  };
+  const app = createApp()
+    .get('/', { middleware: [mark] }, () => same)
+    .get('/refused', { middleware: [mark, () => refusal] }, ok);
+  for (const [path, status] of [['/', 201], ['/', 201], ['/refused', 404], ['/refused', 404]] as const) {
+    const answer = await app.request(path);
+    expect([answer.status, answer.headers.getSetCookie()], path).toEqual([status, ['a=1']]);
+  }
+});
+
 test('the router alone reads options off its handlers, and refuses a monitoring path as the application does', () => {
   const app = createApp({}, 'users');
   app.router.add('GET', '/direct', endpoint({ public: { params: [] }, meta: { a: 1 } }, ok));
