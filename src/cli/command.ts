@@ -131,7 +131,7 @@ function describeOptions(options: Options): string {
  * Returns a reader of files that another call has written.
  *
  * @param what a file must have, and `call` what prints it
- * @returns throws when a file can't be read, or holds something else
+ * @returns the reader; it throws when a file can't be read, or holds something else
  */
 export function savedBy<T>(call: string, what: string, isValid: (value: unknown) => value is T): (file: string) => T {
   return (file) => {

@@ -57,7 +57,8 @@ ${namespace === undefined ? '' : `  namespace: ${JSON.stringify(namespace)}\n`} 
       ? ['', '', 'http']
       : [
           `\n            - name: MONITOR_PORT\n              value: "${monitorPort}"`,
-          `\n            - name: monitor\n              containerPort: ${monitorPort}`,
+          `\n            - name: monitor\n              containerPort: ${monitorPort}
+          # With scope: 'public' the main port has no monitoring: write "port: monitor" in the three probes.`,
           'monitor',
         ];
   const probe = (kind: string, endpoint: string, periodSeconds: number, failureThreshold: number): string =>

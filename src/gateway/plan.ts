@@ -4,6 +4,7 @@
  * A gateway only has to find the service of a request, so private routes make no difference here.
  */
 
+import { escapeControls } from '../base/log-line.js';
 import { compilePath, type Segment } from '../endpoint/pattern.js';
 import type { RouteInfo } from '../routing/router.js';
 import { checkArguments, GatewayError } from './exporter-options.js';
@@ -96,9 +97,7 @@ function collectRoutes(table: readonly RouteInfo[], { gateway, methods: forwarda
 function describeRoute({ method, path, params }: RouteInfo): string {
   const query = params === null ? 'any' : params.length === 0 ? 'none' : params.join(', ');
   // A comment ends where its line ends, and Caddy replaces `{$NAME}` even in a comment.
-  return `${method} ${path} (query: ${query})`
-    .replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Cs}\p{Cf}]/gu, (char) => `\\u${char.codePointAt(0)?.toString(16).padStart(4, '0')}`)
-    .replaceAll('{$', '{ $');
+  return escapeControls(`${method} ${path} (query: ${query})`).replaceAll('{$', '{ $');
 }
 
 function assertApart(one: PlannedService, other: PlannedService): void {

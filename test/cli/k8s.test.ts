@@ -16,7 +16,13 @@ import { createProject, runCommand } from '../support/command.js';
 async function manifestsOf(
   name: string,
   ...args: string[]
-): Promise<{ deployment: Deployment; service: Service; budget: PodDisruptionBudget; monitor: PodMonitor }> {
+): Promise<{
+  text: string;
+  deployment: Deployment;
+  service: Service;
+  budget: PodDisruptionBudget;
+  monitor: PodMonitor;
+}> {
   const cwd = createProject({
     'app.mjs': `import { Postern } from 'postern';\nexport default new Postern('${name}');\n`,
   });
@@ -29,14 +35,14 @@ async function manifestsOf(
   const [deployment, service, budget, monitor] = parseAllDocuments(stdout, { version: '1.1' }).map(
     (document) => document.toJS() as object,
   );
-  const typed = {
+  const manifests = {
     deployment: new Deployment(deployment as ConstructorParameters<typeof Deployment>[0]),
     service: new Service(service as ConstructorParameters<typeof Service>[0]),
     budget: new PodDisruptionBudget(budget as ConstructorParameters<typeof PodDisruptionBudget>[0]),
     monitor: new PodMonitor(monitor as ConstructorParameters<typeof PodMonitor>[0]),
   };
-  for (const manifest of Object.values(typed)) manifest.validate();
-  return typed;
+  for (const manifest of Object.values(manifests)) manifest.validate();
+  return { text: stdout, ...manifests };
 }
 
 test.for([
@@ -62,7 +68,7 @@ test.for([
 );
 
 test('probes ask what each is for, and the grace period is long enough for the drain', async () => {
-  const { deployment, service, budget, monitor } = await manifestsOf('users');
+  const { text, deployment, service, budget, monitor } = await manifestsOf('users');
   const pod = deployment.spec?.template.spec;
   const [container] = pod?.containers ?? [];
   expect(deployment.spec?.replicas).toBe(2);
@@ -72,6 +78,7 @@ test('probes ask what each is for, and the grace period is long enough for the d
   expect(container?.livenessProbe?.httpGet).toEqual({ path: '/users/ping/', port: 'http' });
   expect(container?.readinessProbe?.httpGet).toEqual({ path: '/users/health/', port: 'http' });
   expect(container?.env).toEqual([{ name: 'PORT', value: '8000' }, { name: 'DRAIN_DELAY', value: '5000' }]);
+  expect(text).not.toContain("scope: 'public'");
   expect(pod?.terminationGracePeriodSeconds).toBe(20);
   expect(pod?.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: 1000 });
   expect(container?.securityContext)
@@ -84,7 +91,7 @@ test('probes ask what each is for, and the grace period is long enough for the d
 });
 
 test('with a port for monitoring, metrics are read there, and probes ask the main port', async () => {
-  const { deployment, service, monitor } = await manifestsOf(
+  const { text, deployment, service, monitor } = await manifestsOf(
     'users',
     '--port',
     '8080',
@@ -102,6 +109,7 @@ test('with a port for monitoring, metrics are read there, and probes ask the mai
   ]);
   for (const probe of [container?.startupProbe, container?.livenessProbe, container?.readinessProbe])
     expect(probe?.httpGet?.port).toBe('http');
+  expect(text).toMatch(/ # .*scope: 'public'.*port: monitor/);
   expect(service.spec?.ports).toEqual([{ name: 'http', port: 8080, targetPort: 'http' }]);
   expect(monitor.spec?.podMetricsEndpoints).toEqual([{ port: 'monitor', path: '/users/metrics/' }]);
   for (const { metadata } of [deployment, service, monitor]) expect(metadata?.namespace).toBe('prod');
