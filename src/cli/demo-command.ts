@@ -23,7 +23,9 @@ their mesh, and prints what to try.
   --port P  first of three ports in a row. Default: 8000, or free ones
 `;
 
-const SERVICE_VARIABLES = ['REQUIRED_SERVICE_CONNECTIONS', 'SERVICE_URL_TEMPLATE', 'MONITOR_PORT', 'OTEL_SERVICE_NAME'];
+const SERVICE_VARIABLES = [
+  'REQUIRED_SERVICE_CONNECTIONS', 'SERVICE_URL_TEMPLATE', 'MONITOR_PORT', 'OTEL_SERVICE_NAME', 'OTEL_RESOURCE_ATTRIBUTES',
+];
 
 export const demo: Command = defineCommand(usage, '', { port: whole(1, 65_533) }, async ({ port }) => {
   // These are meant for one service, but the demo runs three of them in this process.

@@ -39,7 +39,7 @@ export async function startLive(options: LiveOptions): Promise<LivePage> {
     REQUIRED_SERVICE_CONNECTIONS: [],
     SERVICE_URL_TEMPLATE: 'http://{service}',
   };
-  const app = new Postern('live', { settings, logger: false, attachMonitorEndpoints: false });
+  const app = new Postern('live', { settings, logger: false, attachMonitorEndpoints: false, tracing: false });
   app.use((ctx, next) => {
     if (!LOOPBACK.test(ctx.headers.host ?? '')) throw new HttpError(403, 'This page is for its own machine.');
     return next();

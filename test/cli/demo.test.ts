@@ -7,9 +7,11 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
+import { startCollector } from '../support/collector.js';
 import { runCommand, startCommand } from '../support/command.js';
 
 test.for(['SIGINT', 'SIGTERM'] as const)('prints what to try, serves it, and exits with 0 on %s', async (signal) => {
+  const collector = await startCollector();
   // What is meant for one service is not for these.
   const child = startCommand(['demo'], {
     env: {
@@ -17,6 +19,8 @@ test.for(['SIGINT', 'SIGTERM'] as const)('prints what to try, serves it, and exi
       MONITOR_HOST: 'nowhere',
       REQUIRED_SERVICE_CONNECTIONS: 'a=nonsense',
       SERVICE_URL_TEMPLATE: 'nonsense',
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_RESOURCE_ATTRIBUTES: 'service.name=mine',
     },
   });
   const [text] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
@@ -38,6 +42,8 @@ test.for(['SIGINT', 'SIGTERM'] as const)('prints what to try, serves it, and exi
   const closed = once(child, 'close');
   child.kill(signal);
   expect(await closed).toEqual([0, null]);
+  // The live page is not of the mesh.
+  expect(new Set(collector.spans.map(({ service }) => service))).toEqual(new Set(['shop', 'billing', 'stock']));
 });
 
 test('a port that is taken says so, and what to do', async () => {
