@@ -30,11 +30,15 @@ export function* partsOf(
 /** The target of a `$ref` inside a document (RFC 6901, as a URI fragment); undefined if it leads nowhere. */
 export function resolveReference(reference: unknown, root: unknown): unknown {
   if (typeof reference !== 'string' || !reference.startsWith('#')) return undefined;
+  // zod does not escape a percent sign.
+  return follow(reference, root) ?? follow(decodeReference(reference), root);
+}
+
+function follow(pointer: string, root: unknown): unknown {
   let target = root;
-  for (const token of reference.split('/').slice(1)) {
+  for (const token of pointer.split('/').slice(1)) {
     const name = token.replaceAll('~1', '/').replaceAll('~0', '~');
-    // zod does not escape a percent sign.
-    target = isRecord(target) ? (target[name] ?? target[decodeReference(name)]) : undefined;
+    target = isRecord(target) || Array.isArray(target) ? Reflect.get(target, name) : undefined;
   }
   return target;
 }

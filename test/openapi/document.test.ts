@@ -33,6 +33,11 @@ class UserMoved extends ApiError {
 const Category = z.object({ name: z.string(), get children() { return z.array(Category); } });
 const Address = z.object({ street: z.string() }).meta({ id: 'Address' });
 const User = z.object({ id: z.number(), name: z.string().default('Ann'), home: Address, work: Address.optional() });
+const withJsonSchema = (json: object): StandardSchemaV1 => {
+  const jsonSchema = { input: () => json, output: () => json };
+  const standard = { version: 1, vendor: 'test', validate: (value: unknown) => ({ value }), jsonSchema } as const;
+  return { '~standard': standard };
+};
 const silent: StandardSchemaV1 = { '~standard': { version: 1, vendor: 'test', validate: (value) => ({ value }) } };
 
 function richApp(): Postern {
@@ -269,6 +274,17 @@ test('the name of a schema may have a percent sign', () => {
     escaped: { $ref: '#/components/schemas/5_' },
   });
   expect(document.components.schemas['100_']).toMatchObject({ type: 'number' });
+});
+
+test.for([
+  ['#/$defs/a~1b', 'a_1b'], ['#/$defs/a%7E1b', 'a_1b'], ['#/%24defs/a~1b', 'a_1b'], ['#/allOf/0', '0'],
+])('the reference %s is followed as RFC 6901 says', ([reference, name]) => {
+  const json = {
+    type: 'object', properties: { part: { $ref: reference } }, allOf: [{ type: 'number' }],
+    $defs: { 'a/b': { type: 'number' } },
+  };
+  const document = toOpenApi(createApp().post('/a', { body: withJsonSchema(json) }, () => 'ok'));
+  expect(document.components.schemas[name as string]).toEqual({ type: 'number' });
 });
 
 test('scope public has public operations alone, and monitoring endpoints are in neither', () => {
