@@ -145,7 +145,7 @@ export class RouteGroup<Prefix extends string = ''> {
   route<const Path extends string, Handlers extends Readonly<Record<string, RoutedHandler<Prefix, Path>>>>(
     path: Path,
     handlers: Handlers & {
-      readonly [Method in keyof Handlers]: Uppercase<string & Method> extends Method
+      readonly [Method in keyof Handlers]: Uppercase<`${Exclude<Method, symbol>}`> extends Method
         ? Sends<Handlers[Method]>
         : 'write this method in upper case, { GET: handler }';
     },

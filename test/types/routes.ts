@@ -92,6 +92,8 @@ class FastView {
 app.view('/fast/:id', FastView);
 // @ts-expect-error: put wants a parameter that the path does not have
 app.view('/fast', FastView);
+// @ts-expect-error: a number is not a method
+app.route('/u', { 0: () => 'ok' });
 // @ts-expect-error: no method at all
 app.view('/fast', class { fetch(): string { return ''; } });
 
