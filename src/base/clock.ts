@@ -35,6 +35,16 @@ export const eventLoopUtilization: typeof system.eventLoopUtilization = system.e
 /** A number from 0 up to, but not including, 1. */
 export const random: () => number = Math.random;
 
+/**
+ * The pause before another attempt: `firstMs`, doubled with each attempt that failed, up to `mostMs`. Half of it is
+ * random, so that callers that failed together do not come back together.
+ *
+ * @param attempt the number of the attempt that failed, from 1
+ */
+export function backoffMs(attempt: number, firstMs: number, mostMs: number): number {
+  return Math.min(mostMs, firstMs * 2 ** (attempt - 1)) * (0.5 + random() / 2);
+}
+
 /** Random bytes in stock: an id out of many that are drawn at once takes a tenth of the time. */
 const stock = { bytes: new Uint8Array(0) as Buffer, used: 0 };
 const STOCK_BYTES = 1536;

@@ -119,6 +119,9 @@ export function parseParameters(text: string, limit: number, tooManyStatus: numb
   return new URLSearchParams(`?${text}`);
 }
 
+/** Methods of RFC 9110, PATCH (RFC 5789) and QUERY (RFC 10008): a label or a span's name has no other from a client. */
+export const STANDARD_METHOD: RegExp = /^(?:CONNECT|DELETE|GET|HEAD|OPTIONS|PATCH|POST|PUT|QUERY|TRACE)$/;
+
 /** The request's own `x-request-id` if it is fit to be logged and passed on, else a new one. */
 export function requestId(req: IncomingMessage): string {
   const given = req.headers['x-request-id'];

@@ -1,6 +1,6 @@
 /* How long a call waits before it is repeated, and how often all calls of a service may be repeated. */
 
-import { Date, monotonicNow, random } from '../base/clock.js';
+import { backoffMs, Date, monotonicNow } from '../base/clock.js';
 
 const WINDOW_SECONDS = 10;
 const CALLS_PER_RETRY = 5;
@@ -45,8 +45,7 @@ export function createRetryBudget(now: () => number = monotonicNow): RetryBudget
 }
 
 /**
- * The pause before the next attempt, in ms: as long as `Retry-After` says, else from 50 ms doubling up to 1 s. Half of
- * that is random, so that callers that failed together do not come back together.
+ * The pause before the next attempt, in ms: as long as `Retry-After` says, else {@link backoffMs} from 50 ms up to 1 s.
  *
  * @param attempt the number of the attempt that failed, from 1
  */
@@ -54,5 +53,5 @@ export function pauseBefore(attempt: number, retryAfter: string | undefined): nu
   if (retryAfter !== undefined && /^\d{1,9}$/.test(retryAfter)) return Number(retryAfter) * 1000;
   const at = retryAfter === undefined ? NaN : Date.parse(retryAfter);
   if (!Number.isNaN(at)) return Math.max(0, at - Date.now());
-  return Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (attempt - 1)) * (0.5 + random() / 2);
+  return backoffMs(attempt, FIRST_PAUSE_MS, MAX_PAUSE_MS);
 }

@@ -7,9 +7,7 @@
 import type { Counter } from '../metrics/counter.js';
 import type { BoundHistogram, Histogram } from '../metrics/histogram.js';
 import type { Registry } from '../metrics/registry.js';
-
-/** RFC 9110, PATCH (RFC 5789) and QUERY (RFC 10008). */
-const STANDARD_METHOD = /^(?:CONNECT|DELETE|GET|HEAD|OPTIONS|PATCH|POST|PUT|QUERY|TRACE)$/;
+import { STANDARD_METHOD } from '../http/request.js';
 
 /** A method's name in a label: itself, or `_OTHER` for a name that a client or a caller made up. */
 function methodLabel(method: string, known?: ReadonlySet<string>): string {

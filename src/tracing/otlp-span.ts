@@ -3,6 +3,7 @@
  * is put together without objects, which takes half the time, and is ASCII, so that it is encoded by copying.
  */
 
+import { STANDARD_METHOD } from '../http/request.js';
 import type { TraceSpan } from '../propagation/trace-context.js';
 
 /** Flags next to the trace's own: whether it is known that the parent is remote, and whether it is. */
@@ -11,8 +12,6 @@ const IS_REMOTE = 0x200;
 /** A client may send 16 KiB in a header, and thousands of spans may wait. */
 const MAX_LENGTH = 1024;
 const MAX_STACK_LENGTH = 8192;
-/** Methods that the semantic conventions know; a span's name has no other, so that clients cannot invent names. */
-const METHODS = new Set(['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'QUERY', 'TRACE']);
 
 /** Attributes of a span, an event or a resource. */
 export class Attributes {
@@ -66,7 +65,7 @@ export function beginFields(
   statusCode: number | undefined,
   errorType: string | undefined,
 ): SpanFields {
-  const isKnown = METHODS.has(method);
+  const isKnown = STANDARD_METHOD.test(method);
   const name = (isKnown ? method : 'HTTP') + (route === undefined ? '' : ` ${route}`);
   const status = errorType === undefined ? '' : '"code":2';
   const url = URL.canParse(origin) ? new URL(origin) : undefined;

@@ -7,7 +7,7 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { builtin } from '../base/builtin.js';
-import { clearTimeout, Date, monotonicNow, random, setTimeout } from '../base/clock.js';
+import { backoffMs, clearTimeout, Date, monotonicNow, setTimeout } from '../base/clock.js';
 import { MAX_TIMEOUT_MS, within } from '../base/deadline.js';
 import type { ExportSettings } from './otel-variables.js';
 
@@ -163,10 +163,9 @@ export function startExporter(
   };
 }
 
-/** At least what `Retry-After` says, up to 5 minutes; and 1 s doubling up to 5 s, up to half of it less by chance. */
+/** The pause before the next attempt, in ms: {@link backoffMs} from 1 s up to 5 s, or a longer `Retry-After` up to 5 min. */
 function pauseBefore(attempt: number, retryAfter = ''): number {
   const seconds = Number(retryAfter);
   const askedMs = Number.isNaN(seconds) ? Date.parse(retryAfter) - Date.now() : seconds * 1000;
-  const ownMs = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (attempt - 1)) * (0.5 + random() / 2);
-  return Math.max(Math.min(askedMs || 0, MAX_RETRY_AFTER_MS), ownMs);
+  return Math.max(Math.min(askedMs || 0, MAX_RETRY_AFTER_MS), backoffMs(attempt, FIRST_PAUSE_MS, MAX_PAUSE_MS));
 }

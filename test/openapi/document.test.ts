@@ -33,7 +33,7 @@ class UserMoved extends ApiError {
 const Category = z.object({ name: z.string(), get children() { return z.array(Category); } });
 const Address = z.object({ street: z.string() }).meta({ id: 'Address' });
 const User = z.object({ id: z.number(), name: z.string().default('Ann'), home: Address, work: Address.optional() });
-const withJsonSchema = (json: object): StandardSchemaV1 => {
+const withJsonSchema = (json: Record<string, unknown>): StandardSchemaV1 => {
   const jsonSchema = { input: () => json, output: () => json };
   const standard = { version: 1, vendor: 'test', validate: (value: unknown) => ({ value }), jsonSchema } as const;
   return { '~standard': standard };
