@@ -4,7 +4,6 @@
  * Methods follow the HTTP semantic conventions of OpenTelemetry: what is not known is `_OTHER`.
  */
 
-import type { Counter } from '../metrics/counter.js';
 import type { BoundHistogram, Histogram } from '../metrics/histogram.js';
 import type { Registry } from '../metrics/registry.js';
 import { STANDARD_METHOD } from '../http/request.js';
@@ -19,7 +18,6 @@ export class RequestMetrics {
   count = 0;
   /** For requests without a route. */
   readonly unmatched: RouteMetrics;
-  readonly #registry: Registry;
   readonly #routed: ReadonlySet<string>;
   readonly #durations: Histogram<'method' | 'route' | 'status_code'>;
 
@@ -30,7 +28,6 @@ export class RequestMetrics {
    * @param buckets of the durations, in seconds
    */
   constructor(registry: Registry, routed: ReadonlySet<string>, buckets: readonly number[]) {
-    this.#registry = registry;
     this.#routed = routed;
     const collect = (): void => {
       total.reset();
@@ -44,15 +41,6 @@ export class RequestMetrics {
       buckets,
     });
     this.unmatched = new RouteMetrics(this, '');
-  }
-
-  /** Registers the counter of refused requests. @param observes whether they are only counted, and run */
-  countRefusals(observes: boolean): Counter<'route' | 'reason'> {
-    return this.#registry.counter({
-      name: observes ? 'http_requests_refusable_total' : 'http_requests_refused_total',
-      help: `Requests that ${observes ? 'would have been' : 'were'} refused, by route and reason.`,
-      labelNames: ['route', 'reason'],
-    });
   }
 
   /** The series of a route that a request belongs to. */

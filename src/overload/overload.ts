@@ -8,7 +8,7 @@ import type { Priority } from '../endpoint/route-options.js';
 import type { Handler } from '../http/context.js';
 import * as errorMapper from '../http/error-mapper.js';
 import type { BoundCounter, Counter } from '../metrics/counter.js';
-import type { RequestMetrics } from '../monitor/request-metrics.js';
+import type { Registry } from '../metrics/registry.js';
 import type { Route } from '../routing/router.js';
 import * as processLimits from './process-limits.js';
 import type { ProcessLimits } from './process-limits.js';
@@ -78,12 +78,16 @@ export class Overload {
   #timer: NodeJS.Timeout | undefined;
 
   /** @param memoryPercent the memory of the process, in percent of the memory that it may use */
-  constructor(options: LoadShedding, requests: RequestMetrics, logger: Logger, memoryPercent: () => number) {
+  constructor(options: LoadShedding, registry: Registry, logger: Logger, memoryPercent: () => number) {
     const { limitsProcess, maxEventLoopDelay, maxMemoryPercent, observe } = options;
     const isMemoryShort = (): boolean => memoryPercent() > maxMemoryPercent;
     this.#options = options;
     this.#logger = logger;
-    this.#count = requests.countRefusals(observe);
+    this.#count = registry.counter({
+      name: observe ? 'http_requests_refusable_total' : 'http_requests_refused_total',
+      help: `Requests that ${observe ? 'would have been' : 'were'} refused, by route and reason.`,
+      labelNames: ['route', 'reason'],
+    });
     this.#limits = limitsProcess ? new processLimits.ProcessLimits(maxEventLoopDelay, isMemoryShort, this.#log) : null;
   }
 
