@@ -84,7 +84,7 @@ export class Postern extends RouteGroup {
     const services = createClients(resolved, metrics.observeCall);
     const env = { ...resolved, services, logsTraces: false };
     const memoryPercent = (): number => metrics.sampler.read().rssPercent;
-    const overload = loadShedding && new Overload(loadShedding, metrics.registry, logger, memoryPercent);
+    const overload = loadShedding && new Overload(loadShedding, metrics.ownRegistry, logger, memoryPercent);
     const routes = new CompiledRoutes(router, metrics.requests, overload, resolved.validateResponses);
     const listener = new Listener(routes, env);
     const monitor =

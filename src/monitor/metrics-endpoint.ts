@@ -31,7 +31,8 @@ export interface MetricsDocument {
 export class ServiceMetrics {
   readonly requests: RequestMetrics;
   readonly observeCall: ObserveCall;
-  readonly #registry: Registry;
+  /** The registry, without a look at the process: its metrics come with {@link registry}. */
+  readonly ownRegistry: Registry;
   readonly #logger: Logger;
   #sampler: ProcessSampler | undefined;
 
@@ -41,16 +42,16 @@ export class ServiceMetrics {
    */
   constructor(methods: ReadonlySet<string>, buckets: readonly number[], logger: Logger) {
     this.#logger = logger;
-    this.#registry = new Registry({
+    this.ownRegistry = new Registry({
       onError: (metric, error) => logSafely(logger, 'warn', { metric, err: error }, 'metric could not be collected'),
     });
-    this.requests = new RequestMetrics(this.#registry, methods, buckets);
-    this.observeCall = createCallMetrics(this.#registry, buckets);
+    this.requests = new RequestMetrics(this.ownRegistry, methods, buckets);
+    this.observeCall = createCallMetrics(this.ownRegistry, buckets);
   }
 
   /** Registers what an application says of itself: its tasks and `service_info`. */
   describe(name: string, version: string, tasks: Tasks, health: Health): void {
-    const registry = this.#registry;
+    const registry = this.ownRegistry;
     const gauge = (name: string, help: string, read: () => number): void => {
       const metric = registry.gauge({ name, help, collect: () => metric.set(read()) });
     };
@@ -69,11 +70,11 @@ export class ServiceMetrics {
 
   get registry(): Registry {
     void this.sampler; // which registers its metrics
-    return this.#registry;
+    return this.ownRegistry;
   }
 
   get sampler(): ProcessSampler {
-    return (this.#sampler ??= processSampler.collectProcess(this.#registry));
+    return (this.#sampler ??= processSampler.collectProcess(this.ownRegistry));
   }
 
   /** Begins to watch event loop and garbage collector; once is enough. */
