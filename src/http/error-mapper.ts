@@ -7,9 +7,10 @@ import { ApiError, HttpError, isStatus, refusal } from '../base/errors.js';
 import * as acceptHeader from '../payload/accept.js';
 import { toErrorBody, toProblem, type ErrorFields } from '../payload/error-body.js';
 import { Context } from './context.js';
-import { Reply, type Outgoing } from './reply.js';
+import { flatten, Reply, type Outgoing } from './reply.js';
 import { fromHeaderList, InvalidRequest } from './request.js';
 import type { Scope } from './scope.js';
+import { addHeader } from './writer.js';
 
 const { STATUS_CODES } = builtin('node:http');
 
@@ -158,20 +159,24 @@ function bodyOf(error: MappedError, isProblem: boolean, types: string | null): o
   return error instanceof InvalidRequest ? { ...body, errors: error.findings } : body;
 }
 
+/** The headers of a reply that could not be sent; none if they are why. */
+export function headersOfUnsent(value: unknown): Outgoing['headers'] {
+  try {
+    return value instanceof Reply ? flatten(value.ownHeaders, true) : [];
+  } catch {
+    return [];
+  }
+}
+
 /**
  * An error in place of a reply that could not be sent. The headers of that reply stay: without CORS headers, a browser
  * would not show the error to its page.
  */
-export function withHeadersOf(unsent: unknown, outgoing: Outgoing): Outgoing {
+export function withHeaders(unsent: Outgoing['headers'], outgoing: Outgoing): Outgoing {
   const headers = [...outgoing.headers];
-  try {
-    const given = unsent instanceof Reply ? unsent.ownHeaders : undefined;
-    for (const [name, value] of given ?? []) {
-      if (headers.includes(name) || name.startsWith('content-') || name === 'transfer-encoding') continue;
-      headers.push(name, value);
-    }
-  } catch {
-    // The headers are why the reply could not be sent: the error is sent without them.
+  for (let i = 0; i < unsent.length; i += 2) {
+    const name = String(unsent[i]);
+    if (!name.startsWith('content-')) addHeader(headers, name, unsent[i + 1] as string | string[]);
   }
   return { ...outgoing, headers };
 }

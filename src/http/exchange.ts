@@ -45,6 +45,8 @@ export abstract class Exchange {
   readonly hasBody: boolean;
   /** The reply, from when it is known until it is sent. */
   outgoing: Outgoing | null = null;
+  /** The failure that middleware got an error reply for, until it is logged. Wrapped: `undefined` can be thrown, too. */
+  failure: { readonly thrown: unknown } | null = null;
   /** Whether the handler was given `req` and `res` of node:http (`ctx.raw`), and has piped something to `res`. */
   raw: 'unused' | 'exposed' | 'piped' = 'unused';
   witness: Witness | null = null;

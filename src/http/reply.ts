@@ -195,7 +195,7 @@ function replyToOutgoing({ status, statusText, body: value, ownHeaders }: Reply,
  * Names and values alternately, without the headers that frame the body: the writer sets them. A handler's
  * `transfer-encoding`, or a `content-length` other than the real one, would make the client read the reply wrongly.
  */
-function flatten(headers: Headers | undefined, lengthKnown: boolean): (string | string[])[] {
+export function flatten(headers: Headers | undefined, lengthKnown: boolean): (string | string[])[] {
   const flat: (string | string[])[] = [];
   for (const [name, value] of headers ?? []) {
     if (name === 'transfer-encoding' || name === 'set-cookie' || (lengthKnown && name === 'content-length')) continue;

@@ -123,9 +123,11 @@ function writeHead(exchange: Exchange, outgoing: Outgoing, close: boolean): void
   const { res, raw } = exchange;
   const { status, statusText, headers, length } = outgoing;
   if (length !== -1) headers.push('content-length', String(length));
-  // Middleware may have set a `vary` on `res` itself, which the reply's `vary` would replace.
-  const vary = raw !== 'unused' && res.hasHeader('vary') ? indexOfHeader(headers, 'vary') : -1;
-  if (vary !== -1) headers[vary + 1] = `${String(res.getHeader('vary'))}, ${String(headers[vary + 1])}`;
+  // The reply's own would replace a header that middleware has set on `res` itself.
+  for (const name of raw === 'unused' ? [] : COMBINED) {
+    const own = res.getHeader(name);
+    if (own !== undefined) addHeader(headers, name, own);
+  }
   if (close) {
     const given = indexOfHeader(headers, 'connection');
     if (given === -1) headers.push('connection', 'close');
@@ -136,8 +138,20 @@ function writeHead(exchange: Exchange, outgoing: Outgoing, close: boolean): void
   else res.writeHead(status, statusText, headers);
 }
 
+/** Headers whose values are combined (RFC 9110, section 5.3; RFC 6265, section 3). */
+const COMBINED = ['vary', 'link', 'set-cookie'];
+
+/** Adds a header to a list that does not have it, or combines both values. @param name in lower case */
+export function addHeader(list: Outgoing['headers'], name: string, value: number | string | string[]): void {
+  const at = indexOfHeader(list, name) + 1;
+  const known = list[at];
+  if (at === 0) list.push(name, typeof value === 'number' ? String(value) : value);
+  else if (name === 'set-cookie') list[at] = [value, known].flat().map(String);
+  else if (COMBINED.includes(name)) list[at] = `${String(value)}, ${String(known)}`;
+}
+
 /** Index of a name, in lower case, in a list; -1 if it is missing. */
-function indexOfHeader(list: readonly (string | string[])[], name: string): number {
+function indexOfHeader(list: Outgoing['headers'], name: string): number {
   return list.findIndex((each, i) => i % 2 === 0 && String(each).toLowerCase() === name);
 }
 

@@ -73,6 +73,8 @@ export function placeOf({ route, method }: Context): string {
 }
 
 function toErrorReply(ctx: Context, thrown: unknown): Reply {
+  // Logged with the reply that is sent in the end, even if that is another one.
+  Context.exchangeOf(ctx).failure = { thrown };
   try {
     return errorMapper.errorToReply(ctx, thrown);
   } catch (invalid) {

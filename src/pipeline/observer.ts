@@ -11,6 +11,7 @@ import { Context, type Environment } from '../http/context.js';
 import { HttpError } from '../base/errors.js';
 import type { MappedError } from '../http/error-mapper.js';
 import { Exchange, type ConnectionSteps } from '../http/exchange.js';
+import type { Outgoing } from '../http/reply.js';
 import type { RequestTrace } from '../http/request-tracing.js';
 import type { Outcome } from '../http/writer.js';
 import { isSilent, logSafely, type Logger } from '../base/log.js';
@@ -23,7 +24,7 @@ export const CLIENT_CLOSED_REQUEST = 499;
 
 /** The steps of every request; none of them throws. */
 export interface Steps extends ConnectionSteps<PipelineExchange> {
-  fail(exchange: PipelineExchange, thrown: unknown): void;
+  fail(exchange: PipelineExchange, thrown: unknown, unsent?: Outgoing['headers']): void;
   settle(exchange: PipelineExchange, statusCode: number, outcome: Outcome): void;
 }
 
@@ -64,7 +65,7 @@ export class Observer {
 
   /** A request failed, and is answered with a status. */
   failed({ req, ctx, id, trace }: PipelineExchange, thrown: unknown, error: MappedError, status: number): void {
-    trace?.fail(thrown, error.errorCode);
+    if (status >= 400) trace?.fail(thrown, error.errorCode);
     logFailure(this.#loggerOf(ctx), error, thrown, status, req, id);
   }
 

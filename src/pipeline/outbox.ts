@@ -106,12 +106,13 @@ export class Outbox {
     }
     if (!exchange.move('fail')) return;
     exchange.outgoing = null;
-    if (!res.headersSent) {
+    const hasBrokenOff = isStream(outgoing.body) && exchange.failedWrites === 1;
+    if (!res.headersSent && !hasBrokenOff) {
       // A header that the handler has set on `res` itself may be why the reply could not be written.
       for (const name of res.getHeaderNames()) res.removeHeader(name);
       // A 204 that could not be written leaves its mark: node:http would send no body of any other reply.
       Reflect.set(res, '_hasBody', req.method !== 'HEAD');
     }
-    exchange.steps.fail(exchange, thrown);
+    exchange.steps.fail(exchange, thrown, hasBrokenOff ? outgoing.headers : []);
   }
 }

@@ -17,7 +17,7 @@ import { Context, type Environment, type HandlerResult } from '../http/context.j
 import * as errorMapper from '../http/error-mapper.js';
 import type { ParserError } from '../http/error-mapper.js';
 import { isCut } from '../http/exchange.js';
-import { isThenable, Reply, toOutgoing } from '../http/reply.js';
+import { isThenable, Reply, toOutgoing, type Outgoing } from '../http/reply.js';
 import { createHeadCheck, parseTarget, requestId } from '../http/request.js';
 import { scopeOf } from '../http/scope.js';
 import { discard, sendRaw, type Outcome } from '../http/writer.js';
@@ -169,9 +169,9 @@ export class Pipeline implements Steps {
   /**
    * Answers with an error, unless a reply is known; never throws.
    *
-   * @param unsent a reply that could not be sent
+   * @param unsent the headers of a reply that could not be sent
    */
-  fail(exchange: PipelineExchange, thrown: unknown, unsent?: unknown): void {
+  fail(exchange: PipelineExchange, thrown: unknown, unsent: Outgoing['headers'] = []): void {
     const { req, res, id, connection, isAnswered } = exchange;
     if (isAnswered || exchange.outgoing !== null) return;
     const error = errorMapper.mapError(thrown);
@@ -186,7 +186,7 @@ export class Pipeline implements Steps {
     } else {
       const shown = errorMapper.forScope(exchange.ctx?.scope, thrown, error);
       const outgoing = errorMapper.errorToOutgoing(shown, id, req.headers.accept, this.#env.errorTypes);
-      this.#outbox.put(exchange, unsent === undefined ? outgoing : errorMapper.withHeadersOf(unsent, outgoing));
+      this.#outbox.put(exchange, unsent.length === 0 ? outgoing : errorMapper.withHeaders(unsent, outgoing));
     }
   }
 
@@ -224,26 +224,28 @@ export class Pipeline implements Steps {
         const failure = Reply.failureOf(value);
         // Nobody ends a reply whose handler has failed.
         if (failure !== undefined && raw !== 'piped' && !res.writableEnded) return this.fail(exchange, failure.thrown);
-        this.#reportFailure(exchange, value);
+        this.#reportFailure(exchange);
         discard(value);
         this.#leaveToHandler(exchange);
       } else {
         const outgoing = toOutgoing(value, req.method as string);
         if (outgoing.body === null) discard(value);
-        this.#reportFailure(exchange, value, outgoing.status);
+        this.#reportFailure(exchange, outgoing.status);
         this.#outbox.put(exchange, outgoing);
       }
     } catch (thrown) {
       discard(value);
+      this.#reportFailure(exchange, 500);
       if (thrown instanceof UnsendableError && ctx !== null) thrown.message = `${placeOf(ctx)}: ${thrown.message}`;
-      this.fail(exchange, thrown, value);
+      this.fail(exchange, thrown, errorMapper.headersOfUnsent(value));
     }
   }
 
-  /** Reports the error of a request whose middleware has made a reply of it. */
-  #reportFailure(exchange: PipelineExchange, value: HandlerResult, status?: number): void {
-    const failure = Reply.failureOf(value);
-    if (failure === undefined) return;
+  /** Reports what middleware got an error reply for. */
+  #reportFailure(exchange: PipelineExchange, status?: number): void {
+    const { failure } = exchange;
+    if (failure === null) return;
+    exchange.failure = null;
     const error = errorMapper.mapError(failure.thrown);
     this.#observer.failed(exchange, failure.thrown, error, status ?? error.statusCode);
   }

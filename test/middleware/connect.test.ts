@@ -198,6 +198,18 @@ describe('a middleware of one line', () => {
   });
 });
 
+test.for([
+  ['set-cookie', 'a=1', 'b=2', 'a=1, b=2'],
+  ['link', '</a>; rel="preload"', '</b>; rel="next"', '</a>; rel="preload", </b>; rel="next"'],
+  ['vary', 'origin', 'x-own', 'origin, x-own'],
+  ['x-other', 'a', 'b', 'b'],
+])('the header %s of a middleware and the one of the reply are combined, or the reply has its own', async (header) => {
+  const [name, set, own, sent] = header as [string, string, string, string];
+  const app = createApp().use(connect((_req, res, next) => { res.setHeader(name, set); next(); }));
+  app.get('/', () => reply('ok', { headers: { [name]: own } }));
+  expect((await app.request('/')).headers.get(name)).toBe(sent);
+});
+
 test('an error that outer middleware throws after a middleware has answered is logged', async () => {
   const logger = createRecorder();
   const app = createApp({ logger })

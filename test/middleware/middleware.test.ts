@@ -194,6 +194,21 @@ test('a failure is logged as what leaves in the end', async () => {
     .toEqual([['ServiceUnavailable: Service unavailable.', 503]]);
 });
 
+test.for<[string, Middleware, number, [unknown, number][]]>([
+  ['another reply', async (_ctx, next) => ((await next()).error ? reply('down', { status: 502 }) : undefined), 502,
+    [['error', 502]]],
+  ['a reply that is no error', async (_ctx, next) => ((await next()).error ? 'cached' : undefined), 200, [['debug', 200]]],
+  ['a reply that can not be sent', async (_ctx, next) => { (await next()).body = { member: () => 1 }; }, 500,
+    [['error', 500], ['error', 500]]],
+])('a failure that middleware answers with %s is logged', async ([, middleware, status, logged]) => {
+  const logger = createRecorder();
+  const app = expectFailures(createApp({ logger }), status).use(middleware);
+  app.get('/', () => { throw new Error('inner'); });
+  expect((await app.request('/')).status).toBe(status);
+  expect(logger.entries.map(({ level, object }) => [level, object['status_code']])).toEqual(logged);
+  expect(logger.entries[0]?.object['err']).toMatchObject({ message: 'inner' });
+});
+
 test('the 404 that a middleware gets is its own: what it writes there is seen by no other request', async () => {
   const seen: unknown[] = [];
   const app = createApp().use(async (_ctx, next) => {

@@ -84,3 +84,14 @@ test('an error after a reply that was written by hand is logged', async () => {
   await fetch((await serve(app)).url);
   await expect.poll(() => logger.entries.map(({ object }) => String(object['err']))).toEqual(['Error: afterwards']);
 });
+
+test('the error in place of a reply that can not be sent has its headers, all cookies and both values of vary', async () => {
+  const app = expectFailures(createApp(), 500).get('/', () => {
+    const unsendable = reply<unknown, 200>({ member: () => 1 }, { headers: { vary: 'x-own', accept: 'a', 'content-type': 'a/b' } });
+    for (const cookie of ['a=1', 'b=2']) unsendable.headers.append('set-cookie', cookie);
+    return unsendable;
+  });
+  const { status, headers } = await app.request('/');
+  expect([status, headers.get('vary'), headers.get('accept')]).toEqual([500, 'x-own, accept', 'a']);
+  expect([headers.getSetCookie(), headers.get('content-type')]).toEqual([['a=1', 'b=2'], 'application/json']);
+});

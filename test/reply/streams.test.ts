@@ -1,9 +1,9 @@
 /** Streams as replies: their length, their end, and clients that read slowly. */
 
 import { Readable } from 'node:stream';
-import { connect } from 'node:net';
+import { connect as open } from 'node:net';
 import { expect, test } from 'vitest';
-import { reply, type HandlerResult } from 'postern';
+import { connect, NotFound, reply, type HandlerResult } from 'postern';
 import { rawExchange } from '../support/raw.js';
 import { createApp, expectFailures, serve } from '../support/serve.js';
 
@@ -18,6 +18,24 @@ test('a stream that breaks its declared length closes the connection', async () 
   const text = await rawExchange(port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\nGET /users/ping/ HTTP/1.1\r\nHost: x\r\n\r\n');
   expect(text).not.toContain('toolong');
   expect(text).not.toContain('pong');
+});
+
+test('the error of a stream that fails before its first chunk has the headers of middleware and of the reply', async () => {
+  const broken = (): Readable => new Readable({ read() { this.destroy(new NotFound()); } });
+  const app = createApp().get('/', () => reply(broken(), { headers: { 'set-cookie': 'own=1', 'content-type': 'a/b' } }));
+  app.use(async (_ctx, next) => {
+    (await next()).headers.set('access-control-allow-origin', '*');
+  });
+  app.use(connect((_req, res, next) => {
+    res.setHeader('x-frame-options', 'DENY').setHeader('set-cookie', 'csrf=2');
+    next();
+  }));
+  const response = await app.request('/');
+  expect(response.status).toBe(404);
+  expect(Object.fromEntries(response.headers)).toMatchObject({
+    'access-control-allow-origin': '*', 'x-frame-options': 'DENY', 'content-type': 'application/json',
+  });
+  expect(response.headers.getSetCookie()).toEqual(['csrf=2', 'own=1']);
 });
 
 test.for<[string, (cancelled: () => void) => HandlerResult]>([
@@ -59,7 +77,7 @@ test.for<[string, (cancelled: () => void) => HandlerResult]>([
   const app = createApp().get('/', () => source(() => { cancelled += 1; wake(); }));
   const { url, port } = await serve(app);
   const left = new Promise<void>((resolve) => (wake = resolve));
-  const socket = connect(port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'));
+  const socket = open(port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'));
   socket.once('data', () => socket.destroy());
   await left;
   expect(cancelled).toBe(1);
@@ -78,7 +96,7 @@ test('a slow reader holds a stream back instead of filling memory', async () => 
     })(),
   );
   const { port } = await serve(app);
-  const socket = connect(port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'));
+  const socket = open(port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'));
   socket.pause();
   let before = -1;
   while (before !== produced) {
