@@ -10,7 +10,7 @@ import { Date } from '../base/clock.js';
 import { FrameworkErrorCodes } from '../base/error-codes.js';
 import { BadRequest, HttpError, refusal } from '../base/errors.js';
 import { Context, type Handler, type Middleware } from '../http/context.js';
-import type { Scope } from '../http/scope.js';
+import { scopeOf, type Scope } from '../http/scope.js';
 import * as errorMapper from '../http/error-mapper.js';
 import { reply } from '../http/reply.js';
 import { parseTarget } from '../http/request.js';
@@ -147,15 +147,18 @@ export class CompiledRoutes {
     return notAllowed(method, allowed);
   };
 
-  /** The refusal of an upgrade from the public; null if a public GET route is chosen. */
-  refuseUpgrade({ method = '', url = '' }: IncomingMessage): HttpError | null {
-    try {
-      const allowed = this.router.allowedMethods(parseTarget(url, method).path, 'public');
-      if (method === 'GET' && allowed.includes('GET')) return null;
-      return allowed.length === 0 ? errorMapper.routeNotFound() : notAllowed(method, allowed);
-    } catch (error) {
-      return error as HttpError;
-    }
+  /**
+   * The refusal of an upgrade; null if its listeners may have it: from the public, if a public GET route is chosen.
+   *
+   * @throws {HttpError} 400 for a malformed target
+   */
+  refuseUpgrade(req: IncomingMessage): HttpError | null {
+    const { method = '', url = '' } = req;
+    const { path } = parseTarget(url, method);
+    if (scopeOf(req) === undefined) return null;
+    const allowed = this.router.allowedMethods(path, 'public');
+    if (method === 'GET' && allowed.includes('GET')) return null;
+    return allowed.length === 0 ? errorMapper.routeNotFound() : notAllowed(method, allowed);
   }
 }
 

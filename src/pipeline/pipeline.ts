@@ -114,7 +114,13 @@ export class Pipeline implements Steps {
 
   /** Hands a request for another protocol to its listeners, unless it is refused, or replies before it are open. */
   upgrade(req: IncomingMessage, proceed: () => void): void {
-    const refusal = scopeOf(req) === undefined ? null : this.#routes.refuseUpgrade(req);
+    let refusal: HttpError | null;
+    try {
+      this.#assertHead(req);
+      refusal = this.#routes.refuseUpgrade(req);
+    } catch (error) {
+      refusal = error as HttpError;
+    }
     // The replies of this turn, which are written at its end, would land inside the other protocol.
     this.#outbox.flush();
     if (refusal === null && this.#connectionOf(req.socket).isFree) proceed();

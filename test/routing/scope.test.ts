@@ -239,6 +239,18 @@ describe('upgrades', () => {
     expect((await rawRequest(portOf(attached), upgrade(path))).status).toBe(status);
   });
 
+  // node:http drops fields beyond `maxHeadersCount`, the header of the scope among them.
+  test.for<[string, string, number, string?]>([
+    ['too many fields', `${'A: b\r\n'.repeat(2000)}${scoped}`, 431], ['two hosts', 'Host: y\r\n', 400],
+    ['a malformed host', '', 400, 'a,b'], ['a fragment in its target', '', 400, '/closed#x'],
+  ])('with %s is refused, whoever sends it', async ([, headers, status, odd]) => {
+    const app = openApp();
+    answerUpgrades(app.server);
+    const { port } = await serve(app);
+    const text = odd?.startsWith('/') ? upgrade(odd) : upgrade('/closed', 'GET', headers).replace('x', odd ?? 'x');
+    expect((await rawRequest(port, text)).status).toBe(status);
+  });
+
   test('without listeners of upgrade, the request is an ordinary one', async () => {
     const { port } = await serve(openApp());
     expect((await rawRequest(port, upgrade('/open', 'GET', scoped))).status).toBe(200);
