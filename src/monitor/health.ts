@@ -4,7 +4,7 @@
  * Reasons of a failure go to the log; the document has only the names and results.
  */
 
-import { monotonicNow, setImmediate } from '../base/clock.js';
+import { monotonicNow } from '../base/clock.js';
 import { builtin } from '../base/builtin.js';
 import { TIME_LIMIT, within } from '../base/deadline.js';
 import { reply, type Reply } from '../http/reply.js';
@@ -67,8 +67,7 @@ export class Health {
   }
 
   /**
-   * Adds a named check. Checks run concurrently, once for all probes that come while they run or in the turn of the
-   * event loop in which they end.
+   * Adds a named check. Checks run concurrently, once for all probes that come while they run.
    *
    * @throws {TypeError} when the name is taken or empty, or an option is unknown or invalid
    *
@@ -102,7 +101,7 @@ export class Health {
     this.#draining = true;
   }
 
-  /** Runs the checks, unless a round is fresh, and reports. */
+  /** Runs the checks, or waits for the round that runs, and reports. */
   async report(): Promise<HealthDocument> {
     const checks = this.#checks.size === 0 ? undefined : await (this.#round ??= this.#runChecks());
     return {
@@ -124,11 +123,8 @@ export class Health {
   async #runChecks(): Promise<CheckResults> {
     const checks = [...this.#checks.values()];
     const results = await Promise.all(checks.map(async (check) => [check.name, await this.#runCheck(check)] as const));
-    // The result is kept for the rest of this turn of the event loop. Any longer, and probes would get one that is old.
-    setImmediate(() => {
-      // With a check that was added meanwhile, the latest round is another one.
-      if (checks.length === this.#checks.size) this.#round = undefined;
-    });
+    // With a check that was added meanwhile, the latest round is another one.
+    if (checks.length === this.#checks.size) this.#round = undefined;
     return Object.fromEntries(results);
   }
 

@@ -85,3 +85,13 @@ test('a health check that begins to fail is seen by the next probe', async () =>
   healthy = false;
   expect((await fetch(`${url}/users/health/`)).status).toBe(503);
 });
+
+test('requests in memory one after the other run the checks each, although no turn of the event loop is between them', async () => {
+  let healthy = true;
+  const app = expectFailures(createApp(), 503);
+  app.health.check('x', () => healthy);
+  const health = async (): Promise<number> => (await app.request('/users/health/')).status;
+  expect(await health()).toBe(200);
+  healthy = false;
+  expect(await health()).toBe(503);
+});
