@@ -25,8 +25,6 @@ export interface PingOptions {
   readonly logger?: Logger;
 }
 
-/** Services that one request pings at a time. */
-const CONCURRENCY = 64;
 const MAX_BYTES = 4 * 1024 * 1024;
 
 /** @returns a function that pings every connected service, each of which pings its own down to a depth */
@@ -59,12 +57,8 @@ export function createMeshPing(options: PingOptions): (depth: number) => Promise
     return started;
   };
   return async (depth) => {
-    const entries: [string, PingEntry][] = [];
-    const queue = services.names.entries();
-    const work = async (): Promise<void> => {
-      for (const [index, service] of queue) entries[index] = [service, await pingOnce(service, depth)];
-    };
-    await Promise.all(Array.from({ length: Math.min(CONCURRENCY, services.names.length) }, work));
-    return Object.fromEntries(entries);
+    // All at once: a service whose turn came after others had timed out would make the hops before it fail.
+    const entries = services.names.map(async (service) => [service, await pingOnce(service, depth)] as const);
+    return Object.fromEntries(await Promise.all(entries));
   };
 }

@@ -5,6 +5,7 @@
  */
 
 import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
 import { startMesh, type MeshService } from '../support/mesh.js';
 import { closedPort, startPeer, startRawPeer } from '../support/peer.js';
@@ -148,6 +149,18 @@ test('a service that hangs three hops away shows up as itself', async () => {
   const d = entry(error('Gateway Timeout', 'd did not answer within 800 ms'), 504);
   expect(await ping(a, 3)).toEqual(document({ b: entry(document({ c: entry(document({ d })) })) }));
   expect(silent.requests.map(({ url }) => url)).toEqual(pings('d', 0));
+});
+
+test('all services are asked at once, however many there are', async () => {
+  const waiting: ServerResponse[] = [];
+  const peer = await startPeer((_req, res) => {
+    if (waiting.push(res) < 100) return;
+    for (const each of waiting) each.setHeader('content-type', 'application/json').end(JSON.stringify({ response: 'pong', process_time: '0 ms' }));
+  });
+  const names = Array.from({ length: 100 }, (_, index) => `s${index}`);
+  const { a } = await startMesh({ a: names.map((name) => `${name}=${peer.url}`) });
+  const entries = Object.values(((await ping(a, 1)) as { response: Record<string, object> }).response);
+  expect(entries).toEqual(names.map(() => entry(pong)));
 });
 
 test('the smaller limit of another service is an entry', async () => {
