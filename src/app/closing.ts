@@ -44,10 +44,12 @@ export async function drain(
 ): Promise<boolean> {
   if (delay > 0) await new Promise((resolve) => setTimeout(resolve, Math.min(delay, MAX_TIMEOUT_MS)));
   const startedAt = monotonicNow();
-  const [answered] = await Promise.all([listener.close(timeout), within(timeout, tasks.settled())]);
+  const leftMs = (): number => Math.max(0, timeout - (monotonicNow() - startedAt));
+  const answered = await listener.close(timeout);
+  // Only now: a request in flight may have started more of this work.
+  await within(leftMs(), tasks.settled());
   const finished = answered && tasks.tracked === 0;
-  const leftMs = Math.max(LEAST_HOOK_MS, timeout - (monotonicNow() - startedAt));
-  const clean = (await runCloseHooks(hooks, leftMs, logger)) && finished;
+  const clean = (await runCloseHooks(hooks, Math.max(LEAST_HOOK_MS, leftMs()), logger)) && finished;
   monitor?.pipeline.closeConnections();
   await monitor?.close(LAST_SCRAPE_MS);
   return clean;

@@ -339,6 +339,20 @@ test('a drain waits for what was given to track()', async () => {
   expect(done).toBe(true);
 });
 
+test.for([
+  ['while there is time, with 0', { timeout: 10_000 }, '/track/50/200', 0],
+  ['and outlives the time limit, with 1', { timeout: 300 }, '/track/50/60000', 1],
+] as const)('a process exits after work that a request in flight tracks %s', async ([, options, path, code]) => {
+  const { child, port, messages, exited, said } = await start(options);
+  const busy = rawExchange(port, get(path), 5000);
+  await said('slow');
+  child.kill('SIGTERM');
+  expect(parseResponses(await busy)[0]?.body).toBe('done');
+  expect(await exited).toEqual([code, null]);
+  expect(messages.filter((message) => message !== 'SIGTERM'))
+    .toEqual(['slow', ...(code === 0 ? ['tracked'] : []), 'hook 1']);
+});
+
 test('what was given to track() and outlives the time limit is left behind', async () => {
   const app = createApp();
   app.track(new Promise(() => undefined));

@@ -15,6 +15,12 @@ app.get('/close/:ms', (ctx) => new Promise((resolve) => {
   process.send?.('slow');
   setTimeout(resolve, Number(ctx.params.ms), 'done');
 }));
+app.get('/track/:ms/:more', async ({ params }) => {
+  process.send?.('slow');
+  await new Promise((resolve) => setTimeout(resolve, Number(params.ms)));
+  app.track(new Promise((resolve) => setTimeout(resolve, Number(params.more))).then(() => process.send?.('tracked')));
+  return 'done';
+});
 app.get('/big', () => 'x'.repeat(20_000_000));
 app.get('/never', () => {
   process.send?.('never');
