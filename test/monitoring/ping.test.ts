@@ -210,7 +210,7 @@ test('pings in flight are shared by service and depth, finished ones are not', a
   await later;
 });
 
-test('at most 64 services are asked at a time, and all of them in the end', async () => {
+test('all services are asked at once, since each has the time of the whole ping', async () => {
   const names = Array.from({ length: 200 }, (_, i) => `s${i}`);
   let active = 0;
   let most = 0;
@@ -223,7 +223,7 @@ test('at most 64 services are asked at a time, and all of them in the end', asyn
   };
   const { response } = await ping(names, exchange, 'depth=1');
   expect(Object.keys(response)).toEqual(names);
-  expect(most).toBe(64);
+  expect(most).toBe(200);
 });
 
 test('the longest wait is one that a timer takes', async () => {
