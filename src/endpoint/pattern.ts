@@ -37,7 +37,6 @@ export type ParamsOf<Path extends string> = string extends Path
 export function compilePath(path: string, constraints: Map<string, Constraint> = new Map()): readonly Segment[] {
   assertPath(path);
   const segments: Segment[] = [];
-  const isPlain = !FOREIGN_MARK.test(path);
   /** Where the segment at hand ends. */
   let end = 0;
   while (end < path.length) {
@@ -49,7 +48,7 @@ export function compilePath(path: string, constraints: Map<string, Constraint> =
       const text = path.slice(start, end);
       if (text === '' && end < path.length) fail(start, 'empty segment', 'remove one slash');
       if (text === '.' || text === '..') fail(start, `dot segment "${text}"`, 'remove it: clients resolve it');
-      if (!isPlain) assertNotForeign(text, start);
+      assertNotForeign(text, start);
       const mark = text.search(/[?#]/);
       if (mark !== -1) fail(start + mark, `"${text[mark]}"`, 'end the path before it: a path has no query and no fragment');
       segments.push({ kind: 'static', text });
@@ -182,9 +181,6 @@ function closingParenthesis(path: string, open: number): number {
   }
   return -1;
 }
-
-/** A character that all syntax of other routers has. */
-const FOREIGN_MARK = /[%{<[(?*]/;
 
 /** Syntax of other routers, in one segment. The remedy gets the name of the parameter, where the form has one. */
 const FORMS: readonly (readonly [form: RegExp, what: string, remedy: (name: string, written: string) => string])[] = [

@@ -35,11 +35,11 @@ interface SteppedSample extends Pick<ScalarSample, 'labelValues'> {
 }
 
 interface ScalarFamily extends Definition {
-  readonly samples: ReadonlySet<ScalarSample>;
+  readonly samples: ReadonlyMap<string, ScalarSample>;
 }
 
 interface SteppedFamily extends Definition {
-  readonly samples: ReadonlySet<SteppedSample>;
+  readonly samples: ReadonlyMap<string, SteppedSample>;
   /** Upper bounds, ascending, the last one infinite; or quantiles from 0 to 1, ascending. */
   readonly steps: readonly number[];
 }
@@ -49,27 +49,15 @@ export type Family = ScalarFamily | SteppedFamily;
 /** Labels of every sample that has no label of its own by that name. */
 export type DefaultLabels = ReadonlyMap<string, string>;
 
-const PART_LENGTH = 16_384;
-
-/** Formats families one after the other, in parts: of a long text, V8 would keep every piece until its end. */
-export function* formatFamilies(
-  families: Iterable<Family>,
-  format: Format,
-  defaults: DefaultLabels,
-): Generator<string> {
-  let part = '';
+/** Formats families one after the other. */
+export function formatFamilies(families: Iterable<Family>, format: Format, defaults: DefaultLabels): string {
+  let text = '';
   for (const family of families) {
-    part += formatHead(family, format);
     const others = formatPairs([...defaults].filter(([name]) => !family.labelNames.includes(name)));
-    const samples = 'steps' in family ? formatSteps(family, format, others) : formatScalars(family, format, others);
-    for (const lines of samples) {
-      part += lines;
-      if (part.length < PART_LENGTH) continue;
-      yield part;
-      part = '';
-    }
+    text += formatHead(family, format);
+    text += 'steps' in family ? formatSteps(family, format, others) : formatScalars(family, format, others);
   }
-  yield format === 'openmetrics' ? `${part}# EOF\n` : part;
+  return format === 'openmetrics' ? `${text}# EOF\n` : text;
 }
 
 /** The lines before a family's samples. */
@@ -80,25 +68,27 @@ function formatHead({ kind, name, help }: Family, format: Format): string {
   return `# HELP ${familyName} ${text}\n# TYPE ${familyName} ${kind}\n`;
 }
 
-function* formatScalars(family: ScalarFamily, format: Format, others: string): Generator<string> {
+function formatScalars(family: ScalarFamily, format: Format, others: string): string {
   const isTotal = format === 'openmetrics' && family.kind === 'counter';
   const name = isTotal ? `${counterBaseName(family.name)}_total` : family.name;
-  for (const sample of family.samples) {
+  let lines = '';
+  for (const sample of family.samples.values()) {
     const labels = formatLabels(family.labelNames, sample.labelValues, others);
-    yield name + (labels && `{${labels}}`) + formatRest(sample.value, isTotal ? sample.exemplar : undefined);
+    lines += name + (labels && `{${labels}}`) + formatRest(sample.value, isTotal ? sample.exemplar : undefined);
   }
+  return lines;
 }
 
-function* formatSteps(family: SteppedFamily, format: Format, others: string): Generator<string> {
+function formatSteps(family: SteppedFamily, format: Format, others: string): string {
   const { kind, name, labelNames, steps } = family;
   const isHistogram = kind === 'histogram';
   const isOpenMetrics = format === 'openmetrics';
   const stepLabels = steps.map((step) => `${OWN_LABELS[kind]}="${formatValue(step)}"}`);
-  for (const sample of family.samples) {
+  let lines = '';
+  for (const sample of family.samples.values()) {
     const { labelValues, values, sum, count, exemplars } = sample;
     const labels = formatLabels(labelNames, labelValues, others);
     const start = `${name}${isHistogram ? '_bucket' : ''}{${labels && `${labels},`}`;
-    let lines = '';
     let total = 0;
     for (let index = 0; index < steps.length; index++) {
       const value = isHistogram ? (total += values[index]!) : values[index]!;
@@ -111,8 +101,8 @@ function* formatSteps(family: SteppedFamily, format: Format, others: string): Ge
     const end = labels && `{${labels}}`;
     if (hasSum) lines += `${name}_sum${end}${formatRest(sum)}`;
     if (hasSum || !isHistogram) lines += `${name}_count${end}${formatRest(count)}`;
-    yield lines;
   }
+  return lines;
 }
 
 /** The labels of a sample: `queue="mail",host="a"`. @param others the default labels, formatted */

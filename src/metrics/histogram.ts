@@ -38,7 +38,7 @@ export interface BoundHistogram {
 /** A metric that counts observations by bucket: durations, sizes. `registry.histogram` creates it. */
 export class Histogram<L extends string = never> extends Metric<L, BoundHistogram> {
   /** @internal */
-  declare readonly samples: Set<HistogramSeries>;
+  declare readonly samples: Map<string, HistogramSeries>;
 
   /** Counts a value. @throws {TypeError} for wrong or missing labels and for a value that is not a finite number */
   observe(...update: HistogramUpdate<L>): void;
@@ -126,15 +126,9 @@ export class HistogramSeries extends Series implements BoundHistogram {
   /** The first bucket whose bound isn't below the value. */
   #bucket(value: number): number {
     const bounds = this.#bounds;
-    let low = 0;
-    let high = bounds.length;
-    while (high - low > 8) {
-      const middle = (low + high) >>> 1;
-      if (value > bounds[middle]!) low = middle + 1;
-      else high = middle;
-    }
-    while (low < high && value > bounds[low]!) low++;
-    return low;
+    let bucket = 0;
+    while (bucket < bounds.length && value > bounds[bucket]!) bucket++;
+    return bucket;
   }
 }
 

@@ -60,10 +60,8 @@ export abstract class Metric<L extends string, Bound> {
   declare readonly definition: Creation<Bound & Series>;
   /** The series of a metric without labels. @internal */
   declare private readonly unlabelled: (Bound & Series) | undefined;
-  /** The live series in order of their creation. @internal */
-  readonly samples: Set<Bound & Series> = new Set();
-  /** @internal */
-  private tree: Tree<Bound & Series>;
+  /** The live series in order of their creation, by the values of their labels. @internal */
+  readonly samples: Map<string, Bound & Series> = new Map();
   /** @internal */
   private overflow: (Bound & Series) | undefined;
 
@@ -100,18 +98,17 @@ export abstract class Metric<L extends string, Bound> {
   /** The same, with only the values, in the order of `labelNames`. */
   remove(...values: readonly LabelValue[]): void;
   remove(...values: readonly unknown[]): void {
-    const texts = toTexts(this.definition, values);
-    const series = find(this.tree, texts);
+    const key = keyOf(toTexts(this.definition, values));
+    const series = this.samples.get(key);
     if (series === undefined) return;
     series.isRemoved = true;
-    this.samples.delete(series);
-    this.tree = put(this.tree, texts, undefined);
+    this.samples.delete(key);
     if (series === this.overflow) this.overflow = undefined;
   }
 
   /** Takes every series out; a metric without labels starts again at zero. */
   reset(): void {
-    for (const { labelValues } of this.samples) this.remove(...labelValues);
+    for (const { labelValues } of this.samples.values()) this.remove(...labelValues);
     if (this.unlabelled !== undefined) this.revive(this.unlabelled);
   }
 
@@ -133,7 +130,7 @@ export abstract class Metric<L extends string, Bound> {
   /** As `labels`, with an object that has all labels or with their values. @internal */
   protected obtain(given: readonly unknown[]): Bound & Series {
     const texts = toTexts(this.definition, given);
-    const series = find(this.tree, texts);
+    const series = this.samples.get(keyOf(texts));
     if (series !== undefined) return series;
     for (const [index, text] of texts.entries()) {
       // A lone surrogate has no UTF-8 form: on the wire it would be U+FFFD, and two series one.
@@ -145,7 +142,7 @@ export abstract class Metric<L extends string, Bound> {
 
   /** The series that counts for the labels of a removed one: itself again, unless another took its place. @internal */
   revive(series: Bound & Series): Bound & Series {
-    const other = find(this.tree, series.labelValues) ?? this.overflowIfFull();
+    const other = this.samples.get(keyOf(series.labelValues)) ?? this.overflowIfFull();
     if (other !== undefined) return other;
     series.zero();
     series.isRemoved = false;
@@ -154,8 +151,7 @@ export abstract class Metric<L extends string, Bound> {
 
   /** @internal */
   private insert(series: Bound & Series): Bound & Series {
-    this.tree = put(this.tree, series.labelValues, series);
-    this.samples.add(series);
+    this.samples.set(keyOf(series.labelValues), series);
     return series;
   }
 
@@ -166,7 +162,7 @@ export abstract class Metric<L extends string, Bound> {
     onOverflow();
     if (this.overflow === undefined) {
       const values = labelNames.map(() => '_overflow');
-      this.overflow = find(this.tree, values) ?? this.insert(create(this, values));
+      this.overflow = this.samples.get(keyOf(values)) ?? this.insert(create(this, values));
     }
     return this.overflow;
   }
@@ -202,12 +198,6 @@ interface Creation<S> extends Definition {
   readonly create: (owner: Metric<string, unknown>, labelValues: readonly string[]) => S;
 }
 
-/**
- * A tree with one level for each label: no two sets of values can ever meet in one key, and a look-up hashes nothing
- * that V8 hasn't hashed before.
- */
-type Tree<S> = S | Map<string, Tree<S>> | undefined;
-
 /** The values of the labels in the order of their names. @throws {TypeError} for a wrong or missing label */
 function toTexts(definition: Definition, given: readonly unknown[]): string[] {
   const { labelNames } = definition;
@@ -238,19 +228,7 @@ function mismatch({ name, labelNames }: Definition, problem: string): TypeError 
   return new TypeError(`metric "${name}" ${problem}; give ${wanted}`);
 }
 
-function find<S>(tree: Tree<S>, labelValues: readonly string[]): S | undefined {
-  for (let depth = 0; depth < labelValues.length && tree !== undefined; depth++)
-    tree = (tree as Map<string, Tree<S>>).get(labelValues[depth]!);
-  return tree as S | undefined;
-}
-
-/** Returns a tree with another series for these values; undefined removes it, with every level that only it used. */
-function put<S>(tree: Tree<S>, values: readonly string[], series: S | undefined, depth = 0): Tree<S> {
-  const value = values[depth];
-  if (value === undefined) return series;
-  const level = (tree ?? new Map()) as Map<string, Tree<S>>;
-  const below = put(level.get(value), values, series, depth + 1);
-  if (below === undefined) level.delete(value);
-  else level.set(value, below);
-  return level.size > 0 ? level : undefined;
+/** A key that no other values have: between two of them is half a surrogate pair, which no series has in a value. */
+function keyOf(labelValues: readonly string[]): string {
+  return labelValues.join('\ud800');
 }

@@ -34,7 +34,7 @@ export interface BoundSummary {
 /** A metric with quantiles that the process computes. Quantiles of several processes cannot be added up. */
 export class Summary<L extends string = never> extends Metric<L, BoundSummary> {
   /** @internal */
-  declare readonly samples: Set<SummarySeries>;
+  declare readonly samples: Map<string, SummarySeries>;
 
   /** Counts a value. @throws {TypeError} for wrong or missing labels and for a value that is not a finite number */
   observe(...update: SummaryUpdate<L>): void;

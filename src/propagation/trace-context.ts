@@ -44,14 +44,8 @@ const SAMPLED_RANDOM = '03';
 
 /** Begins the span of a request: of the trace in its headers or, where they hold no valid one, of a new one. */
 export function beginRequestSpan(headers: IncomingHttpHeaders): TraceSpan {
-  const parent = parseTraceparent(headers);
-  if (parent === undefined) {
-    const ids = randomHex(TRACE_BYTES + SPAN_BYTES);
-    const [traceId, spanId] = [ids.slice(2 * SPAN_BYTES), ids.slice(0, 2 * SPAN_BYTES)];
-    return { traceId, spanId, parentId: undefined, flags: SAMPLED_RANDOM };
-  }
-  const { traceId, parentId, flags } = parent;
-  return { traceId, spanId: randomHex(SPAN_BYTES), parentId, flags };
+  const begun = { traceId: randomHex(TRACE_BYTES), parentId: undefined, flags: SAMPLED_RANDOM };
+  return { ...(parseTraceparent(headers) ?? begun), spanId: randomHex(SPAN_BYTES) };
 }
 
 /** The id of the sampled trace that a request belongs to, by its span or else by its headers. */
@@ -92,7 +86,7 @@ export class CallSpan implements TraceSpan {
 
 /** Whether a trace is recorded. */
 export function isSampled({ flags }: Pick<TraceSpan, 'flags'>): boolean {
-  return '13579bdf'.includes(flags.charAt(1));
+  return (Number(`0x${flags}`) & 1) === 1;
 }
 
 /**

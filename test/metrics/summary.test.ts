@@ -12,10 +12,10 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-function create(options: Partial<SummaryOptions> = {}): Summary & { readonly samples: () => Map<string, number> } {
+function create(options: Partial<SummaryOptions> = {}): Summary & { readonly sampled: () => Map<string, number> } {
   const registry = new Registry();
   const summary: Summary = registry.summary({ name: 's', help: 'Help.', ...options });
-  return Object.assign(summary, { samples: () => sampleMap(registry.expose()) });
+  return Object.assign(summary, { sampled: () => sampleMap(registry.expose()) });
 }
 
 test('quantiles, sum and count stand in the text as both formats have them', () => {
@@ -33,7 +33,7 @@ test('quantiles, sum and count stand in the text as both formats have them', () 
 
 test("the percentiles are prom-client's unless told, and of nothing they are NaN", () => {
   const summary = create();
-  expect([...summary.samples()]).toEqual([
+  expect([...summary.sampled()]).toEqual([
     ...['0.01', '0.05', '0.5', '0.9', '0.95', '0.99', '0.999'].map((quantile) => [`s{quantile=${quantile}}`, NaN]),
     ['s_sum', 0],
     ['s_count', 0],
@@ -43,10 +43,10 @@ test("the percentiles are prom-client's unless told, and of nothing they are NaN
 test('of a few observations the quantiles are observed values, ties included', () => {
   const summary = create({ percentiles: [0, 0.01, 0.5, 0.9, 1] });
   for (const value of [100, 50, 100, 50, 100]) summary.observe(value);
-  expect([...summary.samples().values()]).toEqual([50, 50, 100, 100, 100, 400, 5]);
+  expect([...summary.sampled().values()]).toEqual([50, 50, 100, 100, 100, 400, 5]);
   const one = create({ percentiles: [0, 0.5, 1] });
   one.observe(-7);
-  expect([...one.samples().values()]).toEqual([-7, -7, -7, -7, 1]);
+  expect([...one.sampled().values()]).toEqual([-7, -7, -7, -7, 1]);
 });
 
 const SHAPES: readonly { readonly name: string; readonly draw: (random: Random, index: number) => number }[] = [
@@ -74,10 +74,10 @@ test.for(SHAPES)(
       const [low, high] = [quantile - error, quantile + error].map(
         (share) => sorted[Math.min(sorted.length - 1, Math.max(0, Math.round(share * sorted.length)))]!,
       );
-      expect(summary.samples().get(name), name).toBeGreaterThanOrEqual(low!);
-      expect(summary.samples().get(name), name).toBeLessThanOrEqual(high!);
+      expect(summary.sampled().get(name), name).toBeGreaterThanOrEqual(low!);
+      expect(summary.sampled().get(name), name).toBeLessThanOrEqual(high!);
     }
-    expect(summary.samples().get('s_count')).toBe(50_000);
+    expect(summary.sampled().get('s_count')).toBe(50_000);
   },
 );
 
@@ -90,7 +90,7 @@ test('observations leave the quantiles a part of maxAgeSeconds at a time, and st
     vi.advanceTimersByTime(1000);
   }
   const range = (): readonly (number | undefined)[] =>
-    [summary.samples().get('s{quantile=0.0}'), summary.samples().get('s{quantile=1.0}')];
+    [summary.sampled().get('s{quantile=0.0}'), summary.sampled().get('s{quantile=1.0}')];
   expect(range()).toEqual([2, 9]);
   vi.advanceTimersByTime(4000);
   expect(range()).toEqual([6, 9]);
@@ -98,7 +98,7 @@ test('observations leave the quantiles a part of maxAgeSeconds at a time, and st
   expect(range()).toEqual([6, 100]);
   vi.advanceTimersByTime(3_600_000);
   expect(range()).toEqual([NaN, NaN]);
-  expect([summary.samples().get('s_sum'), summary.samples().get('s_count')]).toEqual([145, 11]);
+  expect([summary.sampled().get('s_sum'), summary.sampled().get('s_count')]).toEqual([145, 11]);
 });
 
 test('what is kept of a million observations is no more than of a thousand', () => {
