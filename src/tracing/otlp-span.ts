@@ -108,7 +108,8 @@ function toEvents(exception: unknown, at: string): string {
 
 /** @returns a JSON string of ASCII */
 function quote(text: string, max = MAX_LENGTH): string {
-  const json = JSON.stringify(text.length > max ? text.slice(0, max) : text);
+  // Half of a surrogate pair, sent or left by the cut, has no UTF-8 form: collectors reject the whole batch for it.
+  const json = JSON.stringify(text.slice(0, max).toWellFormed());
   if (!/[^\0-\x7f]/.test(json)) return json;
   return json.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

@@ -351,6 +351,10 @@ test.for<{ what: string; fields: object; attributes: object }>([
     attributes: { 'exception.message': '[object Object]' } },
   { what: 'a message that is a fraction', fields: { message: 1.5 }, attributes: { 'exception.message': '1.5' } },
   { what: 'a name that is null', fields: { name: null }, attributes: { 'exception.type': 'null' } },
+  { what: 'half an emoji in its message', fields: { message: 'half \ud83d' },
+    attributes: { 'exception.message': 'half \ufffd' } },
+  { what: 'an emoji where its message is cut', fields: { message: `${'x'.repeat(1023)}\u{1f680}` },
+    attributes: { 'exception.message': `${'x'.repeat(1023)}\ufffd` } },
   { what: 'a stack that is a list', fields: { stack: ['a', 'b'] }, attributes: { 'exception.stacktrace': 'a,b' } },
 ])('an error with $what has a span with texts', async ({ fields, attributes }) => {
   const { collector, shop, url } = await start();
