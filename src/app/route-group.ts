@@ -209,7 +209,8 @@ export class RouteGroup<Prefix extends string = ''> {
     if (!isEndpointDefinition(endpoint)) throw new TypeError('implement() takes an endpoint made by defineEndpoint');
     const { method, path } = endpoint;
     assertHandler(method, path, handler);
-    return this.#register(method, path, handler, { ...(endpoint.options as DeclaredOptions), ...own });
+    const given = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined));
+    return this.#register(method, path, handler, { ...(endpoint.options as DeclaredOptions), ...given });
   }
 
   /** Adds middleware around the routes of this group, those registered before included. */
@@ -238,7 +239,7 @@ export class RouteGroup<Prefix extends string = ''> {
     if (typeof define !== 'function')
       throw new TypeError(`${what} has no function; give one that adds its routes: (group) => { group.get(...) }`);
     const shared = shareOptions(what, options, this.#shared);
-    const outer = [...this.#groups, options.middleware ?? []];
+    const outer = [...this.#groups, [...(options.middleware ?? [])]];
     define(new RouteGroup(this.#routes, this.#join(prefix), outer, shared));
     return this;
   }

@@ -32,7 +32,7 @@ type Part<Name extends string, Input> = object extends Input
 
 /** Input of a call: the inputs of the schemas, and the path's parameters if no schema declares them. */
 export type CallInput<Path extends string, P, Q, H, B> = (P extends AnySchema
-  ? Part<'params', InputOf<P>>
+  ? Part<'params', InputOf<P> & { readonly [Name in keyof ParamsOf<Path>]: unknown }>
   : Part<'params', { readonly [Name in keyof ParamsOf<Path>]: string | number }>) &
   (Q extends AnySchema ? Part<'query', InputOf<Q>> : unknown) &
   (H extends AnySchema ? Part<'headers', InputOf<H>> : unknown) &

@@ -65,5 +65,7 @@ export function formatPath(path: string, params: Readonly<Record<string, unknown
     parts.forEach(assertSegment);
     return parts.join('/');
   });
-  return encoded.map((text) => `/${text}`).join('');
+  const target = encoded.map((text) => `/${text}`).join('');
+  if (target.startsWith('//')) throw new UnsafeParameter(target.slice(1), 'begins with a slash');
+  return target;
 }

@@ -140,6 +140,7 @@ export function carry(by: string, given: readonly unknown[], properties: (handle
   }
   if (isContext(second)) {
     if (second.static) fail('static member', second.name);
+    if (second.private) fail('private member', second.name);
     if (second.kind !== 'method') fail(second.kind, second.name);
   }
   return extend(target);

@@ -33,9 +33,8 @@ export class Body {
    * @throws {TypeError} when the body was already handed out as a stream
    */
   async bytes(): Promise<Buffer<ArrayBuffer>> {
-    const bytes = await this.#read();
-    // A body of several chunks may lie in the pool of node:buffer, or in a buffer with room for more.
-    return bytes.length === bytes.buffer.byteLength ? bytes : Buffer.from(new Uint8Array(bytes).buffer);
+    // A copy: the body may be read again, and may lie in the pool of node:buffer.
+    return Buffer.from(new Uint8Array(await this.#read()).buffer);
   }
 
   /** Decodes UTF-8 without a byte order mark; invalid UTF-8 becomes U+FFFD, as in Fetch. */

@@ -4,6 +4,7 @@ import { builtin } from '../base/builtin.js';
 import { isBranded, isBrandedAtAll, isOwnInstance } from '../base/brand.js';
 import { FrameworkErrorCodes, isErrorCode } from '../base/error-codes.js';
 import { ApiError, HttpError, isStatus, refusal } from '../base/errors.js';
+import { NO_RETRY_HEADER } from '../client/service-error.js';
 import * as acceptHeader from '../payload/accept.js';
 import { toErrorBody, toProblem, type ErrorFields } from '../payload/error-body.js';
 import { Context } from './context.js';
@@ -131,16 +132,20 @@ export function errorToOutgoing(
 
 /**
  * The error that the client gets. The public gets nothing of another service's error but status, code and `Retry-After`
- * if it is a 5xx, whose texts may name hosts and internals, and no advice about retries from any.
+ * if it is a 5xx, whose texts may name hosts and internals, and no advice about retries from any error.
  */
 export function forScope(scope: Scope, thrown: unknown, error: MappedError): MappedError {
-  if (scope === undefined || !isBranded(thrown, 'ServiceError')) return error;
-  const { statusCode, errorCode, headers = {} } = error;
-  const isFailure = statusCode >= 500;
+  if (scope === undefined || error === SERVER_ERROR) return error;
+  const { statusCode, errorCode } = error;
+  const headers = error.headers ?? {};
+  const isRemote = isBranded(thrown, 'ServiceError');
+  const hasAdvice = Object.keys(headers).some((name) => name.toLowerCase() === NO_RETRY_HEADER);
+  if (!isRemote && !hasAdvice) return error;
+  const isFailure = isRemote && statusCode >= 500;
   const reason = STATUS_CODES[statusCode] ?? 'Unknown Error';
   const { message, description } = isFailure ? { message: reason, description: reason } : error;
   const kept = Object.entries(headers).filter(([name]) =>
-    isFailure ? name.toLowerCase() === 'retry-after' : name.toLowerCase() !== 'x-envoy-overloaded',
+    isFailure ? name.toLowerCase() === 'retry-after' : name.toLowerCase() !== NO_RETRY_HEADER,
   );
   return { statusCode, message, description, errorCode, headers: Object.fromEntries(kept) };
 }

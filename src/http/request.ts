@@ -9,7 +9,7 @@ import type { IncomingMessage } from 'node:http';
 import { builtin } from '../base/builtin.js';
 import { randomUuid } from '../base/clock.js';
 import { FrameworkErrorCodes, type ErrorCode } from '../base/error-codes.js';
-import { BadRequest, HttpError } from '../base/errors.js';
+import { BadRequest, HttpError, type ApiErrorOptions } from '../base/errors.js';
 import type { Finding } from '../payload/schema-check.js';
 import { enterPublicScope, SCOPE_HEADER } from './scope.js';
 
@@ -171,9 +171,9 @@ export class InvalidRequest extends BadRequest {
   /** The first 32 findings, as the member `errors` of the body. */
   readonly findings: readonly RequestFinding[];
 
-  /** @internal */
-  constructor(description: string | undefined, findings: readonly RequestFinding[]) {
-    super(description);
+  constructor(description?: string, options: ApiErrorOptions & { readonly findings?: readonly RequestFinding[] } = {}) {
+    const { findings = [], ...others } = options;
+    super(description, others);
     this.findings = findings;
   }
 }

@@ -15,7 +15,7 @@ const { STATUS_CODES } = builtin('node:http');
 
 /** Adds the members, unless an earlier middleware of the same request has them already. */
 export function addExpressMembers(ctx: Context, req: IncomingMessage, res: ServerResponse): void {
-  if ('originalUrl' in req) return;
+  if ('ips' in req) return;
   const { trustProxy } = Context.environmentOf(ctx);
   const originalUrl = req.url ?? '';
   const settings: Readonly<Record<string, unknown>> = {
@@ -178,11 +178,11 @@ const RESPONSE = {
 /** @throws {TypeError} for a name or an attribute that would end early (RFC 6265, section 4.1.1) */
 function toCookie(name: string, value: string, options: CookieOptions): string {
   const { maxAge, domain, path = '/', sameSite, priority, encode = encodeURIComponent } = options;
-  const expires = maxAge === undefined ? options.expires : new Date(Date.now() + maxAge);
+  const expires = maxAge == null ? options.expires : new Date(Date.now() + maxAge);
   if (!/^[!#-'*+.^`|~\w-]+$/.test(name))
     throw new TypeError(`${JSON.stringify(name)} cannot be the name of a cookie; use letters, digits and - _ .`);
   const attributes = {
-    'Max-Age': maxAge === undefined ? undefined : Math.floor(maxAge / 1000),
+    'Max-Age': maxAge == null ? undefined : Math.floor(maxAge / 1000),
     Domain: domain,
     Path: path,
     Expires: expires?.toUTCString(),

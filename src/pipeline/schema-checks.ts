@@ -85,7 +85,7 @@ function toInvalid(parts: readonly Part[], results: readonly SchemaResult[]): In
   const count = results.reduce((sum, { issues = [] }) => sum + issues.length, 0);
   const [first] = misfits;
   const findings = misfits.slice(0, MAX_FINDINGS).map(({ part, issue }) => ({ in: part, ...toFinding(issue) }));
-  return new InvalidRequest(first && describeFindings(first.part, [first.issue], count), findings);
+  return new InvalidRequest(first && describeFindings(first.part, [first.issue], count), { findings });
 }
 
 /** Each name with its value, or with a list where it is repeated or the schema says so. */
@@ -126,7 +126,9 @@ export function withReply(
 ): InputHandler {
   return async (ctx, input) => {
     const result = await handler(ctx, input);
-    if (result instanceof Error) return result;
+    const { raw, res } = Context.exchangeOf(ctx);
+    // A handler that has replied by `ctx.raw`: what it returns is not sent.
+    if (result instanceof Error || raw === 'piped' || res.headersSent || res.writableEnded) return result;
     const isOpaque = tagOf(result) === '[object Response]';
     const replied = isOpaque ? new Reply(null, { status: (result as Response).status }) : toReply(result);
     const { status, statusText, body } = replied;

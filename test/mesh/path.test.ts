@@ -46,3 +46,12 @@ test('several values, and none, make a path', () => {
   expect(path`/a`).toBe('/a');
   expect(path`/files/${'a'}.${'b'}`).toBe('/files/a.b');
 });
+
+test('a wildcard that would lead to another host is a 400', async () => {
+  const other = (): Response => new Response('other');
+  const app = createApp({ services: { other } });
+  const endpoint = defineEndpoint('GET', '/*rest');
+  app.get('/to/*rest', (ctx) => ctx.service('other').call(endpoint, { params: { rest: ctx.params.rest } }));
+  expect((await app.request('/to/x')).status).toBe(200);
+  expect((await app.request('/to//x')).status).toBe(400);
+});

@@ -126,7 +126,7 @@ test.for(['../x', 'a/../b', './a', ''])('so is a wildcard %j', async (rest) => {
 test('wrong arguments are TypeErrors that name what there is', async () => {
   const app = createApp({ services: { users: usersApp() } }, 'shop');
   const client = app.service('users');
-  await expect(client.call({} as never, {})).rejects.toThrow('call() takes an endpoint made by defineEndpoint');
+  await expect(client.call({} as never, {} as never)).rejects.toThrow('call() takes an endpoint made by defineEndpoint');
   await expect(client.call(getUser, { param: { id: '7' } } as never)).rejects.toThrow(
     'unknown option "param" of the input of call(); did you mean "params"?',
   );

@@ -5,8 +5,9 @@
  */
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -390,4 +391,19 @@ describe('unchanged', () => {
       .toEqual([200, { url: '/items?x=1', body: 'hello', host: `127.0.0.1:${port}` }]);
     expect(await (await fetch(`${url}/own`)).text()).toBe('own');
   });
+});
+
+test('the members are there in a server that sets originalUrl itself, and a maxAge of null sets no age', async () => {
+  const app = createApp().get('/', () => 'never');
+  app.use(connect((req, res) => {
+    const { ip, query } = req as IncomingMessage & { ip: string; query: { a: string } };
+    const { cookie } = res as ServerResponse & { cookie: (name: string, value: string, options: object) => void };
+    cookie.call(res, 'a', 'b', { maxAge: null });
+    res.end(`${ip} ${query.a}`);
+  }));
+  const server = createServer((req, res) => app.handler(Object.assign(req, { originalUrl: req.url }), res));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const response = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/?a=1`);
+  expect([await response.text(), response.headers.get('set-cookie')]).toEqual(['127.0.0.1 1', 'a=b; Path=/']);
 });

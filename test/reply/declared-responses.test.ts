@@ -152,3 +152,12 @@ test('a refused request is an InvalidRequest with its findings, for middleware',
   expect(findings).toEqual(sent);
   expect(findings.map(({ in: part, pointer }) => [part, pointer])).toEqual([['body', '#/id']]);
 });
+
+test('a reply that the handler writes by ctx.raw is not checked', async () => {
+  const app = createApp({ validateResponses: true }).get('/', { response: User }, async ({ raw: { res } }) => {
+    res.writeHead(200).write('a');
+    setTimeout(() => res.end('b'), 5);
+    return undefined as never;
+  });
+  expect(await (await app.request('/')).text()).toBe('ab');
+});

@@ -90,3 +90,12 @@ test.for([
   expect([arrived?.buffer.byteLength, arrived?.byteOffset]).toEqual([9, 0]);
   socket.destroy();
 });
+
+test('bytes are a copy: to change or transfer them leaves the body as it is', async () => {
+  const app = createApp().post('/', async (ctx) => {
+    const bytes = await ctx.bytes();
+    structuredClone(bytes.buffer, { transfer: [bytes.buffer] });
+    return ctx.text();
+  });
+  expect(await (await app.request('/', { method: 'POST', body: 'body' })).text()).toBe('body');
+});

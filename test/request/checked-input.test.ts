@@ -13,7 +13,7 @@ import * as v from 'valibot';
 import { z } from 'zod';
 import { expect, test } from 'vitest';
 import {
-  BadRequest, Postern, type AnySchema, type Middleware, type SchemaResult, type StandardSchemaV1,
+  BadRequest, InvalidRequest, Postern, type AnySchema, type Middleware, type SchemaResult, type StandardSchemaV1,
 } from 'postern';
 import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
@@ -359,4 +359,17 @@ test('a response by status takes 2xx alone, and at least one', () => {
     expect(() => app.get('/a', { response: { [status]: schema } as never }, (() => 'ok') as never)).toThrow(
       'give those from 200 to 299',
     );
+});
+
+test('an InvalidRequest of a handler has the options of every ApiError, and findings if they are given', async () => {
+  const findings = [{ in: 'body', pointer: '#/name', detail: 'Taken' }] as const;
+  const app = createApp().get('/', ({ query }) => {
+    const options = query.has('found') ? { findings } : {};
+    throw new InvalidRequest('Not so.', { headers: { 'x-a': '1' }, cause: 'secret', ...options });
+  });
+  for (const [path, errors] of [['/', []], ['/?found', findings]] as const) {
+    const response = await app.request(path);
+    expect([response.status, response.headers.get('x-a')]).toEqual([400, '1']);
+    expect(await response.json()).toMatchObject({ description: 'Not so.', errors });
+  }
 });

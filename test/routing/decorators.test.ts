@@ -70,4 +70,10 @@ describe.each([
     expect(() => evaluate(`class View { ${member} }`, legacy))
       .toThrow(/^(?:publicFacing|endpoint) decorates methods, not a .* \(get\); make it a method of instances$/);
   });
+
+  // TypeScript's own decorators are not allowed there.
+  if (!legacy)
+    test('a private method is a TypeError', () => {
+      expect(() => evaluate('class View { @publicFacing #get() {} }', legacy)).toThrow(/not a private member \(#get\)/);
+    });
 });

@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
 import {
-  ApiError, endpoint, NotFound, publicFacing, reply, type Context, type Middleware, type RouteOptions,
+  ApiError, defineEndpoint, endpoint, NotFound, publicFacing, reply, type Context, type Middleware, type RouteOptions,
 } from 'postern';
 import { createApp, expectFailures, serve } from '../support/serve.js';
 
@@ -344,4 +344,17 @@ test('the router alone reads options off its handlers, and refuses a monitoring 
   expect(() =>
     createApp({ attachMonitorEndpoints: false }, 'users').router.add('GET', '/users/health/', ok),
   ).not.toThrow();
+});
+
+test('an undefined option of implement leaves the option of the endpoint', async () => {
+  const shared = defineEndpoint('GET', '/x', { public: true });
+  const app = createApp().implement(shared, () => 'ok', { public: undefined } as object);
+  expect(Object.keys(app.router.routesPublic)).toEqual(['^/x$']);
+});
+
+test('the list of middleware of a group is its own', async () => {
+  const list: Middleware[] = [];
+  const app = createApp().group('/g', { middleware: list }, (group) => group.get('/a', () => 'a'));
+  list.push(() => 'pushed');
+  expect(await (await app.request('/g/a')).text()).toBe('a');
 });

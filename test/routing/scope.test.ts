@@ -8,7 +8,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { publicFacing, Router, type Context, type Handler, type Postern } from 'postern';
+import { publicFacing, Router, type Context, type Handler, type Postern, ServiceUnavailable } from 'postern';
 import { rawRequest } from '../support/raw.js';
 import { createRandom, type Random } from '../support/random.js';
 import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
@@ -145,6 +145,16 @@ describe('what the public may not set', () => {
     expect(response.headers.get('x-envoy-overloaded')).toBe(null);
     if (status >= 500) expect(JSON.stringify(logger.entries.at(-1)?.object)).toContain('db-7');
   });
+});
+
+test('the public gets no advice about retries, whatever type an error has', async () => {
+  const headers = { 'X-Envoy-Overloaded': 'true', 'retry-after': '3' };
+  const app = expectFailures(createApp(), 503).get('/', publicFacing(() => new ServiceUnavailable('later', { headers })));
+  for (const [scope, advice] of [[{}, 'true'], [{ 'x-postern-scope': 'public' }, null]] as const) {
+    const response = await app.request('/', { headers: scope });
+    expect(await response.json()).toMatchObject({ description: 'later' });
+    expect([response.headers.get('x-envoy-overloaded'), response.headers.get('retry-after')]).toEqual([advice, '3']);
+  }
 });
 
 describe('a public server', () => {

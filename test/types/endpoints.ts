@@ -48,3 +48,7 @@ export async function calls(): Promise<void> {
   const { body } = await users.call(list);
   assertType<Equal<typeof body, unknown>>();
 }
+
+const preset = defineEndpoint('GET', '/users/:id', { params: z.object({ id: z.string().default('x') }) });
+// @ts-expect-error: the path has a parameter, whatever the schema makes of its absence
+void app.service('users').call(preset);
