@@ -82,7 +82,7 @@ export class Postern extends RouteGroup {
     const { logger, loadShedding } = resolved;
     const metrics = new ServiceMetrics(router.methods, resolved.durationBuckets, logger);
     const services = createClients(resolved, metrics.observeCall);
-    const env = { ...resolved, services, logsTraces: false };
+    const env = { ...resolved, services, exportsTraces: false };
     const memoryPercent = (): number => metrics.sampler.read().rssPercent;
     const overload = loadShedding && new Overload(loadShedding, metrics.ownRegistry, logger, memoryPercent);
     const routes = new CompiledRoutes(router, metrics.requests, overload, resolved.validateResponses);

@@ -28,8 +28,8 @@ export interface Environment extends ServerLimits {
   readonly parameterLimit: number;
   readonly trustProxy: ProxyTrust;
   readonly services: { client(name: string, by: CallingRequest): ServiceClient };
-  /** Whether log lines of a request have the ids of its trace. */
-  logsTraces: boolean;
+  /** Whether spans of requests are exported: then log lines of a request have the ids of its span. */
+  exportsTraces: boolean;
   /** Prefix of the `type` of problem details; null for `about:blank`. */
   readonly errorTypes: string | null;
 }
@@ -185,7 +185,7 @@ export class Context<P = Params> {
    */
   get log(): SafeLogger {
     if (this.#log !== undefined) return this.#log;
-    const span = this.#env.logsTraces ? this.span : undefined;
+    const span = this.#env.exportsTraces ? this.span : undefined;
     const trace = span === undefined ? {} : { trace_id: span.traceId, span_id: span.spanId };
     return (this.#log = bindLogger(this.#env.logger, { request_id: this.id, ...trace }));
   }
@@ -207,7 +207,7 @@ export class Context<P = Params> {
 
   /** Where the framework logs: the log of this request if someone asked for it, else the application's. @internal */
   static loggerOf(ctx: Context): Logger {
-    return ctx.#log ?? (ctx.#env.logsTraces ? ctx.log : ctx.#env.logger);
+    return ctx.#log ?? (ctx.#env.exportsTraces ? ctx.log : ctx.#env.logger);
   }
 
   /**

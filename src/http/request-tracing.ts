@@ -7,7 +7,7 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import type { ErrorCode } from '../base/error-codes.js';
 import type { MatchedRoute } from '../routing/router.js';
-import type { Context } from './context.js';
+import { Context } from './context.js';
 import * as traceContext from '../propagation/trace-context.js';
 import type { TraceSpan } from '../propagation/trace-context.js';
 
@@ -30,6 +30,8 @@ export interface RequestTraceMessage {
 }
 
 const channel = tracingChannel<string, RequestTraceMessage>('postern.request');
+/** `start` and the last event of each request, for exporters: each exports the spans of one application of the process. */
+const exported = tracingChannel<string, RequestTraceMessage>('postern.export');
 
 /** The events of one request. */
 export class RequestTrace {
@@ -37,12 +39,15 @@ export class RequestTrace {
   #isAsync = false;
 
   constructor(ctx: Context) {
-    ctx.span = traceContext.beginRequestSpan(ctx.headers);
-    this.#message = { ctx, method: ctx.method, trace: ctx.span, route: ctx.route };
+    const trace = traceContext.beginRequestSpan(ctx.headers);
+    // The exporter of another application records nothing of this one, whose calls must not name a span of it.
+    if (channel.hasSubscribers || Context.environmentOf(ctx).exportsTraces) ctx.span = trace;
+    this.#message = { ctx, method: ctx.method, trace, route: ctx.route };
   }
 
   /** `start`, around the handler, so that stores bound to it hold for everything that the handler starts. */
   run<T>(handler: (ctx: Context) => T): T {
+    exported.start.publish(this.#message);
     return channel.start.runStores(this.#message, () => handler(this.#message.ctx));
   }
 
@@ -64,10 +69,11 @@ export class RequestTrace {
       channel.asyncStart.publish(this.#message);
       channel.asyncEnd.publish(this.#message);
     } else channel.end.publish(this.#message);
+    exported.end.publish(this.#message);
   }
 }
 
 /** Whether anyone listens. */
 export function isTraced(): boolean {
-  return channel.hasSubscribers;
+  return channel.hasSubscribers || exported.hasSubscribers;
 }

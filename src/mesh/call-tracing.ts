@@ -24,7 +24,7 @@ export interface CallTraceMessage {
   readonly route: string | undefined;
   /** Headers that will be sent, names in lower case. At `start` a subscriber may set more. */
   readonly headers: Record<string, string>;
-  /** Undefined outside a request, and while nobody subscribes to `postern.request`. */
+  /** Undefined outside a request, and while its span is not exported and nobody subscribes to `postern.request`. */
   readonly trace: TraceSpan | undefined;
   /** Status of the answer, from `asyncEnd` on. */
   statusCode?: number;

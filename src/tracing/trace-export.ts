@@ -1,6 +1,7 @@
 /*
  * Exports a span for each request of an application, and for each attempt of the calls made for it. It subscribes to
- * the tracing channels `postern.request` and `postern.call`, as any program can, and to no more events than it needs.
+ * `postern.call`, as any program can, and to `postern.export`, a channel of its own: a subscriber to `postern.request`
+ * records the requests of every application of the process, but an exporter those of one.
  * Spec: OpenTelemetry, "Semantic conventions for HTTP spans" (stable).
  */
 
@@ -91,14 +92,11 @@ export function startTraceExport(
     unsubscribers.push(() => diagnostics.unsubscribe(channel, untyped));
   };
   const latest: LatestFields = new Map();
-  const onRequestEnd = (message: RequestTraceMessage): void => {
-    const { ctx, trace, statusCode } = message;
-    // Without a status, `end` reports that the handler has returned a promise.
-    if (statusCode === undefined || !isSampled(trace) || !isExported(ctx)) return;
+  on('export:end', (message: RequestTraceMessage) => {
+    const { ctx, trace } = message;
+    if (!isSampled(trace) || !isExported(ctx)) return;
     if (exporter.hasRoomOrDrops()) add(trace, Context.exchangeOf(ctx).startedAt, toServerFields(message, latest));
-  };
-  on('request:end', onRequestEnd);
-  on('request:asyncEnd', onRequestEnd);
+  });
   on('call:asyncEnd', (message: CallTraceMessage) => {
     const { trace } = message;
     const origin = trace === undefined ? undefined : CallSpan.originOf(trace);
@@ -106,10 +104,10 @@ export function startTraceExport(
     if (exporter.hasRoomOrDrops()) add(trace, origin.startedAt, toClientFields(message));
   });
   if (sample !== undefined)
-    on('request:start', ({ ctx, trace }: RequestTraceMessage) => {
+    on('export:start', ({ ctx, trace }: RequestTraceMessage) => {
       if (isExported(ctx) && sample(trace) !== isSampled(trace)) trace.flags = `0${Number(`0x${trace.flags}`) ^ 1}`;
     });
-  app.logsTraces = true;
+  app.exportsTraces = true;
   return () => {
     for (const unsubscribe of unsubscribers) unsubscribe();
     return exporter.close();

@@ -282,6 +282,21 @@ test('requests in memory have spans, monitoring endpoints and embedded applicati
   expect(collector.spans.map(({ service }) => service)).not.toContain('embedded');
 });
 
+test('applications that do not export pass traces on unchanged, and begin none, beside one that does', async () => {
+  await start();
+  const peer = await startPeer((req, res) => res.end(req.headers['traceparent'] ?? 'none'));
+  const settings = { SERVICE_CONNECTIONS: [`peer=${peer.url}`] };
+  const untraced = createApp({ settings, tracing: false }, 'untraced');
+  await serve(untraced);
+  const ask = async (app: Postern, headers: Record<string, string>): Promise<string> =>
+    (await app.request('/ask', { headers })).text();
+  for (const app of [untraced, createApp({ settings }, 'embedded')]) {
+    app.get('/ask', async (ctx) => (await ctx.service('peer').get('/')).body as string);
+    expect(await ask(app, { traceparent: VALID })).toBe(VALID);
+    expect(await ask(app, {})).toBe('none');
+  }
+});
+
 test('a call that outlives its request belongs to its trace, a call outside a request has no span', async () => {
   const { collector, shop, url } = await start();
   let later: Promise<unknown> = Promise.resolve();
