@@ -163,9 +163,8 @@ export class Postern extends RouteGroup {
 
   /** Counts a promise as an active task until it settles; a rejection is logged. Gives the promise back. */
   track<T extends PromiseLike<unknown>>(promise: T): T {
-    this.#tasks.track(promise, (reason) =>
-      logSafely(this.#env.logger, 'error', { err: reason }, 'tracked task failed'),
-    );
+    const { logger } = this.#env;
+    this.#tasks.track(promise, (reason) => logSafely(logger, 'error', { err: reason }, 'tracked task failed'));
     return promise;
   }
 
@@ -189,8 +188,7 @@ export class Postern extends RouteGroup {
   /**
    * Starts to listen.
    *
-   * @throws {TypeError} for an unknown or invalid option
-   * @throws {TypeError} if it listens already
+   * @throws {TypeError} for an unknown or invalid option, and if it listens already
    * @throws {Error} with the server's code, such as `EADDRINUSE`, and a message with the address and a remedy
    * @example const { url } = await app.listen({ port: 0 });
    */
@@ -224,7 +222,12 @@ export class Postern extends RouteGroup {
     const isTraced = this.#env.tracing !== false && Boolean(base || traces);
     const tracing = isTraced ? await import('../tracing/trace-export.js') : undefined;
     const listening = await openListeners(this.#listener, where, from, this.#monitor, this.#env.monitor);
-    this.#closeTraceExport = tracing?.startTraceExport(this.#env, this.metrics, process.env);
+    try {
+      this.#closeTraceExport = tracing?.startTraceExport(this.#env, this.metrics, process.env);
+    } catch (error) {
+      await Promise.all([this.#listener.revoke(), this.#monitor?.revoke()]);
+      throw error;
+    }
     return listening;
   }
 
