@@ -4,6 +4,7 @@
  */
 
 import { builtin } from '../base/builtin.js';
+import { MAX_TIMEOUT_MS } from '../base/deadline.js';
 import { show } from '../base/options-check.js';
 import { isSampled, type TraceSpan } from '../propagation/trace-context.js';
 
@@ -50,7 +51,7 @@ export function readVariables(env: NodeJS.ProcessEnv, warn: (message: string) =>
   /** @param names the first one is the default */
   const readName = (variable: string, names: readonly string[]): string =>
     read(variable, names[0] ?? '', names.join(', '), (text) => names.find((name) => name === text.toLowerCase()));
-  const readNumber = (variable: string, fallback: number, least: number, most = 1e9): number =>
+  const readNumber = (variable: string, fallback: number, least: number, most = MAX_TIMEOUT_MS): number =>
     read(variable, fallback, `a number from ${least} to ${most}`, (text) => {
       const isValid = (most === 1 || /^\d+$/.test(text)) && Number(text) >= least && Number(text) <= most;
       return isValid ? Number(text) : undefined;
@@ -75,14 +76,15 @@ export function readVariables(env: NodeJS.ProcessEnv, warn: (message: string) =>
   }
   const base = readUrl('OTEL_EXPORTER_OTLP_ENDPOINT', new URL('http://localhost:4318'));
   base.pathname = base.pathname.replace(/\/?$/, '/v1/traces');
-  const timeoutMs = readNumber('OTEL_EXPORTER_OTLP_TIMEOUT', 10_000, 1);
+  const timeoutMs = readNumber('OTEL_EXPORTER_OTLP_TIMEOUT', 10_000, 0);
   const maxQueueSize = readNumber('OTEL_BSP_MAX_QUEUE_SIZE', 2048, 1);
   const ratio = readNumber('OTEL_TRACES_SAMPLER_ARG', 1, 0, 1);
   const name = textOf('OTEL_SERVICE_NAME');
   return {
     url: readUrl('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', base),
     headers: { ...readPairs('OTEL_EXPORTER_OTLP_HEADERS'), ...readPairs('OTEL_EXPORTER_OTLP_TRACES_HEADERS') },
-    timeoutMs: readNumber('OTEL_EXPORTER_OTLP_TRACES_TIMEOUT', timeoutMs, 1),
+    // 0: no limit (Environment Variable Specification, "Timeout").
+    timeoutMs: readNumber('OTEL_EXPORTER_OTLP_TRACES_TIMEOUT', timeoutMs, 0) || MAX_TIMEOUT_MS,
     resource: { ...readPairs('OTEL_RESOURCE_ATTRIBUTES'), ...(name === '' ? {} : { 'service.name': name }) },
     sample: createSampler(readName('OTEL_TRACES_SAMPLER', SAMPLERS), ratio),
     maxQueueSize,

@@ -99,7 +99,6 @@ test.for<{ variable: string; value: string }>([
   { variable: 'OTEL_EXPORTER_OTLP_HEADERS', value: 'a=%0d%0ax: 1' },
   { variable: 'OTEL_EXPORTER_OTLP_TRACES_HEADERS', value: 'a=%zz' },
   { variable: 'OTEL_EXPORTER_OTLP_TIMEOUT', value: '10s' },
-  { variable: 'OTEL_EXPORTER_OTLP_TIMEOUT', value: '0' },
   { variable: 'OTEL_EXPORTER_OTLP_TRACES_TIMEOUT', value: '-1' },
   { variable: 'OTEL_RESOURCE_ATTRIBUTES', value: '=x' },
   { variable: 'OTEL_TRACES_SAMPLER', value: 'sometimes' },
@@ -111,6 +110,19 @@ test.for<{ variable: string; value: string }>([
   const run = await start(endpoint({ OTEL_TRACES_SAMPLER: 'traceidratio', [variable]: value }));
   await run.finish();
   expect(run.warnings).toEqual([expect.stringMatching(new RegExp(`^${variable} is .*ignored; give `))]);
+  expect(run.collector.spans).toHaveLength(1);
+});
+
+test.for<Variables>([
+  { OTEL_EXPORTER_OTLP_TIMEOUT: '0' },
+  { OTEL_EXPORTER_OTLP_TIMEOUT: '1', OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: '0' },
+  { OTEL_EXPORTER_OTLP_TIMEOUT: '2147483647' },
+  { OTEL_BSP_SCHEDULE_DELAY: '2147483647' },
+  { OTEL_BSP_SCHEDULE_DELAY: '0' },
+])('with %o, spans are exported to a collector that takes its time', async (variables) => {
+  const run = await start(endpoint(variables), {}, await startCollector((res) => void setTimeout(() => res.end(), 20)));
+  await run.finish();
+  expect(run.warnings).toEqual([]);
   expect(run.collector.spans).toHaveLength(1);
 });
 
