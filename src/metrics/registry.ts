@@ -167,16 +167,25 @@ export class Registry implements Iterable<AnyMetric> {
   }
 
   /**
-   * Marks the registry as one with default metrics.
+   * Registers default metrics: all of them or, if that throws, none.
    *
-   * @param stop called by `clear`, which takes the mark away
-   * @throws {TypeError} when it is one already
+   * @param stop called by `clear`, after which they may be registered again
+   * @throws {TypeError} when the registry has them already, and what `register` throws
    * @internal
    */
-  claimDefaultMetrics(stop: () => void): void {
+  addDefaultMetrics<T>(register: () => T, stop: () => void): T {
     if (this.#stopDefaultMetrics !== undefined)
       throw new TypeError('the default metrics are collected into this registry already; once is enough');
-    this.#stopDefaultMetrics = stop;
+    const [names, listeners] = [new Set(this.#entries.keys()), new Set(this.#listeners)];
+    try {
+      const registered = register();
+      this.#stopDefaultMetrics = stop;
+      return registered;
+    } catch (error) {
+      for (const name of this.#entries.keys()) if (!names.has(name)) this.remove(name);
+      for (const listener of this.#listeners) if (!listeners.has(listener)) this.#listeners.delete(listener);
+      throw error;
+    }
   }
 
   /** Writes every metric in order of registration; runs each `collect` first. Default format: Prometheus text 0.0.4. */

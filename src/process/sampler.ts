@@ -6,11 +6,11 @@
  */
 
 import { assertOptions, OBJECT, show, STRING } from '../base/options-check.js';
-import { assertMetricName, toDefaultLabels } from '../metrics/names.js';
+import { toDefaultLabels } from '../metrics/names.js';
 import type { Registry } from '../metrics/registry.js';
 import { readCgroupLimits, readStatus } from './linux.js';
 import { registerCollections, registerProcessMetrics, registerSpecMetrics } from './process-metrics.js';
-import type { CollectionHistograms, ProcessReading } from './process-metrics.js';
+import type { CollectionHistograms, EventLoopLag, ProcessReading } from './process-metrics.js';
 import { Readings } from './readings.js';
 import { ProcessSources } from './sources.js';
 import type { ProcessWatch } from './watch.js';
@@ -29,7 +29,6 @@ export class ProcessSampler {
    * @throws {TypeError} when the registry has them already
    */
   constructor(readings: Readings, isService: boolean, sources: ProcessSources) {
-    readings.registry.claimDefaultMetrics(() => this.close());
     this.#sources = sources;
     this.#cpu = new UsageWindow(() => {
       const { user, system } = sources.cpuUsage();
@@ -39,13 +38,16 @@ export class ProcessSampler {
       const { idle, active } = sources.loopUsage();
       return { atSeconds: (idle + active) / 1000, usedSeconds: active / 1000 };
     });
-    if (isService) registerSpecMetrics(readings, () => this.read());
-    registerProcessMetrics(readings, {
-      ...sources,
-      lag: () => this.#watch?.lag(),
-      utilization: () => this.#loop.read(),
-    });
-    this.#collections = registerCollections(readings, isService, () => this.#watch?.collect());
+    const lag = (): EventLoopLag | undefined => this.#watch?.lag();
+    const utilization = (): number => this.#loop.read();
+    this.#collections = readings.registry.addDefaultMetrics(
+      () => {
+        if (isService) registerSpecMetrics(readings, () => this.read());
+        registerProcessMetrics(readings, { ...sources, lag, utilization });
+        return registerCollections(readings, isService, () => this.#watch?.collect());
+      },
+      () => this.close(),
+    );
   }
 
   /** Begins to watch event loop and garbage collector; resolves when it does. After `close` it does nothing. */
@@ -96,11 +98,10 @@ export interface DefaultMetricsOptions {
  * @throws {TypeError} for an invalid option, and when the registry has them already
  */
 export function collectDefaultMetrics(registry: Registry, options: DefaultMetricsOptions = {}): void {
-  if (typeof registry?.claimDefaultMetrics !== 'function')
+  if (typeof registry?.addDefaultMetrics !== 'function')
     throw new TypeError(`collectDefaultMetrics() takes a registry, not ${show(registry)}; give new Registry()`);
   assertOptions('collectDefaultMetrics()', options, { prefix: STRING, labels: OBJECT });
   const { prefix = '', labels = {} } = options;
-  assertMetricName(`${prefix}process_cpu_seconds_total`);
   const readings = new Readings(registry, prefix, Object.fromEntries(toDefaultLabels(labels)));
   const sampler = new ProcessSampler(readings, false, new ProcessSources());
   sampler.start().catch((error: Error) => process.emitWarning(error));

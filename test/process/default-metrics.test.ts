@@ -130,6 +130,17 @@ test('once is enough: again is an error, with another prefix and in a registry o
   expect(sampleMap(registry.expose()).get('process_resident_memory_bytes')).toBeGreaterThan(0);
 });
 
+test('after a clash of names the registry is as it was, and another attempt works once the clash is gone', () => {
+  const registry = new Registry();
+  const mine = registry.gauge({ name: 'nodejs_gc_duration_seconds', help: 'Mine.' });
+  expect(() => collectDefaultMetrics(registry)).toThrow('"nodejs_gc_duration_seconds" is registered already');
+  expect([...registry]).toEqual([mine]);
+  registry.remove('nodejs_gc_duration_seconds');
+  collectDefaultMetrics(registry);
+  onTestFinished(() => registry.clear());
+  expect(sampleMap(registry.expose()).get('process_resident_memory_bytes')).toBeGreaterThan(0);
+});
+
 const WRONG: readonly { readonly options: object; readonly message: string }[] = [
   { options: { prefx: 'a_' }, message: 'unknown option "prefx" of collectDefaultMetrics(); did you mean "prefix"?' },
   { options: { register: new Registry() }, message: 'unknown option "register"' },
