@@ -93,7 +93,7 @@ export class Connection implements Sending {
   }
 
   /** Whether the reply to this request is the last one on the connection, and so has to say `connection: close`. */
-  endsWith(exchange: Exchange, isDraining: boolean): boolean {
+  endsWith(exchange: Exchange, isDraining: boolean = exchange.steps.isDraining): boolean {
     const isLast = this.#state === 'last' || this.#state === 'cut' || (isDraining && this.#state === 'open');
     return isLast && this.#exchanges.at(-1) === exchange;
   }

@@ -24,6 +24,8 @@ export interface Witness {
 
 /** The steps of a request that its connection asks the pipeline for; none of them throws. */
 export interface ConnectionSteps<Request extends Exchange> {
+  /** Whether replies end their connections: the application drains. */
+  readonly isDraining: boolean;
   /** Runs the handler. */
   run(exchange: Request): void;
   /** Answers with an error of the connection, such as a malformed chunk, unless a reply is begun. */
@@ -32,11 +34,18 @@ export interface ConnectionSteps<Request extends Exchange> {
   abandon(exchange: Request): void;
 }
 
+/** The connection of a request, as those see it who write the reply. */
+interface ExchangeConnection {
+  /** To be called when something is written that Postern does not see. */
+  watch(): void;
+  /** Whether the reply to this request is the last one, and so has to say `connection: close`. */
+  endsWith(exchange: Exchange): boolean;
+}
+
 /** A request under way; the pipeline runs it. */
 export abstract class Exchange {
   abstract readonly steps: ConnectionSteps<this>;
-  /** To be watched when something is written that Postern does not see. */
-  abstract readonly connection: { watch(): void };
+  abstract readonly connection: ExchangeConnection;
   /** On the clock of `performance.now()`. */
   readonly startedAt: number = monotonicNow();
   /** The `content-length` of the request; 0 without one. */

@@ -44,6 +44,7 @@ function frameWell(exchange: Exchange): void {
   const writeHead = res.writeHead.bind(res) as WriteHead;
   const write: WriteHead = (status, ...rest) => {
     exchange.witness?.headSent();
+    if (exchange.connection.endsWith(exchange)) res.shouldKeepAlive = false;
     const at = typeof rest[0] === 'string' ? 1 : 0;
     const given = toList(rest[at]);
     const isNamed = (name: string, i: number): boolean => String(given[i - (i % 2)]).toLowerCase() === name;

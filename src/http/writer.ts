@@ -25,18 +25,18 @@ export type Outcome = 'sent' | 'aborted';
 /**
  * Writes a reply.
  *
- * @param close whether to end the connection with it
  * @returns the outcome; a promise of it for a stream, and for a reply that the client does not take at once
  * @throws when a header is invalid or, as a rejection, when a stream fails; `res.headersSent` shows whether another
  * reply can still be written
  */
-export function send(exchange: Exchange, outgoing: Outgoing, close: boolean): Outcome | Promise<Outcome> {
+export function send(exchange: Exchange, outgoing: Outgoing): Outcome | Promise<Outcome> {
   const { req, res } = exchange;
   const { body, length } = outgoing;
-  if (isStream(body) && req.method !== 'HEAD') return sendStream(exchange, outgoing, body, close);
+  if (isStream(body) && req.method !== 'HEAD') return sendStream(exchange, outgoing, body);
   // HEAD: the stream that the GET route opened is not sent, so nobody else would free it.
   if (isStream(body)) discard(body);
   const text = isStream(body) || req.method === 'HEAD' ? null : body;
+  const close = exchange.connection.endsWith(exchange);
   const unread = isLeftUnread(exchange, close);
   writeHead(exchange, outgoing, close || unread || closesByTrailer(req));
   if (unread) lingerAtEnd(exchange);
@@ -156,7 +156,7 @@ function indexOfHeader(list: Outgoing['headers'], name: string): number {
 }
 
 /** Sends the head with the first chunk, so that a source which fails at once still gets a proper error reply. */
-async function sendStream(exchange: Exchange, outgoing: Outgoing, stream: Stream, close: boolean): Promise<Outcome> {
+async function sendStream(exchange: Exchange, outgoing: Outgoing, stream: Stream): Promise<Outcome> {
   const { res } = exchange;
   const source = toReadable(stream, { objectMode: true, highWaterMark: 1 });
   // A source that yields 4 bytes under `content-length: 10` fails: the client would take the next reply for the rest.
@@ -168,19 +168,14 @@ async function sendStream(exchange: Exchange, outgoing: Outgoing, stream: Stream
     res.once('close', leave).on('error', leave);
   });
   try {
-    return await Promise.race([pump(exchange, outgoing, source, close), left]);
+    return await Promise.race([pump(exchange, outgoing, source), left]);
   } finally {
     source.on('error', () => undefined).destroy();
   }
 }
 
-async function pump(
-  exchange: Exchange,
-  outgoing: Outgoing,
-  source: AsyncIterable<unknown>,
-  close: boolean,
-): Promise<Outcome> {
-  const { req, res } = exchange;
+async function pump(exchange: Exchange, outgoing: Outgoing, source: AsyncIterable<unknown>): Promise<Outcome> {
+  const { req, res, connection } = exchange;
   // Another reply may have taken the place of the stream's.
   const isOver = (): boolean => exchange.outgoing !== outgoing || res.destroyed || res.writableEnded;
   let wake: (() => void) | undefined;
@@ -190,10 +185,11 @@ async function pump(
       if (typeof chunk !== 'string' && !(chunk instanceof Uint8Array)) {
         throw new TypeError(`a stream yielded a chunk of type ${typeof chunk}; yield strings or bytes`);
       }
-      if (!res.headersSent) writeHead(exchange, outgoing, close);
+      // Not before: until the first chunk comes, a drain may begin, and requests may follow on the connection.
+      if (!res.headersSent) writeHead(exchange, outgoing, connection.endsWith(exchange));
       if (chunk.length === 0) res.flushHeaders();
       else if (!res.write(chunk) && !res.destroyed) {
-        exchange.connection.watch();
+        connection.watch();
         // One listener for all: middleware such as compression hands it on to another stream, from which `once` could
         // not remove it.
         if (wake === undefined) res.on('drain', () => wake?.());
@@ -205,10 +201,10 @@ async function pump(
       }
     }
     if (isOver()) return 'aborted';
-    if (!res.headersSent) writeHead(exchange, outgoing, close || closesByTrailer(req));
+    if (!res.headersSent) writeHead(exchange, outgoing, connection.endsWith(exchange) || closesByTrailer(req));
     // node:http holds back what was written in this turn until its end, so it would count as not taken by the client.
     if (res.writableLength > 0) await new Promise<void>(nextTick);
-    if (isLeftUnread(exchange, close)) lingerAtEnd(exchange);
+    if (isLeftUnread(exchange, connection.endsWith(exchange))) lingerAtEnd(exchange);
     return isOver() ? 'aborted' : await endWhenTaken(exchange);
   } catch (error) {
     if (isOver()) return 'aborted';

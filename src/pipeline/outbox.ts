@@ -18,8 +18,6 @@ const MAX_FAILED_WRITES = 2;
 
 /** The replies of one pipeline that are not written yet. */
 export class Outbox {
-  /** Whether replies end their connections. */
-  isDraining = false;
   #queued: PipelineExchange[] = [];
   #queuedBytes = 0;
   #flushing: NodeJS.Immediate | undefined;
@@ -82,7 +80,7 @@ export class Outbox {
     if (outgoing === null || !exchange.move('write')) return;
     connection.waitingBytes -= Math.max(0, outgoing.length);
     try {
-      const outcome = send(exchange, outgoing, connection.endsWith(exchange, this.isDraining));
+      const outcome = send(exchange, outgoing);
       if (typeof outcome === 'string') return steps.settle(exchange, outgoing.status, outcome);
       if (!isStream(outgoing.body)) exchange.dropBody();
       outcome.then(

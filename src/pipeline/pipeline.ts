@@ -35,6 +35,7 @@ type Connected = Duplex & { [CONNECTED]?: Connection };
 
 /** The path of a request through one application. Its methods never throw. */
 export class Pipeline implements Steps {
+  isDraining = false;
   readonly #routes: CompiledRoutes;
   readonly #env: Environment;
   readonly #unmatched: RouteMetrics;
@@ -63,7 +64,7 @@ export class Pipeline implements Steps {
 
   /** From now on a connection ends with its latest reply, and requests whose client has disconnected are over. */
   closeConnections(): void {
-    this.#outbox.isDraining = true;
+    this.isDraining = true;
     for (const exchange of this.#left) if (exchange.move('stop')) this.#end(exchange, CLIENT_CLOSED_REQUEST);
   }
 
@@ -209,7 +210,7 @@ export class Pipeline implements Steps {
   abandon(exchange: PipelineExchange): void {
     const { connection, res } = exchange;
     this.#outbox.discard(exchange);
-    if (exchange.state === 'left' && !this.#outbox.isDraining) {
+    if (exchange.state === 'left' && !this.isDraining) {
       // A handler that still runs counts as active until it ends, but a drain does not wait for it.
       exchange.place = this.#left.add(exchange);
       if (isCut(res)) connection.cutBehind(exchange);

@@ -10,6 +10,7 @@ import { connect, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { reply, type Reply } from 'postern';
 import { parseResponses, rawExchange, type RawResponse } from '../support/raw.js';
 import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
@@ -380,4 +381,45 @@ test('an address that is taken leaves no listener behind: the application can li
     await expect(app.listen({ host: '127.0.0.1', port: taken.port })).rejects.toMatchObject({ code: 'EADDRINUSE' });
   expect(['error', 'listening'].map((name) => app.server.listenerCount(name))).toEqual(before);
   expect((await fetch((await serve(app)).url)).status).toBe(404);
+});
+
+/** A reply of four bytes that come when it is released. */
+function lateReply(): { readonly create: () => Reply<AsyncGenerator<string>, 200>; readonly release: () => void } {
+  let release = (): void => undefined;
+  const released = new Promise<void>((resolve) => (release = resolve));
+  async function* late(): AsyncGenerator<string> {
+    await released;
+    yield 'late';
+  }
+  return { create: () => reply(late(), { headers: { 'content-length': '4' } }), release: () => release() };
+}
+
+test.for<[string, string[], string[]]>([
+  ['a reply by ctx.raw', ['/raw'], ['close']],
+  ['a reply of a mount', ['/m/x'], ['close']],
+  ['a stream whose first chunk is late', ['/stream'], ['close']],
+  ['the last of several requests, after a late stream', ['/stream', '/plain'], ['keep-alive', 'close']],
+])('while the application drains, %s says connection: close', async ([, paths, said]) => {
+  const { create, release } = lateReply();
+  const app = createApp().get('/plain', () => 'plain').get('/raw', ({ raw: { res } }) => void res.end('raw'));
+  app.get('/stream', create);
+  app.mount('/m', (_req, res) => void res.end('mounted'));
+  const { port } = await serve(app);
+  const closed = app.close({ delay: 200 });
+  const answered = rawExchange(port, paths.map((path) => get(path)).join(''));
+  setTimeout(release, 20);
+  expect(parseResponses(await answered).map(({ headers }) => headers['connection'])).toEqual(said);
+  await closed;
+});
+
+test('a stream whose first chunk comes after the drain began says connection: close', async () => {
+  const { create, release } = lateReply();
+  const app = createApp().get('/', create);
+  const { port } = await serve(app);
+  const answered = rawExchange(port, get('/'));
+  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 1.0');
+  const closed = app.close({ delay: 200 });
+  release();
+  expect(parseResponses(await answered)[0]?.headers['connection']).toBe('close');
+  await closed;
 });

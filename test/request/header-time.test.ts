@@ -88,8 +88,8 @@ const attempt = (work: () => unknown): unknown => {
   }
 };
 class UnansweredExchange extends Exchange {
-  override readonly steps = { run(): void {}, supersede(): void {}, abandon(): void {} };
-  override readonly connection = { watch(): void {} };
+  override readonly steps = { isDraining: false, run(): void {}, supersede(): void {}, abandon(): void {} };
+  override readonly connection = { watch(): void {}, endsWith: (): boolean => false };
 }
 const bodyOf = (name: string, value: string): Body => {
   const req = requestWith(name, value);
