@@ -17,7 +17,7 @@ export function addMonitoringEndpoints(
 ): void {
   for (const [endpoint, handler] of Object.entries(handlers)) {
     const path = `/${name}/${endpoint}/`;
-    if (monitor === null || endpoint === 'health' || endpoint === 'ping') main.reserve(path, handler);
+    main.reserve(path, monitor === null || endpoint === 'health' || endpoint === 'ping' ? handler : null);
     monitor?.routes.router.reserve(path, handler);
   }
 }

@@ -162,9 +162,9 @@ export class Router<Handler = unknown> {
     return route;
   }
 
-  /** Adds the only route of a path without parameters: a monitoring endpoint. @internal */
-  reserve(path: string, handler: Handler): void {
-    this.register('GET', path, handler);
+  /** Adds the only route of a path without parameters, a monitoring endpoint; null: another listener has it. @internal */
+  reserve(path: string, handler: Handler | null): void {
+    if (handler !== null) this.register('GET', path, handler);
     this.#reserved.add(path);
   }
 

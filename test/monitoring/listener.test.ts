@@ -59,6 +59,12 @@ test('health and ping are served on both, metrics and openapi there alone, the r
   expect(app.router.routes.map(({ path }) => path)).toEqual(['/users/health/', '/users/ping/', '/work']);
 });
 
+test('no route of the application may have the path of a monitoring endpoint, wherever that is served', () => {
+  const app = monitored();
+  for (const endpoint of ['health', 'metrics', 'openapi', 'ping'])
+    expect(() => app.get(`/users/${endpoint}/`, () => 'mine')).toThrow('is a monitoring endpoint; use another path');
+});
+
 test('without the option there is no second listener', async () => {
   const listening = await createApp().listen(LOOPBACK);
   expect(listening).not.toHaveProperty('monitor');
