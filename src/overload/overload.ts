@@ -116,11 +116,12 @@ export class Overload {
    * Goes around a mount, or the function that answers 404 and 405: only the limits of the process apply.
    *
    * @param label the value of the label `route`
+   * @param isExempt whether the requests of a path are never refused
    */
-  guardOthers(label: string, run: Handler): Handler {
+  guardOthers(label: string, run: Handler, isExempt: (target: { readonly path: string }) => boolean): Handler {
     if (this.#limits === null) return run;
     return (ctx) => {
-      const { exceeded } = this;
+      const exceeded = isExempt(ctx.target) ? undefined : this.exceeded;
       return (exceeded === undefined ? undefined : this.refuse(label, exceeded)) ?? run(ctx);
     };
   }

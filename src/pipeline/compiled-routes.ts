@@ -134,7 +134,8 @@ export class CompiledRoutes {
     const label = mount === null ? '' : `${mount.prefix}/*`;
     const handler =
       mount === null ? this.#refuse : compose([mounting.mountMiddleware(mount)], errorMapper.routeNotFound);
-    const guarded = this.#overload?.guardOthers(label, handler) ?? handler;
+    const isExempt: Router['isReserved'] = (target) => this.router.isReserved(target);
+    const guarded = this.#overload?.guardOthers(label, handler, isExempt) ?? handler;
     return { run: compose(this.#middleware, guarded), metrics: new RouteMetrics(this.metrics, label) };
   }
 
