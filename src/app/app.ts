@@ -221,14 +221,14 @@ export class Postern extends RouteGroup {
     const { OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: traces } = process.env;
     const isTraced = this.#env.tracing !== false && Boolean(base || traces);
     const tracing = isTraced ? await import('../tracing/trace-export.js') : undefined;
-    const listening = await openListeners(this.#listener, where, from, this.#monitor, this.#env.monitor);
     try {
+      const listening = await openListeners(this.#listener, where, from, this.#monitor, this.#env.monitor);
       this.#closeTraceExport = tracing?.startTraceExport(this.#env, this.metrics, process.env);
+      return listening;
     } catch (error) {
       await Promise.all([this.#listener.revoke(), this.#monitor?.revoke()]);
       throw error;
     }
-    return listening;
   }
 
   /**
@@ -240,10 +240,10 @@ export class Postern extends RouteGroup {
    * @example const { status } = await app.request('/users/7', { headers: { accept: 'application/json' } });
    */
   async request(pathOrUrl: string | URL, init: RequestInitLike = {}): Promise<Response> {
-    const isStreamed = init.body instanceof ReadableStream;
+    const isStreamed = typeof init.body === 'object' && init.body !== null && Symbol.asyncIterator in init.body;
     const url = String(pathOrUrl).replace(/^(?=\/)/, 'http://localhost');
     // Created before anything is loaded: the caller may use its options for something else by then.
-    const request = new Request(url, isStreamed ? { duplex: 'half', ...init } : init);
+    const request = new Request(url, isStreamed && !('duplex' in init) ? { duplex: 'half', ...init } : init);
     const { requestInMemory } = await import('../http/in-memory.js');
     return requestInMemory(this.server, request, isStreamed);
   }
@@ -263,8 +263,8 @@ export class Postern extends RouteGroup {
    * exits with 0, or 1 if a request had to be aborted. A second signal exits at once.
    *
    * Default of `delay`: `DRAIN_DELAY` from the environment, else 5,000 ms for SIGTERM, because a load balancer still
-   * sends requests for seconds. 0 for SIGINT, and for SIGTERM if stderr is a terminal and `KUBERNETES_SERVICE_HOST` is
-   * not set: then a person runs the service, or `node --watch` does.
+   * sends requests for seconds. 0 for SIGINT, and for SIGTERM if `node --watch` runs the service, or if stderr is a
+   * terminal and `KUBERNETES_SERVICE_HOST` is not set: then a person runs it.
    *
    * @throws {TypeError} when `PORT` is not a port or `DRAIN_DELAY` not a time, or for an unknown or invalid option
    * @example await app.run({ port: 8000, delay: 5_000 });
@@ -272,7 +272,7 @@ export class Postern extends RouteGroup {
   async run(options: ListenOptions & CloseOptions = {}): Promise<Listening> {
     assertOptions('run()', options, { ...LISTEN, ...closings.CLOSE });
     const { env } = process;
-    const { port = numberOf(env, 'PORT', PORT), host = env['HOST'], scope, timeout } = options;
+    const { port = numberOf(env, 'PORT', PORT), host = env['HOST'] || undefined, scope, timeout } = options;
     const { delay = numberOf(env, 'DRAIN_DELAY', TIME) } = options;
     const from = options.port !== undefined ? 'the option port' : port === undefined ? 'the default' : 'PORT';
     const listening = await this.#listen({ port, host, scope }, from);

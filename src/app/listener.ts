@@ -38,10 +38,10 @@ export class Listener {
    * @throws {Error} with the server's code, such as `EADDRINUSE`; then it may be opened again
    */
   async open({ scope, ...where }: ListenOptions, from: string): Promise<Address> {
-    if (scope === 'public') makePublic(this.server);
     try {
       this.server.listen(where);
       await once(this.server, 'listening');
+      if (scope === 'public') makePublic(this.server);
     } catch (error) {
       throw (await import('./listen-error.js')).toListenError(error, where, from);
     }
@@ -77,7 +77,7 @@ export class Listener {
 }
 
 /**
- * Opens the listener for monitoring first, so that a start can be watched. If one cannot be opened, neither stays open.
+ * Opens the listener for monitoring first, so that a start can be watched. If one cannot be opened, the other may be.
  *
  * @param from where the port of the main listener came from, for messages
  */
@@ -90,12 +90,7 @@ export async function openListeners(
 ): Promise<Listening> {
   if (monitor === null || monitorWhere === null) return main.open(where, from);
   const address = await monitor.open(monitorWhere, 'monitor.port or MONITOR_PORT');
-  try {
-    return { ...(await main.open(where, from)), monitor: address };
-  } catch (error) {
-    await monitor.revoke();
-    throw error;
-  }
+  return { ...(await main.open(where, from)), monitor: address };
 }
 
 /** Answers requests of a server that someone else created, which may keep fewer header fields than Postern's own. */
@@ -117,6 +112,8 @@ export function attachPipeline(
     throw new TypeError(`attach() takes a server of node:http, not ${show(server)}`);
   // One more than allowed: node:http drops fields beyond this count, and a request with one too many must be refused.
   server.maxHeadersCount = maxHeadersCount + 1;
+  // node:http would answer a request without `Host` itself.
+  Reflect.set(server, 'requireHostHeader', false);
   server.on('request', pipeline.handle);
   const refuseExpectation = (req: IncomingMessage, res: ServerResponse): void =>
     pipeline.handle(req, res, false, new HttpError(417, 'The only expectation that is met is 100-continue.'));

@@ -1,5 +1,6 @@
 /* The options of an application, checked once, with their defaults. */
 
+import { MAX_TIMEOUT_MS } from '../base/deadline.js';
 import { findClashes, FrameworkErrorCodes, isErrorCode, type ErrorCode } from '../base/error-codes.js';
 import * as clients from '../http/client-address.js';
 import type { ProxyTrust } from '../http/client-address.js';
@@ -127,13 +128,13 @@ const OPTIONS = {
   logLevel: option(oneOf(LOG_LEVELS)),
   accessLog: option(BOOLEAN, false),
   trustProxy: option(LIST, []),
-  requestTimeout: option(wholeNumber(0), 60_000),
-  headersTimeout: option(wholeNumber(0)),
-  keepAliveTimeout: option(wholeNumber(0), 72_000),
+  requestTimeout: option(wholeNumber(0, MAX_TIMEOUT_MS), 60_000),
+  headersTimeout: option(wholeNumber(0, MAX_TIMEOUT_MS)),
+  keepAliveTimeout: option(wholeNumber(0, MAX_TIMEOUT_MS), 72_000),
   sendTimeout: option(wholeNumber(0), 60_000),
   maxConnections: option(wholeNumber(0), 10_000),
   maxPipelinedRequests: option(wholeNumber(1), 100),
-  maxHeadersCount: option(wholeNumber(1), 999),
+  maxHeadersCount: option(wholeNumber(1, 100_000), 999),
   maxHeaderSize: option(wholeNumber(1), 16_384),
   parameterLimit: option(wholeNumber(0), 1_000),
   loadShedding: option({ accepts: (value) => value === false || isRecord(value), give: 'false or an object' }),

@@ -24,6 +24,7 @@ export type RequestInitLike = NonNullable<ConstructorParameters<typeof Request>[
 export async function requestInMemory(server: Server, request: Request, isStreamed: boolean): Promise<Response> {
   const url = new URL(request.url);
   const { method, signal } = request;
+  if (signal.aborted) request.body?.cancel(signal.reason).catch(() => undefined);
   signal.throwIfAborted();
   const body = isStreamed || request.body === null ? request.body : Buffer.from(await request.arrayBuffer());
   signal.throwIfAborted();

@@ -35,7 +35,6 @@ export function createHttpServer(limits: ServerLimits): Server {
     maxHeaderSize,
     // node:http looks for expired requests this often; its default makes a short limit a long one.
     connectionsCheckingInterval: Math.max(50, Math.min(5_000, shortest / 4)),
-    requireHostHeader: false,
     // Even in a process that was started with `--insecure-http-parser`.
     insecureHTTPParser: false,
   });

@@ -109,8 +109,8 @@ export class Router<Handler = unknown> {
   /** Every route as the router holds it, in order of registration. @internal */
   readonly entries: Route<Handler>[] = [];
   readonly #trie = new Trie();
-  /** Where each pattern ends in the trie, as soon as there are constraints. */
-  #ends: Map<string, number> | undefined;
+  /** Routes by method and pattern, once there are constraints: `:a(.+)` and `:b` have one pattern, but two places. */
+  #byPattern: Map<string, Route<Handler>> | undefined;
   /** Paths of monitoring endpoints. */
   readonly #reserved = new Set<string>();
   /** Lists of names, by their text: routes share them, which saves 240 bytes a route. */
@@ -147,16 +147,15 @@ export class Router<Handler = unknown> {
     if (this.#reserved.has(path))
       throw new TypeError(`${path} is a monitoring endpoint; use another path, or attachMonitorEndpoints: false`);
     const record = toRecord(`${method} ${path}`, handler, options, shared);
-    const end = this.#obtainEnd(segments);
-    const existing = this.entries[this.#trie.claim(end, method, this.entries.length)];
-    if (existing !== undefined)
-      throw new TypeError(`${method} ${path} is registered already, as ${method} ${existing.path}; remove one`);
     const paramNames: string[] = [];
     for (const segment of segments) if (segment.kind !== 'static') paramNames.push(segment.name);
     const key = paramNames.join('/');
     const names = this.#nameLists.get(key) ?? paramNames;
     this.#nameLists.set(key, names);
     const route = new Route(method, path, handler, record, names, this.#constraints);
+    const existing = this.#claim(route, segments);
+    if (existing !== undefined)
+      throw new TypeError(`${method} ${path} is registered already, as ${method} ${existing.path}; remove one`);
     this.entries.push(route);
     this.methods.add(method);
     return route;
@@ -239,15 +238,17 @@ export class Router<Handler = unknown> {
     return result;
   }
 
-  /** Where a path ends in the trie: at the same place as paths of the same pattern, as may `:a(.+)` and `:b`. */
-  #obtainEnd(segments: readonly Segment[]): number {
-    if (this.#constraints.size === 0) return this.#trie.insert(segments);
-    // Without constraints, equal patterns are equal segments.
-    this.#ends ??= new Map(this.entries.map((route) => [route.pattern, this.#trie.insert(route.segments)]));
-    const pattern = formatPattern(segments);
-    const end = this.#ends.get(pattern) ?? this.#trie.insert(segments);
-    this.#ends.set(pattern, end);
-    return end;
+  /** Gives a route its place, unless another one has its method and pattern. @returns that one */
+  #claim(route: Route<Handler>, segments: readonly Segment[]): Route<Handler> | undefined {
+    // Without constraints, equal patterns are equal places.
+    if (this.#constraints.size > 0) {
+      this.#byPattern ??= new Map(this.entries.map((each) => [`${each.method} ${each.pattern}`, each]));
+      const key = `${route.method} ${formatPattern(segments)}`;
+      const existing = this.#byPattern.get(key);
+      if (existing !== undefined) return existing;
+      this.#byPattern.set(key, route);
+    }
+    return this.entries[this.#trie.claim(this.#trie.insert(segments), route.method, this.entries.length)];
   }
 
   #search(text: string, method: string, scope: 'public' | undefined): Route<Handler> | undefined {

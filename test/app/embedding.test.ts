@@ -18,7 +18,9 @@ test('app.handler serves inside a server that someone else made; attach gives it
   const server = createServer();
   app.attach(server);
   const attached = await listen(server);
-  const [response] = parseResponses(await rawExchange(attached, 'nonsense\r\n\r\n'));
-  expect([response?.status, JSON.parse(response?.body ?? '')])
-    .toMatchObject([400, { message: 'Bad Request', error_code: { value: 999998 } }]);
+  for (const head of ['nonsense', 'GET / HTTP/1.1']) {
+    const [response] = parseResponses(await rawExchange(attached, `${head}\r\n\r\n`));
+    expect([response?.status, JSON.parse(response?.body ?? '')])
+      .toMatchObject([400, { message: 'Bad Request', error_code: { value: 999998 } }]);
+  }
 });

@@ -94,6 +94,7 @@ test.for([
   ['where stderr is a terminal', 'true', {}, true],
   ['in a pod that has a terminal', 'true', { KUBERNETES_SERVICE_HOST: '10.0.0.1' }, false],
   ['where stderr is no terminal', 'false', {}, false],
+  ['under node --watch', 'false', { WATCH_REPORT_DEPENDENCIES: '1' }, true],
   ['where DRAIN_DELAY says so', 'true', { DRAIN_DELAY: '60000' }, false],
 ] as const)('SIGTERM %s', async ([, isTTY, env, endsAtOnce]) => {
   const script = `

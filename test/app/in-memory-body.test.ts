@@ -1,8 +1,9 @@
 /** A request in memory ends with its reply or its signal, and so does the source of its body. */
 
+import { Readable } from 'node:stream';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { createApp } from '../support/serve.js';
 
 /** A body without end. */
@@ -94,3 +95,23 @@ test.for(['GET', 'POST'])('an abort right after the call rejects: %s', async (me
   expect(ran).toBe(0);
 });
 
+test('an async iterable is sent as it comes: a handler may answer before its end', async () => {
+  const source = new Readable({ read() {} });
+  source.push('a');
+  const app = createApp().post('/', () => 'early');
+  const response = await app.request('/', { method: 'POST', body: source });
+  expect(await response.text()).toBe('early');
+});
+
+test('a Request may be the options of a request', async () => {
+  const app = createApp().post('/', (ctx) => ctx.text());
+  const options = new Request('http://x/', { method: 'POST', body: 'body' });
+  expect(await (await app.request('/', options)).text()).toBe('body');
+});
+
+test('the source of a body is cancelled where the signal has aborted before', async () => {
+  const cancel = vi.fn();
+  const init = { method: 'POST', body: new ReadableStream({ cancel }), signal: AbortSignal.abort('why') };
+  await expect(createApp().request('/', init)).rejects.toBe('why');
+  expect(cancel).toHaveBeenCalledWith('why');
+});

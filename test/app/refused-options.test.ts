@@ -23,6 +23,8 @@ test.for<[object, string]>([
   [{ trustProxy: '10.0.0.0/8' }, 'trustProxy of new Postern() is "10.0.0.0/8"; give an array'],
   [{ trustProxy: true }, 'trustProxy of new Postern() is true; give an array'],
   [{ maxPipelinedRequests: 0 }, 'maxPipelinedRequests of new Postern() is 0; give a whole number of 1 or more'],
+  [{ requestTimeout: 2 ** 31 },
+    'requestTimeout of new Postern() is 2147483648; give a whole number from 0 to 2147483647'],
   [{ settings: 'billing' }, 'settings of new Postern() is "billing"; give an object'],
   [{ settings: { SERVICE_CONECTIONS: [] } },
     'unknown option "SERVICE_CONECTIONS" of settings; did you mean "SERVICE_CONNECTIONS"?'],

@@ -125,6 +125,41 @@ test.for([
   }
 });
 
+test.for([
+  [':name([^/]+)', ':name'],
+  [':name(.+)', ':name'],
+  [':name([^/]+)', ':name(.+)'],
+] as const)('%s and %s are two constraints, also for two methods, in either order', ([constrained, other]) => {
+  for (const order of [['GET', 'PUT'], ['PUT', 'GET']] as const) {
+    const router = new Router<string>();
+    const paths = { GET: `/f/${other}`, PUT: `/f/${constrained}` };
+    for (const method of order) router.add(method, paths[method], paths[method]);
+    for (const target of ['/f/b', '/f/a%2Fb']) {
+      const matching = order.filter((method) => {
+        const single = new Router<string>();
+        single.add(method, paths[method], paths[method]);
+        return single.find(method, target) !== null;
+      });
+      const found = order.filter((method) => router.find(method, target)?.handler === paths[method]);
+      expect(found, `${order.join(' before ')} ${target}`).toEqual(matching);
+      expect(router.allowedMethods(target).filter((method) => method === 'GET' || method === 'PUT'))
+        .toEqual([...matching].sort());
+    }
+  }
+});
+
+test('a constraint precedes a parameter of the same pattern and another method', () => {
+  const router = new Router<string>();
+  for (const [method, path] of [['PUT', '/:a'], ['GET', '/:b(.+)'], ['DELETE', '/:a'], ['DELETE', '/b']] as const)
+    router.add(method, path, path);
+  expect(router.find('PUT', '/x')?.handler).toBe('/:a');
+  expect(router.find('HEAD', '/x')?.handler).toBe('/:b(.+)');
+  expect(() => router.add('PUT', '/:c(.+)', '')).toThrow('PUT /:c(.+) is registered already, as PUT /:a; remove one');
+  router.add('PATCH', '/:c(.+)', 'later');
+  expect(router.find('PATCH', '/x')?.handler, 'a refused route leaves no place behind').toBe('later');
+  expect(router.find('PUT', '/x%2Fy')?.handler).toBe('/:a');
+});
+
 test('a failed registration leaves the table as it was', () => {
   const router = new Router<string>();
   for (const [method, path] of [

@@ -193,6 +193,13 @@ describe('a public server', () => {
     expect((await fetch(`${urlOf(server)}/closed`)).status).toBe(404);
   });
 
+  test('listen({ scope }) that fails leaves a later listen() without a scope', async () => {
+    const app = createApp().get('/closed', () => 'private');
+    const taken = portOf(await listening(createServer()));
+    await expect(app.listen({ port: taken, host: '127.0.0.1', scope: 'public' })).rejects.toThrow('in use');
+    expect((await fetch(`${(await serve(app)).url}/closed`)).status).toBe(200);
+  });
+
   test('a scope other than "public" is refused', async () => {
     const app = createApp();
     expect(() => app.attach(createServer(), { scope: 'private' as 'public' }))
