@@ -193,6 +193,8 @@ export const clock = {
   timeOrigin: EPOCH,
   eventLoopUtilization: () => ({ idle: 0, active: 0, utilization: 0 }),
   random: () => world.random.next(),
+  backoffMs: (attempt: number, firstMs: number, mostMs: number) =>
+    Math.min(mostMs, firstMs * 2 ** (attempt - 1)) * (0.5 + world.random.next() / 2),
   randomHex,
   randomUuid: () => randomHex(16),
 };
