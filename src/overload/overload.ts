@@ -151,10 +151,14 @@ export class Overload {
   readonly #tick = (): void => {
     const nowMs = monotonicNow();
     let shortRank = -1;
-    for (const [{ episode, ahead }, { route }] of this.#episodes)
-      if (episode !== null && ahead > SHORT_SHARE * episode.limit) shortRank = Math.max(shortRank, rankOf(route));
+    let openRank = PRIORITIES.length;
+    for (const [{ ahead }, { route, episode }] of this.#episodes) {
+      if (ahead > SHORT_SHARE * episode.limit) shortRank = Math.max(shortRank, rankOf(route));
+      if (episode.limit > 0) openRank = Math.min(openRank, rankOf(route));
+    }
     for (const [limiter, { route, episode }] of this.#episodes) {
-      limiter.isYielding = rankOf(route) < shortRank;
+      // The next rank yields once the ranks below are closed.
+      limiter.isYielding = rankOf(route) < shortRank && rankOf(route) <= openRank;
       limiter.tick(nowMs);
       if (limiter.episode === episode) continue;
       this.#episodes.delete(limiter);

@@ -19,6 +19,8 @@ const TARGET_SHARE = 0.6;
 /** If a larger part of the admitted requests is late, fewer are admitted, and the weight of one request in it. */
 const LATE_ENOUGH = 0.02;
 const OUTCOME_WEIGHT = 0.05;
+/** The least part of its queue that a route uses; one that yields is then closed. */
+const LEAST_SHARE = 0.02;
 /** A queue that takes up less of its limit for a while is no longer one. */
 const SHORT_SHARE = 0.75;
 /** Requests that waited for no others, and so show how long the requests of a route really take. */
@@ -39,7 +41,7 @@ export interface Ticket {
 
 /** The time from the first refusal until the queue is gone, with its figures. */
 export class Episode {
-  /** Maximum requests in the queue. */
+  /** Maximum requests in the queue; 0 while the route only probes, because it yields and has yielded all. */
   limit = 1;
   ratePerMs = 0;
   /** The part of the queue that is used: less if admitted requests are late, or a route of higher priority is short. */
@@ -204,11 +206,12 @@ export class RouteLimiter {
       return;
     }
     const change = this.isYielding ? 0.8 : episode.lateShare > LATE_ENOUGH ? 0.95 : 1.04;
-    episode.share = Math.min(1, Math.max(0.02, episode.share * change));
+    episode.share = Math.min(1, Math.max(LEAST_SHARE, episode.share * change));
     const ratePerMs = rateOf(this.#slots, nowMs, Math.min(3000, Math.max(500, 3 * usualMs)));
     // After the load, few requests arrive and so few are done: the rate that was possible is forgotten slowly.
     episode.ratePerMs = Math.max(ratePerMs, 0.98 * episode.ratePerMs);
     const targetMs = usualMs + TARGET_SHARE * episode.share * (patienceMs - usualMs);
-    episode.limit = Math.max(1, episode.ratePerMs * targetMs);
+    const isClosed = this.isYielding && episode.share === LEAST_SHARE;
+    episode.limit = isClosed ? 0 : Math.max(1, episode.ratePerMs * targetMs);
   }
 }

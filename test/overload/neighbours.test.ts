@@ -1,4 +1,7 @@
-/** Other routes of a process with an overloaded one: in virtual time. Where a pool is its limit, they lose nothing. */
+/**
+ * Other routes of a process with an overloaded one: in virtual time. Where a pool is its limit, they lose nothing.
+ * Where they share it, their priorities decide.
+ */
 
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
@@ -14,14 +17,14 @@ vi.mock('../../src/base/clock.js', async (load) => {
 });
 const clock = (): VirtualTime => time.current as VirtualTime;
 
-/** Ten connections, each taken for 100 ms. */
-function createPool(): () => Promise<string> {
-  let free = 10;
+/** Connections, each taken for a while by a request. */
+function createPool(size = 10, takenMs = 100): () => Promise<string> {
+  let free = size;
   const queue: (() => void)[] = [];
   return async () => {
     if (free > 0) free -= 1;
     else await new Promise<void>((resolve) => void queue.push(resolve));
-    await clock().wait(100);
+    await clock().wait(takenMs);
     const next = queue.shift();
     if (next === undefined) free += 1;
     else next();
@@ -61,48 +64,96 @@ const SERVICES: Readonly<Record<string, () => { app: Postern; refusing: readonly
   },
 };
 
+/** One request's status and, in ms of virtual time, when it was sent and how long it took. */
+interface Outcome {
+  readonly status: number;
+  readonly sentMs: number;
+  readonly tookMs: number;
+}
+
+/** A client whose requests have a deadline. */
+function createClient(deadlineMs: number): {
+  ask: (to: Postern, path: string) => Promise<void>;
+  send: (to: Postern, ...paths: readonly string[]) => void;
+  pass: () => Promise<void>;
+  settle: () => Promise<void>;
+  of: (path: string) => readonly Outcome[];
+} {
+  const outcomes: Record<string, Outcome[]> = {};
+  let open = 0;
+  const ask = async (to: Postern, path: string): Promise<void> => {
+    const sentMs = clock().nowMs;
+    const { status } = await to.request(path, { headers: { 'x-envoy-expected-rq-timeout-ms': String(deadlineMs) } });
+    (outcomes[path] ??= []).push({ status, sentMs, tookMs: clock().nowMs - sentMs });
+  };
+  return {
+    ask,
+    send(to, ...paths) {
+      open += paths.length;
+      for (const path of paths) void ask(to, path).finally(() => (open -= 1));
+    },
+    /** 10 ms. The requests reach their handlers before time passes. */
+    async pass() {
+      for (let turns = 0; turns < 12; turns += 1) await turn();
+      await clock().pass(10);
+    },
+    async settle() {
+      while (open > 0) {
+        await new Promise((resolve) => void setTimeout(resolve, 1));
+        await clock().pass(20);
+      }
+    },
+    of: (path) => outcomes[path] ?? [],
+  };
+}
+
 test.for(Object.keys(SERVICES))('%s: an overloaded route costs the other no refusal and no latency', async (name) => {
   const { app, refusing } = (SERVICES[name] as () => { app: Postern; refusing: readonly Postern[] })();
   // The first requests in the queue of the second hop are late.
   for (const each of refusing) expectFailures(each, ...(each === app && refusing.length > 1 ? [503, 504] : [503]));
-  const outcomes: Record<string, number[]> = {};
-  const longest: Record<string, number> = {};
-  const ask = async (to: Postern, path: string): Promise<void> => {
-    const startMs = clock().nowMs;
-    const { status } = await to.request(path, { headers: { 'x-envoy-expected-rq-timeout-ms': '1000' } });
-    (outcomes[path] ??= []).push(status);
-    longest[path] = Math.max(longest[path] ?? 0, clock().nowMs - startMs);
-  };
-  let open = 0;
-  const send = (path: string): void => {
-    open += 1;
-    void ask(app, path).finally(() => (open -= 1));
-  };
-  const settle = async (): Promise<void> => {
-    while (open > 0) {
-      await new Promise((resolve) => void setTimeout(resolve, 1));
-      await clock().pass(20);
-    }
-  };
+  const { ask, send, pass, settle, of } = createClient(1000);
   // Modules are loaded with the first requests, which takes real time.
   for (const each of [...refusing, app]) await ask(each, '/warm');
   // 500 requests a second for a pool that can do 100.
   for (let i = 0; i < 300; i += 1) {
-    for (let each = 0; each < 5; each += 1) send('/work');
-    if (i % 2 === 0) send('/other');
-    if (i % 2 === 1 && name === 'priorities') send('/more');
-    // The requests reach their handlers before time passes.
-    for (let turns = 0; turns < 12; turns += 1) await turn();
-    await clock().pass(10);
+    send(app, '/work', '/work', '/work', '/work', '/work');
+    if (i % 2 === 0) send(app, '/other');
+    if (i % 2 === 1 && name === 'priorities') send(app, '/more');
+    await pass();
   }
   await settle();
   await clock().pass(3000);
-  expect(outcomes['/work']).toContain(503);
-  expect(outcomes['/other']?.filter((status) => status !== 200)).toEqual([]);
-  expect(longest['/other']).toBeLessThanOrEqual(40);
+  const statusesOf = (path: string): number[] => of(path).map(({ status }) => status);
+  expect(statusesOf('/work')).toContain(503);
+  expect(statusesOf('/other').filter((status) => status !== 200)).toEqual([]);
+  expect(Math.max(...of('/other').map(({ tookMs }) => tookMs))).toBeLessThanOrEqual(40);
   for (const each of refusing)
     expect(each.metrics.expose()).not.toMatch(/http_requests_refused_total\{route="\/other"/);
   if (name !== 'priorities') return;
-  const refusedOf = (path: string): number => (outcomes[path] ?? []).filter((status) => status === 503).length;
+  const refusedOf = (path: string): number => statusesOf(path).filter((status) => status === 503).length;
   expect(refusedOf('/work')).toBeGreaterThan(10 * refusedOf('/more'));
+});
+
+test('of three routes that are overloaded, low is refused before normal, and normal before high', async () => {
+  const app = expectFailures(createApp(), 503);
+  const shared = createPool(4, 40);
+  const priorities = ['low', 'normal', 'high'] as const;
+  for (const priority of priorities) app.get(`/${priority}`, { priority }, shared);
+  const paths = priorities.map((priority) => `/${priority}`);
+  const { ask, send, pass, settle, of } = createClient(500);
+  app.get('/warm', () => 'warm');
+  await ask(app, '/warm');
+  const startMs = clock().nowMs;
+  // Each route has 60 requests a second; the pool can do 100.
+  for (let i = 0; i < 1000; i += 1) {
+    if (i % 5 !== 1 && i % 5 !== 3) send(app, ...paths);
+    await pass();
+  }
+  await settle();
+  const isCounted = ({ status, sentMs }: Outcome): boolean => status === 200 && sentMs > startMs + 4000;
+  const [low = 0, normal = 0, high = 0] = paths.map((path) => of(path).filter(isCounted).length / 6);
+  expect(high).toBeGreaterThan(57);
+  expect(normal).toBeGreaterThan(36);
+  expect(low).toBeLessThan(4);
+  await clock().pass(3000);
 });
