@@ -139,13 +139,12 @@ export const DEFAULT_BUCKETS: readonly number[] = [0.005, 0.01, 0.025, 0.05, 0.1
  * The finite bounds out of what a histogram is registered with; a last `Infinity` is implied and left out.
  *
  * @throws {TypeError} if it is not an array of numbers
- * @throws {RangeError} when there is no bound, or the bounds don't ascend
+ * @throws {RangeError} when there is no finite bound, or the bounds don't ascend
  * @internal
  */
 export function toBounds(buckets: unknown, metricName: string): readonly number[] {
   if (!Array.isArray(buckets))
     throw new TypeError(`buckets of "${metricName}" is ${show(buckets)}; pass an array of numbers`);
-  if (buckets.length === 0) throw new RangeError(`buckets of "${metricName}" is empty; give at least one upper bound`);
   for (const [index, bound] of buckets.entries()) {
     const previous = index === 0 ? -Infinity : buckets[index - 1];
     if (typeof bound !== 'number' || Number.isNaN(bound)) {
@@ -156,7 +155,9 @@ export function toBounds(buckets: unknown, metricName: string): readonly number[
         `bucket ${index} of "${metricName}" is ${bound}, not more than the ${previous} before it; sort the buckets`,
       );
   }
-  return buckets.filter((bound) => bound !== Infinity);
+  const bounds = buckets.filter((bound) => bound !== Infinity);
+  if (bounds.length > 0) return bounds;
+  throw new RangeError(`buckets of "${metricName}" has no finite bound; give at least one`);
 }
 
 /**

@@ -130,9 +130,9 @@ export class Registry implements Iterable<AnyMetric> {
     return this.#add(metric, family, options.collect);
   }
 
-  /** The metric that was registered under this name. */
+  /** The metric that was registered under this name, by the registry itself too. */
   get(name: string): AnyMetric | undefined {
-    return this.#entries.get(name)?.metric;
+    return (this.#entries.get(name) ?? this.#own.find(({ family }) => family.name === name))?.metric;
   }
 
   /** Iterates over the metrics, in the order of registration. */
@@ -213,12 +213,14 @@ export class Registry implements Iterable<AnyMetric> {
 
   #define(kind: MetricKind, options: MetricOptions<string, never>, own: readonly string[] = []): Definition {
     assertOptions(`a ${kind}`, options, ['name', 'help', 'labelNames', 'maxSeries', 'collect', ...own]);
-    const { name, help, labelNames = [], maxSeries = this.#maxSeries } = options;
+    const { name, help, labelNames = [], maxSeries = this.#maxSeries, collect } = options;
     assertMetricName(name);
     if (typeof help !== 'string' || help === '')
       throw new TypeError(`metric "${name}" has the help ${show(help)}; say in a sentence what it measures`);
     assertLabelNames(labelNames, kind, name);
     assertMaxSeries(maxSeries, `metric "${name}"`);
+    if (collect !== undefined && typeof collect !== 'function')
+      throw new TypeError(`collect of "${name}" is ${show(collect)}; give a function`);
     const onOverflow = (): void => this.#overflows.inc({ metric: name });
     return { kind, name, help, labelNames: [...labelNames], maxSeries, onOverflow };
   }

@@ -161,7 +161,7 @@ class Model {
       !(kind === 'histogram' && labelNames.includes('le')) &&
       !(
         kind === 'histogram' &&
-        (buckets.length === 0 ||
+        (buckets.every((bound) => bound === Infinity) ||
           buckets.some((bound, index) => Number.isNaN(bound) || bound <= (buckets[index - 1] ?? -Infinity)))
       );
     const related = ['metrics_overflow', 'metrics_collect_errors', ...this.metrics.map((other) => other.name)].some(

@@ -38,7 +38,8 @@ test.for([NaN, Infinity, -Infinity, '5', null, undefined, 1n])(
 );
 
 const WRONG_BUCKETS: readonly { readonly buckets: unknown; readonly message: string }[] = [
-  { buckets: [], message: 'is empty; give at least one' },
+  { buckets: [], message: 'has no finite bound; give at least one' },
+  { buckets: [Infinity], message: 'has no finite bound; give at least one' },
   { buckets: [1, 1], message: 'bucket 1 of "h" is 1, not more than the 1 before it; sort the buckets' },
   { buckets: [2, 1], message: 'sort the buckets' },
   { buckets: [-Infinity, 1], message: 'bucket 0' },

@@ -137,9 +137,19 @@ test.for(FAILURES)(
 
 test("the registry's own names are taken from the start", () => {
   const registry = new Registry();
-  expect(() => registry.counter({ name: 'metrics_collect_errors_total', help: 'Help.' })).toThrow(TypeError);
+  const name = 'metrics_collect_errors_total';
+  expect(() => registry.counter({ name, help: 'Help.' })).toThrow(`registry.get("${name}") returns it`);
+  expect(registry.get(name)?.name).toBe(name);
   expect(() => registry.gauge({ name: 'metrics_overflow', help: 'Help.' })).toThrow(TypeError);
   expect(registry.expose()).toBe('');
+});
+
+test('a collect that is not a function is refused', () => {
+  const registry = new Registry();
+  // @ts-expect-error wrong on purpose
+  expect(() => registry.gauge({ name: 'size', help: 'Help.', collect: 5 }))
+    .toThrow('collect of "size" is 5; give a function');
+  expect([...registry]).toEqual([]);
 });
 
 test('onExpose runs before any collect, until it is ended', () => {

@@ -17,7 +17,8 @@ describe('durationBuckets', () => {
   });
 
   const WRONG: readonly { readonly durationBuckets: unknown; readonly message: string }[] = [
-    { durationBuckets: [], message: 'is empty' },
+    { durationBuckets: [], message: '"durationBuckets" has no finite bound' },
+    { durationBuckets: [Infinity], message: '"durationBuckets" has no finite bound' },
     { durationBuckets: [1, 0.5], message: 'sort the buckets' },
     { durationBuckets: ['1'], message: 'give a number' },
     { durationBuckets: '0.5,1', message: 'an array' },
