@@ -159,7 +159,7 @@ export function toServiceError(call: CallName, answer: WholeAnswer): ServiceErro
   const headers: Record<string, string> = {};
   const retryAfter = retryAfterOf(answer.headers);
   if (retryAfter !== undefined) headers['retry-after'] = retryAfter;
-  if (answer.headers[NO_RETRY_HEADER] !== undefined) headers[NO_RETRY_HEADER] = 'true';
+  if (answer.headers[NO_RETRY_HEADER] === 'true') headers[NO_RETRY_HEADER] = 'true';
   const body = answer.body.length > MAX_ERROR_BYTES ? undefined : readErrorBody(readJson(answer));
   if (body === undefined) return callError(call, status, `${call.service} answered ${status}`, { headers });
   const { message, description, error_code: code } = body;

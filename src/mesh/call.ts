@@ -206,7 +206,7 @@ function pauseAfter(
   status: number,
   headers: IncomingHttpHeaders = {},
 ): number | undefined {
-  if (number >= call.attempts || !isUnavailable(status) || headers[NO_RETRY_HEADER] !== undefined) return undefined;
+  if (number >= call.attempts || !isUnavailable(status) || headers[NO_RETRY_HEADER] === 'true') return undefined;
   const pauseMs = pauseBefore(number, retryAfterOf(headers));
   return pauseMs <= call.timeoutMs && pauseMs < timeLeft(call) && budget.take() ? pauseMs : undefined;
 }

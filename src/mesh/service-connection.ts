@@ -3,7 +3,7 @@
 import { TIME_LIMIT } from '../base/deadline.js';
 import { FrameworkErrorCodes } from '../base/error-codes.js';
 import { ApiError } from '../base/errors.js';
-import { ANYTHING, assertOptions, wholeNumber, type Kind, type Kinds } from '../base/options-check.js';
+import { ANYTHING, assertOptions, OBJECT, wholeNumber, type Kind, type Kinds } from '../base/options-check.js';
 import type {
   CallingRequest,
   CallSender,
@@ -50,13 +50,17 @@ const METHOD: Kind = {
   give: 'an HTTP method other than CONNECT, TRACE and TRACK',
 };
 const MANUAL: Kind = { accepts: (value) => value === 'manual', give: "'manual': redirects are not followed" };
+const HEADERS: Kind = {
+  accepts: (value) => typeof value === 'object' && value !== null,
+  give: 'an object, pairs or Headers',
+};
 const CALL: Kinds<ServiceCallOptions> = {
-  headers: ANYTHING,
+  headers: HEADERS,
   timeout: TIME_LIMIT,
   signal: SIGNAL,
   retry: wholeNumber(0),
 };
-const REQUEST: Kinds<ServiceRequestOptions> = { ...CALL, query: ANYTHING };
+const REQUEST: Kinds<ServiceRequestOptions> = { ...CALL, query: OBJECT };
 const BODY: Kinds<ServiceBodyOptions> = { ...REQUEST, json: ANYTHING, body: ANYTHING };
 const FETCH: Kinds<ServiceFetchOptions> = { ...BODY, method: METHOD, redirect: MANUAL, duplex: ANYTHING };
 

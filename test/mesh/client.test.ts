@@ -100,6 +100,19 @@ test.for([
   expect(peer.requests).toHaveLength(0);
 });
 
+test.for<{ options: object; message: string }>([
+  { options: { query: 'a=1' }, message: 'query of get() is "a=1"; give an object' },
+  { options: { headers: 'a' }, message: 'headers of get() is "a"; give an object, pairs or Headers' },
+])('$options are refused with a remedy', async ({ options, message }) => {
+  await expect(clientOf(await startEcho()).get('/', options)).rejects.toThrow(new TypeError(message));
+});
+
+test('headers may be an object, pairs and Headers', async () => {
+  const client = clientOf(await startEcho());
+  for (const headers of [{ 'x-a': '1' }, [['x-a', '1']] as const, new Headers({ 'x-a': '1' }), new Map([['x-a', '1']])])
+    expect((await client.get<Echo>('/', { headers })).body.headers).toMatchObject({ 'x-a': '1' });
+});
+
 test.for<{ what: string; options: object }>([
   { what: 'a timeout of 0', options: { timeout: 0 } },
   { what: 'a timeout that no timer takes', options: { timeout: 2 ** 31 } },

@@ -5,7 +5,7 @@
  */
 
 import { expect, test } from 'vitest';
-import type { Context } from 'postern';
+import type { Context, ServiceError } from 'postern';
 import { createRetryBudget } from '../../src/mesh/retry.js';
 import { clientOf, clientsOf } from '../support/clients.js';
 import { startMesh } from '../support/mesh.js';
@@ -53,6 +53,21 @@ test('without retry nothing is repeated, and the error does not say that it was'
   const posted = await client.post('/', { retry: 1 }).catch((error: unknown) => error);
   expect(posted).toMatchObject({ headers: {} });
   expect(peer.requests).toHaveLength(4);
+});
+
+test.for([
+  { header: 'true', requests: 1, headers: { 'x-envoy-overloaded': 'true' } },
+  { header: 'false', requests: 2, headers: {} },
+])('an answer with x-envoy-overloaded: $header is followed by $requests requests in all', async (expected) => {
+  const { header, requests, headers } = expected;
+  const peer = await startPeer((_req, res) =>
+    res.writeHead(503, { 'retry-after': '0', 'x-envoy-overloaded': header }).end(),
+  );
+  const client = clientOf(peer);
+  const failed = await client.get('/').catch((error: unknown) => (error as ServiceError).headers);
+  expect(failed).toEqual({ 'retry-after': '0', ...headers });
+  await client.get('/', { retry: 1 }).catch(() => undefined);
+  expect(peer.requests).toHaveLength(1 + requests);
 });
 
 test('fetch repeats as the verbs do, and gives the last answer', async () => {
