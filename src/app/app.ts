@@ -85,10 +85,10 @@ export class Postern extends RouteGroup {
     const env = { ...resolved, services, exportsTraces: false };
     const memoryPercent = (): number => metrics.sampler.read().rssPercent;
     const overload = loadShedding && new Overload(loadShedding, metrics.ownRegistry, logger, memoryPercent);
-    const routes = new CompiledRoutes(router, metrics.requests, overload, resolved.validateResponses);
-    const listener = new Listener(routes, env);
+    const routes = new CompiledRoutes(router, overload, resolved.validateResponses);
+    const listener = new Listener(routes, metrics.requests, env);
     const monitor =
-      resolved.monitor && new Listener(new CompiledRoutes(new Router(), metrics.requests, null, false), env);
+      resolved.monitor && new Listener(new CompiledRoutes(new Router(), null, false), metrics.requests, env);
     const tasks = new Tasks(monitor === null ? [listener.pipeline] : [listener.pipeline, monitor.pipeline]);
     const health = new Health(name, resolved.version, logger);
     metrics.describe(name, resolved.version, tasks, health);

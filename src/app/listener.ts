@@ -12,6 +12,7 @@ import type { ParserError } from '../http/error-mapper.js';
 import { guardUpgrades, makePublic, mayLackFields, type ScopeOptions } from '../http/scope.js';
 import { Connections, createHttpServer, type ServerLimits } from '../http/server.js';
 import { addressOf, type Address, type Listening, type ListenOptions, type MonitorOptions } from './address.js';
+import type { RequestMetrics } from '../monitor/request-metrics.js';
 import type { CompiledRoutes } from '../pipeline/compiled-routes.js';
 import { Pipeline } from '../pipeline/pipeline.js';
 
@@ -25,10 +26,11 @@ export class Listener {
 
   constructor(
     readonly routes: CompiledRoutes,
+    requests: RequestMetrics,
     env: Environment,
   ) {
     this.server = createHttpServer(env);
-    this.pipeline = new Pipeline(routes, env);
+    this.pipeline = new Pipeline(routes, requests, env);
     this.#connections = new Connections(this.server);
     attachPipeline(this.server, this.pipeline, env);
   }

@@ -1,19 +1,12 @@
 /* Loads modules of Node.js, and files of this package, synchronously where they are first needed. */
 
-/** Modules that were needed so far: `getBuiltinModule` checks and looks up a module anew with each call. */
-const loaded = new Map<string, object | undefined>();
-
 /**
  * `builtin('node:os').totalmem()`: all modules that are loaded so cost some 3 MB, and many services need none.
  *
  * `node:http` is never imported: from Node.js 22 on, an import evaluates its `WebSocket` and with it all of undici,
  * TLS and HTTP/2, which costs each start 30 ms of CPU and 10 MB.
  */
-export const builtin: typeof process.getBuiltinModule = (id: string) => {
-  let module = loaded.get(id);
-  if (module === undefined) loaded.set(id, (module = process.getBuiltinModule(id)));
-  return module;
-};
+export const builtin: typeof process.getBuiltinModule = process.getBuiltinModule;
 
 /**
  * Returns a function that loads a file with its first call, and returns the exports of that file. The build makes such

@@ -4,7 +4,7 @@
  * Methods follow the HTTP semantic conventions of OpenTelemetry: what is not known is `_OTHER`.
  */
 
-import type { BoundHistogram, Histogram } from '../metrics/histogram.js';
+import type { Histogram } from '../metrics/histogram.js';
 import type { Registry } from '../metrics/registry.js';
 import { STANDARD_METHOD } from '../http/request.js';
 
@@ -16,8 +16,6 @@ function methodLabel(method: string, known?: ReadonlySet<string>): string {
 export class RequestMetrics {
   /** Requests answered so far, refused and unparsable ones included. */
   count = 0;
-  /** For requests without a route. */
-  readonly unmatched: RouteMetrics;
   readonly #routed: ReadonlySet<string>;
   readonly #durations: Histogram<'method' | 'route' | 'status_code'>;
 
@@ -40,41 +38,19 @@ export class RequestMetrics {
       labelNames: ['method', 'route', 'status_code'],
       buckets,
     });
-    this.unmatched = new RouteMetrics(this, '');
   }
-
-  /** The series of a route that a request belongs to. */
-  series(method: string, route: string, statusCode: number): BoundHistogram {
-    return this.#durations.labels({ method: methodLabel(method, this.#routed), route, status_code: statusCode });
-  }
-}
-
-export class RouteMetrics {
-  // The method and status of most requests are the same as of the route's previous request.
-  #lastMethod = '';
-  #lastStatus = 0;
-  #last: BoundHistogram | undefined;
-
-  /** @param route the path as registered; empty if no route matched */
-  constructor(
-    readonly requests: RequestMetrics,
-    readonly route: string,
-  ) {}
 
   /**
    * Adds one answered request.
    *
+   * @param route the path as registered; empty if no route matched
    * @param traceId of a sampled trace: it becomes the exemplar `trace_id` of the request's bucket
    */
-  observe(method: string, statusCode: number, seconds: number, traceId?: string): void {
-    this.requests.count += 1;
-    if (this.#last === undefined || statusCode !== this.#lastStatus || method !== this.#lastMethod) {
-      this.#last = this.requests.series(method, this.route, statusCode);
-      this.#lastMethod = method;
-      this.#lastStatus = statusCode;
-    }
-    if (traceId === undefined) this.#last.observe(seconds);
-    else this.#last.observe({ value: seconds, exemplarLabels: { trace_id: traceId } });
+  observe(method: string, route: string, statusCode: number, seconds: number, traceId?: string): void {
+    this.count += 1;
+    const labels = { method: methodLabel(method, this.#routed), route, status_code: statusCode };
+    if (traceId === undefined) this.#durations.observe(labels, seconds);
+    else this.#durations.observe({ labels, value: seconds, exemplarLabels: { trace_id: traceId } });
   }
 }
 

@@ -144,7 +144,8 @@ export class Overload {
 
   close(): void {
     this.#limits?.close();
-    clearInterval(this.#timer);
+    for (const limiter of this.#episodes.keys()) limiter.episode = null;
+    this.#tick();
   }
 
   /** Lets the limiters know that time has passed, and logs the episodes that are over. */

@@ -40,6 +40,7 @@ export class ProcessLimits {
   close(): void {
     this.#isClosed = true;
     clearInterval(this.#timer);
+    if (this.#exceeded !== undefined) this.onChange(false, {});
   }
 
   readonly #tick = (): void => {

@@ -14,7 +14,6 @@ import { scopeOf, type Scope } from '../http/scope.js';
 import * as errorMapper from '../http/error-mapper.js';
 import { reply } from '../http/reply.js';
 import { parseTarget } from '../http/request.js';
-import { RouteMetrics, type RequestMetrics } from '../monitor/request-metrics.js';
 import type { Overload } from '../overload/overload.js';
 import { hold, RouteGuard } from '../overload/route-guard.js';
 import { compose } from './middleware.js';
@@ -31,7 +30,8 @@ import { PARTS } from '../endpoint/schemas.js';
 /** A route as requests run it. */
 export interface CompiledRoute {
   readonly run: Handler;
-  readonly metrics: RouteMetrics;
+  /** The value of the label `route`. */
+  readonly label: string;
 }
 
 /** Middleware of the groups around a route, outermost first. The lists may grow until the routes are recompiled. */
@@ -40,7 +40,6 @@ export type Groups = readonly (readonly Middleware[])[];
 /** The routes of one application with their middleware. */
 export class CompiledRoutes {
   readonly router: Router<Handler>;
-  readonly metrics: RequestMetrics;
   readonly #overload: Overload | null;
   readonly #validateResponses: boolean | 'output';
   readonly #middleware: Middleware[] = [];
@@ -50,14 +49,8 @@ export class CompiledRoutes {
   readonly #mounts: Mount[] = [];
 
   /** @param overload null to refuse no request */
-  constructor(
-    router: Router<Handler>,
-    metrics: RequestMetrics,
-    overload: Overload | null,
-    validateResponses: boolean | 'output',
-  ) {
+  constructor(router: Router<Handler>, overload: Overload | null, validateResponses: boolean | 'output') {
     this.router = router;
-    this.metrics = metrics;
     this.#overload = overload;
     this.#validateResponses = validateResponses;
   }
@@ -126,7 +119,7 @@ export class CompiledRoutes {
     const composed = compose(this.#middleware, guard === undefined ? inner : guard.around(inner));
     const limited = limit === undefined ? composed : limit.around(composed);
     const run = typeof deprecated === 'object' ? compose([announce(deprecated)], limited) : limited;
-    return { run, metrics: new RouteMetrics(this.metrics, path) };
+    return { run, label: path };
   }
 
   /** Compiles what answers without a route: a mount; null for the errors 404 and 405. */
@@ -136,7 +129,7 @@ export class CompiledRoutes {
       mount === null ? this.#refuse : compose([mounting.mountMiddleware(mount)], errorMapper.routeNotFound);
     const isExempt: Router['isReserved'] = (target) => this.router.isReserved(target);
     const guarded = this.#overload?.guardOthers(label, handler, isExempt) ?? handler;
-    return { run: compose(this.#middleware, guarded), metrics: new RouteMetrics(this.metrics, label) };
+    return { run: compose(this.#middleware, guarded), label };
   }
 
   /** Answers a path or a method without a route: 404, 405, or the `Allow` of OPTIONS, inside the middleware. */

@@ -16,7 +16,7 @@ import type { RequestTrace } from '../http/request-tracing.js';
 import type { Outcome } from '../http/writer.js';
 import { isSilent, logSafely, type Logger } from '../base/log.js';
 import * as traceContext from '../propagation/trace-context.js';
-import type { RequestMetrics, RouteMetrics } from '../monitor/request-metrics.js';
+import type { RequestMetrics } from '../monitor/request-metrics.js';
 import { DeadlinePassed, Overloaded } from '../overload/overload.js';
 
 /** nginx's status for a client that left; never sent, only counted. */
@@ -31,6 +31,8 @@ export interface Steps extends ConnectionSteps<PipelineExchange> {
 /** One request under way, with what the pipeline notes of it. */
 export class PipelineExchange extends Exchange {
   ctx: Context | null = null;
+  /** Its value of the label `route`; empty as long as no route is found. */
+  label = '';
   trace: RequestTrace | null = null;
   /** Returns how much of its reply's body was written; null where nobody counts. */
   bytes: (() => number) | null = null;
@@ -45,7 +47,6 @@ export class PipelineExchange extends Exchange {
     awaitsContinue: boolean,
     readonly connection: Connection,
     readonly steps: Steps,
-    public metrics: RouteMetrics,
     /** The error that it is answered with instead of being run; null to run it. */
     readonly refusal: unknown,
   ) {
@@ -71,14 +72,14 @@ export class Observer {
 
   /** The outcome of a request is known. */
   settled(exchange: PipelineExchange, status: number): void {
-    const { req, ctx, startedAt, metrics, trace } = exchange;
+    const { req, ctx, startedAt, label, trace } = exchange;
     const seconds = (monotonicNow() - startedAt) / 1000;
     const span = ctx?.span;
     const isInTrace = span !== undefined || req.headers['traceparent'] !== undefined;
     const traceId = isInTrace ? traceContext.sampledTraceId(span, req.headers) : undefined;
-    metrics.observe(req.method as string, status, seconds, traceId);
+    this.#requests.observe(req.method as string, label, status, seconds, traceId);
     if (exchange.bytes !== null) {
-      const known = { route: metrics.route || null, status, bytes: exchange.bytes(), request_id: exchange.id };
+      const known = { route: label || null, status, bytes: exchange.bytes(), request_id: exchange.id };
       logAccess(this.#loggerOf(ctx), req, seconds, known);
     }
     trace?.finish(status);
@@ -87,7 +88,7 @@ export class Observer {
   /** @param req null for something that could not be parsed @param error null if it was not answered */
   refused(req: IncomingMessage | null, id: string | null, error: HttpError | null, bytes: number): void {
     const status = error?.statusCode ?? CLIENT_CLOSED_REQUEST;
-    this.#requests.unmatched.observe(req?.method ?? '_OTHER', status, 0);
+    this.#requests.observe(req?.method ?? '_OTHER', '', status, 0);
     const { logger, accessLog } = this.#env;
     if (error !== null) logFailure(logger, error, error, status, req, id);
     if (accessLog) logAccess(logger, req, 0, { route: null, status, bytes, request_id: id });

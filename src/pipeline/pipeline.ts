@@ -21,7 +21,7 @@ import { isThenable, Reply, toOutgoing, type Outgoing } from '../http/reply.js';
 import { createHeadCheck, parseTarget, requestId } from '../http/request.js';
 import { scopeOf } from '../http/scope.js';
 import { discard, sendRaw, type Outcome } from '../http/writer.js';
-import type { RouteMetrics } from '../monitor/request-metrics.js';
+import type { RequestMetrics } from '../monitor/request-metrics.js';
 import { isStream } from '../payload/bytes.js';
 import { UnsendableError } from '../payload/lost-members.js';
 import type { CompiledRoutes } from './compiled-routes.js';
@@ -38,7 +38,6 @@ export class Pipeline implements Steps {
   isDraining = false;
   readonly #routes: CompiledRoutes;
   readonly #env: Environment;
-  readonly #unmatched: RouteMetrics;
   readonly #assertHead: (req: IncomingMessage) => boolean;
   readonly #observer: Observer;
   readonly #backlog: Backlog;
@@ -48,12 +47,11 @@ export class Pipeline implements Steps {
   #active = 0;
   #whenIdle: (() => void)[] = [];
 
-  constructor(routes: CompiledRoutes, env: Environment) {
+  constructor(routes: CompiledRoutes, requests: RequestMetrics, env: Environment) {
     this.#routes = routes;
     this.#env = env;
-    this.#unmatched = routes.metrics.unmatched;
     this.#assertHead = createHeadCheck(env.maxHeadersCount);
-    this.#observer = new Observer(env, routes.metrics);
+    this.#observer = new Observer(env, requests);
     this.#backlog = new Backlog(env.sendTimeout);
   }
 
@@ -91,7 +89,7 @@ export class Pipeline implements Steps {
       refusal = thrown;
     }
     const connection = this.#connectionOf(req.socket);
-    const exchange = new PipelineExchange(req, res, awaitsContinue, connection, this, this.#unmatched, refusal);
+    const exchange = new PipelineExchange(req, res, awaitsContinue, connection, this, refusal);
     if (this.#env.accessLog) exchange.bytes = countBytes(req, res);
     this.#active += 1;
     // As few calls as possible lead to the handler: each is a frame in the stack of every error that the handler makes.
@@ -157,7 +155,7 @@ export class Pipeline implements Steps {
       const scope = scopeOf(req);
       const { route, params } = this.#routes.router.match(req.method as string, target.path, scope);
       const endpoint = this.#routes.of(route, target.path, scope);
-      exchange.metrics = endpoint.metrics;
+      exchange.label = endpoint.label;
       const ctx = (exchange.ctx = new Context(exchange, target, params, this.#env, route, scope));
       if (isTraced()) result = (exchange.trace = new RequestTrace(ctx)).run(endpoint.run);
       else result = endpoint.run(ctx);

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'vitest';
 import { Registry } from 'postern/metrics';
-import { createCallMetrics, RequestMetrics, RouteMetrics } from '../../src/monitor/request-metrics.js';
+import { createCallMetrics, RequestMetrics } from '../../src/monitor/request-metrics.js';
 import { parseExposition, sampleMap } from '../support/exposition-parser.js';
 import { createApp } from '../support/serve.js';
 
@@ -58,11 +58,11 @@ describe('calls of other services', () => {
 
 test('a request of a sampled trace is the exemplar of its bucket, others leave it', () => {
   const registry = new Registry();
-  const route = new RouteMetrics(new RequestMetrics(registry, new Set(['GET']), [0.1, 1]), '/users/:id');
+  const requests = new RequestMetrics(registry, new Set(['GET']), [0.1, 1]);
   const traceId = '0af7651916cd43dd8448eb211c80319c';
-  route.observe('GET', 200, 0.05, traceId);
-  route.observe('GET', 200, 0.06);
-  route.observe('GET', 200, 0.5);
+  requests.observe('GET', '/users/:id', 200, 0.05, traceId);
+  requests.observe('GET', '/users/:id', 200, 0.06);
+  requests.observe('GET', '/users/:id', 200, 0.5);
   const family = parseExposition(registry.expose('openmetrics'), 'openmetrics')
     .find(({ name }) => name === 'http_request_duration_seconds');
   const exemplars = family?.samples.filter(({ name }) => name.endsWith('_bucket'))

@@ -110,6 +110,18 @@ test('T-30: 1,000 methods and 10,000 paths that a client invents add no series (
   expect([...labels.routes].sort()).toEqual(['', '/dav', '/files/*rest', '/n/:n(\\\\d+)', '/users/:id']);
 });
 
+test('a method that gets a route has a series of its own from then on, on other paths too', async () => {
+  const app = createApp();
+  const purge = async (): Promise<number> => (await app.request('/nowhere', { method: 'PURGE' })).status;
+  await purge();
+  app.route('/cache', { PURGE: () => 'purged' });
+  await purge();
+  const counts = seriesOf(app).filter((name) => name.startsWith('http_request_duration_seconds_count{'));
+  expect(counts).toEqual(
+    ['PURGE', '_OTHER'].map((method) => expect.stringContaining(`{method="${method}",route="",status_code="404"}`)),
+  );
+});
+
 test('T-cluster: the metrics are those of one process: nothing collects those of workers or forks any', () => {
   for (const file of readdirSync(`${ROOT}/src`, { recursive: true, encoding: 'utf8' }).filter((name) =>
     /^(?!cli\/).*\.ts$/.test(name),

@@ -6,7 +6,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
 import type { Context, Postern } from 'postern';
-import { createApp, expectFailures } from '../support/serve.js';
+import { createApp, createRecorder, expectFailures } from '../support/serve.js';
 import { VirtualTime } from '../support/virtual-clock.js';
 
 const time = vi.hoisted(() => ({ current: undefined as VirtualTime | undefined }));
@@ -135,7 +135,8 @@ test.for(Object.keys(SERVICES))('%s: an overloaded route costs the other no refu
 });
 
 test('of three routes that are overloaded, low is refused before normal, and normal before high', async () => {
-  const app = expectFailures(createApp(), 503);
+  const logger = createRecorder();
+  const app = expectFailures(createApp({ logger }), 503);
   const shared = createPool(4, 40);
   const priorities = ['low', 'normal', 'high'] as const;
   for (const priority of priorities) app.get(`/${priority}`, { priority }, shared);
@@ -155,5 +156,10 @@ test('of three routes that are overloaded, low is refused before normal, and nor
   expect(high).toBeGreaterThan(57);
   expect(normal).toBeGreaterThan(36);
   expect(low).toBeLessThan(4);
-  await clock().pass(3000);
+  // In the middle of the episodes of all three.
+  await app.close();
+  const lines = logger.entries.filter(({ message }) => message?.includes('overloaded'));
+  expect(lines.map(({ object, message }) => `${object['route']} ${message?.split(':')[0]}`).sort()).toEqual(
+    [...paths].sort().flatMap((path) => [`GET ${path} no longer overloaded`, `GET ${path} overloaded`]),
+  );
 });
