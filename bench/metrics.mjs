@@ -24,7 +24,7 @@ const LIBRARIES = {
       counter: (options) => registry.counter(options),
       histogram: (options) => registry.histogram(options),
       expose: () => registry.expose(),
-      scrape: () => registry.exposeBytes(),
+      scrape: () => Buffer.from(registry.expose()),
     };
   },
   'prom-client': async () => {

@@ -145,7 +145,11 @@ function formatAllow(service: PlannedService, method: string): string[] {
   const able = service.routes.filter((route) => route.certain && route.methods.includes(method));
   const acls = [...new Set(able.map((route) => `!postern_found ${nameOf(route, service)}${ownOf(service)}`))];
   if (acls.length === 0) return [];
-  return [`http-request set-var-fmt(txn.postern_allow) '%[var(txn.postern_allow)], ${method}' if ${acls.join(' or ')}`];
+  const add = `http-request set-var-fmt(txn.postern_allow) '%[var(txn.postern_allow)], ${method}'`;
+  // A line has at most 64 words, and an ACL takes four.
+  if (acls.length <= 12) return [`${add} if ${acls.join(' or ')}`];
+  const marks = acls.map((acl) => `http-request set-var(txn.postern_able) str(${method}) if ${acl}`);
+  return [...marks, `${add} if { var(txn.postern_able) -m str ${method} }`];
 }
 
 /** A condition: no other service has the path by a longer prefix. */

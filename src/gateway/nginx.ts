@@ -16,7 +16,7 @@ import { formatBlock, formatHeader, formatRefusal, listMethods, REMOVED, titleOf
  *
  * @throws {TypeError} for a wrong option
  * @throws {GatewayError} for a public route that nginx can't express (a TRACE route, an expression beyond 4,000
- * characters), and for public routes of two services that nginx can't tell apart
+ * characters, a NOTIFY route with several upstreams), and for routes of two services that nginx can't tell apart
  *
  * @example
  * import { toNginx } from 'postern/gateway';
@@ -26,6 +26,10 @@ export function toNginx(...args: ExporterArguments): string {
   // nginx itself answers TRACE with 405.
   const plan = createPlan({ name: 'toNginx', gateway: 'nginx', options: LISTENER, methods: /^(?!TRACE$)/ }, args);
   const { services, include, listen, hosts } = plan;
+  for (const { upstreams, routes } of services)
+    for (const { path, methods } of upstreams.length > 1 ? routes : [])
+      for (const method of methods.filter((each) => REPEATED.test(each)))
+        throw new GatewayError(path, `nginx may send ${method} to two upstreams; give one upstream`);
   // All configurations of one nginx share the names of upstreams, so these contain a digest of listener and hosts.
   const digest = createHash('sha256').update(JSON.stringify([listen, hosts])).digest('hex');
   const upstreamOf = ({ name }: PlannedService): string => `postern_${name}_${digest.slice(0, 8)}`;
@@ -55,6 +59,9 @@ export function toNginx(...args: ExporterArguments): string {
   ].join('\n');
 }
 
+/** Methods that are not idempotent, and that nginx takes for such: it would send them to the next upstream. */
+const REPEATED = /^(?:M-SEARCH|NOTIFY|SOURCE|SUBSCRIBE|UNSUBSCRIBE)$/;
+
 function formatListener({ listen, hosts, tls }: Plan): string[] {
   const names = hosts.length === 0 ? ['^[^,]*$'] : hosts.map((host) => `^${formatText(host)}(?::[0-9]*)?$`);
   return [
@@ -70,7 +77,7 @@ function formatListener({ listen, hosts, tls }: Plan): string[] {
     // An address with one server sends it the requests for every name, so `server_name` refuses none of them.
     '# The names that are served.',
     'set $postern_served "";',
-    'if ($uri ~ "^/\\.postern_") { set $postern_served yes; } # a refusal',
+    'if ($uri ~ "^/\\.postern_(?:400|50[234])\\z") { set $postern_served yes; } # a refusal: no client can ask for it',
     ...names.map((pattern) => `if ($http_host ~* "${pattern}") { set $postern_served yes; }`),
     'if ($postern_served = "") { return 404; }',
   ];
@@ -92,6 +99,12 @@ proxy_request_buffering off;
 proxy_buffering off;
 proxy_buffer_size 16k; # for the head of a reply
 proxy_buffers 8 16k;
+# A reply is sent as the service sends it.
+proxy_ignore_headers X-Accel-Redirect X-Accel-Expires X-Accel-Limit-Rate X-Accel-Buffering X-Accel-Charset;
+proxy_pass_header X-Accel-Redirect;
+proxy_pass_header Server;
+proxy_pass_header date;
+proxy_pass_header X-Pad;
 proxy_http_version 1.1;
 proxy_connect_timeout 5s;
 proxy_send_timeout 300s;

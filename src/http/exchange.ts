@@ -9,6 +9,8 @@ import { requestId } from './request.js';
 import { BODY, REPLY, type BodyEvent, type BodyState, type ReplyEvent, type ReplyState } from './life-cycle.js';
 
 const { AsyncResource } = builtin('node:async_hooks');
+/** nginx's status for a client that disconnected; never sent, only counted. */
+export const CLIENT_CLOSED_REQUEST = 499;
 const NEVER_DESTROYED = { requireManualDestroy: true } as const;
 
 /** Maximum bytes that are read and dropped of a body that no handler wants; with more, the connection is closed. */

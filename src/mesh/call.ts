@@ -3,6 +3,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { builtin } from '../base/builtin.js';
 import { monotonicNow } from '../base/clock.js';
+import { CLIENT_CLOSED_REQUEST } from '../http/exchange.js';
 import type { CallingRequest, ServiceFetchOptions, ServiceResponse } from '../client/service-client.js';
 import { callError, isUnavailable, NO_RETRY_HEADER, ServiceError } from '../client/service-error.js';
 import { DEADLINE_HEADER } from '../base/deadline.js';
@@ -64,8 +65,6 @@ const TIMEOUT_MS = 5000;
 const MAX_BYTES = 10 * 1024 * 1024;
 /** How much of an unwanted answer is read, so that its connection can be used again. */
 const MAX_DISCARDED_BYTES = 65_536;
-/** nginx's status for a client that disconnected; never sent, only counted. */
-const CLIENT_CLOSED_REQUEST = 499;
 
 /** @throws {TypeError} for a path, header or body that cannot be sent */
 export function createCall(

@@ -195,11 +195,6 @@ export class Registry implements Iterable<AnyMetric> {
     return textFormat.formatFamilies(this.#gather(), format, this.#defaultLabels);
   }
 
-  /** Every metric in UTF-8, as it is sent. */
-  exposeBytes(format: Format = 'text'): Uint8Array {
-    return Buffer.from(this.expose(format));
-  }
-
   /**
    * Calls `listener` at the start of each exposition, before any `collect`: the moment to read what several metrics
    * share.

@@ -16,7 +16,7 @@ import { parseList, qualityOf } from '../payload/accept.js';
 /** The reply to a scrape. */
 export async function metricsText(registry: Registry, headers: IncomingHttpHeaders): Promise<Reply> {
   const format = negotiateFormat(headers.accept);
-  const bytes = registry.exposeBytes(format);
+  const bytes = Buffer.from(registry.expose(format));
   const fields = { 'content-type': registry.contentTypeOf(format), vary: 'accept, accept-encoding' };
   if (!acceptsGzip(headers['accept-encoding']?.toString())) return reply(bytes, { headers: fields });
   const zipped = await builtin('node:util').promisify(builtin('node:zlib').gzip)(bytes);

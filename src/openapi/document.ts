@@ -133,7 +133,8 @@ export function toOpenApi(app: OpenApiSource, options: OpenApiOptions = {}): Ope
     paths,
     components: { schemas: components.schemas },
   };
-  return mergeJson(own, added);
+  // Whoever changes the document changes nothing that another one is made of.
+  return structuredClone(mergeJson(own, added));
 }
 
 function routesOf(app: OpenApiSource): Route[] {

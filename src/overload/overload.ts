@@ -7,7 +7,7 @@ import { logSafely, type Logger } from '../base/log.js';
 import type { Priority } from '../endpoint/route-options.js';
 import type { Handler } from '../http/context.js';
 import * as errorMapper from '../http/error-mapper.js';
-import type { BoundCounter, Counter } from '../metrics/counter.js';
+import type { Counter } from '../metrics/counter.js';
 import type { Registry } from '../metrics/registry.js';
 import type { Route } from '../routing/router.js';
 import * as processLimits from './process-limits.js';
@@ -69,8 +69,6 @@ export class Overload {
   readonly #logger: Logger;
   readonly #count: Counter<'route' | 'reason'>;
   readonly #limits: ProcessLimits | null;
-  /** The series of the latest refusal; most have the same. */
-  #series: { readonly route: string; readonly reason: Reason; readonly bound: BoundCounter } | undefined;
   // Always the same errors: under load, nobody has time for another stack or another body.
   #overloaded: Overloaded | undefined;
   #late: DeadlinePassed | undefined;
@@ -103,9 +101,7 @@ export class Overload {
    * @returns the error of the refusal; undefined if refusals are only observed, so that the request has to run
    */
   refuse(route: string, reason: Reason): Error | undefined {
-    if (this.#series?.route !== route || this.#series.reason !== reason)
-      this.#series = { route, reason, bound: this.#count.labels({ route, reason }) };
-    this.#series.bound.inc();
+    this.#count.inc({ route, reason });
     const { observe, retryAfter } = this.#options;
     if (observe) return undefined;
     if (reason === 'deadline') return (this.#late ??= errorMapper.makeReady(new DeadlinePassed()));

@@ -10,7 +10,7 @@ import type { Connection } from '../http/connection.js';
 import { Context, type Environment } from '../http/context.js';
 import { HttpError } from '../base/errors.js';
 import type { MappedError } from '../http/error-mapper.js';
-import { Exchange, type ConnectionSteps } from '../http/exchange.js';
+import { CLIENT_CLOSED_REQUEST, Exchange, type ConnectionSteps } from '../http/exchange.js';
 import type { Outgoing } from '../http/reply.js';
 import type { RequestTrace } from '../http/request-tracing.js';
 import type { Outcome } from '../http/writer.js';
@@ -18,9 +18,6 @@ import { isSilent, logSafely, type Logger } from '../base/log.js';
 import * as traceContext from '../propagation/trace-context.js';
 import type { RequestMetrics } from '../monitor/request-metrics.js';
 import { DeadlinePassed, Overloaded } from '../overload/overload.js';
-
-/** nginx's status for a client that left; never sent, only counted. */
-export const CLIENT_CLOSED_REQUEST = 499;
 
 /** The steps of every request; none of them throws. */
 export interface Steps extends ConnectionSteps<PipelineExchange> {

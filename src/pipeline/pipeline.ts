@@ -16,7 +16,7 @@ import { Connection } from '../http/connection.js';
 import { Context, type Environment, type HandlerResult } from '../http/context.js';
 import * as errorMapper from '../http/error-mapper.js';
 import type { ParserError } from '../http/error-mapper.js';
-import { isCut } from '../http/exchange.js';
+import { CLIENT_CLOSED_REQUEST, isCut } from '../http/exchange.js';
 import { isThenable, Reply, toOutgoing, type Outgoing } from '../http/reply.js';
 import { createHeadCheck, parseTarget, requestId } from '../http/request.js';
 import { scopeOf } from '../http/scope.js';
@@ -26,7 +26,7 @@ import { isStream } from '../payload/bytes.js';
 import { UnsendableError } from '../payload/lost-members.js';
 import type { CompiledRoutes } from './compiled-routes.js';
 import { placeOf } from './middleware.js';
-import { CLIENT_CLOSED_REQUEST, countBytes, Observer, PipelineExchange, type Steps } from './observer.js';
+import { countBytes, Observer, PipelineExchange, type Steps } from './observer.js';
 import { Outbox } from './outbox.js';
 import { isTraced, RequestTrace } from '../http/request-tracing.js';
 

@@ -4,7 +4,9 @@
  * @module-tag gateways
  */
 
-import { describe, expect, test } from 'vitest';
+import { createServer, METHODS, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { publicFacing } from '../../src/endpoint/public-facing.js';
 import { Router } from '../../src/routing/router.js';
 import {
@@ -13,6 +15,7 @@ import {
 import { checkGateway, freePorts, startGateway } from '../support/gateway-process.js';
 import { createRouter, createSampleRouter } from '../support/gateway-sample.js';
 import { ask, startUpstream } from '../support/gateway-upstream.js';
+import { rawRequest, type RawResponse } from '../support/raw.js';
 
 const closed = (): string => 'private';
 const open = publicFacing(() => 'public');
@@ -242,4 +245,54 @@ test.for([
 test('no options are a TypeError', () => {
   for (const exporter of everyExporter.slice(0, 4))
     expect(() => Reflect.apply(exporter, undefined, [new Router()])).toThrow(TypeError);
+});
+
+test('what a gateway would send twice, or has no room for, is a GatewayError', () => {
+  const upstream = (count: number): string[] => Array.from({ length: count }, (_, i) => `http://users-${i}:8000`);
+  type Exporter = (router: RouteTable, options: GatewayOptions) => string;
+  const write = (exporter: Exporter, method: string, count: number): unknown => {
+    try {
+      return typeof exporter(route(method, '/x'), { ...OPTIONS, upstream: upstream(count) });
+    } catch (error) {
+      return error;
+    }
+  };
+  expect(write(toNginx, 'NOTIFY', 1)).toBe('string');
+  expect(write(toNginx, 'NOTIFY', 2)).toMatchObject({ name: 'GatewayError', route: '/x' });
+  const toManifests = (router: RouteTable, options: GatewayOptions): string =>
+    toGatewayApi(router, { service: options.service, upstream: options.upstream, gateway: 'main' });
+  expect(write(toManifests, 'GET', 16)).toBe('string');
+  expect(write(toManifests, 'GET', 17)).toMatchObject({ name: 'GatewayError', route: '/x' });
+});
+
+test('nginx refuses a foreign host for every path, and sends what a service answers about itself', async () => {
+  const service = createServer((_req, res) =>
+    res.writeHead(200, { server: 'mine', 'x-accel-redirect': '/elsewhere', 'content-length': 8 }).end('answered'),
+  );
+  const serviceAt = await listening(service);
+  const [port = 0] = await freePorts(1);
+  const options = { service: 'users', upstream: serviceAt, listen: `127.0.0.1:${port}`, hosts: ['a.example'] };
+  const gateway = await startGateway('nginx', toNginx(route('GET', '/*rest'), options), [port]);
+  onTestFinished(async () => {
+    await gateway.stop();
+    service.close();
+  });
+  const exchange = (path: string, host: string): Promise<RawResponse> =>
+    rawRequest(port, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+  for (const path of ['/x', '/.postern_x', '/.postern_400x', '/x/../.postern_y'])
+    expect((await exchange(path, 'evil.example')).status, path).toBe(404);
+  const { status, headers, body } = await exchange('/x', 'a.example');
+  expect([status, headers['server'], headers['x-accel-redirect'], body]).toEqual([200, 'mine', '/elsewhere', 'answered']);
+});
+
+async function listening(server: Server): Promise<string> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+test('HAProxy takes a service with more public methods than fit on a line', () => {
+  const router = new Router();
+  const methods = METHODS.filter((each) => !['CONNECT', 'TRACE', 'HEAD', 'OPTIONS'].includes(each)).slice(0, 24);
+  for (const method of methods) router.add(method, '/x', open);
+  expect(checkGateway('haproxy', toHAProxy(router, OPTIONS))).toBe('');
 });

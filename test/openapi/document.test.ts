@@ -287,6 +287,15 @@ test.for([
   expect(document.components.schemas[name as string]).toEqual({ type: 'number' });
 });
 
+test('to change a document changes nothing else', () => {
+  const app = createApp({ openapi: { tags: [{ name: 'a' }] } }).get('/a', { openapi: { security: [] } }, () => 'ok');
+  const before = JSON.stringify(toOpenApi(app));
+  const changed = toOpenApi(app) as { tags?: object[] } & OpenApiDocument;
+  changed.tags?.push({ name: 'b' });
+  Object.assign(changed.components.schemas['Error'] as object, { description: 'changed' });
+  expect(JSON.stringify(toOpenApi(app))).toBe(before);
+});
+
 test('scope public has public operations alone, and monitoring endpoints are in neither', () => {
   expect(Object.keys(toOpenApi(richApp(), { scope: 'public' }).paths)).toEqual(['/users/{id}', '/users']);
   expect(JSON.stringify(toOpenApi(richApp()))).not.toContain('/health/');
