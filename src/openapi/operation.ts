@@ -6,7 +6,7 @@ import { isRecord } from '../base/options-check.js';
 import { compilePath } from '../endpoint/pattern.js';
 import type { ErrorType } from '../endpoint/route-options.js';
 import { isSchema, PARTS, type MaybeResponse, type Part } from '../endpoint/schemas.js';
-import { listOf, partsOf, type SchemaPart } from '../payload/json-schema.js';
+import { COMBINING, listOf, partsOf, type SchemaPart } from '../payload/json-schema.js';
 import { propsOf } from '../payload/standard-schema.js';
 import type { Route } from '../routing/router.js';
 import type { Components } from './components.js';
@@ -101,10 +101,12 @@ export function toOperation(
   const { body, response } = schemas;
   const isChecked = PARTS.some((part) => schemas[part] !== undefined);
   const membersOf = (part: Part): Members => collectMembers(schemaOf(part, schemas[part]), { components });
+  const headers = membersOf('headers');
+  if (headers.isUnion) throw new OpenApiError(path, 'its headers are a union; declare one object with all of them');
   const all = [
     ...pathParameters(parameters, schemas.params, membersOf('params')),
     ...queryParameters(membersOf('query'), allowed),
-    ...headerParameters(membersOf('headers')),
+    ...headerParameters(headers),
   ];
   const content = { 'application/json': { schema: schemaOf('body', body) ?? {} } };
   const operation = {
@@ -136,7 +138,10 @@ function pathParameters(parameters: readonly PathParameter[], given: unknown, { 
   });
 }
 
-function queryParameters({ properties, required, others }: Members, allowed: readonly string[] | null): Json[] {
+function queryParameters(members: Members, allowed: readonly string[] | null): Json[] {
+  const { parts, properties, required, others } = members;
+  // Names that depend on the variant, or other names: an object whose members are the parameters.
+  if (members.isUnion && allowed === null) return [parameter('query', 'others', parts[0], false)];
   const declared = [...properties].filter(([name]) => allowed === null || allowed.includes(name));
   const undeclared = (allowed ?? []).filter((name) => !properties.has(name));
   const any = { type: 'object', additionalProperties: others };
@@ -144,7 +149,6 @@ function queryParameters({ properties, required, others }: Members, allowed: rea
   return [
     ...declared.map(([name, schema]) => parameter('query', name, schema, required.has(name))),
     ...undeclared.map((name) => parameter('query', name, { type: 'string' }, false)),
-    // Whatever other names: an object whose members are the parameters.
     ...(others === undefined || allowed !== null ? [] : [parameter('query', further, any, false)]),
   ];
 }
@@ -213,18 +217,30 @@ export interface Members {
   readonly required: ReadonlySet<string>;
   /** Schema of members without a name of their own; undefined if there are none. */
   readonly others: unknown;
+  /** Whether variants (`anyOf`, `oneOf`) have further members. */
+  readonly isUnion: boolean;
 }
 
 /** @param root the document that references lead into */
 export function collectMembers(schema: unknown, root: unknown): Members {
   const parts = [...partsOf(schema, root)];
-  const others = parts.map((part) => part['additionalProperties']);
+  const [properties, others] = membersIn(parts);
+  const [all, allOthers] = membersIn([...partsOf(schema, root, COMBINING)]);
   return {
     parts,
-    properties: new Map(parts.flatMap(({ properties }) => (isRecord(properties) ? Object.entries(properties) : []))),
+    properties,
     required: new Set(parts.flatMap(({ required }) => listOf(required).map(String))),
-    others: others.findLast((each) => isRecord(each) && Object.keys(each).length > 0),
+    others,
+    isUnion: all.size > properties.size || (others === undefined && allOthers !== undefined),
   };
+}
+
+function membersIn(parts: readonly SchemaPart[]): [Members['properties'], Members['others']] {
+  const others = parts.map((part) => part['additionalProperties']);
+  return [
+    new Map(parts.flatMap(({ properties }) => (isRecord(properties) ? Object.entries(properties) : []))),
+    others.findLast((each) => isRecord(each) && Object.keys(each).length > 0),
+  ];
 }
 
 /** The members that are not undefined. */

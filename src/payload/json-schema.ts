@@ -7,7 +7,8 @@ export type SchemaPart = Readonly<Record<string, unknown>>;
 
 /** Recursive schemas end at this depth. */
 const MAX_DEPTH = 16;
-const COMBINING = ['allOf', 'anyOf', 'oneOf'];
+/** Keywords with schemas for the same value, or with variants of it. */
+export const COMBINING: readonly string[] = ['allOf', 'anyOf', 'oneOf'];
 
 /**
  * A schema and the schemas that hold for the same value, by `$ref` and `allOf`.

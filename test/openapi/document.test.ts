@@ -229,6 +229,30 @@ test('parameters without a name of their own get one that no other parameter has
     .toEqual(['rest', 'rest_', 'others', 'others_']);
 });
 
+test('a query that is a union is one object of parameters, and headers that are one are an OpenApiError', async () => {
+  const query = z.union([z.object({ near: z.string() }), z.object({ x: z.string(), y: z.string() })]);
+  const app = createApp().get('/a', { query }, () => 1);
+  const other = { oneOf: [{ additionalProperties: { type: 'string' } }] };
+  const both = withJsonSchema({ allOf: [{ properties: { q: {} } }, other] });
+  app.get('/both', { query: both }, () => 1);
+  app.get('/some', { query, public: { params: ['near'] } }, () => 1);
+  const named = { type: 'object', properties: { q: {}, r: {} } };
+  const either = withJsonSchema({ ...named, anyOf: [{ required: ['q'] }, { required: ['r'] }] });
+  app.get('/either', { query: either, headers: either }, () => 1);
+  const document = toOpenApi(app);
+  const { $schema, ...schema } = z.toJSONSchema(query, { io: 'input' });
+  expect($schema).toBeTypeOf('string');
+  expect(at(document, '/a', 'get').parameters).toEqual([{ name: 'others', in: 'query', schema }]);
+  expect(at(document, '/both', 'get').parameters).toMatchObject([{ name: 'others', schema: { allOf: [{}, other] } }]);
+  expect(at(document, '/some', 'get').parameters).toEqual([{ name: 'near', in: 'query', schema: { type: 'string' } }]);
+  expect(at(document, '/either', 'get').parameters.map(({ name }: { name: string }) => name))
+    .toEqual(['q', 'r', 'q', 'r']);
+  expect(await complaintsOf(document)).toEqual({ seriousme: true, redocly: [] });
+  app.get('/headers', { headers: query }, () => 1);
+  expect(() => toOpenApi(app))
+    .toThrow(new OpenApiError('/headers', 'its headers are a union; declare one object with all of them'));
+});
+
 test('a schema without JSON Schema is {}, a body that may be absent is not required, a text is text', () => {
   const document = toOpenApi(richApp());
   const operation = at(document, '/silent/{id}', 'post');
