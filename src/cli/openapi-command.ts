@@ -1,5 +1,6 @@
 /* `postern openapi`: an application as an OpenAPI document, or what broke since one was saved. */
 
+import { FrameworkErrorCodes } from '../base/error-codes.js';
 import { isRecord } from '../base/options-check.js';
 import { toOpenApi, type OpenApiDocument } from '../openapi/document.js';
 import { collectMembers, shapeOf, type Members } from '../openapi/operation.js';
@@ -20,7 +21,7 @@ a route.
   --server URL       where the service can be reached; may be repeated
   --check FILE       compares with a saved document: prints what broke for
                      clients (removed operations, new required input, removed
-                     statuses and members) and exits with 1; prints nothing if
+                     query parameters, statuses and members) and exits with 1; prints nothing if
                      nothing did
 `;
 
@@ -80,19 +81,36 @@ function operationsOf({ paths }: OpenApiDocument): Map<string, { readonly name: 
 type Documents = Readonly<Record<'before' | 'after', OpenApiDocument>>;
 
 function compareOperations(both: Documents, before: unknown, after: unknown): string[] {
-  const known = inputsOf(before);
-  const inputs = [...inputsOf(after)].flatMap(([key, { required, schema }]) => {
+  const [known, taken] = [inputsOf(before), inputsOf(after)];
+  const [old, now] = [asObject(asObject(before)['responses']), asObject(asObject(after)['responses'])];
+  // Other query parameters are ignored, unless the route has a list of the allowed ones.
+  const areListed = codesOf(now['400'], both.after).includes(framework_invalid_query_params.name);
+  const gone = [...known.keys()].filter((key) => areListed && key.startsWith('query ') && !taken.has(key));
+  const inputs = [...taken].flatMap(([key, { required, schema }]) => {
     const was = known.get(key);
     const needed = required && was?.required !== true ? [`now requires ${key === 'body' ? 'a body' : key}`] : [];
     return [...needed, ...compareSchemas(both, true, was?.schema, schema, key)];
   });
-  const now = asObject(asObject(after)['responses']);
-  const replies = Object.entries(asObject(asObject(before)['responses'])).flatMap(([status, was]) => {
+  const replies = Object.entries(old).flatMap(([status, was]) => {
     if (now[status] !== undefined) return compareSchemas(both, false, schemaOf(was), schemaOf(now[status]), status);
-    // `2XX` means every success that is not declared by itself any more.
-    return status.startsWith('2') && now['2XX'] !== undefined ? [] : `no longer declares ${status}`;
+    // `2XX` means every success that is not declared by itself.
+    const isMeant = Object.keys(now).some((other) => other === '2XX' || (status === '2XX' && other[0] === '2'));
+    // A route that checks less refuses less.
+    const codes = codesOf(was, both.before);
+    const isCheck = codes.length > 0 && codes.every((code) => CHECKS.includes(code));
+    return (status.startsWith('2') && isMeant) || isCheck ? [] : `no longer declares ${status}`;
   });
-  return [...inputs, ...replies];
+  return [...gone.map((key) => `no longer takes ${key}`), ...inputs, ...replies];
+}
+
+const { framework_invalid_request, framework_invalid_query_params } = FrameworkErrorCodes;
+/** Codes of the checks that a route declares by its schemas and its query parameters. */
+const CHECKS: readonly unknown[] = [framework_invalid_request.name, framework_invalid_query_params.name];
+
+/** Names of the error codes that a reply declares. */
+function codesOf(reply: unknown, root: OpenApiDocument): readonly unknown[] {
+  const code = collectMembers(schemaOf(reply), root).properties.get('error_code');
+  return listOf(asObject(collectMembers(code, root).properties.get('name'))['enum']);
 }
 
 /** @param sent whether clients send it; else they get it */
@@ -104,7 +122,8 @@ function compareSchemas(both: Documents, sent: boolean, was: unknown, is: unknow
   const below = (was: unknown, is: unknown, name: string): string[] =>
     compareSchemas(both, sent, was, is, `${at}/${name}`, depth + 1);
   const [type, typeNow] = [firstOf(old, 'type'), firstOf(now, 'type')];
-  const isOther = type !== undefined && typeNow !== undefined && JSON.stringify(type) !== JSON.stringify(typeNow);
+  const [wide, narrow] = sent ? [typeNow, type] : [type, typeNow];
+  const isOther = wide !== undefined && narrow !== undefined && !includesType(wide, narrow);
   return [
     ...(isOther ? [`${sent ? 'takes' : 'returns'} another type at ${at}`] : []),
     ...[...one.properties.keys()].flatMap((name) => {
@@ -115,6 +134,12 @@ function compareSchemas(both: Documents, sent: boolean, was: unknown, is: unknow
     }),
     ...below(firstOf(old, 'items'), firstOf(now, 'items'), '*'),
   ];
+}
+
+/** Whether the first `type` of a schema includes the other one: a number may be an integer. */
+function includesType(wide: unknown, narrow: unknown): boolean {
+  const types = [wide].flat();
+  return [narrow].flat().every((type) => types.includes(type) || (type === 'integer' && types.includes('number')));
 }
 
 /** The first value of a keyword in the schemas that hold for the same value. */

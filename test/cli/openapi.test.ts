@@ -8,8 +8,11 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { findBreaks } from '../../src/cli/openapi-command.js';
-import type { OpenApiDocument } from 'postern/openapi';
+import { BadRequest, type RouteOptions } from 'postern';
+import { toOpenApi, type OpenApiDocument } from 'postern/openapi';
+import { z } from 'zod';
 import { createProject, runCommand } from '../support/command.js';
+import { createApp } from '../support/serve.js';
 
 const SCHEMA = `const schema = (json) => ({ '~standard': { version: 1, vendor: 'mine', validate: (value) => ({ value }), jsonSchema: { input: () => json, output: () => json } } });`;
 const moduleOf = (routes: string): string =>
@@ -147,6 +150,14 @@ const changes: { name: string; before: OpenApiDocument; after: OpenApiDocument; 
   { name: 'a member has another type', before: documentOf(replying({ $ref })),
     after: documentOf(replying({ type: 'object', required: ['id'], properties: { id: { type: 'number' }, tags: {} } })),
     breaks: ['GET /a/{id} returns another type at 200/id'] },
+  { name: 'an input takes more types', before: documentOf(taking({ type: 'integer' })),
+    after: documentOf(taking({ type: ['number', 'null'] })), breaks: [] },
+  { name: 'an input takes fewer types', before: documentOf(taking({ type: 'number' })),
+    after: documentOf(taking({ type: 'integer' })), breaks: ['GET /a/{id} takes another type at body'] },
+  { name: 'a reply has fewer types', before: documentOf(replying({ type: ['number', 'null'] })),
+    after: documentOf(replying({ type: 'integer' })), breaks: [] },
+  { name: 'a reply has more types', before: documentOf(replying({ type: 'integer' })),
+    after: documentOf(replying({ type: 'number' })), breaks: ['GET /a/{id} returns another type at 200'] },
   ...['#/components/schemas/None', '#/%E0', 'other.json#/User'].map((nowhere) => ({
     name: `a reference leads nowhere: ${nowhere}`,
     before: documentOf(replying({ $ref: nowhere })),
@@ -162,3 +173,20 @@ test.for(changes)('what breaks when $name', ({ before, after, breaks }) => {
   expect(findBreaks(before, before)).toEqual([]);
 });
 
+const allowing = (...params: string[]): RouteOptions => ({ public: { params } });
+const routeChanges: { name: string; before: RouteOptions; after: RouteOptions; breaks: string[] }[] = [
+  { name: 'a query parameter is no longer allowed', before: allowing('q', 'page'), after: allowing('page'),
+    breaks: ['GET /a no longer takes query "q"'] },
+  { name: 'any query parameter is allowed', before: allowing('q'), after: {}, breaks: [] },
+  { name: 'a query parameter is ignored', before: { query: z.object({ q: z.string() }) },
+    after: { query: z.object({}) }, breaks: [] },
+  { name: 'a response schema is added', before: {}, after: { response: z.string() }, breaks: [] },
+  { name: 'a response schema is removed', before: { response: z.string() }, after: {}, breaks: [] },
+  { name: 'a body schema is removed', before: { body: z.string() }, after: {}, breaks: [] },
+  { name: 'an error is removed', before: { errors: [BadRequest] }, after: {},
+    breaks: ['GET /a no longer declares 400'] },
+];
+test.for(routeChanges)('what breaks when $name', ({ before, after, breaks }) => {
+  const documentWith = (options: RouteOptions): OpenApiDocument => toOpenApi(createApp().get('/a', options, () => ''));
+  expect(findBreaks(documentWith(before), documentWith(after))).toEqual(breaks);
+});
