@@ -56,7 +56,7 @@ export async function startLive(options: LiveOptions): Promise<LivePage> {
     return reply(await asking, { headers: HEADERS });
   });
   const { url } = await app.listen({ host: '127.0.0.1', port: options.port });
-  return { url: `${url}/`, close: () => app.close() };
+  return { url: `${url}/`, close: () => app.close({ timeout: 0 }) };
 }
 
 const HEADERS = {

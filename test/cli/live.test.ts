@@ -269,6 +269,19 @@ test('the page is one document that permits nothing else', async () => {
     .toEqual([200, 'application/json', null]);
 });
 
+test('stops at once while the mesh hangs', async () => {
+  const mesh = await startFakeMesh(SHOP);
+  mesh.held = new Promise(() => undefined);
+  const { url, stop } = await startLive(mesh);
+  const closed = expect(fetch(`${url}mesh.json`)).rejects.toThrow();
+  await expect.poll(() => mesh.asked, SOON).toBe(1);
+  const started = performance.now();
+  await stop();
+  await closed;
+  // The mesh has eight seconds to answer.
+  expect(performance.now() - started).toBeLessThan(4_000);
+});
+
 const hosts = [
   { host: 'localhost:8000', status: 200 },
   { host: 'LOCALHOST', status: 200 },
