@@ -15,11 +15,11 @@ kubectl apply -f -: Deployment, Service, PodDisruptionBudget and PodMonitor.
   --monitor-port P   a second port, for metrics (MONITOR_PORT)
 `;
 
-/** Valid name of a Kubernetes Service (RFC 1035, section 2.3.1). */
-const LABEL = /^[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+/** Valid name of a Kubernetes namespace (RFC 1123, section 2.1). The name of a Service begins with a letter. */
+const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const IMAGE = /^[\w][\w.:/@-]*$/;
 
-const LABEL_REMEDY = 'give a DNS label: lower-case letters, digits and hyphens, a letter first, at most 63';
+const LABEL_REMEDY = 'give a DNS label: lower-case letters, digits and hyphens, at most 63';
 
 const OPTIONS = {
   image: option('give registry/name:tag', (text) => (IMAGE.test(text) ? text : undefined)),
@@ -35,7 +35,8 @@ export const k8s: Command = defineCommand(usage, 'MODULE', OPTIONS, async (value
   if (monitorPort === port) throw new UsageError(`--port and --monitor-port are both ${port}; give two`);
 
   const { name } = await loadMonitoredApp(file);
-  if (!LABEL.test(name)) throw new UsageError(`the application's name is ${JSON.stringify(name)}; ${LABEL_REMEDY}`);
+  if (!LABEL.test(name) || /^\d/.test(name))
+    throw new UsageError(`the application's name is ${JSON.stringify(name)}; ${LABEL_REMEDY}, a letter first`);
   return { text: writeManifests(name, image, port, values) };
 });
 

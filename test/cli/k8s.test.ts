@@ -48,6 +48,7 @@ async function manifestsOf(
 test.for([
   { name: 'users', args: [] },
   { name: 'no', args: ['--replicas', '0', '--namespace', 'on'] },
+  { name: 'users', args: ['--namespace', '7eleven'] },
   { name: `a${'-'.repeat(61)}b`, args: ['--monitor-port', '9100', '--port', '8080', '--replicas', '12'] },
 ])(
   'the manifests of $name with $args pass the models of Kubernetes and of the Prometheus operator',
