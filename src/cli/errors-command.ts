@@ -7,12 +7,12 @@ import { loadApp, type LoadedApp } from './module.js';
 import { toJson, toTable } from './output.js';
 
 const usage = `Usage: postern errors MODULE [--json]
-       postern errors --check FILE...
+       postern errors --check FILE... [--json]
 
 Prints every error code of the application that MODULE exports as its default:
 the codes of its option errorCodes, and the codes that its routes declare.
 
-  --json           as JSON, to be saved for --check
+  --json           as JSON, to be saved for --check; with --check, its findings
   --check FILE...  compares the saved codes of several services
 
 One value with two names, or one name with two values, exits with 1. So does a
@@ -29,7 +29,8 @@ export const errors: Command = defineCommand(usage, operandOf, OPTIONS, async ({
     return { text: json ? toJson(rows) : formatTable(rows) };
   }
   const read = savedBy('errors MODULE --json', 'saved list of error codes', areCodes);
-  return reportFindings(clashesOf(files.flatMap((place) => read(place).map((code) => ({ ...code, place })))));
+  const clashes = clashesOf(files.flatMap((place) => read(place).map((code) => ({ ...code, place }))));
+  return json ? { text: toJson({ clashes }), finding: clashes.length > 0 } : reportFindings(clashes);
 });
 
 /** One row of the catalogue. */

@@ -69,6 +69,9 @@ test.for(checks)('--check over $name', async ({ files, stdout }) => {
   const cwd = createProject(files);
   expect(await runCommand(['errors', '--check', ...Object.keys(files)], { cwd }))
     .toEqual({ code: stdout === '' ? 0 : 1, stdout, stderr: '' });
+  const json = await runCommand(['errors', '--json', '--check', ...Object.keys(files)], { cwd });
+  const clashes = stdout.split('\n').filter(Boolean);
+  expect([json.code, JSON.parse(json.stdout)]).toEqual([stdout === '' ? 0 : 1, { clashes }]);
 });
 
 const declaring = (codes: string): string => `import { ApiError, defineErrorCodes, Postern } from 'postern';
