@@ -97,6 +97,11 @@ test('no file of the library loads the command', () => {
   expect(files.filter(imports)).toEqual([]);
 });
 
+test('functions and classes have the names of the source', () => {
+  for (const file of readdirSync(join(ROOT, 'dist')).filter((name) => name.endsWith('.js')))
+    expect(readFileSync(join(ROOT, 'dist', file), 'utf8').match(/\b(?:function\*?|class) \w+\$\d+/g), file).toBe(null);
+});
+
 test('dist has no empty folder', () => {
   const folders = readdirSync(join(ROOT, 'dist'), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isDirectory());

@@ -38,11 +38,11 @@ export const demo: Command = defineCommand(usage, '', { port: whole(1, 65_533) }
   const show = (at: number): Promise<LivePage> => showMesh({ service: 'shop', base: shop }, 3, at);
   const live = await show(Math.min(Number(new URL(shop).port) + 3, 65_535)).catch(() => show(0));
   const close = (): Promise<unknown> => Promise.all([live, ...apps].map((each) => each.close()));
-  return { text: describe(shop, billing, stock, live.url), close };
+  return { text: describeDemo(shop, billing, stock, live.url), close };
 });
 
 /** Each address on a line of its own: terminals make a link of it, and a triple click selects nothing else. */
-function describe(shop: string, billing: string, stock: string, live: string): string {
+function describeDemo(shop: string, billing: string, stock: string, live: string): string {
   const toTry = [
     ['The mesh, live in a browser', live],
     ['An order, through all three services', `${shop}/orders/1?quantity=2`],

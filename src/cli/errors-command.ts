@@ -26,7 +26,7 @@ const operandOf = ({ check }: { readonly check?: unknown }): string => (check ==
 export const errors: Command = defineCommand(usage, operandOf, OPTIONS, async ({ json, check }, ...files) => {
   if (!check) {
     const rows = catalogueOf(await loadApp(files[0]));
-    return { text: json ? toJson(rows) : formatTable(rows) };
+    return { text: json ? toJson(rows) : formatCodes(rows) };
   }
   const read = savedBy('errors MODULE --json', 'saved list of error codes', areCodes);
   const clashes = clashesOf(files.flatMap((place) => read(place).map((code) => ({ ...code, place }))));
@@ -66,7 +66,7 @@ function catalogueOf({ name: service, errorCodes = [], router }: LoadedApp): Cod
     });
 }
 
-function formatTable(rows: readonly CodeRow[]): string {
+function formatCodes(rows: readonly CodeRow[]): string {
   const cells = rows.map(({ name, value, status, description, routes }) =>
     [value, name, status ?? '-', description ?? '-', routes.join(', ') || '-'].map(String),
   );

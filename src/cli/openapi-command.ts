@@ -4,7 +4,7 @@ import { FrameworkErrorCodes } from '../base/error-codes.js';
 import { isRecord } from '../base/options-check.js';
 import { toOpenApi, type OpenApiDocument } from '../openapi/document.js';
 import { collectMembers, shapeOf, type Members } from '../openapi/operation.js';
-import { listOf } from '../payload/json-schema.js';
+import { asList } from '../payload/json-schema.js';
 import { choice, defineCommand, flag, option, repeated, reportFindings, savedBy, type Command } from './command.js';
 import { loadApp } from './module.js';
 import { toJson } from './output.js';
@@ -21,8 +21,8 @@ a route.
   --server URL       where the service can be reached; may be repeated
   --check FILE       compares with a saved document: prints what broke for
                      clients (removed operations, new required input, removed
-                     query parameters, statuses and members) and exits with 1; prints nothing if
-                     nothing did
+                     query parameters, statuses and members) and exits with
+                     1; prints nothing if nothing did
 `;
 
 const OPTIONS = {
@@ -110,7 +110,7 @@ const CHECKS: readonly unknown[] = [framework_invalid_request.name, framework_in
 /** Names of the error codes that a reply declares. */
 function codesOf(reply: unknown, root: OpenApiDocument): readonly unknown[] {
   const code = collectMembers(schemaOf(reply), root).properties.get('error_code');
-  return listOf(asObject(collectMembers(code, root).properties.get('name'))['enum']);
+  return asList(asObject(collectMembers(code, root).properties.get('name'))['enum']);
 }
 
 /** @param sent whether clients send it; else they get it */
@@ -151,7 +151,7 @@ function firstOf({ parts }: Members, keyword: string): unknown {
 function inputsOf(operation: unknown): Map<string, { readonly required: boolean; readonly schema: unknown }> {
   const { parameters, requestBody } = asObject(operation);
   const inputs = new Map<string, { required: boolean; schema: unknown }>();
-  for (const { in: place, name, required, schema } of listOf(parameters).map(asObject)) {
+  for (const { in: place, name, required, schema } of asList(parameters).map(asObject)) {
     const key = `${String(place)} ${JSON.stringify(name)}`;
     if (place !== 'path') inputs.set(key, { required: required === true, schema });
   }

@@ -19,11 +19,11 @@ const OPTIONS = { json: flag, check: option('', savedBy('routes MODULE --json', 
 
 export const routes: Command = defineCommand(usage, 'MODULE', OPTIONS, async ({ json, check: saved }, file) => {
   const { routes } = (await loadApp(file)).router;
-  if (saved === undefined) return { text: json ? toJson(routes) : formatTable(routes) };
+  if (saved === undefined) return { text: json ? toJson(routes) : formatRoutes(routes) };
   return compareRoutes(saved, routes, json);
 });
 
-function formatTable(routes: readonly RouteInfo[]): string {
+function formatRoutes(routes: readonly RouteInfo[]): string {
   const rows = routes.map(({ method, path, pattern, public: open, params }) => {
     return [method, path, pattern, open ? 'public' : 'private', describeParams(params)];
   });
@@ -48,19 +48,19 @@ function compareRoutes(before: readonly RouteInfo[], after: readonly RouteInfo[]
   });
   const lines = [
     ...became_public.map((route) =>
-      paint('green', `+ ${describe(route)} became public (query: ${describeParams(route.params)})`),
+      paint('green', `+ ${describeRow(route)} became public (query: ${describeParams(route.params)})`),
     ),
-    ...stopped_being_public.map((route) => paint('red', `- ${describe(route)} stopped being public`)),
+    ...stopped_being_public.map((route) => paint('red', `- ${describeRow(route)} stopped being public`)),
     ...changed_params.map((route) => {
       const params = `${describeParams(route.before)} → ${describeParams(route.after)}`;
-      return paint('yellow', `~ ${describe(route)} changed its parameters: ${params}`);
+      return paint('yellow', `~ ${describeRow(route)} changed its parameters: ${params}`);
     }),
   ];
   const changes = { became_public, stopped_being_public, changed_params };
   return { text: json ? toJson(changes) : lines.map((line) => `${line}\n`).join(''), finding: lines.length > 0 };
 }
 
-function describe({ method, path, pattern }: Pick<RouteInfo, 'method' | 'path' | 'pattern'>): string {
+function describeRow({ method, path, pattern }: Pick<RouteInfo, 'method' | 'path' | 'pattern'>): string {
   return toVisible(`${method} ${path} (${pattern})`);
 }
 

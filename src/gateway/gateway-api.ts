@@ -40,7 +40,7 @@ export function toGatewayApi(...args: ExporterArguments<GatewayApiOptions, [Gate
     const remedy = 'an HTTPRoute knows DNS names only; give names such as "users.example.com"';
     throw new TypeError(`option "hosts" has ${JSON.stringify(unknown)}, and ${remedy}`);
   }
-  const manifests = plan.services.flatMap((service) => formatService(service, gateway, plan));
+  const manifests = plan.services.flatMap((service) => formatManifests(service, gateway, plan));
   return `${formatHeader(plan)}\n${manifests.join('---\n')}`;
 }
 
@@ -49,7 +49,7 @@ const MAX_ITEMS = 16;
 const MAX_PATH = 1024;
 
 /** Formats as few manifests as the limits allow, in the order of the routes. */
-function formatService(service: PlannedService, gateway: string, { services, hosts, namespace }: Plan): string[] {
+function formatManifests(service: PlannedService, gateway: string, { services, hosts, namespace }: Plan): string[] {
   const { name, prefix, inner, routes, upstreams } = service;
   const [first] = routes;
   if (first !== undefined && upstreams.length > MAX_ITEMS)

@@ -27,8 +27,8 @@ export function toHAProxy(...args: ExporterArguments): string {
     ...indent([DEFAULTS]),
     '',
     `frontend ${services.length === 1 ? services[0].name : `gateway-${listen.port}`}`,
-    ...indent([...formatListener(plan), ID, ...formatHosts(plan), HEADERS]),
-    ...indent([...services.flatMap(formatService), ...formatVerdict(plan)]),
+    ...indent([...formatBind(plan), ID, ...formatNames(plan), HEADERS]),
+    ...indent([...services.flatMap(formatAcls), ...formatChoice(plan)]),
     ...services.flatMap(formatBackend),
     '',
   ].join('\n');
@@ -48,7 +48,7 @@ ${([400, 404, 502, 503, 504] as const)
   .map((status) => `http-error status ${status} content-type application/json string '${formatRefusal(status)}'`)
   .join('\n')}`;
 
-function formatListener({ listen, tls, include }: Plan): string[] {
+function formatBind({ listen, tls, include }: Plan): string[] {
   const keys = tls === undefined ? [] : [tls.certificate, `${tls.certificate}.key`];
   if (tls !== undefined && !keys.includes(tls.key)) {
     const [key, ...places] = [tls.key, ...keys].map((file) => JSON.stringify(file));
@@ -72,7 +72,7 @@ http-after-response set-header X-Request-Id %[var(txn.postern_id)] if { var(txn.
 !{ var(txn.postern_answered) -m found }`;
 
 /** `req.fhdr` reads the whole header, which `req.hdr` would split at its commas. */
-function formatHosts({ hosts }: Plan): string[] {
+function formatNames({ hosts }: Plan): string[] {
   return [
     '',
     '# The names that are served. A longer one would not fit into the headers that are set below.',
@@ -101,16 +101,16 @@ http-request set-uri /%[pathq,regsub(^/,)] unless { url_beg / * }
 # The path that is compared: decoded, and a slash inside of a segment is the character U+0001.
 http-request set-var(txn.postern_path) path,regsub(%2[Ff],%01,g),url_dec`;
 
-function formatService(service: PlannedService): string[] {
+function formatAcls(service: PlannedService): string[] {
   const { name, routes, inner } = service;
-  const names = new Map(routes.map((route) => [nameOf(route, service), route]));
+  const names = new Map(routes.map((route) => [aclOf(route, service), route]));
   return [
     '',
     `# The public routes of ${titleOf(service)}.`,
     ...inner.map((prefix) => `acl ${name}:inner var(txn.postern_path) -m reg '^${formatText(prefix)}(?:/|$)'`),
     ...routes.flatMap((route) => [
       `# ${route.title}`,
-      `acl ${nameOf(route, service)} var(txn.postern_path) -m reg '${formatPath(route.segments, service)}'`,
+      `acl ${aclOf(route, service)} var(txn.postern_path) -m reg '${formatPath(route.segments, service)}'`,
     ]),
     ...Array.from(names, ([acl, { methods }]) => {
       const condition = `{ method ${methods.join(' ')} } ${acl}${ownOf(service)}`;
@@ -120,12 +120,12 @@ function formatService(service: PlannedService): string[] {
 }
 
 /** Names an ACL, which is true where any of its lines is: `users:GET:HEAD`, and `users:GET:HEAD:maybe`. */
-function nameOf({ methods, certain }: PublicRoute, { name }: PlannedService): string {
+function aclOf({ methods, certain }: PublicRoute, { name }: PlannedService): string {
   const own = methods.filter((method, i) => method !== 'OPTIONS' || i === 0);
   return [name, ...own, ...(certain ? [] : ['maybe'])].join(':');
 }
 
-function formatVerdict({ services, methods }: Plan): string[] {
+function formatChoice({ services, methods }: Plan): string[] {
   return [
     '',
     '# The path is public for other methods: 405. Else it is a 404.',
@@ -143,7 +143,7 @@ function formatVerdict({ services, methods }: Plan): string[] {
 
 function formatAllow(service: PlannedService, method: string): string[] {
   const able = service.routes.filter((route) => route.certain && route.methods.includes(method));
-  const acls = [...new Set(able.map((route) => `!postern_found ${nameOf(route, service)}${ownOf(service)}`))];
+  const acls = [...new Set(able.map((route) => `!postern_found ${aclOf(route, service)}${ownOf(service)}`))];
   if (acls.length === 0) return [];
   const add = `http-request set-var-fmt(txn.postern_allow) '%[var(txn.postern_allow)], ${method}'`;
   // A line has at most 64 words, and an ACL takes four.

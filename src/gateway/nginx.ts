@@ -41,7 +41,7 @@ export function toNginx(...args: ExporterArguments): string {
     }),
     '',
     ...formatBlock('server', [
-      ...formatListener(plan),
+      ...formatServer(plan),
       REQUEST,
       'set $postern_host $http_host;',
       `if ($postern_host = "") { set $postern_host ${services[0].name}; } # HTTP/1.0 has requests without Host`,
@@ -51,7 +51,7 @@ export function toNginx(...args: ExporterArguments): string {
       // A later service overrides an earlier one, so the longer prefix comes later.
       ...[...services]
         .sort((a, b) => a.prefix.length - b.prefix.length)
-        .flatMap((service) => formatService(service, upstreamOf(service))),
+        .flatMap((service) => formatTests(service, upstreamOf(service))),
       LOCATION,
       ...formatRefusals(plan),
     ]),
@@ -62,7 +62,7 @@ export function toNginx(...args: ExporterArguments): string {
 /** Methods that are not idempotent, and that nginx takes for such: it would send them to the next upstream. */
 const REPEATED = /^(?:M-SEARCH|NOTIFY|SOURCE|SUBSCRIBE|UNSUBSCRIBE)$/;
 
-function formatListener({ listen, hosts, tls }: Plan): string[] {
+function formatServer({ listen, hosts, tls }: Plan): string[] {
   const names = hosts.length === 0 ? ['^[^,]*$'] : hosts.map((host) => `^${formatText(host)}(?::[0-9]*)?$`);
   return [
     `listen ${listen.host}:${listen.port}${tls === undefined ? '' : ' ssl http2'};`,
@@ -138,7 +138,7 @@ proxy_ssl_server_name on;
 proxy_ssl_name $postern_tls_name;
 set $postern_tls_name "";`;
 
-function formatService(service: PlannedService, upstream: string): string[] {
+function formatTests(service: PlannedService, upstream: string): string[] {
   const { name, prefix, protocol, routes, isInner } = service;
   const tls = protocol === 'https' ? ` set $postern_tls_name ${tlsNameOf(service)};` : '';
   const inner = `^${name} ${formatAnySegments(prefix)}(?<postern_inner>/.*)`;

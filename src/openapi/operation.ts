@@ -6,7 +6,7 @@ import { isRecord } from '../base/options-check.js';
 import { compilePath } from '../endpoint/pattern.js';
 import type { ErrorType } from '../endpoint/route-options.js';
 import { isSchema, PARTS, type MaybeResponse, type Part } from '../endpoint/schemas.js';
-import { COMBINING, listOf, partsOf, type SchemaPart } from '../payload/json-schema.js';
+import { COMBINING, asList, partsOf, type SchemaPart } from '../payload/json-schema.js';
 import { propsOf } from '../payload/standard-schema.js';
 import type { Route } from '../routing/router.js';
 import type { Components } from './components.js';
@@ -229,7 +229,7 @@ export function collectMembers(schema: unknown, root: unknown): Members {
   return {
     parts,
     properties,
-    required: new Set(parts.flatMap(({ required }) => listOf(required).map(String))),
+    required: new Set(parts.flatMap(({ required }) => asList(required).map(String))),
     others,
     isUnion: all.size > properties.size || (others === undefined && allOthers !== undefined),
   };

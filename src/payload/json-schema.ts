@@ -24,7 +24,7 @@ export function* partsOf(
 ): Generator<SchemaPart> {
   if (!isRecord(schema) || depth > MAX_DEPTH) return;
   yield schema;
-  const others = [resolveReference(schema['$ref'], root), ...keywords.flatMap((keyword) => listOf(schema[keyword]))];
+  const others = [resolveReference(schema['$ref'], root), ...keywords.flatMap((keyword) => asList(schema[keyword]))];
   for (const other of others) yield* partsOf(other, root, keywords, depth + 1);
 }
 
@@ -75,16 +75,16 @@ function isList(schema: unknown, root: unknown, depth = 0): boolean {
   const isListToo = (part: unknown): boolean => isList(part, root, depth + 1);
   if (isListToo(resolveReference(schema['$ref'], root))) return true;
   const { type } = schema;
-  const types = (typeof type === 'string' ? [type] : listOf(type)).filter((each) => each !== 'null');
+  const types = (typeof type === 'string' ? [type] : asList(type)).filter((each) => each !== 'null');
   if (types.length > 0) return types.every((each) => each === 'array');
-  if (listOf(schema['allOf']).some(isListToo)) return true;
+  if (asList(schema['allOf']).some(isListToo)) return true;
   return ['anyOf', 'oneOf'].some((keyword) => {
-    const choices = listOf(schema[keyword]).filter((choice) => !isRecord(choice) || choice['type'] !== 'null');
+    const choices = asList(schema[keyword]).filter((choice) => !isRecord(choice) || choice['type'] !== 'null');
     return choices.length > 0 && choices.every(isListToo);
   });
 }
 
 /** A value if it is a list, else an empty list. */
-export function listOf(value: unknown): readonly unknown[] {
+export function asList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }

@@ -238,7 +238,7 @@ export class Trie {
     let node = start;
     for (let at = 0; at < text.length;) {
       const cells = this.#cells;
-      const child = cells[placeOf(cells, node, text.charCodeAt(at))] as number;
+      const child = cells[cellOf(cells, node, text.charCodeAt(at))] as number;
       const length = cells[child + LENGTH] as number;
       const most = Math.min(length, text.length - at);
       let shared = 0;
@@ -262,7 +262,7 @@ export class Trie {
     const node = this.#create(text);
     const cells = this.#cells;
     const own = child + TEXT;
-    cells[placeOf(cells, parent, cells[own] as number)] = node;
+    cells[cellOf(cells, parent, cells[own] as number)] = node;
     cells.copyWithin(own, own + text.length, own + (cells[child + LENGTH] as number));
     cells[child + LENGTH] = (cells[child + LENGTH] as number) - text.length;
     this.#attach(node, child);
@@ -274,7 +274,7 @@ export class Trie {
     const code = this.#read(node + TEXT);
     const oldTable = this.#read(parent + CHILDREN);
     const oldMask = this.#read(parent + MASK);
-    const other = this.#read(placeOf(this.#cells, parent, code));
+    const other = this.#read(cellOf(this.#cells, parent, code));
     if (oldTable === 0 || other !== 0) {
       let mask = oldMask;
       while (other !== 0 && ((this.#read(other + TEXT) ^ code) & mask) === 0) mask = 2 * mask + 1;
@@ -287,12 +287,12 @@ export class Trie {
       cells[parent + CHILDREN] = table;
       cells[parent + MASK] = mask;
     }
-    this.#cells[placeOf(this.#cells, parent, code)] = node;
+    this.#cells[cellOf(this.#cells, parent, code)] = node;
     return node;
   }
 }
 
 /** Where a node has the child whose text begins with a code, if it has one. */
-function placeOf(cells: Int32Array, node: number, code: number): number {
+function cellOf(cells: Int32Array, node: number, code: number): number {
   return (cells[node + CHILDREN] as number) + (code & (cells[node + MASK] as number));
 }
