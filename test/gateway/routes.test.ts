@@ -149,7 +149,7 @@ function targetsOf(tables: readonly ServiceTable[]): string[] {
 
 const CASES = [
   { kind: 'one service', tables: [table('users', '', SAMPLE)], targets: [...EVERYDAY, ...ODD],
-    methods: ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'QUERY', 'M-SEARCH', 'get', 'TRACE'] },
+    methods: ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'QUERY', 'PURGE', 'get', 'TRACE'] },
   { kind: 'services with paths of their own', tables: APART, targets: targetsOf(APART),
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS'] },
   { kind: 'services with prefixes', tables: PREFIXED, targets: targetsOf(PREFIXED),

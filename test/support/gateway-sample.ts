@@ -18,7 +18,7 @@ export function createRouter(routes: readonly string[]): Router {
 
 /** Routes inside of each other both ways: `+GET /a` is a public one, `-GET /a` a private one. */
 export const SAMPLE: readonly string[] = [
-    '+GET /', '+GET /fast', '+POST /fast', '+QUERY /fast', '+M-SEARCH /fast', '+GET /users/:id', '+DELETE /users/:id',
+    '+GET /', '+GET /fast', '+POST /fast', '+QUERY /fast', '+PURGE /fast', '+GET /users/:id', '+DELETE /users/:id',
     '+GET /users/:id/keys/', '+GET /files/*rest',
     '+GET /n/:n(\\d+)', '+GET /n/:word([a-z ]+)', '+GET /a/:x', '+POST /users/me', '+GET /café/@me/a b',
     '+GET /only/:x(.+)', '+GET /short/:x(.{1,3})', '+GET /~tilde/it\'s;"$x{1}`%',
