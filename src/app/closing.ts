@@ -84,7 +84,6 @@ const SIGTERM_DELAY_MS = 5_000;
 
 /** How long, in ms, a drain keeps serving by default: nobody balances load to a service that a person runs. */
 export function drainDelayOf(signal: NodeJS.Signals, env: NodeJS.ProcessEnv): number {
-  // `node --watch` sets this variable.
   const isWatched = env['WATCH_REPORT_DEPENDENCIES'] !== undefined;
   return signal === 'SIGTERM' && !isRunByHand(env) && !isWatched ? SIGTERM_DELAY_MS : 0;
 }

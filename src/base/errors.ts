@@ -69,19 +69,6 @@ export class ApiError extends Error {
   /** Headers of the error reply, such as `retry-after`. */
   readonly headers: Readonly<Record<string, string>> | undefined;
 
-  /** Holds the stack where that begins with message and description. V8 writes its text when it is first read. */
-  #site: { readonly name: string; readonly message: string; readonly stack?: string } | undefined;
-
-  static readonly #stack: PropertyDescriptor & ThisType<ApiError> = {
-    configurable: true,
-    get() {
-      return this.#site?.stack;
-    },
-    set(value) {
-      Object.defineProperty(this, 'stack', { value, configurable: true, writable: true });
-    },
-  };
-
   /** An error of another copy of Postern is an instance, too; so it is for the types below. @internal */
   static override [Symbol.hasInstance](value: unknown): boolean {
     return isInstance(this, value);
@@ -105,9 +92,7 @@ export class ApiError extends Error {
     this.name = type.name;
     if (text !== message) {
       setStackTraceLimit(stackTraceLimit);
-      this.#site = { name: this.name, message: `${message} ${String(text)}` };
-      Error.captureStackTrace(this.#site, type);
-      Object.defineProperty(this, 'stack', ApiError.#stack);
+      beginStackWith(this, `${message} ${String(text)}`, type);
     }
     this.statusCode = assertErrorStatus(options?.statusCode ?? type.statusCode);
     this.description = text;
@@ -252,6 +237,15 @@ for (const [name, type] of Object.entries({ ...TYPES, ServiceUnavailable })) set
 /** Whether a value is a status, and not below `least`. */
 export function isStatus(value: unknown, least: number): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value >= least && value <= 599;
+}
+
+/** Has the stack of an error begin with more than its message. V8 writes the text of a stack when it is first read. */
+function beginStackWith(error: Error, message: string, type: Function): void {
+  const site: Error = { name: error.name, message };
+  Error.captureStackTrace(site, type);
+  const set = (value: unknown): void =>
+    void Object.defineProperty(error, 'stack', { value, configurable: true, writable: true });
+  Object.defineProperty(error, 'stack', { get: () => site.stack, set, configurable: true });
 }
 
 function assertErrorStatus(statusCode: number): number {

@@ -51,9 +51,8 @@ const MAX_PATH = 1024;
 /** Formats as few manifests as the limits allow, in the order of the routes. */
 function formatManifests(service: PlannedService, gateway: string, { services, hosts, namespace }: Plan): string[] {
   const { name, prefix, inner, routes, upstreams } = service;
-  const [first] = routes;
-  if (first !== undefined && upstreams.length > MAX_ITEMS)
-    throw new GatewayError(first.path, `its rule would have ${upstreams.length} upstreams; a rule takes ${MAX_ITEMS}`);
+  for (const { path } of upstreams.length > MAX_ITEMS ? routes : [])
+    throw new GatewayError(path, `its rule would have ${upstreams.length} upstreams; a rule takes ${MAX_ITEMS}`);
   const backends = formatBackends(service, namespace);
   // A path below a longer prefix belongs to the service of that prefix.
   const own = routes.filter(({ path }) => !inner.some((other) => `${prefix}${path}/`.startsWith(`${other}/`)));

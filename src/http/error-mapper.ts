@@ -136,15 +136,14 @@ export function errorToOutgoing(
  */
 export function forScope(scope: Scope, thrown: unknown, error: MappedError): MappedError {
   if (scope === undefined || error === SERVER_ERROR) return error;
-  const { statusCode, errorCode } = error;
-  const headers = error.headers ?? {};
+  const { statusCode, errorCode, headers } = error;
   const isRemote = isBranded(thrown, 'ServiceError');
-  const hasAdvice = Object.keys(headers).some((name) => name.toLowerCase() === NO_RETRY_HEADER);
+  const hasAdvice = Object.keys(headers ?? {}).some((name) => name.toLowerCase() === NO_RETRY_HEADER);
   if (!isRemote && !hasAdvice) return error;
   const isFailure = isRemote && statusCode >= 500;
   const reason = STATUS_CODES[statusCode] ?? 'Unknown Error';
   const { message, description } = isFailure ? { message: reason, description: reason } : error;
-  const kept = Object.entries(headers).filter(([name]) =>
+  const kept = Object.entries(headers ?? {}).filter(([name]) =>
     isFailure ? name.toLowerCase() === 'retry-after' : name.toLowerCase() !== NO_RETRY_HEADER,
   );
   return { statusCode, message, description, errorCode, headers: Object.fromEntries(kept) };

@@ -36,18 +36,11 @@ export interface ConnectionSteps<Request extends Exchange> {
   abandon(exchange: Request): void;
 }
 
-/** The connection of a request, as those see it who write the reply. */
-interface ExchangeConnection {
-  /** To be called when something is written that Postern does not see. */
-  watch(): void;
-  /** Whether the reply to this request is the last one, and so has to say `connection: close`. */
-  endsWith(exchange: Exchange): boolean;
-}
-
 /** A request under way; the pipeline runs it. */
 export abstract class Exchange {
   abstract readonly steps: ConnectionSteps<this>;
-  abstract readonly connection: ExchangeConnection;
+  /** To be watched when something is written that Postern does not see. */
+  abstract readonly connection: { watch(): void; endsWith(exchange: Exchange): boolean };
   /** On the clock of `performance.now()`. */
   readonly startedAt: number = monotonicNow();
   /** The `content-length` of the request; 0 without one. */

@@ -72,11 +72,6 @@ export class Reply<Body = unknown, Status extends number = number> {
     return reply;
   }
 
-  /** Why a request failed that is answered with this value; undefined if it did not. @internal */
-  static failureOf(value: unknown): { readonly thrown: unknown } | undefined {
-    return value instanceof Reply ? value.#failure : undefined;
-  }
-
   /** The value that a handler or inner middleware threw, on the reply to a failed request; undefined otherwise. */
   get error(): unknown {
     return this.#failure?.thrown;

@@ -1,5 +1,6 @@
 /* The type of what a handler returns, checked for members that JSON loses, as far as types tell. */
 
+import type { AnyFunction } from '../endpoint/public-facing.js';
 import type { Stream } from '../payload/bytes.js';
 import type { Reply } from './reply.js';
 
@@ -13,7 +14,6 @@ interface Collection {
 /** Values that become `{}` in JSON, or nothing at all. */
 type Lost = Collection | PromiseLike<unknown> | Iterator<unknown, unknown, never> | PlatformBody;
 
-type AnyFunction = (...args: never[]) => unknown;
 type Primitive = string | number | boolean | null | undefined | void;
 /** Values that are sent as they are, but not inside of JSON. */
 type PlatformBody = Blob | FormData | URLSearchParams | ArrayBuffer;

@@ -155,7 +155,7 @@ function indexOfHeader(list: Outgoing['headers'], name: string): number {
   return list.findIndex((each, i) => i % 2 === 0 && String(each).toLowerCase() === name);
 }
 
-/** Sends the head with the first chunk, so that a source which fails at once still gets a proper error reply. */
+/** Sends the head with the first chunk. Until then its source may fail, a drain may begin, and requests may follow. */
 async function sendStream(exchange: Exchange, outgoing: Outgoing, stream: Stream): Promise<Outcome> {
   const { res } = exchange;
   const source = toReadable(stream, { objectMode: true, highWaterMark: 1 });
@@ -185,7 +185,6 @@ async function pump(exchange: Exchange, outgoing: Outgoing, source: AsyncIterabl
       if (typeof chunk !== 'string' && !(chunk instanceof Uint8Array)) {
         throw new TypeError(`a stream yielded a chunk of type ${typeof chunk}; yield strings or bytes`);
       }
-      // Not before: until the first chunk comes, a drain may begin, and requests may follow on the connection.
       if (!res.headersSent) writeHead(exchange, outgoing, connection.endsWith(exchange));
       if (chunk.length === 0) res.flushHeaders();
       else if (!res.write(chunk) && !res.destroyed) {

@@ -24,8 +24,6 @@ export interface WholeAnswer {
 const WAITING_BYTES = 65_536;
 /** Larger bodies are not read as an error body: nothing that explains an error needs as much. */
 const MAX_ERROR_BYTES = 65_536;
-/** Statuses without a body (Fetch, "null body status"). */
-const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
 /** Whole seconds, or a date in the form that every server sends (RFC 9110, sections 10.2.3 and 5.6.7). */
 const RETRY_AFTER = /^(?:\d{1,9}|[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT)$/;
 
@@ -112,7 +110,8 @@ export class Answer {
   }
 
   get #hasBody(): boolean {
-    return this.call.method !== 'HEAD' && !BODILESS.has(this.status);
+    // Fetch, "null body status".
+    return this.call.method !== 'HEAD' && ![204, 205, 304].includes(this.status);
   }
 }
 

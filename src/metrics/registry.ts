@@ -170,20 +170,18 @@ export class Registry implements Iterable<AnyMetric> {
    * Registers default metrics: all of them or, if that throws, none.
    *
    * @param stop called by `clear`, after which they may be registered again
-   * @throws {TypeError} when the registry has them already, and what `register` throws
-   * @internal
+   * @throws {TypeError} when the registry has them already, and what `register` throws @internal
    */
-  addDefaultMetrics<T>(register: () => T, stop: () => void): T {
+  addDefaultMetrics<T>(stop: () => void, register: () => T): T {
     if (this.#stopDefaultMetrics !== undefined)
       throw new TypeError('the default metrics are collected into this registry already; once is enough');
-    const [names, listeners] = [new Set(this.#entries.keys()), new Set(this.#listeners)];
+    const names = new Set(this.#entries.keys());
     try {
       const registered = register();
       this.#stopDefaultMetrics = stop;
       return registered;
     } catch (error) {
       for (const name of this.#entries.keys()) if (!names.has(name)) this.remove(name);
-      for (const listener of this.#listeners) if (!listeners.has(listener)) this.#listeners.delete(listener);
       throw error;
     }
   }

@@ -133,8 +133,8 @@ export function toOpenApi(app: OpenApiSource, options: OpenApiOptions = {}): Ope
     paths,
     components: { schemas: components.schemas },
   };
-  // Whoever changes the document changes nothing that another one is made of.
-  return structuredClone(mergeJson(own, added));
+  // A copy: to change the document changes nothing that another one is made of.
+  return JSON.parse(JSON.stringify(mergeJson(own, added))) as OpenApiDocument;
 }
 
 function routesOf(app: OpenApiSource): Route[] {

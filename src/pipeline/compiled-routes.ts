@@ -141,11 +141,7 @@ export class CompiledRoutes {
     return notAllowed(method, allowed);
   };
 
-  /**
-   * The refusal of an upgrade; null if its listeners may have it: from the public, if a public GET route is chosen.
-   *
-   * @throws {HttpError} 400 for a malformed target
-   */
+  /** The refusal of an upgrade; null if its listeners may have it. @throws {HttpError} 400 for a malformed target */
   refuseUpgrade(req: IncomingMessage): HttpError | null {
     const { method = '', url = '' } = req;
     const { path } = parseTarget(url, method);

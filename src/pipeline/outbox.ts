@@ -23,10 +23,9 @@ export class Outbox {
   #flushing: NodeJS.Immediate | undefined;
 
   /**
-   * Takes the reply of an exchange. It is written as soon as earlier replies on the connection are out, and then at the
-   * end of the turn; after the packet of its request if it ends the connection, which then is closed before the next
-   * turn; at once if it is a stream, if the handler holds the response of node:http (`ctx.raw`), and if the body of the
-   * request has not arrived: then the reply may end the connection, and requests after it must not be run first.
+   * Takes the reply of an exchange. It is written after earlier replies of the connection: at once if it is a stream,
+   * if the handler holds the response (`ctx.raw`), or if the request's body has not arrived, because later requests
+   * must not be run first; after the packet of its request if it ends the connection; else at the end of the turn.
    */
   put(exchange: PipelineExchange, outgoing: Outgoing): void {
     const { req, res, connection, hasBody, awaitsContinue, raw, state } = exchange;

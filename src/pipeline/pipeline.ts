@@ -17,7 +17,7 @@ import { Context, type Environment, type HandlerResult } from '../http/context.j
 import * as errorMapper from '../http/error-mapper.js';
 import type { ParserError } from '../http/error-mapper.js';
 import { CLIENT_CLOSED_REQUEST, isCut } from '../http/exchange.js';
-import { isThenable, Reply, toOutgoing, type Outgoing } from '../http/reply.js';
+import { isThenable, toOutgoing, type Outgoing } from '../http/reply.js';
 import { createHeadCheck, parseTarget, requestId } from '../http/request.js';
 import { scopeOf } from '../http/scope.js';
 import { discard, sendRaw, type Outcome } from '../http/writer.js';
@@ -219,16 +219,15 @@ export class Pipeline implements Steps {
   }
 
   #finish(exchange: PipelineExchange, value: HandlerResult): void {
-    const { req, res, raw, state, ctx } = exchange;
+    const { req, res, raw, state, ctx, failure } = exchange;
     try {
       if (state !== 'running') {
         discard(value);
         if (exchange.move('stop')) this.#end(exchange, CLIENT_CLOSED_REQUEST);
       } else if (value instanceof Error) this.fail(exchange, value);
       else if (raw === 'piped' || res.headersSent || res.destroyed || res.writableEnded) {
-        const failure = Reply.failureOf(value);
         // Nobody ends a reply whose handler has failed.
-        if (failure !== undefined && raw !== 'piped' && !res.writableEnded) return this.fail(exchange, failure.thrown);
+        if (failure !== null && raw !== 'piped' && !res.writableEnded) return this.fail(exchange, failure.thrown);
         this.#reportFailure(exchange);
         discard(value);
         this.#leaveToHandler(exchange);

@@ -40,14 +40,12 @@ export class ProcessSampler {
     });
     const lag = (): EventLoopLag | undefined => this.#watch?.lag();
     const utilization = (): number => this.#loop.read();
-    this.#collections = readings.registry.addDefaultMetrics(
-      () => {
-        if (isService) registerSpecMetrics(readings, () => this.read());
-        registerProcessMetrics(readings, { ...sources, lag, utilization });
-        return registerCollections(readings, isService, () => this.#watch?.collect());
-      },
-      () => this.close(),
-    );
+    const stop = (): void => this.close();
+    this.#collections = readings.registry.addDefaultMetrics(stop, () => {
+      if (isService) registerSpecMetrics(readings, () => this.read());
+      registerProcessMetrics(readings, { ...sources, lag, utilization });
+      return registerCollections(readings, isService, () => this.#watch?.collect());
+    });
   }
 
   /** Begins to watch event loop and garbage collector; resolves when it does. After `close` it does nothing. */

@@ -113,8 +113,6 @@ export class Router<Handler = unknown> {
   #byPattern: Map<string, Route<Handler>> | undefined;
   /** Paths of monitoring endpoints. */
   readonly #reserved = new Set<string>();
-  /** Lists of names, by their text: routes share them, which saves 240 bytes a route. */
-  readonly #nameLists = new Map<string, readonly string[]>();
   readonly #constraints = new Map<string, Constraint>();
 
   /**
@@ -147,11 +145,7 @@ export class Router<Handler = unknown> {
     if (this.#reserved.has(path))
       throw new TypeError(`${path} is a monitoring endpoint; use another path, or attachMonitorEndpoints: false`);
     const record = toRecord(`${method} ${path}`, handler, options, shared);
-    const paramNames: string[] = [];
-    for (const segment of segments) if (segment.kind !== 'static') paramNames.push(segment.name);
-    const key = paramNames.join('/');
-    const names = this.#nameLists.get(key) ?? paramNames;
-    this.#nameLists.set(key, names);
+    const names = segments.flatMap((segment) => (segment.kind === 'static' ? [] : [segment.name]));
     const route = new Route(method, path, handler, record, names, this.#constraints);
     const existing = this.#claim(route, segments);
     if (existing !== undefined)
