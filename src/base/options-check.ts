@@ -57,11 +57,7 @@ export function option(kind: Kind, fallback?: unknown): Option<unknown> {
   return { ...kind, default: fallback };
 }
 
-/**
- * Checks options, and fills in their defaults.
- *
- * @throws {TypeError} as {@link assertOptions} does
- */
+/** Checks options, and fills in their defaults. @throws {TypeError} as {@link assertOptions} does */
 export function withDefaults<Options extends object, Table extends OptionTable<Options>>(
   what: string,
   options: Options,

@@ -7,10 +7,7 @@ import { isRecord } from './options-check.js';
 const COLORS: Readonly<Record<string, number>> = { debug: 90, info: 32, warn: 33, error: 31 };
 const DIM = 90;
 
-/**
- * @param line an entry as a line of JSON
- * @returns `12:00:00.000 INFO  users listening port=8000`, its end included
- */
+/** @param line an entry as a line of JSON @returns `12:00:00.000 INFO  users listening port=8000`, its end included */
 export function toTextLine(line: string, isColored: boolean): string {
   const { level, time, service, msg, err, ...fields } = JSON.parse(line) as Record<string, unknown>;
   const paint = (color: number, text: string): string => (isColored ? `\u001b[${color}m${text}\u001b[39m` : text);

@@ -18,10 +18,7 @@ const STALE_CODES: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE']);
 
 const MAX_HEAD_BYTES = 16_384;
 
-/**
- * @param address without query and trailing slash
- * @param maxAgeMs age at which a connection is retired, ± 10 %
- */
+/** @param address without query and trailing slash @param maxAgeMs age at which a connection is retired, ± 10 % */
 export function createHttpTransport(address: string, maxAgeMs: number): Transport {
   const url = new URL(address);
   const protocol = url.protocol === 'https:' ? builtin('node:https') : builtin('node:http');

@@ -36,10 +36,7 @@ export class ServiceMetrics {
   readonly #logger: Logger;
   #sampler: ProcessSampler | undefined;
 
-  /**
-   * @param methods that any route has, now or later
-   * @param buckets upper bounds of every duration, in seconds
-   */
+  /** @param methods that any route has, now or later @param buckets upper bounds of every duration, in seconds */
   constructor(methods: ReadonlySet<string>, buckets: readonly number[], logger: Logger) {
     this.#logger = logger;
     this.ownRegistry = new Registry({

@@ -21,11 +21,7 @@ export class Components {
     this.#sources = new Map(Object.keys(schemas).map((name) => [name, '']));
   }
 
-  /**
-   * A schema whose references lead to the components.
-   *
-   * @param name of the schema itself, should it refer to itself
-   */
+  /** A schema whose references lead to the components. @param name of the schema itself, should it refer to itself */
   lift(schema: SchemaPart, name: string): SchemaPart {
     const root = JSON.parse(JSON.stringify(schema)) as SchemaPart;
     const definitions = JSON.stringify([root['$defs'], root['definitions']]);

@@ -1,6 +1,7 @@
 /* Reads JSON Schemas, of any draft and from anyone: what is not in the expected form counts as absent. */
 
 import { isRecord } from '../base/options-check.js';
+import type { StandardProps } from './standard-schema.js';
 
 /** A schema that is an object; `true` and `false` say nothing about members. */
 export type SchemaPart = Readonly<Record<string, unknown>>;
@@ -51,6 +52,24 @@ export function decodeReference(reference: string): string {
   } catch {
     return reference;
   }
+}
+
+/** The JSON Schema of a schema's input; undefined if it has none. */
+export function inputOf({ jsonSchema }: StandardProps): unknown {
+  try {
+    return jsonSchema?.input({ target: 'draft-2020-12' });
+  } catch {
+    return undefined;
+  }
+}
+
+/** @throws {TypeError} when a schema of an object names a member that a path has no parameter for */
+export function assertParameters(what: string, schema: unknown, names: readonly string[]): void {
+  const parts = [...partsOf(schema, schema, COMBINING)];
+  const named = parts.flatMap(({ properties }) => (isRecord(properties) ? Object.keys(properties) : []));
+  const strange = named.find((name) => !names.includes(name));
+  if (strange === undefined) return;
+  throw new TypeError(`params of ${what} names "${strange}"; the path has ${names.join(', ') || 'no parameters'}`);
 }
 
 /**

@@ -6,7 +6,7 @@ import { Reply, toReply } from '../http/reply.js';
 import { InvalidRequest } from '../http/request.js';
 import { discard } from '../http/writer.js';
 import { isStream, tagOf } from '../payload/bytes.js';
-import { listNames } from '../payload/json-schema.js';
+import { inputOf, listNames } from '../payload/json-schema.js';
 import { check, describeFindings, toFinding } from '../payload/schema-check.js';
 import { propsOf, type SchemaResult, type StandardProps } from '../payload/standard-schema.js';
 
@@ -90,13 +90,7 @@ function toInvalid(parts: readonly Part[], results: readonly SchemaResult[]): In
 
 /** Each name with its value, or with a list where it is repeated or the schema says so. */
 function queryReader(schema: StandardProps): (ctx: Context) => Record<string, string | string[]> {
-  let lists = listNames(undefined);
-  try {
-    lists = listNames(schema.jsonSchema?.input({ target: 'draft-2020-12' }));
-  } catch {
-    // The schema can't give its JSON Schema, so no parameter is known to be a list.
-  }
-  const { named, others } = lists;
+  const { named, others } = listNames(inputOf(schema));
   return (ctx) => {
     const query = Object.create(null) as Record<string, string | string[]>;
     for (const [name, value] of ctx.query) {

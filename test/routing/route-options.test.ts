@@ -358,3 +358,20 @@ test('the list of middleware of a group is its own', async () => {
   list.push(() => 'pushed');
   expect(await (await app.request('/g/a')).text()).toBe('a');
 });
+
+test.for<[string, object | undefined, string | undefined]>([
+  ['another name', { properties: { uid: {} } }, 'params of GET /g/:g/users/:id names "uid"; the path has g, id'],
+  ['another name in a variant', { anyOf: [{ properties: { id: {} } }, { properties: { uid: {} } }] },
+    'params of GET /g/:g/users/:id names "uid"; the path has g, id'],
+  ['the name of the path', { properties: { id: {} } }, undefined],
+  ['the name of the group', { properties: { g: {}, id: {} } }, undefined],
+  ['no JSON Schema', undefined, undefined],
+])('a schema of params with %s', ([, json, message]) => {
+  const jsonSchema = { input: () => json ?? fail(), output: () => json ?? fail() };
+  const fail = (): never => { throw new Error('it has none'); };
+  const validate = (value: unknown): { value: unknown } => ({ value });
+  const params = { '~standard': { version: 1, vendor: 'test', validate, jsonSchema } } as RouteOptions['params'];
+  const register = (): unknown => createApp().group('/g/:g', (group) => group.get('/users/:id', { params }, () => 'ok'));
+  if (message === undefined) register();
+  else expect(register).toThrow(new TypeError(message));
+});
