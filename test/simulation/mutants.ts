@@ -35,7 +35,7 @@ const MUTANTS: readonly (readonly [string, string, string, string, string, strin
   ['an error loses its code', 'retries', 'an error has the code that a service gave it',
     'mesh/answer.ts', 'adoptErrorCode(code.name, code.value)', 'adoptErrorCode(code.name, 1)'],
   ['every hop repeats', 'retries', 'retries of several hops do not multiply',
-    'mesh/call.ts', 'headers[NO_RETRY_HEADER] !== undefined', 'headers === undefined'],
+    'mesh/call.ts', "headers[NO_RETRY_HEADER] === 'true'", 'headers === undefined'],
   ['a call is repeated once too often', 'retries', 'retries of several hops do not multiply',
     'mesh/call.ts', 'isRepeatable({ method, body }) ? retry + 1 : 1', 'isRepeatable({ method, body }) ? retry + 2 : 1'],
   ['a ping goes one level further', 'pings', 'a ping goes as deep as asked',
