@@ -70,6 +70,7 @@ export class Traffic {
           url,
           '--',
           this.#file,
+          String(connections),
         ]
       : [process.execPath, join(HERE, 'autocannon.mjs'), url, String(connections), this.#file, String(ms)];
     const child = start(onLoadCore(command), { stdio: ['ignore', 'pipe', 'inherit'] });
