@@ -19,6 +19,7 @@ export function exposeRaw(exchange: Exchange): void {
     if (isCut(res)) exchange.leave();
   });
   frameWell(exchange);
+  if (res.headersSent) sealHead(res);
   exchange.connection.watch();
   // While an earlier reply is open, node:http would count the bytes that a handler writes. With 16 to 64 KiB it would
   // stop reading from the connection, and a disconnect would go unnoticed. The connection counts by itself. Not
@@ -58,6 +59,16 @@ function frameWell(exchange: Exchange): void {
     return writeHead(status, ...rest);
   };
   res.writeHead = write as typeof res.writeHead;
+}
+
+/** Drops the headers of a handler that was answered in its place: in its callback, node:http's error ends the process. */
+export function sealHead(res: ServerResponse): void {
+  for (const name of ['setHeader', 'setHeaders', 'appendHeader', 'removeHeader', 'writeHead'])
+    Reflect.set(res, name, returnThis);
+}
+
+function returnThis(this: ServerResponse): ServerResponse {
+  return this;
 }
 
 /** Names and values alternately, of headers in any form that `writeHead` takes. */

@@ -4,10 +4,11 @@
  * @module-tag slow
  */
 
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Context } from 'postern';
+import { connect, type Context } from 'postern';
 import { parseResponses, rawExchange } from '../support/raw.js';
 import { createApp, expectFailures, serve } from '../support/serve.js';
 
@@ -157,6 +158,59 @@ describe('a request behind a slow reply whose body breaks, with more behind it, 
   });
 });
 
+describe('a handler that holds the response and writes to it after it was answered in its place', () => {
+  type Late = (res: ServerResponse) => unknown;
+  const late: Record<string, Late> = {
+    setHeader: (res) => res.setHeader('x', 'y').end('late'),
+    appendHeader: (res) => res.appendHeader('x', 'y').end('late'),
+    setHeaders: (res) => (res.setHeaders(new Map([['x', 'y']])), res.end('late')),
+    removeHeader: (res) => (res.removeHeader('content-length'), res.end('late')),
+    writeHead: (res) => res.writeHead(201, { x: 'y' }).end('late'),
+    write: (res) => (res.write('late'), res.end()),
+  };
+  const later = (req: IncomingMessage, write: () => void): void => {
+    req.on('error', () => undefined).resume();
+    setTimeout(write, 60);
+  };
+  const holders: Record<string, (app: ReturnType<typeof createApp>, write: Late) => unknown> = {
+    handler: (app, write) =>
+      app.post('/held', { timeout: 30 }, ({ raw: { req, res } }) => {
+        later(req, () => write(res));
+        return sleep(120);
+      }),
+    'handler that asks for the response late': (app, write) =>
+      app.post('/held', { timeout: 30 }, (ctx) => new Promise<void>(() => setTimeout(() => write(ctx.raw.res), 60))),
+    middleware: (app, write) =>
+      app.post('/held', { timeout: 30, middleware: [connect((req, res) => later(req, () => write(res)))] }, () => ''),
+    mount: (app, write) => app.mount('/held', (req, res) => later(req, () => write(res))),
+  };
+  const breaks = { 'bad chunk': 'zz\r\n', timeout: '' };
+  const rows = Object.keys(holders).flatMap((who) =>
+    Object.keys(late).flatMap((how) => Object.keys(breaks).map((why) => ({ who, how, why }))),
+  );
+  // A mount has no time limit.
+  test.for(rows.filter(({ who, why }) => who !== 'mount' || why !== 'timeout'))('$who, $how, $why', async (row) => {
+    const { who, how, why } = row as { who: string; how: string; why: keyof typeof breaks };
+    const app = createApp();
+    if (why === 'timeout') expectFailures(app, 504);
+    let wrote = false;
+    holders[who]?.(app, (res) => {
+      late[how]?.(res);
+      wrote = true;
+    });
+    const { port } = await serve(app);
+    const received = await rawBehind(
+      port,
+      'POST /held HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n',
+      breaks[why],
+      false,
+    );
+    await expect.poll(() => wrote).toBe(true);
+    expect(parseResponses(received).map(({ status }) => status)).toEqual([why === 'timeout' ? 504 : 400]);
+    expect(received).not.toContain('late');
+  });
+});
+
 function active(app: ReturnType<typeof createApp>): number {
   return Number(/^active_task_count (\S+)/m.exec(app.metrics.expose())?.[1]);
 }
@@ -169,10 +223,10 @@ function failuresOf(app: ReturnType<typeof createApp>): number[] {
 
 /** Sends some bytes, the rest a moment later, and reads until the server closes or is silent for a while. */
 async function rawBehind(port: number, bytes: string, then: string, ends: boolean): Promise<string> {
-  const { connect } = await import('node:net');
+  const { connect: connectTo } = await import('node:net');
   return new Promise((resolve) => {
     let received = '';
-    const socket = connect(port, '127.0.0.1');
+    const socket = connectTo(port, '127.0.0.1');
     socket.setTimeout(1500, () => socket.destroy());
     socket
       .on('data', (chunk) => (received += chunk.toString('latin1')))
