@@ -6,7 +6,7 @@ export const KINDS = [
   'close', 'bad-body', 'upgrade', 'connect', 'bad-head',
 ] as const;
 export const HANDLERS = [
-  'value', 'large', 'stream', 'quick', 'failing', 'never', 'raw', 'destroy', 'early', 'throws', 'closes',
+  'value', 'large', 'stream', 'quick', 'failing', 'never', 'raw', 'held', 'destroy', 'early', 'throws', 'closes',
 ] as const;
 export const CLIENTS = ['waits', 'half-closes', 'resets', 'drips', 'deaf'] as const;
 export const PACKETS = ['one', 'several'] as const;

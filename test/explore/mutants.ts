@@ -48,6 +48,13 @@ const MUTANTS: readonly ExploreMutant[] = [
     caughtBy: 'get/raw+upgrade one waits 2',
   },
   {
+    name: 'a callback that writes after the 400 for a malformed chunk ends the process',
+    file: 'http/writer.ts',
+    find: "if (raw !== 'unused') rawAccess.sealHead(res);",
+    replace: '',
+    caughtBy: 'bad-body/held several waits 2',
+  },
+  {
     name: 'a body that waits with its request ends the connection',
     file: 'http/connection.ts',
     find: 'if (next.hasBody && !next.req.complete && !isDeferred) {',

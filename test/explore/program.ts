@@ -128,6 +128,11 @@ export async function posternProgram(maxPipelinedRequests: number): Promise<Prog
       await time.sleep(5);
       res.end('w');
     },
+    // A callback writes the reply, after the last of several packets: nobody catches what it throws.
+    held: ({ raw: { res } }, seen) => {
+      time.set(() => res.writeHead(200, { 'x-n': String(seen.index), 'content-length': 4 }).end('held'), 25);
+      return time.sleep(30);
+    },
     destroy: ({ raw }) => void raw.res.destroy(),
     early: (_, seen) => reply('early', headers(seen)),
     throws: (ctx, { step }) => {
@@ -176,7 +181,7 @@ export async function posternProgram(maxPipelinedRequests: number): Promise<Prog
     const { request, server } = message as { request: IncomingMessage; server: Server };
     const seen = requests.get(request.headers['x-request-id']);
     // node:http ends a reply that its handler wrote, and that waited, in the context of the reply before.
-    if (server === app.server && seen?.step.handler !== 'raw') check(seen, 'http.server.response.finish');
+    if (server === app.server && seen?.step.handler !== 'raw' && seen?.step.handler !== 'held') check(seen, 'http.server.response.finish');
   });
   const active = (): number => Number(/^active_task_count (\S+)/m.exec(app.metrics.expose())?.[1]);
   return { server: watch(app.server), active };
@@ -197,6 +202,7 @@ export function bareProgram(): Program {
       res.writeHead(200).write('ra');
       void time.sleep(5).then(() => res.end('w'));
     },
+    held: (_, res) => void time.set(() => res.writeHead(200, { 'content-length': 4 }).end('held'), 25),
     destroy: (_, res) => void res.destroy(),
     early: (_, res) => void res.setHeader('content-length', 5).end('early'),
     throws: (_, res) => void res.writeHead(500, { 'content-length': 6 }).end('thrown'),
