@@ -88,17 +88,21 @@ export function drainDelayOf(signal: NodeJS.Signals, env: NodeJS.ProcessEnv): nu
   return signal === 'SIGTERM' && !isRunByHand(env) && !isWatched ? SIGTERM_DELAY_MS : 0;
 }
 
+const drains: ((signal: NodeJS.Signals) => Promise<boolean>)[] = [];
+
 /**
- * Ends the process at SIGTERM or SIGINT; at once at the second signal.
+ * Ends the process at SIGTERM or SIGINT, when every application in it has drained; at once at the second signal.
  *
- * @param drain resolves to whether nothing had to be cut off: the exit code is 0 then, else 1
+ * @param drain resolves to whether nothing had to be cut off: the exit code is 0 if none had to, else 1
  */
 export function exitOnSignal(drain: (signal: NodeJS.Signals) => Promise<boolean>): void {
+  if (drains.push(drain) > 1) return;
   let signaled = false;
-  const onSignal = (signal: NodeJS.Signals): void => {
+  const onSignal = async (signal: NodeJS.Signals): Promise<void> => {
     if (signaled) process.exit(1);
     signaled = true;
-    void drain(signal).then((clean) => process.exit(clean ? 0 : 1));
+    const clean = await Promise.all(drains.map((each) => each(signal)));
+    process.exit(clean.every(Boolean) ? 0 : 1);
   };
   process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
 }

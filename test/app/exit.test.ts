@@ -109,3 +109,26 @@ test.for([
   const first = await Promise.race([once(child, 'exit'), once(child.stdout, 'data')]);
   expect(String(first[0])).toBe(endsAtOnce ? '0' : 'still here\n');
 });
+
+test.for([
+  ['/slow', 'slow', 0],
+  ['/never', 'cut', 1],
+] as const)('a process of two applications ends when both have drained: GET %s is %s', async ([path, reply, code]) => {
+  const script = `
+    import { Postern } from 'postern';
+    const serve = async (name) => {
+      const app = new Postern(name, { logger: false });
+      app.get('/slow', () => (console.log('running'), new Promise((resolve) => setTimeout(resolve, 300, 'slow'))));
+      app.get('/never', () => (console.log('running'), new Promise(() => {})));
+      return (await app.run({ host: '127.0.0.1', port: 0, delay: 0, timeout: 500 })).url;
+    };
+    await serve('idle');
+    console.log(await serve('busy'));`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], { cwd: ROOT });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const [url] = await once(child.stdout, 'data');
+  const received = fetch(new URL(path, String(url))).then((res) => res.text()).catch(() => 'cut');
+  await once(child.stdout, 'data');
+  child.kill('SIGTERM');
+  expect([await received, await once(child, 'exit')]).toEqual([reply, [code, null]]);
+});
