@@ -47,16 +47,15 @@ function frameWell(exchange: Exchange): void {
     exchange.witness?.headSent();
     if (exchange.connection.endsWith(exchange)) res.shouldKeepAlive = false;
     const at = typeof rest[0] === 'string' ? 1 : 0;
-    const given = toList(rest[at]);
-    const isNamed = (name: string, i: number): boolean => String(given[i - (i % 2)]).toLowerCase() === name;
-    const has = (name: string): boolean => res.hasHeader(name) || given.some((_, i) => isNamed(name, i));
-    const dropped: string[] = [];
-    const hasLength = has('content-length') && status !== 204;
-    if (hasLength || status === 204 || status === 304 || req.httpVersionMinor === 0) dropped.push('transfer-encoding');
-    if (status === 204) dropped.push('content-length');
-    for (const name of dropped) if (res.hasHeader(name)) res.removeHeader(name);
-    if (dropped.some(has)) rest[at] = given.filter((_, i) => !dropped.some((name) => isNamed(name, i)));
-    return writeHead(status, ...rest);
+    // As node:http does, but only if a header was set before. Those who look at the reply later find them in `res`.
+    const given = toPairs(rest[at]);
+    for (const [name] of given) res.removeHeader(name);
+    for (const [name, value] of given) res.appendHeader(name, value);
+    const drop = (name: string): unknown => res.hasHeader(name) && res.removeHeader(name);
+    if (status === 204) drop('content-length');
+    const isWhole = status === 204 || status === 304 || res.hasHeader('content-length');
+    if (isWhole || req.httpVersionMinor === 0) drop('transfer-encoding');
+    return writeHead(status, ...rest.slice(0, at));
   };
   res.writeHead = write as typeof res.writeHead;
 }
@@ -71,8 +70,9 @@ function returnThis(this: ServerResponse): ServerResponse {
   return this;
 }
 
-/** Names and values alternately, of headers in any form that `writeHead` takes. */
-function toList(headers: unknown): unknown[] {
-  if (!Array.isArray(headers)) return Object.entries(headers ?? {}).flat(1);
-  return Array.isArray(headers[0]) ? headers.flat(1) : headers;
+/** The headers that `writeHead` was given, in any form that it takes. */
+function toPairs(headers: unknown): [name: string, value: string][] {
+  if (!Array.isArray(headers)) return Object.entries(headers ?? {});
+  if (Array.isArray(headers[0])) return headers;
+  return headers.flatMap((name, i) => (i % 2 === 0 ? [[name, headers[i + 1]]] : []));
 }

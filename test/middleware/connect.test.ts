@@ -5,6 +5,7 @@
  */
 
 import { randomBytes } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
@@ -208,6 +209,29 @@ test.for([
   const app = createApp().use(connect((_req, res, next) => { res.setHeader(name, set); next(); }));
   app.get('/', () => reply('ok', { headers: { [name]: own } }));
   expect((await app.request('/')).headers.get(name)).toBe(sent);
+});
+
+test.for<[string, (res: ServerResponse) => unknown]>([
+  ['an object', (res) => res.writeHead(202, { 'X-A': 'a', 'set-cookie': ['b=1', 'c=2'], 'content-length': 5 })],
+  ['a list', (res) => res.writeHead(202, ['X-A', 'a', 'set-cookie', 'b=1', 'set-cookie', 'c=2', 'Content-Length', '5'])],
+  ['pairs', (res) => res.writeHead(202, [['X-A', 'a'], ['set-cookie', ['b=1', 'c=2']], ['content-length', 5]] as never)],
+  ['an object beside those set before', (res) => {
+    res.setHeader('x-a', 'replaced').setHeader('set-cookie', ['b=1', 'c=2']).writeHead(202, { 'X-A': 'a', 'content-length': '5' });
+  }],
+])('headers that a middleware gives to writeHead as %s are seen by outer middleware, and sent once', async ([, write]) => {
+  const seen: unknown[] = [];
+  const app = createApp()
+    .use(async (_ctx, next) => {
+      const { status, headers } = await next();
+      seen.push([status, headers.get('x-a'), headers.getSetCookie(), headers.get('content-length')]);
+    })
+    .use(connect((_req, res) => { write(res); res.end('taken'); }));
+  const { port } = await serve(app);
+  const received = await rawExchange(port, 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+  expect(seen).toEqual([[202, 'a', ['b=1', 'c=2'], '5']]);
+  const lines = received.toLowerCase().match(/^(?:x-a|set-cookie|content-length|transfer-encoding):.*$/gm);
+  expect(lines?.map((line) => line.trim()).sort()).toEqual(['content-length: 5', 'set-cookie: b=1', 'set-cookie: c=2', 'x-a: a']);
+  expect(received.endsWith('\r\n\r\ntaken')).toBe(true);
 });
 
 test('an error that outer middleware throws after a middleware has answered is logged', async () => {
