@@ -218,7 +218,9 @@ export class Connection implements Sending {
     if (dropped.length === 0) return;
     for (const behind of dropped) behind.drop();
     // A handler of one of them may still write to its response, which waits for others.
-    this.socket.once('close', () => dropped.forEach((behind) => behind.disconnect()));
+    const disconnect = (): void => dropped.forEach((behind) => behind.disconnect());
+    if (this.socket.closed) disconnect();
+    else this.socket.once('close', disconnect);
   }
 
   /**
@@ -275,17 +277,13 @@ export class Connection implements Sending {
     refuse(true);
   };
 
+  /** From now on reads and drops what arrives, to notice when the client disconnects. */
   #stopParsing(event: 'refuse' | 'cut'): void {
     this.#move(event);
-    this.#readOn();
-    this.#advance();
-  }
-
-  /** Reads on and drops, to notice when the client disconnects. */
-  #readOn(): void {
     this.#reading.read();
     // A full body has paused the socket, and node:http 24 lets go of it so. An empty chunk makes it ask for data again.
     this.socket.push('');
+    this.#advance();
   }
 
   #close(): void {

@@ -6,10 +6,11 @@
  */
 
 import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
-import { Postern, type Context } from 'postern';
+import { connect as connectMiddleware, Postern, type Context } from 'postern';
 import { createApp, serve } from '../support/serve.js';
 
 const GET = (path: string, headers = ''): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n`;
@@ -152,6 +153,23 @@ test.for(combinations)(
     expect(performance.now() - startedAt, 'nothing is left to wait for').toBeLessThan(5000);
   },
 );
+
+test.for(
+  Object.keys(LEAVE).flatMap((how) => ['connect', 'mount'].map((holder) => ({ how, holder }))),
+)('$holder: every response closes after $how, those that wait for others too', async ({ how, holder }) => {
+  let closed = 0;
+  const listener = (_req: IncomingMessage, res: ServerResponse): void => {
+    res.once('close', () => (closed += 1));
+    setTimeout(() => res.end('late'), 60);
+  };
+  const app = createApp();
+  if (holder === 'mount') app.mount('/held', listener);
+  else app.get('/held', { middleware: [connectMiddleware(listener)] }, () => 'unreachable');
+  const { port } = await serve(app);
+  await visit(port, GET('/held').repeat(3), LEAVE[how] as (socket: Socket) => unknown);
+  await expect.poll(() => closed).toBe(3);
+  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+});
 
 function openConnections(app: Postern): Promise<number> {
   return new Promise((resolve, reject) =>

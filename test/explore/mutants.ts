@@ -48,6 +48,13 @@ const MUTANTS: readonly ExploreMutant[] = [
     caughtBy: 'get/raw+upgrade one waits 2',
   },
   {
+    name: 'a request behind one whose client left waits for its response for ever',
+    file: 'http/connection.ts',
+    find: 'if (this.socket.closed) disconnect();\n    else ',
+    replace: '',
+    caughtBy: 'get/held+get/held one resets 2',
+  },
+  {
     name: 'a callback that writes after the 400 for a malformed chunk ends the process',
     file: 'http/writer.ts',
     find: "if (raw !== 'unused') rawAccess.sealHead(res);",

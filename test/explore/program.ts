@@ -128,10 +128,11 @@ export async function posternProgram(maxPipelinedRequests: number): Promise<Prog
       await time.sleep(5);
       res.end('w');
     },
-    // A callback writes the reply, after the last of several packets: nobody catches what it throws.
+    // A callback writes the reply, after the last of several packets: nobody catches what it throws. The handler ends
+    // with the response, as middleware of Connect does.
     held: ({ raw: { res } }, seen) => {
       time.set(() => res.writeHead(200, { 'x-n': String(seen.index), 'content-length': 4 }).end('held'), 25);
-      return time.sleep(30);
+      return new Promise((resolve) => res.once('close', resolve));
     },
     destroy: ({ raw }) => void raw.res.destroy(),
     early: (_, seen) => reply('early', headers(seen)),
@@ -181,7 +182,8 @@ export async function posternProgram(maxPipelinedRequests: number): Promise<Prog
     const { request, server } = message as { request: IncomingMessage; server: Server };
     const seen = requests.get(request.headers['x-request-id']);
     // node:http ends a reply that its handler wrote, and that waited, in the context of the reply before.
-    if (server === app.server && seen?.step.handler !== 'raw' && seen?.step.handler !== 'held') check(seen, 'http.server.response.finish');
+    const isByHand = seen?.step.handler === 'raw' || seen?.step.handler === 'held';
+    if (server === app.server && !isByHand) check(seen, 'http.server.response.finish');
   });
   const active = (): number => Number(/^active_task_count (\S+)/m.exec(app.metrics.expose())?.[1]);
   return { server: watch(app.server), active };
