@@ -104,15 +104,15 @@ type Methods = typeof RESPONSE;
 
 const TYPES: Readonly<Record<string, string>> = {
   bin: 'application/octet-stream',
-  css: 'text/css; charset=utf-8',
-  csv: 'text/csv; charset=utf-8',
-  html: 'text/html; charset=utf-8',
-  js: 'text/javascript; charset=utf-8',
-  json: 'application/json; charset=utf-8',
+  css: 'text/css',
+  csv: 'text/csv',
+  html: 'text/html',
+  js: 'text/javascript',
+  json: 'application/json',
   png: 'image/png',
   svg: 'image/svg+xml',
-  text: 'text/plain; charset=utf-8',
-  txt: 'text/plain; charset=utf-8',
+  text: 'text/plain',
+  txt: 'text/plain',
   xml: 'application/xml',
 };
 
@@ -128,7 +128,8 @@ const RESPONSE = {
 
   set(this: Response, name: string | Readonly<Record<string, unknown>>, value?: unknown): Response {
     if (typeof name !== 'string') for (const [each, own] of Object.entries(name)) this.set(each, own);
-    else this.setHeader(name, Array.isArray(value) ? value.map(String) : String(value));
+    else if (Array.isArray(value)) this.setHeader(name, value.map(String));
+    else this.setHeader(name, /^content-type$/i.test(name) ? withCharset(String(value)) : String(value));
     return this;
   },
 
@@ -148,12 +149,12 @@ const RESPONSE = {
   },
 
   send(this: Response, body?: unknown): Response {
-    if (typeof body !== 'string' && body !== undefined && !(body instanceof Uint8Array)) return this.json(body);
+    if (typeof body !== 'string' && body != null && !(body instanceof Uint8Array)) return this.json(body);
     if (this.statusCode === 204 || this.statusCode === 304) {
       for (const name of ['content-type', 'content-length', 'transfer-encoding']) this.removeHeader(name);
       return this.end();
     }
-    if (body !== undefined && !this.hasHeader('content-type')) this.type(typeof body === 'string' ? 'html' : 'bin');
+    if (body != null && !this.hasHeader('content-type')) this.type(typeof body === 'string' ? 'html' : 'bin');
     const bytes = typeof body === 'string' ? Buffer.from(body) : (body ?? Buffer.alloc(0));
     this.setHeader('content-length', bytes.byteLength);
     return this.end(bytes);
@@ -174,6 +175,11 @@ const RESPONSE = {
     return this.appendHeader('set-cookie', toCookie(name, options.signed ? sign(text, String(secret)) : text, options));
   },
 };
+
+/** A media type of a text says how it is encoded. */
+function withCharset(type: string): string {
+  return /^(?:text\/|application\/json)[^;]*$/i.test(type) ? `${type}; charset=utf-8` : type;
+}
 
 /** @throws {TypeError} for a name or an attribute that would end early (RFC 6265, section 4.1.1) */
 function toCookie(name: string, value: string, options: CookieOptions): string {

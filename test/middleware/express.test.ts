@@ -4,6 +4,7 @@
  * @module-tag package
  */
 
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
@@ -185,6 +186,33 @@ describe('a response', () => {
       expect([name, response.headers.get(name)]).toEqual([name, value]);
     const head = await app.request('/', { method: 'HEAD' });
     expect([head.status, await head.text()]).toEqual([status, '']);
+  });
+
+  test.for<[what: string, Express]>([
+    ['set(): text/plain', (_req, res) => res.set('Content-Type', 'text/plain').send('ä')],
+    ['set(): text/html with its own charset', (_req, res) => res.set('content-type', 'text/html; charset=latin1').end('a')],
+    ['set(): application/json', (_req, res) => res.set({ 'Content-Type': 'application/json' }).send('{}')],
+    ['set(): application/xml', (_req, res) => res.set('content-type', 'application/xml').send(Buffer.from('<a/>'))],
+    ['type(): a media type', (_req, res) => res.type('text/csv').send('a,b')],
+    ['type(): an extension', (_req, res) => res.type('.css').send('a{}')],
+    ['send(null)', (_req, res) => res.send(null)],
+    ['send(true)', (_req, res) => res.send(true)],
+    ['send(bytes) of a type', (_req, res) => res.type('png').send(Buffer.from('x'))],
+    ['json(null)', (_req, res) => res.json(null)],
+    ['sendStatus()', (_req, res) => res.sendStatus(404)],
+    ['set() of several values', (_req, res) => res.set('x-a', ['1', '2']).send('a')],
+  ])('%s gives what Express gives', async ([, middleware]) => {
+    const { default: createExpress } = await import('express');
+    const theirs = createExpress().use(middleware as never).listen(0, '127.0.0.1');
+    await once(theirs, 'listening');
+    onTestFinished(() => void theirs.close());
+    const { url } = await serve(createApp().use(express(middleware)));
+    const ask = async (from: string): Promise<unknown> => {
+      const response = await fetch(from);
+      const headers = ['content-type', 'content-length', 'x-a'].map((name) => response.headers.get(name));
+      return [response.status, headers, await response.text()];
+    };
+    expect(await ask(String(url))).toEqual(await ask(`http://127.0.0.1:${(theirs.address() as AddressInfo).port}/`));
   });
 
   test.for<[string, Express]>([
