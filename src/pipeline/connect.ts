@@ -42,7 +42,7 @@ export function connect<Req extends IncomingMessage, Res extends ServerResponse>
       // A middleware that is typed for Express's request and response gets `node:http`'s.
       const returned = middleware(req as Req, res as Res, proceed);
       if (returned instanceof Promise) returned.catch(reject);
-      if (res.writableEnded) resolve(false);
+      if (res.writableEnded || res.destroyed) resolve(false);
     });
     return goesOn ? next() : writtenReply(ctx, res, middleware.name);
   };

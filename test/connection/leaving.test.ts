@@ -9,6 +9,7 @@ import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { connect as connectMiddleware, Postern, type Context } from 'postern';
 import { createApp, serve } from '../support/serve.js';
@@ -168,6 +169,22 @@ test.for(
   const { port } = await serve(app);
   await visit(port, GET('/held').repeat(3), LEAVE[how] as (socket: Socket) => unknown);
   await expect.poll(() => closed).toBe(3);
+  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+});
+
+test.for(Object.keys(LEAVE))('middleware of Connect that begins after %s, and answers, ends', async (how) => {
+  let began = 0;
+  const app = createApp().use(async (_ctx, next) => {
+    await sleep(60);
+    return next();
+  });
+  app.mount('/held', (_req, res) => {
+    began += 1;
+    setTimeout(() => res.end('late'), 10);
+  });
+  const { port } = await serve(app);
+  await visit(port, GET('/held').repeat(3), LEAVE[how] as (socket: Socket) => unknown);
+  await expect.poll(() => began).toBe(3);
   await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
 });
 
