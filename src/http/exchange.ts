@@ -136,7 +136,8 @@ export abstract class Exchange {
     // After the reply, node:http does not end a body whose connection is gone: its reader would wait for ever.
     if (!req.complete) req.destroy();
     // A response that waits for others has no socket yet; before Node.js 24, it does not learn that none will come.
-    if (res.socket === null && !res.destroyed && !res.writableFinished) res.destroy().emit('close');
+    if (res.socket !== null || res.destroyed || res.writableFinished) return;
+    Object.assign(res.destroy(), { _closed: true }).emit('close');
   }
 
   /** Calls back when the reply is sent, or nobody can receive it any more; perhaps more than once. */

@@ -9,6 +9,7 @@ import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { connect as connectMiddleware, Postern, type Context } from 'postern';
@@ -185,6 +186,18 @@ test.for(Object.keys(LEAVE))('middleware of Connect that begins after %s, and an
   const { port } = await serve(app);
   await visit(port, GET('/held').repeat(3), LEAVE[how] as (socket: Socket) => unknown);
   await expect.poll(() => began).toBe(3);
+  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+});
+
+test.for(Object.keys(LEAVE))('a pipeline into a response ends if it begins after %s', async (how) => {
+  const endings: string[] = [];
+  const app = createApp().get('/late', async ({ raw: { res } }) => {
+    await sleep(60);
+    await pipeline(Readable.from(['a', 'b']), res).catch((error: Error) => endings.push(error.message));
+  });
+  const { port } = await serve(app);
+  await visit(port, GET('/late').repeat(3), LEAVE[how] as (socket: Socket) => unknown);
+  await expect.poll(() => endings).toHaveLength(3);
   await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
 });
 
