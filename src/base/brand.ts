@@ -20,7 +20,7 @@ export function hasBrand(target: object, brand: string): boolean {
   return Object.getOwnPropertyDescriptor(target, BRAND)?.value === brand;
 }
 
-/** Whether a value is an instance of a class of this copy: what `instanceof` says of classes that don't change it. */
+/** Whether a value is an instance of a class of this copy: `instanceof`, as it is without a `Symbol.hasInstance`. */
 export function isOwnInstance(type: object, value: unknown): boolean {
   return Function.prototype[Symbol.hasInstance].call(type as () => void, value);
 }
@@ -32,7 +32,7 @@ export function isInstance(type: { readonly prototype: object }, value: unknown)
   return typeof brand === 'string' && isBranded(value, brand);
 }
 
-/** Whether a value has any brand: cheap to ask of what mostly has none. @throws whatever a proxy throws */
+/** Whether a value has any brand, its own or an inherited one: a quick first test. @throws whatever a proxy throws */
 export function isBrandedAtAll(value: unknown): value is object {
   return typeof value === 'object' && value !== null && Reflect.get(value, BRAND) !== undefined;
 }

@@ -45,7 +45,7 @@ export function backoffMs(attempt: number, firstMs: number, mostMs: number): num
   return Math.min(mostMs, firstMs * 2 ** (attempt - 1)) * (0.5 + random() / 2);
 }
 
-/** @returns so many random bytes in hexadecimal, but for the six fixed bits of a UUID: node:crypto has UUIDs in stock */
+/** @returns random bytes in hexadecimal; of 16, six bits are a UUID's fixed ones. node:crypto has UUIDs in stock */
 export function randomHex(count: 8 | 16): string {
   const hex = randomUuid().replaceAll('-', '');
   return count === 16 ? hex : hex.slice(-12) + hex.slice(0, 4);

@@ -9,7 +9,7 @@ import type { Kind } from './options-check.js';
 /** In ms; a timer of Node.js that is given more fires after 1 ms. */
 export const MAX_TIMEOUT_MS: number = 2 ** 31 - 1;
 
-/** A time to wait, in ms. None is too long: what is more than a timer can wait for is cut to that. */
+/** A time to wait, in ms, of any length: more than {@link MAX_TIMEOUT_MS} is shortened to that where it is used. */
 export const TIME: Kind = { accepts: (value) => typeof value === 'number' && value >= 0, give: 'ms, 0 or more' };
 
 /** A time limit, in ms. */
@@ -18,7 +18,7 @@ export const TIME_LIMIT: Kind = {
   give: `ms, more than 0 and at most ${MAX_TIMEOUT_MS}`,
 };
 
-/** Waits for a promise, but not longer than that. */
+/** Waits for a promise, but not longer than a time limit. */
 export async function within(timeoutMs: number, promise: Promise<unknown>): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise((resolve) => {

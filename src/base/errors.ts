@@ -234,7 +234,7 @@ const TYPES = { ApiError, HttpError, BadRequest, Unauthorized, Forbidden, NotFou
 // By key: a bundler may give classes other names.
 for (const [name, type] of Object.entries({ ...TYPES, ServiceUnavailable })) setBrand(type.prototype, name);
 
-/** Whether a value is a status, and not below `least`. */
+/** Whether a value is a status: an integer from `least` to 599. */
 export function isStatus(value: unknown, least: number): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value >= least && value <= 599;
 }

@@ -1,4 +1,4 @@
-/* Where the log lines of a service go: JSON on stderr, or a logger that takes its arguments in pino's order. */
+/* Writes the log of a service: JSON or text on stderr, or what a logger with arguments in pino's order does with it. */
 
 import { Date } from './clock.js';
 import { formatLine, inspectSafely, membersOf } from './log-line.js';
@@ -71,7 +71,7 @@ export function createLogger(
 }
 
 /**
- * A logger that writes one JSON object a line: `level`, `time` (ISO 8601), `service`, what was given, `msg`.
+ * A logger that writes one JSON object a line: `level`, `time` (ISO 8601), `service`, the fields of the entry, `msg`.
  * Errors keep their type, message and stack.
  */
 export function createJsonLogger(service: string, write: (line: string) => void, least: LogLevel = 'info'): SafeLogger {
@@ -117,7 +117,7 @@ export function logSafely(logger: Logger, level: LogLevel, object: object, messa
     const result: unknown = logger[level](object, message);
     if (result instanceof Promise) result.catch(ignore);
   } catch {
-    // The logger itself has failed, so there is nowhere to tell.
+    // The failure of a logger can't be logged.
   }
 }
 
@@ -134,14 +134,14 @@ function oneOfIn<T extends string>(env: NodeJS.ProcessEnv, variable: string, val
   throw new TypeError(`${variable} is ${JSON.stringify(given)}; give one of ${values.join(', ')}`);
 }
 
-/** Writes each line of JSON as text; as JSON if the code for that can't be loaded. */
+/** Writes each line of JSON as text; as JSON if the line can't be converted, or the code for that can't be loaded. */
 function createTextWriter(isColored: boolean): (line: string) => void {
   return (line) => {
     let text = line;
     try {
       text = textLines.toTextLine(line, isColored);
     } catch {
-      // It stays JSON.
+      // The line stays JSON.
     }
     writeToStderr(text);
   };
@@ -158,7 +158,7 @@ function fieldsOf(about: unknown): object {
   try {
     if (about instanceof Error) return { err: about };
   } catch {
-    // A proxy that does not tell its prototype.
+    // A Proxy may refuse to show its prototype, which `instanceof` reads.
   }
   return typeof about === 'object' && about !== null ? membersOf(about) : {};
 }
@@ -172,7 +172,7 @@ function textOf(message: unknown): string | undefined {
   return message === undefined || typeof message === 'string' ? message : inspectSafely(message);
 }
 
-/** Errors of our own writes to stderr, which the stream emits after each callback, too. */
+/** Errors of our own writes to stderr: the stream emits each of them after the callback of the write. */
 const failedWrites = new WeakSet<Error>();
 
 /** When the reader of stderr has gone (EPIPE), or its disk is full, lines are lost, and nothing else. */

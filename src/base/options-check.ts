@@ -32,7 +32,7 @@ export const BOOLEAN: Kind = { accepts: (value) => typeof value === 'boolean', g
 export const STRING: Kind = { accepts: (value) => typeof value === 'string', give: 'a string' };
 export const LIST: Kind = { accepts: (value) => Array.isArray(value), give: 'an array' };
 export const OBJECT: Kind = { accepts: isRecord, give: 'an object' };
-/** For what is checked in full by whoever takes it. */
+/** Accepts a value that is checked where it is used. */
 export const ANYTHING: Kind = { accepts: () => true, give: 'anything' };
 
 export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGER): Kind {
