@@ -41,7 +41,7 @@ const NONE: Ways = new Map();
 const NOTHING: Fragment = { first: NONE, last: NONE, empty: 1 };
 /** Counted repeats are written out while there are fewer states; beyond, they count as repeats without a limit. */
 const MAX_STATES = 256;
-/** Caps the counts: more than any limit of ours, and few enough that products stay exact. */
+/** Caps the counts, which could grow to Infinity: more than any limit of ours. */
 const MANY = 2 ** 40;
 
 const MIN_READINGS = 32;

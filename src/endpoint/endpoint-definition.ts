@@ -83,7 +83,7 @@ export function defineEndpoint<
   return Object.freeze({ method, path, options: checked as typeof options });
 }
 
-/** Whether a value is what {@link defineEndpoint} makes. @internal */
+/** Whether a value has the form of the results of {@link defineEndpoint}. @internal */
 export function isEndpointDefinition(value: unknown): value is EndpointDefinition {
   if (typeof value !== 'object' || value === null || !('options' in value)) return false;
   return 'method' in value && typeof value.method === 'string' && 'path' in value && typeof value.path === 'string';

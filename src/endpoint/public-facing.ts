@@ -1,7 +1,7 @@
 /*
  * Flags single methods of a route as open to the public (SPEC 4.3).
  *
- * The flag sits on the handler itself, so the router that matched the handler has the only word on who may reach it.
+ * The handler itself carries the flag, so no list of paths has to match the router: the route that is found decides.
  */
 
 import { assertOptions } from '../base/options-check.js';
@@ -83,7 +83,7 @@ export function exposureOf(handler: unknown): Exposure | undefined {
 }
 
 /**
- * Who may reach a route with the option `public`; undefined where it doesn't speak.
+ * Who may reach a route by its option `public`; undefined without the option.
  *
  * @throws {TypeError} when it is neither a boolean nor the options of {@link publicFacing}
  * @internal

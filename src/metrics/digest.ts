@@ -1,5 +1,5 @@
 /*
- * Estimates quantiles of a stream of numbers in bounded memory: a t-digest. The first few hundred are kept as they are.
+ * Estimates quantiles of a stream of numbers in bounded memory: a t-digest. Up to 255 numbers are kept unchanged.
  *
  * Source: T. Dunning and O. Ertl, "Computing Extremely Accurate Quantiles Using t-Digests" (2019), section 2.2, "The
  * merging t-digest", with the scale function k1.
@@ -19,12 +19,12 @@ interface Centroid {
 export class Digest {
   #centroids: readonly Centroid[] = [];
   #pending: number[] = [];
-  /** Infinite without numbers. */
+  /** Infinity without numbers. */
   min: number = Infinity;
-  /** Infinite without numbers. */
+  /** -Infinity without numbers. */
   max: number = -Infinity;
 
-  /** Every centroid, values that wait to be merged as well, in no order. */
+  /** Every centroid, in no order; a value that waits to be merged is a centroid of its own. */
   get centroids(): readonly Centroid[] {
     return this.#centroids.concat(this.#pending.map((mean) => ({ mean, count: 1 })));
   }

@@ -123,7 +123,7 @@ export class HistogramSeries extends Series implements BoundHistogram {
     this.sum += value;
   }
 
-  /** The first bucket whose bound isn't below the value. */
+  /** The index of the first bucket whose bound isn't below the value. */
   #bucket(value: number): number {
     const bounds = this.#bounds;
     let bucket = 0;
@@ -136,7 +136,7 @@ export class HistogramSeries extends Series implements BoundHistogram {
 export const DEFAULT_BUCKETS: readonly number[] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 /**
- * The finite bounds out of what a histogram is registered with; a last `Infinity` is implied and left out.
+ * Checks the option `buckets`, and returns the finite bounds: a last `Infinity` is implied, and left out.
  *
  * @throws {TypeError} if it is not an array of numbers
  * @throws {RangeError} when there is no finite bound, or the bounds don't ascend

@@ -54,8 +54,8 @@ export abstract class Metric<L extends string, Bound> {
   /** The description of the metric, as Prometheus shows it. */
   readonly help: string;
   /**
-   * Declared like the next one, because a field that its declaration sets before the constructor does is not a constant
-   * to V8; it reads both once when it compiles an `inc()` of one metric. @internal
+   * Only declared, as is `unlabelled`: a definition would set the field to undefined first, and to V8 only a field that
+   * is set once is a constant, which it reads when it compiles an `inc()`, and not with each call. @internal
    */
   declare readonly definition: Creation<Bound & Series>;
   /** The series of a metric without labels. @internal */
@@ -112,7 +112,7 @@ export abstract class Metric<L extends string, Bound> {
     if (this.unlabelled !== undefined) this.revive(this.unlabelled);
   }
 
-  /** Whether it is an update, not a set of labels: it has a key of an update that no label is named. @internal */
+  /** Whether an object is an update, not labels: it has a key of an update which is not a label's name. @internal */
   protected isUpdate(object: object): object is ExemplarUpdate & { readonly labels?: object } {
     const { labelNames } = this.definition;
     return (
@@ -228,7 +228,7 @@ function mismatch({ name, labelNames }: Definition, problem: string): TypeError 
   return new TypeError(`metric "${name}" ${problem}; give ${wanted}`);
 }
 
-/** A key that no other values have: between two of them is half a surrogate pair, which no series has in a value. */
+/** A key that no other values have: half a surrogate pair separates them, and the value of a series never has one. */
 function keyOf(labelValues: readonly string[]): string {
   return labelValues.join('\ud800');
 }

@@ -114,7 +114,7 @@ export class SummarySeries extends Series implements BoundSummary {
 }
 
 /**
- * The window out of what a summary is registered with.
+ * Checks the options of a summary, and makes its window.
  *
  * @internal
  * @throws {TypeError} for a value that is not a number, and for `ageBuckets` without `maxAgeSeconds`
@@ -140,12 +140,12 @@ export function toQuantileWindow(
   const isAge = maxAgeSeconds > 0 && maxAgeSeconds < Infinity;
   assertNumber('maxAgeSeconds', maxAgeSeconds, isAge, 'a positive number of seconds');
   const parts = ageBuckets ?? DEFAULT_PARTS;
-  const isCount = Number.isInteger(parts) && parts >= 1 && parts <= MOST_PARTS;
-  assertNumber('ageBuckets', parts, isCount, `a whole number from 1 to ${MOST_PARTS}`);
+  const isCount = Number.isInteger(parts) && parts >= 1 && parts <= MAX_PARTS;
+  assertNumber('ageBuckets', parts, isCount, `a whole number from 1 to ${MAX_PARTS}`);
   return { quantiles, partMs: (maxAgeSeconds * 1000) / parts, parts };
 }
 
 const DEFAULT_QUANTILES: readonly number[] = [0.01, 0.05, 0.5, 0.9, 0.95, 0.99, 0.999];
 const DEFAULT_PARTS = 5;
-/** A digest for each. */
-const MOST_PARTS = 1000;
+/** Each part has a digest. */
+const MAX_PARTS = 1000;

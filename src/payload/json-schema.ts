@@ -45,7 +45,7 @@ function follow(pointer: string, root: unknown): unknown {
   return target;
 }
 
-/** Decodes a reference; a malformed one, such as zod's to the name `100%`, is as it was written. */
+/** Decodes a reference; returns a malformed one, such as zod's to the name `100%`, unchanged. */
 export function decodeReference(reference: string): string {
   try {
     return decodeURIComponent(reference);

@@ -49,7 +49,7 @@ function failure(what: string, cause: unknown): SchemaFailure {
   return new SchemaFailure(`the schema for the ${what} failed`, { cause });
 }
 
-/** One finding. */
+/** One issue in the form that may leave the service. */
 export interface Finding {
   /** RFC 6901, as a URI fragment: `#/address/street`, or `#` for the whole. */
   readonly pointer: string;
@@ -70,7 +70,7 @@ export function toFinding(issue: SchemaIssue): Finding {
 /**
  * For people: `body/address/street: Too small (and 2 more)`.
  *
- * @param count of the findings that this one stands for
+ * @param count of all findings; the first issue is the one that is described
  */
 export function describeFindings(where: string, [first]: readonly SchemaIssue[], count: number): string {
   const issue = first ?? { message: '' };

@@ -24,12 +24,12 @@ export interface TraceSpan {
   flags: string;
 }
 
-/** version "-" trace-id "-" parent-id "-" flags, no id all zeros; a later version may add more (section 4.3). */
+/** version "-" trace-id "-" parent-id "-" flags, no id all zeros; a later version may add more (section 3.2.4). */
 const TRACEPARENT = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-[^,]*)?$/;
 
 /**
- * One member of tracestate, or none, with the blanks around it (section 3.3.2). Fixed lengths keep it linear, and so
- * does that no blank begins or ends a member.
+ * One key=value of tracestate, or nothing, with the blanks around it (section 3.3.2). A value may have blanks, but not
+ * at its end. The maximum lengths keep matching linear: a run of blanks is read in at most 256 ways.
  */
 const STATE_MEMBER =
   /^[ \t]*(?:([a-z0-9][a-z0-9_\-*/@]{0,255}=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e])[ \t]*)?$/;
@@ -106,7 +106,7 @@ export function traceHeaders(headers: IncomingHttpHeaders, span: TraceSpan | und
   return sent;
 }
 
-/** Undefined for an invalid one, and for none; `flags` has the known ones. */
+/** Undefined without the header, and if it is invalid; of its flags, `flags` has only the known ones. */
 function parseTraceparent({ traceparent }: IncomingHttpHeaders): Omit<TraceSpan, 'spanId'> | undefined {
   if (traceparent === undefined) return undefined;
   const [, version, traceId = '', parentId = '', flags = '', rest] = TRACEPARENT.exec(String(traceparent)) ?? [];
@@ -114,7 +114,7 @@ function parseTraceparent({ traceparent }: IncomingHttpHeaders): Omit<TraceSpan,
   return { traceId, parentId, flags: `0${Number.parseInt(flags, 16) & KNOWN_FLAGS}` };
 }
 
-/** Whether the text is a list with at least one member (section 3.3.1). */
+/** Whether the text is a list with at least one member (section 3.3.2). */
 function isTracestate(text = ''): boolean {
   let members = 0;
   for (const part of text.split(',')) {
