@@ -20,7 +20,7 @@ export interface ProcessReading {
 }
 
 /**
- * All in seconds; 0 where nothing was measured yet. `last` is how late the last tick of the sampler's own clock was, or
+ * All in seconds; 0 where nothing was measured yet. `last` is how late the last tick of the timer in watch.ts was, or
  * how late the next one is already.
  */
 export type EventLoopLag = Readonly<Record<'last' | 'min' | 'max' | 'mean' | 'stddev' | 'p50' | 'p90' | 'p99', number>>;

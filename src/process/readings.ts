@@ -21,7 +21,7 @@ export class Readings {
     this.#labels = labels;
   }
 
-  /** Reads once for each exposition, whatever number of metrics ask. */
+  /** Returns a reader for several metrics, which reads once for each exposition. */
   shared<T>(read: () => T): () => T {
     let reading: T | undefined;
     this.registry.onExpose(() => {

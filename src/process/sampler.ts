@@ -1,5 +1,5 @@
 /*
- * One sampler for each application: the process, its control group and its runtime → metrics of a registry.
+ * One sampler for each registry with metrics of the process: reads it, its control group and its runtime.
  *
  * Everything is read when it is asked for. What needs to be watched in between (event-loop delay, garbage
  * collections, the interval of the CPU percentage) runs from `start` to `close` and keeps no process alive.
@@ -15,7 +15,7 @@ import { Readings } from './readings.js';
 import { ProcessSources } from './sources.js';
 import type { ProcessWatch } from './watch.js';
 
-/** Registers the metrics of a process; before `start` the metrics of event loop and garbage collector stay 0. */
+/** Registers the metrics of a process; before `start`, event loop lag and garbage collections stay 0. */
 export class ProcessSampler {
   readonly #sources: ProcessSources;
   readonly #cpu: UsageWindow;
@@ -83,7 +83,7 @@ export function collectProcess(registry: Registry, given: Partial<ProcessSources
 
 /** Options of `collectDefaultMetrics`. */
 export interface DefaultMetricsOptions {
-  /** Stands in front of each name; default: nothing. */
+  /** Put before each name. Default: nothing. */
   readonly prefix?: string;
   /** Labels of every sample; a metric's own label overrides a label of the same name. */
   readonly labels?: Readonly<Record<string, string>>;
@@ -111,7 +111,7 @@ export interface UsageSample {
   readonly usedSeconds: number;
 }
 
-/** Least length of an interval. */
+/** Minimum length of an interval. */
 export const USAGE_WINDOW_SECONDS = 5;
 
 /**

@@ -50,7 +50,7 @@ export function watchProcess(
 export const RESOLUTION_MS = 20;
 /** Interval at which `tick` must be called, in milliseconds. */
 export const TICK_MS = 1000;
-/** Prometheus scrapes once a minute at least, so no spike goes unseen. */
+/** Prometheus scrapes once a minute by default, so it sees every spike. */
 const WINDOW_MS = 60_000;
 
 /** Measures until it is closed. */
@@ -127,8 +127,8 @@ const TYPES: Readonly<Record<number, readonly [CollectionKind, Generation?]>> = 
  *
  * V8 reports neither the objects nor the bytes that a collection freed; its profiler measures the bytes, but makes
  * every pause longer. So they are estimated. A minor collection begins when the new space is full and empties most of
- * it; a mark-compact frees what the used heap has shrunk by since it was read last. Of several that are told together,
- * the first counts it.
+ * it; a mark-compact frees what the used heap has shrunk by since it was read last. If one report has several
+ * mark-compacts, the first one counts as freeing all of that.
  */
 function createCollectionCounter(
   { durations, freed }: CollectionHistograms,

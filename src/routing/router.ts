@@ -1,7 +1,7 @@
 /*
  * Finds the route of a method and a path, and reports the public ones (SPEC 2.7).
  *
- * The table is here; where a path leads, the trie knows. The router knows patterns, methods and flags, never requests.
+ * The table is here; the trie finds paths in it. The router knows patterns, methods and flags, never requests.
  */
 
 import { HttpError } from '../base/errors.js';
@@ -236,7 +236,7 @@ export class Router<Handler = unknown> {
     return result;
   }
 
-  /** Gives a route its place, unless another one has its method and pattern. @returns that one */
+  /** Puts a route into the trie, unless another route has its method and pattern. @returns the other route */
   #claim(route: Route<Handler>, segments: readonly Segment[]): Route<Handler> | undefined {
     // Without constraints, equal patterns are equal places.
     if (this.#constraints.size > 0) {

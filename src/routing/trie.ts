@@ -29,7 +29,7 @@ const OTHERS = 1;
 const DYNAMIC = 2;
 /** Table of the nodes below, each at the masked code of its first character. */
 const CHILDREN = 3;
-/** As many bits as it takes for each of them to have a place of its own in the table. */
+/** The low bits of a code that give each of these nodes a place of its own in the table. */
 const MASK = 4;
 /** How long the text is that leads here from the node above. */
 const LENGTH = 5;
@@ -54,7 +54,7 @@ const ANY = '';
 
 /** Paths with the routes that each has for its methods. */
 export class Trie {
-  /** Another array whenever the tree has grown. */
+  /** Replaced by a larger array when it is full. */
   #cells: Int32Array = new Int32Array(128);
   #size = ROOT + TEXT;
   readonly #others: Map<string, number>[] = [new Map()];
