@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { assertOptions, STRING, wholeNumber, type Kind, type Kinds } from '../base/options-check.js';
 import { SCOPE, type ScopeOptions } from '../http/scope.js';
 
-/** Where to listen. */
+/** Where to listen, and for whom. */
 export interface ListenOptions extends ScopeOptions {
   /** Port to listen on. Default: 8000. 0: any free port. */
   port?: number | undefined;
@@ -14,7 +14,7 @@ export interface ListenOptions extends ScopeOptions {
 
 /** The listener for monitoring; what is left out comes from `MONITOR_PORT` and `MONITOR_HOST`. */
 export interface MonitorOptions {
-  /** 0 picks a free one. */
+  /** Port to listen on. 0: any free port. */
   port?: number | undefined;
   /** Host to listen on. Default: all interfaces. */
   host?: string | undefined;
@@ -41,7 +41,7 @@ const MONITOR: Kinds<MonitorOptions> = { port: PORT, host: STRING };
 export const LISTEN: Kinds<ListenOptions> = { ...MONITOR, ...SCOPE };
 
 /**
- * Where the listener for monitoring goes; null for none.
+ * Where the listener for monitoring listens; null without one.
  *
  * @throws {TypeError} for an unknown option, no port, and an environment that holds none
  */

@@ -31,7 +31,7 @@ import { resolveMonitor, type MonitorOptions } from './address.js';
 export interface PosternOptions {
   /** The application's version. Default: `APPLICATION_VERSION` from the environment, else `UNKNOWN`. */
   version?: string;
-  /** Whether health, metrics and ping are served. Default: true. */
+  /** Whether the monitoring endpoints are served: health, metrics, ping and openapi. Default: true. */
   attachMonitorEndpoints?: boolean;
   /**
    * A second, private listener. Metrics and OpenAPI are then served there only, health and ping on both listeners.
@@ -42,7 +42,7 @@ export interface PosternOptions {
   settings?: SettingsOptions;
   /** Maximum bytes of a request body; a larger body is a 413. Default: 1,048,576. */
   bodyLimit?: number;
-  /** A logger in pino's argument order; `false` logs nothing. Default: JSON lines on stderr. */
+  /** A logger in pino's argument order; `false` logs nothing. Default: JSON (on a terminal: text) on stderr. */
   logger?: Logger | false;
   /** The lowest level that the default logger writes. Default: `LOG_LEVEL` from the environment, else `info`. */
   logLevel?: LogLevel;

@@ -3,7 +3,7 @@
 import { hasBrand, setBrand } from './brand.js';
 import { isRecord } from './options-check.js';
 
-/** One member of an error-code enumeration; frozen, and only {@link defineErrorCodes} makes it. */
+/** One member of an error-code enumeration, of this service or of one that it calls; frozen. */
 export interface ErrorCode<Name extends string = string> {
   /** The name of the code in the error body and in documents. */
   readonly name: Name;

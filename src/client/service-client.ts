@@ -95,7 +95,7 @@ export interface CallingRequest {
   readonly headers: IncomingHttpHeaders;
   /** Undefined while nobody records the spans of requests. */
   readonly span: TraceSpan | undefined;
-  /** Aborts when the client disconnects. */
+  /** Aborts when the client disconnects, and when the time of the request is over. */
   readonly signal: AbortSignal;
   /** When its calls must end, on the clock of `performance.now()`; undefined: never. */
   readonly deadlineMs: number | undefined;
@@ -131,7 +131,7 @@ export class ServiceClients<Sender extends CallSender = CallSender> {
 
   /**
    * @param names in order of first mention
-   * @param connect loads the code that sends calls, for every one of the names; called once
+   * @param connect loads the code that sends calls, and returns a sender for each of the names; called once
    */
   constructor(
     readonly names: readonly string[],

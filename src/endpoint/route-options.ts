@@ -1,8 +1,8 @@
 /*
  * Declarations of a route besides method, path and handler: checked once, merged, and frozen into one record.
  *
- * Options come with the route, or on its handler, which carries them as `routeOptions`; where both have one, the
- * route's wins.
+ * Options come with the route, or on its handler, which carries them as `routeOptions`. A route's option overrides its
+ * handler's.
  */
 
 import { Date } from '../base/clock.js';
@@ -22,7 +22,7 @@ export interface Deprecation {
   readonly link?: URL | string | undefined;
 }
 
-/** A type of `ApiError`, by what its raises have in common. */
+/** A type of `ApiError`, by the members that all of its errors have in common. */
 export interface ErrorType extends Function {
   /** The status of its errors. */
   readonly statusCode: number;
@@ -40,11 +40,11 @@ export type Priority = 'low' | 'normal' | 'high';
 
 /** Options of any route, except schemas. */
 export interface RouteSettings {
-  /** Whether a gateway may let the public in, as `publicFacing` says; the option wins where both speak. */
+  /** Whether a gateway may let the public in; overrides the flag of `publicFacing` on the handler. */
   readonly public?: boolean | PublicOptions | undefined;
   /** Maximum bytes of a request's body; may exceed the application's limit. A longer body is answered with 413. */
   readonly bodyLimit?: number | undefined;
-  /** In ms from the arrival of a request; then `ctx.signal` aborts and the reply is a 504. */
+  /** Time limit in ms, from the start of the middleware. Then `ctx.signal` aborts and the reply is a 504. */
   readonly timeout?: number | undefined;
   /** Types of errors that the handler may throw, for documents and for typed calls. */
   readonly errors?: readonly ErrorType[] | undefined;
@@ -70,7 +70,7 @@ export interface RouteSettings {
 export interface SharedOptions
   extends Omit<RouteSettings, 'summary' | 'description' | 'operationId'>, Pick<DeclaredOptions, 'middleware'> {}
 
-/** All of it, with functions around the handler whose types are not known here. */
+/** All options of a route; the type of its middleware is not known on this floor. */
 export interface DeclaredOptions extends RouteSettings, AnySchemas {
   /** Middleware around the handler; the first is outermost. */
   readonly middleware?: readonly AnyFunction[] | undefined;

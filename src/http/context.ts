@@ -1,4 +1,4 @@
-/* One request, as a handler sees it. All but method, path and parameters is made on first access. */
+/* One request, as a handler sees it. Everything but method, scope and path parameters is computed on first access. */
 
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
@@ -158,10 +158,7 @@ export class Context<P = Params> {
     return (this.#state ??= Object.create(null) as State);
   }
 
-  /**
-   * Aborts when the client leaves, or its body breaks off, before its reply is complete, and when the route's `timeout`
-   * is over.
-   */
+  /** Aborts when the route's `timeout` is over, the body breaks off, or nobody can receive the reply any more. */
   get signal(): AbortSignal {
     if (this.#abort === undefined) {
       const abort = (this.#abort = new AbortController());
