@@ -1,5 +1,5 @@
 /*
- * Bounds what waits for clients that do not read: in time for each connection, in bytes for all of them together.
+ * Bounds what waits for clients that do not read: in time for each connection, in bytes for all of one pipeline.
  *
  * A connection is looked at from when something waits on it until nothing does, so a service whose clients keep up has
  * no timer. Only the progress of sending counts: bytes that a client sends meanwhile show nothing about its reading.
@@ -9,13 +9,13 @@ import type { Duplex } from 'node:stream';
 import { Bag, type Place } from '../base/bag.js';
 import { clearInterval, monotonicNow, setInterval } from '../base/clock.js';
 
-/** Maximum bytes that wait on all connections of an application. With more, the slowest clients are disconnected. */
+/** Maximum bytes that wait on all connections of a pipeline. With more, the slowest clients are disconnected. */
 const MAX_WAITING_BYTES = 256 * 1024 * 1024;
-/** Maximum time, in ms, between two looks at the connections. */
+/** Maximum time, in ms, between two looks at the connections by the timer. */
 const MAX_INTERVAL_MS = 5_000;
-/** Minimum time between two looks, where much waits and who reads at all has to be known soon. */
+/** Minimum time, in ms, between two looks by {@link Backlog.watch}, once a quarter of the maximum bytes waits. */
 const MIN_INTERVAL_MS = 50;
-/** Looks at a connection before its `sendTimeout` is over, so that it is closed at most an eighth too late. */
+/** Minimum looks at a connection in its `sendTimeout`, so that it is closed at most an eighth of that time too late. */
 const LOOKS = 8;
 
 /** A connection on which replies may wait for the client. */
@@ -25,7 +25,7 @@ export interface Sending {
   unsentBytes(): number;
   /** Whether no request is under way: nothing is written without the connection's knowledge, by `ctx.raw`. */
   readonly isFree: boolean;
-  /** Where the backlog keeps it; null while it is not looked at. Only the backlog sets this. */
+  /** The figures of the backlog about it; null while it is not looked at. Only the backlog sets this. */
   watched: Place<Watched> | null;
 }
 
@@ -45,7 +45,7 @@ export interface Watched {
   progressAt: number;
 }
 
-/** The connections of one application on which replies wait. */
+/** The connections of one pipeline on which replies wait; an application with a second listener has two pipelines. */
 export class Backlog {
   readonly #sendTimeout: number;
   readonly #watched = new Bag<Watched>();

@@ -39,8 +39,8 @@ export function trustNetworks(networks: readonly string[]): ProxyTrust {
 }
 
 /**
- * Walks `x-forwarded-for` from the right while the address before is trusted: returns the rightmost untrusted one, or
- * the leftmost if all are trusted. An entry that is not an address ends the walk.
+ * Walks from the socket's address through `x-forwarded-for`, from the right, as long as addresses are trusted. Returns
+ * the first untrusted address, or the leftmost one if all are trusted. An entry that is not an address ends the walk.
  */
 export function clientAddress(
   { socket, headers }: Pick<IncomingMessage, 'headers'> & { socket: Pick<Socket, 'remoteAddress'> },

@@ -25,7 +25,7 @@ const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 
 export class Connection implements Sending {
   readonly socket: Duplex;
-  /** Bytes of the replies that are known and not written. */
+  /** Bytes of the replies that are known, but not written yet. */
   waitingBytes = 0;
   watched: Place<Watched> | null = null;
   readonly #limits: ServerLimits;
@@ -39,7 +39,7 @@ export class Connection implements Sending {
   /** How many requests are run by `setImmediate`; see {@link #defer}. */
   #deferred = 0;
   #isAdvancing = false;
-  /** Answers malformed bytes or CONNECT. */
+  /** Answers malformed bytes or CONNECT after the replies before; null if there is nothing to answer so. */
   #refuse: ((isOpen: boolean) => void) | null = null;
 
   constructor(socket: Duplex, limits: ServerLimits, backlog: Backlog) {

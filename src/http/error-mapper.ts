@@ -61,7 +61,7 @@ export const ROUTE_NOT_FOUND: HttpError = makeReady(routeNotFound());
 /**
  * Makes the reply of an error that answers many requests, so that each of them costs no more than a success.
  *
- * @param error its own, and never changed: it is frozen
+ * @param error belongs to the caller, and is frozen here
  */
 export function makeReady<Shared extends MappedError>(error: Shared): Shared {
   const body = JSON.stringify(toErrorBody(error));
@@ -81,13 +81,13 @@ export function routeNotFound(): HttpError {
 
 /**
  * @param thrown an `ApiError`, an `HttpError`, any other `Error`, or a value that is not an error at all
- * @returns status 400 to 599; of a foreign error nothing but the fixed text, unless it says `expose` (http-errors)
+ * @returns status 400 to 599; for a foreign error the fixed text, unless its member `expose` is true (http-errors)
  */
 export function mapError(thrown: unknown): MappedError {
   try {
     if (isReady(thrown)) return thrown;
-    // Inside the `try`, because a proxy or a getter may throw. The constructor has checked status and code, but a
-    // subclass or a later assignment may have changed them.
+    // Inside the `try`: a Proxy or a getter may throw. The constructor has checked status and code, but a subclass or a
+    // later assignment may have changed them.
     if (isBrandedAtAll(thrown) && (thrown instanceof ApiError || thrown instanceof HttpError)) {
       if (!isOwnInstance(ApiError, thrown) && !isOwnInstance(HttpError, thrown)) return copyOf(thrown);
       readAll(thrown);

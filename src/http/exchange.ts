@@ -16,9 +16,9 @@ const NEVER_DESTROYED = { requireManualDestroy: true } as const;
 /** Maximum bytes that are read and dropped of a body that no handler wants; with more, the connection is closed. */
 const DISCARD_BYTES = 64 * 1024 * 1024;
 
-/** Gets notice of what happens to a request while its handler runs. */
+/** Is notified of events of a request while its handler runs. */
 export interface Witness {
-  /** The client has disconnected. */
+  /** Nobody can receive the reply any more. */
   left(): void;
   /** The handler has written the head of the reply itself. */
   headSent(): void;
@@ -51,7 +51,7 @@ export abstract class Exchange {
   outgoing: Outgoing | null = null;
   /** The failure that middleware got an error reply for, until it is logged. Wrapped: `undefined` can be thrown, too. */
   failure: { readonly thrown: unknown } | null = null;
-  /** Whether the handler was given `req` and `res` of node:http (`ctx.raw`), and has piped something to `res`. */
+  /** `exposed`: the handler has `req` and `res` of node:http (`ctx.raw`); `piped`: something was piped to `res`. */
   raw: 'unused' | 'exposed' | 'piped' = 'unused';
   witness: Witness | null = null;
   #state: ReplyState = 'waiting';
@@ -102,7 +102,7 @@ export abstract class Exchange {
     return isWritten && (req.complete || this.#body === 'broken');
   }
 
-  /** Whether a part of the body was read, or asked for, in whatever way. */
+  /** Whether a part of the body was read or asked for, by Postern's methods or from `req` itself. */
   get isReading(): boolean {
     return this.#body === 'read' || this.#body === 'left' || this.req.readableDidRead;
   }

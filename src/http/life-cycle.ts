@@ -1,6 +1,6 @@
 /*
- * The table of a connection: what may happen to the reply of one request, to its body, and to the connection that
- * carries both (RFC 9112, section 9). An event that a row does not name changes nothing in that state.
+ * The states of the reply to one request, of the request's body, and of the connection that carries both (RFC 9112,
+ * section 9), each as a table of events. An event that a row does not name changes nothing in that state.
  *
  * One connection has one list of exchanges, in the order of their requests. An exchange is in the list until its reply
  * is handed to the socket as a whole and its body is here, or will never be.

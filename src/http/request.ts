@@ -43,8 +43,8 @@ const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
  * Makes the check that refuses requests whose heads break RFC 9112 (sections 3.2 and 6.1). It remembers the last
  * well-formed `Host`, which most requests have again, so that it need not be matched each time.
  *
- * @param maxFields most header fields; the server has to keep more. `node:http` drops those beyond what it keeps, and a
- * second `Host` could be one of them
+ * @param maxFields maximum header fields; the server has to keep more. `node:http` drops fields beyond the number that
+ * it keeps, and a second `Host` could be one of them
  * @returns a check that throws an {@link HttpError}, or returns whether the connection ends with its request. `Upgrade`
  * ends it: it is answered as HTTP/1.1, but `node:http` takes what follows in the same packet for the other protocol and
  * drops it, so that the next packet may begin in the middle of a request
@@ -119,7 +119,7 @@ export function parseParameters(text: string, limit: number, tooManyStatus: numb
   return new URLSearchParams(`?${text}`);
 }
 
-/** Methods of RFC 9110, PATCH (RFC 5789) and QUERY (RFC 10008): a label or a span's name has no other from a client. */
+/** Methods of RFC 9110, PATCH (RFC 5789) and QUERY (RFC 10008). A label or a span has no name that a client made up. */
 export const STANDARD_METHOD: RegExp = /^(?:CONNECT|DELETE|GET|HEAD|OPTIONS|PATCH|POST|PUT|QUERY|TRACE)$/;
 
 /** The request's own `x-request-id` if it is fit to be logged and passed on, else a new one. */

@@ -30,7 +30,7 @@ export function scopeOf({ headers }: IncomingMessage): Scope {
   return headers[SCOPE_HEADER] === undefined ? undefined : 'public';
 }
 
-/** Makes a request one from the public, and takes the headers away that the public must not set. */
+/** Treats a request as one from the public, and removes the headers that the public must not set. */
 export function enterPublicScope({ headers }: IncomingMessage): void {
   headers[SCOPE_HEADER] = 'public';
   for (const name of INTERNAL) delete headers[name];
@@ -56,7 +56,7 @@ export function makePublic(server: Server): void {
 }
 
 /**
- * Puts a function before the listeners of `upgrade`, which hear of a request only when it calls `proceed`. A server
+ * Calls a function before the listeners of `upgrade`, which get the request only if it calls `proceed`. A server
  * without such listeners is not touched: with one of ours, node:http would hand over the socket.
  */
 export function guardUpgrades(server: Server, guard: (req: IncomingMessage, proceed: () => void) => void): void {

@@ -61,7 +61,7 @@ export class Connections {
     setTimeout(close, SILENCE_MS).unref();
   }
 
-  /** Cuts every connection. */
+  /** Closes every connection at once. */
   closeAll(): void {
     for (const socket of this.#open) socket.destroy();
   }

@@ -1,5 +1,5 @@
 /*
- * Writes replies: the only file that does, except for `100 Continue`.
+ * Writes the replies of Postern. Only `100 Continue`, and what a handler writes to `ctx.raw`, is written elsewhere.
  *
  * A reply is written once. After its head is sent, a failure can only be answered by closing the connection.
  */
@@ -20,7 +20,7 @@ const { STATUS_CODES } = builtin('node:http');
 /** How long, in ms, a socket stays open after its last reply, so that the client can read that reply. */
 const LINGER_MS = 2000;
 
-/** How a reply ended: written as a whole, or cut because the client left. */
+/** How a reply ended: written as a whole, or aborted because the client disconnected. */
 export type Outcome = 'sent' | 'aborted';
 
 /**
