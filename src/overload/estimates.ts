@@ -11,14 +11,14 @@ const RECENT_MS = 10_000;
 const REMEMBERED_MS = 60_000;
 
 /** Resolution of a quantile, in ms: shorter times are equal, because of the clock and the turns of the event loop. */
-const LEAST_MS = 1;
-/** The part by which one time moves a quantile, once there have been enough. */
-const LEAST_STEP = 0.02;
-/** Times after which the first of them is forgotten. */
+const MIN_MS = 1;
+/** Part of a median by which one time moves it, once there have been 50; other quantiles rise and fall unequally. */
+const MIN_STEP = 0.02;
+/** Number of times after which an estimate no longer depends on the first of them. */
 const SETTLED = 10;
-/** A time of so many usual times has another reason than chance. */
+/** A request that takes this many usual times or more is slow for another reason than chance. */
 export const LONG = 2;
-/** How much higher than the estimate, in parts of it, a quantile may be after one time; less after more. */
+/** After one time, a quantile may be higher than its estimate by this many estimates; with more times, by fewer. */
 const DOUBT = 2.5;
 
 /** A quantile of recent times, in constant space: each time moves the estimate by a small part of itself. */
@@ -35,16 +35,16 @@ class Quantile {
   add(ms: number): void {
     if (ms === Infinity && this.count === 0) return;
     this.count += 1;
-    const step = Math.max(LEAST_STEP, 1 / this.count) * 2;
-    if (this.count === 1) this.ms = Math.min(MAX_TIMEOUT_MS, Math.max(LEAST_MS, ms));
+    const step = Math.max(MIN_STEP, 1 / this.count) * 2;
+    if (this.count === 1) this.ms = Math.min(MAX_TIMEOUT_MS, Math.max(MIN_MS, ms));
     else if (ms > this.ms) this.ms = Math.min(ms, MAX_TIMEOUT_MS, this.ms * (1 + step * this.share));
-    else this.ms = Math.max(LEAST_MS, ms, this.ms * (1 - step * (1 - this.share)));
+    else this.ms = Math.max(MIN_MS, ms, this.ms * (1 - step * (1 - this.share)));
   }
 }
 
 /**
- * Learns how long the requests of a route take without a queue. Only requests count that began while fewer than usual
- * were before them: a queue that is there from the first request on, or builds up slowly, must not look usual.
+ * Learns how long the requests of a route take without a queue. Only requests count that began with no more requests
+ * before them than the mean: a queue that is there from the first request on, or builds up slowly, must not look usual.
  */
 export class UsualTime {
   readonly #times = new Quantile(0.75);
@@ -105,7 +105,7 @@ export class Patience {
   #seen: Waiting | undefined;
   #seenAtMs = -Infinity;
 
-  /** A request arrived that waits so long. @param ms Infinity if it has neither deadline nor timeout */
+  /** A request arrived. @param ms how long its caller waits; Infinity without a deadline and a timeout */
   expect(ms: number): void {
     this.#stated.add(ms);
   }
@@ -117,7 +117,7 @@ export class Patience {
   }
 
   /**
-   * @param outcomes number of recent requests, of which many have to be abandoned
+   * @param outcomes number of recent requests: a tenth of them, from 5 to 15, must be abandoned for their ages to count
    * @returns Infinity if nobody has a deadline, and nobody disconnects
    */
   of(nowMs: number, outcomes: number): Waiting {

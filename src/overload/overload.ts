@@ -69,7 +69,7 @@ export class Overload {
   readonly #logger: Logger;
   readonly #count: Counter<'route' | 'reason'>;
   readonly #limits: ProcessLimits | null;
-  // Always the same errors: under load, nobody has time for another stack or another body.
+  // The same errors for all requests: a stack and a body for each would add to the load.
   #overloaded: Overloaded | undefined;
   #late: DeadlinePassed | undefined;
   readonly #episodes = new Map<RouteLimiter, { readonly route: Route; readonly episode: Episode }>();

@@ -134,7 +134,7 @@ class Admission implements Witness {
     else this.limiter.end(this.#ticket, nowMs, ending);
   }
 
-  /** The client has disconnected. */
+  /** Nobody can receive the reply any more. */
   left(): void {
     if (!this.#isOver && this.#ticket !== null) this.limiter.abandon(this.#ticket, monotonicNow());
   }

@@ -8,7 +8,7 @@ import { LONG, Patience, UsualTime } from './estimates.js';
 import { isGrowing, isStanding, rateOf, Slot, SLOT_MS, sumOf } from './slots.js';
 
 const MAX_SLOTS = 64;
-/** A request is admitted every so often, in ms, however long the queue: its time may show that the queue is gone. */
+/** After this time, in ms, without an admission one request is admitted: it may show that the queue is gone. */
 const PROBE_MS = 500;
 /** Slow routes are not probed before so many requests could be done, or the probes would be too much for them. */
 const PROBE_REQUESTS = 4;
@@ -19,11 +19,11 @@ const TARGET_SHARE = 0.6;
 /** If a larger part of the admitted requests is late, fewer are admitted, and the weight of one request in it. */
 const LATE_ENOUGH = 0.02;
 const OUTCOME_WEIGHT = 0.05;
-/** The least part of its queue that a route uses; one that yields is then closed. */
-const LEAST_SHARE = 0.02;
-/** A queue that takes up less of its limit for a while is no longer one. */
+/** Minimum part of its queue that a route uses; a route that yields is closed when it has come down to this part. */
+const MIN_SHARE = 0.02;
+/** An episode ends when the queue has been shorter than this part of its limit for a while. */
 const SHORT_SHARE = 0.75;
-/** Requests that waited for no others, and so show how long the requests of a route really take. */
+/** Minimum requests without others before them whose time replaces the usual time of the route. */
 const ENOUGH = 5;
 
 /** The result of a request's handler: its work, an error that took no work (4xx), or nothing (5xx, aborted). */
@@ -34,7 +34,7 @@ export interface Ticket {
   readonly number: number;
   readonly startedAtMs: number;
   readonly patienceMs: number;
-  /** Whether it began with few requests before it. */
+  /** Whether its time shows how long a request takes without a queue. */
   readonly showsUsual: boolean;
   isOutcomeKnown: boolean;
 }
@@ -136,7 +136,7 @@ export class RouteLimiter {
     if (tookMs < slot.quickestMs) slot.quickestMs = tookMs;
   }
 
-  /** A request that began with few before it took so long. */
+  /** Takes in the time of a request that shows how long a request takes without a queue. */
   #learn({ startedAtMs }: Ticket, nowMs: number, tookMs: number): void {
     this.#usual.add(nowMs, tookMs);
     const { episode } = this;
@@ -206,12 +206,12 @@ export class RouteLimiter {
       return;
     }
     const change = this.isYielding ? 0.8 : episode.lateShare > LATE_ENOUGH ? 0.95 : 1.04;
-    episode.share = Math.min(1, Math.max(LEAST_SHARE, episode.share * change));
+    episode.share = Math.min(1, Math.max(MIN_SHARE, episode.share * change));
     const ratePerMs = rateOf(this.#slots, nowMs, Math.min(3000, Math.max(500, 3 * usualMs)));
     // After the load, few requests arrive and so few are done: the rate that was possible is forgotten slowly.
     episode.ratePerMs = Math.max(ratePerMs, 0.98 * episode.ratePerMs);
     const targetMs = usualMs + TARGET_SHARE * episode.share * (patienceMs - usualMs);
-    const isClosed = this.isYielding && episode.share === LEAST_SHARE;
+    const isClosed = this.isYielding && episode.share === MIN_SHARE;
     episode.limit = isClosed ? 0 : Math.max(1, episode.ratePerMs * targetMs);
   }
 }

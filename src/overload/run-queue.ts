@@ -45,7 +45,7 @@ export class RunQueue {
     this.#schedule();
   }
 
-  /** Runs something as soon as it is the turn of its lane. It must not throw. */
+  /** Runs a function, which must not throw, when it is its lane's turn. */
   add(lane: Lane, run: () => void): void {
     if (lane.push(run) === 1) this.#lanes.push(lane);
     this.#schedule();
