@@ -65,7 +65,7 @@ export class Postern extends RouteGroup {
   readonly #metrics: ServiceMetrics;
   readonly #overload: Overload | null;
   readonly #listener: Listener;
-  /** For monitoring: routes of its own, in the middleware of the application. */
+  /** The listener of the option `monitor`: it has routes of its own, and the middleware of the application. */
   readonly #monitor: Listener | null;
   readonly #closeHooks: (() => unknown)[] = [];
   #opening: Promise<Listening> | undefined;

@@ -23,8 +23,8 @@ export interface CloseOptions {
 
 export const CLOSE: Kinds<CloseOptions> = { delay: TIME, timeout: TIME };
 
-/** How long, in ms, close hooks may take when no time is left. */
-const LEAST_HOOK_MS = 1000;
+/** Minimum time limit of the close hooks, in ms: they have it even if no time is left. */
+const MIN_HOOK_MS = 1000;
 /** How long, in ms, a scrape of the monitoring listener may take when everything else is closed. */
 const LAST_SCRAPE_MS = 1000;
 
@@ -49,7 +49,7 @@ export async function drain(
   // Only now: a request in flight may have started more of this work.
   await within(leftMs(), tasks.settled());
   const finished = answered && tasks.tracked === 0;
-  const clean = (await runCloseHooks(hooks, Math.max(LEAST_HOOK_MS, leftMs()), logger)) && finished;
+  const clean = (await runCloseHooks(hooks, Math.max(MIN_HOOK_MS, leftMs()), logger)) && finished;
   monitor?.pipeline.closeConnections();
   await monitor?.close(LAST_SCRAPE_MS);
   return clean;

@@ -58,7 +58,7 @@ export class Listener {
   }
 
   /**
-   * Accepts no connection any more, and cuts what outlives the time.
+   * Accepts no connection any more, and closes the connections that are open when the time is over.
    *
    * @returns whether everything in flight could finish
    */

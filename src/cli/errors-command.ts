@@ -42,7 +42,7 @@ interface CodeRow extends NamedValue {
   readonly routes: readonly string[];
 }
 
-/** Codes of the option in its order, then codes that only routes declare. */
+/** Codes of the option `errorCodes` in its order, then codes that only routes declare. @throws {Finding} for a clash */
 function catalogueOf({ name: service, errorCodes = [], router }: LoadedApp): CodeRow[] {
   const declared = (router.entries ?? []).flatMap(({ method, path, options }) =>
     (options?.errors ?? []).map((type) => ({ type, route: `${method} ${path}` })),

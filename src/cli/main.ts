@@ -40,7 +40,7 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map(
   Object.entries({ routes, gateway, openapi, errors, k8s, alerts, ping, live, new: newService, demo }),
 );
 
-/** Errors that are findings about an application, rather than wrong usage. */
+/** Errors that exit with 1, because they are findings about an application, rather than wrong usage. */
 const FINDINGS = [Finding, GatewayError, OpenApiError];
 
 async function dispatch(name: string | undefined, args: string[]): Promise<Outcome> {
@@ -84,9 +84,9 @@ async function runCommand([name, ...args]: string[]): Promise<number> {
 /**
  * Keeps a user's module, which runs in this process, from deciding how the command ends.
  *
- * Until the process is released, `process.exit` throws. An error that nobody catches is ignored: an application whose
- * port is taken can't listen, but still has its routes. A process that has nothing left to wait for, although the
- * module is not loaded, ends with a complaint and exit code 2.
+ * Until the process is released, `process.exit` throws, and an error that nobody catches does not end the process: an
+ * application whose port is taken can't listen, but still has its routes. If nothing keeps the process alive before the
+ * command is done, it ends with exit code 2; it complains of the last such error, or of a module that waits for ever.
  *
  * @returns releases the process
  */

@@ -1,8 +1,8 @@
 /*
  * Asks a service's ping endpoint for the mesh below it (SPEC 4.2).
  *
- * Any service may have written any part of the answer: what is used has its type and lies within the depth that was
- * asked for, and no text is fit to be printed as it is.
+ * Any service may have written any part of the answer. The parts that are used have the right type, and lie within the
+ * depth that was asked for; their texts must be made visible before they are printed.
  */
 
 import { elapsedSince, monotonicNow } from '../base/clock.js';
@@ -26,7 +26,7 @@ export interface Edge {
  * Asks for the mesh, as an application would; a service without a usable answer is an entry that says so, with 502 to
  * 504 for its status.
  *
- * @param levelTimeoutMs how long a level of depth may take; the whole gets one more
+ * @param levelTimeoutMs time limit for each level of depth; a mesh of depth N has N + 1 times as long
  */
 export async function askMesh({ service, base }: Target, depth: number, levelTimeoutMs: number): Promise<PingEntry> {
   const connection = connectServices(new Map([[service, base]])).get(service) as ServiceConnection;

@@ -56,7 +56,7 @@ export function discard(value: unknown): void {
     const source = toReadable(body);
     source.on('error', () => undefined).destroy();
   } catch {
-    // Looking at the value throws: it may be a proxy.
+    // Reading the value can throw, for example from a Proxy.
   }
 }
 

@@ -29,7 +29,7 @@ export interface ConnectionOptions {
   readonly observe?: (service: string, method: string, statusCode: number, seconds: number) => void;
 }
 
-/** A service with what all of its calls share. */
+/** A service with the state that all of its calls share. */
 export interface ConnectedService {
   readonly name: string;
   readonly transport: Transport;

@@ -24,10 +24,7 @@ export interface MetricsDocument {
   timestamp: number;
 }
 
-/**
- * The metrics of one application. Those of the process are registered when they are first asked for: a service is up
- * before it is watched.
- */
+/** The metrics of one application. The metrics of the process are registered when somebody first asks for them. */
 export class ServiceMetrics {
   readonly requests: RequestMetrics;
   readonly observeCall: ObserveCall;
@@ -36,7 +33,7 @@ export class ServiceMetrics {
   readonly #logger: Logger;
   #sampler: ProcessSampler | undefined;
 
-  /** @param methods that any route has, now or later @param buckets upper bounds of every duration, in seconds */
+  /** @param methods a set that has the methods of all routes, now and later @param buckets of durations, in seconds */
   constructor(methods: ReadonlySet<string>, buckets: readonly number[], logger: Logger) {
     this.#logger = logger;
     this.ownRegistry = new Registry({
@@ -46,7 +43,7 @@ export class ServiceMetrics {
     this.observeCall = createCallMetrics(this.ownRegistry, buckets);
   }
 
-  /** Registers what an application says of itself: its tasks and `service_info`. */
+  /** Registers the metrics that only an application has: its tasks and `service_info`. */
   describe(name: string, version: string, tasks: Tasks, health: Health): void {
     const registry = this.ownRegistry;
     const gauge = (name: string, help: string, read: () => number): void => {
@@ -66,7 +63,7 @@ export class ServiceMetrics {
   }
 
   get registry(): Registry {
-    void this.sampler; // which registers its metrics
+    void this.sampler; // The getter registers the metrics of the process.
     return this.ownRegistry;
   }
 

@@ -24,7 +24,7 @@ export async function metricsText(registry: Registry, headers: IncomingHttpHeade
 }
 
 /**
- * OpenMetrics if `accept` prefers it to text, else text, which is also for whoever accepts neither.
+ * OpenMetrics if `accept` prefers it to text, else text, also for a client that accepts neither.
  *
  * Between formats of equal quality, the one named more exactly wins, then the one named first.
  */
@@ -50,7 +50,7 @@ interface Preference {
   readonly index: number;
 }
 
-/** The most exact range decides about a type; of several that are as exact, the most welcome one. */
+/** The most exact range decides about a type; of several that are as exact, the one with the highest quality. */
 function preferenceFor(accept: string, type: string, subtype: string, versions: readonly string[]): Preference {
   const ranges = ['*/*', `${type}/*`, `${type}/${subtype}`];
   let best: Preference = { quality: 0, precision: -1, index: Infinity };

@@ -22,7 +22,7 @@ export class RequestMetrics {
   /**
    * Registers `request_count_total` and `http_request_duration_seconds`.
    *
-   * @param routed methods that any route has, now or later
+   * @param routed a set that has the methods of all routes, now and later
    * @param buckets of the durations, in seconds
    */
   constructor(registry: Registry, routed: ReadonlySet<string>, buckets: readonly number[]) {

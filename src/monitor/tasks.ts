@@ -6,17 +6,17 @@ export class Tasks {
   /** @param requests of each listener */
   constructor(readonly requests: readonly { readonly active: number }[]) {}
 
-  /** Tasks that are not settled. */
+  /** Number of requests being handled and of tracked promises that are not settled. */
   get active(): number {
     return this.requests.reduce((sum, { active }) => sum + active, this.#tracked.size);
   }
 
-  /** Promises that are not settled. */
+  /** Number of tracked promises that are not settled. */
   get tracked(): number {
     return this.#tracked.size;
   }
 
-  /** Active tasks and the resources that keep the event loop alive. */
+  /** Number of active tasks and of resources that keep the event loop alive. */
   get total(): number {
     return this.active + process.getActiveResourcesInfo().length;
   }

@@ -8,7 +8,7 @@ import { decodeReference, resolveReference, type SchemaPart } from '../payload/j
 
 /** Keywords whose values are data rather than schemas: a `$ref` in them is not a reference. */
 const DATA_KEYWORDS: ReadonlySet<string> = new Set(['const', 'default', 'enum', 'example', 'examples']);
-/** Keywords that hold schemas under names of the user's: a member may be called `$ref`. */
+/** Keywords that hold schemas under names that the user chose: a member may be called `$ref`. */
 const MAP_KEYWORDS: ReadonlySet<string> = new Set(['properties', 'patternProperties', 'dependentSchemas', '$defs']);
 
 /** The `components.schemas` of one document. */

@@ -58,7 +58,7 @@ const KINDS: Kinds<OpenApiOptions> = {
 const TEXT = { type: 'string' };
 const INTEGER = { type: 'integer' };
 
-/** Members of an object that are always there, and others. */
+/** The schema of an object with members that are always there, and others. */
 function objectOf(required: SchemaPart, others: SchemaPart = {}, description?: string): SchemaPart {
   const words = description === undefined ? {} : { description };
   return { type: 'object', ...words, required: Object.keys(required), properties: { ...required, ...others } };

@@ -37,14 +37,14 @@ export interface CompiledRoute {
 /** Middleware of the groups around a route, outermost first. The lists may grow until the routes are recompiled. */
 export type Groups = readonly (readonly Middleware[])[];
 
-/** The routes of one application with their middleware. */
+/** The routes of one listener with their middleware. */
 export class CompiledRoutes {
   readonly router: Router<Handler>;
   readonly #overload: Overload | null;
   readonly #validateResponses: boolean | 'output';
   readonly #middleware: Middleware[] = [];
   readonly #groups = new Map<Route<Handler>, Groups>();
-  /** By what answers: a route, a mount, or null for the errors 404 and 405. */
+  /** The compiled form of each route and mount, and of the errors 404 and 405, by null. */
   readonly #compiled = new Map<Route<Handler> | Mount | null, CompiledRoute>();
   readonly #mounts: Mount[] = [];
 

@@ -53,7 +53,7 @@ function wrap(inner: Inner, around: Middleware): Inner {
         if (isStream(reply.body)) Context.exchangeOf(ctx).onOver(() => discard(innerBody));
         else discard(innerBody);
       } catch {
-        // Looking at the body throws: it may be a proxy.
+        // Reading the body can throw, for example from a Proxy.
       }
     });
     return reply;

@@ -31,7 +31,7 @@ export class PipelineExchange extends Exchange {
   /** Its value of the label `route`; empty as long as no route is found. */
   label = '';
   trace: RequestTrace | null = null;
-  /** Returns how much of its reply's body was written; null where nobody counts. */
+  /** Returns how many bytes of its reply's body were written; null without an access log. */
   bytes: (() => number) | null = null;
   /** How often writing a reply has failed. */
   failedWrites = 0;
@@ -51,7 +51,7 @@ export class PipelineExchange extends Exchange {
   }
 }
 
-/** Reports the outcomes of the requests of one application. */
+/** Reports the outcomes of the requests of one pipeline. */
 export class Observer {
   readonly #env: Environment;
   readonly #requests: RequestMetrics;
@@ -125,9 +125,8 @@ function targetOf(req: IncomingMessage): string {
 }
 
 /**
- * An unknown method or version (501, 505) is the client's mistake: logged as errors, any client could fill the log with
- * them. A refused request is counted, and the log has the begin of the overload; a line for each request would add to
- * the load.
+ * An unknown method or version (501, 505) is the client's mistake: if it were logged as an error, any client could fill
+ * the log. A refused request is counted, and the log has the begin of the overload; more lines would add to the load.
  */
 function levelOf(error: MappedError, statusCode: number): 'debug' | 'error' {
   if (statusCode < 500 || error instanceof Overloaded || error instanceof DeadlinePassed) return 'debug';

@@ -33,7 +33,7 @@ import { isTraced, RequestTrace } from '../http/request-tracing.js';
 const CONNECTED: unique symbol = Symbol('postern.connection');
 type Connected = Duplex & { [CONNECTED]?: Connection };
 
-/** The path of a request through one application. Its methods never throw. */
+/** The path of a request through one listener of an application. Its methods never throw. */
 export class Pipeline implements Steps {
   isDraining = false;
   readonly #routes: CompiledRoutes;
@@ -55,18 +55,18 @@ export class Pipeline implements Steps {
     this.#backlog = new Backlog(env.sendTimeout);
   }
 
-  /** Requests that have no complete reply yet. */
+  /** Number of requests without a complete reply, also of those whose clients disconnected while their handlers run. */
   get active(): number {
     return this.#active;
   }
 
-  /** From now on a connection ends with its latest reply, and requests whose client has disconnected are over. */
+  /** From now on a connection ends with its latest reply, and requests whose clients have disconnected are over. */
   closeConnections(): void {
     this.isDraining = true;
     for (const exchange of this.#left) if (exchange.move('stop')) this.#end(exchange, CLIENT_CLOSED_REQUEST);
   }
 
-  /** Resolves as soon as no request is under way; one whose client has left counts no more. */
+  /** Resolves as soon as {@link active} is 0. After {@link closeConnections}, a disconnect ends a request. */
   idle(): Promise<void> {
     if (this.#active === 0) return Promise.resolve();
     return new Promise((resolve) => this.#whenIdle.push(resolve));
@@ -159,7 +159,7 @@ export class Pipeline implements Steps {
       const ctx = (exchange.ctx = new Context(exchange, target, params, this.#env, route, scope));
       if (isTraced()) result = (exchange.trace = new RequestTrace(ctx)).run(endpoint.run);
       else result = endpoint.run(ctx);
-      // Inside, because looking at a value can throw: it may be a proxy.
+      // Inside the try: reading the value can throw, for example from a Proxy.
       if (!isThenable(result)) return this.#finish(exchange, result);
     } catch (thrown) {
       return this.fail(exchange, thrown);
@@ -245,7 +245,7 @@ export class Pipeline implements Steps {
     }
   }
 
-  /** Reports what middleware got an error reply for. */
+  /** Reports the failure whose error reply middleware got. */
   #reportFailure(exchange: PipelineExchange, status?: number): void {
     const { failure } = exchange;
     if (failure === null) return;

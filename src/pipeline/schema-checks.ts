@@ -59,7 +59,7 @@ export function withInput(what: string, schemas: AnySchemas, handler: InputHandl
   };
 }
 
-/** How a part is read for a schema. */
+/** Functions that read a part of the request in the form that its schema gets. */
 const READERS = {
   params: () => (ctx: Context) => ctx.params,
   query: queryReader,
@@ -121,7 +121,7 @@ export function withReply(
   return async (ctx, input) => {
     const result = await handler(ctx, input);
     const { raw, res } = Context.exchangeOf(ctx);
-    // A handler that has replied by `ctx.raw`: what it returns is not sent.
+    // If the handler has replied by `ctx.raw`, its result is not sent.
     if (result instanceof Error || raw === 'piped' || res.headersSent || res.writableEnded) return result;
     const isOpaque = tagOf(result) === '[object Response]';
     const replied = isOpaque ? new Reply(null, { status: (result as Response).status }) : toReply(result);

@@ -114,7 +114,7 @@ function quote(text: string, max = MAX_LENGTH): string {
   return json.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** In two parts: V8 formats whole numbers of 32 bits many times faster than larger ones. */
+/** Formats seconds and nanoseconds apart: V8 formats whole numbers of 32 bits many times faster than larger ones. */
 function toNanos(ms: number): string {
   const seconds = Math.floor(ms / 1000);
   return `${seconds}${String(1e9 + Math.min(999_999_999, Math.round((ms - seconds * 1000) * 1e6))).slice(1)}`;
