@@ -6,40 +6,40 @@
  * members, until the next full collection.
  */
 
-/** Where a member is in the bag, for {@link Bag.delete}. */
-export interface Place<T> {
+/** A value in a bag; {@link Bag.delete} takes it. */
+export interface BagMember<T> {
   readonly value: T;
-  /** -1 when the member is out. */
+  /** -1 after it was deleted. */
   index: number;
 }
 
 /** Members in no order. */
 export class Bag<T> implements Iterable<T> {
-  readonly #places: Place<T>[] = [];
+  readonly #members: BagMember<T>[] = [];
 
   get size(): number {
-    return this.#places.length;
+    return this.#members.length;
   }
 
-  add(value: T): Place<T> {
-    const place = { value, index: this.#places.length };
-    this.#places.push(place);
-    return place;
+  add(value: T): BagMember<T> {
+    const member = { value, index: this.#members.length };
+    this.#members.push(member);
+    return member;
   }
 
-  /** Does nothing when the member is out already. */
-  delete(place: Place<T>): void {
-    const { index } = place;
+  /** Does nothing when the member was deleted before. */
+  delete(member: BagMember<T>): void {
+    const { index } = member;
     if (index === -1) return;
-    place.index = -1;
-    const last = this.#places.pop() as Place<T>;
-    if (last === place) return;
-    this.#places[index] = last;
+    member.index = -1;
+    const last = this.#members.pop() as BagMember<T>;
+    if (last === member) return;
+    this.#members[index] = last;
     last.index = index;
   }
 
-  /** Over the members that are in it when the iteration begins. */
+  /** Iterates over the values of the members that it has when the iteration begins. */
   [Symbol.iterator](): Iterator<T> {
-    return this.#places.map(({ value }) => value).values();
+    return this.#members.map(({ value }) => value).values();
   }
 }

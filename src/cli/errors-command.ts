@@ -29,7 +29,7 @@ export const errors: Command = defineCommand(usage, operandOf, OPTIONS, async ({
     return { text: json ? toJson(rows) : formatCodes(rows) };
   }
   const read = savedBy('errors MODULE --json', 'saved list of error codes', areCodes);
-  const clashes = clashesOf(files.flatMap((place) => read(place).map((code) => ({ ...code, place }))));
+  const clashes = clashesOf(files.flatMap((owner) => read(owner).map((code) => ({ ...code, owner }))));
   return json ? { text: toJson({ clashes }), finding: clashes.length > 0 } : reportFindings(clashes);
 });
 
@@ -49,7 +49,7 @@ function catalogueOf({ name: service, errorCodes = [], router }: LoadedApp): Cod
   );
   const given = [...errorCodes, ...declared.map(({ type }) => type.errorCode)];
   const codes = new Map(given.map((code) => [`${code.name} ${code.value}`, code]));
-  const [clash] = clashesOf([...codes.values()].map((code) => ({ ...code, place: service })));
+  const [clash] = clashesOf([...codes.values()].map((code) => ({ ...code, owner: service })));
   if (clash !== undefined) throw new Finding(`${clash}; change one of them`);
   return [...codes.values()]
     .filter(({ value }) => !OWN_CODES.some((own) => own.value === value))
@@ -73,13 +73,13 @@ function formatCodes(rows: readonly CodeRow[]): string {
   return `${toTable([['VALUE', 'NAME', 'STATUS', 'DESCRIPTION', 'ROUTES'], ...cells]).join('\n')}\n`;
 }
 
-const OWN_CODES = Object.values(FrameworkErrorCodes).map((code) => ({ ...code, place: 'the framework' }));
+const OWN_CODES = Object.values(FrameworkErrorCodes).map((code) => ({ ...code, owner: 'the framework' }));
 
-/** @param codes each with the file or application that has it */
-function clashesOf(codes: readonly (NamedValue & { readonly place: string })[]): string[] {
+/** @param codes each with its owner, the file or application that has it */
+function clashesOf(codes: readonly (NamedValue & { readonly owner: string })[]): string[] {
   const findings = findClashes([...OWN_CODES, ...codes]).map(([a, b]) => {
     const [what, one, other] = a.value === b.value ? [a.value, a.name, b.name] : [a.name, a.value, b.value];
-    return `${what} is ${one} in ${a.place} and ${other} in ${b.place}`;
+    return `${what} is ${one} in ${a.owner} and ${other} in ${b.owner}`;
   });
   return [...new Set(findings)];
 }

@@ -74,9 +74,9 @@ export const gateway: Command = defineCommand(usage, 'MODULE...', OPTIONS, async
     throw new UsageError('--service is for one MODULE; several are named after their applications');
 
   const services: GatewayService[] = [];
-  for (const { file, ...place } of operands) {
+  for (const { file, ...address } of operands) {
     const { name, router } = await loadApp(file);
-    services.push({ ...place, router, service: service ?? name });
+    services.push({ ...address, router, service: service ?? name });
   }
   // An exporter refuses the name of an option that its gateway does not take.
   const given = Object.entries({ ...others, hosts }).filter(([, value]) => value !== undefined);

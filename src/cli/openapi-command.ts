@@ -151,9 +151,9 @@ function firstOf({ parts }: Members, keyword: string): unknown {
 function inputsOf(operation: unknown): Map<string, { readonly required: boolean; readonly schema: unknown }> {
   const { parameters, requestBody } = asObject(operation);
   const inputs = new Map<string, { required: boolean; schema: unknown }>();
-  for (const { in: place, name, required, schema } of asList(parameters).map(asObject)) {
-    const key = `${String(place)} ${JSON.stringify(name)}`;
-    if (place !== 'path') inputs.set(key, { required: required === true, schema });
+  for (const { in: location, name, required, schema } of asList(parameters).map(asObject)) {
+    const key = `${String(location)} ${JSON.stringify(name)}`;
+    if (location !== 'path') inputs.set(key, { required: required === true, schema });
   }
   const { required } = asObject(requestBody);
   return inputs.set('body', { required: required === true, schema: schemaOf(requestBody) });

@@ -6,7 +6,7 @@
  */
 
 import type { Duplex } from 'node:stream';
-import { Bag, type Place } from '../base/bag.js';
+import { Bag, type BagMember } from '../base/bag.js';
 import { clearInterval, monotonicNow, setInterval } from '../base/clock.js';
 
 /** Maximum bytes that wait on all connections of a pipeline. With more, the slowest clients are disconnected. */
@@ -26,7 +26,7 @@ export interface Sending {
   /** Whether no request is under way: nothing is written without the connection's knowledge, by `ctx.raw`. */
   readonly isFree: boolean;
   /** The figures of the backlog about it; null while it is not looked at. Only the backlog sets this. */
-  watched: Place<Watched> | null;
+  watched: BagMember<Watched> | null;
 }
 
 /** A socket of node:net. Its handle is not documented. */

@@ -7,7 +7,7 @@
  */
 
 import type { Duplex } from 'node:stream';
-import type { Place } from '../base/bag.js';
+import type { BagMember } from '../base/bag.js';
 import { setImmediate } from '../base/clock.js';
 import type { HttpError } from '../base/errors.js';
 import type { Backlog, Sending, Watched } from './backlog.js';
@@ -27,7 +27,7 @@ export class Connection implements Sending {
   readonly socket: Duplex;
   /** Bytes of the replies that are known, but not written yet. */
   waitingBytes = 0;
-  watched: Place<Watched> | null = null;
+  watched: BagMember<Watched> | null = null;
   readonly #limits: ServerLimits;
   readonly #backlog: Backlog;
   readonly #reading: ReadAhead;

@@ -48,8 +48,8 @@ export class Connections {
 
   constructor(server: Server) {
     server.on('connection', (socket: Duplex) => {
-      const place = this.#open.add(socket);
-      socket.once('close', () => this.#open.delete(place));
+      const member = this.#open.add(socket);
+      socket.once('close', () => this.#open.delete(member));
     });
   }
 

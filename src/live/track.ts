@@ -58,8 +58,8 @@ export function follow(
       if (!was.gone) changes.push({ kind: 'vanishes', edge: was.edge, text: 'is out of sight' });
       const history = [...was.history, null].slice(-60);
       if (history.every((sample) => sample === null) && answering.has(was.edge.from ?? '')) continue;
-      const place = tracks.findIndex(({ key }) => key === kept) + 1;
-      tracks.splice(place, 0, { ...was, history, since: was.gone ? was.since : now, gone: true });
+      const index = tracks.findIndex(({ key }) => key === kept) + 1;
+      tracks.splice(index, 0, { ...was, history, since: was.gone ? was.since : now, gone: true });
     }
     kept = was.key;
   }

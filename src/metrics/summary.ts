@@ -102,9 +102,9 @@ export class SummarySeries extends Series implements BoundSummary {
   /** The digest of this moment; it replaces a digest that is one window old. */
   #digest(): Digest {
     const number = this.#partNumber();
-    const place = number % this.#window.parts;
-    let part = this.#parts[place];
-    if (part?.number !== number) this.#parts[place] = part = { digest: new Digest(), number };
+    const index = number % this.#window.parts;
+    let part = this.#parts[index];
+    if (part?.number !== number) this.#parts[index] = part = { digest: new Digest(), number };
     return part.digest;
   }
 

@@ -158,8 +158,8 @@ function headerParameters({ properties, required }: Members): Json[] {
   return declared.map(([name, schema]) => parameter('header', name, schema, required.has(name)));
 }
 
-function parameter(place: 'path' | 'query' | 'header', name: string, schema: unknown, required: boolean): Json {
-  return { name, in: place, ...(required ? { required } : {}), schema };
+function parameter(location: 'path' | 'query' | 'header', name: string, schema: unknown, required: boolean): Json {
+  return { name, in: location, ...(required ? { required } : {}), schema };
 }
 
 /** Whether a schema fits a request without a body, as far as it says so at once. */

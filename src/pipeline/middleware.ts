@@ -64,11 +64,11 @@ const NOTHING_DONE = 'neither called next() nor returned a reply; return next(),
 
 /** `middleware "auth" of GET /users/:id` */
 function nameOf({ name }: Middleware, ctx: Context): string {
-  return `${name === '' ? 'a middleware without a name' : `middleware ${JSON.stringify(name)}`} of ${placeOf(ctx)}`;
+  return `${name === '' ? 'a middleware without a name' : `middleware ${JSON.stringify(name)}`} of ${routeNameOf(ctx)}`;
 }
 
 /** The route of a request, for messages: `GET /users/:id` */
-export function placeOf({ route, method }: Context): string {
+export function routeNameOf({ route, method }: Context): string {
   return route === null ? `${method} without a route` : `${route.method} ${route.path}`;
 }
 

@@ -4,7 +4,7 @@
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Place } from '../base/bag.js';
+import type { BagMember } from '../base/bag.js';
 import { monotonicNow } from '../base/clock.js';
 import type { Connection } from '../http/connection.js';
 import { Context, type Environment } from '../http/context.js';
@@ -35,8 +35,8 @@ export class PipelineExchange extends Exchange {
   bytes: (() => number) | null = null;
   /** How often writing a reply has failed. */
   failedWrites = 0;
-  /** Among the requests whose clients have disconnected while their handlers run. */
-  place: Place<PipelineExchange> | null = null;
+  /** Its member in the pipeline's bag of requests that run without a client; null as long as it is not in that bag. */
+  leftMember: BagMember<PipelineExchange> | null = null;
 
   constructor(
     req: IncomingMessage,

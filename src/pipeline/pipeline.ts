@@ -25,7 +25,7 @@ import type { RequestMetrics } from '../monitor/request-metrics.js';
 import { isStream } from '../payload/bytes.js';
 import { UnsendableError } from '../payload/lost-members.js';
 import type { CompiledRoutes } from './compiled-routes.js';
-import { placeOf } from './middleware.js';
+import { routeNameOf } from './middleware.js';
 import { countBytes, Observer, PipelineExchange, type Steps } from './observer.js';
 import { Outbox } from './outbox.js';
 import { isTraced, RequestTrace } from '../http/request-tracing.js';
@@ -210,7 +210,7 @@ export class Pipeline implements Steps {
     this.#outbox.discard(exchange);
     if (exchange.state === 'left' && !this.isDraining) {
       // A handler that still runs counts as active until it ends, but a drain does not wait for it.
-      exchange.place = this.#left.add(exchange);
+      exchange.leftMember = this.#left.add(exchange);
       if (isCut(res)) connection.cutBehind(exchange);
       return;
     }
@@ -240,7 +240,7 @@ export class Pipeline implements Steps {
     } catch (thrown) {
       discard(value);
       this.#reportFailure(exchange, 500);
-      if (thrown instanceof UnsendableError && ctx !== null) thrown.message = `${placeOf(ctx)}: ${thrown.message}`;
+      if (thrown instanceof UnsendableError && ctx !== null) thrown.message = `${routeNameOf(ctx)}: ${thrown.message}`;
       this.fail(exchange, thrown, errorMapper.headersOfUnsent(value));
     }
   }
@@ -274,7 +274,7 @@ export class Pipeline implements Steps {
   #end(exchange: PipelineExchange, statusCode: number): void {
     exchange.connection.settle(exchange);
     exchange.outgoing = null;
-    if (exchange.place !== null) this.#left.delete(exchange.place);
+    if (exchange.leftMember !== null) this.#left.delete(exchange.leftMember);
     this.#observer.settled(exchange, statusCode);
     this.#active -= 1;
     if (this.#active === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
