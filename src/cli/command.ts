@@ -1,4 +1,4 @@
-/* A subcommand: a text that explains it, its options and its outcome. Reads arguments and saved files. */
+/* A subcommand: a text that explains it, its options and its result. Reads arguments and saved files. */
 
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -9,10 +9,10 @@ export interface Command {
   /** Text for `--help`; ends in a newline. */
   readonly usage: string;
   /** Rejects when it can't do what it is for: that is exit code 2. */
-  readonly run: (args: string[]) => Promise<Outcome>;
+  readonly run: (args: string[]) => Promise<CommandResult>;
 }
 
-export interface Outcome {
+export interface CommandResult {
   /** For stdout; ends in a newline unless it is empty. */
   readonly text: string;
   /** Whether there is a finding: that is exit code 1. */
@@ -28,7 +28,7 @@ export class Finding extends Error {}
 export class UsageError extends Error {}
 
 /** Prints findings, one a line; none is good news, and no text. */
-export function reportFindings(lines: readonly string[]): Outcome {
+export function reportFindings(lines: readonly string[]): CommandResult {
   return { text: lines.map((line) => `${paint('red', toVisible(line))}\n`).join(''), finding: lines.length > 0 };
 }
 
@@ -92,9 +92,9 @@ export function defineCommand<O extends Options>(
   usage: string,
   operandOf: string | ((given: Parsed['values']) => string),
   options: O,
-  act: (values: Values<O>, operand: string, ...others: string[]) => Promise<Outcome>,
+  act: (values: Values<O>, operand: string, ...others: string[]) => Promise<CommandResult>,
 ): Command {
-  const run = async (args: string[]): Promise<Outcome> => {
+  const run = async (args: string[]): Promise<CommandResult> => {
     const { values, positionals } = parse(args, options);
     const [first = '', ...others] = positionals;
     const operand = typeof operandOf === 'string' ? operandOf : operandOf(values);

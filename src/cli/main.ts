@@ -6,7 +6,7 @@ import { FRAMEWORK_VERSION } from '../base/version.js';
 import { GatewayError } from '../gateway/exporter-options.js';
 import { OpenApiError } from '../openapi/operation.js';
 import { alerts } from './alerts-command.js';
-import { Finding, UsageError, type Command, type Outcome } from './command.js';
+import { Finding, UsageError, type Command, type CommandResult } from './command.js';
 import { demo } from './demo-command.js';
 import { errors } from './errors-command.js';
 import { gateway } from './gateway-command.js';
@@ -43,7 +43,7 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map(
 /** Errors that exit with 1, because they are findings about an application, rather than wrong usage. */
 const FINDINGS = [Finding, GatewayError, OpenApiError];
 
-async function dispatch(name: string | undefined, args: string[]): Promise<Outcome> {
+async function dispatch(name: string | undefined, args: string[]): Promise<CommandResult> {
   if (name === undefined || ['help', '--help', '-h'].includes(name)) return { text: OVERVIEW };
   if (name === '--version' || name === '-v') return { text: `${FRAMEWORK_VERSION}\n` };
   const command = COMMANDS.get(name);

@@ -1,7 +1,7 @@
 /* `postern routes`: the route table of an application, or what changed in its public part. */
 
 import type { RouteInfo } from '../routing/router.js';
-import { defineCommand, flag, option, savedBy, type Command, type Outcome } from './command.js';
+import { defineCommand, flag, option, savedBy, type Command, type CommandResult } from './command.js';
 import { isRouteTable, keyOf, loadApp } from './module.js';
 import { paint, toJson, toTable, toVisible } from './output.js';
 
@@ -36,7 +36,7 @@ function formatRoutes(routes: readonly RouteInfo[]): string {
  *
  * @returns the public routes that changed, in order of registration
  */
-function compareRoutes(before: readonly RouteInfo[], after: readonly RouteInfo[], json: boolean): Outcome {
+function compareRoutes(before: readonly RouteInfo[], after: readonly RouteInfo[], json: boolean): CommandResult {
   const old = publicRoutes(before);
   const now = publicRoutes(after);
   const became_public = [...now.values()].filter((route) => !old.has(keyOf(route)));

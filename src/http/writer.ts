@@ -21,7 +21,7 @@ const { STATUS_CODES } = builtin('node:http');
 const LINGER_MS = 2000;
 
 /** How a reply ended: written as a whole, or aborted because the client disconnected. */
-export type Outcome = 'sent' | 'aborted';
+export type ReplyOutcome = 'sent' | 'aborted';
 
 /**
  * Writes a reply.
@@ -30,7 +30,7 @@ export type Outcome = 'sent' | 'aborted';
  * @throws when a header is invalid or, as a rejection, when a stream fails; `res.headersSent` shows whether another
  * reply can still be written
  */
-export function send(exchange: Exchange, outgoing: Outgoing): Outcome | Promise<Outcome> {
+export function send(exchange: Exchange, outgoing: Outgoing): ReplyOutcome | Promise<ReplyOutcome> {
   const { req, res } = exchange;
   const { body, length } = outgoing;
   if (isStream(body) && req.method !== 'HEAD') return sendStream(exchange, outgoing, body);
@@ -109,7 +109,7 @@ function writeAtOnce(res: ServerResponse, body: string | Uint8Array, isAscii: bo
  * Waits until the client has taken what was written, and calls `res.end()` only then. For node:http a connection is
  * idle as soon as `end` was called: a server that closes would cut it with a part of the reply still to be sent.
  */
-async function endWhenTaken(exchange: Exchange): Promise<Outcome> {
+async function endWhenTaken(exchange: Exchange): Promise<ReplyOutcome> {
   const { res } = exchange;
   if (res.writableLength > 0 && res.socket !== null && res.socket.writable) {
     exchange.connection.watch();
@@ -158,13 +158,13 @@ function indexOfHeader(list: Outgoing['headers'], name: string): number {
 }
 
 /** Sends the head with the first chunk. Until then its source may fail, a drain may begin, and requests may follow. */
-async function sendStream(exchange: Exchange, outgoing: Outgoing, stream: Stream): Promise<Outcome> {
+async function sendStream(exchange: Exchange, outgoing: Outgoing, stream: Stream): Promise<ReplyOutcome> {
   const { res } = exchange;
   const source = toReadable(stream, { objectMode: true, highWaterMark: 1 });
   // A source that yields 4 bytes under `content-length: 10` fails: the client would take the next reply for the rest.
   res.strictContentLength = true;
   // A source whose next chunk never comes can't be interrupted. The request ends when the client disconnects.
-  const left = new Promise<Outcome>((resolve) => {
+  const left = new Promise<ReplyOutcome>((resolve) => {
     const leave = (): void => resolve('aborted');
     exchange.onAbort(leave);
     res.once('close', leave).on('error', leave);
@@ -176,7 +176,7 @@ async function sendStream(exchange: Exchange, outgoing: Outgoing, stream: Stream
   }
 }
 
-async function pump(exchange: Exchange, outgoing: Outgoing, source: AsyncIterable<unknown>): Promise<Outcome> {
+async function pump(exchange: Exchange, outgoing: Outgoing, source: AsyncIterable<unknown>): Promise<ReplyOutcome> {
   const { req, res, connection } = exchange;
   // Another reply may have taken the place of the stream's.
   const isOver = (): boolean => exchange.outgoing !== outgoing || res.destroyed || res.writableEnded;

@@ -10,7 +10,7 @@ import { DEADLINE_HEADER } from '../base/deadline.js';
 import { CallSpan, traceHeaders } from '../propagation/trace-context.js';
 import { readBody, retryAfterOf, toServiceError, type Answer } from './answer.js';
 import { areCallsTraced, endTrace, traceCall, type CallTraceMessage } from './call-tracing.js';
-import { Limit, pause, type Outcome } from './limit.js';
+import { Limit, pause, type AttemptOutcome } from './limit.js';
 import { formatHeaders, formatTarget, isRepeatable, toRequestBody } from './request.js';
 import type { ServiceRequest, Transport } from './request.js';
 import { pauseBefore, type RetryBudget } from './retry.js';
@@ -177,7 +177,7 @@ async function runAttempt<T>(
       if (value instanceof ServiceError) message.errorCode = value.errorCode;
       // A streamed answer ends with its last byte, in an event of the socket: outside the caller's async context.
       // An attempt that is repeated was cut on purpose.
-      const end = ({ failure }: Outcome): void => endTrace(message, pauseMs === undefined ? failure : undefined);
+      const end = ({ failure }: AttemptOutcome): void => endTrace(message, pauseMs === undefined ? failure : undefined);
       limit.whenOver(limit.isOver ? end : builtin('node:async_hooks').AsyncResource.bind(end));
     }
     return { value, pauseMs };

@@ -4,7 +4,7 @@ import { clearTimeout, setTimeout } from '../base/clock.js';
 import { builtin } from '../base/builtin.js';
 
 /** How an attempt ended: with a failure, which may be any value, or without. */
-export interface Outcome {
+export interface AttemptOutcome {
   readonly failure?: { readonly reason: unknown };
 }
 
@@ -12,8 +12,8 @@ export interface Outcome {
 export class Limit {
   readonly #signals: readonly AbortSignal[];
   readonly #timer: NodeJS.Timeout;
-  readonly #listeners: ((outcome: Outcome) => void)[] = [];
-  #outcome: Outcome | undefined;
+  readonly #listeners: ((outcome: AttemptOutcome) => void)[] = [];
+  #outcome: AttemptOutcome | undefined;
 
   /**
    * @param timeoutMs at most what a timer takes
@@ -39,7 +39,7 @@ export class Limit {
   }
 
   /** Adds a listener that is called once, when the attempt is over: at once if it is. */
-  whenOver(listener: (outcome: Outcome) => void): void {
+  whenOver(listener: (outcome: AttemptOutcome) => void): void {
     if (this.#outcome === undefined) this.#listeners.push(listener);
     else listener(this.#outcome);
   }
@@ -57,7 +57,7 @@ export class Limit {
   }
 
   /** Marks the attempt as over: nothing ends it any more. */
-  release(outcome: Outcome = {}): void {
+  release(outcome: AttemptOutcome = {}): void {
     if (this.#outcome !== undefined) return;
     this.#outcome = outcome;
     this.liftTime();

@@ -13,7 +13,7 @@ import type { MappedError } from '../http/error-mapper.js';
 import { CLIENT_CLOSED_REQUEST, Exchange, type ConnectionSteps } from '../http/exchange.js';
 import type { Outgoing } from '../http/reply.js';
 import type { RequestTrace } from '../http/request-tracing.js';
-import type { Outcome } from '../http/writer.js';
+import type { ReplyOutcome } from '../http/writer.js';
 import { isSilent, logSafely, type Logger } from '../base/log.js';
 import * as traceContext from '../propagation/trace-context.js';
 import type { RequestMetrics } from '../monitor/request-metrics.js';
@@ -22,7 +22,7 @@ import { DeadlinePassed, Overloaded } from '../overload/overload.js';
 /** The steps of every request; none of them throws. */
 export interface Steps extends ConnectionSteps<PipelineExchange> {
   fail(exchange: PipelineExchange, thrown: unknown, unsent?: Outgoing['headers']): void;
-  settle(exchange: PipelineExchange, statusCode: number, outcome: Outcome): void;
+  settle(exchange: PipelineExchange, statusCode: number, outcome: ReplyOutcome): void;
 }
 
 /** One request under way, with what the pipeline notes of it. */

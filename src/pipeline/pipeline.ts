@@ -20,7 +20,7 @@ import { CLIENT_CLOSED_REQUEST, isCut } from '../http/exchange.js';
 import { isThenable, toOutgoing, type Outgoing } from '../http/reply.js';
 import { createHeadCheck, parseTarget, requestId } from '../http/request.js';
 import { scopeOf } from '../http/scope.js';
-import { discard, sendRaw, type Outcome } from '../http/writer.js';
+import { discard, sendRaw, type ReplyOutcome } from '../http/writer.js';
 import type { RequestMetrics } from '../monitor/request-metrics.js';
 import { isStream } from '../payload/bytes.js';
 import { UnsendableError } from '../payload/lost-members.js';
@@ -265,7 +265,7 @@ export class Pipeline implements Steps {
   }
 
   /** A reply is sent, or its client has disconnected. */
-  settle(exchange: PipelineExchange, statusCode: number, outcome: Outcome): void {
+  settle(exchange: PipelineExchange, statusCode: number, outcome: ReplyOutcome): void {
     if (outcome === 'aborted') exchange.leave();
     else if (exchange.move('end')) this.#end(exchange, statusCode);
   }
