@@ -22,7 +22,7 @@ export interface CommandResult {
 }
 
 /** A finding that is all there is to say: exit code 1, and its message on stderr. */
-export class Finding extends Error {}
+export class FindingError extends Error {}
 
 /** The command was called in a way that it does not understand. */
 export class UsageError extends Error {}
@@ -36,20 +36,20 @@ type Parsed = ReturnType<typeof parseArgs>;
 type Given = Parsed['values'][string];
 
 /** An option: its form for `parseArgs`, and the value that a command gets. */
-export interface Option<V> {
+export interface CommandOption<V> {
   readonly type: 'string' | 'boolean';
   readonly multiple?: boolean;
   readonly read: (given: Given, name: string) => V;
 }
 
-export const flag: Option<boolean> = { type: 'boolean', read: (given) => given === true };
+export const flag: CommandOption<boolean> = { type: 'boolean', read: (given) => given === true };
 
 /**
  * An option whose text must have a form; undefined if it is not given.
  *
  * @param parse returns undefined for a text that the option can't have; `remedy` says what to give then
  */
-export function option<V>(remedy: string, parse: (text: string) => V | undefined): Option<V | undefined> {
+export function parsed<V>(remedy: string, parse: (text: string) => V | undefined): CommandOption<V | undefined> {
   const read = (given: Given, name: string): V | undefined => {
     if (given === undefined) return undefined;
     const value = parse(String(given));
@@ -59,29 +59,29 @@ export function option<V>(remedy: string, parse: (text: string) => V | undefined
   return { type: 'string', read };
 }
 
-export const text: Option<string | undefined> = option('', String);
+export const text: CommandOption<string | undefined> = parsed('', String);
 
 /** An option that may be given several times. */
-export function repeated({ read }: Option<string | undefined>): Option<string[] | undefined> {
+export function repeated({ read }: CommandOption<string | undefined>): CommandOption<string[] | undefined> {
   const readAll = (given: Given, name: string): string[] | undefined =>
     Array.isArray(given) ? given.flatMap((each) => read(each, name) ?? []) : undefined;
   return { type: 'string', multiple: true, read: readAll };
 }
 
-export function whole(min: number, max: number): Option<number | undefined> {
-  return option(`give a number from ${min} to ${max}`, (text) => {
+export function whole(min: number, max: number): CommandOption<number | undefined> {
+  return parsed(`give a number from ${min} to ${max}`, (text) => {
     const value = /^\d{1,9}$/.test(text) ? Number(text) : NaN;
     return value >= min && value <= max ? value : undefined;
   });
 }
 
-export function choice<C extends string>(choices: readonly C[]): Option<C | undefined> {
-  return option(`give one of ${choices.join(', ')}`, (text) => choices.find((each) => each === text));
+export function choice<C extends string>(choices: readonly C[]): CommandOption<C | undefined> {
+  return parsed(`give one of ${choices.join(', ')}`, (text) => choices.find((each) => each === text));
 }
 
-type Options = Readonly<Record<string, Option<unknown>>>;
+type Options = Readonly<Record<string, CommandOption<unknown>>>;
 /** The values of options, by name. */
-export type Values<O> = { readonly [Name in keyof O]: O[Name] extends Option<infer V> ? V : never };
+export type Values<O> = { readonly [Name in keyof O]: O[Name] extends CommandOption<infer V> ? V : never };
 
 /**
  * A subcommand that is called with options and operands.

@@ -2,7 +2,7 @@
 
 import { findClashes, FrameworkErrorCodes, type NamedValue } from '../base/error-codes.js';
 import { isRecord } from '../base/options-check.js';
-import { defineCommand, Finding, flag, reportFindings, savedBy, type Command } from './command.js';
+import { defineCommand, FindingError, flag, reportFindings, savedBy, type Command } from './command.js';
 import { loadApp, type LoadedApp } from './module.js';
 import { toJson, toTable } from './output.js';
 
@@ -42,7 +42,7 @@ interface CodeRow extends NamedValue {
   readonly routes: readonly string[];
 }
 
-/** Codes of the option `errorCodes` in its order, then codes that only routes declare. @throws {Finding} for a clash */
+/** Codes of the option `errorCodes`, then codes that only routes declare. @throws {FindingError} for a clash */
 function catalogueOf({ name: service, errorCodes = [], router }: LoadedApp): CodeRow[] {
   const declared = (router.entries ?? []).flatMap(({ method, path, options }) =>
     (options?.errors ?? []).map((type) => ({ type, route: `${method} ${path}` })),
@@ -50,7 +50,7 @@ function catalogueOf({ name: service, errorCodes = [], router }: LoadedApp): Cod
   const given = [...errorCodes, ...declared.map(({ type }) => type.errorCode)];
   const codes = new Map(given.map((code) => [`${code.name} ${code.value}`, code]));
   const [clash] = clashesOf([...codes.values()].map((code) => ({ ...code, owner: service })));
-  if (clash !== undefined) throw new Finding(`${clash}; change one of them`);
+  if (clash !== undefined) throw new FindingError(`${clash}; change one of them`);
   return [...codes.values()]
     .filter(({ value }) => !OWN_CODES.some((own) => own.value === value))
     .map(({ name, value }) => {

@@ -1,6 +1,6 @@
 /* `postern gateway`: the public routes of applications, as the configuration of one gateway in front of them. */
 
-import { choice, defineCommand, option, repeated, text, UsageError, type Command } from './command.js';
+import { choice, defineCommand, parsed, repeated, text, UsageError, type Command } from './command.js';
 import { toCaddy } from '../gateway/caddy.js';
 import type { GatewayService, ListenerOptions } from '../gateway/exporter-options.js';
 import { toGatewayApi } from '../gateway/gateway-api.js';
@@ -56,7 +56,7 @@ const OPTIONS = {
   service: text,
   listen: text,
   host: repeated(text),
-  tls: option('give two files, CERT,KEY', parseTls),
+  tls: parsed('give two files, CERT,KEY', parseTls),
   include: text,
   gateway: text,
   namespace: text,

@@ -1,6 +1,6 @@
 /* `postern k8s`: an application as manifests for Kubernetes. */
 
-import { defineCommand, option, UsageError, whole, type Command, type Values } from './command.js';
+import { defineCommand, parsed, UsageError, whole, type Command, type Values } from './command.js';
 import { loadMonitoredApp } from './module.js';
 
 const usage = `Usage: postern k8s MODULE --image IMAGE [OPTION]...
@@ -22,9 +22,9 @@ const IMAGE = /^[\w][\w.:/@-]*$/;
 const LABEL_REMEDY = 'give a DNS label: lower-case letters, digits and hyphens, at most 63';
 
 const OPTIONS = {
-  image: option('give registry/name:tag', (text) => (IMAGE.test(text) ? text : undefined)),
+  image: parsed('give registry/name:tag', (text) => (IMAGE.test(text) ? text : undefined)),
   replicas: whole(0, 1000),
-  namespace: option(LABEL_REMEDY, (text) => (LABEL.test(text) ? text : undefined)),
+  namespace: parsed(LABEL_REMEDY, (text) => (LABEL.test(text) ? text : undefined)),
   port: whole(1, 65_535),
   'monitor-port': whole(1, 65_535),
 };

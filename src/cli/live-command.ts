@@ -4,7 +4,7 @@ import { startLive, type LivePage } from '../live/live-server.js';
 import type { MeshEdge, MeshReport } from '../live/track.js';
 import type { PingEntry } from '../monitor/ping-document.js';
 import { defineCommand, whole, type Command } from './command.js';
-import { askMesh, DEFAULT_DEPTH, parseTarget, servicesBelow, type Target } from './mesh.js';
+import { askMesh, DEFAULT_DEPTH, parseServiceUrl, servicesBelow, type MeshRoot } from './mesh.js';
 import { toVisible } from './output.js';
 
 const usage = `Usage: postern live URL [--depth N] [--port P]
@@ -20,9 +20,9 @@ it: who answers, how fast, since when, and what changed. Prints its URL.
 const OPTIONS = { depth: whole(0, 20), port: whole(1, 65_535) };
 
 export const live: Command = defineCommand(usage, 'URL', OPTIONS, async ({ depth = DEFAULT_DEPTH, port = 0 }, text) => {
-  const target = parseTarget(text);
-  const { url, close } = await showMesh(target, depth, port);
-  const words = `${target.service} and the mesh below it, live:\n${url}\n\nCtrl-C stops it.\n`;
+  const asked = parseServiceUrl(text);
+  const { url, close } = await showMesh(asked, depth, port);
+  const words = `${asked.service} and the mesh below it, live:\n${url}\n\nCtrl-C stops it.\n`;
   return { text: words, close };
 });
 
@@ -34,10 +34,10 @@ const LEVEL_TIMEOUT_MS = 2_000;
  * @param port 0 picks a free one
  * @throws `EADDRINUSE` when the port is taken
  */
-export function showMesh(target: Target, depth: number, port: number): Promise<LivePage> {
-  const { service } = target;
+export function showMesh(asked: MeshRoot, depth: number, port: number): Promise<LivePage> {
+  const { service } = asked;
   const timeoutMs = (depth + 1) * LEVEL_TIMEOUT_MS;
-  const ask = async (): Promise<MeshReport> => toReport(service, await askMesh(target, depth, LEVEL_TIMEOUT_MS));
+  const ask = async (): Promise<MeshReport> => toReport(service, await askMesh(asked, depth, LEVEL_TIMEOUT_MS));
   return startLive({ service, depth, port, timeoutMs, ask });
 }
 

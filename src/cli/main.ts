@@ -6,7 +6,7 @@ import { FRAMEWORK_VERSION } from '../base/version.js';
 import { GatewayError } from '../gateway/exporter-options.js';
 import { OpenApiError } from '../openapi/operation.js';
 import { alerts } from './alerts-command.js';
-import { Finding, UsageError, type Command, type CommandResult } from './command.js';
+import { FindingError, UsageError, type Command, type CommandResult } from './command.js';
 import { demo } from './demo-command.js';
 import { errors } from './errors-command.js';
 import { gateway } from './gateway-command.js';
@@ -41,7 +41,7 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map(
 );
 
 /** Errors that exit with 1, because they are findings about an application, rather than wrong usage. */
-const FINDINGS = [Finding, GatewayError, OpenApiError];
+const FINDING_ERRORS = [FindingError, GatewayError, OpenApiError];
 
 async function dispatch(name: string | undefined, args: string[]): Promise<CommandResult> {
   if (name === undefined || ['help', '--help', '-h'].includes(name)) return { text: OVERVIEW };
@@ -77,7 +77,7 @@ async function runCommand([name, ...args]: string[]): Promise<number> {
     const hint = error instanceof UsageError ? `; see postern ${name} --help` : '';
     await complain(`${messageOf(error)}${hint}`);
     release();
-    return FINDINGS.some((type) => error instanceof type) ? 1 : 2;
+    return FINDING_ERRORS.some((type) => error instanceof type) ? 1 : 2;
   }
 }
 

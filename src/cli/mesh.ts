@@ -28,7 +28,7 @@ export interface Edge {
  *
  * @param levelTimeoutMs time limit for each level of depth; a mesh of depth N has N + 1 times as long
  */
-export async function askMesh({ service, base }: Target, depth: number, levelTimeoutMs: number): Promise<PingEntry> {
+export async function askMesh({ service, base }: MeshRoot, depth: number, levelTimeoutMs: number): Promise<PingEntry> {
   const connection = connectServices(new Map([[service, base]])).get(service) as ServiceConnection;
   const startedMs = monotonicNow();
   try {
@@ -60,8 +60,8 @@ export function servicesBelow(answer: PingEntry['response']): [string, PingEntry
   return 'process_time' in answer && answer.response !== 'pong' ? Object.entries(answer.response) : [];
 }
 
-/** A service, and the URL before its paths: `http://mesh:8000/users/ping/` is `users` at `http://mesh:8000`. */
-export interface Target {
+/** The asked service, and the URL before its paths: `http://mesh:8000/users/ping/` is `users` at `http://mesh:8000`. */
+export interface MeshRoot {
   readonly service: string;
   readonly base: string;
 }
@@ -70,7 +70,7 @@ export interface Target {
 export const DEFAULT_DEPTH = 3;
 
 /** @throws {UsageError} for a URL that names no service, such as a bare origin */
-export function parseTarget(text: string): Target {
+export function parseServiceUrl(text: string): MeshRoot {
   const remedy = 'give http://host:port/<service>/';
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:'))

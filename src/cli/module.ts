@@ -45,11 +45,11 @@ export async function loadMonitoredApp(file: string): Promise<LoadedApp> {
 
 /** Whether a value is a route table, in which each route is there once. */
 export function isRouteTable(value: unknown): value is RouteInfo[] {
-  return Array.isArray(value) && value.every(isRoute) && new Set(value.map(keyOf)).size === value.length;
+  return Array.isArray(value) && value.every(isRoute) && new Set(value.map(routeKeyOf)).size === value.length;
 }
 
 /** Method and pattern: equal for routes that differ only in the names of their parameters. */
-export function keyOf({ method, pattern }: Pick<RouteInfo, 'method' | 'pattern'>): string {
+export function routeKeyOf({ method, pattern }: Pick<RouteInfo, 'method' | 'pattern'>): string {
   return `${method} ${pattern}`;
 }
 

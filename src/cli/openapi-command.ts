@@ -5,7 +5,7 @@ import { isRecord } from '../base/options-check.js';
 import { toOpenApi, type OpenApiDocument } from '../openapi/document.js';
 import { collectMembers, shapeOf, type Members } from '../openapi/operation.js';
 import { asList } from '../payload/json-schema.js';
-import { choice, defineCommand, flag, option, repeated, reportFindings, savedBy, type Command } from './command.js';
+import { choice, defineCommand, flag, parsed, repeated, reportFindings, savedBy, type Command } from './command.js';
 import { loadApp } from './module.js';
 import { toJson } from './output.js';
 
@@ -28,8 +28,8 @@ a route.
 const OPTIONS = {
   public: flag,
   version: choice(['3.1', '3.2']),
-  server: repeated(option('give a URL', (url) => (URL.canParse(url) ? url : undefined))),
-  check: option('', savedBy('openapi MODULE', 'OpenAPI document', isDocument)),
+  server: repeated(parsed('give a URL', (url) => (URL.canParse(url) ? url : undefined))),
+  check: parsed('', savedBy('openapi MODULE', 'OpenAPI document', isDocument)),
 };
 
 export const openapi: Command = defineCommand(usage, 'MODULE', OPTIONS, async (values, file) => {

@@ -5,7 +5,7 @@
 
 import type { PingEntry } from '../monitor/ping-document.js';
 import { choice, defineCommand, flag, UsageError, whole, type Command } from './command.js';
-import { askMesh, DEFAULT_DEPTH, edgesBelow, parseTarget, servicesBelow, type Edge } from './mesh.js';
+import { askMesh, DEFAULT_DEPTH, edgesBelow, parseServiceUrl, servicesBelow, type Edge } from './mesh.js';
 import { paint, toJson, toVisible } from './output.js';
 
 const usage = `Usage: postern ping URL [--depth N] [--format FORMAT] [--json] [--timeout MS]
@@ -34,12 +34,12 @@ const OPTIONS = { depth: whole(0, 100), format: choice(FORMATS), json: flag, tim
 
 export const ping: Command = defineCommand(usage, 'URL', OPTIONS, async (values, url) => {
   const { depth = DEFAULT_DEPTH, json, format = json ? 'json' : 'tree', timeout = 2000 } = values;
-  const target = parseTarget(url);
+  const asked = parseServiceUrl(url);
   if (json && format !== 'json') throw new UsageError(`--json and --format ${format} are two formats; give one`);
-  const root = await askMesh(target, depth, timeout);
-  const entries = [root, ...edgesBelow(target.service, root).map(({ entry }) => entry)];
+  const root = await askMesh(asked, depth, timeout);
+  const entries = [root, ...edgesBelow(asked.service, root).map(({ entry }) => entry)];
   const finding = entries.some((entry) => entry.status_code !== 200);
-  return { text: DRAWINGS[format](target.service, root), finding };
+  return { text: DRAWINGS[format](asked.service, root), finding };
 });
 
 /**

@@ -1,8 +1,8 @@
 /* `postern routes`: the route table of an application, or what changed in its public part. */
 
 import type { RouteInfo } from '../routing/router.js';
-import { defineCommand, flag, option, savedBy, type Command, type CommandResult } from './command.js';
-import { isRouteTable, keyOf, loadApp } from './module.js';
+import { defineCommand, flag, parsed, savedBy, type Command, type CommandResult } from './command.js';
+import { isRouteTable, routeKeyOf, loadApp } from './module.js';
 import { paint, toJson, toTable, toVisible } from './output.js';
 
 const usage = `Usage: postern routes MODULE [--json] [--check FILE]
@@ -15,7 +15,7 @@ Prints every route of the application that MODULE exports as its default.
                  exits with 1; prints nothing if nothing did
 `;
 
-const OPTIONS = { json: flag, check: option('', savedBy('routes MODULE --json', 'saved route table', isRouteTable)) };
+const OPTIONS = { json: flag, check: parsed('', savedBy('routes MODULE --json', 'saved route table', isRouteTable)) };
 
 export const routes: Command = defineCommand(usage, 'MODULE', OPTIONS, async ({ json, check: saved }, file) => {
   const { routes } = (await loadApp(file)).router;
@@ -39,8 +39,8 @@ function formatRoutes(routes: readonly RouteInfo[]): string {
 function compareRoutes(before: readonly RouteInfo[], after: readonly RouteInfo[], json: boolean): CommandResult {
   const old = publicRoutes(before);
   const now = publicRoutes(after);
-  const became_public = [...now.values()].filter((route) => !old.has(keyOf(route)));
-  const stopped_being_public = [...old.values()].filter((route) => !now.has(keyOf(route)));
+  const became_public = [...now.values()].filter((route) => !old.has(routeKeyOf(route)));
+  const stopped_being_public = [...old.values()].filter((route) => !now.has(routeKeyOf(route)));
   const changed_params = [...now].flatMap(([key, { method, path, pattern, params }]) => {
     const was = old.get(key);
     if (was === undefined || sorted(was.params) === sorted(params)) return [];
@@ -71,7 +71,7 @@ function describeParams(params: RouteInfo['params']): string {
 }
 
 function publicRoutes(routes: readonly RouteInfo[]): Map<string, RouteInfo> {
-  return new Map(routes.filter((route) => route.public).map((route) => [keyOf(route), route]));
+  return new Map(routes.filter((route) => route.public).map((route) => [routeKeyOf(route), route]));
 }
 
 function sorted(params: RouteInfo['params']): string {
