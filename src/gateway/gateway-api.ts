@@ -7,7 +7,7 @@
 
 import { DNS_NAME, GatewayError } from './exporter-options.js';
 import type { ExporterArguments, GatewayOptions, ListenerOptions } from './exporter-options.js';
-import { formatPath } from './path-pattern.js';
+import { formatRegex } from './path-pattern.js';
 import { createPlan, type Plan, type PlannedService, type PublicRoute } from './plan.js';
 import { formatHeader, REMOVED } from './text.js';
 
@@ -90,7 +90,7 @@ function formatRule({ path, segments, methods, title }: PublicRoute, prefix: str
     throw new GatewayError(path, `an HTTPRoute can remove the prefix ${prefix} from a static path only, ${remedy}`);
   }
   const type = fixed && !ESCAPABLE.test(path.replaceAll('/', '')) ? 'Exact' : 'RegularExpression';
-  const value = type === 'Exact' ? prefix + path : formatPath(segments, { prefix, escapable: ESCAPABLE, rest: '.+$' });
+  const value = type === 'Exact' ? prefix + path : formatRegex(segments, { prefix, escapable: ESCAPABLE, rest: '.+$' });
   const reason = `its match has ${value.length} characters and an HTTPRoute takes ${MAX_PATH}; shorten the path`;
   if (value.length > MAX_PATH) throw new GatewayError(path, reason);
   const match = `path:\n            type: ${type}\n            value: ${scalar(value)}`;

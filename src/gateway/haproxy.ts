@@ -6,7 +6,7 @@
  */
 
 import { LISTENER, readIncluded, type ExporterArguments } from './exporter-options.js';
-import { formatAnySegments, formatPath, formatText } from './path-pattern.js';
+import { formatAnySegments, formatRegex, formatText } from './path-pattern.js';
 import { createPlan, type Plan, type PlannedService, type PublicRoute } from './plan.js';
 import { formatHeader, formatRefusal, indent, REMOVED, titleOf } from './text.js';
 
@@ -110,7 +110,7 @@ function formatAcls(service: PlannedService): string[] {
     ...inner.map((prefix) => `acl ${name}:inner var(txn.postern_path) -m reg '^${formatText(prefix)}(?:/|$)'`),
     ...routes.flatMap((route) => [
       `# ${route.title}`,
-      `acl ${aclOf(route, service)} var(txn.postern_path) -m reg '${formatPath(route.segments, service)}'`,
+      `acl ${aclOf(route, service)} var(txn.postern_path) -m reg '${formatRegex(route.segments, service)}'`,
     ]),
     ...Array.from(names, ([acl, { methods }]) => {
       const condition = `{ method ${methods.join(' ')} } ${acl}${ownOf(service)}`;

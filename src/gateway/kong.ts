@@ -6,7 +6,7 @@
  */
 
 import type { ExporterArguments } from './exporter-options.js';
-import { formatPath, formatText } from './path-pattern.js';
+import { formatRegex, formatText } from './path-pattern.js';
 import { createPlan, type Plan, type PlannedService } from './plan.js';
 import { formatRefusal, REMOVED } from './text.js';
 
@@ -45,7 +45,7 @@ function createService(service: PlannedService, { hosts, methods }: Plan, names:
   // Kong compares the longer prefix first. The even number is for the paths that no route of the prefix matches.
   const priority = 2 * prefix.length;
   const routes = service.routes.map(({ path, segments, params, methods: own }, i) => {
-    const expression = formatPath(segments, { escapable: RESERVED, rest: '[\\s\\S]+$' }).slice(1, -1);
+    const expression = formatRegex(segments, { escapable: RESERVED, rest: '[\\s\\S]+$' }).slice(1, -1);
     const words = [i + 1, ...(path.match(/[A-Za-z0-9]+/g) ?? [])].join('-');
     // The second route of `users` may be called as the first one of `users-2`. No service has a dot in its name.
     const mark = names.has(`${name}-${words}`.slice(0, 120)) ? '.' : '-';

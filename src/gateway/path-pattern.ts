@@ -14,8 +14,8 @@
 
 import type { Segment } from '../endpoint/pattern.js';
 
-/** Settings of {@link formatPath}. */
-export interface PathFormat {
+/** Settings of {@link formatRegex}. */
+export interface RegexFormat {
   /** Text in front of the path, as it is sent: `/billing`. */
   readonly prefix?: string | undefined;
   /** Characters of static text that the compared path may also contain as an escape. Default: no character. */
@@ -25,7 +25,7 @@ export interface PathFormat {
 }
 
 /** Formats the expression of a path. */
-export function formatPath(segments: readonly Segment[], { prefix = '', escapable, rest }: PathFormat): string {
+export function formatRegex(segments: readonly Segment[], { prefix = '', escapable, rest }: RegexFormat): string {
   let text = `^${formatText(prefix)}`;
   for (const segment of segments) {
     if (segment.kind === 'static') text += `/${formatText(segment.text, escapable)}`;
@@ -44,7 +44,7 @@ const NEEDS_ESCAPE = /[^A-Za-z0-9._~!$&'()*+,;=:@-]/;
  */
 export function formatEither(segments: readonly Segment[], prefix: string): string {
   const decoded = segments.every(({ kind }) => kind === 'static');
-  return formatPath(segments, { prefix, escapable: decoded ? undefined : NEEDS_ESCAPE });
+  return formatRegex(segments, { prefix, escapable: decoded ? undefined : NEEDS_ESCAPE });
 }
 
 /** Formats as many segments as a prefix has: however it was spelled, `/billing` → `/[^/]+`. */

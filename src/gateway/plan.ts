@@ -38,7 +38,7 @@ export interface Plan extends Site {
 }
 
 /** Name and limits of an exporter. */
-export interface Exporter {
+export interface ExporterLimits {
   /** Function's name, for messages: `toNginx`. */
   readonly name: string;
   /** Gateway's name, for messages: `nginx`. */
@@ -55,7 +55,7 @@ export interface Exporter {
  * @throws {GatewayError} for a public route with a method that the gateway can't forward, and for two public routes of
  * different services whose paths the gateway can't tell apart
  */
-export function createPlan(exporter: Exporter, args: ExporterArguments): Plan {
+export function createPlan(exporter: ExporterLimits, args: ExporterArguments): Plan {
   const site = checkArguments(exporter.name, exporter.options, args);
   const prefixes = site.services.map(({ prefix }) => prefix);
   const plan = (service: SiteService): PlannedService => ({
@@ -76,7 +76,8 @@ export function createPlan(exporter: Exporter, args: ExporterArguments): Plan {
   return { ...site, services, methods };
 }
 
-function collectRoutes(table: readonly RouteInfo[], { gateway, methods: forwardable = /^/ }: Exporter): PublicRoute[] {
+function collectRoutes(table: readonly RouteInfo[], exporter: ExporterLimits): PublicRoute[] {
+  const { gateway, methods: forwardable = /^/ } = exporter;
   const ownHeads = new Set(table.filter(({ method }) => method === 'HEAD').map(({ pattern }) => pattern));
   const constraints = new Map();
   return table

@@ -39,7 +39,7 @@ interface Batch {
  * @returns `hasRoomOrDrops`, which counts a span as dropped while the queue is full; `add`, which takes a span in JSON
  * of ASCII; and `close`, which sends what is queued and drops the rest after a second
  */
-export function startExporter(
+export function startSpanExporter(
   { url, headers, timeoutMs, maxQueueSize, maxBatchSize, delayMs }: ExportSettings,
   head: string,
   drop: (count: number, reason: string) => void,

@@ -18,7 +18,7 @@ import { CallSpan, isSampled, type TraceSpan } from '../propagation/trace-contex
 import type { MatchedRoute } from '../routing/router.js';
 import { readVariables } from './otel-variables.js';
 import { Attributes, beginFields, toSpan, type SpanFields } from './otlp-span.js';
-import { startExporter } from './span-exporter.js';
+import { startSpanExporter } from './span-exporter.js';
 
 const WARN_EVERY_MS = 60_000;
 /** Span times follow the system clock again when they are this far from it, in ms. */
@@ -63,7 +63,7 @@ export function startTraceExport(
   const dropped = registry.counter({ name: 'otel_spans_dropped_total', help: 'Spans that could not be exported.' });
   let unreported = 0;
   let warnedMs = -Infinity;
-  const exporter = startExporter(settings, head, (count, reason) => {
+  const exporter = startSpanExporter(settings, head, (count, reason) => {
     if (count === 0) return;
     dropped.inc(count);
     unreported += count;

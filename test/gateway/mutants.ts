@@ -23,9 +23,9 @@ const [NO_ROUTE, NO_RULE] = [
 ];
 const [SEGMENT, NARROW] = ["'/[^/]+'", "'/[a-z]+'"];
 const narrowed = (call: string): string => `${call}.replace('[^/]+', '[a-z]+')`;
-const [EITHER, IN_HAPROXY] = ['formatEither(segments, prefix);', 'formatPath(route.segments, service)'];
-const IN_KONG = "formatPath(segments, { escapable: RESERVED, rest: '[\\\\s\\\\S]+$' })";
-const IN_GATEWAY_API = "formatPath(segments, { prefix, escapable: ESCAPABLE, rest: '.+$' })";
+const [EITHER, IN_HAPROXY] = ['formatEither(segments, prefix);', 'formatRegex(route.segments, service)'];
+const IN_KONG = "formatRegex(segments, { escapable: RESERVED, rest: '[\\\\s\\\\S]+$' })";
+const IN_GATEWAY_API = "formatRegex(segments, { prefix, escapable: ESCAPABLE, rest: '.+$' })";
 
 const MUTANTS: readonly GatewayMutant[] = [
   { name: 'nginx sets no scope', file: 'gateway/nginx.ts', find: 'proxy_set_header X-Postern-Scope public;',
