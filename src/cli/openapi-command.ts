@@ -116,7 +116,7 @@ function codesOf(reply: unknown, root: OpenApiDocument): readonly unknown[] {
 /** @param sent whether clients send it; else they get it */
 function compareSchemas(both: Documents, sent: boolean, was: unknown, is: unknown, at: string, depth = 0): string[] {
   const [old, now] = [collectMembers(was, both.before), collectMembers(is, both.after)];
-  if (old.parts.length === 0 || now.parts.length === 0 || depth > MAX_DEPTH) return [];
+  if (old.schemas.length === 0 || now.schemas.length === 0 || depth > MAX_DEPTH) return [];
   // Clients break when the new document asks for more, and when it returns less than the old document promised.
   const [one, other] = sent ? [now, old] : [old, now];
   const below = (was: unknown, is: unknown, name: string): string[] =>
@@ -143,8 +143,8 @@ function includesType(wide: unknown, narrow: unknown): boolean {
 }
 
 /** The first value of a keyword in the schemas that hold for the same value. */
-function firstOf({ parts }: Members, keyword: string): unknown {
-  return parts.find((part) => part[keyword] !== undefined)?.[keyword];
+function firstOf({ schemas }: Members, keyword: string): unknown {
+  return schemas.find((schema) => schema[keyword] !== undefined)?.[keyword];
 }
 
 /** Parameters that are not in the path, and the body. */

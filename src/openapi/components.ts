@@ -4,7 +4,7 @@
  */
 
 import { isRecord } from '../base/options-check.js';
-import { decodeReference, resolveReference, type SchemaPart } from '../payload/json-schema.js';
+import { decodeReference, resolveReference, type JsonSchema } from '../payload/json-schema.js';
 
 /** Keywords whose values are data rather than schemas: a `$ref` in them is not a reference. */
 const DATA_KEYWORDS: ReadonlySet<string> = new Set(['const', 'default', 'enum', 'example', 'examples']);
@@ -17,13 +17,13 @@ export class Components {
   readonly #sources: Map<string, string>;
 
   /** @param schemas ours, by name; the lifted ones are added */
-  constructor(readonly schemas: Record<string, SchemaPart>) {
+  constructor(readonly schemas: Record<string, JsonSchema>) {
     this.#sources = new Map(Object.keys(schemas).map((name) => [name, '']));
   }
 
   /** A schema whose references lead to the components. @param name of the schema itself, should it refer to itself */
-  lift(schema: SchemaPart, name: string): SchemaPart {
-    const root = JSON.parse(JSON.stringify(schema)) as SchemaPart;
+  lift(schema: JsonSchema, name: string): JsonSchema {
+    const root = JSON.parse(JSON.stringify(schema)) as JsonSchema;
     const definitions = JSON.stringify([root['$defs'], root['definitions']]);
     const liftTarget = (reference: string): string => {
       const target = resolveReference(reference, root);
@@ -43,7 +43,7 @@ export class Components {
   }
 }
 
-function rewrite(schema: SchemaPart, liftTarget: (reference: string) => string): SchemaPart {
+function rewrite(schema: JsonSchema, liftTarget: (reference: string) => string): JsonSchema {
   const walk = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(walk);
     return isRecord(value) ? rewrite(value, liftTarget) : value;

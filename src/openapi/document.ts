@@ -2,7 +2,7 @@
 
 import { assertOptions, listOf, oneOf, STRING, type Kinds } from '../base/options-check.js';
 import { OPENAPI, type OpenApiSettings } from '../endpoint/document-settings.js';
-import type { SchemaPart } from '../payload/json-schema.js';
+import type { JsonSchema } from '../payload/json-schema.js';
 import type { Route, RouteInfo, Router } from '../routing/router.js';
 import { Components } from './components.js';
 import { defined, mergeJson, OpenApiError, shapeOf, toOperation, toTemplate } from './operation.js';
@@ -59,7 +59,7 @@ const TEXT = { type: 'string' };
 const INTEGER = { type: 'integer' };
 
 /** The schema of an object with members that are always there, and others. */
-function objectOf(required: SchemaPart, others: SchemaPart = {}, description?: string): SchemaPart {
+function objectOf(required: JsonSchema, others: JsonSchema = {}, description?: string): JsonSchema {
   const words = description === undefined ? {} : { description };
   return { type: 'object', ...words, required: Object.keys(required), properties: { ...required, ...others } };
 }

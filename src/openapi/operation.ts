@@ -6,7 +6,7 @@ import { isRecord } from '../base/options-check.js';
 import { compilePath } from '../endpoint/pattern.js';
 import type { ErrorType } from '../endpoint/route-options.js';
 import { isSchema, PARTS, type MaybeResponse, type Part } from '../endpoint/schemas.js';
-import { COMBINING, asList, partsOf, type SchemaPart } from '../payload/json-schema.js';
+import { COMBINING, asList, appliedSchemas, type JsonSchema } from '../payload/json-schema.js';
 import { propsOf } from '../payload/standard-schema.js';
 import type { Route } from '../routing/router.js';
 import type { Components } from './components.js';
@@ -30,7 +30,7 @@ export interface PathParameter {
 /** @throws {OpenApiError} for a static segment that a template would take for a parameter */
 export function toTemplate(path: string): { template: string; parameters: readonly PathParameter[] } {
   const parameters: PathParameter[] = [];
-  const parts = compilePath(path).map((segment) => {
+  const segments = compilePath(path).map((segment) => {
     if (segment.kind === 'static') {
       if (/[{}?#]/.test(segment.text)) throw new OpenApiError(path, 'a template has no { } ? # of its own; rename it');
       return segment.text;
@@ -42,7 +42,7 @@ export function toTemplate(path: string): { template: string; parameters: readon
     parameters.push({ name, routeName, pattern: pattern === undefined ? undefined : `^${pattern}$` });
     return `{${name}}`;
   });
-  return { template: `/${parts.join('/')}`, parameters };
+  return { template: `/${segments.join('/')}`, parameters };
 }
 
 /** A name that is not taken: `rest`, or `rest_` next to a `rest`. */
@@ -87,7 +87,7 @@ export function toOperation(
 ): Json {
   const { summary, description, tags, operationId, deprecated, schemas, params: allowed } = options;
   /** One side of a schema; undefined without JSON Schema. */
-  const schemaOf = (part: string, given: unknown): SchemaPart | undefined => {
+  const schemaOf = (part: string, given: unknown): JsonSchema | undefined => {
     const converter = propsOf(given)?.jsonSchema;
     if (converter === undefined) return undefined;
     const name = `${method.toLowerCase()}${path.replace(/[^A-Za-z0-9]+/g, '_')}_${part.replace(' ', '_')}`;
@@ -139,9 +139,9 @@ function pathParameters(parameters: readonly PathParameter[], given: unknown, { 
 }
 
 function queryParameters(members: Members, allowed: readonly string[] | null): Json[] {
-  const { parts, properties, required, others } = members;
+  const { schemas, properties, required, others } = members;
   // Names that depend on the variant, or other names: an object whose members are the parameters.
-  if (members.isUnion && allowed === null) return [parameter('query', 'others', parts[0], false)];
+  if (members.isUnion && allowed === null) return [parameter('query', 'others', schemas[0], false)];
   const declared = [...properties].filter(([name]) => allowed === null || allowed.includes(name));
   const undeclared = (allowed ?? []).filter((name) => !properties.has(name));
   const any = { type: 'object', additionalProperties: others };
@@ -174,7 +174,7 @@ function takesNothing(schema: unknown): boolean {
   }
 }
 
-function successes(response: MaybeResponse, schemaOf: (part: string, given: unknown) => SchemaPart | undefined): Json {
+function successes(response: MaybeResponse, schemaOf: (part: string, given: unknown) => JsonSchema | undefined): Json {
   if (response === undefined) return { '2XX': { description: 'Success' } };
   const byStatus = isSchema(response) ? { 200: response } : response;
   const entries = Object.entries(byStatus).map(([status, given]): [string, Json] => {
@@ -212,7 +212,7 @@ function errorContent(names: readonly string[]): Json {
 
 /** Members of a schema, merged with the members of the schemas that apply with it. */
 export interface Members {
-  readonly parts: readonly SchemaPart[];
+  readonly schemas: readonly JsonSchema[];
   readonly properties: ReadonlyMap<string, unknown>;
   readonly required: ReadonlySet<string>;
   /** Schema of members without a name of their own; undefined if there are none. */
@@ -223,22 +223,22 @@ export interface Members {
 
 /** @param root the document that references lead into */
 export function collectMembers(schema: unknown, root: unknown): Members {
-  const parts = [...partsOf(schema, root)];
-  const [properties, others] = membersIn(parts);
-  const [all, allOthers] = membersIn([...partsOf(schema, root, COMBINING)]);
+  const schemas = [...appliedSchemas(schema, root)];
+  const [properties, others] = membersIn(schemas);
+  const [all, allOthers] = membersIn([...appliedSchemas(schema, root, COMBINING)]);
   return {
-    parts,
+    schemas,
     properties,
-    required: new Set(parts.flatMap(({ required }) => asList(required).map(String))),
+    required: new Set(schemas.flatMap(({ required }) => asList(required).map(String))),
     others,
     isUnion: all.size > properties.size || (others === undefined && allOthers !== undefined),
   };
 }
 
-function membersIn(parts: readonly SchemaPart[]): [Members['properties'], Members['others']] {
-  const others = parts.map((part) => part['additionalProperties']);
+function membersIn(schemas: readonly JsonSchema[]): [Members['properties'], Members['others']] {
+  const others = schemas.map((schema) => schema['additionalProperties']);
   return [
-    new Map(parts.flatMap(({ properties }) => (isRecord(properties) ? Object.entries(properties) : []))),
+    new Map(schemas.flatMap(({ properties }) => (isRecord(properties) ? Object.entries(properties) : []))),
     others.findLast((each) => isRecord(each) && Object.keys(each).length > 0),
   ];
 }

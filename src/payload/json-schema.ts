@@ -3,8 +3,8 @@
 import { isRecord } from '../base/options-check.js';
 import type { StandardProps } from './standard-schema.js';
 
-/** A schema that is an object; `true` and `false` say nothing about members. */
-export type SchemaPart = Readonly<Record<string, unknown>>;
+/** A JSON Schema that is an object; `true` and `false` say nothing about members. */
+export type JsonSchema = Readonly<Record<string, unknown>>;
 
 /** Recursive schemas end at this depth. */
 const MAX_DEPTH = 16;
@@ -17,16 +17,16 @@ export const COMBINING: readonly string[] = ['allOf', 'anyOf', 'oneOf'];
  * @param root the document that `$ref`s lead into
  * @param keywords which lists of schemas are followed. Default: `allOf` only
  */
-export function* partsOf(
+export function* appliedSchemas(
   schema: unknown,
   root: unknown,
   keywords: readonly string[] = ['allOf'],
   depth = 0,
-): Generator<SchemaPart> {
+): Generator<JsonSchema> {
   if (!isRecord(schema) || depth > MAX_DEPTH) return;
   yield schema;
   const others = [resolveReference(schema['$ref'], root), ...keywords.flatMap((keyword) => asList(schema[keyword]))];
-  for (const other of others) yield* partsOf(other, root, keywords, depth + 1);
+  for (const other of others) yield* appliedSchemas(other, root, keywords, depth + 1);
 }
 
 /** The target of a `$ref` inside a document (RFC 6901, as a URI fragment); undefined if it leads nowhere. */
@@ -65,8 +65,8 @@ export function inputOf({ jsonSchema }: StandardProps): unknown {
 
 /** @throws {TypeError} when a schema of an object names a member that a path has no parameter for */
 export function assertParameters(what: string, schema: unknown, names: readonly string[]): void {
-  const parts = [...partsOf(schema, schema, COMBINING)];
-  const named = parts.flatMap(({ properties }) => (isRecord(properties) ? Object.keys(properties) : []));
+  const applied = [...appliedSchemas(schema, schema, COMBINING)];
+  const named = applied.flatMap(({ properties }) => (isRecord(properties) ? Object.keys(properties) : []));
   const strange = named.find((name) => !names.includes(name));
   if (strange === undefined) return;
   throw new TypeError(`params of ${what} names "${strange}"; the path has ${names.join(', ') || 'no parameters'}`);
@@ -80,7 +80,7 @@ export function assertParameters(what: string, schema: unknown, names: readonly 
 export function listNames(schema: unknown): { named: ReadonlySet<string>; others: boolean } {
   const named = new Set<string>();
   let others = false;
-  for (const { properties, additionalProperties } of partsOf(schema, schema, COMBINING)) {
+  for (const { properties, additionalProperties } of appliedSchemas(schema, schema, COMBINING)) {
     if (isRecord(properties))
       for (const [name, member] of Object.entries(properties)) if (isList(member, schema)) named.add(name);
     if (isList(additionalProperties, schema)) others = true;
@@ -91,7 +91,7 @@ export function listNames(schema: unknown): { named: ReadonlySet<string>; others
 /** Whether only a list fits. `null` is ignored, because a query cannot contain it. */
 function isList(schema: unknown, root: unknown, depth = 0): boolean {
   if (!isRecord(schema) || depth > MAX_DEPTH) return false;
-  const isListToo = (part: unknown): boolean => isList(part, root, depth + 1);
+  const isListToo = (other: unknown): boolean => isList(other, root, depth + 1);
   if (isListToo(resolveReference(schema['$ref'], root))) return true;
   const { type } = schema;
   const types = (typeof type === 'string' ? [type] : asList(type)).filter((each) => each !== 'null');
