@@ -122,7 +122,7 @@ export function errorToOutgoing(
       const { headers, body, length } = error[READY];
       return { status, statusText, headers: id === null ? headers : [...headers, 'x-request-id', id], body, length };
     }
-    const body = JSON.stringify(bodyOf(error, isProblem, types));
+    const body = JSON.stringify(errorBodyOf(error, isProblem, types));
     return { status, statusText, headers: headersOf(error, isProblem, id), body, length: Buffer.byteLength(body) };
   } catch {
     // A getter of the error, `message` for one, throws.
@@ -153,12 +153,12 @@ export function forScope(scope: Scope, thrown: unknown, error: MappedError): Map
 export function errorToReply(ctx: Context, thrown: unknown): Reply {
   const error = forScope(ctx.scope, thrown, mapError(thrown));
   const isProblem = acceptHeader.prefersProblem(ctx.headers.accept);
-  const body = bodyOf(error, isProblem, Context.environmentOf(ctx).errorTypes);
+  const body = errorBodyOf(error, isProblem, Context.environmentOf(ctx).errorTypes);
   const headers = fromHeaderList(headersOf(error, isProblem, ctx.id));
   return Reply.ofFailure(thrown, body, { status: error.statusCode, headers });
 }
 
-function bodyOf(error: MappedError, isProblem: boolean, types: string | null): object {
+function errorBodyOf(error: MappedError, isProblem: boolean, types: string | null): object {
   const body = isProblem ? toProblem(error, types) : toErrorBody(error);
   return error instanceof InvalidRequest ? { ...body, errors: error.findings } : body;
 }

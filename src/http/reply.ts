@@ -7,7 +7,7 @@
 import { isBranded, setBrand } from '../base/brand.js';
 import { isStatus } from '../base/errors.js';
 import { ANYTHING, assertOptions, STRING, type Kind, type Kinds } from '../base/options-check.js';
-import { bodyOf, isStream, tagOf, type Stream } from '../payload/bytes.js';
+import { streamOf, isStream, tagOf, type Stream } from '../payload/bytes.js';
 import { assertNothingLost, UnsendableError } from '../payload/lost-members.js';
 
 /** Whatever `new Headers()` takes. */
@@ -162,7 +162,7 @@ function toReplyByTag(value: unknown, tag: string): Reply | undefined {
   if (tag === REPLY_TAG ? !isBranded(value, 'Reply') : !(value instanceof Response)) return undefined;
   const { status, statusText, headers, body } = value as Reply | Response;
   // A `Response` without a body has null for one. In a reply, null is a body: the JSON text `null`.
-  return new Reply(tag === REPLY_TAG ? body : bodyOf(value as Response), { status, statusText, headers });
+  return new Reply(tag === REPLY_TAG ? body : streamOf(value as Response), { status, statusText, headers });
 }
 
 function replyToOutgoing({ status, statusText, body: value, ownHeaders }: Reply, method: string): Outgoing {
@@ -234,7 +234,7 @@ function encodePlatformObject(value: object, tag: string): EncodedBody | undefin
     return { body: value.stream(), type: value.type || OCTETS, length: value.size };
   if (tag === '[object FormData]' && value instanceof FormData) {
     const response = new Response(value);
-    return { body: bodyOf(response) as Stream, type: response.headers.get('content-type') as string, length: -1 };
+    return { body: streamOf(response) as Stream, type: response.headers.get('content-type') as string, length: -1 };
   }
   if (value instanceof ArrayBuffer) return { body: new Uint8Array(value), type: OCTETS, length: value.byteLength };
   if (ArrayBuffer.isView(value)) {

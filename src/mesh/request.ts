@@ -3,7 +3,7 @@
 import type { Query, RequestHeaders, ServiceBody, ServiceStream } from '../client/service-client.js';
 import type { CallName } from '../client/service-error.js';
 import type { Answer } from './answer.js';
-import { bodyOf } from '../payload/bytes.js';
+import { streamOf } from '../payload/bytes.js';
 import type { Limit } from './limit.js';
 
 /** A body that is ready to be sent: bytes, which can be sent again, or a stream. */
@@ -128,7 +128,7 @@ export function toRequestBody(json: unknown, body: ServiceBody | null | undefine
   // Naming the globals loads them, so they come last.
   if (body instanceof Blob || body instanceof FormData) {
     const response = new Response(body);
-    return { content: bodyOf(response) as ServiceStream, type: response.headers.get('content-type') ?? undefined };
+    return { content: streamOf(response) as ServiceStream, type: response.headers.get('content-type') ?? undefined };
   }
   throw new TypeError(
     `body is a ${typeof body}; give a string, bytes, URLSearchParams or a stream, or json for a value`,

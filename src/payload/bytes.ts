@@ -78,7 +78,7 @@ const WRITTEN_FORM = /^multipart\/form-data; boundary=-+formdata-undici/;
  * The body of a `Response`, as a stream that may be destroyed at any time; undefined for none. undici (Node.js 24)
  * writes a form into its body even after `cancel()`, and the error of that ends the process. A form is not cancelled.
  */
-export function bodyOf({ body, headers }: Response): Stream | undefined {
+export function streamOf({ body, headers }: Response): Stream | undefined {
   const isForm = body !== null && WRITTEN_FORM.test(headers.get('content-type') ?? '');
   return isForm ? body.values({ preventCancel: true }) : ((body ?? undefined) as Stream | undefined);
 }
