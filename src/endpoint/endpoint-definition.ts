@@ -25,29 +25,29 @@ export interface EndpointDefinition<
   readonly options: Schemas<P, Q, H, B, R> & RouteSettings;
 }
 
-/** A part of the input that may be left out where nothing in it has to be given. */
-type Part<Name extends string, Input> = object extends Input
+/** A member of the input, which may be left out if nothing in it has to be given. */
+type InputMember<Name extends string, Input> = object extends Input
   ? { readonly [N in Name]?: Input }
   : { readonly [N in Name]: Input };
 
 /** Input of a call: the inputs of the schemas, and the path's parameters if no schema declares them. */
 export type CallInput<Path extends string, P, Q, H, B> = (P extends AnySchema
-  ? Part<'params', InputOf<P> & { readonly [Name in keyof ParamsOf<Path>]: unknown }>
-  : Part<'params', { readonly [Name in keyof ParamsOf<Path>]: string | number }>) &
-  (Q extends AnySchema ? Part<'query', InputOf<Q>> : unknown) &
-  (H extends AnySchema ? Part<'headers', InputOf<H>> : unknown) &
+  ? InputMember<'params', InputOf<P> & { readonly [Name in keyof ParamsOf<Path>]: unknown }>
+  : InputMember<'params', { readonly [Name in keyof ParamsOf<Path>]: string | number }>) &
+  (Q extends AnySchema ? InputMember<'query', InputOf<Q>> : unknown) &
+  (H extends AnySchema ? InputMember<'headers', InputOf<H>> : unknown) &
   (B extends AnySchema ? { readonly body: InputOf<B> } : unknown);
 
 /** Result of a call: the status with its body, as the schema of that status returns it. */
 export type CallResult<R> = R extends undefined
-  ? Answer<number, unknown>
+  ? TypedResponse<number, unknown>
   : R extends AnySchema
-    ? Answer<number, OutputOf<R>>
+    ? TypedResponse<number, OutputOf<R>>
     : R extends SchemasByStatus
-      ? { [S in keyof R]: Answer<S, R[S] extends AnySchema ? OutputOf<R[S]> : undefined> }[keyof R]
+      ? { [S in keyof R]: TypedResponse<S, R[S] extends AnySchema ? OutputOf<R[S]> : undefined> }[keyof R]
       : never;
 
-interface Answer<Status, Body> {
+interface TypedResponse<Status, Body> {
   readonly status: Status;
   readonly headers: Headers;
   readonly body: Body;

@@ -5,14 +5,14 @@ import type { Stream } from '../payload/bytes.js';
 import type { Reply } from './reply.js';
 
 /** A Map or a Set, known by its members: as `Map<K, V>`, it would have to be one of certain keys. */
-interface Collection {
+interface MapOrSet {
   readonly size: number;
   forEach: AnyFunction;
   has: AnyFunction;
 }
 
 /** Values that become `{}` in JSON, or nothing at all. */
-type Lost = Collection | PromiseLike<unknown> | Iterator<unknown, unknown, never> | PlatformBody;
+type Lost = MapOrSet | PromiseLike<unknown> | Iterator<unknown, unknown, never> | PlatformBody;
 
 type Primitive = string | number | boolean | null | undefined | void;
 /** Values that are sent as they are, but not inside of JSON. */

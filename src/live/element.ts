@@ -2,14 +2,14 @@
 
 declare const document: PageDocument;
 
-/** An element of the page. */
-export function part(id: string): PageElement {
+/** The element of the page with an id. */
+export function byId(id: string): PageElement {
   return document.querySelector(`#${id}`)!;
 }
 
 /** An element like the one in a template of the page. */
 export function copyOf(template: string): PageElement {
-  return part(template).content.querySelector('tr, li, g')!.cloneNode(true);
+  return byId(template).content.querySelector('tr, li, g')!.cloneNode(true);
 }
 
 /** Sets text that differs, so that what is selected stays so. */

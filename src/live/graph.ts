@@ -2,13 +2,13 @@
  * The drawn graph: laid out anew when an edge comes or goes, else only marked. It says nothing that the table doesn't.
  */
 
-import { copyOf, describeTime, part, setText, type PageElement } from './element.js';
+import { byId, copyOf, describeTime, setText, type PageElement } from './element.js';
 import { layOut } from './layout.js';
 import { stateOf, type Track } from './track.js';
 
 /** Draws services and edges; {@link showGraph} shows how they answer. */
 export function drawGraph(tracks: readonly Track[]): void {
-  const svg = part('graph');
+  const svg = byId('graph');
   const names = [...new Set(tracks.flatMap(({ edge: { from, to } }) => (from === null ? [to] : [from, to])))];
   const links = tracks.flatMap(({ key, edge: { from, to } }) => (from === null ? [] : [{ key, from, to }]));
   const nodes = new Map(names.map((name) => [name, createNode(name)]));
@@ -18,7 +18,7 @@ export function drawGraph(tracks: readonly Track[]): void {
     Math.ceil(nodes.get(name)!.querySelector('text')!.getComputedTextLength()) + 28;
   const { width, height, ...places } = layOut(names, links, widthOf);
   const isWide = width > 480 && width > 1.2 * height;
-  part('page').setAttribute('class', isWide ? 'wide' : 'tall');
+  byId('page').setAttribute('class', isWide ? 'wide' : 'tall');
   svg.setAttribute('viewBox', `0 0 ${width} ${height}`);
   svg.style.setProperty('min-width', `${Math.round(width * 0.85)}px`);
   svg.style.setProperty('max-width', `${Math.round(width * (isWide ? 1.45 : 1))}px`);
@@ -59,7 +59,7 @@ function createNode(name: string): PageElement {
 
 /** Shows how services and edges answer. */
 export function showGraph(tracks: readonly Track[]): void {
-  const svg = part('graph');
+  const svg = byId('graph');
   const byKey = new Map(tracks.map((track) => [track.key, track]));
   for (const label of svg.querySelectorAll('.edge text')) {
     const track = byKey.get(label.closest('.edge')!.dataset.key!)!;

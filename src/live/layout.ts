@@ -32,8 +32,8 @@ interface Cell {
   width: number;
 }
 
-/** An edge with the places where its label may be, the best one first. */
-interface Route {
+/** The curve of an edge, with the places where its label may be, the best one first. */
+interface Curve {
   readonly path: string;
   readonly places: readonly Point[];
 }
@@ -81,12 +81,12 @@ export function layOut(names: readonly string[], links: readonly Link[], widthOf
     x += width + gap;
   }
   const bottom = Math.max(...columns.flat().map(({ y }) => y)) + 20;
-  const routes = [...chains].map(([key, chain]) => ({ key, ...drawForward(chain) }));
+  const curves = [...chains].map(([key, chain]) => ({ key, ...drawForward(chain) }));
   back.forEach(({ key, from, to }, lane) => {
-    routes.push({ key, ...drawBack(nodes.get(from)!, nodes.get(to)!, bottom + 14 + 20 * lane, 10 + (lane % 4) * 6) });
+    curves.push({ key, ...drawBack(nodes.get(from)!, nodes.get(to)!, bottom + 14 + 20 * lane, 10 + (lane % 4) * 6) });
   });
   const edges = new Map<string, { path: string; label: Point }>();
-  for (const { key, path, places } of routes) {
+  for (const { key, path, places } of curves) {
     const isClear = ({ x, y }: Point): boolean =>
       [...edges.values()].every(({ label }) => Math.abs(label.x - x) > 62 || Math.abs(label.y - y) > 17);
     edges.set(key, { path, label: places.find(isClear) ?? places[0]! });
@@ -143,7 +143,7 @@ function arrange(columns: readonly Cell[][]): void {
 }
 
 /** From cell to cell; a label may be anywhere along the last stretch. */
-function drawForward(chain: readonly Cell[]): Route {
+function drawForward(chain: readonly Cell[]): Curve {
   let path = '';
   let places: Point[] = [];
   chain.slice(1).forEach(({ x, y, before }, index) => {
@@ -163,7 +163,7 @@ function drawForward(chain: readonly Cell[]): Route {
 }
 
 /** Out at the right side, down to a lane of its own, back, up, and in at the left side. */
-function drawBack(source: Cell, target: Cell, lane: number, out: number): Route {
+function drawBack(source: Cell, target: Cell, lane: number, out: number): Curve {
   const right = source.x + source.width;
   const left = target.x - out - 8;
   const path =

@@ -4,7 +4,7 @@
  * The build makes one file of it. It runs in a browser, so it and what it imports import nothing from other folders.
  */
 
-import { copyOf, describeMoment, describeTime, part, setText, setTime, type PageDocument } from './element.js';
+import { byId, copyOf, describeMoment, describeTime, setText, setTime, type PageDocument } from './element.js';
 import { drawGraph, showGraph } from './graph.js';
 import { showTable } from './table.js';
 import { describeChanges, describeDuration, failing, follow, stateOf, type MeshReport, type Track } from './track.js';
@@ -55,22 +55,22 @@ export function startPage(timeoutMs: number): void {
     line.setAttribute('class', kind);
     setTime(line.querySelector('time')!, now, now);
     line.querySelector('span')!.textContent = text;
-    const list = part('changes');
+    const list = byId('changes');
     list.prepend(line);
     list.children[200]?.remove();
-    part('unchanged').hidden = true;
+    byId('unchanged').hidden = true;
   };
 
   const showReport = ({ service, edges, omitted }: MeshReport, now: number): void => {
     if (lostAt !== undefined) {
       log('answers', `This page's server is back after ${describeDuration(now - lostAt)}`, now);
       lostAt = undefined;
-      setText(part('lost'), '');
+      setText(byId('lost'), '');
     }
     const followed = follow(tracks, edges, now);
     const moment = describeMoment(now, now);
     // The first report is not a change.
-    if (tracks.length === 0) setText(part('unchanged'), `Nothing has changed since ${moment}.`);
+    if (tracks.length === 0) setText(byId('unchanged'), `Nothing has changed since ${moment}.`);
     else for (const { kind, text } of describeChanges(followed.changes)) log(kind, text, now);
     const isDrawn = String(followed.tracks.map(({ key }) => key)) === String(tracks.map(({ key }) => key));
     tracks = followed.tracks;
@@ -80,24 +80,24 @@ export function startPage(timeoutMs: number): void {
     mark();
     const failed = failing(tracks).length;
     document.title = failed > 0 ? `(${failed}) ${service}` : service;
-    part('icon').setAttribute('href', iconOf(failed > 0));
-    setText(part('verdict'), describeVerdict(tracks));
-    part('verdict').classList.toggle('fails', failed > 0);
+    byId('icon').setAttribute('href', iconOf(failed > 0));
+    setText(byId('verdict'), describeVerdict(tracks));
+    byId('verdict').classList.toggle('fails', failed > 0);
     const ms = tracks[0]?.edge.ms ?? null;
     const answered = ms === null ? '' : `, answered in ${describeTime(ms)}`;
     const rest = omitted > 0 ? ` ${omitted} more edges are not shown.` : '';
-    setText(part('asked'), `Asked at ${moment}${answered}.${rest}`);
+    setText(byId('asked'), `Asked at ${moment}${answered}.${rest}`);
   };
 
   const showLoss = (now: number): void => {
     if (lostAt !== undefined) return;
     lostAt = now;
     setText(
-      part('lost'),
+      byId('lost'),
       `The page lost its own server, postern live, at ${describeMoment(now, now)}. ` +
         'It shows what was known then, and continues by itself when the server is back.',
     );
-    setText(part('verdict'), 'Out of touch');
+    setText(byId('verdict'), 'Out of touch');
     const [first] = tracks;
     if (first !== undefined) document.title = `(?) ${first.edge.to}`;
   };

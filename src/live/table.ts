@@ -2,12 +2,12 @@
  * The table of edges. Rows are kept by edge and touched only where something differs, so that focus and selection stay.
  */
 
-import { copyOf, describeTime, part, setText, setTime, type PageElement } from './element.js';
+import { byId, copyOf, describeTime, setText, setTime, type PageElement } from './element.js';
 import { stateOf, type Sample, type Track } from './track.js';
 
 /** Shows the edges in their order. */
 export function showTable(tracks: readonly Track[], now: number): void {
-  const body = part('rows');
+  const body = byId('rows');
   const known = new Map(Array.from(body.children, (row) => [row.dataset.key, row]));
   for (const [key, row] of known) if (!tracks.some((track) => track.key === key)) row.remove();
   tracks.forEach((track, index) => {

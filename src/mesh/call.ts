@@ -170,7 +170,7 @@ async function runAttempt<T>(
     const answer = await traceCall(message, () => transport.open({ ...call, headers }, limit));
     const { status } = answer;
     const pauseMs = pauseAfter(service, call, number, status, answer.source.headers);
-    const value = await (pauseMs === undefined ? read(answer, limit) : discard(call, answer));
+    const value = await (pauseMs === undefined ? read(answer, limit) : discardAnswer(call, answer));
     observe(status);
     if (message !== undefined) {
       message.statusCode = status;
@@ -211,7 +211,7 @@ function pauseAfter(
 }
 
 /** Reads an answer that is followed by another attempt. @returns its error, if it can be read */
-function discard(call: Call, answer: Answer): Promise<ServiceError | undefined> {
+function discardAnswer(call: Call, answer: Answer): Promise<ServiceError | undefined> {
   return answer.whole(MAX_DISCARDED_BYTES).then(
     (whole) => toServiceError(call, whole),
     () => undefined,
