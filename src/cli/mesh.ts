@@ -8,7 +8,7 @@
 import { elapsedSince, monotonicNow } from '../base/clock.js';
 import { ServiceError } from '../client/service-error.js';
 import { isServiceName } from '../client/service-client.js';
-import { connectServices, type ServiceConnection } from '../mesh/service-connection.js';
+import { createSenders, type ServiceSender } from '../mesh/service-sender.js';
 import { pingRequest, readPing, unusableEntry, type PingEntry } from '../monitor/ping-document.js';
 import { toErrorBody } from '../payload/error-body.js';
 import { UsageError } from './command.js';
@@ -29,10 +29,10 @@ export interface Edge {
  * @param levelTimeoutMs time limit for each level of depth; a mesh of depth N has N + 1 times as long
  */
 export async function askMesh({ service, base }: MeshRoot, depth: number, levelTimeoutMs: number): Promise<PingEntry> {
-  const connection = connectServices(new Map([[service, base]])).get(service) as ServiceConnection;
+  const sender = createSenders(new Map([[service, base]])).get(service) as ServiceSender;
   const startedMs = monotonicNow();
   try {
-    const answer = await connection.exchange(pingRequest(service, depth, levelTimeoutMs, MAX_BYTES));
+    const answer = await sender.exchange(pingRequest(service, depth, levelTimeoutMs, MAX_BYTES));
     const response = readPing(service, answer, depth, () => undefined);
     const request_time = elapsedSince(startedMs);
     return response === undefined
@@ -46,7 +46,7 @@ export async function askMesh({ service, base }: MeshRoot, depth: number, levelT
     const response = { ...toErrorBody(error), description: `${description}${code}` };
     return { response, status_code, request_time: elapsedSince(startedMs) };
   } finally {
-    connection.close();
+    sender.close();
   }
 }
 

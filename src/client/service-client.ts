@@ -131,11 +131,11 @@ export class ServiceClients<Sender extends CallSender = CallSender> {
 
   /**
    * @param names in order of first mention
-   * @param connect loads the code that sends calls, and returns a sender for each of the names; called once
+   * @param loadSenders loads the code that sends calls, and returns a sender for each of the names; called once
    */
   constructor(
     readonly names: readonly string[],
-    readonly connect: () => Promise<ReadonlyMap<string, Sender>>,
+    readonly loadSenders: () => Promise<ReadonlyMap<string, Sender>>,
   ) {}
 
   /**
@@ -158,7 +158,7 @@ export class ServiceClients<Sender extends CallSender = CallSender> {
   }
 
   load(): Promise<ReadonlyMap<string, Sender>> {
-    return (this.#senders ??= this.connect());
+    return (this.#senders ??= this.loadSenders());
   }
 
   /** Closes every connection; a later call opens a new one. */

@@ -1,9 +1,9 @@
-/* The connections of a service to others, from options and environment (SPEC 1, 4.2). */
+/* The services that an application calls, from options and environment (SPEC 1, 4.2). */
 
 import { assertOptions, LIST, STRING, type Kinds } from '../base/options-check.js';
-import * as serviceUrls from './connections.js';
+import * as serviceUrls from './service-urls.js';
 
-/** Connections as they are given; what is left out comes from the environment variable of the same name. */
+/** Names and URLs of called services. What is left out comes from the environment variable of the same name. */
 export interface SettingsOptions {
   /**
    * `'billing'`, which lives where the template says, or `'mail=http://10.0.0.7:8080'`. As a variable:
@@ -16,7 +16,7 @@ export interface SettingsOptions {
   SERVICE_URL_TEMPLATE?: string;
 }
 
-/** Connections that were checked; frozen. */
+/** Settings that were checked; frozen. */
 export type Settings = Readonly<Required<SettingsOptions>>;
 
 const KINDS: Kinds<SettingsOptions> = {
@@ -49,7 +49,7 @@ export function parseSettings(options: SettingsOptions, env: Readonly<Record<str
     REQUIRED_SERVICE_CONNECTIONS: listOf('REQUIRED_SERVICE_CONNECTIONS'),
     SERVICE_URL_TEMPLATE: template,
   });
-  connectionsOf(settings);
+  serviceUrlsOf(settings);
   return settings;
 }
 
@@ -59,7 +59,7 @@ export function parseSettings(options: SettingsOptions, env: Readonly<Record<str
  * @throws {TypeError} for a wrong name or URL, and for one service with two URLs; not after {@link parseSettings}
  * @internal
  */
-export function connectionsOf(settings: Settings): Map<string, string> {
+export function serviceUrlsOf(settings: Settings): Map<string, string> {
   const entries = [...settings.SERVICE_CONNECTIONS, ...settings.REQUIRED_SERVICE_CONNECTIONS];
   return entries.length === 0 ? new Map() : serviceUrls.toServiceUrls(entries, settings.SERVICE_URL_TEMPLATE);
 }

@@ -15,8 +15,8 @@ import { formatHeaders, formatTarget, isRepeatable, toRequestBody } from './requ
 import type { ServiceRequest, Transport } from './request.js';
 import { pauseBefore, type RetryBudget } from './retry.js';
 
-/** Limits of the calls of one service, and the listener that learns of them. */
-export interface ConnectionOptions {
+/** Limits, user agent and observer of the calls of one service. */
+export interface CallSettings {
   /** Maximum bytes of an answer that is read whole. Default: 10 MiB. */
   readonly maxBytes?: number;
   /** Maximum requests to one service at a time. Default: 1,024. */
@@ -33,7 +33,7 @@ export interface ConnectionOptions {
 export interface ConnectedService {
   readonly name: string;
   readonly transport: Transport;
-  readonly options: ConnectionOptions;
+  readonly options: CallSettings;
   readonly budget: RetryBudget;
   /** Attempts in flight. */
   active: number;

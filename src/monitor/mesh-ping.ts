@@ -1,5 +1,5 @@
 /*
- * Pings the connected services. Loaded with the first ping of a service that has connections.
+ * Pings the connected services. Loaded with the first ping that has a depth, in a service that calls others.
  *
  * At most one ping for each service and depth is in flight, so that circular and dense meshes cost each edge one
  * request per level.
@@ -9,7 +9,7 @@ import { elapsedSince, monotonicNow } from '../base/clock.js';
 import { logSafely, type Logger } from '../base/log.js';
 import { callError, ServiceError } from '../client/service-error.js';
 import type { WholeAnswer } from '../mesh/answer.js';
-import type { PingRequest } from '../mesh/service-connection.js';
+import type { PingRequest } from '../mesh/service-sender.js';
 import { toErrorBody } from '../payload/error-body.js';
 import { callOf, noPing, pingRequest, readPing, type PingEntry } from './ping-document.js';
 

@@ -8,7 +8,7 @@ import { isStatus } from '../base/errors.js';
 import { callError, type CallName, type ServiceError } from '../client/service-error.js';
 import { isServiceName } from '../client/service-client.js';
 import { readJson, toServiceError, type WholeAnswer } from '../mesh/answer.js';
-import type { PingRequest } from '../mesh/service-connection.js';
+import type { PingRequest } from '../mesh/service-sender.js';
 import { isRecord } from '../base/options-check.js';
 import { readErrorBody, toErrorBody, type ErrorBody } from '../payload/error-body.js';
 

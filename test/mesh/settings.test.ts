@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { isServiceName } from '../../src/client/service-client.js';
-import { connectionsOf, parseSettings, type SettingsOptions } from '../../src/client/settings.js';
+import { serviceUrlsOf, parseSettings, type SettingsOptions } from '../../src/client/settings.js';
 
 const connections = (options: SettingsOptions, env: Record<string, string> = {}): Record<string, string> =>
-  Object.fromEntries(connectionsOf(parseSettings(options, env)));
+  Object.fromEntries(serviceUrlsOf(parseSettings(options, env)));
 
 test('without anything there are no connections', () => {
   expect(parseSettings({}, {})).toEqual({
@@ -64,7 +64,7 @@ test('settings are frozen', () => {
 });
 
 test('__proto__ is a service like any other', () => {
-  expect(connectionsOf(parseSettings({ SERVICE_CONNECTIONS: ['__proto__', 'constructor'] }, {})).get('constructor'))
+  expect(serviceUrlsOf(parseSettings({ SERVICE_CONNECTIONS: ['__proto__', 'constructor'] }, {})).get('constructor'))
     .toBe('http://constructor:8000');
 });
 

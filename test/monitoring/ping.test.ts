@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { ServiceError } from 'postern';
 import type { WholeAnswer } from '../../src/mesh/answer.js';
-import type { PingRequest } from '../../src/mesh/service-connection.js';
+import type { PingRequest } from '../../src/mesh/service-sender.js';
 import { createPing } from '../../src/monitor/ping.js';
 import type { PingDocument } from '../../src/monitor/ping-document.js';
 

@@ -1,18 +1,18 @@
 /** Clients of services without an application around them. */
 
 import { ServiceClients, type ServiceClient } from '../../src/client/service-client.js';
-import type { ConnectionOptions } from '../../src/mesh/call.js';
-import { connectServices, type ServiceConnection } from '../../src/mesh/service-connection.js';
+import type { CallSettings } from '../../src/mesh/call.js';
+import { createSenders, type ServiceSender } from '../../src/mesh/service-sender.js';
 
 /** Clients for services, by name and URL. */
 export function clientsOf(
   urls: Readonly<Record<string, string>>,
-  options?: ConnectionOptions,
-): ServiceClients<ServiceConnection> {
-  return new ServiceClients(Object.keys(urls), async () => connectServices(new Map(Object.entries(urls)), options));
+  options?: CallSettings,
+): ServiceClients<ServiceSender> {
+  return new ServiceClients(Object.keys(urls), async () => createSenders(new Map(Object.entries(urls)), options));
 }
 
 /** A client for one service, called billing. */
-export function clientOf({ url }: { readonly url: string }, options?: ConnectionOptions): ServiceClient {
+export function clientOf({ url }: { readonly url: string }, options?: CallSettings): ServiceClient {
   return clientsOf({ billing: url }, options).client('billing');
 }

@@ -1,4 +1,4 @@
-/* Connections to other services, each with what all of its calls share. Loaded with the first call. */
+/* Sends the calls of other services, each with the state that all of its calls share. Loaded with the first call. */
 
 import { TIME_LIMIT } from '../base/deadline.js';
 import { FrameworkErrorCodes } from '../base/error-codes.js';
@@ -23,7 +23,7 @@ import { responseSchema } from '../endpoint/schemas.js';
 import { check, describeFindings } from '../payload/schema-check.js';
 import { propsOf } from '../payload/standard-schema.js';
 import type { WholeAnswer } from './answer.js';
-import { callWhole, createCall, runCall, type ConnectedService, type ConnectionOptions } from './call.js';
+import { callWhole, createCall, runCall, type ConnectedService, type CallSettings } from './call.js';
 import { createHttpTransport } from './http-transport.js';
 import { Limit } from './limit.js';
 import { toHeaders, type ServiceRequest, type Transport } from './request.js';
@@ -65,7 +65,7 @@ const BODY: Kinds<ServiceBodyOptions> = { ...REQUEST, json: ANYTHING, body: ANYT
 const FETCH: Kinds<ServiceFetchOptions> = { ...BODY, method: METHOD, redirect: MANUAL, duplex: ANYTHING };
 
 /** Sends the calls of one connected service. */
-export interface ServiceConnection extends CallSender {
+export interface ServiceSender extends CallSender {
   /**
    * Sends one request unchanged, and returns the answer whatever its status. It counts for no limit and no metric.
    *
@@ -75,24 +75,24 @@ export interface ServiceConnection extends CallSender {
 }
 
 /**
- * Opens a connection to each service with its first call.
+ * Creates a sender for each service; it opens connections when it is used.
  *
- * @param urls by name, as `connectionsOf` returns them
+ * @param urls by name, as `serviceUrlsOf` returns them
  * @param standIns answer in memory; one overrides the URL of its name
  */
-export function connectServices(
+export function createSenders(
   urls: ReadonlyMap<string, string>,
-  options: ConnectionOptions = {},
+  options: CallSettings = {},
   standIns: ReadonlyMap<string, ServiceStandIn> = new Map(),
-): Map<string, ServiceConnection> {
+): Map<string, ServiceSender> {
   const { maxConnectionAge = 60_000 } = options;
   const transports = new Map<string, Transport>();
   for (const [name, url] of urls) transports.set(name, createHttpTransport(url, maxConnectionAge));
   for (const [name, standIn] of standIns) transports.set(name, createStandInTransport(name, standIn));
-  return new Map([...transports].map(([name, transport]) => [name, connect(name, transport, options)]));
+  return new Map([...transports].map(([name, transport]) => [name, createSender(name, transport, options)]));
 }
 
-function connect(name: string, transport: Transport, options: ConnectionOptions): ServiceConnection {
+function createSender(name: string, transport: Transport, options: CallSettings): ServiceSender {
   const service: ConnectedService = { name, transport, options, budget: createRetryBudget(), active: 0 };
   return {
     async send(verb, path, options, by) {

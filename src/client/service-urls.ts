@@ -1,4 +1,4 @@
-/* The URLs of connected services, from the entries of the settings. Loaded for a service that has connections. */
+/* The URLs of connected services, from the entries of the settings. Loaded for an application that has entries. */
 
 import { show } from '../base/options-check.js';
 import { assertServiceName } from './service-client.js';
