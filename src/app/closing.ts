@@ -43,8 +43,8 @@ export async function drain(
   logger: Logger,
 ): Promise<boolean> {
   if (delay > 0) await new Promise((resolve) => setTimeout(resolve, Math.min(delay, MAX_TIMEOUT_MS)));
-  const startedAt = monotonicNow();
-  const leftMs = (): number => Math.max(0, timeout - (monotonicNow() - startedAt));
+  const startedAtMs = monotonicNow();
+  const leftMs = (): number => Math.max(0, timeout - (monotonicNow() - startedAtMs));
   const answered = await listener.close(timeout);
   // Only now: a request in flight may have started more of this work.
   await within(leftMs(), tasks.settled());

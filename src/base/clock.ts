@@ -22,8 +22,8 @@ export const Date: DateConstructor = globalThis.Date;
 export const monotonicNow: () => number = system.now.bind(system);
 
 /** The time since a moment on that clock, as documents have it: `3 ms`. */
-export function elapsedSince(startedMs: number): string {
-  return `${Math.floor(monotonicNow() - startedMs)} ms`;
+export function elapsedSince(startedAtMs: number): string {
+  return `${Math.floor(monotonicNow() - startedAtMs)} ms`;
 }
 
 /** When {@link monotonicNow} was 0, in ms since the Unix epoch. */

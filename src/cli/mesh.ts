@@ -30,11 +30,11 @@ export interface Edge {
  */
 export async function askMesh({ service, base }: MeshRoot, depth: number, levelTimeoutMs: number): Promise<PingEntry> {
   const sender = createSenders(new Map([[service, base]])).get(service) as ServiceSender;
-  const startedMs = monotonicNow();
+  const startedAtMs = monotonicNow();
   try {
     const answer = await sender.exchange(pingRequest(service, depth, levelTimeoutMs, MAX_BYTES));
     const response = readPing(service, answer, depth, () => undefined);
-    const request_time = elapsedSince(startedMs);
+    const request_time = elapsedSince(startedAtMs);
     return response === undefined
       ? unusableEntry(service, answer.status, request_time)
       : { response, status_code: answer.status, request_time };
@@ -44,7 +44,7 @@ export async function askMesh({ service, base }: MeshRoot, depth: number, levelT
     // `ECONNREFUSED` helps the person who mistyped a port.
     const code = cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : '';
     const response = { ...toErrorBody(error), description: `${description}${code}` };
-    return { response, status_code, request_time: elapsedSince(startedMs) };
+    return { response, status_code, request_time: elapsedSince(startedAtMs) };
   } finally {
     sender.close();
   }

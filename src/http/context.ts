@@ -214,7 +214,7 @@ export class Context<P = Params> {
   get deadlineMs(): number | undefined {
     const expectedMs = readDeadlineHeader(this.headers);
     if (expectedMs === undefined) return this.timeUpMs;
-    return Math.min(this.#exchange.startedAt + expectedMs, this.timeUpMs ?? Infinity);
+    return Math.min(this.#exchange.startedAtMs + expectedMs, this.timeUpMs ?? Infinity);
   }
 
   /**

@@ -42,7 +42,7 @@ export abstract class Exchange {
   /** To be watched when something is written that Postern does not see. */
   abstract readonly connection: { watch(): void; endsWith(exchange: Exchange): boolean };
   /** On the clock of `performance.now()`. */
-  readonly startedAt: number = monotonicNow();
+  readonly startedAtMs: number = monotonicNow();
   /** The `content-length` of the request; 0 without one. */
   readonly contentLength: number;
   /** Whether a body follows the head. */

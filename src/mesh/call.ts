@@ -152,7 +152,7 @@ async function runAttempt<T>(
 ): Promise<{ value?: T | ServiceError | undefined; pauseMs: number | undefined }> {
   const { name, transport, options } = service;
   const { method, path, route, by } = call;
-  const startedMs = monotonicNow();
+  const startedAtMs = monotonicNow();
   const timeoutMs = Math.min(call.timeoutMs, timeLeft(call));
   const isTraced = areCallsTraced();
   const trace = isTraced && by?.span !== undefined ? new CallSpan(by.span, by) : undefined;
@@ -161,7 +161,7 @@ async function runAttempt<T>(
     ? { service: name, method, path, attempt: number, url: transport.url + path, route, headers, trace }
     : undefined;
   const observe = (statusCode: number): void =>
-    options.observe?.(name, method, statusCode, (monotonicNow() - startedMs) / 1000);
+    options.observe?.(name, method, statusCode, (monotonicNow() - startedAtMs) / 1000);
   const toTimeout = (): Error => callError(call, 504, `${name} did not answer within ${Math.round(timeoutMs)} ms`);
   const limit = new Limit(timeoutMs, toTimeout, call.signals);
   service.active += 1;

@@ -129,7 +129,7 @@ export class Health {
   }
 
   async #runCheck(check: Check): Promise<CheckResults[string]> {
-    const startedAt = monotonicNow();
+    const startedAtMs = monotonicNow();
     const failure = await failureOf(check);
     const failing = failure !== null;
     // Only a change is logged: a check that stays broken would add a line with every probe.
@@ -137,7 +137,7 @@ export class Health {
       logSafely(this.#logger, 'warn', { check: check.name, err: failure }, 'health check fails');
     if (!failing && check.failing) logSafely(this.#logger, 'warn', { check: check.name }, 'health check recovered');
     check.failing = failing;
-    return { status: failing ? 'FAIL' : 'OK', time: `${Math.round(monotonicNow() - startedAt)} ms` };
+    return { status: failing ? 'FAIL' : 'OK', time: `${Math.round(monotonicNow() - startedAtMs)} ms` };
   }
 }
 

@@ -32,14 +32,14 @@ export function createMeshPing(options: PingOptions): (depth: number) => Promise
   const { services, exchange, pingTimeout, logger } = options;
   const inFlight = new Map<string, Promise<PingEntry>>();
   const ping = async (service: string, depth: number): Promise<PingEntry> => {
-    const startedMs = monotonicNow();
+    const startedAtMs = monotonicNow();
     try {
       const answer = await exchange(service, pingRequest(service, depth, pingTimeout, MAX_BYTES));
       let isOdd = false;
       const document = readPing(service, answer, depth, () => (isOdd = true));
       // This service would pass odd parts on as its own.
       if (document === undefined || isOdd) throw noPing(service, answer.status);
-      return { response: document, status_code: answer.status, request_time: elapsedSince(startedMs) };
+      return { response: document, status_code: answer.status, request_time: elapsedSince(startedAtMs) };
     } catch (error) {
       const failure =
         error instanceof ServiceError
@@ -47,7 +47,7 @@ export function createMeshPing(options: PingOptions): (depth: number) => Promise
           : callError(callOf(service), 502, `${service} could not be pinged`, { cause: error });
       if (logger !== undefined) logSafely(logger, 'warn', { err: failure, service }, 'ping failed');
       const response = toErrorBody(failure);
-      return { response, status_code: failure.statusCode, request_time: elapsedSince(startedMs) };
+      return { response, status_code: failure.statusCode, request_time: elapsedSince(startedAtMs) };
     }
   };
   const pingOnce = (service: string, depth: number): Promise<PingEntry> => {

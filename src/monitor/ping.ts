@@ -14,13 +14,13 @@ import type { PingDocument } from './ping-document.js';
 export function createPing(options: PingOptions): (ctx: { readonly query: URLSearchParams }) => Promise<PingDocument> {
   let loading: Promise<(depth: number) => Promise<PingDocument['response']>> | undefined;
   return async ({ query }) => {
-    const startedMs = monotonicNow();
+    const startedAtMs = monotonicNow();
     const depth = parseDepth(query.getAll('depth'), options.maxPingDepth);
     if (depth === 0 || options.services.names.length === 0)
-      return { response: 'pong', process_time: elapsedSince(startedMs) };
+      return { response: 'pong', process_time: elapsedSince(startedAtMs) };
     loading ??= import('./mesh-ping.js').then(({ createMeshPing }) => createMeshPing(options));
     const response = await (await loading)(depth - 1);
-    return { response, process_time: elapsedSince(startedMs) };
+    return { response, process_time: elapsedSince(startedAtMs) };
   };
 }
 

@@ -69,8 +69,8 @@ export class Observer {
 
   /** The outcome of a request is known. */
   settled(exchange: PipelineExchange, status: number): void {
-    const { req, ctx, startedAt, label, trace } = exchange;
-    const seconds = (monotonicNow() - startedAt) / 1000;
+    const { req, ctx, startedAtMs, label, trace } = exchange;
+    const seconds = (monotonicNow() - startedAtMs) / 1000;
     const span = ctx?.span;
     const isInTrace = span !== undefined || req.headers['traceparent'] !== undefined;
     const traceId = isInTrace ? traceContext.sampledTraceId(span, req.headers) : undefined;

@@ -59,7 +59,7 @@ export interface CallOrigin {
   /** The context of the request that makes the call. */
   readonly caller: object;
   /** On the clock of `performance.now()`. */
-  readonly startedAt: number;
+  readonly startedAtMs: number;
 }
 
 /** The span of one attempt of a call, a child of the span of its caller's request. */
@@ -75,7 +75,7 @@ export class CallSpan implements TraceSpan {
     this.traceId = request.traceId;
     this.parentId = request.spanId;
     this.flags = request.flags;
-    this.#origin = { caller, startedAt: monotonicNow() };
+    this.#origin = { caller, startedAtMs: monotonicNow() };
   }
 
   /** @returns undefined unless the span is of a call */

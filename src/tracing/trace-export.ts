@@ -79,10 +79,10 @@ export function startTraceExport(
     Context.environmentOf(ctx) === app &&
     !(attachMonitorEndpoints && monitoring.has(ctx.route?.path ?? ''));
   let originMs = timeOrigin;
-  const add = (trace: TraceSpan, startedAt: number, fields: SpanFields): void => {
-    const endedAt = monotonicNow();
-    if (Math.abs(Date.now() - originMs - endedAt) > MAX_DRIFT_MS) originMs = Date.now() - endedAt;
-    exporter.add(toSpan(trace, originMs + startedAt, originMs + endedAt, fields));
+  const add = (trace: TraceSpan, startedAtMs: number, fields: SpanFields): void => {
+    const endedAtMs = monotonicNow();
+    if (Math.abs(Date.now() - originMs - endedAtMs) > MAX_DRIFT_MS) originMs = Date.now() - endedAtMs;
+    exporter.add(toSpan(trace, originMs + startedAtMs, originMs + endedAtMs, fields));
   };
   const unsubscribers: (() => void)[] = [];
   const on = <Message>(event: string, listener: (message: Message) => void): void => {
@@ -95,13 +95,13 @@ export function startTraceExport(
   on('export:end', (message: RequestTraceMessage) => {
     const { ctx, trace } = message;
     if (!isSampled(trace) || !isExported(ctx)) return;
-    if (exporter.hasRoomOrDrops()) add(trace, Context.exchangeOf(ctx).startedAt, toServerFields(message, latest));
+    if (exporter.hasRoomOrDrops()) add(trace, Context.exchangeOf(ctx).startedAtMs, toServerFields(message, latest));
   });
   on('call:asyncEnd', (message: CallTraceMessage) => {
     const { trace } = message;
     const origin = trace === undefined ? undefined : CallSpan.originOf(trace);
     if (trace === undefined || origin === undefined || !isSampled(trace) || !isExported(origin.caller)) return;
-    if (exporter.hasRoomOrDrops()) add(trace, origin.startedAt, toClientFields(message));
+    if (exporter.hasRoomOrDrops()) add(trace, origin.startedAtMs, toClientFields(message));
   });
   if (sample !== undefined)
     on('export:start', ({ ctx, trace }: RequestTraceMessage) => {
