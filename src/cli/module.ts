@@ -85,8 +85,8 @@ function isApp(value: unknown): value is LoadedApp {
 
 function isRoute(value: unknown): value is RouteInfo {
   if (!isRecord(value)) return false;
-  const { method, path, pattern, public: open, params } = value;
-  return isStrings([method, path, pattern]) && typeof open === 'boolean' && (params === null || isStrings(params));
+  const { method, path, pattern, public: isPublic, params } = value;
+  return isStrings([method, path, pattern]) && typeof isPublic === 'boolean' && (params === null || isStrings(params));
 }
 
 function isStrings(value: unknown): value is string[] {

@@ -24,8 +24,8 @@ export const routes: Command = defineCommand(usage, 'MODULE', OPTIONS, async ({ 
 });
 
 function formatRoutes(routes: readonly RouteInfo[]): string {
-  const rows = routes.map(({ method, path, pattern, public: open, params }) => {
-    return [method, path, pattern, open ? 'public' : 'private', describeParams(params)];
+  const rows = routes.map(({ method, path, pattern, public: isPublic, params }) => {
+    return [method, path, pattern, isPublic ? 'public' : 'private', describeParams(params)];
   });
   const [head, ...lines] = toTable([['METHOD', 'PATH', 'PATTERN', 'SCOPE', 'QUERY'], ...rows]);
   return [head, ...lines.map((line, i) => (routes[i]?.public === true ? paint('green', line) : line)), ''].join('\n');

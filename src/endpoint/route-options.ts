@@ -226,9 +226,9 @@ export function checkOptions(what: string, options: DeclaredOptions): DeclaredOp
   assertSchemas(what, options);
   const { deprecated } = options;
   if (typeof deprecated === 'object') assertOptions(`${what}: deprecated`, deprecated, DEPRECATION_KINDS);
-  const open = toExposure(what, options.public);
+  const { public: isPublic, params }: Partial<Exposure> = toExposure(what, options.public) ?? {};
   // An iterable of names can be read only once.
-  const given = Object.entries({ ...options, public: open?.params ? { params: open.params } : open?.public });
+  const given = Object.entries({ ...options, public: params ? { params } : isPublic });
   const copies = given.filter(([, value]) => value !== undefined).map(([name, value]) => [name, frozenCopy(value)]);
   return Object.freeze(Object.fromEntries(copies) as DeclaredOptions);
 }

@@ -59,8 +59,8 @@ const PRIORITIES: readonly Priority[] = ['low', 'normal', 'high'];
 
 /** How often episodes are looked after, in ms. */
 const TICK_MS = 100;
-/** A route is short of room while its queue takes up this part of its limit. */
-const SHORT_SHARE = 0.5;
+/** A route is crowded while its queue takes up more than this part of its limit. */
+const CROWDED_SHARE = 0.5;
 
 /** Counts refusals, makes their errors, and looks after the episodes of routes. */
 export class Overload {
@@ -147,15 +147,15 @@ export class Overload {
   /** Lets the limiters know that time has passed, and logs the episodes that are over. */
   readonly #tick = (): void => {
     const nowMs = monotonicNow();
-    let shortRank = -1;
+    let crowdedRank = -1;
     let openRank = PRIORITIES.length;
     for (const [{ ahead }, { route, episode }] of this.#episodes) {
-      if (ahead > SHORT_SHARE * episode.limit) shortRank = Math.max(shortRank, rankOf(route));
+      if (ahead > CROWDED_SHARE * episode.limit) crowdedRank = Math.max(crowdedRank, rankOf(route));
       if (episode.limit > 0) openRank = Math.min(openRank, rankOf(route));
     }
     for (const [limiter, { route, episode }] of this.#episodes) {
       // The next rank yields once the ranks below are closed.
-      limiter.isYielding = rankOf(route) < shortRank && rankOf(route) <= openRank;
+      limiter.isYielding = rankOf(route) < crowdedRank && rankOf(route) <= openRank;
       limiter.tick(nowMs);
       if (limiter.episode === episode) continue;
       this.#episodes.delete(limiter);

@@ -44,7 +44,7 @@ export class Episode {
   /** Maximum requests in the queue; 0 while the route only probes, because it yields and has yielded all. */
   limit = 1;
   ratePerMs = 0;
-  /** The part of the queue that is used: less if admitted requests are late, or a route of higher priority is short. */
+  /** The part of the queue that is used: less if requests in it are late, or a route of higher priority is crowded. */
   share = 1;
   /** The part of the recently admitted requests that is late. */
   lateShare = 0;
@@ -68,7 +68,7 @@ export class Episode {
 export class RouteLimiter {
   /** Requests whose handlers have not ended, whether or not anybody waits for them. */
   inFlight = 0;
-  /** Whether a route of higher priority is short of room, set from outside. */
+  /** Whether a route of higher priority is crowded, set from outside. */
   isYielding = false;
   /** The present episode; null while nothing is refused. */
   episode: Episode | null = null;

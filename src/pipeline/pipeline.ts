@@ -154,11 +154,11 @@ export class Pipeline implements Steps {
       if (target.authority !== undefined) req.headers.host = target.authority;
       const scope = scopeOf(req);
       const { route, params } = this.#routes.router.match(req.method as string, target.path, scope);
-      const endpoint = this.#routes.of(route, target.path, scope);
-      exchange.label = endpoint.label;
+      const compiled = this.#routes.of(route, target.path, scope);
+      exchange.label = compiled.label;
       const ctx = (exchange.ctx = new Context(exchange, target, params, this.#env, route, scope));
-      if (isTraced()) result = (exchange.trace = new RequestTrace(ctx)).run(endpoint.run);
-      else result = endpoint.run(ctx);
+      if (isTraced()) result = (exchange.trace = new RequestTrace(ctx)).run(compiled.run);
+      else result = compiled.run(ctx);
       // Inside the try: reading the value can throw, for example from a Proxy.
       if (!isThenable(result)) return this.#finish(exchange, result);
     } catch (thrown) {

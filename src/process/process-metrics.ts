@@ -10,8 +10,8 @@ import { countOpenFiles, readCgroupLimits, readMaxFiles, readStatus } from './li
 import type { Readings } from './readings.js';
 import type { ProcessSources } from './sources.js';
 
-/** One reading of the values of SPEC 2.2. */
-export interface ProcessReading {
+/** The values of SPEC 2.2 at one time. */
+export interface ProcessUsage {
   readonly rssBytes: number;
   /** Share of the memory that the process may use: its tightest cgroup limit, or else the machine's. */
   readonly rssPercent: number;
@@ -34,7 +34,7 @@ interface MetricSources extends ProcessSources {
 }
 
 /** Registers the values of SPEC 2.2. */
-export function registerSpecMetrics(readings: Readings, read: () => ProcessReading): void {
+export function registerSpecMetrics(readings: Readings, read: () => ProcessUsage): void {
   const process = readings.shared(read);
   const share = 'as a percentage of what the process may use.';
   readings.gauge('proc_rss_mem_bytes', 'Resident memory of the process.', () => process().rssBytes);

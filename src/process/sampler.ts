@@ -10,7 +10,7 @@ import { toDefaultLabels } from '../metrics/names.js';
 import type { Registry } from '../metrics/registry.js';
 import { readCgroupLimits, readStatus } from './linux.js';
 import { registerCollections, registerProcessMetrics, registerSpecMetrics } from './process-metrics.js';
-import type { CollectionHistograms, EventLoopLag, ProcessReading } from './process-metrics.js';
+import type { CollectionHistograms, EventLoopLag, ProcessUsage } from './process-metrics.js';
 import { Readings } from './readings.js';
 import { ProcessSources } from './sources.js';
 import type { ProcessWatch } from './watch.js';
@@ -59,7 +59,7 @@ export class ProcessSampler {
   }
 
   /** The values of SPEC 2.2, read now. */
-  read(): ProcessReading {
+  read(): ProcessUsage {
     const limits = readCgroupLimits(this.#sources.root);
     const machine = this.#sources.machine();
     const rssBytes = this.#sources.memoryUsage().rss;

@@ -134,11 +134,11 @@ function createCollectionCounter(
   { durations, freed }: CollectionHistograms,
   { heapSpaces }: Pick<ProcessSources, 'heapSpaces'>,
 ): (collections: readonly Collection[]) => void {
-  let heap = toReading(heapSpaces());
+  let heap = toHeapSizes(heapSpaces());
   return (collections) => {
     if (collections.length === 0) return;
     const before = heap;
-    if (freed !== undefined) heap = toReading(heapSpaces());
+    if (freed !== undefined) heap = toHeapSizes(heapSpaces());
     // A mark-compact empties the new space: what is in there now was made afterwards.
     const major = before.usedBytes - heap.oldBytes;
     const freedBytes = { minor: before.newCapacity, major, incremental: 0, weakcb: 0 };
@@ -154,14 +154,14 @@ function createCollectionCounter(
 }
 
 /** All in bytes. */
-interface HeapReading {
+interface HeapSizes {
   readonly usedBytes: number;
   /** Used outside of the new space. */
   readonly oldBytes: number;
   readonly newCapacity: number;
 }
 
-function toReading(spaces: readonly HeapSpaceInfo[]): HeapReading {
+function toHeapSizes(spaces: readonly HeapSpaceInfo[]): HeapSizes {
   const usedBytes = spaces.reduce((sum, { space_used_size: used }) => sum + used, 0);
   const newSpace = spaces.find(({ space_name: name }) => name === 'new_space');
   const newBytes = newSpace?.space_used_size ?? 0;

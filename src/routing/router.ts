@@ -67,8 +67,8 @@ export class Route<Handler = unknown> {
   get matched(): MatchedRoute {
     if (this.#matched === undefined) {
       const { method, path, segments, options } = this;
-      const { public: isOpen, meta = NO_META } = options;
-      this.#matched = Object.freeze({ method, path, pattern: formatPattern(segments), public: isOpen, meta });
+      const { public: isPublic, meta = NO_META } = options;
+      this.#matched = Object.freeze({ method, path, pattern: formatPattern(segments), public: isPublic, meta });
     }
     return this.#matched;
   }
@@ -216,11 +216,11 @@ export class Router<Handler = unknown> {
 
   /** Every route, in order of registration. */
   get routes(): RouteInfo[] {
-    return this.entries.map(({ method, path, pattern, options: { public: isOpen, params, meta } }) => ({
+    return this.entries.map(({ method, path, pattern, options: { public: isPublic, params, meta } }) => ({
       method,
       path,
       pattern,
-      public: isOpen,
+      public: isPublic,
       params,
       ...(meta === undefined ? {} : { meta }),
     }));
