@@ -5,7 +5,7 @@ import { setTimeout } from '../base/clock.js';
 import { TIME } from '../base/deadline.js';
 import type { ErrorCode } from '../base/error-codes.js';
 import { CompiledRoutes } from '../pipeline/compiled-routes.js';
-import type { Environment, Handler, Middleware } from '../http/context.js';
+import type { ServingOptions, Handler, Middleware } from '../http/context.js';
 import type { RequestInitLike } from '../http/in-memory.js';
 import { SCOPE, type ScopeOptions } from '../http/scope.js';
 import { logSafely } from '../base/log.js';
@@ -60,7 +60,7 @@ export class Postern extends RouteGroup {
   /** Handles requests of a `node:http` server that someone else made. */
   readonly handler: (req: IncomingMessage, res: ServerResponse) => void;
 
-  readonly #env: Omit<ResolvedOptions, 'services'> & Environment & { readonly services: ServiceClients };
+  readonly #options: Omit<ResolvedOptions, 'services'> & ServingOptions & { readonly services: ServiceClients };
   readonly #tasks: Tasks;
   readonly #metrics: ServiceMetrics;
   readonly #overload: Overload | null;
@@ -82,13 +82,13 @@ export class Postern extends RouteGroup {
     const { logger, loadShedding } = resolved;
     const metrics = new ServiceMetrics(router.methods, resolved.durationBuckets, logger);
     const services = createClients(resolved, metrics.observeCall);
-    const env = { ...resolved, services, exportsTraces: false };
+    const serving = { ...resolved, services, exportsTraces: false };
     const memoryPercent = (): number => metrics.sampler.read().rssPercent;
     const overload = loadShedding && new Overload(loadShedding, metrics.ownRegistry, logger, memoryPercent);
     const routes = new CompiledRoutes(router, overload, resolved.validateResponses);
-    const listener = new Listener(routes, metrics.requests, env);
+    const listener = new Listener(routes, metrics.requests, serving);
     const monitor =
-      resolved.monitor && new Listener(new CompiledRoutes(new Router(), null, false), metrics.requests, env);
+      resolved.monitor && new Listener(new CompiledRoutes(new Router(), null, false), metrics.requests, serving);
     const tasks = new Tasks(monitor === null ? [listener.pipeline] : [listener.pipeline, monitor.pipeline]);
     const health = new Health(name, resolved.version, logger);
     metrics.describe(name, resolved.version, tasks, health);
@@ -101,7 +101,7 @@ export class Postern extends RouteGroup {
     this[OPENAPI] = { extras: resolved.openapi, sent: resolved.validateResponses === 'output' ? 'output' : 'input' };
     this.router = router;
     this.health = health;
-    this.#env = env;
+    this.#options = serving;
     this.#tasks = tasks;
     this.#metrics = metrics;
     this.#overload = overload;
@@ -116,7 +116,7 @@ export class Postern extends RouteGroup {
       metrics: createMetricsEndpoint(metrics, tasks),
       openapi: createOpenApiEndpoint(this),
       ping: createPing({
-        ...env,
+        ...serving,
         exchange: async (service, request) => (await services.sender(service)).exchange(request),
       }),
     });
@@ -146,7 +146,7 @@ export class Postern extends RouteGroup {
    */
   attach(server: Server, options: ScopeOptions = {}): this {
     assertOptions('attach()', options, SCOPE);
-    attachPipeline(server, this.#listener.pipeline, this.#env, options);
+    attachPipeline(server, this.#listener.pipeline, this.#options, options);
     return this;
   }
 
@@ -163,7 +163,7 @@ export class Postern extends RouteGroup {
 
   /** Counts a promise as an active task until it settles; a rejection is logged. Gives the promise back. */
   track<T extends PromiseLike<unknown>>(promise: T): T {
-    const { logger } = this.#env;
+    const { logger } = this.#options;
     this.#tasks.track(promise, (reason) => logSafely(logger, 'error', { err: reason }, 'tracked task failed'));
     return promise;
   }
@@ -175,7 +175,7 @@ export class Postern extends RouteGroup {
    * @example const { body } = await app.service('billing').get('/invoices/7');
    */
   service(name: string): ServiceClient {
-    return this.#env.services.client(name);
+    return this.#options.services.client(name);
   }
 
   /** Runs once while the application closes, after its requests are done: the place to close a database. */
@@ -207,23 +207,23 @@ export class Postern extends RouteGroup {
     const listening = await opening;
     // Later: loading and setting up the measuring must not delay the first requests.
     setTimeout(() => this.#closing ?? this.#metrics.watch(), WATCH_DELAY_MS).unref();
-    logSafely(this.#env.logger, 'info', listening, 'listening');
-    if (scope === 'public' && this.#monitor === null && this.#env.attachMonitorEndpoints) {
+    logSafely(this.#options.logger, 'info', listening, 'listening');
+    if (scope === 'public' && this.#monitor === null && this.#options.attachMonitorEndpoints) {
       const warning = 'nothing can reach the monitoring endpoints; set the option monitor, or MONITOR_PORT';
-      logSafely(this.#env.logger, 'warn', { scope }, warning);
+      logSafely(this.#options.logger, 'warn', { scope }, warning);
     }
     return listening;
   }
 
   async #open(where: ListenOptions, from: string): Promise<Listening> {
     // Loaded ahead, so that the first request does not wait for it.
-    if (this.#env.services.names.length > 0) await this.#env.services.load();
+    if (this.#options.services.names.length > 0) await this.#options.services.load();
     const { OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: traces } = process.env;
-    const isTraced = this.#env.tracing !== false && Boolean(base || traces);
+    const isTraced = this.#options.tracing !== false && Boolean(base || traces);
     const tracing = isTraced ? await import('../tracing/trace-export.js') : undefined;
     try {
-      const listening = await openListeners(this.#listener, where, from, this.#monitor, this.#env.monitor);
-      this.#closeTraceExport = tracing?.startTraceExport(this.#env, this.metrics, process.env);
+      const listening = await openListeners(this.#listener, where, from, this.#monitor, this.#options.monitor);
+      this.#closeTraceExport = tracing?.startTraceExport(this.#options, this.metrics, process.env);
       return listening;
     } catch (error) {
       await Promise.all([this.#listener.revoke(), this.#monitor?.revoke()]);
@@ -277,7 +277,7 @@ export class Postern extends RouteGroup {
     const from = options.port !== undefined ? 'the option port' : port === undefined ? 'the default' : 'PORT';
     const listening = await this.#listen({ port, host, scope }, from);
     closings.exitOnSignal((signal) => {
-      logSafely(this.#env.logger, 'warn', { signal }, 'draining');
+      logSafely(this.#options.logger, 'warn', { signal }, 'draining');
       return (this.#closing ??= this.#drain({ delay: delay ?? closings.drainDelayOf(signal, env), timeout }));
     });
     return listening;
@@ -289,10 +289,10 @@ export class Postern extends RouteGroup {
     this.#listener.pipeline.closeConnections();
     // A server that is about to listen can't be told to stop before it does.
     await this.#opening?.catch(() => undefined);
-    const { logger } = this.#env;
+    const { logger } = this.#options;
     const clean = await closings.drain(options, this.#listener, this.#monitor, this.#tasks, this.#closeHooks, logger);
     await this.#closeTraceExport?.();
-    await this.#env.services.close();
+    await this.#options.services.close();
     this.#metrics.sampler.close();
     this.#overload?.close();
     return clean;

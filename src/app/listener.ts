@@ -7,7 +7,7 @@ import { HttpError } from '../base/errors.js';
 import { clearInterval, setImmediate, setInterval } from '../base/clock.js';
 import { within } from '../base/deadline.js';
 import { show } from '../base/options-check.js';
-import type { Environment } from '../http/context.js';
+import type { ServingOptions } from '../http/context.js';
 import type { ParserError } from '../http/error-mapper.js';
 import { guardUpgrades, makePublic, mayLackFields, type ScopeOptions } from '../http/scope.js';
 import { Connections, createHttpServer, type ServerLimits } from '../http/server.js';
@@ -27,12 +27,12 @@ export class Listener {
   constructor(
     readonly routes: CompiledRoutes,
     requests: RequestMetrics,
-    env: Environment,
+    options: ServingOptions,
   ) {
-    this.server = createHttpServer(env);
-    this.pipeline = new Pipeline(routes, requests, env);
+    this.server = createHttpServer(options);
+    this.pipeline = new Pipeline(routes, requests, options);
     this.#connections = new Connections(this.server);
-    attachPipeline(this.server, this.pipeline, env);
+    attachPipeline(this.server, this.pipeline, options);
   }
 
   /**

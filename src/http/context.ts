@@ -20,8 +20,8 @@ import { parseParameters, type Target } from './request.js';
 import type { Scope } from './scope.js';
 import type { ServerLimits } from './server.js';
 
-/** Values that all requests of one application share. */
-export interface Environment extends ServerLimits {
+/** Options and services that all requests of one application share. */
+export interface ServingOptions extends ServerLimits {
   readonly logger: Logger;
   readonly accessLog: boolean;
   readonly bodyLimit: number;
@@ -77,7 +77,7 @@ export class Context<P = Params> {
   timeUpMs: number | undefined;
 
   readonly #exchange: Exchange;
-  readonly #env: Environment;
+  readonly #options: ServingOptions;
   readonly #route: Route | null;
   #path: string | undefined;
   #query: URLSearchParams | undefined;
@@ -89,13 +89,13 @@ export class Context<P = Params> {
   #body: Body | undefined;
 
   /** @internal */
-  constructor(exchange: Exchange, target: Target, params: P, env: Environment, route: Route | null, scope: Scope) {
+  constructor(exchange: Exchange, target: Target, params: P, given: ServingOptions, route: Route | null, scope: Scope) {
     this.method = exchange.req.method as string;
     this.scope = scope;
     this.params = params;
     this.#exchange = exchange;
     this.target = target;
-    this.#env = env;
+    this.#options = given;
     this.#route = route;
   }
 
@@ -125,7 +125,7 @@ export class Context<P = Params> {
    * @throws {HttpError} 400 for more parameters than the limit
    */
   get query(): URLSearchParams {
-    return (this.#query ??= parseParameters(this.target.search, this.#env.parameterLimit, 400));
+    return (this.#query ??= parseParameters(this.target.search, this.#options.parameterLimit, 400));
   }
 
   /** Names in lower case, as in `node:http`. */
@@ -140,7 +140,7 @@ export class Context<P = Params> {
 
   /** The client's address; behind a proxy of `trustProxy`, the address in `x-forwarded-for`. */
   get ip(): string {
-    return (this.#ip ??= clients.clientAddress(this.#exchange.req, this.#env.trustProxy));
+    return (this.#ip ??= clients.clientAddress(this.#exchange.req, this.#options.trustProxy));
   }
 
   /**
@@ -150,7 +150,7 @@ export class Context<P = Params> {
    * @throws {HttpError} 400 when `Host` can't be part of a URL
    */
   get url(): URL {
-    return (this.#url ??= clients.requestUrl(this.#exchange.req, this.target, this.#env.trustProxy));
+    return (this.#url ??= clients.requestUrl(this.#exchange.req, this.target, this.#options.trustProxy));
   }
 
   /** A bag of this request's own, without a prototype. */
@@ -182,9 +182,9 @@ export class Context<P = Params> {
    */
   get log(): SafeLogger {
     if (this.#log !== undefined) return this.#log;
-    const span = this.#env.exportsTraces ? this.span : undefined;
+    const span = this.#options.exportsTraces ? this.span : undefined;
     const trace = span === undefined ? {} : { trace_id: span.traceId, span_id: span.spanId };
-    return (this.#log = bindLogger(this.#env.logger, { request_id: this.id, ...trace }));
+    return (this.#log = bindLogger(this.#options.logger, { request_id: this.id, ...trace }));
   }
 
   set log(logger: Logger) {
@@ -193,8 +193,8 @@ export class Context<P = Params> {
   }
 
   /** Values that the context shares with the other requests of the application. @internal */
-  static environmentOf(ctx: Context): Environment {
-    return ctx.#env;
+  static optionsOf(ctx: Context): ServingOptions {
+    return ctx.#options;
   }
 
   /** The request and its reply on the connection. @internal */
@@ -204,7 +204,7 @@ export class Context<P = Params> {
 
   /** Where the framework logs: the log of this request if someone asked for it, else the application's. @internal */
   static loggerOf(ctx: Context): Logger {
-    return ctx.#log ?? (ctx.#env.exportsTraces ? ctx.log : ctx.#env.logger);
+    return ctx.#log ?? (ctx.#options.exportsTraces ? ctx.log : ctx.#options.logger);
   }
 
   /**
@@ -224,7 +224,7 @@ export class Context<P = Params> {
    * @example const { body } = await ctx.service('billing').get('/invoices/7', { timeout: 500 });
    */
   service(name: string): ServiceClient {
-    return this.#env.services.client(name, this);
+    return this.#options.services.client(name, this);
   }
 
   /**
@@ -263,8 +263,8 @@ export class Context<P = Params> {
   }
 
   #bodyOnce(): Body {
-    const bodyLimit = this.#route?.options.bodyLimit ?? this.#env.bodyLimit;
-    return (this.#body ??= new bodies.Body(this.#exchange, bodyLimit, this.#env.parameterLimit));
+    const bodyLimit = this.#route?.options.bodyLimit ?? this.#options.bodyLimit;
+    return (this.#body ??= new bodies.Body(this.#exchange, bodyLimit, this.#options.parameterLimit));
   }
 }
 

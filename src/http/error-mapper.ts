@@ -153,7 +153,7 @@ export function forScope(scope: Scope, thrown: unknown, error: MappedError): Map
 export function errorToReply(ctx: Context, thrown: unknown): Reply {
   const error = forScope(ctx.scope, thrown, mapError(thrown));
   const isProblem = acceptHeader.prefersProblem(ctx.headers.accept);
-  const body = errorBodyOf(error, isProblem, Context.environmentOf(ctx).errorTypes);
+  const body = errorBodyOf(error, isProblem, Context.optionsOf(ctx).errorTypes);
   const headers = fromHeaderList(headersOf(error, isProblem, ctx.id));
   return Reply.ofFailure(thrown, body, { status: error.statusCode, headers });
 }

@@ -41,7 +41,7 @@ export class RequestTrace {
   constructor(ctx: Context) {
     const trace = traceContext.beginRequestSpan(ctx.headers);
     // The exporter of another application records nothing of this one, whose calls must not name a span of it.
-    if (channel.hasSubscribers || Context.environmentOf(ctx).exportsTraces) ctx.span = trace;
+    if (channel.hasSubscribers || Context.optionsOf(ctx).exportsTraces) ctx.span = trace;
     this.#message = { ctx, method: ctx.method, trace, route: ctx.route };
   }
 

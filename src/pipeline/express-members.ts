@@ -16,7 +16,7 @@ const { STATUS_CODES } = builtin('node:http');
 /** Adds the members, unless an earlier middleware of the same request has them already. */
 export function addExpressMembers(ctx: Context, req: IncomingMessage, res: ServerResponse): void {
   if ('ips' in req) return;
-  const { trustProxy } = Context.environmentOf(ctx);
+  const { trustProxy } = Context.optionsOf(ctx);
   const originalUrl = req.url ?? '';
   const settings: Readonly<Record<string, unknown>> = {
     // Not `true`, which in Express stands for any proxy: express-rate-limit warns of that.
@@ -66,7 +66,7 @@ function addMembers(target: object, members: Readonly<Record<string, () => unkno
 
 /** The addresses of the client and of the proxies between it and the last one, if that is trusted. */
 function addressesFrom(ctx: Context): string[] {
-  const { trustProxy } = Context.environmentOf(ctx);
+  const { trustProxy } = Context.optionsOf(ctx);
   if (!trustProxy(ctx.raw.req.socket.remoteAddress ?? '')) return [];
   const addresses = String(ctx.headers['x-forwarded-for'] ?? '')
     .split(',')

@@ -7,7 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { BagMember } from '../base/bag.js';
 import { monotonicNow } from '../base/clock.js';
 import type { Connection } from '../http/connection.js';
-import { Context, type Environment } from '../http/context.js';
+import { Context, type ServingOptions } from '../http/context.js';
 import { HttpError } from '../base/errors.js';
 import type { MappedError } from '../http/error-mapper.js';
 import { CLIENT_CLOSED_REQUEST, Exchange, type ConnectionSteps } from '../http/exchange.js';
@@ -53,11 +53,11 @@ export class PipelineExchange extends Exchange {
 
 /** Reports the outcomes of the requests of one pipeline. */
 export class Observer {
-  readonly #env: Environment;
+  readonly #options: ServingOptions;
   readonly #requests: RequestMetrics;
 
-  constructor(env: Environment, requests: RequestMetrics) {
-    this.#env = env;
+  constructor(options: ServingOptions, requests: RequestMetrics) {
+    this.#options = options;
     this.#requests = requests;
   }
 
@@ -86,13 +86,13 @@ export class Observer {
   refused(req: IncomingMessage | null, id: string | null, error: HttpError | null, bytes: number): void {
     const status = error?.statusCode ?? CLIENT_CLOSED_REQUEST;
     this.#requests.observe(req?.method ?? '_OTHER', '', status, 0);
-    const { logger, accessLog } = this.#env;
+    const { logger, accessLog } = this.#options;
     if (error !== null) logFailure(logger, error, error, status, req, id);
     if (accessLog) logAccess(logger, req, 0, { route: null, status, bytes, request_id: id });
   }
 
   #loggerOf(ctx: Context | null): Logger {
-    return ctx === null ? this.#env.logger : Context.loggerOf(ctx);
+    return ctx === null ? this.#options.logger : Context.loggerOf(ctx);
   }
 }
 

@@ -13,7 +13,7 @@ import { builtin } from '../base/builtin.js';
 import type { HttpError } from '../base/errors.js';
 import { Backlog } from '../http/backlog.js';
 import { Connection } from '../http/connection.js';
-import { Context, type Environment, type HandlerResult } from '../http/context.js';
+import { Context, type HandlerResult, type ServingOptions } from '../http/context.js';
 import * as errorMapper from '../http/error-mapper.js';
 import type { ParserError } from '../http/error-mapper.js';
 import { CLIENT_CLOSED_REQUEST, isCut } from '../http/exchange.js';
@@ -37,7 +37,7 @@ type Connected = Duplex & { [CONNECTED]?: Connection };
 export class Pipeline implements Steps {
   isDraining = false;
   readonly #routes: CompiledRoutes;
-  readonly #env: Environment;
+  readonly #options: ServingOptions;
   readonly #assertHead: (req: IncomingMessage) => boolean;
   readonly #observer: Observer;
   readonly #backlog: Backlog;
@@ -47,12 +47,12 @@ export class Pipeline implements Steps {
   #active = 0;
   #whenIdle: (() => void)[] = [];
 
-  constructor(routes: CompiledRoutes, requests: RequestMetrics, env: Environment) {
+  constructor(routes: CompiledRoutes, requests: RequestMetrics, options: ServingOptions) {
     this.#routes = routes;
-    this.#env = env;
-    this.#assertHead = createHeadCheck(env.maxHeadersCount);
-    this.#observer = new Observer(env, requests);
-    this.#backlog = new Backlog(env.sendTimeout);
+    this.#options = options;
+    this.#assertHead = createHeadCheck(options.maxHeadersCount);
+    this.#observer = new Observer(options, requests);
+    this.#backlog = new Backlog(options.sendTimeout);
   }
 
   /** Number of requests without a complete reply, also of those whose clients disconnected while their handlers run. */
@@ -90,7 +90,7 @@ export class Pipeline implements Steps {
     }
     const connection = this.#connectionOf(req.socket);
     const exchange = new PipelineExchange(req, res, awaitsContinue, connection, this, refusal);
-    if (this.#env.accessLog) exchange.bytes = countBytes(req, res);
+    if (this.#options.accessLog) exchange.bytes = countBytes(req, res);
     this.#active += 1;
     // As few calls as possible lead to the handler: each is a frame in the stack of every error that the handler makes.
     if (connection.accept(exchange, isLast)) this.run(exchange);
@@ -131,13 +131,13 @@ export class Pipeline implements Steps {
   }
 
   #connectionOf(socket: Connected): Connection {
-    return (socket[CONNECTED] ??= new Connection(socket, this.#env, this.#backlog));
+    return (socket[CONNECTED] ??= new Connection(socket, this.#options, this.#backlog));
   }
 
   /** @param req null for one that could not be parsed */
   #refuseRaw(req: IncomingMessage | null, socket: Duplex, error: HttpError): void {
     const id = req === null ? null : requestId(req);
-    const outgoing = errorMapper.errorToOutgoing(error, id, req?.headers.accept, this.#env.errorTypes);
+    const outgoing = errorMapper.errorToOutgoing(error, id, req?.headers.accept, this.#options.errorTypes);
     this.#observer.refused(req, id, error, outgoing.length);
     sendRaw(socket, outgoing);
   }
@@ -156,7 +156,7 @@ export class Pipeline implements Steps {
       const { route, params } = this.#routes.router.match(req.method as string, target.path, scope);
       const compiled = this.#routes.of(route, target.path, scope);
       exchange.label = compiled.label;
-      const ctx = (exchange.ctx = new Context(exchange, target, params, this.#env, route, scope));
+      const ctx = (exchange.ctx = new Context(exchange, target, params, this.#options, route, scope));
       if (isTraced()) result = (exchange.trace = new RequestTrace(ctx)).run(compiled.run);
       else result = compiled.run(ctx);
       // Inside the try: reading the value can throw, for example from a Proxy.
@@ -190,7 +190,7 @@ export class Pipeline implements Steps {
       this.settle(exchange, status, hasLeft ? 'aborted' : 'sent');
     } else {
       const shown = errorMapper.forScope(exchange.ctx?.scope, thrown, error);
-      const outgoing = errorMapper.errorToOutgoing(shown, id, req.headers.accept, this.#env.errorTypes);
+      const outgoing = errorMapper.errorToOutgoing(shown, id, req.headers.accept, this.#options.errorTypes);
       this.#outbox.put(exchange, unsent.length === 0 ? outgoing : errorMapper.withHeaders(unsent, outgoing));
     }
   }

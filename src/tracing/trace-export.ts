@@ -10,7 +10,7 @@ import { Date, monotonicNow, timeOrigin } from '../base/clock.js';
 import { logSafely } from '../base/log.js';
 import { FRAMEWORK_VERSION } from '../base/version.js';
 import { requestOrigin } from '../http/client-address.js';
-import { Context, type Environment } from '../http/context.js';
+import { Context, type ServingOptions } from '../http/context.js';
 import type { RequestTraceMessage } from '../http/request-tracing.js';
 import type { CallTraceMessage } from '../mesh/call-tracing.js';
 import type { Registry } from '../metrics/registry.js';
@@ -25,7 +25,7 @@ const WARN_EVERY_MS = 60_000;
 const MAX_DRIFT_MS = 50;
 
 /** The application whose spans are exported. */
-export interface TracedApplication extends Environment {
+export interface TracedApplication extends ServingOptions {
   readonly name: string;
   readonly version: string;
   readonly attachMonitorEndpoints: boolean;
@@ -76,7 +76,7 @@ export function startTraceExport(
   const monitoring = new Set(['health', 'metrics', 'ping', 'openapi'].map((path) => `/${name}/${path}/`));
   const isExported = (ctx: object): ctx is Context =>
     ctx instanceof Context &&
-    Context.environmentOf(ctx) === app &&
+    Context.optionsOf(ctx) === app &&
     !(attachMonitorEndpoints && monitoring.has(ctx.route?.path ?? ''));
   let originMs = timeOrigin;
   const add = (trace: TraceSpan, startedAtMs: number, fields: SpanFields): void => {
@@ -122,7 +122,7 @@ function toServerFields(
   latest: LatestFields,
 ): SpanFields {
   const { req } = Context.exchangeOf(ctx);
-  const origin = requestOrigin(req, ctx.target, Context.environmentOf(ctx).trustProxy);
+  const origin = requestOrigin(req, ctx.target, Context.optionsOf(ctx).trustProxy);
   const errorType = statusCode >= 500 ? (errorCode?.name ?? String(statusCode)) : undefined;
   const key = `${method} ${statusCode} ${errorType} ${req.httpVersion} ${origin}`;
   let last = latest.get(route);

@@ -41,7 +41,7 @@ const MUTANTS: readonly (readonly [string, string, string, string, string, strin
   ['a ping goes one level further', 'pings', 'a ping goes as deep as asked',
     'monitor/ping.ts', '(await loading)(depth - 1)', '(await loading)(depth)'],
   ['connections stay open after close', 'rolling update', 'nothing is left at the end',
-    'app/app.ts', 'this.#env.services.close();', ''],
+    'app/app.ts', 'this.#options.services.close();', ''],
 ];
 
 const only = process.argv[3];
