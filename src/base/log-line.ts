@@ -5,7 +5,7 @@
 
 import { builtin } from './builtin.js';
 
-/** How deep the causes of an error are followed, and how many errors of an `AggregateError` are written. */
+/** Maximum depth of the causes of an error, and maximum errors of an `AggregateError` that are written. */
 const MAX_CAUSES = 5;
 const MAX_ERRORS = 10;
 

@@ -88,7 +88,7 @@ export abstract class Exchange {
     return this.#state !== before;
   }
 
-  /** Whether the reply is sent, or never will be. */
+  /** Whether the reply is handed to the socket, or never will be. */
   get isAnswered(): boolean {
     return this.#state === 'sent' || this.#state === 'over';
   }

@@ -100,7 +100,7 @@ export interface Outgoing {
   /** The values of a repeated name in one array. */
   readonly headers: (string | string[])[];
   readonly body: string | Uint8Array | Stream | null;
-  /** Length of the body, in bytes; -1 for a body that is sent without a `content-length`. */
+  /** Length of the body, in bytes; -1 if the writer must add no `content-length`. */
   readonly length: number;
 }
 

@@ -16,7 +16,7 @@ import type { Summary, SummaryOptions } from './summary.js';
 export interface RegistryOptions {
   /** How many series a metric may have before further label values share one series, `_overflow`; default 10,000. */
   readonly maxSeries?: number;
-  /** Told when a metric is left out of an exposition because its `collect` failed; default: nobody is. */
+  /** Called when a metric is left out of an exposition because its `collect` failed. Default: nothing is called. */
   readonly onError?: (metricName: string, error: unknown) => void;
 }
 
@@ -155,7 +155,7 @@ export class Registry implements Iterable<AnyMetric> {
     if (this.#entries.delete(name)) this.#names.free(name);
   }
 
-  /** Takes out every metric, the default labels and whoever listens; what filled it by itself ends. */
+  /** Removes every metric, the default labels and every listener, and ends the collection of default metrics. */
   clear(): void {
     for (const name of [...this.#entries.keys()]) this.remove(name);
     this.#overflows.reset();

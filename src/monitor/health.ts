@@ -85,7 +85,7 @@ export class Health {
     return this;
   }
 
-  /** The state as last known: checks are not run for it. */
+  /** The state after the latest run of the checks: they are not run for it. */
   get status(): HealthStatus {
     if (this.#draining) return 'DRAINING';
     return [...this.#checks.values()].some(({ failing }) => failing) ? 'FAIL' : 'OK';

@@ -33,8 +33,8 @@ const SAMPLE = 10;
 const MAX_DEPTH = 100;
 
 /**
- * Costs a tenth of `JSON.stringify` or less: every element of an array is looked at only where the text has a `{}`,
- * which a Map, a Promise and the like turn into. Functions leave nothing, and are looked for in the first elements.
+ * Costs a tenth of `JSON.stringify` or less: every element of an array is looked at only if the text has a `{}`,
+ * which a Map, a Promise and the like turn into. Functions leave nothing, and are looked for in the first ten elements.
  *
  * @param json the value as `JSON.stringify` wrote it
  * @throws {TypeError} when a member of the value is lost in it

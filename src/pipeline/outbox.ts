@@ -13,7 +13,7 @@ import type { PipelineExchange } from './observer.js';
 /** Maximum bytes of bodies that are kept until the end of the turn. With more, they are written at once. */
 const MAX_QUEUED_BYTES = 64 * 1024;
 
-/** Three replies are tried: the handler's, the one that says why it can't be written, and the fixed 500. */
+/** Three replies are attempted: the handler's, the error for what is wrong with it, and the fixed 500. */
 const MAX_FAILED_WRITES = 2;
 
 /** The replies of one pipeline that are not written yet. */
@@ -24,8 +24,8 @@ export class Outbox {
 
   /**
    * Takes the reply of an exchange. It is written after earlier replies of the connection: at once if it is a stream,
-   * if the handler holds the response (`ctx.raw`), or if the request's body has not arrived, because later requests
-   * must not be run first; after the packet of its request if it ends the connection; else at the end of the turn.
+   * if the handler holds the response (`ctx.raw`), or if the request's body is not here or held back, because later
+   * requests must not be run first; after the packet of its request if it ends the connection; else at the turn's end.
    */
   put(exchange: PipelineExchange, outgoing: Outgoing): void {
     const { req, res, connection, hasBody, awaitsContinue, raw, state } = exchange;
@@ -56,7 +56,7 @@ export class Outbox {
     this.#flushing = setImmediate(this.flush);
   }
 
-  /** Frees the reply of an exchange that is not sent. */
+  /** Removes a reply that is not sent, and frees its stream. */
   discard(exchange: PipelineExchange): void {
     const { connection, outgoing, res } = exchange;
     if (outgoing === null) return;

@@ -92,7 +92,7 @@ export class Pipeline implements Steps {
     const exchange = new PipelineExchange(req, res, awaitsContinue, connection, this, refusal);
     if (this.#options.accessLog) exchange.bytes = countBytes(req, res);
     this.#active += 1;
-    // As few calls as possible lead to the handler: each is a frame in the stack of every error that the handler makes.
+    // As few calls as possible lead to the handler: each is a frame in the stack of every error that it creates.
     if (connection.accept(exchange, isLast)) this.run(exchange);
     else this.#outbox.flushBehind();
   };
@@ -142,7 +142,6 @@ export class Pipeline implements Steps {
     sendRaw(socket, outgoing);
   }
 
-  /** Runs a request; never throws. */
   run(exchange: PipelineExchange): void {
     if (!exchange.move('run')) return;
     const { req } = exchange;
@@ -172,7 +171,7 @@ export class Pipeline implements Steps {
   }
 
   /**
-   * Answers with an error, unless a reply is known; never throws.
+   * Answers with an error, unless a reply is known.
    *
    * @param unsent the headers of a reply that could not be sent
    */
@@ -195,7 +194,7 @@ export class Pipeline implements Steps {
     }
   }
 
-  /** An error of the connection takes the place of a reply that is not begun; never throws. */
+  /** An error of the connection takes the place of a reply that is not begun. */
   supersede(exchange: PipelineExchange, error: HttpError): void {
     const { outgoing, res } = exchange;
     if (exchange.isAnswered || (res.headersSent && outgoing !== null && !isStream(outgoing.body))) return;
@@ -204,7 +203,7 @@ export class Pipeline implements Steps {
     this.fail(exchange, error);
   }
 
-  /** Nobody can receive the reply to this request any more; never throws. */
+  /** Nobody can receive the reply to this request any more. */
   abandon(exchange: PipelineExchange): void {
     const { connection, res } = exchange;
     this.#outbox.discard(exchange);
