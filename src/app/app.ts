@@ -117,7 +117,7 @@ export class Postern extends RouteGroup {
       openapi: createOpenApiEndpoint(this),
       ping: createPing({
         ...serving,
-        exchange: async (service, request) => (await services.sender(service)).exchange(request),
+        sendPing: async (service, request) => (await services.sender(service)).sendPing(request),
       }),
     });
   }

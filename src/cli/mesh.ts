@@ -15,8 +15,8 @@ import { UsageError } from './command.js';
 
 const MAX_BYTES = 10 * 1024 * 1024;
 
-/** One service as another one saw it. */
-export interface Edge {
+/** One service with the entry that another service has for it. */
+export interface PingEdge {
   readonly from: string;
   readonly to: string;
   readonly entry: PingEntry;
@@ -32,7 +32,7 @@ export async function askMesh({ service, base }: MeshRoot, depth: number, levelT
   const sender = createSenders(new Map([[service, base]])).get(service) as ServiceSender;
   const startedAtMs = monotonicNow();
   try {
-    const answer = await sender.exchange(pingRequest(service, depth, levelTimeoutMs, MAX_BYTES));
+    const answer = await sender.sendPing(pingRequest(service, depth, levelTimeoutMs, MAX_BYTES));
     const response = readPing(service, answer, depth, () => undefined);
     const request_time = elapsedSince(startedAtMs);
     return response === undefined
@@ -51,7 +51,7 @@ export async function askMesh({ service, base }: MeshRoot, depth: number, levelT
 }
 
 /** Every edge below a service, each before those further down. */
-export function edgesBelow(from: string, { response }: PingEntry): Edge[] {
+export function edgesBelow(from: string, { response }: PingEntry): PingEdge[] {
   return servicesBelow(response).flatMap(([to, entry]) => [{ from, to, entry }, ...edgesBelow(to, entry)]);
 }
 

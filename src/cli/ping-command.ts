@@ -5,7 +5,7 @@
 
 import type { PingEntry } from '../monitor/ping-document.js';
 import { choice, defineCommand, flag, UsageError, whole, type Command } from './command.js';
-import { askMesh, DEFAULT_DEPTH, edgesBelow, parseServiceUrl, servicesBelow, type Edge } from './mesh.js';
+import { askMesh, DEFAULT_DEPTH, edgesBelow, parseServiceUrl, servicesBelow, type PingEdge } from './mesh.js';
 import { paint, toJson, toVisible } from './output.js';
 
 const usage = `Usage: postern ping URL [--depth N] [--format FORMAT] [--json] [--timeout MS]
@@ -92,9 +92,9 @@ function drawDot(service: string, root: PingEntry): string {
 }
 
 /** Services with their labels, and edges. Edges that differ only in their time are one; the first time counts. */
-function toGraph(service: string, root: PingEntry): { nodes: Map<string, string>; edges: Edge[] } {
+function toGraph(service: string, root: PingEntry): { nodes: Map<string, string>; edges: PingEdge[] } {
   const nodes = new Map([[service, `${service} (${answerOf(root)})`]]);
-  const edges = new Map<string, Edge>();
+  const edges = new Map<string, PingEdge>();
   for (const edge of edgesBelow(service, root)) {
     const { from, to, entry } = edge;
     if (!nodes.has(to)) nodes.set(to, to);

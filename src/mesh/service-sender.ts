@@ -71,7 +71,7 @@ export interface ServiceSender extends CallSender {
    *
    * @throws {ServiceError} 502 to 504 without an answer
    */
-  exchange(request: PingRequest): Promise<WholeAnswer>;
+  sendPing(request: PingRequest): Promise<WholeAnswer>;
 }
 
 /**
@@ -112,7 +112,7 @@ function createSender(name: string, transport: Transport, options: CallSettings)
         return new Response(answer.stream(), { status, statusText, headers: answer.toHeaders() });
       });
     },
-    async exchange(request) {
+    async sendPing(request) {
       const { timeoutMs, maxBytes } = request;
       const toTimeout = (): Error => callError(request, 504, `${name} did not answer within ${timeoutMs} ms`);
       return (await transport.open(request, new Limit(timeoutMs, toTimeout, []))).whole(maxBytes);

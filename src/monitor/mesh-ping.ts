@@ -17,7 +17,7 @@ import { callOf, noPing, pingRequest, readPing, type PingEntry } from './ping-do
 export interface PingOptions {
   readonly services: { readonly names: readonly string[] };
   /** Sends a ping to one of the services. */
-  readonly exchange: (service: string, request: PingRequest) => Promise<WholeAnswer>;
+  readonly sendPing: (service: string, request: PingRequest) => Promise<WholeAnswer>;
   readonly maxPingDepth: number;
   /** Time limit for one level of depth: a ping of depth N waits N times as long for each service. */
   readonly pingTimeout: number;
@@ -29,12 +29,12 @@ const MAX_BYTES = 4 * 1024 * 1024;
 
 /** @returns a function that pings every connected service, each of which pings its own down to a depth */
 export function createMeshPing(options: PingOptions): (depth: number) => Promise<Record<string, PingEntry>> {
-  const { services, exchange, pingTimeout, logger } = options;
+  const { services, sendPing, pingTimeout, logger } = options;
   const inFlight = new Map<string, Promise<PingEntry>>();
   const ping = async (service: string, depth: number): Promise<PingEntry> => {
     const startedAtMs = monotonicNow();
     try {
-      const answer = await exchange(service, pingRequest(service, depth, pingTimeout, MAX_BYTES));
+      const answer = await sendPing(service, pingRequest(service, depth, pingTimeout, MAX_BYTES));
       let isOdd = false;
       const document = readPing(service, answer, depth, () => (isOdd = true));
       // This service would pass odd parts on as its own.

@@ -135,7 +135,7 @@ export class Patience {
   }
 
   /** Keeps the patience, and returns it in ms: while requests are refused, the others are quick, and nobody leaves. */
-  hold(nowMs: number): number {
+  keep(nowMs: number): number {
     this.#seenAtMs = nowMs;
     return this.of(nowMs, Infinity).ms;
   }

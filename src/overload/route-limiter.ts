@@ -199,7 +199,7 @@ export class RouteLimiter {
   /** Sets the limit from the present rate; ends the episode once nobody was refused, and the queue is short. */
   #steer(nowMs: number, episode: Episode): void {
     const { usualMs } = this;
-    const patienceMs = Math.max(this.#patience.hold(nowMs), LONG * usualMs);
+    const patienceMs = Math.max(this.#patience.keep(nowMs), LONG * usualMs);
     if (this.ahead > SHORT_SHARE * episode.limit) episode.lastFullAtMs = nowMs;
     if (nowMs - episode.lastFullAtMs > Math.max(1000, usualMs)) {
       this.episode = null;

@@ -5,7 +5,7 @@ import type { PingRequest } from '../../src/mesh/service-sender.js';
 import { createPing } from '../../src/monitor/ping.js';
 import type { PingDocument } from '../../src/monitor/ping-document.js';
 
-type Exchange = (name: string, request: PingRequest) => Promise<WholeAnswer>;
+type SendPing = (name: string, request: PingRequest) => Promise<WholeAnswer>;
 
 const answerOf = (body: unknown, status = 200, type = 'application/json'): WholeAnswer => ({
   status,
@@ -18,11 +18,11 @@ const unspecified = { name: 'framework_error_unspecified', value: 999998 };
 
 function ping(
   names: string[],
-  exchange: Exchange,
+  sendPing: SendPing,
   query = '',
   { maxPingDepth = 5, pingTimeout = 1000 } = {},
 ): Promise<PingDocument> {
-  return createPing({ services: { names }, exchange, maxPingDepth, pingTimeout })({
+  return createPing({ services: { names }, sendPing, maxPingDepth, pingTimeout })({
     query: new URLSearchParams(query),
   });
 }
@@ -65,11 +65,11 @@ test.for([
 
 test('each service is asked with one level less, and with time for every level', async () => {
   const requests: [string, PingRequest][] = [];
-  const exchange: Exchange = async (name, request) => {
+  const sendPing: SendPing = async (name, request) => {
     requests.push([name, request]);
     return answerOf(pong);
   };
-  const { response } = await ping(['b', 'a'], exchange, 'depth=3', { pingTimeout: 200 });
+  const { response } = await ping(['b', 'a'], sendPing, 'depth=3', { pingTimeout: 200 });
   expect(Object.keys(response)).toEqual(['b', 'a']);
   expect(response).toMatchObject({
     a: { response: pong, status_code: 200, request_time: expect.stringMatching(/^\d+ ms$/) },
@@ -176,12 +176,12 @@ test('a failure is an entry, whatever was thrown, and its reason goes to the log
   const entries: object[] = [];
   const ignore = (): void => undefined;
   const logger = { debug: ignore, info: ignore, error: ignore, warn: (object: object) => entries.push(object) };
-  const exchange: Exchange = async (name) => {
+  const sendPing: SendPing = async (name) => {
     throw name === 'b'
       ? new ServiceError('b', 'b is unreachable', { statusCode: 503, message: 'Service Unavailable' })
       : new Error('secret');
   };
-  const handler = createPing({ services: { names: ['b', 'c'] }, exchange, maxPingDepth: 5, pingTimeout: 1000, logger });
+  const handler = createPing({ services: { names: ['b', 'c'] }, sendPing, maxPingDepth: 5, pingTimeout: 1000, logger });
   const { response } = await handler({ query: new URLSearchParams('depth=1') });
   expect(response).toMatchObject({
     b: { status_code: 503, response: { description: 'b is unreachable' } },
@@ -194,11 +194,11 @@ test('a failure is an entry, whatever was thrown, and its reason goes to the log
 test('pings in flight are shared by service and depth, finished ones are not', async () => {
   const asked: string[] = [];
   const release: (() => void)[] = [];
-  const exchange: Exchange = (_name, { target }) => {
+  const sendPing: SendPing = (_name, { target }) => {
     asked.push(target);
     return new Promise((resolve) => release.push(() => resolve(answerOf(pong))));
   };
-  const handler = createPing({ services: { names: ['b'] }, exchange, maxPingDepth: 5, pingTimeout: 1000 });
+  const handler = createPing({ services: { names: ['b'] }, sendPing, maxPingDepth: 5, pingTimeout: 1000 });
   const call = (depth: number): Promise<PingDocument> => handler({ query: new URLSearchParams(`depth=${depth}`) });
   const together = [call(1), call(1), call(2), call(1)];
   await expect.poll(() => asked).toEqual(['/b/ping/?depth=0', '/b/ping/?depth=1']);
@@ -214,24 +214,24 @@ test('all services are asked at once, since each has the time of the whole ping'
   const names = Array.from({ length: 200 }, (_, i) => `s${i}`);
   let active = 0;
   let most = 0;
-  const exchange: Exchange = async () => {
+  const sendPing: SendPing = async () => {
     active += 1;
     most = Math.max(most, active);
     await new Promise(setImmediate);
     active -= 1;
     return answerOf(pong);
   };
-  const { response } = await ping(names, exchange, 'depth=1');
+  const { response } = await ping(names, sendPing, 'depth=1');
   expect(Object.keys(response)).toEqual(names);
   expect(most).toBe(200);
 });
 
 test('the longest wait is one that a timer takes', async () => {
   let timeoutMs = 0;
-  const exchange: Exchange = async (_name, request) => {
+  const sendPing: SendPing = async (_name, request) => {
     timeoutMs = request.timeoutMs;
     return answerOf(pong);
   };
-  await ping(['b'], exchange, 'depth=100', { maxPingDepth: 1000, pingTimeout: 2 ** 30 });
+  await ping(['b'], sendPing, 'depth=100', { maxPingDepth: 1000, pingTimeout: 2 ** 30 });
   expect(timeoutMs).toBe(2 ** 31 - 1);
 });
