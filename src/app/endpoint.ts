@@ -19,7 +19,7 @@ export type RouteOptions<
   R extends MaybeResponse = MaybeResponse,
 > = Schemas<P, Q, H, B, R> & ServedSettings;
 
-/** Settings of whoever serves a route. */
+/** Settings of the service that has a route. */
 export interface ServedSettings extends RouteSettings {
   /** Middleware of this route only, inside the middleware of its groups; the first is outermost. */
   readonly middleware?: readonly Middleware[] | undefined;

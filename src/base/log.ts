@@ -9,7 +9,7 @@ export type LogMethod = (object: object, message?: string) => void;
 
 /** A logger that Postern writes to, such as `pino()` or `console`. */
 export interface Logger {
-  /** Writes an entry for whoever looks for a fault. */
+  /** Writes an entry that helps to find a fault. */
   debug: LogMethod;
   /** Writes an entry about what happens in normal service. */
   info: LogMethod;
@@ -27,7 +27,7 @@ export type SafeLogMethod = (entry: object | string, message?: string) => void;
 
 /** A logger whose calls never throw. */
 export interface SafeLogger extends Logger {
-  /** Writes an entry for whoever looks for a fault. */
+  /** Writes an entry that helps to find a fault. */
   debug: SafeLogMethod;
   /**
    * Writes an entry about what happens in normal service.

@@ -243,7 +243,7 @@ function isErrorType(type: unknown): boolean {
   return type.prototype instanceof Error && typeof type.statusCode === 'number' && typeof type.errorCode === 'object';
 }
 
-/** Lists and plain objects as they are now; a schema is nobody's to copy. */
+/** A frozen copy of a list or a plain object; other values, and schemas, unchanged. */
 function frozenCopy(value: unknown): unknown {
   if (Array.isArray(value)) return Object.freeze([...(value as unknown[])]);
   const isPlain = isRecord(value) && Object.getPrototypeOf(value) === Object.prototype && !('~standard' in value);

@@ -185,7 +185,7 @@ export class Connection implements Sending {
     return bytes;
   }
 
-  /** Whether no request after the latest is answered. The head of its reply may say so, too, even one by a handler. */
+  /** Whether no request after the latest is answered: the head of its reply, maybe a handler's, may have said so. */
   get #isLast(): boolean {
     const latest = this.#exchanges.at(-1);
     if (latest !== undefined && latest.res.headersSent && saysClose(latest.res)) this.#move('last');

@@ -160,8 +160,8 @@ export abstract class Exchange {
   }
 
   /**
-   * To be called when the rest of the body will never come: the request is answered with an error. What may still
-   * arrive of a body that took too long is dropped, whoever reads it.
+   * To be called when the rest of the body will never come: the request is answered with an error. If the body took too
+   * long, what still arrives of it is dropped, even if a handler reads it.
    */
   breakBody(error: HttpError): void {
     if (!this.#moveBody('breakOff')) return;

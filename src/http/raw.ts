@@ -5,7 +5,7 @@ import { isCut, type Exchange } from './exchange.js';
 
 type WriteHead = (status: number, ...rest: unknown[]) => ServerResponse;
 
-/** To be called before `req` and `res` are handed out. */
+/** Must be called before a handler gets `req` and `res`. */
 export function exposeRaw(exchange: Exchange): void {
   if (exchange.raw !== 'unused') return;
   exchange.raw = 'exposed';
@@ -37,7 +37,7 @@ export function exposeRaw(exchange: Exchange): void {
 }
 
 /**
- * Corrects the framing of a head, whoever writes it: never both `content-length` and `transfer-encoding` (RFC 9112,
+ * Corrects the framing of a head, also a handler's: never both `content-length` and `transfer-encoding` (RFC 9112,
  * section 6.2), neither of them on a 204 (RFC 9110, section 8.6, RFC 9112, section 6.1), no chunks for HTTP/1.0.
  */
 function frameWell(exchange: Exchange): void {

@@ -12,7 +12,7 @@ export function copyOf(template: string): PageElement {
   return byId(template).content.querySelector('tr, li, g')!.cloneNode(true);
 }
 
-/** Sets text that differs, so that what is selected stays so. */
+/** Sets text only if it differs, so that a selection in it stays. */
 export function setText(element: PageElement, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }

@@ -33,7 +33,7 @@ export class Answer {
 
   /**
    * @param limit released with the last byte of the body. It is ended if the body fails, and at once by a status that
-   * is not from 200 to 599; whoever ends it fails the reader of the body
+   * is not from 200 to 599. If it is ended, the reader of the body fails
    */
   constructor(
     readonly call: CallName,

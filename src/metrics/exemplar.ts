@@ -11,7 +11,7 @@ import { assertLabelName } from './names.js';
 /** Labels that lead from one observation to its trace, maximum 128 characters in all; only OpenMetrics shows them. */
 export type ExemplarLabels = Readonly<Record<string, string | number>>;
 
-/** One observation pointed out, with the labels that find it elsewhere (a trace id). */
+/** One observation of a series, with labels that lead to more about it (a trace id). */
 export interface Exemplar {
   readonly labels: ExemplarLabels;
   readonly value: number;

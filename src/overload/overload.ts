@@ -109,7 +109,7 @@ export class Overload {
   }
 
   /**
-   * Goes around a mount, or the function that answers 404 and 405: only the limits of the process apply.
+   * Puts a guard around a mount, or the function that answers 404 and 405: only the limits of the process apply.
    *
    * @param label the value of the label `route`
    * @param isExempt whether the requests of a path are never refused

@@ -6,7 +6,7 @@
 import { clearInterval, monotonicNow, setInterval } from '../base/clock.js';
 
 const TICK_MS = 100;
-/** Reading the limits of a control group takes longer than reading the clock. */
+/** Memory is read only with every tenth tick: reading the limits of a control group takes longer than the clock. */
 const TICKS_PER_MEMORY_READING = 10;
 
 /** Watches the process from the first request on. */
@@ -20,7 +20,7 @@ export class ProcessLimits {
 
   /**
    * @param readMemory reads whether the process has nearly used up its memory
-   * @param onChange gets notice when a limit begins to be exceeded, and when none is any more
+   * @param onChange called when the first limit is exceeded, and when no limit is exceeded any more
    */
   constructor(
     readonly maxLateMs: number,

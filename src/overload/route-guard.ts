@@ -20,7 +20,7 @@ export class RouteGuard {
     readonly route: Route,
   ) {}
 
-  /** Goes around the middleware of groups and routes. */
+  /** Admits or refuses a request; put around the middleware of groups and routes. */
   around(run: Handler): Handler {
     const { overload, route } = this;
     const limiter = this.#limiter;
@@ -47,7 +47,7 @@ export class RouteGuard {
     };
   }
 
-  /** Goes around the handler only, and refuses a request whose caller no longer waits. */
+  /** Refuses a request whose caller no longer waits; put around the handler only. */
   inTime<Input, Result>(
     handler: (ctx: Context, input: Input) => Result,
   ): (ctx: Context, input: Input) => Result | Error {
@@ -103,7 +103,7 @@ function failLeft(): Error {
   return new Error('the client has left');
 }
 
-/** Goes around the handler of a route with a `timeout`, inside of it: the handler counts until it ends. */
+/** Put around the handler of a route with a `timeout`, inside the time limit: the handler counts until it ends. */
 export const hold: Middleware = (ctx, next) => {
   const { witness } = Context.exchangeOf(ctx);
   const replied = next();

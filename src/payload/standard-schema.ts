@@ -1,5 +1,5 @@
 /*
- * Schemas of any validator that speaks Standard Schema, version 1 (https://standardschema.dev).
+ * Schemas of any validator that implements Standard Schema, version 1 (https://standardschema.dev).
  *
  * A schema is known by its property `~standard`, not by its class: schemas of arktype are functions.
  */

@@ -9,7 +9,7 @@ import { isStream } from '../payload/bytes.js';
 /** The function that `next()` of a middleware runs. It never rejects, because a failure is a reply, too. */
 type Inner = (ctx: Context) => Promise<Reply>;
 
-/** Puts middleware around a handler, the first one outermost; without middleware the handler comes back as it is. */
+/** Puts middleware around a handler, the first one outermost; without middleware, returns the handler itself. */
 export function compose(middleware: readonly Middleware[], handler: Handler): Handler {
   if (middleware.length === 0) return handler;
   const innermost: Inner = async (ctx) => {

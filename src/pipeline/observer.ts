@@ -163,7 +163,7 @@ function logAccess(
 }
 
 /**
- * Counts the bytes of a reply's body while they are written, by whomever: a handler may use `ctx.raw.res`.
+ * Counts the bytes of a reply's body while they are written, also by a handler that uses `ctx.raw.res`.
  *
  * @returns how many there are so far
  */

@@ -107,7 +107,7 @@ export class Outbox {
     if (!res.headersSent && !hasBrokenOff) {
       // A header that the handler has set on `res` itself may be why the reply could not be written.
       for (const name of res.getHeaderNames()) res.removeHeader(name);
-      // A 204 that could not be written leaves its mark: node:http would send no body of any other reply.
+      // After a 204 that could not be written, node:http would send no body of another reply.
       Reflect.set(res, '_hasBody', req.method !== 'HEAD');
     }
     exchange.steps.fail(exchange, thrown, hasBrokenOff ? outgoing.headers : []);

@@ -12,7 +12,7 @@ export class TimeLimit {
   /** @param timeoutMs from the start of a request; middleware that continues after the 504 has the same time again */
   constructor(readonly timeoutMs: number) {}
 
-  /** Starts the clock; goes around everything. */
+  /** Starts the timer; put around the handler and all middleware. */
   around(run: Handler): Handler {
     const { timeoutMs } = this;
     return (ctx) => {

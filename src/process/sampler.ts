@@ -69,7 +69,7 @@ export class ProcessSampler {
     return { rssBytes, rssPercent: (100 * rssBytes) / memoryBytes, cpuPercent };
   }
 
-  /** Stops whatever `start` started; what was registered stays readable. */
+  /** Stops watching; the metrics stay readable. */
   close(): void {
     this.#isClosed = true;
     this.#watch?.close();

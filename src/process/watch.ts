@@ -16,7 +16,7 @@ export interface ProcessWatch {
   lag(): EventLoopLag;
   /** Counts the collections that were not counted yet. */
   collect(): void;
-  /** Ends the watching; what was counted stays readable. */
+  /** Stops watching, after counting the latest collections. */
   close(): void;
 }
 
