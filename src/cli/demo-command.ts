@@ -31,9 +31,9 @@ export const demo: Command = defineCommand(usage, '', { port: whole(1, 65_533) }
   // These are meant for one service, but the demo runs three of them in this process.
   for (const name of SERVICE_VARIABLES) delete process.env[name];
   const ports = port === undefined ? await freePorts() : [port, port + 1, port + 2];
-  const [shop = '', billing = '', stock = ''] = ports.map((each) => `http://${HOST}:${each}`);
+  const [shop = '', billing = '', stock = ''] = ports.map((each) => `http://${DEMO_HOST}:${each}`);
   const apps = [createShop(billing), createBilling(stock), createStock(shop)];
-  for (const [index, app] of apps.entries()) await app.listen({ host: HOST, port: ports[index] });
+  for (const [index, app] of apps.entries()) await app.listen({ host: DEMO_HOST, port: ports[index] });
   // The live page has the port after these, or a free port if that is taken.
   const show = (at: number): Promise<LivePage> => showMesh({ service: 'shop', base: shop }, 3, at);
   const live = await show(Math.min(Number(new URL(shop).port) + 3, 65_535)).catch(() => show(0));
@@ -63,7 +63,7 @@ Ctrl-C drains and stops them.
 `;
 }
 
-const HOST = '127.0.0.1';
+const DEMO_HOST = '127.0.0.1';
 const ITEMS: ReadonlyMap<string, { name: string; price: number; left: number }> = new Map([
   ['1', { name: 'lamp', price: 40, left: 3 }],
   ['2', { name: 'desk', price: 180, left: 1 }],
@@ -117,7 +117,7 @@ function freePorts(): Promise<number[]> {
 }
 
 async function tryPort(port: number): Promise<number> {
-  const server = createServer().listen(port, HOST);
+  const server = createServer().listen(port, DEMO_HOST);
   await once(server, 'listening');
   const { port: actual } = server.address() as AddressInfo;
   server.close();

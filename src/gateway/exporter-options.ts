@@ -143,7 +143,7 @@ const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 /** A DNS subdomain, as Kubernetes names its objects and hosts (RFC 1123). @internal */
 export const DNS_NAME: RegExp = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
 const HOST_NAME = /^(?=.{1,253}$)[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62})(?:\.[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}))*$/;
-const LISTEN = /^(\*|[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]):(\d{1,5})$/;
+const LISTEN_ADDRESS = /^(\*|[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]):(\d{1,5})$/;
 const UPSTREAM_HOST = /^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])$/;
 /** Characters that can be sent in one way only, so that a prefix has one spelling. */
 const PREFIX = /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._-]+)+$/;
@@ -195,7 +195,7 @@ function checkUpstream(upstream: unknown): Upstream & Pick<SiteService, 'protoco
 }
 
 function checkListen(listen: string): { host: string; port: number } {
-  const [, host, port] = (typeof listen === 'string' ? LISTEN.exec(listen) : null) ?? [];
+  const [, host, port] = (typeof listen === 'string' ? LISTEN_ADDRESS.exec(listen) : null) ?? [];
   if (host === undefined || Number(port) < 1 || Number(port) > 65_535)
     throw wrong('listen', listen, '"host:port", such as "127.0.0.1:8080" or "*:8080"');
   return { host, port: Number(port) };

@@ -54,15 +54,15 @@ const HEADERS: Kind = {
   accepts: (value) => typeof value === 'object' && value !== null,
   give: 'an object, pairs or Headers',
 };
-const CALL: Kinds<ServiceCallOptions> = {
+const CALL_KINDS: Kinds<ServiceCallOptions> = {
   headers: HEADERS,
   timeout: TIME_LIMIT,
   signal: SIGNAL,
   retry: wholeNumber(0),
 };
-const REQUEST: Kinds<ServiceRequestOptions> = { ...CALL, query: OBJECT };
-const BODY: Kinds<ServiceBodyOptions> = { ...REQUEST, json: ANYTHING, body: ANYTHING };
-const FETCH: Kinds<ServiceFetchOptions> = { ...BODY, method: METHOD, redirect: MANUAL, duplex: ANYTHING };
+const REQUEST_KINDS: Kinds<ServiceRequestOptions> = { ...CALL_KINDS, query: OBJECT };
+const BODY_KINDS: Kinds<ServiceBodyOptions> = { ...REQUEST_KINDS, json: ANYTHING, body: ANYTHING };
+const FETCH_KINDS: Kinds<ServiceFetchOptions> = { ...BODY_KINDS, method: METHOD, redirect: MANUAL, duplex: ANYTHING };
 
 /** Sends the calls of one connected service. */
 export interface ServiceSender extends CallSender {
@@ -96,15 +96,15 @@ function createSender(name: string, transport: Transport, options: CallSettings)
   const service: ConnectedService = { name, transport, options, budget: createRetryBudget(), active: 0 };
   return {
     async send(verb, path, options, by) {
-      assertOptions(`${verb}()`, options, verb === 'get' ? REQUEST : BODY);
+      assertOptions(`${verb}()`, options, verb === 'get' ? REQUEST_KINDS : BODY_KINDS);
       return callWhole(service, verb.toUpperCase(), path, options, by);
     },
     async call(endpoint, input, options, by) {
-      assertOptions('call()', options, CALL);
+      assertOptions('call()', options, CALL_KINDS);
       return callEndpoint(service, endpoint, input, options, by);
     },
     async fetch(path, init, by) {
-      assertOptions('fetch()', init, FETCH);
+      assertOptions('fetch()', init, FETCH_KINDS);
       const call = createCall(service, (init.method ?? 'GET').toUpperCase(), path, init, by);
       return runCall(service, call, async (answer, limit) => {
         limit.liftTime();
