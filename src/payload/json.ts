@@ -2,6 +2,7 @@
 
 import { builtin } from '../base/builtin.js';
 import { HttpError } from '../base/errors.js';
+import { isRecord } from '../base/options-check.js';
 import { decodeUtf8 } from './bytes.js';
 
 /** Not by an `import` of `node:buffer`, which would load `File`, too. */
@@ -75,16 +76,9 @@ function assertKeys(root: unknown): void {
   const waiting: unknown[] = [root];
   for (let value = waiting.pop(); value !== undefined; value = waiting.pop()) {
     if (typeof value !== 'object' || value === null) continue;
-    if (
-      Object.hasOwn(value, '__proto__') ||
-      hasOwnPrototype(Object.getOwnPropertyDescriptor(value, 'constructor')?.value)
-    ) {
+    const own: unknown = Object.getOwnPropertyDescriptor(value, 'constructor')?.value;
+    if (Object.hasOwn(value, '__proto__') || (isRecord(own) && Object.hasOwn(own, 'prototype')))
       throw new HttpError(400, 'The body has a key that is not allowed.');
-    }
     for (const child of Object.values(value)) waiting.push(child);
   }
-}
-
-function hasOwnPrototype(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, 'prototype');
 }
