@@ -51,10 +51,8 @@ export function oneOf(values: readonly string[]): Kind {
 }
 
 /** Declares an option and its default; without one, an option that is left out stays undefined. */
-export function option(kind: Kind): Option<undefined>;
-export function option<Default>(kind: Kind, fallback: Default): Option<Default>;
-export function option(kind: Kind, fallback?: unknown): Option<unknown> {
-  return { ...kind, default: fallback };
+export function option<Default = undefined>(kind: Kind, fallback?: Default): Option<Default> {
+  return { ...kind, default: fallback as Default };
 }
 
 /** Checks options, and fills in their defaults. @throws {TypeError} as {@link assertOptions} does */
@@ -80,7 +78,7 @@ export function assertOptions(
   known: readonly string[] | Readonly<Record<string, Kind>>,
 ): asserts options is object {
   if (!isRecord(options)) throw new TypeError(`the options of ${what} are ${show(options)}; give an object`);
-  const kinds = isList(known) ? Object.fromEntries(known.map((name) => [name, ANYTHING])) : known;
+  const kinds = isRecord(known) ? known : Object.fromEntries(known.map((name) => [name, ANYTHING]));
   for (const name of Object.keys(options)) {
     const kind = Object.hasOwn(kinds, name) ? kinds[name] : undefined;
     if (kind === undefined)
@@ -95,11 +93,6 @@ function remedy(name: string, names: readonly string[]): string {
   const nearest = spelling.nearestName(name, names);
   if (nearest !== undefined) return `did you mean "${nearest}"?`;
   return names.length === 0 ? 'it has none' : `it has ${names.join(', ')}`;
-}
-
-/** `Array.isArray` does not know readonly arrays. */
-function isList(known: readonly string[] | Readonly<Record<string, Kind>>): known is readonly string[] {
-  return Array.isArray(known);
 }
 
 /** An object, rather than an array or null. */
