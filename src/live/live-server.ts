@@ -46,8 +46,10 @@ export async function startLive(options: LiveOptions): Promise<LivePage> {
   });
   app.get('/', () => {
     const nonce = randomHex(16);
-    const policy = { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': policyFor(nonce) };
-    return reply(renderPage(options, nonce), { headers: { ...HEADERS, ...policy } });
+    const ours = `default-src 'none'; script-src 'nonce-${nonce}'; style-src 'nonce-${nonce}'; connect-src 'self'`;
+    const policy = `${ours}; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
+    const own = { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': policy };
+    return reply(renderPage(options, nonce), { headers: { ...HEADERS, ...own } });
   });
   let asking: Promise<MeshReport> | undefined;
   app.get('/mesh.json', async () => {
@@ -65,12 +67,6 @@ const HEADERS = {
   'referrer-policy': 'no-referrer',
   'x-content-type-options': 'nosniff',
 };
-
-function policyFor(nonce: string): string {
-  const ours = `default-src 'none'; script-src 'nonce-${nonce}'; style-src 'nonce-${nonce}'; connect-src 'self'`;
-  const others = "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-  return `${ours}; ${others}`;
-}
 
 /** One document with its style and its script inside, so that it needs nothing from elsewhere. */
 function renderPage({ service, depth, timeoutMs }: LiveOptions, nonce: string): string {
