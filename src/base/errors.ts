@@ -134,7 +134,7 @@ export class HttpError extends Error {
    */
   constructor(statusCode: number, description?: string, options?: HttpErrorOptions) {
     if (options !== undefined) assertOptions(`new ${new.target.name}()`, options, HTTP_ERROR);
-    super(STATUS_CODES[assertErrorStatus(statusCode)] ?? 'Unknown Error', options);
+    super(reasonOf(assertErrorStatus(statusCode)), options);
     this.name = new.target.name;
     this.statusCode = statusCode;
     this.description = description ?? this.message;
@@ -233,6 +233,11 @@ export class ServiceUnavailable extends ApiError {
 const TYPES = { ApiError, HttpError, BadRequest, Unauthorized, Forbidden, NotFound, Conflict, TooManyRequests };
 // By key: a bundler may give classes other names.
 for (const [name, type] of Object.entries({ ...TYPES, ServiceUnavailable })) setBrand(type.prototype, name);
+
+/** The reason phrase of a status of an error. */
+export function reasonOf(statusCode: number): string {
+  return STATUS_CODES[statusCode] ?? 'Unknown Error';
+}
 
 /** Whether a value is a status: an integer from `least` to 599. */
 export function isStatus(value: unknown, least: number): value is number {

@@ -1,11 +1,8 @@
 /* The error of a failed call to another service. */
 
-import { builtin } from '../base/builtin.js';
 import { FrameworkErrorCodes, type ErrorCode } from '../base/error-codes.js';
 import { setBrand } from '../base/brand.js';
-import { ApiError, type ApiErrorOptions } from '../base/errors.js';
-
-const { STATUS_CODES } = builtin('node:http');
+import { ApiError, reasonOf, type ApiErrorOptions } from '../base/errors.js';
 
 /**
  * Tells callers further up that repeating is useless: this hop has repeated already, or the service has too much to do.
@@ -67,10 +64,10 @@ export function callError(
   description: string,
   options: Omit<ApiErrorOptions, 'statusCode'> = {},
 ): ServiceError {
-  const message = STATUS_CODES[statusCode] ?? 'Unknown Error';
   const isFinal = isRepeated && isUnavailable(statusCode);
   const headers = { ...options.headers, ...(isFinal ? { [NO_RETRY_HEADER]: 'true' } : undefined) };
-  return new ServiceError(service, description, { message, ...options, statusCode, method, path, headers });
+  const fields = { message: reasonOf(statusCode), ...options, statusCode, method, path, headers };
+  return new ServiceError(service, description, fields);
 }
 
 /** Whether another attempt may succeed after this status. @internal */

@@ -1,9 +1,8 @@
 /* Maps anything thrown while a request was handled to the reply that the client gets (spec 7.1). */
 
-import { builtin } from '../base/builtin.js';
 import { isBranded, isBrandedAtAll, isOwnInstance } from '../base/brand.js';
 import { FrameworkErrorCodes, isErrorCode } from '../base/error-codes.js';
-import { ApiError, HttpError, isStatus, refusal } from '../base/errors.js';
+import { ApiError, HttpError, isStatus, reasonOf, refusal } from '../base/errors.js';
 import { NO_RETRY_HEADER } from '../client/service-error.js';
 import * as acceptHeader from '../payload/accept.js';
 import { toErrorBody, toProblem, type ErrorFields } from '../payload/error-body.js';
@@ -12,8 +11,6 @@ import { flatten, Reply, type Outgoing } from './reply.js';
 import { fromHeaderList, InvalidRequest } from './request.js';
 import type { Scope } from './scope.js';
 import { addHeader } from './writer.js';
-
-const { STATUS_CODES } = builtin('node:http');
 
 /** A failure, mapped. */
 export interface MappedError extends ErrorFields {
@@ -117,7 +114,7 @@ export function errorToOutgoing(
   try {
     const status = error.statusCode;
     // The reason phrase is always given: a reply that could not be written may have left its own on `res`.
-    const statusText = STATUS_CODES[status] ?? 'Unknown Error';
+    const statusText = reasonOf(status);
     if (!isProblem && isReady(error)) {
       const { headers, body, length } = error[READY];
       return { status, statusText, headers: id === null ? headers : [...headers, 'x-request-id', id], body, length };
@@ -141,7 +138,7 @@ export function forScope(scope: Scope, thrown: unknown, error: MappedError): Map
   const hasAdvice = Object.keys(headers ?? {}).some((name) => name.toLowerCase() === NO_RETRY_HEADER);
   if (!isRemote && !hasAdvice) return error;
   const isFailure = isRemote && statusCode >= 500;
-  const reason = STATUS_CODES[statusCode] ?? 'Unknown Error';
+  const reason = reasonOf(statusCode);
   const { message, description } = isFailure ? { message: reason, description: reason } : error;
   const kept = Object.entries(headers ?? {}).filter(([name]) =>
     isFailure ? name.toLowerCase() === 'retry-after' : name.toLowerCase() !== NO_RETRY_HEADER,
