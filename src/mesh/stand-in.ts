@@ -15,6 +15,22 @@ import type { ServiceRequest, Transport } from './request.js';
 export function createStandInTransport(name: string, standIn: ServiceStandIn): Transport {
   // Not every service name can be a host name: in a URL, "7" is the address 0.0.0.7.
   const url = `http://${/^[a-z][a-z0-9-]*$/i.test(name) ? name : 'localhost'}`;
+  const ask = async (request: ServiceRequest, signal: AbortSignal): Promise<AnswerSource> => {
+    const { service, target, method, headers, body } = request;
+    try {
+      const init: RequestInit = { method, headers: { ...headers }, signal, redirect: 'manual' };
+      if (body?.content instanceof Uint8Array) init.body = new Uint8Array(body.content);
+      else if (body !== undefined)
+        Object.assign(init, { body: Readable.toWeb(toReadable(body.content)), duplex: 'half' });
+      const response: unknown = await (typeof standIn === 'function'
+        ? standIn(new Request(url + target, init))
+        : standIn.request(target, init));
+      if (response instanceof Response) return toSource(response);
+    } catch (cause) {
+      throw callError(request, 502, `${service} failed in memory`, { cause });
+    }
+    throw callError(request, 502, `${service} returned no Response in memory`);
+  };
   const open = (request: ServiceRequest, limit: Limit): Promise<Answer> =>
     new Promise((resolve, reject) => {
       const abort = new AbortController();
@@ -22,34 +38,12 @@ export function createStandInTransport(name: string, standIn: ServiceStandIn): T
         abort.abort(reason);
         reject(reason);
       });
-      ask(standIn, url, request, abort.signal).then((source) => {
+      ask(request, abort.signal).then((source) => {
         resolve(new Answer(request, source, limit));
         limit.whenEnded(() => source.destroy());
       }, limit.end);
     });
   return { url, open, close: () => undefined };
-}
-
-async function ask(
-  standIn: ServiceStandIn,
-  url: string,
-  request: ServiceRequest,
-  signal: AbortSignal,
-): Promise<AnswerSource> {
-  const { service, target, method, headers, body } = request;
-  try {
-    const init: RequestInit = { method, headers: { ...headers }, signal, redirect: 'manual' };
-    if (body?.content instanceof Uint8Array) init.body = new Uint8Array(body.content);
-    else if (body !== undefined)
-      Object.assign(init, { body: Readable.toWeb(toReadable(body.content)), duplex: 'half' });
-    const response: unknown = await (typeof standIn === 'function'
-      ? standIn(new Request(url + target, init))
-      : standIn.request(target, init));
-    if (response instanceof Response) return toSource(response);
-  } catch (cause) {
-    throw callError(request, 502, `${service} failed in memory`, { cause });
-  }
-  throw callError(request, 502, `${service} returned no Response in memory`);
 }
 
 /** Converts a response to what `node:http` would emit. */
