@@ -66,7 +66,7 @@ const MAX_BYTES = 10 * 1024 * 1024;
 /** How much of an unwanted answer is read, so that its connection can be used again. */
 const MAX_DISCARDED_BYTES = 65_536;
 
-/** @throws {TypeError} for a path, header or body that cannot be sent */
+/** @param route the path pattern of a typed call @throws {TypeError} for a path, header or body that cannot be sent */
 export function createCall(
   { name, options: { userAgent } }: ConnectedService,
   method: string,
@@ -90,19 +90,9 @@ export function createCall(
 /**
  * Runs a call whose answer is read whole.
  *
- * @param route the path pattern of a typed call
- * @throws {TypeError} as {@link createCall} does
  * @throws {ServiceError} for an answer from 400 on, and 502 to 504 without a usable one
  */
-export async function callWhole(
-  service: ConnectedService,
-  method: string,
-  path: string,
-  options: ServiceFetchOptions,
-  by: CallingRequest | undefined,
-  route?: string,
-): Promise<ServiceResponse> {
-  const call = createCall(service, method, path, options, by, route);
+export async function callWhole(service: ConnectedService, call: Call): Promise<ServiceResponse> {
   const { head, answer } = await runCall(service, call, async (head) => {
     const answer = await head.whole(service.options.maxBytes ?? MAX_BYTES);
     return answer.status >= 400 ? toServiceError(call, answer) : { head, answer };

@@ -97,7 +97,7 @@ function createSender(name: string, transport: Transport, options: CallSettings)
   return {
     async send(verb, path, options, by) {
       assertOptions(`${verb}()`, options, verb === 'get' ? REQUEST_KINDS : BODY_KINDS);
-      return callWhole(service, verb.toUpperCase(), path, options, by);
+      return callWhole(service, createCall(service, verb.toUpperCase(), path, options, by));
     },
     async call(endpoint, input, options, by) {
       assertOptions('call()', options, CALL_KINDS);
@@ -147,7 +147,8 @@ async function callEndpoint(
   const merged = headers && Object.fromEntries([...toHeaders({ ...headers }), ...toHeaders(options.headers ?? {})]);
   const sent = { ...options, query: { ...query } as Query, headers: merged ?? options.headers, json: body };
   try {
-    return await toDeclared(service.name, endpoint, await callWhole(service, method, target, sent, by, path));
+    const answer = await callWhole(service, createCall(service, method, target, sent, by, path));
+    return await toDeclared(service.name, endpoint, answer);
   } catch (error) {
     throw toDeclaredError(endpoint, error);
   }
