@@ -16,9 +16,10 @@ import { expect, onTestFinished, test } from 'vitest';
 import { publicFacing, Router } from 'postern';
 import { toNginx } from 'postern/gateway';
 import { startFakePostgres } from './support/fake-postgres.js';
-import { freePorts, startGateway } from './support/gateway-process.js';
+import { startGateway } from './support/gateway-process.js';
 import { HEADINGS, recipe, startRecipe } from './support/recipe.js';
 import { createApp, serve } from './support/serve.js';
+import { freePort } from './support/ports.js';
 
 /** What the tests use of a client of `ws`, which has no types of its own. */
 interface Socket extends NodeJS.EventEmitter { send(text: string): void; close(): void }
@@ -159,7 +160,7 @@ test(
     const { url } = await serve(createApp().get('/items', publicFacing(() => 'from the service')));
     const router = new Router();
     router.add('GET', '/items', publicFacing(() => 1));
-    const [port = 0] = await freePorts(1);
+    const port = await freePort();
     const gateway = await startGateway(
       'nginx',
       `${http}\n${toNginx(router, { service: 'shop', upstream: url, listen: `127.0.0.1:${port}`, include: join(root, 'site.conf') })}`,

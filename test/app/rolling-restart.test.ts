@@ -10,7 +10,8 @@ import { once } from 'node:events';
 import { Agent, get } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
-import { freePorts, startGateway } from '../support/gateway-process.js';
+import { startGateway } from '../support/gateway-process.js';
+import { freePorts } from '../support/ports.js';
 
 const SERVICE = fileURLToPath(new URL('../support/drained-service.mjs', import.meta.url));
 const DRAINS = 20;

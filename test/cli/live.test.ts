@@ -14,8 +14,8 @@ import { expect, test, vi } from 'vitest';
 import { useBrowser } from '../support/browser.js';
 import { startCommand } from '../support/command.js';
 import { startFakeMesh, type FakeMesh } from '../support/fake-mesh.js';
-import { closedPort } from '../support/peer.js';
 import { rawExchange } from '../support/raw.js';
+import { freePort } from '../support/ports.js';
 
 const open = useBrowser();
 // A browser beside all other tests takes its time.
@@ -123,7 +123,7 @@ test('a service that goes down and comes back: status, title, graph and log, whi
 
 test('the asked service counts as one edge when it does not answer', async () => {
   const mesh = await startFakeMesh(SHOP);
-  const lost = { ...mesh, url: `http://127.0.0.1:${await closedPort()}/shop/` };
+  const lost = { ...mesh, url: `http://127.0.0.1:${await freePort()}/shop/` };
   const { page } = await open((await startLive(lost)).url);
   await expect.poll(() => page.title(), SOON).toBe('(1) shop');
   expect(await textOf(page, 'h1')).toBe('1 of 1 fails');
@@ -176,7 +176,7 @@ test('several pages ask the mesh no more than once at a time', async () => {
 
 test('says when it has lost its own server, and goes on by itself when that is back', async () => {
   const mesh = await startFakeMesh(SHOP);
-  const port = String(await closedPort());
+  const port = String(await freePort());
   const { url, stop } = await startLive(mesh, '--port', port);
   expect(url).toBe(`http://127.0.0.1:${port}/`);
   const { page, complaints } = await open(url);

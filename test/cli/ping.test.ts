@@ -10,13 +10,14 @@ import { expect, test } from 'vitest';
 import { runCommand, runOnTerminal } from '../support/command.js';
 import { drawnTexts, parseDot, parseMermaid } from '../support/drawing-parsers.js';
 import { startMesh } from '../support/mesh.js';
-import { closedPort, startPeer, startRawPeer } from '../support/peer.js';
+import { startPeer, startRawPeer } from '../support/peer.js';
+import { freePort } from '../support/ports.js';
 
 const TIME = /\d+ ms/g;
 
 /** Five services, of which one is down; `stock` is asked by two. */
 async function startShop(): Promise<{ shop: string }> {
-  const mail = `mail=http://127.0.0.1:${await closedPort()}`;
+  const mail = `mail=http://127.0.0.1:${await freePort()}`;
   const { shop } = await startMesh({
     shop: ['billing', 'users', mail],
     billing: ['stock', 'users'],
@@ -159,7 +160,7 @@ test(
     });
     const { shop } = await startMesh({ shop: [] });
     const findings = [
-      { url: `http://127.0.0.1:${await closedPort()}/users/`,
+      { url: `http://127.0.0.1:${await freePort()}/users/`,
         says: /^users  503  \d+ ms  users is unreachable \(ECONNREFUSED\)\n$/ },
       { url: `${shop.url}/other/`, says: /^other  404  \d+ ms  No route matches this path\.\n$/ },
       { url: `${peer.url}/moved/`, says: /^moved  302  \d+ ms  moved answered 302 with something else than a ping\n$/ },
@@ -365,7 +366,7 @@ test('nothing below the depth that was asked for is read', async () => {
 });
 
 test('draws in colour on a terminal, unless NO_COLOR is set', async () => {
-  const args = ['ping', `http://127.0.0.1:${await closedPort()}/users/`, '--depth', '1'];
+  const args = ['ping', `http://127.0.0.1:${await freePort()}/users/`, '--depth', '1'];
   expect((await runOnTerminal(args)).stdout).toMatch(/^users  \u001b\[31m503\u001b\[39m  /);
   expect(await runOnTerminal(args, { env: { NO_COLOR: '1' } }))
     .toEqual({ code: 1, stderr: '', stdout: expect.stringMatching(/^users  503  /) });

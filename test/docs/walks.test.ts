@@ -23,7 +23,7 @@ import { delimiter, dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { findBlocks, findPages, isAsPrinted, ROOT } from '../support/markdown.js';
 import { findNode24 } from '../support/node24.js';
-import { freePorts } from '../support/gateway-process.js';
+import { freePorts } from '../support/ports.js';
 
 /** Ports that the documents name. */
 const PORTS = ['8000', '8001', '8002', '8080', '4318', '9090'];

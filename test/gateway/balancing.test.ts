@@ -11,8 +11,9 @@ import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { toCaddy, toHAProxy, toNginx, type RouteTable } from '../../src/entry/gateway.js';
-import { freePorts, startGateway, type GatewayName } from '../support/gateway-process.js';
+import { startGateway, type GatewayName } from '../support/gateway-process.js';
 import { exchange, routerOf, startService, type RunningService } from '../support/gateway-services.js';
+import { freePort } from '../support/ports.js';
 
 const EXPORTERS = { nginx: toNginx, haproxy: toHAProxy, caddy: toCaddy } as const;
 const GATEWAYS: readonly GatewayName[] = ['nginx', 'haproxy', 'caddy'];
@@ -27,7 +28,7 @@ afterEach(async () => {
 });
 
 async function start(name: GatewayName, upstream: readonly string[], router: RouteTable): Promise<number> {
-  const [port = 0] = await freePorts(1);
+  const port = await freePort();
   const gateway = await startGateway(
     name,
     EXPORTERS[name]([{ router, service: 'svc', upstream }], { listen: `127.0.0.1:${port}` }),
@@ -96,7 +97,7 @@ describe.each(GATEWAYS)('%s', (name) => {
   );
 
   test('each instance gets its share, and one that refuses is passed over from the start', async () => {
-    const [dead = 0] = await freePorts(1);
+    const dead = await freePort();
     const services: RunningService[] = await Promise.all([1, 2].map(() => startService(TABLE, true)));
     for (const service of services) cleanUp.push(() => service.stop());
     const port = await start(

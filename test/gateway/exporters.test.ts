@@ -12,10 +12,11 @@ import { Router } from '../../src/routing/router.js';
 import {
   toCaddy, toGatewayApi, toHAProxy, toKong, toNginx, type GatewayOptions, type RouteTable,
 } from '../../src/entry/gateway.js';
-import { checkGateway, freePorts, startGateway } from '../support/gateway-process.js';
+import { checkGateway, startGateway } from '../support/gateway-process.js';
 import { createRouter, createSampleRouter } from '../support/gateway-sample.js';
 import { ask, startUpstream } from '../support/gateway-upstream.js';
 import { rawRequest, type RawResponse } from '../support/raw.js';
+import { freePort } from '../support/ports.js';
 
 const closed = (): string => 'private';
 const open = publicFacing(() => 'public');
@@ -148,7 +149,7 @@ describe.each(EXPORTERS)('$name', ({ name, exporter }) => {
   test('serves the names it is given, and no other', async () => {
     const router = route('GET', '/');
     const upstream = await startUpstream(new Map([['a', router]]));
-    const [port = 0] = await freePorts(1);
+    const port = await freePort();
     const gateway = await startGateway(
       name,
       exporter(router, {
@@ -271,7 +272,7 @@ test('nginx refuses a foreign host for every path, and sends what a service answ
     res.writeHead(200, { server: 'mine', 'x-accel-redirect': '/elsewhere', 'content-length': 8 }).end('answered'),
   );
   const serviceAt = await listening(service);
-  const [port = 0] = await freePorts(1);
+  const port = await freePort();
   const options = { service: 'users', upstream: serviceAt, listen: `127.0.0.1:${port}`, hosts: ['a.example'] };
   const gateway = await startGateway('nginx', toNginx(route('GET', '/*rest'), options), [port]);
   onTestFinished(async () => {

@@ -7,8 +7,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Postern, publicFacing } from 'postern';
 import { toCaddy, toHAProxy, toNginx } from '../../src/entry/gateway.js';
-import { freePorts, startGateway, type RunningGateway } from '../support/gateway-process.js';
+import { startGateway, type RunningGateway } from '../support/gateway-process.js';
 import { rawRequest } from '../support/raw.js';
+import { freePorts } from '../support/ports.js';
 
 function createApp(catchAll: boolean): Postern {
   const app = new Postern('users', { version: '1.4.2', logger: false });

@@ -13,13 +13,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { toCaddy, toHAProxy, toNginx } from '../../src/entry/gateway.js';
 import {
   checkGateway,
-  freePorts,
   startGateway,
   type GatewayName,
   type RunningGateway,
 } from '../support/gateway-process.js';
 import { exchange, routerOf, startService, type RunningService } from '../support/gateway-services.js';
 import { CERTIFICATE, KEY } from '../support/localhost-certificate.js';
+import { freePorts } from '../support/ports.js';
 
 const EXPORTERS = { nginx: toNginx, haproxy: toHAProxy, caddy: toCaddy } as const;
 const INCLUDED: Record<GatewayName, string> = {

@@ -13,10 +13,11 @@ import { Agent, get, request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { toCaddy, toHAProxy, toNginx } from '../../src/entry/gateway.js';
-import { freePorts, startGateway, type GatewayName, type RunningGateway } from '../support/gateway-process.js';
+import { startGateway, type GatewayName, type RunningGateway } from '../support/gateway-process.js';
 import {
   exchange, parseReply, routerOf, startService, type RunningService, type WireReply,
 } from '../support/gateway-services.js';
+import { freePorts } from '../support/ports.js';
 
 const EXPORTERS = { nginx: toNginx, haproxy: toHAProxy, caddy: toCaddy } as const;
 const GATEWAYS: readonly GatewayName[] = ['nginx', 'haproxy', 'caddy'];

@@ -12,8 +12,8 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { startBalancer } from '../support/balancer.js';
-import { closedPort } from '../support/peer.js';
 import { createApp } from '../support/serve.js';
+import { freePort } from '../support/ports.js';
 
 const SECONDS = Number(process.env['MESH_SECONDS'] ?? 8);
 const LONG = SECONDS > 60;
@@ -42,7 +42,7 @@ async function kill(child: ChildProcess): Promise<void> {
 }
 
 test('an instance that joins behind a balancer of connections gets its share as connections are retired', async () => {
-  const ports = [await closedPort(), await closedPort(), await closedPort()];
+  const ports = [await freePort(), await freePort(), await freePort()];
   const [first, second, third] = ports as [number, number, number];
   const old = [(await start('billing', first)).pid, (await start('billing', second)).pid];
   const { url } = await startBalancer(ports);
@@ -76,10 +76,10 @@ test(
   'with an instance killed and started again under load, no repeatable request that could be answered fails',
   async () => {
     const [ledgerPort, one, two, shopPort] = [
-      await closedPort(),
-      await closedPort(),
-      await closedPort(),
-      await closedPort(),
+      await freePort(),
+      await freePort(),
+      await freePort(),
+      await freePort(),
     ];
     await start('ledger', ledgerPort);
     const ledger = { name: 'ledger', url: `http://127.0.0.1:${ledgerPort}` };

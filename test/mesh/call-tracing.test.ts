@@ -6,8 +6,9 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { ApiError, defineEndpoint, defineErrorCodes, type CallTraceMessage, type RequestTraceMessage } from 'postern';
-import { closedPort, startPeer } from '../support/peer.js';
+import { startPeer } from '../support/peer.js';
 import { createApp } from '../support/serve.js';
+import { freePort } from '../support/ports.js';
 
 type Event = [string, CallTraceMessage];
 const calls = tracingChannel<CallTraceMessage, CallTraceMessage>('postern.call');
@@ -83,7 +84,7 @@ test('a message has the pattern of a typed call, and the code of an error', asyn
 });
 
 test('without an answer the message has the error, and the histogram the status 0', async () => {
-  const app = createApp({ settings: { SERVICE_CONNECTIONS: [`billing=http://127.0.0.1:${await closedPort()}`] } });
+  const app = createApp({ settings: { SERVICE_CONNECTIONS: [`billing=http://127.0.0.1:${await freePort()}`] } });
   const events = record();
   const error = await app.service('billing').fetch('/').catch((reason: unknown) => reason);
   expect(events.map(([name]) => name)).toEqual(['start', 'end', 'error', 'asyncStart', 'asyncEnd']);

@@ -7,7 +7,8 @@ import { expect, test } from 'vitest';
 import { ApiError, FrameworkErrorCodes, ServiceError } from 'postern';
 import type { ServiceClient } from 'postern';
 import { clientOf as clientOfUrl, clientsOf } from '../support/clients.js';
-import { closedPort, startPeer, startRawPeer, type TestServer } from '../support/peer.js';
+import { startPeer, startRawPeer, type TestServer } from '../support/peer.js';
+import { freePort } from '../support/ports.js';
 
 const MAX_BYTES = 1000;
 const clientOf = (peer: Pick<TestServer, 'url'>): ServiceClient => clientOfUrl(peer, { maxBytes: MAX_BYTES });
@@ -155,7 +156,7 @@ test('a body of exactly the limit is taken, in pieces too', async () => {
 });
 
 test('a service that nobody listens for gives 503 and keeps the reason for the log', async () => {
-  const error = await failureOf(clientOf({ url: `http://127.0.0.1:${await closedPort()}` }).get('/'));
+  const error = await failureOf(clientOf({ url: `http://127.0.0.1:${await freePort()}` }).get('/'));
   expect(error).toMatchObject({
     statusCode: 503,
     message: 'Service Unavailable',
@@ -224,7 +225,7 @@ test('no listener stays on a signal, whatever the outcome', async () => {
   const peer = await startPeer((req, res) => res.writeHead(req.url === '/ok' ? 200 : 503).end());
   await clientOf(peer).get('/ok', { signal });
   await failureOf(clientOf(peer).get('/no', { signal, retry: 1 }));
-  await failureOf(clientOf({ url: `http://127.0.0.1:${await closedPort()}` }).get('/', { signal }));
+  await failureOf(clientOf({ url: `http://127.0.0.1:${await freePort()}` }).get('/', { signal }));
   expect(getEventListeners(signal, 'abort')).toHaveLength(0);
 });
 
@@ -258,7 +259,7 @@ test.for<{ what: string; call: (client: ServiceClient) => Promise<unknown>; meth
 ])(
   'the error of $what has service, method and path, the line of its caller in the stack, and no address in what clients see',
   async ({ call, method }) => {
-    const port = await closedPort();
+    const port = await freePort();
     const error = await failureOf(call(clientOf({ url: `http://127.0.0.1:${port}` })));
     expect(error).toMatchObject({ service: 'billing', method, path: '/invoices/7' });
     expect(error.stack?.split('\n')[0]).toBe(`ServiceError: Service Unavailable ${error.description}`);

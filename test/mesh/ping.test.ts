@@ -8,7 +8,8 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
 import { startMesh, type MeshService } from '../support/mesh.js';
-import { closedPort, startPeer, startRawPeer } from '../support/peer.js';
+import { startPeer, startRawPeer } from '../support/peer.js';
+import { freePort } from '../support/ports.js';
 
 const time = expect.stringMatching(/^\d+ ms$/);
 const pong = { response: 'pong', process_time: time };
@@ -96,7 +97,7 @@ test('what fails is an entry of its own beside what works', async () => {
   const connections = Object.entries({ page, broken, moved, silent, dying, cut, garbage })
     .map(([name, { url }]) => `${name}=${url}`);
   const { a, strict } = await startMesh(
-    { a: ['strict', ...connections, `closed=http://127.0.0.1:${await closedPort()}`], strict: [] },
+    { a: ['strict', ...connections, `closed=http://127.0.0.1:${await freePort()}`], strict: [] },
     { pingTimeout: 500, maxPingDepth: 2 },
   );
   strict.app.use((ctx, next) =>

@@ -5,8 +5,8 @@ import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { Postern, type PosternOptions } from 'postern';
-import { closedPort } from '../support/peer.js';
 import { createApp, expectFailures } from '../support/serve.js';
+import { freePort } from '../support/ports.js';
 
 const LOOPBACK = { host: '127.0.0.1', port: 0 };
 const monitored = (options: PosternOptions = {}): Postern => createApp({ monitor: LOOPBACK, ...options });
@@ -117,7 +117,7 @@ test.for(['main', 'monitor'] as const)(
   'where the port of the %s one is taken, nothing is left open, and another try may succeed',
   async (which) => {
     const taken = await takenPort();
-    const free = await closedPort();
+    const free = await freePort();
     const at = (port: number): { host: string; port: number } => ({ host: '127.0.0.1', port });
     const app = createApp({ monitor: at(which === 'monitor' ? taken : free) });
     await expect(app.listen(at(which === 'main' ? taken : free))).rejects.toMatchObject({ code: 'EADDRINUSE' });
@@ -133,7 +133,7 @@ test.for(['main', 'monitor'] as const)(
 test('MONITOR_PORT and MONITOR_HOST stand for the option, which beats them', async () => {
   setEnv({ MONITOR_PORT: '0', MONITOR_HOST: '127.0.0.1' });
   expect((await createApp().listen(LOOPBACK)).monitor).toMatchObject({ host: '127.0.0.1' });
-  const port = await closedPort();
+  const port = await freePort();
   expect((await createApp({ monitor: { port } }).listen(LOOPBACK)).monitor).toMatchObject({ host: '127.0.0.1', port });
   expect(await createApp({ attachMonitorEndpoints: false }).listen(LOOPBACK)).not.toHaveProperty('monitor');
 });

@@ -6,12 +6,12 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { closedPort } from './peer.js';
+import { freePort } from './ports.js';
 
 /** Starts one in front of instances on these ports, some of which may be down. Fails with its own message if it ends. */
 export async function startBalancer(ports: readonly number[]): Promise<{ readonly url: string }> {
   const folder = mkdtempSync(join(tmpdir(), 'postern-balancer-'));
-  const port = await closedPort();
+  const port = await freePort();
   const servers = ports.map(
     (target, index) => `  server s${index} 127.0.0.1:${target} check inter 200ms rise 1 fall 1`,
   );

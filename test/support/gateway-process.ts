@@ -3,7 +3,7 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 
@@ -45,23 +45,6 @@ const COMMANDS: Record<
     whole: (text) => `{\n  admin off\n  auto_https disable_redirects\n}\n${text}`,
   },
 };
-
-// Below the ports that systems give to sockets without one (Linux: from 32,768), so that none of these is lost until it
-// is listened on. Each process begins elsewhere.
-let lastPort = 10_000 + (process.pid % 500) * 40;
-
-/** Ports of loopback that were free a moment ago, all different. */
-export async function freePorts(count: number): Promise<number[]> {
-  const ports: number[] = [];
-  while (ports.length < count) {
-    const server = createServer().listen((lastPort += 1), '127.0.0.1');
-    const isFree = await once(server, 'listening').then(() => true, () => false);
-    if (!isFree) continue;
-    ports.push(lastPort);
-    await once(server.close(), 'close');
-  }
-  return ports;
-}
 
 /** What the gateway says against a configuration; empty when nothing. */
 export function checkGateway(name: GatewayName, text: string): string {

@@ -44,15 +44,6 @@ export async function readText(req: IncomingMessage): Promise<string> {
   return text;
 }
 
-/** A port that nothing listens on. */
-export async function closedPort(): Promise<number> {
-  const server = createTcpServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
 async function listen(server: Server): Promise<TestServer> {
   const sockets: Socket[] = [];
   server.on('connection', (socket) => {

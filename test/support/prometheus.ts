@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { freePorts } from './gateway-process.js';
+import { freePort } from './ports.js';
 
 /** A Prometheus that runs. */
 export interface RunningPrometheus {
@@ -24,7 +24,7 @@ export async function startPrometheus(
   pathOf = (_job: string) => '/users/metrics/',
 ): Promise<RunningPrometheus> {
   const folder = mkdtempSync(join(tmpdir(), 'postern-prometheus-'));
-  const [port = 0] = await freePorts(1);
+  const port = await freePort();
   const jobs = Object.entries(targets).map(([name, ports]) => {
     const addresses = [ports].flat().map((target) => `'127.0.0.1:${target}'`);
     const found = `static_configs: [{ targets: [${addresses}] }]`;

@@ -9,8 +9,8 @@ import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import type { Postern } from 'postern';
 import { setVariables, startCollector, type Collector } from '../support/collector.js';
-import { closedPort } from '../support/peer.js';
 import { createApp, createRecorder, serve } from '../support/serve.js';
+import { freePort } from '../support/ports.js';
 
 vi.mock('../../src/base/clock.js', async (load) => (await import('../support/faked-clock.js')).fakeClock(await load()));
 
@@ -77,7 +77,7 @@ test.for<{ what: string; respond: ((res: ServerResponse) => void) | 'unread' | n
   { timeout: 60_000 },
   async ({ respond, reason }) => {
     const collector = typeof respond === 'function' ? (await startCollector(respond)).url : undefined;
-    const port = respond === null ? await closedPort() : await unreadPort();
+    const port = respond === null ? await freePort() : await unreadPort();
     const { app, url, warnings } = await start(collector ?? `http://127.0.0.1:${port}`, {
       OTEL_BSP_MAX_QUEUE_SIZE: String(QUEUE),
       OTEL_EXPORTER_OTLP_TIMEOUT: '300',
