@@ -36,7 +36,7 @@ export const demo: Command = defineCommand(usage, '', { port: whole(1, 65_533) }
   for (const [index, app] of apps.entries()) await app.listen({ host: DEMO_HOST, port: ports[index] });
   // The live page has the port after these, or a free port if that is taken.
   const show = (at: number): Promise<LivePage> => showMesh({ service: 'shop', base: shop }, 3, at);
-  const live = await show(Math.min(Number(new URL(shop).port) + 3, 65_535)).catch(() => show(0));
+  const live = await show(Math.min(Math.max(...ports) + 1, 65_535)).catch(() => show(0));
   const close = (): Promise<unknown> => Promise.all([live, ...apps].map((each) => each.close()));
   return { text: describeDemo(shop, billing, stock, live.url), close };
 });
