@@ -109,6 +109,7 @@ export interface Outgoing {
  *
  * @param body anything that a handler may return
  * @param init the status and headers; a given `content-type` overrides the default of the body's kind
+ * @returns a reply of that status; of a status that may be one of several, one of several replies
  * @throws {TypeError} for an unknown or invalid option
  *
  * @example
@@ -117,9 +118,9 @@ export interface Outgoing {
 export function reply<Body = undefined, Status extends number = Body extends undefined ? 204 : 200>(
   body?: Body,
   init?: ReplyInit<Status>,
-): Reply<Body, Status> {
-  // Without a body, `Body` is `undefined`, and so is `body`.
-  return new Reply(body as Body, init);
+): Status extends number ? Reply<Body, Status> : never;
+export function reply(body?: unknown, init?: ReplyInit): Reply {
+  return new Reply(body, init);
 }
 
 /**

@@ -58,6 +58,11 @@ app.put('/reply', { response: byStatus }, () => undefined);
 app.put('/reply', { response: { 200: User, 204: null } }, (ctx) =>
   ctx.query.has('none') ? undefined : { id: 1, name: 'Ann' },
 );
+app.put('/reply', { response: { 200: User, 201: User } }, (ctx) =>
+  reply({ id: 1, name: 'Ann' }, { status: ctx.query.has('new') ? 201 : 200 }),
+);
+// @ts-expect-error: of two statuses, both have to be declared
+app.put('/reply', { response: { 200: User, 201: User } }, (ctx) => reply({ id: 1, name: 'Ann' }, { status: ctx.query.has('new') ? 202 : 200 }));
 // @ts-expect-error: a plain value is a 200, which is not declared
 app.put('/reply', { response: byStatus }, () => ({ id: 1, name: 'Ann' }));
 // @ts-expect-error: 202 is not declared
