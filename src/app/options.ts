@@ -22,6 +22,7 @@ import {
   STRING,
   wholeNumber,
   withDefaults,
+  type Complete,
   type OptionTable,
 } from '../base/options-check.js';
 import { EXTRAS, type OpenApiExtras } from '../endpoint/document-settings.js';
@@ -30,84 +31,84 @@ import { resolveMonitor, type MonitorOptions } from './address.js';
 /** The options of `new Postern(name, options)`. Times are in ms. */
 export interface PosternOptions {
   /** The application's version. Default: `APPLICATION_VERSION` from the environment, else `UNKNOWN`. */
-  version?: string;
+  version?: string | undefined;
   /** Whether the monitoring endpoints are served: health, metrics, ping and openapi. Default: true. */
-  attachMonitorEndpoints?: boolean;
+  attachMonitorEndpoints?: boolean | undefined;
   /**
    * A second, private listener. Metrics and OpenAPI are then served there only, health and ping on both listeners.
    * Default: the port in `MONITOR_PORT`, else no second listener.
    */
-  monitor?: MonitorOptions;
+  monitor?: MonitorOptions | undefined;
   /** Connections to other services. Default of each setting: the environment variable of its name. */
-  settings?: SettingsOptions;
+  settings?: SettingsOptions | undefined;
   /** Maximum bytes of a request body; a larger body is a 413. Default: 1,048,576. */
-  bodyLimit?: number;
+  bodyLimit?: number | undefined;
   /** A logger in pino's argument order; `false` logs nothing. Default: JSON (on a terminal: text) on stderr. */
-  logger?: Logger | false;
+  logger?: Logger | false | undefined;
   /** The lowest level that the default logger writes. Default: `LOG_LEVEL` from the environment, else `info`. */
-  logLevel?: LogLevel;
+  logLevel?: LogLevel | undefined;
   /** Whether each request is logged at info. Default: false. */
-  accessLog?: boolean;
+  accessLog?: boolean | undefined;
   /** CIDRs of the proxies whose `x-forwarded-*` headers are believed. Default: none. */
-  trustProxy?: readonly string[];
+  trustProxy?: readonly string[] | undefined;
   /** Maximum time for a whole request to arrive. Default: 60,000. 0: no limit. */
-  requestTimeout?: number;
+  requestTimeout?: number | undefined;
   /** Maximum time for the head of a request to arrive. Default: 15,000, or `requestTimeout` if that is less. */
-  headersTimeout?: number;
+  headersTimeout?: number | undefined;
   /** How long an idle connection stays open; longer than usual load balancers keep one. Default: 72,000. */
-  keepAliveTimeout?: number;
+  keepAliveTimeout?: number | undefined;
   /** How long a client may leave a waiting reply unread. Default: 60,000. 0: no limit. */
-  sendTimeout?: number;
+  sendTimeout?: number | undefined;
   /** Maximum connections at a time; further connections are dropped. Default: 10,000. 0: no limit. */
-  maxConnections?: number;
+  maxConnections?: number | undefined;
   /** Maximum requests in flight on one connection. Default: 100. More requests wait; about 64 KiB of them is read. */
-  maxPipelinedRequests?: number;
+  maxPipelinedRequests?: number | undefined;
   /** Maximum header fields of a request; more give 431. Default: 999. */
-  maxHeadersCount?: number;
+  maxHeadersCount?: number | undefined;
   /** Maximum bytes of a request's head; more give 431, or 414 in the request line. Default: 16,384. */
-  maxHeaderSize?: number;
+  maxHeaderSize?: number | undefined;
   /** Maximum parameters of a query (more give 400) or of a form (more give 413). Default: 1,000. */
-  parameterLimit?: number;
+  parameterLimit?: number | undefined;
   /**
    * Limits of the process: while one is exceeded, requests are refused with 503, except monitoring endpoints. Default:
    * no such limits; `{}` sets both to their defaults. `false` also turns off the refusal of requests that would be
    * answered too late.
    */
-  loadShedding?: LoadSheddingOptions | false;
+  loadShedding?: LoadSheddingOptions | false | undefined;
   /** Age at which a connection to another service is retired, ± 10 %. Default: 60,000. */
-  maxConnectionAge?: number;
+  maxConnectionAge?: number | undefined;
   /** Maximum requests to one other service at a time, not counting pings; one more is a 503. Default: 1,024. */
-  maxServiceRequests?: number;
+  maxServiceRequests?: number | undefined;
   /** Answers calls of other services in memory, by name: an application, or a function like `fetch`. For tests. */
-  services?: Readonly<Record<string, ServiceStandIn>>;
+  services?: Readonly<Record<string, ServiceStandIn>> | undefined;
   /** Maximum `depth` of a ping. Default: 5. */
-  maxPingDepth?: number;
+  maxPingDepth?: number | undefined;
   /** Maximum time of a ping for each level of depth. Default: 1,000. */
-  pingTimeout?: number;
+  pingTimeout?: number | undefined;
   /**
    * Buckets of the durations of requests and of calls to other services: upper bounds in seconds, ascending. Default: 5
    * ms to 10 s.
    */
-  durationBuckets?: readonly number[];
+  durationBuckets?: readonly number[] | undefined;
   /**
    * An absolute URL that ends in `/` or `#`, at which people read about error codes. Followed by the name of the code
    * it is the `type` of problem details (RFC 9457). Default: the `type` is `about:blank`.
    */
-  errorTypes?: string | URL;
+  errorTypes?: string | URL | undefined;
   /** The application's own error codes, for `postern errors`. Default: none. */
-  errorCodes?: readonly Readonly<Record<string, ErrorCode>>[];
+  errorCodes?: readonly Readonly<Record<string, ErrorCode>>[] | undefined;
   /**
    * Whether traces are exported if `OTEL_EXPORTER_OTLP_ENDPOINT` is in the environment. `true`: always; `false`: never.
    * Default: unless an OpenTelemetry SDK is registered.
    */
-  tracing?: boolean;
+  tracing?: boolean | undefined;
   /**
    * Whether 2xx replies must match the `response` schema of their route. With `'output'`, what the schema returns is
    * sent: a member that it drops never leaves the process. Default: false.
    */
-  validateResponses?: boolean | 'output';
+  validateResponses?: boolean | 'output' | undefined;
   /** Merged into the OpenAPI document of the application, wherever it is created. Default: nothing. */
-  openapi?: OpenApiExtras;
+  openapi?: OpenApiExtras | undefined;
 }
 
 const LOAD_SHEDDING = {
@@ -172,7 +173,7 @@ interface Converted {
 
 /** Options with every default filled in. */
 export interface ResolvedOptions
-  extends Readonly<Omit<Required<PosternOptions>, keyof Converted | 'logLevel'>>, Converted {
+  extends Omit<Complete<PosternOptions>, keyof Converted | 'logLevel'>, Converted {
   readonly name: string;
 }
 

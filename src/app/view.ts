@@ -9,19 +9,19 @@ type ViewMethod<P> = (ctx: Context<P>, input: never) => HandlerResult | Promise<
 /** A class of handlers, one for each method that it serves. */
 export interface View<P> {
   /** Answers GET, and HEAD without a `head`. */
-  get?: ViewMethod<P>;
+  get?: ViewMethod<P> | undefined;
   /** Answers POST. */
-  post?: ViewMethod<P>;
+  post?: ViewMethod<P> | undefined;
   /** Answers PUT. */
-  put?: ViewMethod<P>;
+  put?: ViewMethod<P> | undefined;
   /** Answers PATCH. */
-  patch?: ViewMethod<P>;
+  patch?: ViewMethod<P> | undefined;
   /** Answers DELETE. */
-  delete?: ViewMethod<P>;
+  delete?: ViewMethod<P> | undefined;
   /** Answers HEAD. */
-  head?: ViewMethod<P>;
+  head?: ViewMethod<P> | undefined;
   /** Answers OPTIONS. Default: 204 with `Allow`. */
-  options?: ViewMethod<P>;
+  options?: ViewMethod<P> | undefined;
 }
 
 /**

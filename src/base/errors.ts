@@ -10,7 +10,7 @@ const { STATUS_CODES } = builtin('node:http');
 /** Options of an {@link HttpError}, besides its description. */
 export interface HttpErrorOptions {
   /** Headers of the error reply, such as `allow` or `retry-after`. */
-  headers?: Readonly<Record<string, string>>;
+  headers?: Readonly<Record<string, string>> | undefined;
   /** The error that led to this one. Only the log has it, never the client. */
   cause?: unknown;
 }
@@ -18,11 +18,11 @@ export interface HttpErrorOptions {
 /** Options of one {@link ApiError}; each replaces the default of its type. */
 export interface ApiErrorOptions extends HttpErrorOptions {
   /** An integer from 400 to 599. */
-  statusCode?: number;
+  statusCode?: number | undefined;
   /** The code in the error body, made by `defineErrorCodes`. */
-  errorCode?: ErrorCode;
+  errorCode?: ErrorCode | undefined;
   /** The summary in the error body: the same text for every error of a type. */
-  message?: string;
+  message?: string | undefined;
 }
 
 const TEXTS_BY_NAME: Kind = {
@@ -200,7 +200,7 @@ export class Conflict extends ApiError {
 /** Options of a {@link TooManyRequests} or {@link ServiceUnavailable}. */
 export interface RetryOptions extends ApiErrorOptions {
   /** Seconds until another attempt makes sense, sent as `retry-after` (RFC 9110, section 10.2.3). */
-  retryAfter?: number;
+  retryAfter?: number | undefined;
 }
 
 const RETRY: Kinds<RetryOptions> = { ...API_ERROR, retryAfter: ANYTHING };

@@ -23,6 +23,9 @@ export interface Option<Default> extends Kind {
 /** Every option of an options object; each is declared here, and nowhere else. */
 export type OptionTable<Options> = { readonly [Name in keyof Required<Options>]: Option<Options[Name] | undefined> };
 
+/** An options object in which no option is left out. */
+export type Complete<Options> = { readonly [Name in keyof Options]-?: Exclude<Options[Name], undefined> };
+
 /** An options object after its defaults were filled in. */
 export type WithDefaults<Options, Table extends OptionTable<Options>> = {
   readonly [Name in keyof Table & keyof Options]-?: Exclude<Options[Name], undefined> | Table[Name]['default'];

@@ -1,6 +1,6 @@
 /* The services that an application calls, from options and environment (SPEC 1, 4.2). */
 
-import { assertOptions, LIST, STRING, type Kinds } from '../base/options-check.js';
+import { assertOptions, LIST, STRING, type Complete, type Kinds } from '../base/options-check.js';
 import * as serviceUrls from './service-urls.js';
 
 /** Names and URLs of called services. What is left out comes from the environment variable of the same name. */
@@ -9,15 +9,15 @@ export interface SettingsOptions {
    * `'billing'`, which lives where the template says, or `'mail=http://10.0.0.7:8080'`. As a variable:
    * `billing,mail=http://10.0.0.7:8080`.
    */
-  SERVICE_CONNECTIONS?: readonly string[];
+  SERVICE_CONNECTIONS?: readonly string[] | undefined;
   /** As above; both lists are merged. */
-  REQUIRED_SERVICE_CONNECTIONS?: readonly string[];
+  REQUIRED_SERVICE_CONNECTIONS?: readonly string[] | undefined;
   /** URL of a service that is listed by name only. Default: `http://{service}:8000`. */
-  SERVICE_URL_TEMPLATE?: string;
+  SERVICE_URL_TEMPLATE?: string | undefined;
 }
 
 /** Settings that were checked; frozen. */
-export type Settings = Readonly<Required<SettingsOptions>>;
+export type Settings = Complete<SettingsOptions>;
 
 const KINDS: Kinds<SettingsOptions> = {
   SERVICE_CONNECTIONS: LIST,

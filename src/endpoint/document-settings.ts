@@ -7,12 +7,12 @@ type Json = Readonly<Record<string, unknown>>;
 /** Merged into the document of an application. Objects are merged member by member; anything else is replaced. */
 export interface OpenApiExtras {
   /** Description, contact, license and the like. */
-  readonly info?: Json;
-  readonly servers?: readonly Json[];
-  readonly tags?: readonly Json[];
-  readonly security?: readonly Json[];
+  readonly info?: Json | undefined;
+  readonly servers?: readonly Json[] | undefined;
+  readonly tags?: readonly Json[] | undefined;
+  readonly security?: readonly Json[] | undefined;
   /** Security schemes and the like. */
-  readonly components?: Json;
+  readonly components?: Json | undefined;
 }
 
 /** @internal */

@@ -16,11 +16,11 @@ export type HeadersLike = ConstructorParameters<typeof Headers>[0];
 /** Status and headers for `reply`; the shape of `ResponseInit`. */
 export interface ReplyInit<Status extends number = number> {
   /** Status, 200 to 599. Default: 200, or 204 without a body. */
-  status?: Status;
+  status?: Status | undefined;
   /** The reason phrase. Default: the usual one of the status. */
-  statusText?: string;
+  statusText?: string | undefined;
   /** Headers as in `fetch`: a `Headers`, an object, or a list of pairs. */
-  headers?: HeadersLike;
+  headers?: HeadersLike | undefined;
 }
 
 const STATUS: Kind = { accepts: (value) => isStatus(value, 200), give: 'a status from 200 to 599, such as 201' };

@@ -12,7 +12,7 @@ export type Scope = 'public' | undefined;
 /** The scope of a server's requests. */
 export interface ScopeOptions {
   /** `'public'` treats every request as one from the public. Default: only requests with `x-postern-scope`. */
-  scope?: Scope;
+  scope?: Scope | undefined;
 }
 
 export const SCOPE: Kinds<ScopeOptions> = { scope: oneOf(['public']) };

@@ -21,9 +21,9 @@ export interface Exemplar {
 /** An update in prom-client's object form. */
 export interface ExemplarUpdate {
   /** The number to add or to observe. Default for a counter: 1. */
-  readonly value?: number;
+  readonly value?: number | undefined;
   /** Labels of the exemplar, such as `{ trace_id }`. Default: no exemplar. */
-  readonly exemplarLabels?: ExemplarLabels;
+  readonly exemplarLabels?: ExemplarLabels | undefined;
 }
 
 /** One observation in prom-client's object form. */

@@ -11,7 +11,7 @@ import type { BoundHistogramTimer } from './timer.js';
 /** Options of a histogram. */
 export interface HistogramOptions<L extends string = never> extends MetricOptions<L, Histogram<L>> {
   /** Upper bounds, ascending, `+Inf` implied; default: 5 ms to 10 s, in seconds. */
-  readonly buckets?: readonly number[];
+  readonly buckets?: readonly number[] | undefined;
 }
 
 /** Arguments of `observe`: `(labels, value)`, without labels `(value)`, or prom-client's object. */

@@ -37,12 +37,12 @@ export interface MetricOptions<L extends string, M = unknown> {
   /** Description of the measured quantity, as Prometheus shows it. */
   readonly help: string;
   /** Default: none. */
-  readonly labelNames?: readonly L[];
+  readonly labelNames?: readonly L[] | undefined;
   /**
    * How many series there may be before further label values share one series, `_overflow`; default: the registry's
    * `maxSeries`.
    */
-  readonly maxSeries?: number;
+  readonly maxSeries?: number | undefined;
   /** Runs before each exposition; if it throws or returns a promise, this metric is left out. */
   readonly collect?: (this: M) => void;
 }

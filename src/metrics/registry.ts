@@ -15,9 +15,9 @@ import type { Summary, SummaryOptions } from './summary.js';
 /** Options of a registry. */
 export interface RegistryOptions {
   /** How many series a metric may have before further label values share one series, `_overflow`; default 10,000. */
-  readonly maxSeries?: number;
+  readonly maxSeries?: number | undefined;
   /** Called when a metric is left out of an exposition because its `collect` failed. Default: nothing is called. */
-  readonly onError?: (metricName: string, error: unknown) => void;
+  readonly onError?: ((metricName: string, error: unknown) => void) | undefined;
 }
 
 /** A metric whose label names aren't known at compile time. */

@@ -9,11 +9,11 @@ import { startBoundTimer, startTimer, type BoundTimer } from './timer.js';
 /** Options of a summary. */
 export interface SummaryOptions<L extends string = never> extends MetricOptions<L, Summary<L>> {
   /** Quantiles from 0 to 1; default: 0.01, 0.05, 0.5, 0.9, 0.95, 0.99 and 0.999. */
-  readonly percentiles?: readonly number[];
+  readonly percentiles?: readonly number[] | undefined;
   /** How long an observation counts for the quantiles, in seconds; default: for ever. Sum and count keep it. */
-  readonly maxAgeSeconds?: number;
+  readonly maxAgeSeconds?: number | undefined;
   /** In how many parts of `maxAgeSeconds` observations are forgotten, one part at a time; default 5. */
-  readonly ageBuckets?: number;
+  readonly ageBuckets?: number | undefined;
 }
 
 /** Arguments of `observe`: `(labels, value)`, without labels `(value)`. */

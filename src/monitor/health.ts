@@ -18,7 +18,7 @@ export type HealthCheck = (signal: AbortSignal) => unknown;
 /** Settings of one check. */
 export interface HealthCheckOptions {
   /** Time limit in ms, after which the signal aborts. Default: 1000. */
-  timeout?: number;
+  timeout?: number | undefined;
 }
 
 /** `OK`, `FAIL` while a check fails, `DRAINING` once the service closes. */

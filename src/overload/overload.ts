@@ -4,6 +4,7 @@ import { clearInterval, monotonicNow, setInterval } from '../base/clock.js';
 import { FrameworkErrorCodes, type ErrorCode } from '../base/error-codes.js';
 import { ApiError, ServiceUnavailable } from '../base/errors.js';
 import { logSafely, type Logger } from '../base/log.js';
+import type { Complete } from '../base/options-check.js';
 import type { Priority } from '../endpoint/route-options.js';
 import type { Handler } from '../http/context.js';
 import * as errorMapper from '../http/error-mapper.js';
@@ -18,17 +19,17 @@ import { RunQueue } from './run-queue.js';
 /** Limits of the process; while one is exceeded, requests are refused with 503. */
 export interface LoadSheddingOptions {
   /** Whether requests are only counted and logged instead of refused. Default: false. */
-  observe?: boolean;
+  observe?: boolean | undefined;
   /** Maximum ms that the event loop may be late. Default: 500. */
-  maxEventLoopDelay?: number;
+  maxEventLoopDelay?: number | undefined;
   /** Maximum memory of the process, in percent of the cgroup's limit, else of the machine's memory. Default: 95. */
-  maxMemoryPercent?: number;
+  maxMemoryPercent?: number | undefined;
   /** Seconds after which clients may come back, sent as `retry-after`. Default: 1. */
-  retryAfter?: number;
+  retryAfter?: number | undefined;
 }
 
 /** The option with its defaults. */
-export interface LoadShedding extends Readonly<Required<LoadSheddingOptions>> {
+export interface LoadShedding extends Complete<LoadSheddingOptions> {
   /** Whether the limits of the process apply: they do if the option is an object. */
   readonly limitsProcess: boolean;
 }

@@ -1,7 +1,7 @@
 /** Types of routes, handlers and flags: compiled, never run. */
 
 import {
-  Postern, publicFacing, reply, Router, type Context, type Handler, type Middleware, type ParamsOf,
+  HttpError, Postern, publicFacing, reply, Router, type Context, type Handler, type Middleware, type ParamsOf,
 } from 'postern';
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -123,3 +123,9 @@ void found;
 new Postern();
 // @ts-expect-error: no such option
 new Postern('a', { verzion: '1' });
+
+// An option whose value may be missing needs no condition, with exactOptionalPropertyTypes, too.
+const maybe = (name: string): string | undefined => process.env[name];
+new Postern('a', { version: maybe('VERSION'), settings: { SERVICE_URL_TEMPLATE: maybe('TEMPLATE') } });
+app.get('/maybe', () => reply('a', { statusText: maybe('REASON'), headers: undefined }));
+app.get('/maybe', () => new HttpError(418, 'a', { headers: undefined, cause: undefined }));
