@@ -14,17 +14,14 @@ const FORM_TYPE = 'application/x-www-form-urlencoded';
  * can be read again in another form.
  */
 export class Body {
-  readonly #exchange: Exchange;
-  readonly #limitBytes: number;
-  readonly #parameterLimit: number;
   #bytes: Promise<Buffer<ArrayBuffer>> | undefined;
   #streamed = false;
 
-  constructor(exchange: Exchange, limitBytes: number, parameterLimit: number) {
-    this.#exchange = exchange;
-    this.#limitBytes = limitBytes;
-    this.#parameterLimit = parameterLimit;
-  }
+  constructor(
+    readonly exchange: Exchange,
+    readonly limitBytes: number,
+    readonly parameterLimit: number,
+  ) {}
 
   /**
    * The whole body.
@@ -44,7 +41,7 @@ export class Body {
 
   /** @throws {HttpError} 400 also for JSON that could do harm; the rest as `Context.json` */
   async json(): Promise<unknown> {
-    const { req, hasBody } = this.#exchange;
+    const { req, hasBody } = this.exchange;
     if (!hasBody) throw new HttpError(400, 'The body is empty; send JSON.');
     // A page of another site can send a body without a type, or as text, without asking first (Fetch, "CORS-safelisted
     // request-header").
@@ -55,9 +52,9 @@ export class Body {
 
   /** @throws {HttpError} 415 for another content type, if one is given; 413 also for too many parameters */
   async form(): Promise<URLSearchParams> {
-    assertType(this.#exchange.req.headers['content-type'] ?? FORM_TYPE, (type) => type === FORM_TYPE, FORM_TYPE);
+    assertType(this.exchange.req.headers['content-type'] ?? FORM_TYPE, (type) => type === FORM_TYPE, FORM_TYPE);
     // A byte order mark is kept: it is part of the first name (URL standard, "urlencoded parsing").
-    return parseParameters((await this.#read()).toString('utf8'), this.#parameterLimit, 413);
+    return parseParameters((await this.#read()).toString('utf8'), this.parameterLimit, 413);
   }
 
   /** The body as it arrives; fails with a 413 as soon as it exceeds the limit. Throws as {@link bytes} does. */
@@ -65,28 +62,28 @@ export class Body {
     if (this.#bytes !== undefined) return heard(Readable.from([this.#bytes], { objectMode: false }));
     this.#begin();
     this.#streamed = true;
-    return limitStream(this.#exchange, this.#limitBytes);
+    return limitStream(this.exchange, this.limitBytes);
   }
 
   /** Begins to read, unless that was done; returns the body itself if it is here already, which saves a wait. */
   #read(): Buffer<ArrayBuffer> | Promise<Buffer<ArrayBuffer>> {
     if (this.#bytes !== undefined) return this.#bytes;
     this.#begin();
-    const arrived = takeArrived(this.#exchange);
-    this.#bytes = arrived === undefined ? collect(this.#exchange, this.#limitBytes) : Promise.resolve(arrived);
+    const arrived = takeArrived(this.exchange);
+    this.#bytes = arrived === undefined ? collect(this.exchange, this.limitBytes) : Promise.resolve(arrived);
     return arrived ?? this.#bytes;
   }
 
   #begin(): void {
     if (this.#streamed) throw new TypeError('the body was taken as a stream already');
-    const { req, contentLength } = this.#exchange;
+    const { req, contentLength } = this.exchange;
     const coding = req.headers['content-encoding'];
     if (coding !== undefined && coding.trim().toLowerCase() !== 'identity') {
       const headers = { 'accept-encoding': 'identity' };
       throw new HttpError(415, 'Bodies with a content coding are not read.', { headers });
     }
-    if (contentLength > this.#limitBytes) throw tooLarge(this.#limitBytes);
-    this.#exchange.beginReading();
+    if (contentLength > this.limitBytes) throw tooLarge(this.limitBytes);
+    this.exchange.beginReading();
   }
 }
 

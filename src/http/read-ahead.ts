@@ -15,8 +15,6 @@ const READ_AHEAD_BYTES = 64 * 1024;
 
 /** Reads the socket of one connection, or leaves it unread. */
 export class ReadAhead {
-  readonly #socket: Duplex;
-  readonly #limits: ServerLimits;
   /** Maximum of `bytesRead` of the socket while requests wait; 0 when none has waited since all were run. */
   #readUpTo = 0;
   /** The socket's own method, as long as another one is in its place. */
@@ -25,23 +23,23 @@ export class ReadAhead {
   #report: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(socket: Duplex, limits: ServerLimits) {
-    this.#socket = socket;
-    this.#limits = limits;
-  }
+  constructor(
+    readonly socket: Duplex,
+    readonly limits: ServerLimits,
+  ) {}
 
   /** To be called when a request has to wait. */
   fallBehind(): void {
     // A socket in memory doesn't count its bytes, and is held back at once.
-    const bytesRead = 'bytesRead' in this.#socket ? Number(this.#socket.bytesRead) : Infinity;
+    const bytesRead = 'bytesRead' in this.socket ? Number(this.socket.bytesRead) : Infinity;
     if (this.#readUpTo === 0) {
       this.#readUpTo = bytesRead + READ_AHEAD_BYTES;
-      const { requestTimeout } = this.#limits;
+      const { requestTimeout } = this.limits;
       // While nobody reads the socket, a disconnect goes unnoticed. So close it if no reply is sent in this time.
-      if (requestTimeout > 0) this.#timer = setTimeout(() => this.#socket.destroy(), requestTimeout).unref();
+      if (requestTimeout > 0) this.#timer = setTimeout(() => this.socket.destroy(), requestTimeout).unref();
     }
     if (bytesRead < this.#readUpTo || this.#resume !== undefined) return;
-    const socket = this.#socket.pause();
+    const socket = this.socket.pause();
     this.#resume = socket.resume;
     // node:http resumes a socket after every request that it has parsed.
     socket.resume = () => socket;
@@ -57,7 +55,7 @@ export class ReadAhead {
     if (this.#readUpTo === 0) return;
     this.#readUpTo = 0;
     clearTimeout(this.#timer);
-    const { headersTimeout } = this.#limits;
+    const { headersTimeout } = this.limits;
     if (this.#report !== undefined && headersTimeout > 0)
       this.#timer = setTimeout(this.#report, headersTimeout).unref();
     if (this.#resume !== undefined) this.read();
@@ -65,9 +63,9 @@ export class ReadAhead {
 
   /** Reads from the socket, whether requests wait or not. */
   read(): void {
-    if (this.#resume !== undefined) this.#socket.resume = this.#resume;
+    if (this.#resume !== undefined) this.socket.resume = this.#resume;
     this.#resume = undefined;
-    this.#socket.resume();
+    this.socket.resume();
   }
 
   /**

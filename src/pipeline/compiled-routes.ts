@@ -39,9 +39,6 @@ export type Groups = readonly (readonly Middleware[])[];
 
 /** The routes of one listener with their middleware. */
 export class CompiledRoutes {
-  readonly router: Router<Handler>;
-  readonly #overload: Overload | null;
-  readonly #validateResponses: boolean | 'output';
   readonly #middleware: Middleware[] = [];
   readonly #groups = new Map<Route<Handler>, Groups>();
   /** The compiled form of each route and mount, and of the errors 404 and 405, by null. */
@@ -49,11 +46,11 @@ export class CompiledRoutes {
   readonly #mounts: Mount[] = [];
 
   /** @param overload null to refuse no request */
-  constructor(router: Router<Handler>, overload: Overload | null, validateResponses: boolean | 'output') {
-    this.router = router;
-    this.#overload = overload;
-    this.#validateResponses = validateResponses;
-  }
+  constructor(
+    readonly router: Router<Handler>,
+    readonly overload: Overload | null,
+    readonly validateResponses: boolean | 'output',
+  ) {}
 
   /** Adds a route inside groups; the rest is what {@link Router.register} takes. @internal */
   add(groups: Groups, ...route: Parameters<Router<Handler>['register']>): void {
@@ -97,13 +94,13 @@ export class CompiledRoutes {
     const { method, path, options } = route;
     const { params, schemas, timeout, deprecated } = options;
     const what = `${method} ${path}`;
-    const overload = this.router.isReserved(route) ? null : this.#overload;
+    const overload = this.router.isReserved(route) ? null : this.overload;
     const guard = overload === null ? undefined : new RouteGuard(overload, route);
     const limit = timeout === undefined ? undefined : new timeLimits.TimeLimit(timeout);
 
     let handler: InputHandler = route.handler;
     if (guard !== undefined) handler = guard.inTime(handler);
-    const mode = this.#validateResponses;
+    const mode = this.validateResponses;
     if (mode !== false && schemas.response !== undefined)
       handler = schemaChecks.withReply(what, schemas.response, mode, handler);
     if (PARTS.some((part) => schemas[part] !== undefined)) handler = schemaChecks.withInput(what, schemas, handler);
@@ -128,7 +125,7 @@ export class CompiledRoutes {
     const handler =
       mount === null ? this.#refuse : compose([mounting.mountMiddleware(mount)], errorMapper.routeNotFound);
     const isExempt: Router['isReserved'] = (target) => this.router.isReserved(target);
-    const guarded = this.#overload?.guardOthers(label, handler, isExempt) ?? handler;
+    const guarded = this.overload?.guardOthers(label, handler, isExempt) ?? handler;
     return { run: compose(this.#middleware, guarded), label };
   }
 

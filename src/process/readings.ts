@@ -7,19 +7,15 @@ import type { Registry } from '../metrics/registry.js';
 type LabelledValue = readonly [labels: Readonly<Record<string, string>>, value: number];
 
 export class Readings {
-  readonly registry: Registry;
-  readonly #prefix: string;
-  readonly #labels: Readonly<Record<string, string>>;
-
   /**
    * @param prefix put before each name
    * @param labels of every sample; a metric's own label overrides a label of the same name
    */
-  constructor(registry: Registry, prefix: string = '', labels: Readonly<Record<string, string>> = {}) {
-    this.registry = registry;
-    this.#prefix = prefix;
-    this.#labels = labels;
-  }
+  constructor(
+    readonly registry: Registry,
+    readonly prefix: string = '',
+    readonly labels: Readonly<Record<string, string>> = {},
+  ) {}
 
   /** Returns a reader for several metrics, which reads once for each exposition. */
   shared<T>(read: () => T): () => T {
@@ -34,8 +30,8 @@ export class Readings {
   gauge(name: string, help: string, read: () => number | undefined): void {
     const collect = (): void => {
       const value = read();
-      if (value === undefined) gauge.remove(this.#labels);
-      else gauge.set(this.#labels, value);
+      if (value === undefined) gauge.remove(this.labels);
+      else gauge.set(this.labels, value);
     };
     const gauge = this.registry.gauge({ ...this.#define(name, help), collect });
   }
@@ -44,8 +40,8 @@ export class Readings {
   counter(name: string, help: string, read: () => number | undefined): void {
     const collect = (): void => {
       const value = read();
-      counter.remove(this.#labels);
-      if (value !== undefined) counter.inc(this.#labels, value);
+      counter.remove(this.labels);
+      if (value !== undefined) counter.inc(this.labels, value);
     };
     const counter = this.registry.counter({ ...this.#define(name, help), collect });
   }
@@ -54,7 +50,7 @@ export class Readings {
   gaugeBy(labelNames: readonly string[], name: string, help: string, read: () => readonly LabelledValue[]): void {
     const collect = (): void => {
       gauge.reset();
-      for (const [labels, value] of read()) gauge.inc({ ...this.#labels, ...labels }, value);
+      for (const [labels, value] of read()) gauge.inc({ ...this.labels, ...labels }, value);
     };
     const gauge = this.registry.gauge({ ...this.#define(name, help, ...labelNames), collect });
   }
@@ -66,10 +62,10 @@ export class Readings {
     { name, help, ...rest }: Omit<HistogramOptions<string>, 'labelNames'>,
   ): ReadonlyMap<V, BoundHistogram> {
     const histogram = this.registry.histogram({ ...this.#define(name, help, label), ...rest });
-    return new Map(values.map((value) => [value, histogram.labels({ ...this.#labels, [label]: value })]));
+    return new Map(values.map((value) => [value, histogram.labels({ ...this.labels, [label]: value })]));
   }
 
   #define(name: string, help: string, ...own: string[]): MetricOptions<string> {
-    return { name: this.#prefix + name, help, labelNames: [...new Set([...own, ...Object.keys(this.#labels)])] };
+    return { name: this.prefix + name, help, labelNames: [...new Set([...own, ...Object.keys(this.labels)])] };
   }
 }

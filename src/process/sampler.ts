@@ -121,13 +121,10 @@ export const USAGE_WINDOW_SECONDS = 5;
  * Starts with the clock of its samples, so the first reading has an interval too.
  */
 export class UsageWindow {
-  readonly #sample: () => UsageSample;
   #older: UsageSample = { atSeconds: 0, usedSeconds: 0 };
   #newer: UsageSample = this.#older;
 
-  constructor(sample: () => UsageSample) {
-    this.#sample = sample;
-  }
+  constructor(readonly sample: () => UsageSample) {}
 
   /**
    * How much was in use on average over the last 5 to 10 seconds, or since the clock started if that is less.
@@ -142,7 +139,7 @@ export class UsageWindow {
 
   /** Lets the interval begin later if it has become too long. */
   advance(): UsageSample {
-    const now = this.#sample();
+    const now = this.sample();
     if (now.atSeconds - this.#newer.atSeconds >= USAGE_WINDOW_SECONDS) [this.#older, this.#newer] = [this.#newer, now];
     return now;
   }
