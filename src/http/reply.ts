@@ -7,7 +7,7 @@
 import { isBranded, setBrand } from '../base/brand.js';
 import { isStatus } from '../base/errors.js';
 import { ANYTHING, assertOptions, STRING, type Kind, type Kinds } from '../base/options-check.js';
-import { streamOf, isStream, tagOf, type Stream } from '../payload/bytes.js';
+import { streamOf, isStream, letFail, tagOf, type Stream } from '../payload/bytes.js';
 import { assertNothingLost, UnsendableError } from '../payload/lost-members.js';
 
 /** Whatever `new Headers()` takes. */
@@ -58,6 +58,7 @@ export class Reply<Body = unknown, Status extends number = number> {
   static ownedBy(request: object, value: unknown): Reply {
     const given = toReply(value);
     if (given.#request === request) return given;
+    letFail(given.body);
     const own = Object.assign(new Reply(given.body), { status: given.status, statusText: given.statusText });
     own.#init = given.#headers ?? given.#init;
     own.#failure = given.#failure;

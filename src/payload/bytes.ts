@@ -40,6 +40,16 @@ export class Bytes {
   }
 }
 
+/** Lets a stream fail before it is read: without a listener, that ends the process. A later reader gets the error. */
+export function letFail(body: unknown): void {
+  if (body instanceof Readable) body.on('error', () => undefined);
+}
+
+/** Makes a stream fail when the stream that it reads fails; `pipe` does not do that. */
+export function failWith(source: unknown, body: unknown): void {
+  if (source instanceof Readable && body instanceof Readable) source.on('error', (error) => body.destroy(error));
+}
+
 /** Decodes without a byte order mark; invalid UTF-8 becomes U+FFFD. */
 export function decodeUtf8(bytes: Buffer): string {
   const text = bytes.toString('utf8');

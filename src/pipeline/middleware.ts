@@ -4,7 +4,7 @@ import { Context, type Handler, type Middleware } from '../http/context.js';
 import * as errorMapper from '../http/error-mapper.js';
 import { Reply } from '../http/reply.js';
 import { discard } from '../http/writer.js';
-import { isStream } from '../payload/bytes.js';
+import { failWith, isStream } from '../payload/bytes.js';
 
 /** The function that `next()` of a middleware runs. It never rejects, because a failure is a reply, too. */
 type Inner = (ctx: Context) => Promise<Reply>;
@@ -50,8 +50,9 @@ function wrap(inner: Inner, around: Middleware): Inner {
       if (innerBody === reply.body) return;
       try {
         if (!isStream(innerBody)) return;
-        if (isStream(reply.body)) Context.exchangeOf(ctx).onOver(() => discard(innerBody));
-        else discard(innerBody);
+        if (!isStream(reply.body)) return discard(innerBody);
+        failWith(innerBody, reply.body);
+        Context.exchangeOf(ctx).onOver(() => discard(innerBody));
       } catch {
         // Reading the body can throw, for example from a Proxy.
       }

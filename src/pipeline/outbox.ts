@@ -7,7 +7,7 @@ import { clearImmediate, nextTick, setImmediate } from '../base/clock.js';
 import { endWithReply } from '../http/exchange.js';
 import type { Outgoing } from '../http/reply.js';
 import { discard, send } from '../http/writer.js';
-import { isStream } from '../payload/bytes.js';
+import { isStream, letFail } from '../payload/bytes.js';
 import type { PipelineExchange } from './observer.js';
 
 /** Maximum bytes of bodies that are kept until the end of the turn. With more, they are written at once. */
@@ -35,6 +35,7 @@ export class Outbox {
     if (state === 'queued') return;
     exchange.move('queue');
     const isMade = !isStream(outgoing.body);
+    if (!isMade) letFail(outgoing.body);
     if (res.socket === null) {
       res.once('socket', () => nextTick(() => exchange.inContext(this.#write)));
       connection.watch();

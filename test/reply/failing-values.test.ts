@@ -1,9 +1,13 @@
 /** What a handler returns and cannot be sent, or throws while it is: one reply, and nothing left open. */
 
+import { once } from 'node:events';
+import { createReadStream } from 'node:fs';
 import { connect } from 'node:net';
-import { Readable } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { reply, type HandlerResult } from 'postern';
+import { reply, type HandlerResult, type Postern } from 'postern';
+import { parseResponses, rawExchange } from '../support/raw.js';
 import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
 test('a value that throws when it is looked at gives 500', async () => {
@@ -94,4 +98,49 @@ test('the error in place of a reply that can not be sent has its headers, all co
   const { status, headers } = await app.request('/');
   expect([status, headers.get('vary'), headers.get('accept')]).toEqual([500, 'x-own, accept', 'a']);
   expect([headers.getSetCookie(), headers.get('content-type')]).toEqual([['a=1', 'b=2'], 'application/json']);
+});
+
+const missing = (): Readable => createReadStream('/nonexistent');
+
+test.for<[string, (app: Postern) => unknown]>([
+  ['its reply waits for another', (app) => app.get('/file', missing)],
+  ['middleware goes on', (app) => app.use(async (_ctx, next) => {
+    const answered = await next();
+    await sleep(20);
+    return answered;
+  }).get('/file', missing)],
+  ['another stream reads it', (app) => app.use(async (_ctx, next) => {
+    const answered = await next();
+    if (answered.body instanceof Readable) answered.body = answered.body.pipe(new PassThrough());
+    return answered;
+  }).get('/file', missing)],
+])('a stream that fails while %s is a 500', async ([, add]) => {
+  const app = expectFailures(createApp(), 500);
+  app.get('/slow', async () => (await sleep(50), 'slow'));
+  add(app);
+  const { port } = await serve(app);
+  const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
+  const received = await rawExchange(port, get('/slow') + get('/file'), 300);
+  expect(parseResponses(received).map(({ status }) => status)).toEqual([200, 500]);
+});
+
+test.for(['a stream', 'a text'])('%s that its own handler ends early is over', async (what) => {
+  const app = createApp();
+  app.get('/', ({ raw: { res } }) => {
+    setTimeout(() => res.end(), 50);
+    return what === 'a text' ? 'x'.repeat(20_000_000) : Readable.from((async function* () {
+      yield 'begun';
+      await sleep(200);
+      yield 'ended';
+    })());
+  });
+  const { port } = await serve(app);
+  const socket = connect(port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'));
+  await once(socket, 'data');
+  socket.pause();
+  await sleep(100);
+  socket.resume();
+  await sleep(250);
+  socket.destroy();
+  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
 });
