@@ -84,7 +84,7 @@ export class Outbox {
       if (typeof outcome === 'string') return steps.settle(exchange, outgoing.status, outcome);
       if (!isStream(outgoing.body)) exchange.dropBody();
       outcome.then(
-        (ended) => steps.settle(exchange, outgoing.status, ended),
+        (ended) => exchange.outgoing === outgoing && steps.settle(exchange, outgoing.status, ended),
         (thrown: unknown) => this.#failWriting(exchange, outgoing, thrown),
       );
     } catch (thrown) {

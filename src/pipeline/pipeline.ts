@@ -265,7 +265,7 @@ export class Pipeline implements Steps {
 
   /** A reply is sent, or its client has disconnected. */
   settle(exchange: PipelineExchange, statusCode: number, outcome: ReplyOutcome): void {
-    if (outcome === 'aborted') exchange.leave();
+    if (outcome === 'aborted' && !exchange.res.writableFinished) exchange.leave();
     else if (exchange.move('end')) this.#end(exchange, statusCode);
   }
 
