@@ -53,7 +53,7 @@ export class Listener {
   /** Closes at once what was opened, for an application that can't be opened as a whole. */
   async revoke(): Promise<void> {
     const stopped = stopListening(this.server);
-    this.#connections.closeAll();
+    await this.#connections.closeAll();
     await stopped;
   }
 
@@ -72,7 +72,7 @@ export class Listener {
     await within(timeoutMs, Promise.all([this.pipeline.idle(), stopped]));
     clearInterval(sweep);
     const clean = this.pipeline.active === 0;
-    this.#connections.closeAll();
+    await this.#connections.closeAll();
     await stopped;
     return clean;
   }

@@ -47,6 +47,15 @@ export class Connections {
   readonly #open = new Bag<Duplex>();
 
   constructor(server: Server) {
+    const closeIdle = server.closeIdleConnections.bind(server);
+    // For node:http a connection is idle as soon as `end` of its reply was called, though its client may still read it.
+    // `server.close()` calls this, too.
+    server.closeIdleConnections = () => {
+      const reading = [...this.#open].filter(({ writableLength }) => writableLength > 0);
+      for (const socket of reading) socket.destroy = () => socket;
+      closeIdle();
+      for (const socket of reading) Reflect.deleteProperty(socket, 'destroy');
+    };
     server.on('connection', (socket: Duplex) => {
       const member = this.#open.add(socket);
       socket.once('close', () => this.#open.delete(member));
@@ -61,8 +70,8 @@ export class Connections {
     setTimeout(close, SILENCE_MS).unref();
   }
 
-  /** Closes every connection at once. */
-  closeAll(): void {
-    for (const socket of this.#open) socket.destroy();
+  /** Closes every connection at once; resolves when their requests know. */
+  async closeAll(): Promise<void> {
+    await Promise.all([...this.#open].map((open) => new Promise((resolve) => open.once('close', resolve).destroy())));
   }
 }

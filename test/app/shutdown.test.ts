@@ -10,7 +10,7 @@ import { connect, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { reply, type Reply } from 'postern';
+import { connect as connectMiddleware, reply, type ConnectMiddleware, type Postern, type Reply } from 'postern';
 import { parseResponses, rawExchange, type RawResponse } from '../support/raw.js';
 import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
@@ -181,6 +181,42 @@ test.for([
   expect(response?.status).toBe(200);
   expect(response?.body.length).toBeGreaterThanOrEqual(BIG.length);
   await done;
+});
+
+const byHand: ConnectMiddleware = (_req, res) => void res.setHeader('content-length', BIG.length).end(BIG);
+
+test.for<[string, (app: Postern) => unknown]>([
+  ['ctx.raw', (app) => app.get('/big', ({ raw: { req, res } }) => void byHand(req, res, () => undefined))],
+  ['middleware of Connect', (app) => app.get('/big', { middleware: [connectMiddleware(byHand)] }, () => 'unreachable')],
+  ['a mount', (app) => app.mount('/big', byHand)],
+])('a reply that %s has written is not cut while a slow client takes it', async ([, add]) => {
+  const app = createApp();
+  add(app);
+  const { port } = await serve(app);
+  const { socket, closed } = open(port);
+  socket.write(get('/big'));
+  await once(socket, 'data');
+  socket.pause();
+  const done = app.close({ timeout: 10_000 });
+  await slowly();
+  socket.resume();
+  expect((await closed).map(({ body }) => body.length)).toEqual([BIG.length]);
+  await done;
+});
+
+test.for(['over TCP', 'in memory'])('close hooks run when the requests that were cut know it: %s', async (how) => {
+  const order: string[] = [];
+  const app = createApp().get('/never', ({ signal }) => new Promise((_resolve, reject) => {
+    order.push('running');
+    signal.addEventListener('abort', () => (order.push('aborted'), reject(signal.reason)));
+  }));
+  app.onClose(() => order.push(/^active_task_count \S+/m.exec(app.metrics.expose())?.[0] ?? ''));
+  const { url } = await serve(app);
+  const asked = how === 'in memory' ? app.request('/never') : fetch(new URL('/never', url));
+  asked.catch(() => undefined);
+  await expect.poll(() => order).toEqual(['running']);
+  await app.close({ timeout: 50 });
+  expect(order).toEqual(['running', 'aborted', 'active_task_count 0.0']);
 });
 
 test('a large reply behind another on its connection is not cut by the drain', async () => {
