@@ -239,7 +239,10 @@ export class Pipeline implements Steps {
     } catch (thrown) {
       discard(value);
       this.#reportFailure(exchange, 500);
-      if (thrown instanceof UnsendableError && ctx !== null) thrown.message = `${routeNameOf(ctx)}: ${thrown.message}`;
+      // Not asked of a Proxy, which may throw once more.
+      const isError = builtin('node:util').types.isNativeError(thrown);
+      if (isError && thrown instanceof UnsendableError && ctx !== null)
+        thrown.message = `${routeNameOf(ctx)}: ${thrown.message}`;
       this.fail(exchange, thrown, errorMapper.headersOfUnsent(value));
     }
   }

@@ -14,8 +14,10 @@ test('a value that throws when it is looked at gives 500', async () => {
   const { proxy, revoke } = Proxy.revocable({}, {});
   revoke();
   const app = expectFailures(createApp(), 500).get('/then', () => ({ get then(): never { throw new Error('g'); } }))
-    .get('/proxy', () => proxy);
+    .get('/proxy', () => proxy)
+    .get('/thrown', async () => ({ toJSON(): never { throw proxy; } }));
   const { url } = await serve(app);
+  expect((await fetch(`${url}/thrown`)).status).toBe(500);
   expect((await fetch(`${url}/then`)).status).toBe(500);
   expect((await fetch(`${url}/proxy`)).status).toBe(500);
 });
