@@ -165,6 +165,7 @@ export abstract class Exchange {
    */
   breakBody(error: HttpError): void {
     if (!this.#moveBody('breakOff')) return;
+    dropLateHeaders(this.res);
     this.inContext(() => {
       if (!this.isAnswered) this.abort();
       this.steps.supersede(this, error);
@@ -230,6 +231,17 @@ export function endWithReply({ req, res }: Exchange): void {
 
 function readToEnd(this: ServerResponse): void {
   this.req.read(0);
+}
+
+/**
+ * To be called before a request is answered in place of its handler. Whatever head the handler writes after that reply,
+ * in a callback for one, is dropped: the error of node:http would end the process.
+ */
+export function dropLateHeaders(res: ServerResponse): void {
+  for (const name of ['setHeader', 'setHeaders', 'appendHeader', 'removeHeader', 'writeHead'] as const) {
+    const method = res[name].bind(res) as (...given: unknown[]) => unknown;
+    Reflect.set(res, name, (...given: unknown[]) => (res.headersSent ? res : method(...given)));
+  }
 }
 
 /** Whether a reply broke off: its client has disconnected, or its handler has destroyed it. */

@@ -19,7 +19,6 @@ export function exposeRaw(exchange: Exchange): void {
     if (isCut(res)) exchange.leave();
   });
   frameWell(exchange);
-  if (res.headersSent) sealHead(res);
   exchange.connection.watch();
   // While an earlier reply is open, node:http would count the bytes that a handler writes. With 16 to 64 KiB it would
   // stop reading from the connection, and a disconnect would go unnoticed. The connection counts by itself. Not
@@ -58,16 +57,6 @@ function frameWell(exchange: Exchange): void {
     return writeHead(status, ...rest.slice(0, at));
   };
   res.writeHead = write as typeof res.writeHead;
-}
-
-/** Drops the headers of a handler that was answered in its place: in its callback, node:http's error ends the process. */
-export function sealHead(res: ServerResponse): void {
-  for (const name of ['setHeader', 'setHeaders', 'appendHeader', 'removeHeader', 'writeHead'])
-    Reflect.set(res, name, returnThis);
-}
-
-function returnThis(this: ServerResponse): ServerResponse {
-  return this;
 }
 
 /** The headers that `writeHead` was given, in any form that it takes. */

@@ -11,7 +11,6 @@ import { builtin } from '../base/builtin.js';
 import { Date, nextTick, setImmediate, setTimeout } from '../base/clock.js';
 import { isStream, toReadable, type Stream } from '../payload/bytes.js';
 import { saysClose, type Exchange } from './exchange.js';
-import * as rawAccess from './raw.js';
 import { toReply, type Outgoing } from './reply.js';
 import { closesByTrailer } from './request.js';
 
@@ -137,7 +136,6 @@ function writeHead(exchange: Exchange, outgoing: Outgoing, close: boolean): void
   }
   if (statusText === '') res.writeHead(status, headers);
   else res.writeHead(status, statusText, headers);
-  if (raw !== 'unused') rawAccess.sealHead(res);
 }
 
 /** Headers whose values are combined (RFC 9110, section 5.3; RFC 6265, section 3). */

@@ -2,7 +2,8 @@
 
 import { clearTimeout, monotonicNow, setTimeout } from '../base/clock.js';
 import { discard } from '../http/writer.js';
-import type { Context, Handler, Middleware } from '../http/context.js';
+import { Context, type Handler, type Middleware } from '../http/context.js';
+import { dropLateHeaders } from '../http/exchange.js';
 import { TimedOut } from '../overload/overload.js';
 
 /** One limit in two places, so that the 504 passes through middleware as the handler's own errors do. */
@@ -21,6 +22,7 @@ export class TimeLimit {
       const begin = (end: (error: TimedOut) => void): void => {
         const stop = (): void => {
           const error = new TimedOut(`The request was not answered within ${timeoutMs} ms.`);
+          dropLateHeaders(Context.exchangeOf(ctx).res);
           ctx.abort(error);
           const inner = this.#expire.get(ctx);
           this.#expire.delete(ctx);

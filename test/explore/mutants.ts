@@ -56,8 +56,8 @@ const MUTANTS: readonly ExploreMutant[] = [
   },
   {
     name: 'a callback that writes after the 400 for a malformed chunk ends the process',
-    file: 'http/writer.ts',
-    find: "if (raw !== 'unused') rawAccess.sealHead(res);",
+    file: 'http/exchange.ts',
+    find: 'dropLateHeaders(this.res);',
     replace: '',
     caughtBy: 'bad-body/held several waits 2',
   },
