@@ -163,8 +163,7 @@ export class Postern extends RouteGroup {
 
   /** Counts a promise as an active task until it settles; a rejection is logged. Gives the promise back. */
   track<T extends PromiseLike<unknown>>(promise: T): T {
-    const { logger } = this.#options;
-    this.#tasks.track(promise, (reason) => logSafely(logger, 'error', { err: reason }, 'tracked task failed'));
+    this.#tasks.track(promise, (err) => logSafely(this.#options.logger, 'error', { err }, 'tracked task failed'));
     return promise;
   }
 

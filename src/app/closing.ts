@@ -88,6 +88,7 @@ export function drainDelayOf(signal: NodeJS.Signals, env: NodeJS.ProcessEnv): nu
   return signal === 'SIGTERM' && !isRunByHand(env) && !isWatched ? SIGTERM_DELAY_MS : 0;
 }
 
+/** The drains of all applications in this process that end with it. */
 const drains: ((signal: NodeJS.Signals) => Promise<boolean>)[] = [];
 
 /**

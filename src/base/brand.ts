@@ -20,7 +20,7 @@ export function hasBrand(target: object, brand: string): boolean {
   return Object.getOwnPropertyDescriptor(target, BRAND)?.value === brand;
 }
 
-/** Whether a value is an instance of a class of this copy: `instanceof`, as it is without a `Symbol.hasInstance`. */
+/** Whether a value is an instance of a class of this copy: `instanceof` without the class's `Symbol.hasInstance`. */
 export function isOwnInstance(type: object, value: unknown): boolean {
   return Function.prototype[Symbol.hasInstance].call(type as () => void, value);
 }

@@ -1,4 +1,4 @@
-/* Serves the live page on loopback, and the mesh behind it. */
+/* Serves the live page on loopback, and the report of the mesh that it shows. */
 
 import { readFileSync } from 'node:fs';
 import { Postern } from '../app/app.js';

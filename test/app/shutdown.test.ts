@@ -161,14 +161,20 @@ const slowly = (): Promise<void> => new Promise((resolve) => setTimeout(resolve,
 
 const BIG = Buffer.alloc(8_000_000, 'x');
 
-test.for([
-  { body: 'text', big: () => BIG.toString() },
-  { body: 'bytes', big: () => BIG },
-  { body: 'a stream of one chunk', big: () => Readable.from([BIG]) },
-  { body: 'a stream of many chunks',
-    big: () => Readable.from(Array.from({ length: 8 }, () => BIG.subarray(0, 1_000_000))) },
-])('a reply that a slow client has still to take is not cut by the drain: $body', async ({ big }) => {
-  const app = createApp().get('/big', big);
+const byHand: ConnectMiddleware = (_req, res) => void res.setHeader('content-length', BIG.length).end(BIG);
+
+test.for<[string, (app: Postern) => unknown]>([
+  ['a text', (app) => app.get('/big', () => BIG.toString())],
+  ['bytes', (app) => app.get('/big', () => BIG)],
+  ['a stream of one chunk', (app) => app.get('/big', () => Readable.from([BIG]))],
+  ['a stream of many chunks', (app) =>
+    app.get('/big', () => Readable.from(Array.from({ length: 8 }, () => BIG.subarray(0, 1_000_000))))],
+  ['written by ctx.raw', (app) => app.get('/big', ({ raw: { req, res } }) => void byHand(req, res, () => undefined))],
+  ['written by Connect', (app) => app.get('/big', { middleware: [connectMiddleware(byHand)] }, () => 'unreachable')],
+  ['written by a mount', (app) => app.mount('/big', byHand)],
+])('a reply that a slow client has still to take is not cut by the drain: %s', async ([, add]) => {
+  const app = createApp();
+  add(app);
   const { port } = await serve(app);
   const { socket, closed } = open(port);
   socket.write(get('/big'));
@@ -180,27 +186,6 @@ test.for([
   const [response] = await closed;
   expect(response?.status).toBe(200);
   expect(response?.body.length).toBeGreaterThanOrEqual(BIG.length);
-  await done;
-});
-
-const byHand: ConnectMiddleware = (_req, res) => void res.setHeader('content-length', BIG.length).end(BIG);
-
-test.for<[string, (app: Postern) => unknown]>([
-  ['ctx.raw', (app) => app.get('/big', ({ raw: { req, res } }) => void byHand(req, res, () => undefined))],
-  ['middleware of Connect', (app) => app.get('/big', { middleware: [connectMiddleware(byHand)] }, () => 'unreachable')],
-  ['a mount', (app) => app.mount('/big', byHand)],
-])('a reply that %s has written is not cut while a slow client takes it', async ([, add]) => {
-  const app = createApp();
-  add(app);
-  const { port } = await serve(app);
-  const { socket, closed } = open(port);
-  socket.write(get('/big'));
-  await once(socket, 'data');
-  socket.pause();
-  const done = app.close({ timeout: 10_000 });
-  await slowly();
-  socket.resume();
-  expect((await closed).map(({ body }) => body.length)).toEqual([BIG.length]);
   await done;
 });
 
