@@ -70,6 +70,8 @@ function findLost(value: object, most: number, depth: number): string | undefine
     if (lost !== undefined && Object.hasOwn(value, name)) return `.${name}${lost}`;
   }
   if (!isEmpty) return undefined;
+  // The reply is a 500 in any case; its rejection, which nobody else awaits, would end the process.
+  if (value instanceof Promise) value.catch(() => {});
   // A Map and the like, unlike an object that is really empty, is known by its tag.
   const what = Object.prototype.toString.call(value).slice('[object '.length, -1);
   return Object.hasOwn(REMEDIES, what) ? ` is a ${what}, which JSON loses; ${REMEDIES[what]}` : undefined;

@@ -1,6 +1,6 @@
 /** Values that JSON loses are a 500 with the remedy in the log, never an empty object; what looks like one goes out. */
 
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { reply } from 'postern';
 import { createApp, createRecorder, expectFailures } from '../support/serve.js';
 
@@ -63,6 +63,19 @@ test('the promise of a body that was forgotten to be awaited', async () => {
   expect((await app.request('/', { method: 'POST', body: '{"a":1}' })).status).toBe(500);
   expect(String(logger.entries[0]?.object['err']))
     .toBe('TypeError: POST /: b is a Promise, which JSON loses; await it first');
+});
+
+test('a forgotten promise that rejects does not end the process', async () => {
+  const unhandled: unknown[] = [];
+  const add = (reason: unknown): void => void unhandled.push(reason);
+  process.on('unhandledRejection', add);
+  onTestFinished(() => void process.off('unhandledRejection', add));
+  const app = expectFailures(createApp(), 500);
+  app.get('/', () => ({ b: Promise.reject(new Error('no database')) }) as object);
+  expect((await app.request('/')).status).toBe(500);
+  // Node.js reports rejections when the microtasks of a turn have run.
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(unhandled).toEqual([]);
 });
 
 const shared = { x: 1 };
