@@ -48,9 +48,7 @@ export function compilePath(path: string, constraints: Map<string, Constraint> =
       const text = path.slice(start, end);
       if (text === '' && end < path.length) fail(start, 'empty segment', 'remove one slash');
       if (text === '.' || text === '..') fail(start, `dot segment "${text}"`, 'remove it: clients resolve it');
-      assertNotForeign(text, start);
-      const mark = text.search(/[?#]/);
-      if (mark !== -1) fail(start + mark, `"${text[mark]}"`, 'end the path before it: a path has no query and no fragment');
+      if (/[^\w.~-]/.test(text)) assertNotForeign(text, start);
       segments.push({ kind: 'static', text });
       continue;
     }
@@ -64,10 +62,7 @@ export function compilePath(path: string, constraints: Map<string, Constraint> =
   }
   return segments;
 
-  /**
-   * Refuses what other routers write in a static segment; no request would ever have that text. Text that merely has
-   * such characters stays text: `/Products(1)`, `/c++`, `/a{b}`.
-   */
+  /** Refuses other routers' syntax, which no request has as text. `/Products(1)`, `/c++` and `/a{b}` stay text. */
   function assertNotForeign(text: string, start: number): void {
     for (const [pattern, what, remedy] of FORMS) {
       const found = pattern.exec(end === path.length ? text : `${text}/`);
@@ -182,7 +177,7 @@ function closingParenthesis(path: string, open: number): number {
   return -1;
 }
 
-/** Syntax of other routers, in one segment. The remedy gets the name of the parameter, where the form has one. */
+/** Syntax of other routers, and marks of URLs. The remedy gets the name of the parameter, where the form has one. */
 const FORMS: readonly (readonly [form: RegExp, what: string, remedy: (name: string, written: string) => string])[] = [
   [/%[0-9A-Fa-f]{2}/, 'percent-encoded', () => 'write the decoded character: paths are matched decoded'],
   [
@@ -208,4 +203,5 @@ const FORMS: readonly (readonly [form: RegExp, what: string, remedy: (name: stri
     'wildcard at the end of a segment,',
     () => 'write :name(regex) for a part of a segment, or *name as the last segment for the rest of the path',
   ],
+  [/[?#]/, 'character', () => 'end the path before it: a path has no query and no fragment'],
 ];
