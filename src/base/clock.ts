@@ -7,8 +7,7 @@
 
 import { builtin } from './builtin.js';
 
-const system: typeof globalThis.performance = globalThis.performance;
-
+const { hrtime } = process;
 export const setTimeout: typeof globalThis.setTimeout = globalThis.setTimeout;
 export const clearTimeout: typeof globalThis.clearTimeout = globalThis.clearTimeout;
 export const setInterval: typeof globalThis.setInterval = globalThis.setInterval;
@@ -18,19 +17,22 @@ export const clearImmediate: typeof globalThis.clearImmediate = globalThis.clear
 export const nextTick: typeof process.nextTick = process.nextTick;
 export const Date: DateConstructor = globalThis.Date;
 
-/** Milliseconds on a clock that never goes back; only differences have a meaning. */
-export const monotonicNow: () => number = system.now.bind(system);
+/** Milliseconds on a clock that never goes back; only differences count. `performance.now` loads node:perf_hooks. */
+export function monotonicNow(): number {
+  const [seconds, nanoseconds] = hrtime();
+  return seconds * 1e3 + nanoseconds / 1e6;
+}
+
+/** When {@link monotonicNow} was 0, in ms since the Unix epoch; more precise than `Date`. */
+export function monotonicOrigin(): number {
+  const { performance } = builtin('node:perf_hooks');
+  return performance.timeOrigin + performance.now() - monotonicNow();
+}
 
 /** The time since a moment on that clock, as documents have it: `3 ms`. */
 export function elapsedSince(startedAtMs: number): string {
   return `${Math.floor(monotonicNow() - startedAtMs)} ms`;
 }
-
-/** When {@link monotonicNow} was 0, in ms since the Unix epoch. */
-export const timeOrigin: number = system.timeOrigin;
-
-/** How busy the event loop has been since the process started. */
-export const eventLoopUtilization: typeof system.eventLoopUtilization = system.eventLoopUtilization.bind(system);
 
 /** A number from 0 up to, but not including, 1. */
 export const random: () => number = Math.random;

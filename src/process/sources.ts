@@ -3,7 +3,7 @@
 import type { IntervalHistogram } from 'node:perf_hooks';
 import type { HeapSpaceInfo } from 'node:v8';
 import { builtin } from '../base/builtin.js';
-import { eventLoopUtilization, monotonicNow } from '../base/clock.js';
+import { monotonicNow } from '../base/clock.js';
 
 /** A performance entry of type `gc`. */
 export interface Collection {
@@ -29,7 +29,8 @@ export class ProcessSources {
   /** Microseconds since the process started. */
   readonly cpuUsage: () => NodeJS.CpuUsage = () => process.cpuUsage();
   /** Milliseconds since the event loop started. */
-  readonly loopUsage: () => { readonly idle: number; readonly active: number } = () => eventLoopUtilization();
+  readonly loopUsage: () => { readonly idle: number; readonly active: number } = () =>
+    builtin('node:perf_hooks').performance.eventLoopUtilization();
   /** Seconds since the process started. */
   readonly uptime: () => number = () => process.uptime();
   /** Milliseconds, monotonic. */

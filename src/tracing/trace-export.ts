@@ -6,7 +6,7 @@
  */
 
 import * as diagnostics from 'node:diagnostics_channel';
-import { Date, monotonicNow, timeOrigin } from '../base/clock.js';
+import { Date, monotonicNow, monotonicOrigin } from '../base/clock.js';
 import { logSafely } from '../base/log.js';
 import { FRAMEWORK_VERSION } from '../base/version.js';
 import { requestOrigin } from '../http/client-address.js';
@@ -78,7 +78,7 @@ export function startTraceExport(
     ctx instanceof Context &&
     Context.optionsOf(ctx) === app &&
     !(attachMonitorEndpoints && monitoring.has(ctx.route?.path ?? ''));
-  let originMs = timeOrigin;
+  let originMs = monotonicOrigin();
   const add = (trace: TraceSpan, startedAtMs: number, fields: SpanFields): void => {
     const endedAtMs = monotonicNow();
     if (Math.abs(Date.now() - originMs - endedAtMs) > MAX_DRIFT_MS) originMs = Date.now() - endedAtMs;

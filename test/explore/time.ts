@@ -117,12 +117,14 @@ export async function inVirtualTime<T>(load: () => Promise<T>): Promise<T> {
     });
   Object.assign(globalThis, { setTimeout: time.set, clearTimeout: time.clear });
   Object.assign(globalThis, { setInterval: time.repeat, clearInterval: time.clear, setImmediate: counted });
-  Object.defineProperty(performance, 'now', { value: () => time.now, configurable: true, writable: true });
+  const { hrtime } = process;
+  const virtual = (): [number, number] => [Math.floor(time.now / 1e3), Math.round((time.now % 1e3) * 1e6)];
+  process.hrtime = Object.assign(virtual, { bigint: hrtime.bigint });
   try {
     return await load();
   } finally {
     Object.assign(globalThis, { setTimeout, clearTimeout, setInterval, clearInterval, setImmediate });
-    delete (performance as { now?: unknown }).now;
+    process.hrtime = hrtime;
   }
 }
 

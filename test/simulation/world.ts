@@ -190,8 +190,7 @@ export const clock = {
   },
   monotonicNow: () => world.now,
   elapsedSince: (startedMs: number) => `${Math.floor(world.now - startedMs)} ms`,
-  timeOrigin: EPOCH,
-  eventLoopUtilization: () => ({ idle: 0, active: 0, utilization: 0 }),
+  monotonicOrigin: () => EPOCH,
   random: () => world.random.next(),
   backoffMs: (attempt: number, firstMs: number, mostMs: number) =>
     Math.min(mostMs, firstMs * 2 ** (attempt - 1)) * (0.5 + world.random.next() / 2),
