@@ -3,7 +3,7 @@
 import type { ErrorCode } from '../base/error-codes.js';
 import { isRecord } from '../base/options-check.js';
 
-/** The body as it is on the wire. */
+/** The body on the wire. */
 export interface ErrorBody {
   readonly message: string;
   readonly description: string;

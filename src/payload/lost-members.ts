@@ -43,6 +43,8 @@ export function assertNothingLost(value: unknown, json: string): void {
   if (typeof value !== 'object' || value === null) return;
   const lost = findLost(value, json.includes('{}') ? Infinity : SAMPLE, MAX_DEPTH);
   if (lost === undefined) return;
+  // Nobody else awaits a promise in a lost value, so its rejection would end the process.
+  JSON.stringify(value, (_name, member) => (member instanceof Promise ? void member.catch(() => {}) : member));
   throw new UnsendableError(lost.replace(/^\.?(?= )/, 'the value').replace(/^\./, ''));
 }
 
@@ -70,8 +72,6 @@ function findLost(value: object, most: number, depth: number): string | undefine
     if (lost !== undefined && Object.hasOwn(value, name)) return `.${name}${lost}`;
   }
   if (!isEmpty) return undefined;
-  // The reply is a 500 in any case; its rejection, which nobody else awaits, would end the process.
-  if (value instanceof Promise) value.catch(() => {});
   // A Map and the like, unlike an object that is really empty, is known by its tag.
   const what = Object.prototype.toString.call(value).slice('[object '.length, -1);
   return Object.hasOwn(REMEDIES, what) ? ` is a ${what}, which JSON loses; ${REMEDIES[what]}` : undefined;

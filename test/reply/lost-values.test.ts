@@ -65,13 +65,14 @@ test('the promise of a body that was forgotten to be awaited', async () => {
     .toBe('TypeError: POST /: b is a Promise, which JSON loses; await it first');
 });
 
-test('a forgotten promise that rejects does not end the process', async () => {
+test('forgotten promises that reject do not end the process', async () => {
+  const fail = (): Promise<never> => Promise.reject(new Error('no database'));
   const unhandled: unknown[] = [];
   const add = (reason: unknown): void => void unhandled.push(reason);
   process.on('unhandledRejection', add);
   onTestFinished(() => void process.off('unhandledRejection', add));
   const app = expectFailures(createApp(), 500);
-  app.get('/', () => ({ b: Promise.reject(new Error('no database')) }) as object);
+  app.get('/', () => ({ a: fail(), b: [new Map(), fail()] }) as object);
   expect((await app.request('/')).status).toBe(500);
   // Node.js reports rejections when the microtasks of a turn have run.
   await new Promise((resolve) => setImmediate(resolve));
