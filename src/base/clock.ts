@@ -17,7 +17,7 @@ export const clearImmediate: typeof globalThis.clearImmediate = globalThis.clear
 export const nextTick: typeof process.nextTick = process.nextTick;
 export const Date: DateConstructor = globalThis.Date;
 
-/** Milliseconds on a clock that never goes back; only differences count. `performance.now` loads node:perf_hooks. */
+/** Milliseconds on a monotonic clock; only differences count. `performance.now` would load node:perf_hooks. */
 export function monotonicNow(): number {
   const [seconds, nanoseconds] = hrtime();
   return seconds * 1e3 + nanoseconds / 1e6;

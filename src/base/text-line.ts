@@ -28,7 +28,7 @@ function localTime(iso: string): string {
   return `${date.toTimeString().slice(0, 8)}.${String(date.getMilliseconds()).padStart(3, '0')}`;
 }
 
-/** A plain word as it is; anything else as JSON, so that a reader sees where it ends. */
+/** A plain word unchanged; anything else as JSON, so that a reader sees where it ends. */
 function textOf(value: unknown): string {
   const isWord = typeof value === 'string' && /^[^\s"=\\{[]+$/.test(value);
   return escapeControls(isWord ? value : JSON.stringify(value));

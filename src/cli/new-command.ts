@@ -9,7 +9,7 @@ import { toVisible } from './output.js';
 const usage = `Usage: postern new DIR [--name NAME]
 
 Writes a service to start from into a new or empty folder: TypeScript that
-Node.js 22.18 or later runs as it is, with tests, a Dockerfile and a workflow.
+Node.js 22.18 or later runs directly, with tests, a Dockerfile and a workflow.
 
   --name NAME  the name of the service. Default: the name of the folder
 `;

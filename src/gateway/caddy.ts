@@ -2,7 +2,7 @@
  * Writes a site of a Caddyfile (https://caddyserver.com/docs/caddyfile).
  *
  * Caddy's own path matchers compare a cleaned path without regard to case. So the routes are matchers over a variable:
- * the decoded path or, if that would hide a slash, the path as it was sent.
+ * the decoded path or, if that would hide a slash, the undecoded path.
  */
 
 import { LISTENER, type ExporterArguments } from './exporter-options.js';

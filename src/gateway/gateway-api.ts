@@ -1,7 +1,7 @@
 /*
  * Writes `HTTPRoute` manifests of the Kubernetes Gateway API (https://gateway-api.sigs.k8s.io).
  *
- * Expressions are RE2, as Envoy and most implementations have them, and anchored. They compare the path as it was sent.
+ * Expressions are RE2, as Envoy and most implementations have them, and anchored. They compare the undecoded path.
  * A request that no rule matches gets a 404 from the implementation.
  */
 

@@ -1,7 +1,7 @@
 /*
  * Writes a declarative file of Kong 3, for decK (https://developer.konghq.com/deck).
  *
- * Kong compares and forwards a normalized path: reserved characters as they were sent, all others decoded, dot segments
+ * Kong compares and forwards a normalized path: reserved characters unchanged, all others decoded, dot segments
  * and double slashes resolved. Both of its engines are served: PCRE (router flavour `traditional`) and Rust's (others).
  */
 

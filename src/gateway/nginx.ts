@@ -2,7 +2,7 @@
  * Writes a `server` block of nginx (https://nginx.org/en/docs/http/ngx_http_rewrite_module.html).
  *
  * A `location` only sees the decoded path, in which an escaped slash is a slash and dot segments are resolved. So the
- * routes are `if`s, which `set` a variable and do nothing else, over the decoded path or the path as it was sent.
+ * routes are `if`s, which `set` a variable and do nothing else, over the decoded path or the undecoded path.
  */
 
 import { createHash } from 'node:crypto';

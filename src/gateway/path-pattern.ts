@@ -16,7 +16,7 @@ import type { Segment } from '../endpoint/pattern.js';
 
 /** Settings of {@link formatRegex}. */
 export interface RegexFormat {
-  /** Text in front of the path, as it is sent: `/billing`. */
+  /** Text before the path in the undecoded URL: `/billing`. */
   readonly prefix?: string | undefined;
   /** Characters of static text that the compared path may also contain as an escape. Default: no character. */
   readonly escapable?: RegExp | undefined;
@@ -40,7 +40,7 @@ const NEEDS_ESCAPE = /[^A-Za-z0-9._~!$&'()*+,;=:@-]/;
 
 /**
  * Formats the expression for a gateway that compares the decoded path, unless it has an escaped slash or a dot segment:
- * then the gateway compares the path as it was sent. A path without parameters never has them.
+ * then the gateway compares the undecoded path. A path without parameters never has them.
  */
 export function formatEither(segments: readonly Segment[], prefix: string): string {
   const decoded = segments.every(({ kind }) => kind === 'static');
@@ -52,7 +52,7 @@ export function formatAnySegments(prefix: string): string {
   return prefix.replace(/[^/]+/g, '[^/]+');
 }
 
-/** Formats text that is matched as it is, with a second spelling for each character that may be escaped. */
+/** Formats text that is matched literally, with a second spelling for each character that may be escaped. */
 export function formatText(text: string, escapable?: RegExp): string {
   const either = (char: string): string => `(?:${quote(char)}|${formatEscape(char)})`;
   return Array.from(text, (char) => (escapable?.test(char) ? either(char) : quote(char))).join('');

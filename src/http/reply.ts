@@ -206,7 +206,7 @@ export function flatten(headers: Headers | undefined, lengthKnown: boolean): (st
   return flat;
 }
 
-/** A body as it is sent, with its content type unless one is given. */
+/** The sent form of a body, with its content type unless one is given. */
 type EncodedBody = Pick<Outgoing, 'body' | 'length'> & { readonly type: string };
 
 const OCTETS = 'application/octet-stream';

@@ -15,7 +15,7 @@ interface MapOrSet {
 type Lost = MapOrSet | PromiseLike<unknown> | Iterator<unknown, unknown, never> | PlatformBody;
 
 type Primitive = string | number | boolean | null | undefined | void;
-/** Values that are sent as they are, but not inside of JSON. */
+/** Values that are sent unchanged, but not inside of JSON. */
 type PlatformBody = Blob | FormData | URLSearchParams | ArrayBuffer;
 /** Values that are sent unchanged, or write their own JSON. */
 type Whole = Response | Stream | PlatformBody | ArrayBufferView | { toJSON: AnyFunction };

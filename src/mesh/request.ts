@@ -80,7 +80,7 @@ export function formatTarget(path: string, query: Query | undefined): string {
   if (/\/(?:\.|%2e){1,2}(?![^/?])/i.test(path.replace(/\?.*/s, '')))
     refuse('has a dot segment; give the path it leads to');
   if (!path.isWellFormed()) refuse('has half a surrogate pair');
-  // Escapes that are there already stay as they are.
+  // Existing escapes stay unchanged.
   const encoded = encodeURI(path).replaceAll('%25', '%');
   const search = query === undefined ? '' : appendAll(new URLSearchParams(), query).toString();
   return search === '' ? encoded : `${encoded}${path.includes('?') ? '&' : '?'}${search}`;

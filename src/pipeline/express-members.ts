@@ -162,7 +162,7 @@ const RESPONSE = {
 
   redirect(this: Response, ...[first, second]: [url: string] | [status: number, url: string]): void {
     const [status, url] = second === undefined ? [302, String(first)] : [Number(first), second];
-    // Escapes that are there already stay as they are.
+    // Existing escapes stay unchanged.
     const location = encodeURI(url.toWellFormed()).replaceAll('%25', '%');
     this.status(status).set({ location }).type('txt').send(`${STATUS_CODES[status]}. Redirecting to ${location}`);
   },

@@ -1,7 +1,7 @@
 /*
  * Exports a span for each request of an application, and for each attempt of the calls made for it. It subscribes to
  * `postern.call`, as any program can, and to `postern.export`, a channel of its own: a subscriber to `postern.request`
- * records the requests of every application of the process, but an exporter those of one.
+ * records the requests of every application of the process, but an exporter the requests of one.
  * Spec: OpenTelemetry, "Semantic conventions for HTTP spans" (stable).
  */
 
