@@ -30,9 +30,9 @@ export default defineConfig(({ mode }) => ({
   resolve: {
     alias: [
       { find: /^postern$/, replacement: source('index.ts') },
-      { find: /^postern\/metrics$/, replacement: source('entry/metrics.ts') },
-      { find: /^postern\/gateway$/, replacement: source('entry/gateway.ts') },
-      { find: /^postern\/openapi$/, replacement: source('entry/openapi.ts') },
+      { find: /^postern\/metrics$/, replacement: source('metrics.ts') },
+      { find: /^postern\/gateway$/, replacement: source('gateway.ts') },
+      { find: /^postern\/openapi$/, replacement: source('openapi.ts') },
     ],
   },
   test: {

@@ -13,7 +13,7 @@ const FLOORS = [
   'openapi', 'tracing', 'monitor', 'overload', 'pipeline', 'app', 'live', 'cli', 'doors',
 ];
 /** What users import or run: nothing but named re-exports, or the call of `main`. */
-const DOORS = ['index', 'entry/metrics', 'entry/gateway', 'entry/openapi', 'cli'];
+const DOORS = ['index', 'metrics', 'gateway', 'openapi', 'cli'];
 
 const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
   .filter((file) => file.endsWith('.ts'))
@@ -63,35 +63,19 @@ test('there are no cycles', () => {
   for (const file of files) visit(file, []);
 });
 
-/**
- * Rooms and files that most services do not need at start. The core imports them where they are used: with
- * `await import`, or as a namespace, which the build makes a `require` on first use.
- */
-const LATER =
-  /^(?:cli|gateway|live|mesh|openapi|process|tracing)\/|^(?:http\/in-memory|monitor\/(?:mesh-ping|metrics-text)|pipeline\/schema-checks)$/;
+test('every file is imported by its literal path, so that bundlers, loaders and test runners find it', () => {
+  for (const file of files) {
+    const code = sourceOf(file).replace(/\/\*[^]*?\*\/|^ *\/\/.*$/gm, '');
+    // `cli/module.ts` imports the module of the user's that a command names.
+    if (file !== 'cli/module') expect(code, file).not.toMatch(/\bimport\((?!')/);
+    expect(code, file).not.toMatch(/\bcreateRequire\b|\brequire\(/);
+  }
+});
 
-test('what an application loads with its import has nothing that is loaded later', () => {
-  const loaded = new Set<string>();
-  const load = (file: string): void => {
-    if (loaded.has(file)) return;
-    loaded.add(file);
-    const code = sourceOf(file).replace(/^(?:import|export) (?:type|\* as) [^;]*;$/gm, '');
-    for (const [, target = ''] of code.matchAll(/^(?:import|export)\b[^;]*?\bfrom '(\.[^']+)';$/gm))
-      load(
-        normalize(join(dirname(file), target))
-          .replaceAll('\\', '/')
-          .replace(/\.js$/, ''),
-      );
-  };
-  load('index');
-  expect(loaded.size).toBeGreaterThan(50);
-  const onFirstUse = files.flatMap((file) =>
-    [...sourceOf(file).matchAll(/^import \* as \w+ from '(\.[^']+)\.js';$/gm)].map(([, target = '']) =>
-      normalize(join(dirname(file), target)),
-    ),
-  );
-  expect(onFirstUse).toContain('endpoint/constraint');
-  expect([...loaded].filter((file) => LATER.test(file) || onFirstUse.includes(file))).toEqual([]);
+test('only the trace export and commands are loaded after the start', () => {
+  const loaders = files.filter((file) => !file.startsWith('cli/') && /\bimport\('\./.test(sourceOf(file)));
+  expect(loaders).toEqual(['app/app']);
+  expect(sourceOf('app/app').match(/\bimport\('[^']+'\)/g)).toEqual(["import('../tracing/trace-export.js')"]);
 });
 
 test('docs/architecture.md has every floor in order, files that exist, and at most 30 words', () => {

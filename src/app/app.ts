@@ -6,7 +6,7 @@ import { TIME } from '../base/deadline.js';
 import type { ErrorCode } from '../base/error-codes.js';
 import { CompiledRoutes } from '../pipeline/compiled-routes.js';
 import type { ServingOptions, Handler, Middleware } from '../http/context.js';
-import type { RequestInitLike } from '../http/in-memory.js';
+import { requestInMemory, type RequestInitLike } from '../http/in-memory.js';
 import { SCOPE, type ScopeOptions } from '../http/scope.js';
 import { logSafely } from '../base/log.js';
 import type { ServiceClient, ServiceClients } from '../client/service-client.js';
@@ -22,8 +22,7 @@ import { LISTEN, numberOf, PORT, type Listening, type ListenOptions } from './ad
 import { attachPipeline, createHandler, Listener, openListeners } from './listener.js';
 import { addMonitoringEndpoints, createOpenApiEndpoint } from './monitor.js';
 import { createClients } from './clients.js';
-import * as closings from './closing.js';
-import type { CloseOptions } from './closing.js';
+import { CLOSE, type CloseOptions, drain, drainDelayOf, exitOnSignal } from './closing.js';
 import { resolveOptions, type PosternOptions, type ResolvedOptions } from './options.js';
 import type { ConnectMiddleware } from '../pipeline/connect.js';
 import { assertMiddleware, RouteGroup } from './route-group.js';
@@ -117,7 +116,7 @@ export class Postern extends RouteGroup {
       openapi: createOpenApiEndpoint(this),
       ping: createPing({
         ...serving,
-        sendPing: async (service, request) => (await services.sender(service)).sendPing(request),
+        sendPing: (service, request) => services.sender(service).sendPing(request),
       }),
     });
   }
@@ -204,7 +203,7 @@ export class Postern extends RouteGroup {
     const opening = (this.#opening = this.#open({ port, host, scope }, from));
     opening.catch(() => (this.#opening = undefined));
     const listening = await opening;
-    // Later: loading and setting up the measuring must not delay the first requests.
+    // Later: setting up the measuring must not delay the first requests.
     setTimeout(() => this.#closing ?? this.#metrics.watch(), WATCH_DELAY_MS).unref();
     logSafely(this.#options.logger, 'info', listening, 'listening');
     if (scope === 'public' && this.#monitor === null && this.#options.attachMonitorEndpoints) {
@@ -215,8 +214,6 @@ export class Postern extends RouteGroup {
   }
 
   async #open(where: ListenOptions, from: string): Promise<Listening> {
-    // Loaded ahead, so that the first request does not wait for it.
-    if (this.#options.services.names.length > 0) await this.#options.services.load();
     const { OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: traces } = process.env;
     const isTraced = this.#options.tracing !== false && Boolean(base || traces);
     const tracing = isTraced ? await import('../tracing/trace-export.js') : undefined;
@@ -241,9 +238,7 @@ export class Postern extends RouteGroup {
   async request(pathOrUrl: string | URL, init: RequestInitLike = {}): Promise<Response> {
     const isStreamed = typeof init.body === 'object' && init.body !== null && Symbol.asyncIterator in init.body;
     const url = String(pathOrUrl).replace(/^(?=\/)/, 'http://localhost');
-    // Created before anything is loaded: the caller may use its options for something else by then.
     const request = new Request(url, isStreamed && !('duplex' in init) ? { duplex: 'half', ...init } : init);
-    const { requestInMemory } = await import('../http/in-memory.js');
     return requestInMemory(this.server, request, isStreamed);
   }
 
@@ -253,7 +248,7 @@ export class Postern extends RouteGroup {
    * @throws {TypeError} for an unknown or invalid option
    */
   async close(options: CloseOptions = {}): Promise<void> {
-    assertOptions('close()', options, closings.CLOSE);
+    assertOptions('close()', options, CLOSE);
     await (this.#closing ??= this.#drain(options));
   }
 
@@ -269,15 +264,15 @@ export class Postern extends RouteGroup {
    * @example await app.run({ port: 8000, delay: 5_000 });
    */
   async run(options: ListenOptions & CloseOptions = {}): Promise<Listening> {
-    assertOptions('run()', options, { ...LISTEN, ...closings.CLOSE });
+    assertOptions('run()', options, { ...LISTEN, ...CLOSE });
     const { env } = process;
     const { port = numberOf(env, 'PORT', PORT), host = env['HOST'] || undefined, scope, timeout } = options;
     const { delay = numberOf(env, 'DRAIN_DELAY', TIME) } = options;
     const from = options.port !== undefined ? 'the option port' : port === undefined ? 'the default' : 'PORT';
     const listening = await this.#listen({ port, host, scope }, from);
-    closings.exitOnSignal((signal) => {
+    exitOnSignal((signal) => {
       logSafely(this.#options.logger, 'warn', { signal }, 'draining');
-      return (this.#closing ??= this.#drain({ delay: delay ?? closings.drainDelayOf(signal, env), timeout }));
+      return (this.#closing ??= this.#drain({ delay: delay ?? drainDelayOf(signal, env), timeout }));
     });
     return listening;
   }
@@ -289,9 +284,9 @@ export class Postern extends RouteGroup {
     // A server that is about to listen can't be told to stop before it does.
     await this.#opening?.catch(() => undefined);
     const { logger } = this.#options;
-    const clean = await closings.drain(options, this.#listener, this.#monitor, this.#tasks, this.#closeHooks, logger);
+    const clean = await drain(options, this.#listener, this.#monitor, this.#tasks, this.#closeHooks, logger);
     await this.#closeTraceExport?.();
-    await this.#options.services.close();
+    this.#options.services.close();
     this.#metrics.sampler.close();
     this.#overload?.close();
     return clean;

@@ -4,7 +4,7 @@ import { FRAMEWORK_VERSION } from '../base/version.js';
 import { ServiceClients } from '../client/service-client.js';
 import { serviceUrlsOf } from '../client/settings.js';
 import type { CallSettings } from '../mesh/call.js';
-import type { ServiceSender } from '../mesh/service-sender.js';
+import { createSenders, type ServiceSender } from '../mesh/service-sender.js';
 import type { ResolvedOptions } from './options.js';
 
 /** @param observe gets each attempt of each call */
@@ -15,8 +15,7 @@ export function createClients(
   const urls = serviceUrlsOf(settings);
   const userAgent = `${name}/${version.replace(/[^\w.~+-]+/g, '_')} postern/${FRAMEWORK_VERSION}`;
   const options = { maxConnectionAge, maxServiceRequests, userAgent, observe };
-  return new ServiceClients([...new Set([...urls.keys(), ...services.keys()])], async () => {
-    const { createSenders } = await import('../mesh/service-sender.js');
-    return createSenders(urls, options, services);
-  });
+  return new ServiceClients([...new Set([...urls.keys(), ...services.keys()])], () =>
+    createSenders(urls, options, services),
+  );
 }

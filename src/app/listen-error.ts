@@ -1,4 +1,4 @@
-/* Says why a server cannot listen, and what to change. Loaded when it cannot. */
+/* Says why a server cannot listen, and what to change. */
 
 import type { ListenOptions } from './address.js';
 

@@ -12,6 +12,7 @@ import type { ParserError } from '../http/error-mapper.js';
 import { guardUpgrades, makePublic, mayLackFields, type ScopeOptions } from '../http/scope.js';
 import { Connections, createHttpServer, type ServerLimits } from '../http/server.js';
 import { addressOf, type Address, type Listening, type ListenOptions, type MonitorOptions } from './address.js';
+import { toListenError } from './listen-error.js';
 import type { RequestMetrics } from '../monitor/request-metrics.js';
 import type { CompiledRoutes } from '../pipeline/compiled-routes.js';
 import { Pipeline } from '../pipeline/pipeline.js';
@@ -45,7 +46,7 @@ export class Listener {
       await once(this.server, 'listening');
       if (scope === 'public') makePublic(this.server);
     } catch (error) {
-      throw (await import('./listen-error.js')).toListenError(error, where, from);
+      throw toListenError(error, where, from);
     }
     return addressOf(this.server.address() as AddressInfo);
   }

@@ -1,7 +1,7 @@
 /* The endpoints for monitoring, on the main listener or on a private one (option `monitor`). */
 
 import type { Handler } from '../http/context.js';
-import type { OpenApiDocument, OpenApiSource } from '../openapi/document.js';
+import { toOpenApi, type OpenApiDocument, type OpenApiSource } from '../openapi/document.js';
 import type { Router } from '../routing/router.js';
 import type { Listener } from './listener.js';
 
@@ -29,13 +29,9 @@ export function addMonitoringEndpoints(
  */
 export function createOpenApiEndpoint(app: OpenApiSource): Handler {
   let made: { readonly routes: number; readonly document: OpenApiDocument } | undefined;
-  return async () => {
+  return () => {
     const routes = app.router.routes.length;
-    if (made?.routes !== routes) {
-      // Loaded when it is asked for: a service that nobody asks starts without it.
-      const { toOpenApi } = await import('../openapi/document.js');
-      made = { routes, document: toOpenApi(app) };
-    }
+    if (made?.routes !== routes) made = { routes, document: toOpenApi(app) };
     return made.document;
   };
 }

@@ -2,8 +2,7 @@
 
 import { MAX_TIMEOUT_MS } from '../base/deadline.js';
 import { findClashes, FrameworkErrorCodes, isErrorCode, type ErrorCode } from '../base/error-codes.js';
-import * as clients from '../http/client-address.js';
-import type { ProxyTrust } from '../http/client-address.js';
+import { type ProxyTrust, trustNetworks } from '../http/client-address.js';
 import { createLogger, LOG_LEVELS, type Logger, type LogLevel } from '../base/log.js';
 import { parseSettings, type Settings, type SettingsOptions } from '../client/settings.js';
 import { assertServiceName, isServiceName, type ServiceStandIn } from '../client/service-client.js';
@@ -198,7 +197,7 @@ export function resolveOptions(name: string, options: PosternOptions, env: NodeJ
     monitor: attachMonitorEndpoints ? resolveMonitor(monitor, env) : null,
     settings: parseSettings(given.settings, env),
     logger: createLogger(given.logger, name, given.logLevel, env),
-    trustProxy: given.trustProxy.length === 0 ? () => false : clients.trustNetworks(given.trustProxy),
+    trustProxy: given.trustProxy.length === 0 ? () => false : trustNetworks(given.trustProxy),
     headersTimeout,
     loadShedding: resolveLoadShedding(loadShedding),
     services: resolveStandIns(given.services),

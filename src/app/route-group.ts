@@ -8,8 +8,7 @@ import { assertPath, type ParamsOf } from '../endpoint/pattern.js';
 import type { MaybeResponse, MaybeSchema } from '../endpoint/schemas.js';
 import { isEndpointDefinition, type EndpointDefinition } from '../endpoint/endpoint-definition.js';
 import { isMiddleware, shareOptions, type DeclaredOptions, type SharedOptions } from '../endpoint/route-options.js';
-import * as views from './view.js';
-import type { View } from './view.js';
+import { methodsOf, type View } from './view.js';
 import { VERBS, type EndpointHandler, type RouteOptions, type Sends, type ServedSettings } from './endpoint.js';
 
 /** A handler of a path. */
@@ -177,7 +176,7 @@ export class RouteGroup<Prefix extends string = ''> {
     view: Viewed & SendingView<Viewed, ParamsOf<`${Prefix}${Path}`>>,
   ): this {
     const instance = (typeof view === 'function' ? new view() : view) as View<never>;
-    for (const name of views.methodsOf(path, instance)) {
+    for (const name of methodsOf(path, instance)) {
       const method = instance[name] as Handler;
       // With the properties of the method: its options and flags.
       this.#register(name.toUpperCase(), path, Object.assign(method.bind(instance) as Handler, method));

@@ -2,7 +2,7 @@
 
 import { Date } from './clock.js';
 import { formatLine, inspectSafely, membersOf } from './log-line.js';
-import * as textLines from './text-line.js';
+import { toTextLine } from './text-line.js';
 
 /** Writes one entry: what it is about, then the message. */
 export type LogMethod = (object: object, message?: string) => void;
@@ -89,7 +89,7 @@ export function bindLogger(logger: Logger, bindings: object): SafeLogger {
     return (entry, message) => {
       // `log.info('text', object)`, as with some other loggers: the text is the message all the same.
       const [about, text] = typeof entry === 'string' ? [message, entry] : [entry, message];
-      logSafely(logger, level, { ...bindings, ...fieldsOf(about) }, textOf(text ?? messageIn(about)));
+      logSafely(logger, level, { ...bindings, ...fieldsOf(about) }, messageTextOf(text ?? messageIn(about)));
     };
   };
   return {
@@ -139,7 +139,7 @@ function createTextWriter(isColored: boolean): (line: string) => void {
   return (line) => {
     let text = line;
     try {
-      text = textLines.toTextLine(line, isColored);
+      text = toTextLine(line, isColored);
     } catch {
       // The line stays JSON.
     }
@@ -168,7 +168,7 @@ function messageIn(about: unknown): unknown {
   return about === undefined || about === null || typeof about === 'object' ? undefined : about;
 }
 
-function textOf(message: unknown): string | undefined {
+function messageTextOf(message: unknown): string | undefined {
   return message === undefined || typeof message === 'string' ? message : inspectSafely(message);
 }
 

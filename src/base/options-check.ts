@@ -3,7 +3,7 @@
  * wrong type together with the right one, so that a typo never passes for a default.
  */
 
-import * as spelling from './nearest-name.js';
+import { nearestName } from './nearest-name.js';
 
 /** The type that an option must have. */
 export interface Kind {
@@ -93,7 +93,7 @@ export function assertOptions(
 }
 
 function remedy(name: string, names: readonly string[]): string {
-  const nearest = spelling.nearestName(name, names);
+  const nearest = nearestName(name, names);
   if (nearest !== undefined) return `did you mean "${nearest}"?`;
   return names.length === 0 ? 'it has none' : `it has ${names.join(', ')}`;
 }

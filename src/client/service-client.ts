@@ -1,8 +1,8 @@
-/* Clients for other services, as handlers see them. The code that sends calls is loaded with the first call. */
+/* Clients for other services, as handlers see them. */
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { show } from '../base/options-check.js';
-import * as spelling from '../base/nearest-name.js';
+import { nearestName } from '../base/nearest-name.js';
 import type { TraceSpan } from '../propagation/trace-context.js';
 import type { CallInput, CallResult, EndpointDefinition } from '../endpoint/endpoint-definition.js';
 import type { MaybeResponse, MaybeSchema } from '../endpoint/schemas.js';
@@ -127,15 +127,15 @@ export function assertServiceName(name: unknown): asserts name is string {
 
 /** Creates the clients of one application. @internal */
 export class ServiceClients<Sender extends CallSender = CallSender> {
-  #senders: Promise<ReadonlyMap<string, Sender>> | undefined;
+  #senders: ReadonlyMap<string, Sender> | undefined;
 
   /**
    * @param names in order of first mention
-   * @param loadSenders loads the code that sends calls, and returns a sender for each of the names; called once
+   * @param createSenders returns a sender for each of the names; called once, with the first call
    */
   constructor(
     readonly names: readonly string[],
-    readonly loadSenders: () => Promise<ReadonlyMap<string, Sender>>,
+    readonly createSenders: () => ReadonlyMap<string, Sender>,
   ) {}
 
   /**
@@ -145,7 +145,7 @@ export class ServiceClients<Sender extends CallSender = CallSender> {
   client(name: string, by?: CallingRequest): ServiceClient {
     if (!this.names.includes(name)) {
       const connected = this.names.length === 0 ? 'no service is connected' : `connected: ${this.names.join(', ')}`;
-      const nearest = spelling.nearestName(String(name), this.names);
+      const nearest = nearestName(String(name), this.names);
       const remedy = nearest === undefined ? 'add it to SERVICE_CONNECTIONS' : `did you mean "${nearest}"?`;
       throw new TypeError(`service ${show(name)} is not connected (${connected}); ${remedy}`);
     }
@@ -153,19 +153,13 @@ export class ServiceClients<Sender extends CallSender = CallSender> {
   }
 
   /** The sender for one of {@link names}. */
-  async sender(name: string): Promise<Sender> {
-    return (await this.load()).get(name) as Sender;
-  }
-
-  load(): Promise<ReadonlyMap<string, Sender>> {
-    return (this.#senders ??= this.loadSenders());
+  sender(name: string): Sender {
+    return (this.#senders ??= this.createSenders()).get(name) as Sender;
   }
 
   /** Closes every connection; a later call opens a new one. */
-  async close(): Promise<void> {
-    // Where loading failed, there is nothing to close.
-    const senders = await this.#senders?.catch(() => undefined);
-    for (const sender of senders?.values() ?? []) sender.close();
+  close(): void {
+    for (const sender of this.#senders?.values() ?? []) sender.close();
   }
 }
 
@@ -175,11 +169,11 @@ export class ServiceClients<Sender extends CallSender = CallSender> {
  * that is too large or invalid (502). An aborted `signal` rejects with its reason, a wrong argument with a `TypeError`.
  */
 export class ServiceClient {
-  readonly #sender: () => Promise<CallSender>;
+  readonly #sender: () => CallSender;
   readonly #by: Caller;
 
   /** @internal */
-  constructor(sender: () => Promise<CallSender>, by: Caller) {
+  constructor(sender: () => CallSender, by: Caller) {
     this.#sender = sender;
     this.#by = by;
   }
@@ -265,7 +259,7 @@ export class ServiceClient {
     const site: { stack?: unknown } = {};
     Error.captureStackTrace(site, verb);
     try {
-      return await run(await this.#sender());
+      return await run(this.#sender());
     } catch (error) {
       // A timer or a socket event created the error, so its stack is useless. Use the call's stack.
       const isOfCall = error instanceof ServiceError || (error instanceof Error && error.cause instanceof ServiceError);

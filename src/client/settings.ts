@@ -1,7 +1,7 @@
 /* The services that an application calls, from options and environment (SPEC 1, 4.2). */
 
 import { assertOptions, LIST, STRING, type Complete, type Kinds } from '../base/options-check.js';
-import * as serviceUrls from './service-urls.js';
+import { assertTemplate, toServiceUrls } from './service-urls.js';
 
 /** Names and URLs of called services. What is left out comes from the environment variable of the same name. */
 export interface SettingsOptions {
@@ -36,7 +36,7 @@ const DEFAULT_TEMPLATE = 'http://{service}:8000';
 export function parseSettings(options: SettingsOptions, env: Readonly<Record<string, string | undefined>>): Settings {
   assertOptions('settings', options, KINDS);
   const template = options.SERVICE_URL_TEMPLATE ?? (env['SERVICE_URL_TEMPLATE'] || DEFAULT_TEMPLATE);
-  if (template !== DEFAULT_TEMPLATE) serviceUrls.assertTemplate(template);
+  if (template !== DEFAULT_TEMPLATE) assertTemplate(template);
   const listOf = (name: 'SERVICE_CONNECTIONS' | 'REQUIRED_SERVICE_CONNECTIONS'): readonly string[] => {
     const entries = options[name] ?? (env[name] ?? '').split(',').flatMap((entry) => entry.trim() || []);
     for (const entry of entries)
@@ -61,5 +61,5 @@ export function parseSettings(options: SettingsOptions, env: Readonly<Record<str
  */
 export function serviceUrlsOf(settings: Settings): Map<string, string> {
   const entries = [...settings.SERVICE_CONNECTIONS, ...settings.REQUIRED_SERVICE_CONNECTIONS];
-  return entries.length === 0 ? new Map() : serviceUrls.toServiceUrls(entries, settings.SERVICE_URL_TEMPLATE);
+  return entries.length === 0 ? new Map() : toServiceUrls(entries, settings.SERVICE_URL_TEMPLATE);
 }

@@ -11,8 +11,7 @@
  */
 
 import { show } from '../base/options-check.js';
-import type { Constraint } from './constraint.js';
-import * as constraintSyntax from './constraint.js';
+import { compileConstraint, type Constraint } from './constraint.js';
 
 /** One segment of a compiled path. @internal */
 export type Segment =
@@ -95,7 +94,7 @@ export function compilePath(path: string, constraints: Map<string, Constraint> =
       fail(end, `text after the constraint of "${name}"`, 'move it into the constraint');
     const source = path.slice(open + 1, close);
     let constraint = constraints.get(source);
-    if (constraint === undefined) constraints.set(source, (constraint = constraintSyntax.compileConstraint(source)));
+    if (constraint === undefined) constraints.set(source, (constraint = compileConstraint(source)));
     return { kind: 'param', name, constraint };
   }
 

@@ -1,6 +1,5 @@
 /*
- * The address of a client and the URL that it asked for, also behind proxies. Loaded with the option `trustProxy` and
- * with the first request whose handler asks for either.
+ * The address of a client and the URL that it asked for, also behind proxies.
  *
  * Only addresses in the configured networks are believed, and compared as numbers, never as text.
  */

@@ -11,8 +11,7 @@ import type { BagMember } from '../base/bag.js';
 import { setImmediate } from '../base/clock.js';
 import type { HttpError } from '../base/errors.js';
 import type { Backlog, Sending, Watched } from './backlog.js';
-import * as errorMapper from './error-mapper.js';
-import type { ParserError } from './error-mapper.js';
+import { type ParserError, parserErrorOf } from './error-mapper.js';
 import { isCut, saysClose, type Exchange } from './exchange.js';
 import { CONNECTION, type ConnectionEvent, type ConnectionState } from './life-cycle.js';
 import { ReadAhead } from './read-ahead.js';
@@ -163,13 +162,13 @@ export class Connection implements Sending {
       this.#move('cut');
       // The list may have let go of it by then. A handler that still reads the body would wait for ever.
       socket.once('close', () => latest.req.destroy());
-      latest.breakBody(errorMapper.parserErrorOf(error));
+      latest.breakBody(parserErrorOf(error));
       this.#stopParsing('cut');
     } else if (hasEnded && latest !== undefined) endSoftly(this.socket);
     // Bytes after `Connection: close`, of a head or a trailer, are not a request to answer.
     else if (this.#isLast || error.code === 'HPE_CLOSED_CONNECTION') this.#stopParsing('cut');
     else if (latest === undefined && socket.writableLength > 0) socket.destroy();
-    else this.refuse((isOpen) => isOpen && refuse(errorMapper.parserErrorOf(error)));
+    else this.refuse((isOpen) => isOpen && refuse(parserErrorOf(error)));
   }
 
   watch(): void {

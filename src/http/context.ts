@@ -9,12 +9,10 @@ import { readDeadlineHeader } from '../base/deadline.js';
 import type { TraceSpan } from '../propagation/trace-context.js';
 import type { Stream } from '../payload/bytes.js';
 import { decodePath, type MatchedRoute, type Params, type Route } from '../routing/router.js';
-import * as bodies from './body.js';
-import type { Body } from './body.js';
-import * as clients from './client-address.js';
-import type { ProxyTrust } from './client-address.js';
+import { Body } from './body.js';
+import { clientAddress, type ProxyTrust, requestUrl } from './client-address.js';
 import type { Exchange } from './exchange.js';
-import * as rawAccess from './raw.js';
+import { exposeRaw } from './raw.js';
 import type { Reply } from './reply.js';
 import { parseParameters, type Target } from './request.js';
 import type { Scope } from './scope.js';
@@ -110,7 +108,7 @@ export class Context<P = Params> {
    */
   get raw(): { readonly req: IncomingMessage; readonly res: ServerResponse } {
     const { req, res } = this.#exchange;
-    rawAccess.exposeRaw(this.#exchange);
+    exposeRaw(this.#exchange);
     return { req, res };
   }
 
@@ -140,7 +138,7 @@ export class Context<P = Params> {
 
   /** The client's address; behind a proxy of `trustProxy`, the address in `x-forwarded-for`. */
   get ip(): string {
-    return (this.#ip ??= clients.clientAddress(this.#exchange.req, this.#options.trustProxy));
+    return (this.#ip ??= clientAddress(this.#exchange.req, this.#options.trustProxy));
   }
 
   /**
@@ -150,7 +148,7 @@ export class Context<P = Params> {
    * @throws {HttpError} 400 when `Host` can't be part of a URL
    */
   get url(): URL {
-    return (this.#url ??= clients.requestUrl(this.#exchange.req, this.target, this.#options.trustProxy));
+    return (this.#url ??= requestUrl(this.#exchange.req, this.target, this.#options.trustProxy));
   }
 
   /** A bag of this request's own, without a prototype. */
@@ -264,7 +262,7 @@ export class Context<P = Params> {
 
   #bodyOnce(): Body {
     const bodyLimit = this.#route?.options.bodyLimit ?? this.#options.bodyLimit;
-    return (this.#body ??= new bodies.Body(this.#exchange, bodyLimit, this.#options.parameterLimit));
+    return (this.#body ??= new Body(this.#exchange, bodyLimit, this.#options.parameterLimit));
   }
 }
 

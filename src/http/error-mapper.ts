@@ -4,7 +4,7 @@ import { isBranded, isBrandedAtAll, isOwnInstance } from '../base/brand.js';
 import { FrameworkErrorCodes, isErrorCode } from '../base/error-codes.js';
 import { ApiError, HttpError, isStatus, reasonOf, refusal } from '../base/errors.js';
 import { NO_RETRY_HEADER } from '../client/service-error.js';
-import * as acceptHeader from '../payload/accept.js';
+import { prefersProblem } from '../payload/accept.js';
 import { toErrorBody, toProblem, type ErrorFields } from '../payload/error-body.js';
 import { Context } from './context.js';
 import { flatten, Reply, type Outgoing } from './reply.js';
@@ -110,7 +110,7 @@ export function errorToOutgoing(
   accept: string | undefined,
   types: string | null,
 ): Outgoing {
-  const isProblem = acceptHeader.prefersProblem(accept);
+  const isProblem = prefersProblem(accept);
   try {
     const status = error.statusCode;
     // The reason phrase is always given: a reply that could not be written may have left its own on `res`.
@@ -149,7 +149,7 @@ export function forScope(scope: Scope, thrown: unknown, error: MappedError): Map
 /** An error as the reply that middleware gets to see, whose body is an object. */
 export function errorToReply(ctx: Context, thrown: unknown): Reply {
   const error = forScope(ctx.scope, thrown, mapError(thrown));
-  const isProblem = acceptHeader.prefersProblem(ctx.headers.accept);
+  const isProblem = prefersProblem(ctx.headers.accept);
   const body = errorBodyOf(error, isProblem, Context.optionsOf(ctx).errorTypes);
   const headers = fromHeaderList(headersOf(error, isProblem, ctx.id));
   return Reply.ofFailure(thrown, body, { status: error.statusCode, headers });

@@ -1,6 +1,5 @@
 /*
- * Sends a request to a server through the real HTTP parser, over a stream in memory: no port, no mock. Loaded with the
- * first such request.
+ * Sends a request to a server through the real HTTP parser, over a stream in memory: no port, no mock.
  */
 
 import type { IncomingMessage, Server } from 'node:http';

@@ -282,11 +282,11 @@ export function redirect<Status extends RedirectStatus = 302>(
   if (!STATUSES.includes(status)) {
     throw new RangeError(`${String(status)} is not a redirect; use one of ${STATUSES.join(', ')}`);
   }
-  const target = location instanceof URL ? location.href : pathOf(location);
+  const target = location instanceof URL ? location.href : sitePathOf(location);
   return reply(undefined, { status, headers: { location: target } });
 }
 
-function pathOf(location: unknown): string {
+function sitePathOf(location: unknown): string {
   if (typeof location !== 'string' || location === '')
     throw new TypeError(`a redirect to ${JSON.stringify(location)} leads nowhere; give a path, or a URL object`);
   const isHere = SITES.every((site) => URL.canParse(location, site) && new URL(location, site).origin === site);

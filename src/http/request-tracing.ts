@@ -8,8 +8,7 @@ import { tracingChannel } from 'node:diagnostics_channel';
 import type { ErrorCode } from '../base/error-codes.js';
 import type { MatchedRoute } from '../routing/router.js';
 import { Context } from './context.js';
-import * as traceContext from '../propagation/trace-context.js';
-import type { TraceSpan } from '../propagation/trace-context.js';
+import { beginRequestSpan, type TraceSpan } from '../propagation/trace-context.js';
 
 /** Message to subscribers: one object for all events of a request. */
 export interface RequestTraceMessage {
@@ -39,7 +38,7 @@ export class RequestTrace {
   #isAsync = false;
 
   constructor(ctx: Context) {
-    const trace = traceContext.beginRequestSpan(ctx.headers);
+    const trace = beginRequestSpan(ctx.headers);
     // The exporter of another application records nothing of this one, whose calls must not name a span of it.
     if (channel.hasSubscribers || Context.optionsOf(ctx).exportsTraces) ctx.span = trace;
     this.#message = { ctx, method: ctx.method, trace, route: ctx.route };

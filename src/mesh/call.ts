@@ -146,7 +146,7 @@ async function runAttempt<T>(
   const timeoutMs = Math.min(call.timeoutMs, timeLeft(call));
   const isTraced = areCallsTraced();
   const trace = isTraced && by?.span !== undefined ? new CallSpan(by.span, by) : undefined;
-  const headers = headersOf(call, timeoutMs, trace);
+  const headers = callHeaders(call, timeoutMs, trace);
   const message: CallTraceMessage | undefined = isTraced
     ? { service: name, method, path, attempt: number, url: transport.url + path, route, headers, trace }
     : undefined;
@@ -182,7 +182,7 @@ async function runAttempt<T>(
 }
 
 /** The headers of an attempt: its own, and the ones that it passes on from the request that makes the call. */
-function headersOf({ by, headers }: Call, timeoutMs: number, trace = by?.span): Record<string, string> {
+function callHeaders({ by, headers }: Call, timeoutMs: number, trace = by?.span): Record<string, string> {
   const own = { [DEADLINE_HEADER]: String(Math.max(1, Math.floor(timeoutMs))), ...headers };
   return by === undefined ? own : { 'x-request-id': by.id, ...traceHeaders(by.headers, trace), ...own };
 }

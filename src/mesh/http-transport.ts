@@ -75,7 +75,7 @@ export function createHttpTransport(address: string, maxAgeMs: number): Transpor
         });
         const content = request.body?.content;
         if (content === undefined || content instanceof Uint8Array) sent.end(content);
-        else sendStream(content, sent, limit.end);
+        else writeStream(content, sent, limit.end);
       };
       send(isRepeatable(request));
     });
@@ -108,7 +108,7 @@ function connectionError(request: ServiceRequest, cause: NodeJS.ErrnoException, 
 }
 
 /** Sends a streamed body, no faster than it is read; destroys its source with the request. */
-function sendStream(stream: ServiceStream, req: ClientRequest, fail: (reason: unknown) => void): void {
+function writeStream(stream: ServiceStream, req: ClientRequest, fail: (reason: unknown) => void): void {
   const source = toReadable(stream);
   let hasEnded = false;
   source.on('error', fail);

@@ -1,4 +1,4 @@
-/* Sends the calls of other services, each with the state that all of its calls share. Loaded with the first call. */
+/* Sends the calls of other services, each with the state that all of its calls share. */
 
 import { TIME_LIMIT } from '../base/deadline.js';
 import { FrameworkErrorCodes } from '../base/error-codes.js';

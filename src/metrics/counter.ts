@@ -1,8 +1,7 @@
 /* Counters: values that only grow, until the process starts again. */
 
 import { show } from '../base/options-check.js';
-import * as exemplarChecks from './exemplar.js';
-import type { Exemplar, ExemplarUpdate } from './exemplar.js';
+import { type Exemplar, type ExemplarUpdate, toExemplar } from './exemplar.js';
 import { Metric, Series, type MetricOptions, type Update, type UpdateLabels } from './metric.js';
 
 /** Options of a counter. */
@@ -77,7 +76,7 @@ export class CounterSeries extends Series implements BoundCounter {
     }
     if (value < 0)
       throw new RangeError(`counter "${name}" can't be increased by ${value}; use a gauge for what goes down`);
-    if (exemplarLabels !== undefined) this.exemplar = exemplarChecks.toExemplar(exemplarLabels, value, name);
+    if (exemplarLabels !== undefined) this.exemplar = toExemplar(exemplarLabels, value, name);
     this.value += value;
   }
 }

@@ -1,5 +1,5 @@
 /*
- * Checks exemplars. Loaded with the first update that has one.
+ * Checks exemplars.
  *
  * Spec: OpenMetrics 1.0, section "Exemplars".
  */

@@ -1,5 +1,5 @@
 /*
- * Writes metric families as Prometheus text 0.0.4 or OpenMetrics text 1.0. Loaded with the first exposition.
+ * Writes metric families as Prometheus text 0.0.4 or OpenMetrics text 1.0.
  *
  * Trusts its input: names and labels were checked when the metric was registered.
  * Spec: Prometheus "Exposition formats", section "Text-based format"; OpenMetrics 1.0, section "Text Format".

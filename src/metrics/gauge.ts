@@ -3,8 +3,7 @@
 import { Date } from '../base/clock.js';
 import { show } from '../base/options-check.js';
 import { Metric, Series, type Labels, type MetricOptions, type SomeLabels, type Update } from './metric.js';
-import * as timing from './timer.js';
-import type { BoundTimer } from './timer.js';
+import { type BoundTimer, startBoundTimer, startTimer } from './timer.js';
 
 /** Options of a gauge. */
 export interface GaugeOptions<L extends string = never> extends MetricOptions<L, Gauge<L>> {}
@@ -71,7 +70,7 @@ export class Gauge<L extends string = never> extends Metric<L, BoundGauge> {
 
   /** Starts a clock. The function returned sets and returns the seconds since then. Both calls take labels. */
   startTimer(labels?: SomeLabels<L>): (labels?: SomeLabels<L>) => number {
-    return timing.startTimer(labels, ({ value }, all) => this.obtain([all]).set(value));
+    return startTimer(labels, ({ value }, all) => this.obtain([all]).set(value));
   }
 }
 
@@ -96,7 +95,7 @@ export class GaugeSeries extends Series implements BoundGauge {
   }
 
   startTimer(): BoundTimer {
-    return timing.startBoundTimer(this.owner.definition.name, ({ value }) => this.set(value));
+    return startBoundTimer(this.owner.definition.name, ({ value }) => this.set(value));
   }
 
   zero(): void {

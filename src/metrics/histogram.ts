@@ -1,12 +1,10 @@
 /* Histograms: how many observations fell into which bucket, and their sum. */
 
 import { show } from '../base/options-check.js';
-import * as exemplarChecks from './exemplar.js';
-import type { Exemplar, ExemplarLabels, Observation } from './exemplar.js';
+import { type Exemplar, type ExemplarLabels, type Observation, toExemplar } from './exemplar.js';
 import { Metric, Series } from './metric.js';
 import type { Labels, MetricOptions, SomeLabels, Update, UpdateLabels } from './metric.js';
-import * as timing from './timer.js';
-import type { BoundHistogramTimer } from './timer.js';
+import { type BoundHistogramTimer, startBoundTimer, startTimer } from './timer.js';
 
 /** Options of a histogram. */
 export interface HistogramOptions<L extends string = never> extends MetricOptions<L, Histogram<L>> {
@@ -55,7 +53,7 @@ export class Histogram<L extends string = never> extends Metric<L, BoundHistogra
    * either end, and so may labels of the exemplar.
    */
   startTimer(labels?: SomeLabels<L>, exemplarLabels?: ExemplarLabels): HistogramTimer<L> {
-    return timing.startTimer(labels, (update, all) => this.obtain([all]).observe(update), exemplarLabels);
+    return startTimer(labels, (update, all) => this.obtain([all]).observe(update), exemplarLabels);
   }
 
   /**
@@ -98,7 +96,7 @@ export class HistogramSeries extends Series implements BoundHistogram {
 
   startTimer(exemplarLabels?: ExemplarLabels): BoundHistogramTimer {
     const { name } = this.owner.definition;
-    return timing.startBoundTimer(name, (update) => this.observe(update), exemplarLabels);
+    return startBoundTimer(name, (update) => this.observe(update), exemplarLabels);
   }
 
   zero(): void {
@@ -116,7 +114,7 @@ export class HistogramSeries extends Series implements BoundHistogram {
     }
     const bucket = this.#bucket(value);
     if (exemplarLabels !== undefined) {
-      const exemplar = exemplarChecks.toExemplar(exemplarLabels, value, name);
+      const exemplar = toExemplar(exemplarLabels, value, name);
       (this.exemplars ??= [])[bucket] = exemplar;
     }
     this.values[bucket]!++;

@@ -2,15 +2,13 @@
 
 import { assertOptions, show } from '../base/options-check.js';
 import { Counter, CounterSeries, type CounterOptions } from './counter.js';
-import * as textFormat from './exposition.js';
-import type { DefaultLabels, Family, Format } from './exposition.js';
+import { CONTENT_TYPES, type DefaultLabels, type Family, type Format, formatFamilies } from './exposition.js';
 import { Gauge, GaugeSeries, type GaugeOptions } from './gauge.js';
 import { DEFAULT_BUCKETS, Histogram, HistogramSeries, toBounds, type HistogramOptions } from './histogram.js';
 import type { LabelValue, MetricOptions } from './metric.js';
 import { assertLabelNames, assertMetricName, ClaimedNames, toDefaultLabels } from './names.js';
 import type { Definition, MetricKind } from './names.js';
-import * as summaries from './summary.js';
-import type { Summary, SummaryOptions } from './summary.js';
+import { Summary, type SummaryOptions, SummarySeries, toQuantileWindow } from './summary.js';
 
 /** Options of a registry. */
 export interface RegistryOptions {
@@ -65,7 +63,7 @@ export class Registry implements Iterable<AnyMetric> {
 
   /** The `Content-Type` of `expose(format)`. */
   contentTypeOf(format: Format): string {
-    return textFormat.CONTENT_TYPES[format];
+    return CONTENT_TYPES[format];
   }
 
   /**
@@ -121,10 +119,10 @@ export class Registry implements Iterable<AnyMetric> {
   /** Registers a summary. @throws {TypeError} as `counter` does @throws {RangeError} when a number is out of range */
   summary<const L extends string = never>(options: SummaryOptions<L>): Summary<L> {
     const definition = this.#define('summary', options, ['percentiles', 'maxAgeSeconds', 'ageBuckets']);
-    const window = summaries.toQuantileWindow(options, definition.name);
-    const metric = new summaries.Summary<L>({
+    const window = toQuantileWindow(options, definition.name);
+    const metric = new Summary<L>({
       ...definition,
-      create: (owner, values) => new summaries.SummarySeries(owner, values, window),
+      create: (owner, values) => new SummarySeries(owner, values, window),
     });
     const family = { ...definition, steps: window.quantiles, samples: metric.samples };
     return this.#add(metric, family, options.collect);
@@ -188,9 +186,9 @@ export class Registry implements Iterable<AnyMetric> {
 
   /** Writes every metric in order of registration; runs each `collect` first. Default format: Prometheus text 0.0.4. */
   expose(format: Format = 'text'): string {
-    if (!Object.hasOwn(textFormat.CONTENT_TYPES, format))
+    if (!Object.hasOwn(CONTENT_TYPES, format))
       throw new TypeError(`the format of expose() is ${show(format)}; give 'text' or 'openmetrics'`);
-    return textFormat.formatFamilies(this.#gather(), format, this.#defaultLabels);
+    return formatFamilies(this.#gather(), format, this.#defaultLabels);
   }
 
   /**

@@ -1,5 +1,5 @@
 /*
- * Pings the connected services. Loaded with the first ping that has a depth, in a service that calls others.
+ * Pings the connected services.
  *
  * At most one ping for each service and depth is in flight, so that circular and dense meshes cost each edge one
  * request per level.

@@ -6,9 +6,9 @@ import { FRAMEWORK_VERSION } from '../base/version.js';
 import type { Context } from '../http/context.js';
 import type { Reply } from '../http/reply.js';
 import { Registry } from '../metrics/registry.js';
-import * as processSampler from '../process/sampler.js';
-import type { ProcessSampler } from '../process/sampler.js';
+import { collectProcess, type ProcessSampler } from '../process/sampler.js';
 import type { Health } from './health.js';
+import { metricsText } from './metrics-text.js';
 import { createCallMetrics, RequestMetrics, type ObserveCall } from './request-metrics.js';
 import type { Tasks } from './tasks.js';
 
@@ -68,14 +68,16 @@ export class ServiceMetrics {
   }
 
   get sampler(): ProcessSampler {
-    return (this.#sampler ??= processSampler.collectProcess(this.ownRegistry));
+    return (this.#sampler ??= collectProcess(this.ownRegistry));
   }
 
   /** Begins to watch event loop and garbage collector; once is enough. */
   watch(): void {
-    this.sampler.start().catch((error: unknown) => {
-      logSafely(this.#logger, 'warn', { err: error }, 'event loop and garbage collector are not measured');
-    });
+    try {
+      this.sampler.start();
+    } catch (err) {
+      logSafely(this.#logger, 'warn', { err }, 'event loop and garbage collector are not measured');
+    }
   }
 }
 
@@ -83,15 +85,12 @@ export class ServiceMetrics {
 export function createMetricsEndpoint(
   metrics: ServiceMetrics,
   tasks: Tasks,
-): (ctx: Context) => Promise<MetricsDocument | Reply> {
-  return async (ctx) => {
+): (ctx: Context) => MetricsDocument | Promise<Reply> {
+  return (ctx) => {
     // An application that is attached to somebody else's server never calls `listen`, which starts the sampler
     // otherwise.
     metrics.watch();
-    if (!ctx.query.has('json')) {
-      const { metricsText } = await import('./metrics-text.js');
-      return metricsText(metrics.registry, ctx.headers);
-    }
+    if (!ctx.query.has('json')) return metricsText(metrics.registry, ctx.headers);
     const { rssBytes, rssPercent, cpuPercent } = metrics.sampler.read();
     return {
       total_task_count: tasks.total,

@@ -1,6 +1,5 @@
 /*
  * Metrics as text, in the format and the encoding that a scraper prefers; both are found in time linear to the header.
- * Loaded with the first scrape.
  *
  * Spec: RFC 9110, sections 12.4.2 (quality values), 12.5.1 (`Accept`) and 12.5.3 (`Accept-Encoding`);
  * Prometheus, "Scrape protocol content negotiation".

@@ -2,7 +2,7 @@
 
 import { elapsedSince, monotonicNow } from '../base/clock.js';
 import { BadRequest } from '../base/errors.js';
-import type { PingOptions } from './mesh-ping.js';
+import { createMeshPing, type PingOptions } from './mesh-ping.js';
 import type { PingDocument } from './ping-document.js';
 
 /**
@@ -12,14 +12,13 @@ import type { PingDocument } from './ping-document.js';
  * @returns a handler that throws a {@link BadRequest} for any other depth
  */
 export function createPing(options: PingOptions): (ctx: { readonly query: URLSearchParams }) => Promise<PingDocument> {
-  let loading: Promise<(depth: number) => Promise<PingDocument['response']>> | undefined;
+  const pingMesh = createMeshPing(options);
   return async ({ query }) => {
     const startedAtMs = monotonicNow();
     const depth = parseDepth(query.getAll('depth'), options.maxPingDepth);
     if (depth === 0 || options.services.names.length === 0)
       return { response: 'pong', process_time: elapsedSince(startedAtMs) };
-    loading ??= import('./mesh-ping.js').then(({ createMeshPing }) => createMeshPing(options));
-    const response = await (await loading)(depth - 1);
+    const response = await pingMesh(depth - 1);
     return { response, process_time: elapsedSince(startedAtMs) };
   };
 }

@@ -7,12 +7,11 @@ import { logSafely, type Logger } from '../base/log.js';
 import type { Complete } from '../base/options-check.js';
 import type { Priority } from '../endpoint/route-options.js';
 import type { Handler } from '../http/context.js';
-import * as errorMapper from '../http/error-mapper.js';
+import { makeReady } from '../http/error-mapper.js';
 import type { Counter } from '../metrics/counter.js';
 import type { Registry } from '../metrics/registry.js';
 import type { Route } from '../routing/router.js';
-import * as processLimits from './process-limits.js';
-import type { ProcessLimits } from './process-limits.js';
+import { ProcessLimits } from './process-limits.js';
 import type { Episode, RouteLimiter } from './route-limiter.js';
 import { RunQueue } from './run-queue.js';
 
@@ -87,7 +86,7 @@ export class Overload {
       help: `Requests that ${observe ? 'would have been' : 'were'} refused, by route and reason.`,
       labelNames: ['route', 'reason'],
     });
-    this.#limits = limitsProcess ? new processLimits.ProcessLimits(maxEventLoopDelay, isMemoryShort, this.#log) : null;
+    this.#limits = limitsProcess ? new ProcessLimits(maxEventLoopDelay, isMemoryShort, this.#log) : null;
   }
 
   /** The limit of the process that is exceeded, if any. */
@@ -105,8 +104,8 @@ export class Overload {
     this.#count.inc({ route, reason });
     const { observe, retryAfter } = this.#options;
     if (observe) return undefined;
-    if (reason === 'deadline') return (this.#late ??= errorMapper.makeReady(new DeadlinePassed()));
-    return (this.#overloaded ??= errorMapper.makeReady(new Overloaded(undefined, { retryAfter })));
+    if (reason === 'deadline') return (this.#late ??= makeReady(new DeadlinePassed()));
+    return (this.#overloaded ??= makeReady(new Overloaded(undefined, { retryAfter })));
   }
 
   /**

@@ -115,3 +115,14 @@ export function toReadable(stream: Stream | ReadableStream, options?: ReadableOp
 function isWebStream(stream: Stream | ReadableStream): stream is Parameters<typeof Readable.fromWeb>[0] {
   return tagOf(stream) === '[object ReadableStream]';
 }
+
+/** Frees a stream that nobody will read; never throws, whatever the stream. */
+export function discardStream(stream: Stream): void {
+  try {
+    toReadable(stream)
+      .on('error', () => undefined)
+      .destroy();
+  } catch {
+    // Reading the value can throw, for example from a Proxy, or a web stream that is locked.
+  }
+}

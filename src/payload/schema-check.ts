@@ -64,7 +64,7 @@ const MAX_POINTER = 512;
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}]+/gu;
 
 export function toFinding(issue: SchemaIssue): Finding {
-  return { pointer: `#${pathOf(issue, encodeURIComponent)}`, detail: detailOf(issue) };
+  return { pointer: `#${issuePathOf(issue, encodeURIComponent)}`, detail: detailOf(issue) };
 }
 
 /**
@@ -75,7 +75,7 @@ export function toFinding(issue: SchemaIssue): Finding {
 export function describeFindings(where: string, [first]: readonly SchemaIssue[], count: number): string {
   const issue = first ?? { message: '' };
   const more = count === 1 ? '' : ` (and ${count - 1} more)`;
-  return `${where}${pathOf(issue, oneLine)}: ${detailOf(issue)}${more}`;
+  return `${where}${issuePathOf(issue, oneLine)}: ${detailOf(issue)}${more}`;
 }
 
 function detailOf({ message }: SchemaIssue): string {
@@ -84,7 +84,7 @@ function detailOf({ message }: SchemaIssue): string {
   return text.length <= MAX_DETAIL ? text : `${text.slice(0, MAX_DETAIL - 1).replace(/\p{Cs}$/u, '')}…`;
 }
 
-function pathOf({ path }: SchemaIssue, encode: (text: string) => string): string {
+function issuePathOf({ path }: SchemaIssue, encode: (text: string) => string): string {
   let pointer = '';
   for (const item of path ?? []) {
     const key = typeof item === 'object' && item !== null ? item.key : item;

@@ -11,18 +11,16 @@ import { FrameworkErrorCodes } from '../base/error-codes.js';
 import { BadRequest, HttpError, refusal } from '../base/errors.js';
 import { Context, type Handler, type Middleware } from '../http/context.js';
 import { scopeOf, type Scope } from '../http/scope.js';
-import * as errorMapper from '../http/error-mapper.js';
+import { ROUTE_NOT_FOUND, routeNotFound } from '../http/error-mapper.js';
 import { reply } from '../http/reply.js';
 import { parseTarget } from '../http/request.js';
 import type { Overload } from '../overload/overload.js';
 import { hold, RouteGuard } from '../overload/route-guard.js';
 import { compose } from './middleware.js';
 import type { ConnectMiddleware } from './connect.js';
-import type { Mount } from './mounts.js';
-import * as mounting from './mounts.js';
-import * as schemaChecks from './schema-checks.js';
-import type { InputHandler } from './schema-checks.js';
-import * as timeLimits from './time-limit.js';
+import { addMount, findMount, type Mount, mountMiddleware } from './mounts.js';
+import { type InputHandler, withInput, withReply } from './schema-checks.js';
+import { TimeLimit } from './time-limit.js';
 import type { Deprecation } from '../endpoint/route-options.js';
 import { Route, type Router } from '../routing/router.js';
 import { PARTS } from '../endpoint/schemas.js';
@@ -74,7 +72,7 @@ export class CompiledRoutes {
    * @throws {TypeError} as `addMount` does
    */
   mount(prefix: string, listener: ConnectMiddleware): void {
-    mounting.addMount(this.#mounts, prefix, listener);
+    addMount(this.#mounts, prefix, listener);
   }
 
   /** The compiled form of a route; without a route, of the mount of a path, or of the errors 404 and 405. */
@@ -82,7 +80,7 @@ export class CompiledRoutes {
     let source: Route<Handler> | Mount | null = route;
     // The public reaches no mount.
     if (route === null && scope === undefined && this.#mounts.length > 0)
-      source = mounting.findMount(this.#mounts, path) ?? null;
+      source = findMount(this.#mounts, path) ?? null;
     const known = this.#compiled.get(source);
     if (known !== undefined) return known;
     const compiled = source instanceof Route ? this.#compile(source) : this.#compileOther(source);
@@ -96,14 +94,14 @@ export class CompiledRoutes {
     const what = `${method} ${path}`;
     const overload = this.router.isReserved(route) ? null : this.overload;
     const guard = overload === null ? undefined : new RouteGuard(overload, route);
-    const limit = timeout === undefined ? undefined : new timeLimits.TimeLimit(timeout);
+    const limit = timeout === undefined ? undefined : new TimeLimit(timeout);
 
     let handler: InputHandler = route.handler;
     if (guard !== undefined) handler = guard.inTime(handler);
     const mode = this.validateResponses;
     if (mode !== false && schemas.response !== undefined)
-      handler = schemaChecks.withReply(what, schemas.response, mode, handler);
-    if (PARTS.some((part) => schemas[part] !== undefined)) handler = schemaChecks.withInput(what, schemas, handler);
+      handler = withReply(what, schemas.response, mode, handler);
+    if (PARTS.some((part) => schemas[part] !== undefined)) handler = withInput(what, schemas, handler);
     if (params !== null) handler = checkQuery(handler, params);
 
     const middleware = this.#groups.get(route)?.flat() ?? [];
@@ -123,7 +121,7 @@ export class CompiledRoutes {
   #compileOther(mount: Mount | null): CompiledRoute {
     const label = mount === null ? '' : `${mount.prefix}/*`;
     const handler =
-      mount === null ? this.#refuse : compose([mounting.mountMiddleware(mount)], errorMapper.routeNotFound);
+      mount === null ? this.#refuse : compose([mountMiddleware(mount)], routeNotFound);
     const isExempt: Router['isReserved'] = (target) => this.router.isReserved(target);
     const guarded = this.overload?.guardOthers(label, handler, isExempt) ?? handler;
     return { run: compose(this.#middleware, guarded), label };
@@ -133,7 +131,7 @@ export class CompiledRoutes {
   readonly #refuse: Handler = ({ method, target, scope }) => {
     const allowed = target.path === '*' ? ['OPTIONS'] : this.router.allowedMethods(target.path, scope);
     if (allowed.length === 0)
-      return this.#middleware.length > 0 ? errorMapper.routeNotFound() : errorMapper.ROUTE_NOT_FOUND;
+      return this.#middleware.length > 0 ? routeNotFound() : ROUTE_NOT_FOUND;
     if (method === 'OPTIONS') return reply(undefined, { headers: { allow: allowed.join(', ') } });
     return notAllowed(method, allowed);
   };
@@ -145,7 +143,7 @@ export class CompiledRoutes {
     if (scopeOf(req) === undefined) return null;
     const allowed = this.router.allowedMethods(path, 'public');
     if (method === 'GET' && allowed.includes('GET')) return null;
-    return allowed.length === 0 ? errorMapper.routeNotFound() : notAllowed(method, allowed);
+    return allowed.length === 0 ? routeNotFound() : notAllowed(method, allowed);
   }
 }
 

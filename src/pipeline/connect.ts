@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { logSafely } from '../base/log.js';
 import { Context, type Middleware } from '../http/context.js';
 import { Reply } from '../http/reply.js';
-import * as expressMembers from './express-members.js';
+import { addExpressMembers } from './express-members.js';
 
 /** A middleware of Connect and Express. */
 export type ConnectMiddleware<
@@ -30,7 +30,7 @@ export function connect<Req extends IncomingMessage, Res extends ServerResponse>
   if (typeof middleware !== 'function') throw new TypeError('connect takes a middleware (req, res, next)');
   return async (ctx, next) => {
     const { req, res } = ctx.raw;
-    expressMembers.addExpressMembers(ctx, req, res);
+    addExpressMembers(ctx, req, res);
     const goesOn = await new Promise<boolean>((resolve, reject) => {
       const onClose = (): void => resolve(false);
       res.once('finish', onClose).once('close', onClose);

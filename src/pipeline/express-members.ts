@@ -1,6 +1,5 @@
 /*
- * The members that middleware written for Express expects of a request and a response beyond `node:http`. Loaded with
- * the first request that runs such middleware.
+ * The members that middleware written for Express expects of a request and a response beyond `node:http`.
  *
  * Source: Express 5 documentation, "Request" and "Response".
  */

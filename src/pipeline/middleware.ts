@@ -1,7 +1,7 @@
 /* Middleware around a handler, composed once for each route. */
 
 import { Context, type Handler, type Middleware } from '../http/context.js';
-import * as errorMapper from '../http/error-mapper.js';
+import { errorToReply } from '../http/error-mapper.js';
 import { Reply } from '../http/reply.js';
 import { discard } from '../http/writer.js';
 import { failWith, isStream } from '../payload/bytes.js';
@@ -77,9 +77,9 @@ function toErrorReply(ctx: Context, thrown: unknown): Reply {
   // Logged with the reply that is sent in the end, even if that is another one.
   Context.exchangeOf(ctx).failure = { thrown };
   try {
-    return errorMapper.errorToReply(ctx, thrown);
+    return errorToReply(ctx, thrown);
   } catch (invalid) {
     // A header of the error can't be sent.
-    return errorMapper.errorToReply(ctx, invalid);
+    return errorToReply(ctx, invalid);
   }
 }

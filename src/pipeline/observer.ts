@@ -15,7 +15,7 @@ import type { Outgoing } from '../http/reply.js';
 import type { RequestTrace } from '../http/request-tracing.js';
 import type { ReplyOutcome } from '../http/writer.js';
 import { isSilent, logSafely, type Logger } from '../base/log.js';
-import * as traceContext from '../propagation/trace-context.js';
+import { sampledTraceId } from '../propagation/trace-context.js';
 import type { RequestMetrics } from '../monitor/request-metrics.js';
 import { DeadlinePassed, Overloaded } from '../overload/overload.js';
 
@@ -73,7 +73,7 @@ export class Observer {
     const seconds = (monotonicNow() - startedAtMs) / 1000;
     const span = ctx?.span;
     const isInTrace = span !== undefined || req.headers['traceparent'] !== undefined;
-    const traceId = isInTrace ? traceContext.sampledTraceId(span, req.headers) : undefined;
+    const traceId = isInTrace ? sampledTraceId(span, req.headers) : undefined;
     this.#requests.observe(req.method as string, label, status, seconds, traceId);
     if (exchange.bytes !== null) {
       const known = { route: label || null, status, bytes: exchange.bytes(), request_id: exchange.id };

@@ -14,8 +14,14 @@ import type { HttpError } from '../base/errors.js';
 import { Backlog } from '../http/backlog.js';
 import { Connection } from '../http/connection.js';
 import { Context, type HandlerResult, type ServingOptions } from '../http/context.js';
-import * as errorMapper from '../http/error-mapper.js';
-import type { ParserError } from '../http/error-mapper.js';
+import {
+  errorToOutgoing,
+  forScope,
+  headersOfUnsent,
+  mapError,
+  type ParserError,
+  withHeaders,
+} from '../http/error-mapper.js';
 import { CLIENT_CLOSED_REQUEST, isCut } from '../http/exchange.js';
 import { isThenable, toOutgoing, type Outgoing } from '../http/reply.js';
 import { createHeadCheck, parseTarget, requestId } from '../http/request.js';
@@ -137,7 +143,7 @@ export class Pipeline implements Steps {
   /** @param req null for one that could not be parsed */
   #refuseRaw(req: IncomingMessage | null, socket: Duplex, error: HttpError): void {
     const id = req === null ? null : requestId(req);
-    const outgoing = errorMapper.errorToOutgoing(error, id, req?.headers.accept, this.#options.errorTypes);
+    const outgoing = errorToOutgoing(error, id, req?.headers.accept, this.#options.errorTypes);
     this.#observer.refused(req, id, error, outgoing.length);
     sendRaw(socket, outgoing);
   }
@@ -178,7 +184,7 @@ export class Pipeline implements Steps {
   fail(exchange: PipelineExchange, thrown: unknown, unsent: Outgoing['headers'] = []): void {
     const { req, res, id, connection, isAnswered } = exchange;
     if (isAnswered || exchange.outgoing !== null) return;
-    const error = errorMapper.mapError(thrown);
+    const error = mapError(thrown);
     const hasLeft = exchange.state === 'left' || isCut(res);
     this.#observer.failed(exchange, thrown, error, hasLeft ? CLIENT_CLOSED_REQUEST : error.statusCode);
     if (exchange.move('stop')) this.#end(exchange, CLIENT_CLOSED_REQUEST);
@@ -188,9 +194,9 @@ export class Pipeline implements Steps {
       if (!res.writableEnded) connection.cutBehind(exchange);
       this.settle(exchange, status, hasLeft ? 'aborted' : 'sent');
     } else {
-      const shown = errorMapper.forScope(exchange.ctx?.scope, thrown, error);
-      const outgoing = errorMapper.errorToOutgoing(shown, id, req.headers.accept, this.#options.errorTypes);
-      this.#outbox.put(exchange, unsent.length === 0 ? outgoing : errorMapper.withHeaders(unsent, outgoing));
+      const shown = forScope(exchange.ctx?.scope, thrown, error);
+      const outgoing = errorToOutgoing(shown, id, req.headers.accept, this.#options.errorTypes);
+      this.#outbox.put(exchange, unsent.length === 0 ? outgoing : withHeaders(unsent, outgoing));
     }
   }
 
@@ -243,7 +249,7 @@ export class Pipeline implements Steps {
       const isError = builtin('node:util').types.isNativeError(thrown);
       if (isError && thrown instanceof UnsendableError && ctx !== null)
         thrown.message = `${routeNameOf(ctx)}: ${thrown.message}`;
-      this.fail(exchange, thrown, errorMapper.headersOfUnsent(value));
+      this.fail(exchange, thrown, headersOfUnsent(value));
     }
   }
 
@@ -252,7 +258,7 @@ export class Pipeline implements Steps {
     const { failure } = exchange;
     if (failure === null) return;
     exchange.failure = null;
-    const error = errorMapper.mapError(failure.thrown);
+    const error = mapError(failure.thrown);
     this.#observer.failed(exchange, failure.thrown, error, status ?? error.statusCode);
   }
 

@@ -1,4 +1,4 @@
-/* Holds requests and replies to the schemas of their route. Loaded with the first request of a route that has some. */
+/* Holds requests and replies to the schemas of their route. */
 
 import { responseSchema, type AnySchemas, type MaybeResponse, type Part } from '../endpoint/schemas.js';
 import { Context, type Handler, type HandlerResult } from '../http/context.js';

@@ -1,6 +1,6 @@
 /*
  * Registers the metrics of the process and of Node.js, under prom-client's names and the names of SPEC 2.2. Everything
- * is read when it is exposed; watch.ts, which is loaded later, counts the garbage collections.
+ * is read when it is exposed; watch.ts counts the garbage collections.
  */
 
 import { builtin } from '../base/builtin.js';

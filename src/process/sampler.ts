@@ -13,7 +13,7 @@ import { registerCollections, registerProcessMetrics, registerSpecMetrics } from
 import type { CollectionHistograms, EventLoopLag, ProcessUsage } from './process-metrics.js';
 import { Readings } from './readings.js';
 import { ProcessSources } from './sources.js';
-import type { ProcessWatch } from './watch.js';
+import { watchProcess, type ProcessWatch } from './watch.js';
 
 /** Registers the metrics of a process; before `start`, event loop lag and garbage collections stay 0. */
 export class ProcessSampler {
@@ -48,9 +48,8 @@ export class ProcessSampler {
     });
   }
 
-  /** Begins to watch event loop and garbage collector; resolves when it does. After `close` it does nothing. */
-  async start(): Promise<void> {
-    const { watchProcess } = await import('./watch.js');
+  /** Begins to watch event loop and garbage collector. After `close` it does nothing. */
+  start(): void {
     const advance = (): void => {
       this.#cpu.advance();
       this.#loop.advance();
@@ -102,7 +101,7 @@ export function collectDefaultMetrics(registry: Registry, options: DefaultMetric
   const { prefix = '', labels = {} } = options;
   const readings = new Readings(registry, prefix, Object.fromEntries(toDefaultLabels(labels)));
   const sampler = new ProcessSampler(readings, false, new ProcessSources());
-  sampler.start().catch((error: Error) => process.emitWarning(error));
+  sampler.start();
 }
 
 /** Both in seconds since the process, or the event loop, began. */

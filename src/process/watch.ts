@@ -1,8 +1,6 @@
 /*
  * Watches the process between two expositions: the delay of its event loop, and its garbage collections, with how many
  * objects they freed, `python_gc_collected_objects` (SPEC 2.3).
- *
- * Loaded when the watching begins: a service is up before it is watched.
  */
 
 import type { HeapSpaceInfo } from 'node:v8';

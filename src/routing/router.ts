@@ -9,7 +9,7 @@ import type { Constraint } from '../endpoint/constraint.js';
 import { assertMethod } from '../endpoint/endpoint-definition.js';
 import { compilePath, formatPattern, type Segment } from '../endpoint/pattern.js';
 import { toRecord, type DeclaredOptions, type RouteRecord } from '../endpoint/route-options.js';
-import * as jsonSchemas from '../payload/json-schema.js';
+import { assertParameters, inputOf } from '../payload/json-schema.js';
 import { propsOf } from '../payload/standard-schema.js';
 import { Trie } from './trie.js';
 
@@ -149,7 +149,7 @@ export class Router<Handler = unknown> {
     const record = toRecord(`${method} ${path}`, handler, options, shared);
     const names = segments.flatMap((segment) => (segment.kind === 'static' ? [] : [segment.name]));
     const params = propsOf(record.schemas.params);
-    if (params !== undefined) jsonSchemas.assertParameters(`${method} ${path}`, jsonSchemas.inputOf(params), names);
+    if (params !== undefined) assertParameters(`${method} ${path}`, inputOf(params), names);
     const route = new Route(method, path, handler, record, names, this.#constraints);
     const existing = this.#claim(route, segments);
     if (existing !== undefined)

@@ -6,7 +6,7 @@
 
 import { expect, test } from 'vitest';
 import { Postern, publicFacing } from 'postern';
-import { toCaddy, toGatewayApi, toHAProxy, toKong, toNginx, type GatewayApiOptions } from '../../src/entry/gateway.js';
+import { toCaddy, toGatewayApi, toHAProxy, toKong, toNginx, type GatewayApiOptions } from '../../src/gateway.js';
 import { createProject, runCommand } from '../support/command.js';
 
 const MODULE = `import { Postern, publicFacing } from 'postern';

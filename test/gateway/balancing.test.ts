@@ -10,7 +10,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { createServer, type AddressInfo, type Server } from 'node:net';
-import { toCaddy, toHAProxy, toNginx, type RouteTable } from '../../src/entry/gateway.js';
+import { toCaddy, toHAProxy, toNginx, type RouteTable } from '../../src/gateway.js';
 import { startGateway, type GatewayName } from '../support/gateway-process.js';
 import { exchange, routerOf, startService, type RunningService } from '../support/gateway-services.js';
 import { freePort } from '../support/ports.js';

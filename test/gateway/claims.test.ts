@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import {
   GatewayError, toCaddy, toGatewayApi, toHAProxy, toKong, toNginx, type GatewayService, type ListenerOptions,
-} from '../../src/entry/gateway.js';
+} from '../../src/gateway.js';
 import { createRouter } from '../support/gateway-sample.js';
 
 type Exporter = (services: readonly GatewayService[], options?: ListenerOptions) => string;

@@ -11,7 +11,7 @@ import { publicFacing } from '../../src/endpoint/public-facing.js';
 import { Router } from '../../src/routing/router.js';
 import {
   toCaddy, toGatewayApi, toHAProxy, toKong, toNginx, type GatewayOptions, type RouteTable,
-} from '../../src/entry/gateway.js';
+} from '../../src/gateway.js';
 import { checkGateway, startGateway } from '../support/gateway-process.js';
 import { createRouter, createSampleRouter } from '../support/gateway-sample.js';
 import { ask, startUpstream } from '../support/gateway-upstream.js';

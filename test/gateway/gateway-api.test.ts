@@ -8,7 +8,7 @@
 import { describe, expect, test } from 'vitest';
 import { Router } from '../../src/routing/router.js';
 import { publicFacing } from '../../src/endpoint/public-facing.js';
-import { GatewayError, toGatewayApi } from '../../src/entry/gateway.js';
+import { GatewayError, toGatewayApi } from '../../src/gateway.js';
 import { askHttpRoutes, parseHttpRoutes } from '../support/gateway-model.js';
 import { createRouter, createSampleRouter, EVERYDAY } from '../support/gateway-sample.js';
 import { expectedRoute } from '../support/gateway-upstream.js';

@@ -7,7 +7,7 @@
 import { describe, expect, test } from 'vitest';
 import { publicFacing } from '../../src/endpoint/public-facing.js';
 import { Router } from '../../src/routing/router.js';
-import { GatewayError, toKong } from '../../src/entry/gateway.js';
+import { GatewayError, toKong } from '../../src/gateway.js';
 import { askKong, ENGINES, normalizeForKong, type KongFile } from '../support/gateway-model.js';
 import { createRouter, createSampleRouter, EVERYDAY } from '../support/gateway-sample.js';
 import { expectedRoute } from '../support/gateway-upstream.js';

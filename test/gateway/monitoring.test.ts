@@ -6,7 +6,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Postern, publicFacing } from 'postern';
-import { toCaddy, toHAProxy, toNginx } from '../../src/entry/gateway.js';
+import { toCaddy, toHAProxy, toNginx } from '../../src/gateway.js';
 import { startGateway, type RunningGateway } from '../support/gateway-process.js';
 import { rawRequest } from '../support/raw.js';
 import { freePorts } from '../support/ports.js';

@@ -10,7 +10,7 @@ import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { toCaddy, toHAProxy, toNginx } from '../../src/entry/gateway.js';
+import { toCaddy, toHAProxy, toNginx } from '../../src/gateway.js';
 import {
   checkGateway,
   startGateway,

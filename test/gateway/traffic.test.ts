@@ -12,7 +12,7 @@ import { readdirSync, statSync } from 'node:fs';
 import { Agent, get, request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { toCaddy, toHAProxy, toNginx } from '../../src/entry/gateway.js';
+import { toCaddy, toHAProxy, toNginx } from '../../src/gateway.js';
 import { startGateway, type GatewayName, type RunningGateway } from '../support/gateway-process.js';
 import {
   exchange, parseReply, routerOf, startService, type RunningService, type WireReply,

@@ -9,7 +9,7 @@ export function clientsOf(
   urls: Readonly<Record<string, string>>,
   options?: CallSettings,
 ): ServiceClients<ServiceSender> {
-  return new ServiceClients(Object.keys(urls), async () => createSenders(new Map(Object.entries(urls)), options));
+  return new ServiceClients(Object.keys(urls), () => createSenders(new Map(Object.entries(urls)), options));
 }
 
 /** A client for one service, called billing. */

@@ -3,7 +3,7 @@
  * out.
  */
 
-import { GatewayError, toNginx } from '../../src/entry/gateway.js';
+import { GatewayError, toNginx } from '../../src/gateway.js';
 import { createRouter } from './gateway-sample.js';
 import {
   askSites, EXPORTERS, NAME, startSite, stopSite, type Outcome, type ServiceTable, type Site, type SiteRequest,

@@ -6,7 +6,7 @@
 import { connect } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
 import { Postern, publicFacing, reply, type Context } from '../../src/index.js';
-import { toCaddy, toHAProxy, toNginx, type GatewayService, type ListenerOptions } from '../../src/entry/gateway.js';
+import { toCaddy, toHAProxy, toNginx, type GatewayService, type ListenerOptions } from '../../src/gateway.js';
 import { startGateway, type GatewayName } from './gateway-process.js';
 import { inParallel } from './gateway-upstream.js';
 import { freePorts } from './ports.js';
