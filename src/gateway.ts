@@ -7,8 +7,10 @@ export { toKong } from './gateway/kong.js';
 export { toNginx } from './gateway/nginx.js';
 export {
   GatewayError,
+  type ExporterArguments,
   type GatewayOptions,
   type GatewayService,
   type ListenerOptions,
   type RouteTable,
 } from './gateway/exporter-options.js';
+export type { RouteInfo } from './routing/router.js';

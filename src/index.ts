@@ -2,7 +2,7 @@
 
 export { Postern } from './app/app.js';
 export type { CloseOptions } from './app/closing.js';
-export type { Listening, ListenOptions, MonitorOptions } from './app/address.js';
+export type { Address, Listening, ListenOptions, MonitorOptions } from './app/address.js';
 export { defineErrorCodes, FrameworkErrorCodes, type ErrorCode, type ErrorCodes } from './base/error-codes.js';
 export {
   ApiError,
@@ -16,13 +16,15 @@ export {
   Unauthorized,
 } from './base/errors.js';
 export type { ApiErrorOptions, HttpErrorOptions, RetryOptions } from './base/errors.js';
-export type { Context, Handler, HandlerResult, Middleware, State } from './http/context.js';
-export { InvalidRequest, type RequestFinding } from './http/request.js';
-export { connect, type ConnectMiddleware } from './pipeline/connect.js';
-export { redirect, Reply, reply, type RedirectStatus, type ReplyInit } from './http/reply.js';
-export type { RequestTraceMessage } from './http/request-tracing.js';
+export type { Context, Handler, HandlerResult, Middleware, State } from './answer/context.js';
+export { InvalidRequest, type RequestFinding } from './answer/target.js';
+export { connect, type ConnectMiddleware } from './answer/connect.js';
+export { redirect, Reply, reply, type HeadersLike, type RedirectStatus, type ReplyInit } from './answer/reply.js';
+export type { Sendable } from './answer/sendable.js';
+export type { RequestTraceMessage } from './answer/tracing.js';
 export type { Logger, LogLevel, LogMethod, SafeLogger, SafeLogMethod } from './base/log.js';
 export type {
+  CallArguments,
   Query,
   QueryValue,
   RequestHeaders,
@@ -40,37 +42,79 @@ export { ServiceError, type ServiceErrorOptions } from './client/service-error.j
 export type { Settings, SettingsOptions } from './client/settings.js';
 export type { CallTraceMessage } from './mesh/call-tracing.js';
 export type { TraceSpan } from './propagation/trace-context.js';
-export { Registry } from './metrics/registry.js';
+export type { BoundCounter, Counter, CounterOptions, CounterUpdate } from './metrics/counter.js';
+export type { ExemplarLabels, ExemplarUpdate, Observation } from './metrics/exemplar.js';
+export type { Format } from './metrics/exposition.js';
+export type { BoundGauge, Gauge, GaugeLabels, GaugeOptions, GaugeStep, GaugeValue } from './metrics/gauge.js';
+export type {
+  BoundHistogram,
+  Histogram,
+  HistogramOptions,
+  HistogramTimer,
+  HistogramUpdate,
+} from './metrics/histogram.js';
+export type {
+  Labels,
+  LabelValue,
+  Metric,
+  MetricOptions,
+  MetricUpdate,
+  SomeLabels,
+  UpdateLabels,
+} from './metrics/metric.js';
+export { Registry, type AnyMetric, type RegistryOptions } from './metrics/registry.js';
+export type { BoundSummary, Summary, SummaryOptions, SummaryUpdate } from './metrics/summary.js';
+export type { BoundHistogramTimer, BoundTimer } from './metrics/timer.js';
 export type { PingDocument, PingEntry } from './monitor/ping-document.js';
 export type { Health, HealthCheck, HealthCheckOptions, HealthDocument, HealthStatus } from './monitor/health.js';
 export type { PosternOptions } from './app/options.js';
+export type { LoadSheddingOptions } from './overload/overload.js';
+export type { OpenApiExtras } from './endpoint/document-settings.js';
+export type { ByteStream } from './payload/bytes.js';
+export type { ErrorBody } from './payload/error-body.js';
+export type { Finding } from './payload/schema-check.js';
 export type {
   AnySchema,
   InputOf,
+  JsonSchemaConverter,
   OutputOf,
   SchemaIssue,
   SchemaResult,
+  StandardProps,
   StandardSchemaV1,
 } from './payload/standard-schema.js';
 export { defineEndpoint } from './endpoint/endpoint-definition.js';
-export type { CallInput, CallResult, EndpointDefinition } from './endpoint/endpoint-definition.js';
-export type { HandlerInput, MaybeResponse, MaybeSchema, Schemas, SchemasByStatus } from './endpoint/schemas.js';
+export type { CallInput, CallResult, EndpointDefinition, TypedResponse } from './endpoint/endpoint-definition.js';
+export type {
+  AnySchemas,
+  HandlerInput,
+  MaybeResponse,
+  MaybeSchema,
+  OneSchema,
+  SchemaOrNone,
+  Schemas,
+  SchemasByStatus,
+} from './endpoint/schemas.js';
 export { path } from './endpoint/path-parameter.js';
-export { publicFacing, type PublicFlag, type PublicHandler, type PublicOptions } from './endpoint/public-facing.js';
-export type { GroupOptions, RouteGroup } from './app/route-group.js';
-export type { View } from './app/view.js';
-export type { Scope, ScopeOptions } from './http/scope.js';
+export { publicFacing } from './endpoint/public-facing.js';
+export type { AnyFunction, PublicFlag, PublicHandler, PublicOptions } from './endpoint/public-facing.js';
+export type { GroupArguments, GroupOptions, RouteGroup, SendingView, Verb } from './app/route-group.js';
+export type { View, ViewMethod } from './app/view.js';
+export type { Scope, ScopeOptions } from './wire/scope.js';
 export { endpoint } from './app/endpoint.js';
 export type {
   CarryingHandler,
+  Declared,
   EndpointFlag,
   EndpointHandler,
+  EndpointMethod,
   ResultOf,
   RouteOptions,
+  Sends,
   ServedSettings,
 } from './app/endpoint.js';
-export type { Carrier, Deprecation, ErrorType, Priority } from './endpoint/route-options.js';
+export type { Carrier, DeclaredOptions, Deprecation, ErrorType, Priority } from './endpoint/route-options.js';
 export type { RouteSettings, SharedOptions } from './endpoint/route-options.js';
 export type { ParamsOf } from './endpoint/pattern.js';
 export { Router } from './routing/router.js';
-export type { Found, MatchedRoute, Params, RouteInfo, RoutesPublic } from './routing/router.js';
+export type { Found, MatchedRoute, Params, Route, RouteInfo, RoutesPublic } from './routing/router.js';

@@ -7,7 +7,15 @@ export { Gauge } from './metrics/gauge.js';
 export type { BoundGauge, GaugeLabels, GaugeOptions, GaugeStep, GaugeValue } from './metrics/gauge.js';
 export { exponentialBuckets, Histogram, linearBuckets } from './metrics/histogram.js';
 export type { BoundHistogram, HistogramOptions, HistogramTimer, HistogramUpdate } from './metrics/histogram.js';
-export type { Labels, LabelValue, MetricOptions, SomeLabels } from './metrics/metric.js';
+export type {
+  Labels,
+  LabelValue,
+  Metric,
+  MetricOptions,
+  MetricUpdate,
+  SomeLabels,
+  UpdateLabels,
+} from './metrics/metric.js';
 export { Registry, type AnyMetric, type RegistryOptions } from './metrics/registry.js';
 export { Summary, type BoundSummary, type SummaryOptions, type SummaryUpdate } from './metrics/summary.js';
 export type { BoundHistogramTimer, BoundTimer } from './metrics/timer.js';

@@ -2,3 +2,4 @@
 
 export { toOpenApi, type OpenApiDocument, type OpenApiOptions, type OpenApiSource } from './openapi/document.js';
 export { OpenApiError } from './openapi/operation.js';
+export type { RouteInfo } from './routing/router.js';

@@ -93,7 +93,7 @@ test('ships only what a user needs', () => {
 test('in at most 900 kB without docs/llms.txt, with types that are indented as the compiler writes them', () => {
   const pages = packed.files.find(({ path }) => path === 'docs/llms.txt')?.size ?? 0;
   expect(packed.unpackedSize - pages).toBeLessThanOrEqual(900_000);
-  expect(readFileSync(join(ROOT, 'dist/http/context.d.ts'), 'utf8')).toMatch(/^ {4}readonly method/m);
+  expect(readFileSync(join(ROOT, 'dist/answer/context.d.ts'), 'utf8')).toMatch(/^ {4}readonly method/m);
 });
 
 test('no file of the library loads the command', () => {

@@ -2,7 +2,7 @@
 
 import type { AddressInfo } from 'node:net';
 import { assertOptions, STRING, wholeNumber, type Kind, type Kinds } from '../base/options-check.js';
-import { SCOPE, type ScopeOptions } from '../http/scope.js';
+import { SCOPE, type ScopeOptions } from '../wire/scope.js';
 
 /** Where to listen, and for whom. */
 export interface ListenOptions extends ScopeOptions {

@@ -4,10 +4,10 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { setTimeout } from '../base/clock.js';
 import { TIME } from '../base/deadline.js';
 import type { ErrorCode } from '../base/error-codes.js';
-import { CompiledRoutes } from '../pipeline/compiled-routes.js';
-import type { ServingOptions, Handler, Middleware } from '../http/context.js';
-import { requestInMemory, type RequestInitLike } from '../http/in-memory.js';
-import { SCOPE, type ScopeOptions } from '../http/scope.js';
+import { CompiledRoutes } from '../answer/compiled-routes.js';
+import { Context, type ServingOptions, type Handler, type Middleware } from '../answer/context.js';
+import { requestInMemory } from '../wire/in-memory.js';
+import { SCOPE, type ScopeOptions } from '../wire/scope.js';
 import { logSafely } from '../base/log.js';
 import type { ServiceClient, ServiceClients } from '../client/service-client.js';
 import type { Settings } from '../client/settings.js';
@@ -19,14 +19,17 @@ import { Tasks } from '../monitor/tasks.js';
 import { assertOptions } from '../base/options-check.js';
 import { Overload } from '../overload/overload.js';
 import { LISTEN, numberOf, PORT, type Listening, type ListenOptions } from './address.js';
-import { attachPipeline, createHandler, Listener, openListeners } from './listener.js';
+import { Listener, openListeners } from './listener.js';
 import { addMonitoringEndpoints, createOpenApiEndpoint } from './monitor.js';
 import { createClients } from './clients.js';
 import { CLOSE, type CloseOptions, drain, drainDelayOf, exitOnSignal } from './closing.js';
 import { resolveOptions, type PosternOptions, type ResolvedOptions } from './options.js';
-import type { ConnectMiddleware } from '../pipeline/connect.js';
+import type { ConnectMiddleware } from '../answer/connect.js';
+import { AccessLog } from '../answer/observers.js';
+import { SlowClients } from '../wire/slow-clients.js';
 import { assertMiddleware, RouteGroup } from './route-group.js';
 import { OPENAPI, type OpenApiSettings } from '../endpoint/document-settings.js';
+import { CallSpan } from '../propagation/trace-context.js';
 import { Router } from '../routing/router.js';
 
 /** How long, in ms, after listening the event loop and the garbage collector begin to be watched. */
@@ -82,13 +85,15 @@ export class Postern extends RouteGroup {
     const metrics = new ServiceMetrics(router.methods, resolved.durationBuckets, logger);
     const services = createClients(resolved, metrics.observeCall);
     const serving = { ...resolved, services, exportsTraces: false };
-    const memoryPercent = (): number => metrics.sampler.read().rssPercent;
+    const memoryPercent = (): number => metrics.sampler.read().rssPercent ?? 0;
     const overload = loadShedding && new Overload(loadShedding, metrics.ownRegistry, logger, memoryPercent);
     const routes = new CompiledRoutes(router, overload, resolved.validateResponses);
-    const listener = new Listener(routes, metrics.requests, serving);
-    const monitor =
-      resolved.monitor && new Listener(new CompiledRoutes(new Router(), null, false), metrics.requests, serving);
-    const tasks = new Tasks(monitor === null ? [listener.pipeline] : [listener.pipeline, monitor.pipeline]);
+    const slowClients = new SlowClients(resolved.sendTimeout);
+    const observers = [metrics.requests, ...(resolved.accessLog ? [new AccessLog(logger)] : [])];
+    const createListener = (of: CompiledRoutes): Listener => new Listener(of, serving, observers, slowClients);
+    const listener = createListener(routes);
+    const monitor = resolved.monitor && createListener(new CompiledRoutes(new Router(), null, false));
+    const tasks = new Tasks(monitor === null ? [listener] : [listener, monitor]);
     const health = new Health(name, resolved.version, logger);
     metrics.describe(name, resolved.version, tasks, health);
     super(routes, '');
@@ -106,8 +111,8 @@ export class Postern extends RouteGroup {
     this.#overload = overload;
     this.#monitor = monitor;
     this.#listener = listener;
-    this.server = listener.server;
-    this.handler = createHandler(listener.pipeline);
+    this.server = listener.wire.server;
+    this.handler = listener.wire.handle;
 
     if (!resolved.attachMonitorEndpoints) return;
     addMonitoringEndpoints(name, router, monitor, {
@@ -145,16 +150,19 @@ export class Postern extends RouteGroup {
    */
   attach(server: Server, options: ScopeOptions = {}): this {
     assertOptions('attach()', options, SCOPE);
-    attachPipeline(server, this.#listener.pipeline, this.#options, options);
+    this.#listener.wire.attach(server, options);
     return this;
   }
 
   /**
-   * Lets a listener (an Express application, serve-static) answer every request below a prefix that no route answers.
-   * Its `req.url` has no prefix, `req.originalUrl` is whole, and `next()` is a 404. The public does not reach it.
+   * Lets a listener (an Express application, a proxy) answer every request below a prefix that no route answers. Its
+   * `req.url` has no prefix, `req.originalUrl` is whole. A listener with a method `handle` (an application) gets `next`,
+   * too: `next()` is the 404. The public does not reach it.
    *
    * @throws {TypeError} for a prefix with a parameter or a trailing slash, and for a prefix that is mounted already
    */
+  mount(prefix: string, listener: (req: IncomingMessage, res: ServerResponse) => unknown): this;
+  mount(prefix: string, application: ConnectMiddleware & { readonly handle: (...args: never[]) => unknown }): this;
   mount(prefix: string, listener: ConnectMiddleware): this {
     this.#listener.routes.mount(prefix, listener);
     return this;
@@ -219,10 +227,11 @@ export class Postern extends RouteGroup {
     const tracing = isTraced ? await import('../tracing/trace-export.js') : undefined;
     try {
       const listening = await openListeners(this.#listener, where, from, this.#monitor, this.#options.monitor);
-      this.#closeTraceExport = tracing?.startTraceExport(this.#options, this.metrics, process.env);
+      const classes = { Context, CallSpan };
+      this.#closeTraceExport = tracing?.startTraceExport(this.#options, this.metrics, process.env, classes);
       return listening;
     } catch (error) {
-      await Promise.all([this.#listener.revoke(), this.#monitor?.revoke()]);
+      await Promise.all([this.#listener.wire.revoke(), this.#monitor?.wire.revoke()]);
       throw error;
     }
   }
@@ -235,18 +244,14 @@ export class Postern extends RouteGroup {
    * @returns the response, whatever its status
    * @example const { status } = await app.request('/users/7', { headers: { accept: 'application/json' } });
    */
-  async request(pathOrUrl: string | URL, init: RequestInitLike = {}): Promise<Response> {
+  async request(pathOrUrl: string | URL, init: RequestInit = {}): Promise<Response> {
     const isStreamed = typeof init.body === 'object' && init.body !== null && Symbol.asyncIterator in init.body;
     const url = String(pathOrUrl).replace(/^(?=\/)/, 'http://localhost');
     const request = new Request(url, isStreamed && !('duplex' in init) ? { duplex: 'half', ...init } : init);
     return requestInMemory(this.server, request, isStreamed);
   }
 
-  /**
-   * Drains and closes; calling it again waits for the first time.
-   *
-   * @throws {TypeError} for an unknown or invalid option
-   */
+  /** Drains and closes; calling it again waits for the first time. @throws {TypeError} for a wrong option */
   async close(options: CloseOptions = {}): Promise<void> {
     assertOptions('close()', options, CLOSE);
     await (this.#closing ??= this.#drain(options));
@@ -280,7 +285,7 @@ export class Postern extends RouteGroup {
   /** @returns whether everything in flight could finish */
   async #drain(options: CloseOptions): Promise<boolean> {
     this.health.drain();
-    this.#listener.pipeline.closeConnections();
+    this.#listener.wire.beginDrain();
     // A server that is about to listen can't be told to stop before it does.
     await this.#opening?.catch(() => undefined);
     const { logger } = this.#options;

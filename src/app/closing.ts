@@ -45,13 +45,13 @@ export async function drain(
   if (delay > 0) await new Promise((resolve) => setTimeout(resolve, Math.min(delay, MAX_TIMEOUT_MS)));
   const startedAtMs = monotonicNow();
   const leftMs = (): number => Math.max(0, timeout - (monotonicNow() - startedAtMs));
-  const answered = await listener.close(timeout);
+  const cut = await listener.wire.close(timeout);
   // Only now: a request in flight may have started more of this work.
   await within(leftMs(), tasks.settled());
-  const finished = answered && tasks.tracked === 0;
+  const finished = cut.length === 0 && tasks.tracked === 0;
   const clean = (await runCloseHooks(hooks, Math.max(MIN_HOOK_MS, leftMs()), logger)) && finished;
-  monitor?.pipeline.closeConnections();
-  await monitor?.close(LAST_SCRAPE_MS);
+  monitor?.wire.beginDrain();
+  await monitor?.wire.close(LAST_SCRAPE_MS);
   return clean;
 }
 

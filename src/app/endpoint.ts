@@ -1,9 +1,9 @@
 /* Handlers that carry the schemas and options of their route. */
 
-import type { Context, HandlerResult, Middleware } from '../http/context.js';
+import type { Context, HandlerResult, Middleware } from '../answer/context.js';
 import type { ApiError, HttpError } from '../base/errors.js';
-import type { Reply } from '../http/reply.js';
-import type { Sendable } from '../http/sendable.js';
+import type { Reply } from '../answer/reply.js';
+import type { Sendable } from '../answer/sendable.js';
 import type { AnySchema, InputOf } from '../payload/standard-schema.js';
 import type { AnyFunction } from '../endpoint/public-facing.js';
 import { carryOptions, type Carrier, type RouteSettings } from '../endpoint/route-options.js';
@@ -45,7 +45,7 @@ type Undeclared<R> =
 type DeclaredStatus<R> = R extends AnySchema ? Success : keyof R;
 
 /** Resolves to a message for a reply with a status that `response` does not have. */
-type Declared<Result, R> = R extends undefined
+export type Declared<Result, R> = R extends undefined
   ? unknown
   : // The type of all results, which the compiler takes when a handler does not fit.
     ResultOf<R> extends Result
@@ -87,7 +87,8 @@ export interface EndpointFlag<P, Q, H, B, R> {
   ): void;
 }
 
-type EndpointMethod<P, Q, H, B, R> = (
+/** A method or function that an {@link EndpointFlag} takes. */
+export type EndpointMethod<P, Q, H, B, R> = (
   ctx: never,
   input: HandlerInput<P, Q, H, B>,
 ) => ResultOf<R> | Promise<ResultOf<R>>;

@@ -1,6 +1,6 @@
 /* The endpoints for monitoring, on the main listener or on a private one (option `monitor`). */
 
-import type { Handler } from '../http/context.js';
+import type { Handler } from '../answer/context.js';
 import { toOpenApi, type OpenApiDocument, type OpenApiSource } from '../openapi/document.js';
 import type { Router } from '../routing/router.js';
 import type { Listener } from './listener.js';
@@ -32,6 +32,7 @@ export function createOpenApiEndpoint(app: OpenApiSource): Handler {
   return () => {
     const routes = app.router.routes.length;
     if (made?.routes !== routes) made = { routes, document: toOpenApi(app) };
-    return made.document;
+    // A copy: middleware may change the reply.
+    return structuredClone(made.document);
   };
 }

@@ -2,7 +2,7 @@
 
 import { MAX_TIMEOUT_MS } from '../base/deadline.js';
 import { findClashes, FrameworkErrorCodes, isErrorCode, type ErrorCode } from '../base/error-codes.js';
-import { type ProxyTrust, trustNetworks } from '../http/client-address.js';
+import { type ProxyTrust, trustNetworks } from '../answer/client-address.js';
 import { createLogger, LOG_LEVELS, type Logger, type LogLevel } from '../base/log.js';
 import { parseSettings, type Settings, type SettingsOptions } from '../client/settings.js';
 import { assertServiceName, isServiceName, type ServiceStandIn } from '../client/service-client.js';
@@ -60,8 +60,6 @@ export interface PosternOptions {
   sendTimeout?: number | undefined;
   /** Maximum connections at a time; further connections are dropped. Default: 10,000. 0: no limit. */
   maxConnections?: number | undefined;
-  /** Maximum requests in flight on one connection. Default: 100. More requests wait; about 64 KiB of them is read. */
-  maxPipelinedRequests?: number | undefined;
   /** Maximum header fields of a request; more give 431. Default: 999. */
   maxHeadersCount?: number | undefined;
   /** Maximum bytes of a request's head; more give 431, or 414 in the request line. Default: 16,384. */
@@ -133,7 +131,6 @@ const OPTIONS = {
   keepAliveTimeout: option(wholeNumber(0, MAX_TIMEOUT_MS), 72_000),
   sendTimeout: option(wholeNumber(0), 60_000),
   maxConnections: option(wholeNumber(0), 10_000),
-  maxPipelinedRequests: option(wholeNumber(1), 100),
   maxHeadersCount: option(wholeNumber(1, 100_000), 999),
   maxHeaderSize: option(wholeNumber(1), 16_384),
   parameterLimit: option(wholeNumber(0), 1_000),

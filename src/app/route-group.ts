@@ -1,8 +1,9 @@
 /* Registers routes under a prefix, with middleware of their own. */
 
 import { isRecord, show } from '../base/options-check.js';
-import type { CompiledRoutes, Groups } from '../pipeline/compiled-routes.js';
-import type { Context, Handler, Middleware } from '../http/context.js';
+import type { CompiledRoutes, Groups } from '../answer/compiled-routes.js';
+import type { Context, Handler, Middleware } from '../answer/context.js';
+import { HANDLE_ERRORS } from '../answer/connect.js';
 import type { AnyFunction } from '../endpoint/public-facing.js';
 import { assertPath, type ParamsOf } from '../endpoint/pattern.js';
 import type { MaybeResponse, MaybeSchema } from '../endpoint/schemas.js';
@@ -11,20 +12,15 @@ import { isMiddleware, shareOptions, type DeclaredOptions, type SharedOptions } 
 import { methodsOf, type View } from './view.js';
 import { VERBS, type EndpointHandler, type RouteOptions, type Sends, type ServedSettings } from './endpoint.js';
 
-/** A handler of a path. */
-type RoutedHandler<Prefix extends string, Path extends string> = Handler<ParamsOf<`${Prefix}${Path}`>>;
-
-/**
- * Types the `ctx` of a handler in a wrapper: `publicFacing((ctx) => ctx.params.id)`. To learn which type the wrapper
- * should return, a compiler before TypeScript 5.9 puts `never` in place of the handler.
- */
-type Wanted<Prefix extends string, Path extends string> = (ctx: Context<ParamsOf<`${Prefix}${Path}`>>) => unknown;
-
 /** Adds a route of one method: path, options if any, handler. @throws {TypeError} when the path is invalid or taken */
 export interface Verb<Prefix extends string, Group> {
-  <const Path extends string, Handles extends Wanted<Prefix, Path>>(
+  <const Path extends string, Handles extends (ctx: Context<ParamsOf<`${Prefix}${Path}`>>) => unknown>(
     path: Path,
-    handler: [Handles] extends [never] ? Wanted<Prefix, Path> : Handles & Sends<Handles>,
+    // Types the `ctx` of a handler in a wrapper: `publicFacing((ctx) => ctx.params.id)`. To learn which type the wrapper
+    // should return, a compiler before TypeScript 5.9 puts `never` in place of the handler.
+    handler: [Handles] extends [never]
+      ? (ctx: Context<ParamsOf<`${Prefix}${Path}`>>) => unknown
+      : Handles & Sends<Handles>,
   ): Group;
   <
     const Path extends string,
@@ -42,7 +38,7 @@ export interface Verb<Prefix extends string, Group> {
 }
 
 /** The type of a view, or of its class, whose methods have nothing in their results that JSON loses. */
-type SendingView<Viewed, Params> = Viewed extends new () => infer Instance
+export type SendingView<Viewed, Params> = Viewed extends new () => infer Instance
   ? new () => SendingView<Instance, Params>
   : keyof Viewed & keyof View<never> extends never
     ? 'a view has one or more of the methods get, post, put, patch, delete, head, options'
@@ -62,7 +58,7 @@ export interface GroupOptions extends SharedOptions {
 }
 
 /** The arguments after a group's prefix. */
-type GroupArguments<Prefix extends string> =
+export type GroupArguments<Prefix extends string> =
   | readonly [define: (group: RouteGroup<Prefix>) => void]
   | readonly [options: GroupOptions, define: (group: RouteGroup<Prefix>) => void];
 
@@ -141,7 +137,7 @@ export class RouteGroup<Prefix extends string = ''> {
    * @example
    * app.route('/users/:id', { GET: (ctx) => users.find(ctx.params.id), DELETE: (ctx) => users.remove(ctx.params.id) });
    */
-  route<const Path extends string, Handlers extends Readonly<Record<string, RoutedHandler<Prefix, Path>>>>(
+  route<const Path extends string, Handlers extends Readonly<Record<string, Handler<ParamsOf<`${Prefix}${Path}`>>>>>(
     path: Path,
     handlers: Handlers & {
       readonly [Method in keyof Handlers]: Uppercase<`${Exclude<Method, symbol>}`> extends Method
@@ -265,7 +261,8 @@ export class RouteGroup<Prefix extends string = ''> {
 
 export function assertMiddleware(middleware: unknown): asserts middleware is Middleware {
   if (isMiddleware(middleware)) return;
-  const remedy = typeof middleware === 'function' ? 'wrap (req, res, next) in connect()' : 'use() takes no path: open a group';
+  let remedy = 'use() takes no path: open a group';
+  if (typeof middleware === 'function') remedy = middleware.length > 3 ? HANDLE_ERRORS : 'wrap (req, res, next) in connect()';
   throw new TypeError(`middleware must be a function (ctx, next) => reply, not ${show(middleware)}; ${remedy}`);
 }
 

@@ -2,9 +2,10 @@
 
 import { VERBS } from './endpoint.js';
 import { isRecord, show } from '../base/options-check.js';
-import type { Context, HandlerResult } from '../http/context.js';
+import type { Context, HandlerResult } from '../answer/context.js';
 
-type ViewMethod<P> = (ctx: Context<P>, input: never) => HandlerResult | Promise<HandlerResult>;
+/** A method of a view: a handler of one HTTP method. */
+export type ViewMethod<P> = (ctx: Context<P>, input: never) => HandlerResult | Promise<HandlerResult>;
 
 /** A class of handlers, one for each method that it serves. */
 export interface View<P> {

@@ -3,6 +3,7 @@
  * wrong type together with the right one, so that a typo never passes for a default.
  */
 
+import { ignoreRejection } from './promises.js';
 import { nearestName } from './nearest-name.js';
 
 /** The type that an option must have. */
@@ -87,8 +88,9 @@ export function assertOptions(
     if (kind === undefined)
       throw new TypeError(`unknown option "${name}" of ${what}; ${remedy(name, Object.keys(kinds))}`);
     const value = options[name];
-    if (value !== undefined && !kind.accepts(value))
-      throw new TypeError(`${name} of ${what} is ${show(value)}; give ${kind.give}`);
+    if (value === undefined || kind.accepts(value)) continue;
+    ignoreRejection(value);
+    throw new TypeError(`${name} of ${what} is ${show(value)}; give ${kind.give}`);
   }
 }
 

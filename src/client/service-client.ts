@@ -6,6 +6,7 @@ import { nearestName } from '../base/nearest-name.js';
 import type { TraceSpan } from '../propagation/trace-context.js';
 import type { CallInput, CallResult, EndpointDefinition } from '../endpoint/endpoint-definition.js';
 import type { MaybeResponse, MaybeSchema } from '../endpoint/schemas.js';
+import type { ByteStream } from '../payload/bytes.js';
 import { ServiceError } from './service-error.js';
 
 /** One value of a query; null and undefined are left out. */
@@ -19,7 +20,7 @@ export type RequestHeaders =
   Iterable<readonly [string, string]> | Readonly<Record<string, string | readonly string[] | undefined>>;
 
 /** A stream that a call may send: a `Readable`, a `ReadableStream`, or another source of bytes or strings. */
-export type ServiceStream = AsyncIterable<Uint8Array | string> | ReadableStream<Uint8Array>;
+export type ServiceStream = AsyncIterable<Uint8Array | string> | ByteStream;
 
 /** A body that a call may send. `Blob` and `FormData` are sent as `fetch` would send them. */
 export type ServiceBody = string | Uint8Array | ArrayBuffer | URLSearchParams | Blob | FormData | ServiceStream;
@@ -30,7 +31,7 @@ export type ServiceStandIn =
   | ((request: Request) => Response | Promise<Response>);
 
 /** The arguments of `call` after the endpoint; the input may be left out if nothing in it is required. */
-type CallArguments<Input> = object extends Input
+export type CallArguments<Input> = object extends Input
   ? readonly [input?: Input, options?: ServiceCallOptions]
   : readonly [input: Input, options?: ServiceCallOptions];
 
@@ -97,8 +98,8 @@ export interface CallingRequest {
   readonly span: TraceSpan | undefined;
   /** Aborts when the client disconnects, and when the time of the request is over. */
   readonly signal: AbortSignal;
-  /** When its calls must end, on the clock of `performance.now()`; undefined: never. */
-  readonly deadlineMs: number | undefined;
+  /** When its calls must end, on the clock of `performance.now()`; Infinity: never. */
+  readonly deadlineMs: number;
 }
 
 /** Sends the calls of one service. @internal */

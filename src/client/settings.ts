@@ -1,6 +1,6 @@
 /* The services that an application calls, from options and environment (SPEC 1, 4.2). */
 
-import { assertOptions, LIST, STRING, type Complete, type Kinds } from '../base/options-check.js';
+import { assertOptions, LIST, STRING, type Kinds } from '../base/options-check.js';
 import { assertTemplate, toServiceUrls } from './service-urls.js';
 
 /** Names and URLs of called services. What is left out comes from the environment variable of the same name. */
@@ -17,7 +17,9 @@ export interface SettingsOptions {
 }
 
 /** Settings that were checked; frozen. */
-export type Settings = Complete<SettingsOptions>;
+export type Settings = {
+  readonly [Name in keyof SettingsOptions]-?: Exclude<SettingsOptions[Name], undefined>;
+};
 
 const KINDS: Kinds<SettingsOptions> = {
   SERVICE_CONNECTIONS: LIST,

@@ -2,17 +2,18 @@
 
 import { LIST, OBJECT, type Kinds } from '../base/options-check.js';
 
-type Json = Readonly<Record<string, unknown>>;
-
 /** Merged into the document of an application. Objects are merged member by member; anything else is replaced. */
 export interface OpenApiExtras {
   /** Description, contact, license and the like. */
-  readonly info?: Json | undefined;
-  readonly servers?: readonly Json[] | undefined;
-  readonly tags?: readonly Json[] | undefined;
-  readonly security?: readonly Json[] | undefined;
+  readonly info?: Readonly<Record<string, unknown>> | undefined;
+  /** Servers of the API; the option `servers` of `toOpenApi` overrides them. */
+  readonly servers?: readonly Readonly<Record<string, unknown>>[] | undefined;
+  /** Descriptions of tags. */
+  readonly tags?: readonly Readonly<Record<string, unknown>>[] | undefined;
+  /** Security requirements of every operation. */
+  readonly security?: readonly Readonly<Record<string, unknown>>[] | undefined;
   /** Security schemes and the like. */
-  readonly components?: Json | undefined;
+  readonly components?: Readonly<Record<string, unknown>> | undefined;
 }
 
 /** @internal */

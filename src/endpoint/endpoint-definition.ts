@@ -47,9 +47,13 @@ export type CallResult<R> = R extends undefined
       ? { [S in keyof R]: TypedResponse<S, R[S] extends AnySchema ? OutputOf<R[S]> : undefined> }[keyof R]
       : never;
 
-interface TypedResponse<Status, Body> {
+/** Result of a typed call for one status. */
+export interface TypedResponse<Status, Body> {
+  /** The status. */
   readonly status: Status;
+  /** The headers. */
   readonly headers: Headers;
+  /** The body: the output of its schema; unknown without a schema, undefined for a status that has no body. */
   readonly body: Body;
 }
 

@@ -70,7 +70,8 @@ export interface RouteSettings {
 export interface SharedOptions
   extends Omit<RouteSettings, 'summary' | 'description' | 'operationId'>, Pick<DeclaredOptions, 'middleware'> {}
 
-/** All options of a route; the type of its middleware is not known on this floor. */
+/** All options of a route. */
+// The type of middleware is not known on this floor.
 export interface DeclaredOptions extends RouteSettings, AnySchemas {
   /** Middleware around the handler; the first is outermost. */
   readonly middleware?: readonly AnyFunction[] | undefined;

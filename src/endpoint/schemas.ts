@@ -2,17 +2,14 @@
 
 import { assertSchema, type AnySchema, type InputOf } from '../payload/standard-schema.js';
 
-/** A schema, or none. */
+/** A schema, or undefined. */
 export type SchemaOrNone = AnySchema | undefined;
 
-/** Schemas by name, which are not a schema yet: {@link Given} says what to do. */
-type Shape = Readonly<Record<string, AnySchema>>;
+/** A schema as a caller may pass it; several schemas by name are rejected with the message of {@link OneSchema}. */
+export type MaybeSchema = AnySchema | Readonly<Record<string, AnySchema>> | undefined;
 
-/** A schema as a caller may pass it; a shape is rejected with a message. */
-export type MaybeSchema = AnySchema | Shape | undefined;
-
-/** The schema; for a shape, a message in its place. */
-type Given<S> = S extends SchemaOrNone ? S : 'these are several schemas: make them one, z.object({ ... })';
+/** The schema; for several schemas by name, a message in its place. */
+export type OneSchema<S> = S extends SchemaOrNone ? S : 'these are several schemas: make them one, z.object({ ... })';
 
 /** Schemas by status; null for a reply without a body. */
 export type SchemasByStatus = Readonly<Record<number, AnySchema | null>>;
@@ -23,13 +20,13 @@ export type MaybeResponse = AnySchema | SchemasByStatus | undefined;
 /** The schemas of a route; checked before the handler runs, params, query and headers together, then the body. */
 export interface Schemas<P, Q, H, B, R> {
   /** Schema of the path's parameters; each is a string. */
-  readonly params?: Given<P> | undefined;
+  readonly params?: OneSchema<P> | undefined;
   /** Schema of the query: a string for each name, or a list if the name is repeated or the schema says so. */
-  readonly query?: Given<Q> | undefined;
+  readonly query?: OneSchema<Q> | undefined;
   /** Schema of the headers, names in lower case. */
-  readonly headers?: Given<H> | undefined;
+  readonly headers?: OneSchema<H> | undefined;
   /** Schema of the body, which is JSON; undefined for a request without one. */
-  readonly body?: Given<B> | undefined;
+  readonly body?: OneSchema<B> | undefined;
   /** Schema of 2xx replies. The compiler checks it; with the option `validateResponses` the running service does. */
   readonly response?: R | undefined;
 }
@@ -51,7 +48,7 @@ export const PARTS = ['params', 'query', 'headers', 'body'] as const;
 /** @internal */
 export type Part = (typeof PARTS)[number];
 
-/** The schemas of a route, whatever they are. */
+/** The schemas of any route. */
 export interface AnySchemas extends Schemas<SchemaOrNone, SchemaOrNone, SchemaOrNone, SchemaOrNone, MaybeResponse> {}
 
 /**

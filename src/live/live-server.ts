@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { Postern } from '../app/app.js';
 import { randomHex } from '../base/clock.js';
 import { HttpError } from '../base/errors.js';
-import { reply } from '../http/reply.js';
+import { reply } from '../answer/reply.js';
 import { STYLE } from './style.js';
 import type { MeshReport } from './track.js';
 

@@ -6,7 +6,7 @@ import { adoptErrorCode } from '../base/error-codes.js';
 import { callError, NO_RETRY_HEADER, type CallName, type ServiceError } from '../client/service-error.js';
 import { Bytes, decodeUtf8, isJsonType, mediaTypeOf } from '../payload/bytes.js';
 import { readErrorBody } from '../payload/error-body.js';
-import { fromHeaderList } from '../http/request.js';
+import { fromHeaderList } from '../payload/headers.js';
 import { decodeJson, parseJson, parseShallowJson } from '../payload/json.js';
 import type { Limit } from './limit.js';
 

@@ -3,7 +3,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { builtin } from '../base/builtin.js';
 import { monotonicNow } from '../base/clock.js';
-import { CLIENT_CLOSED_REQUEST } from '../http/exchange.js';
+import { CLIENT_CLOSED_REQUEST } from '../wire/exchange.js';
 import type { CallingRequest, ServiceFetchOptions, ServiceResponse } from '../client/service-client.js';
 import { callError, isUnavailable, NO_RETRY_HEADER, ServiceError } from '../client/service-error.js';
 import { DEADLINE_HEADER } from '../base/deadline.js';

@@ -20,6 +20,7 @@ import { isEndpointDefinition, type EndpointDefinition } from '../endpoint/endpo
 import { formatPath } from '../endpoint/path-parameter.js';
 import type { ErrorType } from '../endpoint/route-options.js';
 import { responseSchema } from '../endpoint/schemas.js';
+import { dropConnectionHeaders } from '../payload/headers.js';
 import { check, describeFindings } from '../payload/schema-check.js';
 import { propsOf } from '../payload/standard-schema.js';
 import type { WholeAnswer } from './answer.js';
@@ -109,7 +110,10 @@ function createSender(name: string, transport: Transport, options: CallSettings)
       return runCall(service, call, async (answer, limit) => {
         limit.liftTime();
         const { status, statusText } = answer;
-        return new Response(answer.stream(), { status, statusText, headers: answer.toHeaders() });
+        const headers = answer.toHeaders();
+        // A handler may return the response, and the connection to the service is not its client's.
+        dropConnectionHeaders(headers);
+        return new Response(answer.stream(), { status, statusText, headers });
       });
     },
     async sendPing(request) {

@@ -2,7 +2,7 @@
 
 import { show } from '../base/options-check.js';
 import { type Exemplar, type ExemplarUpdate, toExemplar } from './exemplar.js';
-import { Metric, Series, type MetricOptions, type Update, type UpdateLabels } from './metric.js';
+import { Metric, Series, type MetricOptions, type MetricUpdate, type UpdateLabels } from './metric.js';
 
 /** Options of a counter. */
 export interface CounterOptions<L extends string = never> extends MetricOptions<L, Counter<L>> {}
@@ -10,7 +10,8 @@ export interface CounterOptions<L extends string = never> extends MetricOptions<
 /**
  * Arguments of `inc`: `(labels, value?)`, without labels `(value?)`, or prom-client's object. Default of the value: 1.
  */
-export type CounterUpdate<L extends string> = Update<L, [value?: number]> | [update: ExemplarUpdate & UpdateLabels<L>];
+export type CounterUpdate<L extends string> =
+  MetricUpdate<L, [value?: number]> | [update: ExemplarUpdate & UpdateLabels<L>];
 
 /** One series of a counter. */
 export interface BoundCounter {

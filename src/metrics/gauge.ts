@@ -2,17 +2,17 @@
 
 import { Date } from '../base/clock.js';
 import { show } from '../base/options-check.js';
-import { Metric, Series, type Labels, type MetricOptions, type SomeLabels, type Update } from './metric.js';
+import { Metric, Series, type Labels, type MetricOptions, type MetricUpdate, type SomeLabels } from './metric.js';
 import { type BoundTimer, startBoundTimer, startTimer } from './timer.js';
 
 /** Options of a gauge. */
 export interface GaugeOptions<L extends string = never> extends MetricOptions<L, Gauge<L>> {}
 
 /** Arguments of `set`: `(labels, value)`, without labels `(value)`. */
-export type GaugeValue<L extends string> = Update<L, [value: number]>;
+export type GaugeValue<L extends string> = MetricUpdate<L, [value: number]>;
 
 /** Arguments of `inc` and `dec`: `(labels, by?)`, without labels `(by?)`. Default of `by`: 1. */
-export type GaugeStep<L extends string> = Update<L, [by?: number]>;
+export type GaugeStep<L extends string> = MetricUpdate<L, [by?: number]>;
 
 /** Arguments of a method for one series that needs no number: its labels, or nothing for a metric without labels. */
 export type GaugeLabels<L extends string> = [L] extends [never] ? [labels?: Labels<L>] : [labels: Labels<L>];

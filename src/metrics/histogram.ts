@@ -3,7 +3,7 @@
 import { show } from '../base/options-check.js';
 import { type Exemplar, type ExemplarLabels, type Observation, toExemplar } from './exemplar.js';
 import { Metric, Series } from './metric.js';
-import type { Labels, MetricOptions, SomeLabels, Update, UpdateLabels } from './metric.js';
+import type { Labels, MetricOptions, MetricUpdate, SomeLabels, UpdateLabels } from './metric.js';
 import { type BoundHistogramTimer, startBoundTimer, startTimer } from './timer.js';
 
 /** Options of a histogram. */
@@ -14,7 +14,7 @@ export interface HistogramOptions<L extends string = never> extends MetricOption
 
 /** Arguments of `observe`: `(labels, value)`, without labels `(value)`, or prom-client's object. */
 export type HistogramUpdate<L extends string> =
-  Update<L, [value: number]> | [observation: Observation & UpdateLabels<L>];
+  MetricUpdate<L, [value: number]> | [observation: Observation & UpdateLabels<L>];
 
 /** Ends a timer with the rest of the labels; returns the seconds that were observed. */
 export type HistogramTimer<L extends string> = (labels?: SomeLabels<L>, exemplarLabels?: ExemplarLabels) => number;
@@ -85,7 +85,7 @@ export class HistogramSeries extends Series implements BoundHistogram {
   }
 
   observe(update: number | Observation): void {
-    const series = this.live();
+    const series = this.isRemoved ? this.live() : this;
     if (typeof update === 'number' && update > -Infinity && update < Infinity) {
       series.values[this.#bucket(update)]!++;
       series.sum += update;

@@ -21,7 +21,7 @@ export type SomeLabels<L extends string> = [L] extends [never]
   : { readonly [Name in L]?: LabelValue };
 
 /** Arguments of an update: labels and `Values`, for a metric without labels only `Values`. */
-export type Update<L extends string, Values extends readonly unknown[]> = [L] extends [never]
+export type MetricUpdate<L extends string, Values extends readonly unknown[]> = [L] extends [never]
   ? Values | [labels: Labels<L>, ...Values]
   : [labels: Labels<L>, ...Values];
 
@@ -47,7 +47,7 @@ export interface MetricOptions<L extends string, M = unknown> {
   readonly collect?: (this: M) => void;
 }
 
-/** `L`: the label names; `Bound`: the result of `labels`. */
+/** Members that every metric has. `L`: the label names; `Bound`: the result of `labels`. */
 export abstract class Metric<L extends string, Bound> {
   /** The name of the metric. */
   readonly name: string;

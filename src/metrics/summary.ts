@@ -3,7 +3,7 @@
 import { monotonicNow } from '../base/clock.js';
 import { show } from '../base/options-check.js';
 import { Digest, quantilesOf } from './digest.js';
-import { Metric, Series, type MetricOptions, type SomeLabels, type Update } from './metric.js';
+import { Metric, Series, type MetricOptions, type MetricUpdate, type SomeLabels } from './metric.js';
 import { startBoundTimer, startTimer, type BoundTimer } from './timer.js';
 
 /** Options of a summary. */
@@ -17,7 +17,7 @@ export interface SummaryOptions<L extends string = never> extends MetricOptions<
 }
 
 /** Arguments of `observe`: `(labels, value)`, without labels `(value)`. */
-export type SummaryUpdate<L extends string> = Update<L, [value: number]>;
+export type SummaryUpdate<L extends string> = MetricUpdate<L, [value: number]>;
 
 /** One series of a summary. */
 export interface BoundSummary {

@@ -6,8 +6,9 @@
 
 import { monotonicNow } from '../base/clock.js';
 import { builtin } from '../base/builtin.js';
+import { ignoreRejection } from '../base/promises.js';
 import { TIME_LIMIT, within } from '../base/deadline.js';
-import { reply, type Reply } from '../http/reply.js';
+import { reply, type Reply } from '../answer/reply.js';
 import { logSafely, type Logger } from '../base/log.js';
 import { assertOptions } from '../base/options-check.js';
 import { FRAMEWORK_VERSION } from '../base/version.js';
@@ -34,8 +35,8 @@ export interface HealthDocument {
   status: HealthStatus;
   /** The version of Postern. */
   framework_version: string;
-  /** The address of the host. */
-  ip: string;
+  /** The address of the host; absent while the process has no file descriptor left to ask for it. */
+  ip?: string;
   /** The result of each check, by name; absent without checks. */
   checks?: Record<string, { status: 'OK' | 'FAIL'; time: string }>;
 }
@@ -91,8 +92,11 @@ export class Health {
     return [...this.#checks.values()].some(({ failing }) => failing) ? 'FAIL' : 'OK';
   }
 
-  /** Address of this instance: its first external IPv4 one, else `127.0.0.1`. */
-  get ip(): string {
+  /**
+   * Address of this instance: its first external IPv4 one, else `127.0.0.1`. Undefined while the process has no file
+   * descriptor left to ask for it.
+   */
+  get ip(): string | undefined {
     return (this.#ip ??= instanceAddress());
   }
 
@@ -104,13 +108,14 @@ export class Health {
   /** Runs the checks, or waits for the round that runs, and reports. */
   async report(): Promise<HealthDocument> {
     const checks = this.#checks.size === 0 ? undefined : await (this.#round ??= this.#runChecks());
+    const { ip } = this;
     return {
       service: this.#service,
       application_version: this.#version,
       status: this.status,
       framework_version: FRAMEWORK_VERSION,
-      ip: this.ip,
-      ...(checks && { checks: { ...checks } }),
+      ...(ip !== undefined && { ip }),
+      ...(checks && { checks: structuredClone(checks) }),
     };
   }
 
@@ -130,8 +135,9 @@ export class Health {
 
   async #runCheck(check: Check): Promise<CheckResults[string]> {
     const startedAtMs = monotonicNow();
-    const failure = await failureOf(check);
+    const { failure } = await outcomeOf(check);
     const failing = failure !== null;
+    ignoreRejection(failure);
     // Only a change is logged: a check that stays broken would add a line with every probe.
     if (failing && !check.failing)
       logSafely(this.#logger, 'warn', { check: check.name, err: failure }, 'health check fails');
@@ -141,8 +147,8 @@ export class Health {
   }
 }
 
-/** Why a check fails; null when it does not. */
-async function failureOf({ name, run, timeoutMs }: Check): Promise<unknown> {
+/** Runs a check. @returns the failure, wrapped, because a check may throw a promise; null if it does not fail */
+async function outcomeOf({ name, run, timeoutMs }: Check): Promise<{ readonly failure: unknown }> {
   const abort = new AbortController();
   let failure: unknown;
   const finish = async (): Promise<void> => {
@@ -153,13 +159,18 @@ async function failureOf({ name, run, timeoutMs }: Check): Promise<unknown> {
     }
   };
   await within(timeoutMs, finish());
-  if (failure !== undefined) return failure;
+  if (failure !== undefined) return { failure };
   const late = new Error(`health check "${name}" did not finish within ${timeoutMs} ms`);
   abort.abort(late);
-  return late;
+  return { failure: late };
 }
 
-function instanceAddress(): string {
-  const addresses = Object.values(builtin('node:os').networkInterfaces()).flat();
-  return addresses.find((one) => one?.family === 'IPv4' && !one.internal)?.address ?? '127.0.0.1';
+/** Undefined where the system opens a socket for it, and there is no file descriptor left. */
+function instanceAddress(): string | undefined {
+  try {
+    const addresses = Object.values(builtin('node:os').networkInterfaces()).flat();
+    return addresses.find((one) => one?.family === 'IPv4' && !one.internal)?.address ?? '127.0.0.1';
+  } catch {
+    return undefined;
+  }
 }

@@ -59,6 +59,7 @@ export function createMeshPing(options: PingOptions): (depth: number) => Promise
   return async (depth) => {
     // All at once: a service whose turn came after others had timed out would make the hops before it fail.
     const entries = services.names.map(async (service) => [service, await pingOnce(service, depth)] as const);
-    return Object.fromEntries(await Promise.all(entries));
+    // A copy: another request may share a ping, and middleware may change its reply.
+    return structuredClone(Object.fromEntries(await Promise.all(entries)));
   };
 }

@@ -3,8 +3,8 @@
 import { Date } from '../base/clock.js';
 import { logSafely, type Logger } from '../base/log.js';
 import { FRAMEWORK_VERSION } from '../base/version.js';
-import type { Context } from '../http/context.js';
-import type { Reply } from '../http/reply.js';
+import type { Context } from '../answer/context.js';
+import type { Reply } from '../answer/reply.js';
 import { Registry } from '../metrics/registry.js';
 import { collectProcess, type ProcessSampler } from '../process/sampler.js';
 import type { Health } from './health.js';
@@ -17,9 +17,10 @@ export interface MetricsDocument {
   total_task_count: number;
   active_task_count: number;
   request_count: number;
-  proc_rss_mem_bytes: number;
-  proc_rss_mem_perc: number;
-  proc_cpu_perc: number;
+  /** This and the percentages are absent while the process has no file descriptor left to read them. */
+  proc_rss_mem_bytes?: number;
+  proc_rss_mem_perc?: number;
+  proc_cpu_perc?: number;
   /** Seconds since the Unix epoch. */
   timestamp: number;
 }
@@ -57,7 +58,7 @@ export class ServiceMetrics {
       labelNames: ['application_version', 'framework_version', 'ip', 'service', 'status'],
       collect() {
         this.reset();
-        this.labels(version, FRAMEWORK_VERSION, health.ip, name, health.status).set(1);
+        this.labels(version, FRAMEWORK_VERSION, health.ip ?? '', name, health.status).set(1);
       },
     });
   }
@@ -96,9 +97,9 @@ export function createMetricsEndpoint(
       total_task_count: tasks.total,
       active_task_count: tasks.active,
       request_count: metrics.requests.count,
-      proc_rss_mem_bytes: rssBytes,
-      proc_rss_mem_perc: rssPercent,
-      proc_cpu_perc: cpuPercent,
+      ...(rssBytes !== undefined && { proc_rss_mem_bytes: rssBytes }),
+      ...(rssPercent !== undefined && { proc_rss_mem_perc: rssPercent }),
+      ...(cpuPercent !== undefined && { proc_cpu_perc: cpuPercent }),
       timestamp: Date.now() / 1000,
     };
   };

@@ -4,20 +4,31 @@
  * Methods follow the HTTP semantic conventions of OpenTelemetry: what is not known is `_OTHER`.
  */
 
-import type { Histogram } from '../metrics/histogram.js';
+import type { IncomingMessage } from 'node:http';
+import type { Context } from '../answer/context.js';
+import type { Observer } from '../answer/observers.js';
+import { monotonicNow } from '../base/clock.js';
+import { sampledTraceId } from '../propagation/trace-context.js';
+import type { Exchange } from '../wire/exchange.js';
+import type { BoundHistogram, Histogram } from '../metrics/histogram.js';
 import type { Registry } from '../metrics/registry.js';
-import { STANDARD_METHOD } from '../http/request.js';
+import { STANDARD_METHOD } from '../wire/head.js';
 
 /** A method's name in a label: itself, or `_OTHER` for a name that a client or a caller made up. */
 function methodLabel(method: string, known?: ReadonlySet<string>): string {
   return STANDARD_METHOD.test(method) || known?.has(method) === true ? method : '_OTHER';
 }
 
-export class RequestMetrics {
+/** Maximum series that are kept for the next request. */
+const MAX_KNOWN = 1000;
+
+export class RequestMetrics implements Observer {
   /** Requests answered so far, refused and unparsable ones included. */
   count = 0;
   readonly #routed: ReadonlySet<string>;
   readonly #durations: Histogram<'method' | 'route' | 'status_code'>;
+  /** Series that requests have had, by status, method and route: to find one by its labels takes ten functions. */
+  readonly #series = new Map<string, BoundHistogram>();
 
   /**
    * Registers `request_count_total` and `http_request_duration_seconds`.
@@ -40,17 +51,30 @@ export class RequestMetrics {
     });
   }
 
-  /**
-   * Adds one answered request.
-   *
-   * @param route the path as registered; empty if no route matched
-   * @param traceId of a sampled trace: it becomes the exemplar `trace_id` of the request's bucket
-   */
-  observe(method: string, route: string, statusCode: number, seconds: number, traceId?: string): void {
+  settled({ req, method, handling, startedAtMs }: Exchange<Context>, status: number): void {
+    const { headers } = req;
+    const label = handling?.label ?? '';
+    const seconds = (monotonicNow() - startedAtMs) / 1000;
+    const known = this.#series.get(`${status} ${method} ${label}`);
+    if (known === undefined || handling?.span !== undefined || headers['traceparent'] !== undefined)
+      return this.#observe(method, label, status, seconds, sampledTraceId(handling?.span, headers));
+    this.count += 1;
+    known.observe(seconds);
+  }
+
+  refused(req: IncomingMessage | null, _id: string | null, status: number): void {
+    this.#observe(req?.method ?? '_OTHER', '', status, 0);
+  }
+
+  /** @param traceId of a sampled trace: it becomes the exemplar `trace_id` of the request's bucket */
+  #observe(method: string, route: string, statusCode: number, seconds: number, traceId?: string): void {
     this.count += 1;
     const labels = { method: methodLabel(method, this.#routed), route, status_code: statusCode };
     if (traceId === undefined) this.#durations.observe(labels, seconds);
     else this.#durations.observe({ labels, value: seconds, exemplarLabels: { trace_id: traceId } });
+    // A method that has no route may get one.
+    if (labels.method === '_OTHER' || this.#series.size >= MAX_KNOWN) return;
+    this.#series.set(`${statusCode} ${method} ${route}`, this.#durations.labels(labels));
   }
 }
 

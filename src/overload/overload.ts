@@ -6,8 +6,6 @@ import { ApiError, ServiceUnavailable } from '../base/errors.js';
 import { logSafely, type Logger } from '../base/log.js';
 import type { Complete } from '../base/options-check.js';
 import type { Priority } from '../endpoint/route-options.js';
-import type { Handler } from '../http/context.js';
-import { makeReady } from '../http/error-mapper.js';
 import type { Counter } from '../metrics/counter.js';
 import type { Registry } from '../metrics/registry.js';
 import type { Route } from '../routing/router.js';
@@ -68,10 +66,8 @@ export class Overload {
   readonly #options: LoadShedding;
   readonly #logger: Logger;
   readonly #count: Counter<'route' | 'reason'>;
-  readonly #limits: ProcessLimits | null;
-  // The same errors for all requests: a stack and a body for each would add to the load.
-  #overloaded: Overloaded | undefined;
-  #late: DeadlinePassed | undefined;
+  /** The limits of the process, if they apply. */
+  readonly limits: ProcessLimits | null;
   readonly #episodes = new Map<RouteLimiter, { readonly route: Route; readonly episode: Episode }>();
   #timer: NodeJS.Timeout | undefined;
 
@@ -86,40 +82,23 @@ export class Overload {
       help: `Requests that ${observe ? 'would have been' : 'were'} refused, by route and reason.`,
       labelNames: ['route', 'reason'],
     });
-    this.#limits = limitsProcess ? new ProcessLimits(maxEventLoopDelay, isMemoryShort, this.#log) : null;
+    this.limits = limitsProcess ? new ProcessLimits(maxEventLoopDelay, isMemoryShort, this.#log) : null;
   }
 
-  /** The limit of the process that is exceeded, if any. */
-  get exceeded(): Reason | undefined {
-    return this.#limits?.exceeded;
+  /** Seconds after which the clients of refused requests may come back. */
+  get retryAfter(): number {
+    return this.#options.retryAfter;
   }
 
   /**
    * Counts a request that may be refused.
    *
    * @param route its path as registered; empty without a route
-   * @returns the error of the refusal; undefined if refusals are only observed, so that the request has to run
+   * @returns whether it is refused; false if refusals are only observed
    */
-  refuse(route: string, reason: Reason): Error | undefined {
+  refuses(route: string, reason: Reason): boolean {
     this.#count.inc({ route, reason });
-    const { observe, retryAfter } = this.#options;
-    if (observe) return undefined;
-    if (reason === 'deadline') return (this.#late ??= makeReady(new DeadlinePassed()));
-    return (this.#overloaded ??= makeReady(new Overloaded(undefined, { retryAfter })));
-  }
-
-  /**
-   * Puts a guard around a mount, or the function that answers 404 and 405: only the limits of the process apply.
-   *
-   * @param label the value of the label `route`
-   * @param isExempt whether the requests of a path are never refused
-   */
-  guardOthers(label: string, run: Handler, isExempt: (target: { readonly path: string }) => boolean): Handler {
-    if (this.#limits === null) return run;
-    return (ctx) => {
-      const exceeded = isExempt(ctx.target) ? undefined : this.exceeded;
-      return (exceeded === undefined ? undefined : this.refuse(label, exceeded)) ?? run(ctx);
-    };
+    return !this.#options.observe;
   }
 
   /** A request of a route does not fit into its queue. The first such request of an episode is logged. */
@@ -139,7 +118,7 @@ export class Overload {
   }
 
   close(): void {
-    this.#limits?.close();
+    this.limits?.close();
     for (const limiter of this.#episodes.keys()) limiter.episode = null;
     this.#tick();
   }

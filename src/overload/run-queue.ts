@@ -17,7 +17,7 @@ const SLICE_MS = 10;
  */
 const INTAKE_MS = 3;
 /** A handler that runs for less is not counted, to spare quick routes the work. */
-const NOTICED_MS = 0.2;
+export const NOTICED_MS = 0.2;
 
 /** The waiting requests of one route, the first one first. */
 export type Lane = (() => void)[];
@@ -28,26 +28,24 @@ export class RunQueue {
   readonly #lanes: Lane[] = [];
   /** Requests that have arrived so far. */
   arrivals = 0;
+  /** Whether a request has to wait. */
+  isBusy = false;
   #spentMs = 0;
   #isScheduled = false;
   #seenArrivals = 0;
   #intakeAtMs = 0;
 
-  /** Whether a request has to wait. */
-  get isBusy(): boolean {
-    return this.#lanes.length > 0 || this.#spentMs > SLICE_MS;
-  }
-
-  /** A handler ran for so long without waiting for anything. */
+  /** A handler ran for so long, {@link NOTICED_MS} at least, without waiting for anything. */
   spend(ms: number): void {
-    if (ms < NOTICED_MS) return;
     this.#spentMs += ms;
+    if (this.#spentMs > SLICE_MS) this.isBusy = true;
     this.#schedule();
   }
 
   /** Runs a function, which must not throw, when it is its lane's turn. */
   add(lane: Lane, run: () => void): void {
     if (lane.push(run) === 1) this.#lanes.push(lane);
+    this.isBusy = true;
     this.#schedule();
   }
 
@@ -60,6 +58,7 @@ export class RunQueue {
   readonly #runSlice = (): void => {
     this.#isScheduled = false;
     this.#spentMs = 0;
+    this.isBusy = this.#lanes.length > 0;
     const startedAtMs = monotonicNow();
     if (this.arrivals !== this.#seenArrivals && startedAtMs - this.#intakeAtMs < INTAKE_MS) {
       this.#seenArrivals = this.arrivals;
@@ -73,6 +72,7 @@ export class RunQueue {
       if (monotonicNow() - startedAtMs > SLICE_MS) break;
     }
     this.#intakeAtMs = monotonicNow();
+    this.isBusy = this.#lanes.length > 0 || this.#spentMs > SLICE_MS;
     if (this.#lanes.length > 0) this.#schedule();
   };
 }

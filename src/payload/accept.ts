@@ -4,6 +4,8 @@
 export interface Item {
   /** In lower case. */
   readonly name: string;
+  /** The name as the client wrote it. */
+  readonly given: string;
   readonly parameters: ReadonlyMap<string, string>;
   /** 0 to 1; an item with an invalid one counts as unwanted. */
   readonly quality: number;
@@ -41,7 +43,8 @@ function parseItem(text: string): Item {
   }
   const quality = parameters.get('q') ?? '1';
   const isValid = /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/.test(quality);
-  return { name: name.trim().toLowerCase(), parameters, quality: isValid ? Number(quality) : 0 };
+  const given = name.trim();
+  return { name: given.toLowerCase(), given, parameters, quality: isValid ? Number(quality) : 0 };
 }
 
 function unquote(text: string): string {

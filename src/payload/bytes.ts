@@ -1,6 +1,7 @@
 /* Bodies as bytes, collected from their chunks and decoded, or as streams; and the content types of bodies. */
 
 import { Readable, type ReadableOptions } from 'node:stream';
+import { ignoreRejection } from '../base/promises.js';
 
 /**
  * Bytes up to a limit, copied together: a chunk of one byte can hold on to the 64 kB that it was read into.
@@ -76,6 +77,14 @@ export function isJsonType(mediaType: string): boolean {
 /** Source of a streamed body. */
 export type Stream = AsyncIterable<unknown>;
 
+/** A `ReadableStream` of bytes: of Node.js, or of the compiler's library `DOM`, where it is not an `AsyncIterable`. */
+export interface ByteStream {
+  /** Stops the source. */
+  cancel(reason?: unknown): Promise<void>;
+  /** Reads the stream. */
+  getReader(): { read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }> };
+}
+
 /** Whether a body is a stream rather than something whose length is known. */
 export function isStream(body: unknown): body is Stream {
   return typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
@@ -107,22 +116,62 @@ export function tagOf(value: unknown): string {
  *
  * @param options for a web stream
  */
-export function toReadable(stream: Stream | ReadableStream, options?: ReadableOptions): Readable {
+export function toReadable(stream: Stream | ByteStream, options?: ReadableOptions): Readable {
   if (stream instanceof Readable) return stream;
-  return isWebStream(stream) ? Readable.fromWeb(stream, options) : Readable.from(stream);
+  return isWebStream(stream) ? Readable.fromWeb(stream, options) : Readable.from(stream as Stream);
 }
 
-function isWebStream(stream: Stream | ReadableStream): stream is Parameters<typeof Readable.fromWeb>[0] {
+function isWebStream(stream: unknown): stream is ReadableStream & Parameters<typeof Readable.fromWeb>[0] {
   return tagOf(stream) === '[object ReadableStream]';
+}
+
+/** Reads a stream chunk by chunk. */
+export interface BodySource {
+  next(): Promise<IteratorResult<unknown, unknown>>;
+  /** Frees the source and the streams that are piped into it, whether or not it has ended. Never throws. */
+  free(): void;
+}
+
+/**
+ * Opens a stream of any kind and of whatever copy of its class. A generator is read directly: a `Readable` around it
+ * would read the stack of what it throws, and that can throw in its turn. A web stream is cancelled at once; its
+ * iterator would do so only after its next chunk.
+ *
+ * @throws what the stream throws, such as a web stream that is locked
+ */
+export function openStream(stream: Stream): BodySource {
+  if (stream instanceof Readable) {
+    const chunks = stream[Symbol.asyncIterator]();
+    return { next: () => chunks.next(), free: () => destroyAll(stream) };
+  }
+  if (isWebStream(stream)) {
+    const reader = stream.getReader();
+    return { next: () => reader.read(), free: () => forget(() => reader.cancel()) };
+  }
+  const chunks = stream[Symbol.asyncIterator]();
+  return { next: async () => chunks.next(), free: () => forget(() => chunks.return?.()) };
 }
 
 /** Frees a stream that nobody will read; never throws, whatever the stream. */
 export function discardStream(stream: Stream): void {
   try {
-    toReadable(stream)
-      .on('error', () => undefined)
-      .destroy();
+    openStream(stream).free();
   } catch {
-    // Reading the value can throw, for example from a Proxy, or a web stream that is locked.
+    // Looking at the stream can throw, for example at a Proxy, or at a web stream that is locked.
   }
+}
+
+/** Calls a function; nobody waits for its promise, or for what it throws. */
+function forget(run: () => unknown): void {
+  Promise.resolve()
+    .then(run)
+    .catch(ignoreRejection);
+}
+
+/** Destroys a stream and those that are piped into it: `pipe` passes no `destroy` on. */
+function destroyAll(stream: Readable): void {
+  stream
+    .on('error', () => undefined)
+    .on('unpipe', destroyAll)
+    .destroy();
 }

@@ -3,10 +3,13 @@
 import type { ErrorCode } from '../base/error-codes.js';
 import { isRecord } from '../base/options-check.js';
 
-/** The body on the wire. */
+/** The body of an error reply, as every service sends it. */
 export interface ErrorBody {
+  /** The summary: the same text for every error of a type. */
   readonly message: string;
+  /** Text about this one error. */
   readonly description: string;
+  /** The code of the error. */
   readonly error_code: { readonly name: string; readonly value: number };
 }
 

@@ -3,6 +3,7 @@
  * the value. Of an issue only message and path are read: validators keep what the client sent in other members.
  */
 
+import { ignoreRejection } from '../base/promises.js';
 import type { SchemaIssue, SchemaResult, StandardProps } from './standard-schema.js';
 
 /** A schema failed to say whether a value fits. Its error is the `cause`, which only the log has. */
@@ -46,10 +47,11 @@ function toChecked(result: SchemaResult): SchemaResult {
 }
 
 function failure(what: string, cause: unknown): SchemaFailure {
+  ignoreRejection(cause);
   return new SchemaFailure(`the schema for the ${what} failed`, { cause });
 }
 
-/** One issue in the form that may leave the service. */
+/** One thing that is wrong with a request, as the client may see it. */
 export interface Finding {
   /** RFC 6901, as a URI fragment: `#/address/street`, or `#` for the whole. */
   readonly pointer: string;

@@ -16,10 +16,13 @@ export interface StandardSchemaV1<Input = unknown, Output = Input> {
   readonly '~standard': StandardProps<Input, Output>;
 }
 
-/** The property of that name. */
+/** The property `~standard` of a schema. */
 export interface StandardProps<Input = unknown, Output = Input> {
+  /** The version of Standard Schema. */
   readonly version: 1;
+  /** The name of the library that made the schema. */
   readonly vendor: string;
+  /** Validates a value. */
   readonly validate: (value: unknown) => SchemaResult<Output> | Promise<SchemaResult<Output>>;
   /** Only for the compiler. */
   readonly types?: { readonly input: Input; readonly output: Output } | undefined;
@@ -39,9 +42,11 @@ export interface SchemaIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** Gives a schema as JSON Schema; throws where it has none. */
+/** Writes a schema as JSON Schema; throws if JSON Schema cannot express it. */
 export interface JsonSchemaConverter {
+  /** Returns the JSON Schema of the input; `target` is a version of JSON Schema, such as `draft-2020-12`. */
   readonly input: (options: { readonly target: string }) => Record<string, unknown>;
+  /** Returns the JSON Schema of the output. */
   readonly output: (options: { readonly target: string }) => Record<string, unknown>;
 }
 

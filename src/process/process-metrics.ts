@@ -34,7 +34,7 @@ interface MetricSources extends ProcessSources {
 }
 
 /** Registers the values of SPEC 2.2. */
-export function registerSpecMetrics(readings: Readings, read: () => ProcessUsage): void {
+export function registerSpecMetrics(readings: Readings, read: () => Partial<ProcessUsage>): void {
   const process = readings.shared(read);
   const share = 'as a percentage of what the process may use.';
   readings.gauge('proc_rss_mem_bytes', 'Resident memory of the process.', () => process().rssBytes);

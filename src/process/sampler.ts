@@ -57,11 +57,13 @@ export class ProcessSampler {
     if (!this.#isClosed) this.#watch ??= watchProcess(this.#sources, this.#collections, advance);
   }
 
-  /** The values of SPEC 2.2, read now. */
-  read(): ProcessUsage {
+  /** The values of SPEC 2.2, read now; none of them while the process has no file descriptor left to read files. */
+  read(): Partial<ProcessUsage> {
+    const { rss: rssBytes } = this.#sources.memoryUsage();
+    // The limits could not be read either, and a percentage of something else would be wrong.
+    if (rssBytes === undefined) return {};
     const limits = readCgroupLimits(this.#sources.root);
     const machine = this.#sources.machine();
-    const rssBytes = this.#sources.memoryUsage().rss;
     const memoryBytes = Math.min(limits.memoryBytes, machine.memoryBytes);
     const cpus = Math.min(limits.cpus, readStatus(this.#sources.root).cpus ?? machine.cpus);
     const cpuPercent = Math.min(100, (100 * this.#cpu.read()) / cpus);

@@ -1,6 +1,5 @@
 /* Readings of the running process; a test passes others. */
 
-import type { IntervalHistogram } from 'node:perf_hooks';
 import type { HeapSpaceInfo } from 'node:v8';
 import { builtin } from '../base/builtin.js';
 import { monotonicNow } from '../base/clock.js';
@@ -20,12 +19,32 @@ export interface CollectionWatch {
   disconnect(): void;
 }
 
+/** Members of an `IntervalHistogram` that are used here: some versions of `@types/node` do not export that name. */
+export interface DelayMonitor {
+  /** How many times were measured; the other members are in nanoseconds. */
+  readonly count: number;
+  readonly min: number;
+  readonly max: number;
+  readonly mean: number;
+  readonly stddev: number;
+  percentile(percentile: number): number;
+  reset(): void;
+  enable(): boolean;
+  disable(): boolean;
+}
+
+/** Memory of the process, in bytes. */
+export interface MemoryUse extends Pick<NodeJS.MemoryUsage, 'heapTotal' | 'heapUsed' | 'external'> {
+  /** Undefined if it cannot be read. */
+  readonly rss: number | undefined;
+}
+
 /** Modules are loaded by the reading that needs them first, so that a start-up doesn't pay for a scrape. */
 export class ProcessSources {
   /** Put before `/proc` and `/sys`; empty for the real ones. */
   readonly root: string = '';
   readonly platform: string = process.platform;
-  readonly memoryUsage: () => Omit<NodeJS.MemoryUsage, 'arrayBuffers'> = () => process.memoryUsage();
+  readonly memoryUsage: () => MemoryUse = readMemoryUse;
   /** Microseconds since the process started. */
   readonly cpuUsage: () => NodeJS.CpuUsage = () => process.cpuUsage();
   /** Milliseconds since the event loop started. */
@@ -42,7 +61,7 @@ export class ProcessSources {
   /** The type of each resource that keeps the event loop alive. */
   readonly activeResources: () => readonly string[] = () => process.getActiveResourcesInfo();
   readonly heapSpaces: () => readonly HeapSpaceInfo[] = () => builtin('node:v8').getHeapSpaceStatistics();
-  readonly createMonitor: (resolutionMs: number) => IntervalHistogram = (resolution) =>
+  readonly createMonitor: (resolutionMs: number) => DelayMonitor = (resolution) =>
     builtin('node:perf_hooks').monitorEventLoopDelay({ resolution });
   /** Reports collections, some turns after they took place. */
   readonly watchCollections: (listener: (collections: readonly Collection[]) => void) => CollectionWatch = (report) => {
@@ -51,4 +70,15 @@ export class ProcessSources {
     observer.observe({ type: 'gc' });
     return observer;
   };
+}
+
+/** Linux reports `rss` in a file, so without a file descriptor `process.memoryUsage` throws; V8 knows the rest. */
+function readMemoryUse(): MemoryUse {
+  try {
+    return process.memoryUsage();
+  } catch {
+    const heap = builtin('node:v8').getHeapStatistics();
+    const { total_heap_size: heapTotal, used_heap_size: heapUsed, external_memory: external } = heap;
+    return { rss: undefined, heapTotal, heapUsed, external };
+  }
 }

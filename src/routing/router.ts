@@ -43,8 +43,11 @@ export class Route<Handler = unknown> {
 
   /** @internal */
   constructor(
+    /** The method, upper-case. */
     readonly method: string,
+    /** As registered: `/users/:id`. */
     readonly path: string,
+    /** The handler that was added. */
     readonly handler: Handler,
     /** @internal */
     readonly options: RouteRecord,
@@ -59,6 +62,7 @@ export class Route<Handler = unknown> {
     return compilePath(this.path, this.constraints);
   }
 
+  /** Anchored at both ends: `^/users/([^/]+)$`. */
   get pattern(): string {
     return this.matched.pattern;
   }
@@ -101,7 +105,8 @@ class ParamValues {
 Reflect.deleteProperty(ParamValues.prototype, 'constructor');
 Object.setPrototypeOf(ParamValues.prototype, null);
 
-const NO_PARAMS: Params = Object.freeze(new ParamValues());
+/** The parameters of a path that has none. */
+export const NO_PARAMS: Params = Object.freeze(new ParamValues());
 const NO_MATCH: Match<never> = { route: null, params: NO_PARAMS };
 
 /** A table of routes. Routes may be added at any time. */
@@ -212,6 +217,21 @@ export class Router<Handler = unknown> {
     if (scope !== undefined)
       for (const method of methods) if (this.#search(text, method, scope) === undefined) methods.delete(method);
     return methods.size === 0 ? [] : [...methods.add('OPTIONS')].sort();
+  }
+
+  /**
+   * Finds the best of the routes that match a path, whatever their methods.
+   *
+   * @param wanted a method whose route is found before, if there is one
+   * @throws {HttpError} 400 when the path has a malformed escape
+   * @internal
+   */
+  nearest(path: string, scope: 'public' | undefined, wanted = ''): Match<Handler> {
+    const text = path.includes('%') ? respell(path) : path;
+    // The search adds the methods of the best path first.
+    for (const method of [wanted, ...this.#trie.methods(text)])
+      if (method !== '' && this.#search(text, method, scope) !== undefined) return this.match(method, path, scope);
+    return NO_MATCH;
   }
 
   /** Every route, in order of registration. */

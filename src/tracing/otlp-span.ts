@@ -3,7 +3,7 @@
  * is put together without objects, which takes half the time, and is ASCII, so that it is encoded by copying.
  */
 
-import { STANDARD_METHOD } from '../http/request.js';
+import { STANDARD_METHOD } from '../wire/head.js';
 import type { TraceSpan } from '../propagation/trace-context.js';
 
 /** Flags next to the trace's own: whether it is known that the parent is remote, and whether it is. */

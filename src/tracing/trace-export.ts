@@ -6,15 +6,16 @@
  */
 
 import * as diagnostics from 'node:diagnostics_channel';
+import type { IncomingMessage } from 'node:http';
 import { Date, monotonicNow, monotonicOrigin } from '../base/clock.js';
 import { logSafely } from '../base/log.js';
 import { FRAMEWORK_VERSION } from '../base/version.js';
-import { requestOrigin } from '../http/client-address.js';
-import { Context, type ServingOptions } from '../http/context.js';
-import type { RequestTraceMessage } from '../http/request-tracing.js';
+import { requestOrigin } from '../answer/client-address.js';
+import type { Context, ServingOptions } from '../answer/context.js';
+import type { RequestTraceMessage } from '../answer/tracing.js';
 import type { CallTraceMessage } from '../mesh/call-tracing.js';
 import type { Registry } from '../metrics/registry.js';
-import { CallSpan, isSampled, type TraceSpan } from '../propagation/trace-context.js';
+import { isSampled, type CallSpan, type TraceSpan } from '../propagation/trace-context.js';
 import type { MatchedRoute } from '../routing/router.js';
 import { readVariables } from './otel-variables.js';
 import { Attributes, beginFields, toSpan, type SpanFields } from './otlp-span.js';
@@ -34,6 +35,15 @@ export interface TracedApplication extends ServingOptions {
 }
 
 /**
+ * Classes of the application. They are passed, not imported: a tool may load what `import()` asks for with a second
+ * copy of every file (tsx with CommonJS), and the classes of a copy recognise no request of the application.
+ */
+export interface TracedClasses {
+  readonly Context: typeof Context;
+  readonly CallSpan: typeof CallSpan;
+}
+
+/**
  * @param app whose requests' log lines get the ids of their traces
  * @param registry counts dropped spans
  * @returns a function that sends what is left, for at most a second; undefined if the variables or an OpenTelemetry SDK
@@ -43,6 +53,7 @@ export function startTraceExport(
   app: TracedApplication,
   registry: Registry,
   variables: NodeJS.ProcessEnv,
+  { Context, CallSpan }: TracedClasses,
 ): (() => Promise<void>) | undefined {
   const { name, version, attachMonitorEndpoints, logger, tracing } = app;
   const api = Reflect.get(globalThis, Symbol.for('opentelemetry.js.api.1')) as { trace?: unknown } | undefined;
@@ -95,7 +106,9 @@ export function startTraceExport(
   on('export:end', (message: RequestTraceMessage) => {
     const { ctx, trace } = message;
     if (!isSampled(trace) || !isExported(ctx)) return;
-    if (exporter.hasRoomOrDrops()) add(trace, Context.exchangeOf(ctx).startedAtMs, toServerFields(message, latest));
+    if (!exporter.hasRoomOrDrops()) return;
+    const { req, startedAtMs } = ctx.exchange;
+    add(trace, startedAtMs, toServerFields(message, req, requestOrigin(req, ctx.target, app.trustProxy), latest));
   });
   on('call:asyncEnd', (message: CallTraceMessage) => {
     const { trace } = message;
@@ -119,17 +132,17 @@ type LatestFields = Map<MatchedRoute | null, { readonly key: string; readonly fi
 
 function toServerFields(
   { ctx, method, route, statusCode = 0, errorCode, error }: RequestTraceMessage,
+  { httpVersion }: IncomingMessage,
+  origin: string,
   latest: LatestFields,
 ): SpanFields {
-  const { req } = Context.exchangeOf(ctx);
-  const origin = requestOrigin(req, ctx.target, Context.optionsOf(ctx).trustProxy);
   const errorType = statusCode >= 500 ? (errorCode?.name ?? String(statusCode)) : undefined;
-  const key = `${method} ${statusCode} ${errorType} ${req.httpVersion} ${origin}`;
+  const key = `${method} ${statusCode} ${errorType} ${httpVersion} ${origin}`;
   let last = latest.get(route);
   if (last?.key !== key) {
     const fields = beginFields(true, method, route?.path, origin, statusCode, errorType);
     fields.attributes.add('http.route', route?.path).add('url.scheme', /^https?/.exec(origin)?.[0]);
-    fields.attributes.add('network.protocol.version', req.httpVersion);
+    fields.attributes.add('network.protocol.version', httpVersion);
     latest.set(route, (last = { key, fields }));
   }
   const { isServer, head, attributes } = last.fields;

@@ -149,9 +149,9 @@ test.for<[string, (app: Postern) => unknown, string]>([
     'middleware "auth" of GET without a route neither called next() nor returned a reply; return next(), or a reply of its own',
   ],
   ['a function', (app) => app.get('/a/:id', (() => () => 1) as never),
-    'GET /a/:id: a handler returned a function, which has no JSON form; call it, or return a value'],
+    'GET /a/:id: the value is a function, which JSON loses; call it, or leave it out'],
   ['a Map', (app) => app.get('/a/:id', (() => ({ users: new Map() })) as (ctx: Context) => object),
-    'GET /a/:id: users is a Map, which JSON loses; give Object.fromEntries(map)'],
+    'GET /a/:id: /users is a Map, which JSON loses; give Object.fromEntries(map)'],
 ])('a 500 for %s says in the log what to write', async ([, define, message]) => {
   const logger = createRecorder();
   const app = expectFailures(createApp({ logger }), 500);

@@ -22,7 +22,7 @@ test.for<[object, string]>([
   [{ version: Symbol('v') }, 'version of new Postern() is Symbol(v); give a string'],
   [{ trustProxy: '10.0.0.0/8' }, 'trustProxy of new Postern() is "10.0.0.0/8"; give an array'],
   [{ trustProxy: true }, 'trustProxy of new Postern() is true; give an array'],
-  [{ maxPipelinedRequests: 0 }, 'maxPipelinedRequests of new Postern() is 0; give a whole number of 1 or more'],
+  [{ maxConnections: 0.5 }, 'maxConnections of new Postern() is 0.5; give a whole number of 0 or more'],
   [{ requestTimeout: 2 ** 31 },
     'requestTimeout of new Postern() is 2147483648; give a whole number from 0 to 2147483647'],
   [{ settings: 'billing' }, 'settings of new Postern() is "billing"; give an object'],
@@ -40,6 +40,12 @@ test.for<[object, string]>([
     'maxEventLoopDelay of loadShedding is 0; give a whole number of 1 or more'],
 ])('new Postern with %j is refused: %s', ([options, message]) => {
   expect(() => make(options)).toThrow(new TypeError(message));
+});
+
+test.for([1, 100, 0])('maxPipelinedRequests is an unknown option, even as %i', (maxPipelinedRequests) => {
+  const message = /^unknown option "maxPipelinedRequests" of new Postern\(\); (?:did you mean|it has) /;
+  expect(() => make({ maxPipelinedRequests })).toThrow(TypeError);
+  expect(() => make({ maxPipelinedRequests })).toThrow(message);
 });
 
 test('options that are undefined are options that were left out', async () => {

@@ -5,7 +5,7 @@ import type { IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { Readable, type Duplex } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import { reply, type Context, type Postern } from 'postern';
+import { connect as connectMiddleware, reply, type Context, type Postern } from 'postern';
 import { parseResponses, rawExchange } from '../support/raw.js';
 import { createApp, expectFailures, serve } from '../support/serve.js';
 
@@ -15,6 +15,7 @@ const post = (path: string, headers: string, body: string): string =>
   `POST ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n${body}`;
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const CHUNKED = 'Transfer-Encoding: chunked\r\n';
+const UPGRADE = get('/up', 'Connection: upgrade\r\nUpgrade: other\r\n');
 
 /** Whatever says `connection: close`, in a reply whose body is `last`. */
 const CLOSING: Record<string, (ctx: Context) => unknown> = {
@@ -84,19 +85,15 @@ describe.for(Object.keys(CLOSING))('connection: close as %s', (how) => {
   });
 });
 
-test.for([
-  ['ends its connection is written behind the packet of its request', 'close', true],
-  ['keeps its connection is written at the end of the turn', 'keep-alive', false],
-] as const)('a reply that %s', async ([, says, isWritten]) => {
+test.for(['close', 'keep-alive'])('a reply that says %s is written when it is ready', async (says) => {
   const app = createApp().get('/', () => 'hello');
   const { port } = await serve(app);
   const written: boolean[] = [];
-  // Ahead of the application's own listener, so this comes before what that puts off to the same phase.
-  app.server.prependListener('request', (_, res) => void setImmediate(() => written.push(res.writableEnded)));
+  app.server.on('request', (_, res) => void written.push(res.writableEnded));
   const socket = connect(port, '127.0.0.1', () => socket.write(get('/', `Connection: ${says}\r\n`)));
   await once(socket, 'data');
   socket.destroy();
-  expect(written).toEqual([isWritten]);
+  expect(written).toEqual([true]);
 });
 
 test('a request that arrives while the rest of a last reply is written is not run', async () => {
@@ -129,20 +126,6 @@ test.for([
   },
 );
 
-test('a handler that pipes to ctx.raw behind it learns that the connection is closed', async () => {
-  const file = new Readable({ read: () => void file.push('x'.repeat(1000)) });
-  const app = createApp().get('/stream', () => Readable.from(['a', 'b']));
-  app.get('/file', ({ raw }) => new Promise<void>((resolve) => {
-    raw.res.once('close', () => resolve(void file.destroy()));
-    file.pipe(raw.res);
-  }));
-  const { port } = await serve(app);
-  const text = await rawExchange(port, get('/stream', 'Connection: keep-alive\r\n', '1.0') + get('/file'), 5000);
-  expect(text.endsWith('\r\n\r\nab')).toBe(true);
-  await expect.poll(() => file.destroyed).toBe(true);
-  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
-});
-
 describe('trailers with Connection: close', () => {
   test.for([
     ['the same packet', 'echoed'],
@@ -167,12 +150,89 @@ describe('trailers with Connection: close', () => {
   });
 });
 
+/** Means by which a reply ends its connection, other than those of a handler; the application, and the request. */
+const MEANS: Record<string, { add: (app: Postern, handler: (ctx: Context) => string) => unknown; request?: string }> = {
+  'a header of middleware': {
+    add: (app, handler) => app.get('/first', { middleware: [async (_ctx, next) => {
+      const answered = await next();
+      answered.headers.set('connection', 'close');
+      return answered;
+    }] }, handler),
+  },
+  'a header of middleware of Connect': {
+    add: (app, handler) => app.get('/first', { middleware: [connectMiddleware((_req, res, next) => {
+      res.setHeader('Connection', 'close');
+      next();
+    })] }, handler),
+  },
+  'a header of a Response': {
+    add: (app, handler) =>
+      app.get('/first', (ctx) => new Response(handler(ctx), { headers: { connection: 'close' } })),
+  },
+  'one header value of several': {
+    add: (app, handler) =>
+      app.get('/first', (ctx) => reply(handler(ctx), { headers: { connection: 'x-hop, close' } })),
+  },
+  'a mount': {
+    add: (app) => app.mount('/first', (_req, res) => res.setHeader('connection', 'close').end('first')),
+  },
+  'the client': { add: (app, handler) => app.get('/first', handler), request: get('/first', 'Connection: close\r\n') },
+  'HTTP/1.0': { add: (app, handler) => app.get('/first', handler), request: get('/first', '', '1.0') },
+};
+
+describe.for(Object.keys(MEANS))('connection: close by %s', (means) => {
+  test.for(['the same packet', 'a packet of its own'])(
+    'is sent once, and a request behind it in %s does not run',
+    async (where) => {
+      const { add, request = get('/first') } = MEANS[means] as (typeof MEANS)[string];
+      const seen: string[] = [];
+      const app = createApp().get('/next', ({ path }) => void seen.push(path));
+      add(app, ({ signal }) => {
+        signal.addEventListener('abort', () => seen.push('aborted'));
+        return 'first';
+      });
+      const { port } = await serve(app);
+      const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+      let text = '';
+      socket.on('data', (data: Buffer) => (text += data.toString('latin1')));
+      socket.write(where === 'the same packet' ? request + get('/next') : request);
+      if (where === 'a packet of its own') setImmediate(() => socket.write(get('/next')));
+      await once(socket, 'close');
+      expect(text.match(/HTTP\/1\.1 \d{3}|first/g)).toEqual(['HTTP/1.1 200', 'first']);
+      expect(text.match(/^connection:.*$/gim)).toEqual([expect.stringMatching(/\bclose\b/i)]);
+      expect(seen).toEqual([]);
+    },
+  );
+});
+
+test('connection: close by a drain is sent once, with the last of the replies to requests that had arrived', async () => {
+  const ran: string[] = [];
+  let release = (): void => undefined;
+  const held = new Promise<void>((resolve) => (release = resolve));
+  const app = createApp().get('/held', async ({ path }) => (ran.push(path), await held, 'held'));
+  app.get('/next', ({ path }) => (ran.push(path), 'next'));
+  const { port } = await serve(app);
+  const socket = connect(port, '127.0.0.1', () => socket.write(get('/held') + get('/next').repeat(3)));
+  let text = '';
+  socket.on('data', (data: Buffer) => (text += data.toString('latin1')));
+  await expect.poll(() => ran, { timeout: 10_000 }).toEqual(['/held']);
+  const closed = app.close({ timeout: 20_000 });
+  for (let i = 0; i < 20; i += 1) await turn();
+  release();
+  await once(socket, 'close');
+  await closed;
+  const replies = parseResponses(text).map(({ headers, body }) => [headers['connection'], body]);
+  const kept = (body: string): string[] => ['keep-alive', body];
+  expect(replies).toEqual([kept('held'), kept('next'), kept('next'), ['close', 'next']]);
+  expect(ran).toEqual(['/held', '/next', '/next', '/next']);
+});
+
 describe('a response that is destroyed by ctx.raw', () => {
   test.for<[string, (ctx: Context) => unknown]>([
-    ['behind an open reply', ({ raw }: Context) => void raw.res.destroy()],
-    ['behind an open reply, by a handler that never returns',
+    ['by a handler that returns', ({ raw }: Context) => void raw.res.destroy()],
+    ['by a handler that never returns',
       ({ raw }: Context) => (raw.res.destroy(), new Promise<void>(() => undefined))],
-  ])('%s ends the connection after that reply', async ([, destroy]) => {
+  ])('%s ends the connection after the replies before it', async ([, destroy]) => {
     const app = createApp().get('/slow', async () => (await new Promise((resolve) => setTimeout(resolve, 30)), 'slow'));
     app.get('/destroyed', destroy as (ctx: Context) => void).get('/next', () => 'next');
     const { port } = await serve(app);
@@ -184,7 +244,7 @@ describe('a response that is destroyed by ctx.raw', () => {
 });
 
 test('a body in chunks that nobody reads does not end the connection, when its request waits for others', async () => {
-  const app = createApp({ maxPipelinedRequests: 2 });
+  const app = createApp();
   app.get('/stream', () => Readable.from(['a', 'b'])).get('/now', () => 'now').post('/unread', () => 'unread');
   const { port } = await serve(app);
   const packet =
@@ -237,12 +297,13 @@ describe('a refused body that is sent although 100 was not', () => {
 });
 
 describe('an Upgrade request', () => {
-  const UPGRADE = get('/up', 'Connection: upgrade\r\nUpgrade: other\r\n');
-  const upgradable = (): Postern => {
+  const upgradable = (upgraded: string[]): Postern => {
     const app = createApp().get('/now', () => 'now')
       .get('/later', async () => (await new Promise((resolve) => setTimeout(resolve, 30)), 'later'));
     app.get('/closing', () => reply('closing', { headers: { connection: 'close' } }));
-    app.server.on('upgrade', (_req: IncomingMessage, socket: Duplex) => {
+    app.get('/destroyed', ({ raw }) => void raw.res.destroy());
+    app.server.on('upgrade', ({ url = '' }: IncomingMessage, socket: Duplex) => {
+      upgraded.push(url);
       socket.on('error', () => undefined);
       socket.end('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\nOTHER');
     });
@@ -251,20 +312,59 @@ describe('an Upgrade request', () => {
 
   test.for([
     ['alone', '', ['101']],
-    ['behind a reply of the same turn', get('/now'), ['200', '101']],
     ['behind two replies of the same turn', get('/now') + get('/now'), ['200', '200']],
     ['behind a reply that takes longer', get('/later'), ['200']],
     ['behind a reply that ends the connection', get('/closing'), ['200']],
+    ['behind a reply that its handler destroys', get('/destroyed'), null],
     ['behind replies that are ready and one that is not', get('/now') + get('/later') + get('/now'),
       ['200', '200', '200']],
   ] as const)('%s comes after the replies, or the connection ends', async ([, before, statuses]) => {
-    const { port } = await serve(upgradable());
+    const upgraded: string[] = [];
+    const { port } = await serve(upgradable(upgraded));
     const startedAt = performance.now();
     const text = await rawExchange(port, before + UPGRADE, 5000);
     expect(text.match(/(?<=HTTP\/1\.1 )\d{3}/g)).toEqual(statuses);
-    if (statuses.includes('101' as never)) expect(text.endsWith('OTHER')).toBe(true);
+    const isUpgraded = statuses?.includes('101' as never) === true;
+    expect([text.endsWith('OTHER'), upgraded]).toEqual([isUpgraded, isUpgraded ? ['/up'] : []]);
     expect(performance.now() - startedAt).toBeLessThan(4500);
   });
+});
+
+test('an Upgrade request behind an open reply reaches no listener, and ends the connection after it', async () => {
+  let upgrades = 0;
+  let release = (): void => undefined;
+  const held = new Promise<void>((resolve) => (release = resolve));
+  const app = createApp().get('/held', async ({ raw: { res } }) => {
+    res.write('open');
+    await held;
+    res.end('closed');
+  });
+  app.server.on('upgrade', (_req: IncomingMessage, socket: Duplex) => {
+    upgrades += 1;
+    socket.end('HTTP/1.1 101 Switching Protocols\r\n\r\n');
+  });
+  const { port } = await serve(app);
+  const socket = connect(port, '127.0.0.1', () => socket.write(get('/held')));
+  let text = '';
+  socket.on('data', (data: Buffer) => (text += data.toString('latin1')));
+  await expect.poll(() => text, { timeout: 10_000 }).toContain('open');
+  // In a packet of its own, and with another request behind it.
+  socket.write(get('/up', 'Connection: upgrade\r\nUpgrade: other\r\n') + get('/held'));
+  for (let i = 0; i < 100; i += 1) await turn();
+  release();
+  await once(socket, 'close');
+  expect([text.match(/HTTP\/1\.1 \d{3}/g), text.endsWith('0\r\n\r\n'), upgrades]).toEqual([['HTTP/1.1 200'], true, 0]);
+});
+
+test('an Upgrade request in the packet of another request comes after its reply, or the connection ends', async () => {
+  const app = createApp().get('/now', () => 'now');
+  app.server.on('upgrade', (_req: IncomingMessage, socket: Duplex) => {
+    socket.end('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\nOTHER');
+  });
+  const { port } = await serve(app);
+  const packet = get('/now') + get('/up', 'Connection: upgrade\r\nUpgrade: other\r\n');
+  const text = await rawExchange(port, packet, 10_000);
+  expect(text).toMatch(/^HTTP\/1\.1 200 [^]*?\r\n\r\nnow(?:HTTP\/1\.1 101 [^]*\r\n\r\nOTHER)?$/);
 });
 
 test('a long body that is echoed arrives whole, although an Upgrade request follows it', async () => {
@@ -279,6 +379,40 @@ test('a long body that is echoed arrives whole, although an Upgrade request foll
     expect([text.match(/x/g)?.length, text.endsWith('0\r\n\r\n')])
       .toEqual([size + (text.slice(0, text.indexOf('\r\n\r\n')).match(/x/g)?.length ?? 0), true]);
   }
+});
+
+test.for([
+  ['nothing', ''],
+  ['a little more', 'more'],
+  ['more than its socket buffers', 'x'.repeat(60_000)],
+] as const)('a client that sends an Upgrade request behind an open one, and %s, and leaves is noticed', async ([, more]) => {
+  const app = createApp();
+  const aborted = new Promise((resolve) => {
+    app.get('/pending', ({ signal }) => new Promise(() => signal.addEventListener('abort', resolve)));
+  });
+  app.server.on('upgrade', (_req: IncomingMessage, socket: Duplex) => void socket.destroy());
+  const { port } = await serve(app);
+  const socket = connect(port, '127.0.0.1', () => socket.write(get('/pending') + UPGRADE));
+  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 1.0');
+  await new Promise((resolve) => socket.write(more, resolve));
+  socket.end();
+  await aborted;
+});
+
+test.for([
+  ['something malformed', 'nonsense\r\n\r\n'],
+  ['CONNECT', 'CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n'],
+])('%s is not answered inside a reply that breaks off', async ([, behind]) => {
+  const app = expectFailures(createApp(), 500);
+  const fail = async function* (): AsyncGenerator<string> {
+    yield 'a';
+    await turn();
+    throw new Error('the source failed');
+  };
+  app.get('/', () => fail());
+  const { port } = await serve(app);
+  const text = await rawExchange(port, get('/') + behind, 5000);
+  expect(text).toMatch(/^HTTP\/1\.1 200 [^]*\r\n\r\n1\r\na\r\n$/);
 });
 
 describe('framing, whoever sets the headers', () => {

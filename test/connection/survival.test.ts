@@ -172,17 +172,17 @@ describe('a handler that holds the response and writes to it after it was answer
     req.on('error', () => undefined).resume();
     setTimeout(write, 60);
   };
-  const holders: Record<string, (app: ReturnType<typeof createApp>, write: Late) => unknown> = {
-    handler: (app, write) =>
-      app.post('/held', { timeout: 30 }, ({ raw: { req, res } }) => {
+  const holders: Record<string, (app: ReturnType<typeof createApp>, timeout: number, write: Late) => unknown> = {
+    handler: (app, timeout, write) =>
+      app.post('/held', { timeout }, ({ raw: { req, res } }) => {
         later(req, () => write(res));
         return sleep(120);
       }),
-    'handler that asks for the response late': (app, write) =>
-      app.post('/held', { timeout: 30 }, (ctx) => new Promise<void>(() => setTimeout(() => write(ctx.raw.res), 60))),
-    middleware: (app, write) =>
-      app.post('/held', { timeout: 30, middleware: [connect((req, res) => later(req, () => write(res)))] }, () => ''),
-    mount: (app, write) => app.mount('/held', (req, res) => later(req, () => write(res))),
+    'handler that asks for the response late': (app, timeout, write) =>
+      app.post('/held', { timeout }, (ctx) => new Promise<void>(() => setTimeout(() => write(ctx.raw.res), 60))),
+    middleware: (app, timeout, write) =>
+      app.post('/held', { timeout, middleware: [connect((req, res) => later(req, () => write(res)))] }, () => ''),
+    mount: (app, _timeout, write) => app.mount('/held', (req, res) => later(req, () => write(res))),
   };
   const breaks = { 'bad chunk': 'zz\r\n', timeout: '' };
   const rows = Object.keys(holders).flatMap((who) =>
@@ -194,16 +194,18 @@ describe('a handler that holds the response and writes to it after it was answer
     const app = createApp();
     if (why === 'timeout') expectFailures(app, 504);
     let wrote = false;
-    holders[who]?.(app, (res) => {
+    holders[who]?.(app, why === 'timeout' ? 30 : 20_000, (res) => {
       late[how]?.(res);
       wrote = true;
     });
+    const began = new Promise<void>((resolve) => app.use((_ctx, next) => (setImmediate(resolve), next())));
     const { port } = await serve(app);
     const received = await rawBehind(
       port,
       'POST /held HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n',
       breaks[why],
       false,
+      began,
     );
     await expect.poll(() => wrote).toBe(true);
     expect(parseResponses(received).map(({ status }) => status)).toEqual([why === 'timeout' ? 504 : 400]);
@@ -221,8 +223,18 @@ function failuresOf(app: ReturnType<typeof createApp>): number[] {
   );
 }
 
-/** Sends some bytes, the rest a moment later, and reads until the server closes or is silent for a while. */
-async function rawBehind(port: number, bytes: string, then: string, ends: boolean): Promise<string> {
+/**
+ * Sends some bytes, the rest a moment later, and reads until the server closes or is silent for a while.
+ *
+ * @param moment resolves when the rest may be sent
+ */
+async function rawBehind(
+  port: number,
+  bytes: string,
+  then: string,
+  ends: boolean,
+  moment: Promise<void> = sleep(20),
+): Promise<string> {
   const { connect: connectTo } = await import('node:net');
   return new Promise((resolve) => {
     let received = '';
@@ -233,6 +245,6 @@ async function rawBehind(port: number, bytes: string, then: string, ends: boolea
       .on('error', () => undefined)
       .on('close', () => resolve(received));
     socket.write(bytes);
-    setTimeout(() => (ends ? socket.end(then) : socket.write(then)), 20);
+    void moment.then(() => (ends ? socket.end(then) : socket.write(then)));
   });
 }

@@ -13,7 +13,7 @@ import * as entry from 'postern';
 import * as gateways from 'postern/gateway';
 import { resolveOptions } from '../../src/app/options.js';
 import { PARTS } from '../../src/endpoint/schemas.js';
-import { Context } from '../../src/http/context.js';
+import { Context } from '../../src/answer/context.js';
 import { findPages, isAsPrinted, readPage, ROOT } from '../support/markdown.js';
 
 const PAGES = findPages().filter((page) => page !== 'docs/reference/api.md').map(readPage).join('\n');
@@ -85,7 +85,7 @@ test('the table of variables is that of what the code reads, both ways', () => {
 });
 
 test('the table of the context is that of its members, both ways', () => {
-  const source = readFileSync(join(ROOT, 'src/http/context.ts'), 'utf8');
+  const source = readFileSync(join(ROOT, 'src/answer/context.ts'), 'utf8');
   const internal = [
     'constructor',
     ...[...source.matchAll(/@internal\s*\*\/\n {2}(?:static |readonly |get )*(\w+)/g)].map(([, name]) => name),

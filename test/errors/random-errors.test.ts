@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest';
 import { ApiError, HttpError } from 'postern';
-import { mapError } from '../../src/http/error-mapper.js';
+import { mapError } from '../../src/answer/errors.js';
 import { toErrorBody } from '../../src/payload/error-body.js';
 import { createRandom } from '../support/random.js';
 

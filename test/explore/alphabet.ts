@@ -6,7 +6,7 @@ export const KINDS = [
   'close', 'bad-body', 'upgrade', 'connect', 'bad-head',
 ] as const;
 export const HANDLERS = [
-  'value', 'large', 'stream', 'quick', 'failing', 'never', 'raw', 'held', 'destroy', 'early', 'throws', 'closes',
+  'value', 'large', 'stream', 'quick', 'failing', 'never', 'raw', 'bulk', 'held', 'destroy', 'early', 'throws', 'closes',
 ] as const;
 export const CLIENTS = ['waits', 'half-closes', 'resets', 'drips', 'deaf'] as const;
 export const PACKETS = ['one', 'several'] as const;
@@ -27,7 +27,6 @@ export interface Sequence {
   readonly steps: readonly Step[];
   readonly client: ClientKind;
   readonly packets: Packets;
-  readonly maxPipelined: 1 | 2;
 }
 
 const isBare = (kind: Kind): boolean => kind === 'upgrade' || kind === 'connect' || kind === 'bad-head';
@@ -47,9 +46,9 @@ export const methodOf = (step: Step): string =>
 /** The body of a request as its handler reads it. */
 export const bodyOf = (step: Step): string => (step.kind === 'long' ? LONG : hasBody(step) ? SHORT : '');
 
-/** `get/never+connect one drips 2` */
-export function format({ steps, packets, client, maxPipelined }: Sequence): string {
-  return `${steps.map(formatStep).join('+')} ${packets} ${client} ${maxPipelined}`;
+/** `get/never+connect one drips` */
+export function format({ steps, packets, client }: Sequence): string {
+  return `${steps.map(formatStep).join('+')} ${packets} ${client}`;
 }
 
 export function formatStep({ kind, handler }: Step): string {
@@ -58,23 +57,19 @@ export function formatStep({ kind, handler }: Step): string {
 
 /** @throws {TypeError} unless the text is that of a sequence */
 export function parse(text: string): Sequence {
-  const [names = '', packets, client, max] = text.trim().split(/\s+/);
+  const [names = '', packets, client, ...rest] = text.trim().split(/\s+/);
   const steps = names.split('+').map((name) => STEPS.find((step) => formatStep(step) === name));
-  const sequence = { steps, packets, client, maxPipelined: Number(max) };
+  const sequence = { steps, packets, client };
   const isKnown = PACKETS.includes(packets as Packets) && CLIENTS.includes(client as ClientKind);
-  if (steps.includes(undefined) || !isKnown || !(max === '1' || max === '2')) {
-    throw new TypeError(`${JSON.stringify(text)} is not a sequence; write it as "get/never+connect one drips 2"`);
+  if (steps.includes(undefined) || !isKnown || rest.length > 0) {
+    throw new TypeError(`${JSON.stringify(text)} is not a sequence; write it as "get/never+connect one drips"`);
   }
   return sequence as Sequence;
 }
 
 /** Every sequence that begins with these requests, with what clients do then. */
-export function* variants(
-  steps: readonly Step[],
-  packets: readonly Packets[] = PACKETS,
-  maxPipelined: 1 | 2 = 2,
-): Generator<Sequence> {
-  for (const way of packets) for (const client of CLIENTS) yield { steps, packets: way, client, maxPipelined };
+export function* variants(steps: readonly Step[], packets: readonly Packets[] = PACKETS): Generator<Sequence> {
+  for (const way of packets) for (const client of CLIENTS) yield { steps, packets: way, client };
 }
 
 /** All sequences of one and of two requests. */

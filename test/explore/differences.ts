@@ -35,6 +35,11 @@ export const DIFFERENCES: readonly Difference[] = [
     rule: 'CONNECT is answered with 501, instead of being ended without a reply.',
     applies: ({ kind }, ours, bare) => kind === 'connect' && ours === '501 close' && bare === 'ended',
   },
+  {
+    rule: 'An upgrade while an earlier reply is not with the kernel yet is not answered: the connection ends.',
+    applies: ({ kind }, ours, bare, before) =>
+      kind === 'upgrade' && ours === 'ended' && bare === '101' && before?.handler === 'bulk',
+  },
 ];
 
 /** What a client got, as texts: each reply, then the end. */

@@ -22,7 +22,7 @@ export interface Verdict {
 }
 
 export class Explorer {
-  readonly #programs = new Map<number, Program>();
+  #ours: Program | undefined;
   readonly #bare: Program = bareProgram();
   #count = 0;
   /** How many requests were active at last. */
@@ -35,18 +35,19 @@ export class Explorer {
 
   /** Runs sequences at the same time. */
   async explore(sequences: readonly Sequence[]): Promise<Verdict[]> {
-    const pairs = await Promise.all(sequences.map(async (sequence) => {
-      const run = this.#start(sequence, await this.#programOf(sequence.maxPipelined));
+    const ours = (this.#ours ??= await posternProgram());
+    const pairs = sequences.map((sequence) => {
+      const run = this.#start(sequence, ours);
       // What a client gets that leaves at once is a matter of chance on either side.
-      const isCompared = sequence.maxPipelined === 2 && (sequence.client === 'waits' || sequence.client === 'drips');
+      const isCompared = sequence.client === 'waits' || sequence.client === 'drips';
       return [run, isCompared ? this.#start(sequence, this.#bare) : null] as const;
-    }));
+    });
     await time.runUntil(time.now + HORIZON_MS);
     const verdicts = pairs.map(([run, bare]) => this.#judge(run, bare));
     for (const run of pairs.flat()) run?.client.socket.destroy();
     await time.runUntil(time.now + 1000);
     for (const run of pairs.flat()) if (run !== null) leave(run);
-    const left = this.#problemsOfAll();
+    const left = this.#problemsOfAll(ours);
     if (left.length === 0) return verdicts;
     if (sequences.length > 1) {
       // Which of them it was shows when fewer are run at a time.
@@ -59,8 +60,8 @@ export class Explorer {
   }
 
   /** What the connections have left behind together. */
-  #problemsOfAll(): Problem[] {
-    const active = [...this.#programs.values()].reduce((sum, program) => sum + program.active(), 0);
+  #problemsOfAll(ours: Program): Problem[] {
+    const active = ours.active();
     const problems = this.escaped.splice(0).map((step): Problem => ({ rule: 'an error that nobody caught', step }));
     if (active > this.#active) problems.push({ rule: 'requests are active after all connections', step: '' });
     this.#active = active;
@@ -89,13 +90,6 @@ export class Explorer {
     });
     return run;
   }
-
-  async #programOf(maxPipelined: number): Promise<Program> {
-    let program = this.#programs.get(maxPipelined);
-    if (program === undefined) this.#programs.set(maxPipelined, (program = await posternProgram(maxPipelined)));
-    return program;
-  }
-
 }
 
 function print({ client, seen, sent }: Run, { replies, ends, isPartial, protocol }: Received): void {

@@ -12,10 +12,12 @@ import { format, parse, shortSequences, STEPS, variants, type Sequence } from '.
 import { Explorer, type Verdict } from './explore.js';
 import { coveringSequences } from './pairs.js';
 import { watchTable } from './program.js';
-import { Report } from './report.js';
+import { HANGS, Report } from './report.js';
 
 /** Connections at a time in one process. */
 const BATCH = 200;
+/** How long, in ms, a process may take for so many sequences. One that takes longer has stopped to turn its event loop. */
+const hangMs = (count: number): number => 10_000 + 250 * count;
 
 const { values } = parseArgs({
   args: process.argv.slice(3),
@@ -31,13 +33,13 @@ const { values } = parseArgs({
 /** What a process reports. */
 interface Explored {
   readonly verdicts: readonly Verdict[];
-  /** Those of the table, and whether they were taken. */
+  /** The transitions of the table of an exchange, and whether they were taken. */
   readonly transitions: readonly (readonly [string, boolean])[];
 }
 
 if (process.send !== undefined) await work();
 else if (values.help) {
-  console.log(`npm run explore -- [--only 'get/never+connect one drips 2']... [--fixed] [--every N] [--workers N]
+  console.log(`npm run explore -- [--only 'get/never+connect one drips']... [--fixed] [--every N] [--workers N]
   --only     explores this sequence only, and prints what happened; several run at the same time
   --fixed    explores the part that npm test explores
   --every    explores every Nth sequence; default: 1
@@ -78,10 +80,8 @@ async function exploreAll(isFixed: boolean, every: number, workers: number): Pro
   else {
     await distribute('one and two requests', select([...shortSequences()]), workers, report);
     const thirds: Sequence[] = [];
-    for (const maxPipelined of [2, 1] as const) {
-      for (const { steps, packets } of report.states.values()) {
-        for (const third of STEPS) thirds.push(...variants([...steps, third], [packets], maxPipelined));
-      }
+    for (const { steps, packets } of report.states.values()) {
+      for (const third of STEPS) thirds.push(...variants([...steps, third], [packets]));
     }
     await distribute(`a third request in ${report.states.size} states`, select(thirds), workers, report);
   }
@@ -95,22 +95,47 @@ async function exploreAll(isFixed: boolean, every: number, workers: number): Pro
 
 /** Has processes explore sequences, and reports how far they are. */
 async function distribute(what: string, sequences: readonly Sequence[], workers: number, into: Report): Promise<void> {
-  let [next, done, shownAt] = [0, 0, performance.now()];
-  const file = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
-  const work = (): Promise<void> => new Promise((resolve, reject) => {
-    const child = fork(file('../support/run.mjs'), [file('main.ts')], { execArgv: ['--max-semi-space-size=64'] });
-    child.on('message', ({ verdicts, transitions }: Explored) => {
-      for (const verdict of verdicts) into.add(verdict);
-      for (const [transition, isTaken] of transitions) into.note(transition, isTaken);
-      done += verdicts.length;
-      if (performance.now() - shownAt > 2000 || done >= sequences.length) {
-        shownAt = performance.now();
-        console.error(`${what}: ${done} of ${sequences.length}, ${into.groups} rules broken`);
-      }
-      if (next >= sequences.length) child.disconnect();
-      else child.send(sequences.slice(next, (next += BATCH)).map(format));
-    });
-    child.once('error', reject).once('exit', () => resolve());
-  });
+  const batches: string[][] = [];
+  for (let at = 0; at < sequences.length; at += BATCH) batches.push(sequences.slice(at, at + BATCH).map(format));
+  let [done, shownAt] = [0, performance.now()];
+  const add = (verdicts: readonly Verdict[]): void => {
+    for (const verdict of verdicts) into.add(verdict);
+    done += verdicts.length;
+    if (performance.now() - shownAt < 2000 && done < sequences.length) return;
+    shownAt = performance.now();
+    console.error(`${what}: ${done} of ${sequences.length}, ${into.groups} rules broken`);
+  };
+  const work = async (): Promise<void> => {
+    while (batches.length > 0) {
+      const hung = await exploreInProcess(batches, add, into);
+      if (hung.length === 1) add([{ text: hung[0] as string, problems: [HANGS], state: '', difference: null }]);
+      // Which of them it was shows when fewer are run at a time.
+      else if (hung.length > 1) batches.push(hung.slice(0, hung.length >> 1), hung.slice(hung.length >> 1));
+    }
+  };
   await Promise.all(Array.from({ length: workers }, work));
+}
+
+/** Has one process explore batches until none is left, or the process hangs. @returns the batch that it hangs with */
+function exploreInProcess(
+  batches: string[][],
+  add: (verdicts: readonly Verdict[]) => void,
+  into: Report,
+): Promise<string[]> {
+  const file = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+  return new Promise((resolve, reject) => {
+    const child = fork(file('../support/run.mjs'), [file('main.ts')], { execArgv: ['--max-semi-space-size=64'] });
+    let batch: string[] = [];
+    let timer: NodeJS.Timeout | undefined;
+    child.on('message', ({ verdicts, transitions }: Explored) => {
+      clearTimeout(timer);
+      add(verdicts);
+      for (const [transition, isTaken] of transitions) into.note(transition, isTaken);
+      batch = batches.shift() ?? [];
+      if (batch.length === 0) return child.disconnect();
+      child.send(batch);
+      timer = setTimeout(() => child.kill('SIGKILL'), hangMs(batch.length));
+    });
+    child.once('error', reject).once('exit', () => resolve(batch));
+  });
 }

@@ -61,7 +61,7 @@ function checkReply({ status, headers, body }: WireResponse, { run, index, step 
   if (status !== 200 || !isOwn) return `a handler's reply is sent as ${status}`;
   if (kind === 'head' || breaks(step)) return null;
   const text = handler === 'stream' ? bodyOf(step) || 'chunkchunkchunk' : handler;
-  const isWhole = handler === 'large' ? body.equals(LARGE) : body.toString('latin1') === text;
+  const isWhole = handler === 'large' || handler === 'bulk' ? body.equals(LARGE) : body.toString('latin1') === text;
   return isWhole ? null : 'the body is not that of the handler';
 }
 
@@ -165,7 +165,7 @@ class Judgement {
 
   /** Each request runs at most once, in its own async context, and leaves nothing behind. */
   request(seen: Seen): void {
-    const { index, step, ran, emitted, logged, foreign, sources } = seen;
+    const { index, step, ran, emitted, logged, foreign, faults, sources } = seen;
     const { steps, client } = this.#run;
     const last = steps.findIndex(isLast);
     if (ran > 1) this.#note('a handler runs twice', step);
@@ -174,6 +174,7 @@ class Judgement {
     const isLate = index > this.#closedBy && seen.ranAt > closedAt;
     if (isLate) this.#note('a handler runs after the last reply', step);
     if (sources > 0 && !this.#mayHide) this.#note('the source of a reply is not freed', step);
+    for (const rule of faults) this.#note(rule, step);
     for (const place of new Set(foreign)) this.#note(`foreign async context (${place})`);
     if (logged.length !== emitted && !this.#mayHide) this.#note(`${logged.length} lines in the access log`, step);
     if (ran > 0 && step.kind !== 'upgrade') this.#signal(seen);
@@ -191,7 +192,10 @@ class Judgement {
       const isLost = (client.isReset && (client.leftAt ?? 0) <= client.markAt(end)) || sequence.client === 'deaf';
       if (abortedAt !== null && !isLost) this.#note('ctx.signal aborts although the reply is complete', step);
     } else if (abortedAt === null) {
-      const isSent = res?.writableFinished || (client.isReset && res?.writableEnded);
+      // For node:http a reply that its handler has ended is finished when its socket is destroyed, too.
+      const isByHand = step.handler === 'raw' || step.handler === 'bulk' || step.handler === 'held';
+      const isCut = client.heldAt !== null && index === ends.length && !isByHand;
+      const isSent = !isCut && (res?.writableFinished || (client.isReset && res?.writableEnded));
       if (!this.#mayHide && isSent !== true) this.#note('ctx.signal does not abort', step);
     } else {
       const goneAt = Math.min(client.leftAt ?? Infinity, client.endedAt ?? Infinity);

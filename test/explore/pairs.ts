@@ -6,9 +6,9 @@ import { CLIENTS, PACKETS, STEPS, variants, type Sequence } from './alphabet.js'
 /** Out of how many sequences each is chosen. */
 const CANDIDATES = 40;
 
-/** The pairs of values of a sequence: request, handler, client, packets, position, limit; and requests in a row. */
-function pairsOf({ steps, client, packets, maxPipelined }: Sequence): string[] {
-  const shared = [`client ${client}`, `packets ${packets}`, `max ${maxPipelined}`];
+/** The pairs of values of a sequence: request, handler, client, packets, position; and requests in a row. */
+function pairsOf({ steps, client, packets }: Sequence): string[] {
+  const shared = [`client ${client}`, `packets ${packets}`];
   const pairs: string[] = [];
   const add = (...values: string[]): void => {
     for (const [index, value] of values.entries()) {
@@ -28,13 +28,9 @@ export function coveringSequences(): Sequence[] {
   const single = STEPS.flatMap((step) => [...variants([step])]);
   const wanted = new Set<string>();
   const want = (sequence: Sequence): void => pairsOf(sequence).forEach((pair) => wanted.add(pair));
-  for (const maxPipelined of [1, 2] as const) {
-    for (const step of STEPS) {
-      for (const sequence of variants([step, step, step], PACKETS, maxPipelined)) want(sequence);
-    }
-  }
+  for (const step of STEPS) for (const sequence of variants([step, step, step])) want(sequence);
   for (const one of STEPS) {
-    for (const other of STEPS) want({ steps: [one, other], client: 'waits', packets: 'one', maxPipelined: 2 });
+    for (const other of STEPS) want({ steps: [one, other], client: 'waits', packets: 'one' });
   }
   const random = createRandom(1);
   const chosen: Sequence[] = [];
@@ -43,7 +39,6 @@ export function coveringSequences(): Sequence[] {
       steps: [random.pick(STEPS), random.pick(STEPS), random.pick(STEPS)],
       client: random.pick(CLIENTS),
       packets: random.pick(PACKETS),
-      maxPipelined: random.pick([1, 2]),
     }));
     const gains = candidates.map((candidate) => new Set(pairsOf(candidate).filter((pair) => wanted.has(pair))));
     const best = gains.reduce((most, gain, index) => (gain.size > (gains[most] as Set<string>).size ? index : most), 0);

@@ -66,6 +66,10 @@ function watch(server: Server): Server {
 function begin(seen: Seen): void {
   seen.ran += 1;
   seen.ranAt = time.now;
+  const before = seen.run.seen[seen.index - 1];
+  const isSent = before === undefined || (before.res?.writableEnded === true && before.res.writableLength === 0);
+  if (!isSent) seen.faults.push('a handler runs before the reply before it is sent');
+  if (!seen.run.client.socket.writable) seen.faults.push('a handler begins on a connection that takes no reply');
 }
 
 /** A stream that holds something from the beginning, as one of a file does. */
@@ -86,24 +90,21 @@ function source(seen: Seen, fails: boolean): Readable {
   return stream.on('close', () => (seen.sources -= 1));
 }
 
-/** Every transition of the table of a connection; true once it was taken. */
+/** Every transition of the table of an exchange; true once it was taken. */
 export async function watchTable(): Promise<Map<string, boolean>> {
   const transitions = new Map<string, boolean>();
-  for (const [name, table] of Object.entries(await inVirtualTime(() => import('../../src/http/life-cycle.js')))) {
-    if (typeof table !== 'object') continue;
-    for (const [state, row] of Object.entries(table)) {
-      for (const [event, next] of Object.entries(row)) {
-        const transition = `${name}.${state}.${event}`;
-        transitions.set(transition, false);
-        Object.defineProperty(row, event, { get: () => (transitions.set(transition, true), next), enumerable: true });
-      }
+  const { STATES } = await inVirtualTime(() => import('../../src/wire/exchange.js'));
+  for (const [state, row] of Object.entries(STATES)) {
+    for (const [event, next] of Object.entries(row)) {
+      const transition = `${state}.${event}`;
+      transitions.set(transition, false);
+      Object.defineProperty(row, event, { get: () => (transitions.set(transition, true), next), enumerable: true });
     }
   }
   return transitions;
 }
 
-/** @param maxPipelinedRequests of the application */
-export async function posternProgram(maxPipelinedRequests: number): Promise<Program> {
+export async function posternProgram(): Promise<Program> {
   const { Postern, reply } = await inVirtualTime(() => import('postern'));
   const headers = ({ index }: Seen): { headers: Record<string, string> } => ({ headers: { 'x-n': String(index) } });
   const value = (seen: Seen): unknown => reply('value', headers(seen));
@@ -128,6 +129,8 @@ export async function posternProgram(maxPipelinedRequests: number): Promise<Prog
       await time.sleep(5);
       res.end('w');
     },
+    bulk: ({ raw: { res } }, seen) =>
+      void res.writeHead(200, { 'x-n': String(seen.index), 'content-length': LARGE.length }).end(LARGE),
     // A callback writes the reply, after the last of several packets: nobody catches what it throws. The handler ends
     // with the response, as middleware of Connect does.
     held: ({ raw: { res } }, seen) => {
@@ -152,7 +155,6 @@ export async function posternProgram(maxPipelinedRequests: number): Promise<Prog
   const app: Postern = new Postern('explored', {
     logger,
     accessLog: true,
-    maxPipelinedRequests,
     requestTimeout: REQUEST_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
     sendTimeout: SEND_MS,
@@ -165,6 +167,7 @@ export async function posternProgram(maxPipelinedRequests: number): Promise<Prog
       const seen = requests.get(ctx.id) as Seen;
       begin(seen);
       check(seen, 'the handler');
+      if (ctx.signal.aborted) seen.faults.push('a handler begins with a signal that has aborted');
       ctx.signal.addEventListener('abort', () => {
         seen.abortedAt = time.now;
         check(seen, 'a listener of ctx.signal');
@@ -182,7 +185,7 @@ export async function posternProgram(maxPipelinedRequests: number): Promise<Prog
     const { request, server } = message as { request: IncomingMessage; server: Server };
     const seen = requests.get(request.headers['x-request-id']);
     // node:http ends a reply that its handler wrote, and that waited, in the context of the reply before.
-    const isByHand = seen?.step.handler === 'raw' || seen?.step.handler === 'held';
+    const isByHand = ['raw', 'bulk', 'held'].includes(seen?.step.handler ?? '');
     if (server === app.server && !isByHand) check(seen, 'http.server.response.finish');
   });
   const active = (): number => Number(/^active_task_count (\S+)/m.exec(app.metrics.expose())?.[1]);
@@ -204,6 +207,7 @@ export function bareProgram(): Program {
       res.writeHead(200).write('ra');
       void time.sleep(5).then(() => res.end('w'));
     },
+    bulk: (_, res) => void res.writeHead(200, { 'content-length': LARGE.length }).end(LARGE),
     held: (_, res) => void time.set(() => res.writeHead(200, { 'content-length': 4 }).end('held'), 25),
     destroy: (_, res) => void res.destroy(),
     early: (_, res) => void res.setHeader('content-length', 5).end('early'),

@@ -21,6 +21,8 @@ export interface Seen {
   readonly logged: number[];
   /** What ran in the async context of another request. */
   readonly foreign: string[];
+  /** Rules that its handler saw broken when it began. */
+  readonly faults: string[];
   req: IncomingMessage | null;
   res: ServerResponse | null;
 }
@@ -42,7 +44,9 @@ export class Run {
   constructor(readonly id: number, readonly sequence: Sequence) {
     this.steps = sequence.client === 'drips' ? [...sequence.steps, PROBE] : sequence.steps;
     const unseen = { emitted: 0, ran: 0, ranAt: -1, abortedAt: null, sources: 0, req: null, res: null };
-    this.seen = this.steps.map((step, index) => ({ run: this, index, step, ...unseen, logged: [], foreign: [] }));
+    this.seen = this.steps.map((step, index) => {
+      return { run: this, index, step, ...unseen, logged: [], foreign: [], faults: [] };
+    });
   }
 
   /** Does what the client does; never rejects. */

@@ -84,8 +84,9 @@ export class Client {
     if (isHeld) {
       this.heldAt ??= time.now;
       this.#held = done;
-    } else if (bytes.length > AT_ONCE_BYTES) inNextTurn(done);
-    else done();
+    } else if (bytes.length > AT_ONCE_BYTES) {
+      inNextTurn(() => (this.isReset ? done(systemError('write EPIPE', 'EPIPE')) : done()));
+    } else done();
     this.#notify();
   }
 
@@ -94,6 +95,13 @@ export class Client {
     time.activity += 1;
     this.endedAt ??= time.now;
     this.#notify();
+  }
+
+  /** @internal */
+  cancelWrite(): void {
+    const held = this.#held;
+    this.#held = null;
+    held?.();
   }
 
   #leave(): void {
@@ -131,7 +139,7 @@ export class ServerSocket extends Duplex {
   #timer: ReturnType<typeof time.set> | undefined;
 
   constructor(client: Client) {
-    super();
+    super({ emitClose: false });
     this.#client = client;
     this.once('close', () => {
       this.closedAt = time.now;
@@ -225,6 +233,11 @@ export class ServerSocket extends Duplex {
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     this.#client.end();
     done(error);
+    // As with node:net: a write that is under way is called back as if it were done, and `close` comes after that.
+    inNextTurn(() => {
+      this.#client.cancelWrite();
+      inNextTurn(() => this.emit('close', error !== null));
+    });
   }
 
   setTimeout(ms: number, callback?: () => void): this {

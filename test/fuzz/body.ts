@@ -87,6 +87,13 @@ function addRoutes(app: Postern, handlers: { running: number }): void {
 
 const AFTER = Buffer.from('GET /after HTTP/1.1\r\nHost: x\r\n\r\n');
 
+/** A connection ends behind requests of which more arrives early. */
+const MAX_EARLY_BYTES = 60_000;
+
+function byteLength(uploads: readonly Upload[]): number {
+  return uploads.reduce((sum, { bytes }) => sum + bytes.length, 0);
+}
+
 /** Sends uploads on one connection, the last one maybe not as a whole, and looks at every answer. */
 async function exchange(
   random: Random,
@@ -101,7 +108,12 @@ async function exchange(
   for (let from = 0, to = 0; from < uploads.length; from = to) {
     // What is sent behind an answer that closes the connection can make the client lose that answer.
     do to += 1;
-    while (to < uploads.length && !mayClose(uploads[to - 1], limit) && !isPolite(uploads[to], limit));
+    while (
+      to < uploads.length &&
+      !mayClose(uploads[to - 1], limit) &&
+      !isPolite(uploads[to], limit) &&
+      byteLength(uploads.slice(from + 1, to + 1)) < MAX_EARLY_BYTES
+    );
     const group = uploads.slice(from, to);
     const last = group.at(-1);
     assert(last !== undefined, 'nothing to send');

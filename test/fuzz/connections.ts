@@ -41,7 +41,6 @@ function makeApp(): Postern {
     headersTimeout: 600,
     keepAliveTimeout: 150,
     sendTimeout: 600,
-    maxPipelinedRequests: 5,
   });
   const both = (path: string, handler: (ctx: Context) => object | string): void =>
     void app.route(path, { GET: handler, POST: handler });

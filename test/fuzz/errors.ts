@@ -220,7 +220,7 @@ const exposedError: Make = (random) => {
     expose: true,
     status,
     statusCode,
-    headers: { 'x-secret': SECRET },
+    headers: { 'x-told': 'told' },
     description: SECRET,
     errorCode: Codes.help_me,
   });
@@ -230,9 +230,15 @@ const exposedError: Make = (random) => {
   const answer =
     valid === undefined
       ? UNKNOWN
-      : { status: valid, message: STATUS_CODES[valid] ?? 'Unknown Error', description: message, code: UNSPECIFIED };
+      : exposedAnswer(valid, message);
   return { kind: 'exposed', value: error, answer };
 };
+
+/** An error without a text is described by the reason phrase. */
+function exposedAnswer(status: number, text: string): Answer {
+  const message = STATUS_CODES[status] ?? 'Unknown Error';
+  return { status, message, description: text === '' ? message : text, code: UNSPECIFIED, headers: { 'x-told': 'told' } };
+}
 
 class TooSlow extends ApiError {
   static override statusCode = 408;

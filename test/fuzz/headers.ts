@@ -685,7 +685,7 @@ const targetCase: Make = (random) => {
     method: 'GET',
     bytes: get(target, []),
     check(response) {
-      if (wrong) isRefused(response, [400]);
+      if (wrong || segments.some((segment) => segment === '.' || segment === '..')) isRefused(response, [400]);
       else {
         const { path: seen, query: read } = json(response);
         assertSame(seen, `/${segments.join('/')}`, 'ctx.path');

@@ -146,3 +146,21 @@ test('a failure says where, without the query', async () => {
   expect(logger.entries.map(({ level, object }) => [level, object['target']]))
     .toEqual([['error', '/'], ['debug', '/nowhere']]);
 });
+
+test.for<[string, unknown, string]>([
+  ['a number', 7, '/sent'],
+  ['an object', { url: '/object' }, '/sent'],
+  ['null', null, '/sent'],
+  ['undefined', undefined, '/sent'],
+  ['a text', '/original?token=secret', '/original'],
+])('originalUrl that middleware set to %s is the target if it is text', async ([, originalUrl, target]) => {
+  const { app, lines } = logged();
+  app.use((ctx, next) => {
+    Object.assign(ctx.raw.req, { originalUrl });
+    return next();
+  });
+  app.get('/sent', () => 'sent');
+  expect((await app.request('/sent?token=secret')).status).toBe(200);
+  await vi.waitFor(() => expect(lines()).toHaveLength(1));
+  expect(lines()).toMatchObject([{ target, status: 200 }]);
+});

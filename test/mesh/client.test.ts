@@ -234,7 +234,7 @@ test('of a caller the id, the trace and the baggage are passed on, nothing else'
     headers,
     span: undefined,
     signal: new AbortController().signal,
-    deadlineMs: undefined,
+    deadlineMs: Infinity,
   });
   const { body } = await client.get<Echo>('/');
   expect(Object.keys(body.headers).sort()).toEqual([

@@ -60,10 +60,10 @@ test('without a deadline, and without a request, a call sends its own timeout', 
 test('a call ends at the deadline, and is not sent when no time is left', async () => {
   const peer = await startPeer(() => undefined);
   const app = expectFailures(appOf(peer.url), 504);
-  app.get('/', (ctx) => ctx.service('billing').get('/'));
+  app.get('/', (ctx) => ctx.service('billing').get('/').then(({ body }) => body));
   app.get('/late', async (ctx) => {
     await new Promise((resolve) => setTimeout(resolve, 60));
-    return ctx.service('billing').get('/');
+    return (await ctx.service('billing').get('/')).body;
   });
   const response = await app.request('/', { headers: { [DEADLINE]: '80' } });
   expect([response.status, ((await response.json()) as { description: string }).description])
@@ -76,7 +76,7 @@ test('a call ends at the deadline, and is not sent when no time is left', async 
 
 test('no try and no pause goes beyond the deadline', async () => {
   const peer = await startPeer((_req, res) => res.writeHead(503, { 'retry-after': '1' }).end());
-  const app = expectFailures(appOf(peer.url), 503).get('/', (ctx) => ctx.service('billing').get('/', { retry: 5 }));
+  const app = expectFailures(appOf(peer.url), 503).get('/', (ctx) => ctx.service('billing').get('/', { retry: 5 }).then(({ body }) => body));
   expect((await app.request('/', { headers: { [DEADLINE]: '500' } })).status).toBe(503);
   expect(peer.requests).toHaveLength(1);
 });

@@ -103,6 +103,6 @@ test.for<{ what: string; services: object }>([
 
 test('an error of a service in memory goes through', async () => {
   const app = expectFailures(createApp({ services: { billing: billing() } }))
-    .get('/', (ctx) => ctx.service('billing').get('/missing'));
+    .get('/', (ctx) => ctx.service('billing').get('/missing').then(({ body }) => body));
   expect((await app.request('/')).status).toBe(404);
 });

@@ -156,7 +156,7 @@ describe('a response', () => {
     [(_req, res) => res.send(), 200, { 'content-type': null, 'content-length': '0' }, ''],
     [(_req, res) => res.status(204).send('none'), 204, { 'content-type': null, 'content-length': null }, ''],
     [(_req, res) => res.type('text').send('a'), 200, { 'content-type': 'text/plain; charset=utf-8' }, 'a'],
-    [(_req, res) => res.type('image/png').send('a'), 200, { 'content-type': 'image/png' }, 'a'],
+    [(_req, res) => res.type('image/png').send('a'), 200, { 'content-type': 'image/png; charset=utf-8' }, 'a'],
     [(_req, res) => res.set('X-A', 'b').set({ 'x-c': 'd', 'x-e': 5 }).send(String(res.get('x-a'))), 200,
       { 'x-a': 'b', 'x-c': 'd', 'x-e': '5' }, 'b'],
     [(_req, res) => res.redirect('/ä b'), 302, { location: '/%C3%A4%20b', 'content-type': 'text/plain; charset=utf-8' },
@@ -371,6 +371,7 @@ describe('unchanged', () => {
   const whens = [{ when: 'alone', isLater: false }, { when: 'after other middleware', isLater: true }];
   test.for(whens)('an Express application below a mount has its own members, $when', async ({ isLater }) => {
     interface Application extends ConnectMiddleware {
+      handle(): void;
       set(name: string, value: unknown): void;
       engine(
         extension: string,

@@ -1,10 +1,15 @@
 /** Middleware that replaces the body of a reply with a stream that reads it. */
 
-import { Readable, Transform } from 'node:stream';
-import { describe, expect, test } from 'vitest';
+import { createReadStream } from 'node:fs';
+import { PassThrough, pipeline, Readable, Transform } from 'node:stream';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { reply, type HandlerResult, type Postern } from 'postern';
 import { rawExchange } from '../support/raw.js';
 import { createApp, serve } from '../support/serve.js';
+import { WireConnection } from '../support/strict-client.js';
+
+/** For what has to happen, but takes as long as the machine needs. */
+const LONG = { timeout: 10_000, interval: 5 };
 
 const TEXT = 'some text, '.repeat(10_000);
 const CHUNKS = TEXT.match(/[^]{1,5000}/g) as string[];
@@ -108,4 +113,59 @@ test('a stream is freed at once when a value takes its place', async () => {
     (await next()).body = 'other';
   });
   expect(await (await app.request('/')).text()).toBe('other');
+});
+
+/** Bodies that have no end, or not yet. */
+const OPEN: Record<string, (closed: () => void) => HandlerResult> = {
+  'a file': (closed) => createReadStream(process.execPath).on('close', closed),
+  'a Readable that goes on': (closed) =>
+    new Readable({ read() { setImmediate(() => this.push(TEXT)); } }).on('close', closed),
+  'a Readable that is quiet': (closed) => new Readable({ read() {} }).on('close', closed),
+  'a generator': (closed) => Readable.from((async function* () { for (;;) yield TEXT; })()).on('close', closed),
+  'a ReadableStream': (closed) =>
+    new ReadableStream({ pull: (controller) => controller.enqueue(Buffer.from(TEXT)), cancel: closed }),
+};
+
+/** Ways to read the body by other streams. */
+const READERS: Record<string, (body: Body) => Readable> = {
+  'Readable.from, piped': (body) => Readable.from(body).pipe(new PassThrough()),
+  'Readable.from, piped twice': (body) => Readable.from(body).pipe(upperStream()).pipe(new PassThrough()),
+  'Readable.from of a generator, piped': (body) => Readable.from(upper(body)).pipe(new PassThrough()),
+  'Readable.from of a generator': (body) => Readable.from(upper(body)),
+  'pipeline': (body) => pipeline(Readable.from(body), new PassThrough(), () => undefined),
+};
+
+/** How a reply ends before its body does: by its request, or by middleware around. */
+const ENDS = ['HEAD', 'a 304', 'another body', 'a client that disconnects'];
+
+describe.for(Object.keys(READERS))('a body without an end that %s reads', (reader) => {
+  test.for(ENDS.flatMap((end) => Object.keys(OPEN).map((body) => ({ body, end }))))(
+    'is freed without harm: $body, $end',
+    async ({ body, end }) => {
+      let closed = 0;
+      const app = createApp().get('/', () => OPEN[body]?.(() => void (closed += 1)));
+      app.use(async (_ctx, next) => {
+        const answered = await next();
+        if (end === 'a 304') answered.status = 304;
+        if (end === 'another body') answered.body = 'other';
+      });
+      app.use(async (_ctx, next) => {
+        const answered = await next();
+        answered.body = READERS[reader]?.(answered.body as Body);
+      });
+      const { port } = await serve(app);
+      const client = await WireConnection.open(port);
+      onTestFinished(() => client.destroy());
+      const method = end === 'HEAD' ? 'HEAD' : 'GET';
+      await client.write(`${method} / HTTP/1.1\r\nHost: x\r\n\r\n`);
+      if (end !== 'a client that disconnects') await client.finalResponse(method);
+      else {
+        const isQuiet = body === 'a Readable that is quiet';
+        if (!isQuiet) await expect.poll(() => client.rest.length, LONG).toBeGreaterThan(1000);
+        await client.destroy();
+      }
+      await expect.poll(() => closed, LONG).toBe(1);
+      await expect.poll(() => app.metrics.expose(), LONG).toContain('active_task_count 0.0');
+    },
+  );
 });

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'vitest';
 import { Registry } from 'postern/metrics';
-import { createCallMetrics, RequestMetrics } from '../../src/monitor/request-metrics.js';
+import { createCallMetrics } from '../../src/monitor/request-metrics.js';
 import { parseExposition, sampleMap } from '../support/exposition-parser.js';
 import { createApp } from '../support/serve.js';
 
@@ -56,16 +56,17 @@ describe('calls of other services', () => {
   });
 });
 
-test('a request of a sampled trace is the exemplar of its bucket, others leave it', () => {
-  const registry = new Registry();
-  const requests = new RequestMetrics(registry, new Set(['GET']), [0.1, 1]);
+test('a request of a sampled trace is the exemplar of its bucket, others leave it', async () => {
+  const app = createApp({ durationBuckets: [60] }).get('/users/:id', () => 'user');
   const traceId = '0af7651916cd43dd8448eb211c80319c';
-  requests.observe('GET', '/users/:id', 200, 0.05, traceId);
-  requests.observe('GET', '/users/:id', 200, 0.06);
-  requests.observe('GET', '/users/:id', 200, 0.5);
-  const family = parseExposition(registry.expose('openmetrics'), 'openmetrics')
+  const traceparent = `00-${traceId}-b7ad6b7169203331-01`;
+  await app.request('/users/7');
+  await app.request('/users/7', { headers: { traceparent } });
+  await app.request('/users/7', { headers: { traceparent: traceparent.replace(/01$/, '00') } });
+  await app.request('/users/7');
+  const family = parseExposition(app.metrics.expose('openmetrics'), 'openmetrics')
     .find(({ name }) => name === 'http_request_duration_seconds');
   const exemplars = family?.samples.filter(({ name }) => name.endsWith('_bucket'))
-    .map(({ value, exemplar }) => [value, exemplar?.labels, exemplar?.value]);
-  expect(exemplars).toEqual([[2, { trace_id: traceId }, 0.05], [3, undefined, undefined], [3, undefined, undefined]]);
+    .map(({ value, exemplar }) => [value, exemplar?.labels]);
+  expect(exemplars).toEqual([[4, { trace_id: traceId }], [4, undefined]]);
 });

@@ -1,6 +1,8 @@
 /** Health checks, and when they run. */
 
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import type { HealthCheck, HealthDocument } from 'postern';
+import { RETURNED, THROWN } from '../support/hostile-values.js';
 import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
 test('health checks: FAIL and 503 while one rejects, returns false or takes too long', async () => {
@@ -94,4 +96,48 @@ test('requests in memory one after the other run the checks each, although no tu
   expect(await health()).toBe(200);
   healthy = false;
   expect(await health()).toBe(503);
+});
+
+describe.for(Object.keys(THROWN))('%s', (group) => {
+  const values = Object.entries(THROWN[group] ?? {});
+
+  test.for<[string, (create: () => unknown) => HealthCheck]>([
+    ['throws', (create) => () => { throw create(); }],
+    ['throws later', (create) => async () => { throw create(); }],
+    ['rejects with', (create) => () => Promise.reject(create() as Error)],
+  ])('that a check %s is a failure of that check, which may recover', async ([, checkOf]) => {
+    const logger = createRecorder();
+    const app = expectFailures(createApp({ logger }), 503);
+    let isHealthy = false;
+    for (const [name, create] of values) {
+      const fail = checkOf(create);
+      app.health.check(name, (signal) => isHealthy || fail(signal));
+    }
+    const { url } = await serve(app);
+    const ask = async (): Promise<[number, string, unknown]> => {
+      const response = await fetch(`${url}/users/health/`, { signal: AbortSignal.timeout(20_000) });
+      const { status, checks } = (await response.json()) as HealthDocument;
+      return [response.status, status, Object.fromEntries(values.map(([name]) => [name, checks?.[name]?.status]))];
+    };
+    const all = (status: string): unknown => Object.fromEntries(values.map(([name]) => [name, status]));
+    expect(await ask()).toEqual([503, 'FAIL', all('FAIL')]);
+    isHealthy = true;
+    expect(await ask()).toEqual([200, 'OK', all('OK')]);
+    expect(logger.entries.map(({ level, message }) => `${level} ${message}`)).toEqual([
+      ...values.map(() => 'warn health check fails'),
+      ...values.map(() => 'warn health check recovered'),
+    ]);
+  });
+});
+
+test.for(Object.keys(RETURNED))('%s that a check returns leaves the endpoint an answer', async (group) => {
+  const app = createApp();
+  for (const [name, create] of Object.entries(RETURNED[group] ?? {})) app.health.check(name, () => create());
+  const { url } = await serve(app);
+  const response = await fetch(`${url}/users/health/`, { signal: AbortSignal.timeout(20_000) });
+  if (response.status === 503) expectFailures(app, 503);
+  expect([200, 503]).toContain(response.status);
+  const { checks } = (await response.json()) as { checks: Record<string, { status: string }> };
+  const rejected = Object.entries(checks).filter(([name]) => /promise|object whose then/.test(name));
+  expect(rejected.map(([, { status }]) => status)).toEqual(rejected.map(() => 'FAIL'));
 });

@@ -3,7 +3,7 @@
 import type { Writable } from 'node:stream';
 import compression from 'compression';
 import cors from 'cors';
-import type { Request } from 'express';
+import express, { type Request } from 'express';
 import { rateLimit } from 'express-rate-limit';
 import helmet from 'helmet';
 import { createProxyMiddleware } from 'http-proxy-middleware';
@@ -32,7 +32,7 @@ export function createPhotos({ album, files, prints, log }: Surroundings, option
     const { error } = await next();
     if (error instanceof MulterError) throw new BadRequest(error.message);
   });
-  app.mount('/files', serveStatic(files, { maxAge: '1h' }));
+  app.mount('/files', express().disable('x-powered-by').use(serveStatic(files, { maxAge: '1h' })));
   app.mount('/prints', createProxyMiddleware({ target: prints, xfwd: true }));
   app.group('/v1', { bodyLimit: 1000 }, photos(album));
   app.mount('/old', createOldPages());

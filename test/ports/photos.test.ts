@@ -114,10 +114,11 @@ const requests: readonly Asked[] = [
 const differences: readonly Difference[] = [
   ...ALWAYS,
   {
-    rule: 'a reply has an ETag if it is a file, or comes from an Express application below a mount',
+    rule: 'a reply has an ETag if it is a file, or comes from an Express application below a mount, or from middleware',
     change: (original, _port, { path }) => {
       const { etag, ...headers } = original.headers;
-      return hasJson(original) || !/^\/(?:files|old)\//.test(path) ? { headers } : undefined;
+      const isOfMiddleware = original.status === 429;
+      return hasJson(original) || !(isOfMiddleware || /^\/(?:files|old)\//.test(path)) ? { headers } : undefined;
     },
   },
   {

@@ -119,6 +119,19 @@ test('percentages are of the control group where it has limits, else of the mach
   expect(unlimited.sampler.read()).toEqual({ rssBytes: 50_000_000, rssPercent: 12.5, cpuPercent: 12.5 });
 });
 
+test('without a file descriptor, memory and CPU are left out, and the heap is not', () => {
+  const usage = vi.spyOn(process, 'memoryUsage').mockImplementation(() => {
+    throw Object.assign(new Error('EMFILE: too many open files, uv_resident_set_memory'), { code: 'EMFILE' });
+  });
+  cleanUps.push(() => usage.mockRestore());
+  const { sampler, registry } = create({ root: '/nonexistent' });
+  expect(sampler.read()).toEqual({});
+  const samples = sampleMap(registry.expose());
+  for (const name of ['proc_rss_mem_bytes', 'proc_rss_mem_perc', 'proc_cpu_perc', 'process_resident_memory_bytes'])
+    expect(samples.get(name), name).toBe(undefined);
+  expect(samples.get('nodejs_heap_size_used_bytes')).toBeGreaterThan(1_000_000);
+});
+
 test('a limit above the machine is none, and pinned CPUs are fewer', () => {
   const root = record({
     'proc/self/cgroup': '0::/\n',

@@ -58,25 +58,31 @@ test('sendTimeout spares a mounted listener and a handler whose own source is sl
   expect(await (await fetch((await serve(app)).url)).text()).toBe('ab');
 });
 
-test.for(['/sync', '/async'])(
-  'while 16 MiB wait on a connection, no further request of it is run: %s',
-  async (path) => {
-    let ran = 0;
-    const app = createApp({ maxPipelinedRequests: 40 });
-    app.get('/sync', () => ((ran += 1), BODY)).get('/async', async () => ((ran += 1), await null, BODY));
-    const { port } = await serve(app);
-    const total = 200;
-    const socket = deaf(port, GET(path).repeat(total));
-    await expect.poll(() => ran).toBeGreaterThan(10);
-    for (let turn = 0; turn < 200; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-    // What the buffers of both ends took counts as sent.
-    expect(ran).toBeLessThan(path === '/sync' ? 40 : 80);
-    let received = 0;
-    socket.on('data', (chunk: Buffer) => (received += chunk.length)).resume();
-    await expect.poll(() => received, { timeout: 20_000 }).toBeGreaterThan(total * MIB);
-    expect(ran).toBe(total);
-  },
-);
+test.for(['bytes', 'a stream'])('a reply of %s that sendTimeout cuts is counted as 499, and its signal aborts', async (name) => {
+  let aborted = 0;
+  const app = createApp({ sendTimeout: 300 }).get('/', (ctx) => {
+    ctx.signal.addEventListener('abort', () => (aborted += 1));
+    return REPLIES[name]?.(ctx) as object;
+  });
+  const { port } = await serve(app);
+  deaf(port, GET('/'));
+  await expect.poll(() => aborted, { timeout: 15_000 }).toBe(1);
+  await expect.poll(() => app.metrics.expose())
+    .toMatch(/^http_request_duration_seconds_count\{.*status_code="499"\} 1/m);
+});
+
+test.for(Object.keys(REPLIES))('no early request begins when sendTimeout cuts %s', async (name) => {
+  let ran = 0;
+  const app = createApp({ sendTimeout: 300 }).get('/', REPLIES[name] as () => object).get('/next', () => void (ran += 1));
+  const { port } = await serve(app);
+  deaf(port, GET('/') + GET('/next'));
+  await counted(app, 1);
+  await counted(app, 0);
+  // It was never routed.
+  await expect.poll(() => app.metrics.expose())
+    .toMatch(/^http_request_duration_seconds_count\{method="GET",route="",status_code="499"\} 1/m);
+  expect(ran).toBe(0);
+});
 
 test(
   'while more than 256 MiB wait, the clients that have read nothing for the longest time are disconnected',

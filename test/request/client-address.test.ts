@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest';
 import type { Context } from 'postern';
-import { clientAddress, trustNetworks } from '../../src/http/client-address.js';
+import { clientAddress, trustNetworks } from '../../src/answer/client-address.js';
 import { createRandom, type Random } from '../support/random.js';
 import { get, HEAD, rawRequest } from '../support/raw.js';
 import { createApp, serve } from '../support/serve.js';

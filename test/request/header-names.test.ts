@@ -23,7 +23,7 @@ test.for(PROTOTYPE_NAMES)(
         ip: ctx.ip,
         id: ctx.id,
         query: ctx.query.get(name),
-        state: Reflect.ownKeys(ctx.state),
+        state: Reflect.ownKeys(ctx.state).map(String),
         json: await ctx.json(),
         peer: body,
         header: headers.get(name),

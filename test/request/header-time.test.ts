@@ -7,10 +7,11 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { connect, Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { Body } from '../../src/http/body.js';
-import { Exchange } from '../../src/http/exchange.js';
-import { clientAddress, trustNetworks } from '../../src/http/client-address.js';
-import { createHeadCheck, parseTarget, requestId } from '../../src/http/request.js';
+import { Body } from '../../src/answer/body.js';
+import { parseTarget } from '../../src/answer/target.js';
+import { clientAddress, trustNetworks } from '../../src/answer/client-address.js';
+import { Exchange } from '../../src/wire/exchange.js';
+import { createHeadCheck, requestId } from '../../src/wire/head.js';
 import { readBody, readJson, toServiceError, type WholeAnswer } from '../../src/mesh/answer.js';
 import { formatHeaders } from '../../src/mesh/request.js';
 import { readDeadlineHeader } from '../../src/base/deadline.js';
@@ -87,13 +88,10 @@ const attempt = (work: () => unknown): unknown => {
     return undefined;
   }
 };
-class UnansweredExchange extends Exchange {
-  override readonly steps = { isDraining: false, run(): void {}, supersede(): void {}, abandon(): void {} };
-  override readonly connection = { watch(): void {}, endsWith: (): boolean => false };
-}
+const CARRIER = { watch(): void {}, endsWith: (): boolean => false, replace(): void {}, dismiss(): void {} };
 const bodyOf = (name: string, value: string): Body => {
   const req = requestWith(name, value);
-  return new Body(new UnansweredExchange(req, new ServerResponse(req), false), 10, 10);
+  return new Body(new Exchange(req, new ServerResponse(req), CARRIER, false, null), 10, 10);
 };
 const isTrusted = trustNetworks(['10.0.0.0/8', '127.0.0.1', '::/0']);
 const READERS: Record<string, (value: string) => unknown> = {

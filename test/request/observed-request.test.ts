@@ -101,7 +101,7 @@ const LISTENERS: Record<string, (req: IncomingMessage, heard: string[]) => unkno
 test.each(Object.entries(LISTENERS))(
   'a request without a body tells what node:http tells, listened to by %s',
   async (_what, add) => {
-    const bare = createServer((_req, res) => setImmediate(() => res.end('now')));
+    const bare = createServer((_req, res) => res.end('now'));
     bare.listen(0, '127.0.0.1');
     await once(bare, 'listening');
     const app = createTarget();

@@ -5,7 +5,7 @@
 
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { finished } from 'node:stream/promises';
@@ -118,4 +118,27 @@ test('work that goes on behind the reply can still wait for the end of ctx.raw.r
   const { url } = await serve(app);
   expect(await (await fetch(url)).text()).toBe('done');
   await late;
+});
+
+test.for<[string, string, (socket: Socket) => unknown]>([
+  ['of known length, and a client that resets', 'Content-Length: 9\r\n', (socket) => socket.resetAndDestroy()],
+  ['of known length, and a client that closes', 'Content-Length: 9\r\n', (socket) => socket.destroy()],
+  ['in chunks, and a client that resets', 'Transfer-Encoding: chunked\r\n', (socket) => socket.resetAndDestroy()],
+  ['in chunks, and a client that closes', 'Transfer-Encoding: chunked\r\n', (socket) => socket.destroy()],
+])('a body that is read after the reply ends with its connection: %s', async ([, headers, leave]) => {
+  const readings: Promise<unknown>[] = [];
+  const app = createApp();
+  app.post('/', ({ raw: { req } }) => {
+    readings.push(text(req).then(() => 'ended', () => 'broken off'));
+    return 'reply';
+  });
+  const { port } = await serve(app);
+  const head = `POST / HTTP/1.1\r\nHost: x\r\n${headers}\r\n`;
+  const half = headers.includes('chunked') ? '4\r\nhalf\r\n' : 'half';
+  const socket = connect(port, '127.0.0.1', () => socket.write(head + half)).on('error', () => undefined);
+  let received = '';
+  socket.on('data', (data) => (received += String(data)));
+  await expect.poll(() => received, { timeout: 10_000 }).toContain('reply');
+  leave(socket);
+  expect(await Promise.all(readings)).toEqual(['broken off']);
 });

@@ -40,8 +40,8 @@ test('ctx.route is the matched route, for middleware too, and null without one',
 });
 
 const urls = [
-  { name: 'of the Host', head: 'GET /a%20b/../c?q=1&q=2 HTTP/1.1\r\nHost: shop.example:81',
-    url: 'http://shop.example:81/c?q=1&q=2' },
+  { name: 'of the Host', head: 'GET /a%20b/c?q=1&q=2 HTTP/1.1\r\nHost: shop.example:81',
+    url: 'http://shop.example:81/a%20b/c?q=1&q=2' },
   { name: 'without a second authority in the path', head: 'GET //evil.example/x HTTP/1.1\r\nHost: shop.example',
     url: 'http://shop.example//evil.example/x' },
   { name: 'of the absolute-form, whatever the Host', head: 'GET http://real.example/x HTTP/1.1\r\nHost: other.example',

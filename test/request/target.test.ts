@@ -135,8 +135,6 @@ describe('the target', () => {
       bytes: lined('GET /%0d%0aHost:%20y HTTP/1.1'),
       answers: [404, LAST_ANSWER], seen: ['/%0d%0aHost:%20y', '/last'],
     }],
-    ['with dots is no other path',
-      { bytes: lined('GET /x/../smuggled HTTP/1.1'), answers: [404, LAST_ANSWER], seen: ['/x/../smuggled', '/last'] }],
   ];
   test.for(rows)('%s', ([, row]) => wire.check(row));
 });

@@ -1,10 +1,27 @@
-/** Listeners of other frameworks below a prefix: which requests they get, and what Postern makes of their replies. */
+/**
+ * Listeners of other frameworks below a prefix: which requests they get, and what Postern makes of their replies.
+ *
+ * @module-tag package
+ */
 
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createRequire } from 'node:module';
 import { expect, test } from 'vitest';
-import { NotFound, publicFacing, type Postern } from 'postern';
+import { NotFound, publicFacing, type ConnectMiddleware, type Postern } from 'postern';
 import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
+
+const require = createRequire(import.meta.url);
+type Listened = [req: IncomingMessage, res: ServerResponse];
+type Application = ConnectMiddleware & { use(middleware: ConnectMiddleware): Application; handle(): void };
+const express = require('express') as (() => Application) & { Router(): Application };
+const connectApplication = require('connect') as () => Application;
+type Named = IncomingMessage & { readonly params: Readonly<Record<string, string>> };
+interface Polka {
+  get(path: string, run: (req: Named, res: ServerResponse) => void): Polka;
+  readonly handler: (...args: Listened) => void;
+}
+const polka = require('polka') as () => Polka;
 
 /** Replies with what it sees. */
 function echo(name: string) {
@@ -117,13 +134,19 @@ test.for([
   expect((await app.request('/m/x')).status).toBe(500);
 });
 
-test('a listener that is middleware passes on with next(): a 404, or what it is given', async () => {
-  const app = createApp();
-  app.mount('/files', (req, res, next) => {
-    if (req.url === '/gone') next(new NotFound('It was removed.'));
-    else if (req.url === '/a.txt') res.end('a file');
-    else next();
-  });
+/** Middleware that answers one request, and passes on the others. */
+const files: ConnectMiddleware = (req, res, next) => {
+  if (req.url === '/gone') next(new NotFound('It was removed.'));
+  else if (req.url === '/a.txt') res.end('a file');
+  else next();
+};
+test.for<[string, ConnectMiddleware & { handle(): void }]>([
+  ['Express', express().use(files)],
+  ['Express, a Router', express.Router().use(files)],
+  ['connect', connectApplication().use(files)],
+  ['any kind, with a method handle', Object.assign(files.bind(undefined), { handle() {} })],
+])('an application of %s passes on with next(): a 404, or what it is given', async ([, listener]) => {
+  const app = createApp().mount('/files', listener);
   const answers = [
     ['a.txt', 200, 'a file'],
     ['b.txt', 404, 'No route matches'],
@@ -134,6 +157,19 @@ test('a listener that is middleware passes on with next(): a 404, or what it is 
     expect([response.status, await response.text()]).toEqual([status, expect.stringContaining(text)]);
   }
 });
+
+test.for<[string, (...args: Listened) => void]>([
+  ['a function', (...args) => answerWith(args)],
+  ['a function with a property handle', Object.assign((...args: Listened) => answerWith(args), { handle: 'x' })],
+  ['polka', polka().get('/:name', (req, res) => void res.end(`${req.params['name']} of polka`)).handler],
+])('%s gets the request and the response alone', async ([what, listener]) => {
+  const app = createApp().mount('/m', listener);
+  expect(await (await app.request('/m/x')).text()).toBe(what === 'polka' ? 'x of polka' : '2 arguments');
+});
+
+function answerWith(args: Listened): void {
+  args[1].end(`${args.length} arguments`);
+}
 
 test('a route registered later, and middleware added later, apply', async () => {
   const app = mountedApp();

@@ -135,7 +135,7 @@ describe('what the public may not set', () => {
       status,
     );
     if (middleware) app.use((_ctx, next) => next());
-    app.get('/', publicFacing((ctx) => ctx.service('other').get('/')));
+    app.get('/', publicFacing((ctx) => ctx.service('other').get('/').then(({ body }) => body)));
     const within = await app.request('/');
     expect(await within.json()).toMatchObject(answer);
     const response = await app.request('/', { headers: { 'x-postern-scope': 'public' } });

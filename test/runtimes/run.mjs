@@ -9,13 +9,12 @@
  * version of Node.js did, and not for Bun or Deno, whose node:http is not Node's.
  */
 
-import { execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { spawn } from 'node:child_process';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { delimiter, dirname, join, resolve } from 'node:path';
+import { installRuntime } from '../support/runtimes.mjs';
 
 const ROOT = resolve(import.meta.dirname, '../..');
-const HOME = join(tmpdir(), 'postern-runtimes');
 const VITEST = join(ROOT, 'node_modules/vitest/vitest.mjs');
 
 /**
@@ -57,15 +56,7 @@ process.exitCode = results.some(({ name, failed }) => name.startsWith('node') &&
 
 /** @param {string} name @param {Runtime} runtime */
 async function run(name, { spec, binary, args: before }) {
-  const folder = join(HOME, name);
-  const path = join(folder, 'node_modules', binary);
-  if (!existsSync(path)) {
-    mkdirSync(folder, { recursive: true });
-    execFileSync('npm', ['install', '--prefix', folder, '--no-audit', '--no-fund', '--silent', spec], {
-      stdio: 'inherit',
-    });
-  }
-  const version = /\d+\.\d+\.\d+/.exec(execFileSync(path, ['--version'], { encoding: 'utf8' }))?.[0] ?? '?';
+  const { folder, path, version } = installRuntime(name, spec, binary);
   const report = join(folder, 'report.json');
   rmSync(report, { force: true });
   await new Promise((done) => {

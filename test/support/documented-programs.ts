@@ -66,14 +66,19 @@ export function writePrograms(): string {
 
 /** Compiles files of a folder of {@link writePrograms}. @throws {Error} with what is wrong and where */
 export async function compile(folder: string, tsc: string, include: string[], options: object): Promise<void> {
+  const found = await findErrors(folder, tsc, include, options);
+  const place = (_: string, number: string): string => programs[Number(number) - 1]?.place ?? '';
+  if (found !== '') throw new Error(`it does not compile:\n${found.replace(/program(\d+)\.mts/g, place)}`);
+}
+
+/** Compiles files of a folder; returns the output of the compiler, empty if all is well. */
+export async function findErrors(folder: string, tsc: string, include: string[], options: object): Promise<string> {
   const shared = { strict: true, target: 'ES2022', module: 'NodeNext', types: ['node'], lib: ['ESNext'] };
   const project = join(folder, `tsconfig.${compilations++}.json`);
   writeFileSync(project, JSON.stringify({ compilerOptions: { ...shared, ...options }, include }));
   const compiler = spawn(process.execPath, [tsc, '-p', project], { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] });
   const [found, [status]] = await Promise.all([text(compiler.stdout), once(compiler, 'close')]);
-  if (status === 0) return;
-  const place = (_: string, number: string): string => programs[Number(number) - 1]?.place ?? '';
-  throw new Error(`it does not compile:\n${found.replace(/program(\d+)\.mts/g, place)}`);
+  return status === 0 ? '' : found || `${tsc} exited with ${status}`;
 }
 
 let compilations = 0;

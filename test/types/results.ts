@@ -54,7 +54,7 @@ app.get('/21', async function* () {
 });
 app.get('/22', publicFacing(() => ({ a: 1 })));
 app.get('/23/:id', ({ params }) => (params.id === '' ? { a: 1 } : 'x'));
-app.get('/24', (ctx) => ctx.service('billing').get('/'));
+app.get('/24', (ctx) => ctx.service('billing').get('/').then(({ body }) => body));
 app.get('/25', () => {
   throw new Error('x');
 });
@@ -65,6 +65,8 @@ app.post('/27', async (ctx) => {
 });
 // @ts-expect-error: no redirect
 app.get('/28', () => redirect('/login', 200));
+app.get('/29', () => ({ name: 'x', message: 'y' }));
+app.get('/30', () => ({ headers: Object.fromEntries(new Headers()), count: Number(10n) }));
 app.group('/g', (group) => group.post('/:id', ({ params }) => params.id));
 
 // @ts-expect-error: a promise
@@ -107,6 +109,26 @@ app.get('/t', (ctx) => reply({ b: ctx.json() }, { status: 201 }));
 app.get('/q', () => 1n);
 // @ts-expect-error: a symbol has none either
 app.get('/r', () => Symbol('x'));
+// @ts-expect-error: a bigint in an object
+app.get('/aa', () => ({ n: 10n }));
+// @ts-expect-error: bigints in an array
+app.get('/ab', async () => [10n]);
+// @ts-expect-error: a bigint, deep down
+app.get('/ac', () => ({ a: { b: [{ c: 10n }] } }));
+// @ts-expect-error: at times a bigint
+app.get('/ad', () => ({ a: named.id > 0 ? 10n : 10 }));
+// @ts-expect-error: a bigint in the body of a reply
+app.get('/ae', () => reply({ n: 10n }, { status: 201 }));
+// @ts-expect-error: a symbol in an object
+app.get('/af', () => ({ s: Symbol('x') }));
+// @ts-expect-error: headers in an object
+app.get('/ag', () => ({ h: new Headers() }));
+// @ts-expect-error: headers by themselves
+app.get('/ah', () => new Headers());
+// @ts-expect-error: matches
+app.get('/ai', () => ({ m: 'a1'.matchAll(/\d/g) }));
+// @ts-expect-error: an iterator of an array
+app.get('/aj', () => ({ i: [1].values() }));
 // @ts-expect-error: a Map behind options
 app.get('/u', { timeout: 5 }, () => ({ m: new Map<string, number>() }));
 // @ts-expect-error: a promise behind options

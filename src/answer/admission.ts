@@ -1,0 +1,205 @@
+/* Lets the requests of a route run as its limiter admits them, and reports each of them to it. */
+
+import { builtin } from '../base/builtin.js';
+import { monotonicNow } from '../base/clock.js';
+import { DeadlinePassed, Overloaded, type Overload, type Reason } from '../overload/overload.js';
+import { RouteLimiter, type Ending, type Ticket } from '../overload/route-limiter.js';
+import { NOTICED_MS, type Lane } from '../overload/run-queue.js';
+import type { Route } from '../routing/router.js';
+import { Context, type Handler, type HandlerResult, type Middleware } from './context.js';
+import { makeReady, type MappedError } from './errors.js';
+import { isThenable, Reply } from './reply.js';
+
+/** The refusals of one application. */
+export class Admissions {
+  // The same errors for all requests: a stack and a body for each would add to the load.
+  #overloaded: Overloaded | undefined;
+  #late: DeadlinePassed | undefined;
+
+  constructor(readonly overload: Overload) {}
+
+  /**
+   * Counts a request that may be refused.
+   *
+   * @param label the value of the label `route`
+   * @returns the error of the refusal; undefined if refusals are only observed, so that the request has to run
+   */
+  refuse(label: string, reason: Reason): (MappedError & Error) | undefined {
+    if (!this.overload.refuses(label, reason)) return undefined;
+    if (reason === 'deadline') return (this.#late ??= makeReady(new DeadlinePassed()));
+    return (this.#overloaded ??= makeReady(new Overloaded(undefined, { retryAfter: this.overload.retryAfter })));
+  }
+
+  /**
+   * Puts a guard around a mount, or the function that answers 404 and 405: only the limits of the process apply.
+   *
+   * @param isExempt whether the requests of a path are never refused
+   */
+  guardOthers(label: string, run: Handler, isExempt: (target: { readonly path: string }) => boolean): Handler {
+    if (this.overload.limits === null) return run;
+    return (ctx) => {
+      const exceeded = isExempt(ctx.target) ? undefined : this.overload.limits?.exceeded;
+      return (exceeded === undefined ? undefined : this.refuse(label, exceeded)) ?? run(ctx);
+    };
+  }
+}
+
+/** The gate of one route. */
+export class Gate {
+  readonly #limiter = new RouteLimiter();
+  readonly #lane: Lane = [];
+
+  constructor(
+    readonly admissions: Admissions,
+    readonly route: Route,
+  ) {}
+
+  /** Admits or refuses a request; put around the middleware of groups and routes. */
+  around(run: Handler): Handler {
+    const limiter = this.#limiter;
+    const { overload } = this.admissions;
+    const { queue } = overload;
+    return (ctx) => {
+      const nowMs = monotonicNow();
+      const { deadlineMs } = ctx;
+      const exceeded = overload.limits?.exceeded;
+      if (exceeded !== undefined || deadlineMs <= nowMs || !limiter.admits(nowMs, deadlineMs - nowMs)) {
+        const refusal = this.#refuse(exceeded ?? (deadlineMs <= nowMs ? 'deadline' : 'queue'));
+        if (refusal !== undefined) return refusal;
+      }
+      const admission = (ctx.admission = new Admission(limiter, deadlineMs));
+      const { req, hasBody } = ctx.exchange;
+      // Until the body has arrived, the request waits for its client, not in a queue.
+      if (hasBody && !req.complete) req.once('end', () => admission.begin(monotonicNow()));
+      else admission.begin(nowMs);
+      queue.arrivals += 1;
+      return queue.isBusy ? this.#runLater(ctx, admission, run) : this.#run(ctx, admission, run, nowMs);
+    };
+  }
+
+  /** Refuses a request whose caller no longer waits; put around the handler only. */
+  inTime<Input, Result>(
+    handler: (ctx: Context, input: Input) => Result,
+  ): (ctx: Context, input: Input) => Result | Error {
+    return (ctx, input) => {
+      const isLate = ctx.admission !== null && ctx.admission.deadlineMs <= monotonicNow();
+      return (isLate ? this.admissions.refuse(this.route.path, 'deadline') : undefined) ?? handler(ctx, input);
+    };
+  }
+
+  #refuse(reason: Reason): Error | undefined {
+    if (reason === 'queue') this.admissions.overload.follow(this.route, this.#limiter);
+    return this.admissions.refuse(this.route.path, reason);
+  }
+
+  #run(ctx: Context, admission: Admission, run: Handler, startedAtMs: number): HandlerResult | Promise<HandlerResult> {
+    let result: HandlerResult | Promise<HandlerResult>;
+    try {
+      result = run(ctx);
+    } catch (thrown) {
+      admission.end(endingOf(thrown), monotonicNow());
+      // To return an error is to raise it, and costs far less than to throw it again.
+      if (thrown instanceof Error) return thrown;
+      throw thrown;
+    }
+    const nowMs = monotonicNow();
+    if (nowMs - startedAtMs > NOTICED_MS) this.admissions.overload.queue.spend(nowMs - startedAtMs);
+    if (isThenable(result)) return admission.follow(result);
+    admission.end(endingOf(result), nowMs);
+    return result;
+  }
+
+  #runLater(ctx: Context, admission: Admission, run: Handler): Promise<HandlerResult> {
+    const { AsyncResource } = builtin('node:async_hooks');
+    return new Promise((resolve, reject) => {
+      const start = (): void => {
+        try {
+          const nowMs = monotonicNow();
+          const late = admission.deadlineMs <= nowMs ? this.#refuse('deadline') : undefined;
+          const answer = ctx.exchange.isGone ? clientLeft : late === undefined ? run : (): Error => late;
+          resolve(this.#run(ctx, admission, answer, nowMs));
+        } catch (thrown) {
+          reject(thrown as Error);
+        }
+      };
+      this.admissions.overload.queue.add(this.#lane, AsyncResource.bind(start));
+    });
+  }
+}
+
+/** Answers in place of a handler whose client has left before its turn; nobody receives it. */
+export function clientLeft(): Error {
+  return new Error('the client has left');
+}
+
+/** Put around the handler of a route with a `timeout`, inside the time limit: the handler counts until it ends. */
+export const hold: Middleware = (ctx, next) => {
+  const { admission } = ctx;
+  const replied = next();
+  if (admission === null) return replied;
+  admission.isHeld = true;
+  void replied.then((value) => admission.release(value));
+  return replied;
+};
+
+/** One admitted request. */
+export class Admission {
+  isHeld = false;
+  #ticket: Ticket | null = null;
+  #isOver = false;
+
+  /** @param deadlineMs when its caller stops waiting; Infinity for never */
+  constructor(
+    readonly limiter: RouteLimiter,
+    readonly deadlineMs: number,
+  ) {}
+
+  begin(nowMs: number): void {
+    if (!this.#isOver) this.#ticket = this.limiter.begin(nowMs, this.deadlineMs - nowMs);
+  }
+
+  /** Ends when the handler's promise settles. */
+  follow(result: PromiseLike<unknown>): Promise<HandlerResult> {
+    // Each call of `then` would begin anew what is not a promise, such as a query of knex.
+    const promise = (result instanceof Promise ? result : Promise.resolve(result)) as Promise<HandlerResult>;
+    const end = (outcome: unknown): void => this.end(endingOf(outcome), monotonicNow());
+    promise.then(end, end);
+    return promise;
+  }
+
+  /** The reply is known, or the handler that outlived a 504 has ended. */
+  end(ending: Ending, nowMs: number): void {
+    if (this.#isOver) return;
+    this.#isOver = !this.isHeld;
+    if (this.#ticket === null) return;
+    if (this.isHeld) this.limiter.abandon(this.#ticket, nowMs, true);
+    else this.limiter.end(this.#ticket, nowMs, ending);
+  }
+
+  /** Nobody can receive the reply any more. */
+  left(): void {
+    if (!this.#isOver && this.#ticket !== null) this.limiter.abandon(this.#ticket, monotonicNow());
+  }
+
+  /** Ends, although a handler may hold it: a handler has written the head itself, and what follows is a stream. */
+  release(result?: unknown): void {
+    this.isHeld = false;
+    this.end(endingOf(result), monotonicNow());
+  }
+}
+
+/** An error with 4xx may be quick, and says nothing about the queue; an error with 5xx may have done no work at all. */
+function endingOf(result: unknown): Ending {
+  if (typeof result !== 'object' || result === null) return 'done';
+  try {
+    const status = result instanceof Reply ? result.status : result instanceof Error ? statusOf(result) : 200;
+    return status < 400 ? 'done' : status < 500 ? 'failed' : 'cancelled';
+  } catch {
+    // Looking at the value throws, for example at a Proxy: the reply is the fixed 500.
+    return 'cancelled';
+  }
+}
+
+function statusOf(error: Error): number {
+  return 'statusCode' in error && typeof error.statusCode === 'number' ? error.statusCode : 500;
+}

@@ -1,0 +1,181 @@
+/*
+ * Answers the requests of one listener: head, route, middleware, handler, reply or error.
+ *
+ * A handler may return or throw any value, and to look at one can throw, for example at a Proxy. So that happens only
+ * inside the `try` blocks of this file.
+ */
+
+import type { IncomingMessage } from 'node:http';
+import { builtin } from '../base/builtin.js';
+import { logSafely } from '../base/log.js';
+import { ignoreRejection } from '../base/promises.js';
+import { UnsendableError } from '../payload/lost-members.js';
+import { CLIENT_CLOSED_REQUEST, type Exchange } from '../wire/exchange.js';
+import { requestId } from '../wire/head.js';
+import { HANDED_OVER, type Answering } from '../wire/answering.js';
+import type { Outgoing } from '../wire/outgoing.js';
+import { scopeOf } from '../wire/scope.js';
+import type { CompiledRoutes } from './compiled-routes.js';
+import { Context, type HandlerResult, type ServingOptions } from './context.js';
+import { errorToOutgoing, forScope, headersOfUnsent, mapError, SERVER_ERROR, withHeaders } from './errors.js';
+import { routeNameOf } from './middleware.js';
+import { logFailure, type Observer } from './observers.js';
+import { discard, isError, isThenable, toOutgoing } from './reply.js';
+import { parseTarget } from './target.js';
+import { beginTrace, isTraced } from './tracing.js';
+
+type Answer = Outgoing | typeof HANDED_OVER;
+
+/** The path of a request through one listener of an application. Its methods never throw. */
+export class Answers implements Answering<Context> {
+  readonly #beginning: readonly Observer[];
+
+  /** @param observers get the outcome of every request, once */
+  constructor(
+    readonly routes: CompiledRoutes,
+    readonly options: ServingOptions,
+    readonly observers: readonly Observer[],
+  ) {
+    this.#beginning = observers.filter(({ begun }) => begun !== undefined);
+  }
+
+  answer(exchange: Exchange<Context>): Answer | Promise<Answer> {
+    const { req, method } = exchange;
+    for (const observer of this.#beginning) observer.begun?.(exchange);
+    let result: HandlerResult | Promise<HandlerResult>;
+    try {
+      if (exchange.refusal !== null) throw exchange.refusal;
+      const target = parseTarget(req.url as string, method);
+      // `GET http://a.example/ HTTP/1.1`: the host of such a target goes before `Host` (RFC 9112, section 3.2.2).
+      if (target.authority !== undefined) req.headers.host = target.authority;
+      const scope = scopeOf(req);
+      const { route, params, compiled } = this.routes.find(req, method, target.path, scope);
+      const { run, label } = compiled;
+      const ctx = (exchange.handling = new Context(exchange, target, params, this.options, route, scope));
+      ctx.label = label;
+      if (isTraced()) result = beginTrace(ctx).run(run);
+      else result = run(ctx);
+      // Inside the `try`: reading the value can throw.
+      if (!isThenable(result)) return this.#finish(exchange, result);
+    } catch (thrown) {
+      return this.#fail(exchange, thrown);
+    }
+    exchange.handling?.trace?.suspend();
+    return Promise.resolve(result).then(
+      (value) => this.#finish(exchange, value as HandlerResult),
+      (thrown: unknown) => this.#fail(exchange, thrown),
+    );
+  }
+
+  refuse(
+    exchange: Exchange<Context>,
+    thrown: unknown,
+    unsent: Outgoing | null = null,
+  ): Outgoing {
+    const { req, id, handling } = exchange;
+    try {
+      const error = mapError(thrown, handling);
+      const hasLeft = exchange.state === 'left' || exchange.isCut;
+      this.#report(exchange, thrown, hasLeft ? CLIENT_CLOSED_REQUEST : error.statusCode);
+      const shown = forScope(handling?.scope, thrown, error);
+      const outgoing = errorToOutgoing(shown, id, req.headers.accept, this.options.errorTypes);
+      return unsent === null ? outgoing : withHeaders(unsent.headers, outgoing);
+    } catch (failure) {
+      logSafely(this.options.logger, 'error', { err: failure, request_id: id }, 'an error could not be answered');
+      return errorToOutgoing(SERVER_ERROR, id, undefined, null);
+    }
+  }
+
+  refuseSocket(req: IncomingMessage | null, error: Error | null): Outgoing | null {
+    const id = req === null ? null : requestId(req);
+    const method = req?.method ?? null;
+    const mapped = error === null ? null : mapError(error);
+    const outgoing =
+      mapped === null ? null : errorToOutgoing(mapped, id, req?.headers.accept, this.options.errorTypes);
+    if (mapped !== null) logFailure(this.options.logger, mapped, error, mapped.statusCode, req, id, method);
+    const status = mapped?.statusCode ?? CLIENT_CLOSED_REQUEST;
+    for (const observer of this.observers) observer.refused(req, id, status, outgoing?.length ?? 0);
+    return outgoing;
+  }
+
+  refuseUpgrade(req: IncomingMessage): Error | null {
+    return this.routes.refuseUpgrade(req);
+  }
+
+  gone({ handling }: Exchange<Context>): void {
+    handling?.admission?.left();
+  }
+
+  settled(exchange: Exchange<Context>, status: number): void {
+    for (const observer of this.observers) observer.settled(exchange, status);
+    exchange.handling?.trace?.finish(status);
+  }
+
+  /** Answers a failure of the handler, unless the request was answered in its place. */
+  #fail(exchange: Exchange<Context>, thrown: unknown): Answer {
+    if (exchange.state === 'running' || exchange.state === 'left') return this.refuse(exchange, thrown);
+    ignoreRejection(thrown);
+    return HANDED_OVER;
+  }
+
+  #finish(exchange: Exchange<Context>, value: HandlerResult): Answer {
+    const { handling, method } = exchange;
+    try {
+      if (exchange.state !== 'running') return this.#dismiss(exchange, value);
+      if (exchange.isHandedOver) return this.#handOver(exchange, value);
+      if (handling !== null && handling.late !== null) throw handling.late.thrown;
+      if (handling !== null) handling.isAnswered = true;
+      const outgoing = toOutgoing(value, method);
+      if (outgoing.body === null) discard(value);
+      if (handling !== null) this.#reportFailure(exchange, outgoing.status);
+      return outgoing;
+    } catch (thrown) {
+      // To return an error is to raise it.
+      if (thrown === value) return this.#fail(exchange, thrown);
+      discard(value);
+      this.#reportFailure(exchange, 500);
+      // Not asked of a Proxy, which may throw once more.
+      const isOurs = builtin('node:util').types.isNativeError(thrown) && thrown instanceof UnsendableError;
+      if (isOurs && handling !== null) thrown.message = `${routeNameOf(handling)}: ${thrown.message}`;
+      const outgoing = this.refuse(exchange, thrown);
+      return withHeaders(headersOfUnsent(value), outgoing);
+    }
+  }
+
+  /** The client has left, or the request was answered in the handler's place. */
+  #dismiss(exchange: Exchange<Context>, value: HandlerResult): Answer {
+    this.#reportFailure(exchange, CLIENT_CLOSED_REQUEST);
+    discard(value);
+    return HANDED_OVER;
+  }
+
+  /** The handler has written the reply itself, or continues to write it. */
+  #handOver(exchange: Exchange<Context>, value: HandlerResult): Answer {
+    const { res, raw } = exchange;
+    if (isError(value)) return this.#fail(exchange, value);
+    const { failure = null } = exchange.handling ?? {};
+    // Nobody ends a reply whose handler has failed.
+    if (failure !== null && raw !== 'piped' && !res.writableEnded) return this.#fail(exchange, failure.thrown);
+    this.#reportFailure(exchange);
+    discard(value);
+    return HANDED_OVER;
+  }
+
+  /** Reports the failure whose error reply middleware got. */
+  #reportFailure(exchange: Exchange<Context>, status?: number): void {
+    const { handling } = exchange;
+    if (handling === null || handling.failure === null) return;
+    const { thrown } = handling.failure;
+    this.#report(exchange, thrown, status ?? mapError(thrown, handling).statusCode);
+  }
+
+  #report(exchange: Exchange<Context>, thrown: unknown, status: number): void {
+    const { req, id, method, handling } = exchange;
+    const error = mapError(thrown, handling);
+    ignoreRejection(thrown);
+    if (handling !== null) handling.failure = null;
+    if (status >= 400) handling?.trace?.fail(thrown, error.errorCode);
+    const logger = handling === null ? this.options.logger : Context.loggerOf(handling);
+    logFailure(logger, error, thrown, status, req, id, method);
+  }
+}

@@ -1,0 +1,311 @@
+/* One request, as a handler sees it. Everything but method, scope and path parameters is computed on first access. */
+
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
+import { builtin } from '../base/builtin.js';
+import type { ErrorCode } from '../base/error-codes.js';
+import { assertLogger, bindLogger, type Logger, type SafeLogger } from '../base/log.js';
+import type { CallingRequest, ServiceClient } from '../client/service-client.js';
+import { DEADLINE_HEADER, readDeadlineHeader } from '../base/deadline.js';
+import type { TraceSpan } from '../propagation/trace-context.js';
+import { decodePath, type MatchedRoute, type Params, type Route } from '../routing/router.js';
+import { Body } from './body.js';
+import { clientAddress, type ProxyTrust, requestUrl } from './client-address.js';
+import type { Reply } from './reply.js';
+import { parseParameters, type Target } from './target.js';
+import type { Exchange } from '../wire/exchange.js';
+import { exposeRaw } from '../wire/raw.js';
+import type { Scope } from '../wire/scope.js';
+import type { ServerLimits } from '../wire/server.js';
+
+/** Options and services that all requests of one application share. */
+export interface ServingOptions extends ServerLimits {
+  readonly logger: Logger;
+  readonly accessLog: boolean;
+  readonly bodyLimit: number;
+  readonly parameterLimit: number;
+  readonly trustProxy: ProxyTrust;
+  readonly services: { client(name: string, by: CallingRequest): ServiceClient };
+  /** Whether spans of requests are exported: then log lines of a request have the ids of its span. */
+  exportsTraces: boolean;
+  /** Prefix of the `type` of problem details; null for `about:blank`. */
+  readonly errorTypes: string | null;
+}
+
+/** Whatever a handler may return. */
+export type HandlerResult =
+  Reply | Response | Uint8Array | AsyncIterable<unknown> | object | string | number | boolean | null | undefined | void;
+
+/** A route's function: a context in, a value or a promise of one out. */
+export type Handler<P = Params> = (ctx: Context<P>) => HandlerResult | Promise<HandlerResult>;
+
+/**
+ * Runs around a handler. `next()` returns the handler's reply, which may be changed. Of a request that failed, that is
+ * the error reply, with what was thrown as its `error`. A middleware that returns nothing sends that reply.
+ * @example
+ * const noFrames: Middleware = async (ctx, next) => {
+ *   const answered = await next();
+ *   answered.headers.set('x-frame-options', 'DENY');
+ *   return answered;
+ * };
+ */
+export type Middleware = (ctx: Context, next: () => Promise<Reply>) => HandlerResult | Promise<HandlerResult>;
+
+/** Members of `ctx.state`: `declare module 'postern' { interface State { user: User } }` names its members. */
+export interface State {
+  [name: string]: unknown;
+}
+
+/** Publishes the outcome of a request. */
+interface Trace {
+  /** The handler has returned a promise. */
+  suspend(): void;
+  fail(error: unknown, errorCode: ErrorCode): void;
+  finish(statusCode: number): void;
+}
+
+/** A request that a limiter has admitted. */
+interface Admitted {
+  /** When its caller stops waiting; Infinity for never. */
+  readonly deadlineMs: number;
+  /** Whether the handler may outlive the reply, and counts until it ends. */
+  isHeld: boolean;
+  /** Nobody can receive the reply any more. */
+  left(): void;
+  /** Ends, although the handler may be held. @param result of the handler; undefined for a reply that it writes itself */
+  release(result?: unknown): void;
+}
+
+/** One request, as its handler sees it. */
+export class Context<P = Params> {
+  /** Upper-case. */
+  readonly method: string;
+  /**
+   * `'public'` for a request that only public routes answer, such as one with the header `x-postern-scope`. Middleware
+   * that answers by itself must look at it.
+   */
+  readonly scope: Scope;
+  /** Path parameters, percent-decoded. */
+  readonly params: P;
+  /** The request and its reply on the connection. @internal */
+  readonly exchange: Exchange;
+  /** The request-target, as sent. @internal */
+  readonly target: Target;
+  /** The span of this request, while somebody records its trace. @internal */
+  span: TraceSpan | undefined;
+  /** When the `timeout` of its route is over, on the clock of `performance.now()`; Infinity for never. @internal */
+  timeUpMs: number = Infinity;
+  /** The value of the label `route`. @internal */
+  label: string = '';
+  /** Publishes the request to tracing channels; null while nobody subscribes. @internal */
+  trace: Trace | null = null;
+  /** The failure that middleware got an error reply for, until it is logged. Wrapped: `undefined` can be thrown, too.
+   * @internal */
+  failure: { readonly thrown: unknown } | null = null;
+  /** The error that middleware for Express failed with: its status is the reply's, by Express's convention. @internal */
+  expressError: unknown;
+  /** An error that takes the place of the reply as soon as outer middleware has ended. @internal */
+  late: { readonly thrown: unknown } | null = null;
+  /** Whether the handler and all middleware have answered. @internal */
+  isAnswered: boolean = false;
+  /** The request as the limiter of its route knows it; null without one. @internal */
+  admission: Admitted | null = null;
+
+  readonly #options: ServingOptions;
+  readonly #route: Route | null;
+  #path: string | undefined;
+  #query: URLSearchParams | undefined;
+  #ip: string | undefined;
+  #url: URL | undefined;
+  #state: State | undefined;
+  #abort: AbortController | undefined;
+  #log: SafeLogger | undefined;
+  #body: Body | undefined;
+
+  /** @internal */
+  constructor(exchange: Exchange, target: Target, params: P, given: ServingOptions, route: Route | null, scope: Scope) {
+    this.method = exchange.method;
+    this.scope = scope;
+    this.params = params;
+    this.exchange = exchange;
+    this.target = target;
+    this.#options = given;
+    this.#route = route;
+  }
+
+  /** The route that was found; null for a 404, a 405 and an OPTIONS that no route answers. */
+  get route(): MatchedRoute | null {
+    return this.#route === null ? null : this.#route.matched;
+  }
+
+  /**
+   * The underlying pair of `node:http`, to read, write and pipe as one likes. A handler that has written to `res`, or
+   * pipes something to it, has its return value ignored, and counts as active until the reply is complete.
+   */
+  get raw(): { readonly req: IncomingMessage; readonly res: ServerResponse } {
+    const { req, res } = this.exchange;
+    exposeRaw(this.exchange);
+    if (this.admission !== null) this.exchange.onHead ??= () => this.admission?.release();
+    return { req, res };
+  }
+
+  /** Percent-decoded, without the query. */
+  get path(): string {
+    return (this.#path ??= decodePath(this.target.path));
+  }
+
+  /**
+   * Parsed from what follows the first `?` of the target.
+   *
+   * @throws {HttpError} 400 for more parameters than the limit
+   */
+  get query(): URLSearchParams {
+    return (this.#query ??= parseParameters(this.target.search, this.#options.parameterLimit, 400));
+  }
+
+  /** Names in lower case, as in `node:http`. */
+  get headers(): IncomingHttpHeaders {
+    return this.exchange.req.headers;
+  }
+
+  /** The request's `x-request-id` if it matches `[A-Za-z0-9._-]{1,128}`, else a new one. */
+  get id(): string {
+    return this.exchange.id;
+  }
+
+  /** The client's address; behind a proxy of `trustProxy`, the address in `x-forwarded-for`. */
+  get ip(): string {
+    return (this.#ip ??= clientAddress(this.exchange.req, this.#options.trustProxy));
+  }
+
+  /**
+   * The URL of the request, as its client knows it: of the connection and `Host`, or of `x-forwarded-proto` and
+   * `x-forwarded-host` where a proxy of `trustProxy` sent them.
+   *
+   * @throws {HttpError} 400 when `Host` can't be part of a URL
+   */
+  get url(): URL {
+    return (this.#url ??= requestUrl(this.exchange.req, this.target, this.#options.trustProxy));
+  }
+
+  /** A bag of this request's own, without a prototype. */
+  get state(): State {
+    return (this.#state ??= Object.create(null) as State);
+  }
+
+  /** Aborts when the route's `timeout` is over, the body breaks off, or nobody can receive the reply any more. */
+  get signal(): AbortSignal {
+    if (this.#abort === undefined) {
+      const abort = (this.#abort = new AbortController());
+      // Listeners of the signal run in the async context of this request, not in the connection's.
+      this.exchange.onGone(builtin('node:async_hooks').AsyncResource.bind(() => abort.abort()));
+    }
+    return this.#abort.signal;
+  }
+
+  /** Whether {@link signal} is, or would be, aborted. @internal */
+  get isAborted(): boolean {
+    return this.exchange.isGone || this.#abort?.signal.aborted === true;
+  }
+
+  /** Aborts {@link signal}. @internal */
+  abort(reason: Error): void {
+    if (!this.signal.aborted) this.#abort?.abort(reason);
+  }
+
+  /**
+   * The application's logger, with `request_id` in every entry. One set in its place gets what is logged of this
+   * request from then on, by the framework too: `ctx.log = ctx.log.child({ user })`. Its calls never throw.
+   *
+   * @throws {TypeError} when it is replaced by something without debug, info, warn and error
+   * @example ctx.log = ctx.log.child({ user: 7 });
+   */
+  get log(): SafeLogger {
+    if (this.#log !== undefined) return this.#log;
+    const span = this.#options.exportsTraces ? this.span : undefined;
+    const trace = span === undefined ? {} : { trace_id: span.traceId, span_id: span.spanId };
+    return (this.#log = bindLogger(this.#options.logger, { request_id: this.id, ...trace }));
+  }
+
+  set log(logger: Logger) {
+    assertLogger(logger, 'ctx.log');
+    this.#log = bindLogger(logger, {});
+  }
+
+  /** Values that the context shares with the other requests of the application. @internal */
+  static optionsOf(ctx: Context): ServingOptions {
+    return ctx.#options;
+  }
+
+  /** Where the framework logs: the log of this request if someone asked for it, else the application's. @internal */
+  static loggerOf(ctx: Context): Logger {
+    return ctx.#log ?? (ctx.#options.exportsTraces ? ctx.log : ctx.#options.logger);
+  }
+
+  /**
+   * When calls that this request makes of other services have to end: with the `timeout` of its route, or when its
+   * caller stops waiting, whichever is sooner; Infinity for never. @internal
+   */
+  get deadlineMs(): number {
+    const { req, startedAtMs } = this.exchange;
+    if (req.headers[DEADLINE_HEADER] === undefined) return this.timeUpMs;
+    return Math.min(startedAtMs + (readDeadlineHeader(req.headers) ?? Infinity), this.timeUpMs);
+  }
+
+  /**
+   * Returns a client for another service. Its calls pass on this request's id and trace, and end with it.
+   *
+   * @throws {TypeError} when no connection of that name is configured
+   * @example const { body } = await ctx.service('billing').get('/invoices/7', { timeout: 500 });
+   */
+  service(name: string): ServiceClient {
+    return this.#options.services.client(name, this);
+  }
+
+  /**
+   * The body, parsed as JSON. The caller names its type and vouches for it: nothing is checked but the syntax.
+   *
+   * @throws {HttpError} 400 for an empty body and for text that is not JSON in UTF-8, 415 if the content type is absent
+   * or not JSON, 413 beyond the limit
+   * @example const { name } = await ctx.json<{ name: string }>();
+   */
+  json<T = unknown>(): Promise<T> {
+    return handled(this.#bodyOnce().json() as Promise<T>);
+  }
+
+  /** The body as text. @throws {HttpError} 413 beyond the limit */
+  text(): Promise<string> {
+    return handled(this.#bodyOnce().text());
+  }
+
+  /** The body as bytes. @throws {HttpError} 413 beyond the limit */
+  bytes(): Promise<ReturnType<typeof Uint8Array.of>> {
+    return handled(this.#bodyOnce().bytes());
+  }
+
+  /**
+   * The body as `application/x-www-form-urlencoded`.
+   *
+   * @throws {HttpError} 415 for another content type, 413 beyond the limit
+   */
+  form(): Promise<URLSearchParams> {
+    return handled(this.#bodyOnce().form());
+  }
+
+  /** The body as a stream, which fails with a 413 beyond the limit. */
+  stream(): Readable {
+    return this.#bodyOnce().stream();
+  }
+
+  #bodyOnce(): Body {
+    const bodyLimit = this.#route?.options.bodyLimit ?? this.#options.bodyLimit;
+    return (this.#body ??= new Body(this.exchange, bodyLimit, this.#options.parameterLimit));
+  }
+}
+
+/** Handles the rejection of a body that nobody awaits yet, which would end the process otherwise. */
+// const body = ctx.json(); await loadUser(); use(await body);
+function handled<T>(body: Promise<T>): Promise<T> {
+  body.catch(() => undefined);
+  return body;
+}

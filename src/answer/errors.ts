@@ -1,0 +1,237 @@
+/* Maps anything thrown while a request was handled to the reply that the client gets (spec 7.1). */
+
+import { isBranded, isBrandedAtAll, isOwnInstance } from '../base/brand.js';
+import { FrameworkErrorCodes, isErrorCode } from '../base/error-codes.js';
+import { ApiError, HttpError, isStatus, reasonOf, refusal } from '../base/errors.js';
+import { NO_RETRY_HEADER } from '../client/service-error.js';
+import { prefersProblem } from '../payload/accept.js';
+import { toErrorBody, toProblem, type ErrorFields } from '../payload/error-body.js';
+import { Context } from './context.js';
+import { flatten, isError, Reply } from './reply.js';
+import type { Outgoing } from '../wire/outgoing.js';
+import { InvalidRequest } from './target.js';
+import type { Scope } from '../wire/scope.js';
+import { addHeader } from '../wire/writer.js';
+
+/** A failure, mapped. */
+export interface MappedError extends ErrorFields {
+  readonly headers: Readonly<Record<string, string | readonly string[]>> | undefined;
+}
+
+/** Headers of an error reply that the error itself can't set. */
+const OWN_HEADERS: ReadonlySet<string> = new Set([
+  'content-type',
+  'content-length',
+  'transfer-encoding',
+  'x-request-id',
+]);
+
+/** The key of an error's ready-made reply. */
+const READY = Symbol('postern.ready');
+
+/** A reply without `x-request-id`. */
+type Ready = Pick<Outgoing, 'headers' | 'length'> & { readonly body: string };
+
+/** The client's reply to anything that is thrown by mistake, such as a `TypeError`. */
+export const SERVER_ERROR: MappedError = makeReady({
+  statusCode: 500,
+  message: 'Server Error',
+  description: 'Something has blown up really bad. Somebody should be notified?',
+  errorCode: FrameworkErrorCodes.framework_unknown_error,
+  headers: undefined,
+});
+
+/** One error for all requests without a route, where there is no middleware that could change it. */
+export const ROUTE_NOT_FOUND: HttpError = makeReady(routeNotFound());
+
+/**
+ * Makes the reply of an error that answers many requests, so that each of them costs no more than a success.
+ *
+ * @param error belongs to the caller, and is frozen here
+ */
+export function makeReady<Shared extends MappedError>(error: Shared): Shared {
+  const body = JSON.stringify(toErrorBody(error));
+  const value: Ready = { body, length: Buffer.byteLength(body), headers: headersOf(error, false, null) };
+  return Object.freeze(Object.defineProperty(error, READY, { value }));
+}
+
+/** Whether a value was made ready. */
+function isReady(value: unknown): value is MappedError & { readonly [READY]: Ready } {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, READY);
+}
+
+/** The error of a request without a route. */
+export function routeNotFound(): HttpError {
+  return refusal(404, 'No route matches this path.');
+}
+
+/**
+ * @param thrown an `ApiError`, an `HttpError`, any other `Error`, or a value that is not an error at all
+ * @param ctx of the request; null without one
+ * @returns status 400 to 599; for a foreign error the fixed text, unless its member `expose` is true (http-errors), or
+ * middleware for Express failed with it
+ */
+export function mapError(thrown: unknown, ctx: { readonly expressError: unknown } | null = null): MappedError {
+  try {
+    if (isReady(thrown)) return thrown;
+    // Inside the `try`: a Proxy or a getter may throw. The constructor has checked status and code, but a subclass or a
+    // later assignment may have changed them.
+    if (isBrandedAtAll(thrown) && (thrown instanceof ApiError || thrown instanceof HttpError)) {
+      if (!isOwnInstance(ApiError, thrown) && !isOwnInstance(HttpError, thrown)) return copyOf(thrown);
+      readAll(thrown);
+      return isStatus(thrown.statusCode, 400) && isErrorCode(thrown.errorCode) ? thrown : SERVER_ERROR;
+    }
+    if (ctx?.expressError === thrown || (isError(thrown) && 'expose' in thrown && thrown.expose === true))
+      return mapForeign(thrown);
+  } catch {
+    // A getter or a proxy of what was thrown threw in its turn.
+  }
+  return SERVER_ERROR;
+}
+
+/**
+ * A mapped error as the uniform body (spec 2.5), or as problem details to a client that would rather have those.
+ *
+ * @param id sent as `x-request-id`
+ * @param accept of the request
+ * @param types the option `errorTypes`
+ */
+export function errorToOutgoing(
+  error: MappedError,
+  id: string | null,
+  accept: string | undefined,
+  types: string | null,
+): Outgoing {
+  const isProblem = prefersProblem(accept);
+  try {
+    const status = error.statusCode;
+    // The reason phrase is always given: a reply that could not be written may have left its own on `res`.
+    const statusText = reasonOf(status);
+    if (!isProblem && isReady(error)) {
+      const { headers, body, length } = error[READY];
+      return { status, statusText, headers: id === null ? headers : [...headers, 'x-request-id', id], body, length };
+    }
+    const body = JSON.stringify(errorBodyOf(error, isProblem, types));
+    return { status, statusText, headers: headersOf(error, isProblem, id), body, length: Buffer.byteLength(body) };
+  } catch {
+    // A getter of the error, `message` for one, throws.
+    return errorToOutgoing(SERVER_ERROR, id, accept, types);
+  }
+}
+
+/**
+ * The error that the client gets. The public gets nothing of another service's error but status, code and `Retry-After`
+ * if it is a 5xx, whose texts may name hosts and internals, and no advice about retries from any error.
+ */
+export function forScope(scope: Scope, thrown: unknown, error: MappedError): MappedError {
+  if (scope === undefined || error === SERVER_ERROR) return error;
+  const { statusCode, errorCode, headers } = error;
+  const isRemote = isBranded(thrown, 'ServiceError');
+  const hasAdvice = Object.keys(headers ?? {}).some((name) => name.toLowerCase() === NO_RETRY_HEADER);
+  if (!isRemote && !hasAdvice) return error;
+  const isFailure = isRemote && statusCode >= 500;
+  const reason = reasonOf(statusCode);
+  const { message, description } = isFailure ? { message: reason, description: reason } : error;
+  const kept = Object.entries(headers ?? {}).filter(([name]) =>
+    isFailure ? name.toLowerCase() === 'retry-after' : name.toLowerCase() !== NO_RETRY_HEADER,
+  );
+  return { statusCode, message, description, errorCode, headers: Object.fromEntries(kept) };
+}
+
+/** An error as the reply that middleware gets to see, whose body is an object. */
+export function errorToReply(ctx: Context, thrown: unknown): Reply {
+  const error = forScope(ctx.scope, thrown, mapError(thrown, ctx));
+  const isProblem = prefersProblem(ctx.headers.accept);
+  const body = errorBodyOf(error, isProblem, Context.optionsOf(ctx).errorTypes);
+  const headers = new Headers();
+  const list = headersOf(error, isProblem, ctx.id);
+  for (let i = 0; i < list.length; i += 2)
+    for (const value of [list[i + 1] as string | string[]].flat()) headers.append(list[i] as string, value);
+  return Reply.ofFailure(thrown, body, { status: error.statusCode, headers });
+}
+
+function errorBodyOf(error: MappedError, isProblem: boolean, types: string | null): object {
+  const body = isProblem ? toProblem(error, types) : toErrorBody(error);
+  return error instanceof InvalidRequest ? { ...body, errors: error.findings } : body;
+}
+
+/** The headers of a reply that could not be sent; none if they are why. */
+export function headersOfUnsent(value: unknown): Outgoing['headers'] {
+  try {
+    return value instanceof Reply ? flatten(value.ownHeaders, true) : [];
+  } catch {
+    return [];
+  }
+}
+
+/**
+ * An error in place of a reply that could not be sent. The headers of that reply stay: without CORS headers, a browser
+ * would not show the error to its page.
+ */
+export function withHeaders(unsent: Outgoing['headers'], outgoing: Outgoing): Outgoing {
+  const headers = [...outgoing.headers];
+  for (let i = 0; i < unsent.length; i += 2) {
+    const name = String(unsent[i]);
+    if (!name.startsWith('content-')) addHeader(headers, name, unsent[i + 1] as string | string[]);
+  }
+  return { ...outgoing, headers };
+}
+
+/** Names and values alternately. */
+function headersOf(error: MappedError, isProblem: boolean, id: string | null): Outgoing['headers'] {
+  const headers: Outgoing['headers'] = ['content-type', isProblem ? 'application/problem+json' : 'application/json'];
+  if (id !== null) headers.push('x-request-id', id);
+  let vary = 'accept';
+  for (const [name, value] of Object.entries(error.headers ?? {})) {
+    const lower = name.toLowerCase();
+    // RFC 9110, section 12.5.5.
+    if (lower === 'vary') vary = namesAccept(String(value)) ? String(value) : `${String(value)}, accept`;
+    else if (!OWN_HEADERS.has(lower)) headers.push(name, typeof value === 'string' ? value : [...value]);
+  }
+  headers.push('vary', vary);
+  return headers;
+}
+
+function namesAccept(vary: string): boolean {
+  return /(?:^|,)\s*(?:\*|accept)\s*(?:,|$)/i.test(vary);
+}
+
+/** Maps an error of http-errors, or of middleware for Express, as Express does (finalhandler 2). */
+function mapForeign(thrown: unknown): MappedError {
+  const { status, statusCode, expose, message, headers }: Partial<Record<string, unknown>> = Object(thrown);
+  const known = [status, statusCode].find((each) => isStatus(each, 400));
+  if (known === undefined) return SERVER_ERROR;
+  const reason = reasonOf(known);
+  const isTextShown = expose === true && typeof message === 'string' && message !== '';
+  return {
+    statusCode: known,
+    message: reason,
+    description: isTextShown ? message : reason,
+    errorCode: FrameworkErrorCodes.framework_error_unspecified,
+    headers: toTexts(headers),
+  };
+}
+
+/** The headers of a foreign error, whose values may be of any type. */
+function toTexts(headers: unknown): MappedError['headers'] {
+  if (typeof headers !== 'object' || headers === null) return undefined;
+  const given = Object.entries(headers).filter(([, value]) => value !== undefined && value !== null);
+  return Object.fromEntries(
+    given.map(([name, value]: [string, unknown]) => [name, Array.isArray(value) ? value.map(String) : String(value)]),
+  );
+}
+
+/** Reads all that a reply needs. A getter of the error that throws does so here, where it is still mapped to a 500. */
+function readAll(error: MappedError): void {
+  const { message, description, headers } = error;
+  if (typeof message !== 'string' || typeof description !== 'string') toErrorBody(error);
+  if (headers !== undefined) headersOf(error, false, null);
+}
+
+/** An error of another copy of Postern, copied: its version may differ, so each field is read once and checked. */
+function copyOf({ statusCode, message, description, errorCode, headers }: MappedError): MappedError {
+  const texts = [message, description, ...Object.values(headers ?? {})];
+  if (!isStatus(statusCode, 400) || !isErrorCode(errorCode) || !texts.every((text) => typeof text === 'string'))
+    return SERVER_ERROR;
+  return { statusCode, message, description, errorCode, headers: headers && { ...headers } };
+}

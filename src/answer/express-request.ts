@@ -1,0 +1,176 @@
+/*
+ * The members that middleware written for Express expects of a request beyond `node:http`.
+ *
+ * Source: Express 5 documentation, "Request".
+ */
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { builtin } from '../base/builtin.js';
+import { toPlainAddress } from './client-address.js';
+import { Context } from './context.js';
+import {
+  entityTag,
+  isFresh,
+  parseRange,
+  preferCharsets,
+  preferEncodings,
+  preferLanguages,
+  preferTypes,
+  typeOfBody,
+  type Ranges,
+} from './negotiation.js';
+
+/** The state of these members for one request. */
+export class ExpressState {
+  #app: object | undefined;
+
+  constructor(
+    readonly ctx: Context,
+    readonly res: ServerResponse,
+  ) {}
+
+  /** The settings of the application, as far as middleware reads them. */
+  get app(): object {
+    return (this.#app ??= createApplication(this.ctx));
+  }
+}
+
+const STATE: unique symbol = Symbol('postern.express');
+type Known = IncomingMessage & { readonly [STATE]?: ExpressState };
+
+/** The state of a request that has these members; undefined for any other. */
+export function stateOf(req: Known): ExpressState | undefined {
+  return req[STATE];
+}
+
+export function setState(req: IncomingMessage, state: ExpressState): void {
+  Object.defineProperty(req, STATE, { value: state });
+}
+
+/** Values that are computed when they are read. */
+export const REQUEST_VALUES: Readonly<Record<string, (req: IncomingMessage, state: ExpressState) => unknown>> = {
+  app: (_req, { app }) => app,
+  res: (_req, { res }) => res,
+  baseUrl: () => '',
+  ip: (_req, { ctx }) => ctx.ip,
+  ips: (_req, { ctx }) => addressesFrom(ctx),
+  protocol: (_req, { ctx }) => ctx.url.protocol.slice(0, -1),
+  secure: (_req, { ctx }) => ctx.url.protocol === 'https:',
+  host: (_req, { ctx }) => ctx.url.host,
+  hostname: (_req, { ctx }) => ctx.url.hostname,
+  subdomains: (_req, { ctx }) => subdomainsOf(ctx.url.hostname),
+  path: (req) => pathOf(req.url ?? ''),
+  query: (req) => builtin('node:querystring').parse(/\?(.*)$/s.exec(req.url ?? '')?.[1] ?? ''),
+  xhr: (req) => String(req.headers['x-requested-with']).toLowerCase() === 'xmlhttprequest',
+  fresh: (req, { res }) => isFresh(req, res),
+  stale: (req, { res }) => !isFresh(req, res),
+};
+
+/** Path parameters of the route, which middleware may change; the handler has its own. */
+export function paramsOf({ params }: Context): object {
+  return Object.assign(Object.create(null) as object, params);
+}
+
+/** Several texts, or one list of them. */
+type Offers = readonly (string | readonly string[])[];
+
+/** Methods of a request. */
+export const REQUEST_METHODS = {
+  get(this: IncomingMessage, name: string): string | string[] | undefined {
+    return headerOf(this, name);
+  },
+
+  header(this: IncomingMessage, name: string): string | string[] | undefined {
+    return headerOf(this, name);
+  },
+
+  /** The best of several types, which may be extensions; without any, the client's own list. */
+  accepts(this: IncomingMessage, ...types: Offers): string | false | string[] {
+    return best(types, (offers) => preferTypes(this.headers.accept, offers));
+  },
+
+  acceptsEncodings(this: IncomingMessage, ...codings: Offers): string | false | string[] {
+    return best(codings, (offers) => preferEncodings(headerText(this.headers['accept-encoding']), offers));
+  },
+
+  acceptsCharsets(this: IncomingMessage, ...charsets: Offers): string | false | string[] {
+    return best(charsets, (offers) => preferCharsets(headerText(this.headers['accept-charset']), offers));
+  },
+
+  acceptsLanguages(this: IncomingMessage, ...languages: Offers): string | false | string[] {
+    return best(languages, (offers) => preferLanguages(this.headers['accept-language'], offers));
+  },
+
+  /** The first of several types that the body has. */
+  is(this: IncomingMessage, ...types: Offers): string | false | null {
+    return typeOfBody(this.headers, types.flat());
+  },
+
+  /** @returns -1 if the body has none of the parts, -2 for a malformed header */
+  range(this: IncomingMessage, size: number, options?: { readonly combine?: boolean }): Ranges | -1 | -2 | undefined {
+    const { range } = this.headers;
+    return range ? parseRange(size, range, options?.combine === true) : undefined;
+  },
+};
+
+/** A header, whose name may be in any case; `Referer` in both spellings. */
+function headerOf({ headers }: IncomingMessage, name: string): string | string[] | undefined {
+  if (typeof name !== 'string' || name === '') throw new TypeError('req.get takes the name of a header');
+  const lower = name.toLowerCase();
+  return lower === 'referer' || lower === 'referrer' ? (headers['referrer'] ?? headers.referer) : headers[lower];
+}
+
+function best(offers: Offers, prefer: (offers: readonly string[]) => string[]): string | false | string[] {
+  const list = offers.flat();
+  const preferred = prefer(list);
+  return list.length === 0 ? preferred : (preferred[0] ?? false);
+}
+
+function headerText(header: string | string[] | undefined): string | undefined {
+  return header === undefined ? undefined : String(header);
+}
+
+/** An application of Express, as far as middleware asks it for settings. */
+function createApplication(ctx: Context): object {
+  const { trustProxy } = Context.optionsOf(ctx);
+  const settings: Readonly<Record<string, unknown>> = {
+    // Not `true`, which in Express stands for any proxy: express-rate-limit warns of that.
+    'trust proxy': trustProxy(ctx.raw.req.socket.remoteAddress ?? '') && trustProxy,
+    'trust proxy fn': trustProxy,
+    env: process.env['NODE_ENV'] ?? 'development',
+    etag: 'weak',
+    'etag fn': entityTag,
+    'query parser': 'simple',
+    'query parser fn': builtin('node:querystring').parse,
+    'subdomain offset': 2,
+  };
+  return {
+    settings,
+    get: (name: string) => settings[name],
+    enabled: (name: string) => Boolean(settings[name]),
+    disabled: (name: string) => !settings[name],
+  };
+}
+
+/** The addresses of the client and of the proxies between it and the last one, if that is trusted. */
+function addressesFrom(ctx: Context): string[] {
+  const { trustProxy } = Context.optionsOf(ctx);
+  if (!trustProxy(ctx.raw.req.socket.remoteAddress ?? '')) return [];
+  const addresses = String(ctx.headers['x-forwarded-for'] ?? '')
+    .split(',')
+    .map((entry) => toPlainAddress(entry.trim()));
+  const client = addresses.lastIndexOf(ctx.ip);
+  return client === -1 ? [] : addresses.slice(client);
+}
+
+/** The parts of a host's name before its domain, which has two, the last one first. */
+function subdomainsOf(hostname: string): string[] {
+  const isAddress = hostname.startsWith('[') || builtin('node:net').isIP(hostname) !== 0;
+  return isAddress ? [] : hostname.split('.').reverse().slice(2);
+}
+
+/** The path of a target, percent-encoded. */
+function pathOf(target: string): string {
+  const path = target.replace(/^https?:\/\/[^/?]*/i, '').replace(/\?.*$/s, '');
+  return path === '' ? '/' : path;
+}

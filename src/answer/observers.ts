@@ -1,0 +1,115 @@
+/* Reports the outcome of each request once: the interface of those that want to know it, and the lines of the log. */
+
+import type { IncomingMessage } from 'node:http';
+import { monotonicNow } from '../base/clock.js';
+import { HttpError } from '../base/errors.js';
+import { isSilent, logSafely, type Logger } from '../base/log.js';
+import { DeadlinePassed, Overloaded } from '../overload/overload.js';
+import type { Exchange } from '../wire/exchange.js';
+import { countBytes } from '../wire/node-internals.js';
+import { Context } from './context.js';
+import type { MappedError } from './errors.js';
+
+/** Gets the outcome of every request. No method throws. */
+export interface Observer {
+  /** The request begins. */
+  begun?(exchange: Exchange<Context>): void;
+  /** The exchange is over. @param status 499 for a client that disconnected */
+  settled(exchange: Exchange<Context>, status: number): void;
+  /**
+   * Something that is not a request to answer was refused: malformed bytes, CONNECT, an upgrade.
+   *
+   * @param req null for bytes that could not be parsed; else `id` is its own
+   * @param bytes of the body that was sent
+   */
+  refused(req: IncomingMessage | null, id: string | null, status: number, bytes: number): void;
+}
+
+/** Never throws. @param req null for a request that could not be parsed; else `id` is its own */
+export function logFailure(
+  logger: Logger,
+  error: MappedError,
+  thrown: unknown,
+  statusCode: number,
+  req: IncomingMessage | null,
+  id: string | null,
+  method: string | null,
+): void {
+  const level = levelOf(error, statusCode);
+  if (isSilent(logger, level)) return;
+  const request = req === null ? {} : { request_id: id, method, target: targetOf(req) };
+  logSafely(
+    logger,
+    level,
+    { err: thrown, status_code: statusCode, ...request },
+    level === 'error' ? 'request failed' : 'request refused',
+  );
+}
+
+/** The request-target for a log: without its query, which may hold a token, and without credentials. */
+function targetOf(req: IncomingMessage): string {
+  // A mount, or middleware for Express, may have changed `url`.
+  const sent = 'originalUrl' in req && typeof req.originalUrl === 'string' ? req.originalUrl : (req.url ?? '');
+  const mark = sent.indexOf('?');
+  return (mark === -1 ? sent : sent.slice(0, mark)).replace(/^([a-z][a-z0-9+.-]*:\/\/)?[^/]*@/i, '$1');
+}
+
+/**
+ * An unknown method or version (501, 505) is the client's mistake: if it were logged as an error, any client could fill
+ * the log. A refused request is counted, and the log has the begin of the overload; more lines would add to the load.
+ */
+function levelOf(error: MappedError, statusCode: number): 'debug' | 'error' {
+  if (statusCode < 500 || error instanceof Overloaded || error instanceof DeadlinePassed) return 'debug';
+  // A foreign error with a status, which is not an instance of either, counts as an `HttpError`.
+  const isServers = error instanceof HttpError || !(error instanceof Error);
+  return isServers && (statusCode === 501 || statusCode === 505) ? 'debug' : 'error';
+}
+
+/** Fields of one request's line. If the request could not be parsed, unknown fields are null. */
+export interface AccessEntry {
+  readonly method: string | null;
+  /** As registered; null where no route matched. */
+  readonly route: string | null;
+  /** As sent, without its query. */
+  readonly target: string | null;
+  /** 499 for a client that left. */
+  readonly status: number;
+  readonly ms: number;
+  /** Bytes of the body, before chunked coding. */
+  readonly bytes: number;
+  readonly request_id: string | null;
+}
+
+/** Writes the access log: one line for each request. */
+export class AccessLog implements Observer {
+  readonly #bytes = new WeakMap<Exchange<Context>, () => number>();
+
+  constructor(readonly logger: Logger) {}
+
+  begun(exchange: Exchange<Context>): void {
+    exchange.keepContext();
+    this.#bytes.set(exchange, countBytes(exchange.req, exchange.res));
+  }
+
+  settled(exchange: Exchange<Context>, status: number): void {
+    const { req, id, method, handling, startedAtMs } = exchange;
+    const logger = handling === null ? this.logger : Context.loggerOf(handling);
+    const route = handling?.label || null;
+    const bytes = this.#bytes.get(exchange)?.() ?? 0;
+    const ms = monotonicNow() - startedAtMs;
+    this.#write(logger, req, { method, route, status, ms, bytes, request_id: id });
+  }
+
+  refused(req: IncomingMessage | null, id: string | null, status: number, bytes: number): void {
+    this.#write(this.logger, req, { method: req?.method ?? null, route: null, status, ms: 0, bytes, request_id: id });
+  }
+
+  #write(logger: Logger, req: IncomingMessage | null, known: Omit<AccessEntry, 'target'>): void {
+    if (isSilent(logger, 'info')) return;
+    const { method, route, status, bytes, request_id } = known;
+    const target = req === null ? null : targetOf(req);
+    const ms = Math.round(known.ms * 1e3) / 1e3;
+    const entry: AccessEntry = { method, route, target, status, ms, bytes, request_id };
+    logSafely(logger, 'info', entry, 'request');
+  }
+}

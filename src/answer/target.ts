@@ -1,0 +1,76 @@
+/* Takes the request-target and the query apart, before any route sees them. */
+
+import { FrameworkErrorCodes, type ErrorCode } from '../base/error-codes.js';
+import { BadRequest, HttpError, type ApiErrorOptions } from '../base/errors.js';
+import type { Finding } from '../payload/schema-check.js';
+import { HOST } from '../wire/head.js';
+
+/** A request-target, taken apart. */
+export interface Target {
+  /** Percent-encoded, as sent; `*` for the asterisk-form. */
+  readonly path: string;
+  /** The query after the `?`; empty without one. */
+  readonly search: string;
+  /** Host and port of the absolute-form, which `Host` gives way to (RFC 9112, section 3.2.2). */
+  readonly authority?: string;
+}
+
+const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/is;
+
+/** A segment that is `.` or `..`, with either dot as `%2e`. */
+const DOT_SEGMENT = /\/(?:\.|%2e){1,2}(?:\/|$)/i;
+
+/**
+ * Takes a request-target apart (RFC 9112, section 3.2): origin-form, absolute-form, or `*` for OPTIONS.
+ *
+ * @throws {HttpError} 400 for anything else, and for a path that `URL` would read as another one
+ */
+export function parseTarget(target: string, method: string): Target {
+  if (target.includes('#')) throw new HttpError(400, 'The request target has a fragment.');
+  if (target.startsWith('/')) return splitSearch(target);
+  if (target === '*' && method === 'OPTIONS') return { path: '*', search: '' };
+  const [, authority = '', rest = ''] = ABSOLUTE_FORM.exec(target) ?? [];
+  if (!HOST.test(authority)) throw new HttpError(400, 'The request target is malformed.');
+  return { ...splitSearch(rest.startsWith('/') ? rest : `/${rest}`), authority };
+}
+
+/**
+ * Parses `application/x-www-form-urlencoded` text, of a query or a form.
+ *
+ * @throws {HttpError} `tooManyStatus` for more parameters than the limit
+ */
+export function parseParameters(text: string, limit: number, tooManyStatus: number): URLSearchParams {
+  let count = 1;
+  for (let i = text.indexOf('&'); i !== -1 && count <= limit; i = text.indexOf('&', i + 1)) count += 1;
+  if (count > limit && text !== '') throw new HttpError(tooManyStatus, `There may be at most ${limit} parameters.`);
+  // The constructor takes one leading `?` away, which may be part of a name; so it gets one to take.
+  return new URLSearchParams(`?${text}`);
+}
+
+function splitSearch(target: string): Target {
+  const mark = target.indexOf('?');
+  const path = mark === -1 ? target : target.slice(0, mark);
+  if (DOT_SEGMENT.test(path)) throw new HttpError(400, 'The path has a dot segment; resolve it before sending.');
+  if (path.includes('\\')) throw new HttpError(400, 'The path has a backslash; send %5C.');
+  return { path, search: mark === -1 ? '' : target.slice(mark + 1) };
+}
+
+/** One finding in a request. */
+export interface RequestFinding extends Finding {
+  /** The part of the request that it is in. */
+  readonly in: 'params' | 'query' | 'headers' | 'body';
+}
+
+/** 400 for a request that does not fit the schemas of its route. The body has the findings. */
+export class InvalidRequest extends BadRequest {
+  static override errorCode: ErrorCode = FrameworkErrorCodes.framework_invalid_request;
+
+  /** The first 32 findings, as the member `errors` of the body. */
+  readonly findings: readonly RequestFinding[];
+
+  constructor(description?: string, options: ApiErrorOptions & { readonly findings?: readonly RequestFinding[] } = {}) {
+    const { findings = [], ...others } = options;
+    super(description, others);
+    this.findings = findings;
+  }
+}

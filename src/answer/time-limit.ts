@@ -1,0 +1,53 @@
+/* Ends requests that take longer than their route allows. */
+
+import { clearTimeout, monotonicNow, setTimeout } from '../base/clock.js';
+import { discard } from './reply.js';
+import { Context, type Handler, type Middleware } from './context.js';
+import { dropLateHeaders } from '../wire/node-internals.js';
+import { TimedOut } from '../overload/overload.js';
+
+/** One limit in two places, so that the 504 passes through middleware as the handler's own errors do. */
+export class TimeLimit {
+  readonly #expire = new WeakMap<Context, (error: TimedOut) => void>();
+
+  /** @param timeoutMs from the start of a request; middleware that continues after the 504 has the same time again */
+  constructor(readonly timeoutMs: number) {}
+
+  /** Starts the timer; put around the handler and all middleware. */
+  around(run: Handler): Handler {
+    const { timeoutMs } = this;
+    return (ctx) => {
+      let timer: NodeJS.Timeout | undefined;
+      ctx.timeUpMs = monotonicNow() + timeoutMs;
+      const begin = (end: (error: TimedOut) => void): void => {
+        const stop = (): void => {
+          const error = new TimedOut(`The request was not answered within ${timeoutMs} ms.`);
+          dropLateHeaders(ctx.exchange.res);
+          ctx.abort(error);
+          const inner = this.#expire.get(ctx);
+          this.#expire.delete(ctx);
+          if (inner !== undefined) timer = setTimeout(stop, timeoutMs);
+          (inner ?? end)(error);
+        };
+        timer = setTimeout(stop, timeoutMs);
+      };
+      return endable(() => run(ctx), begin).finally(() => clearTimeout(timer));
+    };
+  }
+
+  /** Throws the 504 when time is up while the request is in here, so that the middleware around it gets to see it. */
+  readonly within: Middleware = (ctx, next) =>
+    endable(next, (end) => this.#expire.set(ctx, end)).finally(() => this.#expire.delete(ctx));
+}
+
+/** Runs something that can be ended from outside, by an error; its later reply is discarded. */
+function endable<T>(run: () => T | Promise<T>, begin: (end: (error: Error) => void) => void): Promise<T> {
+  return new Promise((resolve, reject) => {
+    let hasEnded = false;
+    begin((error) => {
+      hasEnded = true;
+      reject(error);
+    });
+    Promise.resolve(run()).then((value) => (hasEnded ? discard(value) : resolve(value)), reject);
+  });
+}

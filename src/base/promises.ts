@@ -1,0 +1,11 @@
+/* Promises that nobody awaits. */
+
+/** Handles the rejection of a promise that was thrown or left over: nobody awaits it, so it would end the process. */
+export function ignoreRejection(value: unknown): void {
+  try {
+    // An object that only has a `then` is not touched: to call it can begin work, such as a query.
+    if (Object.prototype.toString.call(value) === '[object Promise]') Promise.resolve(value).catch(ignoreRejection);
+  } catch {
+    // Looking at the value can throw, for example at a Proxy.
+  }
+}

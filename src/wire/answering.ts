@@ -1,0 +1,34 @@
+/* The interface between the connections of clients and what answers their requests. */
+
+import type { IncomingMessage } from 'node:http';
+import type { Exchange } from './exchange.js';
+import type { Outgoing } from './outgoing.js';
+
+/** The handler writes the reply itself, by `ctx.raw`. */
+export const HANDED_OVER: unique symbol = Symbol('postern.handed-over');
+
+/** Answers the requests that connections hand over. No method throws, and no promise rejects. */
+export interface Answering<Handling> {
+  /** Answers a request. */
+  answer(exchange: Exchange<Handling>): Outgoing | typeof HANDED_OVER | Promise<Outgoing | typeof HANDED_OVER>;
+  /**
+   * Returns and logs the reply to a failure outside of {@link answer}: a malformed body, a stream that fails before its
+   * first byte, a header that cannot be sent.
+   *
+   * @param unsent the reply that could not be sent; null if it could be the reason
+   */
+  refuse(exchange: Exchange<Handling>, thrown: unknown, unsent: Outgoing | null): Outgoing;
+  /**
+   * Does the same for something that is not a request to answer: malformed bytes, CONNECT, an upgrade.
+   *
+   * @param req null for bytes that could not be parsed
+   * @param error null if nothing can be answered
+   */
+  refuseSocket(req: IncomingMessage | null, error: Error | null): Outgoing | null;
+  /** The refusal of an upgrade; null if its listeners may have it. @throws the error to answer a malformed target with */
+  refuseUpgrade(req: IncomingMessage): Error | null;
+  /** Nobody can receive the reply to this request any more, whose handler still runs. */
+  gone(exchange: Exchange<Handling>): void;
+  /** The exchange is over; called once for each. @param status 499 for a client that disconnected */
+  settled(exchange: Exchange<Handling>, status: number): void;
+}

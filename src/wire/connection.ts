@@ -1,0 +1,437 @@
+/*
+ * One connection of a client: its requests one after another, what may still be read from it, and how it ends.
+ *
+ * A client may send `GET /a` and `GET /b` without waiting for the first reply (pipelining: RFC 9112, section 9.3.2).
+ * The second request begins when node:http gives its response the socket: then the first reply is with the kernel. If
+ * the first reply ends the connection, the second request never begins.
+ */
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { builtin } from '../base/builtin.js';
+import { nextTick, setImmediate } from '../base/clock.js';
+import type { HttpError } from '../base/errors.js';
+import { isStream } from '../payload/bytes.js';
+import { EarlyRequests } from './early-requests.js';
+import { CLIENT_CLOSED_REQUEST, Exchange, type Carrier } from './exchange.js';
+import { closesByTrailer } from './head.js';
+import { allowBody, deferEnd, dropLateHeaders, saysClose, wakeReading } from './node-internals.js';
+import { HANDED_OVER, type Answering } from './answering.js';
+import type { Outgoing } from './outgoing.js';
+import { parserErrorOf, type ParserError } from './parser-error.js';
+import type { Sending, SlowClients } from './slow-clients.js';
+import { endSoftly, free, send, sendRaw } from './writer.js';
+
+/** Maximum requests that wait for their turn. With more, the connection ends after their replies. */
+const MAX_EARLY_REQUESTS = 100;
+
+/** Three replies are attempted: the handler's, the error for what is wrong with it, and the fixed 500. */
+const MAX_FAILED_REPLIES = 2;
+
+/**
+ * - `open`: further requests are answered (persistent by default: RFC 9112, section 9.3).
+ * - `last`: nothing after the latest request is answered, and its reply says `connection: close` (section 9.6).
+ * - `cut`: the same, and the rest can't be parsed: Postern ends the connection after the latest reply.
+ * - `closed`: the connection is closed, or will be when the client has taken what was written.
+ */
+type ConnectionState = 'open' | 'last' | 'cut' | 'closed';
+
+/** Parts that all connections of one listener share. */
+export interface ListenerParts<Handling> {
+  readonly answering: Answering<Handling>;
+  readonly limits: { readonly requestTimeout: number; readonly headersTimeout: number };
+  readonly slowClients: SlowClients;
+  /** Every exchange that is not over. */
+  readonly exchanges: Set<Exchange<Handling>>;
+  /** Whether replies end their connections: the application drains. */
+  isDraining: boolean;
+  /** Called when the last of {@link exchanges} is over. */
+  onIdle(): void;
+}
+
+export class Connection<Handling> implements Carrier, Sending {
+  readonly socket: Duplex;
+  readonly #parts: ListenerParts<Handling>;
+  /** Null until a request has to wait. */
+  #early: EarlyRequests | null = null;
+  #state: ConnectionState = 'open';
+  /** The request whose reply has the socket; null once it is over and its body is here, unless others wait. */
+  #current: Exchange<Handling> | null = null;
+  /** Requests whose responses wait for the socket, in their order. */
+  readonly #waiting: Exchange<Handling>[] = [];
+  /** Answers malformed bytes or CONNECT after the latest reply. */
+  #refusal: ((isOpen: boolean) => void) | null = null;
+
+  constructor(socket: Duplex, parts: ListenerParts<Handling>) {
+    this.socket = socket;
+    this.#parts = parts;
+    socket.prependListener('end', () => {
+      // When the client ends its side, node:http ends the other, except on a connection that it has stopped parsing.
+      if (this.#isBroken) endSoftly(socket);
+      // The end may come in the same turn as a request. Its handler begins, and its reply is written, in that turn.
+      else if (!this.isFree) deferEnd(socket, inNextTurn);
+    });
+    socket.on('close', () => this.#close());
+  }
+
+  /** Whether no request is under way. */
+  get isFree(): boolean {
+    const isOver = this.#current === null && this.#waiting.length === 0;
+    // A handler may have destroyed its reply, or its client reset the connection: `close` comes later.
+    return isOver && this.#state === 'open' && this.socket.writable;
+  }
+
+  /** The request that was accepted last. */
+  get #latest(): Exchange<Handling> | null {
+    return this.#waiting.at(-1) ?? this.#current;
+  }
+
+  /**
+   * Takes a request in: it begins at once, or when its turn comes, or never.
+   *
+   * @param isLast whether no request after this one is answered
+   */
+  accept(req: IncomingMessage, res: ServerResponse, awaitsContinue: boolean, refusal: unknown, isLast: boolean): void {
+    const exchange = new Exchange<Handling>(req, res, this, awaitsContinue, refusal);
+    const hasSocket = res.socket !== null;
+    this.#parts.exchanges.add(exchange);
+    this.#early?.arrived();
+    if (this.#waiting.length >= MAX_EARLY_REQUESTS) this.#acceptNoMore('last');
+    if (this.#state !== 'open' || (!hasSocket && this.#current !== null && saysCloseAlready(this.#current))) {
+      // node:http keeps even a request that is not answered until the connection is closed.
+      this.#hold();
+      return this.#leave(exchange);
+    }
+    if (hasSocket) this.#current = exchange;
+    else this.#waiting.push(exchange);
+    // node:http ends the connection when a request with `Expect: 100-continue` is answered and was never told to
+    // continue. That goes for a request without a body, too, although it has nothing to continue with.
+    if (isLast || !res.shouldKeepAlive || (awaitsContinue && !exchange.hasBody)) this.#acceptNoMore('last');
+    if (hasSocket && !exchange.hasBody) return this.#begin(exchange);
+    exchange.keepContext();
+    if (hasSocket) return this.#beginAfterPacket(exchange);
+    this.#hold();
+    res.once('socket', () => exchange.inContext(() => this.#beginWaiting(exchange)));
+  }
+
+  endsWith(exchange: Exchange): boolean {
+    // Requests that had arrived when a drain began are answered: a client may not send them again.
+    const isLast = (this.#state !== 'open' || this.#parts.isDraining) && this.#refusal === null;
+    return isLast && exchange === this.#latest;
+  }
+
+  watch(): void {
+    this.#parts.slowClients.watch(this);
+  }
+
+  /**
+   * Ends the connection after the replies that are under way.
+   *
+   * @param answer answers malformed bytes or CONNECT, if the connection is open by then; null to answer nothing
+   */
+  refuse(answer: ((isOpen: boolean) => void) | null): void {
+    if (this.#isBroken) return answer?.(false);
+    // After a reply that says `connection: close`, nothing is answered.
+    if (this.#state === 'open') this.#refusal = answer;
+    else answer?.(false);
+    this.#stopParsing();
+  }
+
+  /**
+   * Handles a `clientError` of node:http: malformed bytes, a request that takes too long, a reset connection. After
+   * malformed bytes node:http raises it again for everything else that arrives.
+   *
+   * @param isLate whether the turn in which the client ended its side is over; the connection may have broken off in it
+   */
+  breakOff(error: ParserError, isLate = false): void {
+    const { socket } = this;
+    const latest = this.#latest;
+    if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+    if (this.#isBroken) return isLate ? endSoftly(socket) : undefined;
+    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+      // The rest of a late body may have come by then. Without one, it is the head of another request that is late.
+      const late = latest?.req.complete === false ? latest.req : null;
+      const repeat = (): void => void (late?.complete === true || this.breakOff(error));
+      if (this.#early?.excuses(repeat) === true) return;
+    }
+    const hasEnded = error.code === 'HPE_INVALID_EOF_STATE';
+    if (hasEnded && !isLate && !this.isFree) return inNextTurn(() => this.breakOff(error, true));
+    if (latest !== null && latest.hasBody && !latest.req.complete && !(hasEnded && this.#waiting.length > 0)) {
+      this.#acceptNoMore('cut');
+      this.#breakBody(latest, parserErrorOf(error));
+      this.#stopParsing();
+    } else if (hasEnded && latest !== null) endSoftly(socket);
+    // Bytes after `Connection: close`, of a head or a trailer, are not a request to answer.
+    else if (this.#state === 'last' || error.code === 'HPE_CLOSED_CONNECTION') this.#stopParsing();
+    else if (latest === null && socket.writableLength > 0) socket.destroy();
+    else this.refuse((isOpen) => isOpen && this.#refuseRaw(null, parserErrorOf(error)));
+  }
+
+  /** Answers an upgrade or CONNECT, whose socket node:http has let go of, or only ends its connection (null). */
+  refuseSocket(req: IncomingMessage, error: Error | null): void {
+    if (error === null) return this.refuse(null);
+    const { AsyncResource } = builtin('node:async_hooks');
+    const answer = (isOpen: boolean): void => {
+      if (isOpen) this.#refuseRaw(req, error);
+      else this.#parts.answering.refuseSocket(req, null);
+    };
+    this.refuse(AsyncResource.bind(answer));
+  }
+
+  #refuseRaw(req: IncomingMessage | null, error: Error): void {
+    const outgoing = this.#parts.answering.refuseSocket(req, error);
+    if (outgoing === null) this.socket.destroy();
+    else sendRaw(this.socket, outgoing);
+  }
+
+  /** Whether node:http parses no further requests here, because of malformed bytes, CONNECT, or a closed socket. */
+  get #isBroken(): boolean {
+    return this.#state === 'cut' || this.#state === 'closed';
+  }
+
+  /** Reads no more than a little ahead: a request has to wait, or is not answered. */
+  #hold(): void {
+    this.#early ??= new EarlyRequests(this.socket, this.#parts.limits, () => this.#acceptNoMore('last'));
+    this.#early.hold();
+  }
+
+  #acceptNoMore(state: 'last' | 'cut'): void {
+    if (!this.#isBroken) this.#state = state;
+    const latest = this.#latest;
+    // So that a reply which the handler writes itself, by `ctx.raw`, says `connection: close`, too.
+    if (latest !== null && this.#refusal === null && !latest.res.headersSent) latest.res.shouldKeepAlive = false;
+  }
+
+  /** Begins in the next phase of the event loop: by then the body of the same packet is parsed, or found malformed. */
+  #beginAfterPacket(exchange: Exchange<Handling>): void {
+    setImmediate(() => exchange.inContext(() => this.#begin(exchange)));
+  }
+
+  #beginWaiting(exchange: Exchange<Handling>): void {
+    this.#waiting.shift();
+    this.#current = exchange;
+    if (this.#waiting.length === 0) this.#early?.release();
+    else this.#early?.advance();
+    // node:http lets promises continue between two chunks of one packet.
+    if (exchange.hasBody && !exchange.req.complete) this.#beginAfterPacket(exchange);
+    else this.#begin(exchange);
+  }
+
+  #begin(exchange: Exchange<Handling>): void {
+    // `close` is still to come. For node:http the reply before is finished when it could not be written, too.
+    if (!this.socket.writable) return;
+    if (!exchange.move('begin')) return;
+    const answer = this.#parts.answering.answer(exchange);
+    if (answer instanceof Promise) void answer.then((outgoing) => this.#reply(exchange, outgoing));
+    else this.#reply(exchange, answer);
+  }
+
+  #reply(exchange: Exchange<Handling>, outgoing: Outgoing | typeof HANDED_OVER): void {
+    if (outgoing === HANDED_OVER) return this.#leaveToHandler(exchange);
+    if (exchange.state === 'running' && !exchange.isHandedOver) return this.#send(exchange, outgoing);
+    // The request was answered in its handler's place, or its client has left.
+    free(outgoing);
+    if (exchange.state === 'left') this.#settle(exchange, CLIENT_CLOSED_REQUEST);
+    else if (exchange.state === 'running') this.#abort(exchange, outgoing.status);
+  }
+
+  #send(exchange: Exchange<Handling>, outgoing: Outgoing, failures = 0): void {
+    exchange.move('send');
+    exchange.outgoing = outgoing;
+    try {
+      const sending = send(exchange, outgoing);
+      if (sending === null) return this.#settle(exchange, outgoing.status);
+      if (!isStream(outgoing.body)) exchange.dropBody();
+      sending.then(
+        () => this.#sent(exchange, outgoing),
+        (thrown: unknown) => this.#failSending(exchange, outgoing, thrown, failures + 1),
+      );
+    } catch (thrown) {
+      this.#failSending(exchange, outgoing, thrown, failures + 1);
+    }
+  }
+
+  #sent(exchange: Exchange<Handling>, outgoing: Outgoing): void {
+    if (exchange.outgoing !== outgoing) return;
+    if (exchange.isCut) this.#leave(exchange);
+    else this.#settle(exchange, outgoing.status);
+  }
+
+  #failSending(exchange: Exchange<Handling>, outgoing: Outgoing, thrown: unknown, failures: number): void {
+    const { method, res } = exchange;
+    // Another reply has taken its place.
+    if (exchange.outgoing !== outgoing || exchange.state !== 'sending') return;
+    if (failures > MAX_FAILED_REPLIES) return this.#abort(exchange, CLIENT_CLOSED_REQUEST);
+    const hasBrokenOff = isStream(outgoing.body) && failures === 1;
+    const instead = this.#parts.answering.refuse(exchange, thrown, hasBrokenOff ? outgoing : null);
+    if (exchange.isHandedOver) return this.#abort(exchange, instead.status);
+    if (!hasBrokenOff) {
+      // A header that the handler has set on `res` itself may be why the reply could not be written.
+      for (const name of res.getHeaderNames()) res.removeHeader(name);
+      allowBody(res, method !== 'HEAD');
+    }
+    exchange.move('fail');
+    this.#send(exchange, instead, failures);
+  }
+
+  /** The handler writes the reply itself: the exchange is over when that reply is. */
+  #leaveToHandler(exchange: Exchange<Handling>): void {
+    const { res } = exchange;
+    if (!exchange.move('send')) {
+      if (exchange.state === 'left') this.#settle(exchange, CLIENT_CLOSED_REQUEST);
+      return;
+    }
+    const settle = (): void =>
+      exchange.inContext(() => {
+        if (exchange.isCut) this.#leave(exchange);
+        else this.#settle(exchange, res.statusCode);
+      });
+    const isWritten = res.writableEnded && res.writableLength === 0;
+    if (res.destroyed || res.writableFinished || isWritten) settle();
+    else res.once('close', settle);
+  }
+
+  /** Ends the connection because a reply broke off: a client would take whatever follows for the rest of it. */
+  #abort(exchange: Exchange<Handling>, status: number): void {
+    const { res, isCut } = exchange;
+    exchange.move('send');
+    if (!res.writableEnded) {
+      // Malformed bytes or CONNECT would be answered inside the reply that broke off.
+      this.#answerNothingMore();
+      // In the next tick: node:http hands to the socket what was written in this one.
+      nextTick(() => this.socket.destroy());
+    }
+    this.#settle(exchange, isCut ? CLIENT_CLOSED_REQUEST : res.writableEnded ? res.statusCode : status);
+  }
+
+  /** The rest of the body will never come: the request is answered with an error, unless a reply is begun. */
+  #breakBody(exchange: Exchange<Handling>, error: HttpError): void {
+    const { req, res } = exchange;
+    // A handler that still reads the body would wait for ever.
+    this.socket.once('close', () => req.destroy());
+    if (!exchange.breakBody(error)) return;
+    dropLateHeaders(res);
+    exchange.inContext(() => {
+      if (exchange.state === 'over') return;
+      if (exchange.state === 'waiting') exchange.refusal = error;
+      exchange.notifyGone();
+      if (exchange.state === 'running' || exchange.state === 'sending') this.#answerInstead(exchange, error);
+    });
+  }
+
+  /** Answers with an error in place of a reply that is not begun. */
+  #answerInstead(exchange: Exchange<Handling>, thrown: unknown): void {
+    const { res, outgoing } = exchange;
+    // The reply is known, and only waits for its client to take it.
+    if (res.headersSent && outgoing !== null && !isStream(outgoing.body)) return;
+    exchange.outgoing = null;
+    const instead = this.#parts.answering.refuse(exchange, thrown, outgoing);
+    if (exchange.isHandedOver) return this.#abort(exchange, instead.status);
+    exchange.move('fail');
+    this.#send(exchange, instead);
+  }
+
+  /** Nobody can receive the reply to this request any more. */
+  #leave(exchange: Exchange<Handling>): void {
+    // A handler that has written its reply whole, by `ctx.raw`, may still run; its client had no reason to stay.
+    if (exchange.res.writableFinished || !exchange.move('leave')) return;
+    exchange.outgoing = null;
+    exchange.inContext(() => {
+      this.#parts.answering.gone(exchange);
+      exchange.notifyGone();
+      if (exchange.state === 'over') this.#settle(exchange, CLIENT_CLOSED_REQUEST);
+      else if (this.#parts.isDraining) this.dismiss(exchange);
+      else if (exchange.isCut) this.socket.destroy();
+    });
+  }
+
+  replace(exchange: Exchange<Handling>, thrown: unknown): void {
+    this.#answerInstead(exchange, thrown);
+  }
+
+  dismiss(exchange: Exchange<Handling>): void {
+    if (exchange.state === 'left') this.#settle(exchange, CLIENT_CLOSED_REQUEST);
+  }
+
+  /** The exchange is over. */
+  #settle(exchange: Exchange<Handling>, status: number): void {
+    const { answering, exchanges } = this.#parts;
+    exchange.move('end');
+    if (!exchanges.delete(exchange)) return;
+    exchange.outgoing = null;
+    answering.settled(exchange, status);
+    if (exchange.hasBody) exchange.dropBody();
+    if (exchange === this.#current && this.#waiting.length === 0) this.#conclude(exchange);
+    if (this.#parts.isDraining && exchanges.size === 0) this.#parts.onIdle();
+  }
+
+  /** The latest reply is handed to the socket, or never will be. */
+  #conclude(exchange: Exchange<Handling>): void {
+    const { req, res, hasBody } = exchange;
+    const isClosing = saysClose(res);
+    if (isClosing) this.#answerNothingMore();
+    if (hasBody && !req.complete && this.#state !== 'cut') {
+      req.once('close', () => exchange === this.#latest && this.#conclude(exchange));
+      return;
+    }
+    this.#current = null;
+    if (this.#state === 'open' && !(hasBody && closesByTrailer(req))) return;
+    // The reply may have promised to keep a connection on which no further request is parsed.
+    if (this.#isBroken || !isClosing) this.#end();
+  }
+
+  /** The latest reply says `connection: close` by itself, or broke off. */
+  #answerNothingMore(): void {
+    if (this.#state === 'open') this.#state = 'last';
+    const refusal = this.#refusal;
+    this.#refusal = null;
+    refusal?.(false);
+  }
+
+  /** Nothing more is answered, but what could not be parsed: Postern ends the connection. */
+  #end(): void {
+    if (this.#state === 'closed') return;
+    this.#state = 'closed';
+    const refusal = this.#refusal;
+    this.#refusal = null;
+    if (refusal === null) endSoftly(this.socket);
+    else refusal(true);
+  }
+
+  /** From now on reads and drops what arrives, to notice when the client disconnects. */
+  #stopParsing(): void {
+    this.#acceptNoMore('cut');
+    this.#early?.readOn();
+    this.socket.resume();
+    wakeReading(this.socket);
+    const latest = this.#latest;
+    if (latest === null || latest.state === 'over') this.#end();
+  }
+
+  #close(): void {
+    this.#state = 'closed';
+    this.#refusal?.(false);
+    this.#refusal = null;
+    this.#early?.close();
+    this.#parts.slowClients.forget(this);
+    const current = this.#current;
+    this.#current = null;
+    if (current !== null) {
+      this.#leave(current);
+      // After the reply, node:http does not end a body whose connection is gone: its reader would wait for ever.
+      if (!current.req.complete) current.req.destroy();
+    }
+    for (const exchange of this.#waiting.splice(0)) this.#leave(exchange);
+  }
+}
+
+/** Whether the head of a reply, maybe a handler's, has said that nothing after it is answered. */
+function saysCloseAlready({ res }: Exchange): boolean {
+  return res.headersSent && saysClose(res);
+}
+
+/** Calls back when the requests that this turn of the event loop has read have begun, and written what they can. */
+function inNextTurn(callback: () => void): void {
+  // In the first phase requests begin, and in the same or the next one replies are written.
+  setImmediate(() => setImmediate(callback));
+}

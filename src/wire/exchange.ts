@@ -1,0 +1,209 @@
+/* One request and its reply: its one state, and the rest of its body. */
+
+import type { AsyncResource } from 'node:async_hooks';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { builtin } from '../base/builtin.js';
+import { monotonicNow } from '../base/clock.js';
+import type { HttpError } from '../base/errors.js';
+import { requestId } from './head.js';
+import type { Outgoing } from './outgoing.js';
+
+/** nginx's status for a client that disconnected; never sent, only counted. */
+export const CLIENT_CLOSED_REQUEST = 499;
+
+/** Maximum bytes that are read and dropped of a body that no handler wants; with more, the connection is closed. */
+const DISCARD_BYTES = 64 * 1024 * 1024;
+
+export type ExchangeState = 'waiting' | 'running' | 'sending' | 'left' | 'over';
+
+/**
+ * - `begin`: the reply is asked for.
+ * - `send`: the reply is written by Postern, or left to the handler (`ctx.raw`, a mount).
+ * - `fail`: no byte of the reply could be written; another reply takes its place.
+ * - `leave`: nobody can receive the reply any more.
+ * - `end`: the reply is handed to the socket as a whole, or nothing waits for the handler any more.
+ */
+type ExchangeEvent = 'begin' | 'send' | 'fail' | 'leave' | 'end';
+
+/** For each state the events that end it, and the state after each. Any other event changes nothing. */
+export const STATES: Readonly<Record<ExchangeState, Readonly<Partial<Record<ExchangeEvent, ExchangeState>>>>> = {
+  // Earlier replies are not with the kernel yet, or the packet that the head came with is still being parsed.
+  waiting: { begin: 'running', leave: 'over' },
+  running: { send: 'sending', leave: 'left' },
+  sending: { fail: 'running', leave: 'over', end: 'over' },
+  // The client has disconnected. The handler still runs, and counts as active until it ends.
+  left: { end: 'over' },
+  over: {},
+};
+
+/** The connection of an exchange, as far as the exchange needs it. */
+export interface Carrier {
+  /** Whether the reply to this request is the last one, and so has to say `connection: close`. */
+  endsWith(exchange: Exchange): boolean;
+  /** To be called when something may wait for the client to read it. */
+  watch(): void;
+  /** Answers with an error in place of a reply of which no byte is sent. */
+  replace(exchange: Exchange, thrown: unknown): void;
+  /** Ends the exchange if its client has disconnected: a drain does not wait for the handler. */
+  dismiss(exchange: Exchange): void;
+}
+
+/** One request under way. `Handling` is the answering side's own record of it. */
+export class Exchange<Handling = unknown> {
+  /** As sent: middleware may change the method of `req`, but the reply is framed for this one. */
+  readonly method: string;
+  /** On the clock of `performance.now()`. */
+  readonly startedAtMs: number = monotonicNow();
+  /** The `content-length` of the request; 0 without one. */
+  readonly contentLength: number;
+  /** Whether a body follows the head. */
+  readonly hasBody: boolean;
+  handling: Handling | null = null;
+  /** The reply while it is sent; null while it is not known, and when a handler writes it. */
+  outgoing: Outgoing | null = null;
+  /** `exposed`: the handler has `req` and `res` of node:http (`ctx.raw`); `piped`: something was piped to `res`. */
+  raw: 'unused' | 'exposed' | 'piped' = 'unused';
+  /** Called when a handler writes the head of the reply itself. */
+  onHead: (() => void) | null = null;
+  #state: ExchangeState = 'waiting';
+  #id: string | undefined;
+  #isLost = false;
+  #isAsked = false;
+  #isDiscarded = false;
+  #brokenBy: HttpError | null = null;
+  #goneListeners: (() => void)[] | null = null;
+  #context: AsyncResource | null = null;
+
+  constructor(
+    readonly req: IncomingMessage,
+    readonly res: ServerResponse,
+    readonly carrier: Carrier,
+    /** Whether the client holds the body back until it is told to continue (RFC 9110, section 10.1.1). */
+    readonly awaitsContinue: boolean,
+    /** The error to answer with in place of the handler; null to run the handler. */
+    public refusal: unknown,
+  ) {
+    const { headers } = req;
+    this.method = req.method as string;
+    this.contentLength = Number(headers['content-length'] ?? 0);
+    this.hasBody = headers['transfer-encoding'] !== undefined || this.contentLength > 0;
+    // node:http would send chunks to a client of HTTP/1.0 that names them in `TE`.
+    if (req.httpVersionMinor === 0) res.useChunkedEncodingByDefault = false;
+  }
+
+  /** The request's `x-request-id` if it matches `[A-Za-z0-9._-]{1,128}`, else a new one. */
+  get id(): string {
+    return (this.#id ??= requestId(this.req));
+  }
+
+  get state(): ExchangeState {
+    return this.#state;
+  }
+
+  /** @returns whether the event means something in the present state */
+  move(event: ExchangeEvent): boolean {
+    const after = STATES[this.#state][event];
+    if (after === undefined) return false;
+    this.#state = after;
+    if (event === 'leave') this.#isLost = true;
+    return true;
+  }
+
+  /** Whether nobody can receive the handler's reply: the client has disconnected, or the body broke off. */
+  get isGone(): boolean {
+    return this.#isLost || this.#brokenBy !== null;
+  }
+
+  /** Whether a handler has taken the reply into its own hands: it is written, being written, or destroyed. */
+  get isHandedOver(): boolean {
+    const { res, raw } = this;
+    return raw === 'piped' || res.headersSent || res.destroyed || res.writableEnded;
+  }
+
+  /** Whether the reply broke off: the client has disconnected, or the handler has destroyed the reply. */
+  get isCut(): boolean {
+    return this.res.destroyed && !this.res.writableFinished;
+  }
+
+  /** Keeps the async context of the request for later: the context in which node:http emitted it. */
+  keepContext(): void {
+    const { AsyncResource } = builtin('node:async_hooks');
+    this.#context ??= new AsyncResource('POSTERN_REQUEST', { requireManualDestroy: true });
+  }
+
+  /** Calls a function in the async context of the request, if that was kept. */
+  inContext(run: () => void): void {
+    if (this.#context === null) run();
+    else this.#context.runInAsyncScope(run);
+  }
+
+  /** Calls back when nobody can receive the reply any more, or the body breaks off; at once if that has happened. */
+  onGone(listener: () => void): void {
+    if (this.isGone) listener();
+    else (this.#goneListeners ??= []).push(listener);
+  }
+
+  /** Calls back when the exchange is over, at once if it is; perhaps more than once. */
+  onOver(listener: () => void): void {
+    if (this.res.closed) listener();
+    else this.res.once('close', listener);
+    this.onGone(listener);
+  }
+
+  /** Calls the listeners of {@link onGone}. */
+  notifyGone(): void {
+    const listeners = this.#goneListeners;
+    this.#goneListeners = null;
+    for (const listener of listeners ?? []) listener();
+  }
+
+  /** Whether the client waits to be told to send its body. */
+  get isBodyHeldBack(): boolean {
+    return this.awaitsContinue && !this.isReading;
+  }
+
+  /** Whether a part of the body was asked for, by Postern's methods or from `req` itself. */
+  get isReading(): boolean {
+    return this.#isAsked || this.req.readableDidRead;
+  }
+
+  /** Whether middleware has read from `req` itself, so that the rest is not the body. To be asked before reading. */
+  get isReadByOthers(): boolean {
+    return this.req.readableDidRead && !this.#isDiscarded;
+  }
+
+  /** Begins to read the body: a client that waits for `100 Continue` gets it. */
+  beginReading(): void {
+    const { isBodyHeldBack, res } = this;
+    this.#isAsked = true;
+    if (isBodyHeldBack && !res.headersSent && !res.destroyed) res.writeContinue();
+  }
+
+  /** To be called once when the rest of the body will never come. What still arrives of it is dropped. */
+  breakBody(error: HttpError): boolean {
+    if (this.#brokenBy !== null) return false;
+    this.#brokenBy = error;
+    this.req.removeAllListeners('readable');
+    this.#discard();
+    return true;
+  }
+
+  /**
+   * Reads and drops the rest of a body that no handler wants any more. Unread, it would fill its buffer, and node:http
+   * would stop reading from the socket: a disconnect would go unnoticed.
+   */
+  dropBody(): void {
+    if (this.hasBody && !this.req.complete && this.#brokenBy === null) this.#discard();
+  }
+
+  #discard(): void {
+    const { req } = this;
+    this.#isDiscarded = true;
+    let budget = DISCARD_BYTES;
+    const onData = (chunk: Buffer): void => {
+      budget -= chunk.length;
+      if (budget < 0) req.socket.destroy();
+    };
+    req.on('data', onData).unpipe().resume();
+  }
+}

@@ -1,0 +1,117 @@
+/*
+ * Sends a request to a server through the real HTTP parser, over a stream in memory: no port, no mock.
+ */
+
+import type { IncomingMessage, Server } from 'node:http';
+import { Duplex } from 'node:stream';
+import { builtin } from '../base/builtin.js';
+import { setImmediate } from '../base/clock.js';
+import { toReadable } from '../payload/bytes.js';
+import { fromHeaderList } from '../payload/headers.js';
+
+const { request: httpRequest } = builtin('node:http');
+
+/**
+ * @param request the host of its URL becomes the `Host` header
+ * @param isStreamed whether its body is sent piece by piece, without a length
+ * @returns the response, whatever its status; redirects are not followed
+ * @throws the reason of `init.signal` when it aborts, and whatever a stream given as the body fails with
+ */
+export async function requestInMemory(server: Server, request: Request, isStreamed: boolean): Promise<Response> {
+  const url = new URL(request.url);
+  const { method, signal } = request;
+  if (signal.aborted) request.body?.cancel(signal.reason).catch(() => undefined);
+  signal.throwIfAborted();
+  const body = isStreamed || request.body === null ? request.body : Buffer.from(await request.arrayBuffer());
+  signal.throwIfAborted();
+
+  const clientSide = new MemorySocket();
+  server.emit('connection', clientSide.peer);
+  const headers: Record<string, string> = { host: url.host, ...Object.fromEntries(request.headers) };
+  // The headers that frame the body are made from the body that is really sent, whatever the caller says.
+  delete headers['content-length'];
+  delete headers['transfer-encoding'];
+  if (Buffer.isBuffer(body)) headers['content-length'] = String(body.length);
+
+  return new Promise((resolve, reject) => {
+    const path = url.pathname + url.search;
+    const outgoing = httpRequest({ createConnection: () => clientSide, method, path, headers, signal });
+    const source = body === null || Buffer.isBuffer(body) ? null : toReadable(body);
+    const fail = (error: unknown): void => {
+      reject(error);
+      outgoing.destroy();
+    };
+    clientSide.once('close', () => source?.destroy());
+    // By way of the request: its signal follows the caller's only for as long as something holds the request.
+    outgoing.on('error', (error) => reject(request.signal.aborted ? request.signal.reason : error));
+    outgoing.on('response', (incoming) => {
+      // The reply is complete: nobody reads the rest of the body.
+      incoming.once('end', () => source?.destroy());
+      resolve(toResponse(incoming, method, signal));
+    });
+    if (source === null) outgoing.end(body ?? undefined);
+    else source.on('error', fail).pipe(outgoing);
+  });
+}
+
+function toResponse(incoming: IncomingMessage, method: string, signal: AbortSignal): Response {
+  const status = incoming.statusCode as number;
+  const bodiless = method === 'HEAD' || status === 204 || status === 205 || status === 304;
+  if (bodiless) incoming.resume();
+  return new Response(bodiless ? null : toBody(incoming, signal), {
+    status,
+    statusText: incoming.statusMessage ?? '',
+    headers: fromHeaderList(incoming.rawHeaders),
+  });
+}
+
+/** The body of a response. Reading it rejects with the reason of the signal when that aborts. */
+function toBody(incoming: IncomingMessage, signal: AbortSignal): ReadableStream<Uint8Array> {
+  const chunks = incoming[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
+  const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
+    const { done, value } = await chunks.next().finally(() => signal.throwIfAborted());
+    if (done === true) controller.close();
+    else controller.enqueue(value);
+  };
+  return new ReadableStream({ pull, cancel: () => void incoming.destroy() }, { highWaterMark: 0 });
+}
+
+/**
+ * One end of a connection in memory; what is written to it is read at the other. With `duplexPair` of `node:stream` a
+ * write would not be done before it is read: a client that leaves as soon as it has the whole reply would count as one
+ * that left without it.
+ */
+class MemorySocket extends Duplex {
+  readonly remoteAddress = '127.0.0.1';
+  readonly remoteFamily = 'IPv4';
+  /** Keeps its requests out of the scope of a server that is public (`makePublic`). */
+  readonly isInMemory = true;
+  readonly peer: MemorySocket;
+
+  /** @param peer the other end; made if it is not given */
+  constructor(peer?: MemorySocket) {
+    super();
+    this.peer = peer ?? new MemorySocket(this);
+  }
+
+  override _read(): void {
+    this.emit('wanted');
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    if (this.peer.push(chunk)) done();
+    else this.peer.once('wanted', done);
+  }
+
+  override _final(done: () => void): void {
+    this.peer.push(null);
+    done();
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    const { peer } = this;
+    // The next turn, as with a network: the other end may still be reading what came before.
+    if (!peer.destroyed) setImmediate(() => peer.destroy());
+    done(error);
+  }
+}

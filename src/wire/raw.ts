@@ -1,0 +1,38 @@
+/* Prepares `req` and `res` of node:http for a handler that asks for them (`ctx.raw`) to use as it likes. */
+
+import type { Exchange } from './exchange.js';
+import { beforeFirstRead, beforeHead } from './node-internals.js';
+
+/** Must be called before a handler gets `req` and `res`. */
+export function exposeRaw(exchange: Exchange): void {
+  if (exchange.raw !== 'unused') return;
+  exchange.raw = 'exposed';
+  const { req, res } = exchange;
+  // Without a listener an error, such as writing after the end of a reply, would end the process.
+  res.on('error', () => undefined);
+  res.once('pipe', () => {
+    exchange.raw = 'piped';
+  });
+  frameWell(exchange);
+  exchange.carrier.watch();
+  if (exchange.awaitsContinue) beforeFirstRead(req, () => exchange.beginReading());
+}
+
+/**
+ * Corrects the framing of a head, also a handler's: never both `content-length` and `transfer-encoding` (RFC 9112,
+ * section 6.2), neither of them on a 204 (RFC 9110, section 8.6, RFC 9112, section 6.1), no chunks for HTTP/1.0.
+ */
+function frameWell(exchange: Exchange): void {
+  const { req, res } = exchange;
+  beforeHead(res, (status, given) => {
+    exchange.onHead?.();
+    if (exchange.carrier.endsWith(exchange)) res.shouldKeepAlive = false;
+    // As node:http does, but only if a header was set before. Those who look at the reply later find them in `res`.
+    for (const [name] of given) res.removeHeader(name);
+    for (const [name, value] of given) res.appendHeader(name, value);
+    const drop = (name: string): unknown => res.hasHeader(name) && res.removeHeader(name);
+    if (status === 204) drop('content-length');
+    const isWhole = status === 204 || status === 304 || res.hasHeader('content-length');
+    if (isWhole || req.httpVersionMinor === 0) drop('transfer-encoding');
+  });
+}

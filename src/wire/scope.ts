@@ -1,0 +1,56 @@
+/*
+ * Requests from the public, which only public routes answer: those with the header `x-postern-scope`, whatever its
+ * value, and all requests of a server with `scope: 'public'`.
+ */
+
+import type { IncomingMessage, Server } from 'node:http';
+import { oneOf, type Kinds } from '../base/options-check.js';
+import { guardUpgrades, serverOf } from './node-internals.js';
+
+/** Who sent a request; undefined for a client that may reach every route. */
+export type Scope = 'public' | undefined;
+
+/** The scope of a server's requests. */
+export interface ScopeOptions {
+  /** `'public'` treats every request as one from the public. Default: only requests with `x-postern-scope`. */
+  scope?: Scope | undefined;
+}
+
+export const SCOPE: Kinds<ScopeOptions> = { scope: oneOf(['public']) };
+
+export const SCOPE_HEADER = 'x-postern-scope';
+
+/** Headers that only services inside may send: deadlines, and what calls to other services would pass on. */
+const INTERNAL = ['x-envoy-expected-rq-timeout-ms', 'x-envoy-overloaded', 'baggage'] as const;
+
+/** node:http keeps this many header fields in a server without a `maxHeadersCount`. */
+const DEFAULT_FIELDS = 1000;
+
+/** Reads the scope of a request. */
+export function scopeOf({ headers }: IncomingMessage): Scope {
+  return headers[SCOPE_HEADER] === undefined ? undefined : 'public';
+}
+
+/** Treats a request as one from the public, and removes the headers that the public must not set. */
+export function enterPublicScope({ headers }: IncomingMessage): void {
+  headers[SCOPE_HEADER] = 'public';
+  for (const name of INTERNAL) delete headers[name];
+}
+
+/** Whether node:http may have dropped `x-postern-scope`: the head fills the `maxHeadersCount` of its server. */
+export function mayLackFields(req: IncomingMessage): boolean {
+  const most = serverOf(req)?.maxHeadersCount ?? DEFAULT_FIELDS;
+  return most > 0 && req.rawHeaders.length >= 2 * most;
+}
+
+/** Treats every request of a server as public, except requests of `app.request`. */
+export function makePublic(server: Server): void {
+  const enter = (req: IncomingMessage): void => {
+    if (!('isInMemory' in req.socket)) enterPublicScope(req);
+  };
+  for (const event of ['request', 'checkContinue', 'checkExpectation'] as const) server.prependListener(event, enter);
+  guardUpgrades(server, (req, proceed) => {
+    enter(req);
+    proceed();
+  });
+}

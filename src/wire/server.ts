@@ -1,0 +1,241 @@
+/* The servers of one listener: what they receive goes to the connection that it belongs to. */
+
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { builtin } from '../base/builtin.js';
+import { clearInterval, setImmediate, setInterval, setTimeout } from '../base/clock.js';
+import { within } from '../base/deadline.js';
+import { HttpError } from '../base/errors.js';
+import { show } from '../base/options-check.js';
+import { Connection, type ListenerParts } from './connection.js';
+import type { Exchange } from './exchange.js';
+import { createHeadCheck } from './head.js';
+import { guardUpgrades, spareReaders, takeRequestsWithoutHost } from './node-internals.js';
+import type { Answering } from './answering.js';
+import type { ParserError } from './parser-error.js';
+import { makePublic, mayLackFields, type ScopeOptions } from './scope.js';
+import type { SlowClients } from './slow-clients.js';
+import { sendUnframed } from './writer.js';
+
+/** How long, in ms, a new connection may stay silent while the server closes. */
+const SILENCE_MS = 250;
+/** How often, in ms, idle connections are closed during a drain. */
+const SWEEP_MS = 100;
+
+/** Limits of a server and of each of its connections; times in ms, 0 for no limit. */
+export interface ServerLimits {
+  readonly requestTimeout: number;
+  readonly headersTimeout: number;
+  readonly keepAliveTimeout: number;
+  readonly sendTimeout: number;
+  readonly maxConnections: number;
+  readonly maxHeadersCount: number;
+  readonly maxHeaderSize: number;
+}
+
+const CONNECTED: unique symbol = Symbol('postern.connection');
+type Connected = Duplex & { [CONNECTED]?: Connection<unknown> };
+
+/** A server of `node:http`, other servers that are attached to it, and the requests in flight on all of them. */
+export class WireServer<Handling> {
+  readonly server: Server;
+  readonly #limits: ServerLimits;
+  readonly #checkHead: (req: IncomingMessage) => boolean;
+  readonly #parts: ListenerParts<Handling>;
+  readonly #open = new Set<Duplex>();
+  #whenIdle: (() => void)[] = [];
+
+  constructor(answering: Answering<Handling>, limits: ServerLimits, slowClients: SlowClients) {
+    this.#limits = limits;
+    this.#checkHead = createHeadCheck(limits.maxHeadersCount);
+    const onIdle = (): void => {
+      for (const resolve of this.#whenIdle.splice(0)) resolve();
+    };
+    this.#parts = { answering, limits, slowClients, exchanges: new Set(), isDraining: false, onIdle };
+    this.server = createHttpServer(limits);
+    spareReaders(this.server, this.#open);
+    this.server.on('connection', (socket: Duplex) => {
+      this.#open.add(socket);
+      socket.once('close', () => this.#open.delete(socket));
+    });
+    this.attach(this.server, {});
+  }
+
+  /** Requests without a complete reply, also those whose clients disconnected while their handlers run. */
+  get exchanges(): ReadonlySet<Exchange<Handling>> {
+    return this.#parts.exchanges;
+  }
+
+  /** Lets this listener answer all that a server receives, and refuse the upgrades that the public may not make. */
+  attach(server: Server, { scope }: ScopeOptions): void {
+    if (typeof server?.on !== 'function')
+      throw new TypeError(`attach() takes a server of node:http, not ${show(server)}`);
+    if ('updateSettings' in server)
+      throw new TypeError('attach() takes a server of node:http or node:https, not of node:http2; use app.handler');
+    // One more than allowed: node:http drops fields beyond this count, and a request with one too many must be refused.
+    const maxFields = this.#limits.maxHeadersCount + 1;
+    server.maxHeadersCount = maxFields;
+    takeRequestsWithoutHost(server);
+    const refuse = (req: IncomingMessage, res: ServerResponse): void =>
+      this.#take(req, res, false, new HttpError(417, 'The only expectation that is met is 100-continue.'));
+    server.on('request', (req, res) =>
+      // Somebody may have lowered the number since.
+      this.#take(req, res, false, server.maxHeadersCount === maxFields ? null : refuseIncomplete(req)),
+    );
+    server.on('checkExpectation', refuse);
+    server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => {
+      // For node:http it is enough that 100-continue is one expectation of several (RFC 9110, section 10.1.1).
+      if (/^[ ,\t]*100-continue[ ,\t]*$/i.test(req.headers.expect ?? ''))
+        this.#take(req, res, true, server.maxHeadersCount === maxFields ? null : refuseIncomplete(req));
+      else refuse(req, res);
+    });
+    server.on('connect', (req) => this.#refuseSocket(req, new HttpError(501, 'CONNECT is not served.')));
+    server.on('clientError', (error: ParserError, socket) => this.#connectionOf(socket).breakOff(error));
+    guardUpgrades(server, (req, proceed) => this.#upgrade(req, proceed));
+    if (scope === 'public') makePublic(server);
+  }
+
+  /** Answers a request of a server that someone else created, which may keep fewer header fields than Postern's own. */
+  readonly handle = (req: IncomingMessage, res: ServerResponse): void => {
+    this.#take(req, res, false, refuseIncomplete(req));
+  };
+
+  /** From now on a connection ends with its latest reply, and requests whose clients have disconnected are over. */
+  beginDrain(): void {
+    this.#parts.isDraining = true;
+    for (const exchange of this.exchanges) exchange.carrier.dismiss(exchange);
+  }
+
+  /**
+   * Accepts no connection any more, and closes the connections that are open when the time is over.
+   *
+   * @returns the requests that were cut off
+   */
+  async close(timeoutMs: number): Promise<readonly Exchange<Handling>[]> {
+    // In the next turn: node:http takes a connection for idle as soon as `end` of its reply was called, and would cut
+    // one whose reply is written in this turn before it is sent.
+    const stopped = new Promise<void>((resolve) => setImmediate(() => resolve(stopListening(this.server))));
+    this.#closeSilent();
+    // Replies that were begun before the drain don't say `connection: close`: their connections are closed when idle.
+    const sweep = setInterval(() => this.server.closeIdleConnections(), SWEEP_MS);
+    await within(timeoutMs, Promise.all([this.#idle(), stopped]));
+    clearInterval(sweep);
+    const cut = [...this.exchanges];
+    await this.#closeAll();
+    await stopped;
+    return cut;
+  }
+
+  /** Closes at once what was opened, for an application that can't be opened as a whole. */
+  async revoke(): Promise<void> {
+    const stopped = stopListening(this.server);
+    await this.#closeAll();
+    await stopped;
+  }
+
+  #take(req: IncomingMessage, res: ServerResponse, awaitsContinue: boolean, refusal: unknown): void {
+    if (req.httpVersionMajor > 1) return this.#refuseHttp2(req, res);
+    // A proxy in front may have read another length or another host in a head that is refused. What it takes for the
+    // body of this request may be the next request for us, so nothing after it is answered.
+    let isLast = true;
+    try {
+      if (refusal === null) isLast = this.#checkHead(req);
+    } catch (thrown) {
+      refusal = thrown;
+    }
+    // As few calls as possible lead to the handler: each is a frame in the stack of every error that it creates.
+    const { [CONNECTED]: connection = this.#connect(req.socket) }: Connected = req.socket;
+    connection.accept(req, res, awaitsContinue, refusal, isLast);
+  }
+
+  /** A request of a server of node:http2, which shares its socket with others. */
+  #refuseHttp2(req: IncomingMessage, res: ServerResponse): void {
+    const error = new HttpError(505, 'HTTP/2 is not served; use HTTP/1.1.');
+    const outgoing = this.#parts.answering.refuseSocket(req, error);
+    if (outgoing === null) res.destroy();
+    else sendUnframed(res, outgoing);
+  }
+
+  #refuseSocket(req: IncomingMessage, error: Error | null): void {
+    const { socket } = req;
+    // node:http lets go of the socket: without a listener its next error would end the process.
+    socket.on('error', () => socket.destroy());
+    this.#connectionOf(socket).refuseSocket(req, error);
+  }
+
+  /** Hands a request for another protocol to its listeners, unless it is refused, or a reply before it is open. */
+  #upgrade(req: IncomingMessage, proceed: () => void): void {
+    let refusal: Error | null;
+    try {
+      this.#checkHead(req);
+      refusal = this.#parts.answering.refuseUpgrade(req);
+    } catch (error) {
+      refusal = error as Error;
+    }
+    if (!this.#connectionOf(req.socket).isFree) this.#refuseSocket(req, null);
+    else if (refusal === null) proceed();
+    else this.#refuseSocket(req, refusal);
+  }
+
+  #connectionOf(socket: Connected): Connection<unknown> {
+    return socket[CONNECTED] ?? this.#connect(socket);
+  }
+
+  #connect(socket: Connected): Connection<unknown> {
+    return (socket[CONNECTED] = new Connection(socket, this.#parts));
+  }
+
+  /** Resolves as soon as no exchange is under way. After {@link beginDrain}, a disconnect ends an exchange. */
+  #idle(): Promise<void> {
+    if (this.exchanges.size === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#whenIdle.push(resolve));
+  }
+
+  /** Closes connections on which no byte has arrived, after a moment for bytes that are on their way. */
+  #closeSilent(): void {
+    const close = (): void => {
+      for (const socket of this.#open) if ('bytesRead' in socket && socket.bytesRead === 0) socket.destroy();
+    };
+    setTimeout(close, SILENCE_MS).unref();
+  }
+
+  /** Closes every connection at once; resolves when their requests know. */
+  async #closeAll(): Promise<void> {
+    await Promise.all([...this.#open].map((socket) => new Promise((done) => socket.once('close', done).destroy())));
+  }
+}
+
+/**
+ * A server that is not listening yet. It does not check `Host`, which is checked with the rest of the head: `node:http`
+ * would refuse a request with an empty body, rather than the uniform one.
+ */
+function createHttpServer(limits: ServerLimits): Server {
+  const { requestTimeout, headersTimeout, keepAliveTimeout, maxConnections, maxHeaderSize } = limits;
+  const shortest = Math.min(requestTimeout || Infinity, headersTimeout || Infinity);
+  const server = builtin('node:http').createServer({
+    requestTimeout,
+    headersTimeout,
+    keepAliveTimeout,
+    maxHeaderSize,
+    // node:http looks for expired requests this often; its default makes a short limit a long one.
+    connectionsCheckingInterval: Math.max(50, Math.min(5_000, shortest / 4)),
+    // Even in a process that was started with `--insecure-http-parser`.
+    insecureHTTPParser: false,
+  });
+  if (maxConnections > 0) server.maxConnections = maxConnections;
+  return server;
+}
+
+/** The refusal of a head that may have lost a field, such as `x-postern-scope`; null for a whole one. */
+function refuseIncomplete(req: IncomingMessage): HttpError | null {
+  return mayLackFields(req) ? new HttpError(431, 'The request has too many header fields.') : null;
+}
+
+/** Resolves when the server has no connection left; at once for one that never listened. */
+function stopListening(server: Server): Promise<void> {
+  if (!server.listening) return Promise.resolve();
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeIdleConnections();
+  });
+}
