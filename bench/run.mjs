@@ -3,7 +3,7 @@
  *
  *   npm run bench -- --quick              the faster contenders alone, some minutes
  *   npm run bench -- hello params         some scenarios: hello params echo lists checked error 404 observed 10k
- *                                         mixed latency calls overload router metrics start size types
+ *                                         mixed warm cold latency calls overload router metrics start size types
  *   npm run bench -- --json FILE          the figures as JSON, too
  *   npm run bench -- --only postern,polka these contenders, beside the bare server and its control
  *   npm run bench -- --dist DIR           another build of Postern as one more contender: before and after
@@ -33,6 +33,7 @@ import { buildPostern, installPeers } from './harness/peers.mjs';
 import { describeRun, printHeader } from './harness/report.mjs';
 import { createRandom } from './harness/statistics.mjs';
 import { calls } from './scenarios/calls.mjs';
+import { cold, warm } from './scenarios/cpu.mjs';
 import { HTTP_SCENARIOS } from './scenarios/http.mjs';
 import { latency } from './scenarios/latency.mjs';
 import { metrics } from './scenarios/metrics.mjs';
@@ -48,6 +49,8 @@ const SCENARIOS = new Map([
   ...[...HTTP_SCENARIOS].map(
     ([name, scenario]) => /** @type {const} */ ([name, (options) => compareServers(scenario, options)]),
   ),
+  ['warm', warm],
+  ['cold', cold],
   ['latency', latency],
   ['calls', calls],
   ['overload', overload],
