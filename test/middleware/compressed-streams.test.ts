@@ -1,0 +1,118 @@
+/**
+ * A stream below compression is sent as it yields: an event that waits in a buffer of gzip does not arrive.
+ *
+ * @module-tag package
+ */
+
+import { request, type IncomingMessage } from 'node:http';
+import { createRequire } from 'node:module';
+import { Readable } from 'node:stream';
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { connect, reply, type ConnectMiddleware, type HandlerResult } from 'postern';
+import { createApp, serve } from '../support/serve.js';
+
+const compression = createRequire(import.meta.url)('compression') as (options?: object) => ConnectMiddleware;
+
+/** For what has to happen, but takes as long as the machine needs. */
+const LONG = { timeout: 10_000, interval: 5 };
+
+const DECODERS = { gzip: createGunzip, deflate: createInflate, br: createBrotliDecompress };
+type Coding = keyof typeof DECODERS;
+const CODINGS = Object.keys(DECODERS) as Coding[];
+
+/** A source that yields a chunk when the test says so. */
+class Source {
+  #wake: (chunk: string | null) => void = () => undefined;
+  readonly #chunks: (string | null)[] = [];
+
+  give(chunk: string | null): void {
+    this.#chunks.push(chunk);
+    this.#wake(chunk);
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<string> {
+    for (;;) {
+      if (this.#chunks.length === 0) await new Promise((resolve) => (this.#wake = resolve));
+      const chunk = this.#chunks.shift();
+      if (chunk == null) return;
+      yield chunk;
+    }
+  }
+}
+
+const BODIES: Record<string, (source: Source) => HandlerResult> = {
+  'a generator': (source) => source[Symbol.asyncIterator](),
+  'an iterable': (source) => source as object,
+  'a Readable': (source) => Readable.from(source),
+  'a ReadableStream': (source) => {
+    const chunks = source[Symbol.asyncIterator]();
+    return new ReadableStream({
+      async pull(controller) {
+        const { done, value } = await chunks.next();
+        if (done) controller.close();
+        else controller.enqueue(Buffer.from(value));
+      },
+    });
+  },
+  'a Response': (source) => new Response(BODIES['a ReadableStream']?.(source) as ReadableStream),
+};
+
+interface Reading {
+  headers(): IncomingMessage['headers'] | undefined;
+  /** The part of the body that can be decoded so far. */
+  text(): string;
+}
+
+/** Sends a request, and reads its reply as it arrives. */
+function ask(port: number, coding: Coding): Reading {
+  const outgoing = request({ port, host: '127.0.0.1', agent: false, headers: { 'accept-encoding': coding } }).end();
+  onTestFinished(() => void outgoing.destroy());
+  let response: IncomingMessage | undefined;
+  let text = '';
+  outgoing.on('error', () => undefined).on('response', (incoming: IncomingMessage) => {
+    response = incoming;
+    incoming.pipe(DECODERS[coding]()).on('data', (chunk) => (text += String(chunk))).on('error', () => undefined);
+  });
+  return { headers: () => response?.headers, text: () => text };
+}
+
+const KINDS: readonly { coding: Coding; type: string }[] = [
+  { coding: 'gzip', type: 'text/event-stream' },
+  { coding: 'deflate', type: 'text/event-stream' },
+  { coding: 'br', type: 'text/event-stream' },
+  { coding: 'gzip', type: 'text/plain' },
+  { coding: 'gzip', type: 'application/json' },
+];
+
+describe.for(Object.keys(BODIES))('%s below compression', (body) => {
+  test.for(KINDS)('arrives as it yields ($coding, $type)', async ({ coding, type }) => {
+    const source = new Source();
+    const app = createApp().use(connect(compression()));
+    app.use(async (_ctx, next) => {
+      (await next()).headers.set('content-type', type);
+    });
+    const { port } = await serve(app.get('/', () => BODIES[body]?.(source)));
+    const { headers, text } = ask(port, coding);
+    let sent = '';
+    for (const n of [1, 2, 3]) {
+      source.give(`data: ${n}\n\n`);
+      sent += `data: ${n}\n\n`;
+      await expect.poll(text, LONG).toBe(sent);
+    }
+    expect(headers()).toMatchObject({ 'content-encoding': coding, 'content-type': type });
+    source.give(null);
+    await expect.poll(() => app.metrics.expose(), LONG).toContain('active_task_count 0.0');
+    expect(text()).toBe(sent);
+  });
+});
+
+test.for(CODINGS)('a long stream below compression arrives whole, and is compressed (%s)', async (coding) => {
+  const lines = Array.from({ length: 5000 }, (_, n) => `line ${n % 7} of a long and rather dull report\n`);
+  const app = createApp().use(connect(compression()));
+  app.get('/', () => reply(Readable.from(lines), { headers: { 'content-type': 'text/plain' } }));
+  const { port } = await serve(app);
+  const { headers, text } = ask(port, coding);
+  await expect.poll(() => text().length, LONG).toBe(lines.join('').length);
+  expect([headers()?.['content-encoding'], text()]).toEqual([coding, lines.join('')]);
+});
