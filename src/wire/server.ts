@@ -134,7 +134,8 @@ export class WireServer<Handling> {
   }
 
   #take(req: IncomingMessage, res: ServerResponse, awaitsContinue: boolean, refusal: unknown): void {
-    if (req.httpVersionMajor > 1) return this.#refuseHttp2(req, res);
+    // Not the version: a request line of HTTP/1.1 may claim to be HTTP/2.0.
+    if ('stream' in req) return this.#refuseHttp2(req, res);
     // A proxy in front may have read another length or another host in a head that is refused. What it takes for the
     // body of this request may be the next request for us, so nothing after it is answered.
     let isLast = true;

@@ -44,6 +44,14 @@ describe('pipelined requests', () => {
       bytes: [...all.slice(0, 25), get('/', 'Host: y\r\n'), ...all.slice(25)].join(''),
       answers: [...said.slice(0, 25), 400],
     }],
+    ['before one whose request line says HTTP/2.0 are answered, none behind it is seen', {
+      bytes: `${get('/later/9')}GET / HTTP/2.0\r\nHost: x\r\n\r\n${CANARY}`,
+      answers: [later, 505],
+    }],
+    ['before one with a body whose request line says HTTP/2.0 are answered, none behind it is seen', {
+      bytes: get('/later/9') + post(CHUNKED, chunk(CANARY) + END, '/read', '2.0') + CANARY,
+      answers: [later, 505],
+    }],
     ['go on behind one without a route', {
       bytes: get('/later/9') + get('/nowhere') + get('/'),
       answers: [later, 404, 'GET /', LAST_ANSWER], seen: ['/later/9', '/nowhere', '/', '/last'],
