@@ -90,7 +90,7 @@ type Measured = Duplex & {
   readonly _handle?: { readonly bytesWritten?: number; readonly writeQueueSize?: number } | null;
 };
 
-/** The server of a request; undefined for a connection in memory. */
+/** The server of a request; undefined if node:http does not parse its socket. */
 export function serverOf({ socket }: IncomingMessage): Server | undefined {
   return Reflect.get(socket, 'server') as Server | undefined;
 }
