@@ -40,7 +40,7 @@ export function connect<Req extends IncomingMessage, Res extends ServerResponse>
   if (middleware.length > 3)
     throw new TypeError(`connect takes middleware (req, res, next), not an error handler; ${HANDLE_ERRORS}`);
   // A middleware that is typed for Express's request and response gets `node:http`'s.
-  return adapt(middleware as unknown as ConnectMiddleware, middleware.name);
+  return adapt(middleware as ConnectMiddleware, middleware.name);
 }
 
 /** Does what {@link connect} does, without its checks. @param name of the middleware, for the log */

@@ -14,7 +14,7 @@ export function addExpressMembers(ctx: Context, req: IncomingMessage, res: Serve
   setState(req, new ExpressState(ctx, res));
   // Own, so that a mounted application of Express finds it.
   if (!('originalUrl' in req)) Object.assign(req, { originalUrl: originalUrlOf(ctx, req) });
-  // In a server of Express both have its members; its `params` are those of the path where the application is.
+  // In a server of Express both have its members; `params` has the parameters of the path where the application is.
   if ('ips' in req) Object.assign(req, { params: paramsOf(ctx) });
   else {
     extend(req, addRequestMembers);

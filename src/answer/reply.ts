@@ -271,7 +271,7 @@ type EncodedBody = Pick<Outgoing, 'body' | 'length'> & { readonly type: string }
 
 const OCTETS = 'application/octet-stream';
 
-/** Whether a tag is that of most values: an object or an array without a tag of its own. */
+/** Whether a tag is the default one: the value is an object or an array without a tag of its own. */
 function isPlain(tag: string): boolean {
   return tag === '[object Object]' || tag === '[object Array]';
 }

@@ -113,7 +113,7 @@ class Search {
       if (what === undefined) return value;
       const path = [name];
       for (let at = this.#places.get(holder); at !== undefined; at = this.#places.get(at.holder)) path.unshift(at.name);
-      // The first name is that of the whole, which has none.
+      // Without the first name, the empty one under which the whole value is visited.
       this.#report(value, what, path.slice(1));
       return undefined;
     };

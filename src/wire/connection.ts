@@ -2,8 +2,8 @@
  * One connection of a client: its requests one after another, what may still be read from it, and how it ends.
  *
  * A client may send `GET /a` and `GET /b` without waiting for the first reply (pipelining: RFC 9112, section 9.3.2).
- * The second request begins when node:http gives its response the socket: then the first reply is with the kernel. If
- * the first reply ends the connection, the second request never begins.
+ * The second request begins when node:http assigns the socket to its response: then the first reply is with the
+ * kernel. If the first reply ends the connection, the second request never begins.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
