@@ -18,6 +18,7 @@ import { scopeOf } from '../wire/scope.js';
 import type { CompiledRoutes } from './compiled-routes.js';
 import { Context, type HandlerResult, type ServingOptions } from './context.js';
 import { errorToOutgoing, forScope, headersOfUnsent, mapError, SERVER_ERROR, withHeaders } from './errors.js';
+import type { MappedError } from './errors.js';
 import { routeNameOf } from './middleware.js';
 import { logFailure, type Observer } from './observers.js';
 import { discard, isError, isThenable, toOutgoing } from './reply.js';
@@ -67,16 +68,12 @@ export class Answers implements Answering<Context> {
     );
   }
 
-  refuse(
-    exchange: Exchange<Context>,
-    thrown: unknown,
-    unsent: Outgoing | null = null,
-  ): Outgoing {
+  refuse(exchange: Exchange<Context>, thrown: unknown, unsent: Outgoing | null = null): Outgoing {
     const { req, id, handling } = exchange;
     try {
       const error = mapError(thrown, handling);
       const hasLeft = exchange.state === 'left' || exchange.isCut;
-      this.#report(exchange, thrown, hasLeft ? CLIENT_CLOSED_REQUEST : error.statusCode);
+      this.#report(exchange, thrown, error, hasLeft ? CLIENT_CLOSED_REQUEST : error.statusCode);
       const shown = forScope(handling?.scope, thrown, error);
       const outgoing = errorToOutgoing(shown, id, req.headers.accept, this.options.errorTypes);
       return unsent === null ? outgoing : withHeaders(unsent.headers, outgoing);
@@ -166,12 +163,12 @@ export class Answers implements Answering<Context> {
     const { handling } = exchange;
     if (handling === null || handling.failure === null) return;
     const { thrown } = handling.failure;
-    this.#report(exchange, thrown, status ?? mapError(thrown, handling).statusCode);
+    const error = mapError(thrown, handling);
+    this.#report(exchange, thrown, error, status ?? error.statusCode);
   }
 
-  #report(exchange: Exchange<Context>, thrown: unknown, status: number): void {
+  #report(exchange: Exchange<Context>, thrown: unknown, error: MappedError, status: number): void {
     const { req, id, method, handling } = exchange;
-    const error = mapError(thrown, handling);
     ignoreRejection(thrown);
     if (handling !== null) handling.failure = null;
     if (status >= 400) handling?.trace?.fail(thrown, error.errorCode);
