@@ -13,6 +13,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import packageJson from '../package.json' with { type: 'json' };
+import { writePagesInOneFile } from './support/generated-pages.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const ENTRIES = Object.keys(packageJson.exports).filter((name) => name !== './package.json')
@@ -29,6 +30,8 @@ const node = (code: string, type: 'module' | 'commonjs'): string =>
 
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'postern-'));
+  // `prepack` would build anew below the tests that run beside this one.
+  writePagesInOneFile();
   const output = execFileSync('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', folder], {
     cwd: ROOT,
     encoding: 'utf8',

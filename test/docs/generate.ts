@@ -2,7 +2,8 @@
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { generatePages } from '../support/generated-pages.js';
+import { generatePages, writePagesInOneFile } from '../support/generated-pages.js';
 import { ROOT } from '../support/markdown.js';
 
 for (const [page, text] of Object.entries(generatePages())) writeFileSync(join(ROOT, page), text);
+writePagesInOneFile();

@@ -1,9 +1,10 @@
 /**
- * The files that `npm run docs` writes: the public API, the help of each command, a dashboard, all pages in one file.
+ * The files that `npm run docs` writes: the public API, the help of each command, a dashboard; and, outside of git, all
+ * pages in one file.
  */
 
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import packageJson from '../../package.json' with { type: 'json' };
 import { writeDashboard } from './dashboard.js';
@@ -18,11 +19,14 @@ Every name that the package exports, with its declaration. \`npm run docs\` writ
 
 /** The text of each page that is written, by its path. */
 export function generatePages(): Record<string, string> {
-  const written: Record<string, string> = { [COMMAND_LINE]: generateCommandLine(), [API]: generateApi() };
-  const pages = [...findPages().filter((page) => page !== API), API].map((page) => {
-    return `<!-- ${page} -->\n\n${(written[page] ?? readPage(page)).trim()}\n`;
-  });
-  return { ...written, 'docs/grafana.json': writeDashboard(), 'docs/llms.txt': pages.join('\n') };
+  return { [COMMAND_LINE]: generateCommandLine(), [API]: generateApi(), 'docs/grafana.json': writeDashboard() };
+}
+
+/** Writes `docs/llms.txt`: all pages in one file, the longest one last. */
+export function writePagesInOneFile(): void {
+  const pages = [...findPages().filter((page) => page !== API), API];
+  const texts = pages.map((page) => `<!-- ${page} -->\n\n${readPage(page).trim()}\n`);
+  writeFileSync(join(ROOT, 'docs/llms.txt'), texts.join('\n'));
 }
 
 function generateApi(): string {
