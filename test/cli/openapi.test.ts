@@ -7,12 +7,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { findBreaks } from '../../src/cli/openapi-command.js';
-import { BadRequest, type RouteOptions } from 'postern';
-import { toOpenApi, type OpenApiDocument } from 'postern/openapi';
-import { z } from 'zod';
+import type { OpenApiDocument } from 'postern/openapi';
 import { createProject, runCommand } from '../support/command.js';
-import { createApp } from '../support/serve.js';
 
 const SCHEMA = `const schema = (json) => ({ '~standard': { version: 1, vendor: 'mine', validate: (value) => ({ value }), jsonSchema: { input: () => json, output: () => json } } });`;
 const moduleOf = (routes: string): string =>
@@ -85,108 +81,4 @@ test('what a document can not say is a finding without a document; the rest is w
       stdout: '',
     });
   expect(await runCommand(['openapi'], { cwd })).toMatchObject({ code: 2 });
-});
-
-const schemas = {
-  User: {
-    type: 'object',
-    required: ['id'],
-    properties: {
-      id: { type: 'string' },
-      tags: { type: 'array', items: { type: 'object', properties: { t: { type: 'string' } } } },
-    },
-  },
-};
-const documentOf = (operation: object, path = '/a/{id}', components: object = schemas): OpenApiDocument =>
-  ({
-    openapi: '3.1.1',
-    info: { title: 'a', version: '1' },
-    paths: { [path]: { get: operation } },
-    components: { schemas: components },
-  }) as unknown as OpenApiDocument;
-const replying = (schema: object, status = '200'): object =>
-  ({ responses: { [status]: { content: { 'application/json': { schema } } }, default: {} } });
-const taking = (schema: object, required = true): object =>
-  ({ requestBody: { required, content: { 'application/json': { schema } } }, responses: {} });
-const $ref = '#/components/schemas/User';
-
-const changes: { name: string; before: OpenApiDocument; after: OpenApiDocument; breaks: string[] }[] = [
-  { name: 'a parameter of the path is renamed', before: documentOf({ responses: {} }),
-    after: documentOf({ responses: {} }, '/a/{other}'), breaks: [] },
-  { name: 'an operation is gone', before: documentOf({ responses: {} }), after: documentOf({ responses: {} }, '/b'),
-    breaks: ['GET /a/{id} was removed'] },
-  { name: 'a query parameter is required', before: documentOf({ responses: {} }),
-    after: documentOf({ parameters: [{ name: 'q', in: 'query', required: true }], responses: {} }),
-    breaks: ['GET /a/{id} now requires query "q"'] },
-  { name: 'a query parameter became required',
-    before: documentOf({ parameters: [{ name: 'q', in: 'query' }], responses: {} }),
-    after: documentOf({ parameters: [{ name: 'q', in: 'query', required: true }], responses: {} }),
-    breaks: ['GET /a/{id} now requires query "q"'] },
-  { name: 'a query parameter is new and may be absent', before: documentOf({ responses: {} }),
-    after: documentOf({ parameters: [{ name: 'q', in: 'query' }], responses: {} }), breaks: [] },
-  { name: 'a body is required', before: documentOf(taking({}, false)), after: documentOf(taking({})),
-    breaks: ['GET /a/{id} now requires a body'] },
-  { name: 'a member of the body is required',
-    before: documentOf(taking({ properties: { a: { properties: { b: {} } } } })),
-    after: documentOf(taking({ properties: { a: { required: ['b'], properties: { b: {} } } } })),
-    breaks: ['GET /a/{id} now requires body/a/b'] },
-  { name: 'a status is gone', before: documentOf({ responses: { 200: {}, 204: {} } }),
-    after: documentOf({ responses: { 200: {} } }), breaks: ['GET /a/{id} no longer declares 204'] },
-  {
-    name: 'a member of a reply is gone, behind references and lists',
-    before: documentOf(replying({ type: 'array', items: { $ref } })),
-    after: documentOf(replying({ type: 'array', items: { $ref } }), '/a/{id}', {
-      User: {
-        type: 'object',
-        required: ['id'],
-        properties: { id: { type: 'string' }, tags: { type: 'array', items: { type: 'object' } } },
-      },
-    }),
-    breaks: ['GET /a/{id} no longer returns 200/*/tags/*/t'],
-  },
-  { name: 'a member of a reply may be absent', before: documentOf(replying({ $ref })),
-    after: documentOf(replying({ $ref }), '/a/{id}', { User: { ...schemas.User, required: [] } }),
-    breaks: ['GET /a/{id} no longer always returns 200/id'] },
-  { name: 'a member has another type', before: documentOf(replying({ $ref })),
-    after: documentOf(replying({ type: 'object', required: ['id'], properties: { id: { type: 'number' }, tags: {} } })),
-    breaks: ['GET /a/{id} returns another type at 200/id'] },
-  { name: 'an input takes more types', before: documentOf(taking({ type: 'integer' })),
-    after: documentOf(taking({ type: ['number', 'null'] })), breaks: [] },
-  { name: 'an input takes fewer types', before: documentOf(taking({ type: 'number' })),
-    after: documentOf(taking({ type: 'integer' })), breaks: ['GET /a/{id} takes another type at body'] },
-  { name: 'a reply has fewer types', before: documentOf(replying({ type: ['number', 'null'] })),
-    after: documentOf(replying({ type: 'integer' })), breaks: [] },
-  { name: 'a reply has more types', before: documentOf(replying({ type: 'integer' })),
-    after: documentOf(replying({ type: 'number' })), breaks: ['GET /a/{id} returns another type at 200'] },
-  ...['#/components/schemas/None', '#/%E0', 'other.json#/User'].map((nowhere) => ({
-    name: `a reference leads nowhere: ${nowhere}`,
-    before: documentOf(replying({ $ref: nowhere })),
-    after: documentOf(replying({ type: 'string' })),
-    breaks: [],
-  })),
-  { name: 'a schema refers to itself',
-    before: documentOf(replying({ $ref }), '/a/{id}', { User: { properties: { u: { $ref } } } }),
-    after: documentOf(replying({ $ref }), '/a/{id}', { User: { properties: { u: { $ref } } } }), breaks: [] },
-];
-test.for(changes)('what breaks when $name', ({ before, after, breaks }) => {
-  expect(findBreaks(before, after)).toEqual(breaks);
-  expect(findBreaks(before, before)).toEqual([]);
-});
-
-const allowing = (...params: string[]): RouteOptions => ({ public: { params } });
-const routeChanges: { name: string; before: RouteOptions; after: RouteOptions; breaks: string[] }[] = [
-  { name: 'a query parameter is no longer allowed', before: allowing('q', 'page'), after: allowing('page'),
-    breaks: ['GET /a no longer takes query "q"'] },
-  { name: 'any query parameter is allowed', before: allowing('q'), after: {}, breaks: [] },
-  { name: 'a query parameter is ignored', before: { query: z.object({ q: z.string() }) },
-    after: { query: z.object({}) }, breaks: [] },
-  { name: 'a response schema is added', before: {}, after: { response: z.string() }, breaks: [] },
-  { name: 'a response schema is removed', before: { response: z.string() }, after: {}, breaks: [] },
-  { name: 'a body schema is removed', before: { body: z.string() }, after: {}, breaks: [] },
-  { name: 'an error is removed', before: { errors: [BadRequest] }, after: {},
-    breaks: ['GET /a no longer declares 400'] },
-];
-test.for(routeChanges)('what breaks when $name', ({ before, after, breaks }) => {
-  const documentWith = (options: RouteOptions): OpenApiDocument => toOpenApi(createApp().get('/a', options, () => ''));
-  expect(findBreaks(documentWith(before), documentWith(after))).toEqual(breaks);
 });

@@ -1,0 +1,136 @@
+/* Compares two OpenAPI documents of a service: what the newer document broke for clients of the older one. */
+
+import { FrameworkErrorCodes } from '../base/error-codes.js';
+import { isRecord } from '../base/options-check.js';
+import { asList } from '../payload/json-schema.js';
+import type { OpenApiDocument } from './document.js';
+import { collectMembers, shapeOf, type Members } from './operation.js';
+
+/**
+ * Finds what broke for clients: what they may no longer send, and what they no longer get. Both documents may be
+ * anyone's; what is not in the form that is looked for counts as absent.
+ *
+ * @returns a line for each break, in the order of the document before
+ */
+export function findBreaks(before: OpenApiDocument, after: OpenApiDocument): string[] {
+  const now = operationsOf(after);
+  return [...operationsOf(before)].flatMap(([key, { name, operation }]) => {
+    const other = now.get(key)?.operation;
+    const lines = other === undefined ? ['was removed'] : compareOperations({ before, after }, operation, other);
+    return lines.map((line) => `${name} ${line}`);
+  });
+}
+
+/** Whether a value is a document, as far as it is read here. */
+export function isDocument(value: unknown): value is OpenApiDocument {
+  return isRecord(value) && typeof value['openapi'] === 'string' && isRecord(value['paths']);
+}
+
+/** Recursive schemas are compared this far down. */
+const MAX_DEPTH = 12;
+const METHOD = /^(?:get|put|post|delete|options|head|patch|trace|query)$/;
+
+/** By method and the shape of the path: parameters may be renamed. */
+function operationsOf({ paths }: OpenApiDocument): Map<string, { readonly name: string; readonly operation: unknown }> {
+  const operations = new Map<string, { readonly name: string; readonly operation: unknown }>();
+  for (const [path, item] of Object.entries(paths)) {
+    const { additionalOperations, ...members } = asObject(item);
+    const named = Object.entries(members).filter(([name]) => METHOD.test(name));
+    for (const [name, operation] of [...named, ...Object.entries(asObject(additionalOperations))]) {
+      const method = name.toUpperCase();
+      if (isRecord(operation)) operations.set(`${method} ${shapeOf(path)}`, { name: `${method} ${path}`, operation });
+    }
+  }
+  return operations;
+}
+
+/** Two documents, for the references in them. */
+type Documents = Readonly<Record<'before' | 'after', OpenApiDocument>>;
+
+function compareOperations(both: Documents, before: unknown, after: unknown): string[] {
+  const [known, taken] = [inputsOf(before), inputsOf(after)];
+  const [old, now] = [asObject(asObject(before)['responses']), asObject(asObject(after)['responses'])];
+  // Other query parameters are ignored, unless the route has a list of the allowed ones.
+  const areListed = codesOf(now['400'], both.after).includes(framework_invalid_query_params.name);
+  const gone = [...known.keys()].filter((key) => areListed && key.startsWith('query ') && !taken.has(key));
+  const inputs = [...taken].flatMap(([key, { required, schema }]) => {
+    const was = known.get(key);
+    const needed = required && was?.required !== true ? [`now requires ${key === 'body' ? 'a body' : key}`] : [];
+    return [...needed, ...compareSchemas(both, true, was?.schema, schema, key)];
+  });
+  const replies = Object.entries(old).flatMap(([status, was]) => {
+    if (now[status] !== undefined) return compareSchemas(both, false, schemaOf(was), schemaOf(now[status]), status);
+    // `2XX` means every success that is not declared by itself.
+    const isMeant = Object.keys(now).some((other) => other === '2XX' || (status === '2XX' && other[0] === '2'));
+    // A route that checks less refuses less.
+    const codes = codesOf(was, both.before);
+    const isCheck = codes.length > 0 && codes.every((code) => CHECKS.includes(code));
+    return (status.startsWith('2') && isMeant) || isCheck ? [] : `no longer declares ${status}`;
+  });
+  return [...gone.map((key) => `no longer takes ${key}`), ...inputs, ...replies];
+}
+
+const { framework_invalid_request, framework_invalid_query_params } = FrameworkErrorCodes;
+/** Codes of the checks that a route declares by its schemas and its query parameters. */
+const CHECKS: readonly unknown[] = [framework_invalid_request.name, framework_invalid_query_params.name];
+
+/** Names of the error codes that a reply declares. */
+function codesOf(reply: unknown, root: OpenApiDocument): readonly unknown[] {
+  const code = collectMembers(schemaOf(reply), root).properties.get('error_code');
+  return asList(asObject(collectMembers(code, root).properties.get('name'))['enum']);
+}
+
+/** @param sent whether clients send it; else they get it */
+function compareSchemas(both: Documents, sent: boolean, was: unknown, is: unknown, at: string, depth = 0): string[] {
+  const [old, now] = [collectMembers(was, both.before), collectMembers(is, both.after)];
+  if (old.schemas.length === 0 || now.schemas.length === 0 || depth > MAX_DEPTH) return [];
+  // Clients break when the new document asks for more, and when it returns less than the old document promised.
+  const [one, other] = sent ? [now, old] : [old, now];
+  const below = (was: unknown, is: unknown, name: string): string[] =>
+    compareSchemas(both, sent, was, is, `${at}/${name}`, depth + 1);
+  const [type, typeNow] = [firstOf(old, 'type'), firstOf(now, 'type')];
+  const [wide, narrow] = sent ? [typeNow, type] : [type, typeNow];
+  const isOther = wide !== undefined && narrow !== undefined && !includesType(wide, narrow);
+  return [
+    ...(isOther ? [`${sent ? 'takes' : 'returns'} another type at ${at}`] : []),
+    ...[...one.properties.keys()].flatMap((name) => {
+      if (!sent && !now.properties.has(name)) return `no longer returns ${at}/${name}`;
+      if (one.required.has(name) && !other.required.has(name))
+        return `${sent ? 'now requires' : 'no longer always returns'} ${at}/${name}`;
+      return below(old.properties.get(name), now.properties.get(name), name);
+    }),
+    ...below(firstOf(old, 'items'), firstOf(now, 'items'), '*'),
+  ];
+}
+
+/** Whether the first `type` of a schema includes the other one: a number may be an integer. */
+function includesType(wide: unknown, narrow: unknown): boolean {
+  const types = [wide].flat();
+  return [narrow].flat().every((type) => types.includes(type) || (type === 'integer' && types.includes('number')));
+}
+
+/** The first value of a keyword in the schemas that hold for the same value. */
+function firstOf({ schemas }: Members, keyword: string): unknown {
+  return schemas.find((schema) => schema[keyword] !== undefined)?.[keyword];
+}
+
+/** Parameters that are not in the path, and the body. */
+function inputsOf(operation: unknown): Map<string, { readonly required: boolean; readonly schema: unknown }> {
+  const { parameters, requestBody } = asObject(operation);
+  const inputs = new Map<string, { required: boolean; schema: unknown }>();
+  for (const { in: location, name, required, schema } of asList(parameters).map(asObject)) {
+    const key = `${String(location)} ${JSON.stringify(name)}`;
+    if (location !== 'path') inputs.set(key, { required: required === true, schema });
+  }
+  const { required } = asObject(requestBody);
+  return inputs.set('body', { required: required === true, schema: schemaOf(requestBody) });
+}
+
+/** The schema of the first content type. A document of ours has one, and for errors two that say the same. */
+function schemaOf(holder: unknown): unknown {
+  return asObject(Object.values(asObject(asObject(holder)['content']))[0])['schema'];
+}
+
+function asObject(value: unknown): Record<string, unknown> {
+  return isRecord(value) ? value : {};
+}
