@@ -37,9 +37,9 @@ export type {
   ServiceResponse,
   ServiceStandIn,
   ServiceStream,
-} from './client/service-client.js';
-export { ServiceError, type ServiceErrorOptions } from './client/service-error.js';
-export type { Settings, SettingsOptions } from './client/settings.js';
+} from './mesh/service-client.js';
+export { ServiceError, type ServiceErrorOptions } from './mesh/service-error.js';
+export type { Settings, SettingsOptions } from './mesh/settings.js';
 export type { CallTraceMessage } from './mesh/call-tracing.js';
 export type { TraceSpan } from './propagation/trace-context.js';
 export type { BoundCounter, Counter, CounterOptions, CounterUpdate } from './metrics/counter.js';

@@ -9,8 +9,8 @@ const SRC = fileURLToPath(new URL('../src', import.meta.url));
 
 /** From the ground up. A file imports from its own folder and from lower floors. */
 const FLOORS = [
-  'base', 'metrics', 'payload', 'propagation', 'endpoint', 'routing', 'process', 'client', 'wire', 'overload', 'answer',
-  'mesh', 'gateway', 'openapi', 'tracing', 'monitor', 'app', 'live', 'cli', 'doors',
+  'base', 'metrics', 'payload', 'propagation', 'endpoint', 'routing', 'process', 'wire', 'mesh', 'overload', 'answer',
+  'gateway', 'openapi', 'tracing', 'monitor', 'app', 'live', 'cli', 'doors',
 ];
 /** What users import or run: nothing but named re-exports, or the call of `main`. */
 const DOORS = ['index', 'metrics', 'gateway', 'openapi', 'cli'];

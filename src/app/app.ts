@@ -9,8 +9,8 @@ import { Context, type ServingOptions, type Handler, type Middleware } from '../
 import { requestInMemory } from '../wire/in-memory.js';
 import { SCOPE, type ScopeOptions } from '../wire/scope.js';
 import { logSafely } from '../base/log.js';
-import type { ServiceClient, ServiceClients } from '../client/service-client.js';
-import type { Settings } from '../client/settings.js';
+import type { ServiceClient, ServiceClients } from '../mesh/service-client.js';
+import type { Settings } from '../mesh/settings.js';
 import type { Registry } from '../metrics/registry.js';
 import { Health } from '../monitor/health.js';
 import { createMetricsEndpoint, ServiceMetrics } from '../monitor/metrics-endpoint.js';

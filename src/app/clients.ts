@@ -1,8 +1,8 @@
 /* The clients of an application for its connected services. */
 
 import { FRAMEWORK_VERSION } from '../base/version.js';
-import { ServiceClients } from '../client/service-client.js';
-import { serviceUrlsOf } from '../client/settings.js';
+import { ServiceClients } from '../mesh/service-client.js';
+import { serviceUrlsOf } from '../mesh/settings.js';
 import type { CallSettings } from '../mesh/call.js';
 import { createSenders, type ServiceSender } from '../mesh/service-sender.js';
 import type { ResolvedOptions } from './options.js';

@@ -4,8 +4,8 @@ import { MAX_TIMEOUT_MS } from '../base/deadline.js';
 import { findClashes, FrameworkErrorCodes, isErrorCode, type ErrorCode } from '../base/error-codes.js';
 import { type ProxyTrust, trustNetworks } from '../answer/client-address.js';
 import { createLogger, LOG_LEVELS, type Logger, type LogLevel } from '../base/log.js';
-import { parseSettings, type Settings, type SettingsOptions } from '../client/settings.js';
-import { assertServiceName, isServiceName, type ServiceStandIn } from '../client/service-client.js';
+import { parseSettings, type Settings, type SettingsOptions } from '../mesh/settings.js';
+import { assertServiceName, isServiceName, type ServiceStandIn } from '../mesh/service-client.js';
 import { DEFAULT_BUCKETS, toBounds } from '../metrics/histogram.js';
 import type { LoadShedding, LoadSheddingOptions } from '../overload/overload.js';
 import {

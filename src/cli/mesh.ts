@@ -6,8 +6,8 @@
  */
 
 import { elapsedSince, monotonicNow } from '../base/clock.js';
-import { ServiceError } from '../client/service-error.js';
-import { isServiceName } from '../client/service-client.js';
+import { ServiceError } from '../mesh/service-error.js';
+import { isServiceName } from '../mesh/service-client.js';
 import { createSenders, type ServiceSender } from '../mesh/service-sender.js';
 import { pingRequest, readPing, unusableEntry, type PingEntry } from '../monitor/ping-document.js';
 import { toErrorBody } from '../payload/error-body.js';

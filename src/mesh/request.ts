@@ -1,7 +1,7 @@
 /* Turns what a call was given into a request that means the same: target, headers, body. */
 
-import type { Query, RequestHeaders, ServiceBody, ServiceStream } from '../client/service-client.js';
-import type { CallName } from '../client/service-error.js';
+import type { Query, RequestHeaders, ServiceBody, ServiceStream } from './service-client.js';
+import type { CallName } from './service-error.js';
 import type { Answer } from './answer.js';
 import { streamOf } from '../payload/bytes.js';
 import type { Limit } from './limit.js';

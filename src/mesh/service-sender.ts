@@ -14,8 +14,8 @@ import type {
   ServiceRequestOptions,
   ServiceResponse,
   ServiceStandIn,
-} from '../client/service-client.js';
-import { callError, ServiceError } from '../client/service-error.js';
+} from './service-client.js';
+import { callError, ServiceError } from './service-error.js';
 import { isEndpointDefinition, type EndpointDefinition } from '../endpoint/endpoint-definition.js';
 import { formatPath } from '../endpoint/path-parameter.js';
 import type { ErrorType } from '../endpoint/route-options.js';

@@ -1,8 +1,8 @@
 /* Sends requests to a service that is played in memory, for tests: by an application, or by a function like `fetch`. */
 
 import { Readable } from 'node:stream';
-import type { ServiceStandIn } from '../client/service-client.js';
-import { callError } from '../client/service-error.js';
+import type { ServiceStandIn } from './service-client.js';
+import { callError } from './service-error.js';
 import { toReadable } from '../payload/bytes.js';
 import { Answer, type AnswerSource } from './answer.js';
 import type { Limit } from './limit.js';

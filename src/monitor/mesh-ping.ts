@@ -7,7 +7,7 @@
 
 import { elapsedSince, monotonicNow } from '../base/clock.js';
 import { logSafely, type Logger } from '../base/log.js';
-import { callError, ServiceError } from '../client/service-error.js';
+import { callError, ServiceError } from '../mesh/service-error.js';
 import type { WholeAnswer } from '../mesh/answer.js';
 import type { PingRequest } from '../mesh/service-sender.js';
 import { toErrorBody } from '../payload/error-body.js';

@@ -5,8 +5,8 @@
 
 import { MAX_TIMEOUT_MS } from '../base/deadline.js';
 import { isStatus } from '../base/errors.js';
-import { callError, type CallName, type ServiceError } from '../client/service-error.js';
-import { isServiceName } from '../client/service-client.js';
+import { callError, type CallName, type ServiceError } from '../mesh/service-error.js';
+import { isServiceName } from '../mesh/service-client.js';
 import { readJson, toServiceError, type WholeAnswer } from '../mesh/answer.js';
 import type { PingRequest } from '../mesh/service-sender.js';
 import { isRecord } from '../base/options-check.js';

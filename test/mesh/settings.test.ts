@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { isServiceName } from '../../src/client/service-client.js';
-import { serviceUrlsOf, parseSettings, type SettingsOptions } from '../../src/client/settings.js';
+import { isServiceName } from '../../src/mesh/service-client.js';
+import { serviceUrlsOf, parseSettings, type SettingsOptions } from '../../src/mesh/settings.js';
 
 const connections = (options: SettingsOptions, env: Record<string, string> = {}): Record<string, string> =>
   Object.fromEntries(serviceUrlsOf(parseSettings(options, env)));

@@ -1,6 +1,6 @@
 /** Clients of services without an application around them. */
 
-import { ServiceClients, type ServiceClient } from '../../src/client/service-client.js';
+import { ServiceClients, type ServiceClient } from '../../src/mesh/service-client.js';
 import type { CallSettings } from '../../src/mesh/call.js';
 import { createSenders, type ServiceSender } from '../../src/mesh/service-sender.js';
 
