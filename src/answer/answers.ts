@@ -120,11 +120,13 @@ export class Answers implements Answering<Context> {
     try {
       if (exchange.state !== 'running') return this.#dismiss(exchange, value);
       if (exchange.isHandedOver) return this.#handOver(exchange, value);
-      if (handling !== null && handling.late !== null) throw handling.late.thrown;
-      if (handling !== null) handling.isAnswered = true;
+      if (handling !== null) {
+        if (handling.late !== null) throw handling.late.thrown;
+        handling.isAnswered = true;
+      }
       const outgoing = toOutgoing(value, method);
       if (outgoing.body === null) discard(value);
-      if (handling !== null) this.#reportFailure(exchange, outgoing.status);
+      if (handling !== null && handling.failure !== null) this.#reportFailure(exchange, outgoing.status);
       return outgoing;
     } catch (thrown) {
       // To return an error is to raise it.

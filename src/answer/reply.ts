@@ -280,18 +280,20 @@ function isPlain(tag: string): boolean {
 function encodeBody(value: unknown, tag: string): EncodedBody {
   if (typeof value === 'string')
     return { body: value, type: 'text/plain; charset=utf-8', length: Buffer.byteLength(value) };
-  if (typeof value !== 'object' || value === null) return encodeJson(value);
-  if (!isPlain(tag)) {
-    if (value instanceof Uint8Array) return { body: value, type: OCTETS, length: value.byteLength };
-    if (isError(value)) throw value;
-    const encoded = encodePlatformObject(value, tag);
-    if (encoded !== undefined) return encoded;
+  if (typeof value === 'object' && value !== null) {
+    if (!isPlain(tag)) {
+      if (value instanceof Uint8Array) return { body: value, type: OCTETS, length: value.byteLength };
+      if (isError(value)) throw value;
+      const encoded = encodePlatformObject(value, tag);
+      if (encoded !== undefined) return encoded;
+    }
+    if (Symbol.asyncIterator in value) {
+      letFail(value);
+      return { body: value as Stream, type: OCTETS, length: -1 };
+    }
   }
-  if (Symbol.asyncIterator in value) {
-    letFail(value);
-    return { body: value as Stream, type: OCTETS, length: -1 };
-  }
-  return encodeJson(value);
+  const json = toJson(value);
+  return { body: json, type: 'application/json', length: Buffer.byteLength(json) };
 }
 
 /** Encodes what else `new Response()` takes (Fetch, "extract a body"). Bytes are octets here, of whatever class. */
@@ -312,11 +314,6 @@ function encodePlatformObject(value: object, tag: string): EncodedBody | undefin
     return { body: new Uint8Array(buffer, byteOffset, byteLength), type: OCTETS, length: byteLength };
   }
   return undefined;
-}
-
-function encodeJson(value: unknown): EncodedBody {
-  const json = toJson(value);
-  return { body: json, type: 'application/json', length: Buffer.byteLength(json) };
 }
 
 /** 307 and 308 keep method and body; 303 makes a GET of it; 301 and 302 do either. */

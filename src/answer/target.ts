@@ -27,11 +27,17 @@ const DOT_SEGMENT = /\/(?:\.|%2e){1,2}(?:\/|$)/i;
  */
 export function parseTarget(target: string, method: string): Target {
   if (target.includes('#')) throw new HttpError(400, 'The request target has a fragment.');
-  if (target.startsWith('/')) return splitSearch(target);
   if (target === '*' && method === 'OPTIONS') return { path: '*', search: '' };
-  const [, authority = '', rest = ''] = ABSOLUTE_FORM.exec(target) ?? [];
-  if (!HOST.test(authority)) throw new HttpError(400, 'The request target is malformed.');
-  return { ...splitSearch(rest.startsWith('/') ? rest : `/${rest}`), authority };
+  if (!target.startsWith('/')) {
+    const [, authority = '', rest = ''] = ABSOLUTE_FORM.exec(target) ?? [];
+    if (!HOST.test(authority)) throw new HttpError(400, 'The request target is malformed.');
+    return { ...parseTarget(rest.startsWith('/') ? rest : `/${rest}`, method), authority };
+  }
+  const mark = target.indexOf('?');
+  const path = mark === -1 ? target : target.slice(0, mark);
+  if (DOT_SEGMENT.test(path)) throw new HttpError(400, 'The path has a dot segment; resolve it before sending.');
+  if (path.includes('\\')) throw new HttpError(400, 'The path has a backslash; send %5C.');
+  return { path, search: mark === -1 ? '' : target.slice(mark + 1) };
 }
 
 /**
@@ -45,14 +51,6 @@ export function parseParameters(text: string, limit: number, tooManyStatus: numb
   if (count > limit && text !== '') throw new HttpError(tooManyStatus, `There may be at most ${limit} parameters.`);
   // The constructor takes one leading `?` away, which may be part of a name; so it gets one to take.
   return new URLSearchParams(`?${text}`);
-}
-
-function splitSearch(target: string): Target {
-  const mark = target.indexOf('?');
-  const path = mark === -1 ? target : target.slice(0, mark);
-  if (DOT_SEGMENT.test(path)) throw new HttpError(400, 'The path has a dot segment; resolve it before sending.');
-  if (path.includes('\\')) throw new HttpError(400, 'The path has a backslash; send %5C.');
-  return { path, search: mark === -1 ? '' : target.slice(mark + 1) };
 }
 
 /** One finding in a request. */

@@ -185,7 +185,7 @@ export class Trie {
   }
 
   #accept(end: number, method: string): number {
-    const get = this.#read(end + GET);
+    const get = this.#cells[end + GET] as number;
     if (method === 'GET') return get;
     const others = this.#othersOf(end);
     if (method !== ANY) return others.get(method) ?? (method === 'HEAD' ? get : 0);
