@@ -114,7 +114,7 @@ export class CompiledRoutes {
     const { method, path, options } = route;
     const { params, schemas, timeout, deprecated } = options;
     const what = `${method} ${path}`;
-    const admissions = this.router.isReserved(route) ? null : this.#admissions;
+    const admissions = route.isMonitoring ? null : this.#admissions;
     const guard = admissions === null ? undefined : new Gate(admissions, route);
     const limit = timeout === undefined ? undefined : new TimeLimit(timeout);
 

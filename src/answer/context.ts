@@ -237,6 +237,11 @@ export class Context<P = Params> {
     return ctx.#options;
   }
 
+  /** Whether a monitoring endpoint answers: then the request is neither traced nor logged. @internal */
+  static isMonitoring(ctx: Context): boolean {
+    return ctx.#route?.isMonitoring === true;
+  }
+
   /** Where the framework logs: the log of this request if someone asked for it, else the application's. @internal */
   static loggerOf(ctx: Context): Logger {
     return ctx.#log ?? (ctx.#options.exportsTraces ? ctx.log : ctx.#options.logger);

@@ -12,15 +12,14 @@ import { logSafely } from '../base/log.js';
 import type { ServiceClient, ServiceClients } from '../mesh/service-client.js';
 import type { Settings } from '../mesh/settings.js';
 import type { Registry } from '../metrics/registry.js';
+import { addMonitoringEndpoints } from '../monitor/endpoints.js';
 import { Health } from '../monitor/health.js';
-import { createMetricsEndpoint, ServiceMetrics } from '../monitor/metrics-endpoint.js';
-import { createPing } from '../monitor/ping.js';
+import { ServiceMetrics } from '../monitor/metrics-endpoint.js';
 import { Tasks } from '../monitor/tasks.js';
 import { assertOptions } from '../base/options-check.js';
 import { Overload } from '../overload/overload.js';
 import { LISTEN, numberOf, PORT, type Listening, type ListenOptions } from './address.js';
 import { Listener, openListeners } from './listener.js';
-import { addMonitoringEndpoints, createOpenApiEndpoint } from './monitor.js';
 import { createClients } from './clients.js';
 import { CLOSE, type CloseOptions, drain, drainDelayOf, exitOnSignal } from './closing.js';
 import { resolveOptions, type PosternOptions, type ResolvedOptions } from './options.js';
@@ -115,14 +114,13 @@ export class Postern extends RouteGroup {
     this.handler = listener.wire.handle;
 
     if (!resolved.attachMonitorEndpoints) return;
-    addMonitoringEndpoints(name, router, monitor, {
-      health: () => health.answer(),
-      metrics: createMetricsEndpoint(metrics, tasks),
-      openapi: createOpenApiEndpoint(this),
-      ping: createPing({
-        ...serving,
-        sendPing: (service, request) => services.sender(service).sendPing(request),
-      }),
+    addMonitoringEndpoints(name, router, monitor && monitor.routes.router, {
+      ...serving,
+      app: this,
+      health,
+      metrics,
+      tasks,
+      sendPing: (service, request) => services.sender(service).sendPing(request),
     });
   }
 

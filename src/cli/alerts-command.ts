@@ -1,5 +1,6 @@
 /* `postern alerts`: rules for Prometheus that watch an application. */
 
+import { MONITORING_ENDPOINTS } from '../monitor/endpoints.js';
 import { defineCommand, type Command } from './command.js';
 import { loadMonitoredApp } from './module.js';
 
@@ -21,7 +22,7 @@ export const alerts: Command = defineCommand(usage, 'MODULE', {}, async (_values
 function writeAlerts(name: string): string {
   const job = `job="${name}"`;
   // A dot is escaped for the expression, and its backslash for the string of PromQL around it.
-  const routes = `${job},route!~"/${name.replaceAll('.', '\\\\.')}/(health|metrics|ping|openapi)/"`;
+  const routes = `${job},route!~"/${name.replaceAll('.', '\\\\.')}/(${Object.keys(MONITORING_ENDPOINTS).join('|')})/"`;
   /**
    * @param expression true while something is wrong, for as long as `lasts` says
    * @param severity `critical` wakes somebody, `warning` waits for the morning

@@ -39,6 +39,8 @@ const NO_META: Readonly<Record<string, unknown>> = Object.freeze({});
 
 /** One registered route. Computes rarely used properties on first access. */
 export class Route<Handler = unknown> {
+  /** Whether the route is a monitoring endpoint. @internal */
+  isMonitoring = false;
   #matched: MatchedRoute | undefined;
 
   /** @internal */
@@ -165,12 +167,12 @@ export class Router<Handler = unknown> {
   }
 
   /** Adds the only route of a path without parameters, a monitoring endpoint; null: another listener has it. @internal */
-  reserve(path: string, handler: Handler | null): void {
-    if (handler !== null) this.register('GET', path, handler);
+  reserve(method: string, path: string, handler: Handler | null): void {
+    if (handler !== null) this.register(method, path, handler).isMonitoring = true;
     this.#reserved.add(path);
   }
 
-  /** Whether a route is a monitoring endpoint. @internal */
+  /** Whether a path is one of a monitoring endpoint. @internal */
   isReserved({ path }: { readonly path: string }): boolean {
     return this.#reserved.has(path);
   }

@@ -29,7 +29,6 @@ const MAX_DRIFT_MS = 50;
 export interface TracedApplication extends ServingOptions {
   readonly name: string;
   readonly version: string;
-  readonly attachMonitorEndpoints: boolean;
   /** `true` exports even if an OpenTelemetry SDK is registered. */
   readonly tracing?: boolean | undefined;
 }
@@ -55,7 +54,7 @@ export function startTraceExport(
   variables: NodeJS.ProcessEnv,
   { Context, CallSpan }: TracedClasses,
 ): (() => Promise<void>) | undefined {
-  const { name, version, attachMonitorEndpoints, logger, tracing } = app;
+  const { name, version, logger, tracing } = app;
   const api = Reflect.get(globalThis, Symbol.for('opentelemetry.js.api.1')) as { trace?: unknown } | undefined;
   if (tracing !== true && api?.trace !== undefined) {
     const message = 'an OpenTelemetry SDK is registered, so Postern exports no traces; tracing: true exports them too';
@@ -84,11 +83,8 @@ export function startTraceExport(
     warnedMs = monotonicNow();
   });
 
-  const monitoring = new Set(['health', 'metrics', 'ping', 'openapi'].map((path) => `/${name}/${path}/`));
   const isExported = (ctx: object): ctx is Context =>
-    ctx instanceof Context &&
-    Context.optionsOf(ctx) === app &&
-    !(attachMonitorEndpoints && monitoring.has(ctx.route?.path ?? ''));
+    ctx instanceof Context && Context.optionsOf(ctx) === app && !Context.isMonitoring(ctx);
   let originMs = monotonicOrigin();
   const add = (trace: TraceSpan, startedAtMs: number, fields: SpanFields): void => {
     const endedAtMs = monotonicNow();

@@ -14,6 +14,7 @@ import * as gateways from 'postern/gateway';
 import { resolveOptions } from '../../src/app/options.js';
 import { PARTS } from '../../src/endpoint/schemas.js';
 import { Context } from '../../src/answer/context.js';
+import { MONITORING_ENDPOINTS } from '../../src/monitor/endpoints.js';
 import { findPages, isAsPrinted, readPage, ROOT } from '../support/markdown.js';
 
 const PAGES = findPages().filter((page) => page !== 'docs/reference/api.md').map(readPage).join('\n');
@@ -31,6 +32,14 @@ function column(header: string, index = 0, next = ''): string[] {
   const cells = rows.trim().split('\n').map((row) => row.slice(2).split(' | ')[index]?.trim() ?? '');
   return index === 0 ? cells.map((cell) => cell.replaceAll('`', '')) : cells;
 }
+
+test('the table of monitoring endpoints is that of the code, both ways', () => {
+  const cells = (index: number): string[] => column('monitoring endpoint', index).map((cell) => cell.replace(' |', ''));
+  expect(cells(0)).toEqual(Object.keys(MONITORING_ENDPOINTS));
+  const endpoints = Object.values(MONITORING_ENDPOINTS);
+  expect(cells(1)).toEqual(endpoints.map(({ method = 'GET' }) => method));
+  expect(cells(2)).toEqual(endpoints.map(({ listener }) => listener));
+});
 
 test('the table of paths shows the patterns that the router makes', () => {
   const rows = [...PAGES.matchAll(/^\| `(\/[^`]*)` \| `(\^[^`]*)` \|/gm)];
