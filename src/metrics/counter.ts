@@ -2,7 +2,9 @@
 
 import { show } from '../base/options-check.js';
 import { type Exemplar, type ExemplarUpdate, toExemplar } from './exemplar.js';
+import { formatRest, type Format } from './exposition.js';
 import { Metric, Series, type MetricOptions, type MetricUpdate, type UpdateLabels } from './metric.js';
+import { counterBaseName } from './names.js';
 
 /** Options of a counter. */
 export interface CounterOptions<L extends string = never> extends MetricOptions<L, Counter<L>> {}
@@ -66,6 +68,11 @@ export class CounterSeries extends Series implements BoundCounter {
   zero(): void {
     this.value = 0;
     this.exemplar = undefined;
+  }
+
+  format(name: string, labels: string, format: Format): string {
+    if (format === 'text') return name + labels + formatRest(this.value);
+    return `${counterBaseName(name)}_total${labels}${formatRest(this.value, this.exemplar)}`;
   }
 
   #incWithExemplar(update: unknown): void {

@@ -6,7 +6,7 @@
  */
 
 import type { Exemplar } from './exemplar.js';
-import { counterBaseName, OWN_LABELS, type Definition } from './names.js';
+import { counterBaseName, KINDS, type Definition } from './names.js';
 
 /** `text` is Prometheus text 0.0.4, `openmetrics` OpenMetrics text 1.0. */
 export type Format = 'text' | 'openmetrics';
@@ -17,34 +17,19 @@ export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
   openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
 };
 
-interface ScalarSample {
+/** Values of one set of labels, which write themselves. */
+interface WritableSeries {
   /** In the order of the family's label names. */
   readonly labelValues: readonly string[];
-  readonly value: number;
-  readonly exemplar?: Exemplar | undefined;
+  /** Its sample lines. @param labels formatted: `{queue="mail"}`, or empty */
+  format(name: string, labels: string, format: Format): string;
 }
 
-/** A sample of a histogram or a summary. */
-interface SteppedSample extends Pick<ScalarSample, 'labelValues'> {
-  /** One per step: observations in the bucket, not cumulative; or quantiles, NaN without recent observations. */
-  readonly values: readonly number[];
-  readonly sum: number;
-  readonly count: number;
-  /** One per step. */
-  readonly exemplars?: readonly (Exemplar | undefined)[] | undefined;
+/** A metric, as far as it is written. */
+interface Family {
+  readonly definition: Pick<Definition, 'kind' | 'name' | 'help' | 'labelNames'>;
+  readonly samples: ReadonlyMap<string, WritableSeries>;
 }
-
-interface ScalarFamily extends Definition {
-  readonly samples: ReadonlyMap<string, ScalarSample>;
-}
-
-interface SteppedFamily extends Definition {
-  readonly samples: ReadonlyMap<string, SteppedSample>;
-  /** Upper bounds, ascending, the last one infinite; or quantiles from 0 to 1, ascending. */
-  readonly steps: readonly number[];
-}
-
-export type Family = ScalarFamily | SteppedFamily;
 
 /** Labels of every sample that has no label of its own by that name. */
 export type DefaultLabels = ReadonlyMap<string, string>;
@@ -52,72 +37,48 @@ export type DefaultLabels = ReadonlyMap<string, string>;
 /** Formats families one after the other. */
 export function formatFamilies(families: Iterable<Family>, format: Format, defaults: DefaultLabels): string {
   let text = '';
-  for (const family of families) {
-    const others = formatPairs([...defaults].filter(([name]) => !family.labelNames.includes(name)));
-    text += formatHead(family, format);
-    text += 'steps' in family ? formatSteps(family, format, others) : formatScalars(family, format, others);
+  for (const { definition, samples } of families) {
+    const { name, labelNames } = definition;
+    const others = formatPairs([...defaults].filter(([label]) => !labelNames.includes(label)));
+    text += formatHead(definition, format);
+    for (const series of samples.values())
+      text += series.format(name, formatLabels(labelNames, series.labelValues, others), format);
   }
   return format === 'openmetrics' ? `${text}# EOF\n` : text;
 }
 
+/** A sample line from the space before its value to its end. */
+export function formatRest(value: number, exemplar?: Exemplar): string {
+  if (exemplar === undefined) return ` ${formatValue(value)}\n`;
+  const pairs = formatPairs(Object.entries(exemplar.labels));
+  const { value: observed, timestampSeconds } = exemplar;
+  return ` ${formatValue(value)} # {${pairs}} ${formatValue(observed)} ${formatValue(timestampSeconds)}\n`;
+}
+
 /** The lines before a family's samples. */
-function formatHead({ kind, name, help }: Family, format: Format): string {
+function formatHead({ kind, name, help }: Family['definition'], format: Format): string {
   const isOpenMetrics = format === 'openmetrics';
   const familyName = isOpenMetrics && kind === 'counter' ? counterBaseName(name) : name;
   const text = help.replace(isOpenMetrics ? /[\\\n"]/g : /[\\\n]/g, escapeCharacter);
   return `# HELP ${familyName} ${text}\n# TYPE ${familyName} ${kind}\n`;
 }
 
-function formatScalars(family: ScalarFamily, format: Format, others: string): string {
-  const isTotal = format === 'openmetrics' && family.kind === 'counter';
-  const name = isTotal ? `${counterBaseName(family.name)}_total` : family.name;
-  let lines = '';
-  for (const sample of family.samples.values()) {
-    const labels = formatLabels(family.labelNames, sample.labelValues, others);
-    lines += name + (labels && `{${labels}}`) + formatRest(sample.value, isTotal ? sample.exemplar : undefined);
-  }
-  return lines;
+/** The label in which the lines of a series differ, for each bucket or quantile: `le="0.1"}`. */
+export function formatOwnLabels(kind: 'histogram' | 'summary', values: readonly number[]): readonly string[] {
+  return values.map((value) => `${KINDS[kind].ownLabel}="${formatValue(value)}"}`);
 }
 
-function formatSteps(family: SteppedFamily, format: Format, others: string): string {
-  const { kind, name, labelNames, steps } = family;
-  const isHistogram = kind === 'histogram';
-  const isOpenMetrics = format === 'openmetrics';
-  const stepLabels = steps.map((step) => `${OWN_LABELS[kind]}="${formatValue(step)}"}`);
-  let lines = '';
-  for (const sample of family.samples.values()) {
-    const { labelValues, values, sum, count, exemplars } = sample;
-    const labels = formatLabels(labelNames, labelValues, others);
-    const start = `${name}${isHistogram ? '_bucket' : ''}{${labels && `${labels},`}`;
-    let total = 0;
-    for (let index = 0; index < steps.length; index++) {
-      const value = isHistogram ? (total += values[index]!) : values[index]!;
-      // OpenMetrics allows neither a negative quantile nor a negative sum.
-      if (isOpenMetrics && value < 0) continue;
-      lines += start + stepLabels[index]! + formatRest(value, isOpenMetrics ? exemplars?.[index] : undefined);
-    }
-    // Nor does it allow a histogram to have a sum that can fall, or a count without a sum.
-    const hasSum = !isOpenMetrics || (sum >= 0 && !(steps[0]! < 0));
-    const end = labels && `{${labels}}`;
-    if (hasSum) lines += `${name}_sum${end}${formatRest(sum)}`;
-    if (hasSum || !isHistogram) lines += `${name}_count${end}${formatRest(count)}`;
-  }
-  return lines;
+/** Starts a line of a series that adds its own label to others: `job_seconds_bucket{queue="mail",`. */
+export function openLabels(name: string, labels: string): string {
+  return labels === '' ? `${name}{` : `${name}${labels.slice(0, -1)},`;
 }
 
-/** The labels of a sample: `queue="mail",host="a"`. @param others the default labels, formatted */
+/** The labels of a series: `{queue="mail",host="a"}`, or nothing. @param others the default labels, formatted */
 function formatLabels(names: readonly string[], values: readonly string[], others: string): string {
   let labels = '';
   for (let index = 0; index < names.length; index++) labels += `${names[index]}="${escapeQuoted(values[index]!)}",`;
-  return others === '' ? labels.slice(0, -1) : labels + others;
-}
-
-/** A line from the space before its value to its end. */
-function formatRest(value: number, exemplar?: Exemplar): string {
-  if (exemplar === undefined) return ` ${formatValue(value)}\n`;
-  const pairs = formatPairs(Object.entries(exemplar.labels));
-  const { value: observed, timestampSeconds } = exemplar;
-  return ` ${formatValue(value)} # {${pairs}} ${formatValue(observed)} ${formatValue(timestampSeconds)}\n`;
+  labels = others === '' ? labels.slice(0, -1) : labels + others;
+  return labels && `{${labels}}`;
 }
 
 /** A value as both formats read it: an integer as a float (`1.0`), the rest in the shortest form that reads back. */

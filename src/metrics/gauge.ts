@@ -2,6 +2,7 @@
 
 import { Date } from '../base/clock.js';
 import { show } from '../base/options-check.js';
+import { formatRest } from './exposition.js';
 import { Metric, Series, type Labels, type MetricOptions, type MetricUpdate, type SomeLabels } from './metric.js';
 import { type BoundTimer, startBoundTimer, startTimer } from './timer.js';
 
@@ -100,6 +101,10 @@ export class GaugeSeries extends Series implements BoundGauge {
 
   zero(): void {
     this.value = 0;
+  }
+
+  format(name: string, labels: string): string {
+    return name + labels + formatRest(this.value);
   }
 
   /** The series that counts. @throws {TypeError} unless the value is a number */

@@ -2,6 +2,7 @@
 
 import { show } from '../base/options-check.js';
 import { type Exemplar, type ExemplarLabels, type Observation, toExemplar } from './exemplar.js';
+import { formatRest, openLabels, type Format } from './exposition.js';
 import { Metric, Series } from './metric.js';
 import type { Labels, MetricOptions, MetricUpdate, SomeLabels, UpdateLabels } from './metric.js';
 import { type BoundHistogramTimer, startBoundTimer, startTimer } from './timer.js';
@@ -35,9 +36,6 @@ export interface BoundHistogram {
 
 /** A metric that counts observations by bucket: durations, sizes. `registry.histogram` creates it. */
 export class Histogram<L extends string = never> extends Metric<L, BoundHistogram> {
-  /** @internal */
-  declare readonly samples: Map<string, HistogramSeries>;
-
   /** Counts a value. @throws {TypeError} for wrong or missing labels and for a value that is not a finite number */
   observe(...update: HistogramUpdate<L>): void;
   observe(first: unknown, value?: number): void {
@@ -69,14 +67,22 @@ export class Histogram<L extends string = never> extends Metric<L, BoundHistogra
 /** @internal */
 export class HistogramSeries extends Series implements BoundHistogram {
   readonly #bounds: readonly number[];
+  readonly #bucketLabels: readonly string[];
   /** Per bucket, not cumulative. */
   readonly values: number[];
   sum = 0;
   exemplars: (Exemplar | undefined)[] | undefined;
 
-  constructor(owner: Metric<string, unknown>, labelValues: readonly string[], bounds: readonly number[]) {
+  /** @param bucketLabels the label of each bucket, formatted */
+  constructor(
+    owner: Metric<string, unknown>,
+    labelValues: readonly string[],
+    bounds: readonly number[],
+    bucketLabels: readonly string[],
+  ) {
     super(owner, labelValues);
     this.#bounds = bounds;
+    this.#bucketLabels = bucketLabels;
     this.values = new Array<number>(bounds.length + 1).fill(0);
   }
 
@@ -103,6 +109,21 @@ export class HistogramSeries extends Series implements BoundHistogram {
     this.values.fill(0);
     this.sum = 0;
     this.exemplars = undefined;
+  }
+
+  format(name: string, labels: string, format: Format): string {
+    const isOpenMetrics = format === 'openmetrics';
+    const start = openLabels(`${name}_bucket`, labels);
+    let lines = '';
+    let count = 0;
+    for (let index = 0; index < this.values.length; index++) {
+      count += this.values[index]!;
+      const exemplar = isOpenMetrics ? this.exemplars?.[index] : undefined;
+      lines += start + this.#bucketLabels[index]! + formatRest(count, exemplar);
+    }
+    // OpenMetrics does not allow a histogram to have a sum that can fall, or a count without a sum.
+    if (isOpenMetrics && (!(this.sum >= 0) || this.#bounds[0]! < 0)) return lines;
+    return `${lines}${name}_sum${labels}${formatRest(this.sum)}${name}_count${labels}${formatRest(count)}`;
   }
 
   #observeWithExemplar(update: unknown): void {

@@ -5,6 +5,7 @@
 
 import { show } from '../base/options-check.js';
 import type { ExemplarUpdate } from './exemplar.js';
+import type { Format } from './exposition.js';
 import type { Definition } from './names.js';
 
 /** Numbers are written as `String` writes them, so `200` and `'200'` are one value. */
@@ -186,6 +187,9 @@ export abstract class Series {
 
   /** Sets everything back to zero. */
   abstract zero(): void;
+
+  /** Its sample lines. @param name of the metric @param labels formatted: `{queue="mail"}`, or empty */
+  abstract format(name: string, labels: string, format: Format): string;
 
   /** The series that counts: itself, or the one for the labels of a removed one. */
   protected live(): this {

@@ -7,8 +7,20 @@
 
 import { show } from '../base/options-check.js';
 
-/** The kinds of metric there are. */
-export type MetricKind = 'counter' | 'gauge' | 'histogram' | 'summary';
+/**
+ * The kinds of metric. `ownLabel`: the label of which each line of a series has another value. `suffixes`: ends of the
+ * family and sample names that a metric takes in either format, those that OpenMetrics only reserves included.
+ *
+ * // counter "jobs_total" → jobs_total, jobs, jobs_created
+ */
+export const KINDS = {
+  counter: { ownLabel: undefined, suffixes: ['', '_total', '_created'] },
+  gauge: { ownLabel: undefined, suffixes: [] },
+  histogram: { ownLabel: 'le', suffixes: ['_bucket', '_sum', '_count', '_created'] },
+  summary: { ownLabel: 'quantile', suffixes: ['_sum', '_count', '_created'] },
+} as const;
+
+export type MetricKind = keyof typeof KINDS;
 
 /** Options of every metric, checked. */
 export interface Definition {
@@ -41,15 +53,12 @@ export function assertLabelNames(labelNames: unknown, kind: MetricKind, metricNa
     throw new TypeError(`labelNames of "${metricName}" is ${show(labelNames)}; pass an array of names`);
   for (const [index, labelName] of labelNames.entries()) {
     assertLabelName(labelName, `metric "${metricName}"`);
-    if (labelName === OWN_LABELS[kind])
+    if (labelName === KINDS[kind].ownLabel)
       throw new TypeError(`label name "${labelName}" of "${metricName}" is the ${kind}'s own; rename it`);
     if (labelNames.indexOf(labelName) < index)
       throw new TypeError(`label name "${labelName}" of "${metricName}" is there twice; remove one`);
   }
 }
-
-/** The label of which each line of a sample has another value, by kind of metric. */
-export const OWN_LABELS: Readonly<Partial<Record<MetricKind, string>>> = { histogram: 'le', summary: 'quantile' };
 
 /** @throws {TypeError} when `labelName` is not a label name, or is reserved by Prometheus (`__…`) */
 export function assertLabelName(labelName: unknown, owner: string): asserts labelName is string {
@@ -73,7 +82,7 @@ export function toDefaultLabels(labels: unknown): ReadonlyMap<string, string> {
   const checked = new Map<string, string>();
   for (const [name, value] of Object.entries(labels)) {
     assertLabelName(name, 'default labels');
-    if (Object.values(OWN_LABELS).includes(name))
+    if (Object.values(KINDS).some(({ ownLabel }) => ownLabel === name))
       throw new TypeError(`default label "${name}" is a histogram's or a summary's own; rename it`);
     if ((typeof value !== 'string' && typeof value !== 'number') || /\p{Surrogate}/u.test(String(value)))
       throw new TypeError(`default label "${name}" is ${show(value)}; give a string of valid Unicode, or a number`);
@@ -82,19 +91,7 @@ export function toDefaultLabels(labels: unknown): ReadonlyMap<string, string> {
   return checked;
 }
 
-/**
- * Ends of the family and sample names that a metric takes in either format, those that OpenMetrics only reserves
- * included.
- *
- * // counter "jobs_total" → jobs_total, jobs, jobs_created
- */
-const SUFFIXES: Readonly<Record<MetricKind, readonly string[]>> = {
-  counter: ['', '_total', '_created'],
-  gauge: [],
-  histogram: ['_bucket', '_sum', '_count', '_created'],
-  summary: ['_sum', '_count', '_created'],
-};
-
+/** The names that the metrics of a registry take in an exposition. */
 export class ClaimedNames {
   /** Every family and sample name in use → the metric that has it. */
   readonly #owners: Map<string, string> = new Map();
@@ -102,7 +99,7 @@ export class ClaimedNames {
   /** @throws {TypeError} when another metric has one of the names */
   claim(kind: MetricKind, name: string): void {
     const base = kind === 'counter' ? counterBaseName(name) : name;
-    const names = [name, ...SUFFIXES[kind].map((suffix) => base + suffix)];
+    const names = [name, ...KINDS[kind].suffixes.map((suffix) => base + suffix)];
     for (const taken of names) {
       const owner = this.#owners.get(taken);
       if (owner === name)

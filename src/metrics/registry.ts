@@ -2,7 +2,7 @@
 
 import { assertOptions, show } from '../base/options-check.js';
 import { Counter, CounterSeries, type CounterOptions } from './counter.js';
-import { CONTENT_TYPES, type DefaultLabels, type Family, type Format, formatFamilies } from './exposition.js';
+import { CONTENT_TYPES, type DefaultLabels, type Format, formatFamilies, formatOwnLabels } from './exposition.js';
 import { Gauge, GaugeSeries, type GaugeOptions } from './gauge.js';
 import { DEFAULT_BUCKETS, Histogram, HistogramSeries, toBounds, type HistogramOptions } from './histogram.js';
 import type { LabelValue, MetricOptions } from './metric.js';
@@ -78,7 +78,7 @@ export class Registry implements Iterable<AnyMetric> {
   counter<const L extends string = never>(options: CounterOptions<L>): Counter<L> {
     const definition = this.#define('counter', options);
     const metric = new Counter<L>({ ...definition, create: (owner, values) => new CounterSeries(owner, values) });
-    return this.#add(metric, { ...definition, samples: metric.samples }, options.collect);
+    return this.#add(metric, options.collect);
   }
 
   /**
@@ -92,7 +92,7 @@ export class Registry implements Iterable<AnyMetric> {
   gauge<const L extends string = never>(options: GaugeOptions<L>): Gauge<L> {
     const definition = this.#define('gauge', options);
     const metric = new Gauge<L>({ ...definition, create: (owner, values) => new GaugeSeries(owner, values) });
-    return this.#add(metric, { ...definition, samples: metric.samples }, options.collect);
+    return this.#add(metric, options.collect);
   }
 
   /**
@@ -108,12 +108,12 @@ export class Registry implements Iterable<AnyMetric> {
   histogram<const L extends string = never>(options: HistogramOptions<L>): Histogram<L> {
     const definition = this.#define('histogram', options, ['buckets']);
     const bounds = toBounds(options.buckets ?? DEFAULT_BUCKETS, definition.name);
+    const bucketLabels = formatOwnLabels('histogram', [...bounds, Infinity]);
     const metric = new Histogram<L>({
       ...definition,
-      create: (owner, values) => new HistogramSeries(owner, values, bounds),
+      create: (owner, values) => new HistogramSeries(owner, values, bounds, bucketLabels),
     });
-    const family = { ...definition, steps: [...bounds, Infinity], samples: metric.samples };
-    return this.#add(metric, family, options.collect);
+    return this.#add(metric, options.collect);
   }
 
   /** Registers a summary. @throws {TypeError} as `counter` does @throws {RangeError} when a number is out of range */
@@ -124,13 +124,12 @@ export class Registry implements Iterable<AnyMetric> {
       ...definition,
       create: (owner, values) => new SummarySeries(owner, values, window),
     });
-    const family = { ...definition, steps: window.quantiles, samples: metric.samples };
-    return this.#add(metric, family, options.collect);
+    return this.#add(metric, options.collect);
   }
 
   /** The metric that was registered under this name, by the registry itself too. */
   get(name: string): AnyMetric | undefined {
-    return (this.#entries.get(name) ?? this.#own.find(({ family }) => family.name === name))?.metric;
+    return (this.#entries.get(name) ?? this.#own.find(({ metric }) => metric.name === name))?.metric;
   }
 
   /** Iterates over the metrics, in the order of registration. */
@@ -216,20 +215,20 @@ export class Registry implements Iterable<AnyMetric> {
     return { kind, name, help, labelNames: [...labelNames], maxSeries, onOverflow };
   }
 
-  #add<M extends AnyMetric>(metric: M, family: Family, collect: ((this: M) => unknown) | undefined): M {
-    this.#names.claim(family.kind, family.name);
-    this.#entries.set(family.name, { metric, family, collect: collect && (() => collect.call(metric)) });
+  #add<M extends AnyMetric>(metric: M, collect: ((this: M) => unknown) | undefined): M {
+    this.#names.claim(metric.definition.kind, metric.name);
+    this.#entries.set(metric.name, { metric, collect: collect && (() => collect.call(metric)) });
     return metric;
   }
 
-  #gather(): readonly Family[] {
+  #gather(): readonly AnyMetric[] {
     for (const listener of this.#listeners) listener();
     const collected = [...this.#entries.values()].filter((entry) => this.#isCollected(entry));
-    const own = this.#own.filter(({ family }) => family.samples.size > 0);
-    return [...collected, ...own].map(({ family }) => family);
+    const own = this.#own.filter(({ metric }) => metric.samples.size > 0);
+    return [...collected, ...own].map(({ metric }) => metric);
   }
 
-  #isCollected({ collect, family: { name } }: Entry): boolean {
+  #isCollected({ collect, metric: { name } }: Entry): boolean {
     if (collect === undefined) return true;
     try {
       const result = collect();
@@ -248,7 +247,6 @@ export class Registry implements Iterable<AnyMetric> {
 
 interface Entry {
   readonly metric: AnyMetric;
-  readonly family: Family;
   readonly collect: (() => unknown) | undefined;
 }
 

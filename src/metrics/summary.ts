@@ -3,6 +3,7 @@
 import { monotonicNow } from '../base/clock.js';
 import { show } from '../base/options-check.js';
 import { Digest, quantilesOf } from './digest.js';
+import { formatOwnLabels, formatRest, openLabels, type Format } from './exposition.js';
 import { Metric, Series, type MetricOptions, type MetricUpdate, type SomeLabels } from './metric.js';
 import { startBoundTimer, startTimer, type BoundTimer } from './timer.js';
 
@@ -33,9 +34,6 @@ export interface BoundSummary {
 
 /** A metric with quantiles that the process computes. Quantiles of several processes cannot be added up. */
 export class Summary<L extends string = never> extends Metric<L, BoundSummary> {
-  /** @internal */
-  declare readonly samples: Map<string, SummarySeries>;
-
   /** Counts a value. @throws {TypeError} for wrong or missing labels and for a value that is not a finite number */
   observe(...update: SummaryUpdate<L>): void;
   observe(first: unknown, value?: number): void {
@@ -53,6 +51,8 @@ export class Summary<L extends string = never> extends Metric<L, BoundSummary> {
 interface QuantileWindow {
   /** Ascending. */
   readonly quantiles: readonly number[];
+  /** Label of each quantile, formatted. */
+  readonly quantileLabels: readonly string[];
   /** Length of one part of the window, in ms; Infinity if observations never expire. */
   readonly partMs: number;
   readonly parts: number;
@@ -69,14 +69,6 @@ export class SummarySeries extends Series implements BoundSummary {
   constructor(owner: Metric<string, unknown>, labelValues: readonly string[], window: QuantileWindow) {
     super(owner, labelValues);
     this.#window = window;
-  }
-
-  /** The value of each quantile of the window; NaN if it has no observations. */
-  get values(): readonly number[] {
-    const { quantiles, parts } = this.#window;
-    const oldest = this.#partNumber() - parts;
-    const live = this.#parts.flatMap(({ digest, number }) => (number > oldest ? [digest] : []));
-    return quantilesOf(live, quantiles);
   }
 
   observe(value: number): void {
@@ -97,6 +89,20 @@ export class SummarySeries extends Series implements BoundSummary {
     this.#parts = [];
     this.sum = 0;
     this.count = 0;
+  }
+
+  format(name: string, labels: string, format: Format): string {
+    const { quantiles, quantileLabels, parts } = this.#window;
+    const oldest = this.#partNumber() - parts;
+    const live = this.#parts.flatMap(({ digest, number }) => (number > oldest ? [digest] : []));
+    // OpenMetrics allows neither a negative quantile nor a negative sum.
+    const isAllowed = (value: number): boolean => format === 'text' || !(value < 0);
+    const start = openLabels(name, labels);
+    let lines = '';
+    for (const [index, value] of quantilesOf(live, quantiles).entries())
+      if (isAllowed(value)) lines += start + quantileLabels[index]! + formatRest(value);
+    if (isAllowed(this.sum)) lines += `${name}_sum${labels}${formatRest(this.sum)}`;
+    return `${lines}${name}_count${labels}${formatRest(this.count)}`;
   }
 
   /** The digest of this moment; it replaces a digest that is one window old. */
@@ -133,8 +139,9 @@ export function toQuantileWindow(
   for (const quantile of percentiles)
     assertNumber('a percentile', quantile, quantile >= 0 && quantile <= 1, 'shares from 0 to 1');
   const quantiles = [...new Set(percentiles as number[])].sort((a, b) => a - b);
+  const quantileLabels = formatOwnLabels('summary', quantiles);
   if (maxAgeSeconds === undefined) {
-    if (ageBuckets === undefined) return { quantiles, partMs: Infinity, parts: 1 };
+    if (ageBuckets === undefined) return { quantiles, quantileLabels, partMs: Infinity, parts: 1 };
     throw new TypeError(`ageBuckets of "${metricName}" are parts of maxAgeSeconds; give that as well`);
   }
   const isAge = maxAgeSeconds > 0 && maxAgeSeconds < Infinity;
@@ -142,7 +149,7 @@ export function toQuantileWindow(
   const parts = ageBuckets ?? DEFAULT_PARTS;
   const isCount = Number.isInteger(parts) && parts >= 1 && parts <= MAX_PARTS;
   assertNumber('ageBuckets', parts, isCount, `a whole number from 1 to ${MAX_PARTS}`);
-  return { quantiles, partMs: (maxAgeSeconds * 1000) / parts, parts };
+  return { quantiles, quantileLabels, partMs: (maxAgeSeconds * 1000) / parts, parts };
 }
 
 const DEFAULT_QUANTILES: readonly number[] = [0.01, 0.05, 0.5, 0.9, 0.95, 0.99, 0.999];
