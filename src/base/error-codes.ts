@@ -66,15 +66,7 @@ export function isErrorCode(value: unknown): value is ErrorCode {
 }
 
 /** The framework's own codes. */
-export const FrameworkErrorCodes: ErrorCodes<{
-  framework_error_unspecified: 999998;
-  framework_unknown_error: 999999;
-  framework_invalid_query_params: 999400;
-  framework_invalid_request: 999401;
-  framework_invalid_response: 999502;
-  framework_overloaded: 999503;
-  framework_timeout: 999504;
-}> = defineErrorCodes({
+export const FrameworkErrorCodes = defineErrorCodes({
   framework_error_unspecified: 999998,
   framework_unknown_error: 999999,
   framework_invalid_query_params: 999400,
