@@ -11,7 +11,7 @@ import { logSafely } from '../base/log.js';
 import { ignoreRejection } from '../base/promises.js';
 import { UnsendableError } from '../payload/lost-members.js';
 import { CLIENT_CLOSED_REQUEST, type Exchange } from '../wire/exchange.js';
-import { requestId } from '../wire/head.js';
+import { requestId } from '../propagation/mesh-headers.js';
 import { HANDED_OVER, type Answering } from '../wire/answering.js';
 import type { Outgoing } from '../wire/outgoing.js';
 import { scopeOf } from '../wire/scope.js';

@@ -6,7 +6,7 @@ import { builtin } from '../base/builtin.js';
 import type { ErrorCode } from '../base/error-codes.js';
 import { assertLogger, bindLogger, type Logger, type SafeLogger } from '../base/log.js';
 import type { CallingRequest, ServiceClient } from '../mesh/service-client.js';
-import { DEADLINE_HEADER, readDeadlineHeader } from '../base/deadline.js';
+import { DEADLINE_HEADER, readDeadlineHeader } from '../propagation/mesh-headers.js';
 import type { TraceSpan } from '../propagation/trace-context.js';
 import { decodePath, type MatchedRoute, type Params, type Route } from '../routing/router.js';
 import { Body } from './body.js';

@@ -3,7 +3,7 @@
 import { isBranded, isBrandedAtAll, isOwnInstance } from '../base/brand.js';
 import { FrameworkErrorCodes, isErrorCode } from '../base/error-codes.js';
 import { ApiError, HttpError, isStatus, reasonOf, refusal } from '../base/errors.js';
-import { NO_RETRY_HEADER } from '../mesh/service-error.js';
+import { NO_RETRY_HEADER } from '../propagation/mesh-headers.js';
 import { prefersProblem } from '../payload/accept.js';
 import { toErrorBody, toProblem, type ErrorFields } from '../payload/error-body.js';
 import { Context } from './context.js';

@@ -1,8 +1,5 @@
-/*
- * Time limits: the longest that a timer of Node.js can wait, waiting no longer than a limit, and the limit of a caller.
- */
+/* Time limits: the longest that a timer of Node.js can wait, and waiting no longer than a limit. */
 
-import type { IncomingHttpHeaders } from 'node:http';
 import { clearTimeout, setTimeout } from './clock.js';
 import type { Kind } from './options-check.js';
 
@@ -26,11 +23,4 @@ export async function within(timeoutMs: number, promise: Promise<unknown>): Prom
   });
   await Promise.race([promise, late]);
   clearTimeout(timer);
-}
-
-export const DEADLINE_HEADER = 'x-envoy-expected-rq-timeout-ms';
-
-/** The deadline in ms; undefined without the header, and if its value is not a positive integer. */
-export function readDeadlineHeader({ [DEADLINE_HEADER]: value }: IncomingHttpHeaders): number | undefined {
-  return typeof value === 'string' && /^0*[1-9]\d*$/.test(value) ? Number(value) : undefined;
 }

@@ -1,6 +1,7 @@
 /* Writes the parts that all configurations share: comments, blocks, and the bodies of refusals. */
 
 import { refusal } from '../base/errors.js';
+import { MESH_HEADERS } from '../propagation/mesh-headers.js';
 import { toErrorBody } from '../payload/error-body.js';
 import type { Plan, PlannedService, PublicRoute } from './plan.js';
 
@@ -20,7 +21,9 @@ export function formatRefusal(status: keyof typeof REASONS): string {
 }
 
 /** Headers that a gateway removes: a client must not state who it is or what a call may cost. */
-export const REMOVED = ['Forwarded', 'Baggage', 'X-Envoy-Expected-Rq-Timeout-Ms', 'X-Envoy-Overloaded'] as const;
+export const REMOVED: readonly string[] = ['forwarded', ...MESH_HEADERS].map((name) =>
+  name.replace(/\b[a-z]/g, (letter) => letter.toUpperCase()),
+);
 
 /** Formats the comment at the top of a configuration. */
 export function formatHeader({ services }: Plan): string {

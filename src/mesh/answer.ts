@@ -3,7 +3,8 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { adoptErrorCode } from '../base/error-codes.js';
-import { callError, NO_RETRY_HEADER, type CallName, type ServiceError } from './service-error.js';
+import { NO_RETRY_HEADER } from '../propagation/mesh-headers.js';
+import { callError, type CallName, type ServiceError } from './service-error.js';
 import { Bytes, decodeUtf8, isJsonType, mediaTypeOf } from '../payload/bytes.js';
 import { readErrorBody } from '../payload/error-body.js';
 import { fromHeaderList } from '../payload/headers.js';

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { builtin } from '../base/builtin.js';
 import { monotonicNow, random } from '../base/clock.js';
-import { DEADLINE_HEADER, readDeadlineHeader } from '../base/deadline.js';
+import { DEADLINE_HEADER, readDeadlineHeader } from '../propagation/mesh-headers.js';
 import { toReadable } from '../payload/bytes.js';
 import { callError } from './service-error.js';
 import type { ServiceStream } from './service-client.js';

@@ -3,12 +3,7 @@
 import { FrameworkErrorCodes, type ErrorCode } from '../base/error-codes.js';
 import { setBrand } from '../base/brand.js';
 import { ApiError, reasonOf, type ApiErrorOptions } from '../base/errors.js';
-
-/**
- * Tells callers further up that repeating is useless: this hop has repeated already, or the service has too much to do.
- * Without it, if A calls B and B calls C with three attempts each, C gets nine requests. Envoy honours it, too.
- */
-export const NO_RETRY_HEADER = 'x-envoy-overloaded';
+import { NO_RETRY_HEADER } from '../propagation/mesh-headers.js';
 
 /** A call, as its errors name it. @internal */
 export interface CallName {

@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { builtin } from '../base/builtin.js';
 import { monotonicNow } from '../base/clock.js';
 import type { HttpError } from '../base/errors.js';
-import { requestId } from './head.js';
+import { requestId } from '../propagation/mesh-headers.js';
 import type { Outgoing } from './outgoing.js';
 
 /** nginx's status for a client that disconnected; never sent, only counted. */

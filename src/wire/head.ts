@@ -1,5 +1,5 @@
 /*
- * Reads what a head says before its request is answered: version, `Host`, framing, request id.
+ * Reads what a head says before its request is answered: version, `Host`, framing.
  *
  * `node:http` lets through what RFC 9112 forbids: two `Host` headers, a version it never heard of, transfer codings
  * that nobody decodes, header fields beyond its own limit. Each is refused here.
@@ -7,7 +7,6 @@
 
 import type { IncomingMessage } from 'node:http';
 import { builtin } from '../base/builtin.js';
-import { randomUuid } from '../base/clock.js';
 import { HttpError } from '../base/errors.js';
 import { enterPublicScope, SCOPE_HEADER } from './scope.js';
 
@@ -22,8 +21,6 @@ export const HOST: RegExp =
 
 /** Methods of HTTP. node:http's parser also lets methods of RTSP pass (RFC 2326): `DESCRIBE / RTSP/1.0`. */
 const HTTP_METHODS: ReadonlySet<string | undefined> = new Set(METHODS);
-
-const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 /**
  * Makes the check that refuses requests whose heads break RFC 9112 (sections 3.2 and 6.1). It remembers the last
@@ -80,12 +77,6 @@ export function createHeadCheck(maxFields: number): (req: IncomingMessage) => bo
 
 /** Methods of RFC 9110, PATCH (RFC 5789) and QUERY (RFC 10008). A label or a span has no name that a client made up. */
 export const STANDARD_METHOD: RegExp = /^(?:CONNECT|DELETE|GET|HEAD|OPTIONS|PATCH|POST|PUT|QUERY|TRACE)$/;
-
-/** The request's own `x-request-id` if it is fit to be logged and passed on, else a new one. */
-export function requestId(req: IncomingMessage): string {
-  const given = req.headers['x-request-id'];
-  return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUuid();
-}
 
 /**
  * The parser hides the name of the protocol: `GET / RTSP/1.0` and `SOURCE / ICE/1.0` look like HTTP/1.0. They differ

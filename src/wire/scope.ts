@@ -5,6 +5,7 @@
 
 import type { IncomingMessage, Server } from 'node:http';
 import { oneOf, type Kinds } from '../base/options-check.js';
+import { MESH_HEADERS } from '../propagation/mesh-headers.js';
 import { guardUpgrades, serverOf } from './node-internals.js';
 
 /** Who sent a request; undefined for a client that may reach every route. */
@@ -20,9 +21,6 @@ export const SCOPE: Kinds<ScopeOptions> = { scope: oneOf(['public']) };
 
 export const SCOPE_HEADER = 'x-postern-scope';
 
-/** Headers that only services inside may send: deadlines, and what calls to other services would pass on. */
-const INTERNAL = ['x-envoy-expected-rq-timeout-ms', 'x-envoy-overloaded', 'baggage'] as const;
-
 /** node:http keeps this many header fields in a server without a `maxHeadersCount`. */
 const DEFAULT_FIELDS = 1000;
 
@@ -34,7 +32,7 @@ export function scopeOf({ headers }: IncomingMessage): Scope {
 /** Treats a request as one from the public, and removes the headers that the public must not set. */
 export function enterPublicScope({ headers }: IncomingMessage): void {
   headers[SCOPE_HEADER] = 'public';
-  for (const name of INTERNAL) delete headers[name];
+  for (const name of MESH_HEADERS) delete headers[name];
 }
 
 /** Whether node:http may have dropped `x-postern-scope`: the head fills the `maxHeadersCount` of its server. */

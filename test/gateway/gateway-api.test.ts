@@ -44,7 +44,7 @@ describe('HTTPRoute manifests', () => {
         type: 'RequestHeaderModifier',
         requestHeaderModifier: {
           set: [{ name: 'X-Postern-Scope', value: 'public' }],
-          remove: ['Forwarded', 'Baggage', 'X-Envoy-Expected-Rq-Timeout-Ms', 'X-Envoy-Overloaded'],
+          remove: ['Forwarded', 'X-Envoy-Expected-Rq-Timeout-Ms', 'X-Envoy-Overloaded', 'Baggage'],
         },
       });
     }

@@ -55,7 +55,7 @@ test.for([
         for (const way of ['add', 'replace'])
           expect(config, `${way} of ${route.name}`).toMatchObject({ [way]: { headers: ['X-Postern-Scope:public'] } });
         expect(config).toMatchObject({
-          remove: { headers: ['Forwarded', 'Baggage', 'X-Envoy-Expected-Rq-Timeout-Ms', 'X-Envoy-Overloaded'] },
+          remove: { headers: ['Forwarded', 'X-Envoy-Expected-Rq-Timeout-Ms', 'X-Envoy-Overloaded', 'Baggage'] },
         });
       }
     }

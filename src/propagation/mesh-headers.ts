@@ -1,0 +1,29 @@
+/* Headers of the mesh: the id of a request, how long its caller waits, and which of them only services inside may send. */
+
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { randomUuid } from '../base/clock.js';
+
+/** How long the caller waits, in ms. */
+export const DEADLINE_HEADER = 'x-envoy-expected-rq-timeout-ms';
+
+/**
+ * Tells callers further up that repeating is useless: this hop has repeated already, or the service has too much to do.
+ * Without it, if A calls B and B calls C with three attempts each, C gets nine requests. Envoy honours it, too.
+ */
+export const NO_RETRY_HEADER = 'x-envoy-overloaded';
+
+/** Headers that only services inside may send. Gateways remove them, and the scope of the public ignores them. */
+export const MESH_HEADERS = [DEADLINE_HEADER, NO_RETRY_HEADER, 'baggage'] as const;
+
+const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
+
+/** The request's own `x-request-id` if it is fit to be logged and passed on, else a new one. */
+export function requestId({ headers }: IncomingMessage): string {
+  const given = headers['x-request-id'];
+  return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUuid();
+}
+
+/** The deadline in ms; undefined without the header, and if its value is not a positive integer. */
+export function readDeadlineHeader({ [DEADLINE_HEADER]: value }: IncomingHttpHeaders): number | undefined {
+  return typeof value === 'string' && /^0*[1-9]\d*$/.test(value) ? Number(value) : undefined;
+}
