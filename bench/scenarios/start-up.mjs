@@ -91,7 +91,7 @@ const LOADED = `
   const session = new Session();
   session.connect();
   session.on('Debugger.scriptParsed', ({ params: { url } }) => {
-    if (/\\/dist\\/[^/]+\\.js$/.test(url)) sizes[url.slice(url.lastIndexOf('/') + 1)] = statSync(new URL(url)).size;
+    if (/\\/dist\\/.+\\.js$/.test(url)) sizes[url.slice(url.lastIndexOf('/dist/') + 6)] = statSync(new URL(url)).size;
   });
   session.post('Debugger.enable');
   const { Postern } = await import(${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)});
