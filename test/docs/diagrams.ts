@@ -28,43 +28,42 @@ function arrow(x1: number, y1: number, x2: number, y2: number): string {
   return `<path class="line" d="M${x1} ${y1}L${x2} ${y2}M${tip}L${x2} ${y2}L${wing}"/>`;
 }
 
-/** Stations of a request from top to bottom, each with the replies that it sends itself. */
-const STATIONS: readonly (readonly [name: string, replies: string])[] = [
-  ['head', '400, 408, 414, 431, 501, 505; the connection is closed'],
-  ['route', '400: a wrong escape'],
-  ['application middleware', 'its own reply; 404 and 405 take the place of all below'],
-  ['admission', '503 or 504: too late for its caller'],
-  ['group and route middleware', 'its own reply'],
-  ['input', '400, 413, 415: it does not fit'],
-  ['handler', 'its reply or its error'],
+/**
+ * Stations of a request from top to bottom: the file of `src` that is the station, and the replies that it sends
+ * itself.
+ */
+const STATIONS: readonly (readonly [name: string, file: string, replies: string])[] = [
+  ['head', 'wire/server', '400, 408, 414, 431, 501, 505; the connection ends'],
+  ['its turn on the connection', 'wire/connection', 'none: it waits until the reply before it is with the kernel'],
+  ['route', 'answer/answers', '400: a wrong escape, a dot segment'],
+  ['application middleware', 'answer/middleware', 'its own reply; 404 and 405 take the place of all below'],
+  ['admission', 'answer/admission', '503 or 504: too late for its caller'],
+  ['group and route middleware', 'answer/middleware', 'its own reply'],
+  ['input', 'answer/schema-checks', '400, 413, 415: it does not fit'],
+  ['handler', 'yours', 'its reply or its error'],
+  ['reply or error', 'answer/reply, answer/errors', '500: it cannot be sent'],
+  ['written', 'wire/writer', 'head and body, once'],
+  ['settled', 'answer/observers', 'counted, timed and logged, once'],
 ];
 
 /** The life of a request: what it passes, and where it can end. */
 export function drawRequest(): string {
-  const width = 760;
-  const parts = STATIONS.flatMap(([name, replies], index) => {
+  const width = 830;
+  const parts = STATIONS.flatMap(([name, file, replies], index) => {
     const y = 14 + index * 46;
     return [
-      `<rect class="box" x="20" y="${y}" width="290" height="30" rx="6"/>`,
-      text(165, y + 20, name, 'bold', 'middle'),
-      arrow(310, y + 15, 352, y + 15),
-      text(362, y + 20, replies, 'quiet'),
-      ...(index === STATIONS.length - 1 ? [] : [arrow(165, y + 30, 165, y + 46)]),
+      `<rect class="box" x="20" y="${y}" width="390" height="30" rx="6"/>`,
+      text(34, y + 20, name, 'bold'),
+      text(396, y + 20, file, 'quiet', 'end'),
+      arrow(410, y + 15, 452, y + 15),
+      text(462, y + 20, replies, 'quiet'),
+      ...(index === STATIONS.length - 1 ? [] : [arrow(215, y + 30, 215, y + 46)]),
     ];
   });
   const bottom = 14 + STATIONS.length * 46;
-  const end = [
-    text(
-      20,
-      bottom + 16,
-      'Each reply passes back through the middleware above its station. Then it is sent, counted and logged.',
-      'quiet',
-    ),
-  ];
-  return svg('The stations of a request, and the replies that each of them can send', width, bottom + 32, [
-    ...parts,
-    ...end,
-  ]);
+  const note = 'A reply passes back through the middleware above its station before it is written.';
+  const title = 'The stations of a request, and the replies that each of them can send';
+  return svg(title, width, bottom + 32, [...parts, text(20, bottom + 16, note, 'quiet')]);
 }
 
 /** Width of a second in the picture of the drain, and where second 0 is. */
