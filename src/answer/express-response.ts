@@ -8,6 +8,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { builtin } from '../base/builtin.js';
 import { Date } from '../base/clock.js';
 import { parseList } from '../payload/accept.js';
+import { endsAtHead, isBodiless } from '../payload/bodiless.js';
 import { cookieValue, toCookie, type CookieOptions } from './cookies.js';
 import { toContentType } from './media-types.js';
 import { entityTag, isFresh, preferTypes } from './negotiation.js';
@@ -93,10 +94,10 @@ export const RESPONSE_METHODS = {
     if (body !== undefined && !this.getHeader('etag')) this.setHeader('etag', entityTag(bytes));
     if (isFresh(this.req, this)) this.status(304);
     const { statusCode } = this;
-    if (statusCode === 204 || statusCode === 304)
+    if (endsAtHead(statusCode))
       for (const name of ['content-type', 'content-length', 'transfer-encoding']) this.removeHeader(name);
     else if (statusCode === 205) this.setHeader('content-length', 0).removeHeader('transfer-encoding');
-    const isEmpty = statusCode === 204 || statusCode === 205 || statusCode === 304 || this.req.method === 'HEAD';
+    const isEmpty = isBodiless(statusCode) || this.req.method === 'HEAD';
     return isEmpty ? this.end() : this.end(bytes);
   },
 

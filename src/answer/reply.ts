@@ -10,6 +10,7 @@ import { builtin } from '../base/builtin.js';
 import { ignoreRejection } from '../base/promises.js';
 import { isStatus } from '../base/errors.js';
 import { ANYTHING, assertOptions, STRING, type Kind, type Kinds } from '../base/options-check.js';
+import { isBodiless } from '../payload/bodiless.js';
 import { discardStream, isStream, letFail, streamOf, tagOf, type Stream } from '../payload/bytes.js';
 import { toJson } from '../payload/lost-members.js';
 import { dropConnectionHeaders } from '../payload/headers.js';
@@ -230,8 +231,7 @@ function replyToOutgoing(given: Reply, method: string): Outgoing {
     ignoreRejection(status);
     throw new RangeError(`${String(status)} is not a status of a reply; use an integer from 200 to 599`);
   }
-  const bodiless = status === 204 || status === 205 || status === 304;
-  if (bodiless || value === undefined) {
+  if (isBodiless(status) || value === undefined) {
     // Only a reply to HEAD and a 304 may tell the length of a body that they leave out (RFC 9110, section 8.6). With
     // any other reply, the client would wait for that many bytes, and take the next reply for them.
     const tellsLength =

@@ -5,6 +5,7 @@ import type { Readable } from 'node:stream';
 import { adoptErrorCode } from '../base/error-codes.js';
 import { NO_RETRY_HEADER } from '../propagation/mesh-headers.js';
 import { callError, type CallName, type ServiceError } from './service-error.js';
+import { isBodiless } from '../payload/bodiless.js';
 import { Bytes, decodeUtf8, isJsonType, mediaTypeOf } from '../payload/bytes.js';
 import { readErrorBody } from '../payload/error-body.js';
 import { fromHeaderList } from '../payload/headers.js';
@@ -112,7 +113,7 @@ export class Answer {
 
   get #hasBody(): boolean {
     // Fetch, "null body status".
-    return this.call.method !== 'HEAD' && ![204, 205, 304].includes(this.status);
+    return this.call.method !== 'HEAD' && !isBodiless(this.status);
   }
 }
 

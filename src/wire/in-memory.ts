@@ -6,6 +6,7 @@ import type { IncomingMessage, Server } from 'node:http';
 import { Duplex } from 'node:stream';
 import { builtin } from '../base/builtin.js';
 import { setImmediate } from '../base/clock.js';
+import { isBodiless } from '../payload/bodiless.js';
 import { toReadable } from '../payload/bytes.js';
 import { fromHeaderList } from '../payload/headers.js';
 
@@ -56,7 +57,7 @@ export async function requestInMemory(server: Server, request: Request, isStream
 
 function toResponse(incoming: IncomingMessage, method: string, signal: AbortSignal): Response {
   const status = incoming.statusCode as number;
-  const bodiless = method === 'HEAD' || status === 204 || status === 205 || status === 304;
+  const bodiless = method === 'HEAD' || isBodiless(status);
   if (bodiless) incoming.resume();
   return new Response(bodiless ? null : toBody(incoming, signal), {
     status,

@@ -6,6 +6,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { endsAtHead } from '../payload/bodiless.js';
 
 /**
  * Whether the head of a reply, once it is sent, says `connection: close`, by whatever means: node:http sets `_last` for
@@ -178,7 +179,7 @@ export function countBytes({ method }: IncomingMessage, res: ServerResponse): ()
     (...args: unknown[]): Result => {
       const [chunk, encoding] = args;
       // Where a body is not allowed, node:http drops what is written.
-      const isDropped = method === 'HEAD' || res.statusCode === 204 || res.statusCode === 304;
+      const isDropped = method === 'HEAD' || endsAtHead(res.statusCode);
       if (typeof chunk === 'string' && !isDropped) count += Buffer.byteLength(chunk, encoding as BufferEncoding);
       else if (chunk instanceof Uint8Array && !isDropped) count += chunk.byteLength;
       return Reflect.apply(write, res, args) as Result;

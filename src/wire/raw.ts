@@ -1,5 +1,6 @@
 /* Prepares `req` and `res` of node:http for a handler that asks for them (`ctx.raw`) to use as it likes. */
 
+import { endsAtHead } from '../payload/bodiless.js';
 import type { Exchange } from './exchange.js';
 import { beforeFirstRead, beforeHead } from './node-internals.js';
 
@@ -32,7 +33,7 @@ function frameWell(exchange: Exchange): void {
     for (const [name, value] of given) res.appendHeader(name, value);
     const drop = (name: string): unknown => res.hasHeader(name) && res.removeHeader(name);
     if (status === 204) drop('content-length');
-    const isWhole = status === 204 || status === 304 || res.hasHeader('content-length');
+    const isWhole = endsAtHead(status) || res.hasHeader('content-length');
     if (isWhole || req.httpVersionMinor === 0) drop('transfer-encoding');
   });
 }
