@@ -41,6 +41,7 @@ export type {
 export { ServiceError, type ServiceErrorOptions } from './mesh/service-error.js';
 export type { Settings, SettingsOptions } from './mesh/settings.js';
 export type { CallTraceMessage } from './mesh/call-tracing.js';
+export type { Caller } from './propagation/caller.js';
 export type { TraceSpan } from './propagation/trace-context.js';
 export type { BoundCounter, Counter, CounterOptions, CounterUpdate } from './metrics/counter.js';
 export type { ExemplarLabels, ExemplarUpdate, Observation } from './metrics/exemplar.js';

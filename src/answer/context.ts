@@ -6,6 +6,7 @@ import { builtin } from '../base/builtin.js';
 import type { ErrorCode } from '../base/error-codes.js';
 import { assertLogger, bindLogger, type Logger, type SafeLogger } from '../base/log.js';
 import type { CallingRequest, ServiceClient } from '../mesh/service-client.js';
+import { readCaller, type Caller } from '../propagation/caller.js';
 import { DEADLINE_HEADER, readDeadlineHeader } from '../propagation/mesh-headers.js';
 import type { TraceSpan } from '../propagation/trace-context.js';
 import { decodePath, type MatchedRoute, type Params, type Route } from '../routing/router.js';
@@ -176,6 +177,14 @@ export class Context<P = Params> {
   /** The client's address; behind a proxy of `trustProxy`, the address in `x-forwarded-for`. */
   get ip(): string {
     return (this.#ip ??= clientAddress(this.exchange.req, this.#options.trustProxy));
+  }
+
+  /**
+   * The Postern service that sent the request, from its `user-agent`; undefined for any other client, and for a request
+   * from the public. It is the name that the caller gives itself, and proves nothing.
+   */
+  get caller(): Caller | undefined {
+    return this.scope === 'public' ? undefined : readCaller(this.headers['user-agent']);
   }
 
   /**

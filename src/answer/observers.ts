@@ -78,6 +78,8 @@ export interface AccessEntry {
   /** Bytes of the body, before chunked coding. */
   readonly bytes: number;
   readonly request_id: string | null;
+  /** The name of the Postern service that sent the request; missing for any other client. */
+  readonly caller?: string;
 }
 
 /** Writes the access log: one line for each request. */
@@ -97,7 +99,9 @@ export class AccessLog implements Observer {
     const route = handling?.label || null;
     const bytes = this.#bytes.get(exchange)?.() ?? 0;
     const ms = monotonicNow() - startedAtMs;
-    this.#write(logger, req, { method, route, status, ms, bytes, request_id: id });
+    const caller = handling?.caller?.name;
+    const from = caller === undefined ? {} : { caller };
+    this.#write(logger, req, { method, route, status, ms, bytes, request_id: id, ...from });
   }
 
   refused(req: IncomingMessage | null, id: string | null, status: number, bytes: number): void {
@@ -106,10 +110,9 @@ export class AccessLog implements Observer {
 
   #write(logger: Logger, req: IncomingMessage | null, known: Omit<AccessEntry, 'target'>): void {
     if (isSilent(logger, 'info')) return;
-    const { method, route, status, bytes, request_id } = known;
+    const { method, route, ...rest } = known;
     const target = req === null ? null : targetOf(req);
-    const ms = Math.round(known.ms * 1e3) / 1e3;
-    const entry: AccessEntry = { method, route, target, status, ms, bytes, request_id };
+    const entry: AccessEntry = { method, route, target, ...rest, ms: Math.round(known.ms * 1e3) / 1e3 };
     logSafely(logger, 'info', entry, 'request');
   }
 }

@@ -40,7 +40,7 @@ test('T-31: an application, a request, a reply and a client have a closed list o
     .get('/', (ctx) => { context = membersOf(ctx); });
   await app.request('/');
   expect(context.sort()).toEqual([
-    'abort', 'admission', 'bytes', 'deadlineMs', 'exchange', 'expressError', 'failure', 'form', 'headers', 'id', 'ip',
+    'abort', 'admission', 'bytes', 'caller', 'deadlineMs', 'exchange', 'expressError', 'failure', 'form', 'headers', 'id', 'ip',
     'isAborted', 'isAnswered', 'json', 'label', 'late', 'log', 'method', 'params', 'path', 'query', 'raw', 'route', 'scope',
     'service', 'signal', 'span', 'state', 'stream', 'target', 'text', 'timeUpMs', 'trace', 'url',
   ]);
