@@ -9,7 +9,9 @@ import type { IncomingMessage } from 'node:http';
 import { Date } from '../base/clock.js';
 import { FrameworkErrorCodes } from '../base/error-codes.js';
 import { BadRequest, HttpError, refusal } from '../base/errors.js';
-import type { Handler, Middleware } from './context.js';
+import { createFirsts } from '../base/firsts.js';
+import { logSafely } from '../base/log.js';
+import { Context, type Handler, type Middleware } from './context.js';
 import { scopeOf, type Scope } from '../wire/scope.js';
 import { ROUTE_NOT_FOUND, routeNotFound } from './errors.js';
 import { letResultFail, reply } from './reply.js';
@@ -48,6 +50,7 @@ export class CompiledRoutes {
   readonly #compiled = new Map<Route<Handler> | Mount | Groups | null, CompiledRoute>();
   readonly #mounts: Mount[] = [];
   readonly #admissions: Admissions | null;
+  readonly #isFirstCall = createFirsts();
 
   /** @param overload null to refuse no request */
   constructor(
@@ -141,8 +144,20 @@ export class CompiledRoutes {
     // Inside application middleware, so that its headers (CORS) are on the 503 of a refused request, too.
     const composed = compose(this.#middleware, guard === undefined ? inner : guard.around(inner));
     const limited = limit === undefined ? composed : limit.around(composed);
-    const run = typeof deprecated === 'object' ? compose([announce(deprecated)], limited) : limited;
-    return { run, label: path };
+    const announced = typeof deprecated === 'object' ? compose([announce(deprecated)], limited) : limited;
+    return { run: deprecated ? this.#reportCallers(route, announced) : announced, label: path };
+  }
+
+  /** Logs who calls a deprecated route, once for each caller: somebody has to ask them to stop. */
+  #reportCallers({ method, path }: Route<Handler>, run: Handler): Handler {
+    return (ctx) => {
+      const { id, caller } = ctx;
+      if (this.#isFirstCall(`${method} ${path} ${caller?.name ?? ''}`)) {
+        const entry = { method, route: path, request_id: id, ...(caller && { caller: caller.name }) };
+        logSafely(Context.loggerOf(ctx), 'warn', entry, 'a deprecated route is called');
+      }
+      return run(ctx);
+    };
   }
 
   /** Compiles what answers without a route: a mount, or the errors 404 and 405 inside groups; null for no groups. */

@@ -4,6 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { builtin } from '../base/builtin.js';
 import { monotonicNow } from '../base/clock.js';
 import { CLIENT_CLOSED_REQUEST } from '../wire/exchange.js';
+import { logSafely, type Logger } from '../base/log.js';
 import type { CallingRequest, ServiceFetchOptions, ServiceResponse } from './service-client.js';
 import { callError, isUnavailable, ServiceError } from './service-error.js';
 import { DEADLINE_HEADER, NO_RETRY_HEADER } from '../propagation/mesh-headers.js';
@@ -25,6 +26,8 @@ export interface CallSettings {
   readonly maxConnectionAge?: number;
   /** The header `user-agent` of calls. Default: none. */
   readonly userAgent?: string;
+  /** Gets a line for each route of another service that is deprecated. Default: none. */
+  readonly logger?: Logger;
   /** Gets each attempt: its status (0: no answer, 499: the client of the request disconnected) and its duration. */
   readonly observe?: (service: string, method: string, statusCode: number, seconds: number) => void;
 }
@@ -35,6 +38,8 @@ export interface ConnectedService {
   readonly transport: Transport;
   readonly options: CallSettings;
   readonly budget: RetryBudget;
+  /** Whether a deprecated route is called for the first time. */
+  readonly isFirstCall: (route: string) => boolean;
   /** Attempts in flight. */
   active: number;
 }
@@ -65,6 +70,8 @@ const TIMEOUT_MS = 5000;
 const MAX_BYTES = 10 * 1024 * 1024;
 /** How much of an unwanted answer is read, so that its connection can be used again. */
 const MAX_DISCARDED_BYTES = 65_536;
+/** How much of a header of another service a line of the log has. */
+const MAX_SHOWN = 100;
 
 /** @param route the path pattern of a typed call @throws {TypeError} for a path, header or body that cannot be sent */
 export function createCall(
@@ -159,7 +166,9 @@ async function runAttempt<T>(
   try {
     const answer = await traceCall(message, () => transport.open({ ...call, headers }, limit));
     const { status } = answer;
-    const pauseMs = pauseAfter(service, call, number, status, answer.source.headers);
+    const { headers: answered } = answer.source;
+    if (answered['deprecation'] !== undefined || answered['sunset'] !== undefined) reportEnd(service, call, answered);
+    const pauseMs = pauseAfter(service, call, number, status, answered);
     const value = await (pauseMs === undefined ? read(answer, limit) : discardAnswer(call, answer));
     observe(status);
     if (message !== undefined) {
@@ -179,6 +188,20 @@ async function runAttempt<T>(
     if (pauseMs === undefined) throw error;
     return { pauseMs };
   }
+}
+
+/** Logs that a route of another service is deprecated, once for each route: whoever calls it has to move on. */
+function reportEnd({ name, options, isFirstCall }: ConnectedService, call: Call, answered: IncomingHttpHeaders): void {
+  const { method, by } = call;
+  const { logger } = options;
+  // Without a pattern, the ids in paths would make a route of each call: `/invoices/7` → `/invoices/*`
+  const route = call.route ?? call.path.replace(/[^/]*\d[^/]*/g, '*');
+  if (logger === undefined || !isFirstCall(`${method} ${route}`)) return;
+  const dates: Record<string, string> = {};
+  for (const header of ['deprecation', 'sunset'])
+    if (answered[header] !== undefined) dates[header] = String(answered[header]).slice(0, MAX_SHOWN);
+  const entry = { service: name, method, route, ...dates, ...(by && { request_id: by.id }) };
+  logSafely(logger, 'warn', entry, 'a deprecated route of another service is called');
 }
 
 /** The headers of an attempt: its own, and the ones that it passes on from the request that makes the call. */

@@ -1,6 +1,7 @@
 /* Sends the calls of other services, each with the state that all of its calls share. */
 
 import { TIME_LIMIT } from '../base/deadline.js';
+import { createFirsts } from '../base/firsts.js';
 import { FrameworkErrorCodes } from '../base/error-codes.js';
 import { ApiError } from '../base/errors.js';
 import { ANYTHING, assertOptions, OBJECT, wholeNumber, type Kind, type Kinds } from '../base/options-check.js';
@@ -94,7 +95,8 @@ export function createSenders(
 }
 
 function createSender(name: string, transport: Transport, options: CallSettings): ServiceSender {
-  const service: ConnectedService = { name, transport, options, budget: createRetryBudget(), active: 0 };
+  const state = { budget: createRetryBudget(), isFirstCall: createFirsts(), active: 0 };
+  const service: ConnectedService = { name, transport, options, ...state };
   return {
     async send(verb, path, options, by) {
       assertOptions(`${verb}()`, options, verb === 'get' ? REQUEST_KINDS : BODY_KINDS);
