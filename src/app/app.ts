@@ -1,5 +1,6 @@
 /* An application: its routes, its monitoring endpoints, and its life from listening to closed. */
 
+import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { setTimeout } from '../base/clock.js';
 import { TIME } from '../base/deadline.js';
@@ -8,7 +9,7 @@ import { CompiledRoutes } from '../answer/compiled-routes.js';
 import { Context, type ServingOptions, type Handler, type Middleware } from '../answer/context.js';
 import { requestInMemory } from '../wire/in-memory.js';
 import { SCOPE, type ScopeOptions } from '../wire/scope.js';
-import { logSafely } from '../base/log.js';
+import { bindLogger, logSafely, type SafeLogger } from '../base/log.js';
 import type { ServiceClient, ServiceClients } from '../mesh/service-client.js';
 import type { Settings } from '../mesh/settings.js';
 import type { Registry } from '../metrics/registry.js';
@@ -54,6 +55,22 @@ export class Postern extends RouteGroup {
   readonly settings: Settings;
   /** Members of the enumerations in the option `errorCodes`. */
   readonly errorCodes: readonly ErrorCode[];
+  /**
+   * The logger, for everything that is not a request: start-up, queue consumers, events of a database client. Its
+   * calls never throw.
+   *
+   * @example
+   * process.on('warning', (err) => app.log.warn({ err }, 'Node.js warns'));
+   */
+  readonly log: SafeLogger;
+  /**
+   * Aborts when the application stops to accept connections: at the end of the `delay` of a drain. Streams and
+   * consumers that would never end can end then; work that is still running is cut off after `timeout`.
+   *
+   * @example
+   * const next = await fetch('http://queue.example/next', { signal: app.closing });
+   */
+  readonly closing: AbortSignal;
   /** The `node:http` server; it listens after {@link listen}. */
   readonly server: Server;
   /** How its OpenAPI document is made. @internal */
@@ -69,6 +86,7 @@ export class Postern extends RouteGroup {
   /** The listener of the option `monitor`: it has routes of its own, and the middleware of the application. */
   readonly #monitor: Listener | null;
   readonly #closeHooks: (() => unknown)[] = [];
+  readonly #stop = new AbortController();
   #opening: Promise<Listening> | undefined;
   #closing: Promise<boolean> | undefined;
   #closeTraceExport: (() => Promise<void>) | undefined;
@@ -103,6 +121,10 @@ export class Postern extends RouteGroup {
     this.errorCodes = resolved.errorCodes;
     this[OPENAPI] = { extras: resolved.openapi, sent: resolved.validateResponses === 'output' ? 'output' : 'input' };
     this.router = router;
+    this.log = bindLogger(logger, {});
+    this.closing = this.#stop.signal;
+    // Each open stream may listen; Node.js 20 would warn of a leak from the eleventh listener on.
+    setMaxListeners(0, this.closing);
     this.health = health;
     this.#options = serving;
     this.#tasks = tasks;
@@ -286,8 +308,8 @@ export class Postern extends RouteGroup {
     this.#listener.wire.beginDrain();
     // A server that is about to listen can't be told to stop before it does.
     await this.#opening?.catch(() => undefined);
-    const { logger } = this.#options;
-    const clean = await drain(options, this.#listener, this.#monitor, this.#tasks, this.#closeHooks, logger);
+    const { log } = this;
+    const clean = await drain(options, this.#listener, this.#monitor, this.#tasks, this.#stop, this.#closeHooks, log);
     await this.#closeTraceExport?.();
     this.#options.services.close();
     this.#metrics.sampler.close();

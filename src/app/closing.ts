@@ -32,6 +32,7 @@ const LAST_SCRAPE_MS = 1000;
  * Finishes the work in flight, then closes the listeners.
  *
  * @param monitor the listener for monitoring, which is closed last
+ * @param stop aborts when no connection is accepted any more
  * @returns whether everything in flight could finish
  */
 export async function drain(
@@ -39,10 +40,12 @@ export async function drain(
   listener: Listener,
   monitor: Listener | null,
   tasks: Tasks,
+  stop: AbortController,
   hooks: readonly (() => unknown)[],
   logger: Logger,
 ): Promise<boolean> {
   if (delay > 0) await new Promise((resolve) => setTimeout(resolve, Math.min(delay, MAX_TIMEOUT_MS)));
+  stop.abort();
   const startedAtMs = monotonicNow();
   const leftMs = (): number => Math.max(0, timeout - (monotonicNow() - startedAtMs));
   const cut = await listener.wire.close(timeout);

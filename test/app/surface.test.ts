@@ -45,8 +45,8 @@ test('T-31: an application, a request, a reply and a client have a closed list o
     'service', 'signal', 'span', 'state', 'stream', 'target', 'text', 'timeUpMs', 'trace', 'url',
   ]);
   expect([...new Set(membersOf(app))].sort()).toEqual([
-    'attach', 'close', 'delete', 'errorCodes', 'get', 'group', 'handler', 'head', 'health', 'implement', 'listen',
-    'metrics', 'mount', 'name', 'onClose', 'options', 'patch', 'post', 'put', 'request', 'route', 'router', 'run',
+    'attach', 'close', 'closing', 'delete', 'errorCodes', 'get', 'group', 'handler', 'head', 'health', 'implement', 'listen',
+    'log', 'metrics', 'mount', 'name', 'onClose', 'options', 'patch', 'post', 'put', 'request', 'route', 'router', 'run',
     'server', 'service', 'settings', 'track', 'use', 'version', 'view',
   ]);
   expect(membersOf(postern.reply()).sort()).toEqual(['body', 'error', 'headers', 'keepContext', 'ownHeaders', 'status', 'statusText']);
