@@ -143,7 +143,7 @@ export const hold: Middleware = (ctx, next) => {
 };
 
 /** One admitted request. */
-export class Admission {
+class Admission {
   isHeld = false;
   #ticket: Ticket | null = null;
   #isOver = false;

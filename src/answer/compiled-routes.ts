@@ -28,7 +28,7 @@ import { NO_PARAMS, type Match, type Route, type Router } from '../routing/route
 import { PARTS } from '../endpoint/schemas.js';
 
 /** A route as requests run it. */
-export interface CompiledRoute {
+interface CompiledRoute {
   readonly run: Handler;
   /** The value of the label `route`. */
   readonly label: string;

@@ -33,7 +33,7 @@ const channel = tracingChannel<string, RequestTraceMessage>('postern.request');
 const exported = tracingChannel<string, RequestTraceMessage>('postern.export');
 
 /** The events of one request. */
-export class RequestTrace {
+class RequestTrace {
   readonly #message: RequestTraceMessage;
   #isAsync = false;
 

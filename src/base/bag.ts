@@ -7,14 +7,14 @@
  */
 
 /** A value in a bag; {@link Bag.delete} takes it. */
-export interface BagMember<T> {
+interface BagMember<T> {
   readonly value: T;
   /** -1 after it was deleted. */
   index: number;
 }
 
 /** Members in no order. */
-export class Bag<T> implements Iterable<T> {
+class Bag<T> implements Iterable<T> {
   readonly #members: BagMember<T>[] = [];
 
   get size(): number {

@@ -17,7 +17,7 @@ export interface Kind {
 export type Kinds<Options> = { readonly [Name in keyof Required<Options>]: Kind };
 
 /** A kind together with the value of an option that is left out. */
-export interface Option<Default> extends Kind {
+interface Option<Default> extends Kind {
   readonly default: Default;
 }
 
@@ -28,7 +28,7 @@ export type OptionTable<Options> = { readonly [Name in keyof Required<Options>]:
 export type Complete<Options> = { readonly [Name in keyof Options]-?: Exclude<Options[Name], undefined> };
 
 /** An options object after its defaults were filled in. */
-export type WithDefaults<Options, Table extends OptionTable<Options>> = {
+type WithDefaults<Options, Table extends OptionTable<Options>> = {
   readonly [Name in keyof Table & keyof Options]-?: Exclude<Options[Name], undefined> | Table[Name]['default'];
 };
 

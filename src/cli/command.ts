@@ -36,7 +36,7 @@ type Parsed = ReturnType<typeof parseArgs>;
 type Given = Parsed['values'][string];
 
 /** An option: its form for `parseArgs`, and the value that a command gets. */
-export interface CommandOption<V> {
+interface CommandOption<V> {
   readonly type: 'string' | 'boolean';
   readonly multiple?: boolean;
   readonly read: (given: Given, name: string) => V;

@@ -15,7 +15,7 @@
 import type { Segment } from '../endpoint/pattern.js';
 
 /** Settings of {@link formatRegex}. */
-export interface RegexFormat {
+interface RegexFormat {
   /** Text before the path in the undecoded URL: `/billing`. */
   readonly prefix?: string | undefined;
   /** Characters of static text that the compared path may also contain as an escape. Default: no character. */

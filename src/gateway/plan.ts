@@ -38,7 +38,7 @@ export interface Plan extends Site {
 }
 
 /** Name and limits of an exporter. */
-export interface ExporterLimits {
+interface ExporterLimits {
   /** Function's name, for messages: `toNginx`. */
   readonly name: string;
   /** Gateway's name, for messages: `nginx`. */

@@ -7,7 +7,7 @@ import { streamOf } from '../payload/bytes.js';
 import type { Limit } from './limit.js';
 
 /** A body that is ready to be sent: bytes, which can be sent again, or a stream. */
-export interface RequestBody {
+interface RequestBody {
   readonly content: Uint8Array | ServiceStream;
   /** The content type if the call sets none; undefined where Fetch has none either. */
   readonly type: string | undefined;

@@ -10,7 +10,7 @@ import { createPing } from './ping.js';
 import type { Tasks } from './tasks.js';
 
 /** The parts of an application that its endpoints report on. */
-export interface Monitored extends PingOptions {
+interface Monitored extends PingOptions {
   readonly app: OpenApiSource;
   readonly health: Health;
   readonly metrics: ServiceMetrics;

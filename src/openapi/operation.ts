@@ -18,7 +18,7 @@ type Json = Readonly<Record<string, unknown>>;
 const { framework_invalid_request, framework_invalid_query_params } = FrameworkErrorCodes;
 
 /** One parameter of a path. */
-export interface PathParameter {
+interface PathParameter {
   /** In the template. */
   readonly name: string;
   /** In the route. */

@@ -7,7 +7,7 @@ import { ignoreRejection } from '../base/promises.js';
 import type { SchemaIssue, SchemaResult, StandardProps } from './standard-schema.js';
 
 /** A schema failed to say whether a value fits. Its error is the `cause`, which only the log has. */
-export class SchemaFailure extends Error {
+class SchemaFailure extends Error {
   override readonly name = 'SchemaFailure';
 }
 

@@ -20,7 +20,7 @@ export interface CollectionWatch {
 }
 
 /** Members of an `IntervalHistogram` that are used here: some versions of `@types/node` do not export that name. */
-export interface DelayMonitor {
+interface DelayMonitor {
   /** How many times were measured; the other members are in nanoseconds. */
   readonly count: number;
   readonly min: number;
@@ -34,7 +34,7 @@ export interface DelayMonitor {
 }
 
 /** Memory of the process, in bytes. */
-export interface MemoryUse extends Pick<NodeJS.MemoryUsage, 'heapTotal' | 'heapUsed' | 'external'> {
+interface MemoryUse extends Pick<NodeJS.MemoryUsage, 'heapTotal' | 'heapUsed' | 'external'> {
   /** Undefined if it cannot be read. */
   readonly rss: number | undefined;
 }

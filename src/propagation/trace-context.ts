@@ -55,7 +55,7 @@ export function sampledTraceId(span: TraceSpan | undefined, headers: IncomingHtt
 }
 
 /** Where the span of an attempt comes from. */
-export interface CallOrigin {
+interface CallOrigin {
   /** The context of the request that makes the call. */
   readonly caller: object;
   /** On the clock of `performance.now()`. */

@@ -26,7 +26,7 @@ const WARN_EVERY_MS = 60_000;
 const MAX_DRIFT_MS = 50;
 
 /** The application whose spans are exported. */
-export interface TracedApplication extends ServingOptions {
+interface TracedApplication extends ServingOptions {
   readonly name: string;
   readonly version: string;
   /** `true` exports even if an OpenTelemetry SDK is registered. */
@@ -37,7 +37,7 @@ export interface TracedApplication extends ServingOptions {
  * Classes of the application. They are passed, not imported: a tool may load what `import()` asks for with a second
  * copy of every file (tsx with CommonJS), and the classes of a copy recognise no request of the application.
  */
-export interface TracedClasses {
+interface TracedClasses {
   readonly Context: typeof Context;
   readonly CallSpan: typeof CallSpan;
 }

@@ -14,7 +14,7 @@ export const CLIENT_CLOSED_REQUEST = 499;
 /** Maximum bytes that are read and dropped of a body that no handler wants; with more, the connection is closed. */
 const DISCARD_BYTES = 64 * 1024 * 1024;
 
-export type ExchangeState = 'waiting' | 'running' | 'sending' | 'left' | 'over';
+type ExchangeState = 'waiting' | 'running' | 'sending' | 'left' | 'over';
 
 /**
  * - `begin`: the reply is asked for.
