@@ -3,7 +3,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { builtin } from '../base/builtin.js';
-import { clearInterval, setImmediate, setInterval, setTimeout } from '../base/clock.js';
+import { clearInterval, monotonicNow, setImmediate, setInterval, setTimeout } from '../base/clock.js';
 import { within } from '../base/deadline.js';
 import { HttpError } from '../base/errors.js';
 import { show } from '../base/options-check.js';
@@ -21,6 +21,8 @@ import { sendUnframed } from './writer.js';
 const SILENCE_MS = 250;
 /** How often, in ms, idle connections are closed during a drain. */
 const SWEEP_MS = 100;
+/** How long, in ms, a drain waits at most for a turn of the event loop without a new connection. */
+const QUIET_MS = 1000;
 
 /** Limits of a server and of each of its connections; times in ms, 0 for no limit. */
 export interface ServerLimits {
@@ -43,6 +45,8 @@ export class WireServer<Handling> {
   readonly #checkHead: (req: IncomingMessage) => boolean;
   readonly #parts: ListenerParts<Handling>;
   readonly #open = new Set<Duplex>();
+  /** Number of connections that the server has accepted. */
+  #accepted = 0;
   #whenIdle: (() => void)[] = [];
 
   constructor(answering: Answering<Handling>, limits: ServerLimits, slowClients: SlowClients) {
@@ -55,6 +59,7 @@ export class WireServer<Handling> {
     this.server = createHttpServer(limits);
     spareReaders(this.server, this.#open);
     this.server.on('connection', (socket: Duplex) => {
+      this.#accepted += 1;
       this.#open.add(socket);
       socket.once('close', () => this.#open.delete(socket));
     });
@@ -112,13 +117,11 @@ export class WireServer<Handling> {
    * @returns the requests that were cut off
    */
   async close(timeoutMs: number): Promise<readonly Exchange<Handling>[]> {
-    // In the next turn: node:http takes a connection for idle as soon as `end` of its reply was called, and would cut
-    // one whose reply is written in this turn before it is sent.
-    const stopped = new Promise<void>((resolve) => setImmediate(() => resolve(stopListening(this.server))));
-    this.#closeSilent();
+    const stopped = this.#stop();
     // Replies that were begun before the drain don't say `connection: close`: their connections are closed when idle.
-    const sweep = setInterval(() => this.server.closeIdleConnections(), SWEEP_MS);
-    await within(timeoutMs, Promise.all([this.#idle(), stopped]));
+    // By then the turn has read what had arrived: the connection of a request that nobody has read yet looks idle.
+    const sweep = setInterval(() => setImmediate(() => this.server.closeIdleConnections()), SWEEP_MS);
+    await within(timeoutMs, stopped.then(() => this.#idle()));
     clearInterval(sweep);
     const cut = [...this.exchanges];
     await this.#closeAll();
@@ -192,6 +195,24 @@ export class WireServer<Handling> {
     return new Promise((resolve) => this.#whenIdle.push(resolve));
   }
 
+  /**
+   * Stops to listen, and resolves when no connection is left. The kernel resets a connection that it has accepted for a
+   * socket and the process has not when that socket is closed, so this waits for a turn without a new connection.
+   */
+  async #stop(): Promise<void> {
+    // A later turn also because of node:http: it takes a connection for idle as soon as `end` of its reply was called,
+    // and would cut one whose reply is written in this turn before it is sent.
+    await nextTurn();
+    const limitMs = monotonicNow() + QUIET_MS;
+    let before: number;
+    do {
+      before = this.#accepted;
+      await nextTurn();
+    } while (this.#accepted > before && monotonicNow() < limitMs);
+    this.#closeSilent();
+    await stopListening(this.server);
+  }
+
   /** Closes connections on which no byte has arrived, after a moment for bytes that are on their way. */
   #closeSilent(): void {
     const close = (): void => {
@@ -230,6 +251,11 @@ function createHttpServer(limits: ServerLimits): Server {
 /** The refusal of a head that may have lost a field, such as `x-postern-scope`; null for a whole one. */
 function refuseIncomplete(req: IncomingMessage): HttpError | null {
   return mayLackFields(req) ? new HttpError(431, 'The request has too many header fields.') : null;
+}
+
+/** Resolves when the event loop has waited for sockets. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 /** Resolves when the server has no connection left; at once for one that never listened. */

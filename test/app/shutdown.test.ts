@@ -25,7 +25,8 @@ interface Running {
 }
 
 async function start(options: object = {}): Promise<Running> {
-  const child = fork(SERVICE, [JSON.stringify({ delay: 0, ...options })], { execArgv: [] });
+  const stdio = ['pipe', 'inherit', 'inherit', 'ipc'] as const;
+  const child = fork(SERVICE, [JSON.stringify({ delay: 0, ...options })], { execArgv: [], stdio: [...stdio] });
   onTestFinished(() => void child.kill('SIGKILL'));
   const messages: unknown[] = [];
   const exited = once(child, 'exit') as Promise<[number | null, string | null]>;
@@ -142,6 +143,20 @@ test('a first signal waits for a close that the service began itself', async () 
   const [response] = parseResponses(await busy);
   expect(response?.body).toBe('done');
   expect(await exited).toEqual([0, null]);
+});
+
+test('a connection that the kernel accepted before the drain stopped to listen is answered', async () => {
+  const { child, port, said } = await start();
+  const first = open(port);
+  first.socket.write(get('/block'));
+  await said('blocked');
+  const waiting = Array.from({ length: 20 }, () => open(port));
+  await Promise.all(waiting.map(async ({ socket }) => {
+    await once(socket, 'connect');
+    await new Promise((resolve) => socket.write(get('/'), resolve));
+  }));
+  child.stdin?.write('.');
+  for (const { closed } of [first, ...waiting]) expect((await closed).map(({ status }) => status)).toEqual([200]);
 });
 
 test('a second signal ends the process at once', async () => {

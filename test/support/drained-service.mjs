@@ -1,5 +1,6 @@
 /** A service in a process of its own, for tests of its end: `node drained-service.mjs '{"delay":0}'`. */
 
+import { readSync } from 'node:fs';
 import { Postern } from '../../dist/index.js';
 
 const { name = 'drained', port = 0, ...options } = JSON.parse(process.argv[2] ?? '{}');
@@ -15,6 +16,12 @@ app.get('/close/:ms', (ctx) => new Promise((resolve) => {
   process.send?.('slow');
   setTimeout(resolve, Number(ctx.params.ms), 'done');
 }));
+app.get('/block', () => {
+  void app.close();
+  process.send?.('blocked');
+  readSync(0, Buffer.alloc(1)); // The event loop stands still until somebody writes.
+  return 'done';
+});
 app.get('/track/:ms/:more', async ({ params }) => {
   process.send?.('slow');
   await new Promise((resolve) => setTimeout(resolve, Number(params.ms)));
