@@ -9,7 +9,7 @@ const SRC = fileURLToPath(new URL('../src', import.meta.url));
 
 /** From the ground up. A file imports from its own folder and from lower floors. */
 const FLOORS = [
-  'base', 'metrics', 'payload', 'propagation', 'endpoint', 'routing', 'process', 'wire', 'mesh', 'overload', 'answer',
+  'base', 'metrics', 'payload', 'propagation', 'story', 'endpoint', 'routing', 'process', 'wire', 'mesh', 'overload', 'answer',
   'gateway', 'openapi', 'tracing', 'monitor', 'app', 'live', 'cli', 'doors',
 ];
 /** What users import or run: nothing but named re-exports, or the call of `main`. */

@@ -7,6 +7,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import { builtin } from '../base/builtin.js';
+import { monotonicNow } from '../base/clock.js';
 import { logSafely } from '../base/log.js';
 import { ignoreRejection } from '../base/promises.js';
 import { UnsendableError } from '../payload/lost-members.js';
@@ -22,6 +23,7 @@ import type { MappedError } from './errors.js';
 import { routeNameOf } from './middleware.js';
 import { logFailure, type Observer } from './observers.js';
 import { discard, isError, isThenable, toOutgoing } from './reply.js';
+import { tellCalls } from './story.js';
 import { parseTarget } from './target.js';
 import { beginTrace, isTraced } from './tracing.js';
 
@@ -75,7 +77,8 @@ export class Answers implements Answering<Context> {
       const hasLeft = exchange.state === 'left' || exchange.isCut;
       this.#report(exchange, thrown, error, hasLeft ? CLIENT_CLOSED_REQUEST : error.statusCode);
       const shown = forScope(handling?.scope, thrown, error);
-      const outgoing = errorToOutgoing(shown, id, req.headers.accept, this.options.errorTypes);
+      const bare = errorToOutgoing(shown, id, req.headers.accept, this.options.errorTypes);
+      const outgoing = handling === null ? bare : tellCalls(handling, bare);
       return unsent === null ? outgoing : withHeaders(unsent.headers, outgoing);
     } catch (failure) {
       logSafely(this.options.logger, 'error', { err: failure, request_id: id }, 'an error could not be answered');
@@ -89,7 +92,8 @@ export class Answers implements Answering<Context> {
     const mapped = error === null ? null : mapError(error);
     const outgoing =
       mapped === null ? null : errorToOutgoing(mapped, id, req?.headers.accept, this.options.errorTypes);
-    if (mapped !== null) logFailure(this.options.logger, mapped, error, mapped.statusCode, req, id, method);
+    const { logger, story } = this.options;
+    if (mapped !== null) logFailure(logger, story, mapped, error, mapped.statusCode, req, id, method, null);
     const status = mapped?.statusCode ?? CLIENT_CLOSED_REQUEST;
     for (const observer of this.observers) observer.refused(req, id, status, outgoing?.length ?? 0);
     return outgoing;
@@ -104,7 +108,8 @@ export class Answers implements Answering<Context> {
   }
 
   settled(exchange: Exchange<Context>, status: number): void {
-    for (const observer of this.observers) observer.settled(exchange, status);
+    const ms = monotonicNow() - exchange.startedAtMs;
+    for (const observer of this.observers) observer.settled(exchange, status, ms);
     exchange.handling?.trace?.finish(status);
   }
 
@@ -127,6 +132,7 @@ export class Answers implements Answering<Context> {
       const outgoing = toOutgoing(value, method);
       if (outgoing.body === null) discard(value);
       if (handling !== null && handling.failure !== null) this.#reportFailure(exchange, outgoing.status);
+      if (handling !== null && handling.calls !== null) return tellCalls(handling, outgoing);
       return outgoing;
     } catch (thrown) {
       // To return an error is to raise it.
@@ -172,9 +178,12 @@ export class Answers implements Answering<Context> {
   #report(exchange: Exchange<Context>, thrown: unknown, error: MappedError, status: number): void {
     const { req, id, method, handling } = exchange;
     ignoreRejection(thrown);
-    if (handling !== null) handling.failure = null;
+    if (handling !== null) {
+      handling.failure = null;
+      handling.errorCode = error.errorCode.name;
+    }
     if (status >= 400) handling?.trace?.fail(thrown, error.errorCode);
     const logger = handling === null ? this.options.logger : Context.loggerOf(handling);
-    logFailure(logger, error, thrown, status, req, id, method);
+    logFailure(logger, this.options.story, error, thrown, status, req, id, method, handling && handling.calls);
   }
 }

@@ -8,6 +8,8 @@ import { assertLogger, bindLogger, type Logger, type SafeLogger } from '../base/
 import type { CallingRequest, ServiceClient } from '../mesh/service-client.js';
 import { readCaller, type Caller } from '../propagation/caller.js';
 import { DEADLINE_HEADER, readDeadlineHeader } from '../propagation/mesh-headers.js';
+import type { CallTuple } from '../story/calls.js';
+import type { Story } from '../story/story.js';
 import type { TraceSpan } from '../propagation/trace-context.js';
 import { decodePath, type MatchedRoute, type Params, type Route } from '../routing/router.js';
 import { Body } from './body.js';
@@ -23,6 +25,8 @@ import type { ServerLimits } from '../wire/server.js';
 export interface ServingOptions extends ServerLimits {
   readonly logger: Logger;
   readonly accessLog: boolean;
+  /** Follows the requests that fail or are slow. */
+  readonly story: Story;
   readonly bodyLimit: number;
   readonly parameterLimit: number;
   readonly trustProxy: ProxyTrust;
@@ -109,6 +113,10 @@ export class Context<P = Params> {
   late: { readonly thrown: unknown } | null = null;
   /** Whether the handler and all middleware have answered. @internal */
   isAnswered: boolean = false;
+  /** The calls that were made for this request; null before the first one. @internal */
+  calls: CallTuple[] | null = null;
+  /** The error code of the reply; null for a reply that is not an error. @internal */
+  errorCode: string | null = null;
   /** The request as the limiter of its route knows it; null without one. @internal */
   admission: Admitted | null = null;
 

@@ -1,10 +1,11 @@
 /* Reports the outcome of each request once: the interface of those that want to know it, and the lines of the log. */
 
 import type { IncomingMessage } from 'node:http';
-import { monotonicNow } from '../base/clock.js';
 import { HttpError } from '../base/errors.js';
 import { isSilent, logSafely, type Logger } from '../base/log.js';
 import { DeadlinePassed, Overloaded } from '../overload/overload.js';
+import type { CallTuple } from '../story/calls.js';
+import type { Story } from '../story/story.js';
 import type { Exchange } from '../wire/exchange.js';
 import { countBytes } from '../wire/node-internals.js';
 import { Context } from './context.js';
@@ -14,8 +15,8 @@ import type { MappedError } from './errors.js';
 export interface Observer {
   /** The request begins. */
   begun?(exchange: Exchange<Context>): void;
-  /** The exchange is over. @param status 499 for a client that disconnected */
-  settled(exchange: Exchange<Context>, status: number): void;
+  /** The exchange is over. @param status 499 for a client that disconnected @param ms since the request began */
+  settled(exchange: Exchange<Context>, status: number, ms: number): void;
   /**
    * Something that is not a request to answer was refused: malformed bytes, CONNECT, an upgrade.
    *
@@ -25,23 +26,29 @@ export interface Observer {
   refused(req: IncomingMessage | null, id: string | null, status: number, bytes: number): void;
 }
 
-/** Never throws. @param req null for a request that could not be parsed; else `id` is its own */
+/**
+ * Logs a failure, unless there were too many in this second. Never throws.
+ *
+ * @param req null for a request that could not be parsed; else `id` is its own
+ */
 export function logFailure(
   logger: Logger,
+  { failures }: Story,
   error: MappedError,
   thrown: unknown,
   statusCode: number,
   req: IncomingMessage | null,
   id: string | null,
   method: string | null,
+  calls: readonly CallTuple[] | null,
 ): void {
   const level = levelOf(error, statusCode);
-  if (isSilent(logger, level)) return;
+  if (isSilent(logger, level) || (level === 'error' && !failures.take())) return;
   const request = req === null ? {} : { request_id: id, method, target: targetOf(req) };
   logSafely(
     logger,
     level,
-    { err: thrown, status_code: statusCode, ...request },
+    { err: thrown, status_code: statusCode, ...request, ...(calls === null ? {} : { calls }) },
     level === 'error' ? 'request failed' : 'request refused',
   );
 }
@@ -93,12 +100,11 @@ export class AccessLog implements Observer {
     this.#bytes.set(exchange, countBytes(exchange.req, exchange.res));
   }
 
-  settled(exchange: Exchange<Context>, status: number): void {
-    const { req, id, method, handling, startedAtMs } = exchange;
+  settled(exchange: Exchange<Context>, status: number, ms: number): void {
+    const { req, id, method, handling } = exchange;
     const logger = handling === null ? this.logger : Context.loggerOf(handling);
     const route = handling?.label || null;
     const bytes = this.#bytes.get(exchange)?.() ?? 0;
-    const ms = monotonicNow() - startedAtMs;
     const caller = handling?.caller?.name;
     const from = caller === undefined ? {} : { caller };
     this.#write(logger, req, { method, route, status, ms, bytes, request_id: id, ...from });

@@ -9,7 +9,7 @@ import { CompiledRoutes } from '../answer/compiled-routes.js';
 import { Context, type ServingOptions, type Handler, type Middleware } from '../answer/context.js';
 import { requestInMemory } from '../wire/in-memory.js';
 import { SCOPE, type ScopeOptions } from '../wire/scope.js';
-import { bindLogger, logSafely, type SafeLogger } from '../base/log.js';
+import { bindLogger, logSafely, OwnLog, type SafeLogger } from '../base/log.js';
 import type { ServiceClient, ServiceClients } from '../mesh/service-client.js';
 import type { Settings } from '../mesh/settings.js';
 import type { Registry } from '../metrics/registry.js';
@@ -26,11 +26,13 @@ import { CLOSE, type CloseOptions, drain, drainDelayOf, exitOnSignal } from './c
 import { resolveOptions, type PosternOptions, type ResolvedOptions } from './options.js';
 import type { ConnectMiddleware } from '../answer/connect.js';
 import { AccessLog } from '../answer/observers.js';
+import { StoryObserver } from '../answer/story.js';
 import { SlowClients } from '../wire/slow-clients.js';
 import { assertMiddleware, RouteGroup } from './route-group.js';
 import { OPENAPI, type OpenApiSettings } from '../endpoint/document-settings.js';
 import { CallSpan } from '../propagation/trace-context.js';
 import { Router } from '../routing/router.js';
+import { Story } from '../story/story.js';
 
 /** How long, in ms, after listening the event loop and the garbage collector begin to be watched. */
 const WATCH_DELAY_MS = 1000;
@@ -98,15 +100,18 @@ export class Postern extends RouteGroup {
   constructor(name: string, options: PosternOptions = {}) {
     const resolved = resolveOptions(name, options, process.env);
     const router = new Router<Handler>();
-    const { logger, loadShedding } = resolved;
+    const { loadShedding } = resolved;
+    const story = new Story(name, resolved.logger);
+    const logger = new OwnLog(resolved.logger, story.note);
     const metrics = new ServiceMetrics(router.methods, resolved.durationBuckets, logger);
     const services = createClients(resolved, metrics.observeCall);
-    const serving = { ...resolved, services, exportsTraces: false };
+    const serving = { ...resolved, logger, services, story, exportsTraces: false };
     const memoryPercent = (): number => metrics.sampler.read().rssPercent ?? 0;
     const overload = loadShedding && new Overload(loadShedding, metrics.ownRegistry, logger, memoryPercent);
     const routes = new CompiledRoutes(router, overload, resolved.validateResponses);
     const slowClients = new SlowClients(resolved.sendTimeout);
-    const observers = [metrics.requests, ...(resolved.accessLog ? [new AccessLog(logger)] : [])];
+    const accessLog = resolved.accessLog ? [new AccessLog(logger)] : [];
+    const observers = [metrics.requests, new StoryObserver(story), ...accessLog];
     const createListener = (of: CompiledRoutes): Listener => new Listener(of, serving, observers, slowClients);
     const listener = createListener(routes);
     const monitor = resolved.monitor && createListener(new CompiledRoutes(new Router(), null, false));

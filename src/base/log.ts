@@ -82,8 +82,35 @@ export function createJsonLogger(service: string, write: (line: string) => void,
   return bindLogger(ofLevels(at), {});
 }
 
-/** A logger that adds `bindings` to every entry, and whose calls never throw, whatever the logger does. */
-export function bindLogger(logger: Logger, bindings: object): SafeLogger {
+/** The framework's own log: another function gets its warnings and errors, too. What users log is not its own. */
+export class OwnLog implements Logger {
+  constructor(
+    readonly given: Logger,
+    readonly note: (level: LogLevel, object: object, message: string) => void,
+  ) {}
+
+  debug(object: object, message?: string): void {
+    this.given.debug(object, message);
+  }
+
+  info(object: object, message?: string): void {
+    this.given.info(object, message);
+  }
+
+  warn(object: object, message: string = ''): void {
+    this.note('warn', object, message);
+    logSafely(this.given, 'warn', object, message);
+  }
+
+  error(object: object, message: string = ''): void {
+    this.note('error', object, message);
+    logSafely(this.given, 'error', object, message);
+  }
+}
+
+/** A logger for users: adds `bindings` to every entry, and its calls never throw, whatever the logger does. */
+export function bindLogger(to: Logger, bindings: object): SafeLogger {
+  const logger = to instanceof OwnLog ? to.given : to;
   const bound = (level: LogLevel): SafeLogMethod => {
     if (isSilent(logger, level)) return ignore;
     return (entry, message) => {
@@ -108,7 +135,7 @@ export function assertLogger(logger: unknown, what: string, otherwise = ''): ass
 
 /** Whether entries of a level go nowhere, so that none need be made. */
 export function isSilent(logger: Logger, level: LogLevel): boolean {
-  return logger[level] === ignore;
+  return (logger instanceof OwnLog ? logger.given : logger)[level] === ignore;
 }
 
 /** Logs without ever throwing: a broken logger must not take a request down. */

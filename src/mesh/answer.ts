@@ -10,6 +10,7 @@ import { Bytes, decodeUtf8, isJsonType, mediaTypeOf } from '../payload/bytes.js'
 import { readErrorBody } from '../payload/error-body.js';
 import { fromHeaderList } from '../payload/headers.js';
 import { decodeJson, parseJson, parseShallowJson } from '../payload/json.js';
+import { CALLS_HEADER, parseCalls, type CallTuple } from '../story/calls.js';
 import type { Limit } from './limit.js';
 
 /** A message of `node:http`, or what stands in for one. */
@@ -32,6 +33,8 @@ const RETRY_AFTER = /^(?:\d{1,9}|[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:
 /** The head of an answer; its body is read once, by one of the methods. */
 export class Answer {
   readonly status: number;
+  /** The calls that the service made for it, if it failed or was slow. */
+  readonly calls: CallTuple[];
 
   /**
    * @param limit released with the last byte of the body. It is ended if the body fails, and at once by a status that
@@ -44,6 +47,7 @@ export class Answer {
   ) {
     const { service } = call;
     this.status = source.statusCode ?? 0;
+    this.calls = takeCalls(source);
     if (this.status < 200 || this.status > 599)
       limit.end(callError(call, 502, `${service} answered with the status ${this.status}`));
     source.on('error', (cause) => limit.end(callError(call, 503, `${service} broke off its answer`, { cause })));
@@ -165,6 +169,16 @@ export function toServiceError(call: CallName, answer: WholeAnswer): ServiceErro
   if (body === undefined) return callError(call, status, `${call.service} answered ${status}`, { headers });
   const { message, description, error_code: code } = body;
   return callError(call, status, description, { message, errorCode: adoptErrorCode(code.name, code.value), headers });
+}
+
+/** Takes the header with the calls out of an answer: no handler sees it, and none can pass it on to the public. */
+function takeCalls({ headers, rawHeaders }: AnswerSource): CallTuple[] {
+  const text = headers[CALLS_HEADER];
+  if (text === undefined) return [];
+  delete headers[CALLS_HEADER];
+  for (let i = rawHeaders.length - 2; i >= 0; i -= 2)
+    if (rawHeaders[i]?.toLowerCase() === CALLS_HEADER) rawHeaders.splice(i, 2);
+  return parseCalls(String(text));
 }
 
 function isCoded(headers: IncomingHttpHeaders): boolean {

@@ -6,8 +6,10 @@ import { monotonicNow } from '../base/clock.js';
 import { CLIENT_CLOSED_REQUEST } from '../wire/exchange.js';
 import { logSafely, type Logger } from '../base/log.js';
 import type { CallingRequest, ServiceFetchOptions, ServiceResponse } from './service-client.js';
+import { ApiError } from '../base/errors.js';
 import { callError, isUnavailable, ServiceError } from './service-error.js';
 import { DEADLINE_HEADER, NO_RETRY_HEADER } from '../propagation/mesh-headers.js';
+import { noteCall, type CallTuple } from '../story/calls.js';
 import { CallSpan, traceHeaders } from '../propagation/trace-context.js';
 import { readBody, retryAfterOf, toServiceError, type Answer } from './answer.js';
 import { areCallsTraced, endTrace, traceCall, type CallTraceMessage } from './call-tracing.js';
@@ -68,6 +70,8 @@ type Reader<T> = (answer: Answer, limit: Limit) => Promise<T | ServiceError>;
 
 const TIMEOUT_MS = 5000;
 const MAX_BYTES = 10 * 1024 * 1024;
+/** Part of the time left, in ms at least and at most, by which a call ends before the request that makes it. */
+const MARGIN = { part: 0.05, minMs: 2, maxMs: 100 };
 /** How much of an unwanted answer is read, so that its connection can be used again. */
 const MAX_DISCARDED_BYTES = 65_536;
 /** How much of a header of another service a line of the log has. */
@@ -89,9 +93,15 @@ export function createCall(
   const attempts = isRepeatable({ method, body }) ? retry + 1 : 1;
   const signals = signal == null ? [] : [signal];
   if (signal !== null && by !== undefined && by.signal !== signal) signals.push(by.signal);
-  const deadlineMs = signal === null ? Infinity : (by?.deadlineMs ?? Infinity);
+  const deadlineMs = signal === null || by === undefined ? Infinity : endBefore(by.deadlineMs);
   const names = { service: name, method, path: target.replace(/\?.*/s, ''), route, isRepeated: attempts > 1 };
   return { ...names, target, headers, body, by, signals, timeoutMs: timeout, deadlineMs, attempts };
+}
+
+/** A little before a deadline, so that what the call says arrives before the caller of the request gives up. */
+function endBefore(deadlineMs: number): number {
+  const marginMs = (deadlineMs - monotonicNow()) * MARGIN.part;
+  return deadlineMs - Math.min(MARGIN.maxMs, Math.max(MARGIN.minMs, marginMs));
 }
 
 /**
@@ -157,8 +167,14 @@ async function runAttempt<T>(
   const message: CallTraceMessage | undefined = isTraced
     ? { service: name, method, path, attempt: number, url: transport.url + path, route, headers, trace }
     : undefined;
-  const observe = (statusCode: number): void =>
-    options.observe?.(name, method, statusCode, (monotonicNow() - startedAtMs) / 1000);
+  let calls: CallTuple[] = [];
+  /** @param counted 0 without an answer @param status of the answer, or of the error in its place */
+  const observe = (counted: number, outcome: unknown, status = counted): void => {
+    const ms = monotonicNow() - startedAtMs;
+    options.observe?.(name, method, counted, ms / 1000);
+    const code = outcome instanceof ApiError ? outcome.errorCode.name : null;
+    if (by !== undefined) noteCall(by, [name, method, route ?? '', status, Math.round(ms), code, calls]);
+  };
   const toTimeout = (): Error => callError(call, 504, `${name} did not answer within ${Math.round(timeoutMs)} ms`);
   const limit = new Limit(timeoutMs, toTimeout, call.signals);
   service.active += 1;
@@ -166,11 +182,12 @@ async function runAttempt<T>(
   try {
     const answer = await traceCall(message, () => transport.open({ ...call, headers }, limit));
     const { status } = answer;
+    calls = answer.calls;
     const { headers: answered } = answer.source;
     if (answered['deprecation'] !== undefined || answered['sunset'] !== undefined) reportEnd(service, call, answered);
     const pauseMs = pauseAfter(service, call, number, status, answered);
     const value = await (pauseMs === undefined ? read(answer, limit) : discardAnswer(call, answer));
-    observe(status);
+    observe(status, value);
     if (message !== undefined) {
       message.statusCode = status;
       if (value instanceof ServiceError) message.errorCode = value.errorCode;
@@ -182,7 +199,8 @@ async function runAttempt<T>(
     return { value, pauseMs };
   } catch (error) {
     limit.end(error);
-    observe(hasClientLeft(by, error) ? CLIENT_CLOSED_REQUEST : 0);
+    const counted = hasClientLeft(by, error) ? CLIENT_CLOSED_REQUEST : 0;
+    observe(counted, error, error instanceof ApiError ? error.statusCode : counted);
     endTrace(message, { reason: error });
     const pauseMs = error instanceof ServiceError ? pauseAfter(service, call, number, error.statusCode) : undefined;
     if (pauseMs === undefined) throw error;

@@ -7,6 +7,7 @@ import type { TraceSpan } from '../propagation/trace-context.js';
 import type { CallInput, CallResult, EndpointDefinition } from '../endpoint/endpoint-definition.js';
 import type { MaybeResponse, MaybeSchema } from '../endpoint/schemas.js';
 import type { ByteStream } from '../payload/bytes.js';
+import type { CallMaker } from '../story/calls.js';
 import { ServiceError } from './service-error.js';
 
 /** One value of a query; null and undefined are left out. */
@@ -91,7 +92,7 @@ export interface ServiceResponse<T = unknown> {
 }
 
 /** The request that makes a call. */
-export interface CallingRequest {
+export interface CallingRequest extends CallMaker {
   readonly id: string;
   readonly headers: IncomingHttpHeaders;
   /** Undefined while nobody records the spans of requests. */

@@ -7,7 +7,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Context } from '../answer/context.js';
 import type { Observer } from '../answer/observers.js';
-import { monotonicNow } from '../base/clock.js';
 import { sampledTraceId } from '../propagation/trace-context.js';
 import type { Exchange } from '../wire/exchange.js';
 import type { BoundHistogram, Histogram } from '../metrics/histogram.js';
@@ -51,10 +50,10 @@ export class RequestMetrics implements Observer {
     });
   }
 
-  settled({ req, method, handling, startedAtMs }: Exchange<Context>, status: number): void {
+  settled({ req, method, handling }: Exchange<Context>, status: number, ms: number): void {
     const { headers } = req;
     const label = handling?.label ?? '';
-    const seconds = (monotonicNow() - startedAtMs) / 1000;
+    const seconds = ms / 1000;
     const known = this.#series.get(`${status} ${method} ${label}`);
     if (known === undefined || handling?.span !== undefined || headers['traceparent'] !== undefined)
       return this.#observe(method, label, status, seconds, sampledTraceId(handling?.span, headers));

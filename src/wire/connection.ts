@@ -358,8 +358,8 @@ export class Connection<Handling> implements Carrier, Sending {
     const { answering, exchanges } = this.#parts;
     exchange.move('end');
     if (!exchanges.delete(exchange)) return;
-    exchange.outgoing = null;
     answering.settled(exchange, status);
+    exchange.outgoing = null;
     if (exchange.hasBody) exchange.dropBody();
     if (exchange === this.#current && this.#waiting.length === 0) this.#conclude(exchange);
     if (this.#parts.isDraining && exchanges.size === 0) this.#parts.onIdle();

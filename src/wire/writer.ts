@@ -11,11 +11,13 @@ import type { Duplex } from 'node:stream';
 import { builtin } from '../base/builtin.js';
 import { Date, nextTick, setTimeout } from '../base/clock.js';
 import { ignoreRejection } from '../base/promises.js';
+import { CALLS_HEADER } from '../story/calls.js';
 import { discardStream, isStream, openStream, type BodySource, type Stream } from '../payload/bytes.js';
 import type { Exchange } from './exchange.js';
 import { closesByTrailer } from './head.js';
 import { replaceDestroySoon, saysClose } from './node-internals.js';
 import type { Outgoing } from './outgoing.js';
+import { scopeOf } from './scope.js';
 
 const { STATUS_CODES } = builtin('node:http');
 
@@ -115,6 +117,7 @@ function writeHead(exchange: Exchange, outgoing: Outgoing, close: boolean): void
   const { res, raw } = exchange;
   const { status, statusText, headers, length } = outgoing;
   if (length !== -1) headers.push('content-length', String(length));
+  if (scopeOf(exchange.req) !== undefined) removeHeader(headers, CALLS_HEADER);
   // The reply's own would replace a header that middleware has set on `res` itself.
   if (raw !== 'unused') combineHeaders(res, headers);
   if (close) {
@@ -144,6 +147,10 @@ export function addHeader(list: Outgoing['headers'], name: string, value: number
   if (at === 0) list.push(name, typeof value === 'number' ? String(value) : value);
   else if (name === 'set-cookie') list[at] = [value, known].flat().map(String);
   else if (COMBINED.includes(name)) list[at] = `${String(value)}, ${String(known)}`;
+}
+
+function removeHeader(list: Outgoing['headers'], name: string): void {
+  for (let at = indexOfHeader(list, name); at !== -1; at = indexOfHeader(list, name)) list.splice(at, 2);
 }
 
 /** Index of a name, in lower case, in a list; -1 if it is missing. */

@@ -1,0 +1,151 @@
+/*
+ * Keeps what failed or was slow in an application: the latest requests, how often each kind failed, and the warnings of
+ * the framework. Bounded in number and bytes; nothing of it was sent by a client but method, id and the caller's name.
+ */
+
+import { Date, monotonicNow, setTimeout } from '../base/clock.js';
+import { logSafely, type Logger, type LogLevel } from '../base/log.js';
+import { leafOf, type CallTuple } from './calls.js';
+
+/** A request that failed or was slow. */
+export interface RecentRequest {
+  readonly id: string;
+  readonly method: string;
+  /** As registered; null where no route matched. */
+  readonly route: string | null;
+  /** The name of the service that sent the request; null for another client. */
+  readonly caller: string | null;
+  readonly status: number;
+  readonly error_code: string | null;
+  readonly ms: number;
+  /** When it ended, ISO 8601. */
+  readonly at: string;
+  readonly calls: readonly CallTuple[];
+}
+
+/** How often one kind of failure happened in the last 15 minutes. */
+export interface FailureCount {
+  readonly route: string | null;
+  readonly status: number;
+  readonly error_code: string | null;
+  /** The service at the end of the failing calls; the application's own name if none of its calls explains it. */
+  readonly service: string;
+  readonly times: number;
+  readonly first: string;
+  readonly last: string;
+}
+
+/** A warning or an error of the framework, with the fields that the framework made. */
+export interface StoryEvent {
+  readonly at: string;
+  readonly level: LogLevel;
+  readonly msg: string;
+  readonly [field: string]: unknown;
+}
+
+const MAX_RECENT = 50;
+const MAX_EVENTS = 100;
+const MAX_KINDS = 100;
+const MINUTES = 15;
+const LINES_PER_SECOND = 10;
+/** Fields of log entries whose texts the framework, or the developer, has made. */
+const OWN_TEXTS: ReadonlySet<string> = new Set(['check', 'file', 'function', 'metric', 'route', 'service', 'signal']);
+
+/** The story of one application. */
+export class Story {
+  readonly recent: RecentRequest[] = [];
+  readonly events: StoryEvent[] = [];
+  /** Lines `request failed`. */
+  readonly failures: LineLimit;
+  /** Lines `request slow`. */
+  readonly slow: LineLimit;
+  /** Kinds of failures by minute and key. */
+  readonly #minutes = new Map<number, Map<string, FailureCount>>();
+
+  constructor(
+    readonly name: string,
+    logger: Logger,
+  ) {
+    this.failures = new LineLimit(logger, 'more requests failed');
+    this.slow = new LineLimit(logger, 'more requests were slow');
+  }
+
+  add(request: RecentRequest): void {
+    push(this.recent, request, MAX_RECENT);
+    const { route, status, error_code, ms, at, calls } = request;
+    if (status < 500) return;
+    const service = leafOf(calls, true, ms)?.[0] ?? this.name;
+    const minute = this.#minute();
+    const kinds = this.#minutes.get(minute) ?? new Map<string, FailureCount>();
+    this.#minutes.set(minute, kinds);
+    count(kinds, { route, status, error_code, service, times: 1, first: at, last: at });
+  }
+
+  /** Adds an entry of the framework's log, but not the lines of requests, which would displace all others. */
+  readonly note = (level: LogLevel, entry: object, msg: string): void => {
+    if ('request_id' in entry || 'left_out' in entry) return;
+    const fields = Object.entries(entry).filter(
+      ([name, value]) => typeof value === 'number' || (typeof value === 'string' && OWN_TEXTS.has(name)),
+    );
+    push(this.events, { at: new Date().toISOString(), level, msg, ...Object.fromEntries(fields) }, MAX_EVENTS);
+  };
+
+  get counts(): FailureCount[] {
+    this.#minute();
+    const kinds = new Map<string, FailureCount>();
+    for (const each of this.#minutes.values()) for (const kind of each.values()) count(kinds, kind);
+    return [...kinds.values()].sort((a, b) => b.times - a.times);
+  }
+
+  /** The present minute; forgets those that are too old. */
+  #minute(): number {
+    const minute = Math.floor(monotonicNow() / 60_000);
+    for (const old of this.#minutes.keys()) if (old <= minute - MINUTES) this.#minutes.delete(old);
+    return minute;
+  }
+}
+
+/** At most ten lines of one kind a second; one more says how many were left out. */
+export class LineLimit {
+  #written = 0;
+  #leftOut = 0;
+  #since = -Infinity;
+
+  constructor(
+    readonly logger: Logger,
+    readonly message: string,
+  ) {}
+
+  /** Whether a line may be written now. Counts it. */
+  take(): boolean {
+    const nowMs = monotonicNow();
+    if (nowMs - this.#since >= 1000) {
+      this.#since = nowMs;
+      this.#written = 0;
+    }
+    this.#written += 1;
+    if (this.#written <= LINES_PER_SECOND) return true;
+    if (this.#leftOut === 0) setTimeout(this.#report, this.#since + 1000 - nowMs).unref();
+    this.#leftOut += 1;
+    return false;
+  }
+
+  readonly #report = (): void => {
+    const left_out = this.#leftOut;
+    this.#leftOut = 0;
+    logSafely(this.logger, 'warn', { left_out }, this.message);
+  };
+}
+
+function push<T>(list: T[], item: T, max: number): void {
+  list.push(item);
+  if (list.length > max) list.shift();
+}
+
+function count(kinds: Map<string, FailureCount>, kind: FailureCount): void {
+  const { route, status, error_code, service, times, last } = kind;
+  const key = JSON.stringify([route, status, error_code, service]);
+  const known = kinds.get(key);
+  if (known !== undefined) kinds.set(key, { ...known, times: known.times + times, last });
+  else if (kinds.size < MAX_KINDS) kinds.set(key, kind);
+}
