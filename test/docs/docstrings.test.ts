@@ -103,7 +103,7 @@ test('every example compiles', () => {
   const all = [...new Map([...symbols].map(([name, symbol]) => [symbol, name]))];
   const examples = all.flatMap(([symbol, name]) => examplesOf(symbol).map((code) => ({ name, code })));
   const files = new Map(examples.map(({ name, code }, i) => {
-    return [join(ROOT, `test/docs/example-${i}-${name}.mts`), complete({ code, given: GIVEN, language: 'ts' })];
+    return [join(ROOT, `test/docs/example-${i}-${name}.mts`), complete(GIVEN, code)];
   }));
   const host = ts.createCompilerHost(compilerOptions);
   const { readFile, fileExists } = host;

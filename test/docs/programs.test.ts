@@ -1,8 +1,7 @@
 /**
  * Every program in the documents compiles and prints what is printed below it.
  *
- * A block `ts` or `js` without `file=` is a program. What it does not import comes from `postern`; without an `app` of
- * its own it is about `const app = new Postern('shop')`, which is closed at its end. Recipes only have to compile here:
+ * A block `ts` or `js` without `file=` is a program as it is printed. Recipes only have to compile here:
  * `recipes.test.ts` runs them and talks to them. So do the files of a session, which `walks.test.ts` runs.
  *
  * @module-tag package

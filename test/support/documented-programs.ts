@@ -22,15 +22,15 @@ export const programs: readonly (Block & { readonly file: string })[] = blocks.m
   return { ...block, file: `program${index + 1}` };
 });
 
-/** The whole program of a block: what a reader has already, and the block. */
-export function complete({ code, given, language }: Pick<Block, 'code' | 'given' | 'language'>): string {
+/** The whole program of an example in a docstring: what its reader has already, and the example. */
+export function complete(given: string, code: string): string {
   const all = `${given}\n${code}`;
   if (/from 'postern'/.test(all)) return all;
   const isUsed = (name: string): boolean => new RegExp(`(?<![.\\w'$])${name}(?![\\w']|:[^:])`).test(all);
   const isTaken = (name: string): boolean =>
     new RegExp(`(?:class|function|const|let) ${name}\\b|(?:import (?:type )?|const )\\{[^}]*\\b${name}\\b`).test(all);
   const needsApp = isUsed('app') && !/(?:const|let) app\b/.test(all);
-  const used = names.filter(({ name, type }) => (type === '' || language === 'ts') && isUsed(name) && !isTaken(name));
+  const used = names.filter(({ name }) => isUsed(name) && !isTaken(name));
   if (needsApp && !used.some(({ name }) => name === 'Postern')) used.push({ name: 'Postern', type: '' });
   const imported = used.map(({ name, type }) => type + name).join(', ');
   const begin = needsApp ? `const app = new Postern('shop', { logger: false });\n` : '';
@@ -54,7 +54,7 @@ export function writePrograms(): string {
     if (!existsSync(join(modules, name))) symlinkSync(join(ROOT, 'test/node_modules', name), join(modules, name));
   }
   for (const program of programs)
-    writeFileSync(join(folder, `${program.file}.m${program.language}`), complete(program));
+    writeFileSync(join(folder, `${program.file}.m${program.language}`), program.code);
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
   for (const { place, meta, code } of files) {
     const file = join(folder, 'sessions', place.replace(/[/.]|:.*/g, ''), meta['file'] ?? '');

@@ -17,8 +17,6 @@ export interface Block {
   readonly code: string;
   /** The block `text` right after it, which is what it prints. */
   readonly output: string | undefined;
-  /** The comment `<!-- with: … -->` right before it: code that a reader has already, such as a function of theirs. */
-  readonly given: string;
 }
 
 /** README.md, SECURITY.md and every page below docs/, relative to the root. */
@@ -36,15 +34,15 @@ export function readPage(page: string): string {
 
 export function findBlocks(page: string): Block[] {
   const text = readPage(page);
-  const fences = [...text.matchAll(/^(?:<!-- with: (.*?) -->\n)?```(\w+)([^\n]*)\n(.*?)^```$/gms)];
-  return fences.map(({ index, 0: whole, 1: given = '', 2: language = '', 3: words = '', 4: code = '' }, at) => {
+  const fences = [...text.matchAll(/^```(\w+)([^\n]*)\n(.*?)^```$/gms)];
+  return fences.map(({ index, 0: whole, 1: language = '', 2: words = '', 3: code = '' }, at) => {
     const next = fences[at + 1];
-    const isFollowed = next?.[2] === 'text' && /^\s*$/.test(text.slice(index + whole.length, next.index));
+    const isFollowed = next?.[1] === 'text' && /^\s*$/.test(text.slice(index + whole.length, next.index));
     const meta = Object.fromEntries(
       [...words.matchAll(/(\w+)=(\S+)/g)].map(([, name = '', value = '']) => [name, value]),
     );
     const line = text.slice(0, index).split('\n').length;
-    return { place: `${page}:${line}`, language, meta, code, given, output: isFollowed ? next[4] : undefined };
+    return { place: `${page}:${line}`, language, meta, code, output: isFollowed ? next[3] : undefined };
   });
 }
 

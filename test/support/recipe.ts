@@ -1,4 +1,4 @@
-/** Runs a recipe of docs/recipes.md: its block, after the line that the page names, as a process of its own. */
+/** Runs a recipe of docs/recipes.md: its block, as a process of its own. */
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -48,16 +48,17 @@ export async function startRecipe(
   const folder = mkdtempSync(join(tmpdir(), 'postern-recipe-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   mkdirSync(join(folder, 'node_modules'));
-  const code = withoutTypes(`${recipe(heading)}${more}`);
-  const libraries = [...code.matchAll(/from '([a-z]+)';$/gm)].map(([, name = '']) => name);
+  // The test gives what a reader would put in the place of such a line.
+  const own = more === '' ? recipe(heading) : recipe(heading).replace(/^const .* \/\/ yours\n/gm, '');
+  const code = withoutTypes(`${own}${more}`);
+  const libraries = [...code.matchAll(/from '((?!postern)[a-z]+)';$/gm)].map(([, name = '']) => name);
   for (const name of libraries) symlinkSync(join(ROOT, 'test/node_modules', name), join(folder, 'node_modules', name));
   symlinkSync(ROOT, join(folder, 'node_modules/postern'));
+  const imported = /import \{([^}]*)\} from 'postern'/.exec(code)?.[1] ?? '';
   const names = Object.keys(entry)
-    .filter((name) => name === 'Postern' || new RegExp(`(?<![.\\w'])${name}\\(`).test(code));
-  writeFileSync(
-    join(folder, 'recipe.mjs'),
-    `import { ${names.join(', ')} } from 'postern';\nconst app = new Postern('shop');\n${code}\nawait app.run();\n`,
-  );
+    .filter((name) => new RegExp(`(?<![.\\w'])${name}\\(`).test(more) && !imported.split(/[ ,]+/).includes(name));
+  const begin = names.length === 0 ? '' : `import { ${names.join(', ')} } from 'postern';\n`;
+  writeFileSync(join(folder, 'recipe.mjs'), `${begin}${code}\nawait app.run();\n`);
 
   const variables = { ...process.env, HOST: '127.0.0.1', PORT: '0', DRAIN_DELAY: '0', ...env };
   const child = spawn(process.execPath, ['recipe.mjs'], {
