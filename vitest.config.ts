@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { MissingPrograms } from './test/support/missing-programs.js';
+import { PATIENCE_MS } from './test/support/patience.js';
 import { findPrograms } from './test/support/programs.mjs';
 
 const source = (file: string): string => fileURLToPath(new URL(`./src/${file}`, import.meta.url));
@@ -39,7 +40,9 @@ export default defineConfig(({ mode }) => ({
     include: ['test/**/*.test.ts'],
     exclude: [...configDefaults.exclude, 'test/starter/**', ...(mode === 'fast' ? findFilesWith('') : [])],
     setupFiles: ['test/support/setup.ts'],
-    testTimeout: 30_000,
+    testTimeout: PATIENCE_MS + 10_000,
+    hookTimeout: PATIENCE_MS + 10_000,
+    expect: { poll: { timeout: PATIENCE_MS, interval: 10 } },
     // Vitest leaves one core to itself, which on two cores is half of them.
     maxWorkers: Math.max(2, availableParallelism() - 1),
     sequence: { sequencer: SlowFirst },

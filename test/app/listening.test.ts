@@ -61,7 +61,7 @@ test('close lets what is in flight finish, and ends its connection', async () =>
   }));
   const { port } = await serve(app);
   const idle = connect(port, '127.0.0.1');
-  const answered = rawExchange(port, 'GET /slow HTTP/1.1\r\nHost: x\r\n\r\n', 5000);
+  const answered = rawExchange(port, 'GET /slow HTTP/1.1\r\nHost: x\r\n\r\n');
   await waiting;
   const closed = app.close({ timeout: 5000 });
   await new Promise((resolve) => idle.once('close', resolve));
@@ -79,7 +79,7 @@ test('what outlives the time limit is cut', async () => {
     return new Promise<string>(() => undefined);
   });
   const { port } = await serve(app);
-  const answered = rawExchange(port, 'GET /never HTTP/1.1\r\nHost: x\r\n\r\n', 5000);
+  const answered = rawExchange(port, 'GET /never HTTP/1.1\r\nHost: x\r\n\r\n');
   await waiting;
   await app.close({ timeout: 20 });
   expect(await answered).toBe('');
@@ -112,7 +112,7 @@ test('a time limit beyond what timers can do waits instead of cutting', async ()
   let release = (): void => undefined;
   const app = createApp().get('/', () => new Promise((resolve) => (release = () => resolve('done'))));
   const { port } = await serve(app);
-  const answered = rawExchange(port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n', 5000);
+  const answered = rawExchange(port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n');
   await expect.poll(() => app.metrics.expose()).toContain('active_task_count 1.0');
   const closed = app.close({ timeout: Infinity });
   // A timer of that long would fire after 1 ms.

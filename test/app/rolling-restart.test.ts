@@ -114,7 +114,7 @@ test.for(['nginx', 'haproxy'] as const)(
 
   const load = startLoad(listen);
   const pids = new Set(children.map(({ pid }) => pid));
-  await expect.poll(() => load.answeredBy, { timeout: 10_000 }).toEqual(pids);
+  await expect.poll(() => load.answeredBy).toEqual(pids);
   for (let drain = 0; drain < DRAINS; drain += 1) {
     const slot = drain % 2;
     const old = children[slot] as ChildProcess;
@@ -123,7 +123,7 @@ test.for(['nginx', 'haproxy'] as const)(
     const fresh = await startService(ports[slot] as number);
     children[slot] = fresh;
     pids.add(fresh.pid);
-    await expect.poll(() => load.answeredBy.has(fresh.pid ?? 0), { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => load.answeredBy.has(fresh.pid ?? 0)).toBe(true);
   }
   await load.stop();
   expect(load.failures).toEqual([]);

@@ -65,7 +65,7 @@ test.for(['SIGTERM', 'SIGINT'] as const)(
     await idle.answered(1);
     const silent = open(port);
     await once(silent.socket, 'connect');
-    const busy = rawExchange(port, get('/slow/300'), 5000);
+    const busy = rawExchange(port, get('/slow/300'));
     await said('slow');
     child.kill(signal);
     expect((await idle.closed).map(({ status }) => status)).toEqual([200]);
@@ -118,7 +118,7 @@ test.for(['soon', '-1', '1.5', '1e3'])('DRAIN_DELAY "%s" is refused before anyth
 
 test('what outlives the time limit is cut, and the process exits with 1', async () => {
   const { child, port, exited, said } = await start({ timeout: 50 });
-  const busy = rawExchange(port, get('/never'), 5000);
+  const busy = rawExchange(port, get('/never'));
   await said('never');
   child.kill('SIGTERM');
   expect(await busy).toBe('');
@@ -137,7 +137,7 @@ test('a request whose client has left does not hold the process, nor make it exi
 
 test('a first signal waits for a close that the service began itself', async () => {
   const { child, port, exited, said } = await start();
-  const busy = rawExchange(port, get('/close/400'), 5000);
+  const busy = rawExchange(port, get('/close/400'));
   await said('slow');
   child.kill('SIGTERM');
   const [response] = parseResponses(await busy);
@@ -161,7 +161,7 @@ test('a connection that the kernel accepted before the drain stopped to listen i
 
 test('a second signal ends the process at once', async () => {
   const { child, port, exited, said } = await start({ timeout: 60_000 });
-  const busy = rawExchange(port, get('/never'), 5000);
+  const busy = rawExchange(port, get('/never'));
   await said('never');
   child.kill('SIGTERM');
   await said('SIGTERM');
@@ -377,7 +377,7 @@ test.for([
   ['and outlives the time limit, with 1', { timeout: 300 }, '/track/50/60000', 1],
 ] as const)('a process exits after work that a request in flight tracks %s', async ([, options, path, code]) => {
   const { child, port, messages, exited, said } = await start(options);
-  const busy = rawExchange(port, get(path), 5000);
+  const busy = rawExchange(port, get(path));
   await said('slow');
   child.kill('SIGTERM');
   expect(parseResponses(await busy)[0]?.body).toBe('done');

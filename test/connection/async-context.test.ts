@@ -110,7 +110,7 @@ async function load(port: number, connections: number, rounds: number, pipelined
     for (let round = 0; round < rounds; round += 1) {
       received = '';
       socket.write(batch(pipelined));
-      await expect.poll(() => received.match(/HTTP\/1\.1 \d{3}/g)?.length ?? 0, { timeout: 10_000, interval: 1 })
+      await expect.poll(() => received.match(/HTTP\/1\.1 \d{3}/g)?.length ?? 0)
         .toBe(pipelined);
     }
     socket.destroy();
@@ -225,9 +225,9 @@ test('the access log and the trace of clients that disconnect', async () => {
       this.write(`GET /quiet/q${index} HTTP/1.1\r\nHost: x\r\n\r\nGET /quiet/p${index} HTTP/1.1\r\nHost: x\r\n\r\n`);
     }),
   );
-  await expect.poll(() => begun, { timeout: 10_000 }).toBeGreaterThanOrEqual(20);
+  await expect.poll(() => begun).toBeGreaterThanOrEqual(20);
   for (const socket of sockets) socket.destroy();
-  await expect.poll(() => seen.length, { timeout: 10_000 }).toBe(40);
+  await expect.poll(() => seen.length).toBe(40);
   expect(wrongOf(seen)).toEqual([]);
 });
 

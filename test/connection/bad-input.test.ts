@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Postern } from 'postern';
 import { parseResponses, rawExchange, rawRequest } from '../support/raw.js';
 
-const app = new Postern('users', { logger: false, bodyLimit: 1000, requestTimeout: 400, headersTimeout: 300 });
+const app = new Postern('users', { logger: false, bodyLimit: 1000 });
 app.get('/', () => ({ hello: 'world' }));
 app.get('/users/:id', (ctx) => ({ id: ctx.params.id }));
 app.post('/json', (ctx) => ctx.json());
@@ -24,11 +24,17 @@ app.get('/late', () => (async function* () { yield 'partial'; throw new Error('t
 app.get('/early', () => (async function* (): AsyncGenerator<string> { throw new Error('at once'); })());
 app.get('/objects', () => (async function* () { yield { not: 'bytes' }; })());
 
+/** Waits for a short time only: for requests that never end. */
+const hurried = new Postern('users', { logger: false, requestTimeout: 400, headersTimeout: 300 });
+hurried.post('/text', (ctx) => ctx.text());
+
 let port = 0;
+let hurriedPort = 0;
 beforeAll(async () => {
   ({ port } = await app.listen({ host: '127.0.0.1', port: 0 }));
+  hurriedPort = (await hurried.listen({ host: '127.0.0.1', port: 0 })).port ?? 0;
 });
-afterAll(() => app.close({ timeout: 100 }));
+afterAll(() => Promise.all([app, hurried].map((each) => each.close({ timeout: 100 }))));
 
 const HEAD = 'Host: x\r\nConnection: close\r\n';
 const post = (path: string, headers: string, body: string): string =>
@@ -111,7 +117,7 @@ const cases: {
 ];
 
 test.for(cases)('$what: $status', async ({ bytes, status, description, headers = {} }) => {
-  const response = await rawRequest(port, bytes, 3000);
+  const response = await rawRequest(status === 408 ? hurriedPort : port, bytes);
   if (typeof status === 'number') expect(response.status).toBe(status);
   else expect(status).toContain(response.status);
   if (response.status >= 400) {
@@ -196,7 +202,7 @@ test('a client that sends far more than the limit still gets to read the 413', a
 
 test('100 Continue is sent when the body is asked for, and not for one that is refused', async () => {
   const expecting = (length: number, path: string): string =>
-    `POST ${path} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: ${length}\r\n\r\n`;
+    `POST ${path} HTTP/1.1\r\n${length === 3 && path === '/text' ? HEAD : 'Host: x\r\n'}Expect: 100-continue\r\nContent-Length: ${length}\r\n\r\n`;
   const accepted = parseResponses(await rawExchange(port, `${expecting(3, '/text')}abc`));
   expect(accepted.map(({ status }) => status)).toEqual([100, 200]);
   const refused = parseResponses(await rawExchange(port, expecting(5000, '/text')));

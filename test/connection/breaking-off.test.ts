@@ -26,7 +26,7 @@ test('requestTimeout answers 408, closes the connection and ends the reader', as
     }
   }));
   const { port } = await serve(app);
-  const [response] = parseResponses(await rawExchange(port, upload, 10_000));
+  const [response] = parseResponses(await rawExchange(port, upload));
   expect([response?.status, response?.headers['connection']]).toEqual([408, 'close']);
   expect(await finished).toMatch(/Error/);
 });
@@ -60,7 +60,7 @@ test.for([
     await expect.poll(() => {
       collectGarbage();
       return contexts.filter((context) => context.deref() !== undefined).length;
-    }, { timeout: 10_000 }).toBeLessThan(3);
+    }).toBeLessThan(3);
   },
 );
 

@@ -12,9 +12,6 @@ import type { Context, Middleware, Postern, PosternOptions, StandardSchemaV1 } f
 import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 import { WireConnection } from '../support/strict-client.js';
 
-/** For what has to happen, but takes as long as the machine needs. */
-const LONG = { timeout: 10_000, interval: 5 };
-
 const get = (path: string, headers = ''): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n`;
 const post = (path: string, body: string): string =>
   `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
@@ -46,7 +43,7 @@ function polled(options: PosternOptions = {}): Polled {
 }
 
 const idle = async (app: Postern): Promise<void> =>
-  expect.poll(() => app.metrics.expose(), LONG).toContain('active_task_count 0.0');
+  expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
 
 async function open(port: number): Promise<WireConnection> {
   const client = await WireConnection.open(port);
@@ -76,7 +73,7 @@ describe.for(Object.keys(LEAVE))('after %s', (how) => {
     const { port } = await serve(app);
     const client = await open(port);
     await client.write(get('/held') + waiting);
-    await expect.poll(() => ran, LONG).toEqual(['/held']);
+    await expect.poll(() => ran).toEqual(['/held']);
     await letPass(port);
     leave(client.socket);
     await idle(app);
@@ -85,7 +82,7 @@ describe.for(Object.keys(LEAVE))('after %s', (how) => {
     const statuses = (): unknown[] => logger.entries.filter(({ message, object }) => {
       return message === 'request' && object['target'] !== '/no/where';
     }).map(({ object }) => object['status']);
-    await expect.poll(() => statuses(), LONG).toEqual(Array.from({ length: count + 1 }, () => 499));
+    await expect.poll(() => statuses()).toEqual(Array.from({ length: count + 1 }, () => 499));
   });
 
   test.for<[string, (n: number) => string]>([
@@ -174,9 +171,9 @@ describe.for<[string, PosternOptions]>([
       const client = await open(port);
       await client.write(get('/poll'));
       const [socket] = await accepted;
-      await expect.poll(() => gate.arrivals, LONG).toBe(1);
+      await expect.poll(() => gate.arrivals).toBe(1);
       LEAVE[how]?.(client.socket);
-      await expect.poll(() => socket.destroyed, LONG).toBe(true);
+      await expect.poll(() => socket.destroyed).toBe(true);
       gate.open();
       await idle(app);
       expect([ran, late]).toEqual([[], []]);
@@ -200,7 +197,7 @@ describe.for<[string, PosternOptions]>([
     app.get('/poll', { middleware: [wait(gate)] }, poll);
     const abort = new AbortController();
     const requested = app.request('/poll', { signal: abort.signal });
-    await expect.poll(() => gate.arrivals, LONG).toBe(1);
+    await expect.poll(() => gate.arrivals).toBe(1);
     abort.abort(new Error('enough'));
     await expect(requested).rejects.toThrow('enough');
     for (let i = 0; i < 100; i += 1) await turn();
@@ -215,7 +212,7 @@ test('a handler runs when its middleware took long and its client still waits', 
   const app = createApp().get('/', { middleware: [wait(gate)] }, ({ signal }) => String(signal.aborted));
   const { url } = await serve(app);
   const replied = fetch(url);
-  await expect.poll(() => gate.arrivals, LONG).toBe(1);
+  await expect.poll(() => gate.arrivals).toBe(1);
   gate.open();
   expect(await (await replied).text()).toBe('false');
 });
@@ -233,5 +230,5 @@ test('the signal of a request aborts once, and not after its reply', async () =>
   await client.write(get('/quiet'));
   await letPass(port);
   client.socket.resetAndDestroy();
-  await expect.poll(() => aborted, LONG).toEqual(['/quiet']);
+  await expect.poll(() => aborted).toEqual(['/quiet']);
 });

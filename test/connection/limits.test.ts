@@ -17,12 +17,12 @@ test('connections beyond maxConnections are dropped, and taken again once others
   const { port } = await serve(app);
   const held = [connectPaused(port, ''), connectPaused(port, '')];
   await expect
-    .poll(() => new Promise((resolve) => app.server.getConnections((_error, open) => resolve(open))), { timeout: 5000 })
+    .poll(() => new Promise((resolve) => app.server.getConnections((_error, open) => resolve(open))))
     .toBe(2);
   const request = 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
-  expect(await rawExchange(port, request, 5000)).toBe('');
+  expect(await rawExchange(port, request)).toBe('');
   for (const socket of held) socket.destroy();
-  await expect.poll(() => rawExchange(port, request, 5000), { timeout: 5000 }).toContain('200 OK');
+  await expect.poll(() => rawExchange(port, request)).toContain('200 OK');
 });
 
 test.for<[number, number, number]>([

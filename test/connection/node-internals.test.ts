@@ -13,7 +13,6 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import * as internals from '../../src/wire/node-internals.js';
 import { CERTIFICATE, KEY } from '../support/localhost-certificate.js';
 
-const LONG = { timeout: 15_000, interval: 5 };
 /** More than the buffers of both sides hold. */
 const LARGE = 48 * 1024 * 1024;
 
@@ -58,9 +57,9 @@ async function letPass(): Promise<void> {
 async function exchange(listener: Listener, request: string): Promise<string> {
   const port = await listen(createServer(listener));
   const client = new Client(port, request);
-  await expect.poll(() => client.text, LONG).toMatch(/\r\n\r\n/);
+  await expect.poll(() => client.text).toMatch(/\r\n\r\n/);
   client.socket.end();
-  await expect.poll(() => client.hasEnded, LONG).toBe(true);
+  await expect.poll(() => client.hasEnded).toBe(true);
   return client.text;
 }
 
@@ -142,9 +141,9 @@ describe('beforeFirstRead', () => {
       await listen(server),
       'POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 200000\r\n\r\n',
     );
-    await expect.poll(() => client.text, LONG).toContain('100 Continue');
+    await expect.poll(() => client.text).toContain('100 Continue');
     client.socket.write('x'.repeat(200_000));
-    await expect.poll(() => client.text, LONG).toContain('read');
+    await expect.poll(() => client.text).toContain('read');
     expect(calls).toBe(1);
   });
 
@@ -166,12 +165,12 @@ test('replaceDestroySoon is what ends a connection after a reply that says close
     res.setHeader('connection', 'close').end('last');
   }));
   const client = new Client(port, get('/'));
-  await expect.poll(() => client.text, LONG).toContain('last');
-  await expect.poll(() => ends.length, LONG).toBe(1);
+  await expect.poll(() => client.text).toContain('last');
+  await expect.poll(() => ends.length).toBe(1);
   await letPass();
   expect(client.hasEnded).toBe(false);
   ends[0]?.end();
-  await expect.poll(() => client.hasEnded, LONG).toBe(true);
+  await expect.poll(() => client.hasEnded).toBe(true);
 });
 
 test.for([true, false])('a reply after the end of its client arrives: %s, if deferEnd was called', async (isDeferred) => {
@@ -186,15 +185,15 @@ test.for([true, false])('a reply after the end of its client arrives: %s, if def
     }),
   );
   const client = new Client(await listen(server), get('/'));
-  await expect.poll(() => responses.length, LONG).toBe(1);
+  await expect.poll(() => responses.length).toBe(1);
   client.socket.end();
-  await expect.poll(() => hasEnded, LONG).toBe(true);
+  await expect.poll(() => hasEnded).toBe(true);
   await letPass();
   responses[0]?.end('late');
-  if (isDeferred) await expect.poll(() => client.text, LONG).toContain('late');
+  if (isDeferred) await expect.poll(() => client.text).toContain('late');
   expect(ends).toHaveLength(isDeferred ? 1 : 0);
   for (const end of ends) end();
-  await expect.poll(() => client.hasEnded, LONG).toBe(true);
+  await expect.poll(() => client.hasEnded).toBe(true);
   expect(client.text.includes('late')).toBe(isDeferred);
 });
 
@@ -209,14 +208,14 @@ test.for(['stopReading', 'pause'] as const)('after %s, node:http reads on by its
     res.end('x');
   }));
   const client = new Client(port, get('/1'));
-  await expect.poll(() => client.text, LONG).toContain('x');
+  await expect.poll(() => client.text).toContain('x');
   await new Promise((resolve) => client.socket.write(get('/2'), resolve));
   await letPass();
   if (how === 'stopReading') {
     expect(urls).toEqual(['/1']);
     readOn();
   }
-  await expect.poll(() => urls, LONG).toEqual(['/1', '/2']);
+  await expect.poll(() => urls).toEqual(['/1', '/2']);
 });
 
 test('isHeldBack knows that node:http waits for its client, and that nobody else can resume the socket', async () => {
@@ -230,19 +229,19 @@ test('isHeldBack knows that node:http waits for its client, and that nobody else
   }));
   const client = new Client(port, get('/large'));
   client.socket.pause();
-  await expect.poll(() => urls, LONG).toEqual(['/large']);
+  await expect.poll(() => urls).toEqual(['/large']);
   const socket = sockets[0] as Socket;
   expect(internals.isHeldBack(socket)).toBe(false);
   client.socket.write(get('/next'));
-  await expect.poll(() => internals.isHeldBack(socket), LONG).toBe(true);
+  await expect.poll(() => internals.isHeldBack(socket)).toBe(true);
   let pauses = 0;
   socket.on('pause', () => (pauses += 1));
   socket.resume();
-  await expect.poll(() => pauses, LONG).toBe(1);
+  await expect.poll(() => pauses).toBe(1);
   expect(socket.isPaused()).toBe(true);
   client.socket.resume();
-  await expect.poll(() => client.bytes, LONG).toBeGreaterThan(LARGE);
-  await expect.poll(() => internals.isHeldBack(socket), LONG).toBe(false);
+  await expect.poll(() => client.bytes).toBeGreaterThan(LARGE);
+  await expect.poll(() => internals.isHeldBack(socket)).toBe(false);
 });
 
 test('wakeReading shows the end of a client whose full body was not read before its CONNECT', async () => {
@@ -261,7 +260,7 @@ test('wakeReading shows the end of a client whose full body was not read before 
   );
   await once(server, 'connect');
   client.socket.end('more');
-  await expect.poll(() => hasEnded, LONG).toBe(true);
+  await expect.poll(() => hasEnded).toBe(true);
 });
 
 describe('takenBytes', () => {
@@ -276,13 +275,13 @@ describe('takenBytes', () => {
     }));
     const client = new Client(port, get('/'));
     client.socket.pause();
-    await expect.poll(() => socket, LONG).toBeDefined();
+    await expect.poll(() => socket).toBeDefined();
     const taken = (): number => internals.takenBytes(socket as Socket);
     await letPass();
     expect(taken()).toBeLessThan(LARGE);
     client.socket.resume();
-    await expect.poll(() => client.bytes, LONG).toBeGreaterThan(LARGE);
-    await expect.poll(taken, LONG).toBe(client.bytes);
+    await expect.poll(() => client.bytes).toBeGreaterThan(LARGE);
+    await expect.poll(taken).toBe(client.bytes);
   });
 
   test('of a stream in memory grows as its queue shrinks', async () => {
@@ -313,7 +312,7 @@ describe('serverOf', () => {
     client.write(get('/', 'Connection: close\r\n'));
     let text = '';
     client.on('data', (chunk) => (text += String(chunk)));
-    await expect.poll(() => text, LONG).toContain('\r\n\r\ntrue');
+    await expect.poll(() => text).toContain('\r\n\r\ntrue');
   });
 
   test('is the server of a request over a stream in memory', async () => {
@@ -326,7 +325,7 @@ describe('serverOf', () => {
     const server = createServer((req, res) => res.end(String(internals.serverOf(req) === server)));
     server.emit('connection', socket);
     socket.push(get('/'));
-    await expect.poll(() => text, LONG).toContain('\r\n\r\ntrue');
+    await expect.poll(() => text).toContain('\r\n\r\ntrue');
     socket.destroy();
   });
 });
@@ -335,7 +334,7 @@ test.for([true, false])('a request without Host reaches its listener: %s, if tak
   const server = createServer((_req, res) => res.end('taken'));
   if (isTaken) internals.takeRequestsWithoutHost(server);
   const client = new Client(await listen(server), 'GET / HTTP/1.1\r\n\r\n');
-  await expect.poll(() => client.text, LONG).toMatch(isTaken ? /^HTTP\/1\.1 200 [^]*taken/ : /^HTTP\/1\.1 400 /);
+  await expect.poll(() => client.text).toMatch(isTaken ? /^HTTP\/1\.1 200 [^]*taken/ : /^HTTP\/1\.1 400 /);
 });
 
 test.for(['closeIdleConnections', 'close'] as const)('%s cuts a client that still reads its reply, but for spareReaders', async (close) => {
@@ -350,17 +349,17 @@ test.for(['closeIdleConnections', 'close'] as const)('%s cuts a client that stil
     if (isSpared) internals.spareReaders(server, sockets);
     const client = new Client(await listen(server), get('/'));
     client.socket.pause();
-    await expect.poll(() => answered, LONG).toBe(1);
+    await expect.poll(() => answered).toBe(1);
     await letPass();
     server[close]();
     const [socket] = [...sockets] as [Socket];
     expect(socket.destroyed).toBe(!isSpared);
     expect(Object.hasOwn(socket, 'destroy')).toBe(false);
     client.socket.resume();
-    if (isSpared) await expect.poll(() => client.bytes, LONG).toBeGreaterThan(LARGE);
+    if (isSpared) await expect.poll(() => client.bytes).toBeGreaterThan(LARGE);
     // An idle one is closed.
     if (isSpared) server.closeIdleConnections();
-    await expect.poll(() => socket.destroyed, LONG).toBe(true);
+    await expect.poll(() => socket.destroyed).toBe(true);
   }
 });
 
@@ -385,7 +384,7 @@ describe('guardUpgrades', () => {
     });
     if (!isBefore) server.on('upgrade', accept);
     const client = new Client(await listen(server), UPGRADE);
-    await expect.poll(() => client.text, LONG).toMatch(isAllowed ? /^HTTP\/1\.1 101 / : /^HTTP\/1\.1 403 /);
+    await expect.poll(() => client.text).toMatch(isAllowed ? /^HTTP\/1\.1 101 / : /^HTTP\/1\.1 403 /);
     expect(asked).toEqual(['/up']);
   });
 
@@ -394,7 +393,7 @@ describe('guardUpgrades', () => {
     const server = createServer((_req, res) => res.end('answered'));
     internals.guardUpgrades(server, (req) => void asked.push(req.url));
     const client = new Client(await listen(server), UPGRADE);
-    await expect.poll(() => client.text, LONG).toContain('answered');
+    await expect.poll(() => client.text).toContain('answered');
     expect(asked).toEqual([]);
   });
 });

@@ -14,9 +14,6 @@ import { createRandom } from '../support/random.js';
 import { createApp, expectFailures, serve } from '../support/serve.js';
 import { WireConnection, type WireResponse } from '../support/strict-client.js';
 
-/** For what has to happen, but takes as long as the machine needs. */
-const LONG = { timeout: 10_000, interval: 5 };
-
 const MIB = 1024 * 1024;
 const get = (path: string, headers = ''): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n`;
 const post = (path: string, body: string): string =>
@@ -110,7 +107,7 @@ describe('the next request begins when the reply is sent that is', () => {
     const client = await open(port);
     await client.write((get('/reply') + get('/next')).repeat(3));
     // Read as a whole: the strict reader begins anew with every packet.
-    await expect.poll(() => begun.length, LONG).toBe(6);
+    await expect.poll(() => begun.length).toBe(6);
     const replies = await readAll(client, 6);
     expect(replies.map(({ body }) => body.toString() === 'next')).toEqual([false, true, false, true, false, true]);
     expect([begun, unsent]).toEqual([['/reply', '/next', '/reply', '/next', '/reply', '/next'], []]);
@@ -160,12 +157,12 @@ describe('the next request begins when the reply is sent that is', () => {
     const client = await open(port);
     client.socket.pause();
     await client.write(get('/large') + get('/next'));
-    await expect.poll(() => begun, LONG).toEqual(['/large']);
+    await expect.poll(() => begun).toEqual(['/large']);
     await letPass(port);
     expect(begun).toEqual(['/large']);
     let received = 0;
     client.socket.on('data', (data: Buffer) => (received += data.length)).resume();
-    await expect.poll(() => received, LONG).toBeGreaterThan(large.length);
+    await expect.poll(() => received).toBeGreaterThan(large.length);
     const replies = await readAll(client, 2);
     expect(replies.map(({ body }) => body.length)).toEqual([large.length, 4]);
     expect(begun).toEqual(['/large', '/next']);
@@ -199,7 +196,7 @@ test('connections do not wait for each other', async () => {
   const { port } = await serve(app);
   const clients = await Promise.all(Array.from({ length: 20 }, () => open(port)));
   for (const client of clients) await client.write(get('/'));
-  await expect.poll(() => waiting.length, LONG).toBe(20);
+  await expect.poll(() => waiting.length).toBe(20);
   for (const resolve of waiting) resolve();
   for (const client of clients) expect((await client.finalResponse())?.status).toBe(200);
 });
@@ -290,7 +287,7 @@ describe('requests that arrive early', () => {
     const { port } = await serve(app);
     const client = await open(port);
     void client.write(get('/held') + get('/early', `X: ${'x'.repeat(500)}\r\n`).repeat(30_000));
-    await expect.poll(() => ran, LONG).toEqual(['/held']);
+    await expect.poll(() => ran).toEqual(['/held']);
     await letPass(port);
     expect((await socket).bytesRead).toBeLessThan(260_000);
     release();
@@ -303,7 +300,7 @@ describe('requests that arrive early', () => {
     const client = await open(port);
     const body = 'x'.repeat(600_000);
     void client.write(get('/held') + post('/long', body));
-    await expect.poll(() => ran, LONG).toEqual(['/held']);
+    await expect.poll(() => ran).toEqual(['/held']);
     await letPass(port);
     release();
     const [, second] = await readAll(client, 2);
@@ -326,8 +323,8 @@ describe('requests that arrive early', () => {
       await letPass(port);
       client.socket[leave]();
     }
-    await expect.poll(() => aborted, LONG).toBe(2);
-    await expect.poll(() => app.metrics.expose(), LONG).toContain('active_task_count 0.0');
+    await expect.poll(() => aborted).toBe(2);
+    await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
     expect(ran).toEqual(['/held', '/held']);
   });
 
@@ -356,7 +353,7 @@ describe('behind a request that is handled', () => {
     const { port } = await serve(app);
     const client = await open(port);
     await client.write(get('/held') + get('/early') + half);
-    await expect.poll(() => ran, LONG).toEqual(['/held']);
+    await expect.poll(() => ran).toEqual(['/held']);
     release();
     expect((await readAll(client)).map(({ status }) => status)).toEqual([200, 200, 408]);
   });
@@ -375,10 +372,10 @@ describe('behind a request that is handled', () => {
     const { port } = await serve(app);
     const client = await open(port);
     void client.write(get('/held') + bytes);
-    await expect.poll(() => begun, LONG).toBeGreaterThan(0);
+    await expect.poll(() => begun).toBeGreaterThan(0);
     client.socket.destroySoon();
-    await expect.poll(() => [aborted, begun - aborted], LONG).toEqual([begun, 0]);
-    await expect.poll(() => app.metrics.expose(), LONG).toContain('active_task_count 0.0');
+    await expect.poll(() => [aborted, begun - aborted]).toEqual([begun, 0]);
+    await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
   });
 
   test('requests wait for as long as it takes with requestTimeout: 0', async () => {
@@ -386,7 +383,7 @@ describe('behind a request that is handled', () => {
     const { port } = await serve(app);
     const client = await open(port);
     await client.write(get('/held') + get('/early').repeat(10));
-    await expect.poll(() => ran, LONG).toEqual(['/held']);
+    await expect.poll(() => ran).toEqual(['/held']);
     // Longer than a timer of 0 ms, which is one of 1 ms.
     await new Promise((resolve) => setTimeout(resolve, 50));
     await letPass(port);

@@ -11,7 +11,7 @@ import { describe, expect, test } from 'vitest';
 import { parseResponses, rawExchange } from '../support/raw.js';
 import { createApp, serve } from '../support/serve.js';
 
-const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
+const get = (path: string, headers = ''): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n`;
 
 describe('a request that arrives early', () => {
   test.for([
@@ -26,7 +26,7 @@ describe('a request that arrives early', () => {
     });
     const { port } = await serve(app);
     const timedOut = once(app.server, 'clientError');
-    const answers = rawExchange(port, get('/').repeat(2) + half, 5000);
+    const answers = rawExchange(port, get('/').repeat(2) + half);
     await expect.poll(() => waiting.length).toBe(1);
     await new Promise((resolve) => setTimeout(resolve, timeouts.requestTimeout / 2));
     waiting[0]?.();
@@ -131,7 +131,7 @@ describe('a trailer that closes the connection', () => {
       );
     app.post('/echo', (ctx) => ctx.stream()).get('/next', () => 'next');
     const { port } = await serve(app);
-    const responses = parseResponses(await rawExchange(port, post(path, trailer) + get('/next'), 3000));
+    const responses = parseResponses(await rawExchange(port, post(path, trailer) + get('/next')));
     expect(responses).toHaveLength(1);
     if (path !== '/echo') expect(responses[0]?.headers['connection']).toBe('close');
   });
@@ -140,7 +140,7 @@ describe('a trailer that closes the connection', () => {
     const app = createApp().post('/read', (ctx) => ctx.text()).get('/next', () => 'next');
     const { port } = await serve(app);
     const responses = parseResponses(
-      await rawExchange(port, post('/read', 'X-Checksum: close\r\n') + get('/next'), 500),
+      await rawExchange(port, post('/read', 'X-Checksum: close\r\n') + get('/next', 'Connection: close\r\n')),
     );
     expect(responses.map(({ body }) => body)).toEqual(['abc', 'next']);
   });

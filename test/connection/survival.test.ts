@@ -71,7 +71,7 @@ describe('a slow stream behind another, whose request breaks off', () => {
     });
     // Whatever was sent is made of whole heads, and there is one for each request at most.
     expect(received.match(/HTTP\/1\.1 \d{3}/g)?.length ?? 0).toBeLessThanOrEqual(2);
-    await expect.poll(() => active(app), { timeout: 3000, interval: 5 }).toBe(0);
+    await expect.poll(() => active(app)).toBe(0);
     app.metrics.clear?.();
   });
 });
@@ -114,8 +114,8 @@ describe('a method of res that somebody has replaced, and that throws', () => {
       ];
       const outcomes = await Promise.all(
         targets.flatMap((bad) => [
-          rawExchange(port, get('/good') + bad + get('/good', CLOSE), 300),
-          rawExchange(port, bad, 300),
+          rawExchange(port, get('/good') + bad + get('/good', CLOSE)),
+          rawExchange(port, bad.replace('Host: x\r\n', `Host: x\r\n${CLOSE}`)),
           rawExchange(port, get('/good', CLOSE)),
         ]),
       );
@@ -123,7 +123,7 @@ describe('a method of res that somebody has replaced, and that throws', () => {
         if (index % 3 !== 1) expect(outcome, targets[Math.floor(index / 3)]).toContain('good');
         expect((outcome.match(/HTTP\/1\.1 \d{3}/g) ?? []).length).toBeLessThanOrEqual(3);
       }
-      await expect.poll(() => active(app), { timeout: 4000, interval: 5 }).toBe(0);
+      await expect.poll(() => active(app)).toBe(0);
       expectFailures(app, ...failuresOf(app));
     },
   );

@@ -51,7 +51,7 @@ test.for(
   await new Promise((resolve) => setTimeout(resolve, 50));
   if (how === 'FIN') socket.end();
   else plain.resetAndDestroy();
-  await expect.poll(() => app.metrics.expose(), { timeout: 5000, interval: 5 }).toContain('active_task_count 0.0');
+  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
   await expect.poll(() => new Promise((resolve) => server.getConnections((_, count) => resolve(count)))).toBe(0);
   expect(ran).toBe(0);
 });
@@ -89,7 +89,7 @@ test.for(UPLOADS.flatMap((upload) => [30_000, 113_000, 2_000_000].map((sent) => 
     socket.write(`${before === 'nothing' ? '' : GET('/poll')}${head}${'x'.repeat(sent)}`);
     await once(app.server, 'request');
     socket.end();
-    await expect.poll(() => app.metrics.expose(), { timeout: 5000, interval: 5 }).toContain('active_task_count 0.0');
+    await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
     await expect.poll(() => new Promise((resolve) => app.server.getConnections((_, count) => resolve(count)))).toBe(0);
   },
 );

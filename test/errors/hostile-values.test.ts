@@ -14,9 +14,6 @@ import { RETURNED, THROWN } from '../support/hostile-values.js';
 import { createApp, createRecorder, expectFailures, serve, type Entry } from '../support/serve.js';
 import { WireConnection } from '../support/strict-client.js';
 
-/** For what has to happen, but takes as long as the machine needs. */
-const LONG = { timeout: 10_000, interval: 5 };
-
 type Create = () => unknown;
 const GET = 'GET /r HTTP/1.1\r\nHost: x\r\n\r\n';
 const POST = 'POST /r HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}';
@@ -182,13 +179,13 @@ async function outcomeOf(add: (app: Postern) => unknown, request: string): Promi
   const { port } = await serve(app);
   const client = await WireConnection.open(port);
   await client.write(request);
-  const status = await client.finalResponse('GET', LONG.timeout).then(
+  const status = await client.finalResponse().then(
     (response) => response?.status ?? null,
     // The reply broke off, as it should if its head was sent.
     () => (client.isClosed ? null : 'hangs'),
   );
   await client.destroy();
-  await expect.poll(() => activeOf(app), LONG).toBe(0).catch(() => undefined);
+  await expect.poll(() => activeOf(app)).toBe(0).catch(() => undefined);
   const lines = errors(logger.entries);
   if (lines.length > 0) expectFailures(app, 500);
   return { status, lines, active: activeOf(app) };
@@ -295,9 +292,9 @@ describe('a client that disconnects', () => {
         const { port } = await serve(app);
         const client = await WireConnection.open(port);
         await client.write(GET);
-        await expect.poll(() => client.rest.length, LONG).toBeGreaterThan(1000);
+        await expect.poll(() => client.rest.length).toBeGreaterThan(1000);
         await client.destroy();
-        await expect.poll(() => activeOf(app), LONG).toBe(0);
+        await expect.poll(() => activeOf(app)).toBe(0);
       }));
     },
   );

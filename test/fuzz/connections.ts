@@ -7,11 +7,10 @@ import { connect } from 'node:net';
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Postern, type Context } from 'postern';
+import { PATIENCE_MS } from '../support/patience.js';
 import type { Random } from '../support/random.js';
 import { assert, type Target } from './target.js';
 
-/** How long, in ms, anything may take to be over. */
-const PATIENCE_MS = 8000;
 const ENDS = ['FIN', 'reset', 'FIN at once', 'reset at once', 'waits'] as const;
 
 export const connections: Target = {

@@ -51,7 +51,6 @@ async function request(
   const reply = await rawRequest(
     port,
     `${method} ${target} HTTP/1.1\r\nHost: t.example\r\nX-Forwarded-For: 10.9.9.9\r\n${type}Connection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-    5000,
   );
   return { status: reply.status, body: Buffer.from(reply.body, 'latin1').toString() };
 }

@@ -244,7 +244,7 @@ describe.each(GATEWAYS)('%s', (name) => {
     socket.write(`GET /extra/parts ${HEAD}\r\n`);
     let received = '';
     socket.on('data', (data: Buffer) => (received += data.toString()));
-    await expect.poll(() => received, { timeout: 5000 }).toMatch(/\r\n\r\nfirst$/);
+    await expect.poll(() => received).toMatch(/\r\n\r\nfirst$/);
     await once(socket, 'close');
     expect(received).toMatch(/firstlast!$/);
   });
@@ -306,10 +306,10 @@ describe.each(GATEWAYS)('%s', (name) => {
     const before = await left();
     const client = get({ port, host: '127.0.0.1', path: '/extra/hang', agent: new Agent() });
     client.on('error', () => undefined);
-    await expect.poll(async () => Number((await ask('GET', '/extra/hanging')).body), { timeout: 5000 })
+    await expect.poll(async () => Number((await ask('GET', '/extra/hanging')).body))
       .toBeGreaterThan(0);
     client.destroy();
-    await expect.poll(left, { timeout: 5000 }).toBe(before + 1);
+    await expect.poll(left).toBe(before + 1);
   });
 
   test('a WebSocket is what the service makes of it, below a prefix, too', async () => {
@@ -320,7 +320,7 @@ describe.each(GATEWAYS)('%s', (name) => {
       socket.write(
         `GET ${target} HTTP/1.1\r\nHost: t\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`,
       );
-      await expect.poll(() => received, { timeout: 5000 })
+      await expect.poll(() => received)
         .toMatch(/^HTTP\/1\.1 101 [^]*x-target: \/hello\/ws\?x=1\r\n/i);
       socket.write('ping');
       await expect.poll(() => received).toMatch(/ping$/);

@@ -2,7 +2,7 @@
 
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { reply, type Postern } from 'postern';
 import { rawExchange } from '../support/raw.js';
 import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
@@ -52,7 +52,7 @@ test('a line has method, route, target, status, ms, bytes and request_id', async
   await send('/users/ping/');
   const line = (method: string, route: string | null, target: string, status: number, bytes: unknown) =>
     ({ method, route, target, status, bytes, ms: expect.any(Number), request_id: 'r' });
-  await vi.waitFor(() => expect(lines()).toHaveLength(11));
+  await expect.poll(lines).toHaveLength(11);
   expect(lines()).toEqual([
     line('GET', '/users/:id', '/users/7', 200, 10),
     line('HEAD', '/users/:id', '/users/7', 200, 0),
@@ -112,9 +112,8 @@ test('a client that left is a line with 499', async () => {
   const socket = connect(port, '127.0.0.1', () => socket.write('GET /slow?token=secret HTTP/1.1\r\nHost: x\r\n\r\n'));
   await running;
   socket.destroy();
-  await vi.waitFor(() =>
-    expect(lines()).toMatchObject([{ method: 'GET', route: '/slow', target: '/slow', status: 499, bytes: 0 }]),
-  );
+  await expect.poll(lines)
+    .toMatchObject([{ method: 'GET', route: '/slow', target: '/slow', status: 499, bytes: 0 }]);
 });
 
 test('pipelined requests are a line each, in order', async () => {
@@ -161,6 +160,6 @@ test.for<[string, unknown, string]>([
   });
   app.get('/sent', () => 'sent');
   expect((await app.request('/sent?token=secret')).status).toBe(200);
-  await vi.waitFor(() => expect(lines()).toHaveLength(1));
+  await expect.poll(lines).toHaveLength(1);
   expect(lines()).toMatchObject([{ target, status: 200 }]);
 });

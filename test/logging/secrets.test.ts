@@ -77,7 +77,7 @@ describe('credentials of a target', () => {
 
   test.for(TARGETS)('%s are in no line', async ([, bytes, status]) => {
     const logs = await logOf(async (port) => {
-      expect(await rawExchange(port, bytes, 10_000)).toContain(`HTTP/1.1 ${status}`);
+      expect(await rawExchange(port, bytes)).toContain(`HTTP/1.1 ${status}`);
     });
     for (const [how, text] of Object.entries(logs)) expect(text, how).not.toContain(SECRET);
   });
@@ -87,7 +87,7 @@ describe('credentials of a target', () => {
     const app = new Postern('users', { logger, accessLog: true });
     onTestFinished(() => app.close());
     const { port } = await serve(app);
-    await rawExchange(port, lined(`GET http://user:${SECRET}@x.example/a/b?q=1 HTTP/1.1`), 10_000);
+    await rawExchange(port, lined(`GET http://user:${SECRET}@x.example/a/b?q=1 HTTP/1.1`));
     const targets = logger.entries.map(({ object }) => String(object['target']));
     expect(targets).toHaveLength(2);
     for (const target of targets) expect(target).toContain('x.example/a/b');
@@ -104,7 +104,7 @@ test.for<[string, string]>([
   ['a refused upgrade',
     `GET /x?token=${SECRET} HTTP/1.1\r\nHost: x,y\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n`],
 ])('the query of %s is in no line', async ([, bytes]) => {
-  const logs = await logOf((port) => rawExchange(port, bytes, 10_000));
+  const logs = await logOf((port) => rawExchange(port, bytes));
   for (const [how, text] of Object.entries(logs)) {
     expect(text, how).not.toContain(SECRET);
     expect(text, how).not.toBe('');
@@ -137,7 +137,7 @@ describe('the bytes of what could not be parsed', () => {
 
   test.for(MALFORMED)('are in no line: %s', async ([, bytes]) => {
     const logs = await logOf(async (port) => {
-      expect(await rawExchange(port, bytes, 10_000)).toMatch(/HTTP\/1\.1 [45]\d\d/);
+      expect(await rawExchange(port, bytes)).toMatch(/HTTP\/1\.1 [45]\d\d/);
     });
     for (const [how, text] of Object.entries(logs)) {
       expect(text, how).not.toContain(SECRET);
@@ -151,7 +151,7 @@ describe('the bytes of what could not be parsed', () => {
     ['body', `POST /read HTTP/1.1\r\nHost: x\r\n${AUTH}Content-Length: 99\r\n\r\n${SECRET}`],
   ] as const)('are in no line when the rest of a %s never comes', async ([, bytes]) => {
     const logs = await logOf(
-      async (port) => expect(await rawExchange(port, bytes, 10_000)).toContain('HTTP/1.1 408'),
+      async (port) => expect(await rawExchange(port, bytes)).toContain('HTTP/1.1 408'),
       { requestTimeout: 300, headersTimeout: 300 },
     );
     for (const [how, text] of Object.entries(logs)) expect(text, how).not.toContain(SECRET);

@@ -21,7 +21,7 @@ async function written({ isTTY = true, env = {} }: Terminal, log: (ctx: Context)
   });
   const app = new Postern('users', { logLevel: 'debug' }).get('/', (ctx) => void log(ctx));
   await (await app.request('/', { headers: { 'x-request-id': 'r1' } })).text();
-  await vi.waitFor(() => expect(text.endsWith('\n')).toBe(true));
+  await expect.poll(() => text).toMatch(/\n$/);
   await app.close();
   return text;
 }

@@ -22,5 +22,5 @@ test.for([
   socket.resume();
   const lines = (): unknown[] => logger.entries.filter(({ message }) => message === 'request')
     .map(({ object }) => object['status']).sort();
-  await expect.poll(lines, { timeout: 5000 }).toEqual(statuses);
+  await expect.poll(lines).toEqual(statuses);
 });

@@ -56,7 +56,7 @@ const OWN = ['date', 'connection', 'keep-alive', 'x-powered-by'];
 
 /** The reply of a server, without its own headers. */
 async function ask(port: number, request: string): Promise<unknown> {
-  const { status, headers, body } = await rawRequest(port, request, 10_000);
+  const { status, headers, body } = await rawRequest(port, request);
   const compared = Object.entries(headers).filter(([name]) => !OWN.includes(name)).sort();
   return { status, headers: Object.fromEntries(compared), body };
 }

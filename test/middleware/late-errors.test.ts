@@ -157,7 +157,7 @@ describe('after the head', () => {
     app.use(connect(session({ secret: 's', resave: false, saveUninitialized: true, store }))).get('/', () => 'handler');
     const response = await app.request('/');
     expect([response.status, await response.text()]).toEqual([200, 'handler']);
-    await expect.poll(() => errorsIn(logger), { timeout: 20_000 }).toEqual([[TOO_LATE, error]]);
+    await expect.poll(() => errorsIn(logger)).toEqual([[TOO_LATE, error]]);
   });
 
   test.for<[string, ConnectMiddleware]>([
@@ -167,7 +167,7 @@ describe('after the head', () => {
     const logger = createRecorder();
     const app = expectFailures(createApp({ logger }), TOO_LATE).use(connect(middleware));
     expect(await (await app.request('/')).text()).toBe('own');
-    await expect.poll(() => errorsIn(logger), { timeout: 20_000 }).toEqual([[TOO_LATE, expect.any(Error)]]);
+    await expect.poll(() => errorsIn(logger)).toEqual([[TOO_LATE, expect.any(Error)]]);
   });
 });
 
@@ -241,5 +241,5 @@ test('when the client has left before a head was sent, an error is a line at deb
   });
   await failed.promise;
   const lines = (): unknown[] => logger.entries.map(({ level, object }) => [level, (object['err'] as Error).message]);
-  await expect.poll(lines, { timeout: 20_000 }).toEqual([['debug', 'too late']]);
+  await expect.poll(lines).toEqual([['debug', 'too late']]);
 });

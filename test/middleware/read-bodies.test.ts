@@ -56,7 +56,7 @@ test.for(cases)('$reader, then $form(), with $framing', async ({ middleware, typ
   const { port } = await serve(app);
   const body = framing.includes('chunked') ? '5\r\n{"a":\r\n6\r\n"bcd"}\r\n0\r\n\r\n' : '{"a":"bcd"}';
   const fields = `Host: x\r\nConnection: close\r\n${framing}\r\nContent-Type: ${type}`;
-  const received = await rawExchange(port, `POST / HTTP/1.1\r\n${fields}\r\n\r\n${body}`, 20_000);
+  const received = await rawExchange(port, `POST / HTTP/1.1\r\n${fields}\r\n\r\n${body}`);
   expect(received.match(/HTTP\/1\.1 (?!100)\d+/g)).toEqual(['HTTP/1.1 500']);
   expect(logger.entries.filter(({ level }) => level === 'error')).toMatchObject([
     { message: 'request failed', object: { err: { message: REMEDY } } },

@@ -103,7 +103,7 @@ test.for<[string, Handler]>([
   app.post('/', handler).get('/', () => 'next');
   const { port } = await serve(app);
   const post = 'POST / HTTP/1.1\r\nHost: x\r\nX-HTTP-Method-Override: HEAD\r\nContent-Length: 0\r\n\r\n';
-  const received = await rawExchange(port, `${post}GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`, 20_000);
+  const received = await rawExchange(port, `${post}GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
   expect(received.match(/HTTP\/1\.1 \d+/g)?.length).toBe(2);
   expect([what, received]).toEqual([what, expect.stringMatching(/the (?:\r\n4\r\n)?body/)]);
 });
@@ -113,6 +113,6 @@ test('a reply to HEAD that middleware changes to GET has no body', async () => {
   app.get('/', () => 'the body').get('/stream', async function* () { yield 'the body'; });
   const { port } = await serve(app);
   const head = (path: string): string => `HEAD ${path} HTTP/1.1\r\nHost: x\r\n`;
-  const received = await rawExchange(port, `${head('/')}\r\n${head('/stream')}Connection: close\r\n\r\n`, 20_000);
+  const received = await rawExchange(port, `${head('/')}\r\n${head('/stream')}Connection: close\r\n\r\n`);
   expect([received.match(/HTTP\/1\.1 200/g)?.length, received.includes('the body')]).toEqual([2, false]);
 });

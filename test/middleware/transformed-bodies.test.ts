@@ -8,9 +8,6 @@ import { rawExchange } from '../support/raw.js';
 import { createApp, serve } from '../support/serve.js';
 import { WireConnection } from '../support/strict-client.js';
 
-/** For what has to happen, but takes as long as the machine needs. */
-const LONG = { timeout: 10_000, interval: 5 };
-
 const TEXT = 'some text, '.repeat(10_000);
 const CHUNKS = TEXT.match(/[^]{1,5000}/g) as string[];
 
@@ -161,11 +158,11 @@ describe.for(Object.keys(READERS))('a body without an end that %s reads', (reade
       if (end !== 'a client that disconnects') await client.finalResponse(method);
       else {
         const isQuiet = body === 'a Readable that is quiet';
-        if (!isQuiet) await expect.poll(() => client.rest.length, LONG).toBeGreaterThan(1000);
+        if (!isQuiet) await expect.poll(() => client.rest.length).toBeGreaterThan(1000);
         await client.destroy();
       }
-      await expect.poll(() => closed, LONG).toBe(1);
-      await expect.poll(() => app.metrics.expose(), LONG).toContain('active_task_count 0.0');
+      await expect.poll(() => closed).toBe(1);
+      await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
     },
   );
 });

@@ -33,7 +33,7 @@ async function pipeline(port: number, requests: readonly string[]): Promise<Reco
     const batch = requests.slice(at, at + MAX_EARLY);
     const last = batch.pop() ?? '';
     const bytes = [...batch, last.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n')].join('');
-    for (const [, status = ''] of (await rawExchange(port, bytes, 10_000)).matchAll(/HTTP\/1\.1 (\d{3}) /g))
+    for (const [, status = ''] of (await rawExchange(port, bytes)).matchAll(/HTTP\/1\.1 (\d{3}) /g))
       statuses[status] = (statuses[status] ?? 0) + 1;
   }
   return statuses;

@@ -59,9 +59,6 @@ async function askTwice(app: Postern, method = 'GET'): Promise<[WireResponse, Wi
   return replies as [WireResponse, WireResponse];
 }
 
-/** For what has to happen, but takes as long as the machine needs. */
-const LONG = { timeout: 10_000, interval: 5 };
-
 const TEXT = 'grüß dich, '.repeat(500);
 
 /** Replies of the service that is asked, each with what a client gets when the reply is passed on. */
@@ -177,9 +174,9 @@ describe.for(names)('fetch of %s', (name) => {
     const { port } = await serve(createApp().get('/', () => copyOf(name).fetch(url)));
     const client = await WireConnection.open(port);
     await client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
-    await expect.poll(() => client.rest.toString(), LONG).toContain('begun');
+    await expect.poll(() => client.rest.toString()).toContain('begun');
     await client.destroy();
-    await expect.poll(() => isClosed, LONG).toBe(true);
+    await expect.poll(() => isClosed).toBe(true);
   });
 });
 
@@ -272,8 +269,8 @@ describe('ctx.service(…).fetch()', () => {
     const { port } = await serve(app.get('/', (ctx) => ctx.service('billing').fetch('/')));
     const client = await WireConnection.open(port);
     await client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
-    await expect.poll(() => client.rest.toString(), LONG).toContain('begun');
+    await expect.poll(() => client.rest.toString()).toContain('begun');
     await client.destroy();
-    await expect.poll(() => isClosed, LONG).toBe(true);
+    await expect.poll(() => isClosed).toBe(true);
   });
 });

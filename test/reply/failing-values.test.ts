@@ -7,7 +7,7 @@ import { PassThrough, Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { reply, type HandlerResult, type Postern } from 'postern';
-import { parseResponses, rawExchange } from '../support/raw.js';
+import { get, parseResponses, rawExchange } from '../support/raw.js';
 import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
 test('a value that throws when it is looked at gives 500', async () => {
@@ -121,8 +121,7 @@ test.for<[string, (app: Postern) => unknown]>([
   app.get('/slow', async () => (await sleep(50), 'slow'));
   add(app);
   const { port } = await serve(app);
-  const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
-  const received = await rawExchange(port, get('/slow') + get('/file'), 300);
+  const received = await rawExchange(port, get('/slow', 'Host: x\r\n') + get('/file'));
   expect(parseResponses(received).map(({ status }) => status)).toEqual([200, 500]);
 });
 

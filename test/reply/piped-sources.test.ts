@@ -13,9 +13,6 @@ import { NotFound, reply, type HandlerResult, type Middleware, type Postern } fr
 import { createApp, serve } from '../support/serve.js';
 import { WireConnection } from '../support/strict-client.js';
 
-/** For what has to happen, but takes as long as the machine needs. */
-const LONG = { timeout: 10_000, interval: 5 };
-
 /** A file that is longer than all buffers on its way to a client. */
 const file = (): Readable => createReadStream(process.execPath);
 const upper = (): Transform =>
@@ -110,12 +107,12 @@ describe.for(['as the result', 'as the result of middleware'])('%s', (where) => 
     onTestFinished(() => client.destroy());
     await client.write(`${method} / HTTP/1.1\r\nHost: x\r\n\r\n`);
     if (disconnects) {
-      await expect.poll(() => client.rest.length, LONG).toBeGreaterThan(1000);
+      await expect.poll(() => client.rest.length).toBeGreaterThan(1000);
       await client.destroy();
     } else await client.finalResponse(method);
     expect(sources.length).toBeGreaterThan(0);
-    await expect.poll(() => sources.map(({ closed }) => closed), LONG).toEqual(sources.map(() => true));
-    await expect.poll(() => app.metrics.expose(), LONG).toContain('active_task_count 0.0');
+    await expect.poll(() => sources.map(({ closed }) => closed)).toEqual(sources.map(() => true));
+    await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
   });
 });
 
@@ -134,15 +131,15 @@ test.for(Object.keys(BODIES))('%s that its client left before its handler return
   const { port } = await serve(app);
   const client = await WireConnection.open(port);
   await client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
-  await expect.poll(() => arrived, LONG).toBe(true);
+  await expect.poll(() => arrived).toBe(true);
   await client.destroy();
-  await expect.poll(() => sources.length, LONG).toBeGreaterThan(0);
-  await expect.poll(() => sources.map(({ closed }) => closed), LONG).toEqual(sources.map(() => true));
+  await expect.poll(() => sources.length).toBeGreaterThan(0);
+  await expect.poll(() => sources.map(({ closed }) => closed)).toEqual(sources.map(() => true));
 });
 
 test('a piped stream that is read to its end arrives whole, and is freed', async () => {
   const source = Readable.from(['a', 'b', 'c']);
   const app = createApp().get('/', () => source.pipe(upper()).pipe(new PassThrough()));
   expect(await (await app.request('/')).text()).toBe('ABC');
-  await expect.poll(() => source.closed, LONG).toBe(true);
+  await expect.poll(() => source.closed).toBe(true);
 });

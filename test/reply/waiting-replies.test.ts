@@ -25,7 +25,7 @@ function deaf(port: number, bytes: string): Socket {
 const open = (app: Postern): Promise<number> =>
   new Promise((resolve) => app.server.getConnections((_error, count) => resolve(count)));
 const counted = async (app: Postern, count: number): Promise<void> =>
-  expect.poll(() => open(app), { timeout: 15_000, interval: 5 }).toBe(count);
+  expect.poll(() => open(app)).toBe(count);
 
 /** Replies of all kinds that a client may leave unread. */
 const REPLIES: Record<string, (ctx: Context) => unknown> = {
@@ -66,7 +66,7 @@ test.for(['bytes', 'a stream'])('a reply of %s that sendTimeout cuts is counted 
   });
   const { port } = await serve(app);
   deaf(port, GET('/'));
-  await expect.poll(() => aborted, { timeout: 15_000 }).toBe(1);
+  await expect.poll(() => aborted).toBe(1);
   await expect.poll(() => app.metrics.expose())
     .toMatch(/^http_request_duration_seconds_count\{.*status_code="499"\} 1/m);
 });
@@ -99,15 +99,15 @@ test(
       setTimeout(() => reader.resume(), 1);
     }).resume();
     // By then the buffers of both ends are full, so that the server sees each step of the reader.
-    await expect.poll(() => received, { timeout: 20_000 }).toBeGreaterThan(8 * MIB);
+    await expect.poll(() => received).toBeGreaterThan(8 * MIB);
     for (let i = 0; i < count; i += 1) {
       const before = received;
       deaf(port, GET('/'));
-      await expect.poll(() => received, { timeout: 20_000 })
+      await expect.poll(() => received)
         .toBeGreaterThan(Math.min(before + MIB / 4, LARGE.length - 1));
     }
-    await expect.poll(() => open(app), { timeout: 10_000 }).toBeLessThan(11);
+    await expect.poll(() => open(app)).toBeLessThan(11);
     expect(await open(app)).toBeGreaterThan(4);
-    await expect.poll(() => received, { timeout: 30_000 }).toBeGreaterThan(LARGE.length);
+    await expect.poll(() => received).toBeGreaterThan(LARGE.length);
   },
 );

@@ -138,7 +138,7 @@ test.for<[string, string, (socket: Socket) => unknown]>([
   const socket = connect(port, '127.0.0.1', () => socket.write(head + half)).on('error', () => undefined);
   let received = '';
   socket.on('data', (data) => (received += String(data)));
-  await expect.poll(() => received, { timeout: 10_000 }).toContain('reply');
+  await expect.poll(() => received).toContain('reply');
   leave(socket);
   expect(await Promise.all(readings)).toEqual(['broken off']);
 });

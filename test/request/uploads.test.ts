@@ -16,9 +16,6 @@ import { CHUNKED, READERS, answerTo, createReading, post, sized } from '../suppo
 import { inParallel } from '../support/gateway-upstream.js';
 import { createApp, serve } from '../support/serve.js';
 
-/** For what is certain to come, on a machine that has other work. */
-const PATIENT = { timeout: 10_000 };
-
 /** Lets everything happen that is due. */
 async function turns(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn += 1) await new Promise((resolve) => setImmediate(resolve));
@@ -137,10 +134,10 @@ describe('T-19: uploads (CVE-2025-47935, CVE-2025-47944, CVE-2025-7338, CVE-2026
       return heapUsed + arrayBuffers;
     };
     const settled = async (): Promise<void> => {
-      await expect.poll(() => [...running], PATIENT).toEqual([]);
-      await expect.poll(() => app.metrics.expose(), PATIENT).toContain('active_task_count 0.0');
+      await expect.poll(() => [...running]).toEqual([]);
+      await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
       await expect
-        .poll(() => new Promise((resolve) => app.server.getConnections((_error, count) => resolve(count))), PATIENT)
+        .poll(() => new Promise((resolve) => app.server.getConnections((_error, count) => resolve(count))))
         .toBe(0);
     };
 
@@ -153,7 +150,7 @@ describe('T-19: uploads (CVE-2025-47935, CVE-2025-47944, CVE-2025-7338, CVE-2026
     await expect.poll(() => {
       collectGarbage();
       return contexts.filter((context) => context.deref() !== undefined).length;
-    }, PATIENT).toBeLessThan(20);
+    }).toBeLessThan(20);
     // 12 MB were received.
     expect(used() - usedBefore).toBeLessThan(8_000_000);
     expect(escaped).toEqual([]);
@@ -173,11 +170,11 @@ describe('T-19: uploads (CVE-2025-47935, CVE-2025-47944, CVE-2025-7338, CVE-2026
       connect(port, '127.0.0.1')
         .on('error', () => undefined)
         .end(post('/', 'Content-Length: 1000000\r\n', 'x'.repeat(200_000)));
-    await expect.poll(() => handlers.length, PATIENT).toBe(10);
+    await expect.poll(() => handlers.length).toBe(10);
     await Promise.all(handlers);
-    await expect.poll(() => app.metrics.expose(), PATIENT).toContain('active_task_count 0.0');
+    await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
     await expect
-      .poll(() => new Promise((resolve) => app.server.getConnections((_error, count) => resolve(count))), PATIENT)
+      .poll(() => new Promise((resolve) => app.server.getConnections((_error, count) => resolve(count))))
       .toBe(0);
   });
 

@@ -89,8 +89,8 @@ export async function compare({ name, build, requests, notes = 0, isBehindProxy 
     expect(actual, asked.line).toEqual(expected);
     expect(actual.status, asked.line).toBe(asked.status);
   }
-  await expect.poll(() => theirs.site.notes.length, { timeout: 20_000 }).toBe(notes);
-  await expect.poll(() => ours.site.notes.length, { timeout: 20_000 }).toBe(notes);
+  await expect.poll(() => theirs.site.notes.length).toBe(notes);
+  await expect.poll(() => ours.site.notes.length).toBe(notes);
   // A line about a reply may come after the next request has arrived.
   const sorted = (list: readonly unknown[]): string[] => list.map((note) => JSON.stringify(note)).sort();
   expect(sorted(ours.site.notes), name).toEqual(sorted(theirs.site.notes));

@@ -1,6 +1,7 @@
 /** Sends bytes as they are and reads the answer: `fetch` would tidy what these tests are about. */
 
 import { connect, type Socket } from 'node:net';
+import { PATIENCE_MS } from './patience.js';
 
 /** One response, taken apart. */
 export interface RawResponse {
@@ -17,12 +18,19 @@ export function get(path: string, headers = HEAD): string {
   return `GET ${path} HTTP/1.1\r\n${headers}\r\n`;
 }
 
-/** Everything that a server sends until it closes the connection, or `idleMs` pass without a byte. */
-export function rawExchange(port: number, bytes: string | Buffer, idleMs = 1000): Promise<string> {
-  return new Promise((resolve) => {
+/**
+ * Everything that a server sends until it closes the connection.
+ *
+ * @throws {Error} when the server neither sends a byte nor closes the connection
+ */
+export function rawExchange(port: number, bytes: string | Buffer): Promise<string> {
+  return new Promise((resolve, reject) => {
     let received = '';
     const socket: Socket = connect(port, '127.0.0.1');
-    socket.setTimeout(idleMs, () => socket.destroy());
+    socket.setTimeout(PATIENCE_MS, () => {
+      reject(new Error(`the server leaves the connection open after ${JSON.stringify(received)}`));
+      socket.destroy();
+    });
     socket.on('data', (chunk) => (received += chunk.toString('latin1')));
     socket.on('error', () => undefined);
     socket.on('close', () => resolve(received));
@@ -54,8 +62,8 @@ export function parseResponses(text: string): RawResponse[] {
 }
 
 /** One raw request, one response. */
-export async function rawRequest(port: number, bytes: string | Buffer, idleMs?: number): Promise<RawResponse> {
-  const text = await rawExchange(port, bytes, idleMs);
+export async function rawRequest(port: number, bytes: string | Buffer): Promise<RawResponse> {
+  const text = await rawExchange(port, bytes);
   const [response] = parseResponses(text);
   if (response === undefined) throw new Error('the server closed without a response');
   return response;

@@ -1,6 +1,7 @@
 /** Talks to a server in bytes, and reads what comes back as strictly as a client could. */
 
 import { connect, type Socket } from 'node:net';
+import { PATIENCE_MS } from './patience.js';
 
 /** One response, informational ones included. */
 export interface WireResponse {
@@ -157,24 +158,24 @@ export class WireConnection {
    *
    * @throws {Error} for what is no response, and when none comes in time
    */
-  async response(method = 'GET', timeoutMs = 20_000): Promise<WireResponse | null> {
-    const deadline = performance.now() + timeoutMs;
+  async response(method = 'GET'): Promise<WireResponse | null> {
+    const deadline = performance.now() + PATIENCE_MS;
     for (;;) {
       const response = this.#reader.next(method);
       if (response !== null || this.#isClosed) return response;
       const left = deadline - performance.now();
       if (left <= 0)
         throw new Error(
-          `no response within ${timeoutMs} ms; so far ${JSON.stringify(this.rest.toString('latin1', 0, 300))}`,
+          `no response within ${PATIENCE_MS} ms; so far ${JSON.stringify(this.rest.toString('latin1', 0, 300))}`,
         );
       await this.#activity(left);
     }
   }
 
   /** The next response that is final. */
-  async finalResponse(method = 'GET', timeoutMs = 20_000): Promise<WireResponse | null> {
+  async finalResponse(method = 'GET'): Promise<WireResponse | null> {
     for (;;) {
-      const response = await this.response(method, timeoutMs);
+      const response = await this.response(method);
       if (response === null || response.status >= 200) return response;
     }
   }

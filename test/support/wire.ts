@@ -6,6 +6,7 @@ import { connect } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
 import { expect } from 'vitest';
 import { Postern, type Context, type PosternOptions } from 'postern';
+import { PATIENCE_MS } from './patience.js';
 import { parseResponses, type RawResponse } from './raw.js';
 
 /** A request that must never be seen when it stands in a body. */
@@ -62,9 +63,6 @@ export interface Sending {
   /** What follows as soon as `when` is true of the requests that were seen and of the bytes that came back. */
   readonly follow?: { readonly bytes: string; when(seen: readonly string[], received: string): boolean };
 }
-
-/** How long, in ms, a server may leave a client without a byte before it counts as hanging. */
-const PATIENCE_MS = 5000;
 
 /** A request with a body. */
 export function post(headers: string, body: string, path = '/read', version = '1.1'): string {

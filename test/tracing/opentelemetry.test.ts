@@ -30,7 +30,7 @@ function pathUp(spans: readonly AnySpan[]): string[] {
 }
 
 async function traces(collector: Collector, sdk: readonly SdkSpan[], each: number): Promise<AnySpan[][]> {
-  await expect.poll(() => collector.spans.length + sdk.length, { timeout: 20_000 }).toBe(COUNT * each);
+  await expect.poll(() => collector.spans.length + sdk.length).toBe(COUNT * each);
   const all: AnySpan[] = [
     ...collector.spans.map((span) => ({ ...span, parentId: span.parentSpanId })),
     ...sdk.map((span) => ({ ...span, kind: span.kind + 1 })),
