@@ -147,6 +147,7 @@ export class Postern extends RouteGroup {
       health,
       metrics,
       tasks,
+      exchanges: listener.wire.exchanges,
       sendPing: (service, request) => services.sender(service).sendPing(request),
     });
   }

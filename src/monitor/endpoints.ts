@@ -1,12 +1,15 @@
 /* The table of the monitoring endpoints, and how they are added to the listeners of an application. */
 
-import type { Handler } from '../answer/context.js';
+import type { Context, Handler } from '../answer/context.js';
 import { toOpenApi, type OpenApiDocument, type OpenApiSource } from '../openapi/document.js';
 import type { Router } from '../routing/router.js';
+import type { Story } from '../story/story.js';
+import type { Exchange } from '../wire/exchange.js';
 import type { Health } from './health.js';
 import type { PingOptions } from './mesh-ping.js';
 import { createMetricsEndpoint, type ServiceMetrics } from './metrics-endpoint.js';
 import { createPing } from './ping.js';
+import { createRequests } from './requests.js';
 import type { Tasks } from './tasks.js';
 
 /** The parts of an application that its endpoints report on. */
@@ -15,6 +18,9 @@ interface Monitored extends PingOptions {
   readonly health: Health;
   readonly metrics: ServiceMetrics;
   readonly tasks: Tasks;
+  readonly story: Story;
+  /** The requests of the main listener that are in flight. */
+  readonly exchanges: ReadonlySet<Exchange<Context>>;
 }
 
 interface MonitoringEndpoint {
@@ -39,6 +45,7 @@ export const MONITORING_ENDPOINTS: Readonly<Record<string, MonitoringEndpoint>> 
   metrics: { listener: 'one', create: ({ metrics, tasks }) => createMetricsEndpoint(metrics, tasks) },
   openapi: { listener: 'one', create: ({ app }) => createOpenApiEndpoint(app) },
   ping: { listener: 'both', create: createPing },
+  requests: { listener: 'private', create: ({ story, exchanges }) => createRequests(story, exchanges) },
 };
 
 /** @param monitor the routes of the listener of the option `monitor`; null without one */

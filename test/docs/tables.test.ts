@@ -149,6 +149,7 @@ test.for([
   ['health', 'HealthDocument'],
   ['metrics', 'MetricsDocument'],
   ['ping', 'PingDocument'],
+  ['requests', 'RequestsDocument'],
   ['access log', 'AccessEntry'],
   ['`postern.request`', 'RequestTraceMessage'],
   ['`postern.call`', 'CallTraceMessage'],

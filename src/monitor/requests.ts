@@ -1,0 +1,44 @@
+/* The endpoint that says what is in flight, and what failed or was slow lately. Only the `monitor` listener has it. */
+
+import type { Context } from '../answer/context.js';
+import { monotonicNow } from '../base/clock.js';
+import type { CallTuple } from '../story/calls.js';
+import type { FailureCount, RecentRequest, Story, StoryEvent } from '../story/story.js';
+import type { Exchange } from '../wire/exchange.js';
+
+/** A request without its reply. */
+interface ActiveRequest extends Pick<RecentRequest, 'id' | 'method' | 'route' | 'caller' | 'calls'> {
+  readonly age_ms: number;
+}
+
+/** The document of the endpoint. */
+export interface RequestsDocument {
+  /** Requests in flight, oldest first; at most 200. */
+  readonly active: ActiveRequest[];
+  /** The last 50 requests that failed or were slow, oldest first. */
+  readonly recent: readonly RecentRequest[];
+  /** How often each kind of failure happened in the last 15 minutes, most frequent first; at most 100 kinds. */
+  readonly counts: readonly FailureCount[];
+  /** The last 100 warnings and errors of the framework, oldest first. */
+  readonly events: readonly StoryEvent[];
+}
+
+const MAX_ACTIVE = 200;
+const NO_CALLS: readonly CallTuple[] = [];
+
+/** @param exchanges in the order in which they began */
+export function createRequests(story: Story, exchanges: ReadonlySet<Exchange<Context>>): () => RequestsDocument {
+  return () => {
+    const active: ActiveRequest[] = [];
+    for (const { id, handling, startedAtMs } of exchanges) {
+      if (active.length === MAX_ACTIVE) break;
+      if (handling === null) continue;
+      const { method, label, caller, calls } = handling;
+      const age_ms = Math.round(monotonicNow() - startedAtMs);
+      const request = { id, method, route: label || null, caller: caller?.name ?? null };
+      active.push({ ...request, age_ms, calls: [...(calls ?? NO_CALLS)] });
+    }
+    // Copies: middleware may change the reply.
+    return { active, recent: [...story.recent], counts: story.counts, events: [...story.events] };
+  };
+}

@@ -1,0 +1,90 @@
+/** `/<name>/requests/` says what is in flight, what failed and what the framework warned of. */
+
+import { expect, test } from 'vitest';
+import type { Postern, PosternOptions } from 'postern';
+import { createApp, createRecorder, expectFailures } from '../support/serve.js';
+
+const LOOPBACK = { host: '127.0.0.1', port: 0 };
+
+interface Document {
+  readonly active: object[];
+  readonly recent: object[];
+  readonly counts: object[];
+  readonly events: object[];
+}
+
+async function start(options: PosternOptions = {}, define: (app: Postern) => void = () => undefined) {
+  const app = createApp({ monitor: LOOPBACK, ...options });
+  define(app);
+  const { url, monitor } = await app.listen(LOOPBACK);
+  const read = async (): Promise<Document> => {
+    const response = await fetch(`${monitor?.url}/users/requests/`);
+    return response.json() as Promise<Document>;
+  };
+  return { app, url, read };
+}
+
+const ANY_TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+const NUMBER = expect.any(Number);
+
+test('it has what is in flight, what failed, how often each kind failed', async () => {
+  let release = (): void => undefined;
+  const { app, url, read } = await start({ services: { billing: () => new Response('', { status: 503 }) } }, (app) => {
+    app.get('/wait', () => new Promise<string>((resolve) => (release = () => resolve('done'))));
+    app.get('/fail/:id', async (ctx) => (await ctx.service('billing').get('/')).body as object);
+    app.get('/throw', () => { throw new Error('secret'); });
+  });
+  expectFailures(app, 500, 503);
+  const headers = { 'x-request-id': 'i-1', 'user-agent': 'shop/1 postern/1', authorization: 'secret' };
+  const waiting = fetch(`${url}/wait?token=secret`, { headers });
+  await expect.poll(async () => (await read()).active).toEqual([
+    { id: 'i-1', method: 'GET', route: '/wait', caller: 'shop', age_ms: NUMBER, calls: [] },
+  ]);
+  release();
+  await waiting;
+  for (let i = 0; i < 3; i += 1) await fetch(`${url}/fail/secret`, { headers });
+  await fetch(`${url}/throw`, { method: 'GET', headers: { 'x-request-id': 'i-2' } });
+  const { recent, counts, active } = await read();
+  const code = 'framework_error_unspecified';
+  const calls = [['billing', 'GET', '', 503, NUMBER, code, []]];
+  const failed = { id: 'i-1', method: 'GET', route: '/fail/:id', caller: 'shop', status: 503, error_code: code };
+  expect(recent.at(-2)).toEqual({ ...failed, ms: NUMBER, at: ANY_TIME, calls });
+  expect(recent.at(-1)).toMatchObject({ id: 'i-2', caller: null, status: 500, calls: [] });
+  const times = { first: ANY_TIME, last: ANY_TIME };
+  expect(counts).toEqual([
+    { route: '/fail/:id', status: 503, error_code: code, service: 'billing', times: 3, ...times },
+    { route: '/throw', status: 500, error_code: 'framework_unknown_error', service: 'users', times: 1, ...times },
+  ]);
+  expect(active).toEqual([]);
+  expect(JSON.stringify(await read())).not.toContain('secret');
+});
+
+test('it has the warnings of the framework with what it made itself, and nothing that a user logs', async () => {
+  const { app, url, read } = await start({ logger: createRecorder() }, (app) => {
+    app.health.check('database', () => { throw new Error('secret'); });
+    app.get('/', (ctx) => {
+      ctx.log.error({ password: 'secret' }, 'secret');
+      app.log.warn('secret');
+    });
+  });
+  expectFailures(app, 503, 'secret');
+  await fetch(url);
+  await fetch(`${url}/users/health/`);
+  expect((await read()).events).toEqual([{ at: ANY_TIME, level: 'warn', msg: 'health check fails', check: 'database' }]);
+});
+
+test('it is bounded: 50 requests', async () => {
+  const { app, url, read } = await start({}, (app) => app.get('/', () => { throw new Error('x'); }));
+  expectFailures(app, 500);
+  await Promise.all([...Array(70)].map(async () => (await fetch(url)).arrayBuffer()));
+  const { recent, counts } = await read();
+  expect(recent.length).toBe(50);
+  expect(counts).toMatchObject([{ times: 70 }]);
+});
+
+test('only the monitor listener has it: elsewhere its path belongs to the application', async () => {
+  const { url } = await start({}, (app) => app.get('/users/requests/', () => 'mine'));
+  expect(await (await fetch(`${url}/users/requests/`)).text()).toBe('mine');
+  const alone = createApp();
+  expect((await fetch(`${(await alone.listen(LOOPBACK)).url}/users/requests/`)).status).toBe(404);
+});
