@@ -3,21 +3,22 @@
 export { Postern } from './app/app.js';
 export type { CloseOptions } from './app/closing.js';
 export type { Address, Listening, ListenOptions, MonitorOptions } from './app/address.js';
-export { defineErrorCodes, FrameworkErrorCodes, type ErrorCode, type ErrorCodes } from './base/error-codes.js';
+export { defineErrorCodes, type ErrorCode, type ErrorCodes } from './base/error-codes.js';
 export {
   ApiError,
   BadRequest,
   Conflict,
   Forbidden,
+  FrameworkErrorCodes,
   HttpError,
+  InvalidRequest,
   NotFound,
   ServiceUnavailable,
   TooManyRequests,
   Unauthorized,
 } from './base/errors.js';
-export type { ApiErrorOptions, HttpErrorOptions, RetryOptions } from './base/errors.js';
+export type { ApiErrorOptions, Finding, HttpErrorOptions, RequestFinding, RetryOptions } from './base/errors.js';
 export type { Context, Handler, HandlerResult, Middleware, State } from './answer/context.js';
-export { InvalidRequest, type RequestFinding } from './answer/target.js';
 export { connect, type ConnectMiddleware } from './answer/connect.js';
 export { redirect, Reply, reply, type HeadersLike, type RedirectStatus, type ReplyInit } from './answer/reply.js';
 export type { Sendable } from './answer/sendable.js';
@@ -73,7 +74,6 @@ export type { LoadSheddingOptions } from './overload/overload.js';
 export type { OpenApiExtras } from './endpoint/document-settings.js';
 export type { ByteStream } from './payload/bytes.js';
 export type { ErrorBody } from './payload/error-body.js';
-export type { Finding } from './payload/schema-check.js';
 export type {
   AnySchema,
   InputOf,

@@ -2,7 +2,8 @@
 
 import { builtin } from '../base/builtin.js';
 import { monotonicNow } from '../base/clock.js';
-import { DeadlinePassed, Overloaded, type Overload, type Reason } from '../overload/overload.js';
+import { DeadlinePassed, Overloaded } from '../base/errors.js';
+import type { Overload, Reason } from '../overload/overload.js';
 import { RouteLimiter, type Ending, type Ticket } from '../overload/route-limiter.js';
 import { NOTICED_MS, type Lane } from '../overload/run-queue.js';
 import type { Route } from '../routing/router.js';

@@ -7,8 +7,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import { Date } from '../base/clock.js';
-import { FrameworkErrorCodes } from '../base/error-codes.js';
-import { BadRequest, HttpError, refusal } from '../base/errors.js';
+import { HttpError, InvalidQueryParams, refusal } from '../base/errors.js';
 import { createFirsts } from '../base/firsts.js';
 import { logSafely } from '../base/log.js';
 import { Context, type Handler, type Middleware } from './context.js';
@@ -202,11 +201,6 @@ function lateHandler(handler: InputHandler): InputHandler {
     letResultFail(result);
     return result;
   };
-}
-
-/** Query parameters outside the allowed set (SPEC 7.3). */
-class InvalidQueryParams extends BadRequest {
-  static override errorCode = FrameworkErrorCodes.framework_invalid_query_params;
 }
 
 /** Refuses query parameters that are not allowed, before the handler runs (SPEC 4.3). */

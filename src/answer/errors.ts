@@ -1,15 +1,15 @@
 /* Maps anything thrown while a request was handled to the reply that the client gets (spec 7.1). */
 
 import { isBranded, isBrandedAtAll, isOwnInstance } from '../base/brand.js';
-import { FrameworkErrorCodes, isErrorCode } from '../base/error-codes.js';
-import { ApiError, HttpError, isStatus, reasonOf, refusal } from '../base/errors.js';
+import { isErrorCode } from '../base/error-codes.js';
+import { ApiError, FrameworkErrorCodes, HttpError, InvalidRequest } from '../base/errors.js';
+import { isStatus, reasonOf, refusal } from '../base/errors.js';
 import { NO_RETRY_HEADER } from '../propagation/mesh-headers.js';
 import { prefersProblem } from '../payload/accept.js';
 import { toErrorBody, toProblem, type ErrorFields } from '../payload/error-body.js';
 import { Context } from './context.js';
 import { flatten, isError, Reply } from './reply.js';
 import type { Outgoing } from '../wire/outgoing.js';
-import { InvalidRequest } from './target.js';
 import type { Scope } from '../wire/scope.js';
 import { addHeader } from '../wire/writer.js';
 

@@ -1,9 +1,8 @@
 /* Reports the outcome of each request once: the interface of those that want to know it, and the lines of the log. */
 
 import type { IncomingMessage } from 'node:http';
-import { HttpError } from '../base/errors.js';
 import { isSilent, logSafely, type Logger } from '../base/log.js';
-import { DeadlinePassed, Overloaded } from '../overload/overload.js';
+import { DeadlinePassed, HttpError, Overloaded } from '../base/errors.js';
 import type { CallTuple } from '../story/calls.js';
 import type { Story } from '../story/story.js';
 import type { Exchange } from '../wire/exchange.js';

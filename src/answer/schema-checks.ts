@@ -3,7 +3,7 @@
 import { responseSchema, type AnySchemas, type MaybeResponse, type Part } from '../endpoint/schemas.js';
 import { Context, type Handler, type HandlerResult } from './context.js';
 import { discard, isError, Reply, toReply } from './reply.js';
-import { InvalidRequest } from './target.js';
+import { InvalidRequest } from '../base/errors.js';
 import { isStream, tagOf } from '../payload/bytes.js';
 import { inputOf, listNames } from '../payload/json-schema.js';
 import { check, describeFindings, toFinding } from '../payload/schema-check.js';

@@ -1,8 +1,6 @@
 /* Takes the request-target and the query apart, before any route sees them. */
 
-import { FrameworkErrorCodes, type ErrorCode } from '../base/error-codes.js';
-import { BadRequest, HttpError, type ApiErrorOptions } from '../base/errors.js';
-import type { Finding } from '../payload/schema-check.js';
+import { HttpError } from '../base/errors.js';
 import { HOST } from '../wire/head.js';
 
 /** A request-target, taken apart. */
@@ -51,24 +49,4 @@ export function parseParameters(text: string, limit: number, tooManyStatus: numb
   if (count > limit && text !== '') throw new HttpError(tooManyStatus, `There may be at most ${limit} parameters.`);
   // The constructor takes one leading `?` away, which may be part of a name; so it gets one to take.
   return new URLSearchParams(`?${text}`);
-}
-
-/** One finding in a request. */
-export interface RequestFinding extends Finding {
-  /** The part of the request that it is in. */
-  readonly in: 'params' | 'query' | 'headers' | 'body';
-}
-
-/** 400 for a request that does not fit the schemas of its route. The body has the findings. */
-export class InvalidRequest extends BadRequest {
-  static override errorCode: ErrorCode = FrameworkErrorCodes.framework_invalid_request;
-
-  /** The first 32 findings, as the member `errors` of the body. */
-  readonly findings: readonly RequestFinding[];
-
-  constructor(description?: string, options: ApiErrorOptions & { readonly findings?: readonly RequestFinding[] } = {}) {
-    const { findings = [], ...others } = options;
-    super(description, others);
-    this.findings = findings;
-  }
 }

@@ -4,7 +4,7 @@ import { clearTimeout, monotonicNow, setTimeout } from '../base/clock.js';
 import { discard } from './reply.js';
 import { Context, type Handler, type Middleware } from './context.js';
 import { dropLateHeaders } from '../wire/node-internals.js';
-import { TimedOut } from '../overload/overload.js';
+import { TimedOut } from '../base/errors.js';
 
 /** One limit in two places, so that the 504 passes through middleware as the handler's own errors do. */
 export class TimeLimit {

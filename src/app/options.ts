@@ -1,7 +1,8 @@
 /* The options of an application, checked once, with their defaults. */
 
 import { MAX_TIMEOUT_MS } from '../base/deadline.js';
-import { findClashes, FrameworkErrorCodes, isErrorCode, type ErrorCode } from '../base/error-codes.js';
+import { findClashes, isErrorCode, type ErrorCode } from '../base/error-codes.js';
+import { FrameworkErrorCodes } from '../base/errors.js';
 import { type ProxyTrust, trustNetworks } from '../answer/client-address.js';
 import { createLogger, LOG_LEVELS, type Logger, type LogLevel } from '../base/log.js';
 import { parseSettings, type Settings, type SettingsOptions } from '../mesh/settings.js';

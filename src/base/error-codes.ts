@@ -1,4 +1,4 @@
-/* Error codes: enumerations whose members have a name and a value (SPEC 2.6), and the framework's own (SPEC 7.2). */
+/* Error codes: enumerations whose members have a name and a value (SPEC 2.6). */
 
 import { hasBrand, setBrand } from './brand.js';
 import { isRecord } from './options-check.js';
@@ -64,17 +64,6 @@ export function isErrorCode(value: unknown): value is ErrorCode {
   if (!isRecord(value) || !Object.isFrozen(value) || !hasBrand(value, 'ErrorCode')) return false;
   return typeof value['name'] === 'string' && Number.isSafeInteger(value['value']);
 }
-
-/** The framework's own codes. */
-export const FrameworkErrorCodes = defineErrorCodes({
-  framework_error_unspecified: 999998,
-  framework_unknown_error: 999999,
-  framework_invalid_query_params: 999400,
-  framework_invalid_request: 999401,
-  framework_invalid_response: 999502,
-  framework_overloaded: 999503,
-  framework_timeout: 999504,
-});
 
 /** A name with its value, from anywhere. */
 export type NamedValue = Pick<ErrorCode, 'name' | 'value'>;

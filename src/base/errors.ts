@@ -1,11 +1,22 @@
-/* The failures a request can end in: API exceptions, and the server's own (SPEC 7.1). */
+/* The failures a request can end in: API exceptions, the server's own, and the framework's with their codes (SPEC 7). */
 
 import { builtin } from './builtin.js';
 import { isInstance, setBrand } from './brand.js';
-import { FrameworkErrorCodes, isErrorCode, type ErrorCode } from './error-codes.js';
+import { defineErrorCodes, isErrorCode, type ErrorCode } from './error-codes.js';
 import { ANYTHING, assertOptions, isRecord, STRING, type Kind, type Kinds } from './options-check.js';
 
 const { STATUS_CODES } = builtin('node:http');
+
+/** The framework's own codes. */
+export const FrameworkErrorCodes = defineErrorCodes({
+  framework_error_unspecified: 999998,
+  framework_unknown_error: 999999,
+  framework_invalid_query_params: 999400,
+  framework_invalid_request: 999401,
+  framework_invalid_response: 999502,
+  framework_overloaded: 999503,
+  framework_timeout: 999504,
+});
 
 /** Options of an {@link HttpError}, besides its description. */
 export interface HttpErrorOptions {
@@ -228,6 +239,57 @@ export class ServiceUnavailable extends ApiError {
   constructor(description?: string, options: RetryOptions = {}) {
     super(description, withRetryAfter(new.target.name, options));
   }
+}
+
+/** 400 for a query parameter that a public route does not allow (SPEC 7.3). @internal */
+export class InvalidQueryParams extends BadRequest {
+  static override errorCode: ErrorCode = FrameworkErrorCodes.framework_invalid_query_params;
+}
+
+/** One thing that is wrong with a request, as the client may see it. */
+export interface Finding {
+  /** RFC 6901, as a URI fragment: `#/address/street`, or `#` for the whole. */
+  readonly pointer: string;
+  /** In the words of the schema's author, on one line; at most 200 characters. */
+  readonly detail: string;
+}
+
+/** One finding in a request. */
+export interface RequestFinding extends Finding {
+  /** The part of the request that it is in. */
+  readonly in: 'params' | 'query' | 'headers' | 'body';
+}
+
+/** 400 for a request that does not fit the schemas of its route. The body has the findings. */
+export class InvalidRequest extends BadRequest {
+  static override errorCode: ErrorCode = FrameworkErrorCodes.framework_invalid_request;
+
+  /** The first 32 findings, as the member `errors` of the body. */
+  readonly findings: readonly RequestFinding[];
+
+  constructor(description?: string, options: ApiErrorOptions & { readonly findings?: readonly RequestFinding[] } = {}) {
+    const { findings = [], ...others } = options;
+    super(description, others);
+    this.findings = findings;
+  }
+}
+
+/** The service has more to do than it can; the request was not run. @internal */
+export class Overloaded extends ServiceUnavailable {
+  static override description: string = 'The service has more to do than it can; try again later.';
+  static override errorCode: ErrorCode = FrameworkErrorCodes.framework_overloaded;
+}
+
+/** The time of a request is over: the `timeout` of its route, or the deadline that its caller sent. @internal */
+export class TimedOut extends ApiError {
+  static override statusCode = 504;
+  static override message = 'Gateway timeout.';
+  static override errorCode: ErrorCode = FrameworkErrorCodes.framework_timeout;
+}
+
+/** Nobody waits for the reply any more; the handler was not run. @internal */
+export class DeadlinePassed extends TimedOut {
+  static override description = 'The deadline of the request passed before it could be handled.';
 }
 
 const TYPES = { ApiError, HttpError, BadRequest, Unauthorized, Forbidden, NotFound, Conflict, TooManyRequests };

@@ -1,6 +1,7 @@
 /* `postern errors`: the error codes of an application, or whether the codes of several services agree. */
 
-import { findClashes, FrameworkErrorCodes, type NamedValue } from '../base/error-codes.js';
+import { findClashes, type NamedValue } from '../base/error-codes.js';
+import { FrameworkErrorCodes } from '../base/errors.js';
 import { isRecord } from '../base/options-check.js';
 import { defineCommand, FindingError, flag, reportFindings, savedBy, type Command } from './command.js';
 import { loadApp, type LoadedApp } from './module.js';

@@ -1,8 +1,8 @@
 /* The error of a failed call to another service. */
 
-import { FrameworkErrorCodes, type ErrorCode } from '../base/error-codes.js';
+import type { ErrorCode } from '../base/error-codes.js';
 import { setBrand } from '../base/brand.js';
-import { ApiError, reasonOf, type ApiErrorOptions } from '../base/errors.js';
+import { ApiError, FrameworkErrorCodes, reasonOf, type ApiErrorOptions } from '../base/errors.js';
 import { NO_RETRY_HEADER } from '../propagation/mesh-headers.js';
 
 /** A call, as its errors name it. @internal */

@@ -2,8 +2,7 @@
 
 import { TIME_LIMIT } from '../base/deadline.js';
 import { createFirsts } from '../base/firsts.js';
-import { FrameworkErrorCodes } from '../base/error-codes.js';
-import { ApiError } from '../base/errors.js';
+import { ApiError, FrameworkErrorCodes } from '../base/errors.js';
 import { ANYTHING, assertOptions, OBJECT, wholeNumber, type Kind, type Kinds } from '../base/options-check.js';
 import type {
   CallingRequest,

@@ -1,6 +1,6 @@
 /* Compares two OpenAPI documents of a service: what the newer document broke for clients of the older one. */
 
-import { FrameworkErrorCodes } from '../base/error-codes.js';
+import { FrameworkErrorCodes } from '../base/errors.js';
 import { isRecord } from '../base/options-check.js';
 import { asList } from '../payload/json-schema.js';
 import type { OpenApiDocument } from './document.js';

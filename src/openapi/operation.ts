@@ -1,7 +1,7 @@
 /* One route as an operation: its path as a template, its parameters, its body, its replies. */
 
 import { builtin } from '../base/builtin.js';
-import { FrameworkErrorCodes } from '../base/error-codes.js';
+import { InvalidQueryParams, InvalidRequest } from '../base/errors.js';
 import { isRecord } from '../base/options-check.js';
 import { compilePath } from '../endpoint/pattern.js';
 import type { ErrorType } from '../endpoint/route-options.js';
@@ -15,7 +15,6 @@ const { STATUS_CODES } = builtin('node:http');
 
 type Json = Readonly<Record<string, unknown>>;
 
-const { framework_invalid_request, framework_invalid_query_params } = FrameworkErrorCodes;
 
 /** One parameter of a path. */
 interface PathParameter {
@@ -120,8 +119,8 @@ export function toOperation(
       ...successes(response, schemaOf),
       ...declaredErrors([
         ...options.errors,
-        ...(isChecked ? [{ statusCode: 400, errorCode: framework_invalid_request }] : []),
-        ...(allowed === null ? [] : [{ statusCode: 400, errorCode: framework_invalid_query_params }]),
+        ...(isChecked ? [InvalidRequest] : []),
+        ...(allowed === null ? [] : [InvalidQueryParams]),
       ]),
       default: { description: 'An error.', content: errorContent([]) },
     },

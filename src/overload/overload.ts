@@ -1,8 +1,6 @@
 /* Overload protection of one application: its options, its errors, the number of refused requests, and its log. */
 
 import { clearInterval, monotonicNow, setInterval } from '../base/clock.js';
-import { FrameworkErrorCodes, type ErrorCode } from '../base/error-codes.js';
-import { ApiError, ServiceUnavailable } from '../base/errors.js';
 import { logSafely, type Logger } from '../base/log.js';
 import type { Complete } from '../base/options-check.js';
 import type { Priority } from '../endpoint/route-options.js';
@@ -33,24 +31,6 @@ export interface LoadShedding extends Complete<LoadSheddingOptions> {
 
 /** The reason for a refusal, as a label. */
 export type Reason = 'queue' | 'deadline' | 'event_loop' | 'memory';
-
-/** The service has more to do than it can; the request was not run. @internal */
-export class Overloaded extends ServiceUnavailable {
-  static override description: string = 'The service has more to do than it can; try again later.';
-  static override errorCode: ErrorCode = FrameworkErrorCodes.framework_overloaded;
-}
-
-/** The time of a request is over: the `timeout` of its route, or the deadline that its caller sent. @internal */
-export class TimedOut extends ApiError {
-  static override statusCode = 504;
-  static override message = 'Gateway timeout.';
-  static override errorCode: ErrorCode = FrameworkErrorCodes.framework_timeout;
-}
-
-/** Nobody waits for the reply any more; the handler was not run. @internal */
-export class DeadlinePassed extends TimedOut {
-  static override description = 'The deadline of the request passed before it could be handled.';
-}
 
 /** The lowest first: its routes are refused first. */
 const PRIORITIES: readonly Priority[] = ['low', 'normal', 'high'];

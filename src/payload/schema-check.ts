@@ -3,6 +3,7 @@
  * the value. Of an issue only message and path are read: validators keep what the client sent in other members.
  */
 
+import type { Finding } from '../base/errors.js';
 import { ignoreRejection } from '../base/promises.js';
 import type { SchemaIssue, SchemaResult, StandardProps } from './standard-schema.js';
 
@@ -49,14 +50,6 @@ function toChecked(result: SchemaResult): SchemaResult {
 function failure(what: string, cause: unknown): SchemaFailure {
   ignoreRejection(cause);
   return new SchemaFailure(`the schema for the ${what} failed`, { cause });
-}
-
-/** One thing that is wrong with a request, as the client may see it. */
-export interface Finding {
-  /** RFC 6901, as a URI fragment: `#/address/street`, or `#` for the whole. */
-  readonly pointer: string;
-  /** In the words of the schema's author, on one line; at most 200 characters. */
-  readonly detail: string;
 }
 
 const MAX_DETAIL = 200;
