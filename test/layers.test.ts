@@ -10,7 +10,7 @@ const SRC = fileURLToPath(new URL('../src', import.meta.url));
 /** From the ground up. A file imports from its own folder and from lower floors. */
 const FLOORS = [
   'base', 'metrics', 'payload', 'propagation', 'story', 'endpoint', 'routing', 'process', 'wire', 'mesh', 'overload', 'answer',
-  'gateway', 'openapi', 'tracing', 'monitor', 'app', 'live', 'cli', 'doors',
+  'gateway', 'openapi', 'otlp', 'monitor', 'app', 'live', 'cli', 'doors',
 ];
 /** What users import or run: nothing but named re-exports, or the call of `main`. */
 const DOORS = ['index', 'metrics', 'gateway', 'openapi', 'cli'];
@@ -72,10 +72,10 @@ test('every file is imported by its literal path, so that bundlers, loaders and 
   }
 });
 
-test('only the trace export and commands are loaded after the start', () => {
+test('only the export of telemetry and commands are loaded after the start', () => {
   const loaders = files.filter((file) => !file.startsWith('cli/') && /\bimport\('\./.test(sourceOf(file)));
   expect(loaders).toEqual(['app/app']);
-  expect(sourceOf('app/app').match(/\bimport\('[^']+'\)/g)).toEqual(["import('../tracing/trace-export.js')"]);
+  expect(sourceOf('app/app').match(/\bimport\('[^']+'\)/g)).toEqual(["import('../otlp/export.js')"]);
 });
 
 test('docs/architecture.md has every floor in order, files that exist, and at most 30 words', () => {

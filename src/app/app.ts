@@ -91,7 +91,7 @@ export class Postern extends RouteGroup {
   readonly #stop = new AbortController();
   #opening: Promise<Listening> | undefined;
   #closing: Promise<boolean> | undefined;
-  #closeTraceExport: (() => Promise<void>) | undefined;
+  #closeExport: (() => Promise<void>) | undefined;
 
   /**
    * @param name a URL path segment of letters, digits and `. _ ~ -`
@@ -249,12 +249,12 @@ export class Postern extends RouteGroup {
 
   async #open(where: ListenOptions, from: string): Promise<Listening> {
     const { OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: traces } = process.env;
-    const isTraced = this.#options.tracing !== false && Boolean(base || traces);
-    const tracing = isTraced ? await import('../tracing/trace-export.js') : undefined;
+    const isExported = this.#options.tracing !== false && Boolean(base || traces);
+    const otlp = isExported ? await import('../otlp/export.js') : undefined;
     try {
       const listening = await openListeners(this.#listener, where, from, this.#monitor, this.#options.monitor);
       const classes = { Context, CallSpan };
-      this.#closeTraceExport = tracing?.startTraceExport(this.#options, this.metrics, process.env, classes);
+      this.#closeExport = otlp?.startExport(this.#options, this.metrics, process.env, classes);
       return listening;
     } catch (error) {
       await Promise.all([this.#listener.wire.revoke(), this.#monitor?.wire.revoke()]);
@@ -316,7 +316,7 @@ export class Postern extends RouteGroup {
     await this.#opening?.catch(() => undefined);
     const { log } = this;
     const clean = await drain(options, this.#listener, this.#monitor, this.#tasks, this.#stop, this.#closeHooks, log);
-    await this.#closeTraceExport?.();
+    await this.#closeExport?.();
     this.#options.services.close();
     this.#metrics.sampler.close();
     this.#overload?.close();

@@ -13,6 +13,7 @@ import * as entry from 'postern';
 import * as gateways from 'postern/gateway';
 import { resolveOptions } from '../../src/app/options.js';
 import { PARTS } from '../../src/endpoint/schemas.js';
+import { readVariables } from '../../src/otlp/variables.js';
 import { Context } from '../../src/answer/context.js';
 import { MONITORING_ENDPOINTS } from '../../src/monitor/endpoints.js';
 import { findPages, isAsPrinted, readPage, ROOT } from '../support/markdown.js';
@@ -85,11 +86,15 @@ test('the table of variables is that of what the code reads, both ways', () => {
   const read = new Set(
     [
       ...SOURCE.matchAll(
-        /(?:env\[|\benv, |\blistOf\()'([A-Z_]+)'|\{ ([A-Z_]+):[^}]*\}: NodeJS\.ProcessEnv|\b(OTEL_[A-Z_]+)\b(?!=)/g,
+        /(?:env\[|\benv, |\blistOf\()'([A-Z_]+)'|\{ ([A-Z_]+):[^}]*\}: NodeJS\.ProcessEnv/g,
       ),
     ].map((match) => match.slice(1).find((name) => name !== undefined) ?? ''),
   );
   read.delete('NO_COLOR');
+  // What the export reads depends on what it finds.
+  const endpoint: NodeJS.ProcessEnv = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector' };
+  const get = (env: NodeJS.ProcessEnv, name: string): unknown => read.add(name) && Reflect.get(env, name);
+  readVariables(new Proxy(endpoint, { get }), () => undefined);
   expect(column('variable').flatMap((cell) => cell.split(', ')).sort()).toEqual([...read].sort());
 });
 

@@ -110,7 +110,7 @@ function mebibytes(bytes: number): string {
 }
 
 function droppedBy({ exposition }: Reading): number {
-  const family = parseExposition(exposition, 'text').find(({ name }) => name === 'otel_spans_dropped_total');
+  const family = parseExposition(exposition, 'text').find(({ name }) => name === 'otel_dropped_total');
   return family?.samples[0]?.value ?? NaN;
 }
 

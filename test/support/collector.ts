@@ -1,19 +1,35 @@
-/** A collector of traces that reads what it is sent with OpenTelemetry's own definitions. */
+/**
+ * A collector of telemetry that reads what it is sent with OpenTelemetry's own definitions, and refuses what the
+ * protocol's specification does not allow.
+ */
 
+import assert from 'node:assert/strict';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
+import { gunzipSync } from 'node:zlib';
 import { expect, onTestFinished, vi } from 'vitest';
 
-interface Message {
+/** A type of the definitions. */
+interface Definition {
+  decode(bytes: Uint8Array): object;
+  encode(message: object): { finish(): Uint8Array };
   fromObject(object: object): object;
-  toObject(message: object, options: object): ExportRequest;
+  toObject(message: object, options: object): object;
 }
-interface Attribute {
+export interface AnyValue {
+  readonly stringValue?: string;
+  readonly intValue?: string;
+  readonly doubleValue?: number;
+  readonly boolValue?: boolean;
+  readonly arrayValue?: { readonly values: readonly AnyValue[] };
+  readonly kvlistValue?: { readonly values: readonly Attribute[] };
+}
+export interface Attribute {
   readonly key: string;
-  readonly value: { readonly stringValue?: string; readonly intValue?: string };
+  readonly value: AnyValue;
 }
-interface WireSpan {
+export interface WireSpan {
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId?: string;
@@ -31,18 +47,18 @@ interface WireSpan {
     readonly attributes: readonly Attribute[];
   }[];
 }
-interface ExportRequest {
-  readonly resourceSpans: readonly {
-    readonly resource: { readonly attributes: readonly Attribute[] };
-    readonly scopeSpans: readonly { readonly scope: object; readonly spans: readonly WireSpan[] }[];
-  }[];
+/** A message, whatever its signal: lists are named by position. */
+interface Decoded {
+  readonly resource: { readonly attributes: readonly Attribute[] };
+  readonly items: readonly object[];
 }
+export type Plain = string | number | boolean | null | readonly Plain[] | { readonly [key: string]: Plain };
 
 /** One span, with its attributes by name. */
 export interface Span extends Omit<WireSpan, 'attributes' | 'events' | 'status'> {
   readonly service: string;
-  readonly attributes: Readonly<Record<string, string | number>>;
-  readonly events: readonly { readonly name: string; readonly attributes: Readonly<Record<string, string | number>> }[];
+  readonly attributes: Readonly<Record<string, Plain>>;
+  readonly events: readonly { readonly name: string; readonly attributes: Readonly<Record<string, Plain>> }[];
   readonly isError: boolean;
 }
 
@@ -50,11 +66,13 @@ export interface Span extends Omit<WireSpan, 'attributes' | 'events' | 'status'>
 export interface Collector {
   readonly url: string;
   readonly spans: Span[];
-  readonly resources: Readonly<Record<string, string | number>>[];
+  readonly resources: Readonly<Record<string, Plain>>[];
   readonly requests: {
+    readonly signal: Signal;
     readonly url: string;
     readonly headers: IncomingHttpHeaders;
     readonly count: number;
+    readonly items: readonly object[];
     readonly atMs: number;
   }[];
 }
@@ -62,59 +80,123 @@ export interface Collector {
 export const SERVER = 2;
 export const CLIENT = 3;
 
+export type Signal = 'traces';
+interface Service {
+  readonly v1: Readonly<Record<string, Definition>>;
+}
 const require = createRequire(import.meta.url);
 const { opentelemetry } = require('@opentelemetry/otlp-transformer/build/src/generated/root.js') as {
-  opentelemetry: { proto: { collector: { trace: { v1: { ExportTraceServiceRequest: Message } } } } };
+  opentelemetry: { proto: { collector: Readonly<Record<'trace', Service>> } };
 };
-const { ExportTraceServiceRequest } = opentelemetry.proto.collector.trace.v1;
+const { trace } = opentelemetry.proto.collector;
+/** For each signal its definition, the names of its lists, and what the specification says of its items. */
+const SIGNALS: Readonly<Record<Signal, [Definition | undefined, string, string, string, (item: never) => void]>> = {
+  traces: [trace.v1['ExportTraceServiceRequest'], 'resourceSpans', 'scopeSpans', 'spans', checkSpan],
+};
 const IDS = ['traceId', 'spanId', 'parentSpanId'];
 
-/** Reads a request; fails for anything that the definitions do not have, or have in another form. */
-export function decode(body: string): ExportRequest {
-  const sent = JSON.parse(body) as ExportRequest;
-  const withBytes = JSON.parse(body, (key, value: unknown) =>
-    IDS.includes(key) ? Buffer.from(value as string, 'hex') : value,
-  ) as object;
-  const read = ExportTraceServiceRequest.toObject(ExportTraceServiceRequest.fromObject(withBytes), {
-    longs: String,
-    bytes: String,
-  });
-  const decoded = JSON.parse(JSON.stringify(read), (key, value: unknown) =>
-    IDS.includes(key) ? Buffer.from(value as string, 'base64').toString('hex') : value,
-  ) as ExportRequest;
-  expect(decoded).toEqual(sent);
-  return decoded;
+/**
+ * Reads a message; fails for anything that the definitions do not have, or have in another form, and for what the
+ * specification does not allow.
+ */
+export function decode(signal: Signal, contentType: string | undefined, body: Buffer): Decoded[] {
+  const [definition, outer, inner, items, check] = SIGNALS[signal];
+  if (definition === undefined) throw new Error(`no definition of ${signal}`);
+  const toPlain = (message: object): object =>
+    JSON.parse(
+      JSON.stringify(definition.toObject(message, { longs: String, bytes: String, json: true })),
+      (key, value: unknown) => (IDS.includes(key) ? Buffer.from(value as string, 'base64').toString('hex') : value),
+    ) as object;
+  let plain: object;
+  if (contentType === 'application/json') {
+    const text = body.toString();
+    const withBytes = JSON.parse(text, (key, value: unknown) =>
+      IDS.includes(key) ? Buffer.from(value as string, 'hex') : value,
+    ) as object;
+    plain = toPlain(definition.fromObject(withBytes));
+    // The definitions cannot tell an empty list from none.
+    const isEmpty = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
+    assert.deepEqual(plain, JSON.parse(text, (_, value: unknown) => (isEmpty(value) ? undefined : value)));
+  } else {
+    assert.equal(contentType, 'application/x-protobuf');
+    const message = definition.decode(body);
+    plain = toPlain(message);
+    assert.equal(definition.encode(message).finish().length, body.length, 'something that the definitions do not have');
+  }
+  const member = <T>(of: object, name: string): T => Reflect.get(of, name) as T;
+  return member<{ resource: Decoded['resource'] }[]>(plain, outer).map((resource) => ({
+    resource: resource.resource,
+    items: member<object[]>(resource, inner).flatMap((scope) => {
+      assert.equal(member<{ name: string }>(scope, 'scope').name, 'postern');
+      const all = member<object[]>(scope, items);
+      for (const item of all) check(item as never);
+      return all;
+    }),
+  }));
 }
 
-const byName = (attributes: readonly Attribute[]): Record<string, string | number> =>
-  Object.fromEntries(
-    attributes.map(({ key, value: { stringValue, intValue } }) => [key, stringValue ?? Number(intValue)]),
-  );
+/** The answer of a collector that rejects items, in protobuf. */
+export function toAnswer(partialSuccess: object): Uint8Array {
+  const definition = trace.v1['ExportTraceServiceResponse'];
+  return definition?.encode(definition.fromObject({ partialSuccess })).finish() ?? new Uint8Array();
+}
+
+function checkSpan(span: WireSpan): void {
+  const { traceId, spanId, parentSpanId, name, kind, startTimeUnixNano, endTimeUnixNano } = span;
+  assert.match(traceId, /^(?!0{32})[0-9a-f]{32}$/);
+  for (const id of [spanId, parentSpanId ?? spanId]) assert.match(id, /^(?!0{16})[0-9a-f]{16}$/);
+  assert.notEqual(name, '');
+  assert(kind >= 1 && kind <= 5, `kind ${kind}`);
+  assert(BigInt(startTimeUnixNano) > 0n && BigInt(endTimeUnixNano) >= BigInt(startTimeUnixNano), 'times');
+  for (const { attributes } of [span, ...(span.events ?? [])]) byName(attributes);
+}
+
+/** Attributes by name; fails for an empty name and for a name that is there twice. */
+export function byName(attributes: readonly Attribute[] = []): Record<string, Plain> {
+  const names = attributes.map(({ key }) => key);
+  assert(!names.includes(''), 'an attribute without a name');
+  assert.equal(new Set(names).size, names.length, `an attribute is there twice: ${names.join()}`);
+  return Object.fromEntries(attributes.map(({ key, value }) => [key, toPlainValue(value)]));
+}
+
+/** The value of an attribute, or a body. */
+export function toPlainValue(value: AnyValue): Plain {
+  if (value.intValue !== undefined) return Number(value.intValue);
+  if (value.arrayValue !== undefined) return (value.arrayValue.values ?? []).map(toPlainValue);
+  if (value.kvlistValue !== undefined) return byName(value.kvlistValue.values);
+  return value.stringValue ?? value.doubleValue ?? value.boolValue ?? null;
+}
 
 /** @param respond answers a request; default: 200. It may read the body later, or never. */
 export async function startCollector(
-  respond: (res: ServerResponse, nth: number, req: IncomingMessage) => void = (res) =>
-    res.setHeader('content-type', 'application/json').end('{}'),
+  respond: (res: ServerResponse, nth: number, req: IncomingMessage) => void = (res) => res.end(),
 ): Promise<Collector> {
   const collector: Collector = { url: '', spans: [], resources: [], requests: [] };
   let count = 0;
+  const take = ({ url = '', headers }: IncomingMessage, sent: Buffer, res: ServerResponse): void => {
+    const body = headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent;
+    const signal = (/\/v1\/(\w+)$/.exec(url)?.[1] ?? 'traces') as Signal;
+    const decoded = decode(signal, headers['content-type'], body);
+    collector.resources.push(...decoded.map(({ resource }) => byName(resource.attributes)));
+    const items = decoded.flatMap((each) => each.items);
+    const spans = decoded.flatMap(({ resource, items: all }) => {
+      const service = String(byName(resource.attributes)['service.name']);
+      return all.map((item) => toSpan(service, item as WireSpan));
+    });
+    collector.requests.push({ signal, url, headers, count: items.length, items, atMs: performance.now() });
+    res.on('finish', () => void (res.statusCode === 200 && collector.spans.push(...spans)));
+  };
   const server = createServer((req, res) => {
     const nth = (count += 1);
-    let body = '';
-    req.setEncoding('utf8').on('data', (chunk: string) => (body += chunk));
+    const chunks: Buffer[] = [];
+    req.on('data', (chunk: Buffer) => chunks.push(chunk));
     req.on('end', () => {
-      const decoded = decode(body).resourceSpans.flatMap(({ resource, scopeSpans }) => {
-        collector.resources.push(byName(resource.attributes));
-        const service = String(byName(resource.attributes)['service.name']);
-        return scopeSpans.flatMap(({ spans }) => spans.map((span) => toSpan(service, span)));
-      });
-      collector.requests.push({
-        url: req.url ?? '',
-        headers: req.headers,
-        count: decoded.length,
-        atMs: performance.now(),
-      });
-      res.on('finish', () => void (res.statusCode === 200 && collector.spans.push(...decoded)));
+      try {
+        take(req, Buffer.concat(chunks), res);
+      } catch (error) {
+        res.writeHead(400).end();
+        throw error;
+      }
       respond(res, nth, req);
     });
     req.on('error', () => undefined);
@@ -132,9 +214,12 @@ function toSpan(service: string, { attributes, events = [], status, ...span }: W
   return { ...span, service, attributes: byName(attributes), events: all, isError: status.code === 2 };
 }
 
-/** Sets variables for one test. Spans are sent after 20 ms unless the test says otherwise. */
+const OFF = { OTEL_LOGS_EXPORTER: 'none', OTEL_METRICS_EXPORTER: 'none' };
+
+/** Sets variables for one test. Default: only traces are exported, and spans are sent after 20 ms. */
 export function setVariables(variables: Readonly<Record<string, string>>): void {
-  for (const [name, value] of Object.entries({ OTEL_BSP_SCHEDULE_DELAY: '20', ...variables })) vi.stubEnv(name, value);
+  const all = { ...OFF, OTEL_BSP_SCHEDULE_DELAY: '20', ...variables };
+  for (const [name, value] of Object.entries(all)) vi.stubEnv(name, value);
   onTestFinished(() => void vi.unstubAllEnvs());
 }
 

@@ -74,9 +74,7 @@ test.for<{ what: string; variables: (url: string) => Variables; options?: Poster
   { what: 'OTEL_SDK_DISABLED=true', variables: endpoint({ OTEL_SDK_DISABLED: 'TRUE' }) },
   { what: 'OTEL_TRACES_EXPORTER=none', variables: endpoint({ OTEL_TRACES_EXPORTER: 'none' }) },
   { what: 'OTEL_EXPORTER_OTLP_PROTOCOL=grpc', variables: endpoint({ OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }),
-    warning: /^OTEL_EXPORTER_OTLP_PROTOCOL is "grpc", so no traces are exported; give http\/json$/ },
-  { what: 'OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf',
-    variables: endpoint({ OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' }), warning: /http\/json/ },
+    warning: /^OTEL_EXPORTER_OTLP_PROTOCOL is "grpc", so no traces are exported; give http\/protobuf or http\/json$/ },
   { what: 'tracing: false', variables: endpoint(), options: { tracing: false } },
   { what: 'tracing: true without the variable', variables: () => ({}), options: { tracing: true } },
 ])('with $what nothing is exported', async ({ variables, options, warning }) => {
@@ -85,7 +83,7 @@ test.for<{ what: string; variables: (url: string) => Variables; options?: Poster
   await run.finish();
   expect(run.collector.requests).toEqual([]);
   expect(run.warnings).toEqual(warning === undefined ? [] : [expect.stringMatching(warning)]);
-  expect(run.app.metrics.get('otel_spans_dropped_total')).toBeUndefined();
+  expect(run.app.metrics.get('otel_dropped_total')).toBeUndefined();
 });
 
 test.for<{ variable: string; value: string }>([
@@ -100,6 +98,9 @@ test.for<{ variable: string; value: string }>([
   { variable: 'OTEL_EXPORTER_OTLP_TRACES_HEADERS', value: 'a=%zz' },
   { variable: 'OTEL_EXPORTER_OTLP_TIMEOUT', value: '10s' },
   { variable: 'OTEL_EXPORTER_OTLP_TRACES_TIMEOUT', value: '-1' },
+  { variable: 'OTEL_EXPORTER_OTLP_PROTOCOL', value: 'http' },
+  { variable: 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', value: 'json' },
+  { variable: 'OTEL_EXPORTER_OTLP_COMPRESSION', value: 'br' },
   { variable: 'OTEL_RESOURCE_ATTRIBUTES', value: '=x' },
   { variable: 'OTEL_TRACES_SAMPLER', value: 'sometimes' },
   { variable: 'OTEL_TRACES_SAMPLER_ARG', value: '2' },
@@ -111,6 +112,25 @@ test.for<{ variable: string; value: string }>([
   await run.finish();
   expect(run.warnings).toEqual([expect.stringMatching(new RegExp(`^${variable} is .*ignored; give `))]);
   expect(run.collector.spans).toHaveLength(1);
+});
+
+test.for<{ variables: Variables; type: string; encoding?: string }>([
+  { variables: {}, type: 'application/x-protobuf' },
+  { variables: { OTEL_EXPORTER_OTLP_PROTOCOL: 'HTTP/JSON' }, type: 'application/json' },
+  { variables: { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/protobuf' },
+    type: 'application/x-protobuf' },
+  { variables: { OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip' }, type: 'application/x-protobuf', encoding: 'gzip' },
+  { variables: { OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip', OTEL_EXPORTER_OTLP_TRACES_COMPRESSION: 'none' },
+    type: 'application/x-protobuf' },
+  { variables: { OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json', OTEL_EXPORTER_OTLP_TRACES_COMPRESSION: 'gzip' },
+    type: 'application/json', encoding: 'gzip' },
+])('with $variables a batch is $type, encoded $encoding', async ({ variables, type, encoding }) => {
+  const run = await start(endpoint(variables));
+  await run.finish();
+  expect(run.collector.spans).toHaveLength(1);
+  expect(run.collector.requests.map(({ headers }) => [headers['content-type'], headers['content-encoding']]))
+    .toEqual([[type, encoding]]);
+  expect(run.warnings).toEqual([]);
 });
 
 test.for<Variables>([
@@ -153,7 +173,7 @@ test('headers of both variables are sent, percent-decoded; no message shows thei
   );
   await run.finish();
   expect(run.collector.requests[0]?.headers)
-    .toMatchObject({ 'api-key': 'a b=', 'x-team': 'red', 'content-type': 'application/json' });
+    .toMatchObject({ 'api-key': 'a b=', 'x-team': 'red' });
   const broken = await start(
     endpoint({ OTEL_EXPORTER_OTLP_HEADERS: 'api-key=secret%zz', OTEL_EXPORTER_OTLP_TRACES_HEADERS: '' }),
   );
@@ -225,7 +245,7 @@ test('a full batch is sent at once, the rest after the delay or with close(); mo
   for (let i = 0; i < 2; i += 1) await run.app.request('/');
   await expect.poll(() => collector.requests.map(({ count }) => count)).toEqual([2]);
   for (let i = 0; i < 5; i += 1) await run.app.request('/');
-  expect(run.app.metrics.expose()).toMatch(/^otel_spans_dropped_total 2\.0$/m);
+  expect(run.app.metrics.expose()).toMatch(/^otel_dropped_total\{signal="traces"\} 2\.0$/m);
   release();
   await expect.poll(() => collector.requests.map(({ count }) => count)).toEqual([2, 2]);
   release();
@@ -233,7 +253,7 @@ test('a full batch is sent at once, the rest after the delay or with close(); mo
   await expect.poll(() => collector.requests.map(({ count }) => count)).toEqual([2, 2, 1]);
   release();
   await closed;
-  expect(run.warnings).toEqual(['spans could not be exported and were dropped']);
+  expect(run.warnings).toEqual(['telemetry could not be exported and was dropped']);
 });
 
 test.for<{ registered: string; options: PosternOptions; spans: number; infos: number }>([
@@ -260,10 +280,10 @@ test.for<{ registered: string; options: PosternOptions; spans: number; infos: nu
 test('if the export cannot start, listen() leaves nothing open, and works once the reason is gone', async () => {
   setVariables({ OTEL_EXPORTER_OTLP_ENDPOINT: (await startCollector()).url });
   const app = createApp({ monitor: { host: '127.0.0.1', port: 0 } });
-  app.metrics.counter({ name: 'otel_spans_dropped_total', help: 'Mine.' });
-  await expect(serve(app)).rejects.toThrow(/"otel_spans_dropped_total" is registered already/);
+  app.metrics.counter({ name: 'otel_dropped_total', help: 'Mine.' });
+  await expect(serve(app)).rejects.toThrow(/"otel_dropped_total" is registered already/);
   expect(app.server.listening).toBe(false);
-  app.metrics.remove('otel_spans_dropped_total');
+  app.metrics.remove('otel_dropped_total');
   const { url, monitor } = await serve(app);
   expect((await fetch(`${url}/users/health/`)).status).toBe(200);
   expect((await fetch(`${monitor?.url}/users/health/`)).status).toBe(200);

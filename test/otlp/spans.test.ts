@@ -5,6 +5,7 @@
  */
 
 import { connect } from 'node:net';
+import { hostname } from 'node:os';
 import { Readable } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
 import { tracingChannel } from 'node:diagnostics_channel';
@@ -99,13 +100,17 @@ test('over three services every request is one tree, with times inside each othe
   expect(typed?.attributes).toEqual({
     'http.request.method': 'GET', 'http.response.status_code': 200,
     'url.full': expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/stock\/\d+$/),
-    'server.address': '127.0.0.1', 'server.port': expect.any(Number), 'network.protocol.version': '1.1',
+    'service.peer.name': 'stock', 'server.address': '127.0.0.1', 'server.port': expect.any(Number),
+    'network.protocol.version': '1.1',
   });
   expect(spans.find(({ service, kind }) => service === 'stock' && kind === SERVER)?.flags).toBe(0x303);
   expect(JSON.stringify(spans)).not.toContain('secret');
   expect(collector.resources).toContainEqual({
     'service.name': 'shop',
     'service.version': '1',
+    'service.instance.id': expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/),
+    'host.name': hostname(),
+    'process.pid': process.pid,
     'telemetry.sdk.name': 'postern',
     'telemetry.sdk.language': 'nodejs',
     'telemetry.sdk.version': expect.any(String),
@@ -114,7 +119,7 @@ test('over three services every request is one tree, with times inside each othe
     collector.requests.every(
       ({ url: target, headers }) =>
         target === '/v1/traces' &&
-        headers['content-type'] === 'application/json' &&
+        headers['content-type'] === 'application/x-protobuf' &&
         headers['traceparent'] === undefined,
     ),
   ).toBe(true);

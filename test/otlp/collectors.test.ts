@@ -8,7 +8,7 @@ import type { ServerResponse } from 'node:http';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import type { Postern } from 'postern';
-import { setVariables, startCollector, type Collector } from '../support/collector.js';
+import { setVariables, startCollector, toAnswer, type Collector } from '../support/collector.js';
 import { createApp, createRecorder, serve } from '../support/serve.js';
 import { freePort } from '../support/ports.js';
 
@@ -35,7 +35,8 @@ async function start(
     warnings: () => logger.entries.filter(({ level }) => level === 'warn').map(({ object }) => object),
   };
 }
-const droppedBy = (app: Postern): number => Number(/^otel_spans_dropped_total (\d+)/m.exec(app.metrics.expose())?.[1]);
+const droppedBy = (app: Postern): number =>
+  Number(/^otel_dropped_total\{signal="traces"\} (\d+)/m.exec(app.metrics.expose())?.[1]);
 
 /** @returns the port of a server that accepts connections and reads nothing */
 async function unreadPort(): Promise<number> {
@@ -85,7 +86,7 @@ test.for<{ what: string; respond: ((res: ServerResponse) => void) | 'unread' | n
     await load(url);
     await app.close();
     expect(droppedBy(app)).toBe(REQUESTS);
-    expect(warnings()).toEqual([{ spans: expect.any(Number), reason: expect.stringMatching(reason) }]);
+    expect(warnings()).toEqual([{ traces: expect.any(Number), reason: expect.stringMatching(reason) }]);
   },
 );
 
@@ -103,7 +104,7 @@ test('while a collector hangs, a batch and a full queue wait, and every further 
   expect(droppedBy(app)).toBe(180 - 50 - 100);
   await app.close();
   expect(droppedBy(app)).toBe(180);
-  expect(warnings()).toEqual([{ spans: 1, reason: 'the queue is full' }]);
+  expect(warnings()).toEqual([{ traces: 1, reason: 'the queue is full' }]);
 });
 
 test('a collector that is slow gets what it can take, the rest is dropped and counted', async () => {
@@ -196,19 +197,29 @@ test('a request that node:http refuses to make drops its batch, and close() reso
   await app.request('/');
   await app.close();
   expect(droppedBy(app)).toBe(1);
-  expect(warnings()).toEqual([{ spans: 1, reason: 'the collector is unreachable: ERR_HTTP_TRAILER_INVALID' }]);
+  expect(warnings()).toEqual([{ traces: 1, reason: 'the collector is unreachable: ERR_HTTP_TRAILER_INVALID' }]);
 });
 
-test('spans that a collector rejects are counted, and not sent again', async () => {
-  const collector = await startCollector(
-    (res) => void res.end('{"partialSuccess":{"rejectedSpans":"2","errorMessage":"too old"}}'),
-  );
-  const { app, warnings } = await start(collector.url);
-  for (let i = 0; i < 3; i += 1) await app.request('/');
+test.for<{ protocol: string; answer: string | Uint8Array; rejected: number }>([
+  { protocol: 'http/json', answer: '{"partialSuccess":{"rejectedSpans":"2","errorMessage":"too old"}}', rejected: 2 },
+  { protocol: 'http/json', answer: '{"partialSuccess":{}}', rejected: 0 },
+  { protocol: 'http/json', answer: '', rejected: 0 },
+  { protocol: 'http/protobuf', answer: toAnswer({ rejectedSpans: 2, errorMessage: 'too old' }), rejected: 2 },
+  { protocol: 'http/protobuf', answer: toAnswer({ rejectedSpans: 70_000, errorMessage: 'é'.repeat(300) }),
+    rejected: 70_000 },
+  { protocol: 'http/protobuf', answer: toAnswer({ errorMessage: 'only a warning' }), rejected: 0 },
+  { protocol: 'http/protobuf', answer: toAnswer({}), rejected: 0 },
+  { protocol: 'http/protobuf', answer: '', rejected: 0 },
+])('$rejected spans that a collector rejects in $protocol are counted, and not sent again', async (given) => {
+  const { protocol, answer, rejected } = given;
+  const collector = await startCollector((res) => void res.end(answer));
+  const { app, warnings } = await start(collector.url, { OTEL_EXPORTER_OTLP_PROTOCOL: protocol });
+  await app.request('/');
   await app.close();
-  const batches = collector.requests.length;
-  expect(droppedBy(app)).toBe(2 * batches);
-  expect(warnings()).toMatchObject([{ spans: 2 }]);
+  expect(collector.requests).toHaveLength(1);
+  expect(droppedBy(app)).toBe(rejected);
+  const reason = 'the collector rejected them';
+  expect(warnings()).toEqual(rejected === 0 ? [] : [{ traces: rejected, reason }]);
 });
 
 test('OTEL_EXPORTER_OTLP_TRACES_TIMEOUT overrides OTEL_EXPORTER_OTLP_TIMEOUT', async () => {
@@ -217,7 +228,7 @@ test('OTEL_EXPORTER_OTLP_TRACES_TIMEOUT overrides OTEL_EXPORTER_OTLP_TIMEOUT', a
   const { app, warnings } = await start(collector.url, timeouts);
   await app.request('/');
   await expect.poll(() => droppedBy(app)).toBe(1);
-  expect(warnings()).toEqual([{ spans: 1, reason: 'no answer within 100 ms' }]);
+  expect(warnings()).toEqual([{ traces: 1, reason: 'no answer within 100 ms' }]);
 });
 
 test('close() gives up on a collector that never answers', async () => {

@@ -1,5 +1,5 @@
 /*
- * The environment variables of OpenTelemetry that configure the export of traces.
+ * The environment variables of OpenTelemetry that configure the export.
  * Spec: OpenTelemetry, "Environment Variable Specification" and "OpenTelemetry Protocol Exporter".
  */
 
@@ -7,25 +7,54 @@ import { builtin } from '../base/builtin.js';
 import { MAX_TIMEOUT_MS } from '../base/deadline.js';
 import { show } from '../base/options-check.js';
 import { isSampled, type TraceSpan } from '../propagation/trace-context.js';
+import type { Form } from './fields.js';
 
 const { validateHeaderName, validateHeaderValue } = builtin('node:http');
 
-/** Where spans are sent, which of them, and how. */
-export interface ExportSettings {
+/** A kind of telemetry. */
+export type Signal = 'traces';
+
+/** The export of one signal. */
+export interface SignalSettings {
+  readonly signal: Signal;
   readonly url: URL;
+  readonly form: Form;
   readonly headers: Readonly<Record<string, string>>;
   /** Time limit of the export of one batch, repetitions included. */
   readonly timeoutMs: number;
-  /** Attributes, which override those that the exporter sets. */
-  readonly resource: Readonly<Record<string, string>>;
-  /** Whether a trace is recorded. Undefined: as the caller decided; a trace that begins here is recorded. */
-  readonly sample: ((trace: TraceSpan) => boolean) | undefined;
+  readonly isCompressed: boolean;
   readonly maxQueueSize: number;
   readonly maxBatchSize: number;
   readonly delayMs: number;
 }
 
+/** Signals to export, and facts that they share. */
+export interface ExportSettings {
+  readonly signals: readonly SignalSettings[];
+  /** Attributes, which override those that the exporter sets. */
+  readonly resource: Readonly<Record<string, string>>;
+  /** Whether a trace is recorded. Undefined: as the caller decided; a trace that begins here is recorded. */
+  readonly sample: ((trace: TraceSpan) => boolean) | undefined;
+}
+
+/** The values of variables that are there for all signals and for each. */
+interface Target extends Pick<SignalSettings, 'url' | 'headers' | 'timeoutMs'> {
+  readonly protocol: string;
+  readonly compression: string;
+}
+
+/** Begins the names of the variables for all signals. */
+const ALL = 'OTEL_EXPORTER_OTLP';
+const DEFAULTS: Target = {
+  url: new URL('http://localhost:4318'),
+  protocol: 'http/protobuf',
+  headers: {},
+  timeoutMs: 10_000,
+  compression: 'none',
+};
+const SIGNALS: readonly Signal[] = ['traces'];
 const SAMPLERS = ['always_on', 'always_off', 'traceidratio'].flatMap((root) => [`parentbased_${root}`, root]);
+const PROTOCOLS = ['http/protobuf', 'http/json', 'grpc'];
 
 /**
  * Reads the variables; an empty variable is ignored, and an invalid one as well, after a warning.
@@ -48,9 +77,8 @@ export function readVariables(env: NodeJS.ProcessEnv, warn: (message: string) =>
     warn(`${variable} is ${shown} and is ignored; give ${give}`);
     return fallback;
   };
-  /** @param names the first one is the default */
-  const readName = (variable: string, names: readonly string[]): string =>
-    read(variable, names[0] ?? '', names.join(', '), (text) => names.find((name) => name === text.toLowerCase()));
+  const readName = (variable: string, names: readonly string[], fallback = names[0] ?? ''): string =>
+    read(variable, fallback, names.join(', '), (text) => names.find((name) => name === text.toLowerCase()));
   const readNumber = (variable: string, fallback: number, least: number, most = MAX_TIMEOUT_MS): number =>
     read(variable, fallback, `a number from ${least} to ${most}`, (text) => {
       const isValid = (most === 1 || /^\d+$/.test(text)) && Number(text) >= least && Number(text) <= most;
@@ -66,30 +94,49 @@ export function readVariables(env: NodeJS.ProcessEnv, warn: (message: string) =>
   const readPairs = (variable: string): Record<string, string> =>
     read(variable, {}, 'name=value,name=value, percent-encoded', (text) => toPairs(text, variable.endsWith('_HEADERS')));
 
-  if (readName('OTEL_SDK_DISABLED', ['false', 'true']) === 'true') return undefined;
-  if (readName('OTEL_TRACES_EXPORTER', ['otlp', 'none']) === 'none') return undefined;
-  const protocols = ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PROTOCOL'];
-  const protocol = protocols.find((variable) => textOf(variable) !== '');
-  if (protocol !== undefined && textOf(protocol) !== 'http/json') {
-    warn(`${protocol} is ${show(textOf(protocol))}, so no traces are exported; give http/json`);
-    return undefined;
-  }
-  const base = readUrl('OTEL_EXPORTER_OTLP_ENDPOINT', new URL('http://localhost:4318'));
-  base.pathname = base.pathname.replace(/\/?$/, '/v1/traces');
-  const timeoutMs = readNumber('OTEL_EXPORTER_OTLP_TIMEOUT', 10_000, 0);
+  const readTarget = (prefix: string, base: Target): Target => ({
+    url: readUrl(`${prefix}_ENDPOINT`, base.url),
+    protocol: readName(`${prefix}_PROTOCOL`, PROTOCOLS, base.protocol),
+    headers: { ...base.headers, ...readPairs(`${prefix}_HEADERS`) },
+    timeoutMs: readNumber(`${prefix}_TIMEOUT`, base.timeoutMs, 0),
+    compression: readName(`${prefix}_COMPRESSION`, ['none', 'gzip'], base.compression),
+  });
+
+  const isDisabled = readName('OTEL_SDK_DISABLED', ['false', 'true']) === 'true';
+  const wanted = SIGNALS.filter((signal) => {
+    const hasEndpoint = [ALL, `${ALL}_${signal.toUpperCase()}`].some((prefix) => textOf(`${prefix}_ENDPOINT`) !== '');
+    if (isDisabled || !hasEndpoint) return false;
+    return readName(`OTEL_${signal.toUpperCase()}_EXPORTER`, ['otlp', 'none']) === 'otlp';
+  });
+  if (wanted.length === 0) return undefined;
+  const base = readTarget(ALL, DEFAULTS);
   const maxQueueSize = readNumber('OTEL_BSP_MAX_QUEUE_SIZE', 2048, 1);
+  const maxBatchSize = Math.min(maxQueueSize, readNumber('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512, 1));
+  const delayMs = readNumber('OTEL_BSP_SCHEDULE_DELAY', 5000, 0);
+  const unsupported = new Map<string, Signal[]>();
+  const signals = wanted.flatMap((signal) => {
+    const url = new URL(base.url);
+    url.pathname = url.pathname.replace(/\/?$/, `/v1/${signal}`);
+    const prefix = `${ALL}_${signal.toUpperCase()}`;
+    const { protocol, compression, timeoutMs, ...target } = readTarget(prefix, { ...base, url });
+    if (protocol === 'grpc') {
+      const variable = `${textOf(`${prefix}_PROTOCOL`) === '' ? ALL : prefix}_PROTOCOL`;
+      unsupported.set(variable, [...(unsupported.get(variable) ?? []), signal]);
+      return [];
+    }
+    const form: Form = protocol === 'http/json' ? 'json' : 'protobuf';
+    // 0: no limit (Environment Variable Specification, "Timeout").
+    const limits = { timeoutMs: timeoutMs || MAX_TIMEOUT_MS, maxQueueSize, maxBatchSize, delayMs };
+    return [{ signal, form, isCompressed: compression === 'gzip', ...target, ...limits }];
+  });
+  for (const [variable, of] of unsupported)
+    warn(`${variable} is "grpc", so no ${of.join(', ')} are exported; give http/protobuf or http/json`);
   const ratio = readNumber('OTEL_TRACES_SAMPLER_ARG', 1, 0, 1);
   const name = textOf('OTEL_SERVICE_NAME');
   return {
-    url: readUrl('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', base),
-    headers: { ...readPairs('OTEL_EXPORTER_OTLP_HEADERS'), ...readPairs('OTEL_EXPORTER_OTLP_TRACES_HEADERS') },
-    // 0: no limit (Environment Variable Specification, "Timeout").
-    timeoutMs: readNumber('OTEL_EXPORTER_OTLP_TRACES_TIMEOUT', timeoutMs, 0) || MAX_TIMEOUT_MS,
+    signals,
     resource: { ...readPairs('OTEL_RESOURCE_ATTRIBUTES'), ...(name === '' ? {} : { 'service.name': name }) },
     sample: createSampler(readName('OTEL_TRACES_SAMPLER', SAMPLERS), ratio),
-    maxQueueSize,
-    maxBatchSize: Math.min(maxQueueSize, readNumber('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512, 1)),
-    delayMs: readNumber('OTEL_BSP_SCHEDULE_DELAY', 5000, 0),
   };
 }
 

@@ -1,7 +1,7 @@
 /*
- * Sends finished spans to a collector, in batches. The queue is bounded: a collector that is down or slow costs spans,
- * which are counted, and nothing else.
- * Spec: OpenTelemetry Protocol (OTLP), "OTLP/HTTP", JSON; OpenTelemetry SDK, "Batching processor".
+ * Sends the items of one signal to a collector, in batches. The queue is bounded: a collector that is down or slow
+ * costs items, which are counted, and nothing else.
+ * Spec: OpenTelemetry Protocol (OTLP), "OTLP/HTTP"; OpenTelemetry SDK, "Batching processor".
  */
 
 import { once } from 'node:events';
@@ -9,7 +9,9 @@ import type { IncomingMessage } from 'node:http';
 import { builtin } from '../base/builtin.js';
 import { backoffMs, clearTimeout, Date, monotonicNow, setTimeout } from '../base/clock.js';
 import { MAX_TIMEOUT_MS, within } from '../base/deadline.js';
-import type { ExportSettings } from './otel-variables.js';
+import { FRAMEWORK_VERSION } from '../base/version.js';
+import { attributes, field, message, TEXT, varint, type Attributes, type Form } from './fields.js';
+import type { Signal, SignalSettings } from './variables.js';
 
 const MIN_PART_LENGTH = 8192;
 const MAX_ANSWER_LENGTH = 65_536;
@@ -21,36 +23,60 @@ const MAX_RETRY_AFTER_MS = 300_000;
 /** Statuses after which a batch is sent again (OTLP/HTTP, "Retryable Response Codes"); 0: no answer. */
 const RETRYABLE: ReadonlySet<number> = new Set([0, 429, 502, 503, 504]);
 
-/** Spans that are sent together. */
+/** Items that are sent together. */
 interface Batch {
   readonly parts: Buffer[];
-  /** Spans that are not encoded yet. */
+  /** Items that are not bytes yet. */
   text: string;
   count: number;
   /** When it is sent, full or not, on the clock of `performance.now()`. */
   readonly dueMs: number;
 }
 
+/** The names of the lists that are around the items of a signal. */
+const LISTS: Readonly<Record<Signal, readonly string[]>> = {
+  traces: ['resourceSpans', 'scopeSpans', 'spans'],
+};
+const RESOURCE = field(1, message({ attributes: attributes(1) }));
+const SCOPE = field(1, message({ name: field(1, TEXT), version: field(2, TEXT) }));
+/** Tags of the lists in protobuf. */
+const REQUEST_TAG = varint((1 << 3) | 2);
+const ITEM_TAG = varint((2 << 3) | 2);
+
+/** A queue and its connection. */
+export interface Exporter {
+  readonly form: Form;
+  /** Whether items can be added; if not, `count` of them are dropped. */
+  hasRoomOrDrops(count?: number): boolean;
+  /** @param item encoded @param count spans, log records or data points in the item. Default: 1 */
+  add(item: string, count?: number): void;
+  /** Sends what is queued, and drops the rest after a second. */
+  close(): Promise<void>;
+}
+
 /**
- * Begins to export, in the async context of its caller: outside of the requests whose spans fill the batches.
+ * Begins to export, in the async context of its caller: outside of the requests whose items fill the batches.
  *
- * @param head JSON of ASCII before the first span of a batch
- * @param drop is called with the number of spans that were not sent
- * @returns `hasRoomOrDrops`, which counts a span as dropped while the queue is full; `add`, which takes a span in JSON
- * of ASCII; and `close`, which sends what is queued and drops the rest after a second
+ * @param resource attributes of the service
+ * @param drop is called with the number of spans, log records or data points that were not sent
  */
-export function startSpanExporter(
-  { url, headers, timeoutMs, maxQueueSize, maxBatchSize, delayMs }: ExportSettings,
-  head: string,
+export function startExporter(
+  { signal, url, form, headers, timeoutMs, isCompressed, maxQueueSize, maxBatchSize, delayMs }: SignalSettings,
+  resource: Attributes,
   drop: (count: number, reason: string) => void,
-): { hasRoomOrDrops: () => boolean; add: (span: string) => void; close: () => Promise<void> } {
+): Exporter {
   const { Agent, request } = url.protocol === 'https:' ? builtin('node:https') : builtin('node:http');
+  const envelope = createEnvelope(form, signal, resource);
+  const type = form === 'json' ? 'application/json' : 'application/x-protobuf';
+  const own = { 'content-type': type, ...(isCompressed && { 'content-encoding': 'gzip' }) };
+  const compress = isCompressed ? builtin('node:util').promisify(builtin('node:zlib').gzip) : undefined;
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const queue: Batch[] = [];
   let waiting = 0;
   let wake = (): void => undefined;
   let cancel: (reason: string) => void = () => undefined;
   let isClosing = false;
+  let isClosed = false;
   let notBeforeMs = 0;
 
   /** Waits, but not while the application closes. @param due returns the time, also after each `wake` */
@@ -68,7 +94,6 @@ export function startSpanExporter(
 
   /** @returns the answer of the collector; the status is 0 without a whole one, and `reason` says why */
   const post = async (body: Buffer, leftMs: number) => {
-    const own = { 'content-type': 'application/json', 'content-length': body.length };
     // A request whose collector switched protocols (101) has no more events, so only a signal ends the wait for them.
     const abort = new AbortController();
     const { signal } = abort;
@@ -77,12 +102,13 @@ export function startSpanExporter(
     const timer = setTimeout(cancel, Math.max(1, leftMs), `no answer within ${timeoutMs} ms`).unref();
     try {
       // Inside the try: node:http throws for headers that contradict each other.
-      const req = request(url, { method: 'POST', agent, signal, headers: { ...headers, ...own } });
+      const all = { ...headers, ...own, 'content-length': body.length };
+      const req = request(url, { method: 'POST', agent, signal, headers: all });
       // A collector that hangs must not keep the process alive.
       req.on('socket', (socket) => socket.unref()).on('error', () => undefined);
       req.end(body);
       const [res] = (await once(req, 'response', { signal })) as [IncomingMessage];
-      for await (const chunk of res.setEncoding('utf8')) {
+      for await (const chunk of res.setEncoding('latin1')) {
         text += chunk;
         if (text.length > MAX_ANSWER_LENGTH) cancel('the answer of the collector is too long');
       }
@@ -99,14 +125,16 @@ export function startSpanExporter(
   };
 
   const send = async ({ parts, text: rest, count }: Batch): Promise<void> => {
-    const body = Buffer.concat([...parts, Buffer.from(`${rest}]}]}]}`, 'latin1')]);
+    const [head, tail] = envelope(parts.reduce((length, part) => length + part.length, rest.length));
+    const plain = Buffer.concat([Buffer.from(head, 'latin1'), ...parts, Buffer.from(rest + tail, 'latin1')]);
+    const body = compress === undefined ? plain : await compress(plain);
+    if (isClosed) return drop(count, 'the application closed');
     const deadlineMs = monotonicNow() + timeoutMs;
     let cause: string | undefined;
     for (let attempt = 1; ; attempt += 1) {
       const { status, retryAfter, text, reason } = await post(body, deadlineMs - monotonicNow());
-      // Rejected spans are not sent again (OTLP/HTTP, "Partial Success").
-      const rejected = Number(/"rejectedSpans"\s*:\s*"?(\d{1,9})/.exec(text)?.[1] ?? 0);
-      if (status >= 200 && status < 300) return drop(rejected, 'the collector rejected them');
+      // Rejected items are not sent again (OTLP/HTTP, "Partial Success").
+      if (status >= 200 && status < 300) return drop(readRejected(form, text), 'the collector rejected them');
       const isRetryable = RETRYABLE.has(status);
       if (isRetryable) notBeforeMs = monotonicNow() + pauseBefore(attempt, retryAfter);
       // The last attempt may only have run out of time.
@@ -116,10 +144,11 @@ export function startSpanExporter(
     }
   };
 
-  /** Sends a batch when it is full, or `delayMs` after its first span. Without spans nothing wakes the process. */
+  /** Sends a batch when it is full, or `delayMs` after its first item. Without items nothing wakes the process. */
   const run = async (): Promise<void> => {
     while (!isClosing || waiting > 0) {
-      await waitUntil(() => Math.max(notBeforeMs, waiting < maxBatchSize ? (queue[0]?.dueMs ?? Infinity) : 0));
+      const isFull = (): boolean => queue.length > 1 || waiting >= maxBatchSize;
+      await waitUntil(() => Math.max(notBeforeMs, isFull() ? 0 : (queue[0]?.dueMs ?? Infinity)));
       const batch = queue.shift();
       waiting -= batch?.count ?? 0;
       if (batch !== undefined) await send(batch);
@@ -127,27 +156,28 @@ export function startSpanExporter(
   };
   const done = run();
   return {
-    hasRoomOrDrops() {
+    form,
+    hasRoomOrDrops(count = 1) {
       const hasRoom = waiting < maxQueueSize;
-      if (!hasRoom) drop(1, 'the queue is full');
+      if (!hasRoom) drop(count, 'the queue is full');
       return hasRoom;
     },
-    add(span) {
+    add(item, count = 1) {
       let batch = queue.at(-1);
-      if (batch === undefined || batch.count === maxBatchSize) {
+      if (batch === undefined || batch.count + count > maxBatchSize) {
         // Also with a delay of 0, spans of requests that end together share a batch.
-        batch = { parts: [], text: head, count: 0, dueMs: monotonicNow() + Math.max(1, delayMs) };
+        batch = { parts: [], text: '', count: 0, dueMs: monotonicNow() + Math.max(1, delayMs) };
         queue.push(batch);
       }
-      batch.text += batch.count === 0 ? span : `,${span}`;
-      batch.count += 1;
+      batch.text += form === 'protobuf' ? ITEM_TAG + item : batch.count === 0 ? item : `,${item}`;
+      batch.count += count;
       if (batch.text.length > MIN_PART_LENGTH) {
         // A text that was put together keeps all of its parts alive; bytes do not.
         batch.parts.push(Buffer.from(batch.text, 'latin1'));
         batch.text = '';
       }
-      waiting += 1;
-      if (batch.count === 1 || batch.count === maxBatchSize) wake();
+      waiting += count;
+      if (batch.count === count || batch.count >= maxBatchSize) wake();
     },
     async close() {
       isClosing = true;
@@ -156,6 +186,7 @@ export function startSpanExporter(
       drop(waiting, 'the application closed');
       queue.length = 0;
       waiting = 0;
+      isClosed = true;
       cancel('the application closed');
       await done;
       agent.destroy();
@@ -168,4 +199,25 @@ function pauseBefore(attempt: number, retryAfter = ''): number {
   const seconds = Number(retryAfter);
   const askedMs = Number.isNaN(seconds) ? Date.parse(retryAfter) - Date.now() : seconds * 1000;
   return Math.max(Math.min(askedMs || 0, MAX_RETRY_AFTER_MS), backoffMs(attempt, FIRST_PAUSE_MS, MAX_PAUSE_MS));
+}
+
+/** @returns a function with the length of all items of a batch, which returns the text before them and after them */
+function createEnvelope(form: Form, signal: Signal, of: Attributes): (length: number) => readonly [string, string] {
+  const resource = RESOURCE[form]({ attributes: of });
+  const scope = SCOPE[form]({ name: 'postern', version: FRAMEWORK_VERSION });
+  const [outer, inner, items] = LISTS[signal];
+  const head = `{"${outer}":[{"resource":${resource},"${inner}":[{"scope":${scope},"${items}":[`;
+  if (form === 'json') return () => [head, ']}]}]}'];
+  return (length) => {
+    const members = resource + ITEM_TAG + varint(scope.length + length) + scope;
+    return [REQUEST_TAG + varint(members.length + length) + members, ''];
+  };
+}
+
+/** Reads how many items the collector rejected (`partial_success`). */
+function readRejected(form: Form, answer: string): number {
+  if (form === 'json') return Number(/"rejected\w+"\s*:\s*"?(\d{1,9})/.exec(answer)?.[1] ?? 0);
+  // Field 1, a message, which begins with its field 1, a number.
+  const groups = /^\n[\x80-\xff]*[\0-\x7f]\x08([\x80-\xff]{0,4}[\0-\x7f])/.exec(answer)?.[1] ?? '';
+  return Array.from(groups).reduceRight((sum, group) => sum * 128 + (group.charCodeAt(0) & 127), 0);
 }

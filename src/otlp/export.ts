@@ -1,0 +1,89 @@
+/*
+ * Exports the telemetry of an application by OpenTelemetry's protocol, as the environment says. It is loaded only if
+ * the environment asks for it.
+ */
+
+import { builtin } from '../base/builtin.js';
+import { monotonicNow, randomUuid } from '../base/clock.js';
+import type { ServingOptions } from '../answer/context.js';
+import { logSafely } from '../base/log.js';
+import { FRAMEWORK_VERSION } from '../base/version.js';
+import type { Registry } from '../metrics/registry.js';
+import { startExporter, type Exporter } from './exporter.js';
+import { exportSpans, type TracedClasses } from './spans.js';
+import { readVariables, type Signal, type SignalSettings } from './variables.js';
+
+const WARN_EVERY_MS = 60_000;
+/** The value of `service.instance.id` of every application of the process. */
+const INSTANCE_ID = randomUuid();
+
+/** The application whose telemetry is exported. */
+interface ExportedApplication extends ServingOptions {
+  readonly name: string;
+  readonly version: string;
+  /** `true` exports even if an OpenTelemetry SDK is registered. */
+  readonly tracing?: boolean | undefined;
+}
+
+/**
+ * @param registry counts what is dropped
+ * @returns a function that sends what is left, for at most a second; undefined if the variables or an OpenTelemetry SDK
+ * turn the export off
+ */
+export function startExport(
+  app: ExportedApplication,
+  registry: Registry,
+  variables: NodeJS.ProcessEnv,
+  classes: TracedClasses,
+): (() => Promise<void>) | undefined {
+  const { name, version, logger, tracing } = app;
+  const api = Reflect.get(globalThis, Symbol.for('opentelemetry.js.api.1')) as
+    { trace?: unknown; metrics?: unknown } | undefined;
+  if (tracing !== true && (api?.trace ?? api?.metrics) !== undefined) {
+    const message = 'an OpenTelemetry SDK is registered, so Postern exports nothing; tracing: true exports all the same';
+    logSafely(logger, 'info', {}, message);
+    return undefined;
+  }
+  const settings = readVariables(variables, (message) => logSafely(logger, 'warn', {}, message));
+  if (settings === undefined || settings.signals.length === 0) return undefined;
+  const resource = {
+    'service.name': name,
+    'service.version': version,
+    'service.instance.id': INSTANCE_ID,
+    'host.name': builtin('node:os').hostname(),
+    'process.pid': process.pid,
+    'telemetry.sdk.name': 'postern',
+    'telemetry.sdk.language': 'nodejs',
+    'telemetry.sdk.version': FRAMEWORK_VERSION,
+    ...settings.resource,
+  };
+  const help = 'Spans, log records and data points of metrics that could not be exported.';
+  const dropped = registry.counter({ name: 'otel_dropped_total', help, labelNames: ['signal'] });
+  let unreported: Partial<Record<Signal, number>> = {};
+  let warnedMs = -Infinity;
+  const start = (of: SignalSettings): Exporter => {
+    const { signal } = of;
+    const count = dropped.labels(signal);
+    return startExporter(of, resource, (items, reason) => {
+      if (items === 0) return;
+      count.inc(items);
+      unreported[signal] = (unreported[signal] ?? 0) + items;
+      if (monotonicNow() < warnedMs + WARN_EVERY_MS) return;
+      warnedMs = monotonicNow();
+      const entry = { ...unreported, reason };
+      unreported = {};
+      logSafely(logger, 'warn', entry, 'telemetry could not be exported and was dropped');
+    });
+  };
+  const ends = settings.signals.map((of) => {
+    const exporter = start(of);
+    const end = exportSpans(app, exporter, settings.sample, classes);
+    return () => {
+      end();
+      return exporter.close();
+    };
+  });
+  return async () => {
+    await Promise.all(ends.map((end) => end()));
+  };
+}

@@ -1,0 +1,112 @@
+/**
+ * Random batches of every signal, in both forms: OpenTelemetry's definitions read them, and read the same from both.
+ *
+ * @module-tag package
+ * @module-tag slow
+ */
+
+import assert from 'node:assert/strict';
+import { EventEmitter, once } from 'node:events';
+import { test } from 'vitest';
+import { startExporter, type Exporter } from '../../src/otlp/exporter.js';
+import type { Form } from '../../src/otlp/fields.js';
+import { encodeSpan, type SpanFields } from '../../src/otlp/spans.js';
+import type { Signal } from '../../src/otlp/variables.js';
+import { byName, startCollector, type WireSpan } from '../support/collector.js';
+import { createRandom, oneIn, several, type Random } from '../support/random.js';
+
+const BATCHES = 2_000;
+const SEED = 20_261_126;
+const NOW = Date.UTC(2026, 10, 26);
+
+interface Batch {
+  /** @returns its items */
+  readonly encode: (form: Form) => string[];
+  /** Fails unless these are the items. */
+  readonly check: (items: readonly object[]) => void;
+}
+
+async function sendInBothForms(signal: Signal, create: (random: Random) => Batch): Promise<void> {
+  const received = new EventEmitter();
+  const collector = await startCollector((res) => {
+    res.end();
+    received.emit('batch');
+  });
+  const start = (form: Form): Exporter =>
+    startExporter(
+      {
+        signal, form, url: new URL(`${collector.url}/v1/${signal}`), headers: {}, timeoutMs: 20_000,
+        isCompressed: false, maxQueueSize: 2048, maxBatchSize: 512, delayMs: 0,
+      },
+      { 'service.name': 'random' },
+      (count, reason) => void (count > 0 && received.emit('error', new Error(reason))),
+    );
+  const exporters = [start('json'), start('protobuf')];
+  const random = createRandom(SEED);
+  for (let batch = 0; batch < BATCHES; batch += 1) {
+    const { encode, check } = create(random);
+    for (const exporter of exporters) {
+      const read = once(received, 'batch');
+      for (const item of encode(exporter.form)) exporter.add(item);
+      await read;
+    }
+    const [json, protobuf] = collector.requests.splice(0).map(({ items }) => items);
+    assert.deepEqual(protobuf, json, `batch ${batch} of seed ${SEED}`);
+    check(json ?? []);
+  }
+  await Promise.all(exporters.map((exporter) => exporter.close()));
+}
+
+const hex = (random: Random, digits: number): string =>
+  Array.from({ length: digits }, () => (1 + random.int(15)).toString(16)).join('');
+const UNITS = ['a', 'Z', '0', ' ', '"', '\\', '\n', '\0', '\x7f', 'é', 'ÿ', 'Ā', '漢', '\u{1f680}', '\ud83d', '\udc00'];
+const text = (random: Random): string =>
+  oneIn(random, 50)
+    ? random.pick(UNITS).repeat(random.int(3_000))
+    : several(random, 0, 12, () => random.pick(UNITS)).join('');
+const WHOLE = [0, 1, 127, 128, 300, 16_384, 2 ** 31, 2 ** 32 + 5, Number.MAX_SAFE_INTEGER, -1, -128, -(2 ** 40)];
+const wellFormed = (value: unknown): unknown =>
+  JSON.parse(JSON.stringify(value), (_, each: unknown) => (typeof each === 'string' ? each.toWellFormed() : each));
+
+test('spans', { timeout: 300_000 }, async () => {
+  await sendInBothForms('traces', (random) => {
+    const spans = several(random, 1, 6, () => {
+      const startMs = NOW + random.int(1e9) + random.next();
+      const attributes = Object.fromEntries(
+        several(random, 0, 8, (index) => [`key${index}`, oneIn(random, 2) ? random.pick(WHOLE) : text(random)]),
+      );
+      const fields: SpanFields = {
+        name: `n${text(random)}`,
+        attributes,
+        droppedAttributesCount: oneIn(random, 3) ? random.int(1_000) : undefined,
+        isError: oneIn(random, 2),
+        exception: oneIn(random, 3) ? Object.assign(new Error(text(random)), { name: text(random) }) : undefined,
+      };
+      const trace = {
+        traceId: hex(random, 32),
+        spanId: hex(random, 16),
+        parentId: oneIn(random, 2) ? hex(random, 16) : undefined,
+        flags: `0${random.int(4)}`,
+      };
+      return { kind: random.pick([2, 3, 5]), trace, startMs, endMs: startMs + random.int(1e5) + random.next(), fields };
+    });
+    return {
+      encode: (form) =>
+        spans.map(({ kind, trace, startMs, endMs, fields }) => encodeSpan(form, kind, trace, startMs, endMs, fields)),
+      check(items) {
+        assert.equal(items.length, spans.length);
+        for (const [index, { trace, kind, startMs, fields }] of spans.entries()) {
+          const item = items[index] as WireSpan;
+          assert.deepEqual(
+            [item.traceId, item.spanId, item.parentSpanId, item.kind, item.name],
+            [trace.traceId, trace.spanId, trace.parentId, kind, fields.name.toWellFormed()],
+          );
+          const ms = Math.floor(startMs);
+          const fraction = Number(BigInt(item.startTimeUnixNano) - BigInt(ms) * 1_000_000n) / 1e6;
+          assert(Math.abs(fraction - (startMs - ms)) < 0.001, `${item.startTimeUnixNano} is ${startMs}`);
+          assert.deepEqual(byName(item.attributes), wellFormed(fields.attributes));
+        }
+      },
+    };
+  });
+});
