@@ -40,7 +40,7 @@ export type {
   ServiceStream,
 } from './mesh/service-client.js';
 export { ServiceError, type ServiceErrorOptions } from './mesh/service-error.js';
-export type { Settings, SettingsOptions } from './mesh/settings.js';
+export type { ConnectionOptions, Settings, SettingsOptions } from './mesh/settings.js';
 export type { CallTraceMessage } from './mesh/call-tracing.js';
 export type { Caller } from './propagation/caller.js';
 export type { TraceSpan } from './propagation/trace-context.js';

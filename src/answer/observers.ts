@@ -1,6 +1,7 @@
 /* Reports the outcome of each request once: the interface of those that want to know it, and the lines of the log. */
 
 import type { IncomingMessage } from 'node:http';
+import { isBranded } from '../base/brand.js';
 import { isSilent, logSafely, type Logger } from '../base/log.js';
 import { DeadlinePassed, HttpError, Overloaded } from '../base/errors.js';
 import type { CallTuple } from '../story/calls.js';
@@ -8,7 +9,8 @@ import type { Story } from '../story/story.js';
 import type { Exchange } from '../wire/exchange.js';
 import { countBytes } from '../wire/node-internals.js';
 import { Context } from './context.js';
-import type { MappedError } from './errors.js';
+import { SERVER_ERROR, type MappedError } from './errors.js';
+import { toLogged, type ServiceError } from '../mesh/service-error.js';
 
 /** Gets the outcome of every request. No method throws. */
 export interface Observer {
@@ -43,11 +45,14 @@ export function logFailure(
 ): void {
   const level = levelOf(error, statusCode);
   if (isSilent(logger, level) || (level === 'error' && !failures.take())) return;
+  // Only what is mapped is known to be safe to look at.
+  const isFailedCall = error !== SERVER_ERROR && isBranded(thrown, 'ServiceError');
+  const err = isFailedCall ? toLogged(thrown as ServiceError) : thrown;
   const request = req === null ? {} : { request_id: id, method, target: targetOf(req) };
   logSafely(
     logger,
     level,
-    { err: thrown, status_code: statusCode, ...request, ...(calls === null ? {} : { calls }) },
+    { err, status_code: statusCode, ...request, ...(calls === null ? {} : { calls }) },
     level === 'error' ? 'request failed' : 'request refused',
   );
 }

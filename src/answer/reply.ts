@@ -13,7 +13,7 @@ import { ANYTHING, assertOptions, STRING, type Kind, type Kinds } from '../base/
 import { isBodiless } from '../payload/bodiless.js';
 import { discardStream, isStream, letFail, streamOf, tagOf, type Stream } from '../payload/bytes.js';
 import { toJson } from '../payload/lost-members.js';
-import { dropConnectionHeaders } from '../payload/headers.js';
+import { CODING_HEADERS, dropConnectionHeaders } from '../payload/headers.js';
 import type { Outgoing } from '../wire/outgoing.js';
 
 /** Headers as in `fetch`: a `Headers`, an object, or a list of pairs. */
@@ -203,7 +203,7 @@ function toReplyByTag(value: unknown, tag: string): Reply | undefined {
   // The body that `fetch` returned is decoded, and its connection is not the client's.
   if (url !== '') {
     dropConnectionHeaders(headers);
-    for (const name of ENCODING) headers.delete(name);
+    for (const name of CODING_HEADERS) headers.delete(name);
   }
   return new Reply(streamOf(value), { status, statusText, headers });
 }
@@ -217,8 +217,6 @@ function copyHeaders(given: Headers & { raw?: () => Readonly<Record<string, stri
   return headers;
 }
 
-/** Headers of a received response that do not fit its body as `fetch` hands it out. */
-const ENCODING = ['content-encoding', 'content-length'];
 /** Whether an object with the tag of a `Response` is one, of whatever copy of Fetch: it has the methods. */
 function isResponse(value: unknown): value is Response {
   if (typeof value !== 'object' || value === null) return false;

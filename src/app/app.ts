@@ -21,7 +21,7 @@ import { assertOptions } from '../base/options-check.js';
 import { Overload } from '../overload/overload.js';
 import { LISTEN, numberOf, PORT, type Listening, type ListenOptions } from './address.js';
 import { Listener, openListeners } from './listener.js';
-import { createClients } from './clients.js';
+import { createClients, pingedServices } from './clients.js';
 import { CLOSE, type CloseOptions, drain, drainDelayOf, exitOnSignal } from './closing.js';
 import { resolveOptions, type PosternOptions, type ResolvedOptions } from './options.js';
 import type { ConnectMiddleware } from '../answer/connect.js';
@@ -143,6 +143,7 @@ export class Postern extends RouteGroup {
     if (!resolved.attachMonitorEndpoints) return;
     addMonitoringEndpoints(name, router, monitor && monitor.routes.router, {
       ...serving,
+      services: pingedServices(services.names, resolved.connections),
       app: this,
       health,
       metrics,

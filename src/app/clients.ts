@@ -12,10 +12,23 @@ export function createClients(
   app: ResolvedOptions,
   observe: NonNullable<CallSettings['observe']>,
 ): ServiceClients<ServiceSender> {
-  const { settings, services, logger, maxConnectionAge, maxServiceRequests } = app;
+  const { settings, services, connections, logger, maxConnectionAge, maxServiceRequests } = app;
   const urls = serviceUrlsOf(settings);
   const options = { maxConnectionAge, maxServiceRequests, logger, userAgent: formatUserAgent(app), observe };
   return new ServiceClients([...new Set([...urls.keys(), ...services.keys()])], () =>
-    createSenders(urls, options, services),
+    createSenders(urls, options, services, connections),
   );
+}
+
+/** The services that the ping of the mesh asks, each with the path that is asked in place of its ping endpoint. */
+export function pingedServices(
+  names: readonly string[],
+  connections: ResolvedOptions['connections'],
+): Map<string, string | undefined> {
+  const pinged = new Map<string, string | undefined>();
+  for (const name of names) {
+    const { ping } = connections.get(name) ?? {};
+    if (ping !== false) pinged.set(name, ping);
+  }
+  return pinged;
 }

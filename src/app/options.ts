@@ -5,7 +5,8 @@ import { findClashes, isErrorCode, type ErrorCode } from '../base/error-codes.js
 import { FrameworkErrorCodes } from '../base/errors.js';
 import { type ProxyTrust, trustNetworks } from '../answer/client-address.js';
 import { createLogger, LOG_LEVELS, type Logger, type LogLevel } from '../base/log.js';
-import { parseSettings, type Settings, type SettingsOptions } from '../mesh/settings.js';
+import { parseConnections, parseSettings } from '../mesh/settings.js';
+import type { ConnectionOptions, Settings, SettingsOptions } from '../mesh/settings.js';
 import { assertServiceName, isServiceName, type ServiceStandIn } from '../mesh/service-client.js';
 import { DEFAULT_BUCKETS, toBounds } from '../metrics/histogram.js';
 import type { LoadShedding, LoadSheddingOptions } from '../overload/overload.js';
@@ -41,6 +42,11 @@ export interface PosternOptions {
   monitor?: MonitorOptions | undefined;
   /** Connections to other services. Default of each setting: the environment variable of its name. */
   settings?: SettingsOptions | undefined;
+  /**
+   * The services that this one calls, by name, with defaults for the calls. Each is a connection, as if the setting
+   * `SERVICE_CONNECTIONS` named it; the setting may give it another URL. Default: none.
+   */
+  connections?: Readonly<Record<string, ConnectionOptions>> | undefined;
   /** Maximum bytes of a request body; a larger body is a 413. Default: 1,048,576. */
   bodyLimit?: number | undefined;
   /** A logger in pino's argument order; `false` logs nothing. Default: JSON (on a terminal: text) on stderr. */
@@ -122,6 +128,7 @@ const OPTIONS = {
   attachMonitorEndpoints: option(BOOLEAN, true),
   monitor: option(OBJECT),
   settings: option(OBJECT, {}),
+  connections: option(OBJECT, {}),
   bodyLimit: option(wholeNumber(0), 1_048_576),
   logger: option(ANYTHING),
   logLevel: option(oneOf(LOG_LEVELS)),
@@ -159,6 +166,7 @@ const OPTIONS = {
 interface Converted {
   readonly monitor: MonitorOptions | null;
   readonly settings: Settings;
+  readonly connections: ReadonlyMap<string, ConnectionOptions>;
   readonly logger: Logger;
   readonly trustProxy: ProxyTrust;
   readonly loadShedding: LoadShedding | null;
@@ -186,6 +194,7 @@ export function resolveOptions(name: string, options: PosternOptions, env: NodeJ
     throw new TypeError('monitor is set, but attachMonitorEndpoints: false leaves nothing to serve there; remove one');
   const { headersTimeout = Math.min(15_000, requestTimeout || Infinity) } = given;
   assertOptions('openapi', given.openapi, EXTRAS);
+  const connections = parseConnections(given.connections);
   if (requestTimeout > 0 && headersTimeout > requestTimeout)
     throw new TypeError(`headersTimeout ${headersTimeout} is more than requestTimeout ${requestTimeout}; lower it`);
   return {
@@ -193,7 +202,8 @@ export function resolveOptions(name: string, options: PosternOptions, env: NodeJ
     name,
     version: given.version ?? (env['APPLICATION_VERSION'] || 'UNKNOWN'),
     monitor: attachMonitorEndpoints ? resolveMonitor(monitor, env) : null,
-    settings: parseSettings(given.settings, env),
+    settings: parseSettings(given.settings, env, connections.keys()),
+    connections,
     logger: createLogger(given.logger, name, given.logLevel, env),
     trustProxy: given.trustProxy.length === 0 ? () => false : trustNetworks(given.trustProxy),
     headersTimeout,

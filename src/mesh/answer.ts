@@ -3,8 +3,10 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { adoptErrorCode } from '../base/error-codes.js';
+import { builtin } from '../base/builtin.js';
 import { NO_RETRY_HEADER } from '../propagation/mesh-headers.js';
 import { callError, type CallName, type ServiceError } from './service-error.js';
+import { parseList } from '../payload/accept.js';
 import { isBodiless } from '../payload/bodiless.js';
 import { Bytes, decodeUtf8, isJsonType, mediaTypeOf } from '../payload/bytes.js';
 import { readErrorBody } from '../payload/error-body.js';
@@ -121,32 +123,90 @@ export class Answer {
   }
 }
 
+/** Types whose bodies are texts, besides JSON (XML: RFC 7303). */
+const TEXT_TYPE = /^text\/|^application\/(?:x-www-form-urlencoded|xml)$|\+xml$/;
+
 /**
- * The body of an answer: JSON parsed, `application/octet-stream` as bytes, other types as UTF-8 text, undefined if
- * empty.
+ * The body of an answer: JSON parsed, `text/*`, XML and forms as text in their charset, other types as bytes, undefined
+ * if empty.
  *
- * @throws {ServiceError} 502 for a content coding, for invalid JSON, and for JSON that a request could not have either,
- * such as the key `__proto__`
+ * @throws {ServiceError} 502 for a content coding, for a charset that Node.js does not know, for invalid JSON, and for
+ * JSON that a request could not have either, such as the key `__proto__`
  */
 export function readBody(call: CallName, { headers, body }: WholeAnswer): unknown {
   const { service } = call;
   if (body.length === 0) return undefined;
   if (isCoded(headers)) throw callError(call, 502, `${service} answered in a content coding that was not asked for`);
   const type = mediaTypeOf(headers['content-type']);
-  if (type === 'application/octet-stream') return new Uint8Array(body.buffer, body.byteOffset, body.length);
-  if (!isJsonType(type)) return decodeUtf8(body);
+  const isJson = isJsonType(type);
+  if (!isJson && !TEXT_TYPE.test(type)) return new Uint8Array(body.buffer, body.byteOffset, body.length);
+  const charset = charsetOf(headers);
   try {
-    return parseJson(decodeJson(body));
+    return isJson ? parseJson(decodeJsonIn(charset, body)) : decode(charset, body);
   } catch (cause) {
-    throw callError(call, 502, `${service} answered with invalid JSON`, { cause });
+    const isUnknown = cause instanceof RangeError;
+    const what = isUnknown ? `in the charset ${JSON.stringify(charset.slice(0, 40))}` : 'with invalid JSON';
+    throw callError(call, 502, `${service} answered ${what}`, { cause });
   }
+}
+
+/** The charset of a content type in lower case. Default: `utf-8`. */
+function charsetOf({ 'content-type': header = '' }: IncomingHttpHeaders): string {
+  if (!/charset/i.test(header)) return 'utf-8';
+  const [item] = parseList(header);
+  return item?.parameters.get('charset')?.toLowerCase() ?? 'utf-8';
+}
+
+/** @throws {RangeError} for a charset that Node.js does not know */
+function decode(charset: string, body: Buffer): string {
+  return charset === 'utf-8' ? decodeUtf8(body) : new TextDecoder(charset).decode(body);
+}
+
+/** @throws {RangeError} as {@link decode} does @throws {HttpError} for what is not UTF-8, where it has to be */
+function decodeJsonIn(charset: string, body: Buffer): string {
+  return charset === 'utf-8' ? decodeJson(body) : decode(charset, body);
+}
+
+/** Content codings of answers, besides `identity`. A server may send a `deflate` without its frame (RFC 9110, 8.4.1). */
+const DECODERS = {
+  gzip: () => builtin('node:zlib').gunzip,
+  deflate: (body) => (((body[0] ?? 0) & 0x0f) === 8 ? builtin('node:zlib').inflate : builtin('node:zlib').inflateRaw),
+  br: () => builtin('node:zlib').brotliDecompress,
+} satisfies Record<string, (body: Buffer) => Decoder>;
+
+type Decoder = (
+  body: Buffer,
+  options: { maxOutputLength: number },
+  done: (error: Error | null, decoded: Buffer<ArrayBuffer>) => void,
+) => void;
+
+/**
+ * An answer without its content coding, if it has one of those that Postern decodes.
+ *
+ * @throws {ServiceError} 502 for a body that is not in its coding, or is larger than `maxBytes` without it
+ */
+export async function decodeAnswer(call: CallName, answer: WholeAnswer, maxBytes: number): Promise<WholeAnswer> {
+  const { 'content-encoding': coding = '', ...headers } = answer.headers;
+  const name = coding.trim().toLowerCase();
+  if (!Object.hasOwn(DECODERS, name) || answer.body.length === 0) return answer;
+  const decoder: Decoder = DECODERS[name as keyof typeof DECODERS](answer.body);
+  return new Promise((resolve, reject) =>
+    decoder(answer.body, { maxOutputLength: maxBytes }, (cause, body) => {
+      if (cause === null) return resolve({ ...answer, headers, body });
+      // Its status says more.
+      if (answer.status >= 400) return resolve(answer);
+      const isLong = 'code' in cause && cause.code === 'ERR_BUFFER_TOO_LARGE';
+      const what = isLong ? `more than ${maxBytes} bytes` : `a body that is not ${name}`;
+      reject(callError(call, 502, `${call.service} answered with ${what}`, { cause }));
+    }),
+  );
 }
 
 /** The body as JSON, or undefined if it is not JSON; its keys are not checked. */
 export function readJson({ headers, body }: WholeAnswer): unknown {
   if (isCoded(headers) || !isJsonType(mediaTypeOf(headers['content-type']))) return undefined;
   try {
-    return parseShallowJson(decodeJson(body));
+    return parseShallowJson(decodeJsonIn(charsetOf(headers), body));
   } catch {
     return undefined;
   }

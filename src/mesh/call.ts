@@ -5,13 +5,15 @@ import { builtin } from '../base/builtin.js';
 import { monotonicNow } from '../base/clock.js';
 import { CLIENT_CLOSED_REQUEST } from '../wire/exchange.js';
 import { logSafely, type Logger } from '../base/log.js';
-import type { CallingRequest, ServiceFetchOptions, ServiceResponse } from './service-client.js';
+import { show } from '../base/options-check.js';
+import type { CallingRequest, RequestHeaders, ServiceFetchOptions, ServiceResponse } from './service-client.js';
+import type { ConnectionOptions } from './settings.js';
 import { ApiError } from '../base/errors.js';
 import { callError, isUnavailable, ServiceError } from './service-error.js';
 import { DEADLINE_HEADER, NO_RETRY_HEADER } from '../propagation/mesh-headers.js';
 import { noteCall, type CallTuple } from '../story/calls.js';
 import { CallSpan, traceHeaders } from '../propagation/trace-context.js';
-import { readBody, retryAfterOf, toServiceError, type Answer } from './answer.js';
+import { decodeAnswer, readBody, retryAfterOf, toServiceError, type Answer } from './answer.js';
 import { areCallsTraced, endTrace, traceCall, type CallTraceMessage } from './call-tracing.js';
 import { Limit, pause, type AttemptOutcome } from './limit.js';
 import { formatHeaders, formatTarget, isRepeatable, toRequestBody } from './request.js';
@@ -37,6 +39,7 @@ export interface CallSettings {
 /** A service with the state that all of its calls share. */
 export interface ConnectedService {
   readonly name: string;
+  readonly defaults: ConnectionOptions;
   readonly transport: Transport;
   readonly options: CallSettings;
   readonly budget: RetryBudget;
@@ -78,24 +81,47 @@ const MAX_DISCARDED_BYTES = 65_536;
 const MAX_SHOWN = 100;
 
 /** @param route the path pattern of a typed call @throws {TypeError} for a path, header or body that cannot be sent */
-export function createCall(
-  { name, options: { userAgent } }: ConnectedService,
+export async function createCall(
+  { name, defaults, options: { userAgent } }: ConnectedService,
   method: string,
   path: string,
-  { timeout = TIMEOUT_MS, retry = 0, signal, ...options }: ServiceFetchOptions,
+  { timeout = defaults.timeout ?? TIMEOUT_MS, retry = defaults.retry ?? 0, signal, ...options }: ServiceFetchOptions,
   by: CallingRequest | undefined,
   route?: string,
-): Call {
+): Promise<Call> {
   const body = toRequestBody(options.json, options.body);
   const target = formatTarget(path, options.query);
-  const headers = formatHeaders(options.headers, method, body);
-  if (userAgent !== undefined) headers['user-agent'] ??= userAgent;
   const attempts = isRepeatable({ method, body }) ? retry + 1 : 1;
   const signals = signal == null ? [] : [signal];
   if (signal !== null && by !== undefined && by.signal !== signal) signals.push(by.signal);
   const deadlineMs = signal === null || by === undefined ? Infinity : endBefore(by.deadlineMs);
   const names = { service: name, method, path: target.replace(/\?.*/s, ''), route, isRepeated: attempts > 1 };
-  return { ...names, target, headers, body, by, signals, timeoutMs: timeout, deadlineMs, attempts };
+  const call = { ...names, target, headers: {}, body, by, signals, timeoutMs: timeout, deadlineMs, attempts };
+  const shared = typeof defaults.headers === 'function' ? await askFor(defaults.headers, call) : defaults.headers;
+  const headers = formatHeaders([shared, options.headers], method, body);
+  if (userAgent !== undefined) headers['user-agent'] ??= userAgent;
+  return { ...call, headers };
+}
+
+/**
+ * The headers that a connection's function returns.
+ *
+ * @throws {ServiceError} 504 if that takes longer than an attempt of the call may
+ * @throws the reason of the first signal that aborts, and what the function throws
+ */
+async function askFor(headers: () => RequestHeaders | Promise<RequestHeaders>, call: Call): Promise<RequestHeaders> {
+  const timeoutMs = Math.min(call.timeoutMs, timeLeft(call));
+  const what = `headers of connections.${call.service}`;
+  const toTimeout = (): Error => callError(call, 504, `the ${what} were not there within ${Math.round(timeoutMs)} ms`);
+  const limit = new Limit(timeoutMs, toTimeout, call.signals);
+  const ended = new Promise<never>((_resolve, reject) => limit.whenEnded(reject));
+  try {
+    const given: unknown = await Promise.race([ended, headers()]);
+    if (typeof given === 'object' && given !== null) return given as RequestHeaders;
+    throw new TypeError(`the ${what} are ${show(given)}; return an object`);
+  } finally {
+    limit.release();
+  }
 }
 
 /** A little before a deadline, so that what the call says arrives before the caller of the request gives up. */
@@ -110,8 +136,11 @@ function endBefore(deadlineMs: number): number {
  * @throws {ServiceError} for an answer from 400 on, and 502 to 504 without a usable one
  */
 export async function callWhole(service: ConnectedService, call: Call): Promise<ServiceResponse> {
+  const { maxBytes = MAX_BYTES } = service.options;
   const { head, answer } = await runCall(service, call, async (head) => {
-    const answer = await head.whole(service.options.maxBytes ?? MAX_BYTES);
+    const whole = await head.whole(maxBytes);
+    // Nobody who does not ask gets a coding from an honest server.
+    const answer = 'accept-encoding' in call.headers ? await decodeAnswer(call, whole, maxBytes) : whole;
     return answer.status >= 400 ? toServiceError(call, answer) : { head, answer };
   });
   return { status: answer.status, headers: head.toHeaders(), body: readBody(call, answer) };

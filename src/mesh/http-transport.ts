@@ -1,7 +1,7 @@
 /* Sends requests to a service over HTTP, with a pool of kept-alive connections. */
 
 import type { Agent, AgentOptions, ClientRequest } from 'node:http';
-import type { Socket } from 'node:net';
+import type { LookupFunction, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { builtin } from '../base/builtin.js';
 import { monotonicNow, random } from '../base/clock.js';
@@ -23,14 +23,14 @@ export function createHttpTransport(address: string, maxAgeMs: number): Transpor
   const url = new URL(address);
   const protocol = url.protocol === 'https:' ? builtin('node:https') : builtin('node:http');
   const { hostname, port } = builtin('node:url').urlToHttpOptions(url);
+  const connection = { hostname, port, lookup: createLookup(), autoSelectFamily: true, maxHeaderSize: MAX_HEAD_BYTES };
   let agent: Agent | undefined;
 
   /** @param fresh asks for a new connection */
   const begin = ({ method, target, headers }: ServiceRequest, fresh: boolean): ClientRequest => {
     agent ??= createAgent(protocol.Agent, maxAgeMs);
     const path = url.pathname === '/' ? target : url.pathname + target;
-    const options = { hostname, port, method, path, headers, maxHeaderSize: MAX_HEAD_BYTES };
-    const req = protocol.request({ ...options, agent: fresh ? false : agent });
+    const req = protocol.request({ ...connection, method, path, headers, agent: fresh ? false : agent });
     // Header fields beyond the default limit would be dropped in silence: `content-length` could be one of them.
     req.maxHeadersCount = 0;
     return req;
@@ -88,6 +88,21 @@ export function createHttpTransport(address: string, maxAgeMs: number): Transpor
       agent = undefined;
     },
   };
+}
+
+/**
+ * Resolves the name of a service for each new connection, and gives another one of its addresses the first place each
+ * time; an address that refuses is followed by the next. The order of the system's resolver may always be the same, or
+ * differ from one time to the next; the first turn is random, so that the callers of a service begin differently.
+ */
+function createLookup(): LookupFunction {
+  let turn = Math.floor(random() * 2 ** 16);
+  return (hostname, options, done) =>
+    builtin('node:dns').lookup(hostname, { ...options, all: true }, (error, found) => {
+      const ordered = (found ?? []).sort((a, b) => (a.address < b.address ? -1 : 1));
+      const first = ordered.length === 0 ? 0 : (turn += 1) % ordered.length;
+      done(error, [...ordered.slice(first), ...ordered.slice(0, first)]);
+    });
 }
 
 /** A request that is sent again: less is left of its deadline. */

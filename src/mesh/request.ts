@@ -2,8 +2,11 @@
 
 import type { Query, RequestHeaders, ServiceBody, ServiceStream } from './service-client.js';
 import type { CallName } from './service-error.js';
-import type { Answer } from './answer.js';
+import { builtin } from '../base/builtin.js';
+import { show } from '../base/options-check.js';
+import { ignoreRejection } from '../base/promises.js';
 import { streamOf } from '../payload/bytes.js';
+import type { Answer } from './answer.js';
 import type { Limit } from './limit.js';
 
 /** A body that is ready to be sent: bytes, which can be sent again, or a stream. */
@@ -87,22 +90,20 @@ export function formatTarget(path: string, query: Query | undefined): string {
 }
 
 /**
- * The headers of a request, names in lower case. Given headers override the defaults; headers of a connection, and
- * those that a given `connection` names, are left out. The body decides the headers that frame it.
+ * The headers of a request, names in lower case. Given headers override the defaults, and those before them; headers of
+ * a connection, and those that a given `connection` names, are left out. The body decides the headers that frame it.
  *
  * @throws {TypeError} for a name or value that HTTP cannot carry
  */
 export function formatHeaders(
-  given: RequestHeaders | undefined,
+  given: readonly (RequestHeaders | undefined)[],
   method: string,
   body: RequestBody | undefined,
 ): Record<string, string> {
-  return {
-    accept: ACCEPT,
-    ...(body?.type === undefined ? {} : { 'content-type': body.type }),
-    ...(given === undefined ? {} : withoutConnection(toHeaders(given))),
-    ...framing(method, body),
-  };
+  const headers: Record<string, string> = { accept: ACCEPT };
+  if (body?.type !== undefined) headers['content-type'] = body.type;
+  for (const each of given) if (each !== undefined) Object.assign(headers, withoutConnection(toHeaders(each)));
+  return Object.assign(headers, framing(method, body));
 }
 
 /**
@@ -159,6 +160,16 @@ function framing(method: string, body: RequestBody | undefined): Record<string, 
 function appendAll<T extends Headers | URLSearchParams>(target: T, given: Query | RequestHeaders): T {
   for (const [name, values] of Symbol.iterator in given ? given : Object.entries(given))
     for (const value of Array.isArray(values) ? (values as unknown[]) : [values])
-      if (value !== undefined && value !== null) target.append(name, String(value));
+      if (value !== undefined && value !== null) target.append(name, toText(name, value, target instanceof Headers));
   return target;
+}
+
+/** @throws {TypeError} for a value that would arrive as something else: `[object Object]`, `NaN` */
+function toText(name: string, value: unknown, isHeader: boolean): string {
+  if (['string', 'boolean', 'bigint'].includes(typeof value) || Number.isFinite(value)) return String(value);
+  const isDate = !isHeader && builtin('node:util').types.isDate(value);
+  if (isDate && !Number.isNaN(value.getTime())) return value.toISOString();
+  ignoreRejection(value);
+  const [what, give] = isHeader ? ['header', 'a string'] : ['query parameter', 'a string, a number, a boolean or a date'];
+  throw new TypeError(`${what} "${name}" is ${isDate ? 'an invalid time' : show(value)}; give ${give}, or a list of such`);
 }

@@ -10,8 +10,8 @@ import type { ByteStream } from '../payload/bytes.js';
 import type { CallMaker } from '../story/calls.js';
 import { ServiceError } from './service-error.js';
 
-/** One value of a query; null and undefined are left out. */
-export type QueryValue = string | number | boolean | bigint | null | undefined;
+/** One value of a query; a Date is sent as ISO 8601, null and undefined are left out. */
+export type QueryValue = string | number | boolean | bigint | Date | null | undefined;
 
 /** A query; an array repeats its name for each value. */
 export type Query = URLSearchParams | Readonly<Record<string, QueryValue | readonly QueryValue[]>>;
@@ -38,9 +38,15 @@ export type CallArguments<Input> = object extends Input
 
 /** Options of a call. */
 export interface ServiceRequestOptions {
-  /** Appended to the path. An array repeats its name for each value; null and undefined are left out. */
+  /**
+   * Appended to the path. An array repeats its name for each value, a Date is sent as ISO 8601, null and undefined are
+   * left out. Any other object, NaN, an infinite number and an invalid Date are a `TypeError`.
+   */
   query?: Query | undefined;
-  /** Override the headers that the client sets. Headers of a connection, such as `transfer-encoding`, are not sent. */
+  /**
+   * Override the headers that the client sets. Headers of a connection, such as `transfer-encoding`, are not sent. With
+   * `accept-encoding`, an answer in gzip, deflate or br is decoded, except by `fetch`.
+   */
   headers?: RequestHeaders | undefined;
   /**
    * Time limit of each attempt in ms, from before the connection to the last byte (of `fetch`: to the end of the head).
@@ -87,7 +93,10 @@ export interface ServiceResponse<T = unknown> {
   readonly status: number;
   /** The headers of the answer. */
   readonly headers: Headers;
-  /** Parsed if JSON, `Uint8Array` if `application/octet-stream`, else a string; undefined if empty. Not checked. */
+  /**
+   * Parsed if it is JSON; a string, decoded from its charset, if it is `text/*`, XML or a form; else a `Uint8Array`;
+   * undefined if it is empty. Not checked.
+   */
   readonly body: T;
 }
 

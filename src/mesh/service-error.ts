@@ -65,6 +65,32 @@ export function callError(
   return new ServiceError(service, description, fields);
 }
 
+/** Maximum characters of each text of a failed call in the log, so that its line has less than 500 bytes. */
+const MAX_LOGGED = 48;
+
+/**
+ * A failed call as the log has it: with the code or the message of its cause, and without a stack. While a service is
+ * down its line is one of thousands, and where the call was made adds nothing to service, method and path.
+ *
+ * @internal
+ */
+export function toLogged(error: ServiceError): Error {
+  const { name, message, description, service, method, path, errorCode, cause } = error;
+  const reason: unknown = cause instanceof Error ? (Reflect.get(cause, 'code') ?? cause.message) : undefined;
+  const code = errorCode.value === FrameworkErrorCodes.framework_error_unspecified.value ? undefined : errorCode;
+  const texts = Object.entries({ description, service, method, path, cause: reason });
+  const shown = texts.flatMap(([key, text]) => (text === undefined ? [] : [[key, shorten(text)] as const]));
+  const summary = shorten(message, MAX_LOGGED / 2);
+  const own = { name: { value: name }, message: { value: summary }, stack: { value: undefined } };
+  const members = { ...Object.fromEntries(shown), ...(code === undefined ? {} : { errorCode: code }) };
+  return Object.assign(Object.create(ServiceError.prototype, own) as Error, members);
+}
+
+function shorten(text: unknown, max: number = MAX_LOGGED): string {
+  const whole = String(text);
+  return whole.length > max ? `${whole.slice(0, max - 1)}…` : whole;
+}
+
 /** Whether another attempt may succeed after this status. @internal */
 export function isUnavailable(status: number): boolean {
   return status === 503 || status === 504;

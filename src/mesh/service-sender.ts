@@ -29,6 +29,7 @@ import { createHttpTransport } from './http-transport.js';
 import { Limit } from './limit.js';
 import { toHeaders, type ServiceRequest, type Transport } from './request.js';
 import { createRetryBudget } from './retry.js';
+import type { ConnectionOptions } from './settings.js';
 import { createStandInTransport } from './stand-in.js';
 
 /** A ping of another service. */
@@ -80,26 +81,32 @@ export interface ServiceSender extends CallSender {
  *
  * @param urls by name, as `serviceUrlsOf` returns them
  * @param standIns answer in memory; one overrides the URL of its name
+ * @param connections defaults of calls
  */
 export function createSenders(
   urls: ReadonlyMap<string, string>,
   options: CallSettings = {},
   standIns: ReadonlyMap<string, ServiceStandIn> = new Map(),
+  connections: ReadonlyMap<string, ConnectionOptions> = new Map(),
 ): Map<string, ServiceSender> {
   const { maxConnectionAge = 60_000 } = options;
   const transports = new Map<string, Transport>();
   for (const [name, url] of urls) transports.set(name, createHttpTransport(url, maxConnectionAge));
   for (const [name, standIn] of standIns) transports.set(name, createStandInTransport(name, standIn));
-  return new Map([...transports].map(([name, transport]) => [name, createSender(name, transport, options)]));
+  const senders = [...transports].map(([name, transport]) => {
+    const state = { budget: createRetryBudget(), isFirstCall: createFirsts(), active: 0 };
+    const defaults = connections.get(name) ?? {};
+    return [name, createSender({ name, defaults, transport, options, ...state })] as const;
+  });
+  return new Map(senders);
 }
 
-function createSender(name: string, transport: Transport, options: CallSettings): ServiceSender {
-  const state = { budget: createRetryBudget(), isFirstCall: createFirsts(), active: 0 };
-  const service: ConnectedService = { name, transport, options, ...state };
+function createSender(service: ConnectedService): ServiceSender {
+  const { name, transport } = service;
   return {
     async send(verb, path, options, by) {
       assertOptions(`${verb}()`, options, verb === 'get' ? REQUEST_KINDS : BODY_KINDS);
-      return callWhole(service, createCall(service, verb.toUpperCase(), path, options, by));
+      return callWhole(service, await createCall(service, verb.toUpperCase(), path, options, by));
     },
     async call(endpoint, input, options, by) {
       assertOptions('call()', options, CALL_KINDS);
@@ -107,7 +114,7 @@ function createSender(name: string, transport: Transport, options: CallSettings)
     },
     async fetch(path, init, by) {
       assertOptions('fetch()', init, FETCH_KINDS);
-      const call = createCall(service, (init.method ?? 'GET').toUpperCase(), path, init, by);
+      const call = await createCall(service, (init.method ?? 'GET').toUpperCase(), path, init, by);
       return runCall(service, call, async (answer, limit) => {
         limit.liftTime();
         const { status, statusText } = answer;
@@ -152,7 +159,7 @@ async function callEndpoint(
   const merged = headers && Object.fromEntries([...toHeaders({ ...headers }), ...toHeaders(options.headers ?? {})]);
   const sent = { ...options, query: { ...query } as Query, headers: merged ?? options.headers, json: body };
   try {
-    const answer = await callWhole(service, createCall(service, method, target, sent, by, path));
+    const answer = await callWhole(service, await createCall(service, method, target, sent, by, path));
     return await toDeclared(service.name, endpoint, answer);
   } catch (error) {
     throw toDeclaredError(endpoint, error);

@@ -1,7 +1,28 @@
 /* The services that an application calls, from options and environment (SPEC 1, 4.2). */
 
-import { assertOptions, LIST, STRING, type Kinds } from '../base/options-check.js';
+import { TIME_LIMIT } from '../base/deadline.js';
+import { assertOptions, LIST, STRING, wholeNumber, type Kinds } from '../base/options-check.js';
+import { formatTarget, toHeaders } from './request.js';
+import { assertServiceName, type RequestHeaders } from './service-client.js';
 import { assertTemplate, toServiceUrls } from './service-urls.js';
+
+/** A service that this one calls: defaults of its calls, and how it is pinged. */
+export interface ConnectionOptions {
+  /** Time limit of each attempt in ms. Default: 5,000. */
+  timeout?: number | undefined;
+  /** How often an idempotent method is repeated after 503, 504 and connection errors. Default: 0. */
+  retry?: number | undefined;
+  /**
+   * Headers of each call, which may override them. A function is called once for each call, for a token that changes;
+   * the time limit of an attempt applies to it, too.
+   */
+  headers?: RequestHeaders | (() => RequestHeaders | Promise<RequestHeaders>) | undefined;
+  /**
+   * For services that are not built with Postern. `false`: the ping of the mesh leaves the service out. A path such as
+   * `'/health'`: it is asked instead of the ping endpoint, and any 2xx is a `pong`.
+   */
+  ping?: false | string | undefined;
+}
 
 /** Names and URLs of called services. What is left out comes from the environment variable of the same name. */
 export interface SettingsOptions {
@@ -27,15 +48,48 @@ const KINDS: Kinds<SettingsOptions> = {
   SERVICE_URL_TEMPLATE: STRING,
 };
 
+const CONNECTION: Kinds<ConnectionOptions> = {
+  timeout: TIME_LIMIT,
+  retry: wholeNumber(0),
+  headers: {
+    accepts: (value) => typeof value === 'function' || (typeof value === 'object' && value !== null),
+    give: 'an object, or a function that returns one',
+  },
+  ping: { accepts: (value) => value === false || typeof value === 'string', give: "false or a path, '/health'" },
+};
+
+/**
+ * @throws {TypeError} for an invalid name, option, header or path
+ * @internal
+ */
+export function parseConnections(
+  given: Readonly<Record<string, ConnectionOptions>>,
+): ReadonlyMap<string, ConnectionOptions> {
+  const entries = Object.entries(given).map(([name, options]) => {
+    assertServiceName(name);
+    assertOptions(`connections.${name}`, options, CONNECTION);
+    const { headers, ping } = options;
+    if (typeof headers === 'object') toHeaders(headers);
+    if (typeof ping === 'string') formatTarget(ping, undefined);
+    return [name, { ...options }] as const;
+  });
+  return new Map(entries);
+}
+
 const DEFAULT_TEMPLATE = 'http://{service}:8000';
 
 /**
  * Reads the settings. An option overrides the environment variable of the same name; an empty variable counts as unset.
  *
+ * @param connected names that `SERVICE_CONNECTIONS` has in any case
  * @throws {TypeError} for an unknown setting, a wrong name, URL or template, and for one service with two URLs
  * @internal
  */
-export function parseSettings(options: SettingsOptions, env: Readonly<Record<string, string | undefined>>): Settings {
+export function parseSettings(
+  options: SettingsOptions,
+  env: Readonly<Record<string, string | undefined>>,
+  connected: Iterable<string> = [],
+): Settings {
   assertOptions('settings', options, KINDS);
   const template = options.SERVICE_URL_TEMPLATE ?? (env['SERVICE_URL_TEMPLATE'] || DEFAULT_TEMPLATE);
   if (template !== DEFAULT_TEMPLATE) assertTemplate(template);
@@ -46,8 +100,10 @@ export function parseSettings(options: SettingsOptions, env: Readonly<Record<str
         throw new TypeError(`${name} has the entry ${String(entry)}; give 'name' or 'name=URL'`);
     return Object.freeze([...new Set(entries)]);
   };
+  const listed = listOf('SERVICE_CONNECTIONS');
+  const missing = [...connected].filter((name) => !listed.some((entry) => entry.split('=', 1)[0] === name));
   const settings: Settings = Object.freeze({
-    SERVICE_CONNECTIONS: listOf('SERVICE_CONNECTIONS'),
+    SERVICE_CONNECTIONS: Object.freeze([...listed, ...missing]),
     REQUIRED_SERVICE_CONNECTIONS: listOf('REQUIRED_SERVICE_CONNECTIONS'),
     SERVICE_URL_TEMPLATE: template,
   });

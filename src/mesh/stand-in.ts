@@ -4,6 +4,7 @@ import { Readable } from 'node:stream';
 import type { ServiceStandIn } from './service-client.js';
 import { callError } from './service-error.js';
 import { toReadable } from '../payload/bytes.js';
+import { CODING_HEADERS } from '../payload/headers.js';
 import { Answer, type AnswerSource } from './answer.js';
 import type { Limit } from './limit.js';
 import type { ServiceRequest, Transport } from './request.js';
@@ -47,12 +48,14 @@ export function createStandInTransport(name: string, standIn: ServiceStandIn): T
 }
 
 /** Converts a response to what `node:http` would emit. */
-function toSource({ status, statusText, headers, body }: Response): AnswerSource {
+function toSource({ status, statusText, headers: given, body, url }: Response): AnswerSource {
+  // A response that `fetch` received has its URL.
+  const headers = [...given].filter(([name]) => url === '' || !CODING_HEADERS.includes(name));
   const { 'set-cookie': _cookies, ...single } = Object.fromEntries(headers);
   return Object.assign(body === null ? Readable.from([]) : toReadable(body), {
     statusCode: status,
     statusMessage: statusText,
     headers: single,
-    rawHeaders: [...headers].flat(),
+    rawHeaders: headers.flat(),
   });
 }

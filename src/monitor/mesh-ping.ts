@@ -7,21 +7,22 @@
 
 import { elapsedSince, monotonicNow } from '../base/clock.js';
 import { logSafely, type Logger } from '../base/log.js';
-import { callError, ServiceError } from '../mesh/service-error.js';
+import { callError, ServiceError, toLogged } from '../mesh/service-error.js';
 import type { WholeAnswer } from '../mesh/answer.js';
 import type { PingRequest } from '../mesh/service-sender.js';
 import { toErrorBody } from '../payload/error-body.js';
-import { callOf, noPing, pingRequest, readPing, type PingEntry } from './ping-document.js';
+import { callOf, foreignEntry, noPing, pingRequest, readPing, type PingEntry } from './ping-document.js';
 
 /** Options of the endpoint. */
 export interface PingOptions {
-  readonly services: { readonly names: readonly string[] };
+  /** The services that are pinged, each with the path that is asked in place of its ping endpoint. */
+  readonly services: ReadonlyMap<string, string | undefined>;
   /** Sends a ping to one of the services. */
   readonly sendPing: (service: string, request: PingRequest) => Promise<WholeAnswer>;
   readonly maxPingDepth: number;
   /** Time limit for one level of depth: a ping of depth N waits N times as long for each service. */
   readonly pingTimeout: number;
-  /** Logs the reason of every ping without a usable answer. */
+  /** Logs when the pings of a service begin to fail, with the reason, and when they succeed again. */
   readonly logger?: Logger;
 }
 
@@ -31,21 +32,34 @@ const MAX_BYTES = 4 * 1024 * 1024;
 export function createMeshPing(options: PingOptions): (depth: number) => Promise<Record<string, PingEntry>> {
   const { services, sendPing, pingTimeout, logger } = options;
   const inFlight = new Map<string, Promise<PingEntry>>();
+  const failing = new Set<string>();
+  /** @throws {ServiceError} for an answer that is not usable */
+  const ask = async (service: string, depth: number, startedAtMs: number): Promise<PingEntry> => {
+    const path = services.get(service);
+    const request = pingRequest(service, depth, pingTimeout, MAX_BYTES, path);
+    const answer = await sendPing(service, request);
+    if (path !== undefined) return foreignEntry(request, answer, elapsedSince(startedAtMs));
+    let isOdd = false;
+    const document = readPing(service, answer, depth, () => (isOdd = true));
+    // This service would pass odd parts on as its own.
+    if (document === undefined || isOdd) throw noPing(service, answer.status);
+    return { response: document, status_code: answer.status, request_time: elapsedSince(startedAtMs) };
+  };
   const ping = async (service: string, depth: number): Promise<PingEntry> => {
     const startedAtMs = monotonicNow();
     try {
-      const answer = await sendPing(service, pingRequest(service, depth, pingTimeout, MAX_BYTES));
-      let isOdd = false;
-      const document = readPing(service, answer, depth, () => (isOdd = true));
-      // This service would pass odd parts on as its own.
-      if (document === undefined || isOdd) throw noPing(service, answer.status);
-      return { response: document, status_code: answer.status, request_time: elapsedSince(startedAtMs) };
+      const entry = await ask(service, depth, startedAtMs);
+      // Only a change is logged: a mesh that is watched is pinged every two seconds.
+      if (failing.delete(service) && logger !== undefined) logSafely(logger, 'warn', { service }, 'ping recovered');
+      return entry;
     } catch (error) {
       const failure =
         error instanceof ServiceError
           ? error
           : callError(callOf(service), 502, `${service} could not be pinged`, { cause: error });
-      if (logger !== undefined) logSafely(logger, 'warn', { err: failure, service }, 'ping failed');
+      if (!failing.has(service) && logger !== undefined)
+        logSafely(logger, 'warn', { err: toLogged(failure), service }, 'ping failed');
+      failing.add(service);
       const response = toErrorBody(failure);
       return { response, status_code: failure.statusCode, request_time: elapsedSince(startedAtMs) };
     }
@@ -58,7 +72,7 @@ export function createMeshPing(options: PingOptions): (depth: number) => Promise
   };
   return async (depth) => {
     // All at once: a service whose turn came after others had timed out would make the hops before it fail.
-    const entries = services.names.map(async (service) => [service, await pingOnce(service, depth)] as const);
+    const entries = [...services.keys()].map(async (service) => [service, await pingOnce(service, depth)] as const);
     // A copy: another request may share a ping, and middleware may change its reply.
     return structuredClone(Object.fromEntries(await Promise.all(entries)));
   };

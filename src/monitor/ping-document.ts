@@ -8,6 +8,7 @@ import { isStatus } from '../base/errors.js';
 import { callError, type CallName, type ServiceError } from '../mesh/service-error.js';
 import { isServiceName } from '../mesh/service-client.js';
 import { readJson, toServiceError, type WholeAnswer } from '../mesh/answer.js';
+import { formatTarget } from '../mesh/request.js';
 import type { PingRequest } from '../mesh/service-sender.js';
 import { isRecord } from '../base/options-check.js';
 import { readErrorBody, toErrorBody, type ErrorBody } from '../payload/error-body.js';
@@ -81,13 +82,38 @@ export function callOf(service: string): CallName {
   return { service, method: 'GET', path: `/${service}/ping/` };
 }
 
-/** The request that pings a service. @param levelTimeoutMs time for each level of depth @internal */
-export function pingRequest(service: string, depth: number, levelTimeoutMs: number, maxBytes: number): PingRequest {
+/**
+ * The entry of a service that is not built with Postern, and was asked something else than a ping.
+ *
+ * @throws {ServiceError} for a status outside 2xx
+ * @internal
+ */
+export function foreignEntry(call: CallName, answer: WholeAnswer, request_time: string): PingEntry {
+  if (answer.status >= 400) throw toServiceError(call, answer);
+  if (answer.status > 299) throw noPing(call.service, answer.status);
+  return { response: { response: 'pong', process_time: request_time }, status_code: 200, request_time };
+}
+
+/**
+ * The request that pings a service.
+ *
+ * @param levelTimeoutMs time for each level of depth
+ * @param path asked in place of the ping endpoint
+ * @internal
+ */
+export function pingRequest(
+  service: string,
+  depth: number,
+  levelTimeoutMs: number,
+  maxBytes: number,
+  path?: string,
+): PingRequest {
   const call = callOf(service);
   return {
     ...call,
-    target: `${call.path}?depth=${depth}`,
-    headers: { accept: 'application/json' },
+    ...(path === undefined
+      ? { target: `${call.path}?depth=${depth}`, headers: { accept: 'application/json' } }
+      : { path, target: formatTarget(path, undefined), headers: { accept: '*/*' } }),
     body: undefined,
     timeoutMs: Math.min((depth + 1) * levelTimeoutMs, MAX_TIMEOUT_MS),
     maxBytes,

@@ -16,7 +16,7 @@ export function createPing(options: PingOptions): (ctx: { readonly query: URLSea
   return async ({ query }) => {
     const startedAtMs = monotonicNow();
     const depth = parseDepth(query.getAll('depth'), options.maxPingDepth);
-    if (depth === 0 || options.services.names.length === 0)
+    if (depth === 0 || options.services.size === 0)
       return { response: 'pong', process_time: elapsedSince(startedAtMs) };
     const response = await pingMesh(depth - 1);
     return { response, process_time: elapsedSince(startedAtMs) };

@@ -7,6 +7,9 @@ export function fromHeaderList(list: readonly string[]): Headers {
   return headers;
 }
 
+/** Headers of a received response that do not fit its body as `fetch` hands it out: decoded. */
+export const CODING_HEADERS: readonly string[] = ['content-encoding', 'content-length'];
+
 /** Headers that belong to one connection (RFC 9110, section 7.6.1). */
 const HOP_BY_HOP = ['connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade'];
 

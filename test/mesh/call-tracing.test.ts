@@ -110,7 +110,7 @@ test('an answer that breaks off in the packet of its head is a failure', async (
 });
 
 test('a header that a subscriber sets goes out, and its store holds for the request', async () => {
-  const peer = await startPeer((req, res) => res.end(req.headers['x-tenant']));
+  const peer = await startPeer((req, res) => res.setHeader('content-type', 'text/plain').end(req.headers['x-tenant']));
   const storage = new AsyncLocalStorage<string>();
   calls.start.bindStore(storage as never, (({ path }: CallTraceMessage) => path) as never);
   onTestFinished(() => void calls.start.unbindStore(storage as never));
@@ -126,7 +126,7 @@ test('a header that a subscriber sets goes out, and its store holds for the requ
 });
 
 test('with a subscriber to postern.request a try is a span below the request, and it is on the wire', async () => {
-  const peer = await startPeer((req, res) => res.end(req.headers['traceparent']));
+  const peer = await startPeer((req, res) => res.setHeader('content-type', 'text/plain').end(req.headers['traceparent']));
   const app = createApp({ settings: { SERVICE_CONNECTIONS: [`billing=${peer.url}`] } });
   app.get('/', async (ctx) => [
     (await ctx.service('billing').get('/')).body,

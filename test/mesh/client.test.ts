@@ -1,5 +1,6 @@
 /** The service client against peers that behave: what goes out, what comes back. */
 
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import type { ServiceClient, ServiceRequestOptions } from 'postern';
 import { clientOf as clientOfUrl, clientsOf } from '../support/clients.js';
@@ -62,6 +63,8 @@ test.for<{ path: string; options?: ServiceRequestOptions; url: string }>([
   { path: '/a', options: { query: { id: [1, 2], none: [], gone: undefined, nil: null, some: [undefined, 'x'] } },
     url: '/base/a?id=1&id=2&some=x' },
   { path: '/a', options: { query: new URLSearchParams('x=1&x=2') }, url: '/base/a?x=1&x=2' },
+  { path: '/a', options: { query: { since: new Date(0), both: [new Date(1), 'x'] } },
+    url: '/base/a?since=1970-01-01T00%3A00%3A00.000Z&both=1970-01-01T00%3A00%3A00.001Z&both=x' },
   { path: '/a', options: { query: {} }, url: '/base/a' },
   { path: '/a?x=1', options: { query: { y: 2 } }, url: '/base/a?x=1&y=2' },
   { path: '/a b/é', url: '/base/a%20b/%C3%A9' },
@@ -100,11 +103,19 @@ test.for([
   expect(peer.requests).toHaveLength(0);
 });
 
-test.for<{ options: object; message: string }>([
+test.for<{ options: object; message: string | RegExp }>([
   { options: { query: 'a=1' }, message: 'query of get() is "a=1"; give an object' },
+  ...[{}, new Map(), [[1]], NaN, -Infinity, [1, NaN], Symbol('s'), () => 1,
+    new (class Money {})()]
+    .map((a) => ({ options: { query: { a } }, message: /^query parameter "a" is .*; give a string, a number, a boolean/ })),
+  { options: { query: { a: new Date(NaN) } }, message: /^query parameter "a" is an invalid time; give/ },
+  { options: { headers: { a: {} } }, message: 'header "a" is an object; give a string, or a list of such' },
+  { options: { headers: { a: new Date(0) } }, message: /^header "a" is an object; give a string/ },
   { options: { headers: 'a' }, message: 'headers of get() is "a"; give an object, pairs or Headers' },
 ])('$options are refused with a remedy', async ({ options, message }) => {
-  await expect(clientOf(await startEcho()).get('/', options)).rejects.toThrow(new TypeError(message));
+  const failure = clientOf(await startEcho()).get('/', options);
+  await expect(failure).rejects.toThrow(TypeError);
+  await expect(failure).rejects.toThrow(message);
 });
 
 test('headers may be an object, pairs and Headers', async () => {
@@ -161,9 +172,15 @@ const bodies: { type?: string; text: string | Buffer; body: unknown }[] = [
   { type: 'application/json', text: '', body: undefined },
   { type: 'text/plain; charset=utf-8', text: 'é', body: 'é' },
   { type: 'text/html', text: '<p>', body: '<p>' },
-  { type: 'application/jsonx', text: '{}', body: '{}' },
-  { text: '{}', body: '{}' },
-  { type: 'application/octet-stream', text: Buffer.from([0, 255]), body: new Uint8Array([0, 255]) },
+  { type: 'application/json; charset=ISO-8859-1', text: Buffer.from('"é"', 'latin1'), body: 'é' },
+  { type: 'text/csv; charset="iso-8859-1"; header=present', text: Buffer.from('é', 'latin1'), body: 'é' },
+  { type: 'text/plain; charset=UTF-16LE', text: Buffer.from('é', 'utf16le'), body: 'é' },
+  { type: 'text/plain; charset=Shift_JIS', text: Buffer.from([0x93, 0xfa]), body: '日' },
+  { type: 'application/xml', text: '<é/>', body: '<é/>' },
+  { type: 'image/svg+xml', text: '<svg/>', body: '<svg/>' },
+  { type: 'application/x-www-form-urlencoded', text: 'a=1', body: 'a=1' },
+  ...[undefined, 'application/octet-stream', 'application/pdf', 'image/png', 'application/jsonx', 'application/zip']
+    .map((type) => ({ ...(type && { type }), text: Buffer.from([0, 255]), body: new Uint8Array([0, 255]) })),
 ];
 test.for(bodies)('$text as $type is $body', async ({ type, text, body }) => {
   const peer = await startPeer((_req, res) => {
@@ -171,6 +188,60 @@ test.for(bodies)('$text as $type is $body', async ({ type, text, body }) => {
     res.end(text);
   });
   expect((await clientOf(peer).get('/')).body).toEqual(body);
+});
+
+test('a charset that Node.js does not know is a 502', async () => {
+  const peer = await startPeer((_req, res) => res.setHeader('content-type', 'text/plain; charset=klingon').end('x'));
+  await expect(clientOf(peer).get('/'))
+    .rejects.toMatchObject({ statusCode: 502, description: 'billing answered in the charset "klingon"' });
+});
+
+test('an error body in another charset keeps its texts', async () => {
+  const body = { message: 'Zu spät.', description: 'é', error_code: { name: 'too_late', value: 7 } };
+  const peer = await startPeer((_req, res) => {
+    res.writeHead(410, { 'content-type': 'application/json; charset=iso-8859-1' });
+    res.end(Buffer.from(JSON.stringify(body), 'latin1'));
+  });
+  await expect(clientOf(peer).get('/')).rejects.toMatchObject({ statusCode: 410, message: 'Zu spät.', description: 'é' });
+});
+
+const CODINGS: Readonly<Record<string, (text: string) => Buffer>> = {
+  gzip: gzipSync,
+  deflate: deflateSync,
+  'deflate without its frame': deflateRawSync,
+  br: brotliCompressSync,
+};
+test.for(Object.entries(CODINGS))('a caller that accepts %s gets the body decoded, errors too', async ([name, encode]) => {
+  const coding = name.split(' ')[0] as string;
+  const peer = await startPeer((req, res) => {
+    const error = { message: 'm', description: 'd é', error_code: { name: 'n', value: 1 } };
+    const [status, body] = req.url === '/error' ? [410, error] : [200, { a: 'é' }];
+    res.writeHead(status, { 'content-type': 'application/json', 'content-encoding': coding });
+    res.end(encode(JSON.stringify(body)));
+  });
+  const headers = { 'accept-encoding': coding };
+  expect((await clientOf(peer).get('/', { headers })).body).toEqual({ a: 'é' });
+  await expect(clientOf(peer).get('/error', { headers })).rejects.toMatchObject({ statusCode: 410, description: 'd é' });
+  await expect(clientOf(peer).get('/'))
+    .rejects.toMatchObject({ description: 'billing answered in a content coding that was not asked for' });
+});
+
+test.for<{ what: string; coding: string; body: Buffer; status?: number; says: string }>([
+  { what: 'is not in its coding', coding: 'gzip', body: Buffer.from('x'), says: 'billing answered with a body that is not gzip' },
+  { what: 'is cut', coding: 'gzip', body: gzipSync('x'.repeat(100)).subarray(0, 20),
+    says: 'billing answered with a body that is not gzip' },
+  { what: 'is too large without its coding', coding: 'br', body: brotliCompressSync(Buffer.alloc(1001)),
+    says: 'billing answered with more than 1000 bytes' },
+  { what: 'has another coding', coding: 'zstd', body: Buffer.from('x'),
+    says: 'billing answered in a content coding that was not asked for' },
+  { what: 'has two codings', coding: 'gzip, gzip', body: gzipSync(gzipSync('x')),
+    says: 'billing answered in a content coding that was not asked for' },
+  { what: 'of an error is not in its coding', coding: 'gzip', body: Buffer.from('x'), status: 410, says: 'billing answered 410' },
+])('a body that $what is refused', async ({ coding, body, status = 200, says }) => {
+  const peer = await startPeer((_req, res) => res.writeHead(status, { 'content-encoding': coding }).end(body));
+  const client = clientOfUrl(peer, { maxBytes: 1000 });
+  await expect(client.get('/', { headers: { 'accept-encoding': 'gzip, br' } }))
+    .rejects.toMatchObject({ statusCode: status === 200 ? 502 : status, description: says });
 });
 
 test('a 204 has no body', async () => {

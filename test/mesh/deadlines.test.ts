@@ -155,7 +155,9 @@ test("a call that ends because its client disconnected counts as 499, at the dea
 
 test('signal: null lets a call outlive the client of its request', async () => {
   let finish: () => void = () => undefined;
-  const peer = await startPeer((_req, res) => { finish = () => void res.end('done'); });
+  const peer = await startPeer((_req, res) => {
+    finish = () => void res.setHeader('content-type', 'text/plain').end('done');
+  });
   const app = appOf(peer.url);
   const outcome = new Promise<unknown>((resolve) => {
     app.get('/', async (ctx) => resolve((await ctx.service('billing').get('/', { signal: null })).body));

@@ -91,6 +91,7 @@ test.for([
 });
 
 const HEAD = 'HTTP/1.1 200 OK\r\n';
+const TEXT_HEAD = `${HEAD}content-type: text/plain\r\n`;
 const failing: {
   what: string;
   answer: (chunk: string, socket: Socket) => string | null | undefined;
@@ -151,7 +152,7 @@ test.for(failing)('a service that $what gives $status', async ({ answer, status,
 
 test('a body of exactly the limit is taken, in pieces too', async () => {
   const pieces = Array.from({ length: MAX_BYTES }, () => '1\r\nx\r\n').join('');
-  const peer = await startRawPeer(() => `${HEAD}transfer-encoding: chunked\r\n\r\n${pieces}0\r\n\r\n`);
+  const peer = await startRawPeer(() => `${TEXT_HEAD}transfer-encoding: chunked\r\n\r\n${pieces}0\r\n\r\n`);
   expect((await clientOf(peer).get('/')).body).toBe('x'.repeat(MAX_BYTES));
 });
 
@@ -425,7 +426,7 @@ test('a request that a fresh connection refuses is not sent again, nor one that 
 });
 
 test('an idle connection that receives data is closed, not taken for the next answer', async () => {
-  const answer = (text: string): string => `${HEAD}content-length: ${text.length}\r\n\r\n${text}`;
+  const answer = (text: string): string => `${TEXT_HEAD}content-length: ${text.length}\r\n\r\n${text}`;
   const peer = await startRawPeer((_chunk, socket) => answer(`of connection ${peer.sockets.indexOf(socket)}`));
   const client = clientOf(peer);
   expect((await client.get('/')).body).toBe('of connection 0');
@@ -438,7 +439,7 @@ test('an idle connection that receives data is closed, not taken for the next an
 });
 
 test('an answer with another behind it gives the first and loses the connection', async () => {
-  const answer = (text: string): string => `${HEAD}content-length: ${text.length}\r\n\r\n${text}`;
+  const answer = (text: string): string => `${TEXT_HEAD}content-length: ${text.length}\r\n\r\n${text}`;
   const peer = await startRawPeer(
     (_chunk, socket) => answer(`of connection ${peer.sockets.indexOf(socket)}`) + answer('poison'),
   );

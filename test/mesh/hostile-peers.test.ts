@@ -100,6 +100,7 @@ test.for([
   { what: 'and a byte, in chunks', size: LIMIT + 1, chunked: true, taken: false },
 ])('T-32: an answer of 10 MiB $what: taken $taken', async ({ size, chunked, taken }) => {
   const peer = await startPeer((_req, res) => {
+    res.setHeader('content-type', 'text/plain');
     if (!chunked) res.setHeader('content-length', size);
     res.write(Buffer.alloc(size, 'x'));
     res.end();

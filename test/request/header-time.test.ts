@@ -97,7 +97,7 @@ const isTrusted = trustNetworks(['10.0.0.0/8', '127.0.0.1', '::/0']);
 const READERS: Record<string, (value: string) => unknown> = {
   'accept': (value) => negotiateFormat(value),
   'accept-encoding': (value) => acceptsGzip(value),
-  'connection, of a call': (value) => attempt(() => formatHeaders({ connection: value }, 'GET', undefined)),
+  'connection, of a call': (value) => attempt(() => formatHeaders([{ connection: value }], 'GET', undefined)),
   'content-encoding': (value) => bodyOf('content-encoding', value).bytes().catch(() => undefined),
   'content-encoding, of an answer': (value) => attempt(() => readBody(CALLEE, answerWith('content-encoding', value))),
   'content-type, for a form': (value) => bodyOf('content-type', value).form().catch(() => undefined),
