@@ -55,7 +55,7 @@ export class StoryObserver implements Observer {
     // Nothing that is not a request has a story.
   }
 
-  /** A request that threw has its line already. A reply with 5xx that a handler returned has one if calls explain it. */
+  /** A request that threw has its line already. A 5xx that a handler returned gets one if calls explain it. */
   #log({ id }: Exchange<Context>, ctx: Context, status: number, ms: number, patience_ms: number): void {
     const { method, label, calls, errorCode } = ctx;
     const request = { status_code: status, request_id: id, method, route: label || null, ms };

@@ -17,6 +17,7 @@ import { openapi } from './openapi-command.js';
 import { complain, messageOf, takeStdout } from './output.js';
 import { ping } from './ping-command.js';
 import { routes } from './routes-command.js';
+import { why } from './why-command.js';
 
 const OVERVIEW = `Usage: postern COMMAND [ARGUMENT]...
 
@@ -29,6 +30,7 @@ Commands:
   alerts MODULE    rules for Prometheus that watch an application
   ping URL         the mesh below a service, drawn
   live URL         a page that keeps showing the mesh below a service
+  why URL...       what failed in the last 15 minutes, and what it follows from
   new DIR          a service to start from
   demo             three services that call each other, on loopback
 
@@ -37,7 +39,7 @@ usage or a module that can't be loaded.
 `;
 
 const COMMANDS: ReadonlyMap<string, Command> = new Map(
-  Object.entries({ routes, gateway, openapi, errors, k8s, alerts, ping, live, new: newService, demo }),
+  Object.entries({ routes, gateway, openapi, errors, k8s, alerts, ping, live, why, new: newService, demo }),
 );
 
 /** Errors that exit with 1, because they are findings about an application, rather than wrong usage. */

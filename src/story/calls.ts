@@ -115,7 +115,8 @@ function rank(calls: readonly CallTuple[]): Ranked[] {
   return all.sort((a, b) => Number(a.hasFailed) - Number(b.hasFailed) || a.ms - b.ms || b.depth - a.depth);
 }
 
-function readCalls(value: unknown, depth: number): CallTuple[] {
+/** Calls of any origin. @param depth of the value; beyond 8 nothing is read */
+export function readCalls(value: unknown, depth: number): CallTuple[] {
   if (!Array.isArray(value) || depth > MAX_DEPTH) return [];
   return value.slice(0, MAX_CALLS).flatMap((each: unknown): CallTuple[] => {
     if (!Array.isArray(each)) return [];

@@ -69,7 +69,8 @@ test('to a service the failing reply has the header; its client never sees it', 
   for (const link of [b, c]) expectFailures((link as Link).app, 503);
   const options = { headers: { 'user-agent': 'a/1 postern/1' } };
   const answer = await fetch(`${b?.url}/`, options);
-  expect(JSON.parse(answer.headers.get('x-postern-calls') as string)).toEqual([['c', 'GET', '', 503, MS, expect.any(String), []]]);
+  const told: unknown = JSON.parse(answer.headers.get('x-postern-calls') as string);
+  expect(told).toEqual([['c', 'GET', '', 503, MS, expect.any(String), []]]);
   const a = createApp({ settings: { SERVICE_CONNECTIONS: [`b=${b?.url}`] } }, 'a');
   a.get('/', async (ctx) => {
     const response = await ctx.service('b').fetch('/');
@@ -216,7 +217,8 @@ test.for([
 });
 
 test('a call ends before the deadline of its request, so that the story of a hanging service arrives', async () => {
-  const links = await chain(['a', 'b', 'c'], (ctx) => new Promise((resolve) => ctx.signal.addEventListener('abort', resolve)));
+  const hang = (ctx: Context): unknown => new Promise((resolve) => ctx.signal.addEventListener('abort', resolve));
+  const links = await chain(['a', 'b', 'c'], hang);
   expectFailures((links[0] as Link).app, 504);
   expectFailures((links[1] as Link).app, 504);
   const response = await fetch(`${links[0]?.url}/`, { headers: { 'x-envoy-expected-rq-timeout-ms': '4000' } });

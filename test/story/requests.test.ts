@@ -70,7 +70,8 @@ test('it has the warnings of the framework with what it made itself, and nothing
   expectFailures(app, 503, 'secret');
   await fetch(url);
   await fetch(`${url}/users/health/`);
-  expect((await read()).events).toEqual([{ at: ANY_TIME, level: 'warn', msg: 'health check fails', check: 'database' }]);
+  const event = { at: ANY_TIME, level: 'warn', msg: 'health check fails', check: 'database' };
+  expect((await read()).events).toEqual([event]);
 });
 
 test('it is bounded: 50 requests', async () => {

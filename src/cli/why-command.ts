@@ -1,0 +1,133 @@
+/* `postern why`: what happened in some services in the last 15 minutes, and first what the rest follows from. */
+
+import type { RequestsDocument } from '../monitor/requests.js';
+import { Date } from '../base/clock.js';
+import { isRecord } from '../base/options-check.js';
+import { leafOf, readCalls, type CallTuple } from '../story/calls.js';
+import { defineCommand, flag, type Command } from './command.js';
+import { parseServiceUrl } from './mesh.js';
+import { messageOf, paint, toJson, toVisible } from './output.js';
+import { findCause, type Asked } from './cause.js';
+
+const usage = `Usage: postern why URL... [--json]
+
+Asks services what failed or was slow in the last 15 minutes, and prints first
+in one sentence what the rest follows from, then everything in the order of
+time. Exits with 1 if something failed, with 2 if no service answered.
+
+  URL      http://host:port/<service>/ of a monitor listener (option monitor),
+           once for each instance
+  --json   what the services answered, and the parts of the sentence
+`;
+
+/** Short: at the time of an incident some services do not answer, and the others must not wait for them. */
+const TIMEOUT_MS = 800;
+const WINDOW_MS = 15 * 60_000;
+
+export const why: Command = defineCommand(usage, 'URL...', { json: flag }, async ({ json }, ...urls) => {
+  const asked = await Promise.all(urls.map(ask));
+  if (asked.every(({ document }) => document === null))
+    throw new Error(`no service answered: ${asked.map(({ url, reason }) => `${url}: ${reason}`).join('; ')}`);
+  const cause = findCause(asked);
+  const finding = asked.some(({ document }) => document === null || document.counts.length > 0);
+  const unclear = finding ? 'No single service is to blame for most failures.' : 'Nothing failed.';
+  const sentence = cause?.sentence ?? unclear;
+  if (json) return { text: toJson({ sentence, cause, services: asked }), finding };
+  const lines = asked.flatMap(linesOf).sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
+  const first = paint(cause === null && !finding ? 'green' : 'red', toVisible(sentence));
+  return { text: [first, '', ...lines.map(({ text }) => text)].join('\n').trimEnd() + '\n', finding };
+});
+
+async function ask(given: string): Promise<Asked> {
+  const { service, base } = parseServiceUrl(given);
+  const url = `${base}/${service}/`;
+  const read = async (path: string): Promise<string> => {
+    const response = await fetch(url + path, { signal: AbortSignal.timeout(TIMEOUT_MS) });
+    if (!response.ok) throw new Error(`${path} answered ${response.status}; give the URL of the monitor listener`);
+    return response.text();
+  };
+  const metrics = read('metrics/').catch(() => '');
+  try {
+    const document = readDocument(JSON.parse(await read('requests/')));
+    const numberOf = (metric: string): number =>
+      Number(new RegExp(`^${metric} (\\S+)$`, 'm').exec(text)?.[1] ?? NaN);
+    const text = await metrics;
+    const startedAtMs = numberOf('process_start_time_seconds') * 1000;
+    return { service, url, document, memoryPercent: numberOf('proc_rss_mem_perc'), startedAtMs, reason: null };
+  } catch (error) {
+    const { cause, name } = error as Error;
+    const code = name === 'TimeoutError' ? `no answer within ${TIMEOUT_MS} ms` : messageOf(error);
+    const reason = isRecord(cause) && typeof cause['code'] === 'string' ? cause['code'] : code;
+    return { service, url, document: null, memoryPercent: NaN, startedAtMs: NaN, reason };
+  }
+}
+
+/** The document of a service, which may be of another version: entries of another shape are left out. */
+function readDocument(value: unknown): RequestsDocument {
+  const lists = isRecord(value) ? value : {};
+  const read = <T>(name: keyof RequestsDocument, texts: string[], numbers: string[]): T[] => {
+    const list = Array.isArray(lists[name]) ? (lists[name] as unknown[]) : [];
+    const isEntry = (each: unknown): boolean =>
+      isRecord(each) &&
+      !(Date.parse(String(each['at'])) < Date.now() - WINDOW_MS) &&
+      texts.every((key) => typeof each[key] === 'string') &&
+      numbers.every((key) => typeof each[key] === 'number');
+    return list.filter(isEntry).map((each) => {
+      const { calls } = each as { calls?: unknown };
+      return { ...(each as T), ...(calls !== undefined && { calls: readCalls(calls, 0) }) };
+    });
+  };
+  return {
+    active: read('active', ['id', 'method'], ['age_ms']),
+    recent: read('recent', ['id', 'method', 'at'], ['status', 'ms']),
+    counts: read('counts', ['service', 'first', 'last'], ['status', 'times']),
+    events: read('events', ['at', 'level', 'msg'], []),
+  };
+}
+
+interface Line {
+  readonly at: string;
+  readonly text: string;
+}
+
+/** A line for each kind of failure, of slow requests and of warnings, at the time at which it began. */
+function linesOf({ service, url, document, reason }: Asked): Line[] {
+  if (document === null) return [{ at: '', text: toVisible(`${service} at ${url} does not answer: ${reason}`) }];
+  const line = (at: string, last: string, what: string, times: number, calls: readonly CallTuple[] = []): Line => {
+    const seconds = Math.round((Date.parse(last) - Date.parse(at)) / 1000);
+    const often = times === 1 ? '' : `, ${times} times in ${seconds} s`;
+    return { at, text: `${toVisible(`${at.slice(11, 23)}  ${service}  ${what}${often}`)}${treeOf(calls, '  ')}` };
+  };
+  const failed = document.counts.map(({ route, status, error_code, times, first, last, service: leaf }) => {
+    const known = document.recent.findLast(
+      (each) => each.route === route && each.status === status && each.error_code === error_code &&
+        (leafOf(each.calls, true, each.ms)?.[0] ?? service) === leaf,
+    );
+    const what = `${known?.method ?? ''} ${route ?? '(no route)'} ${status} ${error_code ?? ''}`;
+    return line(first, last, what.trim(), times, known?.calls);
+  });
+  const groups = new Map<string, Line[]>();
+  const group = (key: string, entry: Line): void => void groups.set(key, [...(groups.get(key) ?? []), entry]);
+  const trees = new Map<string, readonly CallTuple[]>();
+  for (const { method, route, status, at, calls } of document.recent) {
+    const what = `${method} ${route ?? '(no route)'} ${status}, slow`;
+    trees.set(what, calls);
+    if (status < 500) group(what, { at, text: what });
+  }
+  for (const { at, level, msg, ...fields } of document.events) {
+    const pairs = Object.entries(fields).map((pair) => pair.join('='));
+    group(`${level} ${msg}`, { at, text: [level, msg, ...pairs].join(' ') });
+  }
+  const others = [...groups].map(([key, list]) =>
+    line(list[0]?.at ?? '', list.at(-1)?.at ?? '', list.at(-1)?.text ?? '', list.length, trees.get(key)),
+  );
+  return [...failed, ...others];
+}
+
+/** The calls below a line, each on a line of its own. */
+function treeOf(calls: readonly CallTuple[], indent: string): string {
+  return calls.map(([service, method, route, status, ms, code, below]) => {
+    const what = [service, method, route, status, code, `${ms} ms`].filter((part) => part !== '' && part !== null);
+    return `\n${indent}└ ${toVisible(what.join(' '))}${treeOf(below, `${indent}  `)}`;
+  }).join('');
+}

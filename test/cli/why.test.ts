@@ -1,0 +1,84 @@
+/** `postern why` says first which service, and which of its routes, the failures follow from. */
+
+import { expect, test } from 'vitest';
+import type { Postern } from 'postern';
+import { runCommand } from '../support/command.js';
+import { createApp, expectFailures } from '../support/serve.js';
+
+const LOOPBACK = { host: '127.0.0.1', port: 0 };
+
+interface Started {
+  readonly app: Postern;
+  readonly url: string;
+  /** Of its monitor listener. */
+  readonly monitor: string;
+}
+
+async function start(name: string, connections: string[], define: (app: Postern) => void): Promise<Started> {
+  const app = createApp({ monitor: LOOPBACK, settings: { SERVICE_CONNECTIONS: connections } }, name);
+  define(app);
+  const { url, monitor } = await app.listen(LOOPBACK);
+  return { app, url: url as string, monitor: `${monitor?.url}/${name}/` };
+}
+
+const firstLine = (text: string): string => text.split('\n', 1)[0] ?? '';
+
+test('it names the service and the route at the end of the failing calls, with the whole tree below', async () => {
+  const billing = await start('billing', [], (app) => {
+    app.get('/invoices/:id', () => { throw new Error('boom'); });
+  });
+  const shop = await start('shop', [`billing=${billing.url}`], (app) => {
+    app.get('/cart', async (ctx) => (await ctx.service('billing').get('/invoices/7')).body as object);
+  });
+  for (const { app } of [billing, shop]) expectFailures(app, 500);
+  for (let i = 0; i < 5; i += 1) await fetch(`${shop.url}/cart`);
+  const { code, stdout } = await runCommand(['why', shop.monitor, billing.monitor]);
+  expect(firstLine(stdout)).toBe(
+    'billing (GET /invoices/:id) answered 500 (framework_unknown_error): 10 failing or slow requests end there.',
+  );
+  expect(stdout).toMatch(/ {2}shop {2}GET \/cart 500 framework_unknown_error, 5 times in \d+ s\n {2}└ billing GET 500 /);
+  expect(code).toBe(1);
+  const json = await runCommand(['why', shop.monitor, billing.monitor, '--json']);
+  expect(JSON.parse(json.stdout)).toMatchObject({
+    cause: { service: 'billing', route: 'GET /invoices/:id', times: 10 },
+    services: [{ service: 'shop', document: { counts: [{ service: 'billing', times: 5 }] } }, { service: 'billing' }],
+  });
+});
+
+test('it names the instance, if the others of its service do not fail', async () => {
+  const bad = await start('billing', [], (app) => app.get('/', () => { throw new Error('boom'); }));
+  const good = await start('billing', [], (app) => app.get('/', () => 'fine'));
+  expectFailures(bad.app, 500);
+  for (const { url } of [bad, good]) await fetch(url);
+  const { stdout } = await runCommand(['why', good.monitor, bad.monitor]);
+  expect(firstLine(stdout)).toContain(`billing at ${bad.monitor} (GET /) answered 500`);
+});
+
+test('a service that does not answer is named, and its callers know it', async () => {
+  const shop = await start('shop', ['billing=http://127.0.0.1:9'], (app) => {
+    app.get('/cart', async (ctx) => (await ctx.service('billing').get('/')).body as object);
+  });
+  expectFailures(shop.app, 503);
+  await fetch(`${shop.url}/cart`);
+  const { stdout, code } = await runCommand(['why', shop.monitor, 'http://127.0.0.1:9/billing/']);
+  expect(firstLine(stdout)).toMatch(/^billing at http:\/\/127\.0\.0\.1:9\/billing\/ does not answer \(.+\): 1 failing/);
+  expect(code).toBe(1);
+});
+
+test('where nothing failed it exits with 0, where no service answers with 2', async () => {
+  const { monitor } = await start('users', [], (app) => app.get('/', () => 'fine'));
+  expect(await runCommand(['why', monitor])).toMatchObject({ code: 0, stdout: 'Nothing failed.\n' });
+  expect(await runCommand(['why', 'http://127.0.0.1:9/users/'])).toMatchObject({ code: 2, stdout: '' });
+});
+
+test('what a service of another kind answers steers no terminal', async () => {
+  const { monitor } = await start('users', [], () => undefined);
+  const other = createApp({ attachMonitorEndpoints: false }, 'other');
+  const recent = [{ id: 1 }, { id: 'a', method: '\x1b[2J', at: new Date(), status: 200, ms: 5, calls: 7, route: '\n' }];
+  other.get('/users/requests/', () => ({ active: 7, recent, events: [{}, null], counts: 'x' }));
+  const { url } = await other.listen(LOOPBACK);
+  const { stdout, code } = await runCommand(['why', `${url}/users/`, monitor]);
+  expect(stdout).toContain('\\u001b[2J');
+  expect(stdout).not.toMatch(/[\x00-\x09\x0b-\x1f]/);
+  expect(code).toBe(0);
+});
