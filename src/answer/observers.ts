@@ -83,12 +83,14 @@ export interface AccessEntry {
   readonly route: string | null;
   /** As sent, without its query. */
   readonly target: string | null;
-  /** 499 for a client that left. */
-  readonly status: number;
+  /** 499 for a client that left; null if a drain cut the request off before a status was sent. */
+  readonly status: number | null;
   readonly ms: number;
   /** Bytes of the body, before chunked coding. */
   readonly bytes: number;
   readonly request_id: string | null;
+  /** Present if a drain cut the request off. */
+  readonly cut?: true;
   /** The name of the Postern service that sent the request; missing for any other client. */
   readonly caller?: string;
 }
@@ -104,14 +106,16 @@ export class AccessLog implements Observer {
     this.#bytes.set(exchange, countBytes(exchange.req, exchange.res));
   }
 
-  settled(exchange: Exchange<Context>, status: number, ms: number): void {
-    const { req, id, method, handling } = exchange;
+  settled(exchange: Exchange<Context>, settledAs: number, ms: number): void {
+    const { req, res, id, method, handling, isCutByDrain } = exchange;
+    const sent = res.headersSent ? res.statusCode : null;
+    const [status, cut] = isCutByDrain ? [sent, { cut: true as const }] : [settledAs, {}];
     const logger = handling === null ? this.logger : Context.loggerOf(handling);
     const route = handling?.label || null;
     const bytes = this.#bytes.get(exchange)?.() ?? 0;
     const caller = handling?.caller?.name;
     const from = caller === undefined ? {} : { caller };
-    this.#write(logger, req, { method, route, status, ms, bytes, request_id: id, ...from });
+    this.#write(logger, req, { method, route, status, ms, bytes, request_id: id, ...cut, ...from });
   }
 
   refused(req: IncomingMessage | null, id: string | null, status: number, bytes: number): void {

@@ -3,13 +3,13 @@
 import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { setTimeout } from '../base/clock.js';
-import { TIME } from '../base/deadline.js';
+import { TIME, within } from '../base/deadline.js';
 import type { ErrorCode } from '../base/error-codes.js';
 import { CompiledRoutes } from '../answer/compiled-routes.js';
 import { Context, type ServingOptions, type Handler, type Middleware } from '../answer/context.js';
 import { requestInMemory } from '../wire/in-memory.js';
 import { SCOPE, type ScopeOptions } from '../wire/scope.js';
-import { bindLogger, logSafely, OwnLog, type SafeLogger } from '../base/log.js';
+import { bindLogger, isSilent, logSafely, OwnLog, type SafeLogger } from '../base/log.js';
 import type { ServiceClient, ServiceClients } from '../mesh/service-client.js';
 import type { Settings } from '../mesh/settings.js';
 import type { Registry } from '../metrics/registry.js';
@@ -22,7 +22,7 @@ import { Overload } from '../overload/overload.js';
 import { LISTEN, numberOf, PORT, type Listening, type ListenOptions } from './address.js';
 import { Listener, openListeners } from './listener.js';
 import { createClients, pingedServices } from './clients.js';
-import { CLOSE, type CloseOptions, drain, drainDelayOf, exitOnSignal } from './closing.js';
+import { CLOSE, type CloseOptions, describeInFlight, drain, drainDelayOf, endWithProcess } from './closing.js';
 import { resolveOptions, type PosternOptions, type ResolvedOptions } from './options.js';
 import type { ConnectMiddleware } from '../answer/connect.js';
 import { AccessLog } from '../answer/observers.js';
@@ -36,6 +36,9 @@ import { Story } from '../story/story.js';
 
 /** How long, in ms, after listening the event loop and the garbage collector begin to be watched. */
 const WATCH_DELAY_MS = 1000;
+
+/** How long, in ms, requests in flight have after an exception that nobody caught. */
+const LAST_MOMENT_MS = 1000;
 
 /**
  * A microservice.
@@ -62,7 +65,7 @@ export class Postern extends RouteGroup {
    * calls never throw.
    *
    * @example
-   * process.on('warning', (err) => app.log.warn({ err }, 'Node.js warns'));
+   * app.log.info({ host: 'redis.example' }, 'connected');
    */
   readonly log: SafeLogger;
   /**
@@ -286,11 +289,15 @@ export class Postern extends RouteGroup {
 
   /**
    * Listens, by default on `PORT` and `HOST` of the environment, and drains on SIGTERM or SIGINT. The process then
-   * exits with 0, or 1 if a request had to be aborted. A second signal exits at once.
+   * exits with 0, or 1 if something had to be cut off. A second signal exits at once, but not within 500 ms of the
+   * first.
    *
    * Default of `delay`: `DRAIN_DELAY` from the environment, else 5,000 ms for SIGTERM, because a load balancer still
-   * sends requests for seconds. 0 for SIGINT, and for SIGTERM if `node --watch` runs the service, or if stderr is a
-   * terminal and `KUBERNETES_SERVICE_HOST` is not set: then a person runs it.
+   * sends requests for seconds. 0 for SIGINT, and for SIGTERM if a person runs the service: stderr is a terminal, or
+   * `node --watch` or `tsx watch` restarts the service, and `KUBERNETES_SERVICE_HOST` is not set.
+   *
+   * An uncaught exception or an unhandled rejection, if nothing else in the process listens for it, is logged at error
+   * with the requests in flight. These have a second to end; then the process exits with 1.
    *
    * @throws {TypeError} when `PORT` is not a port or `DRAIN_DELAY` not a time, or for an unknown or invalid option
    * @example await app.run({ port: 8000, delay: 5_000 });
@@ -301,12 +308,33 @@ export class Postern extends RouteGroup {
     const { port = numberOf(env, 'PORT', PORT), host = env['HOST'] || undefined, scope, timeout } = options;
     const { delay = numberOf(env, 'DRAIN_DELAY', TIME) } = options;
     const from = options.port !== undefined ? 'the option port' : port === undefined ? 'the default' : 'PORT';
-    const listening = await this.#listen({ port, host, scope }, from);
-    exitOnSignal((signal) => {
-      logSafely(this.#options.logger, 'warn', { signal }, 'draining');
-      return (this.#closing ??= this.#drain({ delay: delay ?? drainDelayOf(signal, env), timeout }));
+    const listening = await this.#listen({ port, host, scope }, from).catch((error: unknown) => {
+      // A mistake in the program needs its stack, a port in use does not.
+      if (!(error instanceof Error && 'code' in error)) throw error;
+      this.#logLast({ code: error.code }, error.message, error.message);
+      process.exit(1);
+    });
+    endWithProcess({
+      drain: (signal) => {
+        logSafely(this.#options.logger, 'warn', { signal }, 'draining');
+        return (this.#closing ??= this.#drain({ delay: delay ?? drainDelayOf(signal, env), timeout }));
+      },
+      fail: (thrown, message) => this.#fail(thrown, message),
     });
     return listening;
+  }
+
+  /** Logs what ends the process with the requests in flight, which have a moment to end. */
+  #fail(err: unknown, message: string): Promise<unknown> {
+    this.#logLast({ err, ...describeInFlight(this.#listener.wire.exchanges) }, message, err);
+    if (this.#closing !== undefined) return within(LAST_MOMENT_MS, this.#closing);
+    return (this.#closing = this.#drain({ timeout: LAST_MOMENT_MS }));
+  }
+
+  /** Logs why the process ends. Without a logger it would end without a word. */
+  #logLast(entry: object, message: string, otherwise: unknown): void {
+    if (isSilent(this.#options.logger, 'error')) console.error(otherwise);
+    else logSafely(this.#options.logger, 'error', entry, message);
   }
 
   /** @returns whether everything in flight could finish */
@@ -315,8 +343,14 @@ export class Postern extends RouteGroup {
     this.#listener.wire.beginDrain();
     // A server that is about to listen can't be told to stop before it does.
     await this.#opening?.catch(() => undefined);
-    const { log } = this;
-    const clean = await drain(options, this.#listener, this.#monitor, this.#tasks, this.#stop, this.#closeHooks, log);
+    const clean = await drain(options, {
+      listener: this.#listener,
+      monitor: this.#monitor,
+      tasks: this.#tasks,
+      stop: this.#stop,
+      hooks: this.#closeHooks,
+      logger: this.#options.logger,
+    });
     await this.#closeExport?.();
     this.#options.services.close();
     this.#metrics.sampler.close();

@@ -1,13 +1,16 @@
 /*
- * How an application ends: at which signals, by which drain, and by which close hooks. They run after the last request
- * and close databases, queues and the like.
+ * How an application ends: at which signals and exceptions, by which drain, and by which close hooks. The hooks run
+ * after the last request and close databases, queues and the like.
  */
 
+import { readFileSync } from 'node:fs';
 import { monotonicNow, setTimeout } from '../base/clock.js';
 import { MAX_TIMEOUT_MS, TIME, within } from '../base/deadline.js';
 import { isRunByHand, logSafely, type Logger } from '../base/log.js';
 import type { Kinds } from '../base/options-check.js';
+import type { Context } from '../answer/context.js';
 import type { Tasks } from '../monitor/tasks.js';
+import type { Exchange } from '../wire/exchange.js';
 import type { Listener } from './listener.js';
 
 /** How to drain, in ms. */
@@ -28,21 +31,34 @@ const MIN_HOOK_MS = 1000;
 /** How long, in ms, a scrape of the monitoring listener may take when everything else is closed. */
 const LAST_SCRAPE_MS = 1000;
 
-/**
- * Finishes the work in flight, then closes the listeners.
- *
- * @param monitor the listener for monitoring, which is closed last
- * @param stop aborts when no connection is accepted any more
- * @returns whether everything in flight could finish
- */
+/** Maximum requests that one line of the log lists. */
+const MAX_LISTED = 20;
+
+/** Requests in flight for a line of the log, oldest first. */
+export function describeInFlight(exchanges: ReadonlySet<Exchange<Context>>): object {
+  const nowMs = monotonicNow();
+  const requests = [...exchanges].slice(0, MAX_LISTED).map(({ handling, id, startedAtMs }) => {
+    return { route: handling?.label || null, request_id: id, age_ms: Math.round(nowMs - startedAtMs) };
+  });
+  return { requests, request_count: exchanges.size };
+}
+
+/** The parts of an application that a drain ends. */
+interface Draining {
+  readonly listener: Listener;
+  /** The listener for monitoring, which is closed last. */
+  readonly monitor: Listener | null;
+  readonly tasks: Tasks;
+  /** Aborts when no connection is accepted any more. */
+  readonly stop: AbortController;
+  readonly hooks: readonly (() => unknown)[];
+  readonly logger: Logger;
+}
+
+/** Finishes the work in flight, then closes the listeners. @returns whether everything in flight could finish */
 export async function drain(
   { delay = 0, timeout = 10_000 }: CloseOptions,
-  listener: Listener,
-  monitor: Listener | null,
-  tasks: Tasks,
-  stop: AbortController,
-  hooks: readonly (() => unknown)[],
-  logger: Logger,
+  { listener, monitor, tasks, stop, hooks, logger }: Draining,
 ): Promise<boolean> {
   if (delay > 0) await new Promise((resolve) => setTimeout(resolve, Math.min(delay, MAX_TIMEOUT_MS)));
   stop.abort();
@@ -51,7 +67,11 @@ export async function drain(
   const cut = await listener.wire.close(timeout);
   // Only now: a request in flight may have started more of this work.
   await within(leftMs(), tasks.settled());
-  const finished = cut.length === 0 && tasks.tracked === 0;
+  const finished = cut.size === 0 && tasks.tracked === 0;
+  if (!finished) {
+    const entry = { ...describeInFlight(cut), tracked: tasks.tracked, timeout_ms: timeout };
+    logSafely(logger, 'warn', entry, 'cut off what took longer than the timeout of the drain');
+  }
   const clean = (await runCloseHooks(hooks, Math.max(MIN_HOOK_MS, leftMs()), logger)) && finished;
   monitor?.wire.beginDrain();
   await monitor?.wire.close(LAST_SCRAPE_MS);
@@ -87,26 +107,64 @@ const SIGTERM_DELAY_MS = 5_000;
 
 /** How long, in ms, a drain keeps serving by default: nobody balances load to a service that a person runs. */
 export function drainDelayOf(signal: NodeJS.Signals, env: NodeJS.ProcessEnv): number {
-  const isWatched = env['WATCH_REPORT_DEPENDENCIES'] !== undefined;
-  return signal === 'SIGTERM' && !isRunByHand(env) && !isWatched ? SIGTERM_DELAY_MS : 0;
+  const isAlone = isRunByHand(env) || (!env['KUBERNETES_SERVICE_HOST'] && isWatched(env));
+  return signal === 'SIGTERM' && !isAlone ? SIGTERM_DELAY_MS : 0;
 }
 
-/** The drains of all applications in this process that end with it. */
-const drains: ((signal: NodeJS.Signals) => Promise<boolean>)[] = [];
+/** Whether `node --watch` or `tsx watch` restarts this process. tsx kills what has not ended after 5 s. */
+function isWatched(env: NodeJS.ProcessEnv): boolean {
+  if (env['WATCH_REPORT_DEPENDENCIES'] !== undefined) return true;
+  // A child of `tsx watch` does not differ from a child of `tsx`; only the parent does.
+  if (!process.execArgv.some((arg) => arg.includes('tsx'))) return false;
+  let parent = env['npm_lifecycle_script'] ?? '';
+  try {
+    parent += readFileSync(`/proc/${process.ppid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+  } catch {
+    // Not Linux, or not permitted.
+  }
+  return /\btsx\S* watch\b/.test(parent);
+}
+
+/** An application that ends with the process. */
+interface Running {
+  /** Drains at a signal. @returns whether nothing had to be cut off */
+  drain(signal: NodeJS.Signals): Promise<boolean>;
+  /** Logs an exception that nobody caught, and ends what is in flight. */
+  fail(thrown: unknown, message: string): Promise<unknown>;
+}
+
+/** All applications in this process that end with it. */
+const running: Running[] = [];
+
+/** How long, in ms, a repeated signal is the same one: npm, tsx and a shell pass on what their whole group got. */
+const SAME_SIGNAL_MS = 500;
 
 /**
- * Ends the process at SIGTERM or SIGINT, when every application in it has drained; at once at the second signal.
- *
- * @param drain resolves to whether nothing had to be cut off: the exit code is 0 if none had to, else 1
+ * Ends the process at SIGTERM, SIGINT or an exception that nobody else handles, when every application has drained. The
+ * exit code is 0 if there was a signal and nothing had to be cut off, else 1. A second signal ends the process at once.
  */
-export function exitOnSignal(drain: (signal: NodeJS.Signals) => Promise<boolean>): void {
-  if (drains.push(drain) > 1) return;
-  let signaled = false;
+export function endWithProcess(application: Running): void {
+  if (running.push(application) > 1) return;
+  let signaledAtMs: number | undefined;
+  let exitCode = 0;
   const onSignal = async (signal: NodeJS.Signals): Promise<void> => {
-    if (signaled) process.exit(1);
-    signaled = true;
-    const clean = await Promise.all(drains.map((each) => each(signal)));
-    process.exit(clean.every(Boolean) ? 0 : 1);
+    const nowMs = monotonicNow();
+    if (signaledAtMs !== undefined && nowMs - signaledAtMs >= SAME_SIGNAL_MS) process.exit(1);
+    if (signaledAtMs !== undefined) return;
+    signaledAtMs = nowMs;
+    const clean = await Promise.all(running.map((each) => each.drain(signal)));
+    process.exit(clean.every(Boolean) ? exitCode : 1);
+  };
+  const onUncaught = async (thrown: unknown, origin: NodeJS.UncaughtExceptionOrigin): Promise<void> => {
+    exitCode = 1;
+    const message = origin === 'unhandledRejection' ? 'unhandled rejection' : 'uncaught exception';
+    await Promise.all(running.map((each) => each.fail(thrown, message)));
+    process.exit(1);
   };
   process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
+  // Only when it has happened: error trackers count the listeners of `uncaughtException` to decide whether to exit.
+  process.on('uncaughtExceptionMonitor', () => {
+    const isHandled = process.listenerCount('uncaughtException') > 0 || process.hasUncaughtExceptionCaptureCallback();
+    if (!isHandled) process.on('uncaughtException', onUncaught);
+  });
 }

@@ -63,6 +63,8 @@ export class Exchange<Handling = unknown> {
   outgoing: Outgoing | null = null;
   /** `exposed`: the handler has `req` and `res` of node:http (`ctx.raw`); `piped`: something was piped to `res`. */
   raw: 'unused' | 'exposed' | 'piped' = 'unused';
+  /** Whether it outlived the time limit of a drain, which then has closed its connection. */
+  isCutByDrain = false;
   /** Called when a handler writes the head of the reply itself. */
   onHead: (() => void) | null = null;
   #state: ExchangeState = 'waiting';

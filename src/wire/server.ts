@@ -116,14 +116,15 @@ export class WireServer<Handling> {
    *
    * @returns the requests that were cut off
    */
-  async close(timeoutMs: number): Promise<readonly Exchange<Handling>[]> {
+  async close(timeoutMs: number): Promise<ReadonlySet<Exchange<Handling>>> {
     const stopped = this.#stop();
     // Replies that were begun before the drain don't say `connection: close`: their connections are closed when idle.
     // By then the turn has read what had arrived: the connection of a request that nobody has read yet looks idle.
     const sweep = setInterval(() => setImmediate(() => this.server.closeIdleConnections()), SWEEP_MS);
     await within(timeoutMs, stopped.then(() => this.#idle()));
     clearInterval(sweep);
-    const cut = [...this.exchanges];
+    const cut = new Set(this.exchanges);
+    for (const exchange of cut) exchange.isCutByDrain = true;
     await this.#closeAll();
     await stopped;
     return cut;

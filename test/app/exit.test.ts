@@ -6,7 +6,10 @@
 
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
 
@@ -95,6 +98,7 @@ test.for([
   ['in a pod that has a terminal', 'true', { KUBERNETES_SERVICE_HOST: '10.0.0.1' }, false],
   ['where stderr is no terminal', 'false', {}, false],
   ['under node --watch', 'false', { WATCH_REPORT_DEPENDENCIES: '1' }, true],
+  ['under node --watch in a pod', 'false', { WATCH_REPORT_DEPENDENCIES: '1', KUBERNETES_SERVICE_HOST: '10.0.0.1' }, false],
   ['where DRAIN_DELAY says so', 'true', { DRAIN_DELAY: '60000' }, false],
 ] as const)('SIGTERM %s', async ([, isTTY, env, endsAtOnce]) => {
   const script = `
@@ -131,4 +135,28 @@ test.for([
   await once(child.stdout, 'data');
   child.kill('SIGTERM');
   expect([await received, await once(child, 'exit')]).toEqual([reply, [code, null]]);
+});
+
+test.for([
+  ['tsx watch', ['watch'], {}, 0],
+  ['tsx', [], {}, 'still here'],
+  ['tsx watch in a pod', ['watch'], { KUBERNETES_SERVICE_HOST: '10.0.0.1' }, 'still here'],
+] as const)('SIGTERM under %s, whose stderr is a pipe', async ([, args, env, outcome]) => {
+  const directory = mkdtempSync(join(tmpdir(), 'postern-watch-'));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const file = join(directory, 'service.mjs');
+  writeFileSync(file, `
+    import { Postern } from ${JSON.stringify(pathToFileURL(join(ROOT, 'dist/index.js')).href)};
+    await new Postern('a', { logger: false }).run({ host: '127.0.0.1', port: 0 });
+    process.on('SIGTERM', () => setTimeout(() => (console.log('still here'), process.exit(7)), 1000));
+    process.on('exit', (code) => console.log(code));
+    console.log(process.pid);`);
+  const { KUBERNETES_SERVICE_HOST: _host, DRAIN_DELAY: _delay, ...rest } = process.env;
+  const tsx = join(ROOT, 'test/node_modules/tsx/dist/cli.mjs');
+  const parent = spawn(process.execPath, [tsx, ...args, file], { env: { ...rest, ...env } });
+  onTestFinished(() => void parent.kill('SIGKILL'));
+  const [pid] = await once(parent.stdout, 'data');
+  process.kill(Number(pid), 'SIGTERM');
+  const [said] = await once(parent.stdout, 'data');
+  expect(String(said).split('\n')[0]).toBe(String(outcome));
 });
