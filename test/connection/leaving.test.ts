@@ -104,16 +104,22 @@ function quietApp(
   return app;
 }
 
-/** Sends, waits until the server has read it, leaves. */
-async function visit(port: number, bytes: string, leave: (socket: Socket) => unknown): Promise<void> {
+/** Sends, waits until the first request runs, leaves. */
+async function visit(
+  app: Postern,
+  port: number,
+  bytes: string,
+  leave: (socket: Socket) => unknown,
+): Promise<void> {
   const socket = connect(port, '127.0.0.1').on('error', () => undefined).resume();
   await once(socket, 'connect');
   await new Promise((resolve) => socket.write(bytes, resolve));
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  await expect.poll(() => app.metrics.expose()).not.toContain('active_task_count 0.0');
+  // What follows it may have been read, too.
+  await sleep(20);
   const closed = once(socket, 'close');
   leave(socket);
-  await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, 4000))]);
-  socket.destroy();
+  await closed;
 }
 
 const combinations = Object.keys(LEAVE).flatMap((how) => [
@@ -148,7 +154,7 @@ test.for(combinations)(
       () => (aborted += 1),
     );
     const { port } = await serve(app);
-    await visit(port, `${FIRST[first]}${BEHIND[behind]}`, LEAVE[how] as (socket: Socket) => unknown);
+    await visit(app, port, `${FIRST[first]}${BEHIND[behind]}`, LEAVE[how] as (socket: Socket) => unknown);
     await expect.poll(() => aborted).toBe(asked);
     expect(asked).toBeGreaterThan(0);
     await expect.poll(() => openConnections(app)).toBe(0);
@@ -171,7 +177,7 @@ test.for(
   if (holder === 'mount') app.mount('/held', listener);
   else app.get('/held', { middleware: [connectMiddleware(listener)] }, () => 'unreachable');
   const { port } = await serve(app);
-  await visit(port, GET('/held').repeat(3), LEAVE[how] as (socket: Socket) => unknown);
+  await visit(app, port, GET('/held').repeat(3), LEAVE[how] as (socket: Socket) => unknown);
   await expect.poll(() => closed).toBe(1);
   await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
   expect(began).toBe(1);
@@ -190,7 +196,7 @@ test.for(
   if (holder === 'mount') app.mount('/held', listener);
   else app.get('/held', { middleware: [connectMiddleware(listener)] }, () => 'unreachable');
   const { port } = await serve(app);
-  await visit(port, GET('/held').repeat(3), LEAVE[how] as (socket: Socket) => unknown);
+  await visit(app, port, GET('/held').repeat(3), LEAVE[how] as (socket: Socket) => unknown);
   await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
   expect(waited).toBe(1);
 });
@@ -202,7 +208,7 @@ test.for(Object.keys(LEAVE))('a pipeline into a response ends if it begins after
     await pipeline(Readable.from(['a', 'b']), res).catch((error: Error) => endings.push(error.message));
   });
   const { port } = await serve(app);
-  await visit(port, GET('/late'), LEAVE[how] as (socket: Socket) => unknown);
+  await visit(app, port, GET('/late'), LEAVE[how] as (socket: Socket) => unknown);
   await expect.poll(() => endings).toHaveLength(1);
   await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
 });
