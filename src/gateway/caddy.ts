@@ -118,19 +118,21 @@ transport http {
 }`;
 
 /**
- * Balances instances. If an instance refuses a connection, Caddy sends the request to another one, and the refusing
- * instance gets no request for 10 s. Caddy 2.6 has closed a request's body by then, so it can't repeat the request.
- * Therefore Caddy also pings the instances, if the table has the monitoring endpoints.
+ * Balances instances. An instance that refuses a connection is skipped for that request only. Up to version 2.11.1,
+ * Caddy has closed a request's body by then, can't repeat the request, and replies with 502 (caddyserver/caddy#7547).
+ * So if the table has the monitoring endpoints, Caddy also asks which instances are there. These endpoints are never
+ * public: a request for one that comes from the public is a 404 on every listener.
  */
 function formatBalancing({ router }: PlannedService): string[] {
   const ping = router.routes.find(({ method, path }) => method === 'GET' && /^\/[A-Za-z0-9._~-]+\/ping\/$/.test(path));
-  return [
-    'lb_policy round_robin',
-    'lb_try_duration 5s',
-    'lb_try_interval 50ms',
-    'fail_duration 10s',
-    ...(ping === undefined ? [] : [`health_uri ${ping.path}`, 'health_interval 1s', 'health_timeout 2s']),
+  const check = ping && [
+    `health_uri ${ping.path}`,
+    ...formatBlock('health_headers', ['X-Postern-Scope public']),
+    'health_status 404 # which an instance that is there replies to the public',
+    'health_interval 1s',
+    'health_timeout 5s',
   ];
+  return ['lb_policy round_robin', 'lb_try_duration 5s', 'lb_try_interval 10ms', ...(check ?? [])];
 }
 
 function formatVerdict({ services, methods }: Plan): string[] {

@@ -159,7 +159,6 @@ function ownOf({ name, inner }: PlannedService): string {
 
 function formatBackend({ name, protocol, upstreams }: PlannedService): string[] {
   const several = upstreams.length > 1;
-  const check = several ? ' check inter 2s fall 1 rise 1 observe layer4 error-limit 1 on-error mark-down' : '';
   return [
     '',
     `backend ${name}`,
@@ -169,14 +168,15 @@ function formatBackend({ name, protocol, upstreams }: PlannedService): string[] 
       ...upstreams.map(({ host, port }, i) => {
         const named = host.startsWith('[') || /^[\d.]+$/.test(host) ? '' : ` sni str(${host}) verifyhost ${host}`;
         const tls = protocol === 'http' ? '' : ` ssl verify required ca-file @system-ca${named}`;
-        return `server ${name}${several ? `-${i + 1}` : ''} ${host}:${port}${tls}${check}`;
+        return `server ${name}${several ? `-${i + 1}` : ''} ${host}:${port}${tls}`;
       }),
     ]),
   ];
 }
 
-const BACKEND = `# Connections are kept. A request that a server refuses, or a dying connection loses, is sent to
-# another server, if it is idempotent.
+// Without health checks: between a restart and the next check, a server that is back counts as down.
+const BACKEND = `# Connections are kept. A server that refuses a connection is skipped for that request only. A request that
+# a dying connection loses is sent again, if it is idempotent.
 http-reuse always
 retries 3
 retry-on conn-failure empty-response

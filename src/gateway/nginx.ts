@@ -34,8 +34,9 @@ export function toNginx(...args: ExporterArguments): string {
   return [
     formatHeader(plan),
     ...services.flatMap((service) => {
-      const servers = service.upstreams.map(({ host, port }) => `server ${host}:${port};`);
-      return ['', ...formatBlock(`upstream ${upstreamOf(service)}`, [...servers, 'keepalive 64;'])];
+      const [several, option] = service.upstreams.length > 1 ? [[SEVERAL], ' max_fails=0'] : [[], ''];
+      const servers = service.upstreams.map(({ host, port }) => `server ${host}:${port}${option};`);
+      return ['', ...formatBlock(`upstream ${upstreamOf(service)}`, [...several, ...servers, 'keepalive 64;'])];
     }),
     '',
     ...formatBlock('server', [
@@ -56,6 +57,9 @@ export function toNginx(...args: ExporterArguments): string {
     '',
   ].join('\n');
 }
+
+/** By default, nginx skips a server for 10 s. If each of two servers is restarted in that time, it skips both. */
+const SEVERAL = '# A server that refuses a connection is skipped for that request only.';
 
 function formatServer({ listen, hosts, tls }: Plan): string[] {
   const names = hosts.length === 0 ? ['^[^,]*$'] : hosts.map((host) => `^${formatText(host)}(?::[0-9]*)?$`);
