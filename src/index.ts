@@ -23,6 +23,7 @@ export { connect, type ConnectMiddleware } from './answer/connect.js';
 export { redirect, Reply, reply, type HeadersLike, type RedirectStatus, type ReplyInit } from './answer/reply.js';
 export type { Sendable } from './answer/sendable.js';
 export type { RequestTraceMessage } from './answer/tracing.js';
+export type { Job, JobFunction, JobOptions, JobTraceMessage } from './job/job.js';
 export type { Logger, LogLevel, LogMethod, SafeLogger, SafeLogMethod } from './base/log.js';
 export type {
   CallArguments,

@@ -10,7 +10,7 @@ const SRC = fileURLToPath(new URL('../src', import.meta.url));
 /** From the ground up. A file imports from its own folder and from lower floors. */
 const FLOORS = [
   'base', 'metrics', 'payload', 'propagation', 'story', 'endpoint', 'routing', 'process', 'wire', 'mesh', 'overload', 'answer',
-  'gateway', 'openapi', 'otlp', 'monitor', 'app', 'live', 'cli', 'doors',
+  'job', 'gateway', 'openapi', 'otlp', 'monitor', 'app', 'live', 'cli', 'doors',
 ];
 /** What users import or run: nothing but named re-exports, or the call of `main`. */
 const DOORS = ['index', 'metrics', 'gateway', 'openapi', 'cli'];

@@ -7,7 +7,7 @@ import type { ErrorCode } from '../base/error-codes.js';
 import { assertLogger, bindLogger, type Logger, type SafeLogger } from '../base/log.js';
 import type { CallingRequest, ServiceClient } from '../mesh/service-client.js';
 import { readCaller, type Caller } from '../propagation/caller.js';
-import { DEADLINE_HEADER, readDeadlineHeader } from '../propagation/mesh-headers.js';
+import { DEADLINE_HEADER, outgoingHeaders, readDeadlineHeader } from '../propagation/mesh-headers.js';
 import type { CallTuple } from '../story/calls.js';
 import type { Story } from '../story/story.js';
 import type { TraceSpan } from '../propagation/trace-context.js';
@@ -30,6 +30,8 @@ export interface ServingOptions extends ServerLimits {
   readonly bodyLimit: number;
   readonly parameterLimit: number;
   readonly trustProxy: ProxyTrust;
+  /** Aborts when the application stops to accept requests and jobs. */
+  readonly closing: AbortSignal;
   readonly services: { client(name: string, by: CallingRequest): ServiceClient };
   /** Whether spans of requests are exported: then log lines of a request have the ids of its span. */
   exportsTraces: boolean;
@@ -282,6 +284,14 @@ export class Context<P = Params> {
    */
   service(name: string): ServiceClient {
     return this.#options.services.client(name, this);
+  }
+
+  /**
+   * Returns the id and the trace of this request, as headers for a message or for a request of one's own.
+   * @example await queue.add('mail', { to, headers: ctx.outgoingHeaders() });
+   */
+  outgoingHeaders(): Record<string, string> {
+    return outgoingHeaders(this, this.span);
   }
 
   /**

@@ -14,6 +14,7 @@ import type { ServiceClient, ServiceClients } from '../mesh/service-client.js';
 import type { Settings } from '../mesh/settings.js';
 import type { Registry } from '../metrics/registry.js';
 import { addMonitoringEndpoints } from '../monitor/endpoints.js';
+import { Jobs, type JobFunction, type JobOptions } from '../job/job.js';
 import { Health } from '../monitor/health.js';
 import { ServiceMetrics } from '../monitor/metrics-endpoint.js';
 import { Tasks } from '../monitor/tasks.js';
@@ -91,7 +92,7 @@ export class Postern extends RouteGroup {
   /** The listener of the option `monitor`: it has routes of its own, and the middleware of the application. */
   readonly #monitor: Listener | null;
   readonly #closeHooks: (() => unknown)[] = [];
-  readonly #stop = new AbortController();
+  readonly #stop: AbortController;
   #opening: Promise<Listening> | undefined;
   #closing: Promise<boolean> | undefined;
   #closeExport: (() => Promise<void>) | undefined;
@@ -108,7 +109,8 @@ export class Postern extends RouteGroup {
     const logger = new OwnLog(resolved.logger, story.note);
     const metrics = new ServiceMetrics(router.methods, resolved.durationBuckets, logger);
     const services = createClients(resolved, metrics.observeCall);
-    const serving = { ...resolved, logger, services, story, exportsTraces: false };
+    const stop = new AbortController();
+    const serving = { ...resolved, logger, services, story, closing: stop.signal, exportsTraces: false };
     const memoryPercent = (): number => metrics.sampler.read().rssPercent ?? 0;
     const overload = loadShedding && new Overload(loadShedding, metrics.ownRegistry, logger, memoryPercent);
     const routes = new CompiledRoutes(router, overload, resolved.validateResponses);
@@ -118,7 +120,8 @@ export class Postern extends RouteGroup {
     const createListener = (of: CompiledRoutes): Listener => new Listener(of, serving, observers, slowClients);
     const listener = createListener(routes);
     const monitor = resolved.monitor && createListener(new CompiledRoutes(new Router(), null, false));
-    const tasks = new Tasks(monitor === null ? [listener] : [listener, monitor]);
+    const jobs = new Jobs(serving, metrics.observeJob);
+    const tasks = new Tasks(monitor === null ? [listener] : [listener, monitor], jobs);
     const health = new Health(name, resolved.version, logger);
     metrics.describe(name, resolved.version, tasks, health);
     super(routes, '');
@@ -130,11 +133,12 @@ export class Postern extends RouteGroup {
     this[OPENAPI] = { extras: resolved.openapi, sent: resolved.validateResponses === 'output' ? 'output' : 'input' };
     this.router = router;
     this.log = bindLogger(logger, {});
-    this.closing = this.#stop.signal;
+    this.closing = stop.signal;
     // Each open stream may listen; Node.js 20 would warn of a leak from the eleventh listener on.
     setMaxListeners(0, this.closing);
     this.health = health;
     this.#options = serving;
+    this.#stop = stop;
     this.#tasks = tasks;
     this.#metrics = metrics;
     this.#overload = overload;
@@ -202,6 +206,29 @@ export class Postern extends RouteGroup {
   track<T extends PromiseLike<unknown>>(promise: T): T {
     this.#tasks.track(promise, (err) => logSafely(this.#options.logger, 'error', { err }, 'tracked task failed'));
     return promise;
+  }
+
+  /**
+   * Runs work that is not a request: a message, a timer, a batch. It has an id, a log, and calls that pass on the trace
+   * of `headers`. It counts as an active task and in `job_duration_seconds`, and a drain waits for it. A failure is
+   * logged, so nobody has to await the promise.
+   *
+   * @param name of this kind of work, such as `orders.placed`; it is a label of the metric
+   * @returns what the function returns; rejects with what it throws, and with a 503 once `closing` has aborted
+   * @throws {TypeError} for a wrong argument
+   *
+   * @example
+   * consumer.on('message', ({ headers, order }) =>
+   *   app.job('orders.placed', { headers }, (job) => job.service('billing').post('/invoices', { json: order })),
+   * );
+   */
+  job<T>(name: string, run: JobFunction<T>): Promise<T>;
+  job<T>(name: string, options: JobOptions, run: JobFunction<T>): Promise<T>;
+  job<T>(name: string, ...rest: [JobFunction<T>] | [JobOptions, JobFunction<T>]): Promise<T> {
+    const [options, run] = rest.length === 1 ? [{}, rest[0]] : rest;
+    const done = this.#tasks.jobs.run(name, options, run);
+    this.#tasks.track(done, () => undefined);
+    return done;
   }
 
   /**

@@ -69,9 +69,11 @@ export async function drain(
   await within(leftMs(), tasks.settled());
   const finished = cut.size === 0 && tasks.tracked === 0;
   if (!finished) {
-    const entry = { ...describeInFlight(cut), tracked: tasks.tracked, timeout_ms: timeout };
+    const jobs = tasks.jobs.active;
+    const entry = { ...describeInFlight(cut), jobs, tracked: tasks.tracked - jobs, timeout_ms: timeout };
     logSafely(logger, 'warn', entry, 'cut off what took longer than the timeout of the drain');
   }
+  tasks.jobs.cut();
   const clean = (await runCloseHooks(hooks, Math.max(MIN_HOOK_MS, leftMs()), logger)) && finished;
   monitor?.wire.beginDrain();
   await monitor?.wire.close(LAST_SCRAPE_MS);

@@ -10,9 +10,9 @@ import type { CallingRequest, RequestHeaders, ServiceFetchOptions, ServiceRespon
 import type { ConnectionOptions } from './settings.js';
 import { ApiError } from '../base/errors.js';
 import { callError, isUnavailable, ServiceError } from './service-error.js';
-import { DEADLINE_HEADER, NO_RETRY_HEADER } from '../propagation/mesh-headers.js';
+import { DEADLINE_HEADER, NO_RETRY_HEADER, outgoingHeaders } from '../propagation/mesh-headers.js';
 import { noteCall, type CallTuple } from '../story/calls.js';
-import { CallSpan, traceHeaders } from '../propagation/trace-context.js';
+import { CallSpan } from '../propagation/trace-context.js';
 import { decodeAnswer, readBody, retryAfterOf, toServiceError, type Answer } from './answer.js';
 import { areCallsTraced, endTrace, traceCall, type CallTraceMessage } from './call-tracing.js';
 import { Limit, pause, type AttemptOutcome } from './limit.js';
@@ -254,7 +254,7 @@ function reportEnd({ name, options, isFirstCall }: ConnectedService, call: Call,
 /** The headers of an attempt: its own, and the ones that it passes on from the request that makes the call. */
 function callHeaders({ by, headers }: Call, timeoutMs: number, trace = by?.span): Record<string, string> {
   const own = { [DEADLINE_HEADER]: String(Math.max(1, Math.floor(timeoutMs))), ...headers };
-  return by === undefined ? own : { 'x-request-id': by.id, ...traceHeaders(by.headers, trace), ...own };
+  return by === undefined ? own : { ...outgoingHeaders(by, trace), ...own };
 }
 
 /** How long to wait before the next attempt, in ms; undefined if there is none, or not in time. */

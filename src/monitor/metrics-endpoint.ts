@@ -5,11 +5,12 @@ import { logSafely, type Logger } from '../base/log.js';
 import { FRAMEWORK_VERSION } from '../base/version.js';
 import type { Context } from '../answer/context.js';
 import type { Reply } from '../answer/reply.js';
+import type { ObserveJob } from '../job/job.js';
 import { Registry } from '../metrics/registry.js';
 import { collectProcess, type ProcessSampler } from '../process/sampler.js';
 import type { Health } from './health.js';
 import { metricsText } from './metrics-text.js';
-import { createCallMetrics, RequestMetrics, type ObserveCall } from './request-metrics.js';
+import { createCallMetrics, createJobMetrics, RequestMetrics, type ObserveCall } from './request-metrics.js';
 import type { Tasks } from './tasks.js';
 
 /** The JSON form of the metrics (SPEC 2.2). */
@@ -29,6 +30,7 @@ export interface MetricsDocument {
 export class ServiceMetrics {
   readonly requests: RequestMetrics;
   readonly observeCall: ObserveCall;
+  readonly observeJob: ObserveJob;
   /** The registry, without a look at the process: its metrics come with {@link registry}. */
   readonly ownRegistry: Registry;
   readonly #logger: Logger;
@@ -42,6 +44,7 @@ export class ServiceMetrics {
     });
     this.requests = new RequestMetrics(this.ownRegistry, methods, buckets);
     this.observeCall = createCallMetrics(this.ownRegistry, buckets);
+    this.observeJob = createJobMetrics(this.ownRegistry);
   }
 
   /** Registers the metrics that only an application has: its tasks and `service_info`. */
@@ -51,7 +54,7 @@ export class ServiceMetrics {
       const metric = registry.gauge({ name, help, collect: () => metric.set(read()) });
     };
     gauge('total_task_count', 'Active tasks and the resources that keep the event loop alive.', () => tasks.total);
-    gauge('active_task_count', 'Requests being handled and tracked promises that are not settled.', () => tasks.active);
+    gauge('active_task_count', 'Requests being handled, jobs, and tracked promises that are not settled.', () => tasks.active);
     registry.gauge({
       name: 'service_info',
       help: 'The service and its versions; always 1.',

@@ -8,6 +8,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Context } from '../answer/context.js';
 import type { Observer } from '../answer/observers.js';
 import { sampledTraceId } from '../propagation/trace-context.js';
+import type { ObserveJob } from '../job/job.js';
 import type { Exchange } from '../wire/exchange.js';
 import type { BoundHistogram, Histogram } from '../metrics/histogram.js';
 import type { Registry } from '../metrics/registry.js';
@@ -75,6 +76,26 @@ export class RequestMetrics implements Observer {
     if (labels.method === '_OTHER' || this.#series.size >= MAX_KNOWN) return;
     this.#series.set(`${statusCode} ${method} ${route}`, this.#durations.labels(labels));
   }
+}
+
+/** In seconds: a job may be one message, or a batch of the night. */
+const JOB_BUCKETS = [0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 300, 1800];
+/** Maximum names of jobs in labels. */
+const MAX_JOBS = 100;
+
+/** Registers `job_duration_seconds`. */
+export function createJobMetrics(registry: Registry): ObserveJob {
+  const durations = registry.histogram({
+    name: 'job_duration_seconds',
+    help: 'Time of each job, by name and outcome: done or failed.',
+    labelNames: ['name', 'outcome'],
+    buckets: JOB_BUCKETS,
+  });
+  const names = new Set<string>();
+  return (name, outcome, seconds) => {
+    if (names.size < MAX_JOBS) names.add(name);
+    durations.observe({ name: names.has(name) ? name : '_OTHER', outcome }, seconds);
+  };
 }
 
 /** Adds one attempt of a call. @param statusCode of the answer, 0 where there was none */

@@ -1,17 +1,25 @@
-/* Counts asynchronous tasks (SPEC 2.2): requests being handled, and promises that the service asked to track. */
+/*
+ * Counts asynchronous tasks (SPEC 2.2): requests being handled, jobs, and promises that the service asked to track.
+ */
+
+import type { Jobs } from '../job/job.js';
+
 
 export class Tasks {
   readonly #tracked = new Set<Promise<unknown>>();
 
   /** @param requests of each listener */
-  constructor(readonly requests: readonly { readonly active: number }[]) {}
+  constructor(
+    readonly requests: readonly { readonly active: number }[],
+    readonly jobs: Jobs,
+  ) {}
 
-  /** Number of requests being handled and of tracked promises that are not settled. */
+  /** Number of requests being handled, and of jobs and tracked promises that are not settled. */
   get active(): number {
     return this.requests.reduce((sum, { active }) => sum + active, this.#tracked.size);
   }
 
-  /** Number of tracked promises that are not settled. */
+  /** Number of tracked promises that are not settled; each job is one. */
   get tracked(): number {
     return this.#tracked.size;
   }

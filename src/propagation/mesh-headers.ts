@@ -1,7 +1,8 @@
 /* Headers of the mesh: the id of a request, how long its caller waits, and which of them only services inside may send. */
 
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import { randomUuid } from '../base/clock.js';
+import { TRACE_HEADERS, traceHeaders, type TraceSpan } from './trace-context.js';
 
 /** How long the caller waits, in ms. */
 export const DEADLINE_HEADER = 'x-envoy-expected-rq-timeout-ms';
@@ -18,9 +19,24 @@ export const MESH_HEADERS = [DEADLINE_HEADER, NO_RETRY_HEADER, 'baggage'] as con
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 /** The request's own `x-request-id` if it is fit to be logged and passed on, else a new one. */
-export function requestId({ headers }: IncomingMessage): string {
+export function requestId({ headers }: { readonly headers: IncomingHttpHeaders }): string {
   const given = headers['x-request-id'];
   return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUuid();
+}
+
+/** Headers of a request that the calls made for it pass on. */
+export const PASSED_ON: readonly string[] = ['x-request-id', ...TRACE_HEADERS];
+
+/**
+ * The id and the trace of a request, for what is sent on its behalf.
+ *
+ * @param span the innermost span that somebody records; without one the trace is passed on unchanged
+ */
+export function outgoingHeaders(
+  { id, headers }: { readonly id: string; readonly headers: IncomingHttpHeaders },
+  span: TraceSpan | undefined,
+): Record<string, string> {
+  return { 'x-request-id': id, ...traceHeaders(headers, span) };
 }
 
 /** The deadline in ms; undefined without the header, and if its value is not a positive integer. */

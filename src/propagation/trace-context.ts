@@ -34,6 +34,9 @@ const TRACEPARENT = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9
 const STATE_MEMBER =
   /^[ \t]*(?:([a-z0-9][a-z0-9_\-*/@]{0,255}=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e])[ \t]*)?$/;
 
+/** Headers that carry a trace, and what applications add to it. */
+export const TRACE_HEADERS = ['traceparent', 'tracestate', 'baggage'] as const;
+
 const MAX_STATE_MEMBERS = 32;
 const TRACE_BYTES = 16;
 const SPAN_BYTES = 8;
@@ -96,7 +99,7 @@ export function isSampled({ flags }: Pick<TraceSpan, 'flags'>): boolean {
  */
 export function traceHeaders(headers: IncomingHttpHeaders, span: TraceSpan | undefined): Record<string, string> {
   const sent: Record<string, string> = {};
-  for (const name of ['traceparent', 'tracestate', 'baggage'])
+  for (const name of TRACE_HEADERS)
     if (headers[name] !== undefined) sent[name] = String(headers[name]);
   if (span === undefined) return sent;
   sent['traceparent'] = `00-${span.traceId}-${span.spanId}-${span.flags}`;

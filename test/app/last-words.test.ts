@@ -154,6 +154,7 @@ test('a drain that cuts says what it cut, with 1; the access log has the status 
         { route: '/never', request_id: 'never', age_ms: expect.any(Number) },
       ],
       request_count: 2,
+      jobs: 0,
       tracked: 0,
       timeout_ms: 300,
     }),

@@ -40,12 +40,17 @@ test('T-31: an application, a request, a reply and a client have a closed list o
     .get('/', (ctx) => { context = membersOf(ctx); });
   await app.request('/');
   expect(context.sort()).toEqual([
-    'abort', 'admission', 'bytes', 'caller', 'deadlineMs', 'exchange', 'expressError', 'failure', 'form', 'headers', 'id', 'ip',
-    'isAborted', 'isAnswered', 'json', 'label', 'late', 'log', 'method', 'params', 'path', 'query', 'raw', 'route', 'scope',
+    'abort', 'admission', 'bytes', 'caller', 'calls', 'deadlineMs', 'errorCode', 'exchange', 'expressError', 'failure', 'form', 'headers', 'id', 'ip',
+    'isAborted', 'isAnswered', 'json', 'label', 'late', 'log', 'method', 'outgoingHeaders', 'params', 'path', 'query', 'raw', 'route', 'scope',
     'service', 'signal', 'span', 'state', 'stream', 'target', 'text', 'timeUpMs', 'trace', 'url',
   ]);
+  const job = await app.job('mail', membersOf);
+  expect(job.sort()).toEqual([
+    'calls', 'deadlineMs', 'fail', 'headers', 'id', 'log', 'name', 'outgoingHeaders', 'service', 'signal', 'span',
+    'startedAtMs',
+  ]);
   expect([...new Set(membersOf(app))].sort()).toEqual([
-    'attach', 'close', 'closing', 'delete', 'errorCodes', 'get', 'group', 'handler', 'head', 'health', 'implement', 'listen',
+    'attach', 'close', 'closing', 'delete', 'errorCodes', 'get', 'group', 'handler', 'head', 'health', 'implement', 'job', 'listen',
     'log', 'metrics', 'mount', 'name', 'onClose', 'options', 'patch', 'post', 'put', 'request', 'route', 'router', 'run',
     'server', 'service', 'settings', 'track', 'use', 'version', 'view',
   ]);

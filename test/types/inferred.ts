@@ -48,6 +48,7 @@ export const methods = { group: app.group, route: app.route, view: app.view, imp
 export const listening = app.listen({ port: 0 });
 export const answer = app.request('/users/7', { headers: { accept: 'text/plain' } });
 export const tracked = app.track(Promise.resolve(7));
+export const worked = [app.job('mail', (job) => job.id), app.job('mail', { timeout: 5 }, async ({ signal }) => signal)];
 const fromOtherFile = (routes: RouteGroup): void => void routes.get('/x', () => 'x');
 app.group('/v3', fromOtherFile);
 export function openGroup(): unknown[] {
