@@ -79,6 +79,7 @@ export type {
   AnySchema,
   InputOf,
   JsonSchemaConverter,
+  JsonSchemaOptions,
   OutputOf,
   SchemaIssue,
   SchemaResult,

@@ -41,13 +41,25 @@ export class Body {
 
   /** @throws {HttpError} 400 also for JSON that could do harm; the rest as `Context.json` */
   async json(): Promise<unknown> {
-    const { req, hasBody } = this.exchange;
-    if (!hasBody) throw new HttpError(400, 'The body is empty; send JSON.');
+    const value = await this.jsonIfAny();
+    if (value === undefined) throw new HttpError(400, 'The body is empty; send JSON.');
+    return value;
+  }
+
+  /** The body as JSON; undefined if it has no byte. Throws as {@link json} does. */
+  async jsonIfAny(): Promise<unknown> {
+    const { req, hasBody, contentLength } = this.exchange;
+    if (!hasBody) return undefined;
     // A page of another site can send a body without a type, or as text, without asking first (Fetch, "CORS-safelisted
     // request-header").
-    assertType(req.headers['content-type'] ?? '', isJsonType, 'application/json');
+    const assertJson = (): void => assertType(req.headers['content-type'] ?? '', isJsonType, 'application/json');
+    // Only its end tells whether a chunked body has a byte.
+    if (contentLength > 0) assertJson();
     const read = this.#read();
-    return parseJson(decodeJson(read instanceof Promise ? await read : read));
+    const bytes = read instanceof Promise ? await read : read;
+    if (bytes.length === 0) return undefined;
+    assertJson();
+    return parseJson(decodeJson(bytes));
   }
 
   /** @throws {HttpError} 415 for another content type, if one is given; 413 also for too many parameters */

@@ -256,6 +256,11 @@ export class Context<P = Params> {
     return ctx.#options;
   }
 
+  /** The body as JSON; undefined if it has no byte. @internal */
+  static jsonOf(ctx: Context): Promise<unknown> {
+    return ctx.#bodyOnce().jsonIfAny();
+  }
+
   /** Whether a monitoring endpoint answers: then the request is neither traced nor logged. @internal */
   static isMonitoring(ctx: Context): boolean {
     return ctx.#route?.isMonitoring === true;

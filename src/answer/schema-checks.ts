@@ -50,7 +50,7 @@ export function withInput(what: string, schemas: AnySchemas, handler: InputHandl
   const where = `body of ${what}`;
   return async (ctx) => {
     const input = heads.length === 0 ? {} : await readHead(ctx);
-    const result = check(where, body, ctx.exchange.hasBody ? await ctx.json() : undefined);
+    const result = check(where, body, await Context.jsonOf(ctx));
     const checked = result instanceof Promise ? await result : result;
     if (checked.issues !== undefined) throw toInvalid(['body'], [checked]);
     input.body = checked.value;

@@ -6,7 +6,7 @@ import { isRecord } from '../base/options-check.js';
 import { compilePath } from '../endpoint/pattern.js';
 import type { ErrorType } from '../endpoint/route-options.js';
 import { isSchema, PARTS, type MaybeResponse, type Part } from '../endpoint/schemas.js';
-import { COMBINING, asList, appliedSchemas, type JsonSchema } from '../payload/json-schema.js';
+import { COMBINING, asList, appliedSchemas, toJsonSchema, type JsonSchema } from '../payload/json-schema.js';
 import { propsOf } from '../payload/standard-schema.js';
 import type { Route } from '../routing/router.js';
 import type { Components } from './components.js';
@@ -91,7 +91,7 @@ export function toOperation(
     if (converter === undefined) return undefined;
     const name = `${method.toLowerCase()}${path.replace(/[^A-Za-z0-9]+/g, '_')}_${part.replace(' ', '_')}`;
     try {
-      return components.lift(converter[part.startsWith('response') ? sent : 'input']({ target: 'draft-2020-12' }), name);
+      return components.lift(toJsonSchema(converter, part.startsWith('response') ? sent : 'input'), name);
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause);
       throw new OpenApiError(path, `the schema of its ${part} has no JSON Schema: ${reason}`, { cause });

@@ -1,7 +1,7 @@
 /* Reads JSON Schemas, of any draft and from anyone: what is not in the expected form counts as absent. */
 
 import { isRecord } from '../base/options-check.js';
-import type { StandardProps } from './standard-schema.js';
+import type { JsonSchemaConverter, StandardProps } from './standard-schema.js';
 
 /** A JSON Schema that is an object; `true` and `false` say nothing about members. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -54,10 +54,18 @@ export function decodeReference(reference: string): string {
   }
 }
 
+/** Options of zod, valibot and arktype: a member that JSON Schema lacks, such as a date, is `{}`, and the rest stays. */
+const LENIENT = { unrepresentable: 'any', errorMode: 'ignore', fallback: ({ base }: { base: unknown }) => base };
+
+/** One side of a schema. @throws what its library throws for a schema that it cannot convert at all */
+export function toJsonSchema(converter: JsonSchemaConverter, side: 'input' | 'output'): JsonSchema {
+  return converter[side]({ target: 'draft-2020-12', libraryOptions: LENIENT });
+}
+
 /** The JSON Schema of a schema's input; undefined if it has none. */
 export function inputOf({ jsonSchema }: StandardProps): unknown {
   try {
-    return jsonSchema?.input({ target: 'draft-2020-12' });
+    return jsonSchema && toJsonSchema(jsonSchema, 'input');
   } catch {
     return undefined;
   }

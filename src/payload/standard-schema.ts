@@ -44,10 +44,18 @@ export interface SchemaIssue {
 
 /** Writes a schema as JSON Schema; throws if JSON Schema cannot express it. */
 export interface JsonSchemaConverter {
-  /** Returns the JSON Schema of the input; `target` is a version of JSON Schema, such as `draft-2020-12`. */
-  readonly input: (options: { readonly target: string }) => Record<string, unknown>;
+  /** Returns the JSON Schema of the input. */
+  readonly input: (options: JsonSchemaOptions) => Record<string, unknown>;
   /** Returns the JSON Schema of the output. */
-  readonly output: (options: { readonly target: string }) => Record<string, unknown>;
+  readonly output: (options: JsonSchemaOptions) => Record<string, unknown>;
+}
+
+/** How a schema is written as JSON Schema. */
+export interface JsonSchemaOptions {
+  /** A version of JSON Schema, such as `draft-2020-12`. */
+  readonly target: string;
+  /** Options of the library of the schema. */
+  readonly libraryOptions?: Record<string, unknown> | undefined;
 }
 
 /** Type of a schema's input. */

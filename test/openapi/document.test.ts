@@ -16,7 +16,8 @@ import typescript from 'typescript';
 import * as v from 'valibot';
 import { z } from 'zod';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { ApiError, BadRequest, defineErrorCodes, endpoint, type Postern, type StandardSchemaV1 } from 'postern';
+import { ApiError, BadRequest, defineErrorCodes, endpoint, type AnySchema, type Postern } from 'postern';
+import type { StandardSchemaV1 } from 'postern';
 import { OpenApiError, toOpenApi, type OpenApiDocument } from 'postern/openapi';
 import { createApp } from '../support/serve.js';
 
@@ -326,12 +327,40 @@ test('scope public has public operations alone, and monitoring endpoints are in 
   expect(toOpenApi(createApp({}, 'none')).paths).toEqual({});
 });
 
+/** A schema of a library that writes no JSON Schema for it. */
+const unconvertible = { '~standard': {
+  ...z.string()['~standard'],
+  jsonSchema: { input: () => { throw new Error('not in JSON Schema'); }, output: () => ({}) },
+} };
+
+test.for([
+  { library: 'zod',
+    schema: z.object({ tags: z.array(z.string()), at: z.date(), n: z.bigint(), m: z.map(z.string(), z.int()) }) },
+  { library: 'valibot',
+    schema: toStandardJsonSchema(v.object({ tags: v.array(v.string()), at: v.date(), n: v.bigint(), m: v.symbol() })) },
+  { library: 'arktype', schema: type({ tags: 'string[]', at: 'Date', n: 'bigint', m: 'symbol' }) },
+])('a member that JSON Schema lacks is {}, and the others are described: $library', ({ schema: of }) => {
+  const app = createApp();
+  const schema: AnySchema = of;
+  app.post('/a', { body: schema, query: schema, response: { 200: schema } }, () => ({}) as never);
+  const { paths } = toOpenApi(app);
+  const operation = paths['/a']?.['post'] as {
+    parameters: { name: string; schema: object }[];
+    requestBody: { content: { 'application/json': { schema: { properties: object } } } };
+    responses: { 200: { content: { 'application/json': { schema: { properties: object } } } } };
+  };
+  const properties = { tags: { type: 'array', items: { type: 'string' } }, at: {}, n: {}, m: {} };
+  expect(operation.requestBody.content['application/json'].schema.properties).toEqual(properties);
+  expect(operation.responses[200].content['application/json'].schema.properties).toEqual(properties);
+  expect(operation.parameters.find(({ name }) => name === 'tags')?.schema).toEqual(properties.tags);
+});
+
 const unsayable: { name: string; define: (app: Postern) => unknown; route: string; reason: string }[] = [
   { name: 'two routes that are one templated path',
     define: (app) => app.get('/n/:n(\\d+)', () => '').get('/n/:name', () => ''), route: '/n/:name',
     reason: 'it and /n/:n(\\d+) are one templated path' },
   { name: 'a schema whose conversion throws',
-    define: (app) => app.post('/a', { body: z.object({ at: z.date() }) }, () => ''), route: '/a',
+    define: (app) => app.post('/a', { body: unconvertible }, () => ''), route: '/a',
     reason: 'the schema of its body has no JSON Schema' },
   { name: 'a method that the version lacks', define: (app) => app.route('/a', { PURGE: () => '' }), route: '/a',
     reason: 'OpenAPI 3.1 has no PURGE' },

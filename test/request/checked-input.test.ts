@@ -15,6 +15,7 @@ import { expect, test } from 'vitest';
 import {
   BadRequest, InvalidRequest, Postern, type AnySchema, type Middleware, type SchemaResult, type StandardSchemaV1,
 } from 'postern';
+import { HEAD, rawRequest } from '../support/raw.js';
 import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
 /** A schema by hand. */
@@ -156,6 +157,12 @@ test('the input has exactly the declared parts', async () => {
   expect(await (await post(app, '/body', 5)).json()).toEqual(['body']);
 });
 
+/** The same schema of a library that writes no JSON Schema. */
+function unconvertible(schema: z.ZodType): AnySchema {
+  const fail = (): never => { throw new Error('not in JSON Schema'); };
+  return { '~standard': { ...schema['~standard'], jsonSchema: { input: fail, output: fail } } } as AnySchema;
+}
+
 const queries: { name: string; schema: AnySchema; query: string; seen: unknown }[] = [
   { name: 'zod', schema: z.object({ tag: z.array(z.string()), q: z.string().optional() }), query: 'tag=a&q=b',
     seen: { tag: ['a'], q: 'b' } },
@@ -170,7 +177,15 @@ const queries: { name: string; schema: AnySchema; query: string; seen: unknown }
     query: 'tag=a', seen: { tag: ['a'] } },
   { name: 'TypeBox', schema: checked(Type.Object({ tag: Type.Array(Type.String()) })), query: 'tag=a',
     seen: { tag: ['a'] } },
-  { name: 'a schema that can not be converted', schema: z.object({ tag: z.array(z.string()), at: z.date().optional() }),
+  { name: 'zod with a member that JSON Schema lacks', query: 'tag=a&at=2026-01-01',
+    schema: z.object({ tag: z.array(z.string()), at: z.coerce.date(), n: z.bigint().optional() }),
+    seen: { tag: ['a'], at: '2026-01-01T00:00:00.000Z' } },
+  { name: 'valibot with a member that JSON Schema lacks', query: 'tag=a',
+    schema: toStandardJsonSchema(v.object({ tag: v.array(v.string()), at: v.optional(v.date()) })),
+    seen: { tag: ['a'] } },
+  { name: 'arktype with a member that JSON Schema lacks', query: 'tag=a',
+    schema: type({ tag: 'string[]', 'at?': 'Date' }), seen: { tag: ['a'] } },
+  { name: 'a schema that can not be converted', schema: unconvertible(z.object({ tag: z.array(z.string()) })),
     query: 'tag=a&tag=b', seen: { tag: ['a', 'b'] } },
 ];
 test.for(queries)('query of $name: ?$query', async ({ schema, query, seen }) => {
@@ -229,6 +244,29 @@ test('a request without a body has the body undefined, and what is no JSON is no
   expect(await (await post(app, '/b', '{')).json()).toMatchObject({ error_code: { value: 999998 } });
   expect((await app.request('/b', { method: 'POST', headers: { 'content-type': 'text/plain' }, body: '{}' })).status)
     .toBe(415);
+});
+
+const CHUNKED = 'Transfer-Encoding: chunked\r\n\r\n';
+test.for<{ what: string; fields: string; status: number; answer?: object }>([
+  { what: 'no byte in chunks', fields: `${CHUNKED}0\r\n\r\n`, status: 200, answer: { body: null } },
+  { what: 'no byte in chunks, as JSON', fields: `Content-Type: application/json\r\n${CHUNKED}0\r\n\r\n`, status: 200,
+    answer: { body: null } },
+  { what: 'no byte in chunks, as text', fields: `Content-Type: text/plain\r\n${CHUNKED}0\r\n\r\n`, status: 200,
+    answer: { body: null } },
+  { what: 'no byte by its length', fields: 'Content-Length: 0\r\n\r\n', status: 200, answer: { body: null } },
+  { what: 'a byte in chunks without a type', fields: `${CHUNKED}2\r\n{}\r\n0\r\n\r\n`, status: 415 },
+  { what: 'a space in chunks', fields: `Content-Type: application/json\r\n${CHUNKED}1\r\n \r\n0\r\n\r\n`, status: 400 },
+])('a body with $what, where it may be left out, is a $status', async ({ fields, status, answer }) => {
+  const app = createApp()
+    .post('/checked', { body: z.object({}).optional() }, (_ctx, { body }) => ({ body: body ?? null }))
+    .post('/json', (ctx) => ctx.json<object>());
+  const { port } = await serve(app);
+  const checked = await rawRequest(port, `POST /checked HTTP/1.1\r\n${HEAD}${fields}`);
+  expect(checked.status).toBe(status);
+  if (answer !== undefined) expect(JSON.parse(checked.body)).toEqual(answer);
+  const read = await rawRequest(port, `POST /json HTTP/1.1\r\n${HEAD}${fields}`);
+  expect(read.status).toBe(status === 200 ? 400 : status);
+  if (status === 200) expect(read.body).toContain('The body is empty; send JSON.');
 });
 
 const failing: { name: string; schema: AnySchema }[] = [
