@@ -60,9 +60,10 @@ export class CompiledRoutes {
     this.#admissions = overload && new Admissions(overload);
   }
 
-  /** Adds a route inside groups; the rest is what {@link Router.register} takes. @internal */
-  add(groups: Groups, ...route: Parameters<Router<Handler>['register']>): void {
-    this.#groups.set(this.router.register(...route), groups);
+  /** Checks a route inside groups, and returns the function that adds it. Throws as {@link Router.register} does. */
+  prepare(groups: Groups, ...route: Parameters<Router<Handler>['prepare']>): () => void {
+    const add = this.router.prepare(...route);
+    return () => this.#groups.set(add(), groups);
   }
 
   /** Adds middleware around every request. */

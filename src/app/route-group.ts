@@ -148,10 +148,11 @@ export class RouteGroup<Prefix extends string = ''> {
     assertPath(this.#join(path));
     if (!isRecord(handlers) || Object.keys(handlers).length === 0)
       throw new TypeError(`route "${path}" has no handlers by method; give an object such as { GET: handler }`);
-    const entries = Object.entries(handlers);
-    for (const [method, handler] of entries) assertHandler(method, path, handler);
-    for (const [method, handler] of entries) this.#add(method, path, handler);
-    return this;
+    const entries = Object.entries<unknown>(handlers).map(([method, handler]): [string, Handler] => {
+      assertHandler(method, path, handler);
+      return [method, handler];
+    });
+    return this.#registerAll(path, entries);
   }
 
   /**
@@ -172,12 +173,12 @@ export class RouteGroup<Prefix extends string = ''> {
     view: Viewed & SendingView<Viewed, ParamsOf<`${Prefix}${Path}`>>,
   ): this {
     const instance = (typeof view === 'function' ? new view() : view) as View<never>;
-    for (const name of methodsOf(path, instance)) {
+    const entries = methodsOf(path, instance).map((name): [string, Handler] => {
       const method = instance[name] as Handler;
       // With the properties of the method: its options and flags.
-      this.#register(name.toUpperCase(), path, Object.assign(method.bind(instance) as Handler, method));
-    }
-    return this;
+      return [name.toUpperCase(), Object.assign(method.bind(instance) as Handler, method)];
+    });
+    return this.#registerAll(path, entries);
   }
 
   /**
@@ -248,7 +249,16 @@ export class RouteGroup<Prefix extends string = ''> {
   }
 
   #register(method: string, path: string, handler: Handler, options?: DeclaredOptions): this {
-    this.#routes.add(this.#groups, method, this.#join(path), handler, options, this.#shared);
+    return this.#registerAll(path, [[method, handler]], options);
+  }
+
+  /** Checks every method before it adds the first one: all are registered, or none. */
+  #registerAll(path: string, handlers: readonly (readonly [string, Handler])[], options?: DeclaredOptions): this {
+    const whole = this.#join(path);
+    const prepared = handlers.map(([method, handler]) =>
+      this.#routes.prepare(this.#groups, method, whole, handler, options, this.#shared),
+    );
+    for (const add of prepared) add();
     return this;
   }
 

@@ -142,13 +142,23 @@ export class Router<Handler = unknown> {
    * @throws {TypeError} as `add` does, and for an invalid option
    * @internal
    */
-  register(
+  register(...route: Parameters<Router<Handler>['prepare']>): Route<Handler> {
+    return this.prepare(...route)();
+  }
+
+  /**
+   * Checks a route as {@link register} does, and returns the function that adds it, which throws no more: of several
+   * routes of one path, all are added or none.
+   *
+   * @internal
+   */
+  prepare(
     method: string,
     path: string,
     handler: Handler,
     options?: DeclaredOptions,
     shared?: DeclaredOptions,
-  ): Route<Handler> {
+  ): () => Route<Handler> {
     assertMethod(method);
     const segments = compilePath(path, this.#constraints);
     if (this.#reserved.has(path))
@@ -158,12 +168,21 @@ export class Router<Handler = unknown> {
     const params = propsOf(record.schemas.params);
     if (params !== undefined) assertParameters(`${method} ${path}`, inputOf(params), names);
     const route = new Route(method, path, handler, record, names, this.#constraints);
-    const existing = this.#claim(route, segments);
+    // Without constraints, equal patterns are equal places.
+    if (this.#constraints.size > 0)
+      this.#byPattern ??= new Map(this.entries.map((each) => [`${each.method} ${each.pattern}`, each]));
+    const key = this.#byPattern && `${method} ${formatPattern(segments)}`;
+    const end = this.#trie.insert(segments);
+    const existing = this.#byPattern?.get(key ?? '') ?? this.entries[this.#trie.routeAt(end, method)];
     if (existing !== undefined)
       throw new TypeError(`${method} ${path} is registered already, as ${method} ${existing.path}; remove one`);
-    this.entries.push(route);
-    this.methods.add(method);
-    return route;
+    return () => {
+      this.#trie.claim(end, method, this.entries.length);
+      if (key !== undefined) this.#byPattern?.set(key, route);
+      this.entries.push(route);
+      this.methods.add(method);
+      return route;
+    };
   }
 
   /** Adds the only route of a path without parameters, a monitoring endpoint; null: another listener has it. @internal */
@@ -256,19 +275,6 @@ export class Router<Handler = unknown> {
     for (const [pattern, methods] of byPattern)
       if (methods.length > 0) result[pattern] = { public_methods: methods.sort() };
     return result;
-  }
-
-  /** Puts a route into the trie, unless another route has its method and pattern. @returns the other route */
-  #claim(route: Route<Handler>, segments: readonly Segment[]): Route<Handler> | undefined {
-    // Without constraints, equal patterns are equal places.
-    if (this.#constraints.size > 0) {
-      this.#byPattern ??= new Map(this.entries.map((each) => [`${each.method} ${each.pattern}`, each]));
-      const key = `${route.method} ${formatPattern(segments)}`;
-      const existing = this.#byPattern.get(key);
-      if (existing !== undefined) return existing;
-      this.#byPattern.set(key, route);
-    }
-    return this.entries[this.#trie.claim(this.#trie.insert(segments), route.method, this.entries.length)];
   }
 
   #search(text: string, method: string, scope: 'public' | undefined): Route<Handler> | undefined {

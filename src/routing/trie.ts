@@ -80,14 +80,18 @@ export class Trie {
     return this.#obtain(node, text);
   }
 
-  /** Gives the end of a path a route for a method, unless it has one. @returns the route that it has then */
-  claim(end: number, method: string, route: number): number {
-    if (method === 'GET') return (this.#cells[end + GET] ||= route + 1) - 1;
-    if (this.#read(end + OTHERS) === 0) this.#cells[end + OTHERS] = this.#others.push(new Map()) - 1;
-    const others = this.#othersOf(end);
-    const known = others.get(method) ?? route + 1;
-    others.set(method, known);
-    return known - 1;
+  /** The route that the end of a path has for a method, or -1. */
+  routeAt(end: number, method: string): number {
+    return (method === 'GET' ? this.#read(end + GET) : (this.#othersOf(end).get(method) ?? 0)) - 1;
+  }
+
+  /** Gives the end of a path a route for a method. */
+  claim(end: number, method: string, route: number): void {
+    if (method === 'GET') this.#cells[end + GET] = route + 1;
+    else {
+      if (this.#read(end + OTHERS) === 0) this.#cells[end + OTHERS] = this.#others.push(new Map()) - 1;
+      this.#othersOf(end).set(method, route + 1);
+    }
   }
 
   /** The best route of those that match and have the method, or -1; HEAD is answered by GET, too. */

@@ -1,7 +1,7 @@
 /** Which handler a request reaches, over real sockets. */
 
 import { expect, test } from 'vitest';
-import { publicFacing, type Context } from 'postern';
+import { publicFacing, type Context, type Postern } from 'postern';
 import { parseResponses, rawExchange, rawRequest } from '../support/raw.js';
 import { createApp, serve } from '../support/serve.js';
 
@@ -118,6 +118,31 @@ test('a group puts its prefix before every path: empty is the prefix itself, "/"
   expect(await text('/v1/')).toBe('v1 slash');
   expect(await text('/v1/users')).toBe('users');
   expect(await text('/v1/tenants/acme/users/7')).toBe('acme 7');
+});
+
+const taken = (app: Postern): Postern => app.get('/taken', () => 1).get('/n/:n(\\d+)', () => 1);
+test.for<{ what: string; register: (app: Postern) => unknown }>([
+  { what: 'a method is taken', register: (app) => app.route('/taken', { POST: () => 1, GET: () => 1 }) },
+  { what: 'a method of a constraint is taken',
+    register: (app) => app.route('/n/:other(\\d+)', { POST: () => 1, GET: () => 1 }) },
+  { what: 'a method is unknown', register: (app) => app.route('/taken', { POST: () => 1, NOPE: () => 1 } as never) },
+  { what: 'a handler is not a function', register: (app) => app.route('/taken', { POST: () => 1, PUT: 1 } as never) },
+  { what: 'a schema is wrong',
+    register: (app) => app.route('/taken', {
+      POST: () => 1,
+      PUT: Object.assign(() => 1, { routeOptions: { body: {} } }) as never,
+    }) },
+  { what: 'a method of a view is taken', register: (app) => app.view('/taken', { post: () => 1, get: () => 1 } as never) },
+])('if $what, nothing of the call is registered', async ({ register }) => {
+  const app = taken(createApp());
+  const before = app.router.routes;
+  expect(() => register(app)).toThrow(TypeError);
+  expect(app.router.routes).toEqual(before);
+  const { headers } = await app.request('/taken', { method: 'POST' });
+  expect(headers.get('allow')).toBe('GET, HEAD, OPTIONS');
+  app.route('/taken', { POST: () => 'later' });
+  expect(await (await app.request('/taken', { method: 'POST' })).text()).toBe('later');
+  expect(() => app.get('/n/:n(\\d+)', () => 2)).toThrow('registered already');
 });
 
 test('what is wrong with a registration is thrown then and there', () => {
