@@ -9,6 +9,9 @@ import { builtin } from './builtin.js';
 const MAX_CAUSES = 5;
 const MAX_ERRORS = 10;
 
+/** Members of an error that are not enumerable, and are texts unless somebody has changed them. */
+const TEXTS = ['name', 'message', 'stack'];
+
 /** C0, U+007F, C1 and bidirectional controls, line separators. JSON escapes the first of these only. */
 const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
@@ -52,14 +55,28 @@ export function membersOf(object: object): object {
   } catch {
     return { entry: inspectSafely(object) };
   }
-  const read = (name: string): unknown => {
-    try {
-      return Reflect.get(object, name);
-    } catch (error) {
-      return `unreadable: ${inspectSafely(error)}`;
+  return Object.fromEntries(names.map((name) => [name, read(object, name)]));
+}
+
+/** An entry that any logger can write: an error as the texts of its name, message and stack, other objects in words. */
+export function plainEntry(entry: object): object {
+  const plain = (value: unknown): unknown => {
+    if (value instanceof Error) {
+      const texts = TEXTS.map((name) => [name, String(read(value, name))]);
+      // Without a prototype, so that pino takes the name for the type.
+      return Object.assign(Object.create(null), Object.fromEntries(texts));
     }
+    return value === null || !/^(?:object|function|bigint|symbol)$/.test(typeof value) ? value : inspectSafely(value);
   };
-  return Object.fromEntries(names.map((name) => [name, read(name)]));
+  return Object.fromEntries(Object.entries(membersOf(entry)).map(([name, value]) => [name, plain(value)]));
+}
+
+function read(object: object, name: string): unknown {
+  try {
+    return Reflect.get(object, name);
+  } catch (error) {
+    return `unreadable: ${inspectSafely(error)}`;
+  }
 }
 
 function formatMember(value: unknown): string {
@@ -76,19 +93,20 @@ function replaceValue(_key: string, value: unknown): unknown {
 }
 
 function describeError(error: Error, depth: number): object {
-  const { cause } = error;
-  const errors: unknown = Reflect.get(error, 'errors');
-  const inner = Array.isArray(errors) ? errors.slice(0, MAX_ERRORS) : [];
+  const [name, ownMessage, stack, cause, errors] = [...TEXTS, 'cause', 'errors'].map((member) => read(error, member));
+  const inner: unknown[] = Array.isArray(errors) ? errors.slice(0, MAX_ERRORS) : [];
   const describe = (value: unknown): unknown => {
     if (!(value instanceof Error)) return value;
     return depth > 0 ? describeError(value, depth - 1) : String(value.message);
   };
+  // An own `type`, as errors of body-parser have, would take the place of the class.
+  const { type: _type, ...members } = membersOf(error) as Record<string, unknown>;
   return {
-    type: error.name,
-    ...error,
+    type: typeof name === 'string' ? name : 'Error',
+    ...members,
     // The message of an AggregateError is empty, such as when both addresses of a host refuse a connection.
-    message: error.message || inner.map((one) => (one instanceof Error ? one.message : inspectSafely(one))).join('; '),
-    stack: error.stack,
+    message: ownMessage || inner.map((one) => (one instanceof Error ? one.message : inspectSafely(one))).join('; '),
+    stack,
     ...(cause === undefined ? {} : { cause: describe(cause) }),
     ...(inner.length === 0 ? {} : { errors: inner.map(describe) }),
   };

@@ -1,7 +1,7 @@
 /* Writes the log of a service: JSON or text on stderr, or what a logger with arguments in pino's order does with it. */
 
 import { Date } from './clock.js';
-import { formatLine, inspectSafely, membersOf } from './log-line.js';
+import { formatLine, inspectSafely, membersOf, plainEntry } from './log-line.js';
 import { toTextLine } from './text-line.js';
 
 /** Writes one entry: what it is about, then the message. */
@@ -52,7 +52,7 @@ export const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'
  * @param option a logger, `false` for none, or undefined for lines on stderr
  * @param level the least urgent level of these lines; else it is `LOG_LEVEL`. The environment is read for them only:
  * for another logger, `LOG_LEVEL=trace` may be right
- * @throws {TypeError} when one of the four methods is missing, and for an invalid `LOG_LEVEL` or `LOG_FORMAT`
+ * @throws {TypeError} as {@link assertLogger} does, and for an invalid `LOG_LEVEL` or `LOG_FORMAT`
  */
 export function createLogger(
   option: Logger | false | undefined,
@@ -63,7 +63,7 @@ export function createLogger(
   if (option === undefined) {
     const format = oneOfIn(env, 'LOG_FORMAT', ['json', 'text']) ?? (isRunByHand(env) ? 'text' : 'json');
     const write = format === 'text' ? createTextWriter(!env['NO_COLOR'] && process.stderr.isTTY) : writeToStderr;
-    return createJsonLogger(service, write, level ?? oneOfIn(env, 'LOG_LEVEL', LOG_LEVELS));
+    return new JsonLogger(service, write, level ?? oneOfIn(env, 'LOG_LEVEL', LOG_LEVELS));
   }
   if (option === false) return ofLevels(() => ignore);
   assertLogger(option, 'logger', ', or false');
@@ -74,12 +74,36 @@ export function createLogger(
  * A logger that writes one JSON object a line: `level`, `time` (ISO 8601), `service`, the fields of the entry, `msg`.
  * Errors keep their type, message and stack.
  */
-export function createJsonLogger(service: string, write: (line: string) => void, least: LogLevel = 'info'): SafeLogger {
-  const at = (level: LogLevel): LogMethod => {
-    if (LOG_LEVELS.indexOf(level) < LOG_LEVELS.indexOf(least)) return ignore;
-    return (fields, message) => write(formatLine({ level, time: new Date().toISOString(), service }, fields, message));
-  };
-  return bindLogger(ofLevels(at), {});
+export class JsonLogger implements Logger {
+  debug: LogMethod = ignore;
+  info: LogMethod = ignore;
+  warn: LogMethod = ignore;
+  error: LogMethod = ignore;
+  #least: LogLevel = 'info';
+
+  constructor(
+    readonly service: string,
+    readonly write: (line: string) => void,
+    least: LogLevel = 'info',
+  ) {
+    this.least = least;
+  }
+
+  /** The least urgent level that is written; may be changed at any time. */
+  get least(): LogLevel {
+    return this.#least;
+  }
+
+  set least(least: LogLevel) {
+    this.#least = least;
+    const isWritten = (level: LogLevel): boolean => LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(least);
+    Object.assign(this, ofLevels((level) => (isWritten(level) ? this.#at(level) : ignore)));
+  }
+
+  #at(level: LogLevel): LogMethod {
+    return (fields, message) =>
+      this.write(formatLine({ level, time: new Date().toISOString(), service: this.service }, fields, message));
+  }
 }
 
 /** The framework's own log: another function gets its warnings and errors, too. What users log is not its own. */
@@ -90,11 +114,11 @@ export class OwnLog implements Logger {
   ) {}
 
   debug(object: object, message?: string): void {
-    this.given.debug(object, message);
+    logSafely(this.given, 'debug', object, message);
   }
 
   info(object: object, message?: string): void {
-    this.given.info(object, message);
+    logSafely(this.given, 'info', object, message);
   }
 
   warn(object: object, message: string = ''): void {
@@ -112,8 +136,9 @@ export class OwnLog implements Logger {
 export function bindLogger(to: Logger, bindings: object): SafeLogger {
   const logger = to instanceof OwnLog ? to.given : to;
   const bound = (level: LogLevel): SafeLogMethod => {
-    if (isSilent(logger, level)) return ignore;
     return (entry, message) => {
+      // Asked each time: the level of the default logger may change.
+      if (isSilent(logger, level)) return;
       // `log.info('text', object)`, as with some other loggers: the text is the message all the same.
       const [about, text] = typeof entry === 'string' ? [message, entry] : [entry, message];
       logSafely(logger, level, { ...bindings, ...fieldsOf(about) }, messageTextOf(text ?? messageIn(about)));
@@ -125,12 +150,19 @@ export function bindLogger(to: Logger, bindings: object): SafeLogger {
   };
 }
 
-/** @throws {TypeError} when one of the four methods is missing */
+/** @throws {TypeError} when one of the four methods is missing, and for a logger that takes the message first */
 export function assertLogger(logger: unknown, what: string, otherwise = ''): asserts logger is Logger {
   for (const level of LOG_LEVELS) {
     if (typeof (logger as Partial<Logger> | null)?.[level] !== 'function')
       throw new TypeError(`${what} has no method "${level}"; give debug, info, warn and error${otherwise}`);
   }
+  const { log, level } = logger as { readonly log?: unknown; readonly level?: unknown };
+  // winston and log4js; the level of consola, which takes both orders, is a number.
+  if (typeof log === 'function' && level !== undefined && typeof level !== 'number')
+    throw new TypeError(
+      `${what} takes the message first, as winston and log4js do; swap the arguments of each method: ` +
+        '{ info: (object, message) => logger.info(message, object), ... }',
+    );
 }
 
 /** Whether entries of a level go nowhere, so that none need be made. */
@@ -138,14 +170,25 @@ export function isSilent(logger: Logger, level: LogLevel): boolean {
   return (logger instanceof OwnLog ? logger.given : logger)[level] === ignore;
 }
 
-/** Logs without ever throwing: a broken logger must not take a request down. */
+/**
+ * Logs without ever throwing: a broken logger must not take a request down. A logger that throws gets the entry again,
+ * as plain text: pino fails on an error that is frozen, or whose stack throws.
+ */
 export function logSafely(logger: Logger, level: LogLevel, object: object, message: string | undefined): void {
   try {
-    const result: unknown = logger[level](object, message);
-    if (result instanceof Promise) result.catch(ignore);
+    write(logger, level, object, message);
   } catch {
-    // The failure of a logger can't be logged.
+    try {
+      write(logger, level, plainEntry(object), message);
+    } catch {
+      // The failure of a logger can't be logged.
+    }
   }
+}
+
+function write(logger: Logger, level: LogLevel, object: object, message: string | undefined): void {
+  const result: unknown = logger[level](object, message);
+  if (result instanceof Promise) result.catch(ignore);
 }
 
 /** Whether a person runs this process in a terminal. A pod may have a terminal that nobody watches. */

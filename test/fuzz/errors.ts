@@ -8,7 +8,7 @@ import { runInNewContext } from 'node:vm';
 import {
   ApiError, BadRequest, Conflict, defineErrorCodes, HttpError, NotFound, Postern, ServiceUnavailable, TooManyRequests,
 } from 'postern';
-import { createJsonLogger } from '../../src/base/log.js';
+import { JsonLogger } from '../../src/base/log.js';
 import { oneIn, several, type Random } from '../support/random.js';
 import { assertUniformError, WireConnection, type WireResponse } from '../support/strict-client.js';
 import { assert, assertSame, type Target } from './target.js';
@@ -50,7 +50,7 @@ export const errors: Target = {
   ],
   async run(random, met) {
     const lines: string[] = [];
-    const app = new Postern('fuzz', { logger: createJsonLogger('fuzz', (line) => lines.push(line)) });
+    const app = new Postern('fuzz', { logger: new JsonLogger('fuzz', (line) => lines.push(line)) });
     let thrown: Thrown = { kind: 'scalar', value: undefined, answer: UNKNOWN };
     addRoutes(app, () => thrown.value);
     try {

@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest';
 import type { Context } from 'postern';
-import { createJsonLogger } from '../../src/base/log.js';
+import { JsonLogger } from '../../src/base/log.js';
 import { get, HEAD, rawRequest } from '../support/raw.js';
 import { createApp, expectFailures, serve } from '../support/serve.js';
 
@@ -16,7 +16,7 @@ test.for(NAUGHTY)(
   'T-27: %j in path, query, headers, body and errors stays inside one valid JSON line (CVE-2026-5078)',
   async (text) => {
     let written = '';
-    const json = createJsonLogger('users', (line) => { written += line; });
+    const json = new JsonLogger('users', (line) => { written += line; });
     const app = expectFailures(createApp({ logger: { ...json, debug: json.info } }), 500);
     app.post('/log/:x', async (ctx: Context<{ readonly x: string }>) => {
       const { x } = ctx.params;
@@ -61,7 +61,7 @@ test.for(NAUGHTY)(
 
 test('T-27: what could not be parsed stays inside one line as well', async () => {
   let written = '';
-  const json = createJsonLogger('users', (line) => { written += line; });
+  const json = new JsonLogger('users', (line) => { written += line; });
   const { port } = await serve(createApp({ logger: { ...json, debug: json.info } }));
   written = '';
   const forged = '{"level":"error"}';

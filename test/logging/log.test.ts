@@ -1,7 +1,7 @@
 /** The default logger: one JSON object a line, whatever it is given. */
 
 import { expect, test } from 'vitest';
-import { bindLogger, createJsonLogger, createLogger, logSafely } from '../../src/base/log.js';
+import { bindLogger, JsonLogger, createLogger, logSafely } from '../../src/base/log.js';
 import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
 const cyclic: Record<string, unknown> = { a: 1 };
@@ -20,7 +20,7 @@ const naughty: [string, object, string][] = [
 ];
 test.for(naughty)('%s stays one valid JSON line', ([, object, message]) => {
   let written = '';
-  createJsonLogger('users', (line) => (written += line)).error(object, message);
+  bindLogger(new JsonLogger('users', (line) => (written += line)), {}).error(object, message);
   expect(written.endsWith('\n')).toBe(true);
   expect(written.slice(0, -1)).not.toMatch(/[\n\r]/);
   expect(JSON.parse(written)).toHaveProperty('msg');
@@ -29,7 +29,7 @@ test.for(naughty)('%s stays one valid JSON line', ([, object, message]) => {
 test('an entry has level, time, service, what was given and the message; an error its type and stack', () => {
   let written = '';
   const cause = new RangeError('inner');
-  createJsonLogger('users', (line) => (written += line)).error(
+  bindLogger(new JsonLogger('users', (line) => (written += line)), {}).error(
     { err: new TypeError('boom', { cause }), id: 7 },
     'failed',
   );
@@ -50,7 +50,7 @@ test('an entry has level, time, service, what was given and the message; an erro
 
 test('debug entries are dropped by default; false drops all', () => {
   let written = '';
-  createJsonLogger('users', (line) => (written += line)).debug({}, 'm');
+  bindLogger(new JsonLogger('users', (line) => (written += line)), {}).debug({}, 'm');
   const silent = createLogger(false, 'users', undefined, {});
   for (const level of ['debug', 'info', 'warn', 'error'] as const) silent[level]({}, 'm');
   expect(written).toBe('');
@@ -95,7 +95,7 @@ test('an error that can not even be printed is logged all the same', async () =>
       },
     },
   );
-  createJsonLogger('users', (line) => lines.push(line)).error(
+  bindLogger(new JsonLogger('users', (line) => lines.push(line)), {}).error(
     {
       err: {
         get cause() {

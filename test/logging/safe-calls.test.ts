@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest';
 import type { Context } from 'postern';
-import { bindLogger, createJsonLogger } from '../../src/base/log.js';
+import { bindLogger, JsonLogger } from '../../src/base/log.js';
 import { createApp, createRecorder, expectFailures } from '../support/serve.js';
 
 const revoked = (): object => {
@@ -43,7 +43,7 @@ const given: [string, unknown, object][] = [
 test.for(given)('%s', ([, value, members]) => {
   for (const bindings of [{}, { request_id: 'r' }]) {
     const lines: string[] = [];
-    const logger = bindLogger(createJsonLogger('users', (line) => lines.push(line)), bindings);
+    const logger = bindLogger(new JsonLogger('users', (line) => lines.push(line)), bindings);
     logger.warn(value as object, 'told');
     expect(lines).toHaveLength(1);
     expect(lines[0]).toMatch(/^[^\r\n]+\n$/);
@@ -66,7 +66,7 @@ test.for(given)('%s, by a logger of the user and from a handler', async ([, valu
 
 test('a text as first argument is the message, whatever stands behind it', () => {
   const lines: string[] = [];
-  const logger = createJsonLogger('users', (line) => lines.push(line));
+  const logger = bindLogger(new JsonLogger('users', (line) => lines.push(line)), {});
   logger.info('started');
   logger.info('started', { port: 80 } as never);
   logger.info('started', 'twice' as never);
@@ -81,7 +81,7 @@ test('a text as first argument is the message, whatever stands behind it', () =>
 
 test('a message that is no text is told in words', () => {
   const lines: string[] = [];
-  createJsonLogger('users', (line) => lines.push(line)).info({}, { a: 1n } as never);
+  bindLogger(new JsonLogger('users', (line) => lines.push(line)), {}).info({}, { a: 1n } as never);
   expect(JSON.parse(lines[0] as string)).toMatchObject({ msg: '{ a: 1n }' });
 });
 
@@ -98,7 +98,7 @@ test('a logger of the user that throws, or whose promise rejects, does not reach
 test('the empty message of an AggregateError is made of those of its errors', () => {
   const lines: string[] = [];
   const errors = [new Error('connect ECONNREFUSED ::1:80'), new Error('connect ECONNREFUSED 127.0.0.1:80'), 7n];
-  createJsonLogger('users', (line) => lines.push(line)).error(
+  bindLogger(new JsonLogger('users', (line) => lines.push(line)), {}).error(
     { err: new Error('unreachable', { cause: new AggregateError(errors) }) },
     'failed',
   );
@@ -123,7 +123,26 @@ test('causes and errors without an end are followed for a while', () => {
   const error: Error = new AggregateError([], 'outer');
   error.cause = error;
   (error as AggregateError).errors = [error, error];
-  createJsonLogger('users', (line) => lines.push(line)).error(error, 'failed');
+  bindLogger(new JsonLogger('users', (line) => lines.push(line)), {}).error(error, 'failed');
   expect(JSON.parse(lines[0] as string))
     .toMatchObject({ msg: 'failed', err: { message: 'outer', cause: { message: 'outer' } } });
+});
+
+const trapped = (name: string, value?: unknown): Error => {
+  return Object.defineProperty(new TypeError('boom'), name, value === undefined ? { get: trap } : { value });
+};
+
+test.for<[string, unknown, object]>([
+  ['a stack that throws', trapped('stack'), { type: 'TypeError', message: 'boom', stack: expect.stringContaining('trap') }],
+  ['a cause that throws', trapped('cause'), { type: 'TypeError', message: 'boom', stack: expect.stringContaining('boom') }],
+  ['a message that throws', trapped('message'), { type: 'TypeError', message: expect.stringContaining('trap') }],
+  ['a name that is a number', trapped('name', 7), { type: 'Error', message: 'boom' }],
+  ...[7, null, {}, 'entity.too.large'].map((type): [string, unknown, object] => {
+    const error = Object.assign(new TypeError('boom'), { type, code: 'E' });
+    return [`an own type of ${JSON.stringify(type)}`, error, { type: 'TypeError', message: 'boom', code: 'E' }];
+  }),
+])('an error with %s keeps its class, message and stack', ([, err, fields]) => {
+  const lines: string[] = [];
+  bindLogger(new JsonLogger('users', (line) => lines.push(line)), {}).error({ err }, 'failed');
+  expect(JSON.parse(lines[0] as string)).toMatchObject({ msg: 'failed', err: fields });
 });

@@ -4,7 +4,7 @@ import { AsyncLocalStorage, createHook } from 'node:async_hooks';
 import { tracingChannel } from 'node:diagnostics_channel';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Postern, type Handler, type PosternOptions } from 'postern';
-import { createJsonLogger } from '../../src/base/log.js';
+import { JsonLogger } from '../../src/base/log.js';
 import { createApp, expectFailures } from '../support/serve.js';
 
 const DEPTH = 200_000;
@@ -81,7 +81,7 @@ describe('T-16: nesting without an end while asynchronous contexts are kept (CVE
 
   test.for(raises)('%s gives 500 and one line in the log', async ([, raise]) => {
     let written = '';
-    const { app } = createNested({ logger: createJsonLogger('users', (line) => (written += line)) });
+    const { app } = createNested({ logger: new JsonLogger('users', (line) => (written += line)) });
     expectFailures(app, 500).get('/deep', raise);
     expect((await app.request('/deep')).status).toBe(500);
     expect(await (await app.request('/')).text()).toBe('alive');
