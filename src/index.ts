@@ -70,7 +70,7 @@ export type { BoundSummary, Summary, SummaryOptions, SummaryUpdate } from './met
 export type { BoundHistogramTimer, BoundTimer } from './metrics/timer.js';
 export type { PingDocument, PingEntry } from './monitor/ping-document.js';
 export type { Health, HealthCheck, HealthCheckOptions, HealthDocument, HealthStatus } from './monitor/health.js';
-export type { PosternOptions } from './app/options.js';
+export type { DiagnosticsOptions, PosternOptions } from './app/options.js';
 export type { LoadSheddingOptions } from './overload/overload.js';
 export type { OpenApiExtras } from './endpoint/document-settings.js';
 export type { ByteStream } from './payload/bytes.js';

@@ -72,10 +72,13 @@ test('every file is imported by its literal path, so that bundlers, loaders and 
   }
 });
 
-test('only the export of telemetry and commands are loaded after the start', () => {
+test('only the export of telemetry, the watcher of the event loop and commands are loaded after the start', () => {
   const loaders = files.filter((file) => !file.startsWith('cli/') && /\bimport\('\./.test(sourceOf(file)));
   expect(loaders).toEqual(['app/app']);
-  expect(sourceOf('app/app').match(/\bimport\('[^']+'\)/g)).toEqual(["import('../otlp/export.js')"]);
+  expect(sourceOf('app/app').match(/\bimport\('[^']+'\)/g)).toEqual([
+    "import('../process/blocked-loop.js')",
+    "import('../otlp/export.js')",
+  ]);
 });
 
 test('docs/architecture.md has every floor in order, files that exist, and at most 30 words', () => {

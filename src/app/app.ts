@@ -96,6 +96,7 @@ export class Postern extends RouteGroup {
   #opening: Promise<Listening> | undefined;
   #closing: Promise<boolean> | undefined;
   #closeExport: (() => Promise<void>) | undefined;
+  #stopWatching: (() => void) | undefined;
 
   /**
    * @param name a URL path segment of letters, digits and `. _ ~ -`
@@ -281,11 +282,16 @@ export class Postern extends RouteGroup {
   async #open(where: ListenOptions, from: string): Promise<Listening> {
     const { OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: traces } = process.env;
     const isExported = this.#options.tracing !== false && Boolean(base || traces);
+    const loop = this.#options.diagnostics === null ? undefined : await import('../process/blocked-loop.js');
     const otlp = isExported ? await import('../otlp/export.js') : undefined;
     try {
       const listening = await openListeners(this.#listener, where, from, this.#monitor, this.#options.monitor);
       const classes = { Context, CallSpan };
       this.#closeExport = otlp?.startExport(this.#options, this.metrics, process.env, classes);
+      this.#stopWatching = loop?.watchLoop(
+        (by) => logSafely(this.#options.logger, 'warn', by, 'event loop blocked'),
+        (err) => logSafely(this.#options.logger, 'warn', { err }, 'event loop is not watched'),
+      );
       return listening;
     } catch (error) {
       await Promise.all([this.#listener.wire.revoke(), this.#monitor?.wire.revoke()]);
@@ -379,6 +385,7 @@ export class Postern extends RouteGroup {
       logger: this.#options.logger,
     });
     await this.#closeExport?.();
+    this.#stopWatching?.();
     this.#options.services.close();
     this.#metrics.sampler.close();
     this.#overload?.close();

@@ -24,6 +24,7 @@ import {
   wholeNumber,
   withDefaults,
   type Complete,
+  type Kinds,
   type OptionTable,
 } from '../base/options-check.js';
 import { EXTRAS, type OpenApiExtras } from '../endpoint/document-settings.js';
@@ -107,6 +108,12 @@ export interface PosternOptions {
    */
   tracing?: boolean | undefined;
   /**
+   * Whether the process may be looked into: `POST /<name>/profile/` on the `monitor` listener, and a warning that names
+   * the function which blocks the event loop for more than 300 ms (some 9 MiB). `{ token }` also lets others than
+   * loopback peers ask for profiles, with `Authorization: Bearer`. Default: false.
+   */
+  diagnostics?: boolean | DiagnosticsOptions | undefined;
+  /**
    * Whether 2xx replies must match the `response` schema of their route. With `'output'`, what the schema returns is
    * sent: a member that it drops never leaves the process. Default: false.
    */
@@ -114,6 +121,16 @@ export interface PosternOptions {
   /** Merged into the OpenAPI document of the application, wherever it is created. Default: nothing. */
   openapi?: OpenApiExtras | undefined;
 }
+
+/** The option `diagnostics`. */
+export interface DiagnosticsOptions {
+  /** A secret, with which others than loopback peers may ask for profiles. Default: they may not. */
+  token?: string | undefined;
+}
+
+const DIAGNOSTICS: Kinds<DiagnosticsOptions> = {
+  token: { accepts: (value) => typeof value === 'string' && value !== '', give: 'a text that is not empty' },
+};
 
 const LOAD_SHEDDING = {
   observe: option(BOOLEAN, false),
@@ -155,6 +172,10 @@ const OPTIONS = {
   }),
   errorCodes: option(listOf(isEnumeration, 'a list of results of defineErrorCodes'), []),
   tracing: option(BOOLEAN),
+  diagnostics: option<boolean | DiagnosticsOptions>(
+    { accepts: (value) => typeof value === 'boolean' || isRecord(value), give: 'true, false or an object' },
+    false,
+  ),
   validateResponses: option<boolean | 'output'>(
     { accepts: (value) => typeof value === 'boolean' || value === 'output', give: "true, false or 'output'" },
     false,
@@ -174,6 +195,7 @@ interface Converted {
   readonly errorTypes: string | null;
   readonly errorCodes: readonly ErrorCode[];
   readonly tracing: boolean | undefined;
+  readonly diagnostics: DiagnosticsOptions | null;
 }
 
 /** Options with every default filled in. */
@@ -210,6 +232,7 @@ export function resolveOptions(name: string, options: PosternOptions, env: NodeJ
     loadShedding: resolveLoadShedding(loadShedding),
     services: resolveStandIns(given.services),
     durationBuckets: resolveBuckets(given.durationBuckets),
+    diagnostics: resolveDiagnostics(given.diagnostics),
     errorTypes: errorTypes === undefined ? null : new URL(errorTypes).href,
     errorCodes: resolveCodes(given.errorCodes),
   };
@@ -220,6 +243,13 @@ function resolveLoadShedding(given: LoadSheddingOptions | false | undefined): Lo
   if (given === false) return null;
   const options = withDefaults<LoadSheddingOptions, typeof LOAD_SHEDDING>('loadShedding', given ?? {}, LOAD_SHEDDING);
   return { ...options, limitsProcess: given !== undefined };
+}
+
+/** @returns null if it is off */
+function resolveDiagnostics(given: boolean | DiagnosticsOptions): DiagnosticsOptions | null {
+  if (typeof given === 'boolean') return given ? {} : null;
+  assertOptions('diagnostics', given, DIAGNOSTICS);
+  return given;
 }
 
 function isEnumeration(codes: unknown): boolean {

@@ -16,6 +16,7 @@ import { newService } from './new-command.js';
 import { openapi } from './openapi-command.js';
 import { complain, messageOf, takeStdout } from './output.js';
 import { ping } from './ping-command.js';
+import { profile } from './profile-command.js';
 import { routes } from './routes-command.js';
 import { why } from './why-command.js';
 
@@ -31,6 +32,7 @@ Commands:
   ping URL         the mesh below a service, drawn
   live URL         a page that keeps showing the mesh below a service
   why URL...       what failed in the last 15 minutes, and what it follows from
+  profile URL      what a service computes, or what its heap holds, into a file
   new DIR          a service to start from
   demo             three services that call each other, on loopback
 
@@ -39,7 +41,7 @@ usage or a module that can't be loaded.
 `;
 
 const COMMANDS: ReadonlyMap<string, Command> = new Map(
-  Object.entries({ routes, gateway, openapi, errors, k8s, alerts, ping, live, why, new: newService, demo }),
+  Object.entries({ routes, gateway, openapi, errors, k8s, alerts, ping, live, why, profile, new: newService, demo }),
 );
 
 /** Errors that exit with 1, because they are findings about an application, rather than wrong usage. */

@@ -1,19 +1,25 @@
 /* The table of the monitoring endpoints, and how they are added to the listeners of an application. */
 
 import type { Context, Handler } from '../answer/context.js';
+import type { Logger } from '../base/log.js';
 import { toOpenApi, type OpenApiDocument, type OpenApiSource } from '../openapi/document.js';
 import type { Router } from '../routing/router.js';
 import type { Story } from '../story/story.js';
 import type { Exchange } from '../wire/exchange.js';
+import { guard } from './guard.js';
 import type { Health } from './health.js';
 import type { PingOptions } from './mesh-ping.js';
 import { createMetricsEndpoint, type ServiceMetrics } from './metrics-endpoint.js';
 import { createPing } from './ping.js';
+import { createProfile } from './profile.js';
 import { createRequests } from './requests.js';
 import type { Tasks } from './tasks.js';
 
 /** The parts of an application that its endpoints report on. */
 interface Monitored extends PingOptions {
+  readonly logger: Logger;
+  /** The option; null if it is off. */
+  readonly diagnostics: { readonly token?: string | undefined } | null;
   readonly app: OpenApiSource;
   readonly health: Health;
   readonly metrics: ServiceMetrics;
@@ -45,6 +51,11 @@ export const MONITORING_ENDPOINTS: Readonly<Record<string, MonitoringEndpoint>> 
   metrics: { listener: 'one', create: ({ metrics, tasks }) => createMetricsEndpoint(metrics, tasks) },
   openapi: { listener: 'one', create: ({ app }) => createOpenApiEndpoint(app) },
   ping: { listener: 'both', create: createPing },
+  profile: {
+    method: 'POST',
+    listener: 'private',
+    create: ({ diagnostics, logger }) => diagnostics && guard(diagnostics.token, createProfile(logger)),
+  },
   requests: { listener: 'private', create: ({ story, exchanges }) => createRequests(story, exchanges) },
 };
 

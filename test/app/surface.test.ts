@@ -40,9 +40,10 @@ test('T-31: an application, a request, a reply and a client have a closed list o
     .get('/', (ctx) => { context = membersOf(ctx); });
   await app.request('/');
   expect(context.sort()).toEqual([
-    'abort', 'admission', 'bytes', 'caller', 'calls', 'deadlineMs', 'errorCode', 'exchange', 'expressError', 'failure', 'form', 'headers', 'id', 'ip',
-    'isAborted', 'isAnswered', 'json', 'label', 'late', 'log', 'method', 'outgoingHeaders', 'params', 'path', 'query', 'raw', 'route', 'scope',
-    'service', 'signal', 'span', 'state', 'stream', 'target', 'text', 'timeUpMs', 'trace', 'url',
+    'abort', 'admission', 'bytes', 'caller', 'calls', 'deadlineMs', 'errorCode', 'exchange', 'expressError',
+    'failure', 'form', 'headers', 'id', 'ip', 'isAborted', 'isAnswered', 'json', 'label', 'late', 'log', 'method',
+    'outgoingHeaders', 'params', 'path', 'query', 'raw', 'route', 'scope', 'service', 'signal', 'span', 'state',
+    'stream', 'target', 'text', 'timeUpMs', 'trace', 'url',
   ]);
   const job = await app.job('mail', membersOf);
   expect(job.sort()).toEqual([
@@ -50,9 +51,9 @@ test('T-31: an application, a request, a reply and a client have a closed list o
     'startedAtMs',
   ]);
   expect([...new Set(membersOf(app))].sort()).toEqual([
-    'attach', 'close', 'closing', 'delete', 'errorCodes', 'get', 'group', 'handler', 'head', 'health', 'implement', 'job', 'listen',
-    'log', 'metrics', 'mount', 'name', 'onClose', 'options', 'patch', 'post', 'put', 'request', 'route', 'router', 'run',
-    'server', 'service', 'settings', 'track', 'use', 'version', 'view',
+    'attach', 'close', 'closing', 'delete', 'errorCodes', 'get', 'group', 'handler', 'head', 'health', 'implement',
+    'job', 'listen', 'log', 'metrics', 'mount', 'name', 'onClose', 'options', 'patch', 'post', 'put', 'request',
+    'route', 'router', 'run', 'server', 'service', 'settings', 'track', 'use', 'version', 'view',
   ]);
   expect(membersOf(postern.reply()).sort()).toEqual(['body', 'error', 'headers', 'keepContext', 'ownHeaders', 'status', 'statusText']);
   expect(membersOf(app.service('billing')).sort()).toEqual(['call', 'delete', 'fetch', 'get', 'patch', 'post', 'put']);

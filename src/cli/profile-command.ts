@@ -1,0 +1,41 @@
+/* `postern profile`: a CPU profile or a heap snapshot of a running service, into a file. */
+
+import { createWriteStream } from 'node:fs';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { defineCommand, flag, text, UsageError, whole, type Command } from './command.js';
+import { parseServiceUrl } from './mesh.js';
+
+const usage = `Usage: postern profile URL --cpu SECONDS | --heap --out FILE [--token TOKEN]
+
+Writes what a service with the option diagnostics does, or what its heap holds,
+into a file that the developer tools of browsers read.
+
+  URL             http://host:port/<service>/ of its monitor listener
+  --cpu SECONDS   a CPU profile of so many seconds, from 1 to 60
+  --heap          a heap snapshot; the service stands still for it
+  --out FILE      profile.cpuprofile or profile.heapsnapshot, for example
+  --token TOKEN   the token of the service's option diagnostics, to ask from
+                  elsewhere than its own machine
+`;
+
+const OPTIONS = { cpu: whole(1, 60), heap: flag, out: text, token: text };
+
+export const profile: Command = defineCommand(usage, 'URL', OPTIONS, async ({ cpu, heap, out, token }, given) => {
+  if ((cpu === undefined) !== heap) throw new UsageError('give --cpu SECONDS or --heap, and not both');
+  if (out === undefined) throw new UsageError('--out is missing; give the name of a file');
+  const { service, base } = parseServiceUrl(given);
+  const url = `${base}/${service}/profile/?${heap ? 'heap' : `cpu=${cpu}`}`;
+  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const { ok, status, body } = await fetch(url, { method: 'POST', headers });
+  if (!ok || body === null) throw new Error(`${service} answered ${status}; ${REMEDIES[status] ?? 'look at its log'}`);
+  await pipeline(Readable.fromWeb(body), createWriteStream(out));
+  return { text: `${out}\n` };
+});
+
+const REMEDIES: Readonly<Record<number, string>> = {
+  403: 'ask from its own machine, or give --token',
+  404: 'give the URL of its monitor listener, and set its option diagnostics',
+  409: 'wait until the profile that is being taken is done',
+  503: 'too little memory is free for a snapshot',
+};

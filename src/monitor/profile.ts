@@ -1,0 +1,62 @@
+/* Takes a CPU profile or a heap snapshot of this process. Both reveal its memory: `guard` decides who may ask. */
+
+import type { Context, Handler } from '../answer/context.js';
+import { reply, type Reply } from '../answer/reply.js';
+import { builtin } from '../base/builtin.js';
+import { setTimeout } from '../base/clock.js';
+import { BadRequest, Conflict, ServiceUnavailable } from '../base/errors.js';
+import { logSafely, type Logger } from '../base/log.js';
+
+const MAX_SECONDS = 60;
+const JSON_TYPE = { headers: { 'content-type': 'application/json' } };
+
+/** The handler of `POST /<name>/profile/?cpu=5` and `?heap`. One request at a time; another one gets 409. */
+export function createProfile(logger: Logger): Handler {
+  let isBusy = false;
+  return async (ctx: Context): Promise<Reply> => {
+    const seconds = ctx.query.has('heap') ? 0 : secondsOf(ctx.query.get('cpu'));
+    if (isBusy) throw new Conflict('A profile is being taken; ask again when it is done.');
+    isBusy = true;
+    ctx.exchange.onOver(() => (isBusy = false));
+    logSafely(logger, 'warn', { seconds, request_id: ctx.id }, seconds === 0 ? 'heap snapshot taken' : 'CPU profiled');
+    return seconds === 0 ? takeSnapshot() : reply(await profileCpu(seconds, ctx.signal), JSON_TYPE);
+  };
+}
+
+function secondsOf(text: string | null): number {
+  if (text !== null && /^[1-9]\d?$/.test(text) && Number(text) <= MAX_SECONDS) return Number(text);
+  throw new BadRequest(`Give ?cpu=SECONDS, from 1 to ${MAX_SECONDS}, or ?heap`);
+}
+
+function takeSnapshot(): Reply {
+  // A snapshot needs about as much memory as the heap once more, twice at its peak.
+  if (process.availableMemory() < 2 * process.memoryUsage().heapTotal)
+    throw new ServiceUnavailable('Less memory is free than twice the heap.');
+  return reply(builtin('node:v8').getHeapSnapshot(), JSON_TYPE);
+}
+
+async function profileCpu(seconds: number, signal: AbortSignal): Promise<string> {
+  const wait = (): Promise<unknown> =>
+    new Promise((resolve) => {
+      setTimeout(resolve, seconds * 1000);
+      signal.addEventListener('abort', resolve);
+    });
+  // From Node.js 24 on; also works under --permission, where the inspector does not.
+  const start: unknown = Reflect.get(builtin('node:v8'), 'startCpuProfile');
+  if (typeof start === 'function') {
+    const profile = start() as { stop(): string };
+    await wait();
+    return profile.stop();
+  }
+  const { Session } = builtin('node:inspector/promises');
+  const session = new Session();
+  session.connect();
+  try {
+    await session.post('Profiler.enable');
+    await session.post('Profiler.start');
+    await wait();
+    return JSON.stringify((await session.post('Profiler.stop')).profile);
+  } finally {
+    session.disconnect();
+  }
+}
