@@ -280,8 +280,9 @@ export class Postern extends RouteGroup {
   }
 
   async #open(where: ListenOptions, from: string): Promise<Listening> {
-    const { OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: traces } = process.env;
-    const isExported = this.#options.tracing !== false && Boolean(base || traces);
+    const signals = ['', '_TRACES', '_LOGS', '_METRICS'];
+    const isMeant = signals.some((signal) => process.env[`OTEL_EXPORTER_OTLP${signal}_ENDPOINT`]);
+    const isExported = isMeant && this.#options.tracing !== false;
     const loop = this.#options.diagnostics === null ? undefined : await import('../process/blocked-loop.js');
     const otlp = isExported ? await import('../otlp/export.js') : undefined;
     try {

@@ -3,7 +3,7 @@
 import { show } from '../base/options-check.js';
 import { type Exemplar, type ExemplarUpdate, toExemplar } from './exemplar.js';
 import { formatRest, type Format } from './exposition.js';
-import { Metric, Series, type MetricOptions, type MetricUpdate, type UpdateLabels } from './metric.js';
+import { Metric, Series, type DataPoint, type MetricOptions, type MetricUpdate, type UpdateLabels } from './metric.js';
 import { counterBaseName } from './names.js';
 
 /** Options of a counter. */
@@ -68,6 +68,10 @@ export class CounterSeries extends Series implements BoundCounter {
   zero(): void {
     this.value = 0;
     this.exemplar = undefined;
+  }
+
+  get point(): DataPoint {
+    return { asDouble: this.value, exemplars: [this.exemplar] };
   }
 
   format(name: string, labels: string, format: Format): string {

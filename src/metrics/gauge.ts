@@ -3,7 +3,8 @@
 import { Date } from '../base/clock.js';
 import { show } from '../base/options-check.js';
 import { formatRest } from './exposition.js';
-import { Metric, Series, type Labels, type MetricOptions, type MetricUpdate, type SomeLabels } from './metric.js';
+import { Metric, Series } from './metric.js';
+import type { DataPoint, Labels, MetricOptions, MetricUpdate, SomeLabels } from './metric.js';
 import { type BoundTimer, startBoundTimer, startTimer } from './timer.js';
 
 /** Options of a gauge. */
@@ -101,6 +102,10 @@ export class GaugeSeries extends Series implements BoundGauge {
 
   zero(): void {
     this.value = 0;
+  }
+
+  get point(): DataPoint {
+    return { asDouble: this.value };
   }
 
   format(name: string, labels: string): string {

@@ -4,7 +4,7 @@ import { show } from '../base/options-check.js';
 import { type Exemplar, type ExemplarLabels, type Observation, toExemplar } from './exemplar.js';
 import { formatRest, openLabels, type Format } from './exposition.js';
 import { Metric, Series } from './metric.js';
-import type { Labels, MetricOptions, MetricUpdate, SomeLabels, UpdateLabels } from './metric.js';
+import type { DataPoint, Labels, MetricOptions, MetricUpdate, SomeLabels, UpdateLabels } from './metric.js';
 import { type BoundHistogramTimer, startBoundTimer, startTimer } from './timer.js';
 
 /** Options of a histogram. */
@@ -111,6 +111,12 @@ export class HistogramSeries extends Series implements BoundHistogram {
     this.exemplars = undefined;
   }
 
+  get point(): DataPoint {
+    const { values, count, exemplars } = this;
+    const sum = this.#canFall() ? undefined : this.sum;
+    return { count, sum, bucketCounts: values, explicitBounds: this.#bounds, exemplars };
+  }
+
   format(name: string, labels: string, format: Format): string {
     const isOpenMetrics = format === 'openmetrics';
     const start = openLabels(`${name}_bucket`, labels);
@@ -122,8 +128,13 @@ export class HistogramSeries extends Series implements BoundHistogram {
       lines += start + this.#bucketLabels[index]! + formatRest(count, exemplar);
     }
     // OpenMetrics does not allow a histogram to have a sum that can fall, or a count without a sum.
-    if (isOpenMetrics && (!(this.sum >= 0) || this.#bounds[0]! < 0)) return lines;
+    if (isOpenMetrics && this.#canFall()) return lines;
     return `${lines}${name}_sum${labels}${formatRest(this.sum)}${name}_count${labels}${formatRest(count)}`;
+  }
+
+  /** Whether an observation may make the sum less. */
+  #canFall(): boolean {
+    return !(this.sum >= 0) || this.#bounds[0]! < 0;
   }
 
   #observeWithExemplar(update: unknown): void {

@@ -4,7 +4,7 @@
  */
 
 import { show } from '../base/options-check.js';
-import type { ExemplarUpdate } from './exemplar.js';
+import type { Exemplar, ExemplarUpdate } from './exemplar.js';
 import type { Format } from './exposition.js';
 import type { Definition } from './names.js';
 
@@ -169,6 +169,18 @@ export abstract class Metric<L extends string, Bound> {
   }
 }
 
+/** Values of a series, by their names in OpenTelemetry's protocol. @internal */
+export interface DataPoint {
+  readonly asDouble?: number;
+  readonly count?: number;
+  readonly sum?: number | undefined;
+  /** One more than `explicitBounds`; not cumulative. */
+  readonly bucketCounts?: readonly number[];
+  readonly explicitBounds?: readonly number[];
+  readonly quantileValues?: readonly { readonly quantile: number; readonly value: number }[];
+  readonly exemplars?: readonly (Exemplar | undefined)[] | undefined;
+}
+
 /**
  * Base of all kinds of series. Fields that the constructor sets are only declared: an initializer is one more
  * function to compile and to run for each series. @internal
@@ -187,6 +199,9 @@ export abstract class Series {
 
   /** Sets everything back to zero. */
   abstract zero(): void;
+
+  /** Its values, as a data point of OpenTelemetry's protocol has them. */
+  abstract get point(): DataPoint;
 
   /** Its sample lines. @param name of the metric @param labels formatted: `{queue="mail"}`, or empty */
   abstract format(name: string, labels: string, format: Format): string;

@@ -183,11 +183,16 @@ export class Registry implements Iterable<AnyMetric> {
     }
   }
 
+  /** Labels of every sample that has no label of its own by that name. @internal */
+  get defaultLabels(): DefaultLabels {
+    return this.#defaultLabels;
+  }
+
   /** Writes every metric in order of registration; runs each `collect` first. Default format: Prometheus text 0.0.4. */
   expose(format: Format = 'text'): string {
     if (!Object.hasOwn(CONTENT_TYPES, format))
       throw new TypeError(`the format of expose() is ${show(format)}; give 'text' or 'openmetrics'`);
-    return formatFamilies(this.#gather(), format, this.#defaultLabels);
+    return formatFamilies(this.gather(), format, this.#defaultLabels);
   }
 
   /**
@@ -221,7 +226,8 @@ export class Registry implements Iterable<AnyMetric> {
     return metric;
   }
 
-  #gather(): readonly AnyMetric[] {
+  /** The metrics to expose, after each `collect`, in order of registration. @internal */
+  gather(): readonly AnyMetric[] {
     for (const listener of this.#listeners) listener();
     const collected = [...this.#entries.values()].filter((entry) => this.#isCollected(entry));
     const own = this.#own.filter(({ metric }) => metric.samples.size > 0);

@@ -4,7 +4,7 @@ import { monotonicNow } from '../base/clock.js';
 import { show } from '../base/options-check.js';
 import { Digest, quantilesOf } from './digest.js';
 import { formatOwnLabels, formatRest, openLabels, type Format } from './exposition.js';
-import { Metric, Series, type MetricOptions, type MetricUpdate, type SomeLabels } from './metric.js';
+import { Metric, Series, type DataPoint, type MetricOptions, type MetricUpdate, type SomeLabels } from './metric.js';
 import { startBoundTimer, startTimer, type BoundTimer } from './timer.js';
 
 /** Options of a summary. */
@@ -91,18 +91,29 @@ export class SummarySeries extends Series implements BoundSummary {
     this.count = 0;
   }
 
+  get point(): DataPoint {
+    const values = this.#quantiles().map((value, index) => ({ quantile: this.#window.quantiles[index]!, value }));
+    // The protocol allows no value below 0. NaN: there were no observations lately.
+    return { count: this.count, sum: this.sum, quantileValues: values.filter(({ value }) => value >= 0) };
+  }
+
   format(name: string, labels: string, format: Format): string {
-    const { quantiles, quantileLabels, parts } = this.#window;
-    const oldest = this.#partNumber() - parts;
-    const live = this.#parts.flatMap(({ digest, number }) => (number > oldest ? [digest] : []));
     // OpenMetrics allows neither a negative quantile nor a negative sum.
     const isAllowed = (value: number): boolean => format === 'text' || !(value < 0);
     const start = openLabels(name, labels);
     let lines = '';
-    for (const [index, value] of quantilesOf(live, quantiles).entries())
-      if (isAllowed(value)) lines += start + quantileLabels[index]! + formatRest(value);
+    for (const [index, value] of this.#quantiles().entries())
+      if (isAllowed(value)) lines += start + this.#window.quantileLabels[index]! + formatRest(value);
     if (isAllowed(this.sum)) lines += `${name}_sum${labels}${formatRest(this.sum)}`;
     return `${lines}${name}_count${labels}${formatRest(this.count)}`;
+  }
+
+  /** The value of each quantile; NaN without recent observations. */
+  #quantiles(): number[] {
+    const { quantiles, parts } = this.#window;
+    const oldest = this.#partNumber() - parts;
+    const live = this.#parts.flatMap(({ digest, number }) => (number > oldest ? [digest] : []));
+    return quantilesOf(live, quantiles);
   }
 
   /** The digest of this moment; it replaces a digest that is one window old. */

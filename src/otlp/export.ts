@@ -5,11 +5,13 @@
 
 import { builtin } from '../base/builtin.js';
 import { monotonicNow, randomUuid } from '../base/clock.js';
+import type { Settings } from '../mesh/settings.js';
 import type { ServingOptions } from '../answer/context.js';
 import { logSafely } from '../base/log.js';
 import { FRAMEWORK_VERSION } from '../base/version.js';
 import type { Registry } from '../metrics/registry.js';
 import { startExporter, type Exporter } from './exporter.js';
+import { exportMetrics } from './metrics.js';
 import { exportSpans, type TracedClasses } from './spans.js';
 import { readVariables, type Signal, type SignalSettings } from './variables.js';
 
@@ -21,6 +23,7 @@ const INSTANCE_ID = randomUuid();
 interface ExportedApplication extends ServingOptions {
   readonly name: string;
   readonly version: string;
+  readonly settings: Settings;
   /** `true` exports even if an OpenTelemetry SDK is registered. */
   readonly tracing?: boolean | undefined;
 }
@@ -75,9 +78,13 @@ export function startExport(
       logSafely(logger, 'warn', entry, 'telemetry could not be exported and was dropped');
     });
   };
+  const begin: Readonly<Record<Signal, (exporter: Exporter) => () => void>> = {
+    traces: (exporter) => exportSpans(app, exporter, settings.sample, classes),
+    metrics: (exporter) => exportMetrics(app, registry, exporter, settings.intervalMs),
+  };
   const ends = settings.signals.map((of) => {
     const exporter = start(of);
-    const end = exportSpans(app, exporter, settings.sample, classes);
+    const end = begin[of.signal](exporter);
     return () => {
       end();
       return exporter.close();

@@ -36,6 +36,7 @@ interface Batch {
 /** The names of the lists that are around the items of a signal. */
 const LISTS: Readonly<Record<Signal, readonly string[]>> = {
   traces: ['resourceSpans', 'scopeSpans', 'spans'],
+  metrics: ['resourceMetrics', 'scopeMetrics', 'metrics'],
 };
 const RESOURCE = field(1, message({ attributes: attributes(1) }));
 const SCOPE = field(1, message({ name: field(1, TEXT), version: field(2, TEXT) }));
@@ -45,7 +46,7 @@ const ITEM_TAG = varint((2 << 3) | 2);
 
 /** A queue and its connection. */
 export interface Exporter {
-  readonly form: Form;
+  readonly settings: SignalSettings;
   /** Whether items can be added; if not, `count` of them are dropped. */
   hasRoomOrDrops(count?: number): boolean;
   /** @param item encoded @param count spans, log records or data points in the item. Default: 1 */
@@ -61,10 +62,11 @@ export interface Exporter {
  * @param drop is called with the number of spans, log records or data points that were not sent
  */
 export function startExporter(
-  { signal, url, form, headers, timeoutMs, isCompressed, maxQueueSize, maxBatchSize, delayMs }: SignalSettings,
+  settings: SignalSettings,
   resource: Attributes,
   drop: (count: number, reason: string) => void,
 ): Exporter {
+  const { signal, url, form, headers, timeoutMs, isCompressed, maxQueueSize, maxBatchSize, delayMs } = settings;
   const { Agent, request } = url.protocol === 'https:' ? builtin('node:https') : builtin('node:http');
   const envelope = createEnvelope(form, signal, resource);
   const type = form === 'json' ? 'application/json' : 'application/x-protobuf';
@@ -156,7 +158,7 @@ export function startExporter(
   };
   const done = run();
   return {
-    form,
+    settings,
     hasRoomOrDrops(count = 1) {
       const hasRoom = waiting < maxQueueSize;
       if (!hasRoom) drop(count, 'the queue is full');

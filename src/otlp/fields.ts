@@ -35,7 +35,7 @@ export const ID: Kind<string> = {
   json: (id) => `"${id}"`,
   protobuf: (id) => withLength(Buffer.from(id, 'hex').toString('latin1')),
 };
-const BOOLEAN: Kind<boolean> = { wire: 0, json: String, protobuf: (value) => varint(Number(value)) };
+export const BOOLEAN: Kind<boolean> = { wire: 0, json: String, protobuf: (value) => varint(Number(value)) };
 export const NUMBER: Kind<number> = { wire: 0, json: String, protobuf: varint };
 const INT_64: Kind<number> = { wire: 0, json: (value) => `"${value}"`, protobuf: varint };
 export const FIXED_32: Kind<number> = { wire: 5, json: String, protobuf: fixed32 };
@@ -46,7 +46,13 @@ export const TIME: Kind<number> = {
   json: (ms) => `"${secondsOf(ms)}${String(1e9 + nanosOf(ms)).slice(1)}"`,
   protobuf: (ms) => fixed64(secondsOf(ms), 1e9, nanosOf(ms)),
 };
-const DOUBLE: Kind<number> = {
+/** A whole number of 64 bits. */
+export const COUNT: Kind<number> = {
+  wire: 1,
+  json: (count) => `"${count}"`,
+  protobuf: (count) => fixed64(0, 0, count),
+};
+export const DOUBLE: Kind<number> = {
   wire: 1,
   json: (value) => (Number.isFinite(value) ? String(value) : `"${value}"`),
   protobuf(value) {
@@ -82,6 +88,15 @@ export function list<T>(number: number, kind: Kind<T>): Writers<readonly T[]> {
   return {
     json: (values) => `[${values.map(json).join(',')}]`,
     protobuf: (values) => values.map(protobuf).join(''),
+  };
+}
+
+/** A list of numbers. */
+export function packed<T>(kind: Kind<T>): Kind<readonly T[]> {
+  return {
+    wire: 2,
+    json: (values) => `[${values.map(kind.json).join(',')}]`,
+    protobuf: (values) => withLength(values.map(kind.protobuf).join('')),
   };
 }
 
@@ -148,7 +163,7 @@ function isList(value: object): value is readonly Value[] {
   return Array.isArray(value);
 }
 
-export function withLength(text: string): string {
+function withLength(text: string): string {
   return varint(text.length) + text;
 }
 

@@ -72,11 +72,12 @@ export function exportSpans(
 ): () => void {
   const isExported = (ctx: object): ctx is Context =>
     ctx instanceof Context && Context.optionsOf(ctx) === app && !Context.isMonitoring(ctx);
+  const { form } = exporter.settings;
   let originMs = monotonicOrigin();
   const add = (kind: number, trace: TraceSpan, startedAtMs: number, fields: SpanFields): void => {
     const endedAtMs = monotonicNow();
     if (Math.abs(Date.now() - originMs - endedAtMs) > MAX_DRIFT_MS) originMs = Date.now() - endedAtMs;
-    exporter.add(encodeSpan(exporter.form, kind, trace, originMs + startedAtMs, originMs + endedAtMs, fields));
+    exporter.add(encodeSpan(form, kind, trace, originMs + startedAtMs, originMs + endedAtMs, fields));
   };
   const unsubscribers: (() => void)[] = [];
   const on = <Message>(event: string, listener: (message: Message) => void): void => {
@@ -91,7 +92,7 @@ export function exportSpans(
     if (!isSampled(trace) || !isExported(ctx) || !exporter.hasRoomOrDrops()) return;
     const { req, startedAtMs } = ctx.exchange;
     const origin = requestOrigin(req, ctx.target, app.trustProxy);
-    add(SERVER, trace, startedAtMs, toServerFields(message, req.httpVersion, origin, latest, exporter.form));
+    add(SERVER, trace, startedAtMs, toServerFields(message, req.httpVersion, origin, latest, form));
   });
   on('call:asyncEnd', (message: CallTraceMessage) => {
     const { trace } = message;
@@ -202,18 +203,23 @@ function toFields(
   more: Texts,
 ): SpanFields & Cut {
   const isKnown = STANDARD_METHOD.test(method);
-  const url = URL.canParse(origin) ? new URL(origin) : undefined;
   const all = cut({
     'http.request.method': isKnown ? method : '_OTHER',
     'http.request.method_original': isKnown ? undefined : method,
     'http.response.status_code': statusCode,
-    'server.address': url?.hostname,
-    'server.port': url && (Number(url.port) || (url.protocol === 'https:' ? 443 : 80)),
+    ...toServer(origin),
     'error.type': errorType,
     ...more,
   });
   const name = (isKnown ? method : 'HTTP') + (route === undefined ? '' : ` ${route}`);
   return { name, isError: errorType !== undefined, ...all };
+}
+
+/** Attributes of the server at a URL. */
+export function toServer(url = ''): { readonly 'server.address'?: string; readonly 'server.port'?: number } {
+  if (!URL.canParse(url)) return {};
+  const { hostname, port, protocol } = new URL(url);
+  return { 'server.address': hostname, 'server.port': Number(port) || (protocol === 'https:' ? 443 : 80) };
 }
 
 function toEvents(exception: unknown, timeUnixNano: number): Structure<typeof EVENT>[] {

@@ -12,7 +12,7 @@ import type { Form } from './fields.js';
 const { validateHeaderName, validateHeaderValue } = builtin('node:http');
 
 /** A kind of telemetry. */
-export type Signal = 'traces';
+export type Signal = 'traces' | 'metrics';
 
 /** The export of one signal. */
 export interface SignalSettings {
@@ -35,6 +35,8 @@ export interface ExportSettings {
   readonly resource: Readonly<Record<string, string>>;
   /** Whether a trace is recorded. Undefined: as the caller decided; a trace that begins here is recorded. */
   readonly sample: ((trace: TraceSpan) => boolean) | undefined;
+  /** How often metrics are exported. */
+  readonly intervalMs: number;
 }
 
 /** The values of variables that are there for all signals and for each. */
@@ -52,7 +54,7 @@ const DEFAULTS: Target = {
   timeoutMs: 10_000,
   compression: 'none',
 };
-const SIGNALS: readonly Signal[] = ['traces'];
+const SIGNALS: readonly Signal[] = ['traces', 'metrics'];
 const SAMPLERS = ['always_on', 'always_off', 'traceidratio'].flatMap((root) => [`parentbased_${root}`, root]);
 const PROTOCOLS = ['http/protobuf', 'http/json', 'grpc'];
 
@@ -131,12 +133,15 @@ export function readVariables(env: NodeJS.ProcessEnv, warn: (message: string) =>
   });
   for (const [variable, of] of unsupported)
     warn(`${variable} is "grpc", so no ${of.join(', ')} are exported; give http/protobuf or http/json`);
+  // With another temporality, each export would have to remember the one before it.
+  readName('OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE', ['cumulative']);
   const ratio = readNumber('OTEL_TRACES_SAMPLER_ARG', 1, 0, 1);
   const name = textOf('OTEL_SERVICE_NAME');
   return {
     signals,
     resource: { ...readPairs('OTEL_RESOURCE_ATTRIBUTES'), ...(name === '' ? {} : { 'service.name': name }) },
     sample: createSampler(readName('OTEL_TRACES_SAMPLER', SAMPLERS), ratio),
+    intervalMs: readNumber('OTEL_METRIC_EXPORT_INTERVAL', 60_000, 1),
   };
 }
 

@@ -10,9 +10,11 @@ import { EventEmitter, once } from 'node:events';
 import { test } from 'vitest';
 import { startExporter, type Exporter } from '../../src/otlp/exporter.js';
 import type { Form } from '../../src/otlp/fields.js';
+import { encodeMetrics } from '../../src/otlp/metrics.js';
 import { encodeSpan, type SpanFields } from '../../src/otlp/spans.js';
 import type { Signal } from '../../src/otlp/variables.js';
-import { byName, startCollector, type WireSpan } from '../support/collector.js';
+import { Registry } from '../../src/metrics/registry.js';
+import { byName, pointsOf, startCollector, type WireMetric, type WireSpan } from '../support/collector.js';
 import { createRandom, oneIn, several, type Random } from '../support/random.js';
 
 const BATCHES = 2_000;
@@ -47,7 +49,7 @@ async function sendInBothForms(signal: Signal, create: (random: Random) => Batch
     const { encode, check } = create(random);
     for (const exporter of exporters) {
       const read = once(received, 'batch');
-      for (const item of encode(exporter.form)) exporter.add(item);
+      for (const item of encode(exporter.settings.form)) exporter.add(item);
       await read;
     }
     const [json, protobuf] = collector.requests.splice(0).map(({ items }) => items);
@@ -105,6 +107,69 @@ test('spans', { timeout: 300_000 }, async () => {
           const fraction = Number(BigInt(item.startTimeUnixNano) - BigInt(ms) * 1_000_000n) / 1e6;
           assert(Math.abs(fraction - (startMs - ms)) < 0.001, `${item.startTimeUnixNano} is ${startMs}`);
           assert.deepEqual(byName(item.attributes), wellFormed(fields.attributes));
+        }
+      },
+    };
+  });
+});
+
+const NUMBERS = [0, 1, -1, 0.1, 1e21, 1e-7, Number.MAX_VALUE, 5e-324, 2 ** 53, -2.5, 42, Infinity, -Infinity, NaN];
+const SUFFIXES = ['', '_total', '_seconds', '_bytes', '_seconds_total', '_ratio'];
+const TIMES = { startTimeUnixNano: NOW, timeUnixNano: NOW + 60_000 };
+
+/** A metric of a random kind, updated at random. */
+function addMetric(registry: Registry, random: Random, index: number): void {
+  const number = (): number => random.pick([...NUMBERS, random.next(), random.int(1e6)]);
+  const finite = (): number => Math.min(1e300, Math.max(-1e300, number())) || 0;
+  const labelled = several(random, 1, 5, () => ({ a: text(random).toWellFormed(), b: random.pick(['', 'x', 'y']) }));
+  const name = `m${index}${random.pick(SUFFIXES)}`;
+  const options = { name, help: `help ${text(random)}`, labelNames: ['a', 'b'] as const };
+  const ids = { trace_id: hex(random, 32), span_id: hex(random, 16) };
+  const exemplarLabels = oneIn(random, 4) ? undefined : random.pick([ids, { trace_id: ids.trace_id }, { user: 7 }]);
+  const kinds = {
+    counter() {
+      const counter = registry.counter(options);
+      for (const labels of labelled) counter.inc({ labels, value: Math.abs(finite()), exemplarLabels });
+    },
+    gauge() {
+      const gauge = registry.gauge(options);
+      for (const labels of labelled) gauge.set(labels, number());
+    },
+    histogram() {
+      const buckets = [...new Set(several(random, 1, 8, finite))].sort((a, b) => a - b);
+      const histogram = registry.histogram({ ...options, buckets });
+      for (const labels of labelled)
+        for (let count = random.int(4); count >= 0; count -= 1)
+          histogram.observe({ labels, value: finite(), exemplarLabels });
+    },
+    summary() {
+      const summary = registry.summary({ ...options, ...(oneIn(random, 2) && { maxAgeSeconds: 1e-9 }) });
+      for (const labels of labelled) summary.observe(labels, finite());
+    },
+  };
+  random.pick(Object.values(kinds))();
+}
+
+test('metrics', { timeout: 300_000 }, async () => {
+  await sendInBothForms('metrics', (random) => {
+    const registry = new Registry();
+    several(random, 1, 5, (index) => addMetric(registry, random, index));
+    if (oneIn(random, 3)) registry.setDefaultLabels({ zone: text(random).toWellFormed() });
+    const maxBatchSize = 1 + random.int(6);
+    const all = [...registry].flatMap(({ samples }) => [...samples.values()]);
+    return {
+      encode: (form) => encodeMetrics({ form, maxBatchSize }, registry, new Map(), TIMES).map(({ item }) => item),
+      check(items) {
+        const points = items.flatMap((item) => pointsOf(item as WireMetric));
+        assert.equal(points.length, all.length);
+        for (const [index, { labelValues, point }] of all.entries()) {
+          const { attributes, asDouble, count, sum } = points[index] ?? {};
+          const { a, b } = byName(attributes);
+          assert.deepEqual([a, b], labelValues);
+          assert.deepEqual(
+            [asDouble === undefined ? undefined : Number(asDouble), count, sum],
+            [point.asDouble, point.count === undefined ? undefined : String(point.count), point.sum],
+          );
         }
       },
     };

@@ -47,6 +47,38 @@ export interface WireSpan {
     readonly attributes: readonly Attribute[];
   }[];
 }
+export interface WirePoint {
+  readonly startTimeUnixNano: string;
+  readonly timeUnixNano: string;
+  readonly attributes?: readonly Attribute[];
+  readonly asDouble?: number | string;
+  readonly count?: string;
+  readonly sum?: number;
+  readonly bucketCounts?: readonly string[];
+  readonly explicitBounds?: readonly number[];
+  readonly quantileValues?: readonly { readonly quantile: number; readonly value: number }[];
+  readonly exemplars?: readonly {
+    readonly traceId?: string;
+    readonly spanId?: string;
+    readonly timeUnixNano: string;
+    readonly asDouble: number;
+    readonly filteredAttributes?: readonly Attribute[];
+  }[];
+}
+interface WireData {
+  readonly dataPoints: readonly WirePoint[];
+  readonly aggregationTemporality?: number;
+  readonly isMonotonic?: boolean;
+}
+export interface WireMetric {
+  readonly name: string;
+  readonly description: string;
+  readonly unit?: string;
+  readonly gauge?: WireData;
+  readonly sum?: WireData;
+  readonly histogram?: WireData;
+  readonly summary?: WireData;
+}
 /** A message, whatever its signal: lists are named by position. */
 interface Decoded {
   readonly resource: { readonly attributes: readonly Attribute[] };
@@ -80,18 +112,19 @@ export interface Collector {
 export const SERVER = 2;
 export const CLIENT = 3;
 
-export type Signal = 'traces';
+export type Signal = 'traces' | 'metrics';
 interface Service {
   readonly v1: Readonly<Record<string, Definition>>;
 }
 const require = createRequire(import.meta.url);
 const { opentelemetry } = require('@opentelemetry/otlp-transformer/build/src/generated/root.js') as {
-  opentelemetry: { proto: { collector: Readonly<Record<'trace', Service>> } };
+  opentelemetry: { proto: { collector: Readonly<Record<'trace' | 'metrics', Service>> } };
 };
-const { trace } = opentelemetry.proto.collector;
+const { trace, metrics } = opentelemetry.proto.collector;
 /** For each signal its definition, the names of its lists, and what the specification says of its items. */
 const SIGNALS: Readonly<Record<Signal, [Definition | undefined, string, string, string, (item: never) => void]>> = {
   traces: [trace.v1['ExportTraceServiceRequest'], 'resourceSpans', 'scopeSpans', 'spans', checkSpan],
+  metrics: [metrics.v1['ExportMetricsServiceRequest'], 'resourceMetrics', 'scopeMetrics', 'metrics', checkMetric],
 };
 const IDS = ['traceId', 'spanId', 'parentSpanId'];
 
@@ -151,6 +184,35 @@ function checkSpan(span: WireSpan): void {
   for (const { attributes } of [span, ...(span.events ?? [])]) byName(attributes);
 }
 
+/** The data points of a metric. */
+export function pointsOf({ gauge, sum, histogram, summary }: WireMetric): readonly WirePoint[] {
+  return (gauge ?? sum ?? histogram ?? summary)?.dataPoints ?? [];
+}
+
+function checkMetric({ name, description, unit, ...data }: WireMetric): void {
+  assert.match(name, /^[a-zA-Z][\w./-]{0,254}$/);
+  assert(description !== '' && unit !== '', 'an empty text');
+  const [[kind = '', { dataPoints, ...rest }] = ['', { dataPoints: [] }], ...more] = Object.entries(data);
+  assert.deepEqual(more, [], 'one kind of data');
+  assert(dataPoints.length > 0, 'no data point');
+  if (kind === 'sum' || kind === 'histogram') assert.equal(rest.aggregationTemporality, 2);
+  const series = dataPoints.map(({ attributes = [] }) => JSON.stringify(byName(attributes)));
+  assert.equal(new Set(series).size, series.length, `${name} has a series twice`);
+  for (const { startTimeUnixNano, timeUnixNano, ...point } of dataPoints) {
+    assert(BigInt(timeUnixNano) >= BigInt(startTimeUnixNano) && BigInt(startTimeUnixNano) > 0n, 'times');
+    for (const { traceId = '1'.repeat(32), spanId = '1'.repeat(16), timeUnixNano: at } of point.exemplars ?? []) {
+      assert.match(traceId + spanId, /^[0-9a-f]{48}$/);
+      assert(BigInt(at) > 0n, 'times');
+    }
+    for (const { quantile, value } of point.quantileValues ?? []) assert(quantile >= 0 && quantile <= 1 && value >= 0);
+    if (kind !== 'histogram') continue;
+    const { bucketCounts = [], explicitBounds = [] } = point;
+    assert.equal(bucketCounts.length, explicitBounds.length + 1);
+    assert.equal(bucketCounts.reduce((sum, count) => sum + BigInt(count), 0n), BigInt(point.count ?? -1));
+    assert(explicitBounds.every((bound, index) => index === 0 || bound > (explicitBounds[index - 1] ?? 0)), 'bounds');
+  }
+}
+
 /** Attributes by name; fails for an empty name and for a name that is there twice. */
 export function byName(attributes: readonly Attribute[] = []): Record<string, Plain> {
   const names = attributes.map(({ key }) => key);
@@ -179,11 +241,12 @@ export async function startCollector(
     const decoded = decode(signal, headers['content-type'], body);
     collector.resources.push(...decoded.map(({ resource }) => byName(resource.attributes)));
     const items = decoded.flatMap((each) => each.items);
-    const spans = decoded.flatMap(({ resource, items: all }) => {
+    const count = signal === 'metrics' ? items.flatMap((item) => pointsOf(item as WireMetric)).length : items.length;
+    const spans = signal !== 'traces' ? [] : decoded.flatMap(({ resource, items: all }) => {
       const service = String(byName(resource.attributes)['service.name']);
       return all.map((item) => toSpan(service, item as WireSpan));
     });
-    collector.requests.push({ signal, url, headers, count: items.length, items, atMs: performance.now() });
+    collector.requests.push({ signal, url, headers, count, items, atMs: performance.now() });
     res.on('finish', () => void (res.statusCode === 200 && collector.spans.push(...spans)));
   };
   const server = createServer((req, res) => {

@@ -1,0 +1,157 @@
+/*
+ * Exports what a registry exposes as metrics of OpenTelemetry's protocol.
+ * Spec: OpenTelemetry, "Prometheus and OpenMetrics Compatibility", "Semantic conventions for HTTP metrics" (stable).
+ */
+
+import { clearInterval, Date, setInterval } from '../base/clock.js';
+import { logSafely, type Logger } from '../base/log.js';
+import { serviceUrlsOf, type Settings } from '../mesh/settings.js';
+import type { DataPoint, Series } from '../metrics/metric.js';
+import { counterBaseName } from '../metrics/names.js';
+import type { Registry } from '../metrics/registry.js';
+import type { Exporter } from './exporter.js';
+import { attributes, BOOLEAN, COUNT, DOUBLE, field, ID, list, message, NUMBER, packed, TEXT, TIME } from './fields.js';
+import type { Attributes, Structure } from './fields.js';
+import { toServer } from './spans.js';
+import type { SignalSettings } from './variables.js';
+
+const TIMES = { startTimeUnixNano: field(2, TIME), timeUnixNano: field(3, TIME) };
+const TOTALS = { count: field(4, COUNT), sum: field(5, DOUBLE) };
+const EXEMPLAR = {
+  timeUnixNano: field(2, TIME), asDouble: field(3, DOUBLE), spanId: field(4, ID), traceId: field(5, ID),
+  filteredAttributes: attributes(7),
+};
+const POINT = message({
+  ...TIMES, asDouble: field(4, DOUBLE), exemplars: list(5, message(EXEMPLAR)), attributes: attributes(7),
+});
+const HISTOGRAM_POINT = message({
+  ...TIMES, ...TOTALS, bucketCounts: field(6, packed(COUNT)), explicitBounds: field(7, packed(DOUBLE)),
+  exemplars: list(8, message(EXEMPLAR)), attributes: attributes(9),
+});
+const QUANTILE = message({ quantile: field(1, DOUBLE), value: field(2, DOUBLE) });
+const SUMMARY_POINT = message({ ...TIMES, ...TOTALS, quantileValues: list(6, QUANTILE), attributes: attributes(7) });
+const SUM = { aggregationTemporality: field(2, NUMBER), isMonotonic: field(3, BOOLEAN) };
+const METRIC = message({
+  name: field(1, TEXT), description: field(2, TEXT), unit: field(3, TEXT),
+  gauge: field(5, message({ dataPoints: list(1, POINT) })),
+  sum: field(7, message({ dataPoints: list(1, POINT), ...SUM })),
+  histogram: field(9, message({ dataPoints: list(1, HISTOGRAM_POINT), ...SUM })),
+  summary: field(11, message({ dataPoints: list(1, SUMMARY_POINT) })),
+});
+const CUMULATIVE = 2;
+
+/** Units of OpenTelemetry, by the word at the end of a name for Prometheus. */
+const UNITS: Readonly<Record<string, string>> = {
+  days: 'd', hours: 'h', minutes: 'min', seconds: 's', milliseconds: 'ms', microseconds: 'us', nanoseconds: 'ns',
+  bytes: 'By', kibibytes: 'KiBy', mebibytes: 'MiBy', gibibytes: 'GiBy', kilobytes: 'kBy', megabytes: 'MBy',
+  gigabytes: 'GBy', meters: 'm', volts: 'V', amperes: 'A', joules: 'J', watts: 'W', grams: 'g', celsius: 'Cel',
+  hertz: 'Hz', percent: '%', ratio: '1',
+};
+const WITH_UNIT = new RegExp(`^(.+)_(${Object.keys(UNITS).join('|')})$`);
+
+type Labels = Readonly<Record<string, string>>;
+/** URLs of services by name. */
+type Servers = ReadonlyMap<string, string>;
+
+/** Names and attributes of the metrics that semantic conventions define, by Postern's name. */
+const CONVENTIONS: Readonly<Record<string, [name: string, (labels: Labels, servers: Servers) => Attributes]>> = {
+  http_request_duration_seconds: ['http.server.request.duration', ({ method, route, status_code: status }) => ({
+    'http.request.method': method,
+    'http.route': route || undefined,
+    'http.response.status_code': Number(status) || undefined,
+    'url.scheme': 'http',
+    'error.type': toErrorType(status, 500),
+  })],
+  service_request_duration_seconds: ['http.client.request.duration', (labels, servers) => ({
+    'http.request.method': labels['method'],
+    'http.response.status_code': Number(labels['status_code']) || undefined,
+    'service.peer.name': labels['service'],
+    ...toServer(servers.get(labels['service'] ?? '')),
+    'error.type': toErrorType(labels['status_code'], 400),
+  })],
+};
+
+/** Begins to export what a registry exposes. @returns a function that exports it once more, and ends that */
+export function exportMetrics(
+  { settings, logger }: { readonly settings: Settings; readonly logger: Logger },
+  registry: Registry,
+  exporter: Exporter,
+  intervalMs: number,
+): () => void {
+  // Counters of the process count from its start, and those of the application began with 0.
+  const startTimeUnixNano = Date.now() - process.uptime() * 1000;
+  const servers = serviceUrlsOf(settings);
+  const read = (): void => {
+    try {
+      const times = { startTimeUnixNano, timeUnixNano: Date.now() };
+      const items = encodeMetrics(exporter.settings, registry, servers, times);
+      const points = items.reduce((sum, { count }) => sum + count, 0);
+      if (exporter.hasRoomOrDrops(points)) for (const { item, count } of items) exporter.add(item, count);
+    } catch (err) {
+      // A listener of the registry threw.
+      logSafely(logger, 'warn', { err }, 'metrics could not be read');
+    }
+  };
+  const timer = setInterval(read, intervalMs).unref();
+  return () => {
+    clearInterval(timer);
+    read();
+  };
+}
+
+/** @returns Metrics of the protocol, each with as many data points as a batch may have, and the number of these */
+export function encodeMetrics(
+  { form, maxBatchSize }: Pick<SignalSettings, 'form' | 'maxBatchSize'>,
+  registry: Registry,
+  servers: Servers,
+  times: { readonly startTimeUnixNano: number; readonly timeUnixNano: number },
+): { readonly item: string; readonly count: number }[] {
+  const metrics = registry.gather();
+  const taken = new Set(metrics.map(({ name }) => name));
+  return metrics.flatMap(({ definition: { kind, name: registered, help, labelNames }, samples }) => {
+    const base = kind === 'counter' ? counterBaseName(registered) : registered;
+    const [, plain = base, word = ''] = WITH_UNIT.exec(base) ?? [];
+    const [short = plain, toAttributes = (labels: Labels): Attributes => labels] = CONVENTIONS[registered] ?? [];
+    // The later one of two metrics that would get one name keeps its suffix.
+    const name = taken.has(short) ? registered : short;
+    taken.add(name);
+    const all = [...samples.values()].map(({ labelValues, point }: Series) => {
+      const labels = Object.fromEntries(labelNames.map((label, index) => [label, labelValues[index] ?? '']));
+      const given = { ...Object.fromEntries(registry.defaultLabels), ...toAttributes(labels, servers) };
+      return { ...times, ...point, exemplars: toExemplars(point.exemplars), attributes: given };
+    });
+    const parts = Array.from({ length: Math.ceil(all.length / maxBatchSize) }, (_, part) =>
+      all.slice(part * maxBatchSize, (part + 1) * maxBatchSize),
+    );
+    return parts.map((dataPoints) => {
+      const sum = { dataPoints, aggregationTemporality: CUMULATIVE };
+      const data = {
+        gauge: { gauge: { dataPoints } },
+        counter: { sum: { ...sum, isMonotonic: true } },
+        histogram: { histogram: sum },
+        summary: { summary: { dataPoints } },
+      }[kind];
+      const item = METRIC[form]({ name, description: help, unit: UNITS[word], ...data });
+      return { item, count: dataPoints.length };
+    });
+  });
+}
+
+/** @param least the lowest status that is an error; 0 is a call without an answer */
+function toErrorType(status: string | undefined, least: number): string | undefined {
+  return status === '0' ? '_OTHER' : Number(status) >= least ? status : undefined;
+}
+
+function toExemplars(given: DataPoint['exemplars'] = []): Structure<typeof EXEMPLAR>[] {
+  return given.flatMap((exemplar) => {
+    if (exemplar === undefined) return [];
+    const { trace_id: traceId, span_id: spanId, ...labels } = exemplar.labels;
+    const ids = { traceId: toId(traceId, 32), spanId: toId(spanId, 16) };
+    const times = { timeUnixNano: exemplar.timestampSeconds * 1000, asDouble: exemplar.value };
+    return [{ ...times, ...ids, filteredAttributes: labels }];
+  });
+}
+
+function toId(text: string | number | undefined, digits: number): string | undefined {
+  return new RegExp(`^[0-9a-f]{${digits}}$`).test(String(text)) ? String(text) : undefined;
+}
