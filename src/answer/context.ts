@@ -24,7 +24,6 @@ import type { ServerLimits } from '../wire/server.js';
 /** Options and services that all requests of one application share. */
 export interface ServingOptions extends ServerLimits {
   readonly logger: Logger;
-  readonly accessLog: boolean;
   /** Follows the requests that fail or are slow. */
   readonly story: Story;
   readonly bodyLimit: number;

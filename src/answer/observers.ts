@@ -99,7 +99,11 @@ export interface AccessEntry {
 export class AccessLog implements Observer {
   readonly #bytes = new WeakMap<Exchange<Context>, () => number>();
 
-  constructor(readonly logger: Logger) {}
+  /** @param hasProbes whether successful requests to monitoring endpoints are logged, too */
+  constructor(
+    readonly logger: Logger,
+    readonly hasProbes: boolean,
+  ) {}
 
   begun(exchange: Exchange<Context>): void {
     exchange.keepContext();
@@ -108,6 +112,7 @@ export class AccessLog implements Observer {
 
   settled(exchange: Exchange<Context>, settledAs: number, ms: number): void {
     const { req, res, id, method, handling, isCutByDrain } = exchange;
+    if (!this.hasProbes && settledAs < 400 && handling !== null && Context.isMonitoring(handling)) return;
     const sent = res.headersSent ? res.statusCode : null;
     const [status, cut] = isCutByDrain ? [sent, { cut: true as const }] : [settledAs, {}];
     const logger = handling === null ? this.logger : Context.loggerOf(handling);

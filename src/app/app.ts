@@ -116,7 +116,7 @@ export class Postern extends RouteGroup {
     const overload = loadShedding && new Overload(loadShedding, metrics.ownRegistry, logger, memoryPercent);
     const routes = new CompiledRoutes(router, overload, resolved.validateResponses);
     const slowClients = new SlowClients(resolved.sendTimeout);
-    const accessLog = resolved.accessLog ? [new AccessLog(logger)] : [];
+    const accessLog = resolved.accessLog ? [new AccessLog(logger, resolved.accessLog === 'all')] : [];
     const observers = [metrics.requests, new StoryObserver(story), ...accessLog];
     const createListener = (of: CompiledRoutes): Listener => new Listener(of, serving, observers, slowClients);
     const listener = createListener(routes);

@@ -54,8 +54,11 @@ export interface PosternOptions {
   logger?: Logger | false | undefined;
   /** The lowest level that the default logger writes. Default: `LOG_LEVEL` from the environment, else `info`. */
   logLevel?: LogLevel | undefined;
-  /** Whether each request is logged at info. Default: false. */
-  accessLog?: boolean | undefined;
+  /**
+   * Whether each request is logged at info, except successful requests to monitoring endpoints; `'all'` logs these,
+   * too. Default: true if stderr is a terminal, else false.
+   */
+  accessLog?: boolean | 'all' | undefined;
   /** CIDRs of the proxies whose `x-forwarded-*` headers are believed. Default: none. */
   trustProxy?: readonly string[] | undefined;
   /** Maximum time for a whole request to arrive. Default: 60,000. 0: no limit. */
@@ -149,7 +152,10 @@ const OPTIONS = {
   bodyLimit: option(wholeNumber(0), 1_048_576),
   logger: option(ANYTHING),
   logLevel: option(oneOf(LOG_LEVELS)),
-  accessLog: option(BOOLEAN, false),
+  accessLog: option<boolean | 'all'>({
+    accepts: (value) => typeof value === 'boolean' || value === 'all',
+    give: "true, false or 'all'",
+  }),
   trustProxy: option(LIST, []),
   requestTimeout: option(wholeNumber(0, MAX_TIMEOUT_MS), 60_000),
   headersTimeout: option(wholeNumber(0, MAX_TIMEOUT_MS)),
@@ -189,6 +195,7 @@ interface Converted {
   readonly settings: Settings;
   readonly connections: ReadonlyMap<string, ConnectionOptions>;
   readonly logger: Logger;
+  readonly accessLog: boolean | 'all';
   readonly trustProxy: ProxyTrust;
   readonly loadShedding: LoadShedding | null;
   readonly services: ReadonlyMap<string, ServiceStandIn>;
@@ -227,6 +234,8 @@ export function resolveOptions(name: string, options: PosternOptions, env: NodeJ
     settings: parseSettings(given.settings, env, connections.keys()),
     connections,
     logger: createLogger(given.logger, name, given.logLevel, env),
+    // A person who looks at a terminal wants to see the requests.
+    accessLog: given.accessLog ?? process.stderr.isTTY === true,
     trustProxy: given.trustProxy.length === 0 ? () => false : trustNetworks(given.trustProxy),
     headersTimeout,
     loadShedding: resolveLoadShedding(loadShedding),

@@ -1,4 +1,4 @@
-/* One entry of the log as a line for people at a terminal. Loaded for that only. */
+/* One entry of the log for people at a terminal: a line, and below it the stack of an error. */
 
 import { Date } from './clock.js';
 import { escapeControls } from './log-line.js';
@@ -7,20 +7,25 @@ import { isRecord } from './options-check.js';
 const COLORS: Readonly<Record<string, number>> = { debug: 90, info: 32, warn: 33, error: 31 };
 const DIM = 90;
 
-/** @param line an entry as a line of JSON @returns `12:00:00.000 INFO  users listening port=8000`, its end included */
+/**
+ * @param line an entry as a line of JSON
+ * @returns `12:00:00.000 INFO  users listening port=8000`, and an error on indented lines below; the end is included
+ */
 export function toTextLine(line: string, isColored: boolean): string {
   const { level, time, service, msg, err, ...fields } = JSON.parse(line) as Record<string, unknown>;
   const paint = (color: number, text: string): string => (isColored ? `\u001b[${color}m${text}\u001b[39m` : text);
   const color = COLORS[String(level)] ?? DIM;
+  const isError = isRecord(err);
+  const below = isError ? errorRows(err).map((row) => `\n    ${paint(row.startsWith(' ') ? DIM : color, row)}`) : [];
   const parts = [
     paint(DIM, localTime(String(time))),
     paint(color, String(level).toUpperCase().padEnd(5)),
     paint(DIM, escapeControls(String(service))),
     ...(msg === undefined ? [] : [escapeControls(String(msg))]),
     ...Object.entries(fields).map(([key, value]) => `${paint(DIM, `${escapeControls(key)}=`)}${textOf(value)}`),
-    ...(err === undefined ? [] : [paint(color, escapeControls(errorText(err)))]),
+    ...(err === undefined || isError ? [] : [paint(color, textOf(err))]),
   ];
-  return `${parts.join(' ')}\n`;
+  return `${parts.join(' ')}${below.join('')}\n`;
 }
 
 function localTime(iso: string): string {
@@ -34,12 +39,15 @@ function textOf(value: unknown): string {
   return escapeControls(isWord ? value : JSON.stringify(value));
 }
 
-/** The stack on one line, then the other members and the cause. */
-function errorText(error: unknown): string {
-  if (!isRecord(error)) return textOf(error);
+/** The stack, a line each, then the other members and the causes. */
+function errorRows(error: unknown): string[] {
+  if (!isRecord(error)) return [textOf(error)];
   const { type, message, stack, cause, errors, ...others } = error;
-  const head = typeof stack === 'string' ? stack.replace(/\s*\n\s+at /g, ' at ') : `${String(type)}: ${String(message)}`;
+  const head = typeof stack === 'string' ? stack : `${String(type)}: ${String(message)}`;
+  // Only before a frame: a line break in the message could pretend to be anything.
+  const [first = '', ...frames] = head.split(/\n\s+(?=at )/).map(escapeControls);
+  const members = Object.entries(others).map(([key, value]) => `${escapeControls(key)}=${textOf(value)}`);
   const inner = [...(cause === undefined ? [] : [cause]), ...(Array.isArray(errors) ? (errors as unknown[]) : [])];
-  const members = Object.entries(others).map(([key, value]) => `${key}=${textOf(value)}`);
-  return [head, ...members, ...inner.map((each) => `caused by ${errorText(each)}`)].join(' ');
+  const causes = inner.map(errorRows).flatMap(([row = '', ...rows]) => [`caused by ${row}`, ...rows]);
+  return [[first, ...members].join(' '), ...frames.map((frame) => `    ${frame}`), ...causes];
 }

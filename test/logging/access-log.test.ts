@@ -2,7 +2,7 @@
 
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { reply, type Postern } from 'postern';
 import { rawExchange } from '../support/raw.js';
 import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
@@ -49,10 +49,9 @@ test('a line has method, route, target, status, ms, bytes and request_id', async
   await send('/made', 'POST');
   await send('/nowhere?token=secret');
   await send('/text', 'DELETE');
-  await send('/users/ping/');
   const line = (method: string, route: string | null, target: string, status: number, bytes: unknown) =>
     ({ method, route, target, status, bytes, ms: expect.any(Number), request_id: 'r' });
-  await expect.poll(lines).toHaveLength(11);
+  await expect.poll(lines).toHaveLength(10);
   expect(lines()).toEqual([
     line('GET', '/users/:id', '/users/7', 200, 10),
     line('HEAD', '/users/:id', '/users/7', 200, 0),
@@ -64,7 +63,6 @@ test('a line has method, route, target, status, ms, bytes and request_id', async
     line('POST', '/made', '/made', 201, 10),
     line('GET', null, '/nowhere', 404, expect.any(Number)),
     line('DELETE', null, '/text', 405, expect.any(Number)),
-    line('GET', '/users/ping/', '/users/ping/', 200, expect.any(Number)),
   ]);
   for (const { ms } of lines()) expect(ms).toBeGreaterThan(0);
 });
@@ -129,7 +127,30 @@ test('pipelined requests are a line each, in order', async () => {
   expect(lines().map(({ target, bytes }) => [target, bytes])).toEqual([['/1', 1], ['/22', 2], ['/333', 3]]);
 });
 
-test('without the option there is no such line', async () => {
+test.for([
+  [true, [503]],
+  ['all', [200, 200, 200, 503]],
+] as const)('with accessLog: %j, monitoring requests are logged with status %j', async ([accessLog, statuses]) => {
+  const { app, lines } = logged({ accessLog });
+  for (const path of ['/users/ping/', '/users/metrics/', '/users/health/']) await app.request(path);
+  app.health.check('database', () => false);
+  expectFailures(app, 503);
+  await app.request('/users/health/');
+  expect(lines().map(({ status }) => status)).toEqual(statuses);
+  expect(lines().every(({ route }) => String(route).startsWith('/users/'))).toBe(true);
+});
+
+test.for([true, false])('without the option, requests are logged if stderr is a terminal: %s', async (isTTY) => {
+  const before = process.stderr.isTTY;
+  process.stderr.isTTY = isTTY;
+  onTestFinished(() => void (process.stderr.isTTY = before));
+  const { app, lines } = logged({ accessLog: undefined });
+  app.get('/', () => 'x');
+  await app.request('/');
+  expect(lines().length).toBe(isTTY ? 1 : 0);
+});
+
+test('with accessLog: false there is no such line', async () => {
   const { app, lines } = logged({ accessLog: false });
   await app.request('/users/ping/');
   expect(lines()).toEqual([]);

@@ -19,7 +19,7 @@ async function written({ isTTY = true, env = {} }: Terminal, log: (ctx: Context)
     spy.mockRestore();
     process.stderr.isTTY = before;
   });
-  const app = new Postern('users', { logLevel: 'debug' }).get('/', (ctx) => void log(ctx));
+  const app = new Postern('users', { logLevel: 'debug', accessLog: false }).get('/', (ctx) => void log(ctx));
   await (await app.request('/', { headers: { 'x-request-id': 'r1' } })).text();
   await expect.poll(() => text).toMatch(/\n$/);
   await app.close();
@@ -68,17 +68,25 @@ WARN  users third request_id=r1
   );
 });
 
-test('an error is on the line of its entry, with its stack, members and causes', async () => {
+test('an error is below the line of its entry, indented: message and members, each frame, then the causes', async () => {
   const text = await written(PLAIN, ({ log }) => {
     log.error({ err: new NotFound('There is no user 7.', { cause: new TypeError('inner') }) }, 'failed');
     log.error({ err: 'no error' }, 'failed');
   });
-  const [first = '', second, end] = text.split('\n');
-  expect(first).toMatch(
-    / ERROR users failed request_id=r1 NotFound: Not found\. There is no user 7\. at .*text\.test\.ts:\d+/,
-  );
-  expect(first).toMatch(/ statusCode=404 .*caused by TypeError: inner at /);
-  expect([second, end]).toEqual([expect.stringMatching(/failed request_id=r1 "no error"$/), '']);
+  const rows = text.split('\n');
+  expect(rows[0]).toMatch(/ ERROR users failed request_id=r1$/);
+  expect(rows[1]).toMatch(/^ {4}NotFound: Not found\. There is no user 7\. statusCode=404 /);
+  expect(rows[2]).toMatch(/^ {8}at .*text\.test\.ts:\d+/);
+  const cause = rows.indexOf('    caused by TypeError: inner');
+  expect(rows[cause + 1]).toMatch(/^ {8}at .*text\.test\.ts:\d+/);
+  expect(rows.slice(-2)).toEqual([expect.stringMatching(/failed request_id=r1 "no error"$/), '']);
+});
+
+test('a line break in a message is no line of its own, whatever follows it', async () => {
+  const text = await written(PLAIN, ({ log }) => {
+    log.error({ err: new Error('a\n12:00:00.000 INFO  users forged') }, 'failed');
+  });
+  expect(text.split('\n')[1]).toBe('    Error: a\\u000a12:00:00.000 INFO  users forged');
 });
 
 test('nothing in an entry can move the cursor, break the line or turn the direction of writing', async () => {
@@ -86,7 +94,7 @@ test('nothing in an entry can move the cursor, break the line or turn the direct
   const text = await written({}, ({ log }) =>
     log.error({ [hostile]: hostile, err: Object.assign(new Error(hostile), { [hostile]: hostile }) }, hostile),
   );
-  const uncolored = text.slice(0, -1).replaceAll(/\u001b\[\d\dm/g, '');
+  const uncolored = text.replaceAll(/\u001b\[\d\dm/g, '').replaceAll(/\n(?: {4}| {8}at .*|$)/g, '');
   expect(uncolored).not.toMatch(/[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/);
   expect(uncolored).toContain('users a\\u000a\\u000d\\u001b[2J\\u0085\\u009b\\u007f\\u202e\\u2066\\u2028"=');
 });
