@@ -51,7 +51,9 @@ function explain(service: string, times: number, asked: readonly Asked[]): Cause
   const { at, reason } = reasonOf(service, own, worst);
   const where = at === undefined ? service : `${service} at ${at.url}`;
   const what = route === null ? '' : ` (${route})`;
-  const sentence = `${where}${what} ${reason}: ${times} failing or slow requests end there.`;
+  const caller = mostFrequent(own.flatMap(recentOf).flatMap(({ caller }) => caller ?? []));
+  const callers = caller === undefined ? '' : ` Most of its requests come from ${caller}.`;
+  const sentence = `${where}${what} ${reason}: ${times} failing or slow requests end there.${callers}`;
   return { sentence, service, url: at?.url ?? null, route, reason, times };
 }
 
@@ -100,9 +102,7 @@ function symptomOf(asked: Asked): string {
   if (most === undefined) return `took up to ${Math.max(...recentOf(asked).map(({ ms }) => ms))} ms`;
   if (most.error_code !== 'framework_overloaded')
     return `answered ${most.status}${most.error_code === null ? '' : ` (${most.error_code})`}`;
-  const callers = recentOf(asked).map(({ caller }) => caller).filter((caller) => caller !== null);
-  const caller = mostFrequent(callers);
-  return `gets more requests than it can answer${caller === undefined ? '' : `, most of them from ${caller}`}`;
+  return 'gets more requests than it can answer';
 }
 
 /** How much failed or was slow in a service itself, not in those that it calls. */

@@ -1,4 +1,8 @@
-/** `postern why` says first which service, and which of its routes, the failures follow from. */
+/**
+ * `postern why` says first which service, and which of its routes, the failures follow from.
+ *
+ * @module-tag package
+ */
 
 import { expect, test } from 'vitest';
 import type { Postern } from 'postern';
@@ -34,7 +38,8 @@ test('it names the service and the route at the end of the failing calls, with t
   for (let i = 0; i < 5; i += 1) await fetch(`${shop.url}/cart`);
   const { code, stdout } = await runCommand(['why', shop.monitor, billing.monitor]);
   expect(firstLine(stdout)).toBe(
-    'billing (GET /invoices/:id) answered 500 (framework_unknown_error): 10 failing or slow requests end there.',
+    'billing (GET /invoices/:id) answered 500 (framework_unknown_error): 10 failing or slow requests end there. ' +
+      'Most of its requests come from shop.',
   );
   expect(stdout).toMatch(/ {2}shop {2}GET \/cart 500 framework_unknown_error, 5 times in \d+ s\n {2}└ billing GET 500 /);
   expect(code).toBe(1);

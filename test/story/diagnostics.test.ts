@@ -1,4 +1,8 @@
-/** Profiles and the function that blocks the event loop: on the private listener, for those who may ask. */
+/**
+ * Profiles and the function that blocks the event loop: on the private listener, for those who may ask.
+ *
+ * @module-tag package
+ */
 
 import { readFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
