@@ -2,8 +2,8 @@
  * Eight incidents in a mesh of five services with two instances each, every service behind HAProxy: the first sentence
  * of `postern why` names the service that is broken, and its route or function.
  *
- * @module-tag haproxy
  * @module-tag package
+ * @module-tag gateways
  * @module-tag slow
  */
 
