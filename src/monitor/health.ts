@@ -4,10 +4,10 @@
  * Reasons of a failure go to the log; the document has only the names and results.
  */
 
-import { monotonicNow } from '../base/clock.js';
+import { elapsedSince, monotonicNow } from '../base/clock.js';
 import { builtin } from '../base/builtin.js';
 import { ignoreRejection } from '../base/promises.js';
-import { TIME_LIMIT, within } from '../base/deadline.js';
+import { TIME, TIME_LIMIT, within } from '../base/deadline.js';
 import { reply, type Reply } from '../answer/reply.js';
 import { logSafely, type Logger } from '../base/log.js';
 import { assertOptions } from '../base/options-check.js';
@@ -20,6 +20,8 @@ export type HealthCheck = (signal: AbortSignal) => unknown;
 export interface HealthCheckOptions {
   /** Time limit in ms, after which the signal aborts. Default: 1000. */
   timeout?: number | undefined;
+  /** How long, in ms, a result is kept, so that requests do not run the check. Default: 0. */
+  maxAge?: number | undefined;
 }
 
 /** `OK`, `FAIL` while a check fails, `DRAINING` once the service closes. */
@@ -41,14 +43,30 @@ export interface HealthDocument {
   checks?: Record<string, { status: 'OK' | 'FAIL'; time: string }>;
 }
 
+type CheckResults = NonNullable<HealthDocument['checks']>;
+type CheckResult = CheckResults[string];
+
 interface Check {
   readonly name: string;
-  readonly run: HealthCheck;
+  readonly test: HealthCheck;
   readonly timeoutMs: number;
-  failing: boolean;
+  readonly maxAgeMs: number;
+  /** The run that has not ended: the next one waits for that, so that a check which hangs is not run again and again. */
+  run: Run | null;
+  /** The result of the latest run, and since when it is known. */
+  last: { readonly result: CheckResult; readonly atMs: number } | null;
 }
 
-type CheckResults = NonNullable<HealthDocument['checks']>;
+interface Run {
+  readonly startedAtMs: number;
+  /** Known when the run ends, or at its time limit. */
+  readonly result: Promise<CheckResult>;
+  /** Whether its time limit has passed, and whether the log says that it still runs. */
+  lateness: 'none' | 'late' | 'logged';
+}
+
+/** How old, in ms, a result may be for a scrape, which does not wait for a newer one. */
+const SCRAPED_AGE_MS = 5000;
 
 /** The checks of one application and its readiness. */
 export class Health {
@@ -56,7 +74,6 @@ export class Health {
   readonly #version: string;
   readonly #logger: Logger;
   readonly #checks = new Map<string, Check>();
-  #round: Promise<CheckResults> | undefined;
   #draining = false;
   #ip: string | undefined;
 
@@ -68,28 +85,28 @@ export class Health {
   }
 
   /**
-   * Adds a named check. Checks run concurrently, once for all probes that come while they run.
+   * Adds a named check. Checks run concurrently, each at most once at a time: requests that come within its time limit
+   * share a run. Requests that come later, while it still runs, report `FAIL`.
    *
    * @throws {TypeError} when the name is taken or empty, or an option is unknown or invalid
    *
    * @example
    * app.health.check('database', (signal) => users.ping(signal), { timeout: 500 });
    */
-  check(name: string, run: HealthCheck, options: HealthCheckOptions = {}): this {
+  check(name: string, test: HealthCheck, options: HealthCheckOptions = {}): this {
     if (typeof name !== 'string' || name === '') throw new TypeError('a health check needs a name');
     if (this.#checks.has(name)) throw new TypeError(`health check "${name}" exists already; rename one`);
-    if (typeof run !== 'function') throw new TypeError(`health check "${name}" needs a function`);
-    assertOptions(`health check "${name}"`, options, { timeout: TIME_LIMIT });
-    const { timeout = 1000 } = options;
-    this.#checks.set(name, { name, run, timeoutMs: timeout, failing: false });
-    this.#round = undefined;
+    if (typeof test !== 'function') throw new TypeError(`health check "${name}" needs a function`);
+    assertOptions(`health check "${name}"`, options, { timeout: TIME_LIMIT, maxAge: TIME });
+    const { timeout = 1000, maxAge = 0 } = options;
+    this.#checks.set(name, { name, test, timeoutMs: timeout, maxAgeMs: maxAge, run: null, last: null });
     return this;
   }
 
   /** The state after the latest run of the checks: they are not run for it. */
   get status(): HealthStatus {
     if (this.#draining) return 'DRAINING';
-    return [...this.#checks.values()].some(({ failing }) => failing) ? 'FAIL' : 'OK';
+    return [...this.#checks.values()].some(isFailing) ? 'FAIL' : 'OK';
   }
 
   /**
@@ -105,9 +122,17 @@ export class Health {
     this.#draining = true;
   }
 
-  /** Runs the checks, or waits for the round that runs, and reports. */
+  /** Starts the checks whose results are too old for a scrape. @internal */
+  refresh(): void {
+    if (this.#draining) return;
+    for (const check of this.#checks.values())
+      if (check.run === null && ageOf(check) > Math.max(SCRAPED_AGE_MS, check.maxAgeMs)) this.#start(check);
+  }
+
+  /** Runs the checks whose results are too old, or waits for their runs, and reports. */
   async report(): Promise<HealthDocument> {
-    const checks = this.#checks.size === 0 ? undefined : await (this.#round ??= this.#runChecks());
+    const results = [...this.#checks.values()].map(async (check) => [check.name, await this.#resultOf(check)] as const);
+    const checks = results.length > 0 && structuredClone(Object.fromEntries(await Promise.all(results)));
     const { ip } = this;
     return {
       service: this.#service,
@@ -115,7 +140,7 @@ export class Health {
       status: this.status,
       framework_version: FRAMEWORK_VERSION,
       ...(ip !== undefined && { ip }),
-      ...(checks && { checks: structuredClone(checks) }),
+      ...(checks && { checks }),
     };
   }
 
@@ -125,44 +150,74 @@ export class Health {
     return reply(document, { status: document.status === 'OK' ? 200 : 503 });
   }
 
-  async #runChecks(): Promise<CheckResults> {
-    const checks = [...this.#checks.values()];
-    const results = await Promise.all(checks.map(async (check) => [check.name, await this.#runCheck(check)] as const));
-    // With a check that was added meanwhile, the latest round is another one.
-    if (checks.length === this.#checks.size) this.#round = undefined;
-    return Object.fromEntries(results);
+  #resultOf(check: Check): CheckResult | Promise<CheckResult> {
+    const { name, run, last, maxAgeMs } = check;
+    if (run === null) return last !== null && ageOf(check) < maxAgeMs ? last.result : this.#start(check).result;
+    if (run.lateness === 'none') return run.result;
+    if (run.lateness === 'late') {
+      run.lateness = 'logged';
+      const seconds = Math.floor((monotonicNow() - run.startedAtMs) / 1000);
+      this.#logFailure(name, new Error(`health check "${name}" is still running after ${seconds} s`));
+    }
+    return { status: 'FAIL', time: elapsedSince(run.startedAtMs) };
   }
 
-  async #runCheck(check: Check): Promise<CheckResults[string]> {
+  #start(check: Check): Run {
+    const abort = new AbortController();
     const startedAtMs = monotonicNow();
-    const { failure } = await outcomeOf(check);
-    const failing = failure !== null;
+    const outcome = outcomeOf(check, abort.signal);
+    const finish = async (): Promise<CheckResult> => {
+      let failure: unknown;
+      let isOver = false;
+      await within(check.timeoutMs, outcome.then((ended) => { isOver = true; ({ failure } = ended); }));
+      if (isOver) check.run = null;
+      else {
+        run.lateness = 'late';
+        void outcome.then(() => (check.run = null));
+        failure = new Error(`health check "${check.name}" did not finish within ${check.timeoutMs} ms`);
+        abort.abort(failure);
+      }
+      return this.#keep(check, failure, elapsedSince(startedAtMs));
+    };
+    const run: Run = { startedAtMs, result: finish(), lateness: 'none' };
+    return (check.run = run);
+  }
+
+  /** @param failure null for a check that does not fail */
+  #keep(check: Check, failure: unknown, time: string): CheckResult {
     ignoreRejection(failure);
+    const wasFailing = isFailing(check);
+    const result: CheckResult = { status: failure === null ? 'OK' : 'FAIL', time };
+    check.last = { result, atMs: monotonicNow() };
     // Only a change is logged: a check that stays broken would add a line with every probe.
-    if (failing && !check.failing)
-      logSafely(this.#logger, 'warn', { check: check.name, err: failure }, 'health check fails');
-    if (!failing && check.failing) logSafely(this.#logger, 'warn', { check: check.name }, 'health check recovered');
-    check.failing = failing;
-    return { status: failing ? 'FAIL' : 'OK', time: `${Math.round(monotonicNow() - startedAtMs)} ms` };
+    if (failure !== null && !wasFailing) this.#logFailure(check.name, failure);
+    if (failure === null && wasFailing)
+      logSafely(this.#logger, 'warn', { check: check.name }, 'health check recovered');
+    return result;
+  }
+
+  #logFailure(check: string, err: unknown): void {
+    logSafely(this.#logger, 'warn', { check, err }, 'health check fails');
   }
 }
 
+function isFailing({ last }: Check): boolean {
+  return last?.result.status === 'FAIL';
+}
+
+/** In ms; Infinity for a check that has no result. */
+function ageOf({ last }: Check): number {
+  return last === null ? Infinity : monotonicNow() - last.atMs;
+}
+
 /** Runs a check. @returns the failure, wrapped, because a check may throw a promise; null if it does not fail */
-async function outcomeOf({ name, run, timeoutMs }: Check): Promise<{ readonly failure: unknown }> {
-  const abort = new AbortController();
-  let failure: unknown;
-  const finish = async (): Promise<void> => {
-    try {
-      failure = (await run(abort.signal)) === false ? new Error(`health check "${name}" returned false`) : null;
-    } catch (error) {
-      failure = error ?? new Error(`health check "${name}" rejected without a reason`);
-    }
-  };
-  await within(timeoutMs, finish());
-  if (failure !== undefined) return { failure };
-  const late = new Error(`health check "${name}" did not finish within ${timeoutMs} ms`);
-  abort.abort(late);
-  return { failure: late };
+async function outcomeOf({ name, test }: Check, signal: AbortSignal): Promise<{ readonly failure: unknown }> {
+  try {
+    const isFalse = (await test(signal)) === false;
+    return { failure: isFalse ? new Error(`health check "${name}" returned false`) : null };
+  } catch (error) {
+    return { failure: error ?? new Error(`health check "${name}" rejected without a reason`) };
+  }
 }
 
 /** Undefined where the system opens a socket for it, and there is no file descriptor left. */

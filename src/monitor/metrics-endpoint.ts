@@ -60,6 +60,7 @@ export class ServiceMetrics {
       help: 'The service and its versions; always 1.',
       labelNames: ['application_version', 'framework_version', 'ip', 'service', 'status'],
       collect() {
+        health.refresh();
         this.reset();
         this.labels(version, FRAMEWORK_VERSION, health.ip ?? '', name, health.status).set(1);
       },

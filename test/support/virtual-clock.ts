@@ -73,6 +73,7 @@ export class VirtualTime {
       clearTimeout: clear,
       clearInterval: clear,
       monotonicNow: () => this.nowMs,
+      elapsedSince: (startedAtMs: number) => `${Math.floor(this.nowMs - startedAtMs)} ms`,
     };
   }
 
