@@ -175,8 +175,8 @@ function formatBackend({ name, protocol, upstreams }: PlannedService): string[] 
 }
 
 // Without health checks: between a restart and the next check, a server that is back counts as down.
-const BACKEND = `# Connections are kept. A server that refuses a connection is skipped for that request only. A request that
-# a dying connection loses is sent again, if it is idempotent.
+const BACKEND = `# Connections are kept. A server that refuses a connection is skipped for that request only.
+# A request that a dying connection loses is sent again, if it is idempotent.
 http-reuse always
 retries 3
 retry-on conn-failure empty-response
