@@ -60,7 +60,11 @@ export class CompiledRoutes {
     this.#admissions = overload && new Admissions(overload);
   }
 
-  /** Checks a route inside groups, and returns the function that adds it. Throws as {@link Router.register} does. */
+  /**
+   * Checks a route inside groups, and returns the function that adds it. Throws as {@link Router.register} does.
+   *
+   * @internal
+   */
   prepare(groups: Groups, ...route: Parameters<Router<Handler>['prepare']>): () => void {
     const add = this.router.prepare(...route);
     return () => this.#groups.set(add(), groups);
