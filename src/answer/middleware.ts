@@ -2,6 +2,7 @@
 
 import { Context, type Handler, type Middleware } from './context.js';
 import { errorToReply } from './errors.js';
+import { EventStream } from './events.js';
 import { discard, letResultFail, Reply } from './reply.js';
 import { failWith, isStream } from '../payload/bytes.js';
 
@@ -15,6 +16,8 @@ export function compose(middleware: readonly Middleware[], handler: Handler): Ha
     try {
       const reply = Reply.ownedBy(ctx, await handler(ctx));
       if (isStream(reply.body)) reply.keepContext();
+      // Middleware may put another stream around it.
+      if (reply.body instanceof EventStream) reply.body.closing = Context.optionsOf(ctx).closing;
       return reply;
     } catch (thrown) {
       return toErrorReply(ctx, thrown);

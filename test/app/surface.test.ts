@@ -14,7 +14,7 @@ test('T-31: each entry exports a closed list: no JWT, CSRF, cookies, CORS, cache
   expect(Object.keys(postern).sort()).toEqual([
     'ApiError', 'BadRequest', 'Conflict', 'Forbidden', 'FrameworkErrorCodes', 'HttpError', 'InvalidRequest', 'NotFound',
     'Postern', 'Registry', 'Reply', 'Router', 'ServiceError', 'ServiceUnavailable',
-    'TooManyRequests', 'Unauthorized', 'connect', 'defineEndpoint', 'defineErrorCodes', 'endpoint', 'path',
+    'TooManyRequests', 'Unauthorized', 'connect', 'defineEndpoint', 'defineErrorCodes', 'endpoint', 'events', 'path',
     'publicFacing', 'redirect', 'reply',
   ]);
   expect(Object.keys(metrics).sort()).toEqual([
