@@ -2,20 +2,23 @@
 
 import { MAX_TIMEOUT_MS } from '../base/deadline.js';
 
-/** How long the usual time of a route is remembered, in ms: two of these at most. */
-const EPOCH_MS = 300_000;
+/** In this time, in ms, the usual time may double: services change, but a queue of minutes must not look usual. */
+const DOUBLING_MS = 3_600_000;
+/** The ages of clients that left count if there are so many, or a tenth of the requests: fewer are there by chance. */
 const MAX_AGES = 15;
 const MIN_AGES = 5;
-/** How long an age counts as recent, and how long the patience derived from recent ages is remembered, in ms. */
+/** How long an age counts as recent, in ms: longer than most timeouts. */
 const RECENT_MS = 10_000;
+/** How long the patience that ages showed is remembered, in ms: from one peak of the load to the next. */
 const REMEMBERED_MS = 60_000;
-
 /** Resolution of a quantile, in ms: shorter times are equal, because of the clock and the turns of the event loop. */
 const MIN_MS = 1;
 /** Part of a median by which one time moves it, once there have been 50; other quantiles rise and fall unequally. */
 const MIN_STEP = 0.02;
 /** Number of times after which an estimate no longer depends on the first of them. */
 const SETTLED = 10;
+/** Requests over which the mean queue is taken, so that it follows the load of the last seconds or minutes. */
+const MEAN_OF = 500;
 /** A request that takes this many usual times or more is slow for another reason than chance. */
 export const LONG = 2;
 /** After one time, a quantile may be higher than its estimate by this many estimates; with more times, by fewer. */
@@ -47,47 +50,34 @@ class Quantile {
  * before them than the mean: a queue that is there from the first request on, or builds up slowly, must not look usual.
  */
 export class UsualTime {
+  /** In ms; Infinity before the first request. */
+  ms = Infinity;
+  /** A time, in ms, that no request takes without a queue. The fewer times are known, the longer it is. */
+  longMs = Infinity;
   readonly #times = new Quantile(0.75);
   #lowestMs = Infinity;
-  #formerLowestMs = Infinity;
-  #epochAtMs = 0;
+  #addedAtMs = 0;
   #requests = 0;
   #meanAhead = 0;
-
-  /** In ms; Infinity before the first request. */
-  get ms(): number {
-    const ms = Math.min(this.#lowestMs, this.#formerLowestMs);
-    return ms === Infinity ? this.#times.ms : ms;
-  }
-
-  /** A time, in ms, that no request takes without a queue. The fewer times are known, the longer it is. */
-  get longMs(): number {
-    return (LONG + DOUBT / Math.sqrt(this.count)) * this.ms;
-  }
-
-  /** How many times are known. */
-  get count(): number {
-    return this.#times.count;
-  }
 
   /** A request arrived. @param ahead requests before it @returns whether to add its time */
   expect(ahead: number): boolean {
     const isCounted = ahead <= this.#meanAhead;
-    this.#requests = Math.min(this.#requests + 1, 500);
+    if (this.#requests < MEAN_OF) this.#requests += 1;
     this.#meanAhead += (ahead - this.#meanAhead) / this.#requests;
     return isCounted;
   }
 
-  add(nowMs: number, ms: number): void {
-    this.#times.add(ms);
-    if (nowMs - this.#epochAtMs > EPOCH_MS) {
-      this.#epochAtMs = nowMs;
-      this.#formerLowestMs = this.#lowestMs;
-      this.#lowestMs = Infinity;
-    }
+  add(nowMs: number, tookMs: number): void {
+    this.#times.add(tookMs);
+    const { count, ms } = this.#times;
     // By chance the estimate is far too low at times, most of all in the beginning.
-    const surelyMs = (1 + DOUBT / this.count) * this.#times.ms;
-    if (this.count >= SETTLED) this.#lowestMs = Math.min(this.#lowestMs, surelyMs);
+    const surelyMs = (1 + DOUBT / count) * ms;
+    const risenMs = this.#lowestMs * 2 ** ((nowMs - this.#addedAtMs) / DOUBLING_MS);
+    this.#addedAtMs = nowMs;
+    if (count >= SETTLED) this.#lowestMs = Math.min(risenMs, surelyMs);
+    this.ms = Math.min(this.#lowestMs, count < SETTLED ? ms : Infinity);
+    this.longMs = (LONG + DOUBT / Math.sqrt(count)) * this.ms;
   }
 }
 
@@ -98,11 +88,13 @@ export interface Waiting {
   readonly firmMs: number;
 }
 
+const UNKNOWN: Waiting = { ms: Infinity, firmMs: Infinity };
+
 /** Learns how long callers wait: as their deadlines and the route's timeout say, or until many of them disconnected. */
 export class Patience {
   readonly #stated = new Quantile(0.25);
   readonly #ages: { readonly atMs: number; readonly ms: number }[] = [];
-  #seen: Waiting | undefined;
+  #seen = UNKNOWN;
   #seenAtMs = -Infinity;
 
   /** A request arrived. @param ms how long its caller waits; Infinity without a deadline and a timeout */
@@ -121,17 +113,15 @@ export class Patience {
    * @returns Infinity if nobody has a deadline, and nobody disconnects
    */
   of(nowMs: number, outcomes: number): Waiting {
-    const recent = this.#ages.filter(({ atMs }) => nowMs - atMs < RECENT_MS);
+    const recent = this.#ages.filter(({ atMs }) => nowMs - atMs < RECENT_MS).map(({ ms }) => ms).sort((a, b) => a - b);
     if (recent.length >= Math.max(MIN_AGES, Math.min(MAX_AGES, 0.1 * outcomes))) {
-      const sorted = recent.map(({ ms }) => ms).sort((a, b) => a - b);
-      const at = (share: number): number => sorted[Math.floor(share * (sorted.length - 1))] as number;
+      const at = (share: number): number => recent[Math.floor(share * (recent.length - 1))] as number;
       this.#seen = { ms: at(0.5), firmMs: at(0.9) < 1.2 * at(0.1) ? at(0.5) : Infinity };
       this.#seenAtMs = nowMs;
     }
-    if (nowMs - this.#seenAtMs > REMEMBERED_MS) this.#seen = undefined;
+    if (nowMs - this.#seenAtMs > REMEMBERED_MS) this.#seen = UNKNOWN;
     const statedMs = this.#stated.ms < MAX_TIMEOUT_MS ? this.#stated.ms : Infinity;
-    const { ms = Infinity, firmMs = Infinity } = this.#seen ?? {};
-    return { ms: Math.min(statedMs, ms), firmMs: Math.min(statedMs, firmMs) };
+    return { ms: Math.min(statedMs, this.#seen.ms), firmMs: Math.min(statedMs, this.#seen.firmMs) };
   }
 
   /** Keeps the patience, and returns it in ms: while requests are refused, the others are quick, and nobody leaves. */

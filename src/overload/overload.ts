@@ -1,6 +1,6 @@
-/* Overload protection of one application: its options, its errors, the number of refused requests, and its log. */
+/* Overload protection of one application: its options, the number of refused requests, and its log. */
 
-import { clearInterval, monotonicNow, setInterval } from '../base/clock.js';
+import { clearInterval, monotonicNow, monotonicOrigin, setInterval } from '../base/clock.js';
 import { logSafely, type Logger } from '../base/log.js';
 import type { Complete } from '../base/options-check.js';
 import type { Priority } from '../endpoint/route-options.js';
@@ -10,6 +10,7 @@ import type { Route } from '../routing/router.js';
 import { ProcessLimits } from './process-limits.js';
 import type { Episode, RouteLimiter } from './route-limiter.js';
 import { RunQueue } from './run-queue.js';
+import { SharedLoad } from './trial.js';
 
 /** Limits of the process; while one is exceeded, requests are refused with 503. */
 export interface LoadSheddingOptions {
@@ -49,6 +50,7 @@ export class Overload {
   /** The limits of the process, if they apply. */
   readonly limits: ProcessLimits | null;
   readonly #episodes = new Map<RouteLimiter, { readonly route: Route; readonly episode: Episode }>();
+  #load: SharedLoad | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   /** @param memoryPercent the memory of the process, in percent of the memory that it may use */
@@ -85,6 +87,7 @@ export class Overload {
   follow(route: Route, limiter: RouteLimiter): void {
     const { episode } = limiter;
     if (episode === null || this.#episodes.has(limiter)) return;
+    limiter.join((this.#load ??= new SharedLoad(monotonicOrigin())));
     this.#episodes.set(limiter, { route, episode });
     this.#timer ??= setInterval(this.#tick, TICK_MS).unref();
     this.#log(true, {

@@ -5,26 +5,41 @@
  */
 
 import { LONG, Patience, UsualTime } from './estimates.js';
-import { isGrowing, isStanding, rateOf, Slot, SLOT_MS, sumOf } from './slots.js';
+import { isFailing, isGrowing, isStanding, rateOf, Slot, SLOT_MS, sumOf } from './slots.js';
+import { SharedLoad, Trial, type Cohort } from './trial.js';
 
+/** 3 s of a busy route. */
 const MAX_SLOTS = 64;
+/** Requests of a slot from which is learnt how long requests take and callers wait: more would show the same. */
+const LESSONS = 8;
 /** After this time, in ms, without an admission one request is admitted: it may show that the queue is gone. */
 const PROBE_MS = 500;
 /** Slow routes are not probed before so many requests could be done, or the probes would be too much for them. */
 const PROBE_REQUESTS = 4;
 /** A queue in which requests would wait for this part of the patience is too long. */
 const LATE_SHARE = 0.75;
-/** The part of the time between usual time and patience that requests may take while others are refused. */
-const TARGET_SHARE = 0.6;
+/**
+ * The part of the time between usual time and patience that requests may take: under the low and the high limit. Half
+ * as long again under the high one shows beside the chance in times; a proven limit leaves room for that chance.
+ */
+const TRIAL_SHARES = [0.55, 0.8] as const;
+const PROVEN_SHARES = [0.45, 0.6] as const;
 /** If a larger part of the admitted requests is late, fewer are admitted, and the weight of one request in it. */
 const LATE_ENOUGH = 0.02;
 const OUTCOME_WEIGHT = 0.05;
+/** Weight of the present rate in the rate by which requests are admitted, 20 times a second: 2.5 s are remembered. */
+const RATE_WEIGHT = 0.02;
 /** Minimum part of its queue that a route uses; a route that yields is closed when it has come down to this part. */
 const MIN_SHARE = 0.02;
-/** An episode ends when the queue has been shorter than this part of its limit for a while. */
-const SHORT_SHARE = 0.75;
-/** Minimum requests without others before them whose time replaces the usual time of the route. */
-const ENOUGH = 5;
+/** An episode ends when the queue has been shorter than this part of its limit for a while: at half, load is less. */
+const SHORT_SHARE = 0.5;
+/** With this many times the requests in flight that later requests do not overtake, the route is no queue. */
+const OVERTAKEN = 3;
+/** After a trial that failed the next one waits: for so long, then three times as long, up to five minutes. */
+const WAIT_MS = 30_000;
+const MAX_WAIT_MS = 300_000;
+/** It waits for so many times the length of the trial that failed, so that trials cost a healthy service little. */
+const WAIT_TRIALS = 20;
 
 /** The result of a request's handler: its work, an error that took no work (4xx), or nothing (5xx, aborted). */
 export type Ending = 'done' | 'failed' | 'cancelled';
@@ -36,7 +51,10 @@ export interface Ticket {
   readonly patienceMs: number;
   /** Whether its time shows how long a request takes without a queue. */
   readonly showsUsual: boolean;
-  isOutcomeKnown: boolean;
+  /** The requests of a trial that it is one of. */
+  readonly cohort: Cohort | null;
+  /** Its age when nobody waited for it any more; Infinity before. */
+  leftMs: number;
 }
 
 /** The time from the first refusal until the queue is gone, with its figures. */
@@ -49,18 +67,26 @@ export class Episode {
   /** The part of the recently admitted requests that is late. */
   lateShare = 0;
   refused = 0;
-  /** The usual time as the requests of this episode show it that began with none before them. */
-  readonly usual: UsualTime = new UsualTime();
+  /** The present proof of the limit; null after it succeeded, until the next one. */
+  trial: Trial | null;
+  proveAgainAtMs = 0;
+  againMs: number = WAIT_MS;
+  /** Length of a phase, in ms: a patience, as a power of 2, so that routes and processes agree. */
+  readonly phaseMs: number;
   /** When a request was refused, or the queue was long. */
   lastFullAtMs: number;
   lastAdmissionAtMs: number;
 
+  /** @param inFlight when it began @param countsAll whether all requests in flight are the queue */
   constructor(
     readonly beganAtMs: number,
     readonly patienceMs: number,
+    readonly inFlight: number,
+    readonly countsAll: boolean,
   ) {
-    this.lastFullAtMs = beganAtMs;
-    this.lastAdmissionAtMs = beganAtMs;
+    this.trial = new Trial(patienceMs);
+    this.phaseMs = 2 ** Math.min(13, Math.max(8, Math.round(Math.log2(countsAll ? 2 * patienceMs : patienceMs))));
+    this.lastFullAtMs = this.lastAdmissionAtMs = beganAtMs;
   }
 }
 
@@ -72,14 +98,20 @@ export class RouteLimiter {
   isYielding = false;
   /** The present episode; null while nothing is refused. */
   episode: Episode | null = null;
+  #load: SharedLoad = new SharedLoad();
   #lastNumber = 0;
   #freshNumber = 0;
-  #usual = new UsualTime();
+  readonly #usual = new UsualTime();
   readonly #patience = new Patience();
   /** Slots that are over, the latest one first. */
   readonly #slots: Slot[] = [];
   #slot = new Slot();
-  #slotAtMs = 0;
+  #tickAtMs = 0;
+  #lessons = 0;
+  /** When the next trial may begin, or before with twice as many requests in flight as in the trial that failed. */
+  #nextTrialAtMs = 0;
+  #waitMs = WAIT_MS;
+  #failedInFlight = 0;
 
   /** How long a request takes without a queue, in ms; Infinity before the first one. */
   get usualMs(): number {
@@ -88,91 +120,99 @@ export class RouteLimiter {
 
   /** Requests that a new one would wait for: those that arrived after the latest fresh one. */
   get ahead(): number {
-    return Math.min(this.inFlight, this.#lastNumber - this.#freshNumber);
+    return this.episode?.countsAll ? this.inFlight : Math.min(this.inFlight, this.#lastNumber - this.#freshNumber);
+  }
+
+  /** Shares the load with other routes of the process. */
+  join(load: SharedLoad): void {
+    if (load === this.#load) return;
+    this.#load = load;
+    load.inFlight += this.inFlight;
+    load.routes += 1;
   }
 
   /** Whether a request may begin. @param patienceMs how long its caller waits */
   admits(nowMs: number, patienceMs: number): boolean {
-    this.tick(nowMs);
-    const { episode } = this;
-    if (episode === null) return true;
-    const { ahead } = this;
-    const fits = ahead < episode.limit && ahead <= Math.max(patienceMs, LONG * this.usualMs) * episode.ratePerMs;
+    if (nowMs >= this.#tickAtMs) this.tick(nowMs);
+    return this.episode === null || this.#fits(nowMs, patienceMs, this.episode);
+  }
+
+  #fits(nowMs: number, patienceMs: number, episode: Episode): boolean {
+    const { ahead, usualMs } = this;
+    const fits = ahead < episode.limit && ahead <= Math.max(patienceMs, LONG * usualMs) * episode.ratePerMs;
     if (!fits) episode.lastFullAtMs = nowMs;
     // Handlers that never end bring the rate down for as long as they are waited for.
-    const probeMs = Math.max(PROBE_MS, PROBE_REQUESTS * Math.min(1 / episode.ratePerMs, this.usualMs));
-    if (fits || nowMs - episode.lastAdmissionAtMs > probeMs) {
-      episode.lastAdmissionAtMs = nowMs;
-      return true;
-    }
-    episode.refused += 1;
-    return false;
+    const probeMs = Math.max(PROBE_MS, PROBE_REQUESTS * Math.min(1 / episode.ratePerMs, usualMs));
+    const isAdmitted = fits || nowMs - episode.lastAdmissionAtMs > probeMs;
+    if (isAdmitted) episode.lastAdmissionAtMs = nowMs;
+    else episode.refused += 1;
+    return isAdmitted;
   }
 
   /** A request begins. */
   begin(nowMs: number, patienceMs: number): Ticket {
-    this.tick(nowMs);
-    const showsUsual = this.episode === null ? this.#usual.expect(this.ahead) : this.ahead === 0;
+    const { episode, ahead } = this;
+    let showsUsual = false;
+    if (this.#lessons > 0) {
+      this.#lessons -= 1;
+      this.#patience.expect(patienceMs);
+      showsUsual = episode === null ? this.#usual.expect(ahead) : ahead === 0;
+    }
     this.inFlight += 1;
+    this.#load.inFlight += 1;
     this.#lastNumber += 1;
-    this.#patience.expect(patienceMs);
-    return { number: this.#lastNumber, startedAtMs: nowMs, patienceMs, showsUsual, isOutcomeKnown: false };
+    // A request that only probes is not part of the trial.
+    const isTried = episode !== null && !this.isYielding && ahead < episode.limit;
+    const cohort = isTried ? (episode.trial?.cohort ?? null) : null;
+    cohort?.begin(ahead + 1, this.#load.inFlight);
+    return { number: this.#lastNumber, startedAtMs: nowMs, patienceMs, showsUsual, cohort, leftMs: Infinity };
   }
 
   /** The handler of a request has ended. */
   end(ticket: Ticket, nowMs: number, ending: Ending): void {
-    this.tick(nowMs);
+    if (nowMs >= this.#tickAtMs) this.tick(nowMs);
+    const tookMs = nowMs - ticket.startedAtMs;
+    ticket.cohort?.end(ending === 'done' ? tookMs : ticket.leftMs, this.#load.inFlight);
     this.inFlight -= 1;
+    this.#load.inFlight -= 1;
     if (ending === 'cancelled') return;
     const slot = this.#slot;
-    const tookMs = nowMs - ticket.startedAtMs;
     slot.done += 1;
-    this.#settle(ticket, tookMs > Math.max(ticket.patienceMs, LONG * this.usualMs));
+    if (ticket.leftMs === Infinity) this.#settle(ticket, tookMs > Math.max(ticket.patienceMs, LONG * this.#usual.ms));
     if (ending === 'failed') return;
-    if (ticket.showsUsual) this.#learn(ticket, nowMs, tookMs);
+    if (tookMs > this.#usual.longMs) slot.slow += 1;
+    if (ticket.showsUsual) this.#usual.add(nowMs, tookMs);
     if (ticket.number < this.#freshNumber) return;
     this.#freshNumber = ticket.number;
     slot.fresh += 1;
     if (tookMs < slot.quickestMs) slot.quickestMs = tookMs;
   }
 
-  /** Takes in the time of a request that shows how long a request takes without a queue. */
-  #learn({ startedAtMs }: Ticket, nowMs: number, tookMs: number): void {
-    this.#usual.add(nowMs, tookMs);
-    const { episode } = this;
-    if (episode === null || startedAtMs < episode.beganAtMs || episode.usual === this.#usual) return;
-    const { usual } = episode;
-    usual.add(nowMs, tookMs);
-    // The first requests of the route were quick by chance, so that its usual time looked like a queue.
-    if (usual.count >= ENOUGH && usual.ms > LONG * this.usualMs) this.#usual = usual;
-  }
-
   /** Nobody waits for a request any more, whose handler still runs. @param isTimeout its client has not disconnected */
   abandon(ticket: Ticket, nowMs: number, isTimeout = false): void {
-    this.tick(nowMs);
-    const ageMs = nowMs - ticket.startedAtMs;
-    if (ageMs < this.usualMs) ticket.isOutcomeKnown = true;
-    if (ticket.isOutcomeKnown) return;
+    if (nowMs >= this.#tickAtMs) this.tick(nowMs);
+    if (ticket.leftMs < Infinity) return;
+    ticket.leftMs = nowMs - ticket.startedAtMs;
+    if (ticket.leftMs < this.usualMs) return;
     this.#settle(ticket, true);
-    if (!isTimeout) this.#patience.abandon(nowMs, ageMs);
+    if (!isTimeout) this.#patience.abandon(nowMs, ticket.leftMs);
   }
 
-  /** Counts a request once. */
-  #settle(ticket: Ticket, isLate: boolean): void {
-    if (ticket.isOutcomeKnown) return;
-    ticket.isOutcomeKnown = true;
+  /** It became known whether a request was in time. */
+  #settle({ startedAtMs }: Ticket, isLate: boolean): void {
+    const { episode } = this;
     this.#slot.outcomes += 1;
     if (isLate) this.#slot.missed += 1;
-    const { episode } = this;
     // Requests that were in the queue before are late in any case.
-    if (episode === null || ticket.startedAtMs < episode.beganAtMs) return;
+    if (episode === null || startedAtMs < episode.beganAtMs) return;
     episode.lateShare += OUTCOME_WEIGHT * (Number(isLate) - episode.lateShare);
   }
 
   /** Time has passed. To be called during an episode even if no request arrives. */
   tick(nowMs: number): void {
-    if (nowMs - this.#slotAtMs < SLOT_MS) return;
-    this.#slotAtMs = nowMs;
+    if (nowMs < this.#tickAtMs) return;
+    this.#tickAtMs = nowMs + SLOT_MS;
+    this.#lessons = LESSONS;
     const slot = this.#slot;
     if (slot.done > 0) {
       slot.endedAt = nowMs;
@@ -180,38 +220,66 @@ export class RouteLimiter {
       this.#slots.unshift(slot);
       if (this.#slots.length > MAX_SLOTS) this.#slots.pop();
       this.#slot = new Slot();
-      if (this.episode === null) this.#beginIfLate(nowMs);
+      if (this.episode === null && slot.ahead > 0) this.#beginIfLate(nowMs);
     }
-    if (this.episode !== null) this.#steer(nowMs, this.episode);
+    if (this.episode !== null && !this.#steer(nowMs, this.episode)) this.episode = null;
   }
 
   /** Begins an episode if a queue makes requests late. */
   #beginIfLate(nowMs: number): void {
+    if (nowMs < this.#nextTrialAtMs && this.inFlight < 2 * this.#failedInFlight) return;
     const { ms: usualMs, longMs } = this.#usual;
     const { ms, firmMs } = this.#patience.of(nowMs, sumOf(this.#slots).outcomes);
     if (ms === Infinity) return;
+    const isOvertaken = this.inFlight > OVERTAKEN * this.ahead;
     const isLate =
       (firmMs < Infinity && isGrowing(this.#slots, usualMs, Math.max(LATE_SHARE * firmMs, longMs))) ||
-      isStanding(this.#slots, nowMs, Math.max(ms / 2, longMs), ms === firmMs ? 500 : 1000);
-    if (isLate) this.episode = new Episode(nowMs, ms);
+      isStanding(this.#slots, nowMs, Math.max(ms / 2, longMs), ms === firmMs ? 500 : 1000) ||
+      (isOvertaken && this.inFlight < 10 * this.ahead && ms === firmMs && isFailing(this.#slots, nowMs));
+    if (isLate) this.episode = new Episode(nowMs, ms, this.inFlight, isOvertaken);
   }
 
-  /** Sets the limit from the present rate; ends the episode once nobody was refused, and the queue is short. */
-  #steer(nowMs: number, episode: Episode): void {
+  /** Sets the limit from the rate. @returns false if nobody was refused and the queue is short, or it does not help */
+  #steer(nowMs: number, episode: Episode): boolean {
     const { usualMs } = this;
     const patienceMs = Math.max(this.#patience.keep(nowMs), LONG * usualMs);
     if (this.ahead > SHORT_SHARE * episode.limit) episode.lastFullAtMs = nowMs;
-    if (nowMs - episode.lastFullAtMs > Math.max(1000, usualMs)) {
-      this.episode = null;
-      return;
-    }
-    const change = this.isYielding ? 0.8 : episode.lateShare > LATE_ENOUGH ? 0.95 : 1.04;
+    if (nowMs - episode.lastFullAtMs > Math.max(1000, usualMs)) return false;
+    const phase = Math.floor((nowMs + this.#load.originMs) / episode.phaseMs);
+    // What came before a route yielded shows nothing about its limit afterwards.
+    if (this.isYielding) episode.trial &&= new Trial(episode.patienceMs);
+    else if (!this.#isProven(nowMs, phase, episode)) return false;
+    const { trial } = episode;
+    const change = this.isYielding ? 0.8 : trial === null && episode.lateShare > LATE_ENOUGH ? 0.95 : 1.04;
     episode.share = Math.min(1, Math.max(MIN_SHARE, episode.share * change));
     const ratePerMs = rateOf(this.#slots, nowMs, Math.min(3000, Math.max(500, 3 * usualMs)));
-    // After the load, few requests arrive and so few are done: the rate that was possible is forgotten slowly.
-    episode.ratePerMs = Math.max(ratePerMs, 0.98 * episode.ratePerMs);
-    const targetMs = usualMs + TARGET_SHARE * episode.share * (patienceMs - usualMs);
+    if (episode.ratePerMs === 0) episode.ratePerMs = ratePerMs;
+    // While the first queue is worked off, what shares its work among all requests does many of them at once.
+    else if (trial === null || trial.isBegun) episode.ratePerMs += RATE_WEIGHT * (ratePerMs - episode.ratePerMs);
+    const [low, high] = trial === null ? PROVEN_SHARES : TRIAL_SHARES;
+    const isHigh = trial === null ? phase % 2 === 1 : trial.isHigh;
+    const targetMs = usualMs + (isHigh ? high : low) * episode.share * (patienceMs - usualMs);
+    const limit = episode.ratePerMs * targetMs;
     const isClosed = this.isYielding && episode.share === MIN_SHARE;
-    episode.limit = isClosed ? 0 : Math.max(1, episode.ratePerMs * targetMs);
+    // Small limits, too, must differ.
+    episode.limit = isClosed ? 0 : Math.max(1, isHigh ? limit : Math.floor(limit));
+    return true;
+  }
+
+  /** Whether the limit has proved itself, or still may. */
+  #isProven(nowMs: number, phase: number, episode: Episode): boolean {
+    if (nowMs > episode.proveAgainAtMs) episode.trial ??= new Trial(episode.patienceMs, true);
+    const helps = episode.trial?.look(nowMs, phase, this.#load.routes > 1);
+    if (helps === true) {
+      episode.trial = null;
+      episode.proveAgainAtMs = nowMs + episode.againMs;
+      episode.againMs *= 2;
+      this.#waitMs = WAIT_MS;
+    } else if (helps === false) {
+      this.#failedInFlight = episode.inFlight;
+      this.#nextTrialAtMs = nowMs + Math.max(this.#waitMs, WAIT_TRIALS * (nowMs - episode.beganAtMs));
+      this.#waitMs = Math.min(MAX_WAIT_MS, 3 * this.#waitMs);
+    }
+    return helps !== false;
   }
 }

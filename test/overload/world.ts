@@ -1,11 +1,13 @@
 /** A model of clients and services in virtual time, against which the limiter of a route is run alone. */
 
 import { RouteLimiter } from '../../src/overload/route-limiter.js';
+import { SharedLoad } from '../../src/overload/trial.js';
 import { createRandom, type Random } from '../support/random.js';
 
 /** Events in the order of their time. */
 export class World {
   now = 0;
+  readonly load = new SharedLoad();
   readonly random: Random;
   readonly #heap: { readonly at: number; readonly order: number; readonly run: () => void }[] = [];
   #order = 0;
@@ -117,6 +119,7 @@ export class Service {
     const patienceMs = request.deadlineAt - world.now;
     if (!limiter.admits(world.now, patienceMs)) {
       this.refused += 1;
+      limiter.join(world.load);
       request.reply(503);
       return;
     }

@@ -74,6 +74,7 @@ export class VirtualTime {
       clearInterval: clear,
       monotonicNow: () => this.nowMs,
       elapsedSince: (startedAtMs: number) => `${Math.floor(this.nowMs - startedAtMs)} ms`,
+      monotonicOrigin: () => 0,
     };
   }
 

@@ -1,0 +1,164 @@
+/*
+ * Finds out whether a limit helps: the limit rises and falls by a third, and times must follow it.
+ *
+ * With a queue, half as many requests again take half as long again. In a service that is merely slow they take as
+ * long as before, so the limit refuses requests for nothing. Everything that has a limit, routes of one process and
+ * processes that share a database, rises and falls at the same time, by the clock: together they are one queue.
+ */
+
+/** Minimum requests under the low and under the high limit: a mean of fewer is chance. */
+const ENOUGH = 8;
+/** How much likelier one answer must be than the other, as a logarithm: one of 150 answers is wrong by chance alone. */
+const SURE = 5;
+/** Uncertainty that more requests do not remove: the service changes meanwhile. */
+const DRIFT = 0.1;
+/** So many cohorts that leave a doubt end a trial: a healthy service has lost enough by then. */
+const MAX_COHORTS = 8;
+/** Times count up to this part of the patience, so that the answer is known soon after. */
+const CAP_SHARE = 1.5;
+
+/** Requests in flight of all routes of a process that have refused requests: they may wait for the same thing. */
+export class SharedLoad {
+  inFlight = 0;
+  routes = 0;
+
+  /** @param originMs when the clock of the limiters was 0, in ms since the Unix epoch */
+  constructor(readonly originMs = 0) {}
+}
+
+/** Requests that were admitted under the same limit. */
+export class Cohort {
+  /** Sums over the admitted requests: how many were before each, in its route and in all. */
+  ahead = 0;
+  all = 0;
+  admitted = 0;
+  /** Sums over the requests that are over: how many were there in all routes, and how long they took. */
+  allEnd = 0;
+  ms = 0;
+  squares = 0;
+  done = 0;
+  open = 0;
+  closedAtMs: number = Infinity;
+
+  constructor(
+    readonly isHigh: boolean,
+    readonly capMs: number,
+  ) {}
+
+  begin(ahead: number, all: number): void {
+    this.ahead += ahead;
+    this.all += all;
+    this.admitted += 1;
+    this.open += 1;
+  }
+
+  /** @param ms how long the request took; Infinity if it shows nothing */
+  end(ms: number, all: number): void {
+    this.open -= 1;
+    if (ms === Infinity) return;
+    this.allEnd += all;
+    this.count(Math.min(ms, this.capMs), 1);
+  }
+
+  count(ms: number, times: number): void {
+    this.ms += times * ms;
+    this.squares += times * ms * ms;
+    this.done += times;
+  }
+
+  add(other: Cohort): void {
+    for (const key of ['ahead', 'all', 'admitted', 'allEnd', 'ms', 'squares', 'done'] as const) this[key] += other[key];
+  }
+
+  get meanMs(): number {
+    return this.ms / this.done;
+  }
+
+  /** The square of the uncertainty of the mean. */
+  get variance(): number {
+    return Math.max(0, this.squares / this.done - this.meanMs ** 2) / this.done;
+  }
+
+  /** The requests before one in its route when it began. */
+  get meanAhead(): number {
+    return this.ahead / this.admitted;
+  }
+
+  /** The requests of all routes in the middle of its time. */
+  get meanShared(): number {
+    return (this.all / this.admitted + this.allEnd / this.done) / 2;
+  }
+}
+
+/** One proof of a limit. */
+export class Trial {
+  /** Whether the limit is the higher one; also while the queue that was there before is worked off. */
+  isHigh = true;
+  /** Whether the queue that was there before is worked off. */
+  isBegun = false;
+  readonly #low = new Cohort(false, 0);
+  readonly #high = new Cohort(true, 0);
+  /** Cohorts that are admitted completely, the first one first. */
+  readonly #closed: Cohort[] = [];
+  /** The present cohort; before the first phase it is not counted, because dead requests may be before its requests. */
+  cohort: Cohort;
+  #phase = NaN;
+  #cohorts = 0;
+
+  /** @param isRepeated whether the limit has helped before, so that a doubt is no reason to take it away */
+  constructor(
+    patienceMs: number,
+    readonly isRepeated = false,
+  ) {
+    this.cohort = new Cohort(true, CAP_SHARE * patienceMs);
+  }
+
+  /**
+   * @param phase odd while limits are high
+   * @param isShared whether other routes may wait for the same thing: either load alone misleads then
+   * @returns whether the limit helps; undefined as long as it is not known
+   */
+  look(nowMs: number, phase: number, isShared: boolean): boolean | undefined {
+    if (phase !== this.#phase && (this.isBegun || this.cohort.done > 0)) this.#turn(nowMs, phase);
+    for (let cohort = this.#closed[0]; cohort !== undefined; cohort = this.#closed[0]) {
+      const { open, capMs, closedAtMs } = cohort;
+      if (open > 0 && nowMs - closedAtMs < capMs) return undefined;
+      cohort.count(capMs, open);
+      (cohort.isHigh ? this.#high : this.#low).add(cohort);
+      this.#closed.shift();
+      this.#cohorts += 1;
+      if (Math.min(this.#low.done, this.#high.done) < ENOUGH) continue;
+      const [more, less] = this.#weigh();
+      if (more > SURE) return true;
+      if (less < -SURE && more <= (isShared ? -SURE : 0)) return false;
+      if (this.#cohorts > MAX_COHORTS) return this.isRepeated && more > 0;
+    }
+    return undefined;
+  }
+
+  #turn(nowMs: number, phase: number): void {
+    this.cohort.closedAtMs = nowMs;
+    if (this.isBegun) this.#closed.push(this.cohort);
+    this.isBegun = true;
+    this.#phase = phase;
+    this.isHigh = phase % 2 === 1;
+    this.cohort = new Cohort(this.isHigh, this.cohort.capMs);
+  }
+
+  /**
+   * How much likelier it is that times follow the load than that they do not, negative if it is less likely: for the
+   * load of the route and for that of all routes, the higher one first.
+   */
+  #weigh(): readonly [number, number] {
+    const [low, high] = [this.#low, this.#high];
+    const meanMs = (low.meanMs + high.meanMs) / 2;
+    const longer = (high.meanMs - low.meanMs) / meanMs;
+    const doubt = (low.variance + high.variance) / meanMs ** 2;
+    const weigh = (less: number, more: number): number => {
+      const larger = (2 * (more - less)) / (more + less);
+      return larger <= 0 ? 0 : (larger * (longer - larger / 2)) / (doubt + (DRIFT * larger) ** 2 + 1e-6);
+    };
+    const [own, shared] = [weigh(low.meanAhead, high.meanAhead), weigh(low.meanShared, high.meanShared)];
+    return [Math.max(own, shared), Math.min(own, shared)];
+  }
+}
