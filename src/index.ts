@@ -2,7 +2,17 @@
 
 export { Postern } from './app/app.js';
 export type { CloseOptions } from './app/closing.js';
-export type { Address, Listening, ListenOptions, MonitorOptions } from './app/address.js';
+export type {
+  Address,
+  DescriptorOptions,
+  Listening,
+  ListeningOnPath,
+  ListenOptions,
+  Monitored,
+  MonitorOptions,
+  PathAddress,
+  PathOptions,
+} from './app/address.js';
 export { defineErrorCodes, type ErrorCode, type ErrorCodes } from './base/error-codes.js';
 export {
   ApiError,

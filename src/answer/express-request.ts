@@ -6,7 +6,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { builtin } from '../base/builtin.js';
-import { toPlainAddress } from './client-address.js';
+import { peerOf, toPlainAddress } from './client-address.js';
 import { Context } from './context.js';
 import {
   entityTag,
@@ -135,7 +135,7 @@ function createApplication(ctx: Context): object {
   const { trustProxy } = Context.optionsOf(ctx);
   const settings: Readonly<Record<string, unknown>> = {
     // Not `true`, which in Express stands for any proxy: express-rate-limit warns of that.
-    'trust proxy': trustProxy(ctx.raw.req.socket.remoteAddress ?? '') && trustProxy,
+    'trust proxy': trustProxy(peerOf(ctx.raw.req.socket)) && trustProxy,
     'trust proxy fn': trustProxy,
     env: process.env['NODE_ENV'] ?? 'development',
     etag: 'weak',
@@ -155,7 +155,7 @@ function createApplication(ctx: Context): object {
 /** The addresses of the client and of the proxies between it and the last one, if that is trusted. */
 function addressesFrom(ctx: Context): string[] {
   const { trustProxy } = Context.optionsOf(ctx);
-  if (!trustProxy(ctx.raw.req.socket.remoteAddress ?? '')) return [];
+  if (!trustProxy(peerOf(ctx.raw.req.socket))) return [];
   const addresses = String(ctx.headers['x-forwarded-for'] ?? '')
     .split(',')
     .map((entry) => toPlainAddress(entry.trim()));

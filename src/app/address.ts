@@ -12,6 +12,21 @@ export interface ListenOptions extends ScopeOptions {
   host?: string | undefined;
 }
 
+/** A Unix socket to listen on. */
+export interface PathOptions extends ScopeOptions {
+  /** Path of the socket, `/run/users.sock`. It is removed when the application is closed. */
+  path: string;
+}
+
+/** A socket to listen on that the parent process has opened, such as systemd. */
+export interface DescriptorOptions extends ScopeOptions {
+  /** File descriptor of the socket; the first one of systemd is 3. */
+  fd: number;
+}
+
+/** One of the ways to say where to listen. */
+export type Where = ListenOptions & Partial<Omit<PathOptions & DescriptorOptions, 'scope'>>;
+
 /** The listener for monitoring; what is left out comes from `MONITOR_PORT` and `MONITOR_HOST`. */
 export interface MonitorOptions {
   /** Port to listen on. 0: any free port. */
@@ -30,15 +45,43 @@ export interface Address {
   readonly port: number;
 }
 
-/** Where an application listens. */
-export interface Listening extends Address {
+/** A Unix socket on which a server listens. */
+export interface PathAddress {
+  /** A Unix socket has no URL. */
+  readonly url: null;
+  /** Path of the socket; null for an inherited one. */
+  readonly path: string | null;
+}
+
+/** Where the monitoring endpoints are. */
+export interface Monitored {
   /** Where its monitoring endpoints are, with the option `monitor`. */
   readonly monitor?: Address;
 }
 
+/** Where an application listens. */
+export interface Listening extends Address, Monitored {}
+
+/** The Unix socket on which an application listens. */
+export interface ListeningOnPath extends PathAddress, Monitored {}
+
 export const PORT: Kind = wholeNumber(0, 65_535);
 const MONITOR: Kinds<MonitorOptions> = { port: PORT, host: STRING };
-export const LISTEN: Kinds<ListenOptions> = { ...MONITOR, ...SCOPE };
+const LISTEN: Kinds<Where> = { ...MONITOR, ...SCOPE, path: STRING, fd: wholeNumber(0) };
+
+/** Listens on port 8000 by default. */
+export function withPort(where: Where): Where {
+  const { path, fd, port = 8000 } = where;
+  return path === undefined && fd === undefined ? { ...where, port } : where;
+}
+
+/** @throws {TypeError} for an unknown or wrong option, or two ways to say where */
+export function assertWhere(what: string, options: Where, more: Kinds<object> = {}): void {
+  assertOptions(what, options, { ...LISTEN, ...more });
+  const { port, host, path, fd } = options;
+  const ways = [port ?? host, path, fd].filter((way) => way !== undefined);
+  if (ways.length > 1) throw new TypeError(`${what} got several of port and host, path, and fd; give one`);
+}
 
 /**
  * Where the listener for monitoring listens; null without one.
@@ -63,8 +106,10 @@ export function numberOf(env: NodeJS.ProcessEnv, variable: string, { accepts, gi
   return Number(text);
 }
 
-/** The address that a server is bound to. */
-export function addressOf({ address, port }: AddressInfo): Address {
+/** The address that a server is bound to; node:net does not know the path of an inherited Unix socket. */
+export function addressOf(bound: AddressInfo | string | null): Address | PathAddress {
+  if (bound === null || typeof bound === 'string') return { url: null, path: bound };
+  const { address, port } = bound;
   const host = address === '::' || address === '0.0.0.0' ? '127.0.0.1' : address;
   const authority = host.includes(':') ? `[${host}]` : host;
   return { url: `http://${authority}:${port}`, host: address, port };

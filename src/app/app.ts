@@ -20,7 +20,8 @@ import { ServiceMetrics } from '../monitor/metrics-endpoint.js';
 import { Tasks } from '../monitor/tasks.js';
 import { assertOptions } from '../base/options-check.js';
 import { Overload } from '../overload/overload.js';
-import { LISTEN, numberOf, PORT, type Listening, type ListenOptions } from './address.js';
+import { assertWhere, numberOf, PORT, withPort, type Listening, type ListeningOnPath, type Where } from './address.js';
+import type { DescriptorOptions, ListenOptions, PathOptions } from './address.js';
 import { Listener, openListeners } from './listener.js';
 import { createClients, pingedServices } from './clients.js';
 import { CLOSE, type CloseOptions, describeInFlight, drain, drainDelayOf, endWithProcess } from './closing.js';
@@ -93,7 +94,7 @@ export class Postern extends RouteGroup {
   readonly #monitor: Listener | null;
   readonly #closeHooks: (() => unknown)[] = [];
   readonly #stop: AbortController;
-  #opening: Promise<Listening> | undefined;
+  #opening: Promise<Listening | ListeningOnPath> | undefined;
   #closing: Promise<boolean> | undefined;
   #closeExport: (() => Promise<void>) | undefined;
   #stopWatching: (() => void) | undefined;
@@ -250,23 +251,27 @@ export class Postern extends RouteGroup {
   }
 
   /**
-   * Starts to listen.
+   * Starts to listen: on a port of a host, by default 8000 on all interfaces, on each address of `localhost`, on a Unix
+   * socket (`path`), or on a socket that the parent process has opened (`fd`).
    *
    * @throws {TypeError} for an unknown or invalid option, and if it listens already
    * @throws {Error} with the server's code, such as `EADDRINUSE`, and a message with the address and a remedy
    * @example const { url } = await app.listen({ port: 0 });
    */
-  async listen(options: ListenOptions = {}): Promise<Listening> {
+  listen(options?: ListenOptions): Promise<Listening>;
+  listen(options: PathOptions): Promise<ListeningOnPath>;
+  listen(options: DescriptorOptions): Promise<Listening | ListeningOnPath>;
+  async listen(options: Where = {}): Promise<Listening | ListeningOnPath> {
     if (arguments.length > 1) throw new TypeError('listen() takes no callback; write const { url } = await app.listen()');
-    assertOptions('listen()', options, LISTEN);
+    assertWhere('listen()', options);
     return this.#listen(options, options.port === undefined ? 'the default' : 'the option port');
   }
 
-  async #listen({ port = 8000, host, scope }: ListenOptions, from: string): Promise<Listening> {
+  async #listen({ scope, ...where }: Where, from: string): Promise<Listening | ListeningOnPath> {
     if (this.#closing !== undefined) throw new Error('the application is closed; make a new one');
     if (this.#opening !== undefined)
       throw new TypeError('the application listens already; call listen() or run() once, or create another application');
-    const opening = (this.#opening = this.#open({ port, host, scope }, from));
+    const opening = (this.#opening = this.#open({ ...withPort(where), scope }, from));
     opening.catch(() => (this.#opening = undefined));
     const listening = await opening;
     // Later: setting up the measuring must not delay the first requests.
@@ -279,7 +284,7 @@ export class Postern extends RouteGroup {
     return listening;
   }
 
-  async #open(where: ListenOptions, from: string): Promise<Listening> {
+  async #open(where: Where, from: string): Promise<Listening | ListeningOnPath> {
     const signals = ['', '_TRACES', '_LOGS', '_METRICS'];
     const isMeant = signals.some((signal) => process.env[`OTEL_EXPORTER_OTLP${signal}_ENDPOINT`]);
     const isExported = isMeant && this.#options.tracing !== false;
@@ -336,13 +341,17 @@ export class Postern extends RouteGroup {
    * @throws {TypeError} when `PORT` is not a port or `DRAIN_DELAY` not a time, or for an unknown or invalid option
    * @example await app.run({ port: 8000, delay: 5_000 });
    */
-  async run(options: ListenOptions & CloseOptions = {}): Promise<Listening> {
-    assertOptions('run()', options, { ...LISTEN, ...CLOSE });
+  run(options?: ListenOptions & CloseOptions): Promise<Listening>;
+  run(options: PathOptions & CloseOptions): Promise<ListeningOnPath>;
+  run(options: DescriptorOptions & CloseOptions): Promise<Listening | ListeningOnPath>;
+  async run(options: Where & CloseOptions = {}): Promise<Listening | ListeningOnPath> {
+    assertWhere('run()', options, CLOSE);
     const { env } = process;
-    const { port = numberOf(env, 'PORT', PORT), host = env['HOST'] || undefined, scope, timeout } = options;
-    const { delay = numberOf(env, 'DRAIN_DELAY', TIME) } = options;
+    const { timeout, delay = numberOf(env, 'DRAIN_DELAY', TIME), ...given } = options;
+    const { port = numberOf(env, 'PORT', PORT), host = env['HOST'] || undefined } = options;
     const from = options.port !== undefined ? 'the option port' : port === undefined ? 'the default' : 'PORT';
-    const listening = await this.#listen({ port, host, scope }, from).catch((error: unknown) => {
+    const where = given.path === undefined && given.fd === undefined ? { ...given, port, host } : given;
+    const listening = await this.#listen(where, from).catch((error: unknown) => {
       // A mistake in the program needs its stack, a port in use does not.
       if (!(error instanceof Error && 'code' in error)) throw error;
       this.#logLast({ code: error.code }, error.message, error.message);

@@ -1,7 +1,6 @@
 /* One listener of an application, from opening to closed: the main one, or the private one for monitoring. */
 
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
+import { builtin } from '../base/builtin.js';
 import { Answers } from '../answer/answers.js';
 import type { CompiledRoutes } from '../answer/compiled-routes.js';
 import type { Context, ServingOptions } from '../answer/context.js';
@@ -9,7 +8,8 @@ import type { Observer } from '../answer/observers.js';
 import { makePublic } from '../wire/scope.js';
 import { WireServer } from '../wire/server.js';
 import type { SlowClients } from '../wire/slow-clients.js';
-import { addressOf, type Address, type Listening, type ListenOptions, type MonitorOptions } from './address.js';
+import { addressOf, type Address, type Listening, type ListeningOnPath, type ListenOptions } from './address.js';
+import type { MonitorOptions, PathAddress, Where } from './address.js';
 import { toListenError } from './listen-error.js';
 
 /** Routes, and the server whose requests they answer. */
@@ -34,16 +34,37 @@ export class Listener {
    * @param from where the port came from
    * @throws {Error} with the server's code, such as `EADDRINUSE`; then it may be opened again
    */
-  async open({ scope, ...where }: ListenOptions, from: string): Promise<Address> {
+  open(where: ListenOptions, from: string): Promise<Address>;
+  open(where: Where, from: string): Promise<Address | PathAddress>;
+  async open({ scope, ...where }: Where, from: string): Promise<Address | PathAddress> {
     const { server } = this.wire;
     try {
-      server.listen(where);
-      await once(server, 'listening');
+      if (where.host === 'localhost') await this.#openEach(where);
+      else await this.wire.listen(where);
       if (scope === 'public') makePublic(server);
     } catch (error) {
       throw toListenError(error, where, from);
     }
-    return addressOf(server.address() as AddressInfo);
+    return addressOf(server.address());
+  }
+
+  /** Listens on each address of `localhost`, IPv4 and IPv6: a client may try either first, and another program have one. */
+  async #openEach({ port, host }: Where): Promise<void> {
+    const found = await builtin('node:dns').promises.lookup(host as string, { all: true });
+    const addresses = [...new Set(found.map(({ address }) => address))];
+    for (const [i, address] of addresses.entries()) {
+      const bound = this.wire.server.address();
+      const same = typeof bound === 'object' && bound !== null ? bound.port : port;
+      try {
+        await this.wire.listen({ port: same, host: address });
+      } catch (error) {
+        // A machine without IPv6 may have its address of localhost in its table of hosts.
+        const isMissing = error instanceof Error && 'code' in error && error.code === 'EADDRNOTAVAIL';
+        if (isMissing && (this.wire.server.listening || i < addresses.length - 1)) continue;
+        await this.wire.revoke();
+        throw error;
+      }
+    }
   }
 }
 
@@ -54,11 +75,11 @@ export class Listener {
  */
 export async function openListeners(
   main: Listener,
-  where: ListenOptions,
+  where: Where,
   from: string,
   monitor: Listener | null,
   monitorWhere: MonitorOptions | null,
-): Promise<Listening> {
+): Promise<Listening | ListeningOnPath> {
   if (monitor === null || monitorWhere === null) return main.open(where, from);
   const address = await monitor.open(monitorWhere, 'monitor.port or MONITOR_PORT');
   return { ...(await main.open(where, from)), monitor: address };

@@ -59,7 +59,7 @@ export interface PosternOptions {
    * too. Default: true if stderr is a terminal, else false.
    */
   accessLog?: boolean | 'all' | undefined;
-  /** CIDRs of the proxies whose `x-forwarded-*` headers are believed. Default: none. */
+  /** CIDRs of the proxies whose `x-forwarded-*` headers are believed; `unix`: peers of Unix sockets. Default: none. */
   trustProxy?: readonly string[] | undefined;
   /** Maximum time for a whole request to arrive. Default: 60,000. 0: no limit. */
   requestTimeout?: number | undefined;

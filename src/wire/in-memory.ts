@@ -26,7 +26,7 @@ export async function requestInMemory(server: Server, request: Request, isStream
   const body = isStreamed || request.body === null ? request.body : Buffer.from(await request.arrayBuffer());
   signal.throwIfAborted();
 
-  const clientSide = new MemorySocket();
+  const clientSide = new MemorySocket(url.protocol === 'https:');
   server.emit('connection', clientSide.peer);
   const headers: Record<string, string> = { host: url.host, ...Object.fromEntries(request.headers) };
   // The headers that frame the body are made from the body that is really sent, whatever the caller says.
@@ -89,10 +89,16 @@ class MemorySocket extends Duplex {
   readonly isInMemory = true;
   readonly peer: MemorySocket;
 
-  /** @param peer the other end; made if it is not given */
-  constructor(peer?: MemorySocket) {
+  /**
+   * @param encrypted whether it counts as a connection of TLS
+   * @param peer the other end; made if it is not given
+   */
+  constructor(
+    readonly encrypted: boolean,
+    peer?: MemorySocket,
+  ) {
     super();
-    this.peer = peer ?? new MemorySocket(this);
+    this.peer = peer ?? new MemorySocket(encrypted, this);
   }
 
   override _read(): void {

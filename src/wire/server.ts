@@ -1,6 +1,8 @@
 /* The servers of one listener: what they receive goes to the connection that it belongs to. */
 
+import { once } from 'node:events';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { ListenOptions, Server as NetServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { builtin } from '../base/builtin.js';
 import { clearInterval, monotonicNow, setImmediate, setInterval, setTimeout } from '../base/clock.js';
@@ -45,6 +47,8 @@ export class WireServer<Handling> {
   readonly #checkHead: (req: IncomingMessage) => boolean;
   readonly #parts: ListenerParts<Handling>;
   readonly #open = new Set<Duplex>();
+  /** Further addresses on which connections of {@link server} are accepted. */
+  readonly #doors: NetServer[] = [];
   /** Number of connections that the server has accepted. */
   #accepted = 0;
   #whenIdle: (() => void)[] = [];
@@ -69,6 +73,21 @@ export class WireServer<Handling> {
   /** Requests without a complete reply, also those whose clients disconnected while their handlers run. */
   get exchanges(): ReadonlySet<Exchange<Handling>> {
     return this.#parts.exchanges;
+  }
+
+  /** Starts to listen; called again, on another address, too. @throws {Error} as `listen` of `node:net` does */
+  async listen(where: ListenOptions): Promise<void> {
+    const { server } = this;
+    let door: NetServer = server;
+    if (server.listening) {
+      // As node:http has its own: a client may end its side and still wait for replies.
+      door = builtin('node:net').createServer({ allowHalfOpen: true, noDelay: true });
+      door.maxConnections = server.maxConnections;
+      door.on('connection', (socket) => server.emit('connection', socket));
+    }
+    door.listen(where);
+    await once(door, 'listening');
+    if (door !== server) this.#doors.push(door);
   }
 
   /** Lets this listener answer all that a server receives, and refuse the upgrades that the public may not make. */
@@ -132,7 +151,7 @@ export class WireServer<Handling> {
 
   /** Closes at once what was opened, for an application that can't be opened as a whole. */
   async revoke(): Promise<void> {
-    const stopped = stopListening(this.server);
+    const stopped = this.#stopListening();
     await this.#closeAll();
     await stopped;
   }
@@ -211,7 +230,15 @@ export class WireServer<Handling> {
       await nextTurn();
     } while (this.#accepted > before && monotonicNow() < limitMs);
     this.#closeSilent();
-    await stopListening(this.server);
+    await this.#stopListening();
+  }
+
+  /** Resolves when the servers have no connection left; at once for one that never listened. */
+  async #stopListening(): Promise<void> {
+    const listening = [this.server, ...this.#doors.splice(0)].filter((door) => door.listening);
+    const stopped = listening.map((door) => new Promise((resolve) => door.close(resolve)));
+    if (listening.length > 0) this.server.closeIdleConnections();
+    await Promise.all(stopped);
   }
 
   /** Closes connections on which no byte has arrived, after a moment for bytes that are on their way. */
@@ -257,13 +284,4 @@ function refuseIncomplete(req: IncomingMessage): HttpError | null {
 /** Resolves when the event loop has waited for sockets. */
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
-}
-
-/** Resolves when the server has no connection left; at once for one that never listened. */
-function stopListening(server: Server): Promise<void> {
-  if (!server.listening) return Promise.resolve();
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeIdleConnections();
-  });
 }

@@ -63,7 +63,8 @@ test.for([
 ] as const)('%s, which takes the message first, is refused with the remedy', ([, logger]) => {
   const remedy = 'takes the message first, as winston and log4js do; swap the arguments of each method: ' +
     '{ info: (object, message) => logger.info(message, object), ... }';
-  expect(() => new Postern('users', { logger: logger as unknown as Logger })).toThrow(new TypeError(`logger ${remedy}`));
+  expect(() => new Postern('users', { logger: logger as unknown as Logger }))
+    .toThrow(new TypeError(`logger ${remedy}`));
 });
 
 test('winston with its arguments swapped, as the remedy says, writes the line of a 500', async () => {
