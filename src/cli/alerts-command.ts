@@ -1,5 +1,6 @@
 /* `postern alerts`: rules for Prometheus that watch an application. */
 
+import { DEFAULT_BUCKETS } from '../metrics/histogram.js';
 import { MONITORING_ENDPOINTS } from '../monitor/endpoints.js';
 import { defineCommand, type Command } from './command.js';
 import { loadMonitoredApp } from './module.js';
@@ -10,16 +11,25 @@ Prints alerting rules for the application that MODULE exports as its default,
 for rule_files of Prometheus. They watch the job of the application's name and
 don't count its monitoring endpoints: the share of requests that fail, p99
 latency by route, event loop lag, memory near its limit, failing health,
-instances that don't answer, and calls to other services that fail.
+instances that don't answer, requests refused because of overload, and calls to
+other services that fail. Namespaces are watched separately.
 `;
 
 export const alerts: Command = defineCommand(usage, 'MODULE', {}, async (_values, file) => {
-  const { name } = await loadMonitoredApp(file);
-  return { text: writeAlerts(name) };
+  const { name, metrics } = await loadMonitoredApp(file);
+  const buckets = metrics?.get('http_request_duration_seconds')?.definition.upperBounds ?? DEFAULT_BUCKETS;
+  return { text: writeAlerts(name, buckets) };
 });
 
-/** A file of rules for a job (https://prometheus.io/docs/prometheus/latest/configuration/alerting_rules). */
-function writeAlerts(name: string): string {
+/**
+ * A file of rules for a job (https://prometheus.io/docs/prometheus/latest/configuration/alerting_rules).
+ *
+ * @param buckets of the durations of requests, in seconds, without +Inf
+ */
+function writeAlerts(name: string, buckets: readonly number[]): string {
+  // The bucket nearest to a second. Where p99 is beyond the last bucket, Prometheus reports that bucket: hence ">=".
+  const distance = (seconds: number): number => Math.abs(Math.log(seconds));
+  const slow = buckets.reduce((best, bucket) => (distance(bucket) < distance(best) ? bucket : best));
   const job = `job="${name}"`;
   // A dot is escaped for the expression, and its backslash for the string of PromQL around it.
   const routes = `${job},route!~"/${name.replaceAll('.', '\\\\.')}/(${Object.keys(MONITORING_ENDPOINTS).join('|')})/"`;
@@ -44,18 +54,18 @@ ${expression.replace(/^/gm, '          ')}
           summary: '${name}: ${summary}'
           description: '${description}'
 `;
-  const p99 = `histogram_quantile(0.99, sum by (job, method, route, le) (
+  const p99 = `histogram_quantile(0.99, sum by (namespace, job, method, route, le) (
   rate(http_request_duration_seconds_bucket{${routes},route!=""}[5m])
 ))`;
-  const failed = ratio('job', 'http_request_duration_seconds_count', routes, '5..', 0.05);
-  const failedCalls = ratio('job, service', 'service_request_duration_seconds_count', job, '0|5..', 0.1);
+  const failed = ratio('namespace, job', 'http_request_duration_seconds_count', routes, '5..', 0.05);
+  const failedCalls = ratio('namespace, job, service', 'service_request_duration_seconds_count', job, '0|5..', 0.1);
   const rules = [
     rule('HighErrorRatio', '5m', 'critical', failed,
       '{{ $value | humanizePercentage }} of the requests fail',
       'More than 5 % of the requests were answered with a 5xx over five minutes.'),
-    rule('SlowRoute', '10m', 'warning', `${p99} > 1`,
+    rule('SlowRoute', '10m', 'warning', `${p99} >= ${slow}`,
       '{{ $labels.method }} {{ $labels.route }} takes {{ $value | humanizeDuration }}',
-      'One request of a hundred takes longer than a second. Long replies, such as event streams, belong left out.'),
+      `One request of a hundred takes ${slow} s or longer. Leave out long replies, such as event streams.`),
     rule('EventLoopLag', '5m', 'warning', `nodejs_eventloop_lag_p99_seconds{${job}} > 0.1`,
       'the event loop of {{ $labels.instance }} lags by {{ $value | humanizeDuration }}',
       'Every request waits while something computes. Profile it, move the work away, or run more instances.'),
@@ -68,6 +78,10 @@ ${expression.replace(/^/gm, '          ')}
     rule('InstanceDown', '5m', 'critical', `up{${job}} == 0`,
       '{{ $labels.instance }} does not answer Prometheus',
       'The other rules of this file see nothing of an instance that is not scraped.'),
+    rule('Overloaded', '5m', 'warning',
+      `sum by (namespace, job, route) (rate(http_requests_refused_total{${job}}[5m])) > 0`,
+      '{{ $labels.route }} refuses {{ $value | humanize }} requests a second',
+      'Requests that would be answered too late are refused with 503. Run more instances, or find what is slow.'),
     rule('DependencyFailing', '5m', 'warning', failedCalls,
       '{{ $value | humanizePercentage }} of its calls of {{ $labels.service }} fail',
       'More than 10 % of the calls were answered with a 5xx, or not at all, over five minutes.'),

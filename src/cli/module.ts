@@ -8,6 +8,7 @@ import { resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { NamedValue } from '../base/error-codes.js';
 import { isRecord } from '../base/options-check.js';
+import type { Registry } from '../metrics/registry.js';
 import type { OpenApiSource } from '../openapi/document.js';
 import type { RouteInfo, Router } from '../routing/router.js';
 import { messageOf } from './output.js';
@@ -15,6 +16,7 @@ import { messageOf } from './output.js';
 /** An application. Its name and its routes are checked; an application of another copy may lack the other members. */
 export interface LoadedApp extends OpenApiSource {
   readonly errorCodes?: readonly NamedValue[];
+  readonly metrics?: Pick<Registry, 'get'>;
   readonly router: OpenApiSource['router'] & Partial<Pick<Router, 'entries'>>;
 }
 

@@ -33,6 +33,8 @@ export interface Definition {
   readonly maxSeries: number;
   /** Called each time that new labels are sent to the overflow series. */
   readonly onOverflow: () => void;
+  /** Of the buckets of a histogram, without +Inf. */
+  readonly upperBounds?: readonly number[];
 }
 
 /** A counter's name without `_total`: its family's name in OpenMetrics. */

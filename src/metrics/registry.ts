@@ -107,11 +107,12 @@ export class Registry implements Iterable<AnyMetric> {
    */
   histogram<const L extends string = never>(options: HistogramOptions<L>): Histogram<L> {
     const definition = this.#define('histogram', options, ['buckets']);
-    const bounds = toBounds(options.buckets ?? DEFAULT_BUCKETS, definition.name);
-    const bucketLabels = formatOwnLabels('histogram', [...bounds, Infinity]);
+    const upperBounds = toBounds(options.buckets ?? DEFAULT_BUCKETS, definition.name);
+    const bucketLabels = formatOwnLabels('histogram', [...upperBounds, Infinity]);
     const metric = new Histogram<L>({
       ...definition,
-      create: (owner, values) => new HistogramSeries(owner, values, bounds, bucketLabels),
+      upperBounds,
+      create: (owner, values) => new HistogramSeries(owner, values, upperBounds, bucketLabels),
     });
     return this.#add(metric, options.collect);
   }

@@ -58,7 +58,7 @@ test(
     writeFileSync(join(cwd, 'users.rules.yml'), text);
     writeFileSync(join(cwd, 'prometheus.yml'), blockOf('Prometheus', 'yaml'));
     expect(execFileSync('promtool', ['check', 'config', 'prometheus.yml'], { cwd, encoding: 'utf8' }))
-      .toContain('SUCCESS: 7 rules found');
+      .toContain('SUCCESS: 8 rules found');
   },
 );
 
