@@ -9,8 +9,8 @@ import { Readable } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { connect, reply, type Handler, type Postern, type StandardSchemaV1 } from 'postern';
-import { RETURNED, THROWN } from '../support/hostile-values.js';
+import { connect, NotFound, reply, type Handler, type Postern, type StandardSchemaV1 } from 'postern';
+import { RETURNED, THROWN, trappedAfter } from '../support/hostile-values.js';
 import { createApp, createRecorder, expectFailures, serve, type Entry } from '../support/serve.js';
 import { WireConnection } from '../support/strict-client.js';
 
@@ -250,6 +250,37 @@ describe.for(Object.keys(RETURNS))('returned %s', (how) => {
       return active === 0 && (status === 500 || status === 200) && isDeepStrictEqual(lines, expected);
     };
     expect(await deviations(RETURNED[group] ?? {}, GET, RETURNS[how] as Place['add'], isExpected)).toEqual([]);
+  });
+});
+
+/** What a handler may return, shown by a proxy that throws after some looks. */
+const SHOWN: Readonly<Record<string, () => object>> = {
+  'an object': () => ({ a: 1, b: { c: [2] } }),
+  'an array': () => [1, { a: 2 }],
+  'a reply': () => reply({ a: 1 }, { status: 201, headers: { 'x-a': 'b' } }),
+  'a reply with a stream': () => reply(iterable(async (call) => (call < 3 ? chunk : { done: true, value: undefined }))),
+  'a Response': () => new Response('x'),
+  'an iterable': () => iterable(async (call) => (call < 3 ? chunk : { done: true, value: undefined })),
+  'an object with a then': () => ({ then: (resolve: (value: string) => void) => resolve('late') }),
+  'an Error': () => new Error('x'),
+  'a NotFound': () => new NotFound('x', { headers: { 'x-a': 'b' } }),
+};
+const WAYS: Readonly<Record<string, Place['add']>> = {
+  'returned': (app, create) => app.get('/r', () => create() as object),
+  'returned below middleware': (app, create) => app.use((_ctx, next) => next()).get('/r', () => create() as object),
+  'thrown': (app, create) => app.get('/r', throwing(create)),
+};
+
+describe.for(Object.keys(WAYS))('%s, and throwing from its nth look on,', (way) => {
+  test.for(Object.keys(SHOWN))('%s is one reply, whatever n', async (what) => {
+    const looks = Array.from({ length: 60 }, (_, n) => [`${n} looks`, () => trappedAfter(n, SHOWN[what]?.() ?? {})]);
+    const isExpected = ({ status, lines, active }: Outcome): boolean => {
+      const isReply = status === null || [200, 201, 404, 500].includes(Number(status));
+      const isLogged = isDeepStrictEqual(lines, ['request failed']);
+      return isReply && active === 0 && (status === null || status === 500 ? isLogged : lines.length === 0);
+    };
+    const values = Object.fromEntries(looks) as Record<string, Create>;
+    expect(await deviations(values, GET, WAYS[way] as Place['add'], isExpected)).toEqual([]);
   });
 });
 

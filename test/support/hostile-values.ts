@@ -13,6 +13,20 @@ export function trapped(target: object): object {
   return new Proxy(target, Object.fromEntries(traps));
 }
 
+/** A proxy that shows its target for so many looks, and throws from then on. */
+export function trappedAfter(looks: number, target: object): object {
+  let left = looks;
+  const traps = Object.getOwnPropertyNames(Reflect).map((name) => {
+    const look = (...given: unknown[]): unknown => {
+      left -= 1;
+      if (left < 0) fail();
+      return Reflect.apply(Reflect.get(Reflect, name) as () => unknown, Reflect, given);
+    };
+    return [name, look] as const;
+  });
+  return new Proxy(target, Object.fromEntries(traps));
+}
+
 function revoked(): object {
   const { proxy, revoke } = Proxy.revocable({}, {});
   revoke();
