@@ -100,6 +100,19 @@ test('observations leave the quantiles a part of maxAgeSeconds at a time, and st
   expect([summary.sampled().get('s_sum'), summary.sampled().get('s_count')]).toEqual([145, 11]);
 });
 
+test('with one part, observations leave the quantiles together', () => {
+  vi.useFakeTimers();
+  const summary = create({ percentiles: [1], maxAgeSeconds: 10, ageBuckets: 1 });
+  vi.advanceTimersByTime(10_000 - (performance.now() % 10_000));
+  for (const value of [1, 2]) {
+    summary.observe(value);
+    vi.advanceTimersByTime(4000);
+  }
+  expect(summary.sampled().get('s{quantile=1.0}')).toBe(2);
+  vi.advanceTimersByTime(2000);
+  expect([summary.sampled().get('s{quantile=1.0}'), summary.sampled().get('s_count')]).toEqual([NaN, 2]);
+});
+
 test('what is kept of a million observations is no more than of a thousand', () => {
   const digest = new Digest();
   const most = (count: number): number => {

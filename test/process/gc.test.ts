@@ -3,14 +3,17 @@
 import { createHistogram, type IntervalHistogram } from 'node:perf_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { HeapSpaceInfo } from 'node:v8';
-import { expect, test } from 'vitest';
-import { BYTES_PER_OBJECT, registerCollections } from '../../src/process/process-metrics.js';
-import { Readings } from '../../src/process/readings.js';
+import { expect, onTestFinished, test } from 'vitest';
+import { Registry } from 'postern/metrics';
 import { collectProcess } from '../../src/process/sampler.js';
-import { ProcessSources, type Collection, type CollectionWatch } from '../../src/process/sources.js';
-import { watchProcess, type ProcessWatch } from '../../src/process/watch.js';
-import { Registry } from '../../src/metrics/registry.js';
 import { sampleMap } from '../support/exposition-parser.js';
+
+type Sources = NonNullable<Parameters<typeof collectProcess>[1]>;
+type Listener = Parameters<Sources['watchCollections'] & {}>[0];
+type Collection = Parameters<Listener>[0][number];
+
+/** What an object is taken to have. */
+const BYTES_PER_OBJECT = 50;
 
 const TYPES: readonly {
   readonly type: string;
@@ -85,6 +88,17 @@ test('a mark-compact frees what the heap has shrunk by, new objects behind it as
   expect(samples().get('python_gc_collected_objects_sum{generation=2}')).toBe(15_000_000 / BYTES_PER_OBJECT);
 });
 
+test('of two mark-compacts that are told together, the first one counts as freeing it all', () => {
+  const { samples, observer, collect, deliver, heap } = create();
+  heap({ oldUsed: 30_000_000 });
+  observer.start();
+  heap({ oldUsed: 20_000_000 });
+  for (let index = 0; index < 2; index++) collect('MarkSweepCompact', { told: false });
+  deliver();
+  expect(samples().get('python_gc_collected_objects_count{generation=2}')).toBe(2);
+  expect(samples().get('python_gc_collected_objects_sum{generation=2}')).toBe(10_000_000 / BYTES_PER_OBJECT);
+});
+
 test('what is told late is counted once', () => {
   const { samples, observer, collect, deliver } = create();
   observer.start();
@@ -150,26 +164,23 @@ const NEW_SPACE_BYTES = 1_000_000;
 
 function create(): Bench {
   const registry = new Registry();
-  let listener: ((collections: readonly Collection[]) => void) | undefined;
+  let listener: Listener | undefined;
   let untold: Collection[] = [];
   let spaces = [space('old_space', 0, 0), space('new_space', 0, NEW_SPACE_BYTES)];
   const takeRecords = (): Collection[] => untold.splice(0);
   const deliver = (): void => listener?.(takeRecords());
-  let watch: ProcessWatch | undefined;
-  const histograms = registerCollections(new Readings(registry), true, () => watch?.collect());
-  const heapSpaces = (): HeapSpaceInfo[] => spaces;
-  const watchCollections = (tell: typeof listener & {}): CollectionWatch => {
-    listener = tell;
-    return { takeRecords, disconnect: () => void (listener = undefined) };
-  };
-  const createMonitor = (): IntervalHistogram =>
-    Object.assign(createHistogram(), { enable: () => true, disable: () => true });
-  const sources = { ...new ProcessSources(), heapSpaces, watchCollections, createMonitor };
-  return {
-    observer: {
-      start: () => void (watch = watchProcess(sources, histograms, () => {})),
-      close: () => watch?.close(),
+  const observer = collectProcess(registry, {
+    heapSpaces: () => spaces,
+    watchCollections(tell) {
+      listener = tell;
+      return { takeRecords, disconnect: () => void (listener = undefined) };
     },
+    createMonitor: (): IntervalHistogram =>
+      Object.assign(createHistogram(), { enable: () => true, disable: () => true }),
+  });
+  onTestFinished(() => observer.close());
+  return {
+    observer,
     deliver,
     samples: () => sampleMap(registry.expose()),
     collect(type, { ms = 1, told = true } = {}) {
