@@ -1,0 +1,131 @@
+/**
+ * Overload protection of a whole application in virtual time: what counts as load, and what does not.
+ *
+ * @module-tag slow
+ */
+
+import { setImmediate as turn } from 'node:timers/promises';
+import { expect, test, vi } from 'vitest';
+import type { Context, Postern } from 'postern';
+import { createApp, expectFailures } from '../support/serve.js';
+import { VirtualTime } from '../support/virtual-clock.js';
+
+const time = vi.hoisted(() => ({ current: undefined as VirtualTime | undefined }));
+vi.mock('../../src/base/clock.js', async (load) => {
+  const { VirtualTime: Time } = await import('../support/virtual-clock.js');
+  time.current = new Time();
+  return time.current.replace(await load());
+});
+const clock = (): VirtualTime => time.current as VirtualTime;
+
+/** Connections to a database, each taken for a while by a request. */
+function createPool(size: number, serviceMs: number): () => Promise<string> {
+  let free = size;
+  const queue: (() => void)[] = [];
+  return async () => {
+    if (free > 0) free -= 1;
+    else await new Promise<void>((resolve) => void queue.push(resolve));
+    await clock().wait(serviceMs);
+    const next = queue.shift();
+    if (next === undefined) free += 1;
+    else next();
+    return 'done';
+  };
+}
+
+/** How clients wait for their replies: they say how long, or disconnect. */
+type Patience = 'states its deadline' | 'disconnects';
+
+interface Outcome {
+  readonly sentMs: number;
+  /** 499 for a request whose client disconnected. */
+  readonly status: number;
+}
+
+/** Clients of one application. */
+class Clients {
+  readonly outcomes: Record<string, Outcome[]> = {};
+  #open = 0;
+
+  constructor(
+    readonly app: Postern,
+    readonly patienceMs: number,
+    readonly patience: Patience,
+  ) {}
+
+  send(path: string): void {
+    this.#open += 1;
+    void this.#ask(path).finally(() => (this.#open -= 1));
+  }
+
+  /** 10 ms. The requests reach their handlers before time passes. */
+  async pass(): Promise<void> {
+    for (let turns = 0; turns < 12; turns += 1) await turn();
+    await clock().pass(10);
+  }
+
+  async settle(): Promise<void> {
+    while (this.#open > 0) await this.pass();
+  }
+
+  statuses(path: string, fromMs = 0): number[] {
+    return (this.outcomes[path] ?? []).filter(({ sentMs }) => sentMs >= fromMs).map(({ status }) => status);
+  }
+
+  async #ask(path: string): Promise<void> {
+    const sentMs = clock().nowMs;
+    const abort = new AbortController();
+    const isStated = this.patience === 'states its deadline';
+    if (!isStated) void clock().wait(this.patienceMs).then(() => abort.abort());
+    const headers = isStated ? { 'x-envoy-expected-rq-timeout-ms': String(this.patienceMs) } : {};
+    const status = await this.app.request(path, { headers, signal: abort.signal }).then(
+      async (response) => (await response.text(), response.status),
+      () => 499,
+    );
+    (this.outcomes[path] ??= []).push({ sentMs, status });
+  }
+}
+
+async function start(app: Postern, patienceMs: number, patience: Patience): Promise<Clients> {
+  // Modules are loaded with the first request, which takes real time.
+  await (await app.get('/warm', () => 'warm').request('/warm')).text();
+  return new Clients(app, patienceMs, patience);
+}
+
+test('a route with five times the load that it can take refuses requests, if every client disconnects', async () => {
+  const app = expectFailures(createApp(), 503).get('/work', createPool(10, 100));
+  const clients = await start(app, 1000, 'disconnects');
+  for (let i = 0; i < 600; i += 1) {
+    for (let n = 0; n < 5; n += 1) clients.send('/work');
+    await clients.pass();
+  }
+  await clients.settle();
+  expect(clients.statuses('/work')).toContain(503);
+  expect(app.metrics.expose()).toMatch(/http_requests_refused_total\{route="\/work",reason="queue"\}/);
+  expect(clients.statuses('/work')).toContain(200);
+});
+
+test.for<[string, (ctx: Context) => unknown]>([
+  ['throw at once', () => { throw new Error('no database'); }],
+  ['throw what is not an error', () => { throw 'no database'; }],
+  ['reject', async () => { throw new Error('no database'); }],
+])('requests whose handlers %s do not count as load: the others are served after an overload', async ([, fail]) => {
+  const app = expectFailures(createApp(), 500, 503);
+  const work = createPool(10, 100);
+  app.get('/work', (ctx) => (ctx.query.has('fail') ? fail(ctx) as string : work()));
+  const clients = await start(app, 1000, 'states its deadline');
+  for (let i = 0; i < 300; i += 1) {
+    for (let n = 0; n < 5; n += 1) clients.send('/work');
+    await clients.pass();
+  }
+  // Few requests that take their time, among many that fail. The overload may take some seconds to end.
+  const calmMs = clock().nowMs + 5000;
+  for (let i = 0; i < 800; i += 1) {
+    if (i % 10 === 0) clients.send('/work');
+    for (let n = 0; n < 5; n += 1) clients.send('/work?fail');
+    await clients.pass();
+  }
+  await clients.settle();
+  expect(clients.statuses('/work', calmMs).filter((status) => status !== 200)).toEqual([]);
+  expect(new Set(clients.statuses('/work?fail', calmMs))).toEqual(new Set([500]));
+});
