@@ -14,18 +14,9 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, syml
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { findErrors } from './support/documented-programs.js';
+import { findErrors, tscOf, type TypeScriptVersion } from './support/documented-programs.js';
 import { ROOT } from './support/markdown.js';
 import { doors, findNamelessTypes, findUncalled, writeConsumer } from './support/public-types.js';
-
-const COMPILERS = {
-  '5.6': 'test/node_modules/typescript-5.6',
-  '5.7': 'test/node_modules/typescript-5.7',
-  '5.8': 'test/node_modules/typescript-5.8',
-  '5.9': 'test/node_modules/typescript',
-  '6.0': 'test/node_modules/typescript-6.0',
-  '7.0': 'node_modules/typescript',
-};
 
 /** The oldest and the newest version of each major. */
 const NODE_TYPES = {
@@ -46,7 +37,7 @@ const PROGRAMS = {
 const fileOf = (door: string): string => `${door.replace('/', '-')}.ts`;
 
 interface Run {
-  readonly compiler: keyof typeof COMPILERS;
+  readonly compiler: TypeScriptVersion;
   readonly nodeTypes: keyof typeof NODE_TYPES;
   readonly program: keyof typeof PROGRAMS;
   readonly lib?: readonly string[];
@@ -97,7 +88,7 @@ test.concurrent.for(RUNS)(
   { timeout: 900_000 },
   async ({ compiler, nodeTypes, program, lib = ['ES2022'] }) => {
     const outDir = join(folder, 'out', compiler, nodeTypes, program);
-    const found = await findErrors(folder, join(ROOT, COMPILERS[compiler], 'bin/tsc'), PROGRAMS[program], {
+    const found = await findErrors(folder, tscOf(compiler), PROGRAMS[program], {
       declaration: true,
       emitDeclarationOnly: true,
       removeComments: true,

@@ -10,19 +10,9 @@ import { cpSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
-import { compile, PROGRAMS, writePrograms } from '../support/documented-programs.js';
+import { compile, PROGRAMS, TYPESCRIPT, tscOf, writePrograms } from '../support/documented-programs.js';
+import type { TypeScriptVersion } from '../support/documented-programs.js';
 import { ROOT } from '../support/markdown.js';
-
-const FOLDERS = {
-  '5.6': 'test/node_modules/typescript-5.6',
-  '5.7': 'test/node_modules/typescript-5.7',
-  '5.8': 'test/node_modules/typescript-5.8',
-  '5.9': 'test/node_modules/typescript',
-  '6.0': 'test/node_modules/typescript-6.0',
-  '7.0': 'node_modules/typescript',
-};
-type Version = keyof typeof FOLDERS;
-const tscOf = (version: Version): string => join(ROOT, FOLDERS[version], 'bin/tsc');
 
 let folder = '';
 beforeAll(() => {
@@ -34,7 +24,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test.concurrent.for(Object.keys(FOLDERS) as Version[])(
+test.concurrent.for(Object.keys(TYPESCRIPT) as TypeScriptVersion[])(
   'the documents and the types of the tests compile with TypeScript %s',
   { timeout: 900_000 },
   async (version) => {
@@ -43,7 +33,8 @@ test.concurrent.for(Object.keys(FOLDERS) as Version[])(
   },
 );
 
-const DECLARATIONS: readonly (readonly [Version, module: string, resolution: string, exactOptionals: boolean])[] = [
+type Declarations = readonly [version: TypeScriptVersion, module: string, resolution: string, exactOptionals: boolean];
+const DECLARATIONS: readonly Declarations[] = [
   ['5.6', 'Node16', 'Node16', true],
   ['5.6', 'CommonJS', 'Node10', false],
   ['7.0', 'NodeNext', 'NodeNext', false],

@@ -37,6 +37,22 @@ export function complete(given: string, code: string): string {
   return `import { ${imported} } from 'postern';\n${begin}${all}\n${needsApp ? 'await app.close();\n' : ''}`;
 }
 
+/** The folder of each minor version of TypeScript that is supported. */
+export const TYPESCRIPT = {
+  '5.6': 'test/node_modules/typescript-5.6',
+  '5.7': 'test/node_modules/typescript-5.7',
+  '5.8': 'test/node_modules/typescript-5.8',
+  '5.9': 'test/node_modules/typescript',
+  '6.0': 'test/node_modules/typescript-6.0',
+  '7.0': 'node_modules/typescript',
+};
+export type TypeScriptVersion = keyof typeof TYPESCRIPT;
+
+/** The compiler of a version. */
+export function tscOf(version: TypeScriptVersion): string {
+  return join(ROOT, TYPESCRIPT[version], 'bin/tsc');
+}
+
 /** Files of a folder of {@link writePrograms} that TypeScript compiles. */
 export const PROGRAMS = ['*.mts', 'sessions/**/*.ts'];
 
