@@ -9,12 +9,12 @@ import { CompiledRoutes } from '../answer/compiled-routes.js';
 import { Context, type ServingOptions, type Handler, type Middleware } from '../answer/context.js';
 import { requestInMemory } from '../wire/in-memory.js';
 import { SCOPE, type ScopeOptions } from '../wire/scope.js';
-import { bindLogger, isSilent, logSafely, OwnLog, type SafeLogger } from '../base/log.js';
+import { bindLogger, defaultLoggerOf, isSilent, logSafely, OwnLog, type SafeLogger } from '../base/log.js';
 import type { ServiceClient, ServiceClients } from '../mesh/service-client.js';
 import type { Settings } from '../mesh/settings.js';
 import type { Registry } from '../metrics/registry.js';
 import { addMonitoringEndpoints } from '../monitor/endpoints.js';
-import { Jobs, type JobFunction, type JobOptions } from '../job/job.js';
+import { Job, Jobs, type JobFunction, type JobOptions } from '../job/job.js';
 import { Health } from '../monitor/health.js';
 import { ServiceMetrics } from '../monitor/metrics-endpoint.js';
 import { Tasks } from '../monitor/tasks.js';
@@ -292,8 +292,9 @@ export class Postern extends RouteGroup {
     const otlp = isExported ? await import('../otlp/export.js') : undefined;
     try {
       const listening = await openListeners(this.#listener, where, from, this.#monitor, this.#options.monitor);
-      const classes = { Context, CallSpan };
-      this.#closeExport = otlp?.startExport(this.#options, this.metrics, process.env, classes);
+      const classes = { Context, CallSpan, Job };
+      const log = defaultLoggerOf(this.#options.logger);
+      this.#closeExport = otlp?.startExport(this.#options, this.metrics, log, process.env, classes);
       this.#stopWatching = loop?.watchLoop(
         (by) => logSafely(this.#options.logger, 'warn', by, 'event loop blocked'),
         (err) => logSafely(this.#options.logger, 'warn', { err }, 'event loop is not watched'),

@@ -106,8 +106,8 @@ export interface PosternOptions {
   /** The application's own error codes, for `postern errors`. Default: none. */
   errorCodes?: readonly Readonly<Record<string, ErrorCode>>[] | undefined;
   /**
-   * Whether traces are exported if `OTEL_EXPORTER_OTLP_ENDPOINT` is in the environment. `true`: always; `false`: never.
-   * Default: unless an OpenTelemetry SDK is registered.
+   * Whether telemetry is exported if `OTEL_EXPORTER_OTLP_ENDPOINT` is in the environment. `true`: always; `false`:
+   * never. Default: unless an OpenTelemetry SDK is registered.
    */
   tracing?: boolean | undefined;
   /**

@@ -83,7 +83,8 @@ export class JsonLogger implements Logger {
 
   constructor(
     readonly service: string,
-    readonly write: (line: string) => void,
+    /** May be replaced, to see the lines as well. */
+    public write: (line: string) => void,
     least: LogLevel = 'info',
   ) {
     this.least = least;
@@ -130,6 +131,12 @@ export class OwnLog implements Logger {
     this.note('error', object, message);
     logSafely(this.given, 'error', object, message);
   }
+}
+
+/** The default logger that a log writes to; undefined if it is a logger of the user's. */
+export function defaultLoggerOf(log: Logger): JsonLogger | undefined {
+  const given = log instanceof OwnLog ? log.given : log;
+  return given instanceof JsonLogger ? given : undefined;
 }
 
 /** A logger for users: adds `bindings` to every entry, and its calls never throw, whatever the logger does. */

@@ -182,6 +182,10 @@ async function traced<T>(job: Job, run: JobFunction<T>): Promise<T> {
   exported.start.publish(message);
   try {
     return await channel.tracePromise(async () => run(job), message);
+  } catch (error) {
+    // The channel sets it for subscribers of its own only.
+    message.error = error;
+    throw error;
   } finally {
     exported.end.publish(message);
   }

@@ -7,13 +7,14 @@ import { builtin } from '../base/builtin.js';
 import { monotonicNow, randomUuid } from '../base/clock.js';
 import type { Settings } from '../mesh/settings.js';
 import type { ServingOptions } from '../answer/context.js';
-import { logSafely } from '../base/log.js';
+import { logSafely, type JsonLogger } from '../base/log.js';
 import { FRAMEWORK_VERSION } from '../base/version.js';
 import type { Registry } from '../metrics/registry.js';
 import { startExporter, type Exporter } from './exporter.js';
+import { exportLogs } from './logs.js';
 import { exportMetrics } from './metrics.js';
 import { exportSpans, type TracedClasses } from './spans.js';
-import { readVariables, type Signal, type SignalSettings } from './variables.js';
+import { readVariables, type Signal } from './variables.js';
 
 const WARN_EVERY_MS = 60_000;
 /** The value of `service.instance.id` of every application of the process. */
@@ -29,26 +30,28 @@ interface ExportedApplication extends ServingOptions {
 }
 
 /**
- * @param registry counts what is dropped
+ * @param registry is exported, and counts what is dropped
+ * @param log the default logger; undefined if the application has a logger of the user's
  * @returns a function that sends what is left, for at most a second; undefined if the variables or an OpenTelemetry SDK
  * turn the export off
  */
 export function startExport(
   app: ExportedApplication,
   registry: Registry,
+  log: JsonLogger | undefined,
   variables: NodeJS.ProcessEnv,
   classes: TracedClasses,
 ): (() => Promise<void>) | undefined {
   const { name, version, logger, tracing } = app;
-  const api = Reflect.get(globalThis, Symbol.for('opentelemetry.js.api.1')) as
-    { trace?: unknown; metrics?: unknown } | undefined;
-  if (tracing !== true && (api?.trace ?? api?.metrics) !== undefined) {
+  const api = Object(Reflect.get(globalThis, Symbol.for('opentelemetry.js.api.1'))) as Record<string, unknown>;
+  if (tracing !== true && (api['trace'] ?? api['metrics']) !== undefined) {
     const message = 'an OpenTelemetry SDK is registered, so Postern exports nothing; tracing: true exports all the same';
     logSafely(logger, 'info', {}, message);
     return undefined;
   }
   const settings = readVariables(variables, (message) => logSafely(logger, 'warn', {}, message));
-  if (settings === undefined || settings.signals.length === 0) return undefined;
+  const signals = settings?.signals.filter(({ signal }) => signal !== 'logs' || log !== undefined) ?? [];
+  if (settings === undefined || signals.length === 0) return undefined;
   const resource = {
     'service.name': name,
     'service.version': version,
@@ -64,29 +67,30 @@ export function startExport(
   const dropped = registry.counter({ name: 'otel_dropped_total', help, labelNames: ['signal'] });
   let unreported: Partial<Record<Signal, number>> = {};
   let warnedMs = -Infinity;
-  const start = (of: SignalSettings): Exporter => {
-    const { signal } = of;
-    const count = dropped.labels(signal);
-    return startExporter(of, resource, (items, reason) => {
-      if (items === 0) return;
-      count.inc(items);
-      unreported[signal] = (unreported[signal] ?? 0) + items;
-      if (monotonicNow() < warnedMs + WARN_EVERY_MS) return;
-      warnedMs = monotonicNow();
-      const entry = { ...unreported, reason };
-      unreported = {};
-      logSafely(logger, 'warn', entry, 'telemetry could not be exported and was dropped');
-    });
+  let isWarning = false;
+  const drop = (signal: Signal, count: number, reason: string): void => {
+    if (count === 0) return;
+    dropped.inc({ signal }, count);
+    unreported[signal] = (unreported[signal] ?? 0) + count;
+    if (monotonicNow() < warnedMs + WARN_EVERY_MS) return;
+    const entry = { ...unreported, reason };
+    unreported = {};
+    warnedMs = monotonicNow();
+    isWarning = true;
+    logSafely(logger, 'warn', entry, 'telemetry could not be exported and was dropped');
+    isWarning = false;
   };
-  const begin: Readonly<Record<Signal, (exporter: Exporter) => () => void>> = {
+  const begin: Readonly<Record<Signal, (exporter: Exporter) => (() => void) | undefined>> = {
     traces: (exporter) => exportSpans(app, exporter, settings.sample, classes),
+    logs: (exporter) => log && exportLogs(log, exporter, () => isWarning),
     metrics: (exporter) => exportMetrics(app, registry, exporter, settings.intervalMs),
   };
-  const ends = settings.signals.map((of) => {
-    const exporter = start(of);
+  const ends = signals.map((of) => {
+    dropped.labels(of.signal);
+    const exporter = startExporter(of, resource, (count, reason) => drop(of.signal, count, reason));
     const end = begin[of.signal](exporter);
     return () => {
-      end();
+      end?.();
       return exporter.close();
     };
   });

@@ -36,6 +36,7 @@ interface Batch {
 /** The names of the lists that are around the items of a signal. */
 const LISTS: Readonly<Record<Signal, readonly string[]>> = {
   traces: ['resourceSpans', 'scopeSpans', 'spans'],
+  logs: ['resourceLogs', 'scopeLogs', 'logRecords'],
   metrics: ['resourceMetrics', 'scopeMetrics', 'metrics'],
 };
 const RESOURCE = field(1, message({ attributes: attributes(1) }));

@@ -163,6 +163,12 @@ function isList(value: object): value is readonly Value[] {
   return Array.isArray(value);
 }
 
+/** An id, if the value is one. @param digits hexadecimal, not all of them 0 */
+export function toId(value: unknown, digits: 16 | 32): string | undefined {
+  const isId = typeof value === 'string' && value.length === digits && /^(?!0*$)[0-9a-f]+$/.test(value);
+  return isId ? value : undefined;
+}
+
 function withLength(text: string): string {
   return varint(text.length) + text;
 }

@@ -10,8 +10,10 @@ import type { DataPoint, Series } from '../metrics/metric.js';
 import { counterBaseName } from '../metrics/names.js';
 import type { Registry } from '../metrics/registry.js';
 import type { Exporter } from './exporter.js';
-import { attributes, BOOLEAN, COUNT, DOUBLE, field, ID, list, message, NUMBER, packed, TEXT, TIME } from './fields.js';
-import type { Attributes, Structure } from './fields.js';
+import {
+  attributes, BOOLEAN, COUNT, DOUBLE, field, ID, list, message, NUMBER, packed, TEXT, TIME, toId,
+  type Attributes, type Structure,
+} from './fields.js';
 import { toServer } from './spans.js';
 import type { SignalSettings } from './variables.js';
 
@@ -150,8 +152,4 @@ function toExemplars(given: DataPoint['exemplars'] = []): Structure<typeof EXEMP
     const times = { timeUnixNano: exemplar.timestampSeconds * 1000, asDouble: exemplar.value };
     return [{ ...times, ...ids, filteredAttributes: labels }];
   });
-}
-
-function toId(text: string | number | undefined, digits: number): string | undefined {
-  return new RegExp(`^[0-9a-f]{${digits}}$`).test(String(text)) ? String(text) : undefined;
 }

@@ -1,7 +1,7 @@
 /*
- * Makes a span of each request of an application, and of each attempt of the calls made for it. It subscribes to
- * `postern.call`, as any program can, and to `postern.export`, a channel of its own: a subscriber to `postern.request`
- * records the requests of every application of the process, but an exporter the requests of one.
+ * Makes a span of each request and each job of an application, and of each attempt of the calls made for them. It
+ * subscribes to `postern.call`, as any program can, and to `postern.export`, a channel of its own: a subscriber to
+ * `postern.request` records the requests of every application of the process, but an exporter the requests of one.
  * Spec: OpenTelemetry, "Semantic conventions for HTTP spans" (stable).
  */
 
@@ -10,6 +10,7 @@ import { Date, monotonicNow, monotonicOrigin } from '../base/clock.js';
 import { requestOrigin } from '../answer/client-address.js';
 import type { Context, ServingOptions } from '../answer/context.js';
 import type { RequestTraceMessage } from '../answer/tracing.js';
+import type { Job, JobTraceMessage } from '../job/job.js';
 import type { CallTraceMessage } from '../mesh/call-tracing.js';
 import { isSampled, type CallSpan, type TraceSpan } from '../propagation/trace-context.js';
 import type { MatchedRoute } from '../routing/router.js';
@@ -22,6 +23,7 @@ import type { ExportSettings } from './variables.js';
 
 const SERVER = 2;
 const CLIENT = 3;
+const CONSUMER = 5;
 const ERROR = 2;
 /** Flags next to the trace's own: whether it is known that the parent is remote, and whether it is. */
 const HAS_IS_REMOTE = 0x100;
@@ -61,6 +63,7 @@ const SPAN = message({
 export interface TracedClasses {
   readonly Context: typeof Context;
   readonly CallSpan: typeof CallSpan;
+  readonly Job: typeof Job;
 }
 
 /** Begins to export spans; requests' log lines get the ids of their traces. @returns a function that ends it */
@@ -68,10 +71,12 @@ export function exportSpans(
   app: ServingOptions,
   exporter: Exporter,
   sample: ExportSettings['sample'],
-  { Context, CallSpan }: TracedClasses,
+  { Context, CallSpan, Job }: TracedClasses,
 ): () => void {
-  const isExported = (ctx: object): ctx is Context =>
-    ctx instanceof Context && Context.optionsOf(ctx) === app && !Context.isMonitoring(ctx);
+  const isExported = (of: object): boolean =>
+    of instanceof Context
+      ? Context.optionsOf(of) === app && !Context.isMonitoring(of)
+      : of instanceof Job && Job.optionsOf(of) === app;
   const { form } = exporter.settings;
   let originMs = monotonicOrigin();
   const add = (kind: number, trace: TraceSpan, startedAtMs: number, fields: SpanFields): void => {
@@ -87,9 +92,11 @@ export function exportSpans(
     unsubscribers.push(() => diagnostics.unsubscribe(channel, untyped));
   };
   const latest: LatestFields = new Map();
-  on('export:end', (message: RequestTraceMessage) => {
-    const { ctx, trace } = message;
-    if (!isSampled(trace) || !isExported(ctx) || !exporter.hasRoomOrDrops()) return;
+  on('export:end', (message: RequestTraceMessage | JobTraceMessage) => {
+    const { trace } = message;
+    if (!isSampled(trace) || !isExported(sourceOf(message)) || !exporter.hasRoomOrDrops()) return;
+    if ('job' in message) return add(CONSUMER, trace, message.job.startedAtMs, toJobFields(message));
+    const { ctx } = message;
     const { req, startedAtMs } = ctx.exchange;
     const origin = requestOrigin(req, ctx.target, app.trustProxy);
     add(SERVER, trace, startedAtMs, toServerFields(message, req.httpVersion, origin, latest, form));
@@ -101,8 +108,10 @@ export function exportSpans(
     if (exporter.hasRoomOrDrops()) add(CLIENT, trace, origin.startedAtMs, toClientFields(message));
   });
   if (sample !== undefined)
-    on('export:start', ({ ctx, trace }: RequestTraceMessage) => {
-      if (isExported(ctx) && sample(trace) !== isSampled(trace)) trace.flags = `0${Number(`0x${trace.flags}`) ^ 1}`;
+    on('export:start', (message: RequestTraceMessage | JobTraceMessage) => {
+      const { trace } = message;
+      if (!isExported(sourceOf(message)) || sample(trace) === isSampled(trace)) return;
+      trace.flags = `0${Number(`0x${trace.flags}`) ^ 1}`;
     });
   app.exportsTraces = true;
   return () => {
@@ -186,6 +195,16 @@ function toClientFields(message: CallTraceMessage): SpanFields {
     'http.request.resend_count': attempt > 1 ? attempt - 1 : undefined,
     'network.protocol.version': statusCode === undefined ? undefined : '1.1',
   });
+}
+
+function toJobFields({ job, error }: JobTraceMessage): SpanFields {
+  const { name = '_OTHER' } = Object(error) as { name?: string };
+  const isError = error !== undefined;
+  return { name: job.name, isError, exception: error, ...cut({ 'error.type': isError ? name : undefined }) };
+}
+
+function sourceOf(message: RequestTraceMessage | JobTraceMessage): object {
+  return 'job' in message ? message.job : message.ctx;
 }
 
 /**

@@ -12,7 +12,7 @@ import type { Form } from './fields.js';
 const { validateHeaderName, validateHeaderValue } = builtin('node:http');
 
 /** A kind of telemetry. */
-export type Signal = 'traces' | 'metrics';
+export type Signal = 'traces' | 'logs' | 'metrics';
 
 /** The export of one signal. */
 export interface SignalSettings {
@@ -54,7 +54,7 @@ const DEFAULTS: Target = {
   timeoutMs: 10_000,
   compression: 'none',
 };
-const SIGNALS: readonly Signal[] = ['traces', 'metrics'];
+const SIGNALS: readonly Signal[] = ['traces', 'logs', 'metrics'];
 const SAMPLERS = ['always_on', 'always_off', 'traceidratio'].flatMap((root) => [`parentbased_${root}`, root]);
 const PROTOCOLS = ['http/protobuf', 'http/json', 'grpc'];
 

@@ -14,7 +14,11 @@ import { encodeMetrics } from '../../src/otlp/metrics.js';
 import { encodeSpan, type SpanFields } from '../../src/otlp/spans.js';
 import type { Signal } from '../../src/otlp/variables.js';
 import { Registry } from '../../src/metrics/registry.js';
-import { byName, pointsOf, startCollector, type WireMetric, type WireSpan } from '../support/collector.js';
+import { JsonLogger, LOG_LEVELS } from '../../src/base/log.js';
+import { encodeRecord } from '../../src/otlp/logs.js';
+import {
+  byName, pointsOf, startCollector, toPlainValue, type WireMetric, type WireRecord, type WireSpan,
+} from '../support/collector.js';
 import { createRandom, oneIn, several, type Random } from '../support/random.js';
 
 const BATCHES = 2_000;
@@ -175,3 +179,57 @@ test('metrics', { timeout: 300_000 }, async () => {
     };
   });
 });
+
+/** A value that anybody could log. */
+function randomValue(random: Random, depth: number): unknown {
+  const values = [
+    () => text(random), () => random.pick(WHOLE), () => random.next() * 1e9, () => oneIn(random, 2), () => null,
+    () => undefined, () => 10n, () => new Date(NOW), () => Object.assign(new Error(text(random)), { code: 'E' }),
+    () => Symbol('s'), () => ({ toJSON: () => { throw new Error('no'); } }),
+    () => several(random, 0, 4, () => randomValue(random, depth - 1)),
+    () => randomMembers(random, depth - 1),
+  ];
+  return (depth > 0 ? random.pick(values) : random.pick(values.slice(0, 4)))();
+}
+
+function randomMembers(random: Random, depth: number): Record<string, unknown> {
+  const names = ['a', 'b', 'err', 'msg', 'trace_id', 'span_id', 'level', '__proto__', 'é', '', 'toJSON'];
+  return Object.fromEntries(several(random, 0, 6, () => [random.pick(names), randomValue(random, depth)]));
+}
+
+test('log records', { timeout: 300_000 }, async () => {
+  await sendInBothForms('logs', (random) => {
+    const lines: string[] = [];
+    const logger = new JsonLogger('random', (line) => void lines.push(line), 'debug');
+    several(random, 1, 6, () => {
+      const ids = oneIn(random, 2) ? {} : { trace_id: hex(random, 32), span_id: hex(random, 16) };
+      const entry = { ...randomMembers(random, random.pick([2, 3, 12])), ...ids };
+      logger[random.pick(LOG_LEVELS)](entry, oneIn(random, 3) ? undefined : text(random));
+    });
+    return {
+      encode: (form) => lines.map((line) => encodeRecord(form, line)),
+      check(items) {
+        assert.equal(items.length, lines.length);
+        for (const [index, line] of lines.entries()) {
+          const record = items[index] as WireRecord;
+          const { level, time, service, msg, trace_id: trace, span_id: span, ...members } = JSON.parse(line) as Entry;
+          assert.equal(service, 'random');
+          assert.equal(record.severityText, level);
+          assert.equal(Number(BigInt(record.timeUnixNano) / 1_000_000n), Date.parse(time));
+          const attributes = byName(record.attributes);
+          if (record.traceId !== undefined) assert.equal(record.traceId, trace);
+          if (record.spanId !== undefined) assert.equal(record.spanId, span);
+          if (record.droppedAttributesCount !== undefined) continue;
+          const body = record.body && toPlainValue(record.body);
+          const [logged, read] = [{ ...members, msg: msg ?? null }, { ...without(attributes), msg: body ?? null }];
+          assert.deepEqual(wellFormed(read), wellFormed(logged));
+        }
+      },
+    };
+  });
+});
+interface Entry extends Record<string, unknown> {
+  readonly level: string;
+  readonly time: string;
+}
+const without = ({ trace_id: _trace, span_id: _span, ...attributes }: Record<string, unknown>): object => attributes;

@@ -340,6 +340,26 @@ test('log lines of a request have the ids of its trace, and exemplars its trace'
   expect(metrics).toContain(`trace_id="${span?.traceId}"`);
 });
 
+test('a job is a span of a consumer, in the trace of its message; its calls are below it', async () => {
+  const { collector, shop } = await start();
+  expectFailures(shop, 'job failed');
+  await shop.job('orders.placed', { headers: { traceparent: VALID } }, async (job) => {
+    await job.service('billing').get('/bills/1');
+  });
+  await shop.job('orders.failed', {}, () => { throw new RangeError('no order'); }).catch(() => undefined);
+  await shop.job('orders.skipped', { headers: { traceparent: VALID.replace(/01$/, '00') } }, () => undefined);
+  const spans = await settled(collector, 5 + 1);
+  const [placed, failed] = ['orders.placed', 'orders.failed'].map((job) => spans.find(({ name }) => name === job));
+  expect(placed).toMatchObject({
+    kind: 5, service: 'shop', parentSpanId: '1234567890123456', traceId: VALID.slice(3, 35), attributes: {},
+    isError: false,
+  });
+  expect(spans.filter(({ parentSpanId }) => parentSpanId === placed?.spanId).map(({ name, kind }) => [name, kind]))
+    .toEqual([['GET', CLIENT]]);
+  expect(failed).toMatchObject({ kind: 5, isError: true, attributes: { 'error.type': 'RangeError' } });
+  expect(failed?.events).toMatchObject([{ attributes: { 'exception.message': 'no order' } }]);
+});
+
 test('a subscriber that clears the sampled flag at start is a sampler', async () => {
   const { collector, url } = await start();
   const { start: channel } = tracingChannel<RequestTraceMessage, RequestTraceMessage>('postern.request');

@@ -47,6 +47,16 @@ export interface WireSpan {
     readonly attributes: readonly Attribute[];
   }[];
 }
+export interface WireRecord {
+  readonly timeUnixNano: string;
+  readonly severityNumber: number;
+  readonly severityText: string;
+  readonly body?: AnyValue;
+  readonly attributes?: readonly Attribute[];
+  readonly droppedAttributesCount?: number;
+  readonly traceId?: string;
+  readonly spanId?: string;
+}
 export interface WirePoint {
   readonly startTimeUnixNano: string;
   readonly timeUnixNano: string;
@@ -112,18 +122,19 @@ export interface Collector {
 export const SERVER = 2;
 export const CLIENT = 3;
 
-export type Signal = 'traces' | 'metrics';
+export type Signal = 'traces' | 'logs' | 'metrics';
 interface Service {
   readonly v1: Readonly<Record<string, Definition>>;
 }
 const require = createRequire(import.meta.url);
 const { opentelemetry } = require('@opentelemetry/otlp-transformer/build/src/generated/root.js') as {
-  opentelemetry: { proto: { collector: Readonly<Record<'trace' | 'metrics', Service>> } };
+  opentelemetry: { proto: { collector: Readonly<Record<'trace' | 'logs' | 'metrics', Service>> } };
 };
-const { trace, metrics } = opentelemetry.proto.collector;
+const { trace, logs, metrics } = opentelemetry.proto.collector;
 /** For each signal its definition, the names of its lists, and what the specification says of its items. */
 const SIGNALS: Readonly<Record<Signal, [Definition | undefined, string, string, string, (item: never) => void]>> = {
   traces: [trace.v1['ExportTraceServiceRequest'], 'resourceSpans', 'scopeSpans', 'spans', checkSpan],
+  logs: [logs.v1['ExportLogsServiceRequest'], 'resourceLogs', 'scopeLogs', 'logRecords', checkRecord],
   metrics: [metrics.v1['ExportMetricsServiceRequest'], 'resourceMetrics', 'scopeMetrics', 'metrics', checkMetric],
 };
 const IDS = ['traceId', 'spanId', 'parentSpanId'];
@@ -189,6 +200,15 @@ export function pointsOf({ gauge, sum, histogram, summary }: WireMetric): readon
   return (gauge ?? sum ?? histogram ?? summary)?.dataPoints ?? [];
 }
 
+function checkRecord({ timeUnixNano, severityNumber, attributes, traceId, spanId, body }: WireRecord): void {
+  assert(BigInt(timeUnixNano) > 0n, 'times');
+  assert(severityNumber >= 1 && severityNumber <= 24, `severity ${severityNumber}`);
+  assert.match(traceId ?? '1'.repeat(32), /^(?!0*$)[0-9a-f]{32}$/);
+  assert.match(spanId ?? '1'.repeat(16), /^(?!0*$)[0-9a-f]{16}$/);
+  byName(attributes);
+  if (body !== undefined) toPlainValue(body);
+}
+
 function checkMetric({ name, description, unit, ...data }: WireMetric): void {
   assert.match(name, /^[a-zA-Z][\w./-]{0,254}$/);
   assert(description !== '' && unit !== '', 'an empty text');
@@ -215,8 +235,12 @@ function checkMetric({ name, description, unit, ...data }: WireMetric): void {
 
 /** Attributes by name; fails for an empty name and for a name that is there twice. */
 export function byName(attributes: readonly Attribute[] = []): Record<string, Plain> {
+  assert(attributes.every(({ key }) => key !== ''), 'an attribute without a name');
+  return membersOf(attributes);
+}
+
+function membersOf(attributes: readonly Attribute[] = []): Record<string, Plain> {
   const names = attributes.map(({ key }) => key);
-  assert(!names.includes(''), 'an attribute without a name');
   assert.equal(new Set(names).size, names.length, `an attribute is there twice: ${names.join()}`);
   return Object.fromEntries(attributes.map(({ key, value }) => [key, toPlainValue(value)]));
 }
@@ -225,7 +249,7 @@ export function byName(attributes: readonly Attribute[] = []): Record<string, Pl
 export function toPlainValue(value: AnyValue): Plain {
   if (value.intValue !== undefined) return Number(value.intValue);
   if (value.arrayValue !== undefined) return (value.arrayValue.values ?? []).map(toPlainValue);
-  if (value.kvlistValue !== undefined) return byName(value.kvlistValue.values);
+  if (value.kvlistValue !== undefined) return membersOf(value.kvlistValue.values);
   return value.stringValue ?? value.doubleValue ?? value.boolValue ?? null;
 }
 
