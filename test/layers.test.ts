@@ -42,16 +42,6 @@ test.for(files)('%s stands on a floor and imports from its folder or from below'
   }
 });
 
-test('no chain of imports leads through more than 11 folders', () => {
-  const depths = new Map<string, number>();
-  for (const folder of FLOORS) {
-    const own = files.filter((file) => !DOORS.includes(file) && dirname(file) === folder);
-    const below = own.flatMap((file) => imports.get(file) ?? []).map((target) => depths.get(dirname(target)) ?? 0);
-    depths.set(folder, 1 + Math.max(0, ...below));
-  }
-  expect(Math.max(...depths.values())).toBeLessThanOrEqual(11);
-});
-
 test('there are no cycles', () => {
   const done = new Set<string>();
   const visit = (file: string, path: readonly string[]): void => {
