@@ -17,12 +17,12 @@ const HALVES = [0, 1].map((half) => NAMES.filter((_, i) => i % 2 === half));
 const simulate = (...args: readonly string[]): Promise<string> =>
   text(spawn(process.execPath, [...FILES, '--seed', '1', ...args], { stdio: ['ignore', 'pipe', 'inherit'] }).stdout);
 
-test.concurrent.for(HALVES)('five seeds of each: %s, %s, %s, %s, %s', { timeout: 240_000 }, async (names, context) => {
+test.concurrent.for(HALVES)('five seeds of each: %s, %s, %s, %s, %s', { timeout: 900_000 }, async (names, context) => {
   const output = await simulate('--seeds', '5', ...names.flatMap((name) => ['--scenario', name]));
   context.expect(output).toMatch(/^25 runs, .* requests, 0 failed$/m);
 });
 
-test('one seed gives one log, in every process', { timeout: 120_000 }, async () => {
+test('one seed gives one log, in every process', { timeout: 900_000 }, async () => {
   const outputs = await Promise.all([0, 1].map(() => simulate('--scenario', 'crash')));
   expect(outputs[0]).toMatch(/^hash \w{64}$/m);
   expect(outputs[1]).toBe(outputs[0]);
