@@ -182,6 +182,17 @@ describe('options of a group', () => {
     expect(record).toMatchObject({ tags: ['a', 'b', 'c'], priority: 'high', openapi: { security: [] } });
   });
 
+  test('middleware that a group gets after a route of it was served runs from then on', async () => {
+    const app = createApp();
+    const ran: string[] = [];
+    let group: RouteGroup<'/g'> | undefined;
+    app.group('/g', (routes) => void (group = routes).get('', ok));
+    expect((await app.request('/g')).status).toBe(200);
+    group?.use((_ctx, next) => (ran.push('late'), next()));
+    expect((await app.request('/g')).status).toBe(200);
+    expect(ran).toEqual(['late']);
+  });
+
   test('a function for a group of any prefix may be declared elsewhere', async () => {
     const items = (routes: RouteGroup): void => void routes.get('/items/:id', (ctx) => ctx.params.id);
     const app = createApp();
