@@ -83,7 +83,7 @@ const ENDINGS: Record<string, string> = {
     taken.close();`,
 };
 const run = promisify(execFile);
-test.for(Object.entries(ENDINGS))('T-exit: a process that %s exits by itself', async ([, source]) => {
+test.for(Object.entries(ENDINGS))('a process that %s exits by itself', async ([, source]) => {
   // A process that hangs is killed in time, which rejects.
   const code = `${source}; process.on('exit', () => console.log('done'));`;
   const { stdout, stderr } = await run(process.execPath, ['--input-type=module', '--eval', code], {

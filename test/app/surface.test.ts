@@ -10,7 +10,7 @@ import packageJson from '../../package.json' with { type: 'json' };
 import { rawRequest } from '../support/raw.js';
 import { createApp, serve } from '../support/serve.js';
 
-test('T-31: each entry exports a closed list: no JWT, CSRF, cookies, CORS, cache, static files, multipart, proxy, templates or sessions', () => {
+test('each entry exports a closed list: no JWT, CSRF, cookies, CORS, cache, static files, multipart, proxy, templates or sessions (CVE-2026-22817)', () => {
   expect(Object.keys(postern).sort()).toEqual([
     'ApiError', 'BadRequest', 'Conflict', 'Forbidden', 'FrameworkErrorCodes', 'HttpError', 'InvalidRequest', 'NotFound',
     'Postern', 'Registry', 'Reply', 'Router', 'ServiceError', 'ServiceUnavailable',
@@ -34,7 +34,7 @@ const membersOf = (object: object): string[] => {
     ...(prototype === Object.prototype ? [] : membersOf(prototype)),
   ].filter((name) => name !== 'constructor');
 };
-test('T-31: an application, a request, a reply and a client have a closed list of members', async () => {
+test('an application, a request, a reply and a client have a closed list of members (CVE-2026-22817)', async () => {
   let context: string[] = [];
   const app = createApp({ settings: { SERVICE_CONNECTIONS: ['billing'] } })
     .get('/', (ctx) => { context = membersOf(ctx); });
@@ -59,7 +59,7 @@ test('T-31: an application, a request, a reply and a client have a closed list o
   expect(membersOf(app.service('billing')).sort()).toEqual(['call', 'delete', 'fetch', 'get', 'patch', 'post', 'put']);
 });
 
-test('T-31: no file is served, no cookie is set and nothing is cached unless the application says so', async () => {
+test('no file is served, no cookie is set and nothing is cached unless the application says so (CVE-2026-22817)', async () => {
   const { port } = await serve(createApp().get('/', () => 'x'));
   for (const path of [
     '/', '/package.json', '/README.md', '/src/index.ts', '/..%2fpackage.json', '/.env', '/.git/config', '/favicon.ico',
@@ -81,14 +81,14 @@ test('T-31: no file is served, no cookie is set and nothing is cached unless the
 });
 
 test.for(['key', 'cert', 'SNICallback', 'ALPNCallback', 'insecureHTTPParser', 'requireHostHeader'])(
-  'T-33: the option %s of node:http and node:tls is refused (CVE-2026-21637)',
+  'the option %s of node:http and node:tls is refused (CVE-2026-21637)',
   (name) => {
     const options: PosternOptions = Object.assign({ logger: false as const }, { [name]: 'x' });
     expect(() => createApp(options)).toThrow(new RegExp(`^unknown option "${name}"`));
   },
 );
 
-test('T-33: the server speaks plain HTTP, strictly (CVE-2026-21637)', async () => {
+test('the server speaks plain HTTP, strictly (CVE-2026-21637)', async () => {
   const app = createApp().get('/', () => 'plain');
   expect(app.server.constructor).toBe(Server);
   const { port } = await serve(app);

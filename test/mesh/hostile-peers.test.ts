@@ -23,7 +23,7 @@ const CREDENTIALS = [
   'Content-Type: text/plain',
 ];
 
-test('T-32: neither a call nor a ping passes on what belongs to the caller or to its connection', async () => {
+test('neither a call nor a ping passes on what belongs to the caller or to its connection (CVE-2026-48931)', async () => {
   const peer = await startPeer((_req, res) =>
     res.setHeader('content-type', 'application/json').end('{"response":"pong","process_time":"0 ms"}'),
   );
@@ -58,7 +58,7 @@ test('T-32: neither a call nor a ping passes on what belongs to the caller or to
   }
 });
 
-test('T-32: of the headers of a failed answer none reaches the client but Retry-After', async () => {
+test('of the headers of a failed answer none reaches the client but Retry-After (CVE-2026-48931)', async () => {
   const peer = await startPeer((_req, res) => {
     res
       .setHeader('set-cookie', 'session=stolen')
@@ -98,7 +98,7 @@ test.for([
   { what: 'in chunks', size: LIMIT, chunked: true, taken: true },
   { what: 'and a byte, as announced', size: LIMIT + 1, chunked: false, taken: false },
   { what: 'and a byte, in chunks', size: LIMIT + 1, chunked: true, taken: false },
-])('T-32: an answer of 10 MiB $what: taken $taken', async ({ size, chunked, taken }) => {
+])('an answer of 10 MiB $what: taken $taken (CVE-2026-48931)', async ({ size, chunked, taken }) => {
   const peer = await startPeer((_req, res) => {
     res.setHeader('content-type', 'text/plain');
     if (!chunked) res.setHeader('content-length', size);
@@ -116,7 +116,7 @@ test.for([
   expect(answer).toEqual(taken ? LIMIT : [502, 'peer answered with more than 10485760 bytes']);
 });
 
-test('T-32: neither a call nor a ping follows a redirect, and a call can be led to no other host', async () => {
+test('neither a call nor a ping follows a redirect, and a call can be led to no other host (CVE-2026-48931)', async () => {
   const elsewhere = await startPeer((_req, res) => res.end('elsewhere'));
   const peer = await startPeer((_req, res) => res.writeHead(307, { location: `${elsewhere.url}/` }).end());
   // A path that leads off the service is a mistake of the handler: 500.
@@ -143,7 +143,7 @@ test('T-32: neither a call nor a ping follows a redirect, and a call can be led 
   expect(peer.requests.map(({ url }) => url)).toEqual(['/x', `/@${host}/`, `/http://${host}/`, '/peer/ping/?depth=0']);
 });
 
-test('T-32: a connection over which data came unasked serves no second call (CVE-2026-48931)', async () => {
+test('a connection over which data came unasked serves no second call (CVE-2026-48931)', async () => {
   const answer = (text: string): string => `HTTP/1.1 200 OK\r\ncontent-length: ${text.length}\r\n\r\n${text}`;
   const peer = await startRawPeer((_chunk, socket) => answer(`connection ${peer.sockets.indexOf(socket)}`));
   const app = createApp({ settings: { SERVICE_CONNECTIONS: [`peer=${peer.url}`] } })
@@ -158,7 +158,7 @@ test('T-32: a connection over which data came unasked serves no second call (CVE
   }
 });
 
-test('T-32: a poisoned ping is one entry, and the next ping is right', async () => {
+test('a poisoned ping is one entry, and the next ping is right (CVE-2026-48931)', async () => {
   const document = '{"response":"pong","process_time":"0 ms"}';
   const head = (length: number): string =>
     `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n`;
@@ -199,7 +199,7 @@ function selfSigned(): { key: string; cert: string } {
   };
 }
 
-test('T-33: a call over https goes to no service whose certificate nobody vouches for', async () => {
+test('a call over https goes to no service whose certificate nobody vouches for (CVE-2026-21637)', async () => {
   let reached = 0;
   const server = createTlsServer(selfSigned(), (socket) =>
     socket

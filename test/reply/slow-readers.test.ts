@@ -54,7 +54,7 @@ function webStream(chunk: () => Buffer | null, freed: () => void): ReadableStrea
 }
 
 test.for(Object.entries(SOURCES))(
-  'T-28: a client that does not read holds %s back, and frees it when it leaves (CVE-2026-25224)',
+  'a client that does not read holds %s back, and frees it when it leaves (CVE-2026-25224)',
   async ([, make]) => {
     let pulled = 0;
     let mostBytes = 0;
@@ -110,7 +110,7 @@ const SILENT: Record<string, (freed: () => void) => HandlerResult> = {
     return { [Symbol.asyncIterator]: () => iterator };
   },
 };
-test.for(Object.entries(SILENT))('T-28: a client that leaves frees %s that says nothing', async ([, make]) => {
+test.for(Object.entries(SILENT))('a client that leaves frees %s that says nothing (CVE-2026-25224)', async ([, make]) => {
   let wake = (): void => undefined;
   const freed = new Promise<void>((resolve) => (wake = resolve));
   const app = createApp().get('/', () => make(() => wake()));
@@ -124,7 +124,7 @@ test.for(Object.entries(SILENT))('T-28: a client that leaves frees %s that says 
   await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
 });
 
-test('T-28: a request whose client has left is over, even where its source cannot be interrupted', async () => {
+test('a request whose client has left is over, even where its source cannot be interrupted (CVE-2026-25224)', async () => {
   const app = createApp().get('/', () => (async function* () { yield 'first'; await new Promise(() => undefined); })());
   const { port } = await serve(app);
   const socket = connect(port, '127.0.0.1', () => socket.write(get('/')));

@@ -20,7 +20,7 @@ const OVERSIZED: readonly (readonly [what: string, headers: string, body: string
   ['a chunk that never ends', CHUNKED, `fffffff\r\n${'a'.repeat(11)}`],
 ];
 
-describe('T-12: limits that trust what a request says of itself (GHSA-92vj-g62v-jqhh, CVE-2026-44456, CVE-2026-54288)', () => {
+describe('limits that trust what a request says of itself (GHSA-92vj-g62v-jqhh, CVE-2026-44456, CVE-2026-54288)', () => {
   test.for(OVERSIZED)(
     'a body over the limit by %s gives 413, and its handler gets nothing of it',
     async ([, headers, body]) => {
@@ -79,7 +79,7 @@ describe('T-12: limits that trust what a request says of itself (GHSA-92vj-g62v-
   });
 });
 
-describe('T-13: limits that are none (CVE-2026-12590)', () => {
+describe('limits that are none (CVE-2026-12590)', () => {
   const wrong: readonly unknown[] = [
     '10 MBs', '10mb', '1048576', '', Infinity, -Infinity, 2 ** 53, -0.5, 10n, true, [10], {},
   ];
@@ -105,7 +105,7 @@ describe('T-13: limits that are none (CVE-2026-12590)', () => {
   });
 });
 
-test('T-17: an object of more keys than the limit has room for is refused before it is parsed (CVE-2026-21717, CVE-2025-27209)', async () => {
+test('an object of more keys than the limit has room for is refused before it is parsed (CVE-2026-21717, CVE-2025-27209)', async () => {
   const parse = vi.spyOn(JSON, 'parse');
   onTestFinished(() => parse.mockRestore());
   const { app, got } = createReading();

@@ -45,7 +45,7 @@ const TYPES: readonly (readonly [headers: readonly string[], reader: 'json' | 'f
 ];
 
 test.for(TYPES)(
-  'T-10: a body of type %j is taken by %s, and by no other parser (CVE-2025-32442, CVE-2026-25223)',
+  'a body of type %j is taken by %s, and by no other parser (CVE-2025-32442, CVE-2026-25223)',
   async ([headers, reader]) => {
     const { app, got } = createReading();
     const { port } = await serve(app);

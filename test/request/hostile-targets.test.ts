@@ -34,7 +34,7 @@ const TARGETS: readonly (readonly [target: string, status: number, answer?: stri
   ['**', 400],
 ];
 
-test.for(TARGETS)('T-05: the target %s gives %i', async ([target, status, answer]) => {
+test.for(TARGETS)('the target %s gives %i', async ([target, status, answer]) => {
   const app = createApp();
   for (const path of ['/', '/admin'] as const) app.get(path, (ctx) => `${ctx.path} next=${ctx.query.get('next')}`);
   const { port } = await serve(app);
@@ -43,7 +43,7 @@ test.for(TARGETS)('T-05: the target %s gives %i', async ([target, status, answer
   if (answer !== undefined) expect(response.body).toBe(answer);
 });
 
-test.for(['http://x', '*?a', '**', '/*'])('T-05: OPTIONS with the target %s is not OPTIONS *', async (target) => {
+test.for(['http://x', '*?a', '**', '/*'])('OPTIONS with the target %s is not OPTIONS *', async (target) => {
   const { port } = await serve(createApp().post('/', () => 'x'));
   const response = await rawRequest(port, `OPTIONS ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
   if (target === 'http://x') expect([response.status, response.headers['allow']]).toEqual([204, 'OPTIONS, POST']);

@@ -9,7 +9,7 @@ import { createApp, expectFailures } from '../support/serve.js';
 
 const DEPTH = 200_000;
 
-describe('T-16: nesting without an end while asynchronous contexts are kept (CVE-2025-59466)', () => {
+describe('nesting without an end while asynchronous contexts are kept (CVE-2025-59466)', () => {
   const store = new AsyncLocalStorage<string>();
 
   /** Contexts kept by a middleware, by a subscriber to the tracing channel, and by hooks. */

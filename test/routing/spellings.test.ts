@@ -82,7 +82,7 @@ const guards = [
 ];
 
 describe.for(guards)(
-  'T-04: spellings of a private path in $where (GHSA-g6q3-96cp-5r5m, CVE-2026-29087, CVE-2026-39406, CVE-2026-47676)',
+  'spellings of a private path in $where (GHSA-g6q3-96cp-5r5m, CVE-2026-29087, CVE-2026-39406, CVE-2026-47676)',
   ({ around }) => {
     test.for(SPELLINGS)(
       '%s is answered by %s, and no private handler runs without its guards',
@@ -115,7 +115,7 @@ describe.for(guards)(
   },
 );
 
-test('T-04: a path without its slash is not glued to the prefix of its group', () => {
+test('a path without its slash is not glued to the prefix of its group (GHSA-g6q3-96cp-5r5m)', () => {
   createApp().group('/admin', (admin) => {
     expect(() => admin.get('users', () => 'x')).toThrow('path "users" does not start with "/"; add it');
     expect(() => admin.group('users', (users) => users.get('/:id', () => 'x')))
