@@ -12,6 +12,7 @@ import { errors } from './errors-command.js';
 import { gateway } from './gateway-command.js';
 import { k8s } from './k8s-command.js';
 import { live } from './live-command.js';
+import { logLevel } from './log-level-command.js';
 import { newService } from './new-command.js';
 import { openapi } from './openapi-command.js';
 import { complain, messageOf, takeStdout } from './output.js';
@@ -33,6 +34,8 @@ Commands:
   live URL         a page that keeps showing the mesh below a service
   why URL...       what failed in the last 15 minutes, and what it follows from
   profile URL      what a service computes, or what its heap holds, into a file
+  log-level URL LEVEL
+                   what a service writes to its log, for a while
   new DIR          a service to start from
   demo             three services that call each other, on loopback
 
@@ -41,7 +44,10 @@ usage or a module that can't be loaded.
 `;
 
 const COMMANDS: ReadonlyMap<string, Command> = new Map(
-  Object.entries({ routes, gateway, openapi, errors, k8s, alerts, ping, live, why, profile, new: newService, demo }),
+  Object.entries({
+    routes, gateway, openapi, errors, k8s, alerts, ping, live, why, profile,
+    'log-level': logLevel, new: newService, demo,
+  }),
 );
 
 /** Errors that exit with 1, because they are findings about an application, rather than wrong usage. */

@@ -8,6 +8,7 @@ import type { Story } from '../story/story.js';
 import type { Exchange } from '../wire/exchange.js';
 import { guard } from './guard.js';
 import type { Health } from './health.js';
+import { createLogLevel } from './log-level.js';
 import type { PingOptions } from './mesh-ping.js';
 import { createMetricsEndpoint, type ServiceMetrics } from './metrics-endpoint.js';
 import { createPing } from './ping.js';
@@ -48,6 +49,14 @@ interface MonitoringEndpoint {
 export const MONITORING_ENDPOINTS: Readonly<Record<string, MonitoringEndpoint>> = {
   // On both: a monitoring port that answers must not hide a main port that does not.
   health: { listener: 'both', create: ({ health }) => () => health.answer() },
+  'log-level': {
+    method: 'PUT',
+    listener: 'private',
+    create: ({ diagnostics, logger }) => {
+      const handler = createLogLevel(logger);
+      return handler && guard(diagnostics?.token, handler);
+    },
+  },
   metrics: { listener: 'one', create: ({ metrics, tasks }) => createMetricsEndpoint(metrics, tasks) },
   openapi: { listener: 'one', create: ({ app }) => createOpenApiEndpoint(app) },
   ping: { listener: 'both', create: createPing },

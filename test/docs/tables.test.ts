@@ -200,7 +200,7 @@ test('the table of log lines has each message in the code, both ways', () => {
 test('every command of the command line has a row', () => {
   const help = execFileSync(process.execPath, [join(ROOT, 'dist/cli.js'), '--help'], { encoding: 'utf8' });
   const [, list = ''] = /^Commands:\n(.*?)^$/ms.exec(help) ?? [];
-  const commands = [...list.matchAll(/^ {2}(\w+)/gm)].map(([, command]) => command);
+  const commands = [...list.matchAll(/^ {2}([\w-]+)/gm)].map(([, command]) => command);
   expect(commands.length).toBeGreaterThan(5);
   const listed = column('`npx postern …`').flatMap((cell) => cell.split(', ').map((each) => each.split(' ')[0]));
   expect(listed.sort()).toEqual(commands.sort());

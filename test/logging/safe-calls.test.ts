@@ -128,13 +128,14 @@ test('causes and errors without an end are followed for a while', () => {
     .toMatchObject({ msg: 'failed', err: { message: 'outer', cause: { message: 'outer' } } });
 });
 
+const BOOM = { type: 'TypeError', message: 'boom' };
 const trapped = (name: string, value?: unknown): Error => {
   return Object.defineProperty(new TypeError('boom'), name, value === undefined ? { get: trap } : { value });
 };
 
 test.for<[string, unknown, object]>([
-  ['a stack that throws', trapped('stack'), { type: 'TypeError', message: 'boom', stack: expect.stringContaining('trap') }],
-  ['a cause that throws', trapped('cause'), { type: 'TypeError', message: 'boom', stack: expect.stringContaining('boom') }],
+  ['a stack that throws', trapped('stack'), { ...BOOM, stack: expect.stringContaining('trap') }],
+  ['a cause that throws', trapped('cause'), { ...BOOM, stack: expect.stringContaining('boom') }],
   ['a message that throws', trapped('message'), { type: 'TypeError', message: expect.stringContaining('trap') }],
   ['a name that is a number', trapped('name', 7), { type: 'Error', message: 'boom' }],
   ...[7, null, {}, 'entity.too.large'].map((type): [string, unknown, object] => {

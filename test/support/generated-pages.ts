@@ -51,7 +51,7 @@ function generateCommandLine(): string {
   const help = (...args: string[]): string =>
     execFileSync(process.execPath, [join(ROOT, 'dist/cli.js'), ...args, '--help'], { encoding: 'utf8' });
   const [, list = ''] = /^Commands:\n(.*?)^$/ms.exec(help()) ?? [];
-  const sections = [...list.matchAll(/^ {2}(\w+)/gm)].map(([, name = '']) => {
+  const sections = [...list.matchAll(/^ {2}([\w-]+)/gm)].map(([, name = '']) => {
     return `## postern ${name}\n\n\`\`\`text\n${help(name).trim()}\n\`\`\`\n`;
   });
   const [introduction = ''] = readPage(COMMAND_LINE).split(/^## /m);

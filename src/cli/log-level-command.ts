@@ -1,0 +1,40 @@
+/* `postern log-level`: changes for a while what a running service writes to its log. */
+
+import { LOG_LEVELS } from '../base/log.js';
+import { defineCommand, text, UsageError, whole, type Command } from './command.js';
+import { parseServiceUrl } from './mesh.js';
+
+const usage = `Usage: postern log-level URL LEVEL [--for SECONDS] [--token TOKEN]
+
+Changes the level of a service's default logger for a while. Then it is what it
+was before.
+
+  URL             http://host:port/<service>/ of its monitor listener
+  LEVEL           the least urgent level: debug, info, warn or error
+  --for SECONDS   how long, from 1 to 3600; default: 600
+  --token TOKEN   the token of the service's option diagnostics, to ask from
+                  elsewhere than its own machine
+`;
+
+const OPTIONS = { for: whole(1, 3600), token: text };
+
+export const logLevel: Command = defineCommand(usage, 'URL...', OPTIONS, async (values, given, ...others) => {
+  const { for: seconds = 600, token } = values;
+  const [level, ...surplus] = others;
+  if (!LOG_LEVELS.some((each) => each === level)) {
+    const found = level === undefined ? 'missing' : JSON.stringify(level);
+    throw new UsageError(`LEVEL is ${found}; give one of ${LOG_LEVELS.join(', ')}`);
+  }
+  if (surplus.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(surplus[0])}; give one LEVEL`);
+  const { service, base } = parseServiceUrl(given);
+  const url = `${base}/${service}/log-level/?level=${level}&seconds=${seconds}`;
+  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const { ok, status } = await fetch(url, { method: 'PUT', headers });
+  if (!ok) throw new Error(`${service} answered ${status}; ${REMEDIES[status] ?? 'look at its log'}`);
+  return { text: `${service} logs from ${level} up for ${seconds} s\n` };
+});
+
+const REMEDIES: Readonly<Record<number, string>> = {
+  403: 'ask from its own machine, or give --token',
+  404: 'give the URL of its monitor listener; a logger of its own has levels of its own',
+};
