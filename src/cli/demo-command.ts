@@ -1,45 +1,164 @@
 /*
- * `postern demo`: three services that call each other and their live page, until the process is told to stop.
+ * `postern demo`: three services that call each other, each a process of its own, and their live page, until the
+ * command is told to stop.
  *
  * shop asks billing, billing asks stock, and stock knows shop, so the mesh is a ring.
  */
 
+import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import { Postern } from '../app/app.js';
 import type { PosternOptions } from '../app/options.js';
+import { random } from '../base/clock.js';
 import { defineErrorCodes } from '../base/error-codes.js';
 import { ApiError, NotFound } from '../base/errors.js';
 import { publicFacing } from '../endpoint/public-facing.js';
 import type { LivePage } from '../live/live-server.js';
-import { defineCommand, whole, type Command } from './command.js';
+import { defineCommand, text, UsageError, whole, type Command, type CommandResult } from './command.js';
 import { showMesh } from './live-command.js';
 
-const usage = `Usage: postern demo [--port P]
+const usage = `Usage: postern demo [--port P] [--service NAME]
 
 Starts three services that call each other, on loopback, and a live page of
-their mesh, and prints what to try.
+their mesh, and prints what to try. Each is a process of its own: 1, 2 and 3
+stop a service, and start it again.
 
-  --port P  first of three ports in a row. Default: 8000, or free ones
+  --port P        first of three ports in a row. Default: 8000, or free ones
+  --service NAME  starts only shop, billing or stock, on its own of these ports
 `;
 
+const DEMO_HOST = '127.0.0.1';
+const SERVICES = ['shop', 'billing', 'stock'] as const;
+const CTRL_C = '\x03';
+
+/** These are meant for one service, but the demo runs three of them. */
 const SERVICE_VARIABLES = [
   'REQUIRED_SERVICE_CONNECTIONS', 'SERVICE_URL_TEMPLATE', 'MONITOR_PORT', 'OTEL_SERVICE_NAME', 'OTEL_RESOURCE_ATTRIBUTES',
 ];
 
-export const demo: Command = defineCommand(usage, '', { port: whole(1, 65_533) }, async ({ port }) => {
-  // These are meant for one service, but the demo runs three of them in this process.
-  for (const name of SERVICE_VARIABLES) delete process.env[name];
-  const ports = port === undefined ? await freePorts() : [port, port + 1, port + 2];
-  const [shop = '', billing = '', stock = ''] = ports.map((each) => `http://${DEMO_HOST}:${each}`);
-  const apps = [createShop(billing), createBilling(stock), createStock(shop)];
-  for (const [index, app] of apps.entries()) await app.listen({ host: DEMO_HOST, port: ports[index] });
-  // The live page has the port after these, or a free port if that is taken.
-  const show = (at: number): Promise<LivePage> => showMesh({ service: 'shop', base: shop }, 3, at);
-  const live = await show(Math.min(Math.max(...ports) + 1, 65_535)).catch(() => show(0));
-  const close = (): Promise<unknown> => Promise.all([live, ...apps].map((each) => each.close()));
-  return { text: describeDemo(shop, billing, stock, live.url), close };
-});
+export const demo: Command = defineCommand(
+  usage,
+  '',
+  { port: whole(1, 65_533), service: text },
+  async ({ port: given, service }) => {
+    for (const name of SERVICE_VARIABLES) delete process.env[name];
+    if (service !== undefined) return serveOne(service, given ?? 8000);
+    const port = given ?? (await freePorts());
+    const runs = SERVICES.map((name) => new ServiceRun(name, port));
+    const close = async (): Promise<void> => void (await Promise.all(runs.map((run) => run.stop())));
+    try {
+      for (const run of runs) await run.start();
+      const [shop, billing, stock] = urlsFrom(port);
+      // The live page has the port after these, or a free port if that is taken.
+      const show = (at: number): Promise<LivePage> => showMesh({ service: 'shop', base: shop }, 3, at);
+      const live = await show(Math.min(port + 3, 65_535)).catch(() => show(0));
+      const release = listenToKeys((key) => void runs[Number(key) - 1]?.toggle());
+      return {
+        text: describeDemo(shop, billing, stock, live.url),
+        close: async () => {
+          release();
+          await Promise.all([live.close(), close()]);
+        },
+      };
+    } catch (error) {
+      await close();
+      throw error;
+    }
+  },
+);
+
+function urlsFrom(port: number): [shop: string, billing: string, stock: string] {
+  const [shop, billing, stock] = [0, 1, 2].map((index) => `http://${DEMO_HOST}:${port + index}`);
+  return [shop ?? '', billing ?? '', stock ?? ''];
+}
+
+/** Runs one of the services in this process; it ends with the demo that has started it, however that ends. */
+async function serveOne(service: string, port: number): Promise<CommandResult> {
+  const index = SERVICES.findIndex((name) => name === service);
+  const [shop, billing, stock] = urlsFrom(port);
+  const create = [() => createShop(billing), () => createBilling(stock), () => createStock(shop)][index];
+  if (create === undefined)
+    throw new UsageError(`--service is ${JSON.stringify(service)}; give one of ${SERVICES.join(', ')}`);
+  process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));
+  const app = create();
+  const { url } = await app.listen({ host: DEMO_HOST, port: port + index });
+  process.send?.('listening');
+  return { text: process.send === undefined ? `${url}\n` : '', close: () => app.close() };
+}
+
+/** One service of the demo, which is stopped and started by its key. */
+class ServiceRun {
+  #child: ChildProcess | undefined;
+  #moving: Promise<void> | undefined;
+
+  constructor(
+    readonly name: string,
+    readonly port: number,
+  ) {}
+
+  /** @throws {Error} with what the service complains of, if it does not listen */
+  async start(): Promise<void> {
+    // Not on the terminal: a process resets the terminal when it ends, and then keys would wait for Enter. What is
+    // read here is text, as it would be on the terminal.
+    const format = process.stderr.isTTY && !process.env['LOG_FORMAT'] ? { LOG_FORMAT: 'text' } : {};
+    const child = fork(process.argv[1] ?? '', ['demo', '--service', this.name, '--port', String(this.port)], {
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+      execArgv: [],
+      env: { ...process.env, ...format },
+    });
+    let complaint = '';
+    let isListening = false;
+    child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
+      if (isListening) process.stderr.write(chunk);
+      else complaint += chunk;
+    });
+    const closed = once(child, 'close');
+    isListening = await Promise.race([once(child, 'message').then(() => true), closed.then(() => false)]);
+    if (!isListening) throw new Error(complaint.replace(/^postern: /, '') || `${this.name} ended as it started`);
+    process.stderr.write(complaint);
+    this.#child = child;
+    void closed.then(() => {
+      if (this.#child === child) this.#child = undefined;
+    });
+  }
+
+  async stop(): Promise<void> {
+    await this.#moving;
+    const child = this.#child;
+    if (child === undefined) return;
+    const closed = once(child, 'close');
+    child.kill();
+    await closed;
+  }
+
+  /** Stops the service if it runs, else starts it. While it does either, the key does nothing. */
+  async toggle(): Promise<void> {
+    if (this.#moving !== undefined) return;
+    const isRunning = this.#child !== undefined;
+    const move = isRunning ? this.stop() : this.start();
+    this.#moving = move.catch((error: unknown) => void process.stderr.write(`${String(error)}\n`));
+    await this.#moving;
+    this.#moving = undefined;
+    process.stderr.write(`${this.name} ${this.#child === undefined ? 'is stopped' : 'runs'}\n`);
+  }
+}
+
+/** Calls back for each key that is pressed. @returns gives the terminal back */
+function listenToKeys(onKey: (key: string) => void): () => void {
+  const { stdin } = process;
+  const setRaw = (isRaw: boolean): void => void (stdin.isTTY && stdin.setRawMode(isRaw));
+  setRaw(true);
+  stdin.setEncoding('utf8').on('error', () => undefined).on('data', (keys: string) => {
+    // In this mode the terminal makes no signal of it.
+    for (const key of keys) if (key === CTRL_C) process.kill(process.pid, 'SIGINT');
+    else onKey(key);
+  });
+  return () => {
+    setRaw(false);
+    stdin.pause();
+  };
+}
 
 /** Each address on a line of its own: terminals make a link of it, and a triple click selects nothing else. */
 function describeDemo(shop: string, billing: string, stock: string, live: string): string {
@@ -59,11 +178,11 @@ ${toTry.map(([what, url]) => `${what}:\n${url}\n`).join('\n')}
 To see its traces in a collector (OTLP/HTTP) on this machine:
 OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 npx postern demo
 
-Ctrl-C drains and stops them.
+Press 1, 2 or 3 to stop shop, billing or stock, and again to start it. The page
+shows it, and so does the next order. Ctrl-C drains and stops all of them.
 `;
 }
 
-const DEMO_HOST = '127.0.0.1';
 const ITEMS: ReadonlyMap<string, { name: string; price: number; left: number }> = new Map([
   ['1', { name: 'lamp', price: 40, left: 3 }],
   ['2', { name: 'desk', price: 180, left: 1 }],
@@ -110,17 +229,16 @@ function createStock(shop: string): Postern {
   });
 }
 
-/** Three ports from 8000 on, or any three when one of those is taken. */
-function freePorts(): Promise<number[]> {
-  const tryAll = (ports: readonly number[]): Promise<number[]> => Promise.all(ports.map(tryPort));
-  return tryAll([8000, 8001, 8002]).catch(() => tryAll([0, 0, 0]));
+/** The first of three free ports in a row: 8000, else any. */
+async function freePorts(): Promise<number> {
+  for (let port = 8000; ; port = 10_000 + Math.floor(random() * 40_000))
+    if (await Promise.all([0, 1, 2].map((index) => tryPort(port + index))).then(() => true, () => false)) return port;
 }
 
-async function tryPort(port: number): Promise<number> {
+/** @throws if something listens there */
+async function tryPort(port: number): Promise<void> {
   const server = createServer().listen(port, DEMO_HOST);
   await once(server, 'listening');
-  const { port: actual } = server.address() as AddressInfo;
   server.close();
   await once(server, 'close');
-  return actual;
 }

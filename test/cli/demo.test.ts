@@ -4,11 +4,17 @@
  * @module-tag package
  */
 
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { startCollector } from '../support/collector.js';
-import { runCommand, startCommand } from '../support/command.js';
+import { COMMAND, runCommand, startCommand } from '../support/command.js';
+import { freePorts } from '../support/ports.js';
+import { get, rawExchange } from '../support/raw.js';
+
+/** For what has to happen, but takes as long as the machine needs. */
+const LONG = { timeout: 20_000, interval: 50 };
 
 test.for(['SIGINT', 'SIGTERM'] as const)('prints what to try, serves it, and exits with 0 on %s', async (signal) => {
   const collector = await startCollector();
@@ -44,6 +50,72 @@ test.for(['SIGINT', 'SIGTERM'] as const)('prints what to try, serves it, and exi
   expect(await closed).toEqual([0, null]);
   // The live page is not of the mesh.
   expect(new Set(collector.spans.map(({ service }) => service))).toEqual(new Set(['shop', 'billing', 'stock']));
+});
+
+/** Whether each of the three services listens. */
+async function areUp(port: number): Promise<boolean[]> {
+  const tries = [0, 1, 2].map((index) => rawExchange(port + index, get('/')));
+  return (await Promise.all(tries.map((text) => text.catch(() => '')))).map((text) => text !== '');
+}
+
+/** Three free ports in a row: {@link freePorts} counts up, but another program may have one between. */
+async function firstOfThree(): Promise<number> {
+  for (;;) {
+    const ports = await freePorts(3);
+    if (ports[2] === (ports[0] ?? 0) + 2) return ports[0] ?? 0;
+  }
+}
+
+test('on a terminal, a key stops a service and starts it again, as often as it is pressed; Ctrl-C ends all', async () => {
+  const port = await firstOfThree();
+  const line = `'${process.execPath}' '${COMMAND}' demo --port ${port}`;
+  const terminal = spawn('script', ['--quiet', '--return', '--command', line, '/dev/null'], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env: { ...process.env, KUBERNETES_SERVICE_HOST: undefined },
+  });
+  onTestFinished(() => void terminal.kill('SIGKILL'));
+  let shown = '';
+  terminal.stdout.setEncoding('utf8').on('data', (chunk: string) => (shown += chunk));
+  const order = async (): Promise<number> => (await fetch(`http://127.0.0.1:${port}/orders/1`)).status;
+  await expect.poll(() => shown, LONG).toContain('Ctrl-C');
+  expect(await order()).toBe(200);
+  for (let n = 0; n < 2; n += 1) {
+    terminal.stdin.write('2');
+    await expect.poll(() => areUp(port), LONG).toEqual([true, false, true]);
+    expect(await order()).toBe(503);
+    await expect.poll(() => shown.split('billing is stopped').length, LONG).toBe(n + 2);
+    terminal.stdin.write('2');
+    await expect.poll(() => areUp(port), LONG).toEqual([true, true, true]);
+    await expect.poll(() => shown.split('billing runs').length, LONG).toBe(n + 2);
+    await expect.poll(order, LONG).toBe(200);
+  }
+  const closed = once(terminal, 'close');
+  terminal.stdin.write('\x03');
+  expect(await closed).toEqual([0, null]);
+  expect(await areUp(port)).toEqual([false, false, false]);
+});
+
+test('its services end, also if the demo is killed', async () => {
+  const port = await firstOfThree();
+  const child = startCommand(['demo', '--port', String(port)]);
+  await once(child.stdout, 'data');
+  expect(await areUp(port)).toEqual([true, true, true]);
+  child.kill('SIGKILL');
+  await expect.poll(() => areUp(port), LONG).toEqual([false, false, false]);
+});
+
+test('--service starts one of them in this process', async () => {
+  const port = await firstOfThree();
+  const child = startCommand(['demo', '--port', String(port), '--service', 'stock']);
+  const [text] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
+  expect(text).toBe(`http://127.0.0.1:${port + 2}\n`);
+  expect(await areUp(port)).toEqual([false, false, true]);
+  child.kill('SIGINT');
+  expect(await once(child, 'close')).toEqual([0, null]);
+  expect(await runCommand(['demo', '--service', 'mail'])).toMatchObject({
+    code: 2,
+    stderr: 'postern: --service is "mail"; give one of shop, billing, stock; see postern demo --help\n',
+  });
 });
 
 test('a port that is taken says so, and what to do', async () => {
