@@ -1,6 +1,6 @@
 /**
- * Event streams of two processes behind a real nginx: an `EventSource` of a real Chromium, and clients that stay silent,
- * while the processes are restarted in turn.
+ * Event streams of two processes behind a real nginx, which are restarted in turn: an `EventSource` of a real Chromium,
+ * and clients that hear nothing.
  *
  * @module-tag gateways
  * @module-tag chromium
