@@ -15,7 +15,6 @@ import { CLIENT_CLOSED_REQUEST, type Exchange } from '../wire/exchange.js';
 import { requestId } from '../propagation/mesh-headers.js';
 import { HANDED_OVER, type Answering } from '../wire/answering.js';
 import type { Outgoing } from '../wire/outgoing.js';
-import { scopeOf } from '../wire/scope.js';
 import type { CompiledRoutes } from './compiled-routes.js';
 import { Context, type HandlerResult, type ServingOptions } from './context.js';
 import { errorToOutgoing, forScope, headersOfUnsent, mapError, SERVER_ERROR, withHeaders } from './errors.js';
@@ -44,7 +43,7 @@ export class Answers implements Answering<Context> {
   }
 
   answer(exchange: Exchange<Context>): Answer | Promise<Answer> {
-    const { req, method } = exchange;
+    const { req, method, scope } = exchange;
     for (const observer of this.#beginning) observer.begun?.(exchange);
     let result: HandlerResult | Promise<HandlerResult>;
     try {
@@ -52,7 +51,6 @@ export class Answers implements Answering<Context> {
       const target = parseTarget(req.url as string, method);
       // `GET http://a.example/ HTTP/1.1`: the host of such a target goes before `Host` (RFC 9112, section 3.2.2).
       if (target.authority !== undefined) req.headers.host = target.authority;
-      const scope = scopeOf(req);
       const { route, params, compiled } = this.routes.find(req, method, target.path, scope);
       const { run, label } = compiled;
       const ctx = (exchange.handling = new Context(exchange, target, params, this.options, route, scope));

@@ -278,8 +278,8 @@ export class Router<Handler = unknown> {
   }
 
   #search(text: string, method: string, scope: 'public' | undefined): Route<Handler> | undefined {
-    const index = this.#trie.search(text, method);
-    const route = index === -1 ? undefined : this.entries[index];
+    const found = text.startsWith('/') ? this.#trie.search(text, method) : 0;
+    const route = found === 0 ? undefined : this.entries[found - 1];
     return scope === undefined || route?.options.public === true ? route : undefined;
   }
 }

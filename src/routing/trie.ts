@@ -94,15 +94,10 @@ export class Trie {
     }
   }
 
-  /** The best route of those that match and have the method, or -1; HEAD is answered by GET, too. */
-  search(path: string, method: string): number {
-    return path.startsWith('/') ? this.#search(path, method, ROOT, 1, 0) - 1 : -1;
-  }
-
   /** The methods of all routes that match, found in one search. */
   methods(path: string): Set<string> {
     this.#methods = new Set();
-    this.search(path, ANY);
+    if (path.startsWith('/')) this.search(path, ANY);
     return this.#methods;
   }
 
@@ -113,15 +108,16 @@ export class Trie {
   }
 
   /**
-   * Depth first, in the order of precedence: static text, constrained parameters in the order of their registration, a
-   * plain parameter, a wildcard. It calls itself only where there are other ways to come back to.
+   * Finds the best route of those that match and have the method; HEAD is answered by GET, too. Depth first, in the
+   * order of precedence: static text, constrained parameters in the order of their registration, a plain parameter, a
+   * wildcard. It calls itself only where there are other ways to come back to.
    *
    * @param node where to continue
    * @param at where in the path that is
    * @param params how many there are so far
    * @returns the route plus 1, or 0
    */
-  #search(path: string, method: string, node: number, at: number, params: number): number {
+  search(path: string, method: string, node: number = ROOT, at: number = 1, params: number = 0): number {
     const cells = this.#cells;
     while (at < path.length) {
       const dynamic = cells[node + DYNAMIC] as number;
@@ -139,7 +135,7 @@ export class Trie {
             at = next;
             continue;
           }
-          const found = this.#search(path, method, child, next, params);
+          const found = this.search(path, method, child, next, params);
           if (found !== 0) return found;
         }
       }
@@ -165,7 +161,7 @@ export class Trie {
               params += 1;
               continue;
             }
-            const found = this.#search(path, method, param, end, params + 1);
+            const found = this.search(path, method, param, end, params + 1);
             if (found !== 0) return found;
           }
         }
@@ -182,7 +178,7 @@ export class Trie {
     const segment = this.param(path, params);
     for (const { constraint, node } of this.#choices[choices] as Choice[]) {
       if (!constraint.regexp.test(segment)) continue;
-      const found = this.#search(path, method, node, end, params + 1);
+      const found = this.search(path, method, node, end, params + 1);
       if (found !== 0) return found;
     }
     return 0;

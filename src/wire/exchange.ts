@@ -7,6 +7,7 @@ import { monotonicNow } from '../base/clock.js';
 import type { HttpError } from '../base/errors.js';
 import { requestId } from '../propagation/mesh-headers.js';
 import type { Outgoing } from './outgoing.js';
+import { scopeOf, type Scope } from './scope.js';
 
 /** nginx's status for a client that disconnected; never sent, only counted. */
 export const CLIENT_CLOSED_REQUEST = 499;
@@ -58,6 +59,8 @@ export class Exchange<Handling = unknown> {
   readonly contentLength: number;
   /** Whether a body follows the head. */
   readonly hasBody: boolean;
+  /** Who sent the request. */
+  readonly scope: Scope;
   handling: Handling | null = null;
   /** The reply while it is sent; null while it is not known, and when a handler writes it. */
   outgoing: Outgoing | null = null;
@@ -87,6 +90,7 @@ export class Exchange<Handling = unknown> {
   ) {
     const { headers } = req;
     this.method = req.method as string;
+    this.scope = scopeOf(req);
     this.contentLength = Number(headers['content-length'] ?? 0);
     this.hasBody = headers['transfer-encoding'] !== undefined || this.contentLength > 0;
     // node:http would send chunks to a client of HTTP/1.0 that names them in `TE`.

@@ -4,7 +4,6 @@ import { endsAtHead } from '../payload/bodiless.js';
 import type { Exchange } from './exchange.js';
 import { CALLS_HEADER } from '../story/calls.js';
 import { beforeFirstRead, beforeHead } from './node-internals.js';
-import { scopeOf } from './scope.js';
 
 /** Must be called before a handler gets `req` and `res`. */
 export function exposeRaw(exchange: Exchange): void {
@@ -34,7 +33,7 @@ function frameWell(exchange: Exchange): void {
     for (const [name] of given) res.removeHeader(name);
     for (const [name, value] of given) res.appendHeader(name, value);
     const drop = (name: string): unknown => res.hasHeader(name) && res.removeHeader(name);
-    if (scopeOf(req) !== undefined) drop(CALLS_HEADER);
+    if (exchange.scope !== undefined) drop(CALLS_HEADER);
     if (status === 204) drop('content-length');
     const isWhole = endsAtHead(status) || res.hasHeader('content-length');
     if (isWhole || req.httpVersionMinor === 0) drop('transfer-encoding');

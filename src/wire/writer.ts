@@ -17,7 +17,6 @@ import type { Exchange } from './exchange.js';
 import { closesByTrailer } from './head.js';
 import { replaceDestroySoon, saysClose } from './node-internals.js';
 import type { Outgoing } from './outgoing.js';
-import { scopeOf } from './scope.js';
 
 const { STATUS_CODES } = builtin('node:http');
 
@@ -117,7 +116,7 @@ function writeHead(exchange: Exchange, outgoing: Outgoing, close: boolean): void
   const { res, raw } = exchange;
   const { status, statusText, headers, length } = outgoing;
   if (length !== -1) headers.push('content-length', String(length));
-  if (scopeOf(exchange.req) !== undefined) removeHeader(headers, CALLS_HEADER);
+  if (exchange.scope !== undefined) removeHeader(headers, CALLS_HEADER);
   // The reply's own would replace a header that middleware has set on `res` itself.
   if (raw !== 'unused') combineHeaders(res, headers);
   if (close) {
