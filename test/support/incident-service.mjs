@@ -46,7 +46,8 @@ async function begin({ fault, retry = 0, address, flood }) {
   app = new Postern(name, { settings, monitor, diagnostics: true, logger: false });
   app.implement(ENDPOINTS[name], async (ctx) => {
     for (const next of CALLS[name] ?? []) {
-      await ctx.service(next).call(ENDPOINTS[next], { params: { id: '7' } }, { timeout: name === 'shop' ? 4000 : 1000, retry });
+      const timeout = name === 'shop' ? 4000 : 1000;
+      await ctx.service(next).call(ENDPOINTS[next], { params: { id: '7' } }, { timeout, retry });
     }
     await FAULTS[fault]();
     return { id: '7' };
