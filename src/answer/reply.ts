@@ -125,7 +125,7 @@ const REPLY_TAG = '[object Reply]';
  * @example
  * app.post('/users', () => reply({ id: 7 }, { status: 201, headers: { location: '/users/7' } }));
  */
-export function reply<Body = undefined, Status extends number = Body extends undefined ? 204 : 200>(
+export function reply<const Body = undefined, Status extends number = Body extends undefined ? 204 : 200>(
   body?: Body,
   init?: ReplyInit<Status>,
 ): Status extends number ? Reply<Body, Status> : never;

@@ -4,7 +4,7 @@ import type { Context, HandlerResult, Middleware } from '../answer/context.js';
 import type { ApiError, HttpError } from '../base/errors.js';
 import type { Reply } from '../answer/reply.js';
 import type { Sendable } from '../answer/sendable.js';
-import type { AnySchema, InputOf } from '../payload/standard-schema.js';
+import type { AnySchema } from '../payload/standard-schema.js';
 import type { AnyFunction } from '../endpoint/public-facing.js';
 import { carryOptions, type Carrier, type RouteSettings } from '../endpoint/route-options.js';
 import type { Params } from '../routing/router.js';
@@ -36,7 +36,7 @@ type ServerStatus = 500 | 501 | 502 | 504;
 export type ResultOf<R> = R extends undefined
   ? HandlerResult
   : R extends AnySchema
-    ? Undeclared<R> | InputOf<R> | Reply<InputOf<R>, Success>
+    ? Undeclared<R> | BodyOf<R> | Reply<BodyOf<R>, Success>
     : Undeclared<R> | OfStatuses<R>;
 
 type Undeclared<R> =
@@ -70,16 +70,23 @@ export type Sends<Handles extends AnyFunction, R = undefined> = (
 ) => Sendable<ReturnType<Handles>> & Declared<Awaited<ReturnType<Handles>>, R>;
 
 /** A route's function; it gets the results of the schemas in its options. */
-export type EndpointHandler<Path, P, Q, H, B, R> = (
+export type EndpointHandler<Path, P, Q, H, B, R, Result = ResultOf<R>> = ((
   ctx: Context<Path>,
   input: HandlerInput<P, Q, H, B>,
-) => ResultOf<R> | Promise<ResultOf<R>>;
+) => Result | Promise<Result>) &
+  Checked<Result, R>;
+
+/** Resolves to a message for a result that cannot be sent. Beside the function: in its result, it would hide literals. */
+type Checked<Result, R> = [Result] extends [never] ? unknown : Sendable<Result> & Declared<Result, R>;
 
 /** Gives a handler, or a method that it decorates, options. */
 export interface EndpointFlag<P, Q, H, B, R> {
+  /** Gives a handler options; the handler passed in is not changed. */
   <F extends EndpointMethod<P, Q, H, B, R>>(handler: F & Sends<F, R>): F & Carrier;
+  /** Gives the method of a view that it decorates options. */
   // A result would be compared with the method: a second error, which hides the first.
   <F extends EndpointMethod<P, Q, H, B, R>>(method: F & Sends<F, R>, context: ClassMethodDecoratorContext): void;
+  /** Does the same with `experimentalDecorators`. */
   <F extends EndpointMethod<P, Q, H, B, R>>(
     target: object,
     name: string | symbol,
@@ -112,14 +119,12 @@ export function endpoint<
   H extends MaybeSchema = undefined,
   B extends MaybeSchema = undefined,
   R extends MaybeResponse = undefined,
-  Result extends ResultOf<R> | Promise<ResultOf<R>> = ResultOf<R>,
+  const Result extends ResultOf<R> = ResultOf<R>,
 >(
   options: RouteOptions<P, Q, H, B, R>,
-  handler: (
-    ctx: Context<Path>,
-    input: HandlerInput<P, Q, H, B>,
-  ) => Result & Sendable<Result> & Declared<Awaited<Result>, R>,
+  handler: EndpointHandler<Path, P, Q, H, B, R, Result>,
 ): CarryingHandler<Path, HandlerInput<P, Q, H, B>>;
+/** Gives the method of a view that it decorates options, or the handler that the result is called with. */
 export function endpoint<
   P extends MaybeSchema = undefined,
   Q extends MaybeSchema = undefined,

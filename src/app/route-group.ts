@@ -10,10 +10,11 @@ import type { MaybeResponse, MaybeSchema } from '../endpoint/schemas.js';
 import { isEndpointDefinition, type EndpointDefinition } from '../endpoint/endpoint-definition.js';
 import { isMiddleware, shareOptions, type DeclaredOptions, type SharedOptions } from '../endpoint/route-options.js';
 import { methodsOf, type View } from './view.js';
-import { VERBS, type EndpointHandler, type RouteOptions, type Sends, type ServedSettings } from './endpoint.js';
+import { VERBS, type EndpointHandler, type ResultOf, type RouteOptions, type Sends, type ServedSettings } from './endpoint.js';
 
 /** Adds a route of one method: path, options if any, handler. @throws {TypeError} when the path is invalid or taken */
 export interface Verb<Prefix extends string, Group> {
+  /** Adds a route: path and handler, which gets the context and returns the reply's body. */
   <const Path extends string, Handles extends (ctx: Context<ParamsOf<`${Prefix}${Path}`>>) => unknown>(
     path: Path,
     // Types the `ctx` of a handler in a wrapper: `publicFacing((ctx) => ctx.params.id)`. To learn which type the wrapper
@@ -22,18 +23,19 @@ export interface Verb<Prefix extends string, Group> {
       ? (ctx: Context<ParamsOf<`${Prefix}${Path}`>>) => unknown
       : Handles & Sends<Handles>,
   ): Group;
+  /** Adds a route: path, options (schemas, middleware, limits, documentation), and handler `(ctx, input)`. */
   <
     const Path extends string,
-    Handles extends EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R>,
     P extends MaybeSchema = undefined,
     Q extends MaybeSchema = undefined,
     H extends MaybeSchema = undefined,
     B extends MaybeSchema = undefined,
     R extends MaybeResponse = undefined,
+    const Result extends ResultOf<R> = ResultOf<R>,
   >(
     path: Path,
     options: RouteOptions<P, Q, H, B, R>,
-    handler: Handles & Sends<Handles, R>,
+    handler: EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R, Result>,
   ): Group;
 }
 
@@ -197,9 +199,10 @@ export class RouteGroup<Prefix extends string = ''> {
     H extends MaybeSchema,
     B extends MaybeSchema,
     R extends MaybeResponse,
+    const Result extends ResultOf<R> = ResultOf<R>,
   >(
     endpoint: EndpointDefinition<Path, P, Q, H, B, R>,
-    handler: EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R>,
+    handler: EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R, Result>,
     own: ServedSettings = {},
   ): this {
     if (!isEndpointDefinition(endpoint)) throw new TypeError('implement() takes an endpoint made by defineEndpoint');
@@ -228,6 +231,7 @@ export class RouteGroup<Prefix extends string = ''> {
    * });
    */
   group<const Inner extends string>(prefix: Inner, ...rest: GroupArguments<`${Prefix}${Inner}`>): this;
+  /** Opens a group inside this one, whose function is typed `(routes: RouteGroup) => void`, with any prefix. */
   group(prefix: string, ...rest: GroupArguments<''>): this;
   group(prefix: string, ...[first, second]: readonly unknown[]): this {
     const [options, define] = typeof first === 'function' ? [{}, first] : [(first ?? {}) as GroupOptions, second];

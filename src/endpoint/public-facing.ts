@@ -25,7 +25,9 @@ export type PublicHandler<F extends AnyFunction = AnyFunction> = F & {
 
 /** Flags a handler, or a method that it decorates. */
 export interface PublicFlag {
+  /** Flags a handler, or the method that it decorates. */
   <F extends AnyFunction>(handler: F, context?: ClassMethodDecoratorContext): PublicHandler<F>;
+  /** Flags the method that it decorates, with `experimentalDecorators`. */
   <F extends AnyFunction>(
     target: object,
     name: string | symbol,
@@ -57,11 +59,13 @@ export function publicFacing<F extends AnyFunction>(
   handler: F,
   options?: PublicOptions | ClassMethodDecoratorContext,
 ): PublicHandler<F>;
+/** Flags the method that it decorates, with `experimentalDecorators`. */
 export function publicFacing<F extends AnyFunction>(
   target: object,
   name: string | symbol,
   descriptor: TypedPropertyDescriptor<F>,
 ): TypedPropertyDescriptor<F>;
+/** Creates a decorator or wrapper that flags a method or handler, with these options. */
 export function publicFacing(options?: PublicOptions): PublicFlag;
 export function publicFacing(...given: readonly unknown[]): unknown {
   const [first, second] = given;

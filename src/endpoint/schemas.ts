@@ -1,5 +1,6 @@
 /* Schemas of a route's input and replies, and the types that the compiler derives from them. */
 
+import type { AnyFunction } from './public-facing.js';
 import { assertSchema, type AnySchema, type InputOf } from '../payload/standard-schema.js';
 
 /** A schema, or undefined. */
@@ -41,7 +42,14 @@ export type HandlerInput<P, Q, H, B> = (P extends AnySchema
   (B extends AnySchema ? { readonly body: NonNullable<B['~standard']['types']>['output'] } : unknown);
 
 /** Body as a handler returns it: the input of the reply's schema. */
-export type BodyOf<S> = S extends AnySchema ? InputOf<S> : undefined;
+export type BodyOf<S> = S extends AnySchema ? Fixed<InputOf<S>> : undefined;
+
+/** A type that also takes what was written in place, of which the compiler knows each literal, read-only. */
+export type Fixed<T> = T extends AnyFunction
+  ? T
+  : T extends object
+    ? { readonly [Name in keyof T]: Fixed<T[Name]> }
+    : T;
 
 /** Parts of a request, in the order in which they are checked. @internal */
 export const PARTS = ['params', 'query', 'headers', 'body'] as const;
