@@ -90,3 +90,26 @@ test('a client that goes on reading is not disconnected', async () => {
   }
   expect(received).toBeGreaterThan(LARGE.length);
 });
+
+test('a stream whose source is slow is not cut', async () => {
+  let release = (): void => undefined;
+  const released = new Promise<void>((resolve) => (release = resolve));
+  const app = createApp({ sendTimeout: SEND_TIMEOUT_MS }).get('/', async function* () {
+    // More than a socket takes at once, so that the connection is looked at.
+    yield LARGE;
+    await released;
+    yield 'end';
+  });
+  const { port } = await serve(app);
+  const client = await deaf(app, port);
+  let [received, last] = [0, ''];
+  client.on('data', (data: Buffer) => {
+    received += data.length;
+    last = data.toString('latin1', data.length - 20);
+  }).resume();
+  await expect.poll(() => received).toBeGreaterThan(LARGE.length);
+  await clock().pass(10 * SEND_TIMEOUT_MS);
+  release();
+  await expect.poll(() => last).toContain('end\r\n');
+  expect(await count(app)).toBe(1);
+});
