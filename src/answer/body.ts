@@ -53,7 +53,7 @@ export class Body {
     // A page of another site can send a body without a type, or as text, without asking first (Fetch, "CORS-safelisted
     // request-header").
     const assertJson = (): void => assertType(req.headers['content-type'] ?? '', isJsonType, 'application/json');
-    // Only its end tells whether a chunked body has a byte.
+    // A chunked body may have no byte, which only its end shows.
     if (contentLength > 0) assertJson();
     const read = this.#read();
     const bytes = read instanceof Promise ? await read : read;

@@ -33,7 +33,7 @@ export interface Definition {
   readonly maxSeries: number;
   /** Called each time that new labels are sent to the overflow series. */
   readonly onOverflow: () => void;
-  /** Of the buckets of a histogram, without +Inf. */
+  /** The bounds of a histogram's buckets, without +Inf. */
   readonly upperBounds?: readonly number[];
 }
 
