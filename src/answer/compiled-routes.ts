@@ -47,6 +47,8 @@ export class CompiledRoutes {
   readonly #groups = new Map<Route<Handler>, Groups>();
   /** The compiled form of each route and mount, and of the errors 404 and 405, by the groups around them or null. */
   readonly #compiled = new Map<Route<Handler> | Mount | Groups | null, CompiledRoute>();
+  /** Kept when routes are compiled again: their limiters know what the routes can take. */
+  readonly #gates = new Map<Route<Handler>, Gate>();
   readonly #mounts: Mount[] = [];
   readonly #admissions: Admissions | null;
   readonly #isFirstCall = createFirsts();
@@ -121,8 +123,7 @@ export class CompiledRoutes {
     const { method, path, options } = route;
     const { params, schemas, timeout, deprecated } = options;
     const what = `${method} ${path}`;
-    const admissions = route.isMonitoring ? null : this.#admissions;
-    const guard = admissions === null ? undefined : new Gate(admissions, route);
+    const guard = this.#gateOf(route);
     const limit = timeout === undefined ? undefined : new TimeLimit(timeout);
 
     const middleware = this.#groups.get(route)?.flat() ?? [];
@@ -162,6 +163,14 @@ export class CompiledRoutes {
       }
       return run(ctx);
     };
+  }
+
+  /** The gate of a route; undefined if its requests are never refused. */
+  #gateOf(route: Route<Handler>): Gate | undefined {
+    let gate = this.#gates.get(route);
+    if (gate === undefined && this.#admissions !== null && !route.isMonitoring)
+      this.#gates.set(route, (gate = new Gate(this.#admissions, route)));
+    return gate;
   }
 
   /** Compiles what answers without a route: a mount, or the errors 404 and 405 inside groups; null for no groups. */

@@ -105,6 +105,25 @@ test('a route with five times the load that it can take refuses requests, if eve
   expect(clients.statuses('/work')).toContain(200);
 });
 
+test('middleware that is added while a route is overloaded does not make its limiter forget', async () => {
+  const app = expectFailures(createApp(), 503).get('/work', createPool(10, 100));
+  const clients = await start(app, 1000, 'disconnects');
+  let addedMs = Infinity;
+  for (let i = 0; i < 700; i += 1) {
+    for (let n = 0; n < 5; n += 1) clients.send('/work');
+    await clients.pass();
+    // Not at the first refusal: the reply to it may come before others that were sent earlier.
+    if (addedMs === Infinity && clients.statuses('/work').filter((status) => status === 503).length > 100) {
+      addedMs = clock().nowMs;
+      app.use((_ctx, next) => next());
+    }
+    if (clock().nowMs > addedMs + 500) break;
+  }
+  await clients.settle();
+  expect(addedMs).toBeLessThan(Infinity);
+  expect(clients.statuses('/work', addedMs)).toContain(503);
+});
+
 test.for<[string, (ctx: Context) => unknown]>([
   ['throw at once', () => { throw new Error('no database'); }],
   ['throw what is not an error', () => { throw 'no database'; }],

@@ -304,6 +304,17 @@ describe('a head that fills maxHeadersCount', () => {
     if (most !== undefined) server.maxHeadersCount = most;
     expect((await rawRequest(portOf(server), head(count))).status).toBe(status);
   });
+
+  test.for([
+    { most: 40, count: 39, status: 200 },
+    { most: 40, count: 40, status: 431 },
+    { most: 40, count: 60, status: 431 },
+  ])('$most, set after attach(): $count fields answer $status', async ({ most, count, status }) => {
+    const server = await listening(createServer());
+    createApp().get('/closed', () => 'private').attach(server);
+    server.maxHeadersCount = most;
+    expect((await rawRequest(portOf(server), head(count))).status).toBe(status);
+  });
 });
 
 test('replies under the header are those of an application that has the public routes only', async () => {
