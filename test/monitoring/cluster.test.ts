@@ -67,16 +67,7 @@ test(
     onTestFinished(() => void main.kill('SIGKILL'));
     const monitors = Array.from({ length: WORKERS }, (_, index) => `http://127.0.0.1:${first + index}/users/metrics/`);
     for (const url of monitors)
-      await expect
-        .poll(
-          () =>
-            fetch(url).then(
-              ({ status }) => status,
-              () => 0,
-            ),
-          { timeout: 20_000 },
-        )
-        .toBe(200);
+      await expect.poll(() => fetch(url).then(({ status }) => status, () => 0)).toBe(200);
 
     let sent = 0;
     let stopped = false;
