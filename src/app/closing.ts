@@ -26,6 +26,8 @@ export interface CloseOptions {
 
 export const CLOSE: Kinds<CloseOptions> = { delay: TIME, timeout: TIME };
 
+/** How long, in ms, a drain waits for work in flight by default. */
+export const DRAIN_TIMEOUT_MS = 10_000;
 /** Minimum time limit of the close hooks, in ms: they have it even if no time is left. */
 const MIN_HOOK_MS = 1000;
 /** How long, in ms, a scrape of the monitoring listener may take when everything else is closed. */
@@ -57,7 +59,7 @@ interface Draining {
 
 /** Finishes the work in flight, then closes the listeners. @returns whether everything in flight could finish */
 export async function drain(
-  { delay = 0, timeout = 10_000 }: CloseOptions,
+  { delay = 0, timeout = DRAIN_TIMEOUT_MS }: CloseOptions,
   { listener, monitor, tasks, stop, hooks, logger }: Draining,
 ): Promise<boolean> {
   if (delay > 0) await new Promise((resolve) => setTimeout(resolve, Math.min(delay, MAX_TIMEOUT_MS)));
@@ -105,7 +107,7 @@ async function runCloseHooks(hooks: readonly (() => unknown)[], timeoutMs: numbe
 }
 
 /** Load balancers stop sending within a few seconds after an instance is removed (Kubernetes, gateways, DNS caches). */
-const SIGTERM_DELAY_MS = 5_000;
+export const SIGTERM_DELAY_MS = 5_000;
 
 /** How long, in ms, a drain keeps serving by default: nobody balances load to a service that a person runs. */
 export function drainDelayOf(signal: NodeJS.Signals, env: NodeJS.ProcessEnv): number {

@@ -9,6 +9,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { NamedValue } from '../base/error-codes.js';
 import { isRecord } from '../base/options-check.js';
 import type { Registry } from '../metrics/registry.js';
+import type { Settings } from '../mesh/settings.js';
 import type { OpenApiSource } from '../openapi/document.js';
 import type { RouteInfo, Router } from '../routing/router.js';
 import { messageOf } from './output.js';
@@ -17,6 +18,7 @@ import { messageOf } from './output.js';
 export interface LoadedApp extends OpenApiSource {
   readonly errorCodes?: readonly NamedValue[];
   readonly metrics?: Pick<Registry, 'get'>;
+  readonly settings?: Settings;
   readonly router: OpenApiSource['router'] & Partial<Pick<Router, 'entries'>>;
 }
 
