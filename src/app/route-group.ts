@@ -10,7 +10,8 @@ import type { MaybeResponse, MaybeSchema } from '../endpoint/schemas.js';
 import { isEndpointDefinition, type EndpointDefinition } from '../endpoint/endpoint-definition.js';
 import { isMiddleware, shareOptions, type DeclaredOptions, type SharedOptions } from '../endpoint/route-options.js';
 import { methodsOf, type View } from './view.js';
-import { VERBS, type EndpointHandler, type ResultOf, type RouteOptions, type Sends, type ServedSettings } from './endpoint.js';
+import { VERBS, type EndpointHandler, type ResultOf } from './endpoint.js';
+import type { RouteOptions, Sends, ServedSettings } from './endpoint.js';
 
 /** Adds a route of one method: path, options if any, handler. @throws {TypeError} when the path is invalid or taken */
 export interface Verb<Prefix extends string, Group> {

@@ -1,7 +1,11 @@
-/* Compiles the regular expression of `:name(regex)` into the test of a segment and the group of the route's pattern. */
-
-import { assertLinear } from './ambiguity.js';
-import { parseRegex, type CharactersNode, type RegexNode } from './regex-syntax.js';
+/*
+ * Compiles the regular expression of `:name(regex)` into the test of a segment and the group of the route's pattern.
+ *
+ * A constraint is a regular expression in the strict sense: characters, classes, escapes, groups, alternation and
+ * quantifiers. A backtracking matcher takes linear time for it because of its shape: after each character of a repeat
+ * without a limit, the next one shows how to continue. Two exceptions are allowed where they cost no more than a fixed
+ * number of readings: one repeat may run into what follows it (`.+\.png`), and short alternatives may begin alike.
+ */
 
 /** A checked constraint of one path segment. */
 export interface Constraint {
@@ -11,46 +15,237 @@ export interface Constraint {
   readonly pattern: string; // "\d+" → "(\d+)"; "(.)-a" → "((?:[^/])-a)"
 }
 
+/** A part of a constraint. A set of characters is a number, one bit for each character of a sample. */
+interface Part {
+  /** As it is written in the pattern: without groups that capture, and without a slash. */
+  readonly text: string;
+  /** Characters that it may begin with, that may continue it after it could end, and that it has anywhere. */
+  readonly first: bigint;
+  readonly next: bigint;
+  readonly chars: bigint;
+  /** Characters of its repeats without a limit. */
+  readonly loops: bigint;
+  readonly nullable: boolean;
+  /** Maximum readings of one text that a matcher may have to try; maximum characters, each such repeat counted once. */
+  readonly ways: number;
+  readonly size: number;
+  /** Whether a repeat without a limit runs into what follows it. */
+  readonly isLoose: boolean;
+}
+
+const NOTHING: Part = {
+  text: '', first: 0n, next: 0n, chars: 0n, loops: 0n, nullable: true, ways: 1, size: 0, isLoose: false,
+};
+const MIN_WAYS = 32;
+/** Deeper groups are refused, so that the parser cannot exhaust the stack. */
+const MAX_DEPTH = 100;
+const SLASH = 1n << 0x2fn;
+/** Beyond U+0100, `\s` starts or ends at these units (ECMA-262, section 22.2.2.9). */
+const SPACES = '\u1680\u2000\u200b\u2028\u202a\u202f\u205f\u3000\ufeff';
+
+const ESCAPE = String.raw`\\(?:x[\da-fA-F]{2}|u[\da-fA-F]{4}|c[A-Za-z]|0(?!\d)|[dDfnrsStvwW]|[^A-Za-z\d])`;
+const CHARACTERS = new RegExp(String.raw`${ESCAPE}|\[(?:${ESCAPE}|\\b|[^\]\\])*\]|[^\\[]`, 'sy');
+
+/** Syntax that a constraint can't have at the start of an atom, with its name and the remedy. */
+const REFUSED: readonly (readonly [syntax: RegExp, what: string, remedy: string])[] = [
+  [/[$^]/y, 'anchor', 'remove it: a constraint always matches a whole segment'],
+  [/\\[bB]/y, 'anchor', 'write the characters that may come before and after it'],
+  [/\(\?<?[=!]/y, 'lookaround', 'register the exception as a route of its own, or check the value in the handler'],
+  [/\\(?:[1-9]\d*|k<[^>]*>)/y, 'backreference', 'compare the parts in the handler'],
+  [/\(\?<[^>]*>?/y, 'named group', 'write (?:x): only the parameter has a name'],
+  [/\(\?(?!:)/y, 'unknown kind of group', 'use (x) or (?:x)'],
+  [/[*+?]/y, 'quantifier without a character,', 'escape it with \\'],
+  [/[{}\]]/y, 'unbalanced', 'escape it with \\'],
+];
+
+const REMEDY = 'leave one way: no repeat inside or next to a repeat of the same characters, as in [a-z]+(?:-[a-z]+)*';
+
 /**
  * Compiles `source`; equal sources have equal results, so a router keeps one for all its routes.
  *
  * @throws {TypeError} if a constraint may not have this syntax, no segment can match, or matching could take more than
- * linear time
+ * linear time; the message has the position and the remedy
  * @internal
  */
 export function compileConstraint(source: string): Constraint {
   if (source === '') throw new TypeError('empty constraint "()"; remove it, or write what the segment has to match');
-  const tree = parseRegex(source);
-  const { nullable, matchesText } = assertLinear(tree, source);
-  if (!matchesText)
+  const samples = samplesOf(source);
+  const sets = new Map<string, bigint>();
+  const maxWays = Math.max(MIN_WAYS, source.length);
+  let at = 0;
+  let depth = 0;
+  let isChoice = false;
+
+  const { text, chars, nullable } = alternation();
+  if (at < source.length) fail('")" without "("', 'escape it: \\)');
+  if (chars === 0n)
     throw new TypeError(
       `constraint "${source}" matches no segment, since a segment has at least one character; let it match one`,
     );
-  const embedded = embed(tree, source);
   // A "|" at the top would leave the lookahead to its first alternative.
-  const text = !nullable ? embedded : `(?=[^/])${tree.type === 'alternation' ? `(?:${embedded})` : embedded}`;
-  return { regexp: new RegExp(`^(?:${source})$`, 's'), pattern: `(${text})` };
+  const pattern = nullable ? `(?=[^/])${isChoice ? `(?:${text})` : text}` : text;
+  return { regexp: new RegExp(`^(?:${source})$`, 's'), pattern: `(${pattern})` };
+
+  function alternation(): Part {
+    const index = at;
+    let all = sequence();
+    while (match(/\|/y)) {
+      isChoice ||= depth === 0;
+      const a = all;
+      const b = sequence();
+      const isShared = (a.first & b.first) !== 0n || (a.nullable && b.nullable);
+      all = limited(index, {
+        ...union(a, b),
+        text: `${a.text}|${b.text}`,
+        next: a.next | b.next,
+        first: a.first | b.first,
+        nullable: a.nullable || b.nullable,
+        ways: isShared ? a.ways + b.ways : Math.max(a.ways, b.ways),
+        size: Math.max(a.size, b.size),
+      });
+    }
+    return all;
+  }
+
+  function sequence(): Part {
+    let a = NOTHING;
+    while (at < source.length && source[at] !== '|' && source[at] !== ')') {
+      const index = at;
+      const b = quantified();
+      const meets = ((a.next | (a.nullable ? a.first : 0n)) & b.first) !== 0n;
+      const both = union(a, b);
+      const runsOn = a.isLoose || (meets && a.loops !== 0n);
+      const isLoose = both.isLoose || runsOn;
+      // From each place where such a repeat may stop, the rest is tried.
+      if (runsOn && ((a.loops & b.loops) !== 0n || b.size * b.ways > maxWays)) refuse(index);
+      const stops = (meets && a.loops === 0n) || (isLoose && b.loops !== 0n) ? a.size + 1 : 1;
+      a = limited(index, {
+        ...both,
+        text: a.text + b.text,
+        first: a.first | (a.nullable ? b.first : 0n),
+        next: b.next | (b.nullable ? a.next | b.first : 0n),
+        nullable: a.nullable && b.nullable,
+        ways: a.ways * b.ways * stops,
+        size: a.size + b.size,
+        isLoose,
+      });
+    }
+    return a;
+  }
+
+  function quantified(): Part {
+    const index = at;
+    const body = atom(index);
+    const found = match(/(?:[*+?]|\{(\d+)(,?)(\d*)\})\??/y);
+    if (found === null) return body;
+    const [quantifier, from, comma, to] = found;
+    const min = Number(from ?? quantifier.startsWith('+'));
+    const max = comma === '' ? min : quantifier.startsWith('?') ? 1 : Number(to || Infinity);
+    if (min > max) fail(`quantifier "${quantifier}" out of order`, 'put the smaller number first', index);
+    const text = body.text + quantifier;
+    if (max === 0) return { ...NOTHING, text };
+    const { first, next, chars, loops, nullable, ways, size, isLoose } = body;
+    if (nullable && max > 1)
+      throw new TypeError(
+        `constraint "${source}" repeats what may match nothing, at "${source.slice(index, at)}" (index ${index}); let each turn take a character`,
+      );
+    const isEndless = max === Infinity;
+    const isAgain = max > 1 && (next & first) !== 0n;
+    if ((max > 1 && isLoose) || (isAgain && loops !== 0n) || (isEndless && (isAgain || ways > 1))) refuse(index);
+    return limited(index, {
+      text,
+      first,
+      next: max === 1 || min === max ? next : next | first,
+      chars,
+      loops: isEndless ? chars : loops,
+      nullable: nullable || min === 0,
+      ways: isEndless ? 1 : (ways * (isAgain ? size + 1 : 1)) ** max + Number(nullable && min === 0),
+      size: size * (isEndless ? Math.max(min, 1) : max),
+      isLoose,
+    });
+  }
+
+  function atom(index: number): Part {
+    for (const [syntax, what, remedy] of REFUSED) {
+      const found = match(syntax);
+      if (found !== null) fail(`${what} "${found[0]}"`, remedy, index);
+    }
+    if (match(/\((?:\?:)?/y)) {
+      if (++depth > MAX_DEPTH) fail(`more than ${MAX_DEPTH} groups inside each other`, 'simplify it', index);
+      const body = alternation();
+      depth -= 1;
+      if (!match(/\)/y)) fail('"(" without ")"', 'close it, or escape it: \\(', index);
+      return { ...body, text: `(?:${body.text})` };
+    }
+    const [text] = match(CHARACTERS) ?? [];
+    if (text !== undefined) {
+      const chars = setOf(text, index);
+      const own = (chars & SLASH) === 0n ? text : withoutSlash(text, index);
+      return { ...NOTHING, text: own, first: chars, chars, nullable: false, size: 1 };
+    }
+    const [part] = match(/\[(?:\\.|[^\]\\])*\]|\\.?/sy) ?? [];
+    if (part === undefined) fail('"[" without "]"', 'close it, or escape it: \\[', index);
+    fail(`invalid escape in "${part}"`, 'write the character itself, or \\xHH or \\uHHHH', index);
+  }
+
+  /** What a single character matches is asked of the platform's own `RegExp`, so both read it alike. */
+  function setOf(text: string, index: number): bigint {
+    let set = sets.get(text);
+    if (set !== undefined) return set;
+    try {
+      const regexp = new RegExp(`^${text}$`, 's');
+      const bits = samples.map((unit) => (regexp.test(String.fromCharCode(unit)) ? '1' : '0'));
+      sets.set(text, (set = BigInt(`0b${bits.reverse().join('')}`)));
+      return set;
+    } catch {
+      fail(`invalid range in "${text}"`, 'put the smaller character first, or escape the hyphen: \\-', index);
+    }
+  }
+
+  /** A set of characters without the slash, which no segment has. */
+  function withoutSlash(text: string, index: number): string {
+    if (text === '.') return '[^/]';
+    // "[^-x]" must not become a range.
+    if (text.startsWith('[^')) return `[^/${text[2] === '-' ? '\\' : ''}${text.slice(2)}`;
+    if (/^\\[DWS]$/.test(text)) return `[^/${text.toLowerCase()}]`;
+    if (/\/|\\x2f|\\u002f/i.test(text))
+      throw new TypeError(
+        `"/" at index ${index} of constraint "${source}" never matches, since a constraint is about one segment; write several segments, or a wildcard`,
+      );
+    return `(?:(?!/)${text})`;
+  }
+
+  function limited(index: number, part: Part): Part {
+    return part.ways > maxWays ? refuse(index) : part;
+  }
+
+  function refuse(index: number): never {
+    const part = source.slice(index, at);
+    const where = part === source ? 'as a whole' : `at "${part}" (index ${index})`;
+    throw new TypeError(`constraint "${source}" can read the same text in too many ways, ${where}; ${REMEDY}`);
+  }
+
+  function match(sticky: RegExp): RegExpExecArray | null {
+    sticky.lastIndex = at;
+    const found = sticky.exec(source);
+    if (found !== null) at = sticky.lastIndex;
+    return found;
+  }
+
+  function fail(what: string, remedy: string, index: number = at): never {
+    throw new TypeError(`${what} at index ${index} of constraint "${source}"; ${remedy}`);
+  }
 }
 
-/** Prints a tree so that it means the same inside a path: without groups that capture and without a slash. */
-function embed(node: RegexNode, source: string): string {
-  if (node.type === 'characters') return embedCharacters(node, source);
-  if (node.type === 'group') return `(?:${embed(node.body, source)})`;
-  if (node.type === 'repeat') return embed(node.body, source) + node.quantifier;
-  return node.items.map((item) => embed(item, source)).join(node.type === 'alternation' ? '|' : '');
+/** What is true of two parts in a row and of two alternatives. */
+function union(a: Part, b: Part): Part {
+  return { ...a, chars: a.chars | b.chars, loops: a.loops | b.loops, isLoose: a.isLoose || b.isLoose };
 }
 
-const SLASH = 0x2f;
-
-function embedCharacters({ text, units, index }: CharactersNode, source: string): string {
-  if (!units.has(SLASH)) return text;
-  if (text === '.') return '[^/]';
-  // "[^-x]" must not become a range.
-  if (text.startsWith('[^')) return `[^/${text[2] === '-' ? '\\' : ''}${text.slice(2)}`;
-  if (/^\\[DWS]$/.test(text)) return `[^/${text.toLowerCase()}]`;
-  if (/\/|\\x2f|\\u002f/i.test(text))
-    throw new TypeError(
-      `"/" at index ${index} of constraint "${source}" never matches, since a constraint is about one segment; write several segments, or a wildcard`,
-    );
-  return `(?:(?!/)${text})`;
+/** Units at which any set of a constraint can start or end: units that it names, and bounds of the class escapes. */
+function samplesOf(source: string): readonly number[] {
+  const named = source.replace(/\\u([\da-fA-F]{4})/g, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)));
+  const units = new Set(Array.from({ length: 0x101 }, (_, unit) => unit));
+  for (const char of (named + SPACES).split('')) units.add(char.charCodeAt(0)).add((char.charCodeAt(0) + 1) % 0x10000);
+  return [...units];
 }

@@ -7,7 +7,7 @@
 
 import { expect, test } from 'vitest';
 import { compileConstraint, type Constraint } from '../../src/endpoint/constraint.js';
-import { parseRegex, type RegexNode } from '../../src/endpoint/regex-syntax.js';
+import { parseRegex, type RegexNode } from '../support/regex-syntax.js';
 import { randomSource, randomWord } from '../support/random-constraint.js';
 import { createRandom, type Random } from '../support/random.js';
 

@@ -155,7 +155,8 @@ const CONSTRAINTS: readonly (readonly [source: string, outcome: 'refused' | 'lin
   ['-?\\d+(?:\\.\\d+)?(?:e[+-]?\\d+)?', 'linear'],
   ['(?:[A-Za-z0-9+]{4})*(?:[A-Za-z0-9+]{2}==|[A-Za-z0-9+]{3}=)?', 'linear'],
   ['(?:0|[1-9]\\d*)\\.(?:0|[1-9]\\d*)\\.(?:0|[1-9]\\d*)(?:-[0-9A-Za-z-]+(?:\\.[0-9A-Za-z-]+)*)?', 'linear'],
-  ['(?:(?:[a-z0-9]|[a-z0-9][a-z0-9-]*[a-z0-9])\\.)*(?:[a-z0-9]|[a-z0-9][a-z0-9-]*[a-z0-9])', 'linear'],
+  ['(?:(?:[a-z0-9]|[a-z0-9][a-z0-9-]*[a-z0-9])\\.)*(?:[a-z0-9]|[a-z0-9][a-z0-9-]*[a-z0-9])', 'refused'],
+  ['[a-z0-9]+(?:-+[a-z0-9]+)*(?:\\.[a-z0-9]+(?:-+[a-z0-9]+)*)*', 'linear'],
 ];
 
 describe('constraints that backtrack', () => {

@@ -1,7 +1,8 @@
-/** The parser of constraints against the platform's own regular expressions. */
+/** The syntax of constraints, and the parser of the tests, against the platform's own regular expressions. */
 
 import { describe, expect, test } from 'vitest';
-import { parseRegex, type RegexNode } from '../../src/endpoint/regex-syntax.js';
+import { compileConstraint } from '../../src/endpoint/constraint.js';
+import { parseRegex, type RegexNode } from '../support/regex-syntax.js';
 
 const accepted = [
   '', 'a', 'abc', 'a|b', '|', 'a||b', '(a)', '(?:a)', '()',
@@ -15,6 +16,13 @@ const accepted = [
 test.each(accepted)('%j is accepted, by the platform too', (source) => {
   expect(() => new RegExp(source, 's')).not.toThrow();
   expect(() => parseRegex(source)).not.toThrow();
+  let message = '';
+  try {
+    compileConstraint(source);
+  } catch (error) {
+    message = String(error);
+  }
+  expect(message).toMatch(/^$|empty constraint|matches no segment|never matches/);
 });
 
 const refused = [
@@ -48,7 +56,8 @@ const refused = [
 ];
 
 test.each(refused)('$source is refused with its position and a remedy', ({ source, index, remedy }) => {
-  const parse = () => parseRegex(source);
+  expect(() => parseRegex(source)).toThrow(TypeError);
+  const parse = () => compileConstraint(source);
   expect(parse).toThrow(TypeError);
   expect(parse).toThrow(`index ${index} of constraint "${source}"`);
   expect(parse).toThrow(remedy);

@@ -1,5 +1,5 @@
 /*
- * Parses a constraint into a tree.
+ * Parses a constraint into a tree, for tests that count the steps of a backtracking matcher.
  *
  * A constraint is a regular expression in the strict sense: characters, classes, escapes, groups, alternation and
  * quantifiers. What a single character matches is asked of the platform's own `RegExp` with the flag `s`, so both read
