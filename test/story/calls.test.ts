@@ -239,3 +239,47 @@ test('after ten lines in a second the rest are left out, and one line says how m
   await expect.poll(() => lines(log, 'request failed').length + leftOut(), { timeout: 10_000 }).toBe(61);
   expect(leftOut()).toBeGreaterThan(0);
 });
+
+/** What the last service of a chain of four does, and how the others call it. */
+const CHAINS: readonly {
+  readonly title: string;
+  readonly leaf: (ctx: Context) => unknown;
+  readonly call?: (ctx: Context, next: string) => Promise<unknown>;
+  readonly status?: number;
+}[] = [
+  { title: 'throws', leaf: () => { throw new Error('x'); } },
+  { title: 'is unavailable, and each call has retries', leaf: () => reply({}, { status: 503 }), status: 503,
+    call: async (ctx, next) => (await ctx.service(next).get('/', { retry: 2 })).body },
+  { title: 'fails in its stream', status: 503, leaf: async function* () {
+    yield 'begun';
+    throw new Error('x');
+  } },
+  { title: 'fails after each service made a hundred calls', leaf: (ctx) => {
+    if (ctx.query.has('fail')) throw new Error('x');
+    return {};
+  }, call: async (ctx, next) => {
+    if (next === 'd') for (let i = 0; i < 100; i += 1) await ctx.service(next).get('/');
+    return (await ctx.service(next).get('/', { query: { fail: 1 } })).body;
+  } },
+];
+
+test.for(CHAINS)('the line of the first of four services names the last one, which $title', async (row) => {
+  const { leaf, call, status = 500 } = row;
+  const links = await chain(['a', 'b', 'c', 'd'], leaf, call);
+  // A stream that breaks off is a 500 in its own service, and a 503 for its caller.
+  const isStream = status === 503 && call === undefined;
+  for (const [i, { app }] of links.entries()) expectFailures(app, isStream && i === 3 ? 500 : status);
+  const url = links[0]?.url as string;
+  for (let i = 0; i < 5; i += 1) await (await fetch(url)).arrayBuffer();
+  const [first] = links;
+  const trees = lines((first as Link).log, 'request failed').map(({ object }) => object['calls']);
+  expect(trees.length).toBe(5);
+  for (const tree of trees) expect(leafNameOf(tree)).toBe('d');
+});
+
+/** The service that was called last on the failing way down. */
+function leafNameOf(calls: unknown): string {
+  const failed = (calls as [string, string, string, number, number, string, unknown][]).findLast(([, , , s]) => s >= 500);
+  if (failed === undefined) return '';
+  return leafNameOf(failed[6]) || failed[0];
+}
