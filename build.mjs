@@ -15,8 +15,8 @@ process.chdir(fileURLToPath(new URL('.', import.meta.url)));
 rmSync('dist', { recursive: true, force: true });
 execFileSync(process.execPath, ['node_modules/typescript/bin/tsc', '--emitDeclarationOnly'], { stdio: 'inherit' });
 const namedInputs = Object.fromEntries(NAMED.map((name) => [name, `src/${name}.ts`]));
-await build({
-  input: { index: 'src/index.ts', cli: 'src/cli.ts', ...namedInputs, 'live-script': 'src/live/live-script.ts' },
+const bundle = (input) => build({
+  input,
   platform: 'node',
   // Otherwise what the command shares with an entry point may be put into cli.js, and loading it would run the command.
   preserveEntrySignatures: 'strict',
@@ -34,6 +34,9 @@ await build({
       moduleIds.some((id) => id.includes('/src/gateway/')) ? 'shared/exporters.js' : 'shared/[name].js',
   },
 });
+await bundle({ index: 'src/index.ts', cli: 'src/cli.ts', ...namedInputs });
+// By itself: the live page has it as one script, which can import nothing.
+await bundle({ 'live-script': 'src/live/live-script.ts' });
 // For tools that do not read `exports`, such as Parcel and TypeScript with `moduleResolution: node10`.
 for (const name of NAMED) {
   mkdirSync(name, { recursive: true });

@@ -1,27 +1,34 @@
 /* `postern live`: the mesh below a service as a page on loopback, until the process is told to stop. */
 
 import { startLive, type LivePage } from '../live/live-server.js';
-import type { MeshEdge, MeshReport } from '../live/track.js';
+import type { FailureLine, MeshEdge, MeshReport } from '../live/track.js';
 import type { PingEntry } from '../monitor/ping-document.js';
-import { defineCommand, whole, type Command } from './command.js';
+import { defineCommand, repeated, text, whole, type Command } from './command.js';
 import { askMesh, DEFAULT_DEPTH, parseServiceUrl, servicesBelow, type MeshRoot } from './mesh.js';
 import { toVisible } from './output.js';
+import { askAll, toLines } from './why-command.js';
 
 const usage = `Usage: postern live URL [--depth N] [--port P]
 
 Serves a page on loopback that shows the mesh below a service and keeps showing
-it: who answers, how fast, since when, and what changed. Prints its URL.
+it: who answers, how fast, since when, and what changed in the last hour.
+Prints its URL.
 
-  URL         http://host:port/<service>/, or the URL of its ping endpoint
-  --depth N   how many levels to go down, from 0 to 20; default: 3
-  --port P    port of the page; default: a free one
+  URL             http://host:port/<service>/, or the URL of its ping endpoint
+  --depth N       how many levels to go down, from 0 to 20; default: 3
+  --port P        port of the page; default: a free one
+  --monitor URL   http://host:port/<service>/ of a monitor listener, once for
+                  each service: the page also shows what failed or was slow
+                  there
 `;
 
-const OPTIONS = { depth: whole(0, 20), port: whole(1, 65_535) };
+const OPTIONS = { depth: whole(0, 20), port: whole(1, 65_535), monitor: repeated(text) };
 
-export const live: Command = defineCommand(usage, 'URL', OPTIONS, async ({ depth = DEFAULT_DEPTH, port = 0 }, text) => {
-  const asked = parseServiceUrl(text);
-  const { url, close } = await showMesh(asked, depth, port);
+export const live: Command = defineCommand(usage, 'URL', OPTIONS, async (values, given) => {
+  const { depth = DEFAULT_DEPTH, port = 0, monitor = [] } = values;
+  const asked = parseServiceUrl(given);
+  for (const url of monitor) parseServiceUrl(url);
+  const { url, close } = await showMesh(asked, depth, port, monitor);
   const words = `${asked.service} and the mesh below it, live:\n${url}\n\nCtrl-C stops it.\n`;
   return { text: words, close };
 });
@@ -31,14 +38,22 @@ const LEVEL_TIMEOUT_MS = 2_000;
 /**
  * Serves the page for a service.
  *
+ * @param monitors URLs of monitor listeners, which say what failed
  * @param port 0 picks a free one
  * @throws `EADDRINUSE` when the port is taken
  */
-export function showMesh(asked: MeshRoot, depth: number, port: number): Promise<LivePage> {
+export function showMesh(
+  asked: MeshRoot,
+  depth: number,
+  port: number,
+  monitors: readonly string[] = [],
+): Promise<LivePage> {
   const { service } = asked;
   const timeoutMs = (depth + 1) * LEVEL_TIMEOUT_MS;
   const ask = async (): Promise<MeshReport> => toReport(service, await askMesh(asked, depth, LEVEL_TIMEOUT_MS));
-  return startLive({ service, depth, port, timeoutMs, ask });
+  const askFailures = async (): Promise<FailureLine[] | null> =>
+    monitors.length === 0 ? null : toLines(await askAll(monitors));
+  return startLive({ service, depth, port, timeoutMs, ask, askFailures });
 }
 
 /** As many as a page can show, and more than anybody can read. */

@@ -3,6 +3,7 @@
 import type { RequestsDocument } from '../monitor/requests.js';
 import { Date } from '../base/clock.js';
 import { isRecord } from '../base/options-check.js';
+import type { FailureLine } from '../live/track.js';
 import { leafOf, readCalls, type CallTuple } from '../story/calls.js';
 import { defineCommand, flag, type Command } from './command.js';
 import { parseServiceUrl } from './mesh.js';
@@ -25,7 +26,7 @@ const TIMEOUT_MS = 800;
 const WINDOW_MS = 15 * 60_000;
 
 export const why: Command = defineCommand(usage, 'URL...', { json: flag }, async ({ json }, ...urls) => {
-  const asked = await Promise.all(urls.map(ask));
+  const asked = await askAll(urls);
   if (asked.every(({ document }) => document === null))
     throw new Error(`no service answered: ${asked.map(({ url, reason }) => `${url}: ${reason}`).join('; ')}`);
   const cause = findCause(asked);
@@ -33,10 +34,20 @@ export const why: Command = defineCommand(usage, 'URL...', { json: flag }, async
   const unclear = finding ? 'No single service is to blame for most failures.' : 'Nothing failed.';
   const sentence = cause?.sentence ?? unclear;
   if (json) return { text: toJson({ sentence, cause, services: asked }), finding };
-  const lines = asked.flatMap(linesOf).sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
   const first = paint(cause === null && !finding ? 'green' : 'red', toVisible(sentence));
-  return { text: [first, '', ...lines.map(({ text }) => text)].join('\n').trimEnd() + '\n', finding };
+  const lines = toLines(asked).map(({ at, text }) => `${at.slice(11, 23)}  ${text}`.trimStart());
+  return { text: `${[first, '', ...lines].join('\n').trimEnd()}\n`, finding };
 });
+
+/** @throws {UsageError} for a URL that names no service */
+export function askAll(urls: readonly string[]): Promise<Asked[]> {
+  return Promise.all(urls.map(ask));
+}
+
+/** Failures, slow requests and warnings, in the order of time. */
+export function toLines(asked: readonly Asked[]): FailureLine[] {
+  return asked.flatMap(linesOf).sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
+}
 
 async function ask(given: string): Promise<Asked> {
   const { service, base } = parseServiceUrl(given);
@@ -85,18 +96,14 @@ function readDocument(value: unknown): RequestsDocument {
   };
 }
 
-interface Line {
-  readonly at: string;
-  readonly text: string;
-}
-
 /** A line for each kind of failure, of slow requests and of warnings, at the time at which it began. */
-function linesOf({ service, url, document, reason }: Asked): Line[] {
+function linesOf({ service, url, document, reason }: Asked): FailureLine[] {
   if (document === null) return [{ at: '', text: toVisible(`${service} at ${url} does not answer: ${reason}`) }];
-  const line = (at: string, last: string, what: string, times: number, calls: readonly CallTuple[] = []): Line => {
+  type Calls = readonly CallTuple[];
+  const line = (at: string, last: string, what: string, times: number, calls: Calls = []): FailureLine => {
     const seconds = Math.round((Date.parse(last) - Date.parse(at)) / 1000);
     const often = times === 1 ? '' : `, ${times} times in ${seconds} s`;
-    return { at, text: `${toVisible(`${at.slice(11, 23)}  ${service}  ${what}${often}`)}${treeOf(calls, '  ')}` };
+    return { at, text: `${toVisible(`${service}  ${what}${often}`)}${treeOf(calls, '  ')}` };
   };
   const failed = document.counts.map(({ route, status, error_code, times, first, last, service: leaf }) => {
     const known = document.recent.findLast(
@@ -106,8 +113,8 @@ function linesOf({ service, url, document, reason }: Asked): Line[] {
     const what = `${known?.method ?? ''} ${route ?? '(no route)'} ${status} ${error_code ?? ''}`;
     return line(first, last, what.trim(), times, known?.calls);
   });
-  const groups = new Map<string, Line[]>();
-  const group = (key: string, entry: Line): void => void groups.set(key, [...(groups.get(key) ?? []), entry]);
+  const groups = new Map<string, FailureLine[]>();
+  const group = (key: string, entry: FailureLine): void => void groups.set(key, [...(groups.get(key) ?? []), entry]);
   const trees = new Map<string, readonly CallTuple[]>();
   for (const { method, route, status, at, calls } of document.recent) {
     const what = `${method} ${route ?? '(no route)'} ${status}, slow`;

@@ -7,7 +7,7 @@
 import { byId, copyOf, describeMoment, describeTime, setText, setTime, type PageDocument } from './element.js';
 import { drawGraph, showGraph } from './graph.js';
 import { showTable } from './table.js';
-import { describeChanges, describeDuration, failing, follow, stateOf, type MeshReport, type Track } from './track.js';
+import { describeDuration, failing, stateOf, type FailureLine, type LiveReport, type Track } from './track.js';
 
 declare const document: PageDocument;
 
@@ -18,6 +18,8 @@ const POINTABLE = '[data-key], [data-name]';
 export function startPage(timeoutMs: number): void {
   let tracks: readonly Track[] = [];
   let lostAt: number | undefined;
+  /** The time of the newest change in the log. */
+  let loggedAt = 0;
   let chosen: string | undefined;
   let over: readonly string[] = [];
 
@@ -50,30 +52,47 @@ export function startPage(timeoutMs: number): void {
     mark();
   });
 
-  const log = (kind: string, text: string, now: number): void => {
+  const log = (kind: string, text: string, at: number, now: number): void => {
     const line = copyOf('change');
     line.setAttribute('class', kind);
-    setTime(line.querySelector('time')!, now, now);
+    setTime(line.querySelector('time')!, at, now);
     line.querySelector('span')!.textContent = text;
     const list = byId('changes');
     list.prepend(line);
-    list.children[200]?.remove();
+    list.children[500]?.remove();
     byId('unchanged').hidden = true;
   };
 
-  const showReport = ({ service, edges, omitted }: MeshReport, now: number): void => {
+  let shown = '';
+  const showFailures = (failures: readonly FailureLine[] | null, now: number): void => {
+    byId('known').hidden = failures === null;
+    const text = JSON.stringify(failures);
+    // Only if it differs, so that a selection stays.
+    if (failures === null || text === shown) return;
+    shown = text;
+    const lines = [...failures].reverse().map(({ at, text }) => {
+      const line = copyOf('change');
+      line.querySelector('span')!.textContent = text;
+      setTime(line.querySelector('time')!, at === '' ? now : Date.parse(at), now);
+      return line;
+    });
+    byId('failures').replaceChildren(...lines);
+  };
+
+  const showReport = (report: LiveReport, now: number): void => {
+    const { service, tracks: present, changes, since, omitted, failures } = report;
     if (lostAt !== undefined) {
-      log('answers', `This page's server is back after ${describeDuration(now - lostAt)}`, now);
+      log('answers', `This page's server is back after ${describeDuration(now - lostAt)}`, now, now);
       lostAt = undefined;
       setText(byId('lost'), '');
     }
-    const followed = follow(tracks, edges, now);
     const moment = describeMoment(now, now);
-    // The first report is not a change.
-    if (tracks.length === 0) setText(byId('unchanged'), `Nothing has changed since ${moment}.`);
-    else for (const { kind, text } of describeChanges(followed.changes)) log(kind, text, now);
-    const isDrawn = String(followed.tracks.map(({ key }) => key)) === String(tracks.map(({ key }) => key));
-    tracks = followed.tracks;
+    setText(byId('unchanged'), `Nothing has changed since ${describeMoment(since, now)}.`);
+    for (const { kind, text, at } of changes) if (at > loggedAt) log(kind, text, at, now);
+    loggedAt = Math.max(loggedAt, ...changes.map(({ at }) => at));
+    showFailures(failures, now);
+    const isDrawn = String(present.map(({ key }) => key)) === String(tracks.map(({ key }) => key));
+    tracks = present;
     if (!isDrawn) drawGraph(tracks);
     showGraph(tracks);
     showTable(tracks, now);
@@ -117,7 +136,7 @@ export function startPage(timeoutMs: number): void {
     const answer = fetch('mesh.json', { signal: AbortSignal.timeout(timeoutMs) });
     const read = answer.then((response) => (response.ok ? response.json() : undefined));
     // The page's own server may be gone, or answer with an error.
-    const report = (await read.catch(() => undefined)) as MeshReport | undefined;
+    const report = (await read.catch(() => undefined)) as LiveReport | undefined;
     asking = false;
     schedule();
     const now = Date.now();

@@ -2,11 +2,24 @@
 
 import { readFileSync } from 'node:fs';
 import { Postern } from '../app/app.js';
-import { randomHex } from '../base/clock.js';
+import { clearInterval, Date, randomHex, setInterval } from '../base/clock.js';
 import { HttpError } from '../base/errors.js';
 import { reply } from '../answer/reply.js';
 import { STYLE } from './style.js';
-import type { MeshReport } from './track.js';
+import {
+  describeChanges,
+  follow,
+  type ChangeLine,
+  type FailureLine,
+  type LiveReport,
+  type MeshReport,
+  type Track,
+} from './track.js';
+
+/** How often, in ms, the mesh is asked while no page asks. */
+const UNSEEN_MS = 15_000;
+const KEPT_MS = 3_600_000;
+const MAX_CHANGES = 500;
 
 /** Options of the live page: its data and its port. */
 interface LiveOptions {
@@ -15,6 +28,8 @@ interface LiveOptions {
   readonly depth: number;
   /** Asks the mesh, whatever it answers; it is not called again before it is done. */
   readonly ask: () => Promise<MeshReport>;
+  /** Asks what failed; null if nobody can tell. */
+  readonly askFailures: () => Promise<readonly FailureLine[] | null>;
   /** How long that may take. */
   readonly timeoutMs: number;
   /** Port of the page; 0 picks a free one. */
@@ -51,14 +66,34 @@ export async function startLive(options: LiveOptions): Promise<LivePage> {
     const own = { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': policy };
     return reply(renderPage(options, nonce), { headers: { ...HEADERS, ...own } });
   });
-  let asking: Promise<MeshReport> | undefined;
-  app.get('/mesh.json', async () => {
-    // However many pages look, the mesh is asked once at a time.
-    asking ??= options.ask().finally(() => (asking = undefined));
-    return reply(await asking, { headers: HEADERS });
-  });
+  const look = remember(options);
+  app.get('/mesh.json', async () => reply(await look(), { headers: HEADERS }));
   const { url } = await app.listen({ host: '127.0.0.1', port: options.port });
-  return { url: `${url}/`, close: () => app.close({ timeout: 0 }) };
+  const timer = setInterval(() => void look().catch(() => undefined), UNSEEN_MS);
+  const close = (): Promise<void> => {
+    clearInterval(timer);
+    return app.close({ timeout: 0 });
+  };
+  return { url: `${url}/`, close };
+}
+
+/** Asks the mesh, once at a time however many pages look, and keeps what changed: a page that is reloaded knows it. */
+function remember({ ask, askFailures }: LiveOptions): () => Promise<LiveReport> {
+  const since = Date.now();
+  const changes: ChangeLine[] = [];
+  let tracks: readonly Track[] = [];
+  let asking: Promise<LiveReport> | undefined;
+  const look = async (): Promise<LiveReport> => {
+    const [{ edges, ...report }, failures] = await Promise.all([ask(), askFailures()]);
+    const now = Date.now();
+    const followed = follow(tracks, edges, now);
+    // The first report is not a change.
+    if (tracks.length > 0) changes.push(...describeChanges(followed.changes).map((line) => ({ ...line, at: now })));
+    tracks = followed.tracks;
+    while (changes.length > MAX_CHANGES || (changes[0]?.at ?? now) < now - KEPT_MS) changes.shift();
+    return { ...report, tracks, changes: [...changes], since, failures };
+  };
+  return () => (asking ??= look().finally(() => (asking = undefined)));
 }
 
 const HEADERS = {
@@ -123,6 +158,10 @@ function renderPage({ service, depth, timeoutMs }: LiveOptions, nonce: string): 
 <h2 id="changed">What changed</h2>
 <p id="unchanged" class="about"></p>
 <div class="scroll" role="log" tabindex="0" aria-labelledby="changed"><ol id="changes"></ol></div>
+<div id="known" hidden>
+<h2 id="failed">What failed or was slow</h2>
+<div class="scroll" role="group" tabindex="0" aria-labelledby="failed"><ol id="failures"></ol></div>
+</div>
 <template id="change"><li><time></time><span></span></li></template>
 </section>
 </main>

@@ -110,6 +110,7 @@ li span { -webkit-line-clamp: 4; }
 li time { color: var(--quiet); }
 li.fails span { color: var(--trouble); }
 .changed .scroll { max-height: 32rem; }
+#failures span { white-space: pre-wrap; overflow-wrap: anywhere; }
 .tall .changed .scroll { max-height: 9rem; }
 
 @media (min-width: 68rem) {

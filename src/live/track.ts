@@ -105,6 +105,32 @@ export function describeDuration(ms: number): string {
   return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
 }
 
+/** Data of the page: the present state, and what changed since the server began to look. */
+export interface LiveReport extends Omit<MeshReport, 'edges'> {
+  readonly tracks: readonly Track[];
+  /** Changes of the last hour, the oldest first; at most 500. */
+  readonly changes: readonly ChangeLine[];
+  /** When the server began to look, in ms of the epoch. */
+  readonly since: number;
+  /** Failures and slow requests, in the order of time; null without `--monitor`. */
+  readonly failures: readonly FailureLine[] | null;
+}
+
+/** A line of the log. */
+export interface ChangeLine {
+  readonly kind: string;
+  readonly text: string;
+  /** Moment of the change, in ms of the epoch. */
+  readonly at: number;
+}
+
+/** A failure with its calls, which are lines of their own. */
+export interface FailureLine {
+  /** ISO 8601; empty for what is so now. */
+  readonly at: string;
+  readonly text: string;
+}
+
 /** The mesh below a service, as it answered just now. */
 export interface MeshReport {
   readonly service: string;

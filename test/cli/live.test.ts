@@ -15,6 +15,7 @@ import { useBrowser } from '../support/browser.js';
 import { startCommand } from '../support/command.js';
 import { startFakeMesh, type FakeMesh } from '../support/fake-mesh.js';
 import { rawExchange } from '../support/raw.js';
+import { createApp, expectFailures } from '../support/serve.js';
 import { freePort } from '../support/ports.js';
 
 const open = useBrowser();
@@ -116,6 +117,36 @@ test('a service that goes down and comes back: status, title, graph and log, whi
   expect(await page.title()).toBe('(1) shop');
   expect(await page.evaluate('document.activeElement.textContent')).toBe('billing');
   expect(await page.evaluate('String(getSelection())')).toBe('mail');
+  expect(complaints).toEqual([]);
+});
+
+test('a page that is reloaded, or opened later, knows what changed before', async () => {
+  const mesh = await startFakeMesh(SHOP);
+  const { url } = await startLive(mesh);
+  const { page } = await open(url);
+  await expect.poll(() => services(page)).toHaveLength(5);
+  mesh.down.add('mail');
+  await expect.poll(() => logOf(page)).toEqual(['shop → mail fails: 503 mail is unreachable']);
+  await page.reload();
+  await expect.poll(() => logOf(page)).toEqual(['shop → mail fails: 503 mail is unreachable']);
+  const later = await open(url);
+  await expect.poll(() => logOf(later.page)).toEqual(['shop → mail fails: 503 mail is unreachable']);
+  await expect.poll(() => rowOf(later.page, 'mail').locator('.last svg').getAttribute('aria-label'))
+    .toMatch(/[1-9]\d* of the last \d+ failed/);
+});
+
+test('with --monitor it shows what failed there, with its calls', async () => {
+  const services = { mail: () => new Response('', { status: 503 }) };
+  const app = createApp({ monitor: { host: '127.0.0.1', port: 0 }, services });
+  expectFailures(app, 503).get('/send', async (ctx) => (await ctx.service('mail').get('/<b>')).body as object);
+  const { url: served, monitor } = await app.listen({ host: '127.0.0.1', port: 0 });
+  await fetch(`${served}/send`);
+  const { url } = await startLive(await startFakeMesh(SHOP), '--monitor', `${monitor?.url}/users/`);
+  const { page, complaints } = await open(url);
+  await expect.poll(() => page.locator('#failures li span').allTextContents()).toEqual([
+    expect.stringMatching(/^users {2}GET \/send 503 framework_error_unspecified\n {2}└ mail GET 503 /),
+  ]);
+  expect(await page.locator('#known').isVisible()).toBe(true);
   expect(complaints).toEqual([]);
 });
 

@@ -279,7 +279,8 @@ test.for(CHAINS)('the line of the first of four services names the last one, whi
 
 /** The service that was called last on the failing way down. */
 function leafNameOf(calls: unknown): string {
-  const failed = (calls as [string, string, string, number, number, string, unknown][]).findLast(([, , , s]) => s >= 500);
+  const list = calls as [string, string, string, number, number, string, unknown][];
+  const failed = list.findLast(([, , , status]) => status >= 500);
   if (failed === undefined) return '';
   return leafNameOf(failed[6]) || failed[0];
 }
