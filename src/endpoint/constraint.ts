@@ -17,7 +17,7 @@ export interface Constraint {
 
 /** A part of a constraint. A set of characters is a number, one bit for each character of a sample. */
 interface Part {
-  /** As it is written in the pattern: without groups that capture, and without a slash. */
+  /** Text of the part in the pattern: without groups that capture, and without a slash. */
   readonly text: string;
   /** Characters that it may begin with, that may continue it after it could end, and that it has anywhere. */
   readonly first: bigint;
@@ -188,7 +188,7 @@ export function compileConstraint(source: string): Constraint {
     fail(`invalid escape in "${part}"`, 'write the character itself, or \\xHH or \\uHHHH', index);
   }
 
-  /** What a single character matches is asked of the platform's own `RegExp`, so both read it alike. */
+  /** The characters that a set matches, by the platform's own `RegExp`, so that both read it alike. */
   function setOf(text: string, index: number): bigint {
     let set = sets.get(text);
     if (set !== undefined) return set;
@@ -237,7 +237,7 @@ export function compileConstraint(source: string): Constraint {
   }
 }
 
-/** What is true of two parts in a row and of two alternatives. */
+/** Members that two parts in a row and two alternatives have in common. */
 function union(a: Part, b: Part): Part {
   return { ...a, chars: a.chars | b.chars, loops: a.loops | b.loops, isLoose: a.isLoose || b.isLoose };
 }
