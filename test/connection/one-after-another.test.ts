@@ -345,8 +345,8 @@ describe('requests that arrive early', () => {
 
 describe('behind a request that is handled', () => {
   test.for([
-    ['head', 'GET / HTTP/1.1\r\nHost: x\r\nX: ', { headersTimeout: 200, requestTimeout: 1000 }],
-    ['body', post('/', 'half a body').slice(0, -5), { headersTimeout: 400, requestTimeout: 400 }],
+    ['head', 'GET / HTTP/1.1\r\nHost: x\r\nX: ', { headersTimeout: 1000, requestTimeout: 2000 }],
+    ['body', post('/', 'half a body').slice(0, -5), { headersTimeout: 1000, requestTimeout: 1000 }],
   ] as const)('a request without the rest of its %s is answered with 408 in the end', async ([, half, timeouts]) => {
     const { app, ran, release } = heldApp(timeouts);
     app.post('/', (ctx) => ctx.text());
