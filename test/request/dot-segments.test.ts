@@ -4,13 +4,11 @@
  * listener of `upgrade` with such a target.
  */
 
-import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { connect, publicFacing, type Postern } from 'postern';
 import { rawRequest } from '../support/raw.js';
-import { createApp, createRecorder, serve } from '../support/serve.js';
+import { createApp, createRecorder, listening, portOf, serve } from '../support/serve.js';
 
 const DOTS = ['.', '..', '%2e', '%2E', '.%2e', '%2e.', '.%2E', '%2E.', '%2e%2e', '%2E%2E', '%2e%2E', '%2E%2e'];
 
@@ -182,16 +180,3 @@ test('a refused target is one line at debug, with the target as it was sent', as
     { level: 'debug', message: 'request refused', object: { status_code: 400, target: '/files/%2e%2e/admin' } },
   ]);
 });
-
-async function listening(server: Server): Promise<Server> {
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return server;
-}
-
-function portOf(server: Server): number {
-  return (server.address() as AddressInfo).port;
-}

@@ -4,14 +4,12 @@
  * @module-tag slow
  */
 
-import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { publicFacing, Router, type Context, type Handler, type Postern, ServiceUnavailable } from 'postern';
 import { rawRequest } from '../support/raw.js';
 import { createRandom, type Random } from '../support/random.js';
-import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
+import { createApp, createRecorder, expectFailures, listening, portOf, serve } from '../support/serve.js';
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'] as const;
 
@@ -397,19 +395,6 @@ async function ask(
   const response = await app.request(path, { method, headers: { 'x-postern-scope': 'public' } });
   const headers = [...response.headers].filter(([name]) => name !== 'date' && name !== 'x-request-id');
   return { status: response.status, allow: response.headers.get('allow'), headers, body: await response.text() };
-}
-
-async function listening(server: Server): Promise<Server> {
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return server;
-}
-
-function portOf(server: Server): number {
-  return (server.address() as AddressInfo).port;
 }
 
 function urlOf(server: Server): string {

@@ -5,6 +5,9 @@
  * {@link expectFailures} that this is what it is about.
  */
 
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished } from 'vitest';
 import { Postern, type Listening, type Logger, type PosternOptions } from 'postern';
 
@@ -34,6 +37,20 @@ export function createApp(options: PosternOptions = {}, name = 'users'): Postern
 /** Listens on a free loopback port. */
 export async function serve(app: Postern): Promise<Listening> {
   return app.listen({ host: '127.0.0.1', port: 0 });
+}
+
+/** A server that somebody else created, on a free loopback port; it is closed when the test ends. */
+export async function listening(server: Server): Promise<Server> {
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return server;
+}
+
+export function portOf(server: Server): number {
+  return (server.address() as AddressInfo).port;
 }
 
 /** What each application of a running test may fail with. */
