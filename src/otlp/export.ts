@@ -36,10 +36,7 @@ interface ExportedApplication extends ServingOptions {
  * turn the export off
  */
 export function startExport(
-  app: ExportedApplication,
-  registry: Registry,
-  log: JsonLogger | undefined,
-  variables: NodeJS.ProcessEnv,
+  app: ExportedApplication, registry: Registry, log: JsonLogger | undefined, variables: NodeJS.ProcessEnv,
   classes: TracedClasses,
 ): (() => Promise<void>) | undefined {
   const { name, version, logger, tracing } = app;
@@ -53,14 +50,9 @@ export function startExport(
   const signals = settings?.signals.filter(({ signal }) => signal !== 'logs' || log !== undefined) ?? [];
   if (settings === undefined || signals.length === 0) return undefined;
   const resource = {
-    'service.name': name,
-    'service.version': version,
-    'service.instance.id': INSTANCE_ID,
-    'host.name': builtin('node:os').hostname(),
-    'process.pid': process.pid,
-    'telemetry.sdk.name': 'postern',
-    'telemetry.sdk.language': 'nodejs',
-    'telemetry.sdk.version': FRAMEWORK_VERSION,
+    'service.name': name, 'service.version': version, 'service.instance.id': INSTANCE_ID,
+    'host.name': builtin('node:os').hostname(), 'process.pid': process.pid,
+    'telemetry.sdk.name': 'postern', 'telemetry.sdk.language': 'nodejs', 'telemetry.sdk.version': FRAMEWORK_VERSION,
     ...settings.resource,
   };
   const help = 'Spans, log records and data points of metrics that could not be exported.';

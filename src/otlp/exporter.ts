@@ -10,7 +10,7 @@ import { builtin } from '../base/builtin.js';
 import { backoffMs, clearTimeout, Date, monotonicNow, setTimeout } from '../base/clock.js';
 import { MAX_TIMEOUT_MS, within } from '../base/deadline.js';
 import { FRAMEWORK_VERSION } from '../base/version.js';
-import { attributes, field, message, TEXT, varint, type Attributes, type Form } from './fields.js';
+import { attributes, field, message, TEXT, varint, type Attributes, type Form } from '../payload/protobuf.js';
 import type { Signal, SignalSettings } from './variables.js';
 
 const MIN_PART_LENGTH = 8192;
@@ -63,9 +63,7 @@ export interface Exporter {
  * @param drop is called with the number of spans, log records or data points that were not sent
  */
 export function startExporter(
-  settings: SignalSettings,
-  resource: Attributes,
-  drop: (count: number, reason: string) => void,
+  settings: SignalSettings, resource: Attributes, drop: (count: number, reason: string) => void,
 ): Exporter {
   const { signal, url, form, headers, timeoutMs, isCompressed, maxQueueSize, maxBatchSize, delayMs } = settings;
   const { Agent, request } = url.protocol === 'https:' ? builtin('node:https') : builtin('node:http');

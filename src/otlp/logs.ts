@@ -6,7 +6,9 @@
 import { Date } from '../base/clock.js';
 import type { JsonLogger, LogLevel } from '../base/log.js';
 import type { Exporter } from './exporter.js';
-import { attributes, field, ID, message, NUMBER, TEXT, TIME, toId, VALUE, type Form, type Value } from './fields.js';
+import {
+  attributes, field, ID, message, NUMBER, TEXT, TIME, toId, VALUE, type Form, type Value,
+} from '../payload/protobuf.js';
 
 const RECORD = message({
   timeUnixNano: field(1, TIME), observedTimeUnixNano: field(11, TIME),

@@ -13,7 +13,7 @@ import type { Exporter } from './exporter.js';
 import {
   attributes, BOOLEAN, COUNT, DOUBLE, field, ID, list, message, NUMBER, packed, TEXT, TIME, toId,
   type Attributes, type Structure,
-} from './fields.js';
+} from '../payload/protobuf.js';
 import { toServer } from './spans.js';
 import type { SignalSettings } from './variables.js';
 
@@ -76,9 +76,7 @@ const CONVENTIONS: Readonly<Record<string, [name: string, (labels: Labels, serve
 /** Begins to export what a registry exposes. @returns a function that exports it once more, and ends that */
 export function exportMetrics(
   { settings, logger }: { readonly settings: Settings; readonly logger: Logger },
-  registry: Registry,
-  exporter: Exporter,
-  intervalMs: number,
+  registry: Registry, exporter: Exporter, intervalMs: number,
 ): () => void {
   // Counters of the process count from its start, and those of the application began with 0.
   const startTimeUnixNano = Date.now() - process.uptime() * 1000;
@@ -103,9 +101,7 @@ export function exportMetrics(
 
 /** @returns Metrics of the protocol, each with as many data points as a batch may have, and the number of these */
 export function encodeMetrics(
-  { form, maxBatchSize }: Pick<SignalSettings, 'form' | 'maxBatchSize'>,
-  registry: Registry,
-  servers: Servers,
+  { form, maxBatchSize }: Pick<SignalSettings, 'form' | 'maxBatchSize'>, registry: Registry, servers: Servers,
   times: { readonly startTimeUnixNano: number; readonly timeUnixNano: number },
 ): { readonly item: string; readonly count: number }[] {
   const metrics = registry.gather();

@@ -18,7 +18,7 @@ import { STANDARD_METHOD } from '../wire/head.js';
 import type { Exporter } from './exporter.js';
 import {
   attributes, encodeAttributes, field, FIXED_32, ID, list, message, NUMBER, TEXT, TIME, type Form, type Structure,
-} from './fields.js';
+} from '../payload/protobuf.js';
 import type { ExportSettings } from './variables.js';
 
 const SERVER = 2;
@@ -36,23 +36,13 @@ const MAX_STACK_LENGTH = 8192;
 
 const ATTRIBUTES = 9;
 const EVENT = {
-  timeUnixNano: field(1, TIME),
-  name: field(2, TEXT),
-  attributes: attributes(3),
+  timeUnixNano: field(1, TIME), name: field(2, TEXT), attributes: attributes(3),
   droppedAttributesCount: field(4, NUMBER),
 };
 const SPAN = message({
-  traceId: field(1, ID),
-  spanId: field(2, ID),
-  parentSpanId: field(4, ID),
-  flags: field(16, FIXED_32),
-  name: field(5, TEXT),
-  kind: field(6, NUMBER),
-  startTimeUnixNano: field(7, TIME),
-  endTimeUnixNano: field(8, TIME),
-  attributes: attributes(ATTRIBUTES),
-  droppedAttributesCount: field(10, NUMBER),
-  events: list(11, message(EVENT)),
+  traceId: field(1, ID), spanId: field(2, ID), parentSpanId: field(4, ID), flags: field(16, FIXED_32),
+  name: field(5, TEXT), kind: field(6, NUMBER), startTimeUnixNano: field(7, TIME), endTimeUnixNano: field(8, TIME),
+  attributes: attributes(ATTRIBUTES), droppedAttributesCount: field(10, NUMBER), events: list(11, message(EVENT)),
   status: field(15, message({ code: field(3, NUMBER) })),
 });
 
@@ -68,10 +58,7 @@ export interface TracedClasses {
 
 /** Begins to export spans; requests' log lines get the ids of their traces. @returns a function that ends it */
 export function exportSpans(
-  app: ServingOptions,
-  exporter: Exporter,
-  sample: ExportSettings['sample'],
-  { Context, CallSpan, Job }: TracedClasses,
+  app: ServingOptions, exporter: Exporter, sample: ExportSettings['sample'], { Context, CallSpan, Job }: TracedClasses,
 ): () => void {
   const isExported = (of: object): boolean =>
     of instanceof Context
@@ -87,9 +74,8 @@ export function exportSpans(
   const unsubscribers: (() => void)[] = [];
   const on = <Message>(event: string, listener: (message: Message) => void): void => {
     const channel = `tracing:postern.${event}`;
-    const untyped = listener as diagnostics.ChannelListener;
-    diagnostics.subscribe(channel, untyped);
-    unsubscribers.push(() => diagnostics.unsubscribe(channel, untyped));
+    diagnostics.subscribe(channel, listener as diagnostics.ChannelListener);
+    unsubscribers.push(() => diagnostics.unsubscribe(channel, listener as diagnostics.ChannelListener));
   };
   const latest: LatestFields = new Map();
   on('export:end', (message: RequestTraceMessage | JobTraceMessage) => {
@@ -131,22 +117,14 @@ export interface SpanFields extends Omit<Cut, 'attributes'> {
 
 /** @param startMs since the Unix epoch, as is `endMs` @returns a Span of the protocol */
 export function encodeSpan(
-  form: Form,
-  kind: number,
-  { traceId, spanId, parentId, flags }: TraceSpan,
-  startMs: number,
-  endMs: number,
-  { isError, exception, ...fields }: SpanFields,
+  form: Form, kind: number, trace: TraceSpan, startMs: number, endMs: number, of: SpanFields,
 ): string {
+  const { traceId, spanId, parentId, flags } = trace;
+  const { isError, exception, ...fields } = of;
   const remote = kind === SERVER && parentId !== undefined ? IS_REMOTE : 0;
   return SPAN[form]({
-    traceId,
-    spanId,
-    parentSpanId: parentId,
-    flags: HAS_IS_REMOTE | remote | Number(`0x${flags}`),
-    kind,
-    startTimeUnixNano: startMs,
-    endTimeUnixNano: endMs,
+    traceId, spanId, parentSpanId: parentId, flags: HAS_IS_REMOTE | remote | Number(`0x${flags}`),
+    kind, startTimeUnixNano: startMs, endTimeUnixNano: endMs,
     events: exception === undefined ? undefined : toEvents(exception, endMs),
     status: isError ? { code: ERROR } : {},
     ...fields,
@@ -157,12 +135,9 @@ export function encodeSpan(
 type LatestFields = Map<MatchedRoute | null, SpanFields & { readonly key: string; readonly attributes: string }>;
 
 function toServerFields(
-  { ctx, method, route, statusCode = 0, errorCode, error }: RequestTraceMessage,
-  httpVersion: string,
-  origin: string,
-  latest: LatestFields,
-  form: Form,
+  message: RequestTraceMessage, httpVersion: string, origin: string, latest: LatestFields, form: Form,
 ): SpanFields {
+  const { ctx, method, route, statusCode = 0, errorCode, error } = message;
   const errorType = statusCode >= 500 ? (errorCode?.name ?? String(statusCode)) : undefined;
   const key = `${method} ${statusCode} ${errorType} ${httpVersion} ${origin}`;
   let last = latest.get(route);
@@ -176,9 +151,7 @@ function toServerFields(
   const userAgent = ctx.headers['user-agent'];
   const own = cut({ 'url.path': ctx.target.path, 'client.address': ctx.ip, 'user_agent.original': userAgent });
   return {
-    name,
-    isError,
-    attributes: encodeAttributes(form, ATTRIBUTES, own.attributes, attributes),
+    name, isError, attributes: encodeAttributes(form, ATTRIBUTES, own.attributes, attributes),
     droppedAttributesCount: own.droppedAttributesCount ?? droppedAttributesCount,
     exception: statusCode === 500 ? error : undefined,
   };
@@ -207,19 +180,10 @@ function sourceOf(message: RequestTraceMessage | JobTraceMessage): object {
   return 'job' in message ? message.job : message.ctx;
 }
 
-/**
- * The fields that spans of requests and of calls share.
- *
- * @param origin begins with the URL's scheme, host and port
- * @param errorType undefined for no error
- */
+/** The fields that spans of requests and of calls share. @param errorType undefined for no error */
 function toFields(
-  method: string,
-  route: string | undefined,
-  origin: string,
-  statusCode: number | undefined,
-  errorType: string | undefined,
-  more: Texts,
+  method: string, route: string | undefined, origin: string, statusCode: number | undefined,
+  errorType: string | undefined, more: Texts,
 ): SpanFields & Cut {
   const isKnown = STANDARD_METHOD.test(method);
   const all = cut({

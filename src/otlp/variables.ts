@@ -7,7 +7,7 @@ import { builtin } from '../base/builtin.js';
 import { MAX_TIMEOUT_MS } from '../base/deadline.js';
 import { show } from '../base/options-check.js';
 import { isSampled, type TraceSpan } from '../propagation/trace-context.js';
-import type { Form } from './fields.js';
+import type { Form } from '../payload/protobuf.js';
 
 const { validateHeaderName, validateHeaderValue } = builtin('node:http');
 
@@ -40,19 +40,12 @@ export interface ExportSettings {
 }
 
 /** The values of variables that are there for all signals and for each. */
-interface Target extends Pick<SignalSettings, 'url' | 'headers' | 'timeoutMs'> {
-  readonly protocol: string;
-  readonly compression: string;
-}
+type Target = Pick<SignalSettings, 'url' | 'headers' | 'timeoutMs'> & Record<'protocol' | 'compression', string>;
 
 /** Begins the names of the variables for all signals. */
 const ALL = 'OTEL_EXPORTER_OTLP';
 const DEFAULTS: Target = {
-  url: new URL('http://localhost:4318'),
-  protocol: 'http/protobuf',
-  headers: {},
-  timeoutMs: 10_000,
-  compression: 'none',
+  url: new URL('http://localhost:4318'), protocol: 'http/protobuf', headers: {}, timeoutMs: 10_000, compression: 'none',
 };
 const SIGNALS: readonly Signal[] = ['traces', 'logs', 'metrics'];
 const SAMPLERS = ['always_on', 'always_off', 'traceidratio'].flatMap((root) => [`parentbased_${root}`, root]);

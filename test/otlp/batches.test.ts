@@ -9,16 +9,17 @@ import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import { test } from 'vitest';
 import { startExporter, type Exporter } from '../../src/otlp/exporter.js';
-import type { Form } from '../../src/otlp/fields.js';
+import type { Form } from '../../src/payload/protobuf.js';
 import { encodeMetrics } from '../../src/otlp/metrics.js';
 import { encodeSpan, type SpanFields } from '../../src/otlp/spans.js';
 import type { Signal } from '../../src/otlp/variables.js';
 import { Registry } from '../../src/metrics/registry.js';
 import { JsonLogger, LOG_LEVELS } from '../../src/base/log.js';
 import { encodeRecord } from '../../src/otlp/logs.js';
+import { startCollector } from '../support/collector.js';
 import {
-  byName, pointsOf, startCollector, toPlainValue, type WireMetric, type WireRecord, type WireSpan,
-} from '../support/collector.js';
+  byName, pointsOf, toPlainValue, type WireMetric, type WireRecord, type WireSpan,
+} from '../support/otlp-messages.js';
 import { createRandom, oneIn, several, type Random } from '../support/random.js';
 
 const BATCHES = 2_000;

@@ -8,7 +8,8 @@ import type { ServerResponse } from 'node:http';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import type { Postern } from 'postern';
-import { setVariables, startCollector, toAnswer, type Collector } from '../support/collector.js';
+import { setVariables, startCollector, type Collector } from '../support/collector.js';
+import { toAnswer } from '../support/otlp-messages.js';
 import { createApp, createRecorder, serve } from '../support/serve.js';
 import { freePort } from '../support/ports.js';
 

@@ -6,9 +6,8 @@
 
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { Postern, type PosternOptions } from 'postern';
-import {
-  byName, setVariables, startCollector, toPlainValue, type Collector, type Plain, type WireRecord,
-} from '../support/collector.js';
+import { setVariables, startCollector, type Collector } from '../support/collector.js';
+import { byName, toPlainValue, type Plain, type WireRecord } from '../support/otlp-messages.js';
 import { createRecorder, serve } from '../support/serve.js';
 
 interface Line extends Record<string, Plain> {

@@ -1,11 +1,12 @@
 /**
- * A collector of traces that fails for minutes, while a service with OTEL_EXPORTER_OTLP_ENDPOINT is under load: no
- * request fails or waits, memory stays where it was, and every span that was not taken is counted.
+ * A collector that fails for minutes, while a service that exports traces, logs and metrics is under load: no request
+ * fails or waits, memory stays where it was, and every span and log record that was not taken is counted.
  */
 
-import { createServer, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { decode, type Signal } from '../support/otlp-messages.js';
 import { parseExposition } from '../support/exposition-parser.js';
 
 const CONNECTIONS = 64;
@@ -18,7 +19,7 @@ const MAX_GROWTH_BYTES = 16 * MB;
 export const SMALL_YOUNG_GENERATION = ['--min-semi-space-size=4', '--max-semi-space-size=4'];
 /** A reply that waits for an export waits for its time limit of 10 s; a busy machine delays one by less than this. */
 const MAX_REPLY_MS = 2_000;
-/** Spans that wait (OTEL_BSP_MAX_QUEUE_SIZE) or are being sent (OTEL_BSP_MAX_EXPORT_BATCH_SIZE). */
+/** Items that wait (OTEL_BSP_MAX_QUEUE_SIZE) or are being sent (OTEL_BSP_MAX_EXPORT_BATCH_SIZE). */
 const MAX_UNDER_WAY = 2048 + 512;
 const REQUEST = Buffer.from('GET /hello HTTP/1.1\r\nHost: soak\r\n\r\n');
 
@@ -28,8 +29,8 @@ export const COLLECTORS = ['takes', 'refuses', 'hangs', 'fails', 'reads-slowly']
 /** A collector that takes everything, until it is told to fail. */
 export interface FailingCollector {
   readonly url: string;
-  /** Spans that it has taken. */
-  readonly taken: number;
+  /** Spans and log records that it has taken. */
+  readonly taken: Readonly<Record<'traces' | 'logs', number>>;
   fail(how: (typeof COLLECTORS)[number]): void;
 }
 
@@ -41,7 +42,7 @@ interface Reading {
 }
 
 export async function startFailingCollector(): Promise<FailingCollector> {
-  let taken = 0;
+  const taken = { traces: 0, logs: 0, metrics: 0 };
   let failure: (typeof COLLECTORS)[number] = 'takes';
   const server = createServer((req, res) => {
     if (failure === 'reads-slowly') {
@@ -54,19 +55,18 @@ export async function startFailingCollector(): Promise<FailingCollector> {
     req.on('data', (chunk: Buffer) => chunks.push(chunk));
     req.on('end', () => {
       if (failure === 'fails') res.writeHead(500).end();
-      if (failure === 'takes') take(Buffer.concat(chunks).toString('latin1'), res);
+      if (failure === 'takes') take(req, Buffer.concat(chunks), res);
     });
   });
-  const take = (body: string, res: ServerResponse): void => {
-    taken += body.split('"spanId":').length - 1;
-    res.setHeader('content-type', 'application/json').end('{}');
+  const take = ({ url = '', headers }: IncomingMessage, body: Buffer, res: ServerResponse): void => {
+    const signal = url.slice('/v1/'.length) as Signal;
+    for (const { items } of decode(signal, headers['content-type'], body)) taken[signal] += items.length;
+    res.end();
   };
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    get taken() {
-      return taken;
-    },
+    taken,
     fail(how) {
       failure = how;
       if (how !== 'refuses') return;
@@ -87,13 +87,15 @@ export async function soakWithCollector(
   const warmUp = await load(port, rate, WARM_UP_SECONDS);
   await delay(QUIET_MS);
   const before = await read();
-  if (collector.taken !== warmUp.replies) faults.push(`${collector.taken} of ${warmUp.replies} spans were taken`);
+  const { traces, logs } = collector.taken;
+  if (traces !== warmUp.replies) faults.push(`${traces} of ${warmUp.replies} spans were taken`);
+  // Both applications of the process have a line that they listen.
+  if (logs !== warmUp.replies + 2) faults.push(`${logs} records of ${warmUp.replies + 2} lines were taken`);
   collector.fail(how);
   const { replies, slowestMs } = await load(port, rate, minutes * 60);
   await delay(QUIET_MS);
   const after = await read();
-  const dropped = droppedBy(after);
-  const missing = warmUp.replies + replies - collector.taken - dropped;
+  const dropped = droppedBy(after, 'traces');
   const grown = after.rss - before.rss;
   console.log(
     `a collector that ${how}: ${replies} requests, the slowest ${Math.round(slowestMs)} ms, before ${Math.round(warmUp.slowestMs)} ms; ${dropped} spans dropped; rss ${mebibytes(before.rss)} → ${mebibytes(after.rss)} MiB, heap ${mebibytes(before.heapUsed)} → ${mebibytes(after.heapUsed)} MiB`,
@@ -101,7 +103,10 @@ export async function soakWithCollector(
   if (replies < rate * minutes * 60 * 0.9) faults.push(`only ${replies} requests were answered`);
   if (slowestMs > MAX_REPLY_MS) faults.push(`a reply took ${Math.round(slowestMs)} ms`);
   if (grown > MAX_GROWTH_BYTES) faults.push(`rss grew by ${mebibytes(grown)} MiB`);
-  if (missing < 0 || missing > MAX_UNDER_WAY) faults.push(`${missing} spans are neither dropped nor waiting`);
+  for (const [signal, taken] of Object.entries(collector.taken).slice(0, 2)) {
+    const missing = warmUp.replies + replies - taken - droppedBy(after, signal);
+    if (missing < -2 || missing > MAX_UNDER_WAY) faults.push(`${missing} ${signal} are neither dropped nor waiting`);
+  }
   return faults;
 }
 
@@ -109,9 +114,9 @@ function mebibytes(bytes: number): string {
   return (bytes / MB).toFixed(1);
 }
 
-function droppedBy({ exposition }: Reading): number {
+function droppedBy({ exposition }: Reading, signal: string): number {
   const family = parseExposition(exposition, 'text').find(({ name }) => name === 'otel_dropped_total');
-  return family?.samples[0]?.value ?? NaN;
+  return family?.samples.find(({ labels }) => labels['signal'] === signal)?.value ?? NaN;
 }
 
 /** Sends requests at a fixed rate, as far as there are free connections. */

@@ -42,7 +42,7 @@ const { values } = parseArgs({
 });
 if (values.help) {
   console.log(
-    'npm run soak -- [--minutes M] [--rate REQUESTS_PER_SECOND] [--seed N] [--node PATH]\nnpm run soak -- --requests N [--node PATH]   plain requests as fast as they go, and memory at each million\nnpm run soak -- --collector HOW [--minutes M] [--rate REQUESTS_PER_SECOND] [--node PATH]   traces to a collector that refuses, hangs, fails or reads-slowly',
+    'npm run soak -- [--minutes M] [--rate REQUESTS_PER_SECOND] [--seed N] [--node PATH]\nnpm run soak -- --requests N [--node PATH]   plain requests as fast as they go, and memory at each million\nnpm run soak -- --collector HOW [--minutes M] [--rate REQUESTS_PER_SECOND] [--node PATH]   telemetry to a collector that refuses, hangs, fails or reads-slowly',
   );
   process.exit(0);
 }

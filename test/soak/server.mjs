@@ -21,6 +21,8 @@ const app = new Postern('soak', {
   ...TIMEOUTS,
   version: '1.0.0',
   bodyLimit: 65_536,
+  // Each request has a line, which is exported.
+  accessLog: Boolean(process.env['OTEL_EXPORTER_OTLP_ENDPOINT']),
   settings: { SERVICE_CONNECTIONS: [`stock=${url}`] },
 });
 app.health.check('always', () => true);

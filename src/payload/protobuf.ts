@@ -1,5 +1,6 @@
 /*
- * Writes messages of OpenTelemetry's protocol, from tables of their fields, as JSON or as protobuf.
+ * Writes messages of Protocol Buffers from tables of their fields, as bytes or as JSON, as OpenTelemetry's protocol has
+ * them.
  *
  * Both are texts in which each character is one byte. So the length of a message is the length of its text, parts of
  * messages are put together like any text, and a batch is turned into bytes by copying.
