@@ -63,7 +63,8 @@ test('restarts end no process by force, lose no event, and each stream connects 
     source.addEventListener('tick', (event) => void seen.push(JSON.parse(String(Reflect.get(event, 'data'))) as never));
     Object.assign(globalThis, { seen });
   });
-  const seen = (): Promise<{ id: number; pid: number }[]> => page.evaluate(() => Reflect.get(globalThis, 'seen') as never);
+  const seen = (): Promise<{ id: number; pid: number }[]> =>
+    page.evaluate(() => Reflect.get(globalThis, 'seen') as never);
   await expect.poll(async () => (await seen()).length, LONG).toBeGreaterThan(0);
   const clients = Array.from({ length: 50 }, () => listen(entry, '/silent'));
   await expect.poll(() => clients.every(({ opened }) => opened > 0), LONG).toBe(true);
