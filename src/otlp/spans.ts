@@ -17,7 +17,8 @@ import type { MatchedRoute } from '../routing/router.js';
 import { STANDARD_METHOD } from '../wire/head.js';
 import type { Exporter } from './exporter.js';
 import {
-  attributes, encodeAttributes, field, FIXED_32, ID, list, message, NUMBER, TEXT, TIME, type Form, type Structure,
+  attributes, encodeAttributes, field, FIXED_32, ID, list, message, NUMBER, pairField, TEXT, TIME,
+  type Form, type Structure,
 } from '../payload/protobuf.js';
 import type { ExportSettings } from './variables.js';
 
@@ -35,6 +36,7 @@ const MAX_LENGTH = 1024;
 const MAX_STACK_LENGTH = 8192;
 
 const ATTRIBUTES = 9;
+const ATTRIBUTE = pairField(ATTRIBUTES);
 const EVENT = {
   timeUnixNano: field(1, TIME), name: field(2, TEXT), attributes: attributes(3),
   droppedAttributesCount: field(4, NUMBER),
@@ -145,13 +147,13 @@ function toServerFields(
     const scheme = /^https?/.exec(origin)?.[0];
     const more = { 'http.route': route?.path, 'url.scheme': scheme, 'network.protocol.version': httpVersion };
     const { attributes, ...fields } = toFields(method, route?.path, origin, statusCode, errorType, more);
-    latest.set(route, (last = { key, ...fields, attributes: encodeAttributes(form, ATTRIBUTES, attributes) }));
+    latest.set(route, (last = { key, ...fields, attributes: encodeAttributes(form, ATTRIBUTE, attributes) }));
   }
   const { name, isError, attributes, droppedAttributesCount } = last;
   const userAgent = ctx.headers['user-agent'];
   const own = cut({ 'url.path': ctx.target.path, 'client.address': ctx.ip, 'user_agent.original': userAgent });
   return {
-    name, isError, attributes: encodeAttributes(form, ATTRIBUTES, own.attributes, attributes),
+    name, isError, attributes: encodeAttributes(form, ATTRIBUTE, own.attributes, attributes),
     droppedAttributesCount: own.droppedAttributesCount ?? droppedAttributesCount,
     exception: statusCode === 500 ? error : undefined,
   };

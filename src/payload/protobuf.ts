@@ -103,14 +103,25 @@ export function packed<T>(kind: Kind<T>): Kind<readonly T[]> {
 
 /** A list of attributes. A text is one that {@link encodeAttributes} returned for the same field. */
 export function attributes(number: number): Writers<Attributes | string> {
+  const pair = pairField(number);
   const encode = (form: Form, given: Attributes | string): string =>
-    typeof given === 'string' ? given : encodeAttributes(form, number, given);
+    typeof given === 'string' ? given : encodeAttributes(form, pair, given);
   return { json: (given) => `[${encode('json', given)}]`, protobuf: (given) => encode('protobuf', given) };
 }
 
-/** @param before attributes of the same field, encoded */
-export function encodeAttributes(form: Form, number: number, given: Attributes, before = ''): string {
-  const { json, protobuf } = field(number, PAIR);
+/** One attribute of a list of attributes. */
+export function pairField(number: number): Writers<Pair> {
+  return field(number, PAIR);
+}
+
+interface Pair {
+  readonly key?: string | undefined;
+  readonly value?: Value | undefined;
+}
+
+/** @param pair the field @param before attributes of the same field, encoded */
+export function encodeAttributes(form: Form, pair: Writers<Pair>, given: Attributes, before = ''): string {
+  const { json, protobuf } = pair;
   let text = before;
   for (const key in given) {
     const value = given[key];
