@@ -5,10 +5,9 @@
  */
 
 import { expect, test } from 'vitest';
-import { Patience } from '../../src/overload/estimates.js';
 import { RouteLimiter, type Ticket } from '../../src/overload/route-limiter.js';
 import { HEALTHY, PATIENCES, STOPS } from './healthy.js';
-import { call, cpu, endless, pool, send, Service, World, type Clients, type Seen } from './world.js';
+import { call, cpu, endless, pool, Request, send, Service, sharing, World, type Clients, type Seen } from './world.js';
 
 const SEEDS = [1, 2, 3];
 
@@ -303,22 +302,99 @@ test.for([10, 130, 300])('a route admits again soon after %s s whose handlers ne
   expect(firstAt - backAt).toBeLessThan(1000);
 });
 
+/** Services without any queue that become slow after 20 s: their callers wait for one second. */
+const SLOW = [
+  { name: 'a dependency that is slow but in time', fromMs: 600, toMs: 950, inTime: 1 },
+  { name: 'a cache that is flushed', usualMs: 1, fromMs: 700, toMs: 950, inTime: 1 },
+  { name: 'a dependency with 55 % in time', fromMs: 750, toMs: 1200, inTime: 0.555 },
+  { name: 'a dependency with 33 % in time', fromMs: 500, toMs: 2000, inTime: 0.333 },
+  { name: 'a dependency with 25 % in time', fromMs: 900, toMs: 1300, inTime: 0.25 },
+];
+const SLOW_CASES = SLOW.flatMap((slow) => [20, 100].map((perSecond) => ({ usualMs: 50, ...slow, perSecond })));
+
+const sum = (counts: readonly number[]): number => counts.reduce((all, count) => all + (count ?? 0), 0);
+
+test.for(SLOW_CASES)(
+  '$name, $perSecond requests a second: users get what they get without protection',
+  ({ usualMs, fromMs, toMs, inTime, perSecond }) => {
+    const shares = SEEDS.map((seed) => {
+      const world = new World(seed);
+      const ms = (): number => (world.now > 20_000 ? world.between(fromMs, toMs) : world.between(0.8, 1.2) * usualMs);
+      const service = new Service(world, endless(world, ms));
+      const clients = { everyMs: () => 1000 / perSecond, patienceMs: () => 1000, statesDeadline: true };
+      const seen = send(world, service, clients, 200_000);
+      world.runUntil(202_000);
+      const [good, refused, late] = [seen.good, seen.refused, seen.late].map((counts) => sum(counts.slice(20)));
+      return good! / (good! + refused! + late!);
+    });
+    expect(sum(shares) / shares.length).toBeGreaterThan(0.96 * inTime);
+  },
+);
+
+test('after a limit that does not help, the next one waits for 30 s or more', () => {
+  const world = new World(1);
+  const service = new Service(world, endless(world, () => (world.now < 20_000 ? 50 : world.between(750, 1200))));
+  const clients = { everyMs: () => 10, patienceMs: () => 1000, statesDeadline: true };
+  const { refused } = send(world, service, clients, 200_000);
+  world.runUntil(200_000);
+  const seconds = Object.keys(refused).map(Number);
+  const pauses = seconds.map((second, i) => second - (seconds[i - 1] ?? second)).filter((pause) => pause > 5);
+  expect(pauses.length).toBeGreaterThan(0);
+  expect(Math.min(...pauses)).toBeGreaterThanOrEqual(29);
+});
+
+test.for([2, 5].flatMap((count) => [2, 5].map((factor) => ({ count, factor }))))(
+  '$count routes on one pool at $factor times its capacity do not mistake each other for a failed limit',
+  ({ count, factor }) => {
+    const good = SEEDS.map((seed) => {
+      const world = new World(seed);
+      const shared = pool(world, 10, () => world.between(80, 120));
+      const clients = { everyMs: (now: number) => count * load(100, factor)(now), patienceMs: () => 1000 };
+      const seen = Array.from({ length: count }).map(() =>
+        send(world, new Service(world, shared), { ...clients, statesDeadline: true }, END_MS),
+      );
+      world.runUntil(END_MS);
+      return sum(seen.map((each) => sum(each.good.slice(6, 14)))) / 8;
+    });
+    expect(sum(good) / good.length).toBeGreaterThan(80);
+  },
+);
+
+test.for([1.5, 3])('a database that slows all queries down at %s times its capacity keeps answering', (factor) => {
+  const good = SEEDS.map((seed) => {
+    const world = new World(seed);
+    const service = new Service(world, sharing(world, () => world.exponential(10)));
+    const everyMs = (now: number): number => 10 / (now < 10_000 ? 0.5 : factor);
+    const seen = send(world, service, { everyMs, patienceMs: () => 1000, statesDeadline: true }, 50_000);
+    world.runUntil(50_000);
+    return sum(seen.good.slice(14)) / 36;
+  });
+  expect(sum(good) / good.length).toBeGreaterThan(60);
+});
+
 test('deadlines count again after very many requests without one', () => {
-  const patience = new Patience();
-  patience.expect(100);
-  for (let request = 0; request < 100_000; request += 1) patience.expect(Infinity);
-  expect(patience.of(0, 1).ms).toBe(Infinity);
-  patience.expect(100);
-  expect(patience.of(0, 1).ms).toBeGreaterThan(1_000_000);
-  for (let request = 0; request < 600; request += 1) patience.expect(100);
-  expect(patience.of(0, 1).ms).toBe(100);
+  const world = new World(1);
+  const service = new Service(world, pool(world, 10, () => 100));
+  const sendFrom = (from: number, until: number, patienceMs: number): Seen => {
+    const seen = { good: [], refused: [], late: [], times: [] };
+    const clients = { everyMs: () => (from === 0 ? 25 : 5), patienceMs: () => patienceMs, statesDeadline: true };
+    world.after(from, () => void send(world, service, clients, until, seen));
+    return seen;
+  };
+  sendFrom(0, 300_000, Infinity);
+  const seen = sendFrom(300_000, 330_000, 1000);
+  world.runUntil(330_000);
+  expect(sum(seen.good.slice(320)) / 10).toBeGreaterThan(90);
 });
 
 test('deadlines count again after a first one that is longer than any timer', () => {
-  const patience = new Patience();
-  patience.expect(1e300);
-  for (let request = 0; request < 600; request += 1) patience.expect(100);
-  expect(patience.of(0, 1).ms).toBe(100);
+  const world = new World(1);
+  const service = new Service(world, pool(world, 10, () => 100));
+  service.arrive(new Request(1e300, () => {}));
+  const everyMs = (now: number): number => (now < 20_000 ? 20 : 5);
+  const seen = send(world, service, { everyMs, patienceMs: () => 1000, statesDeadline: true }, 30_000);
+  world.runUntil(30_000);
+  expect(sum(seen.good.slice(24)) / 6).toBeGreaterThan(90);
 });
 
 test('if nobody has a deadline and nobody disconnects, nothing is refused', () => {

@@ -164,6 +164,34 @@ export function pool(world: World, size: number, serviceMs: () => number, heedsS
   };
 }
 
+/** Processor sharing: all requests at once, each of them the slower the more there are. */
+export function sharing(world: World, serviceMs: () => number): Work {
+  const active: { leftMs: number; readonly done: Done }[] = [];
+  let at = 0;
+  let turn = 0;
+  const advance = (): void => {
+    for (const job of active) job.leftMs -= (world.now - at) / active.length;
+    at = world.now;
+  };
+  const schedule = (): void => {
+    const mine = (turn += 1);
+    const nextMs = Math.max(0, Math.min(...active.map(({ leftMs }) => leftMs)) * active.length);
+    if (active.length > 0) world.after(nextMs, () => {
+      if (mine !== turn) return;
+      advance();
+      const over = active.filter(({ leftMs }) => leftMs <= 1e-6);
+      for (const job of over) active.splice(active.indexOf(job), 1);
+      schedule();
+      for (const { done } of over) done();
+    });
+  };
+  return (_request, done) => {
+    advance();
+    active.push({ leftMs: serviceMs(), done });
+    schedule();
+  };
+}
+
 /** The CPU: one request at a time, and each request that arrives takes a little of it first. */
 export function cpu(
   world: World,
