@@ -5,14 +5,16 @@ import { monotonicNow } from '../base/clock.js';
 import { DeadlinePassed, Overloaded } from '../base/errors.js';
 import type { Overload, Reason } from '../overload/overload.js';
 import { RouteLimiter, type Ending, type Ticket } from '../overload/route-limiter.js';
-import { NOTICED_MS, type Lane } from '../overload/run-queue.js';
 import type { Route } from '../routing/router.js';
 import { Context, type Handler, type HandlerResult, type Middleware } from './context.js';
 import { makeReady, type MappedError } from './errors.js';
 import { isThenable, Reply } from './reply.js';
+import { NOTICED_MS, RunQueue, type Lane } from './run-queue.js';
 
 /** The refusals of one application. */
 export class Admissions {
+  /** Requests that wait for the CPU. */
+  readonly queue: RunQueue = new RunQueue();
   // The same errors for all requests: a stack and a body for each would add to the load.
   #overloaded: Overloaded | undefined;
   #late: DeadlinePassed | undefined;
@@ -28,7 +30,8 @@ export class Admissions {
   refuse(label: string, reason: Reason): (MappedError & Error) | undefined {
     if (!this.overload.refuses(label, reason)) return undefined;
     if (reason === 'deadline') return (this.#late ??= makeReady(new DeadlinePassed()));
-    return (this.#overloaded ??= makeReady(new Overloaded(undefined, { retryAfter: this.overload.retryAfter })));
+    const { retryAfter } = this.overload.options;
+    return (this.#overloaded ??= makeReady(new Overloaded(undefined, { retryAfter })));
   }
 
   /**
@@ -58,8 +61,7 @@ export class Gate {
   /** Admits or refuses a request; put around the middleware of groups and routes. */
   around(run: Handler): Handler {
     const limiter = this.#limiter;
-    const { overload } = this.admissions;
-    const { queue } = overload;
+    const { overload, queue } = this.admissions;
     return (ctx) => {
       const nowMs = monotonicNow();
       const { deadlineMs } = ctx;
@@ -104,7 +106,7 @@ export class Gate {
       throw thrown;
     }
     const nowMs = monotonicNow();
-    if (nowMs - startedAtMs > NOTICED_MS) this.admissions.overload.queue.spend(nowMs - startedAtMs);
+    if (nowMs - startedAtMs > NOTICED_MS) this.admissions.queue.spend(nowMs - startedAtMs);
     if (isThenable(result)) return admission.follow(result);
     admission.end(endingOf(result), nowMs);
     return result;
@@ -123,7 +125,7 @@ export class Gate {
           reject(thrown as Error);
         }
       };
-      this.admissions.overload.queue.add(this.#lane, AsyncResource.bind(start));
+      this.admissions.queue.add(this.#lane, AsyncResource.bind(start));
     });
   }
 }

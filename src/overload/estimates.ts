@@ -4,12 +4,11 @@ import { MAX_TIMEOUT_MS } from '../base/deadline.js';
 
 /** In this time, in ms, the usual time may double: services change, but a queue of minutes must not look usual. */
 const DOUBLING_MS = 3_600_000;
-/** The ages of clients that left count if there are so many, or a tenth of the requests: fewer are there by chance. */
-const MAX_AGES = 15;
+/** So many ages of clients that left must be known, and so many are kept: fewer are there by chance. */
 const MIN_AGES = 5;
-/** How long an age counts as recent, in ms: longer than most timeouts. */
+const MAX_AGES = 15;
+/** Ages count for so long, in ms, longer than most timeouts; and what they showed, from one peak to the next. */
 const RECENT_MS = 10_000;
-/** How long the patience that ages showed is remembered, in ms: from one peak of the load to the next. */
 const REMEMBERED_MS = 60_000;
 /** Resolution of a quantile, in ms: shorter times are equal, because of the clock and the turns of the event loop. */
 const MIN_MS = 1;
@@ -25,11 +24,11 @@ export const LONG = 2;
 const DOUBT = 2.5;
 
 /** A quantile of recent times, in constant space: each time moves the estimate by a small part of itself. */
-class Quantile {
+export class Quantile {
   /** Times from the first finite one on. */
   count = 0;
   /** Infinity before the first finite time, and {@link MAX_TIMEOUT_MS} at most afterwards. */
-  ms = Infinity;
+  ms: number = Infinity;
 
   /** @param share of the times that are below: 0.5 for the median */
   constructor(readonly share: number) {}
@@ -81,26 +80,17 @@ export class UsualTime {
   }
 }
 
-/** The patience of a route. */
-export interface Waiting {
-  readonly ms: number;
-  /** The same, but Infinity if callers left at ages so different that they had other reasons than a time limit. */
-  readonly firmMs: number;
-}
-
+/** The patience of a route; `firmMs` is Infinity if callers left at ages too different for a time limit. */
+type Waiting = { readonly ms: number; readonly firmMs: number };
 const UNKNOWN: Waiting = { ms: Infinity, firmMs: Infinity };
 
 /** Learns how long callers wait: as their deadlines and the route's timeout say, or until many of them disconnected. */
 export class Patience {
-  readonly #stated = new Quantile(0.25);
+  /** How long the callers of requests wait, in ms; Infinity without a deadline and a timeout. */
+  readonly stated: Quantile = new Quantile(0.25);
   readonly #ages: { readonly atMs: number; readonly ms: number }[] = [];
-  #seen = UNKNOWN;
+  #seen: Waiting = UNKNOWN;
   #seenAtMs = -Infinity;
-
-  /** A request arrived. @param ms how long its caller waits; Infinity without a deadline and a timeout */
-  expect(ms: number): void {
-    this.#stated.add(ms);
-  }
 
   /** A client disconnected from a request of that age. */
   abandon(nowMs: number, ageMs: number): void {
@@ -109,24 +99,20 @@ export class Patience {
   }
 
   /**
-   * @param outcomes number of recent requests: a tenth of them, from 5 to 15, must be abandoned for their ages to count
+   * @param outcomes number of recent requests: a tenth of them, from 5 to 15, must be abandoned for ages to count.
+   *   Undefined while requests are refused: then the others are quick and nobody leaves, so what was seen is kept.
    * @returns Infinity if nobody has a deadline, and nobody disconnects
    */
-  of(nowMs: number, outcomes: number): Waiting {
+  of(nowMs: number, outcomes?: number): Waiting {
+    if (outcomes === undefined) this.#seenAtMs = nowMs;
     const recent = this.#ages.filter(({ atMs }) => nowMs - atMs < RECENT_MS).map(({ ms }) => ms).sort((a, b) => a - b);
-    if (recent.length >= Math.max(MIN_AGES, Math.min(MAX_AGES, 0.1 * outcomes))) {
+    if (recent.length >= Math.max(MIN_AGES, Math.min(MAX_AGES, 0.1 * (outcomes ?? Infinity)))) {
       const at = (share: number): number => recent[Math.floor(share * (recent.length - 1))] as number;
       this.#seen = { ms: at(0.5), firmMs: at(0.9) < 1.2 * at(0.1) ? at(0.5) : Infinity };
       this.#seenAtMs = nowMs;
     }
     if (nowMs - this.#seenAtMs > REMEMBERED_MS) this.#seen = UNKNOWN;
-    const statedMs = this.#stated.ms < MAX_TIMEOUT_MS ? this.#stated.ms : Infinity;
+    const statedMs = this.stated.ms < MAX_TIMEOUT_MS ? this.stated.ms : Infinity;
     return { ms: Math.min(statedMs, this.#seen.ms), firmMs: Math.min(statedMs, this.#seen.firmMs) };
-  }
-
-  /** Keeps the patience, and returns it in ms: while requests are refused, the others are quick, and nobody leaves. */
-  keep(nowMs: number): number {
-    this.#seenAtMs = nowMs;
-    return this.of(nowMs, Infinity).ms;
   }
 }

@@ -6,10 +6,9 @@ import type { Complete } from '../base/options-check.js';
 import type { Priority } from '../endpoint/route-options.js';
 import type { Counter } from '../metrics/counter.js';
 import type { Registry } from '../metrics/registry.js';
+import { ProcessLimits } from '../process/process-limits.js';
 import type { Route } from '../routing/router.js';
-import { ProcessLimits } from './process-limits.js';
 import type { Episode, RouteLimiter } from './route-limiter.js';
-import { RunQueue } from './run-queue.js';
 import { SharedLoad } from './trial.js';
 
 /** Limits of the process; while one is exceeded, requests are refused with 503. */
@@ -33,8 +32,8 @@ export interface LoadShedding extends Complete<LoadSheddingOptions> {
 /** The reason for a refusal, as a label. */
 export type Reason = 'queue' | 'deadline' | 'event_loop' | 'memory';
 
-/** The lowest first: its routes are refused first. */
-const PRIORITIES: readonly Priority[] = ['low', 'normal', 'high'];
+/** Routes of the lowest rank are refused first. */
+const RANKS: Readonly<Record<Priority, number>> = { low: 0, normal: 1, high: 2 };
 
 /** How often episodes are looked after, in ms. */
 const TICK_MS = 100;
@@ -43,21 +42,18 @@ const CROWDED_SHARE = 0.5;
 
 /** Counts refusals, makes their errors, and looks after the episodes of routes. */
 export class Overload {
-  readonly queue: RunQueue = new RunQueue();
-  readonly #options: LoadShedding;
   readonly #logger: Logger;
   readonly #count: Counter<'route' | 'reason'>;
   /** The limits of the process, if they apply. */
   readonly limits: ProcessLimits | null;
-  readonly #episodes = new Map<RouteLimiter, { readonly route: Route; readonly episode: Episode }>();
+  readonly #episodes = new Map<RouteLimiter, Readonly<{ route: Route; rank: number; episode: Episode }>>();
   #load: SharedLoad | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   /** @param memoryPercent the memory of the process, in percent of the memory that it may use */
-  constructor(options: LoadShedding, registry: Registry, logger: Logger, memoryPercent: () => number) {
+  constructor(readonly options: LoadShedding, registry: Registry, logger: Logger, memoryPercent: () => number) {
     const { limitsProcess, maxEventLoopDelay, maxMemoryPercent, observe } = options;
     const isMemoryShort = (): boolean => memoryPercent() > maxMemoryPercent;
-    this.#options = options;
     this.#logger = logger;
     this.#count = registry.counter({
       name: observe ? 'http_requests_refusable_total' : 'http_requests_refused_total',
@@ -65,11 +61,6 @@ export class Overload {
       labelNames: ['route', 'reason'],
     });
     this.limits = limitsProcess ? new ProcessLimits(maxEventLoopDelay, isMemoryShort, this.#log) : null;
-  }
-
-  /** Seconds after which the clients of refused requests may come back. */
-  get retryAfter(): number {
-    return this.#options.retryAfter;
   }
 
   /**
@@ -80,7 +71,7 @@ export class Overload {
    */
   refuses(route: string, reason: Reason): boolean {
     this.#count.inc({ route, reason });
-    return !this.#options.observe;
+    return !this.options.observe;
   }
 
   /** A request of a route does not fit into its queue. The first such request of an episode is logged. */
@@ -88,12 +79,12 @@ export class Overload {
     const { episode } = limiter;
     if (episode === null || this.#episodes.has(limiter)) return;
     limiter.join((this.#load ??= new SharedLoad(monotonicOrigin())));
-    this.#episodes.set(limiter, { route, episode });
+    this.#episodes.set(limiter, { route, rank: RANKS[route.options.priority], episode });
     this.#timer ??= setInterval(this.#tick, TICK_MS).unref();
     this.#log(true, {
       route: `${route.method} ${route.path}`,
       patience_ms: Math.round(episode.patienceMs),
-      usual_ms: Math.round(limiter.usualMs),
+      usual_ms: Math.round(limiter.usual.ms),
       requests_in_flight: limiter.inFlight,
       requests_per_second: Math.round(episode.ratePerMs * 1000),
       limit: Math.round(episode.limit),
@@ -110,14 +101,14 @@ export class Overload {
   readonly #tick = (): void => {
     const nowMs = monotonicNow();
     let crowdedRank = -1;
-    let openRank = PRIORITIES.length;
-    for (const [{ ahead }, { route, episode }] of this.#episodes) {
-      if (ahead > CROWDED_SHARE * episode.limit) crowdedRank = Math.max(crowdedRank, rankOf(route));
-      if (episode.limit > 0) openRank = Math.min(openRank, rankOf(route));
+    let openRank = Infinity;
+    for (const [{ ahead }, { rank, episode }] of this.#episodes) {
+      if (ahead > CROWDED_SHARE * episode.limit) crowdedRank = Math.max(crowdedRank, rank);
+      if (episode.limit > 0) openRank = Math.min(openRank, rank);
     }
-    for (const [limiter, { route, episode }] of this.#episodes) {
+    for (const [limiter, { route, rank, episode }] of this.#episodes) {
       // The next rank yields once the ranks below are closed.
-      limiter.isYielding = rankOf(route) < crowdedRank && rankOf(route) <= openRank;
+      limiter.isYielding = rank < crowdedRank && rank <= openRank;
       limiter.tick(nowMs);
       if (limiter.episode === episode) continue;
       this.#episodes.delete(limiter);
@@ -131,12 +122,8 @@ export class Overload {
   };
 
   readonly #log = (isOverloaded: boolean, figures: object): void => {
-    const verb = this.#options.observe ? 'would be' : 'are';
+    const verb = this.options.observe ? 'would be' : 'are';
     if (isOverloaded) logSafely(this.#logger, 'warn', figures, `overloaded: requests ${verb} refused`);
     else logSafely(this.#logger, 'info', figures, `no longer overloaded: no more requests ${verb} refused`);
   };
-}
-
-function rankOf({ options }: Route): number {
-  return PRIORITIES.indexOf(options.priority);
 }

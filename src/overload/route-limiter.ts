@@ -8,7 +8,7 @@ import { LONG, Patience, UsualTime } from './estimates.js';
 import { isFailing, isGrowing, isStanding, rateOf, Slot, SLOT_MS, sumOf } from './slots.js';
 import { SharedLoad, Trial, type Cohort } from './trial.js';
 
-/** 3 s of a busy route. */
+/** 3 s of a busy route: as long as a standing queue is looked for. */
 const MAX_SLOTS = 64;
 /** Requests of a slot from which is learnt how long requests take and callers wait: more would show the same. */
 const LESSONS = 8;
@@ -16,30 +16,29 @@ const LESSONS = 8;
 const PROBE_MS = 500;
 /** Slow routes are not probed before so many requests could be done, or the probes would be too much for them. */
 const PROBE_REQUESTS = 4;
-/** A queue in which requests would wait for this part of the patience is too long. */
+/** A queue in which requests would wait for this part of the patience is too long: the rest is for what they take. */
 const LATE_SHARE = 0.75;
-/**
- * The part of the time between usual time and patience that requests may take: under the low and the high limit. Half
- * as long again under the high one shows beside the chance in times; a proven limit leaves room for that chance.
- */
+/** The part of the time from usual time to patience that requests may take, under the low and the high limit. */
 const TRIAL_SHARES = [0.55, 0.8] as const;
 const PROVEN_SHARES = [0.45, 0.6] as const;
-/** If a larger part of the admitted requests is late, fewer are admitted, and the weight of one request in it. */
+/** If a larger part of the last 20 or so admitted requests is late, fewer are admitted. */
 const LATE_ENOUGH = 0.02;
 const OUTCOME_WEIGHT = 0.05;
 /** Weight of the present rate in the rate by which requests are admitted, 20 times a second: 2.5 s are remembered. */
 const RATE_WEIGHT = 0.02;
 /** Minimum part of its queue that a route uses; a route that yields is closed when it has come down to this part. */
 const MIN_SHARE = 0.02;
-/** An episode ends when the queue has been shorter than this part of its limit for a while: at half, load is less. */
+/** An episode ends when the queue has been shorter than this part of its limit for a while: then load is less. */
 const SHORT_SHARE = 0.5;
 /** With this many times the requests in flight that later requests do not overtake, the route is no queue. */
 const OVERTAKEN = 3;
-/** After a trial that failed the next one waits: for so long, then three times as long, up to five minutes. */
+/**
+ * After a trial that failed the next one waits so long that trials cost a healthy service little: 30 s or so many times
+ * the length of the trial, then three times as long, up to five minutes, so that a queue is found while it matters.
+ */
 const WAIT_MS = 30_000;
-const MAX_WAIT_MS = 300_000;
-/** It waits for so many times the length of the trial that failed, so that trials cost a healthy service little. */
 const WAIT_TRIALS = 20;
+const MAX_WAIT_MS = 300_000;
 
 /** The result of a request's handler: its work, an error that took no work (4xx), or nothing (5xx, aborted). */
 export type Ending = 'done' | 'failed' | 'cancelled';
@@ -70,18 +69,16 @@ export class Episode {
   /** The present proof of the limit; null after it succeeded, until the next one. */
   trial: Trial | null;
   proveAgainAtMs = 0;
-  againMs: number = WAIT_MS;
   /** Length of a phase, in ms: a patience, as a power of 2, so that routes and processes agree. */
   readonly phaseMs: number;
   /** When a request was refused, or the queue was long. */
   lastFullAtMs: number;
   lastAdmissionAtMs: number;
 
-  /** @param inFlight when it began @param countsAll whether all requests in flight are the queue */
+  /** @param countsAll whether all requests in flight are the queue */
   constructor(
     readonly beganAtMs: number,
     readonly patienceMs: number,
-    readonly inFlight: number,
     readonly countsAll: boolean,
   ) {
     this.trial = new Trial(patienceMs);
@@ -98,10 +95,10 @@ export class RouteLimiter {
   isYielding = false;
   /** The present episode; null while nothing is refused. */
   episode: Episode | null = null;
+  readonly usual: UsualTime = new UsualTime();
   #load: SharedLoad = new SharedLoad();
   #lastNumber = 0;
   #freshNumber = 0;
-  readonly #usual = new UsualTime();
   readonly #patience = new Patience();
   /** Slots that are over, the latest one first. */
   readonly #slots: Slot[] = [];
@@ -111,12 +108,7 @@ export class RouteLimiter {
   /** When the next trial may begin, or before with twice as many requests in flight as in the trial that failed. */
   #nextTrialAtMs = 0;
   #waitMs = WAIT_MS;
-  #failedInFlight = 0;
-
-  /** How long a request takes without a queue, in ms; Infinity before the first one. */
-  get usualMs(): number {
-    return this.#usual.ms;
-  }
+  #triedInFlight = 0;
 
   /** Requests that a new one would wait for: those that arrived after the latest fresh one. */
   get ahead(): number {
@@ -138,7 +130,8 @@ export class RouteLimiter {
   }
 
   #fits(nowMs: number, patienceMs: number, episode: Episode): boolean {
-    const { ahead, usualMs } = this;
+    const { ahead } = this;
+    const usualMs = this.usual.ms;
     const fits = ahead < episode.limit && ahead <= Math.max(patienceMs, LONG * usualMs) * episode.ratePerMs;
     if (!fits) episode.lastFullAtMs = nowMs;
     // Handlers that never end bring the rate down for as long as they are waited for.
@@ -155,15 +148,15 @@ export class RouteLimiter {
     let showsUsual = false;
     if (this.#lessons > 0) {
       this.#lessons -= 1;
-      this.#patience.expect(patienceMs);
-      showsUsual = episode === null ? this.#usual.expect(ahead) : ahead === 0;
+      this.#patience.stated.add(patienceMs);
+      showsUsual = episode === null ? this.usual.expect(ahead) : ahead === 0;
     }
     this.inFlight += 1;
     this.#load.inFlight += 1;
     this.#lastNumber += 1;
     // A request that only probes is not part of the trial.
-    const isTried = episode !== null && !this.isYielding && ahead < episode.limit;
-    const cohort = isTried ? (episode.trial?.cohort ?? null) : null;
+    const isTried = !this.isYielding && episode !== null && ahead < episode.limit;
+    const cohort = (isTried && episode.trial?.cohort) || null;
     cohort?.begin(ahead + 1, this.#load.inFlight);
     return { number: this.#lastNumber, startedAtMs: nowMs, patienceMs, showsUsual, cohort, leftMs: Infinity };
   }
@@ -178,14 +171,14 @@ export class RouteLimiter {
     if (ending === 'cancelled') return;
     const slot = this.#slot;
     slot.done += 1;
-    if (ticket.leftMs === Infinity) this.#settle(ticket, tookMs > Math.max(ticket.patienceMs, LONG * this.#usual.ms));
+    if (ticket.leftMs === Infinity) this.#settle(ticket, tookMs > Math.max(ticket.patienceMs, LONG * this.usual.ms));
     if (ending === 'failed') return;
-    if (tookMs > this.#usual.longMs) slot.slow += 1;
-    if (ticket.showsUsual) this.#usual.add(nowMs, tookMs);
+    if (tookMs > this.usual.longMs) slot.slow += 1;
+    if (ticket.showsUsual) this.usual.add(nowMs, tookMs);
     if (ticket.number < this.#freshNumber) return;
     this.#freshNumber = ticket.number;
     slot.fresh += 1;
-    if (tookMs < slot.quickestMs) slot.quickestMs = tookMs;
+    slot.quickestMs = Math.min(slot.quickestMs, tookMs);
   }
 
   /** Nobody waits for a request any more, whose handler still runs. @param isTimeout its client has not disconnected */
@@ -193,7 +186,7 @@ export class RouteLimiter {
     if (nowMs >= this.#tickAtMs) this.tick(nowMs);
     if (ticket.leftMs < Infinity) return;
     ticket.leftMs = nowMs - ticket.startedAtMs;
-    if (ticket.leftMs < this.usualMs) return;
+    if (ticket.leftMs < this.usual.ms) return;
     this.#settle(ticket, true);
     if (!isTimeout) this.#patience.abandon(nowMs, ticket.leftMs);
   }
@@ -227,8 +220,8 @@ export class RouteLimiter {
 
   /** Begins an episode if a queue makes requests late. */
   #beginIfLate(nowMs: number): void {
-    if (nowMs < this.#nextTrialAtMs && this.inFlight < 2 * this.#failedInFlight) return;
-    const { ms: usualMs, longMs } = this.#usual;
+    if (nowMs < this.#nextTrialAtMs && this.inFlight < 2 * this.#triedInFlight) return;
+    const { ms: usualMs, longMs } = this.usual;
     const { ms, firmMs } = this.#patience.of(nowMs, sumOf(this.#slots).outcomes);
     if (ms === Infinity) return;
     const isOvertaken = this.inFlight > OVERTAKEN * this.ahead;
@@ -236,13 +229,15 @@ export class RouteLimiter {
       (firmMs < Infinity && isGrowing(this.#slots, usualMs, Math.max(LATE_SHARE * firmMs, longMs))) ||
       isStanding(this.#slots, nowMs, Math.max(ms / 2, longMs), ms === firmMs ? 500 : 1000) ||
       (isOvertaken && this.inFlight < 10 * this.ahead && ms === firmMs && isFailing(this.#slots, nowMs));
-    if (isLate) this.episode = new Episode(nowMs, ms, this.inFlight, isOvertaken);
+    if (!isLate) return;
+    this.episode = new Episode(nowMs, ms, isOvertaken);
+    this.#triedInFlight = this.inFlight;
   }
 
   /** Sets the limit from the rate. @returns false if nobody was refused and the queue is short, or it does not help */
   #steer(nowMs: number, episode: Episode): boolean {
-    const { usualMs } = this;
-    const patienceMs = Math.max(this.#patience.keep(nowMs), LONG * usualMs);
+    const usualMs = this.usual.ms;
+    const patienceMs = Math.max(this.#patience.of(nowMs).ms, LONG * usualMs);
     if (this.ahead > SHORT_SHARE * episode.limit) episode.lastFullAtMs = nowMs;
     if (nowMs - episode.lastFullAtMs > Math.max(1000, usualMs)) return false;
     const phase = Math.floor((nowMs + this.#load.originMs) / episode.phaseMs);
@@ -257,7 +252,7 @@ export class RouteLimiter {
     // While the first queue is worked off, what shares its work among all requests does many of them at once.
     else if (trial === null || trial.isBegun) episode.ratePerMs += RATE_WEIGHT * (ratePerMs - episode.ratePerMs);
     const [low, high] = trial === null ? PROVEN_SHARES : TRIAL_SHARES;
-    const isHigh = trial === null ? phase % 2 === 1 : trial.isHigh;
+    const isHigh = trial === null ? phase % 2 === 1 : trial.cohort.isHigh;
     const targetMs = usualMs + (isHigh ? high : low) * episode.share * (patienceMs - usualMs);
     const limit = episode.ratePerMs * targetMs;
     const isClosed = this.isYielding && episode.share === MIN_SHARE;
@@ -269,14 +264,13 @@ export class RouteLimiter {
   /** Whether the limit has proved itself, or still may. */
   #isProven(nowMs: number, phase: number, episode: Episode): boolean {
     if (nowMs > episode.proveAgainAtMs) episode.trial ??= new Trial(episode.patienceMs, true);
-    const helps = episode.trial?.look(nowMs, phase, this.#load.routes > 1);
+    const helps = episode.trial?.look(nowMs, phase, this.#load);
     if (helps === true) {
       episode.trial = null;
-      episode.proveAgainAtMs = nowMs + episode.againMs;
-      episode.againMs *= 2;
+      episode.proveAgainAtMs = nowMs + Math.max(WAIT_MS, nowMs - episode.beganAtMs);
+      this.#nextTrialAtMs = 0;
       this.#waitMs = WAIT_MS;
     } else if (helps === false) {
-      this.#failedInFlight = episode.inFlight;
       this.#nextTrialAtMs = nowMs + Math.max(this.#waitMs, WAIT_TRIALS * (nowMs - episode.beganAtMs));
       this.#waitMs = Math.min(MAX_WAIT_MS, 3 * this.#waitMs);
     }

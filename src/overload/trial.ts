@@ -28,16 +28,15 @@ export class SharedLoad {
 
 /** Requests that were admitted under the same limit. */
 export class Cohort {
-  /** Sums over the admitted requests: how many were before each, in its route and in all. */
+  admitted = 0;
+  open = 0;
+  done = 0;
+  /** Sums: requests of the route and of all routes as each began, those of all as it ended, and its time. */
   ahead = 0;
   all = 0;
-  admitted = 0;
-  /** Sums over the requests that are over: how many were there in all routes, and how long they took. */
   allEnd = 0;
   ms = 0;
   squares = 0;
-  done = 0;
-  open = 0;
   closedAtMs: number = Infinity;
 
   constructor(
@@ -52,55 +51,39 @@ export class Cohort {
     this.open += 1;
   }
 
-  /** @param ms how long the request took; Infinity if it shows nothing */
-  end(ms: number, all: number): void {
+  /** @param tookMs Infinity if the request shows nothing */
+  end(tookMs: number, all: number): void {
     this.open -= 1;
-    if (ms === Infinity) return;
+    if (tookMs === Infinity) return;
+    const ms = Math.min(tookMs, this.capMs);
+    this.ms += ms;
+    this.squares += ms * ms;
     this.allEnd += all;
-    this.count(Math.min(ms, this.capMs), 1);
-  }
-
-  count(ms: number, times: number): void {
-    this.ms += times * ms;
-    this.squares += times * ms * ms;
-    this.done += times;
+    this.done += 1;
   }
 
   add(other: Cohort): void {
     for (const key of ['ahead', 'all', 'admitted', 'allEnd', 'ms', 'squares', 'done'] as const) this[key] += other[key];
   }
 
-  get meanMs(): number {
-    return this.ms / this.done;
-  }
-
-  /** The square of the uncertainty of the mean. */
-  get variance(): number {
-    return Math.max(0, this.squares / this.done - this.meanMs ** 2) / this.done;
-  }
-
-  /** The requests before one in its route when it began. */
-  get meanAhead(): number {
-    return this.ahead / this.admitted;
-  }
-
-  /** The requests of all routes in the middle of its time. */
-  get meanShared(): number {
-    return (this.all / this.admitted + this.allEnd / this.done) / 2;
+  /** Means over its requests, with the square of the uncertainty of the time. */
+  get means(): { readonly ms: number; readonly variance: number; readonly ahead: number; readonly all: number } {
+    const ms = this.ms / this.done;
+    const variance = Math.max(0, this.squares / this.done - ms ** 2) / this.done;
+    // Of all routes, the requests in the middle of its time count: what shares its work is slowed by later ones, too.
+    const all = (this.all / this.admitted + this.allEnd / this.done) / 2;
+    return { ms, variance, ahead: this.ahead / this.admitted, all };
   }
 }
 
 /** One proof of a limit. */
 export class Trial {
-  /** Whether the limit is the higher one; also while the queue that was there before is worked off. */
-  isHigh = true;
-  /** Whether the queue that was there before is worked off. */
+  /** Whether the queue that was there before is worked off; until then the limit is high, and nothing is compared. */
   isBegun = false;
   readonly #low = new Cohort(false, 0);
   readonly #high = new Cohort(true, 0);
   /** Cohorts that are admitted completely, the first one first. */
   readonly #closed: Cohort[] = [];
-  /** The present cohort; before the first phase it is not counted, because dead requests may be before its requests. */
   cohort: Cohort;
   #phase = NaN;
   #cohorts = 0;
@@ -115,22 +98,22 @@ export class Trial {
 
   /**
    * @param phase odd while limits are high
-   * @param isShared whether other routes may wait for the same thing: either load alone misleads then
    * @returns whether the limit helps; undefined as long as it is not known
    */
-  look(nowMs: number, phase: number, isShared: boolean): boolean | undefined {
+  look(nowMs: number, phase: number, { inFlight, routes }: SharedLoad): boolean | undefined {
     if (phase !== this.#phase && (this.isBegun || this.cohort.done > 0)) this.#turn(nowMs, phase);
     for (let cohort = this.#closed[0]; cohort !== undefined; cohort = this.#closed[0]) {
       const { open, capMs, closedAtMs } = cohort;
       if (open > 0 && nowMs - closedAtMs < capMs) return undefined;
-      cohort.count(capMs, open);
+      while (cohort.open > 0) cohort.end(capMs, inFlight);
       (cohort.isHigh ? this.#high : this.#low).add(cohort);
       this.#closed.shift();
       this.#cohorts += 1;
       if (Math.min(this.#low.done, this.#high.done) < ENOUGH) continue;
       const [more, less] = this.#weigh();
       if (more > SURE) return true;
-      if (less < -SURE && more <= (isShared ? -SURE : 0)) return false;
+      // Where routes wait for the same thing, either load alone misleads.
+      if (less < -SURE && more <= (routes > 1 ? -SURE : 0)) return false;
       if (this.#cohorts > MAX_COHORTS) return this.isRepeated && more > 0;
     }
     return undefined;
@@ -138,11 +121,11 @@ export class Trial {
 
   #turn(nowMs: number, phase: number): void {
     this.cohort.closedAtMs = nowMs;
+    // Dead requests may have been before the first ones.
     if (this.isBegun) this.#closed.push(this.cohort);
     this.isBegun = true;
     this.#phase = phase;
-    this.isHigh = phase % 2 === 1;
-    this.cohort = new Cohort(this.isHigh, this.cohort.capMs);
+    this.cohort = new Cohort(phase % 2 === 1, this.cohort.capMs);
   }
 
   /**
@@ -150,15 +133,15 @@ export class Trial {
    * load of the route and for that of all routes, the higher one first.
    */
   #weigh(): readonly [number, number] {
-    const [low, high] = [this.#low, this.#high];
-    const meanMs = (low.meanMs + high.meanMs) / 2;
-    const longer = (high.meanMs - low.meanMs) / meanMs;
+    const [low, high] = [this.#low.means, this.#high.means];
+    const meanMs = (low.ms + high.ms) / 2;
+    const longer = (high.ms - low.ms) / meanMs;
     const doubt = (low.variance + high.variance) / meanMs ** 2;
     const weigh = (less: number, more: number): number => {
       const larger = (2 * (more - less)) / (more + less);
       return larger <= 0 ? 0 : (larger * (longer - larger / 2)) / (doubt + (DRIFT * larger) ** 2 + 1e-6);
     };
-    const [own, shared] = [weigh(low.meanAhead, high.meanAhead), weigh(low.meanShared, high.meanShared)];
+    const [own, shared] = [weigh(low.ahead, high.ahead), weigh(low.all, high.all)];
     return [Math.max(own, shared), Math.min(own, shared)];
   }
 }
