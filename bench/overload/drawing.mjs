@@ -20,9 +20,10 @@ const COLORS = ['#0b6e4f', '#c1121f', '#e09f3e', '#5f6c7b'];
 
 /**
  * @param {readonly Run[]} runs
+ * @param {string} note how the clients behave
  * @returns {string}
  */
-export function drawGoodput(runs) {
+export function drawGoodput(runs, note) {
   const scenarios = [...new Set(runs.map(({ scenario }) => scenario))];
   const factors = [...new Set(runs.map(({ factor }) => factor))];
   const frameworks = [...new Set(runs.map(({ framework }) => framework))];
@@ -41,6 +42,7 @@ export function drawGoodput(runs) {
 <title>Requests answered in time, each second, of services under more load than they can take</title>
 <rect width="100%" height="100%" fill="#ffffff"/>
 ${[...legend, ...panels].join('\n')}
+<text x="${MARGIN.left}" y="${height - 14}">${note}</text>
 </svg>
 `;
 }

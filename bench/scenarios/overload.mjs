@@ -69,7 +69,9 @@ export async function overload(options) {
     }
   }
   mkdirSync(IMAGES, { recursive: true });
-  writeFileSync(`${IMAGES}overload.svg`, drawGoodput(runs.filter(({ factor }) => factor === 2 || factor === 10)));
+  const drawn = runs.filter(({ factor }) => factor === 2 || factor === 10);
+  const note = `Each request states its deadline of ${PATIENCE_MS / 1000} s; then its client disconnects.`;
+  writeFileSync(`${IMAGES}overload.svg`, drawGoodput(drawn, note));
   console.log('\nhealthy services: refused requests (there must be none)');
   const startService = (kind) => startServices([kind], 'postern', options.node);
   const healthy = await playHealthy(startService, options.quick ? { seconds: 10, runs: 1 } : { seconds: 20, runs: 10 });
