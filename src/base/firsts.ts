@@ -1,4 +1,4 @@
-/* Tells what happens for the first time, so that a line of the log is written once for each caller, route or service. */
+/* Finds what happens for the first time, so that the log has one line for each caller, route or service. */
 
 /** Maximum keys of each; beyond them nothing is new: a client must not fill the log by sending other names. */
 const MAX_KEYS = 100;
