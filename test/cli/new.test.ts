@@ -7,9 +7,10 @@
  */
 
 import { execFile, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
@@ -61,7 +62,7 @@ test('it says what to do next', () => {
 test('it has what a team keeps, and its own name everywhere', () => {
   const files = readdirSync(shop()).filter((file) => !/^(?:node_modules|package-lock\.json)$/.test(file));
   expect(files.sort()).toEqual([
-    '.dockerignore', '.github', '.gitignore', 'Dockerfile', 'README.md', 'package.json', 'src', 'test',
+    '.dockerignore', '.github', '.gitignore', 'Dockerfile', 'README.md', 'node-version.js', 'package.json', 'src', 'test',
     'tsconfig.build.json', 'tsconfig.json',
   ]);
   for (const file of ['package.json', 'README.md', 'Dockerfile', 'src/app.ts']) {
@@ -90,11 +91,44 @@ test('its tests pass, and a new one is found by itself', { timeout: 120_000 }, a
   expect(await inFolder(shop(), 'npm', 'test')).toMatch(/found by itself[^]*\bpass 3\n[^]*\bfail 0\n/);
 });
 
+test.for(['dev', 'start', 'test'])('npm run %s refuses a Node.js that runs no TypeScript', async (script, { skip }) => {
+  skip(node24 === dirname(process.execPath), 'there is no older Node.js here');
+  const PATH = [dirname(process.execPath), process.env['PATH']].join(delimiter);
+  const stdio = ['ignore', 'ignore', 'pipe'] as ['ignore', 'ignore', 'pipe'];
+  const child = spawn('npm', ['run', script], { cwd: shop(), env: { ...env, PATH }, stdio });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  let errors = '';
+  child.stderr.on('data', (chunk) => (errors += String(chunk)));
+  const [code] = (await once(child, 'close')) as [number];
+  expect(code).not.toBe(0);
+  expect(errors).toContain(`This is Node.js ${process.versions.node}; the service needs 22.18 or later.`);
+});
+
+test('in production it starts with a connection only, not with the stand-in', { timeout: 60_000 }, async ({ skip }) => {
+  skip(node24 === undefined, 'npm has no Node.js 24 for this system');
+  const production = { NODE_ENV: 'production' };
+  const stdio = ['ignore', 'ignore', 'pipe'] as ['ignore', 'ignore', 'pipe'];
+  const child = spawn('npm', ['start'], { cwd: shop(), env: { ...env, ...production }, stdio });
+  let errors = '';
+  child.stderr.on('data', (chunk) => (errors += String(chunk)));
+  expect((await once(child, 'close'))[0]).toBe(1);
+  expect(errors).toContain('SERVICE_CONNECTIONS is not set; set it, for example to stock=http://stock:8000');
+  const { url } = await start({ ...production, SERVICE_CONNECTIONS: 'stock=http://127.0.0.1:1' }, 'npm', 'start');
+  expect((await order(url)).status).toBe(503);
+});
+
+test('it installs beside ESLint and typescript-eslint', { timeout: 120_000 }, async () => {
+  await inFolder(
+    shop(), 'npm', 'install', '--dry-run', '--no-audit', '--no-fund', '--save-dev', 'eslint', 'typescript-eslint',
+  );
+});
+
 /** Starts a script; it is killed when the test ends. */
 async function start(
+  more: Readonly<Record<string, string>>,
   ...command: readonly [string, ...string[]]
 ): Promise<{ url: string; nextStart: () => Promise<number>; logged: string[] }> {
-  const variables = { ...env, HOST: '127.0.0.1', PORT: '0', DRAIN_DELAY: '0', LOG_FORMAT: 'json' };
+  const variables = { ...env, HOST: '127.0.0.1', PORT: '0', DRAIN_DELAY: '0', LOG_FORMAT: 'json', ...more };
   const child = spawn(command[0], command.slice(1), {
     cwd: shop(),
     env: variables,
@@ -124,7 +158,7 @@ test(
   { timeout: 60_000 },
   async ({ skip }) => {
     skip(node24 === undefined, 'npm has no Node.js 24 for this system');
-    const { url } = await start('npm', 'start');
+    const { url } = await start({}, 'npm', 'start');
     const made = await order(url);
     expect([made.status, await made.json()])
       .toEqual([201, { id: expect.any(String), item: 'tea', quantity: 2, total: 8 }]);
@@ -135,7 +169,7 @@ test(
 
 test('npm run dev starts again after a saved change', { timeout: 60_000 }, async ({ skip }) => {
   skip(node24 === undefined, 'npm has no Node.js 24 for this system');
-  const { nextStart } = await start('npm', 'run', 'dev');
+  const { nextStart } = await start({}, 'npm', 'run', 'dev');
   const again = nextStart();
   const source = readFileSync(shop('src/orders.ts'), 'utf8');
   onTestFinished(() => writeFileSync(shop('src/orders.ts'), source));
@@ -159,7 +193,7 @@ test('the commands of its Dockerfile make what its image runs, on this Node.js t
       `${command} --no-audit --no-fund --prefer-offline`.replace(/(run build) .*/, '$1'),
     );
   const [, main = ''] = /^CMD \["node", "(.*)"\]$/m.exec(dockerfile) ?? [];
-  const { url } = await start(process.execPath, main);
+  const { url } = await start({}, process.execPath, main);
   expect((await order(url)).status).toBe(201);
 });
 

@@ -7,7 +7,7 @@ import { getItem, stock } from './stock.ts';
 
 export function createApp(options: PosternOptions = {}): Postern {
   const orders = new Orders();
-  const app = new Postern('service-name', options);
+  const app = new Postern('service-name', { connections: { stock: { timeout: 2_000, retry: 1 } }, ...options });
   app.health.check('orders', () => orders.isReady());
 
   app.post('/orders', { body: NewOrder, response: { 201: Order }, public: true }, async (ctx, { body }) => {
@@ -26,8 +26,10 @@ export function createApp(options: PosternOptions = {}): Postern {
   return app;
 }
 
-// Without a connection to the real service, the stand-in answers.
+// Without a connection to the real service, the stand-in answers. It invents prices, so never in production.
 const isConnected = process.env['SERVICE_CONNECTIONS'] !== undefined;
+if (!isConnected && process.env['NODE_ENV'] === 'production')
+  throw new Error('SERVICE_CONNECTIONS is not set; set it, for example to stock=http://stock:8000');
 
 /** For main.ts, and for `npx postern routes src/app.ts`. */
 export default createApp(isConnected ? {} : { services: { stock } });
