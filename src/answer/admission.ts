@@ -70,11 +70,12 @@ export class Gate {
         const refusal = this.#refuse(exceeded ?? (deadlineMs <= nowMs ? 'deadline' : 'queue'));
         if (refusal !== undefined) return refusal;
       }
-      const admission = (ctx.admission = new Admission(limiter, deadlineMs));
       const { req, hasBody } = ctx.exchange;
       // Until the body has arrived, the request waits for its client, not in a queue.
-      if (hasBody && !req.complete) req.once('end', () => admission.begin(monotonicNow()));
-      else admission.begin(nowMs);
+      const isArriving = hasBody && !req.complete;
+      const ticket = isArriving ? null : limiter.begin(nowMs, deadlineMs - nowMs);
+      const admission = (ctx.admission = new Admission(limiter, deadlineMs, ticket));
+      if (isArriving) req.once('end', () => admission.begin(monotonicNow()));
       queue.arrivals += 1;
       return queue.isBusy ? this.#runLater(ctx, admission, run) : this.#run(ctx, admission, run, nowMs);
     };
@@ -148,15 +149,22 @@ export const hold: Middleware = (ctx, next) => {
 /** One admitted request. */
 class Admission {
   isHeld = false;
-  #ticket: Ticket | null = null;
+  #ticket: Ticket | null;
   #isOver = false;
 
-  /** @param deadlineMs when its caller stops waiting; Infinity for never */
+  /**
+   * @param deadlineMs when its caller stops waiting; Infinity for never
+   * @param ticket null until its body has arrived
+   */
   constructor(
     readonly limiter: RouteLimiter,
     readonly deadlineMs: number,
-  ) {}
+    ticket: Ticket | null,
+  ) {
+    this.#ticket = ticket;
+  }
 
+  /** The body has arrived. */
   begin(nowMs: number): void {
     if (!this.#isOver) this.#ticket = this.limiter.begin(nowMs, this.deadlineMs - nowMs);
   }

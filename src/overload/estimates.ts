@@ -4,7 +4,7 @@ import { MAX_TIMEOUT_MS } from '../base/deadline.js';
 
 /** In this time, in ms, the usual time may double: services change, but a queue of minutes must not look usual. */
 const DOUBLING_MS = 3_600_000;
-/** So many ages of clients that left must be known, and so many are kept: fewer are there by chance. */
+/** Minimum and maximum of the ages of clients that left: fewer may be chance. */
 const MIN_AGES = 5;
 const MAX_AGES = 15;
 /** Ages count for so long, in ms, longer than most timeouts; and what they showed, from one peak to the next. */

@@ -30,7 +30,7 @@ const RATE_WEIGHT = 0.02;
 const MIN_SHARE = 0.02;
 /** An episode ends when the queue has been shorter than this part of its limit for a while: then load is less. */
 const SHORT_SHARE = 0.5;
-/** With this many times the requests in flight that later requests do not overtake, the route is no queue. */
+/** With this many times the requests in flight that later requests do not overtake, the route does not queue. */
 const OVERTAKEN = 3;
 /**
  * After a trial that failed the next one waits so long that trials cost a healthy service little: 30 s or so many times
@@ -241,7 +241,7 @@ export class RouteLimiter {
     if (this.ahead > SHORT_SHARE * episode.limit) episode.lastFullAtMs = nowMs;
     if (nowMs - episode.lastFullAtMs > Math.max(1000, usualMs)) return false;
     const phase = Math.floor((nowMs + this.#load.originMs) / episode.phaseMs);
-    // What came before a route yielded shows nothing about its limit afterwards.
+    // The outcomes before a route yielded show nothing about its limit afterwards.
     if (this.isYielding) episode.trial &&= new Trial(episode.patienceMs);
     else if (!this.#isProven(nowMs, phase, episode)) return false;
     const { trial } = episode;

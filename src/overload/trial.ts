@@ -12,7 +12,7 @@ const ENOUGH = 8;
 const SURE = 5;
 /** Uncertainty that more requests do not remove: the service changes meanwhile. */
 const DRIFT = 0.1;
-/** So many cohorts that leave a doubt end a trial: a healthy service has lost enough by then. */
+/** Maximum cohorts of a trial. If they leave a doubt, it has failed: a healthy service has lost enough by then. */
 const MAX_COHORTS = 8;
 /** Times count up to this part of the patience, so that the answer is known soon after. */
 const CAP_SHARE = 1.5;
@@ -70,7 +70,7 @@ export class Cohort {
   get means(): { readonly ms: number; readonly variance: number; readonly ahead: number; readonly all: number } {
     const ms = this.ms / this.done;
     const variance = Math.max(0, this.squares / this.done - ms ** 2) / this.done;
-    // Of all routes, the requests in the middle of its time count: what shares its work is slowed by later ones, too.
+    // The requests of all routes in the middle of its time: later ones slow what shares its work, too.
     const all = (this.all / this.admitted + this.allEnd / this.done) / 2;
     return { ms, variance, ahead: this.ahead / this.admitted, all };
   }
@@ -88,7 +88,7 @@ export class Trial {
   #phase = NaN;
   #cohorts = 0;
 
-  /** @param isRepeated whether the limit has helped before, so that a doubt is no reason to take it away */
+  /** @param isRepeated whether the limit has helped before: then a doubt does not remove it */
   constructor(
     patienceMs: number,
     readonly isRepeated = false,
