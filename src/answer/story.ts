@@ -4,11 +4,10 @@ import type { IncomingMessage } from 'node:http';
 import { Date, monotonicNow } from '../base/clock.js';
 import { DEADLINE_HEADER, readDeadlineHeader } from '../propagation/mesh-headers.js';
 import { logSafely } from '../base/log.js';
-import { isStream } from '../payload/bytes.js';
 import { CALLS_HEADER, formatCalls } from '../story/calls.js';
 import type { Story } from '../story/story.js';
 import type { Exchange } from '../wire/exchange.js';
-import type { Outgoing } from '../wire/outgoing.js';
+import { hasStream, type Outgoing } from '../wire/outgoing.js';
 import { Context } from './context.js';
 import type { Observer } from './observers.js';
 
@@ -19,8 +18,8 @@ const PATIENCE_MS = 2000;
 export function tellCalls(ctx: Context, outgoing: Outgoing): Outgoing {
   const { calls, exchange } = ctx;
   if (calls === null || ctx.caller === undefined) return outgoing;
-  const { status, body, headers } = outgoing;
-  const isSlow = !isStream(body) && monotonicNow() - exchange.startedAtMs > patienceOf(exchange.req) / 2;
+  const { status, headers } = outgoing;
+  const isSlow = !hasStream(outgoing) && monotonicNow() - exchange.startedAtMs > patienceOf(exchange.req) / 2;
   if (status < 500 && !isSlow) return outgoing;
   return { ...outgoing, headers: [...headers, CALLS_HEADER, formatCalls(calls)] };
 }
@@ -73,6 +72,6 @@ function patienceOf({ headers }: IncomingMessage): number {
 
 /** Whether a reply, or the part of it that was sent until its client left, is a stream, which may take any time. */
 function isStreamed({ outgoing, res }: Exchange, status: number): boolean {
-  if (outgoing !== null) return isStream(outgoing.body);
+  if (outgoing !== null) return hasStream(outgoing);
   return status === 499 ? res.headersSent : res.chunkedEncoding;
 }

@@ -11,13 +11,12 @@ import type { Duplex } from 'node:stream';
 import { builtin } from '../base/builtin.js';
 import { nextTick, setImmediate } from '../base/clock.js';
 import type { HttpError } from '../base/errors.js';
-import { isStream } from '../payload/bytes.js';
 import { EarlyRequests } from './early-requests.js';
 import { CLIENT_CLOSED_REQUEST, Exchange, type Carrier } from './exchange.js';
 import { closesByTrailer } from './head.js';
 import { allowBody, deferEnd, dropLateHeaders, saysClose, wakeReading } from './node-internals.js';
 import { HANDED_OVER, type Answering } from './answering.js';
-import type { Outgoing } from './outgoing.js';
+import { hasStream, type Outgoing } from './outgoing.js';
 import { parserErrorOf, type ParserError } from './parser-error.js';
 import type { Sending, SlowClients } from './slow-clients.js';
 import { endSoftly, free, send, sendRaw } from './writer.js';
@@ -241,7 +240,7 @@ export class Connection<Handling> implements Carrier, Sending {
     try {
       const sending = send(exchange, outgoing);
       if (sending === null) return this.#settle(exchange, outgoing.status);
-      if (!isStream(outgoing.body)) exchange.dropBody();
+      if (!hasStream(outgoing)) exchange.dropBody();
       sending.then(
         () => this.#sent(exchange, outgoing),
         (thrown: unknown) => this.#failSending(exchange, outgoing, thrown, failures + 1),
@@ -262,7 +261,7 @@ export class Connection<Handling> implements Carrier, Sending {
     // Another reply has taken its place.
     if (exchange.outgoing !== outgoing || exchange.state !== 'sending') return;
     if (failures > MAX_FAILED_REPLIES) return this.#abort(exchange, CLIENT_CLOSED_REQUEST);
-    const hasBrokenOff = isStream(outgoing.body) && failures === 1;
+    const hasBrokenOff = hasStream(outgoing) && failures === 1;
     const instead = this.#parts.answering.refuse(exchange, thrown, hasBrokenOff ? outgoing : null);
     if (exchange.isHandedOver) return this.#abort(exchange, instead.status);
     if (!hasBrokenOff) {
@@ -323,7 +322,7 @@ export class Connection<Handling> implements Carrier, Sending {
   #answerInstead(exchange: Exchange<Handling>, thrown: unknown): void {
     const { res, outgoing } = exchange;
     // The reply is known, and only waits for its client to take it.
-    if (res.headersSent && outgoing !== null && !isStream(outgoing.body)) return;
+    if (res.headersSent && outgoing !== null && !hasStream(outgoing)) return;
     exchange.outgoing = null;
     const instead = this.#parts.answering.refuse(exchange, thrown, outgoing);
     if (exchange.isHandedOver) return this.#abort(exchange, instead.status);

@@ -16,3 +16,9 @@ export interface Outgoing {
   /** The async context to read a stream in, if it is not the request's. */
   readonly context?: AsyncResource | undefined;
 }
+
+/** Whether the body is a stream. It is not looked at, which can throw: a handler may have returned a Proxy. */
+export function hasStream(outgoing: Outgoing): outgoing is Outgoing & { readonly body: Stream } {
+  const { body } = outgoing;
+  return typeof body === 'object' && body !== null && !ArrayBuffer.isView(body);
+}

@@ -12,11 +12,11 @@ import { builtin } from '../base/builtin.js';
 import { Date, nextTick, setTimeout } from '../base/clock.js';
 import { ignoreRejection } from '../base/promises.js';
 import { CALLS_HEADER } from '../story/calls.js';
-import { discardStream, isStream, openStream, type BodySource, type Stream } from '../payload/bytes.js';
+import { discardStream, openStream, type BodySource, type Stream } from '../payload/bytes.js';
 import type { Exchange } from './exchange.js';
 import { closesByTrailer } from './head.js';
 import { replaceDestroySoon, saysClose } from './node-internals.js';
-import type { Outgoing } from './outgoing.js';
+import { hasStream, type Outgoing } from './outgoing.js';
 
 const { STATUS_CODES } = builtin('node:http');
 
@@ -38,7 +38,7 @@ export function send(exchange: Exchange, outgoing: Outgoing): Promise<void> | nu
   const { req, res, method } = exchange;
   const { length } = outgoing;
   let { body } = outgoing;
-  if (body !== null && typeof body !== 'string' && !(body instanceof Uint8Array)) {
+  if (body !== null && typeof body !== 'string' && !ArrayBuffer.isView(body)) {
     if (method !== 'HEAD') return sendStream(exchange, outgoing, body);
     // The stream that the GET route opened is not sent, so nobody else would free it.
     free(outgoing);
@@ -55,8 +55,9 @@ export function send(exchange: Exchange, outgoing: Outgoing): Promise<void> | nu
 }
 
 /** Frees the body of a reply that will not be sent. */
-export function free({ body, context }: Outgoing): void {
-  if (!isStream(body)) return;
+export function free(outgoing: Outgoing): void {
+  if (!hasStream(outgoing)) return;
+  const { body, context } = outgoing;
   if (context === undefined) discardStream(body);
   else context.runInAsyncScope(discardStream, undefined, body);
 }

@@ -391,8 +391,12 @@ function expectedOf({ reader, body: content, chunked, contentType, contentEncodi
   if (reader === 'json' && !chunked && content.length === 0) return { statuses: [400], body: null };
   const isForm = contentType === undefined || contentType === 'application/x-www-form-urlencoded';
   const wrongType = (reader === 'json' && contentType !== 'application/json') || (reader === 'form' && !isForm);
-  if (wrongType || (contentEncoding !== undefined && contentEncoding.toLowerCase() !== 'identity'))
-    return { statuses: [415], body: null };
+  const isCoded = contentEncoding !== undefined && contentEncoding.toLowerCase() !== 'identity';
+  // A chunked body may have no byte: only its end shows whether it has a wrong type, unless it is too large before.
+  if (reader === 'json' && chunked && !isCoded && content.length === 0) return { statuses: [400], body: null };
+  if (reader === 'json' && chunked && !isCoded && wrongType && content.length > limit)
+    return { statuses: [413], body: null };
+  if (wrongType || isCoded) return { statuses: [415], body: null };
   if (content.length > limit) return { statuses: [413], body: null, mayBreakOff: reader === 'echo' && chunked };
   const text = new TextDecoder().decode(content);
   if (reader === 'json') {

@@ -49,47 +49,54 @@ export const errors: Target = {
     'hostile', ...PLACES,
   ],
   async run(random, met) {
-    const lines: string[] = [];
-    const app = new Postern('fuzz', { logger: new JsonLogger('fuzz', (line) => lines.push(line)) });
-    let thrown: Thrown = { kind: 'scalar', value: undefined, answer: UNKNOWN };
-    addRoutes(app, () => thrown.value);
-    try {
-      const { port } = await app.listen({ host: '127.0.0.1', port: 0 });
-      let connection = await WireConnection.open(port);
-      for (let count = 40; count > 0; count -= 1) {
-        thrown = random.pick(KINDS)(random);
-        const place = random.pick(PLACES);
-        // A value that is no error is what a handler answers with.
-        if (place.startsWith('returned') && !isError(thrown.value)) continue;
-        // Streams of Node.js itself read the stack of what they are destroyed with.
-        if (place === 'generator' && !hasStack(thrown.value)) continue;
-        lines.length = 0;
-        await connection.write(`GET /${encodeURIComponent(place)} HTTP/1.1\r\nHost: x\r\n\r\n`);
-        const details = { kind: thrown.kind, place, answer: thrown.answer };
-        const response = await connection.finalResponse();
-        assert(response !== null, 'no answer', details);
-        try {
-          assertAnswer(response, thrown.answer);
-          assertLogged(lines, response.status);
-        } catch (error) {
-          throw new Error(
-            `${JSON.stringify(details)} was answered with ${response.status} ${JSON.stringify(response.headers)} ${response.body.toString().slice(0, 400)}; log: ${lines.join('').slice(0, 400)}`,
-            { cause: error },
-          );
-        }
-        met(thrown.kind);
-        met(place);
-        if (response.headers['connection'] === 'close') {
-          await connection.destroy();
-          connection = await WireConnection.open(port);
-        }
-      }
-      await connection.destroy();
-    } finally {
-      await app.close({ timeout: 0 });
-    }
+    for (let apps = 4; apps > 0; apps -= 1) await askOne(random, met);
   },
 };
+
+/** Of more failures in a second an application logs only the number. */
+const LOGGED_FAILURES = 10;
+
+async function askOne(random: Random, met: (outcome: string) => void): Promise<void> {
+  const lines: string[] = [];
+  const app = new Postern('fuzz', { logger: new JsonLogger('fuzz', (line) => lines.push(line)) });
+  let thrown: Thrown = { kind: 'scalar', value: undefined, answer: UNKNOWN };
+  addRoutes(app, () => thrown.value);
+  try {
+    const { port } = await app.listen({ host: '127.0.0.1', port: 0 });
+    let connection = await WireConnection.open(port);
+    for (let count = LOGGED_FAILURES; count > 0; count -= 1) {
+      thrown = random.pick(KINDS)(random);
+      const place = random.pick(PLACES);
+      // A value that is no error is what a handler answers with.
+      if (place.startsWith('returned') && !isError(thrown.value)) continue;
+      // Streams of Node.js itself read the stack of what they are destroyed with.
+      if (place === 'generator' && !hasStack(thrown.value)) continue;
+      lines.length = 0;
+      await connection.write(`GET /${encodeURIComponent(place)} HTTP/1.1\r\nHost: x\r\n\r\n`);
+      const details = { kind: thrown.kind, place, answer: thrown.answer };
+      const response = await connection.finalResponse();
+      assert(response !== null, 'no answer', details);
+      try {
+        assertAnswer(response, thrown.answer);
+        assertLogged(lines, response.status);
+      } catch (error) {
+        throw new Error(
+          `${JSON.stringify(details)} was answered with ${response.status} ${JSON.stringify(response.headers)} ${response.body.toString().slice(0, 400)}; log: ${lines.join('').slice(0, 400)}`,
+          { cause: error },
+        );
+      }
+      met(thrown.kind);
+      met(place);
+      if (response.headers['connection'] === 'close') {
+        await connection.destroy();
+        connection = await WireConnection.open(port);
+      }
+    }
+    await connection.destroy();
+  } finally {
+    await app.close({ timeout: 0 });
+  }
+}
 
 function addRoutes(app: Postern, value: () => unknown): void {
   const raise = (): never => {
