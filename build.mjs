@@ -4,7 +4,9 @@
  */
 
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'rolldown';
 
@@ -13,8 +15,18 @@ const NAMED = ['metrics', 'gateway', 'openapi'];
 
 process.chdir(fileURLToPath(new URL('.', import.meta.url)));
 rmSync('dist', { recursive: true, force: true });
-execFileSync(process.execPath, ['node_modules/typescript/bin/tsc', '--emitDeclarationOnly'], { stdio: 'inherit' });
-const namedInputs = Object.fromEntries(NAMED.map((name) => [name, `src/${name}.ts`]));
+// Of the declarations, only those that an entry point reaches: the others would be a tenth of the package.
+const types = mkdtempSync(join(tmpdir(), 'postern-types-'));
+const tsc = ['node_modules/typescript/bin/tsc', '--emitDeclarationOnly', '--outDir', types];
+execFileSync(process.execPath, tsc, { stdio: 'inherit' });
+const take = (file) => {
+  if (existsSync(join('dist', file))) return;
+  cpSync(join(types, file), join('dist', file));
+  const text = readFileSync(join(types, file), 'utf8');
+  for (const [, path] of text.matchAll(/(?:from |import\()'(\.[^']+)\.js'/g)) take(join(dirname(file), `${path}.d.ts`));
+};
+for (const name of ['index', ...NAMED]) take(`${name}.d.ts`);
+rmSync(types, { recursive: true });
 const bundle = (input) => build({
   input,
   platform: 'node',
@@ -34,7 +46,7 @@ const bundle = (input) => build({
       moduleIds.some((id) => id.includes('/src/gateway/')) ? 'shared/exporters.js' : 'shared/[name].js',
   },
 });
-await bundle({ index: 'src/index.ts', cli: 'src/cli.ts', ...namedInputs });
+await bundle(Object.fromEntries(['index', 'cli', ...NAMED].map((name) => [name, `src/${name}.ts`])));
 // By itself: the live page has it as one script, which can import nothing.
 await bundle({ 'live-script': 'src/live/live-script.ts' });
 // For tools that do not read `exports`, such as Parcel and TypeScript with `moduleResolution: node10`.

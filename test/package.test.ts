@@ -62,6 +62,7 @@ const STARTER = [
   'Dockerfile',
   'README.md',
   'gitignore',
+  'node-version.js',
   'package.json',
   'src/app.ts',
   'src/main.ts',
@@ -137,7 +138,7 @@ test('a stack trace through it names its functions and methods', () => {
   `;
   const trace = node(code, 'module');
   expect(trace).toMatch(/by the handler\n +at failingHandler/);
-  for (const name of ['innermost', 'compilePath', 'Router.register', 'Postern.get'])
+  for (const name of ['innermost', 'compilePath', 'Router.prepare', 'Postern.get'])
     expect(trace).toMatch(new RegExp(`at (?:async )?${name} `));
   expect(trace).not.toMatch(/at (?:#?\w{1,2}|\w+\.#?\w{1,2}) /);
 });

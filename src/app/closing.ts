@@ -3,7 +3,7 @@
  * after the last request and close databases, queues and the like.
  */
 
-import { readFileSync } from 'node:fs';
+import { builtin } from '../base/builtin.js';
 import { monotonicNow, setTimeout } from '../base/clock.js';
 import { MAX_TIMEOUT_MS, TIME, within } from '../base/deadline.js';
 import { isRunByHand, logSafely, type Logger } from '../base/log.js';
@@ -122,7 +122,7 @@ function isWatched(env: NodeJS.ProcessEnv): boolean {
   if (!process.execArgv.some((arg) => arg.includes('tsx'))) return false;
   let parent = env['npm_lifecycle_script'] ?? '';
   try {
-    parent += readFileSync(`/proc/${process.ppid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+    parent += builtin('node:fs').readFileSync(`/proc/${process.ppid}/cmdline`, 'utf8').replaceAll('\0', ' ');
   } catch {
     // Not Linux, or not permitted.
   }

@@ -106,7 +106,7 @@ export class Health {
   /** The state after the latest run of the checks: they are not run for it. */
   get status(): HealthStatus {
     if (this.#draining) return 'DRAINING';
-    return [...this.#checks.values()].some(isFailing) ? 'FAIL' : 'OK';
+    return [...this.#checks.values()].some(hasFailed) ? 'FAIL' : 'OK';
   }
 
   /**
@@ -186,7 +186,7 @@ export class Health {
   /** @param failure null for a check that does not fail */
   #keep(check: Check, failure: unknown, time: string): CheckResult {
     ignoreRejection(failure);
-    const wasFailing = isFailing(check);
+    const wasFailing = hasFailed(check);
     const result: CheckResult = { status: failure === null ? 'OK' : 'FAIL', time };
     check.last = { result, atMs: monotonicNow() };
     // Only a change is logged: a check that stays broken would add a line with every probe.
@@ -201,7 +201,7 @@ export class Health {
   }
 }
 
-function isFailing({ last }: Check): boolean {
+function hasFailed({ last }: Check): boolean {
   return last?.result.status === 'FAIL';
 }
 
