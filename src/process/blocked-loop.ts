@@ -18,6 +18,7 @@ export interface Blockage {
 
 const BEAT_MS = 100;
 const BLOCKED_MS = 300;
+const LOOK_EVERY_MS = 1_000;
 const REPORT_EVERY_MS = 60_000;
 
 /** A text, so that a bundler need not find a file. */
@@ -35,8 +36,10 @@ const look = () => {
   session.on('Debugger.paused', ({ params: { callFrames } }) => {
     session.post('Debugger.resume', () => session.disconnect());
     const fileOf = ({ location: { scriptId } }) => files.get(scriptId) ?? '';
-    const frame = callFrames.find((each) => !/^(?:node:.*)?$/.test(fileOf(each))) ?? callFrames[0];
+    const frame = callFrames.find((each) => !/^(?:node:.*)?$/.test(fileOf(each)));
+    // Nobody's function runs: the process only waits for the CPU.
     if (frame === undefined) return;
+    state.quietUntilMs = nowMs() + ${REPORT_EVERY_MS};
     const { functionName, location: { lineNumber } } = frame;
     const file = fileOf(frame).replace(/^file:\\/\\//, '');
     parentPort.postMessage({ function: functionName || '(anonymous)', file, line: lineNumber + 1 });
@@ -49,7 +52,7 @@ setInterval(() => {
   const beat = Atomics.load(beats, 0);
   if (beat !== state.seen) Object.assign(state, { seen: beat, sinceMs: now });
   else if (now - state.sinceMs > ${BLOCKED_MS} && now > state.quietUntilMs) {
-    state.quietUntilMs = now + ${REPORT_EVERY_MS};
+    state.quietUntilMs = now + ${LOOK_EVERY_MS};
     look();
   }
 }, ${BEAT_MS / 2});
