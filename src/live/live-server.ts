@@ -84,9 +84,9 @@ function remember({ ask, askFailures }: LiveOptions): () => Promise<LiveReport> 
   let tracks: readonly Track[] = [];
   let asking: Promise<LiveReport> | undefined;
   const look = async (): Promise<LiveReport> => {
-    const [{ edges, ...report }, failures] = await Promise.all([ask(), askFailures()]);
+    const [report, failures] = await Promise.all([ask(), askFailures()]);
     const now = Date.now();
-    const followed = follow(tracks, edges, now);
+    const followed = follow(tracks, report.edges, now);
     // The first report is not a change.
     if (tracks.length > 0) changes.push(...describeChanges(followed.changes).map((line) => ({ ...line, at: now })));
     tracks = followed.tracks;

@@ -106,7 +106,7 @@ export function describeDuration(ms: number): string {
 }
 
 /** Data of the page: the present state, and what changed since the server began to look. */
-export interface LiveReport extends Omit<MeshReport, 'edges'> {
+export interface LiveReport extends MeshReport {
   readonly tracks: readonly Track[];
   /** Changes of the last hour, the oldest first; at most 500. */
   readonly changes: readonly ChangeLine[];
