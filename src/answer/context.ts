@@ -292,7 +292,7 @@ export class Context<P = Params> {
 
   /**
    * Returns the id and the trace of this request, as headers for a message or for a request of one's own.
-   * @example await queue.add('mail', { to, headers: ctx.outgoingHeaders() });
+   * @example await mails.add({ to: 'ada@example.com', headers: ctx.outgoingHeaders() });
    */
   outgoingHeaders(): Record<string, string> {
     return outgoingHeaders(this, this.span);

@@ -60,7 +60,7 @@ const HEADERS = {
  * @throws {TypeError} for a source that is not an iterable, and for a wrong option
  *
  * @example
- * app.get('/orders/events', () => events(ordersAsTheyArrive(), { retry: 1_000 }));
+ * app.get('/orders/events', () => events(newOrders(), { retry: 1_000 }));
  */
 export function events(
   source: AsyncIterable<EventItem> | Iterable<EventItem>,

@@ -110,7 +110,7 @@ export class Job {
 
   /**
    * Returns the id and the trace of this job, as headers for a message or for a request of one's own.
-   * @example await queue.add('mail', { to, headers: job.outgoingHeaders() });
+   * @example await mails.add({ to: 'ada@example.com', headers: job.outgoingHeaders() });
    */
   outgoingHeaders(): Record<string, string> {
     return outgoingHeaders(this, this.span);

@@ -67,7 +67,7 @@ test.for<[string, (app: Postern, options: never) => unknown, unknown, string]>([
   ['close', (app, options) => app.close(options), { delay: '5' }, 'delay of close() is "5"; give ms, 0 or more'],
   ['close', (app, options) => app.close(options), { timeout: NaN }, 'timeout of close() is NaN; give ms, 0 or more'],
   ['run', (app, options) => app.run(options), { grace: 1 },
-    'unknown option "grace" of run(); it has port, host, scope, delay, timeout'],
+    'unknown option "grace" of run(); it has port, host, scope, path, fd, delay, timeout'],
   ['run', (app, options) => app.run(options), { port: 0, timeout: -1 }, 'timeout of run() is -1; give ms, 0 or more'],
 ])('%s(%3$s)', async ([, act, options, message]) => {
   const app = createApp();

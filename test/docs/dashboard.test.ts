@@ -56,6 +56,8 @@ test('Prometheus finds series for each query and each variable of the dashboard'
   });
   shop.get('/late', () => 'ok').get('/orders', async (ctx) => (await ctx.service('users').get('/users/7')).body);
   const { url, port: shopPort } = await serve(shop);
+  const jobs = setInterval(() => void shop.job('mails.send', () => undefined), 500);
+  onTestFinished(() => clearInterval(jobs));
   holdRequest();
   const { url: prometheus, stop } = await startPrometheus({ users: port, shop: shopPort }, (job) => `/${job}/metrics/`);
   onTestFinished(stop);

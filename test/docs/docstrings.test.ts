@@ -30,6 +30,12 @@ import { z } from 'zod';
 declare const ctx: Context;
 declare const auth: Middleware;
 declare const queue: string[];
+declare const mails: { add(mail: unknown): Promise<void> };
+declare const job: Job;
+declare const newOrders: () => AsyncIterable<string>;
+declare const consumer: {
+  on(event: 'message', take: (message: { headers: Record<string, string>; order: string }) => unknown): void;
+};
 interface User { id: string; name: string }
 declare const users: {
   find(id: string): Promise<User>; create(user: { name: string }): User; remove(id: string): void;

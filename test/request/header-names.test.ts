@@ -14,7 +14,7 @@ test.for(PROTOTYPE_NAMES)(
   'a header named %s harms no reader of headers, trailers, queries or answers (CVE-2026-21710)',
   async (name) => {
     const before = Reflect.ownKeys(Object.prototype);
-    const peer = await startPeer((_req, res) => res.setHeader(name, 'x').end('answer'));
+    const peer = await startPeer((_req, res) => res.setHeader(name, 'x').setHeader('content-type', 'text/plain').end('answer'));
     const app = createApp({ trustProxy: ['127.0.0.1'], settings: { SERVICE_CONNECTIONS: [`peer=${peer.url}`] } });
     app.use((_ctx, next) => next());
     app.post('/all', async (ctx) => {
