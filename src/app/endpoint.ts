@@ -69,15 +69,24 @@ export type Sends<Handles extends AnyFunction, R = undefined> = (
   ...args: never[]
 ) => Sendable<ReturnType<Handles>> & Declared<Awaited<ReturnType<Handles>>, R>;
 
-/** A route's function; it gets the results of the schemas in its options. */
-export type EndpointHandler<Path, P, Q, H, B, R, Result = ResultOf<R>> = ((
+/**
+ * A route's function; it gets the results of the schemas in its options.
+ *
+ * `Handles` is the type of the function itself: a result that cannot be sent makes it a message.
+ */
+// The check is beside the function: in its result, it would hide literals. It reads `Handles`, because the compiler
+// takes a spread promise for a promise, and the promised value for `Result`.
+export type EndpointHandler<Path, P, Q, H, B, R, Result = ResultOf<R>, Handles = unknown> = ((
   ctx: Context<Path>,
   input: HandlerInput<P, Q, H, B>,
 ) => Result | Promise<Result>) &
-  Checked<Result, R>;
-
-/** Resolves to a message for a result that cannot be sent. Beside the function: in its result, it would hide literals. */
-type Checked<Result, R> = [Result] extends [never] ? unknown : Sendable<Result> & Declared<Result, R>;
+  // For the type that a wrapper should return, a compiler before TypeScript 5.9 puts `never` in place of the handler.
+  ([Handles] extends [(...args: never[]) => never]
+    ? unknown
+    : Handles extends (...args: never[]) => infer Returned
+      ? Sendable<Returned> & Declared<Awaited<Returned>, R>
+      : // The compiler infers `Handles` here. Beside the function, it would hide where a result is wrong.
+        Handles);
 
 /** Gives a handler, or a method that it decorates, options. */
 export interface EndpointFlag<P, Q, H, B, R> {
@@ -120,9 +129,10 @@ export function endpoint<
   B extends MaybeSchema = undefined,
   R extends MaybeResponse = undefined,
   const Result extends ResultOf<R> = ResultOf<R>,
+  Handles = unknown,
 >(
   options: RouteOptions<P, Q, H, B, R>,
-  handler: EndpointHandler<Path, P, Q, H, B, R, Result>,
+  handler: EndpointHandler<Path, P, Q, H, B, R, Result, Handles>,
 ): CarryingHandler<Path, HandlerInput<P, Q, H, B>>;
 /** Gives the method of a view that it decorates options, or the handler that the result is called with. */
 export function endpoint<

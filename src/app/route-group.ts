@@ -33,10 +33,11 @@ export interface Verb<Prefix extends string, Group> {
     B extends MaybeSchema = undefined,
     R extends MaybeResponse = undefined,
     const Result extends ResultOf<R> = ResultOf<R>,
+    Handles = unknown,
   >(
     path: Path,
     options: RouteOptions<P, Q, H, B, R>,
-    handler: EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R, Result>,
+    handler: EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R, Result, Handles>,
   ): Group;
 }
 
@@ -201,9 +202,10 @@ export class RouteGroup<Prefix extends string = ''> {
     B extends MaybeSchema,
     R extends MaybeResponse,
     const Result extends ResultOf<R> = ResultOf<R>,
+    Handles = unknown,
   >(
     endpoint: EndpointDefinition<Path, P, Q, H, B, R>,
-    handler: EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R, Result>,
+    handler: EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R, Result, Handles>,
     own: ServedSettings = {},
   ): this {
     if (!isEndpointDefinition(endpoint)) throw new TypeError('implement() takes an endpoint made by defineEndpoint');

@@ -30,7 +30,7 @@ const cases: readonly (readonly [what: string, code: string, lastLine: string | 
   [
     'a wrong field of a decorated method',
     'export class V { @endpoint({ response: User }) get(_ctx: Context) { return { id: 1, nam: "x" }; } }',
-    "Property 'name' is missing in type '{ id: number; nam: string; }' but required in type '{ id: number; name: string; }'.",
+    "Property 'name' is missing in type '{ id: number; nam: string; }' but required in type '{ readonly id: number; readonly name: string; }'.",
   ],
   [
     'a status that is not declared',
@@ -70,7 +70,7 @@ const cases: readonly (readonly [what: string, code: string, lastLine: string | 
   [
     'a wrong field',
     'app.get("/x", { response: User }, () => ({ id: 1, nam: "x" }));',
-    "Property 'name' is missing in type '{ id: number; nam: string; }' but required in type '{ id: number; name: string; }'.",
+    `Property 'name' is missing in type '{ readonly id: 1; readonly nam: "x"; }' but required in type '{ readonly id: number; readonly name: string; }'.`,
   ],
   [
     'a view without a method',

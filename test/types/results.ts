@@ -133,6 +133,8 @@ app.get('/aj', () => ({ i: [1].values() }));
 app.get('/u', { timeout: 5 }, () => ({ m: new Map<string, number>() }));
 // @ts-expect-error: a promise behind options
 app.post('/v/:id', { bodyLimit: 5 }, (ctx) => ({ id: ctx.params.id, b: ctx.json() }));
+// @ts-expect-error: the spread of a promise behind options
+app.post('/v/:id', { bodyLimit: 5 }, (ctx) => ({ ...ctx.json<Named>(), id: ctx.params.id }));
 // @ts-expect-error: a Map among several methods
 app.route('/w/:id', { GET: (ctx) => ctx.params.id, POST: () => ({ m: new Map<string, number>() }) });
 app.route('/x/:id', { GET: (ctx) => ctx.params.id, POST: (ctx) => ({ id: ctx.params.id }) });
