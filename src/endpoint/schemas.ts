@@ -33,13 +33,28 @@ export interface Schemas<P, Q, H, B, R> {
 }
 
 /** Input of a handler besides its context: the schemas' results, under exactly the names that were declared. */
-// Looked up in place and not by an alias: that is a tenth of what a route costs the compiler.
-export type HandlerInput<P, Q, H, B> = (P extends AnySchema
-  ? { readonly params: NonNullable<P['~standard']['types']>['output'] }
-  : unknown) &
-  (Q extends AnySchema ? { readonly query: NonNullable<Q['~standard']['types']>['output'] } : unknown) &
-  (H extends AnySchema ? { readonly headers: NonNullable<H['~standard']['types']>['output'] } : unknown) &
-  (B extends AnySchema ? { readonly body: NonNullable<B['~standard']['types']>['output'] } : unknown);
+// Looked up in place and not by an alias: that is a tenth of what a route costs the compiler. In a tuple, since it puts
+// `never` in place of a missing schema to learn which function a wrapper should return.
+export type HandlerInput<P, Q, H, B> = ([P] extends [undefined]
+  ? unknown
+  : P extends AnySchema
+    ? { readonly params: NonNullable<P['~standard']['types']>['output'] }
+    : unknown) &
+  ([Q] extends [undefined]
+    ? unknown
+    : Q extends AnySchema
+      ? { readonly query: NonNullable<Q['~standard']['types']>['output'] }
+      : unknown) &
+  ([H] extends [undefined]
+    ? unknown
+    : H extends AnySchema
+      ? { readonly headers: NonNullable<H['~standard']['types']>['output'] }
+      : unknown) &
+  ([B] extends [undefined]
+    ? unknown
+    : B extends AnySchema
+      ? { readonly body: NonNullable<B['~standard']['types']>['output'] }
+      : unknown);
 
 /** Body as a handler returns it: the input of the reply's schema. */
 export type BodyOf<S> = S extends AnySchema ? Fixed<InputOf<S>> : undefined;

@@ -34,6 +34,7 @@ app.post('/users', { body: NewUser }, (_ctx, input) => {
   input.query;
   return input.body.name;
 });
+app.post('/users/:id', { body: NewUser }, publicFacing((ctx, { body }) => ctx.params.id + body.name));
 // @ts-expect-error: no schema, no input
 app.get('/users', {}, (_ctx, { body }) => body);
 // @ts-expect-error: no schema
