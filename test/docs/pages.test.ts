@@ -7,7 +7,7 @@ import { findAnchors, findPages, proseOf, readPage, ROOT } from '../support/mark
 
 /** On npm, a relative link of the README leads nowhere. */
 const REPOSITORY = 'https://github.com/postern/postern/blob/main/';
-const MOST_LINES = { 'README.md': 200, 'docs/recipes.md': 260, 'docs/how-do-i.md': 330, 'docs/reference/api.md': Infinity } as const;
+const MOST_LINES = { 'README.md': 210, 'docs/recipes.md': 260, 'docs/how-do-i.md': 330, 'docs/reference/api.md': Infinity } as const;
 
 const pages = findPages();
 
