@@ -190,7 +190,7 @@ export class Context<P = Params> {
 
   /**
    * The Postern service that sent the request, from its `user-agent`; undefined for any other client, and for a request
-   * from the public. It is the name that the caller gives itself, and proves nothing.
+   * from the public. The caller states this name itself, so it proves nothing.
    */
   get caller(): Caller | undefined {
     return this.scope === 'public' ? undefined : readCaller(this.headers['user-agent']);

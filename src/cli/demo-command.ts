@@ -144,7 +144,7 @@ class ServiceRun {
   }
 }
 
-/** Calls back for each key that is pressed. @returns gives the terminal back */
+/** Calls back for each key that is pressed. @returns restores the terminal */
 function listenToKeys(onKey: (key: string) => void): () => void {
   const { stdin } = process;
   const setRaw = (isRaw: boolean): void => void (stdin.isTTY && stdin.setRawMode(isRaw));

@@ -24,7 +24,7 @@ export interface JobOptions {
    * read if they are strings or bytes; everything else is ignored. Default: none.
    */
   headers?: object | null | undefined;
-  /** Time in ms after which `job.signal` aborts and the job's calls end; the function goes on. Default: no limit. */
+  /** Time in ms after which `job.signal` aborts and the job's calls end; the function continues. Default: no limit. */
   timeout?: number | undefined;
 }
 
@@ -45,7 +45,7 @@ export interface JobTraceMessage {
 export type ObserveJob = (name: string, outcome: 'done' | 'failed', seconds: number) => void;
 
 const channel = tracingChannel<JobTraceMessage, JobTraceMessage>('postern.job');
-/** For the exporter of one application, as it is for requests. */
+/** The channel for the exporter of one application; requests have one, too. */
 const exported = tracingChannel<JobTraceMessage, JobTraceMessage>('postern.export');
 
 /** Work that is not a request, as its function sees it. */

@@ -91,7 +91,7 @@ export function createHttpTransport(address: string, maxAgeMs: number): Transpor
 }
 
 /**
- * Resolves the name of a service for each new connection, and gives another one of its addresses the first place each
+ * Resolves the name of a service for each new connection, and puts another one of its addresses first each
  * time; an address that refuses is followed by the next. The order of the system's resolver may always be the same, or
  * differ from one time to the next; the first turn is random, so that the callers of a service begin differently.
  */

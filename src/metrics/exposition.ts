@@ -25,7 +25,7 @@ interface WritableSeries {
   format(name: string, labels: string, format: Format): string;
 }
 
-/** A metric, as far as it is written. */
+/** The members of a metric that are written. */
 interface Family {
   readonly definition: Pick<Definition, 'kind' | 'name' | 'help' | 'labelNames'>;
   readonly samples: ReadonlyMap<string, WritableSeries>;

@@ -21,7 +21,7 @@ export function findBreaks(before: OpenApiDocument, after: OpenApiDocument): str
   });
 }
 
-/** Whether a value is a document, as far as it is read here. */
+/** Whether a value has the members of a document that are read here. */
 export function isDocument(value: unknown): value is OpenApiDocument {
   return isRecord(value) && typeof value['openapi'] === 'string' && isRecord(value['paths']);
 }

@@ -8,7 +8,7 @@
 
 /** Minimum requests under the low and under the high limit: a mean of fewer is chance. */
 const ENOUGH = 8;
-/** How much likelier one answer must be than the other, as a logarithm: one of 150 answers is wrong by chance alone. */
+/** How much likelier one answer must be than the other, as a logarithm: one of 150 answers is wrong by chance. */
 const SURE = 5;
 /** Uncertainty that more requests do not remove: the service changes meanwhile. */
 const DRIFT = 0.1;
@@ -31,7 +31,7 @@ export class Cohort {
   admitted = 0;
   open = 0;
   done = 0;
-  /** Sums: requests of the route and of all routes as each began, those of all as it ended, and its time. */
+  /** Sums over its requests: how many ran on the route and on all routes as each began, how many on all as it ended, its time. */
   ahead = 0;
   all = 0;
   allEnd = 0;
@@ -112,7 +112,7 @@ export class Trial {
       if (Math.min(this.#low.done, this.#high.done) < ENOUGH) continue;
       const [more, less] = this.#weigh();
       if (more > SURE) return true;
-      // Where routes wait for the same thing, either load alone misleads.
+      // Where routes wait for the same thing, the load of only one of them misleads.
       if (less < -SURE && more <= (routes > 1 ? -SURE : 0)) return false;
       if (this.#cohorts > MAX_COHORTS) return this.isRepeated && more > 0;
     }
