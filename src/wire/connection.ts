@@ -382,19 +382,22 @@ export class Connection<Handling> implements Carrier, Sending {
   /** The latest reply says `connection: close` by itself, or broke off. */
   #answerNothingMore(): void {
     if (this.#state === 'open') this.#state = 'last';
-    const refusal = this.#refusal;
-    this.#refusal = null;
-    refusal?.(false);
+    this.#answerRefusal(false);
   }
 
   /** Nothing more is answered, but what could not be parsed: Postern ends the connection. */
   #end(): void {
     if (this.#state === 'closed') return;
     this.#state = 'closed';
+    if (!this.#answerRefusal(true)) endSoftly(this.socket);
+  }
+
+  /** Answers what could not be parsed, unless the connection is not open any more. @returns whether there was any */
+  #answerRefusal(isOpen: boolean): boolean {
     const refusal = this.#refusal;
     this.#refusal = null;
-    if (refusal === null) endSoftly(this.socket);
-    else refusal(true);
+    refusal?.(isOpen);
+    return refusal !== null;
   }
 
   /** From now on reads and drops what arrives, to notice when the client disconnects. */
@@ -409,8 +412,7 @@ export class Connection<Handling> implements Carrier, Sending {
 
   #close(): void {
     this.#state = 'closed';
-    this.#refusal?.(false);
-    this.#refusal = null;
+    this.#answerRefusal(false);
     this.#early?.close();
     this.#parts.slowClients.forget(this);
     const current = this.#current;
