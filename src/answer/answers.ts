@@ -92,8 +92,9 @@ export class Answers implements Answering<Context> {
     const outgoing =
       mapped === null ? null : errorToOutgoing(mapped, id, req?.headers.accept, this.options.errorTypes);
     const { logger, story } = this.options;
-    if (mapped !== null) logFailure(logger, story, mapped, error, mapped.statusCode, req, id, method, null);
     const status = mapped?.statusCode ?? CLIENT_CLOSED_REQUEST;
+    if (mapped !== null)
+      logFailure(logger, story, { error: mapped, thrown: error, statusCode: status, req, id, method, calls: null });
     for (const observer of this.observers) observer.refused(req, id, status, outgoing?.length ?? 0);
     return outgoing;
   }
@@ -184,6 +185,7 @@ export class Answers implements Answering<Context> {
     }
     if (status >= 400) handling?.trace?.fail(thrown, error.errorCode);
     const logger = handling === null ? this.options.logger : Context.loggerOf(handling);
-    logFailure(logger, this.options.story, error, thrown, status, req, id, method, handling && handling.calls);
+    const { calls = null } = handling ?? {};
+    logFailure(logger, this.options.story, { error, thrown, statusCode: status, req, id, method, calls });
   }
 }

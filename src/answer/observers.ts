@@ -27,22 +27,21 @@ export interface Observer {
   refused(req: IncomingMessage | null, id: string | null, status: number, bytes: number): void;
 }
 
-/**
- * Logs a failure, unless there were too many in this second. Never throws.
- *
- * @param req null for a request that could not be parsed; else `id` is its own
- */
-export function logFailure(
-  logger: Logger,
-  { failures }: Story,
-  error: MappedError,
-  thrown: unknown,
-  statusCode: number,
-  req: IncomingMessage | null,
-  id: string | null,
-  method: string | null,
-  calls: readonly CallTuple[] | null,
-): void {
+/** A failure with the reply to it. */
+interface Failure {
+  readonly error: MappedError;
+  readonly thrown: unknown;
+  readonly statusCode: number;
+  /** Null for a request that could not be parsed; then it has no `id` and no `method`. */
+  readonly req: IncomingMessage | null;
+  readonly id: string | null;
+  readonly method: string | null;
+  readonly calls: readonly CallTuple[] | null;
+}
+
+/** Logs a failure, unless there were too many in this second. Never throws. */
+export function logFailure(logger: Logger, { failures }: Story, failure: Failure): void {
+  const { error, thrown, statusCode, req, id, method, calls } = failure;
   const level = levelOf(error, statusCode);
   if (isSilent(logger, level) || (level === 'error' && !failures.take())) return;
   // Only what is mapped is known to be safe to look at.
