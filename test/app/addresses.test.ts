@@ -132,15 +132,14 @@ test.for([
   expect(await once(child, 'exit')).toEqual([0, null]);
 });
 
-const ACTIVATE = '/usr/bin/systemd-socket-activate';
-test.skipIf(!existsSync(ACTIVATE))('systemd starts a service with listen({ fd: 3 }) at the first request', async () => {
+test('systemd starts a service with listen({ fd: 3 }) at the first request', { tags: ['systemd'] }, async () => {
   const path = temporaryPath();
   const script = `
     import { Postern } from 'postern';
     await new Postern('a', { logger: false }).get('/', () => process.env.LISTEN_FDS).run({ fd: 3, delay: 0 });`;
   const args = ['-l', path, process.execPath, '--input-type=module', '-e', script];
   const cwd = fileURLToPath(new URL('../..', import.meta.url));
-  const child = spawn(ACTIVATE, args, { cwd, stdio: ['ignore', 'ignore', 'ignore'] });
+  const child = spawn('systemd-socket-activate', args, { cwd, stdio: ['ignore', 'ignore', 'ignore'] });
   onTestFinished(() => void child.kill('SIGKILL'));
   await expect.poll(() => existsSync(path), { timeout: 10_000 }).toBe(true);
   expect(await ask(path, '/')).toBe('1');
