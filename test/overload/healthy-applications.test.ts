@@ -8,16 +8,12 @@ import { expect, test, vi } from 'vitest';
 import { reply, type Context, type Postern, type PosternOptions } from 'postern';
 import { createRandom, type Random } from '../support/random.js';
 import { createApp, expectFailures } from '../support/serve.js';
-import { VirtualTime } from '../support/virtual-clock.js';
+import { time } from '../support/virtual-clock.js';
 
-const time = vi.hoisted(() => ({ current: undefined as VirtualTime | undefined }));
-vi.mock('../../src/base/clock.js', async (load) => {
-  const { VirtualTime: Time } = await import('../support/virtual-clock.js');
-  time.current = new Time();
-  return time.current.replace(await load());
-});
-const clock = (): VirtualTime => time.current as VirtualTime;
-const wait = (ms: number): Promise<void> => clock().wait(ms);
+vi.mock('../../src/base/clock.js', async (load) =>
+  (await import('../support/virtual-clock.js')).time.replace(await load()),
+);
+const wait = (ms: number): Promise<void> => time.wait(ms);
 
 const DEADLINE = 'x-envoy-expected-rq-timeout-ms';
 
@@ -42,9 +38,9 @@ async function sendOften(
   path: string,
   patienceMs: () => number,
 ): Promise<void> {
-  const endMs = clock().nowMs + lengthMs;
-  for (let nextMs = clock().nowMs; nextMs < endMs; nextMs -= Math.log(1 - play.random.next()) * everyMs) {
-    if (nextMs > clock().nowMs) await clock().pass(nextMs - clock().nowMs);
+  const endMs = time.nowMs + lengthMs;
+  for (let nextMs = time.nowMs; nextMs < endMs; nextMs -= Math.log(1 - play.random.next()) * everyMs) {
+    if (nextMs > time.nowMs) await time.pass(nextMs - time.nowMs);
     void play.send(path, patienceMs()).then((response) => response?.arrayBuffer()).catch(() => undefined);
   }
 }
@@ -63,7 +59,7 @@ const SCENARIOS: Readonly<Record<string, (play: Play) => Promise<void>>> = {
     await sendOften(play, 100, 1000, '/', () => 1000);
     for (let i = 0; i < 2; i += 1) {
       sendBurst(play, 500, '/', 1000);
-      await clock().pass(50);
+      await time.pass(50);
       await sendOften(play, 100, 1000, '/', () => 1000);
     }
   },
@@ -71,7 +67,7 @@ const SCENARIOS: Readonly<Record<string, (play: Play) => Promise<void>>> = {
     play.app.get('/', () => wait(between(play, 2900, 3100)));
     for (let i = 0; i < 12; i += 1) {
       sendBurst(play, 10, '/', 5000);
-      await clock().pass(between(play, 500, 4000));
+      await time.pass(between(play, 500, 4000));
     }
   },
   'typeahead, 80 % aborted': async (play) => {
@@ -88,8 +84,8 @@ const SCENARIOS: Readonly<Record<string, (play: Play) => Promise<void>>> = {
     await sendOften(play, 800, 12_000, '/', () => 5000);
   },
   'a slow start': async (play) => {
-    const startMs = clock().nowMs;
-    play.app.get('/', () => wait(Math.max(0, 3000 - (clock().nowMs - startMs)) + 50));
+    const startMs = time.nowMs;
+    play.app.get('/', () => wait(Math.max(0, 3000 - (time.nowMs - startMs)) + 50));
     await sendOften(play, 20, 8000, '/', () => 5000);
   },
   'long polls': async (play) => {
@@ -140,14 +136,14 @@ const SCENARIOS: Readonly<Record<string, (play: Play) => Promise<void>>> = {
     });
   },
   'a dependency that is slow and steady': async (play) => {
-    const startMs = clock().nowMs;
-    play.app.get('/', () => wait(clock().nowMs - startMs < 4000 ? between(play, 30, 60) : between(play, 2900, 3300)));
+    const startMs = time.nowMs;
+    play.app.get('/', () => wait(time.nowMs - startMs < 4000 ? between(play, 30, 60) : between(play, 2900, 3300)));
     await sendOften(play, 25, 13_000, '/', () => 5000);
   },
   'a stop of five seconds': async (play) => {
     play.app.get('/', () => wait(between(play, 20, 50)));
     await sendOften(play, 20, 4000, '/', () => 5000);
-    clock().stop(5000);
+    time.stop(5000);
     sendBurst(play, 250, '/', 5000);
     await sendOften(play, 20, 6000, '/', () => 1000);
   },
@@ -161,7 +157,7 @@ async function* events(signal: AbortSignal): AsyncGenerator<string> {
 async function sendEach(play: Play, count: number, one: (patienceMs: number) => Promise<void>): Promise<void> {
   for (let i = 0; i < count; i += 1) {
     void one(between(play, 2000, 9000)).catch(() => undefined);
-    await clock().pass(150);
+    await time.pass(150);
   }
 }
 
@@ -180,7 +176,7 @@ async function run(name: string, statesDeadline: boolean, options: PosternOption
   };
   await warmUp(app);
   await SCENARIOS[name]?.(play);
-  await clock().pass(40_000);
+  await time.pass(40_000);
   return app.metrics.expose();
 }
 
@@ -234,7 +230,7 @@ test('a pool that is asked for twice its capacity keeps answering, and what it r
   const good: number[] = [];
   const refusals: Response[] = [];
   const random = createRandom(1);
-  const startMs = clock().nowMs;
+  const startMs = time.nowMs;
   const play: Play = {
     app,
     random,
@@ -242,7 +238,7 @@ test('a pool that is asked for twice its capacity keeps answering, and what it r
       const leaving = new AbortController();
       void wait(patienceMs).then(() => leaving.abort());
       const response = await app.request(path, { signal: leaving.signal, headers: { [DEADLINE]: '1000' } });
-      const second = Math.floor((clock().nowMs - startMs) / 1000);
+      const second = Math.floor((time.nowMs - startMs) / 1000);
       if (response.status === 200) good[second] = (good[second] ?? 0) + 1;
       else refusals.push(response);
       return response;
@@ -250,7 +246,7 @@ test('a pool that is asked for twice its capacity keeps answering, and what it r
   };
   await sendOften(play, 40, 2000, '/g', () => 1000);
   await sendOften(play, 5, 8000, '/g', () => 1000);
-  await clock().pass(2000);
+  await time.pass(2000);
   expect(Math.min(...good.slice(5, 10)), good.join(' ')).toBeGreaterThan(85);
   const [refused] = refusals;
   expect([refused?.status, refused?.headers.get('retry-after'), refused?.headers.get('access-control-allow-origin')])

@@ -7,32 +7,13 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
 import type { Context, Postern } from 'postern';
 import { createApp, createRecorder, expectFailures } from '../support/serve.js';
-import { VirtualTime } from '../support/virtual-clock.js';
+import { createPool, time } from '../support/virtual-clock.js';
 
-const time = vi.hoisted(() => ({ current: undefined as VirtualTime | undefined }));
-vi.mock('../../src/base/clock.js', async (load) => {
-  const { VirtualTime: Time } = await import('../support/virtual-clock.js');
-  time.current = new Time();
-  return time.current.replace(await load());
-});
-const clock = (): VirtualTime => time.current as VirtualTime;
+vi.mock('../../src/base/clock.js', async (load) =>
+  (await import('../support/virtual-clock.js')).time.replace(await load()),
+);
 
-/** Connections, each taken for a while by a request. */
-function createPool(size = 10, takenMs = 100): () => Promise<string> {
-  let free = size;
-  const queue: (() => void)[] = [];
-  return async () => {
-    if (free > 0) free -= 1;
-    else await new Promise<void>((resolve) => void queue.push(resolve));
-    await clock().wait(takenMs);
-    const next = queue.shift();
-    if (next === undefined) free += 1;
-    else next();
-    return 'done';
-  };
-}
-
-const quick = async (): Promise<string> => (await clock().wait(20), 'quick');
+const quick = async (): Promise<string> => (await time.wait(20), 'quick');
 
 /** Each creates a service with `/work`, which is overloaded, and `/other`; and says who refuses. */
 const SERVICES: Readonly<Record<string, () => { app: Postern; refusing: readonly Postern[] }>> = {
@@ -82,9 +63,9 @@ function createClient(deadlineMs: number): {
   const outcomes: Record<string, Outcome[]> = {};
   let open = 0;
   const ask = async (to: Postern, path: string): Promise<void> => {
-    const sentMs = clock().nowMs;
+    const sentMs = time.nowMs;
     const { status } = await to.request(path, { headers: { 'x-envoy-expected-rq-timeout-ms': String(deadlineMs) } });
-    (outcomes[path] ??= []).push({ status, sentMs, tookMs: clock().nowMs - sentMs });
+    (outcomes[path] ??= []).push({ status, sentMs, tookMs: time.nowMs - sentMs });
   };
   return {
     ask,
@@ -95,12 +76,12 @@ function createClient(deadlineMs: number): {
     /** 10 ms. The requests reach their handlers before time passes. */
     async pass() {
       for (let turns = 0; turns < 12; turns += 1) await turn();
-      await clock().pass(10);
+      await time.pass(10);
     },
     async settle() {
       while (open > 0) {
         await new Promise((resolve) => void setTimeout(resolve, 1));
-        await clock().pass(20);
+        await time.pass(20);
       }
     },
     of: (path) => outcomes[path] ?? [],
@@ -122,7 +103,7 @@ test.for(Object.keys(SERVICES))('%s: an overloaded route costs the other no refu
     await pass();
   }
   await settle();
-  await clock().pass(3000);
+  await time.pass(3000);
   const statusesOf = (path: string): number[] => of(path).map(({ status }) => status);
   expect(statusesOf('/work')).toContain(503);
   expect(statusesOf('/other').filter((status) => status !== 200)).toEqual([]);
@@ -144,7 +125,7 @@ test('of three routes that are overloaded, low is refused before normal, and nor
   const { ask, send, pass, settle, of } = createClient(500);
   app.get('/warm', () => 'warm');
   await ask(app, '/warm');
-  const startMs = clock().nowMs;
+  const startMs = time.nowMs;
   // Each route has 60 requests a second; the pool can do 100.
   for (let i = 0; i < 1000; i += 1) {
     if (i % 5 !== 1 && i % 5 !== 3) send(app, ...paths);

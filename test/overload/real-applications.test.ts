@@ -8,30 +8,11 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
 import type { Context, Postern } from 'postern';
 import { createApp, expectFailures } from '../support/serve.js';
-import { VirtualTime } from '../support/virtual-clock.js';
+import { createPool, time } from '../support/virtual-clock.js';
 
-const time = vi.hoisted(() => ({ current: undefined as VirtualTime | undefined }));
-vi.mock('../../src/base/clock.js', async (load) => {
-  const { VirtualTime: Time } = await import('../support/virtual-clock.js');
-  time.current = new Time();
-  return time.current.replace(await load());
-});
-const clock = (): VirtualTime => time.current as VirtualTime;
-
-/** Connections to a database, each taken for a while by a request. */
-function createPool(size: number, serviceMs: number): () => Promise<string> {
-  let free = size;
-  const queue: (() => void)[] = [];
-  return async () => {
-    if (free > 0) free -= 1;
-    else await new Promise<void>((resolve) => void queue.push(resolve));
-    await clock().wait(serviceMs);
-    const next = queue.shift();
-    if (next === undefined) free += 1;
-    else next();
-    return 'done';
-  };
-}
+vi.mock('../../src/base/clock.js', async (load) =>
+  (await import('../support/virtual-clock.js')).time.replace(await load()),
+);
 
 /** How clients wait for their replies: they say how long, or disconnect. */
 type Patience = 'states its deadline' | 'disconnects';
@@ -61,7 +42,7 @@ class Clients {
   /** 10 ms. The requests reach their handlers before time passes. */
   async pass(): Promise<void> {
     for (let turns = 0; turns < 12; turns += 1) await turn();
-    await clock().pass(10);
+    await time.pass(10);
   }
 
   async settle(): Promise<void> {
@@ -73,10 +54,10 @@ class Clients {
   }
 
   async #ask(path: string): Promise<void> {
-    const sentMs = clock().nowMs;
+    const sentMs = time.nowMs;
     const abort = new AbortController();
     const isStated = this.patience === 'states its deadline';
-    if (!isStated) void clock().wait(this.patienceMs).then(() => abort.abort());
+    if (!isStated) void time.wait(this.patienceMs).then(() => abort.abort());
     const headers = isStated ? { 'x-envoy-expected-rq-timeout-ms': String(this.patienceMs) } : {};
     const status = await this.app.request(path, { headers, signal: abort.signal }).then(
       async (response) => (await response.text(), response.status),
@@ -114,10 +95,10 @@ test('middleware that is added while a route is overloaded does not make its lim
     await clients.pass();
     // Not at the first refusal: the reply to it may come before others that were sent earlier.
     if (addedMs === Infinity && clients.statuses('/work').filter((status) => status === 503).length > 100) {
-      addedMs = clock().nowMs;
+      addedMs = time.nowMs;
       app.use((_ctx, next) => next());
     }
-    if (clock().nowMs > addedMs + 500) break;
+    if (time.nowMs > addedMs + 500) break;
   }
   await clients.settle();
   expect(addedMs).toBeLessThan(Infinity);
@@ -138,7 +119,7 @@ test.for<[string, (ctx: Context) => unknown]>([
     await clients.pass();
   }
   // Few requests that take their time, among many that fail. The overload may take some seconds to end.
-  const calmMs = clock().nowMs + 5000;
+  const calmMs = time.nowMs + 5000;
   for (let i = 0; i < 800; i += 1) {
     if (i % 10 === 0) clients.send('/work');
     for (let n = 0; n < 5; n += 1) clients.send('/work?fail');

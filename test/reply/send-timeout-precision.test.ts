@@ -6,15 +6,11 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Postern } from 'postern';
 import { createApp, serve } from '../support/serve.js';
-import { VirtualTime } from '../support/virtual-clock.js';
+import { time } from '../support/virtual-clock.js';
 
-const time = vi.hoisted(() => ({ current: undefined as VirtualTime | undefined }));
-vi.mock('../../src/base/clock.js', async (load) => {
-  const { VirtualTime: Time } = await import('../support/virtual-clock.js');
-  time.current = new Time();
-  return time.current.replace(await load());
-});
-const clock = (): VirtualTime => time.current as VirtualTime;
+vi.mock('../../src/base/clock.js', async (load) =>
+  (await import('../support/virtual-clock.js')).time.replace(await load()),
+);
 
 const LARGE = Buffer.alloc(32 * 1024 * 1024);
 const SEND_TIMEOUT_MS = 4000;
@@ -58,12 +54,12 @@ test('a client is disconnected sendTimeout after it has read for the last time, 
   const app = createApp({ sendTimeout: SEND_TIMEOUT_MS }).get('/', () => LARGE);
   const { port } = await serve(app);
   const client = await deaf(app, port);
-  await clock().pass(100);
+  await time.pass(100);
   await readPart(client);
-  await clock().pass(SEND_TIMEOUT_MS - 10);
+  await time.pass(SEND_TIMEOUT_MS - 10);
   expect(await count(app)).toBe(1);
   // One look sees the progress, an eighth late at most, and one sees that there is none.
-  await clock().pass(10 + SEND_TIMEOUT_MS / 4);
+  await time.pass(10 + SEND_TIMEOUT_MS / 4);
   await expect.poll(() => count(app)).toBe(0);
 });
 
@@ -71,10 +67,10 @@ test('a client that disconnects leaves the time limit of the others as it is', a
   const app = createApp({ sendTimeout: SEND_TIMEOUT_MS }).get('/', () => LARGE);
   const { port } = await serve(app);
   const [first] = [await deaf(app, port), await deaf(app, port), await deaf(app, port)];
-  await clock().pass(SEND_TIMEOUT_MS / 2);
+  await time.pass(SEND_TIMEOUT_MS / 2);
   first.destroy();
   await expect.poll(() => count(app)).toBe(2);
-  await clock().pass(SEND_TIMEOUT_MS);
+  await time.pass(SEND_TIMEOUT_MS);
   await expect.poll(() => count(app)).toBe(0);
 });
 
@@ -86,7 +82,7 @@ test('a client that goes on reading is not disconnected', async () => {
   client.on('data', (data: Buffer) => (received += data.length));
   while (received < LARGE.length) {
     await readPart(client);
-    await clock().pass(SEND_TIMEOUT_MS / 2);
+    await time.pass(SEND_TIMEOUT_MS / 2);
   }
   expect(received).toBeGreaterThan(LARGE.length);
 });
@@ -108,7 +104,7 @@ test('a stream whose source is slow is not cut', async () => {
     last = data.toString('latin1', data.length - 20);
   }).resume();
   await expect.poll(() => received).toBeGreaterThan(LARGE.length);
-  await clock().pass(10 * SEND_TIMEOUT_MS);
+  await time.pass(10 * SEND_TIMEOUT_MS);
   release();
   await expect.poll(() => last).toContain('end\r\n');
   expect(await count(app)).toBe(1);

@@ -94,3 +94,21 @@ export class VirtualTime {
     timer.run();
   }
 }
+
+/** The time of a test file, which has `vi.mock('../../src/base/clock.js', …)` replace the clock by it. */
+export const time: VirtualTime = new VirtualTime();
+
+/** Connections to a database, each taken for a while by a request. */
+export function createPool(size = 10, takenMs = 100): () => Promise<string> {
+  let free = size;
+  const queue: (() => void)[] = [];
+  return async () => {
+    if (free > 0) free -= 1;
+    else await new Promise<void>((resolve) => void queue.push(resolve));
+    await time.wait(takenMs);
+    const next = queue.shift();
+    if (next === undefined) free += 1;
+    else next();
+    return 'done';
+  };
+}
