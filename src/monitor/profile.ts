@@ -38,7 +38,8 @@ function takeSnapshot(): Reply {
 async function profileCpu(seconds: number, signal: AbortSignal): Promise<string> {
   const wait = (): Promise<unknown> =>
     new Promise((resolve) => {
-      setTimeout(resolve, seconds * 1000);
+      // A client that disconnects leaves no timer that would hold the process.
+      setTimeout(resolve, seconds * 1000).unref();
       signal.addEventListener('abort', resolve);
     });
   // From Node.js 24 on; also works under --permission, where the inspector does not.
