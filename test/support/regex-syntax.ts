@@ -43,17 +43,8 @@ const MAX_DEPTH = 100;
 const ESCAPE = String.raw`\\(?:x[\da-fA-F]{2}|u[\da-fA-F]{4}|c[A-Za-z]|0(?!\d)|[dDfnrsStvwW]|[^A-Za-z\d])`;
 const CHARACTERS = new RegExp(String.raw`${ESCAPE}|\[(?:${ESCAPE}|\\b|[^\]\\])*\]|[^\\[]`, 'sy');
 
-/** Syntax that a constraint can't have at the start of an atom, with its name and the remedy. */
-const REFUSED: readonly (readonly [syntax: RegExp, what: string, remedy: string])[] = [
-  [/[$^]/y, 'anchor', 'remove it: a constraint always matches a whole segment'],
-  [/\\[bB]/y, 'anchor', 'write the characters that may come before and after it'],
-  [/\(\?<?[=!]/y, 'lookaround', 'register the exception as a route of its own, or check the value in the handler'],
-  [/\\(?:[1-9]\d*|k<[^>]*>)/y, 'backreference', 'compare the parts in the handler'],
-  [/\(\?<[^>]*>?/y, 'named group', 'write (?:x): only the parameter has a name'],
-  [/\(\?(?!:)/y, 'unknown kind of group', 'use (x) or (?:x)'],
-  [/[*+?]/y, 'quantifier without a character,', 'escape it with \\'],
-  [/[{}\]]/y, 'unbalanced', 'escape it with \\'],
-];
+/** Syntax that a constraint can't have at the start of an atom. */
+const REFUSED = /[$^*+?{}\]]|\\(?:[bB1-9]|k<[^>]*>)|\(\?(?!:)/y;
 
 /**
  * Parses `source`. What it accepts, `new RegExp(source, 's')` accepts and reads the same way.
@@ -95,10 +86,7 @@ export function parseRegex(source: string): RegexNode {
   }
 
   function atom(index: number): RegexNode {
-    for (const [syntax, what, remedy] of REFUSED) {
-      const found = match(syntax);
-      if (found !== null) fail(`${what} "${found[0]}"`, remedy, index);
-    }
+    if (match(REFUSED)) fail('it is not in the grammar', 'the messages are those of constraint.ts', index);
     if (match(/\((?:\?:)?/y)) {
       if (++depth > MAX_DEPTH) fail(`more than ${MAX_DEPTH} groups inside each other`, 'simplify it', index);
       const body = alternation();
