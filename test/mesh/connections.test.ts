@@ -172,9 +172,12 @@ test('the log has one line when pings of a service begin to fail, and one when t
 
 test.for<{ what: string; answer?: (request: Request) => Response; url?: string; says: string }>([
   { what: 'that is unreachable', url: 'http://127.0.0.1:1', says: 'billing is unreachable' },
-  { what: 'with long texts', says: `d${'x'.repeat(46)}…`,
+  { what: 'with long texts', says: `d${'x'.repeat(40)}…`,
     answer: () => Response.json({ message: 'm'.repeat(9000), description: `d${'x'.repeat(9000)}`,
-      error_code: { name: 'out_of_paper', value: 10_003 } }, { status: 500 }) },
+      error_code: { name: 'n'.repeat(9000), value: 10_003 } }, { status: 500 }) },
+  { what: 'with texts beyond ASCII', says: `${'漢'.repeat(13)}…`,
+    answer: () => Response.json({ message: '漢'.repeat(3000), description: '漢'.repeat(3000),
+      error_code: { name: '漢'.repeat(3000), value: 10_003 } }, { status: 500 }) },
 ])('a request that fails with a call to a service $what is one line of at most 500 bytes, without a stack', async ({
   answer, url, says,
 }) => {
