@@ -51,12 +51,14 @@ export const flag: CommandOption<boolean> = { type: 'boolean', read: (given) => 
  */
 export function parsed<V>(remedy: string, parse: (text: string) => V | undefined): CommandOption<V | undefined> {
   const read = (given: Given, name: string): V | undefined => {
-    if (given === undefined) return undefined;
-    const value = parse(String(given));
-    if (value === undefined) throw new UsageError(`--${name} is ${JSON.stringify(given)}; ${remedy}`);
+    const [text, second] = [given].flat();
+    if (second !== undefined) throw new UsageError(`--${name} is given twice; leave one out`);
+    if (text === undefined) return undefined;
+    const value = parse(String(text));
+    if (value === undefined) throw new UsageError(`--${name} is ${JSON.stringify(text)}; ${remedy}`);
     return value;
   };
-  return { type: 'string', read };
+  return { type: 'string', multiple: true, read };
 }
 
 export const text: CommandOption<string | undefined> = parsed('', String);

@@ -2,7 +2,7 @@
 
 import { LOG_LEVELS } from '../base/log.js';
 import { defineCommand, text, UsageError, whole, type Command } from './command.js';
-import { parseServiceUrl } from './mesh.js';
+import { askMonitor } from './monitor.js';
 
 const usage = `Usage: postern log-level URL LEVEL [--for SECONDS] [--token TOKEN]
 
@@ -26,15 +26,11 @@ export const logLevel: Command = defineCommand(usage, 'URL...', OPTIONS, async (
     throw new UsageError(`LEVEL is ${found}; give one of ${LOG_LEVELS.join(', ')}`);
   }
   if (surplus.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(surplus[0])}; give one LEVEL`);
-  const { service, base } = parseServiceUrl(given);
-  const url = `${base}/${service}/log-level/?level=${level}&seconds=${seconds}`;
-  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
-  const { ok, status } = await fetch(url, { method: 'PUT', headers });
-  if (!ok) throw new Error(`${service} answered ${status}; ${REMEDIES[status] ?? 'look at its log'}`);
+  const target = `log-level/?level=${level}&seconds=${seconds}`;
+  const { service } = await askMonitor(given, 'PUT', target, token, REMEDIES);
   return { text: `${service} logs from ${level} up for ${seconds} s\n` };
 });
 
 const REMEDIES: Readonly<Record<number, string>> = {
-  403: 'ask from its own machine, or give --token',
   404: 'give the URL of its monitor listener; a logger of its own has levels of its own',
 };

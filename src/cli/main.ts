@@ -54,6 +54,7 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map(
 const FINDING_ERRORS = [FindingError, GatewayError, OpenApiError];
 
 async function dispatch(name: string | undefined, args: string[]): Promise<CommandResult> {
+  if (name === 'help' && args.length > 0) return dispatch(args[0], ['--help']);
   if (name === undefined || ['help', '--help', '-h'].includes(name)) return { text: OVERVIEW };
   if (name === '--version' || name === '-v') return { text: `${FRAMEWORK_VERSION}\n` };
   const command = COMMANDS.get(name);

@@ -1,10 +1,9 @@
 /* `postern profile`: a CPU profile or a heap snapshot of a running service, into a file. */
 
 import { createWriteStream } from 'node:fs';
-import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { defineCommand, flag, text, UsageError, whole, type Command } from './command.js';
-import { parseServiceUrl } from './mesh.js';
+import { askMonitor } from './monitor.js';
 
 const usage = `Usage: postern profile URL --cpu SECONDS | --heap --out FILE [--token TOKEN]
 
@@ -24,17 +23,13 @@ const OPTIONS = { cpu: whole(1, 60), heap: flag, out: text, token: text };
 export const profile: Command = defineCommand(usage, 'URL', OPTIONS, async ({ cpu, heap, out, token }, given) => {
   if ((cpu === undefined) !== heap) throw new UsageError('give --cpu SECONDS or --heap, and not both');
   if (out === undefined) throw new UsageError('--out is missing; give the name of a file');
-  const { service, base } = parseServiceUrl(given);
-  const url = `${base}/${service}/profile/?${heap ? 'heap' : `cpu=${cpu}`}`;
-  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
-  const { ok, status, body } = await fetch(url, { method: 'POST', headers });
-  if (!ok || body === null) throw new Error(`${service} answered ${status}; ${REMEDIES[status] ?? 'look at its log'}`);
-  await pipeline(Readable.fromWeb(body), createWriteStream(out));
+  const target = `profile/?${heap ? 'heap' : `cpu=${cpu}`}`;
+  const { reply } = await askMonitor(given, 'POST', target, token, REMEDIES);
+  await pipeline(reply.body ?? [], createWriteStream(out));
   return { text: `${out}\n` };
 });
 
 const REMEDIES: Readonly<Record<number, string>> = {
-  403: 'ask from its own machine, or give --token',
   404: 'give the URL of its monitor listener, and set its option diagnostics',
   409: 'wait until the profile that is being taken is done',
   503: 'too little memory is free for a snapshot',

@@ -18,7 +18,7 @@ test('--help names every command, and each explains itself', async () => {
     for (const command of COMMANDS) expect(stdout).toMatch(new RegExp(`^  ${command} `, 'm'));
   }
   for (const command of COMMANDS) {
-    for (const args of [[command, '--help'], [command, '-h'], [command, 'extra', '--help']]) {
+    for (const args of [[command, '--help'], [command, '-h'], [command, 'extra', '--help'], ['help', command]]) {
       const { code, stdout, stderr } = await runCommand(args);
       expect([code, stderr]).toEqual([0, '']);
       expect(stdout).toMatch(new RegExp(`^Usage: postern ${command} `));
@@ -74,6 +74,7 @@ const wrong = [
   { args: [''], says: 'unknown command ""; give one of routes, gateway, openapi, errors, k8s, alerts, ping, ' },
   { args: ['route'], says: 'unknown command "route"; did you mean routes? give one of routes, ' },
   { args: ['toString'], says: 'unknown command "toString"' },
+  { args: ['help', 'route'], says: 'unknown command "route"; did you mean routes?' },
   { args: ['\u001b[31mred'], says: 'unknown command' },
   { args: ['two\nlines'], says: 'unknown command' },
   { args: ['--colour'], says: 'unknown command' },
@@ -105,6 +106,7 @@ const wrong = [
   { args: [...NGINX, '--service', 'Not A Label'], says: 'service' },
   { args: [...NGINX, '--listen', 'somewhere'], says: 'listen' },
   { args: [...NGINX, '--host', 'a;b'], says: 'hosts' },
+  { args: [...NGINX, '--upstream', 'http://127.0.0.1:8001'], says: '--upstream is given twice' },
   { args: [...NGINX, 'extra'], says: 'unexpected argument "extra"' },
   { args: ['ping', '--depth', '1'], says: 'URL is missing' },
   { args: ['ping', 'http://127.0.0.1:1', '--depth', '1'], says: 'names no service' },
@@ -136,6 +138,11 @@ const wrong = [
   { args: ['k8s', 'app.mjs', '--image', 'a', '--tag', 'b'],
     says: 'the options are --image, --replicas, --namespace, --port, --monitor-port' },
   { args: ['alerts'], says: 'MODULE is missing' },
+  ...[['log-level', 'http://127.0.0.1:1/users/', 'debug'],
+    ['profile', 'http://127.0.0.1:1/users/', '--heap', '--out', 'x']].map((args) => ({
+    args,
+    says: "users can't be asked at http://127.0.0.1:1 (bad port); give the URL of its monitor listener",
+  })),
   { args: ['alerts', 'app.mjs', '--json'], says: 'it takes no options' },
   { args: ['alerts', 'off.mjs'], says: 'no monitoring endpoints' },
   { args: ['live'], says: 'URL is missing' },
