@@ -18,7 +18,7 @@ test('--help names every command, and each explains itself', async () => {
     for (const command of COMMANDS) expect(stdout).toMatch(new RegExp(`^  ${command} `, 'm'));
   }
   for (const command of COMMANDS) {
-    for (const args of [[command, '--help'], [command, '-h'], [command, 'extra', '--help'], ['help', command]]) {
+    for (const args of [[command, '--help'], [command, '-h'], [command, 'extra', '--help']]) {
       const { code, stdout, stderr } = await runCommand(args);
       expect([code, stderr]).toEqual([0, '']);
       expect(stdout).toMatch(new RegExp(`^Usage: postern ${command} `));
@@ -29,6 +29,11 @@ test('--help names every command, and each explains itself', async () => {
 test('without a command, and with help, the commands are printed', async () => {
   const { stdout } = await runCommand(['--help']);
   for (const args of [[], ['help']]) expect(await runCommand(args)).toEqual({ code: 0, stdout, stderr: '' });
+});
+
+test('help COMMAND explains it', async () => {
+  const explained = await runCommand(['ping', '--help']);
+  expect(await runCommand(['help', 'ping'])).toEqual(explained);
 });
 
 test('a module in TypeScript says what to do where Node.js does not read it', async () => {
