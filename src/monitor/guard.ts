@@ -26,7 +26,9 @@ export function guard(token: string | undefined, handler: Handler): Handler {
 }
 
 function hasToken(token: string | undefined, authorization: string | undefined): boolean {
-  if (token === undefined) return false;
-  const [given, wanted] = [authorization ?? '', `Bearer ${token}`].map((text) => Buffer.from(text)) as [Buffer, Buffer];
+  // The name of the scheme is not case-sensitive (RFC 9110, section 11.1).
+  const [, sent] = /^bearer +(.*)$/i.exec(authorization ?? '') ?? [];
+  if (token === undefined || sent === undefined) return false;
+  const [given, wanted] = [Buffer.from(sent), Buffer.from(token)];
   return given.length === wanted.length && builtin('node:crypto').timingSafeEqual(given, wanted);
 }

@@ -66,6 +66,8 @@ test('others than loopback peers need the token, and a page of a browser gets no
   expect(await ask(monitor, { ...bearer, origin: 'http://page.example' })).toBe(403);
   expect(await ask(monitor, { 'x-forwarded-for': '192.0.2.1' })).toBe(403);
   expect(await ask(monitor, { 'x-forwarded-for': '192.0.2.1', ...bearer })).toBe(400);
+  expect(await ask(monitor, { 'x-forwarded-for': '192.0.2.1', authorization: `bearer ${token}` })).toBe(400);
+  expect(await ask(monitor, { 'x-forwarded-for': '192.0.2.1', authorization: token })).toBe(403);
   if (OTHER === undefined) return;
   const outside = `http://${OTHER.address}:${port}/users/`;
   expect(await ask(outside, {})).toBe(403);
