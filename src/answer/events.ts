@@ -86,68 +86,54 @@ export class EventStream implements AsyncIterable<string> {
 
   [Symbol.asyncIterator](): AsyncIterator<string, undefined> {
     const { closing, options } = this;
-    const { heartbeat = 15_000, retry } = options;
     const source = openStream(this.stream);
-    let isOver = closing?.aborted === true;
-    /** An empty frame sends the head. */
-    let first: string | undefined = retry === undefined ? '' : `retry: ${retry}\n\n`;
-    let isReading = false;
-    /** The next item, settled; undefined while it is awaited. */
-    let item: ReturnType<typeof source.next> | undefined;
+    let isOver = false;
     let wake = (): void => undefined;
-
-    const read = (): void => {
-      isReading = true;
-      const found = source.next();
-      const settled = (): void => {
-        item = found;
-        wake();
-      };
-      found.then(settled, settled);
-    };
-    let isFreed = false;
     const leave = (): void => {
-      isOver = isFreed = true;
+      isOver = true;
       closing?.removeEventListener('abort', end);
-      wake();
     };
     const end = (): void => {
+      if (isOver) return;
       leave();
       source.free();
+      wake();
     };
     closing?.addEventListener('abort', end);
-    const done = { done: true, value: undefined } as const;
-    const next = async (): Promise<IteratorResult<string, undefined>> => {
-      if (isOver) return done;
-      if (first !== undefined) {
-        const value = first;
-        first = undefined;
-        return { done: false, value };
+    if (closing?.aborted === true) end();
+    const frames = async function* ({ heartbeat = 15_000, retry }: EventsOptions): AsyncGenerator<string, undefined> {
+      // An empty frame sends the head.
+      if (!isOver) yield retry === undefined ? '' : `retry: ${retry}\n\n`;
+      while (!isOver) {
+        const item = source.next();
+        let isSettled = false;
+        const settle = (): void => {
+          isSettled = true;
+          wake();
+        };
+        item.then(settle, settle);
+        while (!isSettled && !isOver) {
+          let timer: NodeJS.Timeout | undefined;
+          await new Promise<void>((resolve) => {
+            wake = resolve;
+            if (heartbeat !== false) timer = setTimeout(resolve, heartbeat);
+          });
+          clearTimeout(timer);
+          if (!isSettled && !isOver) yield ':\n\n';
+        }
+        if (isOver) return;
+        const { done, value } = await item;
+        if (done === true) leave();
+        else yield toFrame(value);
       }
-      if (!isReading) read();
-      if (item === undefined) {
-        let timer: NodeJS.Timeout | undefined;
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-          if (heartbeat !== false) timer = setTimeout(resolve, heartbeat);
-        });
-        clearTimeout(timer);
-      }
-      // It may have ended meanwhile.
-      if (isOver as boolean) return done;
-      if (item === undefined) return { done: false, value: ':\n\n' };
-      const { done: isLast, value } = await item;
-      item = undefined;
-      isReading = false;
-      if (isLast !== true) return { done: false, value: toFrame(value) };
-      leave();
-      return done;
     };
+    const chunks = frames(options);
+    // A generator's own `return` would wait for an item that may never come.
     const stop = async (): Promise<IteratorResult<string, undefined>> => {
-      if (!isFreed) end();
-      return done;
+      end();
+      return { done: true, value: undefined };
     };
-    return { next, return: stop };
+    return { next: () => chunks.next(), return: stop };
   }
 }
 
