@@ -109,39 +109,36 @@ export class JsonLogger implements Logger {
 
 /** The framework's own log: another function gets its warnings and errors, too. What users log is not its own. */
 export class OwnLog implements Logger {
+  declare debug: LogMethod;
+  declare info: LogMethod;
+  declare warn: LogMethod;
+  declare error: LogMethod;
+
   constructor(
     readonly given: Logger,
-    readonly note: (level: LogLevel, object: object, message: string) => void,
-  ) {}
-
-  debug(object: object, message?: string): void {
-    logSafely(this.given, 'debug', object, message);
-  }
-
-  info(object: object, message?: string): void {
-    logSafely(this.given, 'info', object, message);
-  }
-
-  warn(object: object, message: string = ''): void {
-    this.note('warn', object, message);
-    logSafely(this.given, 'warn', object, message);
-  }
-
-  error(object: object, message: string = ''): void {
-    this.note('error', object, message);
-    logSafely(this.given, 'error', object, message);
+    note: (level: LogLevel, object: object, message: string) => void,
+  ) {
+    const at = (level: LogLevel): LogMethod => (object, message = '') => {
+      if (level === 'warn' || level === 'error') note(level, object, message);
+      logSafely(given, level, object, message);
+    };
+    Object.assign(this, ofLevels(at));
   }
 }
 
 /** The default logger that a log writes to; undefined if it is a logger of the user's. */
 export function defaultLoggerOf(log: Logger): JsonLogger | undefined {
-  const given = log instanceof OwnLog ? log.given : log;
+  const given = givenOf(log);
   return given instanceof JsonLogger ? given : undefined;
+}
+
+function givenOf(log: Logger): Logger {
+  return log instanceof OwnLog ? log.given : log;
 }
 
 /** A logger for users: adds `bindings` to every entry, and its calls never throw, whatever the logger does. */
 export function bindLogger(to: Logger, bindings: object): SafeLogger {
-  const logger = to instanceof OwnLog ? to.given : to;
+  const logger = givenOf(to);
   const bound = (level: LogLevel): SafeLogMethod => {
     return (entry, message) => {
       // Asked each time: the level of the default logger may change.
@@ -174,7 +171,7 @@ export function assertLogger(logger: unknown, what: string, otherwise = ''): ass
 
 /** Whether entries of a level go nowhere, so that none need be made. */
 export function isSilent(logger: Logger, level: LogLevel): boolean {
-  return (logger instanceof OwnLog ? logger.given : logger)[level] === ignore;
+  return givenOf(logger)[level] === ignore;
 }
 
 /**

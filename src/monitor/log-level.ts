@@ -3,15 +3,15 @@
 import type { Handler } from '../answer/context.js';
 import { clearTimeout, setTimeout } from '../base/clock.js';
 import { BadRequest } from '../base/errors.js';
-import { JsonLogger, LOG_LEVELS, logSafely, OwnLog, type Logger, type LogLevel } from '../base/log.js';
+import { defaultLoggerOf, LOG_LEVELS, logSafely, type Logger, type LogLevel } from '../base/log.js';
 
 const MAX_SECONDS = 3600;
 const DEFAULT_SECONDS = 600;
 
 /** The handler of `PUT /<name>/log-level/?level=debug&seconds=600`; null for a logger of the user's own. */
 export function createLogLevel(logger: Logger): Handler | null {
-  const changed = logger instanceof OwnLog ? logger.given : logger;
-  if (!(changed instanceof JsonLogger)) return null;
+  const changed = defaultLoggerOf(logger);
+  if (changed === undefined) return null;
   const usual = changed.least;
   let timer: NodeJS.Timeout | undefined;
   const change = (level: LogLevel, entry: object, message: string): void => {
