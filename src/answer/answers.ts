@@ -95,7 +95,7 @@ export class Answers implements Answering<Context> {
     const status = mapped?.statusCode ?? CLIENT_CLOSED_REQUEST;
     if (mapped !== null)
       logFailure(logger, story, { error: mapped, thrown: error, statusCode: status, req, id, method, calls: null });
-    for (const observer of this.observers) observer.refused(req, id, status, outgoing?.length ?? 0);
+    for (const observer of this.observers) observer.refused?.(req, id, status, outgoing?.length ?? 0);
     return outgoing;
   }
 

@@ -24,7 +24,7 @@ export interface Observer {
    * @param req null for bytes that could not be parsed; else `id` is its own
    * @param bytes of the body that was sent
    */
-  refused(req: IncomingMessage | null, id: string | null, status: number, bytes: number): void;
+  refused?(req: IncomingMessage | null, id: string | null, status: number, bytes: number): void;
 }
 
 /** A failure with the reply to it. */

@@ -5,7 +5,7 @@ import { Date, monotonicNow } from '../base/clock.js';
 import { DEADLINE_HEADER, readDeadlineHeader } from '../propagation/mesh-headers.js';
 import { logSafely } from '../base/log.js';
 import { CALLS_HEADER, formatCalls } from '../story/calls.js';
-import type { Story } from '../story/story.js';
+import type { RecentRequest, Story } from '../story/story.js';
 import type { Exchange } from '../wire/exchange.js';
 import { hasStream, type Outgoing } from '../wire/outgoing.js';
 import { Context } from './context.js';
@@ -17,11 +17,19 @@ const PATIENCE_MS = 2000;
 /** Adds the calls of a request to its reply, if it failed or was slow and another service has sent it. */
 export function tellCalls(ctx: Context, outgoing: Outgoing): Outgoing {
   const { calls, exchange } = ctx;
-  if (calls === null || ctx.caller === undefined) return outgoing;
   const { status, headers } = outgoing;
   const isSlow = !hasStream(outgoing) && monotonicNow() - exchange.startedAtMs > patienceOf(exchange.req) / 2;
-  if (status < 500 && !isSlow) return outgoing;
+  // The caller last: to read its name costs more than the rest.
+  if (calls === null || (status < 500 && !isSlow) || ctx.caller === undefined) return outgoing;
   return { ...outgoing, headers: [...headers, CALLS_HEADER, formatCalls(calls)] };
+}
+
+/** A request, as far as it is known before its end. */
+export type RequestSummary = Pick<RecentRequest, 'id' | 'method' | 'route' | 'caller' | 'calls'>;
+
+/** Describes a request. The calls are a copy: more may follow. */
+export function summarize({ exchange, method, label, caller, calls }: Context): RequestSummary {
+  return { id: exchange.id, method, route: label || null, caller: caller?.name ?? null, calls: [...(calls ?? [])] };
 }
 
 /** Follows the requests that failed or were slow. */
@@ -32,37 +40,25 @@ export class StoryObserver implements Observer {
     const { req, handling } = exchange;
     // Any other request costs these comparisons.
     if (status < 500 && ms * 2 <= PATIENCE_MS && req.headers[DEADLINE_HEADER] === undefined) return;
-    const patienceMs = patienceOf(req);
-    if (handling === null || (status < 500 && (ms * 2 <= patienceMs || isStreamed(exchange, status)))) return;
+    const patience_ms = patienceOf(req);
+    if (handling === null || (status < 500 && (ms * 2 <= patience_ms || isStreamed(exchange, status)))) return;
     if (Context.isMonitoring(handling)) return;
-    const { method, label, caller, errorCode, calls } = handling;
-    this.story.add({
-      id: exchange.id,
-      method,
-      route: label || null,
-      caller: caller?.name ?? null,
-      status,
-      error_code: status < 500 ? null : errorCode,
-      ms: Math.round(ms),
-      at: new Date().toISOString(),
-      calls: calls ?? [],
-    });
-    this.#log(exchange, handling, status, Math.round(ms), patienceMs);
-  }
-
-  refused(): void {
-    // Nothing that is not a request has a story.
+    const error_code = status < 500 ? null : handling.errorCode;
+    const at = new Date().toISOString();
+    const request = { ...summarize(handling), status, error_code, ms: Math.round(ms), at };
+    this.story.add(request);
+    this.#log(handling, request, patience_ms);
   }
 
   /** A request that threw has its line already. A 5xx that a handler returned gets one if calls explain it. */
-  #log({ id }: Exchange<Context>, ctx: Context, status: number, ms: number, patience_ms: number): void {
-    const { method, label, calls, errorCode } = ctx;
-    const request = { status_code: status, request_id: id, method, route: label || null, ms };
+  #log(ctx: Context, { id: request_id, method, route, status, ms, calls }: RecentRequest, patience_ms: number): void {
+    const entry = { status_code: status, request_id, method, route, ms };
+    const told = calls.length === 0 ? {} : { calls };
     const logger = Context.loggerOf(ctx);
     if (status < 500 && this.story.slow.take())
-      logSafely(logger, 'warn', { ...request, patience_ms, ...(calls === null ? {} : { calls }) }, 'request slow');
-    if (status >= 500 && errorCode === null && calls !== null && this.story.failures.take())
-      logSafely(logger, 'error', { ...request, calls }, 'request failed');
+      logSafely(logger, 'warn', { ...entry, patience_ms, ...told }, 'request slow');
+    if (status >= 500 && ctx.errorCode === null && calls.length > 0 && this.story.failures.take())
+      logSafely(logger, 'error', { ...entry, ...told }, 'request failed');
   }
 }
 

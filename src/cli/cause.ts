@@ -33,15 +33,19 @@ const NEAR_LIMIT_PERCENT = 90;
 
 /** @returns null if nothing failed or was slow, or no service is at the end of most trees */
 export function findCause(asked: readonly Asked[]): Cause | null {
-  const weights = new Map<string, number>();
-  const add = (service: string, times: number): unknown => weights.set(service, (weights.get(service) ?? 0) + times);
-  for (const { document } of asked) for (const { service, times } of document?.counts ?? []) add(service, times);
-  if (weights.size === 0) for (const each of asked) for (const slow of recentOf(each)) add(slowLeaf(each, slow), 1);
-  const silent = asked.find(({ document }) => document === null);
-  if (weights.size === 0 && silent !== undefined) add(silent.service, 1);
-  const [[service, times] = ['', 0]] = [...weights].sort(([, a], [, b]) => b - a);
-  const total = [...weights.values()].reduce((sum, each) => sum + each, 0);
+  const counts = asked.flatMap(({ document }) => document?.counts ?? []);
+  const failed = counts.map(({ service, times }): Counted => [service, times]);
+  const slow = asked.flatMap((each) => recentOf(each).map((one): Counted => [leafName(each, one), 1]));
+  const silent = asked.filter(({ document }) => document === null).map(({ service }): Counted => [service, 1]);
+  const ends = [failed, slow, silent.slice(0, 1)].find(({ length }) => length > 0) ?? [];
+  const [service, times] = mostOf(ends) ?? ['', 0];
+  const total = ends.reduce((sum, [, each]) => sum + each, 0);
   return times * 2 > total ? explain(service, times, asked) : null;
+}
+
+/** The service at the end of the calls of a request; the one that was asked, if no call explains the outcome. */
+export function leafName({ service }: Asked, request: RecentRequest): string {
+  return leafOf(request)?.[0] ?? service;
 }
 
 function explain(service: string, times: number, asked: readonly Asked[]): Cause {
@@ -51,89 +55,81 @@ function explain(service: string, times: number, asked: readonly Asked[]): Cause
   const { at, reason } = reasonOf(service, own, worst);
   const where = at === undefined ? service : `${service} at ${at.url}`;
   const what = route === null ? '' : ` (${route})`;
-  const caller = mostFrequent(own.flatMap(recentOf).flatMap(({ caller }) => caller ?? []));
-  const callers = caller === undefined ? '' : ` Most of its requests come from ${caller}.`;
+  const [caller] = mostOf(own.flatMap(recentOf).map(({ caller }): Counted => [caller ?? '', 1])) ?? [];
+  const callers = caller ? ` Most of its requests come from ${caller}.` : '';
   const sentence = `${where}${what} ${reason}: ${times} failing or slow requests end there.${callers}`;
   return { sentence, service, url: at?.url ?? null, route, reason, times };
 }
 
-/** The reason that the instances of a service give, the most telling one first. */
+/** Reasons that one instance knows, the most telling first. */
+const REASONS: readonly ((at: Asked) => string | false | undefined)[] = [
+  (at) => told(at, 'event loop blocked', (by) => `was blocked by ${by['function']} (${by['file']}:${by['line']})`),
+  ({ document, reason }) => document === null && `does not answer (${reason})`,
+  ({ memoryPercent: used }) => used >= NEAR_LIMIT_PERCENT && `uses ${Math.round(used)} % of the memory that it may use`,
+  (at) => told(at, 'health check fails', ({ check }) => `fails its health check ${check}`),
+  (at) => told(at, 'draining', () => 'is draining'),
+];
+
+/** Says what an instance logged, if it did. */
+function told({ document }: Asked, msg: string, toText: (event: StoryEvent) => string): string | undefined {
+  const event = document?.events.findLast((each) => each.msg === msg);
+  return event && toText(event);
+}
+
+/** @returns the reason, and the instance if it is that of one instance */
 function reasonOf(service: string, own: readonly Asked[], worst: Asked | undefined): { at?: Asked; reason: string } {
-  const find = (msg: string): { at: Asked; event: StoryEvent } | undefined => {
+  for (const find of REASONS)
     for (const at of own) {
-      const event = at.document?.events.findLast((each) => each.msg === msg);
-      if (event !== undefined) return { at, event };
+      const reason = find(at);
+      if (reason) return { at, reason };
     }
-    return undefined;
-  };
-  const blocked = find('event loop blocked');
-  if (blocked !== undefined) {
-    const { event, at } = blocked;
-    const place = `${String(event['function'])} (${String(event['file'])}:${String(event['line'])})`;
-    return { at, reason: `was blocked by ${place}` };
+  if (worst !== undefined && troubleOf(worst) > 0) {
+    const isOnlyOne = own.length > 1 && own.every((each) => each === worst || troubleOf(each) === 0);
+    return { ...(isOnlyOne && { at: worst }), reason: symptomOf(worst) };
   }
-  const silent = own.find(({ document }) => document === null);
-  if (silent !== undefined) return { at: silent, reason: `does not answer (${silent.reason})` };
-  const full = own.find(({ memoryPercent }) => memoryPercent >= NEAR_LIMIT_PERCENT);
-  if (full !== undefined)
-    return { at: full, reason: `uses ${Math.round(full.memoryPercent)} % of the memory that it may use` };
-  const check = find('health check fails');
-  if (check !== undefined) return { at: check.at, reason: `fails its health check ${String(check.event['check'])}` };
-  const drain = find('draining');
-  if (drain !== undefined) return { at: drain.at, reason: 'is draining' };
-  if (worst?.document != null && troubleOf(worst) > 0) return { ...onlyOne(own, worst), reason: symptomOf(worst) };
-  const restarted = own.find(({ startedAtMs }) => Date.now() - startedAtMs < 15 * 60_000);
-  if (restarted !== undefined && own.length > 0) {
-    const started = new Date(restarted.startedAtMs).toISOString().slice(11, 19);
-    return { at: restarted, reason: `was not reached, or broke off; it was started at ${started}` };
+  const at = own.find(({ startedAtMs }) => Date.now() - startedAtMs < 15 * 60_000);
+  if (at !== undefined) {
+    const started = new Date(at.startedAtMs).toISOString().slice(11, 19);
+    return { at, reason: `was not reached, or broke off; it was started at ${started}` };
   }
   if (own.length > 0) return { reason: 'was not reached, while it has no failure of its own: look at its address' };
   return { reason: `failed; ask its own monitor listener, too (postern why … http://…/${service}/)` };
 }
 
-/** The instance, if the others of its service do not have its trouble. */
-function onlyOne(own: readonly Asked[], worst: Asked): { at?: Asked } {
-  return own.length > 1 && own.every((each) => each === worst || troubleOf(each) === 0) ? { at: worst } : {};
-}
-
 function symptomOf(asked: Asked): string {
-  const { counts } = asked.document as RequestsDocument;
-  const most = counts.find(({ service }) => service === asked.service);
+  const most = asked.document?.counts.find(({ service }) => service === asked.service);
   if (most === undefined) return `took up to ${Math.max(...recentOf(asked).map(({ ms }) => ms))} ms`;
-  if (most.error_code !== 'framework_overloaded')
-    return `answered ${most.status}${most.error_code === null ? '' : ` (${most.error_code})`}`;
-  return 'gets more requests than it can answer';
+  const { status, error_code: code } = most;
+  if (code === 'framework_overloaded') return 'gets more requests than it can answer';
+  return `answered ${status}${code === null ? '' : ` (${code})`}`;
 }
 
 /** How much failed or was slow in a service itself, not in those that it calls. */
 function troubleOf(asked: Asked): number {
-  const { service, document } = asked;
-  const failed = (document?.counts ?? []).filter((each) => each.service === service);
-  const slow = recentOf(asked).filter((each) => each.status < 500 && slowLeaf(asked, each) === service);
+  const failed = (asked.document?.counts ?? []).filter(({ service }) => service === asked.service);
+  const slow = recentOf(asked).filter((each) => each.status < 500 && leafName(asked, each) === asked.service);
   return failed.reduce((sum, { times }) => sum + times, slow.length);
 }
 
 /** The route of a service that fails or is slow most often, by its own account, else by its callers'. */
 function routeOf(service: string, worst: Asked | undefined, asked: readonly Asked[]): string | null {
-  const own = worst === undefined ? [] : recentOf(worst).filter((each) => slowLeaf(worst, each) === service);
-  const routes = own.flatMap(({ method, route }) => (route === null ? [] : [`${method} ${route}`]));
-  const calls = asked.flatMap((each) => recentOf(each)).flatMap(({ calls, status, ms }) => {
-    const leaf = leafOf(calls, status >= 500, ms);
-    return leaf?.[0] === service && leaf[2] !== '' ? [`${leaf[1]} ${leaf[2]}`] : [];
-  });
-  return mostFrequent(routes) ?? mostFrequent(calls) ?? null;
+  const own = worst === undefined ? [] : recentOf(worst).filter((each) => leafName(worst, each) === service);
+  const routes = own.flatMap(({ method, route }): Counted[] => (route === null ? [] : [[`${method} ${route}`, 1]]));
+  const calls = asked.flatMap(recentOf).map(leafOf).flatMap((leaf): Counted[] =>
+    leaf?.[0] === service && leaf[2] !== '' ? [[`${leaf[1]} ${leaf[2]}`, 1]] : [],
+  );
+  return (mostOf(routes) ?? mostOf(calls))?.[0] ?? null;
 }
 
 function recentOf({ document }: Asked): readonly RecentRequest[] {
   return document?.recent ?? [];
 }
 
-function slowLeaf({ service }: Asked, { calls, status, ms }: RecentRequest): string {
-  return leafOf(calls, status >= 500, ms)?.[0] ?? service;
-}
+type Counted = readonly [name: string, times: number];
 
-function mostFrequent(texts: readonly string[]): string | undefined {
+/** The name with the most times in all; undefined without any. */
+function mostOf(counted: readonly Counted[]): Counted | undefined {
   const times = new Map<string, number>();
-  for (const text of texts) times.set(text, (times.get(text) ?? 0) + 1);
-  return [...times].sort(([, a], [, b]) => b - a)[0]?.[0];
+  for (const [name, more] of counted) times.set(name, (times.get(name) ?? 0) + more);
+  return [...times].sort(([, a], [, b]) => b - a)[0];
 }

@@ -4,11 +4,12 @@ import type { RequestsDocument } from '../monitor/requests.js';
 import { Date } from '../base/clock.js';
 import { isRecord } from '../base/options-check.js';
 import type { FailureLine } from '../live/track.js';
-import { leafOf, readCalls, type CallTuple } from '../story/calls.js';
+import { readCalls, type CallTuple } from '../story/calls.js';
+import { kindOf, type FailureCount } from '../story/story.js';
 import { defineCommand, flag, type Command } from './command.js';
 import { parseServiceUrl } from './mesh.js';
 import { messageOf, paint, toJson, toVisible } from './output.js';
-import { findCause, type Asked } from './cause.js';
+import { findCause, leafName, type Asked } from './cause.js';
 
 const usage = `Usage: postern why URL... [--json]
 
@@ -22,7 +23,7 @@ time. Exits with 1 if something failed, with 2 if no service answered.
 `;
 
 /** Short: at the time of an incident some services do not answer, and the others must not wait for them. */
-const TIMEOUT_MS = 800;
+const TIMEOUT_MS = 500;
 const WINDOW_MS = 15 * 60_000;
 
 export const why: Command = defineCommand(usage, 'URL...', { json: flag }, async ({ json }, ...urls) => {
@@ -52,19 +53,18 @@ export function toLines(asked: readonly Asked[]): FailureLine[] {
 async function ask(given: string): Promise<Asked> {
   const { service, base } = parseServiceUrl(given);
   const url = `${base}/${service}/`;
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
   const read = async (path: string): Promise<string> => {
-    const response = await fetch(url + path, { signal: AbortSignal.timeout(TIMEOUT_MS) });
+    const response = await fetch(url + path, { signal });
     if (!response.ok) throw new Error(`${path} answered ${response.status}; give the URL of the monitor listener`);
     return response.text();
   };
-  const metrics = read('metrics/').catch(() => '');
   try {
-    const document = readDocument(JSON.parse(await read('requests/')));
-    const numberOf = (metric: string): number =>
-      Number(new RegExp(`^${metric} (\\S+)$`, 'm').exec(text)?.[1] ?? NaN);
-    const text = await metrics;
+    const [requests, metrics] = await Promise.all([read('requests/'), read('metrics/').catch(() => '')]);
+    const numberOf = (name: string): number => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(metrics)?.[1] ?? NaN);
     const startedAtMs = numberOf('process_start_time_seconds') * 1000;
-    return { service, url, document, memoryPercent: numberOf('proc_rss_mem_perc'), startedAtMs, reason: null };
+    const memoryPercent = numberOf('proc_rss_mem_perc');
+    return { service, url, document: readDocument(JSON.parse(requests)), memoryPercent, startedAtMs, reason: null };
   } catch (error) {
     const { cause, name } = error as Error;
     const code = name === 'TimeoutError' ? `no answer within ${TIMEOUT_MS} ms` : messageOf(error);
@@ -77,16 +77,15 @@ async function ask(given: string): Promise<Asked> {
 function readDocument(value: unknown): RequestsDocument {
   const lists = isRecord(value) ? value : {};
   const read = <T>(name: keyof RequestsDocument, texts: string[], numbers: string[]): T[] => {
-    const list = Array.isArray(lists[name]) ? (lists[name] as unknown[]) : [];
-    const isEntry = (each: unknown): boolean =>
-      isRecord(each) &&
-      !(Date.parse(String(each['at'])) < Date.now() - WINDOW_MS) &&
-      texts.every((key) => typeof each[key] === 'string') &&
-      numbers.every((key) => typeof each[key] === 'number');
-    return list.filter(isEntry).map((each) => {
-      const { calls } = each as { calls?: unknown };
-      return { ...(each as T), ...(calls !== undefined && { calls: readCalls(calls, 0) }) };
-    });
+    const list = Array.isArray(lists[name]) ? lists[name].filter(isRecord) : [];
+    const entries = list.filter(
+      (each) =>
+        !(Date.parse(String(each['at'])) < Date.now() - WINDOW_MS) &&
+        texts.every((key) => typeof each[key] === 'string') &&
+        numbers.every((key) => typeof each[key] === 'number'),
+    );
+    const hasCalls = name === 'active' || name === 'recent';
+    return entries.map((each) => (hasCalls ? { ...each, calls: readCalls(each['calls'], 0) } : each) as T);
   };
   return {
     active: read('active', ['id', 'method'], ['age_ms']),
@@ -96,39 +95,39 @@ function readDocument(value: unknown): RequestsDocument {
   };
 }
 
+/** A line of the page, for something that happened once or several times. */
+interface Happening extends Pick<FailureCount, 'times' | 'first' | 'last'> {
+  readonly what: string;
+  readonly calls?: readonly CallTuple[] | undefined;
+}
+
 /** A line for each kind of failure, of slow requests and of warnings, at the time at which it began. */
-function linesOf({ service, url, document, reason }: Asked): FailureLine[] {
+function linesOf(asked: Asked): FailureLine[] {
+  const { service, url, document, reason } = asked;
   if (document === null) return [{ at: '', text: toVisible(`${service} at ${url} does not answer: ${reason}`) }];
-  type Calls = readonly CallTuple[];
-  const line = (at: string, last: string, what: string, times: number, calls: Calls = []): FailureLine => {
-    const seconds = Math.round((Date.parse(last) - Date.parse(at)) / 1000);
-    const often = times === 1 ? '' : `, ${times} times in ${seconds} s`;
-    return { at, text: `${toVisible(`${service}  ${what}${often}`)}${treeOf(calls, '  ')}` };
+  const happened = new Map<string, Happening>();
+  const known = new Map(document.recent.map((each) => [kindOf(each, leafName(asked, each)), each]));
+  for (const count of document.counts) {
+    const kind = kindOf(count, count.service);
+    const { method = '', calls } = known.get(kind) ?? {};
+    const what = `${method} ${count.route ?? '(no route)'} ${count.status} ${count.error_code ?? ''}`.trim();
+    happened.set(kind, { ...count, what, calls });
+  }
+  const add = (key: string, at: string, what: string, calls?: readonly CallTuple[]): void => {
+    const { times = 0, first = at } = happened.get(key) ?? {};
+    happened.set(key, { what, times: times + 1, first, last: at, calls });
   };
-  const failed = document.counts.map(({ route, status, error_code, times, first, last, service: leaf }) => {
-    const known = document.recent.findLast(
-      (each) => each.route === route && each.status === status && each.error_code === error_code &&
-        (leafOf(each.calls, true, each.ms)?.[0] ?? service) === leaf,
-    );
-    const what = `${known?.method ?? ''} ${route ?? '(no route)'} ${status} ${error_code ?? ''}`;
-    return line(first, last, what.trim(), times, known?.calls);
-  });
-  const groups = new Map<string, FailureLine[]>();
-  const group = (key: string, entry: FailureLine): void => void groups.set(key, [...(groups.get(key) ?? []), entry]);
-  const trees = new Map<string, readonly CallTuple[]>();
   for (const { method, route, status, at, calls } of document.recent) {
     const what = `${method} ${route ?? '(no route)'} ${status}, slow`;
-    trees.set(what, calls);
-    if (status < 500) group(what, { at, text: what });
+    if (status < 500) add(what, at, what, calls);
   }
-  for (const { at, level, msg, ...fields } of document.events) {
-    const pairs = Object.entries(fields).map((pair) => pair.join('='));
-    group(`${level} ${msg}`, { at, text: [level, msg, ...pairs].join(' ') });
-  }
-  const others = [...groups].map(([key, list]) =>
-    line(list[0]?.at ?? '', list.at(-1)?.at ?? '', list.at(-1)?.text ?? '', list.length, trees.get(key)),
-  );
-  return [...failed, ...others];
+  for (const { at, level, msg, ...fields } of document.events)
+    add(`${level} ${msg}`, at, [level, msg, ...Object.entries(fields).map((pair) => pair.join('='))].join(' '));
+  return [...happened.values()].map(({ what, times, first, last, calls = [] }) => {
+    const seconds = Math.round((Date.parse(last) - Date.parse(first)) / 1000);
+    const often = times === 1 ? '' : `, ${times} times in ${seconds} s`;
+    return { at: first, text: `${toVisible(`${service}  ${what}${often}`)}${treeOf(calls, '  ')}` };
+  });
 }
 
 /** The calls below a line, each on a line of its own. */

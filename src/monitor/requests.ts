@@ -1,13 +1,13 @@
 /* The endpoint that says what is in flight, and what failed or was slow lately. Only the `monitor` listener has it. */
 
 import type { Context } from '../answer/context.js';
+import { summarize, type RequestSummary } from '../answer/story.js';
 import { monotonicNow } from '../base/clock.js';
-import type { CallTuple } from '../story/calls.js';
 import type { FailureCount, RecentRequest, Story, StoryEvent } from '../story/story.js';
 import type { Exchange } from '../wire/exchange.js';
 
 /** A request without its reply. */
-interface ActiveRequest extends Pick<RecentRequest, 'id' | 'method' | 'route' | 'caller' | 'calls'> {
+interface ActiveRequest extends RequestSummary {
   readonly age_ms: number;
 }
 
@@ -24,19 +24,15 @@ export interface RequestsDocument {
 }
 
 const MAX_ACTIVE = 200;
-const NO_CALLS: readonly CallTuple[] = [];
 
 /** @param exchanges in the order in which they began */
 export function createRequests(story: Story, exchanges: ReadonlySet<Exchange<Context>>): () => RequestsDocument {
   return () => {
     const active: ActiveRequest[] = [];
-    for (const { id, handling, startedAtMs } of exchanges) {
+    for (const { handling, startedAtMs } of exchanges) {
       if (active.length === MAX_ACTIVE) break;
-      if (handling === null) continue;
-      const { method, label, caller, calls } = handling;
-      const age_ms = Math.round(monotonicNow() - startedAtMs);
-      const request = { id, method, route: label || null, caller: caller?.name ?? null };
-      active.push({ ...request, age_ms, calls: [...(calls ?? NO_CALLS)] });
+      if (handling !== null)
+        active.push({ ...summarize(handling), age_ms: Math.round(monotonicNow() - startedAtMs) });
     }
     // Copies: middleware may change the reply.
     return { active, recent: [...story.recent], counts: story.counts, events: [...story.events] };

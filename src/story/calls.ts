@@ -22,6 +22,13 @@ export interface CallMaker {
   calls?: CallTuple[] | null;
 }
 
+/** The end of a request, with the calls that were made for it. */
+export interface Outcome {
+  readonly status: number;
+  readonly ms: number;
+  readonly calls: readonly CallTuple[];
+}
+
 /** The header of a reply that has the calls of its request, as JSON. */
 export const CALLS_HEADER = 'x-postern-calls';
 
@@ -50,16 +57,18 @@ export function noteCall(by: CallMaker, call: CallTuple): void {
  * that failed last, so that the cause stays.
  */
 export function formatCalls(calls: readonly CallTuple[]): string {
-  const ranked = rank(calls);
-  let bytes = 2 + ranked.reduce((sum, { bytes }) => sum + bytes, 0);
-  const dropped = new Set<CallTuple>();
-  for (const { call, bytes: own } of ranked) {
-    if (bytes <= MAX_BYTES) break;
-    dropped.add(call);
-    bytes -= own;
+  const weights = new Map<CallTuple, number>();
+  for (const call of calls) weigh(call, weights);
+  const kept = new Set<CallTuple>();
+  let bytes = 2;
+  for (const [call] of [...weights].sort(([, a], [, b]) => b - a)) {
+    // The calls below it have their own bytes; a comma follows.
+    bytes += toAscii([...call.slice(0, 6), []]).length + 1;
+    if (bytes > MAX_BYTES) break;
+    kept.add(call);
   }
   const keep = (list: readonly CallTuple[]): unknown[] =>
-    list.filter((call) => !dropped.has(call)).map((call) => [...call.slice(0, 6), keep(call[6])]);
+    list.filter((call) => kept.has(call)).map((call) => [...call.slice(0, 6), keep(call[6])]);
   return toAscii(keep(calls));
 }
 
@@ -74,45 +83,29 @@ export function parseCalls(text: string | undefined): CallTuple[] {
 }
 
 /** The call at the end of the failing, or else the slow, path; undefined if no call explains the outcome. */
-export function leafOf(calls: readonly CallTuple[], hasFailed: boolean, ms: number): CallTuple | undefined {
-  const culprit = hasFailed
-    ? calls.findLast(isFailed)
+export function leafOf({ calls, status, ms }: Outcome): CallTuple | undefined {
+  const culprit = isFailed(status)
+    ? calls.findLast((call) => isFailed(call[3]))
     : calls.reduce<CallTuple | undefined>((max, call) => (call[4] > (max?.[4] ?? ms / 2) ? call : max), undefined);
-  return culprit && (leafOf(culprit[6], isFailed(culprit), culprit[4]) ?? culprit);
+  return culprit && (leafOf({ calls: culprit[6], status: culprit[3], ms: culprit[4] }) ?? culprit);
 }
 
-/** Whether a call failed by a fault that is not the caller's. */
-export function isFailed([, , , status]: CallTuple): boolean {
+/** Whether a call failed, and not by its caller's mistake. @param status 0: no answer */
+function isFailed(status: number): boolean {
   return status >= 500 || status === 0;
 }
 
 /** A call that failed weighs more than any that did not. */
 function weightOf(call: CallTuple): number {
-  return isFailed(call) ? MAX_MS + call[4] : call[4];
+  return isFailed(call[3]) ? MAX_MS + call[4] : call[4];
 }
 
-interface Ranked {
-  readonly call: CallTuple;
-  /** Length of the call without the calls below it, with a comma. */
-  readonly bytes: number;
-  readonly hasFailed: boolean;
-  readonly ms: number;
-  readonly depth: number;
-}
-
-/** All calls of a tree, those to leave out first at the begin: a call comes after every call below it. */
-function rank(calls: readonly CallTuple[]): Ranked[] {
-  const all: Ranked[] = [];
-  const visit = (call: CallTuple, depth: number): Ranked => {
-    const below = call[6].map((each) => visit(each, depth + 1));
-    const bytes = toAscii([...call.slice(0, 6), []]).length + 1;
-    const hasFailed = isFailed(call) || below.some((each) => each.hasFailed);
-    const ranked = { call, bytes, hasFailed, ms: Math.max(call[4], ...below.map(({ ms }) => ms)), depth };
-    all.push(ranked);
-    return ranked;
-  };
-  for (const call of calls) visit(call, 1);
-  return all.sort((a, b) => Number(a.hasFailed) - Number(b.hasFailed) || a.ms - b.ms || b.depth - a.depth);
+/** Weighs a call as the heaviest one of its tree. It comes before the calls below it, so none is kept without it. */
+function weigh(call: CallTuple, weights: Map<CallTuple, number>): number {
+  weights.set(call, 0);
+  const weight = Math.max(weightOf(call), ...call[6].map((each) => weigh(each, weights)));
+  weights.set(call, weight);
+  return weight;
 }
 
 /** Calls of any origin. @param depth of the value; beyond 8 nothing is read */

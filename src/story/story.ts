@@ -5,22 +5,19 @@
 
 import { Date, monotonicNow, setTimeout } from '../base/clock.js';
 import { logSafely, type Logger, type LogLevel } from '../base/log.js';
-import { leafOf, type CallTuple } from './calls.js';
+import { leafOf, type Outcome } from './calls.js';
 
 /** A request that failed or was slow. */
-export interface RecentRequest {
+export interface RecentRequest extends Outcome {
   readonly id: string;
   readonly method: string;
   /** As registered; null where no route matched. */
   readonly route: string | null;
   /** The name of the service that sent the request; null for another client. */
   readonly caller: string | null;
-  readonly status: number;
   readonly error_code: string | null;
-  readonly ms: number;
   /** When it ended, ISO 8601. */
   readonly at: string;
-  readonly calls: readonly CallTuple[];
 }
 
 /** How often one kind of failure happened in the last 15 minutes. */
@@ -72,9 +69,9 @@ export class Story {
 
   add(request: RecentRequest): void {
     push(this.recent, request, MAX_RECENT);
-    const { route, status, error_code, ms, at, calls } = request;
+    const { route, status, error_code, at } = request;
     if (status < 500) return;
-    const service = leafOf(calls, true, ms)?.[0] ?? this.name;
+    const service = leafOf(request)?.[0] ?? this.name;
     const minute = this.#minute();
     const kinds = this.#minutes.get(minute) ?? new Map<string, FailureCount>();
     this.#minutes.set(minute, kinds);
@@ -107,9 +104,8 @@ export class Story {
 
 /** At most ten lines of one kind a second; one more says how many were left out. */
 export class LineLimit {
-  #written = 0;
-  #leftOut = 0;
-  #since = -Infinity;
+  /** Lines of the second that began with the first one. */
+  #asked = 0;
 
   constructor(
     readonly logger: Logger,
@@ -118,22 +114,15 @@ export class LineLimit {
 
   /** Whether a line may be written now. Counts it. */
   take(): boolean {
-    const nowMs = monotonicNow();
-    if (nowMs - this.#since >= 1000) {
-      this.#since = nowMs;
-      this.#written = 0;
-    }
-    this.#written += 1;
-    if (this.#written <= LINES_PER_SECOND) return true;
-    if (this.#leftOut === 0) setTimeout(this.#report, this.#since + 1000 - nowMs).unref();
-    this.#leftOut += 1;
-    return false;
+    if (this.#asked === 0) setTimeout(this.#report, 1000).unref();
+    this.#asked += 1;
+    return this.#asked <= LINES_PER_SECOND;
   }
 
   readonly #report = (): void => {
-    const left_out = this.#leftOut;
-    this.#leftOut = 0;
-    logSafely(this.logger, 'warn', { left_out }, this.message);
+    const left_out = this.#asked - LINES_PER_SECOND;
+    this.#asked = 0;
+    if (left_out > 0) logSafely(this.logger, 'warn', { left_out }, this.message);
   };
 }
 
@@ -142,10 +131,17 @@ function push<T>(list: T[], item: T, max: number): void {
   if (list.length > max) list.shift();
 }
 
+/** Equal for failures of one kind. @param service at the end of the failing calls */
+export function kindOf(
+  { route, status, error_code }: Pick<FailureCount, 'route' | 'status' | 'error_code'>,
+  service: string,
+): string {
+  return JSON.stringify([route, status, error_code, service]);
+}
+
 function count(kinds: Map<string, FailureCount>, kind: FailureCount): void {
-  const { route, status, error_code, service, times, last } = kind;
-  const key = JSON.stringify([route, status, error_code, service]);
+  const key = kindOf(kind, kind.service);
   const known = kinds.get(key);
-  if (known !== undefined) kinds.set(key, { ...known, times: known.times + times, last });
+  if (known !== undefined) kinds.set(key, { ...known, times: known.times + kind.times, last: kind.last });
   else if (kinds.size < MAX_KINDS) kinds.set(key, kind);
 }
