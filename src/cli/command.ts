@@ -88,23 +88,25 @@ export type Values<O> = { readonly [Name in keyof O]: O[Name] extends CommandOpt
 /**
  * A subcommand that is called with options and operands.
  *
- * @param operandOf the name of its operand; empty if there is none, with `...` at its end if it may be repeated
+ * @param operandsOf the names of its operands, with `...` at the end if the last one may be repeated; empty for none
  */
 export function defineCommand<O extends Options>(
   usage: string,
-  operandOf: string | ((given: Parsed['values']) => string),
+  operandsOf: string | ((given: Parsed['values']) => string),
   options: O,
   act: (values: Values<O>, operand: string, ...others: string[]) => Promise<CommandResult>,
 ): Command {
   const run = async (args: string[]): Promise<CommandResult> => {
     const { values, positionals } = parse(args, options);
-    const [first = '', ...others] = positionals;
-    const operand = typeof operandOf === 'string' ? operandOf : operandOf(values);
-    if (operand !== '' && positionals.length === 0) throw new UsageError(`${operand.replace('...', '')} is missing`);
-    const surplus = operand === '' ? positionals : operand.endsWith('...') ? [] : others;
-    if (surplus.length > 0)
-      throw new UsageError(`unexpected argument ${JSON.stringify(surplus[0])}; ${describeOptions(options)}`);
+    const operands = typeof operandsOf === 'string' ? operandsOf : operandsOf(values);
+    const names = operands.split(' ').filter(Boolean);
+    const missing = names[positionals.length];
+    if (missing !== undefined) throw new UsageError(`${missing.replace('...', '')} is missing`);
+    const surplus = operands.endsWith('...') ? undefined : positionals[names.length];
+    if (surplus !== undefined)
+      throw new UsageError(`unexpected argument ${JSON.stringify(surplus)}; ${describeOptions(options)}`);
     const read = Object.entries(options).map(([name, option]) => [name, option.read(values[name], name)]);
+    const [first = '', ...others] = positionals;
     return act(Object.fromEntries(read) as Values<O>, first, ...others);
   };
   return { usage, run };

@@ -18,14 +18,10 @@ was before.
 
 const OPTIONS = { for: whole(1, 3600), token: text };
 
-export const logLevel: Command = defineCommand(usage, 'URL...', OPTIONS, async (values, given, ...others) => {
+export const logLevel: Command = defineCommand(usage, 'URL LEVEL', OPTIONS, async (values, given, level) => {
   const { for: seconds = 600, token } = values;
-  const [level, ...surplus] = others;
-  if (!LOG_LEVELS.some((each) => each === level)) {
-    const found = level === undefined ? 'missing' : JSON.stringify(level);
-    throw new UsageError(`LEVEL is ${found}; give one of ${LOG_LEVELS.join(', ')}`);
-  }
-  if (surplus.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(surplus[0])}; give one LEVEL`);
+  if (!LOG_LEVELS.some((each) => each === level))
+    throw new UsageError(`LEVEL is ${JSON.stringify(level)}; give one of ${LOG_LEVELS.join(', ')}`);
   const target = `log-level/?level=${level}&seconds=${seconds}`;
   const { service } = await askMonitor(given, 'PUT', target, token, REMEDIES);
   return { text: `${service} logs from ${level} up for ${seconds} s\n` };

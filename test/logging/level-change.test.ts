@@ -87,9 +87,9 @@ test('postern log-level changes it, and names the remedy where it may not', asyn
   app.log.debug({}, 'seen');
   expect(lines().map(({ msg }) => msg)).toContain('seen');
   const wrong: [string[], string][] = [
-    [[service], 'LEVEL is missing; give one of debug, info, warn, error'],
+    [[service], 'LEVEL is missing; see postern log-level --help'],
     [[service, 'trace'], 'LEVEL is "trace"; give one of debug, info, warn, error'],
-    [[service, 'debug', 'more'], 'unexpected argument "more"; give one LEVEL'],
+    [[service, 'debug', 'more'], 'unexpected argument "more"; the options are --for, --token'],
     [[service.replace('/shop/', '/other/'), 'debug'], 'other answered 404; give the URL of its monitor listener'],
   ];
   for (const [args, message] of wrong) {
