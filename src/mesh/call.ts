@@ -201,7 +201,7 @@ async function runAttempt<T>(
   const observe = (counted: number, outcome: unknown, status = counted): void => {
     const ms = monotonicNow() - startedAtMs;
     options.observe?.(name, method, counted, ms / 1000);
-    const code = outcome instanceof ApiError ? outcome.errorCode.name : null;
+    const code = status >= 400 && outcome instanceof ApiError ? outcome.errorCode.name : null;
     if (by !== undefined) noteCall(by, [name, method, route ?? '', status, Math.round(ms), code, calls]);
   };
   const toTimeout = (): Error => callError(call, 504, `${name} did not answer within ${Math.round(timeoutMs)} ms`);
