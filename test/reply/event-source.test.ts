@@ -10,10 +10,10 @@
 
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { get } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { useBrowser } from '../support/browser.js';
+import { listenTo } from '../support/event-client.js';
 import { startGateway } from '../support/gateway-process.js';
 import { freePorts } from '../support/ports.js';
 
@@ -26,25 +26,6 @@ async function startService(port: number): Promise<ChildProcess> {
   onTestFinished(() => void child.kill('SIGKILL'));
   await once(child, 'message');
   return child;
-}
-
-/** A client that connects again when its stream ends; `opened` counts its streams. */
-function listen(port: number, path: string): { opened: number; readonly failures: string[] } {
-  const client = { opened: 0, failures: [] as string[] };
-  let isStopped = false;
-  onTestFinished(() => void (isStopped = true));
-  const connect = (): void => {
-    if (isStopped) return;
-    const request = get({ port, path, host: '127.0.0.1', agent: false }, (response) => {
-      if (response.statusCode === 200) client.opened += 1;
-      else client.failures.push(String(response.statusCode));
-      response.on('error', (error) => client.failures.push(error.message)).on('end', connect).resume();
-    });
-    request.on('error', (error) => client.failures.push(error.message));
-    onTestFinished(() => void request.destroy());
-  };
-  connect();
-  return client;
 }
 
 test('restarts end no process by force, lose no event, and each stream connects again', { timeout: 180_000 }, async () => {
@@ -66,7 +47,7 @@ test('restarts end no process by force, lose no event, and each stream connects 
   const seen = (): Promise<{ id: number; pid: number }[]> =>
     page.evaluate(() => Reflect.get(globalThis, 'seen') as never);
   await expect.poll(async () => (await seen()).length, LONG).toBeGreaterThan(0);
-  const clients = Array.from({ length: 50 }, () => listen(entry, '/silent'));
+  const clients = Array.from({ length: 50 }, () => listenTo(entry, '/silent'));
   await expect.poll(() => clients.every(({ opened }) => opened > 0), LONG).toBe(true);
 
   const pids = new Set(children.map(({ pid }) => pid));
