@@ -1,6 +1,6 @@
 /**
  * Random services behind real gateways: only public handlers run, and every request that one of them answers gets
- * through. `npm run gateways` asks the same of 600 sites.
+ * through. `npm run gateways` asks the same of 600 sites, and 20,000 requests of the kind that fails or is slow.
  *
  * @module-tag gateways
  */
@@ -9,12 +9,19 @@ import { expect, test } from 'vitest';
 import { createRandom } from '../support/random.js';
 import { runSites } from '../support/gateway-random.js';
 import { EXPORTERS } from '../support/gateway-site.js';
+import { askAsPublic } from '../support/public-calls.js';
 
 test('30 random sites and 10,000 requests', { timeout: 120_000 }, async () => {
   const { sent, answered, failures } = await runSites(createRandom(20_261_123), 30, 112);
   expect(failures).toEqual([]);
   expect(sent).toBeGreaterThan(10_000);
   expect(answered).toBeGreaterThan(500);
+});
+
+test('the public learns nothing of the calls that were made for a request', { timeout: 120_000 }, async () => {
+  const { told, failures } = await askAsPublic(createRandom(2_026), 60);
+  expect(failures).toEqual([]);
+  expect(told).toBeGreaterThan(20);
 });
 
 /** Ways to break an exporter, and what is noticed then. */
