@@ -15,12 +15,38 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { toCaddy, toHAProxy, toNginx, type RouteInfo } from '../../src/gateway.js';
-import { startGateway } from '../support/gateway-process.js';
+import { startGateway, type GatewayName } from '../support/gateway-process.js';
 import { routerOf } from '../support/gateway-services.js';
 import { freePorts } from '../support/ports.js';
 
 const SERVICE = fileURLToPath(new URL('../support/restarted-service.mjs', import.meta.url));
-const EXPORTERS = { nginx: toNginx, haproxy: toHAProxy, caddy: toCaddy } as const;
+type Export = typeof toHAProxy;
+
+/** HAProxy that also asks the health endpoint, which the delay of a drain gives it time for. */
+const toAskingHAProxy: Export = (...args) =>
+  toHAProxy(...args).replace(
+    'balance roundrobin',
+    `$&
+  timeout check 10s
+  option httpchk
+  http-check send meth GET uri /restarted/health/ ver HTTP/1.1 hdr Host restarted
+  http-check expect status 200
+  default-server check inter 50ms fall 1 rise 1`,
+  );
+
+interface Case {
+  readonly title: string;
+  readonly name: GatewayName;
+  readonly toConfig: Export;
+  /** Whether a restart begins only when the gateway knows that the instance before is back. */
+  readonly isAsking?: true;
+}
+const CASES: readonly Case[] = [
+  { title: 'nginx', name: 'nginx', toConfig: toNginx },
+  { title: 'haproxy', name: 'haproxy', toConfig: toHAProxy },
+  { title: 'haproxy that asks the health endpoint', name: 'haproxy', toConfig: toAskingHAProxy, isAsking: true },
+  { title: 'caddy', name: 'caddy', toConfig: toCaddy },
+];
 const CLIENTS = 20;
 const RESTARTS = 10;
 /** Minimum number of POSTs that are sent for each restart. */
@@ -31,8 +57,8 @@ interface Instance {
   readonly routes: readonly RouteInfo[];
 }
 
-async function startInstance(port: number, delay: number, file: string): Promise<Instance> {
-  const child = fork(SERVICE, [String(port), String(delay), file], { execArgv: [] });
+async function startInstance(options: object): Promise<Instance> {
+  const child = fork(SERVICE, [JSON.stringify(options)], { execArgv: [] });
   const [routes] = (await once(child, 'message')) as [readonly RouteInfo[]];
   return { child, routes };
 }
@@ -96,23 +122,25 @@ function countReasons(failures: readonly Failure[]): Record<string, number> {
   return counts;
 }
 
-test.for(['nginx', 'haproxy', 'caddy'] as const)(
-  `${RESTARTS} restarts behind %s lose no GET, few POSTs, and none of those that an instance took`,
+test.for(CASES)(
+  `${RESTARTS} restarts behind $title lose no GET, few POSTs, and none of those that an instance took`,
   { timeout: 180_000 },
-  async (name) => {
+  async ({ name, toConfig, isAsking = false }) => {
     const folder = mkdtempSync(join(tmpdir(), 'postern-restarts-'));
     const file = join(folder, 'taken');
     writeFileSync(file, '');
     const [listen = 0, ...ports] = await freePorts(3);
     // One closes its port at once, and one still serves for a moment.
-    const start = (slot: number): Promise<Instance> => startInstance(ports[slot] ?? 0, slot * 200, file);
+    const start = (slot: number): Promise<Instance> =>
+      // The health endpoint is private.
+      startInstance({ port: ports[slot], delay: slot * 200, file, ...(isAsking ? {} : { scope: 'public' }) });
     const instances = await Promise.all([start(0), start(1)]);
     onTestFinished(() => {
       for (const { child } of instances) child.kill('SIGKILL');
       rmSync(folder, { recursive: true });
     });
     const upstream = ports.map((port) => `http://127.0.0.1:${port}`);
-    const config = EXPORTERS[name](routerOf(instances[0].routes), {
+    const config = toConfig(routerOf(instances[0].routes), {
       service: 'restarted',
       upstream,
       listen: `127.0.0.1:${listen}`,
@@ -122,16 +150,20 @@ test.for(['nginx', 'haproxy', 'caddy'] as const)(
 
     // Up to 2.11.1, Caddy can not repeat a request with a body that a server refused.
     const load = startLoad(listen, name === 'caddy' ? '' : 'body');
-    await expect.poll(() => load.answeredBy.size, { timeout: 30_000 }).toBe(2);
+    const isUsed = async ({ child }: Instance): Promise<void> =>
+      expect.poll(() => load.answeredBy.has(child.pid ?? 0)).toBe(true);
+    await Promise.all(instances.map(isUsed));
     for (let restart = 0; restart < RESTARTS; restart += 1) {
       const slot = restart % 2;
       const { child } = instances[slot] as Instance;
       child.kill('SIGTERM');
       expect(await once(child, 'exit')).toEqual([0, null]);
       instances[slot] = await start(slot);
+      if (isAsking) await isUsed(instances[slot]);
       // Only a busy machine waits here: a few POSTs of each restart may be lost, whatever their number is.
-      await expect.poll(() => load.sent, { timeout: 30_000 }).toBeGreaterThan(restart * PER_RESTART);
+      await expect.poll(() => load.sent).toBeGreaterThan(restart * PER_RESTART);
     }
+    await Promise.all(instances.map(isUsed));
     await load.stop();
     const taken = readFileSync(file, 'utf8').trimEnd().split('\n');
     const lost = load.failed.filter(({ method }) => method === 'POST');

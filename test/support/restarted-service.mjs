@@ -1,14 +1,13 @@
 /**
- * An instance that is restarted behind a gateway. Arguments: its port, the delay of its drain, and a file to which it
- * adds the id of each POST that it takes.
+ * An instance that is restarted behind a gateway: `node restarted-service.mjs '{"port":8000,"file":"taken"}'`. It adds
+ * the id of each POST that it takes to the file.
  */
 
 import { appendFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Postern, publicFacing } from '../../dist/index.js';
 
-const [port, delay] = process.argv.slice(2, 4).map(Number);
-const file = process.argv[4];
+const { file, ...options } = JSON.parse(process.argv[2]);
 const app = new Postern('restarted', { logger: false });
 app.get('/x', publicFacing(async () => {
   await wait(5);
@@ -20,5 +19,5 @@ app.post('/x', publicFacing(async (ctx) => {
   await wait(5);
   return { pid: process.pid };
 }));
-await app.run({ port, host: '127.0.0.1', scope: 'public', delay });
+await app.run({ host: '127.0.0.1', ...options });
 process.send(app.router.routes);
