@@ -16,7 +16,7 @@ import { createApp, serve } from '../support/serve.js';
 const upload = 'POST /t HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc';
 
 test('requestTimeout answers 408, closes the connection and ends the reader', async () => {
-  const app = createApp({ headersTimeout: 100, requestTimeout: 200 });
+  const app = createApp({ headersTimeout: 1000, requestTimeout: 1000 });
   const finished = new Promise<string>((resolve) => app.post('/t', async (ctx) => {
     try {
       return await ctx.text();
