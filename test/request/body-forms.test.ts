@@ -70,3 +70,14 @@ test('form() gives a URLSearchParams, a leading question mark kept', async () =>
   });
   expect(await response.json()).toEqual([['?a', '1'], ['b', 'x y']]);
 });
+
+test('a form keeps a leading U+FEFF, a text and JSON do not', async () => {
+  const app = createApp();
+  app.post('/form', async (ctx) => [...(await ctx.form())]);
+  app.post('/text', async (ctx) => ctx.text());
+  const body = '\uFEFFa=\uFEFFb';
+  const send = (path: string): Promise<Response> =>
+    app.request(path, { method: 'POST', body, headers: { 'content-type': 'application/x-www-form-urlencoded' } });
+  expect(await (await send('/form')).json()).toEqual([['\uFEFFa', '\uFEFFb']]);
+  expect(await (await send('/text')).text()).toBe('a=\uFEFFb');
+});

@@ -120,14 +120,3 @@ test.for<[string, number]>([
   expect(text.startsWith('HTTP/1.1 100 Continue\r\n\r\n')).toBe(status === 200);
   expect(text.replace('HTTP/1.1 100 Continue\r\n\r\n', '')).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
 });
-
-test('a form keeps a leading U+FEFF, a text and JSON do not', async () => {
-  const app = createApp();
-  app.post('/form', async (ctx) => [...(await ctx.form())]);
-  app.post('/text', async (ctx) => ctx.text());
-  const body = '\uFEFFa=\uFEFFb';
-  const send = (path: string): Promise<Response> =>
-    app.request(path, { method: 'POST', body, headers: { 'content-type': 'application/x-www-form-urlencoded' } });
-  expect(await (await send('/form')).json()).toEqual([['\uFEFFa', '\uFEFFb']]);
-  expect(await (await send('/text')).text()).toBe('a=\uFEFFb');
-});
