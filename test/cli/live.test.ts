@@ -7,13 +7,12 @@
  */
 
 import { readFileSync } from 'node:fs';
-import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
 import { expect, test, vi } from 'vitest';
 import { useBrowser } from '../support/browser.js';
-import { startCommand } from '../support/command.js';
-import { startFakeMesh, type FakeMesh } from '../support/fake-mesh.js';
+import { startFakeMesh } from '../support/fake-mesh.js';
+import { askLive, reportOf, showReport, startLive } from '../support/live-page.js';
 import { rawExchange } from '../support/raw.js';
 import { createApp, expectFailures } from '../support/serve.js';
 import { freePort } from '../support/ports.js';
@@ -23,27 +22,6 @@ const open = useBrowser();
 vi.setConfig({ testTimeout: 120_000 });
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const SHOP = { shop: ['billing', 'mail'], billing: ['stock'], stock: ['shop'], mail: [] };
-
-/** Starts the command, and waits for the address of the page. */
-async function startLive(mesh: FakeMesh, ...args: string[]): Promise<{ url: string; stop: () => Promise<void> }> {
-  // The settings of services in the environment are not those of the command.
-  const child = startCommand(['live', mesh.url, ...args], {
-    env: {
-      SERVICE_CONNECTIONS: 'a=nonsense',
-      SERVICE_URL_TEMPLATE: 'nonsense',
-      MONITOR_PORT: '1',
-      LOG_LEVEL: 'nonsense',
-    },
-  });
-  const [text] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
-  const [url = ''] = /^http:\S+$/m.exec(text) ?? [];
-  const stop = async (): Promise<void> => {
-    const closed = once(child, 'close');
-    child.kill('SIGTERM');
-    expect(await closed).toEqual([0, null]);
-  };
-  return { url, stop };
-}
 
 const textOf = (page: Page, selector: string): Promise<string> => page.locator(selector).innerText();
 const services = async (page: Page): Promise<string[]> => (await page.locator('tbody tr button').allInnerTexts())
@@ -172,22 +150,34 @@ test('20 edges that fail at once are one line of the log', async () => {
 test('asks every 2 s, hardly while hidden, at once when shown again, and one question at a time', async () => {
   const mesh = await startFakeMesh(SHOP);
   const { url } = await startLive(mesh);
-  const { page } = await open(url);
-  await expect.poll(() => mesh.asked).toBeGreaterThanOrEqual(2);
+  const { page, requests } = await open(url);
+  await page.clock.install();
+  await page.reload();
+  const asked = (): number => requests.filter((each) => each === `${url}mesh.json`).length;
+  /** Lets time pass for the page; by then its questions of that time are known here. */
+  const pass = async (ms: number): Promise<void> => {
+    await page.clock.runFor(ms);
+    await page.evaluate(`fetch('/').then((answer) => answer.text())`);
+  };
+  await expect.poll(() => services(page)).toHaveLength(5);
+  const first = asked();
+  await pass(2_000);
+  await expect.poll(asked).toBeGreaterThan(first);
   await setHidden(page, true);
-  const { asked } = mesh;
-  await new Promise((resolve) => setTimeout(resolve, 5_000));
-  expect(mesh.asked - asked).toBeLessThanOrEqual(1);
+  const shown = asked();
+  for (let turn = 0; turn < 6; turn += 1) await pass(2_000);
+  expect(asked() - shown).toBeLessThanOrEqual(1);
   let release = (): void => undefined;
   mesh.held = new Promise((resolve) => (release = resolve));
+  const unseen = asked();
   await setHidden(page, false);
-  await expect.poll(() => mesh.asked - asked).toBeGreaterThanOrEqual(1);
+  await expect.poll(asked).toBe(unseen + 1);
   for (const hidden of [true, false, true, false]) await setHidden(page, hidden);
-  await new Promise((resolve) => setTimeout(resolve, 2_500));
+  await pass(3_000);
+  expect(asked()).toBe(unseen + 1);
   release();
   mesh.held = undefined;
-  const before = mesh.asked;
-  await expect.poll(() => mesh.asked).toBeGreaterThan(before);
+  await expect.poll(async () => (await pass(2_000), asked())).toBeGreaterThan(unseen + 1);
   expect(mesh.mostAtATime).toBe(1);
 });
 
@@ -280,6 +270,72 @@ test('the keyboard reaches every service, and points at its edge in the graph', 
   expect(await page.locator('#graph .edge.pointed text:visible').allTextContents()).toEqual(['3 ms']);
   await page.keyboard.press('Enter');
   expect(await page.locator('tbody button[aria-pressed=true]').allInnerTexts()).toEqual(['stock']);
+});
+
+test('an edge that failed and then vanished counts no more', async () => {
+  const mesh = await startFakeMesh({ shop: ['billing', 'mail'] });
+  mesh.down.add('mail');
+  const { url } = await startLive(mesh);
+  const { page } = await open(url);
+  await expect.poll(() => page.title()).toBe('(1) shop');
+  mesh.edges['shop'] = ['billing'];
+  await expect.poll(() => page.title()).toBe('shop');
+  expect(await textOf(page, 'h1')).toBe('Both services answer');
+});
+
+test('a sparkline has the last 60 at its right end, failures in full height, and no slow answer flattens the others', async () => {
+  const mesh = await startFakeMesh({ shop: ['mail'] });
+  const { url } = await startLive(mesh);
+  const look = async (ms: number): Promise<void> => {
+    mesh.times.set('mail', ms);
+    await askLive(url);
+  };
+  for (let count = 0; count < 20; count += 1) await look(40);
+  await look(9_000);
+  mesh.edges['shop'] = [];
+  await look(0);
+  mesh.edges['shop'] = ['mail'];
+  mesh.down.add('mail');
+  const report = await askLive(url);
+  const { page } = await open(url);
+  await showReport(page, report);
+  const path = async (name: string): Promise<string> =>
+    (await rowOf(page, 'mail').locator(`.last .${name}`).getAttribute('d')) ?? '';
+  await expect.poll(() => path('failed')).toBe('M177 28v-28h2v28z');
+  const answered = await path('answered');
+  expect(answered.match(/M/g)).toHaveLength(21);
+  const heights = [...answered.matchAll(/v-([\d.]+)h/g)].map(([, height]) => Number(height));
+  expect(heights.at(-1)).toBe(28);
+  expect(heights[0]).toBeGreaterThan(14);
+});
+
+/** The graph of a page for edges like `ab`, from `a` to `b`. */
+async function draw(...pairs: readonly string[]): Promise<Awaited<ReturnType<typeof showReport>>> {
+  const names = [...new Set(pairs.join(''))];
+  const { page } = await open((await startLive(await startFakeMesh(SHOP))).url);
+  return showReport(page, reportOf(names, pairs.map(([from = '', to = '']) => [from, to])));
+}
+
+test('a graph has a column for each length of way, and edges that lead back run below everything', async () => {
+  const { nodes, edges, height } = await draw('ab', 'bc', 'ac', 'cd', 'da', 'dd');
+  const columns = ['a', 'b', 'c', 'd'].map((name) => nodes[name] ?? { x: 0, y: 0, width: 0 });
+  for (const [index, { x, width }] of columns.slice(0, -1).entries())
+    expect((columns[index + 1]?.x ?? 0) - x).toBeGreaterThan(width + 60);
+  const bottom = Math.max(...columns.map(({ y }) => y + 17));
+  for (const key of ['d>a', 'd>d']) expect(edges[key]?.labelY).toBeGreaterThan(bottom);
+  expect(edges['d>a']?.labelY).not.toBe(edges['d>d']?.labelY);
+  for (const { labelY } of Object.values(edges)) expect(labelY).toBeLessThan(height);
+});
+
+test('an edge that skips a layer keeps clear of the service in it', async () => {
+  const { nodes, edges } = await draw('ab', 'bc', 'ac');
+  const { x = 0, y = 0, width = 0 } = nodes['b'] ?? {};
+  const passing = [...(edges['a>c']?.path.matchAll(/ (\d+)H(\d+)/g) ?? [])].map(([, at, to]) => ({
+    y: Number(at),
+    x: Number(to),
+  }));
+  expect(passing).toEqual([{ x: x + width, y: expect.any(Number) }]);
+  expect(Math.abs((passing[0]?.y ?? 0) - y)).toBeGreaterThan(22);
 });
 
 test('the page is one document that permits nothing else', async () => {

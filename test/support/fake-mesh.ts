@@ -7,7 +7,10 @@ import { onTestFinished } from 'vitest';
 /** What the services of the mesh are connected to, and those of them that are down. */
 export interface FakeMesh {
   readonly edges: Record<string, readonly string[]>;
+  /** Services that are unreachable; the asked one answers with 503. */
   readonly down: Set<string>;
+  /** Status and description of services that fail otherwise. */
+  readonly failures: Map<string, readonly [status: number, description: string]>;
   /** Milliseconds that a service is said to have taken. */
   readonly times: Map<string, number>;
   /** How often its first service was asked, and how many of these requests wait for their answer. */
@@ -24,6 +27,7 @@ export async function startFakeMesh(edges: Record<string, readonly string[]>): P
   const mesh: FakeMesh = {
     edges,
     down: new Set(),
+    failures: new Map(),
     times: new Map(),
     asked: 0,
     held: undefined,
@@ -37,9 +41,10 @@ export async function startFakeMesh(edges: Record<string, readonly string[]>): P
     mesh.mostAtATime = Math.max(mesh.mostAtATime, (waiting += 1));
     await mesh.held;
     waiting -= 1;
-    response.setHeader('content-type', 'application/json');
+    const asked = decodeURIComponent(pathname.split('/')[1] ?? '');
+    response.writeHead(mesh.down.has(asked) ? 503 : 200, { 'content-type': 'application/json' });
     response.end(
-      JSON.stringify(pingOf(mesh, decodeURIComponent(pathname.split('/')[1] ?? ''), Number(searchParams.get('depth')))),
+      JSON.stringify(mesh.down.has(asked) ? errorOf('down') : pingOf(mesh, asked, Number(searchParams.get('depth')))),
     );
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -56,17 +61,16 @@ function pingOf(mesh: FakeMesh, service: string, depth: number): object {
   if (depth === 0 || below.length === 0) return { response: 'pong', process_time: '0 ms' };
   const entries = below.map((to) => {
     const request_time = `${mesh.times.get(to) ?? 3} ms`;
-    const error = {
-      message: 'Service Unavailable',
-      description: `${to} is unreachable`,
-      error_code: { name: 'framework_error_unspecified', value: 999_998 },
-    };
-    return [
-      to,
-      mesh.down.has(to)
-        ? { response: error, status_code: 503, request_time }
-        : { response: pingOf(mesh, to, depth - 1), status_code: 200, request_time },
-    ];
+    const [status, description] = mesh.down.has(to)
+      ? [503, `${to} is unreachable`]
+      : (mesh.failures.get(to) ?? [200, '']);
+    const response = status === 200 ? pingOf(mesh, to, depth - 1) : errorOf(description);
+    return [to, { response, status_code: status, request_time }];
   });
   return { response: Object.fromEntries(entries), process_time: '1 ms' };
+}
+
+function errorOf(description: string): object {
+  const error_code = { name: 'framework_error_unspecified', value: 999_998 };
+  return { message: 'Service Unavailable', description, error_code };
 }
