@@ -1,14 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { ALIASES } from './test/support/aliases.mjs';
 import { MissingPrograms } from './test/support/missing-programs.js';
 import { PATIENCE_MS } from './test/support/patience.js';
 import { findPrograms } from './test/support/programs.mjs';
-
-const source = (file: string): string => fileURLToPath(new URL(`./src/${file}`, import.meta.url));
 
 /** A test file with a tag needs more than `src`: a program, the build, libraries of test/package.json, or seconds. */
 function findFilesWith(tag: string): string[] {
@@ -28,14 +26,7 @@ class SlowFirst extends BaseSequencer {
 }
 
 export default defineConfig(({ mode }) => ({
-  resolve: {
-    alias: [
-      { find: /^postern$/, replacement: source('index.ts') },
-      { find: /^postern\/metrics$/, replacement: source('metrics.ts') },
-      { find: /^postern\/gateway$/, replacement: source('gateway.ts') },
-      { find: /^postern\/openapi$/, replacement: source('openapi.ts') },
-    ],
-  },
+  resolve: { alias: ALIASES },
   test: {
     include: ['test/**/*.test.ts'],
     exclude: [...configDefaults.exclude, 'test/starter/**', ...(mode === 'fast' ? findFilesWith('') : [])],

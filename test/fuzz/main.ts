@@ -5,14 +5,11 @@
  * A failure says with which options it happens again; the exit status is 1 then.
  */
 
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { Worker } from 'node:worker_threads';
-import { TARGETS, type Job, type Report } from './worker.js';
+import { FuzzThread } from './thread.js';
+import { TARGETS } from './worker.js';
 
 const NAMES = TARGETS.map(({ name }) => name);
-/** How long one iteration may take. */
-const HANG_MS = 60_000;
 
 const { values } = parseArgs({
   args: process.argv.slice(3),
@@ -39,10 +36,11 @@ const from = Number(range[1]);
 const to = values.iterations === undefined ? null : Number(range[2] ?? range[1]);
 
 console.log(`seed ${seed}`);
+const thread = new FuzzThread();
 let failed = false;
 for (const target of values.target) {
   const start = performance.now();
-  const report = await runInThread({ seed, target, from, to, seconds: seconds / values.target.length });
+  const report = await thread.run({ seed, target, from, to, seconds: seconds / values.target.length });
   const elapsed = ((performance.now() - start) / 1000).toFixed(1);
   const outcomes = Object.entries(report.outcomes).map(([outcome, count]) => `${outcome} ${count}`);
   console.log(
@@ -52,49 +50,14 @@ for (const target of values.target) {
   failed = true;
   const { iteration, error } = report.failure;
   console.log(`FAILED: target ${target}, seed ${seed}, iteration ${iteration}\n${error}`);
-  const alone = await runInThread({ seed, target, from: iteration, to: iteration, seconds: 0 });
+  const alone = await thread.run({ seed, target, from: iteration, to: iteration, seconds: 0 });
   const iterations = alone.failure === null ? `${from}-${iteration}` : iteration;
   console.log(
     `again: npm run fuzz -- --seed ${seed} --target ${target} --iterations ${iterations}${alone.failure === null ? ' (it did not fail alone)' : ''}`,
   );
 }
+thread.stop();
 process.exitCode = failed ? 1 : 0;
-
-/** One target in a thread; what the thread dies of, and an iteration without an end, are failures. */
-function runInThread(job: Omit<Job, 'iteration'>): Promise<Report> {
-  const current = new Int32Array(new SharedArrayBuffer(4));
-  const run = fileURLToPath(new URL('../support/run.mjs', import.meta.url));
-  const worker = new Worker(run, {
-    argv: [fileURLToPath(new URL('worker.ts', import.meta.url))],
-    workerData: { ...job, iteration: current } satisfies Job,
-  });
-  return new Promise((resolve) => {
-    const failure = (error: string): void => {
-      const iteration = Atomics.load(current, 0);
-      resolve({ iterations: iteration - job.from, outcomes: {}, failure: { iteration, error } });
-    };
-    let [seen, since] = [-1, performance.now()];
-    const watch = setInterval(() => {
-      const iteration = Atomics.load(current, 0);
-      if (iteration !== seen) [seen, since] = [iteration, performance.now()];
-      else if (performance.now() - since > HANG_MS) {
-        failure(`no end after ${HANG_MS / 1000} s`);
-        void worker.terminate();
-      }
-    }, 1000);
-    worker.once('message', (report: Report) => {
-      resolve(report);
-      void worker.terminate();
-    });
-    worker.once('error', (error) =>
-      failure(`thrown out of nowhere: ${error instanceof Error ? error.stack : String(error)}`),
-    );
-    worker.once('exit', () => {
-      clearInterval(watch);
-      failure('the thread ended early');
-    });
-  });
-}
 
 function numberOf(name: string, text: string): number {
   const number = Number(text);

@@ -3,8 +3,9 @@
  * told.
  */
 
+import { on } from 'node:events';
 import { inspect } from 'node:util';
-import { parentPort, workerData } from 'node:worker_threads';
+import { parentPort } from 'node:worker_threads';
 import { body } from './body.js';
 import { connections } from './connections.js';
 import { errors } from './errors.js';
@@ -14,7 +15,7 @@ import { metrics } from './metrics.js';
 import { router } from './router.js';
 import { randomOf, type Target } from './target.js';
 
-/** What the thread is started with. */
+/** What the thread is sent. */
 export interface Job {
   readonly seed: number;
   readonly target: string;
@@ -27,7 +28,7 @@ export interface Job {
   readonly iteration: Int32Array;
 }
 
-/** What the thread reports, once. */
+/** What the thread reports of a job. */
 export interface Report {
   readonly iterations: number;
   /** How often each outcome was met. */
@@ -72,4 +73,7 @@ function shorten(text: string): string {
     .slice(0, 20_000);
 }
 
-if (parentPort !== null) parentPort.postMessage(await run(workerData as Job));
+if (parentPort !== null) {
+  // Modules can be loaded only as long as this one is.
+  for await (const [job] of on(parentPort, 'message')) parentPort.postMessage(await run(job as Job));
+}

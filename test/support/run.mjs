@@ -5,8 +5,9 @@
 
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { loadConfigFromFile, runnerImport } from 'vite';
+import { runnerImport } from 'vite';
+import { ALIASES } from './aliases.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const { config } = await loadConfigFromFile({ command: 'serve', mode: 'test' }, resolve(root, 'vitest.config.ts'));
-await runnerImport(resolve(process.argv[2]), { root, resolve: config.resolve, logLevel: 'warn' });
+const config = { configFile: false, root, resolve: { alias: ALIASES }, logLevel: 'warn' };
+await runnerImport(resolve(process.argv[2]), config);
