@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { ALIASES } from './test/support/aliases.mjs';
@@ -8,12 +8,14 @@ import { MissingPrograms } from './test/support/missing-programs.js';
 import { PATIENCE_MS } from './test/support/patience.js';
 import { findPrograms } from './test/support/programs.mjs';
 
+/** All test files. `readdirSync` with `recursive` would go through the libraries, too. */
+const TESTS = ['.', ...readdirSync('test').filter((name) => !name.includes('.') && name !== 'node_modules')]
+  .flatMap((folder) => readdirSync(`test/${folder}`).map((name) => join('test', folder, name)))
+  .filter((file) => file.endsWith('.test.ts'));
+
 /** A test file with a tag needs more than `src`: a program, the build, libraries of test/package.json, or seconds. */
 function findFilesWith(tag: string): string[] {
-  const files = readdirSync('test', { recursive: true, encoding: 'utf8' });
-  const isTest = (file: string): boolean => /(?<!node_modules.*)\.test\.ts$/.test(file);
-  const tests = files.filter(isTest).map((file) => `test/${file}`);
-  return tests.filter((file) => readFileSync(file, 'utf8').includes(`@module-tag${tag}`));
+  return TESTS.filter((file) => readFileSync(file, 'utf8').includes(`@module-tag${tag}`));
 }
 
 /** Starts slow files first, so that no worker is alone with one at the end. */
@@ -30,6 +32,7 @@ export default defineConfig(({ mode }) => ({
   test: {
     include: ['test/**/*.test.ts'],
     exclude: [...configDefaults.exclude, 'test/starter/**', ...(mode === 'fast' ? findFilesWith('') : [])],
+    globalSetup: ['test/support/packed.ts'],
     setupFiles: ['test/support/setup.ts'],
     testTimeout: PATIENCE_MS + 10_000,
     hookTimeout: PATIENCE_MS + 10_000,

@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import packageJson from '../package.json' with { type: 'json' };
-import { writePagesInOneFile } from './support/generated-pages.js';
+import { packPackage, type Packed } from './support/packed.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const ENTRIES = Object.keys(packageJson.exports).filter((name) => name !== './package.json')
@@ -21,28 +21,20 @@ const ENTRIES = Object.keys(packageJson.exports).filter((name) => name !== './pa
 
 let folder = '';
 let installed = '';
-let packed: { filename: string; unpackedSize: number; files: { path: string; size: number }[] };
+let packed: Packed;
 
 const run = (command: string, args: string[]): string =>
   execFileSync(command, args, { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 const node = (code: string, type: 'module' | 'commonjs'): string =>
   run(process.execPath, [`--input-type=${type}`, '--eval', code]).trim();
 
-beforeAll(() => {
+beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'postern-'));
-  // `prepack` would build anew below the tests that run beside this one.
-  writePagesInOneFile();
-  const output = execFileSync('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', folder], {
-    cwd: ROOT,
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
-  // npm 10 prints a list, npm 11 an object by name.
-  packed = Object.values(JSON.parse(output) as Record<string, typeof packed>)[0] as typeof packed;
+  packed = await packPackage();
   writeFileSync(join(folder, 'package.json'), '{"name":"consumer","private":true}');
   const { stderr } = spawnSync(
     'npm',
-    ['install', '--offline', '--no-audit', '--no-fund', join(folder, packed.filename)],
+    ['install', '--offline', '--no-audit', '--no-fund', packed.tarball],
     { cwd: folder, encoding: 'utf8' },
   );
   installed = stderr;

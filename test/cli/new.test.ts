@@ -6,7 +6,7 @@
  * @module-tag slow
  */
 
-import { execFile, execFileSync, spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,8 +16,8 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import tested from '../package.json' with { type: 'json' };
 import { packageVersion, runCommand } from '../support/command.js';
-import { ROOT } from '../support/markdown.js';
 import { findNode24 } from '../support/node24.js';
+import { packPackage } from '../support/packed.js';
 
 interface Manifest {
   readonly scripts: Record<string, string>;
@@ -44,8 +44,7 @@ const shop = (...path: string[]): string => join(folder, 'shop', ...path);
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'postern-new-'));
-  execFileSync('npm', ['pack', '--ignore-scripts', '--pack-destination', folder], { cwd: ROOT, stdio: 'pipe' });
-  const tarball = join(folder, readdirSync(folder).find((file) => file.endsWith('.tgz')) ?? '');
+  const { tarball } = await packPackage();
   printed = await inFolder(folder, 'npx', '--yes', `--package=${tarball}`, 'postern', 'new', 'shop');
   const manifest = readFileSync(shop('package.json'), 'utf8');
   written = JSON.parse(manifest) as Manifest;

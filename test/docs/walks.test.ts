@@ -23,6 +23,7 @@ import { delimiter, dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { findBlocks, findPages, isAsPrinted, ROOT } from '../support/markdown.js';
 import { findNode24 } from '../support/node24.js';
+import { packPackage } from '../support/packed.js';
 import { freePorts } from '../support/ports.js';
 
 /** Ports that the documents name. */
@@ -31,16 +32,16 @@ const node24 = findNode24();
 const pages = findPages().filter((page) => findBlocks(page).some(({ meta }) => meta['file'] !== undefined));
 
 let tools = '';
-beforeAll(() => {
+beforeAll(async () => {
   tools = mkdtempSync(join(tmpdir(), 'postern-walk-'));
-  execFileSync('npm', ['pack', '--ignore-scripts', '--pack-destination', tools], { cwd: ROOT, stdio: 'pipe' });
+  const { tarball } = await packPackage();
   const npm = execFileSync('sh', ['-c', 'command -v npm'], { encoding: 'utf8' }).trim();
   writeFileSync(join(tools, 'npm'), `#!/usr/bin/env bash
 if [ "$1" = install ] || [ "$1" = i ]; then
   shift; words=()
   for word in "$@"; do
     case $word in
-      postern) words+=(${tools}/postern-*.tgz) ;;
+      postern) words+=(${tarball}) ;;
       -*) words+=("$word") ;;
       *) name=$word; [ -d "${ROOT}test/node_modules/$name" ] || name=../../node_modules/$word; words+=("file:${ROOT}test/node_modules/$name") ;;
     esac

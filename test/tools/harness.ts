@@ -44,15 +44,11 @@ export class Package {
   readonly installed: string = join(this.#home, 'installed');
   readonly tarball: string;
 
-  constructor() {
+  /** @param tarball default: the package is packed */
+  constructor(tarball?: string) {
     // Tools look for the file in the folders above, too; Rolldown stops at one that includes JavaScript.
     writeFileSync(join(this.#home, 'tsconfig.json'), '{"compilerOptions":{"allowJs":true}}');
-    const pack = ['pack', '--json', '--ignore-scripts', '--pack-destination', this.#home];
-    const text = execFileSync('npm', pack, { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
-    const output: unknown = JSON.parse(text);
-    // npm 10 prints a list, npm 11 an object by name.
-    const [{ filename } = { filename: '' }] = Object.values(output as Record<string, { filename: string }>);
-    this.tarball = join(this.#home, filename);
+    this.tarball = tarball ?? pack(this.#home);
     mkdirSync(this.installed);
     writeFileSync(join(this.installed, 'package.json'), '{"name":"shop","private":true}');
     const install = ['install', '--offline', '--no-audit', '--no-fund', '--silent', this.tarball];
@@ -72,6 +68,16 @@ export class Package {
   close(): Promise<void> {
     return rm(this.#home, { recursive: true, force: true });
   }
+}
+
+/** Packs the package into a folder. @returns the tarball */
+function pack(folder: string): string {
+  const args = ['pack', '--json', '--ignore-scripts', '--pack-destination', folder];
+  const text = execFileSync('npm', args, { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+  const output: unknown = JSON.parse(text);
+  // npm 10 prints a list, npm 11 an object by name.
+  const [{ filename } = { filename: '' }] = Object.values(output as Record<string, { filename: string }>);
+  return join(folder, filename);
 }
 
 /** Folders of one check. */

@@ -6,6 +6,7 @@
  */
 
 import { afterAll, beforeAll, test } from 'vitest';
+import { packPackage } from '../support/packed.js';
 import { Package } from './harness.js';
 import { TOOLS } from './tools.js';
 
@@ -22,8 +23,8 @@ const NAMES = [
 const runtime = { binary: process.execPath, major: Number(process.versions.node.split('.')[0]) };
 
 let packed: Package;
-beforeAll(() => {
-  packed = new Package();
+beforeAll(async () => {
+  packed = new Package((await packPackage()).tarball);
 }, 120_000);
 afterAll(() => packed.close());
 
