@@ -169,14 +169,15 @@ describe.each(CASES)('$kind', ({ tables, targets, methods }) => {
     expect(checkGateway(name, EXPORTERS[name](toServices(site), {}))).toBe('');
   });
 
-  test.for(Object.keys(EXPORTERS) as GatewayName[])(
-    '%s lets through what is public',
-    { timeout: 120_000 },
-    async (name) => {
+  // All gateways in one go: what the services answer directly is asked once.
+  test(
+    `${Object.keys(EXPORTERS).join(', ')} let through what is public, and nothing else`,
+    { timeout: 300_000 },
+    async () => {
       const requests = targets.flatMap((target) =>
         methods.map((method): SiteRequest => ({ method, target, host: NAME, fields: '' })),
       );
-      const { answered, failures } = await askSites([{ site, bare, requests }], { [name]: EXPORTERS[name] });
+      const { answered, failures } = await askSites([{ site, bare, requests }]);
       expect(failures).toEqual([]);
       expect(answered).toBeGreaterThan(100);
     },
