@@ -6,6 +6,8 @@
  */
 
 import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { findPrograms } from './programs.mjs';
 
@@ -26,7 +28,13 @@ if (process.env.CI && missing().length > 0) {
   process.exit(1);
 }
 const folder = fileURLToPath(new URL('..', import.meta.url));
-if (!run('npm', ['ci', '--prefix', folder, '--no-audit', '--no-fund', '--loglevel', 'error'])) process.exit(1);
+const lock = readFileSync(join(folder, 'package-lock.json'), 'utf8');
+// What was installed last: `npm ci` would install it anew.
+const installed = join(folder, 'node_modules/.installed-lock.json');
+if (!existsSync(installed) || readFileSync(installed, 'utf8') !== lock) {
+  if (!run('npm', ['ci', '--prefix', folder, '--no-audit', '--no-fund', '--loglevel', 'error'])) process.exit(1);
+  writeFileSync(installed, lock);
+}
 
 /**
  * @param {string} command
