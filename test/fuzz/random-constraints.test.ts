@@ -22,7 +22,7 @@ test('what the parser accepts is a regular expression, and each of its character
     '\\x4', '1', '*', '+?', '{2}', '{', ',3}', '.', '$',
   ];
   let accepted = 0;
-  for (let i = 0; i < 10_000; i += 1) {
+  for (let i = 0; i < 3_000; i += 1) {
     const source =
       i % 2 === 0
         ? randomSource(random, 3)
@@ -34,12 +34,12 @@ test('what the parser accepts is a regular expression, and each of its character
     for (const { text, index } of textsOf(tree))
       expect(source.startsWith(text, index), `${context(source)}, "${text}" at ${index}`).toBe(true);
   }
-  expect(accepted).toBeGreaterThan(3_000);
+  expect(accepted).toBeGreaterThan(900);
 });
 
 test('the pattern matches a path if, and only if, the expression matches its segment', () => {
   const random = createRandom(seed);
-  for (const constraint of constraints(random, 2_000)) {
+  for (const constraint of constraints(random, 600)) {
     const pattern = new RegExp(`^/(p)/${constraint.pattern}/q$`);
     const last = new RegExp(`^/${constraint.pattern}$`);
     const twice = new RegExp(`^/${constraint.pattern}/${constraint.pattern}$`);
@@ -71,7 +71,7 @@ test('the pattern matches a path if, and only if, the expression matches its seg
 
 test('an accepted constraint takes steps in proportion to the length of the segment', () => {
   const random = createRandom(seed);
-  for (const { source, regexp } of constraints(random, 1_200)) {
+  for (const { source, regexp } of constraints(random, 400)) {
     const ast = parseRegex(source);
     for (let i = 0; i < 6; i += 1) {
       const short = randomWord(random, 'ab-', 6);
@@ -94,7 +94,7 @@ test('an accepted constraint takes steps in proportion to the length of the segm
 test('a constraint that takes steps out of proportion is refused', () => {
   const random = createRandom(seed);
   let refused = 0;
-  for (let i = 0; i < 3_000; i += 1) {
+  for (let i = 0; i < 1_000; i += 1) {
     const source = randomSource(random, 3);
     const ast = tryParse(source);
     if (ast === null) continue;
@@ -108,7 +108,7 @@ test('a constraint that takes steps out of proportion is refused', () => {
     refused += 1;
     expect(() => compileConstraint(source), context(source)).toThrow(TypeError);
   }
-  expect(refused).toBeGreaterThan(20);
+  expect(refused).toBeGreaterThan(5);
 });
 
 function context(source: string): string {

@@ -11,11 +11,11 @@ import { runSites } from '../support/gateway-random.js';
 import { EXPORTERS } from '../support/gateway-site.js';
 import { askAsPublic } from '../support/public-calls.js';
 
-test('30 random sites and 10,000 requests', { timeout: 120_000 }, async () => {
-  const { sent, answered, failures } = await runSites(createRandom(20_261_123), 30, 112);
+test('12 random sites and 4,000 requests', { timeout: 120_000 }, async () => {
+  const { sent, answered, failures } = await runSites(createRandom(20_261_123), 12, 112);
   expect(failures).toEqual([]);
-  expect(sent).toBeGreaterThan(10_000);
-  expect(answered).toBeGreaterThan(500);
+  expect(sent).toBeGreaterThan(4_000);
+  expect(answered).toBeGreaterThan(200);
 });
 
 test('the public learns nothing of the calls that were made for a request', { timeout: 120_000 }, async () => {
