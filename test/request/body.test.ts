@@ -81,7 +81,8 @@ test.for([
   let arrived: Uint8Array | undefined;
   const app = createApp().post('/', async (ctx) => void (arrived = await ctx.bytes()));
   const { port } = await serve(app);
-  const socket = connect(port, '127.0.0.1', () => socket.write('POST / HTTP/1.1\r\nHost: x\r\n')).setNoDelay();
+  const socket = connect(port, '127.0.0.1').setNoDelay();
+  socket.write('POST / HTTP/1.1\r\nHost: x\r\n');
   for (const packet of packets) {
     await new Promise((resolve) => setTimeout(resolve, 20));
     socket.write(packet);
