@@ -1,5 +1,6 @@
 /** What a target of the fuzzer is, and what its targets share. */
 
+import { cpuMs } from '../support/growth.js';
 import { createRandom, type Random } from '../support/random.js';
 
 /**
@@ -32,12 +33,12 @@ export function assert(condition: boolean, what: string, details: unknown = ''):
   if (!condition) throw new Error(details === '' ? what : `${what}: ${JSON.stringify(details)}`);
 }
 
-/** Longest time, in ms, that a look-up may take before its growth is measured. */
+/** Longest CPU time, in ms, that a look-up may take before its growth is measured. */
 const SUSPICIOUS_MS = 20;
 
 /**
- * Does some work of size `n`; where that takes long, twice the work may take three times as long at most. The fastest
- * of several tries counts, so that a busy machine can't fail it.
+ * Does some work of size `n`; where that takes long, twice the work may take three times as long at most. CPU time and
+ * the fastest of several tries count, so that a busy machine can't fail it.
  *
  * @throws when the work grows faster than its size
  */
@@ -53,7 +54,7 @@ export async function assertLinear(n: number, work: (n: number) => unknown, what
 }
 
 async function timeOf(work: () => unknown): Promise<number> {
-  const start = performance.now();
+  const startedMs = cpuMs();
   await work();
-  return performance.now() - start;
+  return cpuMs() - startedMs;
 }
