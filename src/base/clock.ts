@@ -19,8 +19,8 @@ export const Date: DateConstructor = globalThis.Date;
 
 /** Milliseconds on a monotonic clock; only differences count. `performance.now` would load node:perf_hooks. */
 export function monotonicNow(): number {
-  const [seconds, nanoseconds] = hrtime();
-  return seconds * 1e3 + nanoseconds / 1e6;
+  const time = hrtime();
+  return time[0] * 1e3 + time[1] / 1e6;
 }
 
 /** When {@link monotonicNow} was 0, in ms since the Unix epoch; more precise than `Date`. */
