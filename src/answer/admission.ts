@@ -70,9 +70,9 @@ export class Gate {
         const refusal = this.#refuse(exceeded ?? (deadlineMs <= nowMs ? 'deadline' : 'queue'));
         if (refusal !== undefined) return refusal;
       }
-      const { req, hasBody } = ctx.exchange;
+      const { req, body } = ctx.exchange;
       // Until the body has arrived, the request waits for its client, not in a queue.
-      const isArriving = hasBody && !req.complete;
+      const isArriving = body !== null && !req.complete;
       const ticket = isArriving ? null : limiter.begin(nowMs, deadlineMs - nowMs);
       const admission = (ctx.admission = new Admission(limiter, deadlineMs, ticket));
       if (isArriving) req.once('end', () => admission.begin(monotonicNow()));

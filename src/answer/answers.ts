@@ -31,7 +31,8 @@ type Answer = Outgoing | typeof HANDED_OVER;
 
 /** The path of a request through one listener of an application. Its methods never throw. */
 export class Answers implements Answering<Context> {
-  readonly #beginning: readonly Observer[];
+  /** The one that wants to know when a request begins: the access log. */
+  readonly #beginning: Observer | undefined;
 
   /** @param observers get the outcome of every request, once */
   constructor(
@@ -39,12 +40,12 @@ export class Answers implements Answering<Context> {
     readonly options: ServingOptions,
     readonly observers: readonly Observer[],
   ) {
-    this.#beginning = observers.filter(({ begun }) => begun !== undefined);
+    this.#beginning = observers.find(({ begun }) => begun !== undefined);
   }
 
   answer(exchange: Exchange<Context>): Answer | Promise<Answer> {
     const { req, method, scope } = exchange;
-    for (const observer of this.#beginning) observer.begun?.(exchange);
+    this.#beginning?.begun?.(exchange);
     let result: HandlerResult | Promise<HandlerResult>;
     try {
       if (exchange.refusal !== null) throw exchange.refusal;

@@ -48,13 +48,13 @@ export class Body {
 
   /** The body as JSON; undefined if it has no byte. Throws as {@link json} does. */
   async jsonIfAny(): Promise<unknown> {
-    const { req, hasBody, contentLength } = this.exchange;
-    if (!hasBody) return undefined;
+    const { req, body } = this.exchange;
+    if (body === null) return undefined;
     // A page of another site can send a body without a type, or as text, without asking first (Fetch, "CORS-safelisted
     // request-header").
     const assertJson = (): void => assertType(req.headers['content-type'] ?? '', isJsonType, 'application/json');
     // A chunked body may have no byte, which only its end shows.
-    if (contentLength > 0) assertJson();
+    if (body.length > 0) assertJson();
     const read = this.#read();
     const bytes = read instanceof Promise ? await read : read;
     if (bytes.length === 0) return undefined;
@@ -88,23 +88,25 @@ export class Body {
 
   #begin(): void {
     if (this.#streamed) throw new TypeError('the body was taken as a stream already');
-    const { req, contentLength } = this.exchange;
+    const { req, body } = this.exchange;
     const coding = req.headers['content-encoding'];
     if (coding !== undefined && coding.trim().toLowerCase() !== 'identity') {
       const headers = { 'accept-encoding': 'identity' };
       throw new HttpError(415, 'Bodies with a content coding are not read.', { headers });
     }
-    if (contentLength > this.limitBytes) throw tooLarge(this.limitBytes);
-    if (this.exchange.isReadByOthers)
+    if (body === null) return;
+    if (body.length > this.limitBytes) throw tooLarge(this.limitBytes);
+    if (body.isReadByOthers)
       throw new TypeError(
         'middleware for Express has read the body already; use what it made of it, ctx.raw.req.body, or remove that middleware',
       );
-    this.exchange.beginReading();
+    body.beginReading();
   }
 }
 
 /** The body at once, if all of it is here already; most are, that came with their head. */
-function takeArrived({ req, contentLength: length }: Exchange): Buffer<ArrayBuffer> | undefined {
+function takeArrived({ req, body }: Exchange): Buffer<ArrayBuffer> | undefined {
+  const length = body?.length ?? 0;
   const isHere = req.complete && req.readableFlowing !== true && !req.readableEnded && length === req.readableLength;
   // Without a length, `read` of Node.js 26 would return only the first buffer.
   if (!isHere || length === 0) return undefined;
@@ -117,7 +119,7 @@ function takeArrived({ req, contentLength: length }: Exchange): Buffer<ArrayBuff
 function collect(exchange: Exchange, limitBytes: number): Promise<Buffer<ArrayBuffer>> {
   const { req } = exchange;
   return new Promise((resolve, reject) => {
-    const bytes = new Bytes(limitBytes, exchange.contentLength);
+    const bytes = new Bytes(limitBytes, exchange.body?.length ?? 0);
     const settle = (failure?: HttpError): void => {
       req.off('data', onData).off('end', onEnd).off('error', onAbort).off('close', onAbort);
       if (failure === undefined) resolve(bytes.read());

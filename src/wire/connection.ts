@@ -14,6 +14,7 @@ import type { HttpError } from '../base/errors.js';
 import { EarlyRequests } from './early-requests.js';
 import { CLIENT_CLOSED_REQUEST, Exchange, type Carrier } from './exchange.js';
 import { closesByTrailer } from './head.js';
+import type { IncomingBody } from './incoming-body.js';
 import { allowBody, deferEnd, dropLateHeaders, saysClose, wakeReading } from './node-internals.js';
 import { HANDED_OVER, type Answering } from './answering.js';
 import { hasStream, type Outgoing } from './outgoing.js';
@@ -105,8 +106,8 @@ export class Connection<Handling> implements Carrier, Sending {
     else this.#waiting.push(exchange);
     // node:http ends the connection when a request with `Expect: 100-continue` is answered and was never told to
     // continue. That goes for a request without a body, too, although it has nothing to continue with.
-    if (isLast || !res.shouldKeepAlive || (awaitsContinue && !exchange.hasBody)) this.#acceptNoMore('last');
-    if (hasSocket && !exchange.hasBody) return this.#begin(exchange);
+    if (isLast || !res.shouldKeepAlive || (awaitsContinue && exchange.body === null)) this.#acceptNoMore('last');
+    if (hasSocket && exchange.body === null) return this.#begin(exchange);
     exchange.keepContext();
     if (hasSocket) return this.#beginAfterPacket(exchange);
     this.#hold();
@@ -155,9 +156,9 @@ export class Connection<Handling> implements Carrier, Sending {
     }
     const hasEnded = error.code === 'HPE_INVALID_EOF_STATE';
     if (hasEnded && !isLate && !this.isFree) return inNextTurn(() => this.breakOff(error, true));
-    if (latest !== null && latest.hasBody && !latest.req.complete && !(hasEnded && this.#waiting.length > 0)) {
+    if (latest !== null && latest.body !== null && !latest.req.complete && !(hasEnded && this.#waiting.length > 0)) {
       this.#acceptNoMore('cut');
-      this.#breakBody(latest, parserErrorOf(error));
+      this.#breakBody(latest, latest.body, parserErrorOf(error));
       this.#stopParsing();
     } else if (hasEnded && latest !== null) endSoftly(socket);
     // Bytes after `Connection: close`, of a head or a trailer, are not a request to answer.
@@ -212,7 +213,7 @@ export class Connection<Handling> implements Carrier, Sending {
     if (this.#waiting.length === 0) this.#early?.release();
     else this.#early?.advance();
     // node:http lets promises continue between two chunks of one packet.
-    if (exchange.hasBody && !exchange.req.complete) this.#beginAfterPacket(exchange);
+    if (exchange.body !== null && !exchange.req.complete) this.#beginAfterPacket(exchange);
     else this.#begin(exchange);
   }
 
@@ -240,7 +241,7 @@ export class Connection<Handling> implements Carrier, Sending {
     try {
       const sending = send(exchange, outgoing);
       if (sending === null) return this.#settle(exchange, outgoing.status);
-      if (!hasStream(outgoing)) exchange.dropBody();
+      if (!hasStream(outgoing)) exchange.body?.drop();
       sending.then(
         () => this.#sent(exchange, outgoing),
         (thrown: unknown) => this.#failSending(exchange, outgoing, thrown, failures + 1),
@@ -304,11 +305,11 @@ export class Connection<Handling> implements Carrier, Sending {
   }
 
   /** The rest of the body will never come: the request is answered with an error, unless a reply is begun. */
-  #breakBody(exchange: Exchange<Handling>, error: HttpError): void {
+  #breakBody(exchange: Exchange<Handling>, body: IncomingBody, error: HttpError): void {
     const { req, res } = exchange;
     // A handler that still reads the body would wait for ever.
     this.socket.once('close', () => req.destroy());
-    if (!exchange.breakBody(error)) return;
+    if (!body.break()) return;
     dropLateHeaders(res);
     exchange.inContext(() => {
       if (exchange.state === 'over') return;
@@ -359,22 +360,22 @@ export class Connection<Handling> implements Carrier, Sending {
     if (!exchanges.delete(exchange)) return;
     answering.settled(exchange, status);
     exchange.outgoing = null;
-    if (exchange.hasBody) exchange.dropBody();
+    exchange.body?.drop();
     if (exchange === this.#current && this.#waiting.length === 0) this.#conclude(exchange);
     if (this.#parts.isDraining && exchanges.size === 0) this.#parts.onIdle();
   }
 
   /** The latest reply is handed to the socket, or never will be. */
   #conclude(exchange: Exchange<Handling>): void {
-    const { req, res, hasBody } = exchange;
+    const { req, res, body } = exchange;
     const isClosing = saysClose(res);
     if (isClosing) this.#answerNothingMore();
-    if (hasBody && !req.complete && this.#state !== 'cut') {
+    if (body !== null && !req.complete && this.#state !== 'cut') {
       req.once('close', () => exchange === this.#latest && this.#conclude(exchange));
       return;
     }
     this.#current = null;
-    if (this.#state === 'open' && !(hasBody && closesByTrailer(req))) return;
+    if (this.#state === 'open' && !(body !== null && closesByTrailer(req))) return;
     // The reply may have promised to keep a connection on which no further request is parsed.
     if (this.#isBroken || !isClosing) this.#end();
   }

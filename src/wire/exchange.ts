@@ -1,19 +1,16 @@
-/* One request and its reply: its one state, and the rest of its body. */
+/* One request and its reply, with its one state. */
 
 import type { AsyncResource } from 'node:async_hooks';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { builtin } from '../base/builtin.js';
 import { monotonicNow } from '../base/clock.js';
-import type { HttpError } from '../base/errors.js';
 import { requestId } from '../propagation/mesh-headers.js';
+import { IncomingBody } from './incoming-body.js';
 import type { Outgoing } from './outgoing.js';
 import { scopeOf, type Scope } from './scope.js';
 
 /** nginx's status for a client that disconnected; never sent, only counted. */
 export const CLIENT_CLOSED_REQUEST = 499;
-
-/** Maximum bytes that are read and dropped of a body that no handler wants; with more, the connection is closed. */
-const DISCARD_BYTES = 64 * 1024 * 1024;
 
 type ExchangeState = 'waiting' | 'running' | 'sending' | 'left' | 'over';
 
@@ -55,10 +52,8 @@ export class Exchange<Handling = unknown> {
   readonly method: string;
   /** On the clock of `performance.now()`. */
   readonly startedAtMs: number = monotonicNow();
-  /** The `content-length` of the request; 0 without one. */
-  readonly contentLength: number;
-  /** Whether a body follows the head. */
-  readonly hasBody: boolean;
+  /** Null if no body follows the head. */
+  readonly body: IncomingBody | null;
   /** Who sent the request. */
   readonly scope: Scope;
   handling: Handling | null = null;
@@ -73,9 +68,6 @@ export class Exchange<Handling = unknown> {
   #state: ExchangeState = 'waiting';
   #id: string | undefined;
   #isLost = false;
-  #isAsked = false;
-  #isDiscarded = false;
-  #brokenBy: HttpError | null = null;
   #goneListeners: (() => void)[] | null = null;
   #context: AsyncResource | null = null;
 
@@ -83,16 +75,16 @@ export class Exchange<Handling = unknown> {
     readonly req: IncomingMessage,
     readonly res: ServerResponse,
     readonly carrier: Carrier,
-    /** Whether the client holds the body back until it is told to continue (RFC 9110, section 10.1.1). */
-    readonly awaitsContinue: boolean,
+    awaitsContinue: boolean,
     /** The error to answer with in place of the handler; null to run the handler. */
     public refusal: unknown,
   ) {
     const { headers } = req;
     this.method = req.method as string;
     this.scope = scopeOf(req);
-    this.contentLength = Number(headers['content-length'] ?? 0);
-    this.hasBody = headers['transfer-encoding'] !== undefined || this.contentLength > 0;
+    const length = Number(headers['content-length'] ?? 0);
+    const hasBody = length > 0 || headers['transfer-encoding'] !== undefined;
+    this.body = hasBody ? new IncomingBody(req, res, length, awaitsContinue) : null;
     // node:http would send chunks to a client of HTTP/1.0 that names them in `TE`.
     if (req.httpVersionMinor === 0) res.useChunkedEncodingByDefault = false;
   }
@@ -117,7 +109,7 @@ export class Exchange<Handling = unknown> {
 
   /** Whether nobody can receive the handler's reply: the client has disconnected, or the body broke off. */
   get isGone(): boolean {
-    return this.#isLost || this.#brokenBy !== null;
+    return this.#isLost || this.body?.isBroken === true;
   }
 
   /** Whether a handler has taken the reply into its own hands: it is written, being written, or destroyed. */
@@ -161,55 +153,5 @@ export class Exchange<Handling = unknown> {
     const listeners = this.#goneListeners;
     this.#goneListeners = null;
     for (const listener of listeners ?? []) listener();
-  }
-
-  /** Whether the client waits to be told to send its body. */
-  get isBodyHeldBack(): boolean {
-    return this.awaitsContinue && !this.isReading;
-  }
-
-  /** Whether a part of the body was asked for, by Postern's methods or from `req` itself. */
-  get isReading(): boolean {
-    return this.#isAsked || this.req.readableDidRead;
-  }
-
-  /** Whether middleware has read from `req` itself, so that the rest is not the body. To be asked before reading. */
-  get isReadByOthers(): boolean {
-    return this.req.readableDidRead && !this.#isDiscarded;
-  }
-
-  /** Begins to read the body: a client that waits for `100 Continue` gets it. */
-  beginReading(): void {
-    const { isBodyHeldBack, res } = this;
-    this.#isAsked = true;
-    if (isBodyHeldBack && !res.headersSent && !res.destroyed) res.writeContinue();
-  }
-
-  /** To be called once when the rest of the body will never come. What still arrives of it is dropped. */
-  breakBody(error: HttpError): boolean {
-    if (this.#brokenBy !== null) return false;
-    this.#brokenBy = error;
-    this.req.removeAllListeners('readable');
-    this.#discard();
-    return true;
-  }
-
-  /**
-   * Reads and drops the rest of a body that no handler wants any more. Unread, it would fill its buffer, and node:http
-   * would stop reading from the socket: a disconnect would go unnoticed.
-   */
-  dropBody(): void {
-    if (this.hasBody && !this.req.complete && this.#brokenBy === null) this.#discard();
-  }
-
-  #discard(): void {
-    const { req } = this;
-    this.#isDiscarded = true;
-    let budget = DISCARD_BYTES;
-    const onData = (chunk: Buffer): void => {
-      budget -= chunk.length;
-      if (budget < 0) req.socket.destroy();
-    };
-    req.on('data', onData).unpipe().resume();
   }
 }

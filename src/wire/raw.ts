@@ -9,7 +9,7 @@ import { beforeFirstRead, beforeHead } from './node-internals.js';
 export function exposeRaw(exchange: Exchange): void {
   if (exchange.raw !== 'unused') return;
   exchange.raw = 'exposed';
-  const { req, res } = exchange;
+  const { req, res, body } = exchange;
   // Without a listener an error, such as writing after the end of a reply, would end the process.
   res.on('error', () => undefined);
   res.once('pipe', () => {
@@ -17,7 +17,7 @@ export function exposeRaw(exchange: Exchange): void {
   });
   frameWell(exchange);
   exchange.carrier.watch();
-  if (exchange.awaitsContinue) beforeFirstRead(req, () => exchange.beginReading());
+  if (body?.awaitsContinue) beforeFirstRead(req, () => body.beginReading());
 }
 
 /**

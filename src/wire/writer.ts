@@ -15,6 +15,7 @@ import { CALLS_HEADER } from '../story/calls.js';
 import { discardStream, openStream, type BodySource, type Stream } from '../payload/bytes.js';
 import type { Exchange } from './exchange.js';
 import { closesByTrailer } from './head.js';
+import type { IncomingBody } from './incoming-body.js';
 import { replaceDestroySoon, saysClose } from './node-internals.js';
 import { hasStream, type Outgoing } from './outgoing.js';
 
@@ -44,7 +45,7 @@ export function send(exchange: Exchange, outgoing: Outgoing): Promise<void> | nu
     free(outgoing);
     body = null;
   }
-  const isEnding = exchange.carrier.endsWith(exchange) || (exchange.hasBody && mustEnd(exchange));
+  const isEnding = exchange.carrier.endsWith(exchange) || (exchange.body !== null && mustEnd(exchange.body));
   writeHead(exchange, outgoing, isEnding);
   if (isEnding && !req.complete) lingerAtEnd(exchange);
   if (body === null || method === 'HEAD') res.end();
@@ -182,7 +183,7 @@ async function readAndSend(exchange: Exchange, outgoing: Outgoing, stream: Strea
 }
 
 async function pump(exchange: Exchange, outgoing: Outgoing, source: BodySource): Promise<void> {
-  const { req, res, carrier } = exchange;
+  const { req, res, body, carrier } = exchange;
   // Another reply may have taken the place of the stream's.
   const isOver = (): boolean => exchange.outgoing !== outgoing || res.destroyed || res.writableEnded;
   let wake: (() => void) | undefined;
@@ -214,7 +215,8 @@ async function pump(exchange: Exchange, outgoing: Outgoing, source: BodySource):
     if (!res.headersSent) writeHead(exchange, outgoing, carrier.endsWith(exchange) || closesByTrailer(req));
     // node:http holds back what was written in this turn until its end, so it would count as not taken by the client.
     if (res.writableLength > 0) await new Promise<void>(nextTick);
-    if (!req.complete && (carrier.endsWith(exchange) || mustEnd(exchange))) lingerAtEnd(exchange);
+    const isEnding = carrier.endsWith(exchange) || (body !== null && mustEnd(body));
+    if (isEnding && !req.complete) lingerAtEnd(exchange);
     if (!isOver()) await endWhenTaken(exchange);
   } catch (error) {
     if (!isOver()) throw error;
@@ -254,10 +256,10 @@ function taken(socket: Socket): Promise<void> {
  * known length and not yet begun is read and dropped instead. One that the client holds back (`Expect: 100-continue`)
  * may never come at all (RFC 9110, section 10.1.1).
  */
-function mustEnd({ req, contentLength, isReading, isBodyHeldBack }: Exchange): boolean {
+function mustEnd({ req, length, isReading, isHeldBack }: IncomingBody): boolean {
   if (req.complete) return closesByTrailer(req);
   if (req.headers['transfer-encoding'] !== undefined) return true;
-  return contentLength > 0 && (isReading || isBodyHeldBack || contentLength > MAX_DROPPED_BYTES);
+  return length > 0 && (isReading || isHeldBack || length > MAX_DROPPED_BYTES);
 }
 
 /**

@@ -64,7 +64,7 @@ const MUTANTS: readonly Mutant[] = [
   {
     name: 'a request with a body that waited runs before its packet is parsed',
     file: 'wire/connection.ts',
-    find: 'if (exchange.hasBody && !exchange.req.complete) this.#beginAfterPacket(exchange);\n    else this.#begin(exchange);',
+    find: 'if (exchange.body !== null && !exchange.req.complete) this.#beginAfterPacket(exchange);\n    else this.#begin(exchange);',
     replace: 'this.#begin(exchange);',
     caughtBy: 'get/value+chunked/early one waits',
   },
@@ -78,7 +78,7 @@ const MUTANTS: readonly Mutant[] = [
   {
     name: 'a trailer does not end the connection',
     file: 'wire/connection.ts',
-    find: "if (this.#state === 'open' && !(hasBody && closesByTrailer(req))) return;",
+    find: "if (this.#state === 'open' && !(body !== null && closesByTrailer(req))) return;",
     replace: "if (this.#state === 'open') return;",
     caughtBy: 'closing-trailers/raw several waits',
   },
