@@ -25,7 +25,7 @@ import { logFailure, type Observer } from './observers.js';
 import { discard, isError, isThenable, toOutgoing } from './reply.js';
 import { tellCalls } from './story.js';
 import { parseTarget } from './target.js';
-import { beginTrace, isTraced } from './tracing.js';
+import { beginTrace } from './tracing.js';
 
 type Answer = Outgoing | typeof HANDED_OVER;
 
@@ -56,8 +56,8 @@ export class Answers implements Answering<Context> {
       const { run, label } = compiled;
       const ctx = (exchange.handling = new Context(exchange, target, params, this.options, route, scope));
       ctx.label = label;
-      if (isTraced()) result = beginTrace(ctx).run(run);
-      else result = run(ctx);
+      const trace = beginTrace(ctx);
+      result = trace === null ? run(ctx) : trace.run(run);
       // Inside the `try`: reading the value can throw.
       if (!isThenable(result)) return this.#finish(exchange, result);
     } catch (thrown) {

@@ -5,12 +5,13 @@ import type { Readable } from 'node:stream';
 import { builtin } from '../base/builtin.js';
 import type { ErrorCode } from '../base/error-codes.js';
 import { assertLogger, bindLogger, type Logger, type SafeLogger } from '../base/log.js';
+import type { CallExport } from '../mesh/call-tracing.js';
 import type { CallingRequest, ServiceClient } from '../mesh/service-client.js';
 import { readCaller, type Caller } from '../propagation/caller.js';
 import { DEADLINE_HEADER, outgoingHeaders, readDeadlineHeader } from '../propagation/mesh-headers.js';
 import type { CallTuple } from '../story/calls.js';
 import type { Story } from '../story/story.js';
-import type { TraceSpan } from '../propagation/trace-context.js';
+import { traceIds, type Sampler, type TraceSpan } from '../propagation/trace-context.js';
 import { decodePath, type MatchedRoute, type Params, type Route } from '../routing/router.js';
 import { Body } from './body.js';
 import { clientAddress, type ProxyTrust, requestUrl } from './client-address.js';
@@ -32,10 +33,27 @@ export interface ServingOptions extends ServerLimits {
   /** Aborts when the application stops to accept requests and jobs. */
   readonly closing: AbortSignal;
   readonly services: { client(name: string, by: CallingRequest): ServiceClient };
-  /** Whether spans of requests are exported: then log lines of a request have the ids of its span. */
-  exportsTraces: boolean;
+  /** Exports the spans of requests and jobs; null while nothing does. */
+  spanExport: SpanExport | null;
   /** Prefix of the `type` of problem details; null for `about:blank`. */
   readonly errorTypes: string | null;
+}
+
+/** A request that has ended; `error` and its code are there from status 400 on. */
+export interface EndedRequest {
+  readonly ctx: Context;
+  readonly trace: TraceSpan;
+  readonly statusCode?: number;
+  readonly errorCode?: ErrorCode;
+  readonly error?: unknown;
+}
+
+/** Exports the spans of one application: log lines of a request then have the ids of its span. */
+export interface SpanExport extends CallExport {
+  readonly sample: Sampler;
+  addRequest(request: EndedRequest): void;
+  /** @param startedAtMs on the clock of `performance.now()` */
+  addJob(name: string, startedAtMs: number, trace: TraceSpan, error: unknown): void;
 }
 
 /** Whatever a handler may return. */
@@ -240,14 +258,18 @@ export class Context<P = Params> {
    */
   get log(): SafeLogger {
     if (this.#log !== undefined) return this.#log;
-    const span = this.#options.exportsTraces ? this.span : undefined;
-    const trace = span === undefined ? {} : { trace_id: span.traceId, span_id: span.spanId };
+    const trace = this.spanExport === null ? {} : traceIds(this.span);
     return (this.#log = bindLogger(this.#options.logger, { request_id: this.id, ...trace }));
   }
 
   set log(logger: Logger) {
     assertLogger(logger, 'ctx.log');
     this.#log = bindLogger(logger, {});
+  }
+
+  /** Null for a monitoring endpoint, too. @internal */
+  get spanExport(): SpanExport | null {
+    return this.#route?.isMonitoring === true ? null : this.#options.spanExport;
   }
 
   /** Values that the context shares with the other requests of the application. @internal */
@@ -267,7 +289,7 @@ export class Context<P = Params> {
 
   /** Where the framework logs: the log of this request if someone asked for it, else the application's. @internal */
   static loggerOf(ctx: Context): Logger {
-    return ctx.#log ?? (ctx.#options.exportsTraces ? ctx.log : ctx.#options.logger);
+    return ctx.#log ?? (ctx.#options.spanExport === null ? ctx.#options.logger : ctx.log);
   }
 
   /**

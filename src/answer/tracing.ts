@@ -7,8 +7,8 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import type { ErrorCode } from '../base/error-codes.js';
 import type { MatchedRoute } from '../routing/router.js';
-import { Context } from './context.js';
-import { beginRequestSpan, type TraceSpan } from '../propagation/trace-context.js';
+import type { Context } from './context.js';
+import { beginRequestSpan, isSampled, type TraceSpan } from '../propagation/trace-context.js';
 
 /** Message to subscribers: one object for all events of a request. */
 export interface RequestTraceMessage {
@@ -29,24 +29,18 @@ export interface RequestTraceMessage {
 }
 
 const channel = tracingChannel<string, RequestTraceMessage>('postern.request');
-/** `start` and the last event of each request, for exporters: each exports the spans of one application of the process. */
-const exported = tracingChannel<string, RequestTraceMessage>('postern.export');
 
 /** The events of one request. */
 class RequestTrace {
   readonly #message: RequestTraceMessage;
   #isAsync = false;
 
-  constructor(ctx: Context) {
-    const trace = beginRequestSpan(ctx.headers);
-    // The exporter of another application records nothing of this one, whose calls must not name a span of it.
-    if (channel.hasSubscribers || Context.optionsOf(ctx).exportsTraces) ctx.span = trace;
+  constructor(ctx: Context, trace: TraceSpan) {
     this.#message = { ctx, method: ctx.method, trace, route: ctx.route };
   }
 
   /** `start`, around the handler, so that stores bound to it hold for everything that the handler starts. */
   run<T>(handler: (ctx: Context) => T): T {
-    exported.start.publish(this.#message);
     return channel.start.runStores(this.#message, () => handler(this.#message.ctx));
   }
 
@@ -68,17 +62,17 @@ class RequestTrace {
       channel.asyncStart.publish(this.#message);
       channel.asyncEnd.publish(this.#message);
     } else channel.end.publish(this.#message);
-    exported.end.publish(this.#message);
+    this.#message.ctx.spanExport?.addRequest(this.#message);
   }
 }
 
-/** Begins to publish a request. */
-export function beginTrace(ctx: Context): RequestTrace {
-  ctx.exchange.keepContext();
-  return (ctx.trace = new RequestTrace(ctx));
-}
-
-/** Whether anyone listens. */
-export function isTraced(): boolean {
-  return channel.hasSubscribers || exported.hasSubscribers;
+/** Begins the span of a request. @returns null if nobody will hear of the request */
+export function beginTrace(ctx: Context): RequestTrace | null {
+  const { spanExport } = ctx;
+  const hasSubscribers = channel.hasSubscribers;
+  if (!hasSubscribers && spanExport === null) return null;
+  const span = (ctx.span = beginRequestSpan(ctx.headers, spanExport?.sample));
+  if (hasSubscribers) ctx.exchange.keepContext();
+  else if (!isSampled(span)) return null;
+  return (ctx.trace = new RequestTrace(ctx, span));
 }

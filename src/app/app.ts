@@ -6,7 +6,7 @@ import { setTimeout } from '../base/clock.js';
 import { TIME, within } from '../base/deadline.js';
 import type { ErrorCode } from '../base/error-codes.js';
 import { CompiledRoutes } from '../answer/compiled-routes.js';
-import { Context, type ServingOptions, type Handler, type Middleware } from '../answer/context.js';
+import type { ServingOptions, Handler, Middleware } from '../answer/context.js';
 import { requestInMemory } from '../wire/in-memory.js';
 import { SCOPE, type ScopeOptions } from '../wire/scope.js';
 import { bindLogger, defaultLoggerOf, isSilent, logSafely, OwnLog, type SafeLogger } from '../base/log.js';
@@ -14,7 +14,7 @@ import type { ServiceClient, ServiceClients } from '../mesh/service-client.js';
 import type { Settings } from '../mesh/settings.js';
 import type { Registry } from '../metrics/registry.js';
 import { addMonitoringEndpoints } from '../monitor/endpoints.js';
-import { Job, Jobs, type JobFunction, type JobOptions } from '../job/job.js';
+import { Jobs, type JobFunction, type JobOptions } from '../job/job.js';
 import { Health } from '../monitor/health.js';
 import { ServiceMetrics } from '../monitor/metrics-endpoint.js';
 import { Tasks } from '../monitor/tasks.js';
@@ -32,7 +32,6 @@ import { StoryObserver } from '../answer/story.js';
 import { SlowClients } from '../wire/slow-clients.js';
 import { assertMiddleware, RouteGroup } from './route-group.js';
 import { OPENAPI, type OpenApiSettings } from '../endpoint/document-settings.js';
-import { CallSpan } from '../propagation/trace-context.js';
 import { Router } from '../routing/router.js';
 import { Story } from '../story/story.js';
 
@@ -112,7 +111,7 @@ export class Postern extends RouteGroup {
     const metrics = new ServiceMetrics(router.methods, resolved.durationBuckets, logger);
     const services = createClients(resolved, metrics.observeCall);
     const stop = new AbortController();
-    const serving = { ...resolved, logger, services, story, closing: stop.signal, exportsTraces: false };
+    const serving = { ...resolved, logger, services, story, closing: stop.signal, spanExport: null };
     const memoryPercent = (): number => metrics.sampler.read().rssPercent ?? 0;
     const overload = loadShedding && new Overload(loadShedding, metrics.ownRegistry, logger, memoryPercent);
     const routes = new CompiledRoutes(router, overload, resolved.validateResponses);
@@ -292,9 +291,8 @@ export class Postern extends RouteGroup {
     const otlp = isExported ? await import('../otlp/export.js') : undefined;
     try {
       const listening = await openListeners(this.#listener, where, from, this.#monitor, this.#options.monitor);
-      const classes = { Context, CallSpan, Job };
       const log = defaultLoggerOf(this.#options.logger);
-      this.#closeExport = otlp?.startExport(this.#options, this.metrics, log, process.env, classes);
+      this.#closeExport = otlp?.startExport(this.#options, this.metrics, log, process.env);
       this.#stopWatching = loop?.watchLoop(
         (by) => logSafely(this.#options.logger, 'warn', by, 'event loop blocked'),
         (err) => logSafely(this.#options.logger, 'warn', { err }, 'event loop is not watched'),

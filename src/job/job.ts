@@ -5,7 +5,7 @@
 
 import { tracingChannel } from 'node:diagnostics_channel';
 import type { IncomingHttpHeaders } from 'node:http';
-import type { ServingOptions } from '../answer/context.js';
+import type { ServingOptions, SpanExport } from '../answer/context.js';
 import { clearTimeout, monotonicNow, setTimeout } from '../base/clock.js';
 import { TIME_LIMIT } from '../base/deadline.js';
 import { ServiceUnavailable, TimedOut } from '../base/errors.js';
@@ -13,7 +13,7 @@ import { bindLogger, logSafely, type SafeLogger } from '../base/log.js';
 import { assertOptions, show, type Kind, type Kinds } from '../base/options-check.js';
 import type { ServiceClient } from '../mesh/service-client.js';
 import { outgoingHeaders, PASSED_ON, requestId } from '../propagation/mesh-headers.js';
-import { beginRequestSpan, type TraceSpan } from '../propagation/trace-context.js';
+import { beginRequestSpan, traceIds, type TraceSpan } from '../propagation/trace-context.js';
 import type { CallTuple } from '../story/calls.js';
 
 /** Where a job comes from, and how long it may take. */
@@ -44,8 +44,6 @@ export interface JobTraceMessage {
 export type ObserveJob = (name: string, outcome: 'done' | 'failed', seconds: number) => void;
 
 const channel = tracingChannel<JobTraceMessage, JobTraceMessage>('postern.job');
-/** The channel for the exporter of one application; requests have one, too. */
-const exported = tracingChannel<JobTraceMessage, JobTraceMessage>('postern.export');
 
 /** Work that is not a request, as its function sees it. */
 export class Job {
@@ -78,16 +76,16 @@ export class Job {
     this.signal = signal;
     this.deadlineMs = this.startedAtMs + timeout;
     this.#options = given;
-    if (channel.hasSubscribers || given.exportsTraces) this.span = beginRequestSpan(this.headers);
-    const { span } = this;
-    const trace = given.exportsTraces && span !== undefined ? { trace_id: span.traceId, span_id: span.spanId } : {};
-    this.#bindings = { request_id: this.id, ...trace };
+    const { spanExport } = given;
+    if (channel.hasSubscribers || spanExport !== null)
+      this.span = beginRequestSpan(this.headers, spanExport?.sample);
+    this.#bindings = { request_id: this.id, ...(spanExport !== null && traceIds(this.span)) };
     this.log = bindLogger(given.logger, this.#bindings);
   }
 
-  /** Values that the job shares with everything else of its application. @internal */
-  static optionsOf(job: Job): ServingOptions {
-    return job.#options;
+  /** Exports the span of this job and of its calls; null while nothing does. @internal */
+  get spanExport(): SpanExport | null {
+    return this.#options.spanExport;
   }
 
   /** Logs that the job has failed. @internal */
@@ -178,7 +176,6 @@ const CLOSING = 'The service is closing and begins no more jobs.';
 async function traced<T>(job: Job, run: JobFunction<T>): Promise<T> {
   if (job.span === undefined) return run(job);
   const message: JobTraceMessage = { job, trace: job.span };
-  exported.start.publish(message);
   try {
     return await channel.tracePromise(async () => run(job), message);
   } catch (error) {
@@ -186,7 +183,7 @@ async function traced<T>(job: Job, run: JobFunction<T>): Promise<T> {
     message.error = error;
     throw error;
   } finally {
-    exported.end.publish(message);
+    job.spanExport?.addJob(job.name, job.startedAtMs, message.trace, message.error);
   }
 }
 

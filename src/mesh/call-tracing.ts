@@ -34,6 +34,12 @@ export interface CallTraceMessage {
   error?: unknown;
 }
 
+/** Exports the spans of calls. */
+export interface CallExport {
+  /** Gets each attempt when it has ended. @param startedAtMs on the clock of `performance.now()` */
+  addCall(message: CallTraceMessage, startedAtMs: number): void;
+}
+
 const channel = tracingChannel<CallTraceMessage, CallTraceMessage>('postern.call');
 
 /** Whether anyone subscribes. */
@@ -52,8 +58,7 @@ export function traceCall<T>(message: CallTraceMessage | undefined, send: () => 
 }
 
 /** Publishes `asyncStart` and `asyncEnd` of an attempt, after `error` if it failed. */
-export function endTrace(message: CallTraceMessage | undefined, failure?: { reason: unknown }): void {
-  if (message === undefined) return;
+export function endTrace(message: CallTraceMessage, failure?: { reason: unknown }): void {
   if (failure !== undefined) channel.error.publish(Object.assign(message, { error: failure.reason }));
   channel.asyncStart.publish(message);
   channel.asyncEnd.publish(message);

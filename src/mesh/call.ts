@@ -12,7 +12,7 @@ import { ApiError } from '../base/errors.js';
 import { callError, isUnavailable, ServiceError } from './service-error.js';
 import { DEADLINE_HEADER, NO_RETRY_HEADER, outgoingHeaders } from '../propagation/mesh-headers.js';
 import { noteCall, type CallTuple } from '../story/calls.js';
-import { CallSpan } from '../propagation/trace-context.js';
+import { beginCallSpan, isSampled } from '../propagation/trace-context.js';
 import { decodeAnswer, readBody, retryAfterOf, toServiceError, type Answer } from './answer.js';
 import { areCallsTraced, endTrace, traceCall, type CallTraceMessage } from './call-tracing.js';
 import { Limit, pause, type AttemptOutcome } from './limit.js';
@@ -190,12 +190,18 @@ async function runAttempt<T>(
   const { method, path, route, by } = call;
   const startedAtMs = monotonicNow();
   const timeoutMs = Math.min(call.timeoutMs, timeLeft(call));
-  const isTraced = areCallsTraced();
-  const trace = isTraced && by?.span !== undefined ? new CallSpan(by.span, by) : undefined;
+  const { span, spanExport = null } = by ?? {};
+  const isTraced = areCallsTraced() || (spanExport !== null && span !== undefined && isSampled(span));
+  const trace = isTraced && span !== undefined ? beginCallSpan(span) : undefined;
   const headers = callHeaders(call, timeoutMs, trace);
   const message: CallTraceMessage | undefined = isTraced
     ? { service: name, method, path, attempt: number, url: transport.url + path, route, headers, trace }
     : undefined;
+  const end = (failure?: AttemptOutcome['failure']): void => {
+    if (message === undefined) return;
+    endTrace(message, failure);
+    spanExport?.addCall(message, startedAtMs);
+  };
   let calls: CallTuple[] = [];
   /** @param counted 0 without an answer @param status of the answer, or of the error in its place */
   const observe = (counted: number, outcome: unknown, status = counted): void => {
@@ -222,15 +228,16 @@ async function runAttempt<T>(
       if (value instanceof ServiceError) message.errorCode = value.errorCode;
       // A streamed answer ends with its last byte, in an event of the socket: outside the caller's async context.
       // An attempt that is repeated was cut on purpose.
-      const end = ({ failure }: AttemptOutcome): void => endTrace(message, pauseMs === undefined ? failure : undefined);
-      limit.whenOver(limit.isOver ? end : builtin('node:async_hooks').AsyncResource.bind(end));
+      const isRepeated = pauseMs !== undefined;
+      const whenOver = ({ failure }: AttemptOutcome): void => end(isRepeated ? undefined : failure);
+      limit.whenOver(limit.isOver ? whenOver : builtin('node:async_hooks').AsyncResource.bind(whenOver));
     }
     return { value, pauseMs };
   } catch (error) {
     limit.end(error);
     const counted = hasClientLeft(by, error) ? CLIENT_CLOSED_REQUEST : 0;
     observe(counted, error, error instanceof ApiError ? error.statusCode : counted);
-    endTrace(message, { reason: error });
+    end({ reason: error });
     const pauseMs = error instanceof ServiceError ? pauseAfter(service, call, number, error.statusCode) : undefined;
     if (pauseMs === undefined) throw error;
     return { pauseMs };

@@ -8,6 +8,7 @@ import type { CallInput, CallResult, EndpointDefinition } from '../endpoint/endp
 import type { MaybeResponse, MaybeSchema } from '../endpoint/schemas.js';
 import type { ByteStream } from '../payload/bytes.js';
 import type { CallMaker } from '../story/calls.js';
+import type { CallExport } from './call-tracing.js';
 import { ServiceError } from './service-error.js';
 
 /** One value of a query; a Date is sent as ISO 8601, null and undefined are left out. */
@@ -106,6 +107,8 @@ export interface CallingRequest extends CallMaker {
   readonly headers: IncomingHttpHeaders;
   /** Undefined while nobody records the spans of requests. */
   readonly span: TraceSpan | undefined;
+  /** Null while nothing exports the spans of its application. */
+  readonly spanExport: CallExport | null;
   /** Aborts when the client disconnects, and when the time of the request is over. */
   readonly signal: AbortSignal;
   /** When its calls must end, on the clock of `performance.now()`; Infinity: never. */

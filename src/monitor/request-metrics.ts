@@ -56,10 +56,11 @@ export class RequestMetrics implements Observer {
     const label = handling?.label ?? '';
     const seconds = ms / 1000;
     const known = this.#series.get(`${status} ${method} ${label}`);
-    if (known === undefined || handling?.span !== undefined || headers['traceparent'] !== undefined)
-      return this.#observe(method, label, status, seconds, sampledTraceId(handling?.span, headers));
+    const traceId = sampledTraceId(handling?.span, headers);
+    if (known === undefined) return this.#observe(method, label, status, seconds, traceId);
     this.count += 1;
-    known.observe(seconds);
+    if (traceId === undefined) known.observe(seconds);
+    else known.observe({ value: seconds, exemplarLabels: { trace_id: traceId } });
   }
 
   refused(req: IncomingMessage | null, _id: string | null, status: number): void {

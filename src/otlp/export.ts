@@ -13,7 +13,7 @@ import type { Registry } from '../metrics/registry.js';
 import { startExporter, type Exporter } from './exporter.js';
 import { exportLogs } from './logs.js';
 import { exportMetrics } from './metrics.js';
-import { exportSpans, type TracedClasses } from './spans.js';
+import { exportSpans } from './spans.js';
 import { readVariables, type Signal } from './variables.js';
 
 const WARN_EVERY_MS = 60_000;
@@ -37,7 +37,6 @@ interface ExportedApplication extends ServingOptions {
  */
 export function startExport(
   app: ExportedApplication, registry: Registry, log: JsonLogger | undefined, variables: NodeJS.ProcessEnv,
-  classes: TracedClasses,
 ): (() => Promise<void>) | undefined {
   const { name, version, logger, tracing } = app;
   const api = Object(Reflect.get(globalThis, Symbol.for('opentelemetry.js.api.1'))) as Record<string, unknown>;
@@ -73,7 +72,7 @@ export function startExport(
     isWarning = false;
   };
   const begin: Readonly<Record<Signal, (exporter: Exporter) => (() => void) | undefined>> = {
-    traces: (exporter) => exportSpans(app, exporter, settings.sample, classes),
+    traces: (exporter) => exportSpans(app, exporter, settings.sample),
     logs: (exporter) => log && exportLogs(log, exporter, () => isWarning),
     metrics: (exporter) => exportMetrics(app, registry, exporter, settings.intervalMs),
   };

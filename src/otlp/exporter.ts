@@ -10,10 +10,9 @@ import { builtin } from '../base/builtin.js';
 import { backoffMs, clearTimeout, Date, monotonicNow, setTimeout } from '../base/clock.js';
 import { MAX_TIMEOUT_MS, within } from '../base/deadline.js';
 import { FRAMEWORK_VERSION } from '../base/version.js';
-import { attributes, field, message, TEXT, varint, type Attributes, type Form } from '../payload/protobuf.js';
+import { ATTRIBUTES, message, tagOf, TEXT, varint, type Attributes, type Form } from '../payload/protobuf.js';
 import type { Signal, SignalSettings } from './variables.js';
 
-const MIN_PART_LENGTH = 8192;
 const MAX_ANSWER_LENGTH = 65_536;
 const CLOSE_MS = 1000;
 const FIRST_PAUSE_MS = 1000;
@@ -25,9 +24,9 @@ const RETRYABLE: ReadonlySet<number> = new Set([0, 429, 502, 503, 504]);
 
 /** Items that are sent together. */
 interface Batch {
-  readonly parts: Buffer[];
-  /** Items that are not bytes yet. */
-  text: string;
+  /** As bytes: a text that was put together keeps all of its parts alive. */
+  readonly items: Buffer[];
+  /** Spans, log records or data points in them. */
   count: number;
   /** When it is sent, full or not, on the clock of `performance.now()`. */
   readonly dueMs: number;
@@ -39,18 +38,17 @@ const LISTS: Readonly<Record<Signal, readonly string[]>> = {
   logs: ['resourceLogs', 'scopeLogs', 'logRecords'],
   metrics: ['resourceMetrics', 'scopeMetrics', 'metrics'],
 };
-const RESOURCE = field(1, message({ attributes: attributes(1) }));
-const SCOPE = field(1, message({ name: field(1, TEXT), version: field(2, TEXT) }));
-/** Tags of the lists in protobuf. */
-const REQUEST_TAG = varint((1 << 3) | 2);
-const ITEM_TAG = varint((2 << 3) | 2);
+const RESOURCE = message({ attributes: [1, ATTRIBUTES] });
+const SCOPE = message({ name: [1, TEXT], version: [2, TEXT] });
+/** Begins each item, and each list of items, in protobuf. */
+export const ITEM: string = tagOf(2);
 
 /** A queue and its connection. */
 export interface Exporter {
   readonly settings: SignalSettings;
   /** Whether items can be added; if not, `count` of them are dropped. */
   hasRoomOrDrops(count?: number): boolean;
-  /** @param item encoded @param count spans, log records or data points in the item. Default: 1 */
+  /** @param item encoded, with {@link ITEM} @param count spans, log records or data points in the item. Default: 1 */
   add(item: string, count?: number): void;
   /** Sends what is queued, and drops the rest after a second. */
   close(): Promise<void>;
@@ -125,9 +123,9 @@ export function startExporter(
     }
   };
 
-  const send = async ({ parts, text: rest, count }: Batch): Promise<void> => {
-    const [head, tail] = envelope(parts.reduce((length, part) => length + part.length, rest.length));
-    const plain = Buffer.concat([Buffer.from(head, 'latin1'), ...parts, Buffer.from(rest + tail, 'latin1')]);
+  const send = async ({ items, count }: Batch): Promise<void> => {
+    const [head, tail] = envelope(items.reduce((length, item) => length + item.length, 0));
+    const plain = Buffer.concat([Buffer.from(head, 'latin1'), ...items, Buffer.from(tail, 'latin1')]);
     const body = compress === undefined ? plain : await compress(plain);
     if (isClosed) return drop(count, 'the application closed');
     const deadlineMs = monotonicNow() + timeoutMs;
@@ -167,16 +165,11 @@ export function startExporter(
       let batch = queue.at(-1);
       if (batch === undefined || batch.count + count > maxBatchSize) {
         // Also with a delay of 0, spans of requests that end together share a batch.
-        batch = { parts: [], text: '', count: 0, dueMs: monotonicNow() + Math.max(1, delayMs) };
+        batch = { items: [], count: 0, dueMs: monotonicNow() + Math.max(1, delayMs) };
         queue.push(batch);
       }
-      batch.text += form === 'protobuf' ? ITEM_TAG + item : batch.count === 0 ? item : `,${item}`;
+      batch.items.push(Buffer.from(form === 'json' && batch.count > 0 ? `,${item}` : item, 'latin1'));
       batch.count += count;
-      if (batch.text.length > MIN_PART_LENGTH) {
-        // A text that was put together keeps all of its parts alive; bytes do not.
-        batch.parts.push(Buffer.from(batch.text, 'latin1'));
-        batch.text = '';
-      }
       waiting += count;
       if (batch.count === count || batch.count >= maxBatchSize) wake();
     },
@@ -204,14 +197,14 @@ function pauseBefore(attempt: number, retryAfter = ''): number {
 
 /** @returns a function with the length of all items of a batch, which returns the text before them and after them */
 function createEnvelope(form: Form, signal: Signal, of: Attributes): (length: number) => readonly [string, string] {
-  const resource = RESOURCE[form]({ attributes: of });
-  const scope = SCOPE[form]({ name: 'postern', version: FRAMEWORK_VERSION });
+  const resource = RESOURCE[form]({ attributes: of }, tagOf(1));
+  const scope = SCOPE[form]({ name: 'postern', version: FRAMEWORK_VERSION }, tagOf(1));
   const [outer, inner, items] = LISTS[signal];
   const head = `{"${outer}":[{"resource":${resource},"${inner}":[{"scope":${scope},"${items}":[`;
   if (form === 'json') return () => [head, ']}]}]}'];
   return (length) => {
-    const members = resource + ITEM_TAG + varint(scope.length + length) + scope;
-    return [REQUEST_TAG + varint(members.length + length) + members, ''];
+    const members = resource + ITEM + varint(scope.length + length) + scope;
+    return [tagOf(1) + varint(members.length + length) + members, ''];
   };
 }
 

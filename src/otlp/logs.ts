@@ -5,16 +5,15 @@
 
 import { Date } from '../base/clock.js';
 import type { JsonLogger, LogLevel } from '../base/log.js';
-import type { Exporter } from './exporter.js';
+import { ITEM, type Exporter } from './exporter.js';
 import {
-  attributes, field, ID, message, NUMBER, TEXT, TIME, toId, VALUE, type Form, type Value,
+  ATTRIBUTES, ID, message, NUMBER, TEXT, TIME, toId, VALUE, type Form, type Value,
 } from '../payload/protobuf.js';
 
 const RECORD = message({
-  timeUnixNano: field(1, TIME), observedTimeUnixNano: field(11, TIME),
-  severityNumber: field(2, NUMBER), severityText: field(3, TEXT),
-  body: field(5, VALUE), attributes: attributes(6), droppedAttributesCount: field(7, NUMBER),
-  traceId: field(9, ID), spanId: field(10, ID),
+  timeUnixNano: [1, TIME], observedTimeUnixNano: [11, TIME], severityNumber: [2, NUMBER], severityText: [3, TEXT],
+  body: [5, VALUE], attributes: [6, ATTRIBUTES], droppedAttributesCount: [7, NUMBER],
+  traceId: [9, ID], spanId: [10, ID],
 });
 const SEVERITIES: Readonly<Record<LogLevel, number>> = { debug: 5, info: 9, warn: 13, error: 17 };
 /** Thousands of records may wait, and an entry may hold whatever a client has sent. */
@@ -62,10 +61,11 @@ export function encodeRecord(form: Form, line: string): string {
   }
   const { msg: body, ...given }: Record<string, Value> = Object.fromEntries(kept);
   const timeUnixNano = Date.parse(time);
-  return RECORD[form]({
+  const record = {
     timeUnixNano, observedTimeUnixNano: timeUnixNano, severityNumber: SEVERITIES[level], severityText: level,
     body, attributes: given, droppedAttributesCount, traceId, spanId,
-  });
+  };
+  return RECORD[form](record, ITEM);
 }
 
 function isShallow(value: Value, depth: number): boolean {

@@ -9,36 +9,39 @@ import { serviceUrlsOf, type Settings } from '../mesh/settings.js';
 import type { DataPoint, Series } from '../metrics/metric.js';
 import { counterBaseName } from '../metrics/names.js';
 import type { Registry } from '../metrics/registry.js';
-import type { Exporter } from './exporter.js';
+import { ITEM, type Exporter } from './exporter.js';
 import {
-  attributes, BOOLEAN, COUNT, DOUBLE, field, ID, list, message, NUMBER, packed, TEXT, TIME, toId,
-  type Attributes, type Structure,
+  ATTRIBUTES, BOOLEAN, COUNT, DOUBLE, ID, list, message, NUMBER, packed, TEXT, TIME, toId, type Attributes,
+  type Structure,
 } from '../payload/protobuf.js';
 import { toServer } from './spans.js';
 import type { SignalSettings } from './variables.js';
 
-const TIMES = { startTimeUnixNano: field(2, TIME), timeUnixNano: field(3, TIME) };
-const TOTALS = { count: field(4, COUNT), sum: field(5, DOUBLE) };
+const TIMES = { startTimeUnixNano: [2, TIME], timeUnixNano: [3, TIME] } as const;
+const TOTALS = { count: [4, COUNT], sum: [5, DOUBLE] } as const;
 const EXEMPLAR = {
-  timeUnixNano: field(2, TIME), asDouble: field(3, DOUBLE), spanId: field(4, ID), traceId: field(5, ID),
-  filteredAttributes: attributes(7),
-};
-const POINT = message({
-  ...TIMES, asDouble: field(4, DOUBLE), exemplars: list(5, message(EXEMPLAR)), attributes: attributes(7),
-});
-const HISTOGRAM_POINT = message({
-  ...TIMES, ...TOTALS, bucketCounts: field(6, packed(COUNT)), explicitBounds: field(7, packed(DOUBLE)),
-  exemplars: list(8, message(EXEMPLAR)), attributes: attributes(9),
-});
-const QUANTILE = message({ quantile: field(1, DOUBLE), value: field(2, DOUBLE) });
-const SUMMARY_POINT = message({ ...TIMES, ...TOTALS, quantileValues: list(6, QUANTILE), attributes: attributes(7) });
-const SUM = { aggregationTemporality: field(2, NUMBER), isMonotonic: field(3, BOOLEAN) };
+  timeUnixNano: [2, TIME], asDouble: [3, DOUBLE], spanId: [4, ID], traceId: [5, ID],
+  filteredAttributes: [7, ATTRIBUTES],
+} as const;
+const EXEMPLARS = list(message(EXEMPLAR));
+const POINTS = list(message({
+  ...TIMES, asDouble: [4, DOUBLE], exemplars: [5, EXEMPLARS], attributes: [7, ATTRIBUTES],
+}));
+const HISTOGRAM_POINTS = list(message({
+  ...TIMES, ...TOTALS, bucketCounts: [6, packed(COUNT)], explicitBounds: [7, packed(DOUBLE)],
+  exemplars: [8, EXEMPLARS], attributes: [9, ATTRIBUTES],
+}));
+const QUANTILES = list(message({ quantile: [1, DOUBLE], value: [2, DOUBLE] }));
+const SUMMARY_POINTS = list(message({
+  ...TIMES, ...TOTALS, quantileValues: [6, QUANTILES], attributes: [7, ATTRIBUTES],
+}));
+const SUM = { aggregationTemporality: [2, NUMBER], isMonotonic: [3, BOOLEAN] } as const;
 const METRIC = message({
-  name: field(1, TEXT), description: field(2, TEXT), unit: field(3, TEXT),
-  gauge: field(5, message({ dataPoints: list(1, POINT) })),
-  sum: field(7, message({ dataPoints: list(1, POINT), ...SUM })),
-  histogram: field(9, message({ dataPoints: list(1, HISTOGRAM_POINT), ...SUM })),
-  summary: field(11, message({ dataPoints: list(1, SUMMARY_POINT) })),
+  name: [1, TEXT], description: [2, TEXT], unit: [3, TEXT],
+  gauge: [5, message({ dataPoints: [1, POINTS] })],
+  sum: [7, message({ dataPoints: [1, POINTS], ...SUM })],
+  histogram: [9, message({ dataPoints: [1, HISTOGRAM_POINTS], ...SUM })],
+  summary: [11, message({ dataPoints: [1, SUMMARY_POINTS] })],
 });
 const CUMULATIVE = 2;
 
@@ -129,7 +132,7 @@ export function encodeMetrics(
         histogram: { histogram: sum },
         summary: { summary: { dataPoints } },
       }[kind];
-      const item = METRIC[form]({ name, description: help, unit: UNITS[word], ...data });
+      const item = METRIC[form]({ name, description: help, unit: UNITS[word], ...data }, ITEM);
       return { item, count: dataPoints.length };
     });
   });

@@ -6,7 +6,7 @@
 import { builtin } from '../base/builtin.js';
 import { MAX_TIMEOUT_MS } from '../base/deadline.js';
 import { show } from '../base/options-check.js';
-import { isSampled, type TraceSpan } from '../propagation/trace-context.js';
+import { isSampled, type Sampler } from '../propagation/trace-context.js';
 import type { Form } from '../payload/protobuf.js';
 
 const { validateHeaderName, validateHeaderValue } = builtin('node:http');
@@ -33,8 +33,7 @@ export interface ExportSettings {
   readonly signals: readonly SignalSettings[];
   /** Attributes, which override those that the exporter sets. */
   readonly resource: Readonly<Record<string, string>>;
-  /** Whether a trace is recorded. Undefined: as the caller decided; a trace that begins here is recorded. */
-  readonly sample: ((trace: TraceSpan) => boolean) | undefined;
+  readonly sample: Sampler;
   /** How often metrics are exported. */
   readonly intervalMs: number;
 }
@@ -151,7 +150,7 @@ function toPairs(text: string, areHeaders: boolean): Record<string, string> {
   return pairs;
 }
 
-function createSampler(name: string, ratio: number): ExportSettings['sample'] {
+function createSampler(name: string, ratio: number): Sampler {
   if (name === 'parentbased_always_on') return undefined;
   const root = name.replace('parentbased_', '');
   const share = root === 'traceidratio' ? ratio : Number(root === 'always_on');

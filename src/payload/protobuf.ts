@@ -10,175 +10,129 @@
 
 export type Form = 'json' | 'protobuf';
 
-/** Writes a value in JSON; in protobuf a value of a type, or a field with its tag. */
-export type Writers<T> = Readonly<Record<Form, (value: T) => string>>;
-
-/** A type of protobuf. Its wire type: 0 variable length, 1 64 bits, 2 with its length first, 5 32 bits. */
-export interface Kind<T> extends Writers<T> {
+/** A type of protobuf: writes a value in JSON, or in protobuf with the tag of its field. */
+export interface Kind<T> extends Readonly<Record<Form, (value: T, tag: string) => string>> {
+  /** 0: variable length. 1: 64 bits. 2: with its length first. 5: 32 bits. */
   readonly wire: 0 | 1 | 2 | 5;
 }
 
 /** A value of an attribute, or the body of a log record. */
-export type Value = string | number | boolean | null | readonly Value[] | { readonly [key: string]: Value };
+export type Value = string | number | boolean | null | Value[] | { readonly [key: string]: Value };
 
 /** Attributes by name; undefined is left out. */
 export type Attributes = Readonly<Record<string, Value | undefined>>;
 
-/** The values of a table of fields. */
-export type Structure<Fields> = {
-  readonly [Name in keyof Fields]?: Fields[Name] extends Writers<infer T> ? T | undefined : never;
+/** The fields of a message by name, each with its number. */
+type Fields = Readonly<Record<string, readonly [number: number, kind: Kind<never>]>>;
+
+/** The values of a table of fields; undefined is left out. */
+export type Structure<F extends Fields> = {
+  readonly [Name in keyof F]?: F[Name] extends readonly [number, Kind<infer T>] ? T | undefined : never;
 };
 
-export const TEXT: Kind<string> = { wire: 2, json: quote, protobuf: (text) => withLength(toUtf8(text)) };
+export const TEXT: Kind<string> = scalar(2, quote, (text) => withLength(toUtf8(text)));
 /** Bytes in hexadecimal. */
-export const ID: Kind<string> = {
-  wire: 2,
-  json: (id) => `"${id}"`,
-  protobuf: (id) => withLength(Buffer.from(id, 'hex').toString('latin1')),
-};
-export const BOOLEAN: Kind<boolean> = { wire: 0, json: String, protobuf: (value) => varint(Number(value)) };
-export const NUMBER: Kind<number> = { wire: 0, json: String, protobuf: varint };
-const INT_64: Kind<number> = { wire: 0, json: (value) => `"${value}"`, protobuf: varint };
-export const FIXED_32: Kind<number> = { wire: 5, json: String, protobuf: fixed32 };
-/** In ms since the Unix epoch; sent in nanoseconds. */
-export const TIME: Kind<number> = {
-  wire: 1,
-  // V8 formats whole numbers of 32 bits many times faster than larger ones.
-  json: (ms) => `"${secondsOf(ms)}${String(1e9 + nanosOf(ms)).slice(1)}"`,
-  protobuf: (ms) => fixed64(secondsOf(ms), 1e9, nanosOf(ms)),
-};
+export const ID: Kind<string> = scalar<string>(2, inQuotes, (id) => withLength(hexBytes(id)));
+export const BOOLEAN: Kind<boolean> = scalar(0, String, (value) => varint(Number(value)));
+export const NUMBER: Kind<number> = scalar(0, String, varint);
+const INT_64: Kind<number> = scalar(0, inQuotes, varint);
+export const FIXED_32: Kind<number> = scalar(5, String, fixed32);
 /** A whole number of 64 bits. */
-export const COUNT: Kind<number> = {
-  wire: 1,
-  json: (count) => `"${count}"`,
-  protobuf: (count) => fixed64(0, 0, count),
-};
-export const DOUBLE: Kind<number> = {
-  wire: 1,
-  json: (value) => (Number.isFinite(value) ? String(value) : `"${value}"`),
-  protobuf(value) {
-    const bytes = Buffer.allocUnsafe(8);
-    bytes.writeDoubleLE(value);
-    return bytes.toString('latin1');
-  },
-};
+export const COUNT: Kind<number> = scalar<number>(1, inQuotes, (count) => fixed64(0, 0, count));
+/** In ms since the Unix epoch; sent in nanoseconds. */
+export const TIME: Kind<number> = scalar(
+  1,
+  (ms) => `"${Math.floor(ms)}${String(1e6 + nanosIn(ms)).slice(1)}"`,
+  (ms) => fixed64(Math.floor(ms), 1e6, nanosIn(ms)),
+);
+export const DOUBLE: Kind<number> = scalar(1, (value) => (isFinite(value) ? String(value) : inQuotes(value)), double);
 /** AnyValue. */
 export const VALUE: Kind<Value> = {
   wire: 2,
-  json: (value) => `{${writeValue('json', value)}}`,
-  protobuf: (value) => withLength(writeValue('protobuf', value)),
+  json: (value, tag) => ANY.json(toAny(value), tag),
+  protobuf: (value, tag) => ANY.protobuf(toAny(value), tag),
 };
-const PAIR = message({ key: field(1, TEXT), value: field(2, VALUE) });
-const ANY = {
-  stringValue: field(1, TEXT),
-  boolValue: field(2, BOOLEAN),
-  intValue: field(3, INT_64),
-  doubleValue: field(4, DOUBLE),
-  arrayValue: field(5, message({ values: list(1, VALUE) })),
-  kvlistValue: field(6, message({ values: attributes(1) })),
+/** A list of KeyValue. A text is one that {@link encodeAttributes} returned. */
+export const ATTRIBUTES: Kind<Attributes | string> = {
+  wire: 2,
+  json: (given, tag) => `[${typeof given === 'string' ? given : encodeAttributes('json', given, tag)}]`,
+  protobuf: (given, tag) => (typeof given === 'string' ? given : encodeAttributes('protobuf', given, tag)),
 };
+const PAIR = message({ key: [1, TEXT], value: [2, VALUE] });
+const ANY_FIELDS = {
+  stringValue: [1, TEXT], boolValue: [2, BOOLEAN], intValue: [3, INT_64], doubleValue: [4, DOUBLE],
+  arrayValue: [5, message({ values: [1, list(VALUE)] })], kvlistValue: [6, message({ values: [1, ATTRIBUTES] })],
+} as const;
+const ANY = message(ANY_FIELDS);
 
-/** @param number of the field */
-export function field<T>(number: number, { wire, json, protobuf }: Kind<T>): Writers<T> {
-  const tag = varint((number << 3) | wire);
-  return { json, protobuf: (value) => tag + protobuf(value) };
-}
-
-export function list<T>(number: number, kind: Kind<T>): Writers<readonly T[]> {
-  const { json, protobuf } = field(number, kind);
-  return {
-    json: (values) => `[${values.map(json).join(',')}]`,
-    protobuf: (values) => values.map(protobuf).join(''),
+export function message<F extends Fields>(fields: F): Kind<Structure<F>> {
+  const entries = Object.entries(fields).map(([name, [number, kind]]) => ({ name, kind, tag: tagOf(number, kind) }));
+  const write = (form: Form, given: Structure<F>): string => {
+    let text = '';
+    for (const { name, kind, tag } of entries) {
+      const value = given[name];
+      if (value === undefined) continue;
+      if (form === 'json') text += `${text === '' ? '' : ','}"${name}":`;
+      text += kind[form](value as never, tag);
+    }
+    return text;
   };
-}
-
-/** A list of numbers. */
-export function packed<T>(kind: Kind<T>): Kind<readonly T[]> {
   return {
     wire: 2,
-    json: (values) => `[${values.map(kind.json).join(',')}]`,
-    protobuf: (values) => withLength(values.map(kind.protobuf).join('')),
+    json: (given) => `{${write('json', given)}}`,
+    protobuf: (given, tag) => tag + withLength(write('protobuf', given)),
   };
 }
 
-/** A list of attributes. A text is one that {@link encodeAttributes} returned for the same field. */
-export function attributes(number: number): Writers<Attributes | string> {
-  const pair = pairField(number);
-  const encode = (form: Form, given: Attributes | string): string =>
-    typeof given === 'string' ? given : encodeAttributes(form, pair, given);
-  return { json: (given) => `[${encode('json', given)}]`, protobuf: (given) => encode('protobuf', given) };
+/** Values that each have the tag. */
+export function list<T>({ wire, json, protobuf }: Kind<T>): Kind<readonly T[]> {
+  return {
+    wire,
+    json: (values, tag) => `[${values.map((value) => json(value, tag)).join(',')}]`,
+    protobuf: (values, tag) => values.map((value) => protobuf(value, tag)).join(''),
+  };
 }
 
-/** One attribute of a list of attributes. */
-export function pairField(number: number): Writers<Pair> {
-  return field(number, PAIR);
+/** Numbers after one tag. */
+export function packed(kind: Kind<number>): Kind<readonly number[]> {
+  const { json, protobuf } = list(kind);
+  return { wire: 2, json, protobuf: (values, tag) => tag + withLength(protobuf(values, '')) };
 }
 
-interface Pair {
-  readonly key?: string | undefined;
-  readonly value?: Value | undefined;
-}
-
-/** @param pair the field @param before attributes of the same field, encoded */
-export function encodeAttributes(form: Form, pair: Writers<Pair>, given: Attributes, before = ''): string {
-  const { json, protobuf } = pair;
+/** @param tag of the list @param before attributes of the same list, encoded */
+export function encodeAttributes(form: Form, given: Attributes, tag: string, before = ''): string {
   let text = before;
   for (const key in given) {
     const value = given[key];
     if (value === undefined) continue;
-    text += form === 'protobuf' ? protobuf({ key, value }) : (text === '' ? '' : ',') + json({ key, value });
+    if (form === 'json' && text !== '') text += ',';
+    text += PAIR[form]({ key, value }, tag);
   }
   return text;
 }
 
-/** Fields that are undefined are left out. */
-export function message<F extends Readonly<Record<string, Writers<never>>>>(fields: F): Kind<Structure<F>> {
-  const entries = Object.entries(fields).map(([name, writers]) => ({ name, ...writers }));
-  return {
-    wire: 2,
-    json(given) {
-      let text = '';
-      for (const { name, json } of entries) {
-        const value = given[name];
-        if (value !== undefined) text += `${text === '' ? '' : ','}"${name}":${json(value as never)}`;
-      }
-      return `{${text}}`;
-    },
-    protobuf(given) {
-      let text = '';
-      for (const { name, protobuf } of entries) {
-        const value = given[name];
-        if (value !== undefined) text += protobuf(value as never);
-      }
-      return withLength(text);
-    },
-  };
-}
-
-/** Writes the one member that an AnyValue has. */
-function writeValue(form: Form, value: Value): string {
-  const write = <T>(name: keyof typeof ANY, writers: Writers<T>, given: T): string =>
-    form === 'json' ? `"${name}":${writers.json(given)}` : writers.protobuf(given);
-  if (typeof value === 'string') return write('stringValue', ANY.stringValue, value);
-  if (typeof value === 'boolean') return write('boolValue', ANY.boolValue, value);
-  if (typeof value === 'number') {
-    const isWhole = Number.isSafeInteger(value);
-    return isWhole ? write('intValue', ANY.intValue, value) : write('doubleValue', ANY.doubleValue, value);
-  }
-  if (value === null) return '';
-  if (isList(value)) return write('arrayValue', ANY.arrayValue, { values: value });
-  return write('kvlistValue', ANY.kvlistValue, { values: value });
-}
-
-/** `Array.isArray` does not tell a readonly array from an object. */
-function isList(value: object): value is readonly Value[] {
-  return Array.isArray(value);
+/** Begins a field. Default: of a message. */
+export function tagOf(number: number, { wire }: Pick<Kind<never>, 'wire'> = { wire: 2 }): string {
+  return varint((number << 3) | wire);
 }
 
 /** An id, if the value is one. @param digits hexadecimal, not all of them 0 */
 export function toId(value: unknown, digits: 16 | 32): string | undefined {
   const isId = typeof value === 'string' && value.length === digits && /^(?!0*$)[0-9a-f]+$/.test(value);
   return isId ? value : undefined;
+}
+
+function scalar<T>(wire: Kind<T>['wire'], json: (value: T) => string, protobuf: (value: T) => string): Kind<T> {
+  return { wire, json, protobuf: (value, tag) => tag + protobuf(value) };
+}
+
+/** The one member that an AnyValue has. */
+function toAny(value: Value): Structure<typeof ANY_FIELDS> {
+  if (typeof value === 'string') return { stringValue: value };
+  if (typeof value === 'boolean') return { boolValue: value };
+  if (typeof value === 'number') return Number.isSafeInteger(value) ? { intValue: value } : { doubleValue: value };
+  if (value === null) return {};
+  return Array.isArray(value) ? { arrayValue: { values: value } } : { kvlistValue: { values: value } };
 }
 
 function withLength(text: string): string {
@@ -207,12 +161,23 @@ function fixed64(factor: number, times: number, more: number): string {
   return fixed32(lower % 2 ** 32) + fixed32(Math.floor(upper / 65_536) + Math.floor(lower / 2 ** 32));
 }
 
-function secondsOf(ms: number): number {
-  return Math.floor(ms / 1000);
+function hexBytes(id: string): string {
+  return Buffer.from(id, 'hex').toString('latin1');
 }
 
-function nanosOf(ms: number): number {
-  return Math.min(999_999_999, Math.round((ms - secondsOf(ms) * 1000) * 1e6));
+function double(value: number): string {
+  const bytes = Buffer.allocUnsafe(8);
+  bytes.writeDoubleLE(value);
+  return bytes.toString('latin1');
+}
+
+/** The nanoseconds after the last whole millisecond. */
+function nanosIn(ms: number): number {
+  return Math.min(999_999, Math.round((ms % 1) * 1e6));
+}
+
+function inQuotes(value: number | string): string {
+  return `"${value}"`;
 }
 
 /** @returns a JSON string of ASCII */

@@ -92,7 +92,6 @@ test('spans', { timeout: 300_000 }, async () => {
       const fields: SpanFields = {
         name: `n${text(random)}`,
         attributes,
-        droppedAttributesCount: oneIn(random, 3) ? random.int(1_000) : undefined,
         isError: oneIn(random, 2),
         exception: oneIn(random, 3) ? Object.assign(new Error(text(random)), { name: text(random) }) : undefined,
       };

@@ -304,6 +304,7 @@ test('of a caller the id, the trace and the baggage are passed on, nothing else'
     id: 'abc',
     headers,
     span: undefined,
+    spanExport: null,
     signal: new AbortController().signal,
     deadlineMs: Infinity,
   });

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { expect, test } from 'vitest';
-import { beginRequestSpan, CallSpan, sampledTraceId, traceHeaders } from '../../src/propagation/trace-context.js';
+import { beginCallSpan, beginRequestSpan, sampledTraceId, traceHeaders } from '../../src/propagation/trace-context.js';
 
 const TRACE = '12345678901234567890123456789012';
 const PARENT = '1234567890123456';
@@ -8,14 +8,14 @@ const VALID = `00-${TRACE}-${PARENT}-01`;
 
 /** What a call takes along on behalf of a request with these headers. */
 function propagate(headers: IncomingHttpHeaders): Record<string, string> {
-  return traceHeaders(headers, new CallSpan(beginRequestSpan(headers), {}));
+  return traceHeaders(headers, beginCallSpan(beginRequestSpan(headers)));
 }
 const tracestateOf = (tracestate: string): string | undefined =>
   propagate({ traceparent: VALID, tracestate })['tracestate'];
 
 test('a request is a span below the one that its traceparent names, a call one below the request', () => {
   const span = beginRequestSpan({ traceparent: VALID });
-  const calls = [new CallSpan(span, {}), new CallSpan(span, {})];
+  const calls = [beginCallSpan(span), beginCallSpan(span)];
   expect(span).toEqual({
     traceId: TRACE,
     spanId: expect.stringMatching(/^[0-9a-f]{16}$/),

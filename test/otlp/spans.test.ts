@@ -427,7 +427,6 @@ test('hostile input: long values are cut, unknown methods share a name, odd text
   await fetch(`${url}/${long}`);
   await fetch(`${url}/x`, { method: 'PROPFIND' });
   const spans = await settled(collector, 3);
-  expect(spans.map(({ droppedAttributesCount = 0 }) => droppedAttributesCount).sort()).toEqual([0, 1, 1]);
   expect(spans.map(({ name }) => name).sort()).toEqual(['GET', 'GET /throw', 'HTTP']);
   expect(JSON.stringify(spans).length).toBeLessThan(16_000);
   expect(spans.find(({ name }) => name === 'HTTP')?.attributes)
