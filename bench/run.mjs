@@ -5,6 +5,8 @@
  *   npm run bench -- hello params         some scenarios: hello params echo lists checked error 404 observed 10k
  *                                         mixed warm cold latency calls overload router metrics start size types
  *   npm run bench -- --json FILE          the figures as JSON, too
+ *   npm run bench -- --write              bench/figures.json, from which the pages take their figures: warm, cold,
+ *                                         start and size, three runs of each, some twelve minutes; then `npm run docs`
  *   npm run bench -- --only postern,polka these contenders, beside the bare server and its control
  *   npm run bench -- --dist DIR           another build of Postern as one more contender: before and after
  *   npm run bench -- --seed N             the random order of an earlier run
@@ -28,6 +30,7 @@
 
 import { writeFileSync } from 'node:fs';
 import { NAMES } from './harness/contender.mjs';
+import { writeFigures } from './harness/figures.mjs';
 import { parseOptions } from './harness/options.mjs';
 import { buildPostern, installPeers } from './harness/peers.mjs';
 import { describeRun, printHeader } from './harness/report.mjs';
@@ -72,9 +75,11 @@ buildPostern();
 const header = describeRun(options);
 printHeader(header);
 
+if (options.write) await writeFigures({ warm, cold, start: startUp, size }, header, options);
+
 /** @type {Record<string, unknown>} */
 const results = {};
-for (const name of chosen) {
+for (const name of options.write ? [] : chosen) {
   results[name] = await SCENARIOS.get(name)?.(options);
   // After each, so that a run that is cut short leaves what it has.
   if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify({ ...header, results }, null, 2)}\n`);

@@ -7,9 +7,17 @@ import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
 /**
+ * How thorough a run is: a first look, one of the runs whose figures are written, or the one to compare by.
+ *
+ * @typedef {'quick' | 'written' | 'full'} Thoroughness
+ */
+
+/**
  * @typedef {object} Options
  * @property {readonly string[]} scenarios by name; empty for all
  * @property {boolean} quick
+ * @property {boolean} write whether figures.json gets the figures
+ * @property {Thoroughness} thoroughness
  * @property {string | undefined} json file for the figures
  * @property {number} seed
  * @property {string} node binary that runs the servers
@@ -29,6 +37,7 @@ export function parseOptions(args) {
     allowPositionals: true,
     options: {
       quick: { type: 'boolean', default: false },
+      write: { type: 'boolean', default: false },
       json: { type: 'string' },
       seed: { type: 'string' },
       node: { type: 'string', default: process.execPath },
@@ -38,9 +47,13 @@ export function parseOptions(args) {
   });
   const seed = values.seed === undefined ? randomInt(1_000_000) : Number(values.seed);
   if (!Number.isInteger(seed)) throw new TypeError(`--seed is ${values.seed}; give an integer`);
+  if (values.write && (positionals.length > 0 || values.only !== undefined))
+    throw new TypeError('--write has its own scenarios and contenders; leave them out');
   return {
     scenarios: positionals,
     quick: values.quick,
+    write: values.write,
+    thoroughness: values.quick ? 'quick' : values.write ? 'written' : 'full',
     json: values.json,
     seed,
     node: values.node,

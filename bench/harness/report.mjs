@@ -61,6 +61,11 @@ export function formatSpread(values, digits = 2) {
   return `${median.toFixed(digits)} [${q1.toFixed(digits)} ${q3.toFixed(digits)}]`;
 }
 
+/** JSON for a file, with each list of numbers on one line. */
+export function toJson(value) {
+  return `${JSON.stringify(value, null, 2).replace(/\[[^[\]{}]*\]/g, (list) => list.replace(/\s+/g, ' '))}\n`;
+}
+
 /** Overwrites the line of progress on a terminal; tells exclusions elsewhere, too. */
 export function progress(text) {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[2K${text}`);

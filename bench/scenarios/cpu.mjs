@@ -18,18 +18,19 @@ import { HELLO } from './requests.mjs';
 
 const CONTENDERS = ['postern', 'restana', 'fastify', 'polka', 'hono', 'koa', 'express'];
 const SPEC = { resources: 0 };
+const ROUNDS = { warm: { quick: 3, written: 3, full: 7 }, cold: { quick: 5, written: 7, full: 15 } };
 
 /** @typedef {{ rounds: number, connections: number, warmUp: number, requests: number }} Plan */
 
 /** @param {import('../harness/options.mjs').Options} options */
 export function warm(options) {
-  const plan = { rounds: options.quick ? 3 : 7, connections: 64, warmUp: 60_000, requests: 60_000 };
+  const plan = { rounds: ROUNDS.warm[options.thoroughness], connections: 64, warmUp: 60_000, requests: 60_000 };
   return measure('warm: CPU for each request, 64 connections', plan, options);
 }
 
 /** @param {import('../harness/options.mjs').Options} options */
 export function cold(options) {
-  const plan = { rounds: options.quick ? 5 : 15, connections: 8, warmUp: 0, requests: 10_000 };
+  const plan = { rounds: ROUNDS.cold[options.thoroughness], connections: 8, warmUp: 0, requests: 10_000 };
   return measure('cold: CPU for each of the first 10,000 requests after a start, 8 connections', plan, options);
 }
 

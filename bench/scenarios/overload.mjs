@@ -6,15 +6,15 @@
  */
 
 import { once } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { start, stop } from '../harness/processes.mjs';
+import { describeRun, toJson } from '../harness/report.mjs';
 import { send } from '../overload/clients.mjs';
-import { drawGoodput } from '../overload/drawing.mjs';
 import { playHealthy } from '../overload/healthy.mjs';
 
 const SERVICE = fileURLToPath(new URL('../overload/service.mjs', import.meta.url));
-const IMAGES = fileURLToPath(new URL('../../docs/images/', import.meta.url));
+const GOODPUT = fileURLToPath(new URL('../overload/goodput.json', import.meta.url));
 const FRAMEWORKS = ['postern', 'postern, loadShedding: false', 'fastify, under-pressure', 'express'];
 const PATIENCE_MS = 1000;
 /** The load begins after so many seconds; the fourth second of it is the first that counts. */
@@ -68,10 +68,10 @@ export async function overload(options) {
       }
     }
   }
-  mkdirSync(IMAGES, { recursive: true });
-  const drawn = runs.filter(({ factor }) => factor === 2 || factor === 10);
-  const note = `Each request states its deadline of ${PATIENCE_MS / 1000} s; then its client disconnects.`;
-  writeFileSync(`${IMAGES}overload.svg`, drawGoodput(drawn, note));
+  const { date, node, cpu, commit } = describeRun(options);
+  const setting = `Node.js ${node.slice(1)} on ${cpu}, commit ${commit}, ${date.slice(0, 10)}.`;
+  const drawn = { setting, runs: runs.filter(({ factor }) => factor === 2 || factor === 10) };
+  writeFileSync(GOODPUT, toJson(drawn));
   console.log('\nhealthy services: refused requests (there must be none)');
   const startService = (kind) => startServices([kind], 'postern', options.node);
   const healthy = await playHealthy(startService, options.quick ? { seconds: 10, runs: 1 } : { seconds: 20, runs: 10 });

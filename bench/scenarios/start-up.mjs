@@ -17,6 +17,7 @@ const MiB = 2 ** 20;
 
 const PLANS = {
   quick: { starts: 3, loads: 1, requests: 20_000, heapRequests: 1000 },
+  written: { starts: 8, loads: 1, requests: 100_000, heapRequests: 0 },
   full: { starts: 30, loads: 2, requests: 100_000, heapRequests: 20_000 },
 };
 
@@ -25,7 +26,7 @@ const LARGEST_HEAP = 64;
 
 /** @param {import('../harness/options.mjs').Options} options */
 export async function startUp(options) {
-  const plan = options.quick ? PLANS.quick : PLANS.full;
+  const plan = PLANS[options.thoroughness];
   const contenders = [BARE, CONTROL, ...select(FRAMEWORKS.filter(({ name }) => CONTENDERS.includes(name)), options)];
   let results = contenders.map((contender) => ({
     contender,
@@ -49,7 +50,7 @@ export async function startUp(options) {
     }
   }
   for (const result of results) {
-    if (result.contender === CONTROL) continue;
+    if (result.contender === CONTROL || plan.heapRequests === 0) continue;
     progress(`start, smallest heap: ${result.name}`);
     result.smallestHeapMB = await smallestHeap(result.contender, traffic, plan.heapRequests, options.node);
   }

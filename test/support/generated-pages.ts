@@ -1,6 +1,6 @@
 /**
- * The files that `npm run docs` writes: the public API, the help of each command, a dashboard; and, outside of git, all
- * pages in one file.
+ * The files that `npm run docs` writes: the public API, the help of each command, a dashboard, the measured figures as
+ * tables and as a drawing; and, outside of git, all pages in one file.
  */
 
 import { execFileSync } from 'node:child_process';
@@ -8,6 +8,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import packageJson from '../../package.json' with { type: 'json' };
 import { writeDashboard } from './dashboard.js';
+import { withFigures } from './figures.js';
 import { findPages, readPage, ROOT } from './markdown.js';
 
 const API = 'docs/reference/api.md';
@@ -16,10 +17,19 @@ const INTRODUCTION = `# API
 
 Every name that the package exports, with its declaration. \`npm run docs\` writes this page from \`dist\`: a change of the public API is a change of this page.
 `;
+const NEXT_OF_API = 'Next: [options](options.md), [routes](routes.md), [the context](context.md) in tables.\n';
+const NEXT_OF_COMMAND_LINE = 'Next: [deployment](../guides/deployment.md), [failures](../guides/failures.md).\n';
 
 /** The text of each page that is written, by its path. */
 export function generatePages(): Record<string, string> {
-  return { [COMMAND_LINE]: generateCommandLine(), [API]: generateApi(), 'docs/grafana.json': writeDashboard() };
+  const withMeasurements = ['README.md', 'bench/README.md', 'docs/explanation/performance.md'];
+  return {
+    [COMMAND_LINE]: generateCommandLine(),
+    [API]: generateApi(),
+    'docs/grafana.json': writeDashboard(),
+    'docs/images/overload.svg': run('bench/overload/drawing.mjs'),
+    ...Object.fromEntries(withMeasurements.map((page) => [page, withFigures(readPage(page))])),
+  };
 }
 
 /** Writes `docs/llms.txt`: all pages in one file, the longest one last. */
@@ -43,19 +53,23 @@ function generateApi(): string {
     });
     return [`## ${entry}\n`, ...sections];
   });
-  return [INTRODUCTION, ...entries].join('\n');
+  return [INTRODUCTION, ...entries, NEXT_OF_API].join('\n');
+}
+
+/** What a program prints. */
+function run(file: string, ...args: string[]): string {
+  return execFileSync(process.execPath, [join(ROOT, file), ...args], { encoding: 'utf8' });
 }
 
 /** The page as it is until its first command, and the help of each command. */
 function generateCommandLine(): string {
-  const help = (...args: string[]): string =>
-    execFileSync(process.execPath, [join(ROOT, 'dist/cli.js'), ...args, '--help'], { encoding: 'utf8' });
+  const help = (...args: string[]): string => run('dist/cli.js', ...args, '--help');
   const [, list = ''] = /^Commands:\n(.*?)^$/ms.exec(help()) ?? [];
   const sections = [...list.matchAll(/^ {2}([\w-]+)/gm)].map(([, name = '']) => {
     return `## postern ${name}\n\n\`\`\`text\n${help(name).trim()}\n\`\`\`\n`;
   });
   const [introduction = ''] = readPage(COMMAND_LINE).split(/^## /m);
-  return [`${introduction.trim()}\n`, ...sections].join('\n');
+  return [`${introduction.trim()}\n`, ...sections, NEXT_OF_COMMAND_LINE].join('\n');
 }
 
 /** `export { a, type B } from './x.js'`: the names of an entry with the files that declare them, sorted by name. */

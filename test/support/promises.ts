@@ -22,7 +22,7 @@ function declarations(): [string, string][] {
     const [title = '', ...names] = door.split(/^### /m);
     return names.map((text): [string, string] => {
       const [name = '', ...declaration] = text.split('\n');
-      const code = declaration.join('\n').replace(/\/\*\*.*?\*\//gs, '').replace(/\s+/g, ' ');
+      const code = declaration.join('\n').replace(/\/\*\*.*?\*\/|^Next: .*/gms, '').replace(/\s+/g, ' ');
       return [`${title.trim()}: ${name}`, createHash('sha256').update(code).digest('hex').slice(0, 12)];
     });
   });
