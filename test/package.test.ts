@@ -72,7 +72,7 @@ test('ships only what a user needs', () => {
   expect(starter?.map(({ path }) => path).sort()).toEqual(STARTER);
   for (const { path } of others ?? [])
     expect(path).toMatch(
-      /^(?:dist\/.+\.(?:js|d\.ts)|(?:(?:metrics|gateway|openapi)\/)?package\.json|docs\/llms\.txt|(?:README|CHANGELOG|SECURITY)\.md|LICENSE)$/,
+      /^(?:dist\/.+\.(?:js|d\.ts)|(?:(?:metrics|gateway|openapi)\/)?package\.json|docs\/(?:llms\.txt|SKILL\.md)|(?:README|CHANGELOG|SECURITY)\.md|LICENSE)$/,
     );
   for (const path of [
     'LICENSE',
@@ -80,6 +80,7 @@ test('ships only what a user needs', () => {
     'CHANGELOG.md',
     'SECURITY.md',
     'docs/llms.txt',
+    'docs/SKILL.md',
     'dist/index.js',
     'dist/index.d.ts',
   ])

@@ -3,11 +3,11 @@
 import { existsSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { expect, test } from 'vitest';
-import { findAnchors, findPages, proseOf, readPage, ROOT } from '../support/markdown.js';
+import { findAnchors, findBlocks, findPages, proseOf, readPage, ROOT } from '../support/markdown.js';
 
 /** On npm, a relative link of the README leads nowhere. */
 const REPOSITORY = 'https://github.com/postern/postern/blob/main/';
-const MOST_LINES = { 'README.md': 210, 'docs/recipes.md': 260, 'docs/how-do-i.md': 330, 'docs/reference/api.md': Infinity } as const;
+const MOST_LINES = { 'README.md': 210, 'docs/recipes.md': 260, 'docs/how-do-i.md': 330, 'docs/SKILL.md': 80, 'docs/reference/api.md': Infinity } as const;
 
 const pages = findPages();
 
@@ -15,6 +15,19 @@ test.for(pages)('%s is short enough to be read to its end', (page) => {
   const most = page in MOST_LINES ? MOST_LINES[page as keyof typeof MOST_LINES] : 250;
   expect(readPage(page).trimEnd().split('\n').length).toBeLessThanOrEqual(most);
 });
+
+const INDEXES = ['README.md', 'docs/README.md'];
+test.for(pages.filter((page) => !INDEXES.includes(page)))('%s ends with what to read next', (page) => {
+  expect(readPage(page).trimEnd().split('\n').at(-1)).toMatch(/^Next: .*\]\(/);
+});
+
+test.for(pages.filter((page) => page.startsWith('docs/reference/') && !page.endsWith('/api.md')))(
+  'no line of code on %s is hidden on the right',
+  (page) => {
+    const lines = findBlocks(page).flatMap(({ code }) => code.split('\n'));
+    expect(lines.filter((line) => line.length > 115)).toEqual([]);
+  },
+);
 
 test.for(pages)('every link of %s leads to a page and a heading of it', (page) => {
   const text = readPage(page).replace(/^```.*?^```$/gms, '').replace(/`[^`\n]*`/g, '');
