@@ -2,7 +2,7 @@
  * Makes the pictures of the documents, from `dist` as it was built last: `npm run pictures`. It needs Chromium,
  * Prometheus, and the font of Grafana (Debian: `fonts-inter`).
  *
- * `docs/images/overload.svg` is a measurement; `npm run bench -- overload` draws it.
+ * `docs/images/overload.svg` is a measurement: `npm run docs` draws what `npm run bench -- overload` has found.
  */
 
 import { spawn } from 'node:child_process';
@@ -37,7 +37,7 @@ await photographLivePage(browser);
 await photographDashboard(browser);
 await browser.close();
 
-/** A mesh of five services, one of which stops, on the page of `postern live`. */
+/** A mesh of five services on the page of `postern live`: in good health, and after one of them has stopped. */
 async function photographLivePage(browser: Browser): Promise<void> {
   const urls = new Map<string, string>();
   const apps = new Map<string, Postern>();
@@ -56,14 +56,16 @@ async function photographLivePage(browser: Browser): Promise<void> {
     (['light', 'dark'] as const).map(async (colorScheme) => {
       const page = await browser.newPage({
         colorScheme,
-        viewport: { width: 1480, height: 660 },
-        deviceScaleFactor: 1.25,
+        viewport: { width: 860, height: 700 },
+        deviceScaleFactor: 1.5,
       });
       await page.goto(url);
       return { page, colorScheme };
     }),
   );
   await setTimeout(HEALTHY_MS);
+  for (const { page, colorScheme } of pages)
+    await page.screenshot({ path: join(IMAGES, `live-healthy-${colorScheme}.png`) });
   await apps.get('mail')?.close();
   for (const { page, colorScheme } of pages) {
     await page.locator('h1.fails').waitFor();
