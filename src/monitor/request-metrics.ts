@@ -56,7 +56,8 @@ export class RequestMetrics implements Observer {
     const label = handling?.label ?? '';
     const seconds = ms / 1000;
     const known = this.#series.get(`${status} ${method} ${label}`);
-    const traceId = sampledTraceId(handling?.span, headers);
+    const isTraced = handling?.span !== undefined || headers['traceparent'] !== undefined;
+    const traceId = isTraced ? sampledTraceId(handling?.span, headers) : undefined;
     if (known === undefined) return this.#observe(method, label, status, seconds, traceId);
     this.count += 1;
     if (traceId === undefined) known.observe(seconds);
