@@ -135,9 +135,9 @@ export class Jobs {
   run<T>(name: string, options: JobOptions, run: JobFunction<T>): Promise<T> {
     if (typeof name !== 'string' || name === '')
       throw new TypeError(`the name of a job is ${show(name)}; give a text, such as 'orders.placed'`);
-    assertOptions('job()', options, JOB);
     if (typeof run !== 'function')
       throw new TypeError(`job ${show(name)} has no function; give it as the last argument`);
+    assertOptions('job()', options, JOB);
     return this.#run(name, options, run);
   }
 

@@ -252,6 +252,7 @@ const nothing = (): void => undefined;
 const wrong: Record<string, (app: Postern) => unknown> = {
   [`the name of a job is ""; give a text, such as 'orders.placed'`]: (app) => app.job('', nothing),
   'job "mail" has no function; give it as the last argument': (app) => app.job('mail', undefined as never),
+  'job "sms" has no function; give it as the last argument': (app) => Reflect.apply(app.job, app, ['sms']),
   'unknown option "header" of job(); did you mean "headers"?': (app) =>
     app.job('mail', { header: {} } as never, nothing),
   'headers of job() is "x"; give the headers of a message, by name': (app) =>
