@@ -19,7 +19,7 @@ const SERVICE = fileURLToPath(new URL('../support/event-service.mjs', import.met
 const NAMES = ['shop', 'billing', 'stock'];
 const ROUNDS = Number(process.env['POSTERN_ROUNDS'] ?? 1);
 const STREAMS = 50;
-const CLIENTS = 10;
+const CLIENTS = 6;
 
 async function startInstance(options: object): Promise<ChildProcess> {
   const child = fork(SERVICE, [JSON.stringify(options)], { execArgv: [] });
@@ -64,7 +64,7 @@ test(
     onTestFinished(() => gateway.stop());
     const start = (i: number, instance: number): Promise<ChildProcess> => {
       const next = { calls: NAMES[i + 1], url: `http://127.0.0.1:${entries[i + 1]}` };
-      return startInstance({ name: NAMES[i], port: portsOf(i)[instance], ...next });
+      return startInstance({ name: NAMES[i], port: portsOf(i)[instance], delay: 50, ...next });
     };
     const instances = await Promise.all(NAMES.map((_, i) => Promise.all([start(i, 0), start(i, 1)])));
     const streams = Array.from({ length: STREAMS }, (_, i) => listenTo(entries[i % NAMES.length] ?? 0, '/silent'));
