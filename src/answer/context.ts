@@ -121,7 +121,7 @@ export class Context<P = Params> {
   timeUpMs: number = Infinity;
   /** The value of the label `route`. @internal */
   label: string = '';
-  /** Publishes the request to tracing channels; null while nobody subscribes. @internal */
+  /** Publishes and exports the request; null if nobody subscribes and its span is not exported. @internal */
   trace: Trace | null = null;
   /** The failure that middleware got an error reply for, until it is logged. Wrapped: `undefined` can be thrown, too.
    * @internal */

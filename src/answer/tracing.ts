@@ -1,7 +1,8 @@
 /*
- * Publishes each request that reaches a handler on the tracing channel `postern.request` of `node:diagnostics_channel`.
+ * Publishes each request that reaches a handler on the tracing channel `postern.request` of `node:diagnostics_channel`,
+ * and passes each sampled one to the exporter of its application. Without either nothing is made.
  *
- * Spec: Node.js documentation, "TracingChannel". Without subscribers nothing is made.
+ * Spec: Node.js documentation, "TracingChannel".
  */
 
 import { tracingChannel } from 'node:diagnostics_channel';

@@ -14,13 +14,14 @@ const WARM_UP_SECONDS = 20;
 /** Longer than OTEL_BSP_SCHEDULE_DELAY, and until V8 has given its young generation back. */
 const QUIET_MS = 8_000;
 const MB = 1024 * 1024;
-const MAX_GROWTH_BYTES = 16 * MB;
-/** V8 holds one or two halves of its young generation by chance: with 16 MB, that is as much as memory may grow by. */
+const MAX_GROWTH_BYTES = 8 * MB;
+/** V8 holds one or two halves of its young generation by chance: with 16 MB, that is more than memory may grow by. */
 export const SMALL_YOUNG_GENERATION = ['--min-semi-space-size=4', '--max-semi-space-size=4'];
 /** A reply that waits for an export waits for its time limit of 10 s; a busy machine delays one by less than this. */
 const MAX_REPLY_MS = 2_000;
 /** Items that wait (OTEL_BSP_MAX_QUEUE_SIZE) or are being sent (OTEL_BSP_MAX_EXPORT_BATCH_SIZE). */
 const MAX_UNDER_WAY = 2048 + 512;
+const PROGRESS_MS = 10_000;
 const REQUEST = Buffer.from('GET /hello HTTP/1.1\r\nHost: soak\r\n\r\n');
 
 /** Ways for a collector to fail; the first one is the control. */
@@ -143,7 +144,11 @@ async function load(port: number, rate: number, seconds: number): Promise<{ repl
   };
   await Promise.all(Array.from({ length: CONNECTIONS }, open));
   const start = performance.now();
-  for (let sent = 0; sent < rate * seconds && fault === ''; ) {
+  for (let [sent, shownAt] = [0, start]; sent < rate * seconds && fault === ''; ) {
+    if (performance.now() > shownAt + PROGRESS_MS) {
+      shownAt = performance.now();
+      console.log(`${Math.round((shownAt - start) / 1000)} s: ${replies} replies, the slowest ${Math.round(slowestMs)} ms`);
+    }
     const due = Math.min(rate * seconds, ((performance.now() - start) / 1000) * rate);
     for (; sent < due && free.length > 0; sent += 1) {
       const socket = free.shift() as Socket;
