@@ -44,7 +44,7 @@ export async function size() {
   return results;
 }
 
-/** Postern as it would be packed now; `dist` is taken as it is. */
+/** Postern as it would be packed now; `dist` and `docs/llms.txt` are taken as they are. */
 function tarball() {
   const [{ unpackedSize, entryCount }] = JSON.parse(
     execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
