@@ -16,7 +16,7 @@ import { assertSchemas, type AnySchemas } from './schemas.js';
 export interface Deprecation {
   /** Since or from when it is deprecated; sent as `Deprecation` (RFC 9745). */
   readonly at?: Date | string | undefined;
-  /** When it will cease to answer; sent as `Sunset` (RFC 8594). */
+  /** When it will cease to answer, not before `at`; sent as `Sunset` (RFC 8594). */
   readonly sunset?: Date | string | undefined;
   /** Where people read about it; sent as `Link` with `rel="deprecation"`. */
   readonly link?: URL | string | undefined;
@@ -226,12 +226,20 @@ export function checkOptions(what: string, options: DeclaredOptions): DeclaredOp
   assertOptions(what, options, KINDS);
   assertSchemas(what, options);
   const { deprecated } = options;
-  if (typeof deprecated === 'object') assertOptions(`${what}: deprecated`, deprecated, DEPRECATION_KINDS);
+  if (typeof deprecated === 'object') assertDeprecation(`${what}: deprecated`, deprecated);
   const { public: isPublic, params }: Partial<Exposure> = toExposure(what, options.public) ?? {};
   // An iterable of names can be read only once.
   const given = Object.entries({ ...options, public: params ? { params } : isPublic });
   const copies = given.filter(([, value]) => value !== undefined).map(([name, value]) => [name, frozenCopy(value)]);
   return Object.freeze(Object.fromEntries(copies) as DeclaredOptions);
+}
+
+/** @throws {TypeError} for an unknown or invalid option, and for a sunset before the deprecation (RFC 9745, section 4) */
+function assertDeprecation(what: string, deprecated: Deprecation): void {
+  assertOptions(what, deprecated, DEPRECATION_KINDS);
+  const { at = -Infinity, sunset = Infinity } = deprecated;
+  if (new Date(sunset) < new Date(at))
+    throw new TypeError(`sunset of ${what} is ${String(sunset)}, before at, ${String(at)}; give a later sunset`);
 }
 
 /** Middleware for Connect takes a third parameter. @internal */

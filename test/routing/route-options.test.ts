@@ -173,6 +173,8 @@ const wrong: { options: unknown; message: string }[] = [
   { options: { deprecated: 'yes' }, message: 'deprecated' },
   { options: { deprecated: { since: '2026-01-01' } }, message: 'unknown option "since" of GET /a: deprecated' },
   { options: { deprecated: { at: 'soon' } }, message: 'at of GET /a: deprecated is "soon"; give a date' },
+  { options: { deprecated: { at: '2026-02-01', sunset: '2026-01-31' } },
+    message: 'sunset of GET /a: deprecated is 2026-01-31, before at, 2026-02-01; give a later sunset' },
   { options: { deprecated: { link: '/docs' } }, message: 'link of GET /a: deprecated is "/docs"; give a URL' },
   { options: { meta: 'admin' }, message: 'meta' },
   { options: null, message: 'the options of GET /a are null; give an object' },
