@@ -21,34 +21,36 @@ import { profile } from './profile-command.js';
 import { routes } from './routes-command.js';
 import { why } from './why-command.js';
 
+/** Each command, in the order of the overview. */
+const LISTED: readonly (readonly [call: string, about: string, command: Command])[] = [
+  ['routes MODULE', 'the routes of an application, and what became public', routes],
+  ['gateway MODULE', 'the public routes as the configuration of a gateway', gateway],
+  ['openapi MODULE', 'an OpenAPI document, and what broke for clients', openapi],
+  ['errors MODULE', 'the error codes, and whether services agree on them', errors],
+  ['k8s MODULE', 'an application as manifests for Kubernetes', k8s],
+  ['alerts MODULE', 'rules for Prometheus that watch an application', alerts],
+  ['ping URL', 'the mesh below a service, drawn', ping],
+  ['live URL', 'a page that keeps showing the mesh below a service', live],
+  ['why URL...', 'what failed in the last 15 minutes, and what it follows from', why],
+  ['profile URL', 'what a service computes, or what its heap holds, into a file', profile],
+  ['log-level URL LEVEL', 'what a service writes to its log, for a while', logLevel],
+  ['new DIR', 'a service to start from', newService],
+  ['demo', 'three services that call each other, on loopback', demo],
+];
+const COMMANDS = new Map(LISTED.map(([call, , command]) => [call.replace(/ .*/, ''), command]));
+
 const OVERVIEW = `Usage: postern COMMAND [ARGUMENT]...
 
 Commands:
-  routes MODULE    the routes of an application, and what became public
-  gateway MODULE   the public routes as the configuration of a gateway
-  openapi MODULE   an OpenAPI document, and what broke for clients
-  errors MODULE    the error codes, and whether services agree on them
-  k8s MODULE       an application as manifests for Kubernetes
-  alerts MODULE    rules for Prometheus that watch an application
-  ping URL         the mesh below a service, drawn
-  live URL         a page that keeps showing the mesh below a service
-  why URL...       what failed in the last 15 minutes, and what it follows from
-  profile URL      what a service computes, or what its heap holds, into a file
-  log-level URL LEVEL
-                   what a service writes to its log, for a while
-  new DIR          a service to start from
-  demo             three services that call each other, on loopback
-
+${LISTED.map(([call, about]) => `  ${call}${gapAfter(call)}${about}\n`).join('')}
 postern COMMAND --help explains one. Exit codes: 0, 1 for a finding, 2 for wrong
 usage or a module that can't be loaded.
 `;
 
-const COMMANDS: ReadonlyMap<string, Command> = new Map(
-  Object.entries({
-    routes, gateway, openapi, errors, k8s, alerts, ping, live, why, profile,
-    'log-level': logLevel, new: newService, demo,
-  }),
-);
+/** The space up to the second column, in a line of its own if the call is too long. */
+function gapAfter(call: string): string {
+  return call.length > 16 ? `\n${' '.repeat(19)}` : ' '.repeat(17 - call.length);
+}
 
 /** Errors that exit with 1, because they are findings about an application, rather than wrong usage. */
 const FINDING_ERRORS = [FindingError, GatewayError, OpenApiError];
