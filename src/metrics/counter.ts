@@ -4,7 +4,15 @@ import { show } from '../base/options-check.js';
 import { type Exemplar, type ExemplarUpdate, toExemplar } from './exemplar.js';
 import { formatRest, type Format } from './exposition.js';
 import { Metric, Series, type DataPoint, type MetricOptions, type MetricUpdate, type UpdateLabels } from './metric.js';
-import { counterBaseName } from './names.js';
+import { familyName, type MetricKind } from './names.js';
+
+/** @internal */
+export const COUNTER: MetricKind = {
+  type: 'counter',
+  options: [],
+  suffixes: ['', '_total', '_created'],
+  data: 'sum',
+};
 
 /** Options of a counter. */
 export interface CounterOptions<L extends string = never> extends MetricOptions<L, Counter<L>> {}
@@ -76,7 +84,7 @@ export class CounterSeries extends Series implements BoundCounter {
 
   format(name: string, labels: string, format: Format): string {
     if (format === 'text') return name + labels + formatRest(this.value);
-    return `${counterBaseName(name)}_total${labels}${formatRest(this.value, this.exemplar)}`;
+    return `${familyName(this.owner.definition)}_total${labels}${formatRest(this.value, this.exemplar)}`;
   }
 
   #incWithExemplar(update: unknown): void {

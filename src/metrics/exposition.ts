@@ -6,7 +6,7 @@
  */
 
 import type { Exemplar } from './exemplar.js';
-import { counterBaseName, KINDS, type Definition } from './names.js';
+import { familyName, type Definition, type MetricKind } from './names.js';
 
 /** `text` is Prometheus text 0.0.4, `openmetrics` OpenMetrics text 1.0. */
 export type Format = 'text' | 'openmetrics';
@@ -56,16 +56,17 @@ export function formatRest(value: number, exemplar?: Exemplar): string {
 }
 
 /** The lines before a family's samples. */
-function formatHead({ kind, name, help }: Family['definition'], format: Format): string {
+function formatHead(definition: Family['definition'], format: Format): string {
+  const { kind, name, help } = definition;
   const isOpenMetrics = format === 'openmetrics';
-  const familyName = isOpenMetrics && kind === 'counter' ? counterBaseName(name) : name;
+  const family = isOpenMetrics ? familyName(definition) : name;
   const text = help.replace(isOpenMetrics ? /[\\\n"]/g : /[\\\n]/g, escapeCharacter);
-  return `# HELP ${familyName} ${text}\n# TYPE ${familyName} ${kind}\n`;
+  return `# HELP ${family} ${text}\n# TYPE ${family} ${kind.type}\n`;
 }
 
 /** The label in which the lines of a series differ, for each bucket or quantile: `le="0.1"}`. */
-export function formatOwnLabels(kind: 'histogram' | 'summary', values: readonly number[]): readonly string[] {
-  return values.map((value) => `${KINDS[kind].ownLabel}="${formatValue(value)}"}`);
+export function formatOwnLabels({ ownLabel }: MetricKind, values: readonly number[]): readonly string[] {
+  return values.map((value) => `${ownLabel}="${formatValue(value)}"}`);
 }
 
 /** Starts a line of a series that adds its own label to others: `job_seconds_bucket{queue="mail",`. */

@@ -7,20 +7,27 @@
 
 import { show } from '../base/options-check.js';
 
-/**
- * The kinds of metric. `ownLabel`: the label of which each line of a series has another value. `suffixes`: ends of the
- * family and sample names that a metric takes in either format, those that OpenMetrics only reserves included.
- *
- * // counter "jobs_total" → jobs_total, jobs, jobs_created
- */
-export const KINDS = {
-  counter: { ownLabel: undefined, suffixes: ['', '_total', '_created'] },
-  gauge: { ownLabel: undefined, suffixes: [] },
-  histogram: { ownLabel: 'le', suffixes: ['_bucket', '_sum', '_count', '_created'] },
-  summary: { ownLabel: 'quantile', suffixes: ['_sum', '_count', '_created'] },
-} as const;
+/** Labels that are some kind's own. */
+const OWN_LABELS = ['le', 'quantile'] as const;
 
-export type MetricKind = keyof typeof KINDS;
+/** A kind of metric. */
+export interface MetricKind {
+  /** Its type in an exposition. */
+  readonly type: string;
+  /** Options besides those of every metric. */
+  readonly options: readonly string[];
+  /** The label of which each line of a series has another value. */
+  readonly ownLabel?: (typeof OWN_LABELS)[number];
+  /**
+   * Ends of the family and sample names that a metric takes in either format, those that OpenMetrics only reserves
+   * included.
+   *
+   * // counter "jobs_total" → jobs_total, jobs, jobs_created
+   */
+  readonly suffixes: readonly string[];
+  /** Its data in OpenTelemetry's protocol. */
+  readonly data: 'gauge' | 'sum' | 'histogram' | 'summary';
+}
 
 /** Options of every metric, checked. */
 export interface Definition {
@@ -37,9 +44,9 @@ export interface Definition {
   readonly upperBounds?: readonly number[];
 }
 
-/** A counter's name without `_total`: its family's name in OpenMetrics. */
-export function counterBaseName(name: string): string {
-  return /^(.+)_total$/.exec(name)?.[1] ?? name;
+/** The name of a metric's family in OpenMetrics: a counter's is without `_total`. */
+export function familyName({ kind, name }: Pick<Definition, 'kind' | 'name'>): string {
+  return (kind.type === 'counter' && /^(.+)_total$/.exec(name)?.[1]) || name;
 }
 
 /** @throws {TypeError} when `name` is not a Prometheus metric name */
@@ -55,8 +62,8 @@ export function assertLabelNames(labelNames: unknown, kind: MetricKind, metricNa
     throw new TypeError(`labelNames of "${metricName}" is ${show(labelNames)}; pass an array of names`);
   for (const [index, labelName] of labelNames.entries()) {
     assertLabelName(labelName, `metric "${metricName}"`);
-    if (labelName === KINDS[kind].ownLabel)
-      throw new TypeError(`label name "${labelName}" of "${metricName}" is the ${kind}'s own; rename it`);
+    if (labelName === kind.ownLabel)
+      throw new TypeError(`label name "${labelName}" of "${metricName}" is the ${kind.type}'s own; rename it`);
     if (labelNames.indexOf(labelName) < index)
       throw new TypeError(`label name "${labelName}" of "${metricName}" is there twice; remove one`);
   }
@@ -84,7 +91,7 @@ export function toDefaultLabels(labels: unknown): ReadonlyMap<string, string> {
   const checked = new Map<string, string>();
   for (const [name, value] of Object.entries(labels)) {
     assertLabelName(name, 'default labels');
-    if (Object.values(KINDS).some(({ ownLabel }) => ownLabel === name))
+    if (OWN_LABELS.some((ownLabel) => ownLabel === name))
       throw new TypeError(`default label "${name}" is a histogram's or a summary's own; rename it`);
     if ((typeof value !== 'string' && typeof value !== 'number') || /\p{Surrogate}/u.test(String(value)))
       throw new TypeError(`default label "${name}" is ${show(value)}; give a string of valid Unicode, or a number`);
@@ -99,16 +106,17 @@ export class ClaimedNames {
   readonly #owners: Map<string, string> = new Map();
 
   /** @throws {TypeError} when another metric has one of the names */
-  claim(kind: MetricKind, name: string): void {
-    const base = kind === 'counter' ? counterBaseName(name) : name;
-    const names = [name, ...KINDS[kind].suffixes.map((suffix) => base + suffix)];
+  claim(definition: Definition): void {
+    const { kind, name } = definition;
+    const base = familyName(definition);
+    const names = [name, ...kind.suffixes.map((suffix) => base + suffix)];
     for (const taken of names) {
       const owner = this.#owners.get(taken);
       if (owner === name)
         throw new TypeError(`metric "${name}" is registered already; registry.get("${name}") returns it`);
       if (owner !== undefined)
         throw new TypeError(
-          `${kind} "${name}" clashes with metric "${owner}": both have "${taken}" in an exposition; rename one`,
+          `${kind.type} "${name}" clashes with metric "${owner}": both have "${taken}" in an exposition; rename one`,
         );
     }
     for (const taken of names) this.#owners.set(taken, name);

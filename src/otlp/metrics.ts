@@ -7,7 +7,7 @@ import { clearInterval, Date, setInterval } from '../base/clock.js';
 import { logSafely, type Logger } from '../base/log.js';
 import { serviceUrlsOf, type Settings } from '../mesh/settings.js';
 import type { DataPoint, Series } from '../metrics/metric.js';
-import { counterBaseName } from '../metrics/names.js';
+import { familyName } from '../metrics/names.js';
 import type { Registry } from '../metrics/registry.js';
 import { ITEM, type Exporter } from './exporter.js';
 import {
@@ -44,6 +44,13 @@ const METRIC = message({
   summary: [11, message({ dataPoints: [1, SUMMARY_POINTS] })],
 });
 const CUMULATIVE = 2;
+/** Members of a metric's data besides its points. */
+const DATA = {
+  gauge: {},
+  sum: { aggregationTemporality: CUMULATIVE, isMonotonic: true },
+  histogram: { aggregationTemporality: CUMULATIVE },
+  summary: {},
+};
 
 /** Units of OpenTelemetry, by the word at the end of a name for Prometheus. */
 const UNITS: Readonly<Record<string, string>> = {
@@ -109,8 +116,9 @@ export function encodeMetrics(
 ): { readonly item: string; readonly count: number }[] {
   const metrics = registry.gather();
   const taken = new Set(metrics.map(({ name }) => name));
-  return metrics.flatMap(({ definition: { kind, name: registered, help, labelNames }, samples }) => {
-    const base = kind === 'counter' ? counterBaseName(registered) : registered;
+  return metrics.flatMap(({ definition, samples }) => {
+    const { kind, name: registered, help, labelNames } = definition;
+    const base = familyName(definition);
     const [, plain = base, word = ''] = WITH_UNIT.exec(base) ?? [];
     const [short = plain, toAttributes = (labels: Labels): Attributes => labels] = CONVENTIONS[registered] ?? [];
     // The later one of two metrics that would get one name keeps its suffix.
@@ -125,13 +133,7 @@ export function encodeMetrics(
       all.slice(part * maxBatchSize, (part + 1) * maxBatchSize),
     );
     return parts.map((dataPoints) => {
-      const sum = { dataPoints, aggregationTemporality: CUMULATIVE };
-      const data = {
-        gauge: { gauge: { dataPoints } },
-        counter: { sum: { ...sum, isMonotonic: true } },
-        histogram: { histogram: sum },
-        summary: { summary: { dataPoints } },
-      }[kind];
+      const data = { [kind.data]: { dataPoints, ...DATA[kind.data] } };
       const item = METRIC[form]({ name, description: help, unit: UNITS[word], ...data }, ITEM);
       return { item, count: dataPoints.length };
     });
