@@ -7,11 +7,13 @@ import { findAnchors, findBlocks, findPages, proseOf, readPage, ROOT } from '../
 
 /** On npm, a relative link of the README leads nowhere. */
 const REPOSITORY = 'https://github.com/postern/postern/blob/main/';
-const MOST_LINES = { 'README.md': 210, 'docs/recipes.md': 260, 'docs/how-do-i.md': 330, 'docs/SKILL.md': 80, 'docs/reference/api.md': Infinity } as const;
+const MOST_LINES = { 'README.md': 210, 'docs/recipes.md': 260, 'docs/how-do-i.md': 330, 'docs/SKILL.md': 80 } as const;
 
 const pages = findPages();
+/** Nobody reads the lists of what is exported from top to bottom. */
+const read = pages.filter((page) => !page.startsWith('docs/reference/api'));
 
-test.for(pages)('%s is short enough to be read to its end', (page) => {
+test.for(read)('%s is short enough to be read to its end', (page) => {
   const most = page in MOST_LINES ? MOST_LINES[page as keyof typeof MOST_LINES] : 250;
   expect(readPage(page).trimEnd().split('\n').length).toBeLessThanOrEqual(most);
 });

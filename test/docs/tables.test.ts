@@ -18,7 +18,7 @@ import { Context } from '../../src/answer/context.js';
 import { MONITORING_ENDPOINTS } from '../../src/monitor/endpoints.js';
 import { findPages, isAsPrinted, readPage, ROOT } from '../support/markdown.js';
 
-const PAGES = findPages().filter((page) => page !== 'docs/reference/api.md').map(readPage).join('\n');
+const PAGES = findPages().filter((page) => !page.startsWith('docs/reference/api')).map(readPage).join('\n');
 
 const SOURCES = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
   .filter((file) => file.endsWith('.ts'));

@@ -5,55 +5,111 @@
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import packageJson from '../../package.json' with { type: 'json' };
 import { writeDashboard } from './dashboard.js';
 import { withFigures } from './figures.js';
-import { findPages, readPage, ROOT } from './markdown.js';
+import { findPages, readPage, ROOT, toAnchors } from './markdown.js';
 
-const API = 'docs/reference/api.md';
+const API = 'docs/reference/api';
 const COMMAND_LINE = 'docs/reference/command-line.md';
 const INTRODUCTION = `# API
 
-Every name that the package exports, with its declaration. \`npm run docs\` writes this page from \`dist\`: a change of the public API is a change of this page.
+Every name that the package exports. The page of an entry point has the declaration of each of its names. \`npm run docs\` writes these pages from \`dist\`: a change of the public API is a change of a page.
 `;
 const NEXT_OF_API = 'Next: [options](options.md), [routes](routes.md), [the context](context.md) in tables.\n';
 const NEXT_OF_COMMAND_LINE = 'Next: [deployment](../guides/deployment.md), [failures](../guides/failures.md).\n';
+
+interface Entry {
+  /** `postern/metrics` */
+  readonly entry: string;
+  readonly page: string;
+  readonly exported: readonly Exported[];
+}
+
+interface Exported {
+  readonly name: string;
+  readonly file: string;
+  /** `metrics.md#counter` */
+  readonly link: string;
+}
 
 /** The text of each page that is written, by its path. */
 export function generatePages(): Record<string, string> {
   const withMeasurements = ['README.md', 'bench/README.md', 'docs/explanation/performance.md'];
   return {
     [COMMAND_LINE]: generateCommandLine(),
-    [API]: generateApi(),
+    ...generateApi(),
     'docs/grafana.json': writeDashboard(),
     'docs/images/overload.svg': run('bench/overload/drawing.mjs'),
     ...Object.fromEntries(withMeasurements.map((page) => [page, withFigures(readPage(page))])),
   };
 }
 
-/** Writes `docs/llms.txt`: all pages in one file, the longest one last. */
+/** Writes `docs/llms.txt`: all pages in one file, the longest ones last. */
 export function writePagesInOneFile(): void {
-  const pages = [...findPages().filter((page) => page !== API), API];
+  const all = findPages();
+  const isApi = (page: string): boolean => page.startsWith(API);
+  const pages = [...all.filter((page) => !isApi(page)), ...all.filter(isApi)];
   const texts = pages.map((page) => `<!-- ${page} -->\n\n${readPage(page).trim()}\n`);
   writeFileSync(join(ROOT, 'docs/llms.txt'), texts.join('\n'));
 }
 
-function generateApi(): string {
-  const listed = new Map<string, string>();
-  const entries = Object.entries(packageJson.exports).flatMap(([path, target]) => {
-    if (typeof target === 'string') return [];
+/** The pages of the entry points, each with its name, and what `postern/metrics` is on them. */
+export function findApiPages(): { readonly entry: string; readonly page: string }[] {
+  return Object.entries(packageJson.exports).flatMap(([path, target]) => {
     const entry = `postern${path.slice(1)}`;
-    const sections = exportsOf(target.types).map(({ name, file }) => {
-      const first = listed.get(`${file} ${name}`);
-      listed.set(`${file} ${name}`, entry);
-      const text =
-        first === undefined ? `\`\`\`typescript\n${declarationOf(name, file)}\n\`\`\`` : `As in \`${first}\`.`;
-      return `### ${name}\n\n${text}\n`;
-    });
-    return [`## ${entry}\n`, ...sections];
+    return typeof target === 'string' ? [] : [{ entry, page: `${API}/${entry.replace(/^.*\//, '')}.md` }];
   });
-  return [INTRODUCTION, ...entries, NEXT_OF_API].join('\n');
+}
+
+/** An index, and a page for each entry point. */
+function generateApi(): Record<string, string> {
+  const entries = findApiPages().map(({ entry, page }): Entry => {
+    const { types } = packageJson.exports[entry.replace('postern', '.') as '.'];
+    const exported = exportsOf(types);
+    const anchors = toAnchors(exported.map(({ name }) => name));
+    const link = (at: number): string => `${basename(page)}#${anchors[at]}`;
+    return { entry, page, exported: exported.map((each, at) => ({ ...each, link: link(at) })) };
+  });
+  const index = entries.flatMap(({ entry, exported }) => {
+    const rows = exported.map(({ name, file, link }) => {
+      return `| [${name}](api/${link}) | ${purposeOf(declarationOf(name, file))} |`;
+    });
+    return [`## ${entry}\n`, `| name | what it is |\n| --- | --- |\n${rows.join('\n')}\n`];
+  });
+  const pages = entries.map((entry, at) => [entry.page, generateEntry(entry, entries.slice(0, at))]);
+  return { [`${API}.md`]: [INTRODUCTION, ...index, NEXT_OF_API].join('\n'), ...Object.fromEntries(pages) };
+}
+
+/** @param before entry points whose declarations are not repeated */
+function generateEntry({ entry, exported }: Entry, before: readonly Entry[]): string {
+  const sections = exported.map(({ name, file }) => {
+    for (const other of before) {
+      const same = other.exported.find((each) => each.name === name && each.file === file);
+      if (same !== undefined) return `## ${name}\n\nAs in [${other.entry}](${same.link}).\n`;
+    }
+    const declaration = declarationOf(name, file);
+    const bases = exported.filter((each) => heritageOf(declaration).includes(each.name))
+      .map((base) => `[${base.name}](${base.link})`);
+    const more = bases.length === 0 ? '' : `\nIt has the members of ${bases.join(', ')}, too.\n`;
+    return `## ${name}\n\n\`\`\`typescript\n${declaration}\n\`\`\`\n${more}`;
+  });
+  return [`# ${entry}\n\n[All names](../api.md)\n`, ...sections].join('\n');
+}
+
+/** The names after `extends` and `implements`, without their type arguments. */
+function heritageOf(declaration: string): string[] {
+  let [line = ''] = /^(?:abstract )?(?:interface|class) .*$/m.exec(declaration) ?? [];
+  while (/<[^<>]*>/.test(line)) line = line.replace(/<[^<>]*>/g, '');
+  return line.split(/[^\w]+/).slice(2);
+}
+
+/** The first sentence of the comment of a declaration, for a cell of a table. */
+function purposeOf(declaration: string): string {
+  const [, comment = ''] = /^\/\*\*(.*?)\*\//s.exec(declaration) ?? [];
+  const text = comment.replace(/^ *\* ?/gm, '').replace(/\s+/g, ' ').replace(/ @.*$/, '').trim();
+  return (/^.*?[.!](?= [A-Z`]|$)/.exec(text)?.[0] ?? text).replaceAll('|', '\\|');
 }
 
 /** What a program prints. */
@@ -73,7 +129,7 @@ function generateCommandLine(): string {
 }
 
 /** `export { a, type B } from './x.js'`: the names of an entry with the files that declare them, sorted by name. */
-function exportsOf(entry: string): { name: string; file: string }[] {
+function exportsOf(entry: string): Omit<Exported, 'link'>[] {
   const lists = readFileSync(join(ROOT, entry), 'utf8').matchAll(/^export (?:type )?\{([^}]*)\} from '(.*)\.js';$/gm);
   const found = [...lists].flatMap(([, names = '', from = '']) => {
     const file = join(dirname(entry), `${from}.d.ts`);

@@ -66,5 +66,14 @@ export function isAsPrinted(actual: string, printed: string): boolean {
 /** The anchors of a page's headings, as GitHub makes them. */
 export function findAnchors(page: string): string[] {
   const headings = [...readPage(page).replace(/^```.*?^```$/gms, '').matchAll(/^#+ (.*)$/gm)];
-  return headings.map(([, heading = '']) => heading.toLowerCase().replace(/[^\w -]/g, '').replaceAll(' ', '-'));
+  return toAnchors(headings.map(([, heading = '']) => heading));
+}
+
+/** The anchors of headings, as GitHub makes them: `reply` and `reply-1` for `Reply` and `reply`. */
+export function toAnchors(headings: readonly string[]): string[] {
+  const plain = headings.map((heading) => heading.toLowerCase().replace(/[^\w -]/g, '').replaceAll(' ', '-'));
+  return plain.map((anchor, at) => {
+    const before = plain.slice(0, at).filter((other) => other === anchor).length;
+    return before === 0 ? anchor : `${anchor}-${before}`;
+  });
 }

@@ -5,6 +5,7 @@
 
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
+import { findApiPages } from './generated-pages.js';
 import { readPage, ROOT } from './markdown.js';
 
 /** The promises of the last release. */
@@ -17,13 +18,13 @@ export function findPromises(): Record<string, string> {
 
 /** Each exported name, with a digest of its declaration and docstring. */
 function declarations(): [string, string][] {
-  const doors = readPage('docs/reference/api.md').split(/^## /m).slice(1);
-  return doors.flatMap((door) => {
-    const [title = '', ...names] = door.split(/^### /m);
+  return findApiPages().flatMap(({ entry, page }) => {
+    const [, ...names] = readPage(page).split(/^## /m);
     return names.map((text): [string, string] => {
-      const [name = '', ...declaration] = text.split('\n');
-      const code = declaration.join('\n').replace(/\/\*\*.*?\*\/|^Next: .*/gms, '').replace(/\s+/g, ' ');
-      return [`${title.trim()}: ${name}`, createHash('sha256').update(code).digest('hex').slice(0, 12)];
+      const [name = '', ...lines] = text.replace(/^It has the members of .*$/m, '').split('\n');
+      const declaration = lines.join('\n').replace(/^As in \[(.*?)\]\(.*?\)/m, 'As in `$1`');
+      const code = declaration.replace(/\/\*\*.*?\*\/|^Next: .*/gms, '').replace(/\s+/g, ' ');
+      return [`${entry}: ${name}`, createHash('sha256').update(code).digest('hex').slice(0, 12)];
     });
   });
 }
