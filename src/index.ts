@@ -28,14 +28,14 @@ export {
   Unauthorized,
 } from './base/errors.js';
 export type { ApiErrorOptions, Finding, HttpErrorOptions, RequestFinding, RetryOptions } from './base/errors.js';
-export type { Context, Handler, HandlerResult, Middleware, State } from './answer/context.js';
+export type { AnswerOptions, Context, Handler, HandlerResult, Middleware, State } from './answer/context.js';
 export { connect, type ConnectMiddleware } from './answer/connect.js';
 export { redirect, Reply, reply, type HeadersLike, type RedirectStatus, type ReplyInit } from './answer/reply.js';
 export { events, type EventItem, type EventsOptions } from './answer/events.js';
 export type { Sendable } from './answer/sendable.js';
 export type { RequestTraceMessage } from './answer/tracing.js';
 export type { Job, JobFunction, JobOptions, JobTraceMessage } from './job/job.js';
-export type { Logger, LogLevel, LogMethod, SafeLogger, SafeLogMethod } from './base/log.js';
+export type { Logger, LogLevel, LogMethod, LogOptions, SafeLogger, SafeLogMethod } from './base/log.js';
 export type {
   CallArguments,
   Query,
@@ -52,7 +52,7 @@ export type {
   ServiceStream,
 } from './mesh/service-client.js';
 export { ServiceError, type ServiceErrorOptions } from './mesh/service-error.js';
-export type { ConnectionOptions, Settings, SettingsOptions } from './mesh/settings.js';
+export type { ConnectionOptions, MeshOptions, Settings, SettingsOptions } from './mesh/settings.js';
 export type { CallTraceMessage } from './mesh/call-tracing.js';
 export type { Caller } from './propagation/caller.js';
 export type { TraceSpan } from './propagation/trace-context.js';
@@ -81,9 +81,10 @@ export type { BoundSummary, Summary, SummaryOptions, SummaryUpdate } from './met
 export type { BoundHistogramTimer, BoundTimer } from './metrics/timer.js';
 export type { PingDocument, PingEntry } from './monitor/ping-document.js';
 export type { Health, HealthCheck, HealthCheckOptions, HealthDocument, HealthStatus } from './monitor/health.js';
-export type { DiagnosticsOptions, PosternOptions } from './app/options.js';
-export type { LoadSheddingOptions } from './overload/overload.js';
-export type { OpenApiExtras } from './endpoint/document-settings.js';
+export type { PosternOptions } from './app/options.js';
+export type { DiagnosticsOptions, MonitoringOptions } from './monitor/monitoring-options.js';
+export type { LoadSheddingOptions, OverloadOptions } from './overload/overload.js';
+export type { DocumentOptions, OpenApiExtras } from './endpoint/document-settings.js';
 export type { ByteStream } from './payload/bytes.js';
 export type { ErrorBody } from './payload/error-body.js';
 export type {
@@ -115,6 +116,7 @@ export type { AnyFunction, PublicFlag, PublicHandler, PublicOptions } from './en
 export type { GroupArguments, GroupOptions, RouteGroup, SendingView, Verb } from './app/route-group.js';
 export type { View, ViewMethod } from './app/view.js';
 export type { Scope, ScopeOptions } from './wire/scope.js';
+export type { ConnectionLimits } from './wire/server.js';
 export { endpoint } from './app/endpoint.js';
 export type {
   CarryingHandler,

@@ -23,7 +23,8 @@ const UNIX = 'unix';
  * @param networks CIDRs or single addresses, `['10.0.0.0/8', '::1']`, and `unix` for peers of Unix sockets
  * @throws {TypeError} for one that is neither
  */
-export function trustNetworks(networks: readonly string[]): ProxyTrust {
+export function trustNetworks(networks: readonly string[] = []): ProxyTrust {
+  if (networks.length === 0) return () => false;
   const { BlockList, isIP, isIPv4 } = builtin('node:net');
   const trusted = new BlockList();
   for (const network of networks) {

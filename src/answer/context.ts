@@ -5,6 +5,8 @@ import type { Readable } from 'node:stream';
 import { builtin } from '../base/builtin.js';
 import type { ErrorCode } from '../base/error-codes.js';
 import { assertLogger, bindLogger, type Logger, type SafeLogger } from '../base/log.js';
+import { booleanOr, converted, LIST, option, wholeNumber } from '../base/options-check.js';
+import type { Kind, OptionTable, Resolved } from '../base/options-check.js';
 import type { CallExport } from '../mesh/call-tracing.js';
 import type { CallingRequest, ServiceClient } from '../mesh/service-client.js';
 import { readCaller, type Caller } from '../propagation/caller.js';
@@ -14,7 +16,7 @@ import type { Story } from '../story/story.js';
 import { traceIds, type Sampler, type TraceSpan } from '../propagation/trace-context.js';
 import { decodePath, type MatchedRoute, type Params, type Route } from '../routing/router.js';
 import { Body } from './body.js';
-import { clientAddress, type ProxyTrust, requestUrl } from './client-address.js';
+import { clientAddress, requestUrl, trustNetworks } from './client-address.js';
 import type { Reply } from './reply.js';
 import { parseParameters, type Target } from './target.js';
 import type { Exchange } from '../wire/exchange.js';
@@ -22,21 +24,57 @@ import { exposeRaw } from '../wire/raw.js';
 import type { Scope } from '../wire/scope.js';
 import type { ServerLimits } from '../wire/server.js';
 
-/** Options and services that all requests of one application share. */
-export interface ServingOptions extends ServerLimits {
+/** How requests are read, answered and logged. */
+export interface AnswerOptions {
+  /** Maximum bytes of a request body; a larger body is a 413. Default: 1,048,576. */
+  bodyLimit?: number | undefined;
+  /** Maximum parameters of a query (more give 400) or of a form (more give 413). Default: 1,000. */
+  parameterLimit?: number | undefined;
+  /** CIDRs of the proxies whose `x-forwarded-*` headers are believed; `unix`: peers of Unix sockets. Default: none. */
+  trustProxy?: readonly string[] | undefined;
+  /**
+   * Whether each request is logged at info, except successful requests to monitoring endpoints; `'all'` logs these,
+   * too. Default: true if stderr is a terminal, else false.
+   */
+  accessLog?: boolean | 'all' | undefined;
+  /**
+   * Whether 2xx replies must match the `response` schema of their route. With `'output'`, what the schema returns is
+   * sent: a member that it drops never leaves the process. Default: false.
+   */
+  validateResponses?: boolean | 'output' | undefined;
+  /**
+   * An absolute URL that ends in `/` or `#`, at which people read about error codes. Followed by the name of the code
+   * it is the `type` of problem details (RFC 9457). Default: the `type` is `about:blank`.
+   */
+  errorTypes?: string | URL | undefined;
+}
+
+const ERROR_TYPES: Kind = {
+  accepts: (value) => /[/#]$/.test(String(value)) && URL.canParse(String(value)),
+  give: 'an absolute URL that ends in / or #',
+};
+
+/** @internal */
+export const ANSWER = {
+  bodyLimit: option(wholeNumber(0), 1_048_576),
+  parameterLimit: option(wholeNumber(0), 1_000),
+  trustProxy: converted(LIST, trustNetworks),
+  // A person who looks at a terminal wants to see the requests.
+  accessLog: converted(booleanOr('all'), (given?: boolean | 'all') => given ?? process.stderr.isTTY === true),
+  validateResponses: option(booleanOr('output'), false),
+  errorTypes: converted(ERROR_TYPES, (given?: string | URL) => (given === undefined ? null : new URL(given).href)),
+} satisfies OptionTable<AnswerOptions>;
+
+/** Options and services that all requests of one application share. @internal */
+export interface ServingOptions extends ServerLimits, Resolved<typeof ANSWER> {
   readonly logger: Logger;
   /** Follows the requests that fail or are slow. */
   readonly story: Story;
-  readonly bodyLimit: number;
-  readonly parameterLimit: number;
-  readonly trustProxy: ProxyTrust;
   /** Aborts when the application stops to accept requests and jobs. */
   readonly closing: AbortSignal;
   readonly services: { client(name: string, by: CallingRequest): ServiceClient };
   /** Exports the spans of requests and jobs; null while nothing does. */
   spanExport: SpanExport | null;
-  /** Prefix of the `type` of problem details; null for `about:blank`. */
-  readonly errorTypes: string | null;
 }
 
 /** A request that has ended; `error` and its code are there from status 400 on. */

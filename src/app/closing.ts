@@ -57,7 +57,12 @@ interface Draining {
   readonly logger: Logger;
 }
 
-/** Finishes the work in flight, then closes the listeners. @returns whether everything in flight could finish */
+/**
+ * Finishes the work in flight, then closes the listeners.
+ *
+ * @returns whether everything in flight could finish
+ * @internal
+ */
 export async function drain(
   { delay = 0, timeout = DRAIN_TIMEOUT_MS }: CloseOptions,
   { listener, monitor, tasks, stop, hooks, logger }: Draining,

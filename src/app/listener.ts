@@ -12,7 +12,7 @@ import { addressOf, type Address, type Listening, type ListeningOnPath, type Lis
 import type { MonitorOptions, PathAddress, Where } from './address.js';
 import { toListenError } from './listen-error.js';
 
-/** Routes, and the server whose requests they answer. */
+/** Routes, and the server whose requests they answer. @internal */
 export class Listener {
   readonly wire: WireServer<Context>;
 
@@ -72,6 +72,7 @@ export class Listener {
  * Opens the listener for monitoring first, so that a start can be watched. If one cannot be opened, the other may be.
  *
  * @param from where the port of the main listener came from, for messages
+ * @internal
  */
 export async function openListeners(
   main: Listener,

@@ -1,6 +1,7 @@
 /* Writes the log of a service: JSON or text on stderr, or what a logger with arguments in pino's order does with it. */
 
 import { Date } from './clock.js';
+import { ANYTHING, oneOf, option, type OptionTable } from './options-check.js';
 import { formatLine, inspectSafely, membersOf, plainEntry } from './log-line.js';
 import { toTextLine } from './text-line.js';
 
@@ -44,30 +45,38 @@ export interface SafeLogger extends Logger {
   child(bindings: object): SafeLogger;
 }
 
+/** @internal */
 export const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'];
 
+/** The logger of a service, and its level. */
+export interface LogOptions {
+  /** A logger in pino's argument order; `false` logs nothing. Default: JSON (on a terminal: text) on stderr. */
+  logger?: Logger | false | undefined;
+  /** The lowest level that the default logger writes. Default: `LOG_LEVEL` from the environment, else `info`. */
+  logLevel?: LogLevel | undefined;
+}
+
+/** @internal */
+export const LOG = {
+  logger: option(ANYTHING),
+  logLevel: option(oneOf(LOG_LEVELS)),
+} satisfies OptionTable<LogOptions>;
+
 /**
- * Resolves the `logger` option.
+ * Creates the logger of a service.
  *
- * @param option a logger, `false` for none, or undefined for lines on stderr
- * @param level the least urgent level of these lines; else it is `LOG_LEVEL`. The environment is read for them only:
- * for another logger, `LOG_LEVEL=trace` may be right
+ * @param env is read for the default logger only: for another logger, `LOG_LEVEL=trace` may be right
  * @throws {TypeError} as {@link assertLogger} does, and for an invalid `LOG_LEVEL` or `LOG_FORMAT`
  */
-export function createLogger(
-  option: Logger | false | undefined,
-  service: string,
-  level: LogLevel | undefined,
-  env: NodeJS.ProcessEnv,
-): Logger {
-  if (option === undefined) {
+export function createLogger({ logger, logLevel }: LogOptions, service: string, env: NodeJS.ProcessEnv): Logger {
+  if (logger === undefined) {
     const format = oneOfIn(env, 'LOG_FORMAT', ['json', 'text']) ?? (isRunByHand(env) ? 'text' : 'json');
     const write = format === 'text' ? createTextWriter(!env['NO_COLOR'] && process.stderr.isTTY) : writeToStderr;
-    return new JsonLogger(service, write, level ?? oneOfIn(env, 'LOG_LEVEL', LOG_LEVELS));
+    return new JsonLogger(service, write, logLevel ?? oneOfIn(env, 'LOG_LEVEL', LOG_LEVELS));
   }
-  if (option === false) return ofLevels(() => ignore);
-  assertLogger(option, 'logger', ', or false');
-  return option;
+  if (logger === false) return ofLevels(() => ignore);
+  assertLogger(logger, 'logger', ', or false');
+  return logger;
 }
 
 /**

@@ -16,20 +16,17 @@ export interface Kind {
 /** Each option that exists, with what it has to be; an option that is undefined is one that was left out. */
 export type Kinds<Options> = { readonly [Name in keyof Required<Options>]: Kind };
 
-/** A kind together with the value of an option that is left out. */
-interface Option<Default> extends Kind {
-  readonly default: Default;
+/** A kind, with what makes the value in use of the one that is given: undefined for an option that is left out. */
+interface Option<Given, Value = unknown> extends Kind {
+  readonly read: (given: Given) => Value;
 }
 
-/** Every option of an options object; each is declared here, and nowhere else. */
+/** Every option of an options object. The table is directly below the interface of the object. */
 export type OptionTable<Options> = { readonly [Name in keyof Required<Options>]: Option<Options[Name] | undefined> };
 
-/** An options object in which no option is left out. */
-export type Complete<Options> = { readonly [Name in keyof Options]-?: Exclude<Options[Name], undefined> };
-
-/** An options object after its defaults were filled in. */
-type WithDefaults<Options, Table extends OptionTable<Options>> = {
-  readonly [Name in keyof Table & keyof Options]-?: Exclude<Options[Name], undefined> | Table[Name]['default'];
+/** The values in use of the options of a table. */
+export type Resolved<Table> = {
+  readonly [Name in keyof Table]: Table[Name] extends Option<never, infer Value> ? Value : never;
 };
 
 export const BOOLEAN: Kind = { accepts: (value) => typeof value === 'boolean', give: 'true or false' };
@@ -54,21 +51,40 @@ export function oneOf(values: readonly string[]): Kind {
   return { accepts: (value) => values.includes(value as string), give: `one of ${values.join(', ')}` };
 }
 
-/** Declares an option and its default; without one, an option that is left out stays undefined. */
-export function option<Default = undefined>(kind: Kind, fallback?: Default): Option<Default> {
-  return { ...kind, default: fallback as Default };
+export function booleanOr(other: string): Kind {
+  return { accepts: (value) => typeof value === 'boolean' || value === other, give: `true, false or '${other}'` };
 }
 
-/** Checks options, and fills in their defaults. @throws {TypeError} as {@link assertOptions} does */
-export function withDefaults<Options extends object, Table extends OptionTable<Options>>(
+/** Declares an option and its default; without one, an option that is left out stays undefined. */
+export function option<Given>(kind: Kind): Option<Given, Given>;
+export function option<Given>(
+  kind: Kind,
+  fallback: NoInfer<Exclude<Given, undefined>>,
+): Option<Given, Exclude<Given, undefined>>;
+export function option(kind: Kind, fallback?: unknown): Option<unknown> {
+  return { ...kind, read: (given) => (given === undefined ? fallback : given) };
+}
+
+/** Declares an option whose value in use is not the one that is given. */
+export function converted<Given, Value>(kind: Kind, read: (given: Given) => Value): Option<Given, Value> {
+  return { ...kind, read };
+}
+
+/**
+ * Checks options, and returns the values in use.
+ *
+ * @throws {TypeError} as {@link assertOptions} does, and what the table's conversions throw
+ */
+export function resolve<Table extends Readonly<Record<string, Option<never>>>>(
   what: string,
-  options: Options,
+  options: object,
   table: Table,
-): WithDefaults<Options, Table> {
+): Resolved<Table> {
   assertOptions(what, options, table);
-  const defaults = Object.entries<Option<unknown>>(table).map(([name, declared]) => [name, declared.default]);
-  const given = Object.entries(options).filter(([, value]) => value !== undefined);
-  return Object.fromEntries([...defaults, ...given]) as WithDefaults<Options, Table>;
+  // Without what it inherits, which is not checked.
+  const given: Readonly<Record<string, unknown>> = { ...options };
+  const entries = Object.entries<Option<never>>(table).map(([name, { read }]) => [name, read(given[name] as never)]);
+  return Object.fromEntries(entries) as Resolved<Table>;
 }
 
 /**

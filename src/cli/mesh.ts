@@ -6,9 +6,11 @@
  */
 
 import { elapsedSince, monotonicNow } from '../base/clock.js';
+import { resolve } from '../base/options-check.js';
 import { ServiceError } from '../mesh/service-error.js';
 import { isServiceName } from '../mesh/service-client.js';
 import { createSenders, type ServiceSender } from '../mesh/service-sender.js';
+import { MESH } from '../mesh/settings.js';
 import { pingRequest, readPing, unusableEntry, type PingEntry } from '../monitor/ping-document.js';
 import { toErrorBody } from '../payload/error-body.js';
 import { UsageError } from './command.js';
@@ -29,7 +31,8 @@ export interface PingEdge {
  * @param levelTimeoutMs time limit for each level of depth; a mesh of depth N has N + 1 times as long
  */
 export async function askMesh({ service, base }: MeshRoot, depth: number, levelTimeoutMs: number): Promise<PingEntry> {
-  const sender = createSenders(new Map([[service, base]])).get(service) as ServiceSender;
+  const senders = createSenders(new Map([[service, base]]), resolve('the command', {}, MESH));
+  const sender = senders.get(service) as ServiceSender;
   const startedAtMs = monotonicNow();
   try {
     const answer = await sender.sendPing(pingRequest(service, depth, levelTimeoutMs, MAX_BYTES));

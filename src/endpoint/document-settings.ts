@@ -1,6 +1,15 @@
 /* Settings of an application for its OpenAPI document, for every place that creates it. */
 
-import { LIST, OBJECT, type Kinds } from '../base/options-check.js';
+import { assertOptions, converted, LIST, OBJECT, type Kinds, type OptionTable } from '../base/options-check.js';
+
+/** The OpenAPI document of an application. */
+export interface DocumentOptions {
+  /** Merged into the OpenAPI document of the application, wherever it is created. Default: nothing. */
+  openapi?: OpenApiExtras | undefined;
+}
+
+/** @internal */
+export const DOCUMENT = { openapi: converted(OBJECT, checkExtras) } satisfies OptionTable<DocumentOptions>;
 
 /** Merged into the document of an application. Objects are merged member by member; anything else is replaced. */
 export interface OpenApiExtras {
@@ -16,14 +25,18 @@ export interface OpenApiExtras {
   readonly components?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** @internal */
-export const EXTRAS: Kinds<OpenApiExtras> = {
+const EXTRAS: Kinds<OpenApiExtras> = {
   info: OBJECT,
   servers: LIST,
   tags: LIST,
   security: LIST,
   components: OBJECT,
 };
+
+function checkExtras(given: OpenApiExtras = {}): OpenApiExtras {
+  assertOptions('openapi', given, EXTRAS);
+  return given;
+}
 
 /** @internal */
 export interface OpenApiSettings {

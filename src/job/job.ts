@@ -117,7 +117,7 @@ export class Job {
 /** The function of a job: the job in, a value or a promise of one out. */
 export type JobFunction<T> = (job: Job) => T | Promise<T>;
 
-/** The jobs of one application. */
+/** The jobs of one application. @internal */
 export class Jobs {
   readonly #running = new Set<AbortController>();
 

@@ -7,7 +7,7 @@ import { CLIENT_CLOSED_REQUEST } from '../wire/exchange.js';
 import { logSafely, type Logger } from '../base/log.js';
 import { show } from '../base/options-check.js';
 import type { CallingRequest, RequestHeaders, ServiceFetchOptions, ServiceResponse } from './service-client.js';
-import type { ConnectionOptions } from './settings.js';
+import type { ConnectionOptions, MeshSettings } from './settings.js';
 import { ApiError } from '../base/errors.js';
 import { callError, isUnavailable, ServiceError } from './service-error.js';
 import { DEADLINE_HEADER, NO_RETRY_HEADER, outgoingHeaders } from '../propagation/mesh-headers.js';
@@ -21,13 +21,9 @@ import type { ServiceRequest, Transport } from './request.js';
 import { pauseBefore, type RetryBudget } from './retry.js';
 
 /** Limits, user agent and observer of the calls of one service. */
-export interface CallSettings {
+export interface CallSettings extends Pick<MeshSettings, 'maxConnectionAge' | 'maxServiceRequests'> {
   /** Maximum bytes of an answer that is read whole. Default: 10 MiB. */
   readonly maxBytes?: number;
-  /** Maximum requests to one service at a time. Default: 1,024. */
-  readonly maxServiceRequests?: number;
-  /** Age at which a connection is retired, ± 10 %. Default: 60,000. */
-  readonly maxConnectionAge?: number;
   /** The header `user-agent` of calls. Default: none. */
   readonly userAgent?: string;
   /** Gets a line for each route of another service that is deprecated. Default: none. */
@@ -165,7 +161,7 @@ export async function runCall<T>(service: ConnectedService, call: Call, read: Re
 function assertPossible({ name, active, options }: ConnectedService, call: Call): void {
   for (const signal of call.signals) signal.throwIfAborted();
   if (timeLeft(call) < 1) throw callError(call, 504, `the time was up before ${name} was called`);
-  if (active < (options.maxServiceRequests ?? 1024)) return;
+  if (active < options.maxServiceRequests) return;
   const headers = { [NO_RETRY_HEADER]: 'true' };
   throw callError(call, 503, `${name} has ${active} requests in flight, the maximum`, { headers });
 }

@@ -85,13 +85,12 @@ export interface ServiceSender extends CallSender {
  */
 export function createSenders(
   urls: ReadonlyMap<string, string>,
-  options: CallSettings = {},
+  options: CallSettings,
   standIns: ReadonlyMap<string, ServiceStandIn> = new Map(),
   connections: ReadonlyMap<string, ConnectionOptions> = new Map(),
 ): Map<string, ServiceSender> {
-  const { maxConnectionAge = 60_000 } = options;
   const transports = new Map<string, Transport>();
-  for (const [name, url] of urls) transports.set(name, createHttpTransport(url, maxConnectionAge));
+  for (const [name, url] of urls) transports.set(name, createHttpTransport(url, options.maxConnectionAge));
   for (const [name, standIn] of standIns) transports.set(name, createStandInTransport(name, standIn));
   const senders = [...transports].map(([name, transport]) => {
     const state = { budget: createRetryBudget(), isFirstCall: createFirsts(), active: 0 };

@@ -1,10 +1,40 @@
 /* The services that an application calls, from options and environment (SPEC 1, 4.2). */
 
 import { TIME_LIMIT } from '../base/deadline.js';
-import { assertOptions, LIST, STRING, wholeNumber, type Kinds } from '../base/options-check.js';
+import { assertOptions, converted, LIST, OBJECT, option, STRING, wholeNumber } from '../base/options-check.js';
+import type { Kinds, OptionTable, Resolved } from '../base/options-check.js';
 import { formatTarget, toHeaders } from './request.js';
-import { assertServiceName, type RequestHeaders } from './service-client.js';
+import { assertServiceName, isServiceName, type RequestHeaders, type ServiceStandIn } from './service-client.js';
 import { assertTemplate, toServiceUrls } from './service-urls.js';
+
+/** The services that this one calls, and limits of the calls. */
+export interface MeshOptions {
+  /** Connections to other services. Default of each setting: the environment variable of its name. */
+  settings?: SettingsOptions | undefined;
+  /**
+   * The services that this one calls, by name, with defaults for the calls. Each is a connection, as if the setting
+   * `SERVICE_CONNECTIONS` named it; the setting may give it another URL. Default: none.
+   */
+  connections?: Readonly<Record<string, ConnectionOptions>> | undefined;
+  /** Answers calls of other services in memory, by name: an application, or a function like `fetch`. For tests. */
+  services?: Readonly<Record<string, ServiceStandIn>> | undefined;
+  /** Age in ms at which a connection to another service is retired, ± 10 %. Default: 60,000. */
+  maxConnectionAge?: number | undefined;
+  /** Maximum requests to one other service at a time, not counting pings; one more is a 503. Default: 1,024. */
+  maxServiceRequests?: number | undefined;
+}
+
+/** @internal */
+export const MESH = {
+  settings: option(OBJECT, {}),
+  connections: converted(OBJECT, parseConnections),
+  services: converted(OBJECT, parseStandIns),
+  maxConnectionAge: option(wholeNumber(1), 60_000),
+  maxServiceRequests: option(wholeNumber(1), 1_024),
+} satisfies OptionTable<MeshOptions>;
+
+/** The values in use. @internal */
+export interface MeshSettings extends Resolved<typeof MESH> {}
 
 /** A service that this one calls: defaults of its calls, and how it is pinged. */
 export interface ConnectionOptions {
@@ -58,12 +88,9 @@ const CONNECTION: Kinds<ConnectionOptions> = {
   ping: { accepts: (value) => value === false || typeof value === 'string', give: "false or a path, '/health'" },
 };
 
-/**
- * @throws {TypeError} for an invalid name, option, header or path
- * @internal
- */
-export function parseConnections(
-  given: Readonly<Record<string, ConnectionOptions>>,
+/** @throws {TypeError} for an invalid name, option, header or path */
+function parseConnections(
+  given: Readonly<Record<string, ConnectionOptions>> = {},
 ): ReadonlyMap<string, ConnectionOptions> {
   const entries = Object.entries(given).map(([name, options]) => {
     assertServiceName(name);
@@ -74,6 +101,20 @@ export function parseConnections(
     return [name, { ...options }] as const;
   });
   return new Map(entries);
+}
+
+/** @throws {TypeError} for an invalid name, and for what is neither an application nor a function */
+function parseStandIns(given: Readonly<Record<string, ServiceStandIn>> = {}): ReadonlyMap<string, ServiceStandIn> {
+  for (const [name, standIn] of Object.entries(given)) {
+    if (!isServiceName(name))
+      throw new TypeError(`services has ${JSON.stringify(name)}, which is not a service name`);
+    const isApplication = standIn instanceof Object && typeof Reflect.get(standIn, 'request') === 'function';
+    if (typeof standIn !== 'function' && !isApplication)
+      throw new TypeError(
+        `services.${name} is ${typeof standIn}; give an application or a function (request) => Response`,
+      );
+  }
+  return new Map(Object.entries(given));
 }
 
 const DEFAULT_TEMPLATE = 'http://{service}:8000';

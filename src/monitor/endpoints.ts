@@ -11,16 +11,15 @@ import type { Health } from './health.js';
 import { createLogLevel } from './log-level.js';
 import type { PingOptions } from './mesh-ping.js';
 import { createMetricsEndpoint, type ServiceMetrics } from './metrics-endpoint.js';
+import type { MonitoringSettings } from './monitoring-options.js';
 import { createPing } from './ping.js';
 import { createProfile } from './profile.js';
 import { createRequests } from './requests.js';
 import type { Tasks } from './tasks.js';
 
 /** The parts of an application that its endpoints report on. */
-interface Monitored extends PingOptions {
+interface Monitored extends PingOptions, Pick<MonitoringSettings, 'diagnostics'> {
   readonly logger: Logger;
-  /** The option; null if it is off. */
-  readonly diagnostics: { readonly token?: string | undefined } | null;
   readonly app: OpenApiSource;
   readonly health: Health;
   readonly metrics: ServiceMetrics;

@@ -11,17 +11,15 @@ import { callError, ServiceError, toLogged } from '../mesh/service-error.js';
 import type { WholeAnswer } from '../mesh/answer.js';
 import type { PingRequest } from '../mesh/service-sender.js';
 import { toErrorBody } from '../payload/error-body.js';
+import type { MonitoringSettings } from './monitoring-options.js';
 import { callOf, foreignEntry, noPing, pingRequest, readPing, type PingEntry } from './ping-document.js';
 
 /** Options of the endpoint. */
-export interface PingOptions {
+export interface PingOptions extends Pick<MonitoringSettings, 'maxPingDepth' | 'pingTimeout'> {
   /** The services that are pinged, each with the path that is asked in place of its ping endpoint. */
   readonly services: ReadonlyMap<string, string | undefined>;
   /** Sends a ping to one of the services. */
   readonly sendPing: (service: string, request: PingRequest) => Promise<WholeAnswer>;
-  readonly maxPingDepth: number;
-  /** Time limit for one level of depth: a ping of depth N waits N times as long for each service. */
-  readonly pingTimeout: number;
   /** Logs when the pings of a service begin to fail, with the reason, and when they succeed again. */
   readonly logger?: Logger;
 }

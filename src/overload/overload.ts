@@ -2,7 +2,8 @@
 
 import { clearInterval, monotonicNow, monotonicOrigin, setInterval } from '../base/clock.js';
 import { logSafely, type Logger } from '../base/log.js';
-import type { Complete } from '../base/options-check.js';
+import { BOOLEAN, converted, isRecord, option, resolve, wholeNumber } from '../base/options-check.js';
+import type { OptionTable, Resolved } from '../base/options-check.js';
 import type { Priority } from '../endpoint/route-options.js';
 import type { Counter } from '../metrics/counter.js';
 import type { Registry } from '../metrics/registry.js';
@@ -10,6 +11,24 @@ import { ProcessLimits } from '../process/process-limits.js';
 import type { Route } from '../routing/router.js';
 import type { Episode, RouteLimiter } from './route-limiter.js';
 import { SharedLoad } from './trial.js';
+
+/** Which requests are refused because there are too many. */
+export interface OverloadOptions {
+  /**
+   * Limits of the process: while one is exceeded, requests are refused with 503, except monitoring endpoints. Default:
+   * no such limits; `{}` sets both to their defaults. `false` also turns off the refusal of requests that would be
+   * answered too late.
+   */
+  loadShedding?: LoadSheddingOptions | false | undefined;
+}
+
+/** @internal */
+export const OVERLOAD = {
+  loadShedding: converted(
+    { accepts: (value) => value === false || isRecord(value), give: 'false or an object' },
+    resolveLoadShedding,
+  ),
+} satisfies OptionTable<OverloadOptions>;
 
 /** Limits of the process; while one is exceeded, requests are refused with 503. */
 export interface LoadSheddingOptions {
@@ -23,10 +42,23 @@ export interface LoadSheddingOptions {
   retryAfter?: number | undefined;
 }
 
-/** The option with its defaults. */
-export interface LoadShedding extends Complete<LoadSheddingOptions> {
+const LOAD_SHEDDING = {
+  observe: option(BOOLEAN, false),
+  maxEventLoopDelay: option(wholeNumber(1), 500),
+  maxMemoryPercent: option(wholeNumber(1, 100), 95),
+  retryAfter: option(wholeNumber(0), 1),
+} satisfies OptionTable<LoadSheddingOptions>;
+
+/** The option with its defaults. @internal */
+export interface LoadShedding extends Resolved<typeof LOAD_SHEDDING> {
   /** Whether the limits of the process apply: they do if the option is an object. */
   readonly limitsProcess: boolean;
+}
+
+/** @returns null if nothing may be refused */
+function resolveLoadShedding(given?: LoadSheddingOptions | false): LoadShedding | null {
+  if (given === false) return null;
+  return { ...resolve('loadShedding', given ?? {}, LOAD_SHEDDING), limitsProcess: given !== undefined };
 }
 
 /** The reason for a refusal, as a label. */
@@ -40,7 +72,7 @@ const TICK_MS = 100;
 /** A route is crowded while its queue takes up more than this part of its limit. */
 const CROWDED_SHARE = 0.5;
 
-/** Counts refusals, makes their errors, and looks after the episodes of routes. */
+/** Counts refusals, makes their errors, and looks after the episodes of routes. @internal */
 export class Overload {
   readonly #logger: Logger;
   readonly #count: Counter<'route' | 'reason'>;

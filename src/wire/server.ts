@@ -6,9 +6,9 @@ import type { ListenOptions, Server as NetServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { builtin } from '../base/builtin.js';
 import { clearInterval, monotonicNow, setImmediate, setInterval, setTimeout } from '../base/clock.js';
-import { within } from '../base/deadline.js';
+import { MAX_TIMEOUT_MS, within } from '../base/deadline.js';
 import { HttpError } from '../base/errors.js';
-import { show } from '../base/options-check.js';
+import { option, show, wholeNumber, type OptionTable, type Resolved } from '../base/options-check.js';
 import { Connection, type ListenerParts } from './connection.js';
 import type { Exchange } from './exchange.js';
 import { createHeadCheck } from './head.js';
@@ -26,21 +26,53 @@ const SWEEP_MS = 100;
 /** How long, in ms, a drain waits at most for a turn of the event loop without a new connection. */
 const QUIET_MS = 1000;
 
-/** Limits of a server and of each of its connections; times in ms, 0 for no limit. */
-export interface ServerLimits {
-  readonly requestTimeout: number;
+/** Limits of a server and of each of its connections. Times are in ms. */
+export interface ConnectionLimits {
+  /** Maximum time for a whole request to arrive. Default: 60,000. 0: no limit. */
+  requestTimeout?: number | undefined;
+  /** Maximum time for the head of a request to arrive. Default: 15,000, or `requestTimeout` if that is less. */
+  headersTimeout?: number | undefined;
+  /** How long an idle connection stays open; longer than usual load balancers keep one. Default: 72,000. */
+  keepAliveTimeout?: number | undefined;
+  /** How long a client may leave a waiting reply unread. Default: 60,000. 0: no limit. */
+  sendTimeout?: number | undefined;
+  /** Maximum connections at a time; further connections are dropped. Default: 10,000. 0: no limit. */
+  maxConnections?: number | undefined;
+  /** Maximum header fields of a request; more give 431. Default: 999. */
+  maxHeadersCount?: number | undefined;
+  /** Maximum bytes of a request's head; more give 431, or 414 in the request line. Default: 16,384. */
+  maxHeaderSize?: number | undefined;
+}
+
+/** @internal */
+export const LIMITS = {
+  requestTimeout: option(wholeNumber(0, MAX_TIMEOUT_MS), 60_000),
+  headersTimeout: option(wholeNumber(0, MAX_TIMEOUT_MS)),
+  keepAliveTimeout: option(wholeNumber(0, MAX_TIMEOUT_MS), 72_000),
+  sendTimeout: option(wholeNumber(0), 60_000),
+  maxConnections: option(wholeNumber(0), 10_000),
+  maxHeadersCount: option(wholeNumber(1, 100_000), 999),
+  maxHeaderSize: option(wholeNumber(1), 16_384),
+} satisfies OptionTable<ConnectionLimits>;
+
+/** The limits in use. @internal */
+export interface ServerLimits extends Resolved<typeof LIMITS> {
   readonly headersTimeout: number;
-  readonly keepAliveTimeout: number;
-  readonly sendTimeout: number;
-  readonly maxConnections: number;
-  readonly maxHeadersCount: number;
-  readonly maxHeaderSize: number;
+}
+
+/** The option, or its default. @throws {TypeError} if a head may take longer than its request @internal */
+export function headersTimeoutOf(
+  requestTimeout: number,
+  headersTimeout: number = Math.min(15_000, requestTimeout || Infinity),
+): number {
+  if (requestTimeout === 0 || headersTimeout <= requestTimeout) return headersTimeout;
+  throw new TypeError(`headersTimeout ${headersTimeout} is more than requestTimeout ${requestTimeout}; lower it`);
 }
 
 const CONNECTED: unique symbol = Symbol('postern.connection');
 type Connected = Duplex & { [CONNECTED]?: Connection<unknown> };
 
-/** A server of `node:http`, other servers that are attached to it, and the requests in flight on all of them. */
+/** A server of `node:http`, others that are attached to it, and the requests in flight on all of them. @internal */
 export class WireServer<Handling> {
   readonly server: Server;
   readonly #limits: ServerLimits;

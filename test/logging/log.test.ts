@@ -51,7 +51,7 @@ test('an entry has level, time, service, what was given and the message; an erro
 test('debug entries are dropped by default; false drops all', () => {
   let written = '';
   bindLogger(new JsonLogger('users', (line) => (written += line)), {}).debug({}, 'm');
-  const silent = createLogger(false, 'users', undefined, {});
+  const silent = createLogger({ logger: false }, 'users', {});
   for (const level of ['debug', 'info', 'warn', 'error'] as const) silent[level]({}, 'm');
   expect(written).toBe('');
 });
@@ -64,7 +64,7 @@ test('a bound logger adds its bindings, below what the entry itself says', () =>
 
 test('a logger that throws does not reach the caller', () => {
   const broken = {
-    ...createLogger(false, 'users', undefined, {}),
+    ...createLogger({ logger: false }, 'users', {}),
     error: (): never => {
       throw new Error('disk full');
     },
