@@ -101,19 +101,17 @@ export type {
 export { defineEndpoint } from './endpoint/endpoint-definition.js';
 export type { CallInput, CallResult, EndpointDefinition, TypedResponse } from './endpoint/endpoint-definition.js';
 export type {
-  AnySchemas,
   HandlerInput,
   MaybeResponse,
   MaybeSchema,
   OneSchema,
   SchemaOrNone,
-  Schemas,
   SchemasByStatus,
 } from './endpoint/schemas.js';
 export { path } from './endpoint/path-parameter.js';
 export { publicFacing } from './endpoint/public-facing.js';
 export type { AnyFunction, PublicFlag, PublicHandler, PublicOptions } from './endpoint/public-facing.js';
-export type { GroupArguments, GroupOptions, RouteGroup, SendingView, Verb } from './app/route-group.js';
+export type { GroupArguments, RouteGroup, SendingView, Verb } from './app/route-group.js';
 export type { View, ViewMethod } from './app/view.js';
 export type { Scope, ScopeOptions } from './wire/scope.js';
 export type { ConnectionLimits } from './wire/server.js';
@@ -127,10 +125,9 @@ export type {
   ResultOf,
   RouteOptions,
   Sends,
-  ServedSettings,
 } from './app/endpoint.js';
-export type { Carrier, DeclaredOptions, Deprecation, ErrorType, Priority } from './endpoint/route-options.js';
-export type { RouteSettings, SharedOptions } from './endpoint/route-options.js';
+export type { Carrier, DeclaredOptions, Deprecation, ErrorType, GroupOptions } from './endpoint/route-options.js';
+export type { Priority } from './endpoint/route-options.js';
 export type { ParamsOf } from './endpoint/pattern.js';
 export { Router } from './routing/router.js';
 export type { Found, MatchedRoute, Params, Route, RouteInfo, RoutesPublic } from './routing/router.js';

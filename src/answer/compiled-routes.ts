@@ -120,8 +120,8 @@ export class CompiledRoutes {
   }
 
   #compile(route: Route<Handler>): CompiledRoute {
-    const { method, path, options } = route;
-    const { params, schemas, timeout, deprecated } = options;
+    const { method, path, options, exposure } = route;
+    const { timeout, deprecated, response } = options;
     const what = `${method} ${path}`;
     const guard = this.#gateOf(route);
     const limit = timeout === undefined ? undefined : new TimeLimit(timeout);
@@ -130,8 +130,8 @@ export class CompiledRoutes {
     if (limit !== undefined) middleware.push(limit.within);
     if (limit !== undefined && guard !== undefined) middleware.push(hold);
     // Where the option is declared its type is this one; `routing` knows no middleware.
-    middleware.push(...(options.middleware as readonly Middleware[]));
-    const hasInput = PARTS.some((part) => schemas[part] !== undefined);
+    middleware.push(...((options.middleware ?? []) as readonly Middleware[]));
+    const hasInput = PARTS.some((part) => options[part] !== undefined);
 
     let handler: InputHandler = route.handler;
     // Before it begins and after it has returned, something may happen meanwhile.
@@ -140,10 +140,9 @@ export class CompiledRoutes {
     // Otherwise the handler begins as soon as its request is admitted, in time.
     if (guard !== undefined && (hasInput || middleware.length > 0)) handler = guard.inTime(handler);
     const mode = this.validateResponses;
-    if (mode !== false && schemas.response !== undefined)
-      handler = withReply(what, schemas.response, mode, handler);
-    if (hasInput) handler = withInput(what, schemas, handler);
-    if (params !== null) handler = checkQuery(handler, params);
+    if (mode !== false && response !== undefined) handler = withReply(what, response, mode, handler);
+    if (hasInput) handler = withInput(what, options, handler);
+    if (exposure.params !== null) handler = checkQuery(handler, exposure.params);
 
     const inner = compose(middleware, handler);
     // Inside application middleware, so that its headers (CORS) are on the 503 of a refused request, too.

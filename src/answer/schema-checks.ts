@@ -1,6 +1,7 @@
 /* Holds requests and replies to the schemas of their route. */
 
-import { responseSchema, type AnySchemas, type MaybeResponse, type Part } from '../endpoint/schemas.js';
+import type { DeclaredOptions } from '../endpoint/route-options.js';
+import { responseSchema, type MaybeResponse, type Part } from '../endpoint/schemas.js';
 import { Context, type Handler, type HandlerResult } from './context.js';
 import { discard, isError, Reply, toReply } from './reply.js';
 import { InvalidRequest } from '../base/errors.js';
@@ -23,7 +24,7 @@ export type InputHandler = (ctx: Context, input?: Input) => HandlerResult | Prom
  *
  * @param what the route, for messages: `POST /users`
  */
-export function withInput(what: string, schemas: AnySchemas, handler: InputHandler): Handler {
+export function withInput(what: string, schemas: DeclaredOptions, handler: InputHandler): Handler {
   const heads = (['params', 'query', 'headers'] as const).flatMap((part) => {
     const schema = propsOf(schemas[part]);
     return schema === undefined ? [] : [{ part, where: `${part} of ${what}`, schema, read: READERS[part](schema) }];

@@ -6,9 +6,9 @@ import type { Reply } from '../answer/reply.js';
 import type { Sendable } from '../answer/sendable.js';
 import type { AnySchema } from '../payload/standard-schema.js';
 import type { AnyFunction } from '../endpoint/public-facing.js';
-import { carryOptions, type Carrier, type RouteSettings } from '../endpoint/route-options.js';
+import { carryOptions, type Carrier, type DeclaredOptions } from '../endpoint/route-options.js';
 import type { Params } from '../routing/router.js';
-import type { BodyOf, HandlerInput, MaybeResponse, MaybeSchema, SchemaOrNone, Schemas } from '../endpoint/schemas.js';
+import type { BodyOf, HandlerInput, MaybeResponse, MaybeSchema, SchemaOrNone } from '../endpoint/schemas.js';
 
 /** Options of a route; they are checked when the route is registered. */
 export type RouteOptions<
@@ -17,13 +17,7 @@ export type RouteOptions<
   H extends MaybeSchema = SchemaOrNone,
   B extends MaybeSchema = SchemaOrNone,
   R extends MaybeResponse = MaybeResponse,
-> = Schemas<P, Q, H, B, R> & ServedSettings;
-
-/** Settings of the service that has a route. */
-export interface ServedSettings extends RouteSettings {
-  /** Middleware of this route only, inside the middleware of its groups; the first is outermost. */
-  readonly middleware?: readonly Middleware[] | undefined;
-}
+> = DeclaredOptions<P, Q, H, B, R, Middleware>;
 
 /** Statuses that a `response` does not cover. */
 type OtherStatus = 300 | 301 | 302 | 303 | 304 | 307 | 308 | 400 | 401 | 403 | 404 | 409 | 410 | 412 | 422 | 429 | 503;

@@ -8,10 +8,10 @@ import type { AnyFunction } from '../endpoint/public-facing.js';
 import { assertPath, type ParamsOf } from '../endpoint/pattern.js';
 import type { MaybeResponse, MaybeSchema } from '../endpoint/schemas.js';
 import { isEndpointDefinition, type EndpointDefinition } from '../endpoint/endpoint-definition.js';
-import { isMiddleware, shareOptions, type DeclaredOptions, type SharedOptions } from '../endpoint/route-options.js';
+import { isMiddleware, shareOptions, type DeclaredOptions, type GroupOptions } from '../endpoint/route-options.js';
 import { methodsOf, type View } from './view.js';
 import { VERBS, type EndpointHandler, type ResultOf } from './endpoint.js';
-import type { RouteOptions, Sends, ServedSettings } from './endpoint.js';
+import type { RouteOptions, Sends } from './endpoint.js';
 
 /** Adds a route of one method: path, options if any, handler. @throws {TypeError} when the path is invalid or taken */
 export interface Verb<Prefix extends string, Group> {
@@ -55,16 +55,10 @@ type SendingMethods<Methods> = {
     : unknown;
 };
 
-/** Defaults of the options of a group's routes. An option of a route, or a flag on its handler, overrides them. */
-export interface GroupOptions extends SharedOptions {
-  /** Around the routes of the group, outside the middleware that its `use` adds; the first is outermost. */
-  readonly middleware?: readonly Middleware[] | undefined;
-}
-
 /** The arguments after a group's prefix. */
 export type GroupArguments<Prefix extends string> =
   | readonly [define: (group: RouteGroup<Prefix>) => void]
-  | readonly [options: GroupOptions, define: (group: RouteGroup<Prefix>) => void];
+  | readonly [options: GroupOptions<Middleware>, define: (group: RouteGroup<Prefix>) => void];
 
 /** Routes that share a prefix and middleware. Every method returns the group, so that calls can be chained. */
 export class RouteGroup<Prefix extends string = ''> {
@@ -111,7 +105,7 @@ export class RouteGroup<Prefix extends string = ''> {
   readonly #routes: CompiledRoutes;
   readonly #prefix: Prefix;
   readonly #groups: Groups;
-  readonly #shared: DeclaredOptions;
+  readonly #shared: DeclaredOptions | undefined;
   readonly #middleware: Middleware[] = [];
 
   static {
@@ -126,7 +120,7 @@ export class RouteGroup<Prefix extends string = ''> {
   }
 
   /** @internal */
-  constructor(routes: CompiledRoutes, prefix: Prefix, outer: Groups = [], shared: DeclaredOptions = {}) {
+  constructor(routes: CompiledRoutes, prefix: Prefix, outer: Groups = [], shared?: DeclaredOptions) {
     this.#routes = routes;
     this.#prefix = prefix;
     this.#groups = [...outer, this.#middleware];
@@ -206,7 +200,7 @@ export class RouteGroup<Prefix extends string = ''> {
   >(
     endpoint: EndpointDefinition<Path, P, Q, H, B, R>,
     handler: EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R, Result, Handles>,
-    own: ServedSettings = {},
+    own: Omit<RouteOptions, 'params' | 'query' | 'headers' | 'body' | 'response'> = {},
   ): this {
     if (!isEndpointDefinition(endpoint)) throw new TypeError('implement() takes an endpoint made by defineEndpoint');
     const { method, path } = endpoint;
@@ -237,7 +231,8 @@ export class RouteGroup<Prefix extends string = ''> {
   /** Opens a group inside this one, whose function is typed `(routes: RouteGroup) => void`, with any prefix. */
   group(prefix: string, ...rest: GroupArguments<''>): this;
   group(prefix: string, ...[first, second]: readonly unknown[]): this {
-    const [options, define] = typeof first === 'function' ? [{}, first] : [(first ?? {}) as GroupOptions, second];
+    const [given, define] = typeof first === 'function' ? [undefined, first] : [first, second];
+    const options = (given ?? {}) as GroupOptions<Middleware>;
     const what = `group ${show(prefix)}`;
     if (typeof define !== 'function')
       throw new TypeError(`${what} has no function; give one that adds its routes: (group) => { group.get(...) }`);

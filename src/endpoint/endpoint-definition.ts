@@ -3,8 +3,8 @@
 import { builtin } from '../base/builtin.js';
 import type { AnySchema, InputOf, OutputOf } from '../payload/standard-schema.js';
 import { compilePath, type ParamsOf } from './pattern.js';
-import { checkOptions, type RouteSettings } from './route-options.js';
-import type { AnySchemas, MaybeResponse, MaybeSchema, Schemas, SchemasByStatus } from './schemas.js';
+import { checkOptions, type DeclaredOptions } from './route-options.js';
+import type { MaybeResponse, MaybeSchema, SchemasByStatus } from './schemas.js';
 
 const { METHODS } = builtin('node:http');
 
@@ -21,8 +21,8 @@ export interface EndpointDefinition<
   readonly method: string;
   /** The path, as a route has it. */
   readonly path: Path;
-  /** The schemas and the other options. */
-  readonly options: Schemas<P, Q, H, B, R> & RouteSettings;
+  /** The schemas and the other options, without middleware: each side has its own. */
+  readonly options: DeclaredOptions<P, Q, H, B, R, never>;
 }
 
 /** A member of the input, which may be left out if nothing in it has to be given. */
@@ -79,11 +79,11 @@ export function defineEndpoint<
 >(
   method: string extends Method ? Method : Uppercase<Method>,
   path: Path,
-  options: Schemas<P, Q, H, B, R> & RouteSettings = {},
+  options: DeclaredOptions<P, Q, H, B, R, never> = {},
 ): EndpointDefinition<Path, P, Q, H, B, R> {
   assertMethod(method);
   compilePath(path);
-  const checked = checkOptions(`${method} ${path}`, options as AnySchemas & RouteSettings);
+  const checked = checkOptions(`${method} ${path}`, options as DeclaredOptions);
   return Object.freeze({ method, path, options: checked as typeof options });
 }
 

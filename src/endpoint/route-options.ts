@@ -10,7 +10,8 @@ import { TIME_LIMIT } from '../base/deadline.js';
 import { ANYTHING, assertOptions, isRecord, listOf, OBJECT, oneOf, STRING } from '../base/options-check.js';
 import { wholeNumber, type Kind, type Kinds } from '../base/options-check.js';
 import { carry, exposureOf, toExposure, type AnyFunction, type Exposure, type PublicOptions } from './public-facing.js';
-import { assertSchemas, type AnySchemas } from './schemas.js';
+import { assertSchemas } from './schemas.js';
+import type { MaybeResponse, MaybeSchema, OneSchema, SchemaOrNone } from './schemas.js';
 
 /** When a route was or will be given up; its replies carry these dates. */
 export interface Deprecation {
@@ -38,24 +39,27 @@ export interface ErrorType extends Function {
 /** Overload protection refuses `low` before `normal`, and `normal` before `high`. */
 export type Priority = 'low' | 'normal' | 'high';
 
-/** Options of any route, except schemas. */
-export interface RouteSettings {
+const DATE: Kind = {
+  accepts: (value) => (value instanceof Date || typeof value === 'string') && !Number.isNaN(new Date(value).getTime()),
+  give: 'a date',
+};
+const URL_TEXT: Kind = { accepts: (value) => URL.canParse(String(value)), give: 'a URL' };
+
+/** Options of a route, which its group may declare for all of its routes. `M`: the type of middleware. */
+// The type of middleware is not known on this floor.
+export interface GroupOptions<M = AnyFunction> {
   /** Whether a gateway may let the public in; overrides the flag of `publicFacing` on the handler. */
   readonly public?: boolean | PublicOptions | undefined;
+  /** Around the handler; a group's is around its routes, outside of what its `use` adds. The first is outermost. */
+  readonly middleware?: readonly M[] | undefined;
   /** Maximum bytes of a request's body; may exceed the application's limit. A longer body is answered with 413. */
   readonly bodyLimit?: number | undefined;
   /** Time limit in ms, from the start of the middleware. Then `ctx.signal` aborts and the reply is a 504. */
   readonly timeout?: number | undefined;
   /** Types of errors that the handler may throw, for documents and for typed calls. */
   readonly errors?: readonly ErrorType[] | undefined;
-  /** One line for the OpenAPI document. */
-  readonly summary?: string | undefined;
-  /** CommonMark for the OpenAPI document. */
-  readonly description?: string | undefined;
   /** Tags of the operation in the OpenAPI document; the tags of its groups are added. */
   readonly tags?: readonly string[] | undefined;
-  /** Unique in the OpenAPI document. */
-  readonly operationId?: string | undefined;
   /** `true` marks the route in the OpenAPI document; dates and a link are also sent with its replies. */
   readonly deprecated?: boolean | Deprecation | undefined;
   /** The order in which overload protection refuses requests. Default: `normal`. */
@@ -66,41 +70,7 @@ export interface RouteSettings {
   readonly meta?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** Options that a group may declare: defaults of its routes. */
-export interface SharedOptions
-  extends Omit<RouteSettings, 'summary' | 'description' | 'operationId'>, Pick<DeclaredOptions, 'middleware'> {}
-
-/** All options of a route. */
-// The type of middleware is not known on this floor.
-export interface DeclaredOptions extends RouteSettings, AnySchemas {
-  /** Middleware around the handler; the first is outermost. */
-  readonly middleware?: readonly AnyFunction[] | undefined;
-}
-
-/** The record of one route, frozen. @internal */
-export interface RouteRecord
-  extends Exposure, Required<Omit<RouteSettings, 'public' | 'errors' | 'tags' | 'deprecated' | 'priority'>> {
-  readonly schemas: AnySchemas;
-  readonly middleware: readonly AnyFunction[];
-  readonly errors: readonly ErrorType[];
-  readonly tags: readonly string[];
-  readonly deprecated: boolean | Deprecation;
-  readonly priority: Priority;
-}
-
-/** A handler that carries options. */
-export interface Carrier {
-  /** The options that the handler carries. */
-  readonly routeOptions: DeclaredOptions;
-}
-
-const DATE: Kind = {
-  accepts: (value) => (value instanceof Date || typeof value === 'string') && !Number.isNaN(new Date(value).getTime()),
-  give: 'a date',
-};
-const URL_TEXT: Kind = { accepts: (value) => URL.canParse(String(value)), give: 'a URL' };
-
-const SHARED: Kinds<SharedOptions> = {
+const GROUP: Kinds<GroupOptions> = {
   public: ANYTHING,
   middleware: listOf(isMiddleware, 'a list of functions (ctx, next) => reply; connect() adapts (req, res, next)'),
   bodyLimit: wholeNumber(0),
@@ -116,8 +86,35 @@ const SHARED: Kinds<SharedOptions> = {
   meta: OBJECT,
 };
 
-const KINDS: Kinds<DeclaredOptions> = {
-  ...SHARED,
+/** All options of a route. Its schemas are checked before the handler runs: the body last. */
+export interface DeclaredOptions<
+  P extends MaybeSchema = SchemaOrNone,
+  Q extends MaybeSchema = SchemaOrNone,
+  H extends MaybeSchema = SchemaOrNone,
+  B extends MaybeSchema = SchemaOrNone,
+  R extends MaybeResponse = MaybeResponse,
+  M = AnyFunction,
+> extends GroupOptions<M> {
+  /** Schema of the path's parameters; each is a string. */
+  readonly params?: OneSchema<P> | undefined;
+  /** Schema of the query: a string for each name, or a list if the name is repeated or the schema says so. */
+  readonly query?: OneSchema<Q> | undefined;
+  /** Schema of the headers, names in lower case. */
+  readonly headers?: OneSchema<H> | undefined;
+  /** Schema of the body, which is JSON; undefined for a request without one. */
+  readonly body?: OneSchema<B> | undefined;
+  /** Schema of 2xx replies. The compiler checks it; with the option `validateResponses` the running service does. */
+  readonly response?: R | undefined;
+  /** One line for the OpenAPI document. */
+  readonly summary?: string | undefined;
+  /** CommonMark for the OpenAPI document. */
+  readonly description?: string | undefined;
+  /** Unique in the OpenAPI document. */
+  readonly operationId?: string | undefined;
+}
+
+const ROUTE: Kinds<DeclaredOptions> = {
+  ...GROUP,
   params: ANYTHING,
   query: ANYTHING,
   headers: ANYTHING,
@@ -127,6 +124,12 @@ const KINDS: Kinds<DeclaredOptions> = {
   description: STRING,
   operationId: STRING,
 };
+
+/** A handler that carries options. */
+export interface Carrier {
+  /** The options that the handler carries. */
+  readonly routeOptions: DeclaredOptions;
+}
 
 const DEPRECATION_KINDS: Kinds<Deprecation> = { at: DATE, sunset: DATE, link: URL_TEXT };
 
@@ -147,51 +150,34 @@ export function carryOptions(options: DeclaredOptions, given: readonly unknown[]
 const NOTHING: DeclaredOptions = Object.freeze({});
 const NONE: readonly never[] = Object.freeze([]);
 const UNEXPOSED: Exposure = { public: false, params: null };
-const PRIVATE = createRecord(NOTHING, NOTHING, UNEXPOSED);
 
 /**
- * Creates the record of a route.
+ * Reads what a route declares.
  *
  * @param what the route, for messages: `GET /users`
- * @param handler whose options and public flag apply where `options` leaves something out
- * @param shared defaults of its groups, checked; its `tags` and `errors` come before the route's own
+ * @param handler whose options and public flag apply where `given` leaves something out
+ * @param shared defaults of its groups, checked
+ * @returns its options, frozen, and who may reach it
  * @throws {TypeError} for an unknown or invalid option
  * @internal
  */
-export function toRecord(
+export function readDeclaration(
   what: string,
   handler: unknown,
-  options?: DeclaredOptions,
+  given?: DeclaredOptions,
   shared: DeclaredOptions = NOTHING,
-): RouteRecord {
+): readonly [DeclaredOptions, Exposure] {
   const carried = carriedBy(handler);
-  const declared = options === undefined ? carried : mergeOptions(checkOptions(what, options), carried);
-  const flagged = exposureOf(handler);
-  if (declared === NOTHING && shared === NOTHING && flagged === undefined) return PRIVATE;
-  const exposure = toExposure(what, declared.public) ?? flagged ?? toExposure(what, shared.public) ?? UNEXPOSED;
-  return createRecord(declared, shared, exposure);
+  const own = given === undefined ? carried : mergeOptions(checkOptions(what, given), carried);
+  const exposure = toExposure(what, own.public) ?? exposureOf(handler) ?? toExposure(what, shared.public) ?? UNEXPOSED;
+  return [addTo(shared, own), exposure];
 }
 
-// Spread, they would cost what all the rest of a registration does.
-function createRecord(declared: DeclaredOptions, shared: DeclaredOptions, exposure: Exposure): RouteRecord {
-  const { bodyLimit = shared.bodyLimit, timeout = shared.timeout, summary, description, operationId } = declared;
-  return Object.freeze({
-    public: exposure.public,
-    params: exposure.params,
-    schemas: declared,
-    middleware: declared.middleware ?? NONE,
-    bodyLimit,
-    timeout,
-    errors: union(shared.errors, declared.errors),
-    summary,
-    description,
-    tags: union(shared.tags, declared.tags),
-    operationId,
-    deprecated: declared.deprecated ?? shared.deprecated ?? false,
-    priority: declared.priority ?? shared.priority ?? 'normal',
-    openapi: declared.openapi ?? shared.openapi,
-    meta: declared.meta ?? shared.meta,
-  });
+/** Options of the inner one override the outer one's; `errors` and `tags` add up, the outer one's first. */
+function addTo(outer: DeclaredOptions, inner: DeclaredOptions): DeclaredOptions {
+  if (outer === NOTHING) return inner;
+  const errors = union(outer.errors, inner.errors);
+  return Object.freeze({ ...outer, ...inner, errors, tags: union(outer.tags, inner.tags) });
 }
 
 function union<T>(outer: readonly T[] = NONE, inner: readonly T[] = NONE): readonly T[] {
@@ -210,10 +196,10 @@ function mergeOptions(outer: DeclaredOptions, inner: DeclaredOptions): DeclaredO
  * @throws {TypeError} for an unknown or invalid option, and for an option that describes one route
  * @internal
  */
-export function shareOptions(what: string, options: SharedOptions, outer: DeclaredOptions): DeclaredOptions {
-  assertOptions(what, options, SHARED);
-  const { errors, tags, ...own } = checkOptions(what, options as DeclaredOptions);
-  return Object.freeze({ ...outer, ...own, errors: union(outer.errors, errors), tags: union(outer.tags, tags) });
+export function shareOptions(what: string, options: GroupOptions, outer = NOTHING): DeclaredOptions {
+  assertOptions(what, options, GROUP);
+  // Its middleware is around that of the routes, and not a default.
+  return addTo(outer, { ...checkOptions(what, options), middleware: undefined });
 }
 
 function carriedBy(handler: unknown): DeclaredOptions {
@@ -223,7 +209,7 @@ function carriedBy(handler: unknown): DeclaredOptions {
 
 /** A copy that nobody can change any more, without the options that are undefined. @internal */
 export function checkOptions(what: string, options: DeclaredOptions): DeclaredOptions {
-  assertOptions(what, options, KINDS);
+  assertOptions(what, options, ROUTE);
   assertSchemas(what, options);
   const { deprecated } = options;
   if (typeof deprecated === 'object') assertDeprecation(`${what}: deprecated`, deprecated);

@@ -18,20 +18,6 @@ export type SchemasByStatus = Readonly<Record<number, AnySchema | null>>;
 /** Schema of the 2xx replies: one for all of them, or one for each status. */
 export type MaybeResponse = AnySchema | SchemasByStatus | undefined;
 
-/** The schemas of a route; checked before the handler runs, params, query and headers together, then the body. */
-export interface Schemas<P, Q, H, B, R> {
-  /** Schema of the path's parameters; each is a string. */
-  readonly params?: OneSchema<P> | undefined;
-  /** Schema of the query: a string for each name, or a list if the name is repeated or the schema says so. */
-  readonly query?: OneSchema<Q> | undefined;
-  /** Schema of the headers, names in lower case. */
-  readonly headers?: OneSchema<H> | undefined;
-  /** Schema of the body, which is JSON; undefined for a request without one. */
-  readonly body?: OneSchema<B> | undefined;
-  /** Schema of 2xx replies. The compiler checks it; with the option `validateResponses` the running service does. */
-  readonly response?: R | undefined;
-}
-
 /** Input of a handler besides its context: the schemas' results, under exactly the names that were declared. */
 // Looked up in place and not by an alias: that is a tenth of what a route costs the compiler. In a tuple, since it puts
 // `never` in place of a missing schema to learn which function a wrapper should return.
@@ -71,15 +57,15 @@ export const PARTS = ['params', 'query', 'headers', 'body'] as const;
 /** @internal */
 export type Part = (typeof PARTS)[number];
 
-/** The schemas of any route. */
-export interface AnySchemas extends Schemas<SchemaOrNone, SchemaOrNone, SchemaOrNone, SchemaOrNone, MaybeResponse> {}
-
 /**
  * @param what whose schemas they are, for the message
  * @throws {TypeError} if one is not a schema, and for a status outside 2xx
  * @internal
  */
-export function assertSchemas(what: string, schemas: AnySchemas): void {
+export function assertSchemas(
+  what: string,
+  schemas: { readonly [Name in Part]?: unknown } & { readonly response?: MaybeResponse },
+): void {
   for (const part of PARTS) if (schemas[part] !== undefined) assertSchema(`${part} of ${what}`, schemas[part]);
   const { response } = schemas;
   if (response === undefined) return;

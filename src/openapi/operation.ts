@@ -79,12 +79,12 @@ const OWN_HEADERS: ReadonlySet<string> = new Set(['accept', 'content-type']);
  * @internal
  */
 export function toOperation(
-  { method, path, options }: Route,
+  { method, path, options, exposure }: Route,
   parameters: readonly PathParameter[],
   components: Components,
   sent: 'input' | 'output',
 ): Json {
-  const { summary, description, tags, operationId, deprecated, schemas, params: allowed } = options;
+  const { summary, description, tags = [], operationId, deprecated = false, errors = [], body, response } = options;
   /** One side of a schema; undefined without JSON Schema. */
   const schemaOf = (part: string, given: unknown): JsonSchema | undefined => {
     const converter = propsOf(given)?.jsonSchema;
@@ -97,14 +97,13 @@ export function toOperation(
       throw new OpenApiError(path, `the schema of its ${part} has no JSON Schema: ${reason}`, { cause });
     }
   };
-  const { body, response } = schemas;
-  const isChecked = PARTS.some((part) => schemas[part] !== undefined);
-  const membersOf = (part: Part): Members => collectMembers(schemaOf(part, schemas[part]), { components });
+  const isChecked = PARTS.some((part) => options[part] !== undefined);
+  const membersOf = (part: Part): Members => collectMembers(schemaOf(part, options[part]), { components });
   const headers = membersOf('headers');
   if (headers.isUnion) throw new OpenApiError(path, 'its headers are a union; declare one object with all of them');
   const all = [
-    ...pathParameters(parameters, schemas.params, membersOf('params')),
-    ...queryParameters(membersOf('query'), allowed),
+    ...pathParameters(parameters, options.params, membersOf('params')),
+    ...queryParameters(membersOf('query'), exposure.params),
     ...headerParameters(headers),
   ];
   const content = { 'application/json': { schema: schemaOf('body', body) ?? {} } };
@@ -112,15 +111,15 @@ export function toOperation(
     ...defined({ operationId, summary, description }),
     ...(tags.length === 0 ? {} : { tags }),
     ...(deprecated === false ? {} : { deprecated: true }),
-    ...(options.public ? { 'x-public': true } : {}),
+    ...(exposure.public ? { 'x-public': true } : {}),
     ...(all.length === 0 ? {} : { parameters: all }),
     ...(body === undefined ? {} : { requestBody: { required: !takesNothing(body), content } }),
     responses: {
       ...successes(response, schemaOf),
       ...declaredErrors([
-        ...options.errors,
+        ...errors,
         ...(isChecked ? [InvalidRequest] : []),
-        ...(allowed === null ? [] : [InvalidQueryParams]),
+        ...(exposure.params === null ? [] : [InvalidQueryParams]),
       ]),
       default: { description: 'An error.', content: errorContent([]) },
     },

@@ -111,7 +111,7 @@ export class Overload {
     const { episode } = limiter;
     if (episode === null || this.#episodes.has(limiter)) return;
     limiter.join((this.#load ??= new SharedLoad(monotonicOrigin())));
-    this.#episodes.set(limiter, { route, rank: RANKS[route.options.priority], episode });
+    this.#episodes.set(limiter, { route, rank: RANKS[route.options.priority ?? 'normal'], episode });
     this.#timer ??= setInterval(this.#tick, TICK_MS).unref();
     this.#log(true, {
       route: `${route.method} ${route.path}`,

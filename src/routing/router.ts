@@ -8,7 +8,8 @@ import { HttpError } from '../base/errors.js';
 import type { Constraint } from '../endpoint/constraint.js';
 import { assertMethod } from '../endpoint/endpoint-definition.js';
 import { compilePath, formatPattern, type Segment } from '../endpoint/pattern.js';
-import { toRecord, type DeclaredOptions, type RouteRecord } from '../endpoint/route-options.js';
+import type { Exposure } from '../endpoint/public-facing.js';
+import { readDeclaration, type DeclaredOptions } from '../endpoint/route-options.js';
 import { assertParameters, inputOf } from '../payload/json-schema.js';
 import { propsOf } from '../payload/standard-schema.js';
 import { Trie } from './trie.js';
@@ -52,7 +53,9 @@ export class Route<Handler = unknown> {
     /** The handler that was added. */
     readonly handler: Handler,
     /** @internal */
-    readonly options: RouteRecord,
+    readonly options: DeclaredOptions,
+    /** @internal */
+    readonly exposure: Exposure,
     /** @internal */
     readonly paramNames: readonly string[],
     /** @internal */
@@ -72,9 +75,9 @@ export class Route<Handler = unknown> {
   /** The part that requests see. @internal */
   get matched(): MatchedRoute {
     if (this.#matched === undefined) {
-      const { method, path, segments, options } = this;
-      const { public: isPublic, meta = NO_META } = options;
-      this.#matched = Object.freeze({ method, path, pattern: formatPattern(segments), public: isPublic, meta });
+      const { method, path, segments, exposure, options } = this;
+      const { meta = NO_META } = options;
+      this.#matched = Object.freeze({ method, path, pattern: formatPattern(segments), public: exposure.public, meta });
     }
     return this.#matched;
   }
@@ -163,11 +166,11 @@ export class Router<Handler = unknown> {
     const segments = compilePath(path, this.#constraints);
     if (this.#reserved.has(path))
       throw new TypeError(`${path} is a monitoring endpoint; use another path, or attachMonitorEndpoints: false`);
-    const record = toRecord(`${method} ${path}`, handler, options, shared);
+    const [declared, exposure] = readDeclaration(`${method} ${path}`, handler, options, shared);
     const names = segments.flatMap((segment) => (segment.kind === 'static' ? [] : [segment.name]));
-    const params = propsOf(record.schemas.params);
+    const params = propsOf(declared.params);
     if (params !== undefined) assertParameters(`${method} ${path}`, inputOf(params), names);
-    const route = new Route(method, path, handler, record, names, this.#constraints);
+    const route = new Route(method, path, handler, declared, exposure, names, this.#constraints);
     // Without constraints, equal patterns are equal places.
     if (this.#constraints.size > 0)
       this.#byPattern ??= new Map(this.entries.map((each) => [`${each.method} ${each.pattern}`, each]));
@@ -257,12 +260,11 @@ export class Router<Handler = unknown> {
 
   /** Every route, in order of registration. */
   get routes(): RouteInfo[] {
-    return this.entries.map(({ method, path, pattern, options: { public: isPublic, params, meta } }) => ({
+    return this.entries.map(({ method, path, pattern, exposure, options: { meta } }) => ({
       method,
       path,
       pattern,
-      public: isPublic,
-      params,
+      ...exposure,
       ...(meta === undefined ? {} : { meta }),
     }));
   }
@@ -270,7 +272,7 @@ export class Router<Handler = unknown> {
   /** The public methods of each pattern, patterns in order of their first registration. */
   get routesPublic(): RoutesPublic {
     const byPattern = new Map(this.entries.map(({ pattern }): [string, string[]] => [pattern, []]));
-    for (const route of this.entries) if (route.options.public) byPattern.get(route.pattern)?.push(route.method);
+    for (const route of this.entries) if (route.exposure.public) byPattern.get(route.pattern)?.push(route.method);
     const result: RoutesPublic = {};
     for (const [pattern, methods] of byPattern)
       if (methods.length > 0) result[pattern] = { public_methods: methods.sort() };
@@ -280,7 +282,7 @@ export class Router<Handler = unknown> {
   #search(text: string, method: string, scope: 'public' | undefined): Route<Handler> | undefined {
     const found = text.startsWith('/') ? this.#trie.search(text, method) : 0;
     const route = found === 0 ? undefined : this.entries[found - 1];
-    return scope === undefined || route?.options.public === true ? route : undefined;
+    return scope === undefined || route?.exposure.public === true ? route : undefined;
   }
 }
 

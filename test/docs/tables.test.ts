@@ -12,7 +12,6 @@ import { FrameworkErrorCodes, Postern, Router, type StandardSchemaV1 } from 'pos
 import * as entry from 'postern';
 import * as gateways from 'postern/gateway';
 import { OPTIONS, resolveOptions } from '../../src/app/options.js';
-import { PARTS } from '../../src/endpoint/schemas.js';
 import { readVariables } from '../../src/otlp/variables.js';
 import { Context } from '../../src/answer/context.js';
 import { MONITORING_ENDPOINTS } from '../../src/monitor/endpoints.js';
@@ -163,7 +162,7 @@ test.for([
 });
 
 test.for([
-  ['option of a route', ['RouteSettings', 'DeclaredOptions'], [...PARTS, 'response']],
+  ['option of a route', ['GroupOptions', 'DeclaredOptions'], []],
   ['option of a call', ['ServiceRequestOptions'], []],
   ['option of an exporter', ['ListenerOptions', 'GatewayOptions'], []],
 ] as const)('the table "%s" has every option that is declared, both ways', ([header, types, others]) => {

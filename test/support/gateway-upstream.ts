@@ -71,10 +71,10 @@ export function describe(router: Router, method: string, target: string): string
 export function expectedRoute(router: Router, method: string, path: string): string | null {
   try {
     const { route } = router.match(method, path);
-    if (route !== null) return route.options.public ? `${route.method} ${route.path}` : null;
+    if (route !== null) return route.exposure.public ? `${route.method} ${route.path}` : null;
     if (method !== 'OPTIONS') return null;
     const open = new Set(router.routes.filter((route) => route.public).map((route) => route.method));
-    return [...open].some((name) => router.match(name, path).route?.options.public === true) ? 'OPTIONS' : null;
+    return [...open].some((name) => router.match(name, path).route?.exposure.public === true) ? 'OPTIONS' : null;
   } catch {
     return null;
   }
