@@ -73,7 +73,7 @@ export type Sends<Handles extends AnyFunction, R = undefined> = (
 export type EndpointHandler<Path, P, Q, H, B, R, Result = ResultOf<R>, Handles = unknown> = ((
   ctx: Context<Path>,
   input: HandlerInput<P, Q, H, B>,
-) => Result | Promise<Result>) &
+) => Result | Promise<Result> | ([R] extends [undefined] ? unknown : never)) &
   // For the type that a wrapper should return, a compiler before TypeScript 5.9 puts `never` in place of the handler.
   ([Handles] extends [(...args: never[]) => never]
     ? unknown

@@ -135,12 +135,19 @@ export class RouteGroup<Prefix extends string = ''> {
    * @example
    * app.route('/users/:id', { GET: (ctx) => users.find(ctx.params.id), DELETE: (ctx) => users.remove(ctx.params.id) });
    */
-  route<const Path extends string, Handlers extends Readonly<Record<string, Handler<ParamsOf<`${Prefix}${Path}`>>>>>(
+  route<
+    const Path extends string,
+    Handlers extends Readonly<Record<string, (ctx: Context<ParamsOf<`${Prefix}${Path}`>>) => unknown>>,
+  >(
     path: Path,
-    handlers: Handlers & {
-      readonly [Method in keyof Handlers]: Uppercase<`${Exclude<Method, symbol>}`> extends Method
-        ? Sends<Handlers[Method]>
-        : 'write this method in upper case, { GET: handler }';
+    handlers: {
+      // As for a verb: types the `ctx` of a handler in a wrapper.
+      readonly [Method in keyof Handlers]: [Handlers[Method]] extends [never]
+        ? (ctx: Context<ParamsOf<`${Prefix}${Path}`>>) => unknown
+        : Handlers[Method] &
+            (Uppercase<`${Exclude<Method, symbol>}`> extends Exclude<Method, Lowercase<string>>
+              ? Sends<Handlers[Method]>
+              : 'write this method in upper case, { GET: handler }');
     },
   ): this {
     assertPath(this.#join(path));

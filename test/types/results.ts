@@ -38,6 +38,8 @@ app.get('/6', () => [named, named]);
 app.get('/7', () => tree);
 app.get('/8', handler);
 app.get('/9', handlers);
+app.get('/9', {}, handlers);
+app.route('/9', { GET: handlers });
 app.get('/10', () => result);
 app.get('/11', () => ({ rows: anything, record: {} as Record<string, unknown> }));
 app.get('/12', () => ({ at: new Date(), url: new URL('http://x') }));

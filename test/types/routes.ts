@@ -92,6 +92,14 @@ class FastView {
 app.view('/fast/:id', FastView);
 // @ts-expect-error: put wants a parameter that the path does not have
 app.view('/fast', FastView);
+// Each member of a wrapper knows the parameters, also next to others.
+app.route('/several/:id', { GET: publicFacing((ctx) => ctx.params.id), PUT: (ctx) => ctx.params.id });
+// @ts-expect-error: no such parameter
+app.route('/several/:id', { GET: publicFacing((ctx) => ctx.params.other) });
+// @ts-expect-error: a bigint has no JSON form
+app.route('/several', { GET: publicFacing(() => 1n) });
+const manyMethods: Record<string, Handler> = { GET: () => 1 };
+app.route('/several', manyMethods);
 // @ts-expect-error: a number is not a method
 app.route('/u', { 0: () => 'ok' });
 // @ts-expect-error: no method at all
