@@ -12,12 +12,10 @@ export function createClients(
   app: ResolvedOptions,
   observe: NonNullable<CallSettings['observe']>,
 ): ServiceClients<ServiceSender> {
-  const { settings, services, connections, logger, maxConnectionAge, maxServiceRequests } = app;
-  const urls = serviceUrlsOf(settings);
-  const options = { maxConnectionAge, maxServiceRequests, logger, userAgent: formatUserAgent(app), observe };
-  return new ServiceClients([...new Set([...urls.keys(), ...services.keys()])], () =>
-    createSenders(urls, options, services, connections),
-  );
+  const urls = serviceUrlsOf(app.settings);
+  const names = new Set([...urls.keys(), ...app.services.keys()]);
+  const settings = { ...app, userAgent: formatUserAgent(app), observe };
+  return new ServiceClients([...names], () => createSenders(urls, settings));
 }
 
 /** The services that the ping of the mesh asks, each with the path that is asked in place of its ping endpoint. */

@@ -20,8 +20,8 @@ import { formatHeaders, formatTarget, isRepeatable, toRequestBody } from './requ
 import type { ServiceRequest, Transport } from './request.js';
 import { pauseBefore, type RetryBudget } from './retry.js';
 
-/** Limits, user agent and observer of the calls of one service. */
-export interface CallSettings extends Pick<MeshSettings, 'maxConnectionAge' | 'maxServiceRequests'> {
+/** Defaults, limits, user agent and observer of the calls of one application. */
+export interface CallSettings extends Omit<MeshSettings, 'settings'> {
   /** Maximum bytes of an answer that is read whole. Default: 10 MiB. */
   readonly maxBytes?: number;
   /** The header `user-agent` of calls. Default: none. */

@@ -13,7 +13,6 @@ import type {
   ServiceFetchOptions,
   ServiceRequestOptions,
   ServiceResponse,
-  ServiceStandIn,
 } from './service-client.js';
 import { callError, ServiceError } from './service-error.js';
 import { isEndpointDefinition, type EndpointDefinition } from '../endpoint/endpoint-definition.js';
@@ -29,7 +28,6 @@ import { createHttpTransport } from './http-transport.js';
 import { Limit } from './limit.js';
 import { toHeaders, type ServiceRequest, type Transport } from './request.js';
 import { createRetryBudget } from './retry.js';
-import type { ConnectionOptions } from './settings.js';
 import { createStandInTransport } from './stand-in.js';
 
 /** A ping of another service. */
@@ -79,22 +77,15 @@ export interface ServiceSender extends CallSender {
 /**
  * Creates a sender for each service; it opens connections when it is used.
  *
- * @param urls by name, as `serviceUrlsOf` returns them
- * @param standIns answer in memory; one overrides the URL of its name
- * @param connections defaults of calls
+ * @param urls by name, as `serviceUrlsOf` returns them; a stand-in overrides the URL of its name
  */
-export function createSenders(
-  urls: ReadonlyMap<string, string>,
-  options: CallSettings,
-  standIns: ReadonlyMap<string, ServiceStandIn> = new Map(),
-  connections: ReadonlyMap<string, ConnectionOptions> = new Map(),
-): Map<string, ServiceSender> {
+export function createSenders(urls: ReadonlyMap<string, string>, options: CallSettings): Map<string, ServiceSender> {
   const transports = new Map<string, Transport>();
   for (const [name, url] of urls) transports.set(name, createHttpTransport(url, options.maxConnectionAge));
-  for (const [name, standIn] of standIns) transports.set(name, createStandInTransport(name, standIn));
+  for (const [name, standIn] of options.services) transports.set(name, createStandInTransport(name, standIn));
   const senders = [...transports].map(([name, transport]) => {
     const state = { budget: createRetryBudget(), isFirstCall: createFirsts(), active: 0 };
-    const defaults = connections.get(name) ?? {};
+    const defaults = options.connections.get(name) ?? {};
     return [name, createSender({ name, defaults, transport, options, ...state })] as const;
   });
   return new Map(senders);
