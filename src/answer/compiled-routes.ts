@@ -63,7 +63,7 @@ export class CompiledRoutes {
   }
 
   /**
-   * Checks a route inside groups, and returns the function that adds it. Throws as {@link Router.register} does.
+   * Checks a route inside groups, and returns the function that adds it. Throws as {@link Router.prepare} does.
    *
    * @internal
    */

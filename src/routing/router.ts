@@ -135,24 +135,16 @@ export class Router<Handler = unknown> {
    * or the pattern has the method already or is reserved
    */
   add(method: string, path: string, handler: Handler): Route<Handler> {
-    return this.register(method, path, handler);
+    return this.prepare(method, path, handler)();
   }
 
   /**
-   * Does the same as {@link add}, with options that override the handler's.
+   * Checks a route, and returns the function that adds it, which throws no more: of several routes of one path, all are
+   * added or none.
    *
+   * @param options override the handler's
    * @param shared defaults of its groups, checked
-   * @throws {TypeError} as `add` does, and for an invalid option
-   * @internal
-   */
-  register(...route: Parameters<Router<Handler>['prepare']>): Route<Handler> {
-    return this.prepare(...route)();
-  }
-
-  /**
-   * Checks a route as {@link register} does, and returns the function that adds it, which throws no more: of several
-   * routes of one path, all are added or none.
-   *
+   * @throws {TypeError} as {@link add} does, and for an invalid option
    * @internal
    */
   prepare(
@@ -190,7 +182,7 @@ export class Router<Handler = unknown> {
 
   /** Adds the only route of a path without parameters, a monitoring endpoint; null: another listener has it. @internal */
   reserve(method: string, path: string, handler: Handler | null): void {
-    if (handler !== null) this.register(method, path, handler).isMonitoring = true;
+    if (handler !== null) this.prepare(method, path, handler)().isMonitoring = true;
     this.#reserved.add(path);
   }
 
