@@ -18,6 +18,7 @@ const INTRODUCTION = `# API
 Every name that the package exports. The page of an entry point has the declaration of each of its names. \`npm run docs\` writes these pages from \`dist\`: a change of the public API is a change of a page.
 `;
 const NEXT_OF_API = 'Next: [options](options.md), [routes](routes.md), [the context](context.md) in tables.\n';
+const NEXT_OF_ENTRY = 'Next: [all names](../api.md), [options](../options.md), [the context](../context.md).\n';
 const NEXT_OF_COMMAND_LINE = 'Next: [deployment](../guides/deployment.md), [failures](../guides/failures.md).\n';
 
 interface Entry {
@@ -95,7 +96,7 @@ function generateEntry({ entry, exported }: Entry, before: readonly Entry[]): st
     const more = bases.length === 0 ? '' : `\nIt has the members of ${bases.join(', ')}, too.\n`;
     return `## ${name}\n\n\`\`\`typescript\n${declaration}\n\`\`\`\n${more}`;
   });
-  return [`# ${entry}\n\n[All names](../api.md)\n`, ...sections].join('\n');
+  return [`# ${entry}\n`, ...sections, NEXT_OF_ENTRY].join('\n');
 }
 
 /** The names after `extends` and `implements`, without their type arguments. */
