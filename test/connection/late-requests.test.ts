@@ -14,7 +14,7 @@ vi.mock('../../src/base/clock.js', async (load) =>
 );
 
 const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
-const LIMITS = { headersTimeout: 200, requestTimeout: 200 };
+const LIMITS = { headersTimeout: 1000, requestTimeout: 1000 };
 
 /** A connection with two requests that wait until they are answered here, and a half that is late by then. */
 async function openLate(half: string): Promise<{

@@ -65,9 +65,9 @@ test('a call ends at the deadline, and is not sent when no time is left', async 
     await new Promise((resolve) => setTimeout(resolve, 60));
     return (await ctx.service('billing').get('/')).body;
   });
-  const response = await app.request('/', { headers: { [DEADLINE]: '80' } });
+  const response = await app.request('/', { headers: { [DEADLINE]: '1000' } });
   expect([response.status, ((await response.json()) as { description: string }).description])
-    .toEqual([504, expect.stringMatching(/^billing did not answer within \d\d? ms$/)]);
+    .toEqual([504, expect.stringMatching(/^billing did not answer within \d{1,4} ms$/)]);
   const unsent = await app.request('/late', { headers: { [DEADLINE]: '50' } });
   expect([unsent.status, ((await unsent.json()) as { description: string }).description])
     .toEqual([504, 'the time was up before billing was called']);
@@ -75,9 +75,9 @@ test('a call ends at the deadline, and is not sent when no time is left', async 
 });
 
 test('no try and no pause goes beyond the deadline', async () => {
-  const peer = await startPeer((_req, res) => res.writeHead(503, { 'retry-after': '1' }).end());
+  const peer = await startPeer((_req, res) => res.writeHead(503, { 'retry-after': '60' }).end());
   const app = expectFailures(appOf(peer.url), 503).get('/', (ctx) => ctx.service('billing').get('/', { retry: 5 }).then(({ body }) => body));
-  expect((await app.request('/', { headers: { [DEADLINE]: '500' } })).status).toBe(503);
+  expect((await app.request('/', { headers: { [DEADLINE]: '10000' } })).status).toBe(503);
   expect(peer.requests).toHaveLength(1);
 });
 
@@ -127,23 +127,23 @@ function watchTimers(): ReadonlyMap<number, string> {
 test('signal: null lets a call outlive the deadline of its request', async () => {
   const app = appOf((await startHeaders()).url);
   app.get('/', { timeout: 2000 }, async (ctx: Context) => {
-    await new Promise((resolve) => setTimeout(resolve, 60));
+    await new Promise((resolve) => setTimeout(resolve, 600));
     return (await ctx.service('billing').get('/', { signal: null })).body;
   });
-  expect(await sent(app, { [DEADLINE]: '50' })).toBe('5000');
+  expect(await sent(app, { [DEADLINE]: '500' })).toBe('5000');
 });
 
 test("a call that ends because its client disconnected counts as 499, at the deadline or the route's timeout as 0", async () => {
   const peer = await startPeer(() => undefined);
   const app = expectFailures(appOf(peer.url), 504);
   const call = (ctx: Context): Promise<unknown> => ctx.service('billing').get('/');
-  app.get('/', call).get('/short', { timeout: 50 }, call);
+  app.get('/', call).get('/short', { timeout: 500 }, call);
   const counts = (): string[] =>
     [...app.metrics.expose().matchAll(/^service_request_duration_seconds_count\{.*status_code="(\d+)"\} (\d)/gm)].map(
       ([, status, count]) => `${count} × ${status}`,
     );
   await app.request('/short');
-  await app.request('/', { headers: { [DEADLINE]: '50' } });
+  await app.request('/', { headers: { [DEADLINE]: '500' } });
   expect(counts()).toEqual(['2 × 0']);
   const { port } = await serve(app);
   const client = connect(port, '127.0.0.1');
