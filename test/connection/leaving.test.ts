@@ -203,8 +203,9 @@ test.for(
 
 test.for(Object.keys(LEAVE))('a pipeline into a response ends if it begins after %s', async (how) => {
   const endings: string[] = [];
-  const app = createApp().get('/late', async ({ raw: { res } }) => {
-    await sleep(60);
+  const app = createApp().get('/late', async ({ raw: { res }, signal }) => {
+    await once(signal, 'abort');
+    await sleep(10);
     await pipeline(Readable.from(['a', 'b']), res).catch((error: Error) => endings.push(error.message));
   });
   const { port } = await serve(app);
