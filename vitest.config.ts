@@ -18,6 +18,19 @@ function findFilesWith(tag: string): string[] {
   return TESTS.filter((file) => readFileSync(file, 'utf8').includes(`@module-tag${tag}`));
 }
 
+/** What changes a process for the tests after it: replaced modules, clocks and variables, hooks, flags, listeners. */
+const CHANGE = new RegExp(
+  [
+    '@module-tag', String.raw`\bvi\.`, String.raw`process\.(?:on|once|emit|kill|chdir)\b`,
+    String.raw`process\.env\S* =`, "node:(?:async_hooks|diagnostics_channel|v8|vm)'", 'support/(?:growth|realm)',
+  ].join('|'),
+);
+/**
+ * Files whose tests leave their process as it was. They run in it one after the other: its start would take most of
+ * their time.
+ */
+const SHARING = TESTS.filter((file) => !CHANGE.test(readFileSync(file, 'utf8')));
+
 /** Starts slow files first, so that no worker is alone with one at the end. */
 class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -30,15 +43,18 @@ class SlowFirst extends BaseSequencer {
 export default defineConfig(({ mode }) => ({
   resolve: { alias: ALIASES },
   test: {
-    include: ['test/**/*.test.ts'],
     exclude: [...configDefaults.exclude, 'test/starter/**', ...(mode === 'fast' ? findFilesWith('') : [])],
+    projects: [
+      { extends: true, test: { name: 'shared', include: SHARING, isolate: false } },
+      { extends: true, test: { name: 'alone', include: ['test/**/*.test.ts'], exclude: SHARING } },
+    ],
     globalSetup: ['test/support/packed.ts'],
     setupFiles: ['test/support/setup.ts'],
     testTimeout: PATIENCE_MS + 10_000,
     hookTimeout: PATIENCE_MS + 10_000,
     expect: { poll: { timeout: PATIENCE_MS, interval: 10 } },
-    // Vitest leaves one core to itself, which on two cores is half of them.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // Vitest leaves one core to itself, which on two cores is half of them; and many tests wait rather than compute.
+    maxWorkers: Math.max(3, availableParallelism() - 1),
     sequence: { sequencer: SlowFirst },
     reporters: ['default', new MissingPrograms()],
     tags: [

@@ -2,11 +2,14 @@
 
 import { setImmediate as turn } from 'node:timers';
 import { inspect } from 'node:util';
-import { afterEach, expect } from 'vitest';
+import { afterAll, afterEach, expect } from 'vitest';
 
 const escaped: string[] = [];
-for (const event of ['unhandledRejection', 'uncaughtException'])
-  process.on(event, (error: unknown) => void escaped.push(textOf(error)));
+const note = (error: unknown): void => void escaped.push(textOf(error));
+const EVENTS = ['unhandledRejection', 'uncaughtException'];
+for (const event of EVENTS) process.on(event, note);
+// Other files may run in this process.
+afterAll(() => EVENTS.forEach((event) => process.off(event, note)));
 
 afterEach(async () => {
   // Rejections are reported when the turn of the event loop ends.
