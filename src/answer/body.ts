@@ -72,7 +72,7 @@ export class Body {
   /** The body as it arrives; fails with a 413 as soon as it exceeds the limit. Throws as {@link bytes} does. */
   stream(): Readable {
     if (this.#bytes !== undefined) return heard(Readable.from([this.#bytes], { objectMode: false }));
-    this.#begin();
+    this.#begin(true);
     this.#streamed = true;
     return limitStream(this.exchange, this.limitBytes);
   }
@@ -80,21 +80,20 @@ export class Body {
   /** Begins to read, unless that was done; returns the body itself if it is here already, which saves a wait. */
   #read(): Buffer<ArrayBuffer> | Promise<Buffer<ArrayBuffer>> {
     if (this.#bytes !== undefined) return this.#bytes;
-    this.#begin();
+    // A chunked body may have no byte, and then it has no coding either.
+    this.#begin((this.exchange.body?.length ?? 0) > 0);
     const arrived = takeArrived(this.exchange);
     this.#bytes = arrived === undefined ? collect(this.exchange, this.limitBytes) : Promise.resolve(arrived);
     return arrived ?? this.#bytes;
   }
 
-  #begin(): void {
+  /** @param hasBytes whether a body has a byte, or is refused as if it had */
+  #begin(hasBytes: boolean): void {
     if (this.#streamed) throw new TypeError('the body was taken as a stream already');
-    const { req, body } = this.exchange;
-    const coding = req.headers['content-encoding'];
-    if (coding !== undefined && coding.trim().toLowerCase() !== 'identity') {
-      const headers = { 'accept-encoding': 'identity' };
-      throw new HttpError(415, 'Bodies with a content coding are not read.', { headers });
-    }
+    const { body } = this.exchange;
     if (body === null) return;
+    const coded = hasBytes ? refuseCoding(this.exchange) : undefined;
+    if (coded !== undefined) throw coded;
     if (body.length > this.limitBytes) throw tooLarge(this.limitBytes);
     if (body.isReadByOthers)
       throw new TypeError(
@@ -126,9 +125,10 @@ function collect(exchange: Exchange, limitBytes: number): Promise<Buffer<ArrayBu
       else reject(failure);
     };
     const onData = (chunk: Buffer<ArrayBuffer>): void => {
-      if (bytes.add(chunk)) return;
+      const refusal = refuseCoding(exchange) ?? (bytes.add(chunk) ? undefined : tooLarge(limitBytes));
+      if (refusal === undefined) return;
       req.pause();
-      settle(tooLarge(limitBytes));
+      settle(refusal);
     };
     const onEnd = (): void => settle();
     const onAbort = (): void => settle(aborted());
@@ -170,6 +170,14 @@ function limitStream(exchange: Exchange, limitBytes: number): Readable {
 /** Gives a stream a listener for errors: as with node:http, a client that hangs up must not end the process. */
 function heard(stream: Readable): Readable {
   return stream.on('error', () => undefined);
+}
+
+/** The error for a body with a content coding; undefined for one without. */
+function refuseCoding({ req }: Exchange): HttpError | undefined {
+  const coding = req.headers['content-encoding'];
+  if (coding === undefined || coding.trim().toLowerCase() === 'identity') return undefined;
+  const headers = { 'accept-encoding': 'identity' };
+  return new HttpError(415, 'Bodies with a content coding are not read.', { headers });
 }
 
 function assertType(header: string, isExpected: (mediaType: string) => boolean, name: string): void {
