@@ -15,8 +15,12 @@ const WARM_UP_SECONDS = 20;
 const QUIET_MS = 8_000;
 const MB = 1024 * 1024;
 const MAX_GROWTH_BYTES = 8 * MB;
+/** Of the heap with its buffers: full queues of spans and of log records, and a batch of each. */
+const MAX_KEPT_BYTES = 4 * MB;
 /** V8 holds one or two halves of its young generation by chance: with 16 MB, that is more than memory may grow by. */
 export const SMALL_YOUNG_GENERATION = ['--min-semi-space-size=4', '--max-semi-space-size=4'];
+/** With an arena for each thread, malloc keeps 20 MB more or less by chance, whatever the collector does. */
+export const ONE_ARENA = { MALLOC_ARENA_MAX: '1' };
 /** A reply that waits for an export waits for its time limit of 10 s; a busy machine delays one by less than this. */
 const MAX_REPLY_MS = 2_000;
 /** Items that wait (OTEL_BSP_MAX_QUEUE_SIZE) or are being sent (OTEL_BSP_MAX_EXPORT_BATCH_SIZE). */
@@ -104,6 +108,8 @@ export async function soakWithCollector(
   if (replies < rate * minutes * 60 * 0.9) faults.push(`only ${replies} requests were answered`);
   if (slowestMs > MAX_REPLY_MS) faults.push(`a reply took ${Math.round(slowestMs)} ms`);
   if (grown > MAX_GROWTH_BYTES) faults.push(`rss grew by ${mebibytes(grown)} MiB`);
+  const kept = after.heapUsed - before.heapUsed;
+  if (kept > MAX_KEPT_BYTES) faults.push(`the heap grew by ${mebibytes(kept)} MiB`);
   for (const [signal, taken] of Object.entries(collector.taken).slice(0, 2)) {
     const missing = warmUp.replies + replies - taken - droppedBy(after, signal);
     if (missing < -2 || missing > MAX_UNDER_WAY) faults.push(`${missing} ${signal} are neither dropped nor waiting`);
@@ -147,7 +153,8 @@ async function load(port: number, rate: number, seconds: number): Promise<{ repl
   for (let [sent, shownAt] = [0, start]; sent < rate * seconds && fault === ''; ) {
     if (performance.now() > shownAt + PROGRESS_MS) {
       shownAt = performance.now();
-      console.log(`${Math.round((shownAt - start) / 1000)} s: ${replies} replies, the slowest ${Math.round(slowestMs)} ms`);
+      const seconds = Math.round((shownAt - start) / 1000);
+      console.log(`${seconds} s: ${replies} replies, the slowest ${Math.round(slowestMs)} ms`);
     }
     const due = Math.min(rate * seconds, ((performance.now() - start) / 1000) * rate);
     for (; sent < due && free.length > 0; sent += 1) {

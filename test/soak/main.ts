@@ -14,7 +14,9 @@ import { parseExposition } from '../support/exposition-parser.js';
 import { createRandom } from '../support/random.js';
 import { WireConnection } from '../support/strict-client.js';
 import { FIXED_YOUNG_GENERATION, soakByCount } from './by-count.js';
-import { COLLECTORS, SMALL_YOUNG_GENERATION, soakWithCollector, startFailingCollector } from './collectors.js';
+import {
+  COLLECTORS, ONE_ARENA, SMALL_YOUNG_GENERATION, soakWithCollector, startFailingCollector,
+} from './collectors.js';
 import { everyScenario, randomScenario, type Scenario } from './scenarios.js';
 
 /** What the service tells of itself. */
@@ -92,7 +94,10 @@ const service = spawn(
   ],
   {
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-    env: { ...process.env, ...(collector && { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, DRAIN_DELAY: '0' }) },
+    env: {
+      ...process.env,
+      ...(collector && { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, DRAIN_DELAY: '0', ...ONE_ARENA }),
+    },
   },
 );
 const exited = new Promise<string>((resolve) =>
