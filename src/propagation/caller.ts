@@ -13,7 +13,7 @@ export interface Caller {
 /** The maximum lengths keep a line of the log short, whatever a client sends. */
 const USER_AGENT = /^([A-Za-z0-9._~-]{1,64})\/([\w.~+-]{1,128}) postern\/[\w.+-]{1,64}$/;
 
-// ('users', '1.4.2') → "users/1.4.2 postern/0.1.0"
+// ('users', '1.4.2') → "users/1.4.2 postern/1.0.0"
 export function formatUserAgent({ name, version }: Caller): string {
   return `${name}/${version.replace(/[^\w.~+-]+/g, '_')} postern/${FRAMEWORK_VERSION}`;
 }

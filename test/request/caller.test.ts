@@ -6,7 +6,7 @@ import { createApp, createRecorder, serve } from '../support/serve.js';
 
 const own = { name: 'shop', version: '1.2.3-beta+7' };
 const cases: readonly { userAgent: string | undefined; caller: Context['caller'] }[] = [
-  { userAgent: 'shop/1.2.3-beta+7 postern/0.1.0', caller: own },
+  { userAgent: 'shop/1.2.3-beta+7 postern/1.0.0', caller: own },
   { userAgent: 'shop/1.2.3-beta+7 postern/12.0.0-rc.1', caller: own },
   { userAgent: `${'s'.repeat(64)}/1 postern/1`, caller: { name: 's'.repeat(64), version: '1' } },
   { userAgent: `${'s'.repeat(65)}/1 postern/1`, caller: undefined },

@@ -90,7 +90,7 @@ export async function askAsPublic(random: Random, count: number): Promise<Public
     const head = `${method} ${path} HTTP/1.1\r\nHost: shop.example\r\nContent-Length: 0\r\n${close}${fields}`;
     return { kind, request: (more) => `${head}${more}\r\n` };
   };
-  const claim = (): string => `User-Agent: mail/1.0.0 postern/0.1.0\r\n${random.pick(CLAIMS)}\r\n`;
+  const claim = (): string => `User-Agent: mail/1.0.0 postern/1.0.0\r\n${random.pick(CLAIMS)}\r\n`;
   const drawn = Array.from({ length: count }, () => ({ ...draw(), claims: claim() }));
   try {
     await inParallel(drawn, async ({ kind, request, claims }) => {
