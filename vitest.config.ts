@@ -48,7 +48,7 @@ export default defineConfig(({ mode }) => ({
       { extends: true, test: { name: 'shared', include: SHARING, isolate: false } },
       { extends: true, test: { name: 'alone', include: ['test/**/*.test.ts'], exclude: SHARING } },
     ],
-    globalSetup: ['test/support/packed.ts'],
+    globalSetup: ['test/support/packed-folder.ts'],
     setupFiles: ['test/support/setup.ts'],
     testTimeout: PATIENCE_MS + 10_000,
     hookTimeout: PATIENCE_MS + 10_000,

@@ -1,12 +1,12 @@
 /** The packed package: the first file of a run that needs it packs it, for all. */
 
 import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { writePagesInOneFile } from './generated-pages.js';
 import { ROOT } from './markdown.js';
+import { packedFolder } from './packed-folder.js';
 
 export interface Packed {
   /** Its path. */
@@ -15,12 +15,9 @@ export interface Packed {
   readonly files: readonly { readonly path: string; readonly size: number }[];
 }
 
-/** Every file of a run has a process of its own, below that of Vitest. */
-const folderOf = (runPid: number): string => join(tmpdir(), `postern-packed-${runPid}`);
-
 /** Packs the package, or waits until another file has. */
 export async function packPackage(): Promise<Packed> {
-  const folder = folderOf(process.ppid);
+  const folder = packedFolder(process.ppid);
   const report = join(folder, 'packed.json');
   if (mkdirSync(folder, { recursive: true }) !== undefined) await pack(folder, report);
   while (!existsSync(report)) await new Promise((resolve) => setTimeout(resolve, 20));
@@ -38,9 +35,3 @@ async function pack(folder: string, report: string): Promise<void> {
   writeFileSync(`${report}.new`, JSON.stringify({ ...packed, tarball: join(folder, filename) }));
   renameSync(`${report}.new`, report);
 }
-
-/** Called by Vitest at the end of a run, and at its begin: another run may have had the same process id. */
-export function teardown(): void {
-  rmSync(folderOf(process.pid), { recursive: true, force: true });
-}
-export { teardown as setup };
