@@ -11,7 +11,7 @@ import { ignoreRejection } from '../base/promises.js';
 import { isStatus } from '../base/errors.js';
 import { ANYTHING, assertOptions, STRING, type Kind, type Kinds } from '../base/options-check.js';
 import { isBodiless } from '../payload/bodiless.js';
-import { discardStream, isStream, letFail, streamOf, tagOf, type Stream } from '../payload/bytes.js';
+import { discardStream, isResponse, isStream, letFail, streamOf, tagOf, type Stream } from '../payload/bytes.js';
 import { toJson } from '../payload/lost-members.js';
 import { CODING_HEADERS, dropConnectionHeaders } from '../payload/headers.js';
 import type { Outgoing } from '../wire/outgoing.js';
@@ -197,7 +197,7 @@ function toReplyByTag(value: unknown, tag: string): Reply | undefined {
     const { status, statusText, headers, body } = value as Reply;
     return new Reply(body, { status, statusText, headers });
   }
-  if (tag !== '[object Response]' || !isResponse(value)) return undefined;
+  if (!isResponse(value, tag)) return undefined;
   const { status, statusText, url } = value;
   const headers = copyHeaders(value.headers);
   // The body that `fetch` returned is decoded, and its connection is not the client's.
@@ -215,12 +215,6 @@ function copyHeaders(given: Headers & { raw?: () => Readonly<Record<string, stri
   const cookies = typeof given.getSetCookie === 'function' ? given.getSetCookie() : given.raw?.()['set-cookie'];
   for (const cookie of cookies ?? [given.get('set-cookie') ?? []].flat()) headers.append('set-cookie', cookie);
   return headers;
-}
-
-/** Whether an object with the tag of a `Response` is one, of whatever copy of Fetch: it has the methods. */
-function isResponse(value: unknown): value is Response {
-  if (typeof value !== 'object' || value === null) return false;
-  return ['arrayBuffer', 'json', 'text', 'clone'].every((name) => typeof Reflect.get(value, name) === 'function');
 }
 
 function replyToOutgoing(given: Reply, method: string): Outgoing {

@@ -110,6 +110,13 @@ export function tagOf(value: unknown): string {
   return typeof value === 'object' ? Object.prototype.toString.call(value) : '';
 }
 
+/** Whether a value with this tag is a `Response`, of whatever copy of Fetch: it has the methods. */
+export function isResponse(value: unknown, tag: string): value is Response {
+  if (tag !== '[object Response]') return false;
+  const methods = ['arrayBuffer', 'json', 'text', 'clone'];
+  return methods.every((name) => typeof Reflect.get(value as object, name) === 'function');
+}
+
 /**
  * A stream of any kind as one whose `destroy` frees its source: `Readable.from` would cancel a web stream only after
  * its next chunk.

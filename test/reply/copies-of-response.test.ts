@@ -274,3 +274,17 @@ describe('ctx.service(…).fetch()', () => {
     await expect.poll(() => isClosed).toBe(true);
   });
 });
+
+test.for(names)('a stand-in for a service may answer with a Response of %s', async (name) => {
+  const { Response: Copied } = copyOf(name);
+  const answer = (): Response => new Copied('{"a":1}', {
+    status: 201, headers: { 'content-type': 'application/json', 'x-own': '1' },
+  }) as Response;
+  const app = createApp({ services: { billing: answer } });
+  app.get('/', async (ctx) => {
+    const { status, headers, body } = await ctx.service('billing').get('/');
+    return { status, own: headers.get('x-own'), body };
+  });
+  const response = await app.request('/');
+  expect(await response.json()).toEqual({ status: 201, own: '1', body: { a: 1 } });
+});
