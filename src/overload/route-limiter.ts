@@ -5,12 +5,15 @@
  */
 
 import { LONG, Patience, UsualTime } from './estimates.js';
-import { isFailing, isGrowing, isStanding, rateOf, Slot, SLOT_MS, sumOf } from './slots.js';
+import { emptySlot, isFailing, isGrowing, isStanding, rateOf, SLOT_MS, sumOf, type Slot } from './slots.js';
 import { SharedLoad, Trial, type Cohort } from './trial.js';
 
 /** 3 s of a busy route: as long as a standing queue is looked for. */
 const MAX_SLOTS = 64;
-/** Requests of a slot from which is learnt how long requests take and callers wait: more would show the same. */
+/** From so many first requests is learnt how long requests take and callers wait; then one in four shows the same. */
+const FIRST_LESSONS = 50;
+const LESSON_EVERY = 4;
+/** Maximum of such requests in a slot: on a busy route more of them would remember too short a time. */
 const LESSONS = 8;
 /** After this time, in ms, without an admission one request is admitted: it may show that the queue is gone. */
 const PROBE_MS = 500;
@@ -102,7 +105,7 @@ export class RouteLimiter {
   readonly #patience = new Patience();
   /** Slots that are over, the latest one first. */
   readonly #slots: Slot[] = [];
-  #slot = new Slot();
+  #slot = emptySlot();
   #tickAtMs = 0;
   #lessons = 0;
   /** When the next trial may begin, or before with twice as many requests in flight as in the trial that failed. */
@@ -144,21 +147,23 @@ export class RouteLimiter {
 
   /** A request begins. */
   begin(nowMs: number, patienceMs: number): Ticket {
-    const { episode, ahead } = this;
-    let showsUsual = false;
-    if (this.#lessons > 0) {
+    const { episode } = this;
+    const number = this.#lastNumber + 1;
+    const isLesson = this.#lessons > 0 && (number <= FIRST_LESSONS || number % LESSON_EVERY === 0);
+    const ahead = isLesson || episode !== null ? this.ahead : 0;
+    if (isLesson) {
       this.#lessons -= 1;
       this.#patience.stated.add(patienceMs);
-      showsUsual = episode === null ? this.usual.expect(ahead) : ahead === 0;
     }
+    const showsUsual = isLesson && (episode === null ? this.usual.expect(ahead) : ahead === 0);
     this.inFlight += 1;
     this.#load.inFlight += 1;
-    this.#lastNumber += 1;
+    this.#lastNumber = number;
     // A request that only probes is not part of the trial.
     const isTried = !this.isYielding && episode !== null && ahead < episode.limit;
     const cohort = (isTried && episode.trial?.cohort) || null;
     cohort?.begin(ahead + 1, this.#load.inFlight);
-    return { number: this.#lastNumber, startedAtMs: nowMs, patienceMs, showsUsual, cohort, leftMs: Infinity };
+    return { number, startedAtMs: nowMs, patienceMs, showsUsual, cohort, leftMs: Infinity };
   }
 
   /** The handler of a request has ended. */
@@ -171,7 +176,11 @@ export class RouteLimiter {
     if (ending === 'cancelled') return;
     const slot = this.#slot;
     slot.done += 1;
-    if (ticket.leftMs === Infinity) this.#settle(ticket, tookMs > Math.max(ticket.patienceMs, LONG * this.usual.ms));
+    if (ticket.leftMs === Infinity) {
+      slot.outcomes += 1;
+      const isLate = tookMs > Math.max(ticket.patienceMs, LONG * this.usual.ms);
+      if (isLate || this.episode !== null) this.#settle(ticket, isLate);
+    }
     if (ending === 'failed') return;
     if (tookMs > this.usual.longMs) slot.slow += 1;
     if (ticket.showsUsual) this.usual.add(nowMs, tookMs);
@@ -187,14 +196,14 @@ export class RouteLimiter {
     if (ticket.leftMs < Infinity) return;
     ticket.leftMs = nowMs - ticket.startedAtMs;
     if (ticket.leftMs < this.usual.ms) return;
+    this.#slot.outcomes += 1;
     this.#settle(ticket, true);
     if (!isTimeout) this.#patience.abandon(nowMs, ticket.leftMs);
   }
 
-  /** It became known whether a request was in time. */
+  /** It became known that a request is late, or during an episode, that it is in time. */
   #settle({ startedAtMs }: Ticket, isLate: boolean): void {
     const { episode } = this;
-    this.#slot.outcomes += 1;
     if (isLate) this.#slot.missed += 1;
     // Requests that were in the queue before are late in any case.
     if (episode === null || startedAtMs < episode.beganAtMs) return;
@@ -212,7 +221,7 @@ export class RouteLimiter {
       slot.ahead = this.ahead;
       this.#slots.unshift(slot);
       if (this.#slots.length > MAX_SLOTS) this.#slots.pop();
-      this.#slot = new Slot();
+      this.#slot = emptySlot();
       if (this.episode === null && slot.ahead > 0) this.#beginIfLate(nowMs);
     }
     if (this.episode !== null && !this.#steer(nowMs, this.episode)) this.episode = null;
