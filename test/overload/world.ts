@@ -1,15 +1,25 @@
 /** A model of clients and services in virtual time, against which the limiter of a route is run alone. */
 
+import { setImmediate as turn } from 'node:timers/promises';
 import { RouteLimiter } from '../../src/overload/route-limiter.js';
 import { SharedLoad } from '../../src/overload/trial.js';
 import { createRandom, type Random } from '../support/random.js';
 
+interface Event {
+  readonly at: number;
+  readonly order: number;
+  readonly run: () => void;
+  isCancelled: boolean;
+}
+
 /** Events in the order of their time. */
 export class World {
   now = 0;
+  /** When the present event was due: before now, if the CPU was busy. */
+  dueAt = 0;
   readonly load = new SharedLoad();
   readonly random: Random;
-  readonly #heap: { readonly at: number; readonly order: number; readonly run: () => void }[] = [];
+  readonly #heap: Event[] = [];
   #order = 0;
 
   constructor(seed: number) {
@@ -17,8 +27,12 @@ export class World {
   }
 
   after(ms: number, run: () => void): void {
+    this.at(this.now + ms, run);
+  }
+
+  at(at: number, run: () => void): Event {
     const heap = this.#heap;
-    const event = { at: this.now + ms, order: (this.#order += 1), run };
+    const event = { at, order: (this.#order += 1), run, isCancelled: false };
     let i = heap.push(event) - 1;
     while (i > 0) {
       const parent = (i - 1) >> 1;
@@ -27,18 +41,33 @@ export class World {
       i = parent;
     }
     heap[i] = event;
+    return event;
   }
 
   runUntil(ms: number): void {
-    while (this.#heap.length > 0 && this.#heap[0]!.at <= ms) {
-      const { at, run } = this.#take();
-      this.now = Math.max(this.now, at);
-      run();
-    }
-    this.now = ms;
+    while (this.#runNext(ms));
+    this.now = this.dueAt = ms;
   }
 
-  #take(): { at: number; run: () => void } {
+  /** As {@link runUntil}; promises and streams that an event starts are done before the next event. */
+  async play(ms: number): Promise<void> {
+    while (this.#runNext(ms)) await turn();
+    this.now = this.dueAt = ms;
+  }
+
+  /** @returns false if nothing happens until then */
+  #runNext(ms: number): boolean {
+    if (this.#heap.length === 0 || this.#heap[0]!.at > ms) return false;
+    const { at, run, isCancelled } = this.#take();
+    if (isCancelled) return true;
+    // A handler that keeps the CPU busy moves the time.
+    this.dueAt = at;
+    this.now = Math.max(this.now, at);
+    run();
+    return true;
+  }
+
+  #take(): Event {
     const heap = this.#heap;
     const first = heap[0]!;
     const last = heap.pop()!;
@@ -66,12 +95,16 @@ export class World {
   }
 
   lognormal(medianMs: number, sigma: number): number {
-    const normal = Math.sqrt(-2 * Math.log(1 - this.random.next())) * Math.cos(2 * Math.PI * this.random.next());
-    return medianMs * Math.exp(sigma * normal);
+    return lognormal(this.random, medianMs, sigma);
   }
 }
 
-function isBefore(a: { at: number; order: number }, b: { at: number; order: number }): boolean {
+export function lognormal(random: Random, medianMs: number, sigma: number): number {
+  const normal = Math.sqrt(-2 * Math.log(1 - random.next())) * Math.cos(2 * Math.PI * random.next());
+  return medianMs * Math.exp(sigma * normal);
+}
+
+function isBefore(a: Event, b: Event): boolean {
   return a.at < b.at || (a.at === b.at && a.order < b.order);
 }
 
@@ -272,26 +305,25 @@ export function send(
     counts[second] = (counts[second] ?? 0) + 1;
   };
   const one = (): void => {
-    const startedAt = world.now;
+    const startedAt = world.dueAt;
     const patience = clients.patienceMs();
     const request = new Request(clients.statesDeadline ? startedAt + patience : Infinity, (status) => {
-      if (status === 503) bump(seen.refused, world.now);
-      else if (status === 200) {
-        bump(seen.good, world.now);
-        (seen.times[Math.floor(world.now / 1000)] ??= []).push(world.now - startedAt);
-      }
+      const isGood = status === 200 && world.now <= startedAt + patience;
+      bump(isGood ? seen.good : status === 503 ? seen.refused : seen.late, world.now);
+      if (isGood) (seen.times[Math.floor(world.now / 1000)] ??= []).push(world.now - startedAt);
     });
-    if (patience !== Infinity) world.after(patience, () => {
+    if (patience !== Infinity) world.at(startedAt + patience, () => {
       if (!request.isOver) bump(seen.late, world.now);
       request.abort();
     });
     target.arrive(request);
   };
   const loop = (): void => {
-    if (world.now >= untilMs) return;
+    const { dueAt } = world;
+    if (dueAt >= untilMs) return;
     for (let i = 0; i < (clients.burst ?? 1); i += 1) one();
-    const every = clients.everyMs(world.now);
-    world.after(clients.isRegular ? every : world.exponential(every), loop);
+    const every = clients.everyMs(dueAt);
+    world.at(dueAt + (clients.isRegular ? every : world.exponential(every)), loop);
   };
   loop();
   return seen;

@@ -4,12 +4,8 @@
  */
 
 import { createHash } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { build } from 'vite';
+import { loadWith, SOURCE } from '../support/bundle.js';
 import { check } from './invariants.js';
 import { Mesh } from './mesh.js';
 import { drawPlan, SCENARIOS, type Plan } from './scenarios.js';
@@ -22,31 +18,16 @@ const { values } = parseArgs({
     seeds: { type: 'string' },
     hours: { type: 'string', default: '1' },
     scenario: { type: 'string', multiple: true, default: Object.keys(SCENARIOS) },
-    source: { type: 'string', default: fileURLToPath(new URL('../../src', import.meta.url)) },
+    source: { type: 'string', default: SOURCE },
     log: { type: 'boolean', default: false },
     repeat: { type: 'string', default: '1' },
   },
 });
 
-/** One file, so that nothing is loaded while a world runs: a file that is read takes real time. */
-async function load(root: string): Promise<typeof import('postern')> {
-  const outDir = mkdtempSync(join(tmpdir(), 'postern-simulation-'));
-  Object.assign(globalThis, { simulatedClock: clock });
-  const virtual = `export const { ${Object.keys(clock).join()} } = globalThis.simulatedClock;`;
-  const plugin = { name: 'clock', load: (id: string) => (id.endsWith('/base/clock.ts') ? virtual : undefined) };
-  const output = { entryFileNames: 'postern.mjs', codeSplitting: false };
-  const rolldownOptions = { input: join(root, 'index.ts'), external: /^node:/, output };
-  const options = { ssr: true, outDir, minify: false, target: 'node20', rolldownOptions };
-  await build({ configFile: false, logLevel: 'error', root, plugins: [plugin], build: options });
-  const postern = (await import(/* @vite-ignore */ join(outDir, 'postern.mjs'))) as typeof import('postern');
-  rmSync(outDir, { recursive: true });
-  return postern;
-}
-
 /** A failure that needs hundreds of requests is not worth more runs. */
 const MAX_SHRINKS = 80;
 
-const postern = await load(values.source);
+const postern = await loadWith(clock, values.source);
 
 async function violationsOf(plan: Plan): Promise<string[]> {
   await new Mesh(postern, plan).run();

@@ -5,12 +5,12 @@
  * run to their end, and nothing here waits for a thread, a file or a real timer.
  */
 
-import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash } from 'node:crypto';
 import { createRandom } from '../support/random.js';
+import { clockOf, type SimulatedClock } from '../support/simulated-clock.js';
 
 const nativeImmediate = setImmediate;
-const EPOCH = Date.UTC(2026, 0, 1);
 
 /** One machine. Its events wait while it is paused, and are lost once it has crashed. */
 export interface Host {
@@ -140,60 +140,5 @@ export function createWorld(seed: number): void {
   world = new World(seed);
 }
 
-/** What `setTimeout` and the like return. It keeps the async context, as a timer of Node.js does. */
-class Timer extends AsyncResource {
-  #event: Event | undefined;
-
-  constructor(readonly run: () => void, readonly ms: number) {
-    super('Timer');
-    this.refresh();
-  }
-
-  refresh(): this {
-    this.close();
-    this.#event = world.at(world.now + this.ms, () => this.runInAsyncScope(this.run));
-    return this;
-  }
-
-  close(): void {
-    if (this.#event !== undefined) this.#event.isCancelled = true;
-  }
-
-  ref(): this { return this; }
-  unref(): this { return this; }
-}
-
-type Callback = (...args: unknown[]) => void;
-const stop = (timer?: Timer): void => timer?.close();
-const randomHex = (bytes: number): string =>
-  Array.from({ length: 2 * bytes }, () => world.random.int(16).toString(16)).join('');
-
 /** Takes the place of `src/base/clock.ts`. */
-export const clock = {
-  setTimeout: (run: Callback, ms = 1, ...args: unknown[]) => new Timer(() => run(...args), Math.max(ms, 1)),
-  setInterval: (run: Callback, ms = 1, ...args: unknown[]) => {
-    const timer = new Timer(() => run(timer.refresh(), ...args), Math.max(ms, 1));
-    return timer;
-  },
-  setImmediate: (run: Callback, ...args: unknown[]) => new Timer(() => run(...args), 0),
-  clearTimeout: stop,
-  clearInterval: stop,
-  clearImmediate: stop,
-  nextTick: process.nextTick,
-  Date: class extends Date {
-    constructor(...args: [] | [number | string | Date]) {
-      super(args[0] ?? EPOCH + world.now);
-    }
-    static override now(): number {
-      return EPOCH + world.now;
-    }
-  },
-  monotonicNow: () => world.now,
-  elapsedSince: (startedMs: number) => `${Math.floor(world.now - startedMs)} ms`,
-  monotonicOrigin: () => EPOCH,
-  random: () => world.random.next(),
-  backoffMs: (attempt: number, firstMs: number, mostMs: number) =>
-    Math.min(mostMs, firstMs * 2 ** (attempt - 1)) * (0.5 + world.random.next() / 2),
-  randomHex,
-  randomUuid: () => randomHex(16),
-};
+export const clock: SimulatedClock = clockOf(() => world);
