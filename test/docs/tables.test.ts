@@ -100,7 +100,7 @@ test('the table of the context is that of its members, both ways', () => {
     'constructor',
     ...[...source.matchAll(/@internal\s*\*\/\n {2}(?:static |readonly |get )*(\w+)/g)].map(([, name]) => name),
   ];
-  const members = ['method', 'params', ...Object.getOwnPropertyNames(Context.prototype)].filter(
+  const members = ['method', 'params', 'scope', ...Object.getOwnPropertyNames(Context.prototype)].filter(
     (name) => !internal.includes(name),
   );
   const listed = column('member', 0, 'what it is')
