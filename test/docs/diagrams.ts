@@ -33,7 +33,7 @@ function arrow(x1: number, y1: number, x2: number, y2: number): string {
  * itself.
  */
 const STATIONS: readonly (readonly [name: string, file: string, replies: string])[] = [
-  ['head', 'wire/server', '400, 408, 414, 431, 501, 505; the connection ends'],
+  ['head', 'wire/server', '400, 408, 414, 417, 431, 501, 505; the connection ends'],
   ['its turn on the connection', 'wire/connection', 'none: it waits until the reply before it is with the kernel'],
   ['route', 'answer/answers', '400: a wrong escape, a dot segment'],
   ['application middleware', 'answer/middleware', 'its own reply; 404 and 405 take the place of all below'],
