@@ -205,7 +205,7 @@ test('no token is compared: what a client claims to be changes no monitoring end
     ]) expect(await documentOf(path, fields)).toEqual(plain);
   }
   // Express's `res.cookie` signs a cookie; nothing compares one. The token of `diagnostics` is for the second listener.
-  const others = /^(?:answer\/cookies|app\/options|monitor\/guard|cli\/.*)\.ts$/;
+  const others = /^(?:answer\/cookies|monitor\/monitoring-options|monitor\/guard|cli\/.*)\.ts$/;
   for (const file of sources.filter((name) => !others.test(name.replaceAll('\\', '/')))) {
     expect(
       readFileSync(`${SRC}/${file}`, 'utf8').replace(/'proxy-authorization'|www-authenticate/g, ''),
