@@ -48,7 +48,7 @@ test('an application, a request, a reply and a client have a closed list of memb
   const job = await app.job('mail', membersOf);
   expect(job.sort()).toEqual([
     'calls', 'deadlineMs', 'fail', 'headers', 'id', 'log', 'name', 'outgoingHeaders', 'service', 'signal', 'span',
-    'startedAtMs',
+    'spanExport', 'startedAtMs',
   ]);
   expect([...new Set(membersOf(app))].sort()).toEqual([
     'attach', 'close', 'closing', 'delete', 'errorCodes', 'get', 'group', 'handler', 'head', 'health', 'implement',
