@@ -37,6 +37,21 @@ test("runs in order of use, the app's around the group's, whatever the order aga
   expect((await fetch(`${url}/g/in`)).headers.get('x-trail')).toBe('group2, group1, app2, app1');
 });
 
+test('runs around a route that has answered before, when the group or the application adds it later', async () => {
+  const app = createApp();
+  let add = (_middleware: Middleware): unknown => undefined;
+  app.group('/g', (group) => {
+    add = (middleware) => group.use(middleware);
+    group.get('/in', (ctx) => ctx.state['trail'] ?? []);
+  });
+  const trail = async (): Promise<unknown> => (await app.request('/g/in')).json();
+  expect(await trail()).toEqual([]);
+  add(mark('group'));
+  expect(await trail()).toEqual(['group']);
+  app.use(mark('app'));
+  expect(await trail()).toEqual(['app', 'group']);
+});
+
 test('runs around 404, 405, OPTIONS and the monitoring endpoints', async () => {
   const seen: string[] = [];
   const app = createApp().get('/a', () => 1).use(async (ctx, next) => {
