@@ -19,12 +19,19 @@ export async function askMonitor(
   const { service, base } = parseServiceUrl(given);
   const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
   const reply = await fetch(`${base}/${service}/${target}`, { method, headers }).catch((error: unknown) => {
-    const { cause = error } = error as Error;
-    const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : messageOf(cause);
-    throw new Error(`${service} can't be asked at ${base} (${reason}); give the URL of its monitor listener`, { cause });
+    const reason = reasonOfFetch(error);
+    throw new Error(`${service} can't be asked at ${base} (${reason}); give the URL of its monitor listener`, {
+      cause: error,
+    });
   });
   if (reply.ok) return { service, reply };
   throw new Error(`${service} answered ${reply.status}; ${{ ...REMEDIES, ...remedies }[reply.status] ?? 'look at its log'}`);
 }
 
 const REMEDIES: Readonly<Record<number, string>> = { 403: 'ask from its own machine, or give --token' };
+
+/** Why `fetch` failed: the code of the system if there is one, such as `ECONNREFUSED`. */
+export function reasonOfFetch(error: unknown): string {
+  const { cause = error } = error as Error;
+  return cause instanceof Error && 'code' in cause ? String(cause.code) : messageOf(cause);
+}

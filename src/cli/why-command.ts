@@ -8,7 +8,8 @@ import { readCalls, type CallTuple } from '../story/calls.js';
 import { kindOf, type FailureCount } from '../story/story.js';
 import { defineCommand, flag, type Command } from './command.js';
 import { parseServiceUrl } from './mesh.js';
-import { messageOf, paint, toJson, toVisible } from './output.js';
+import { reasonOfFetch } from './monitor.js';
+import { paint, toJson, toVisible } from './output.js';
 import { findCause, leafName, type Asked } from './cause.js';
 
 const usage = `Usage: postern why URL... [--json]
@@ -66,9 +67,7 @@ async function ask(given: string): Promise<Asked> {
     const memoryPercent = numberOf('proc_rss_mem_perc');
     return { service, url, document: readDocument(JSON.parse(requests)), memoryPercent, startedAtMs, reason: null };
   } catch (error) {
-    const { cause, name } = error as Error;
-    const code = name === 'TimeoutError' ? `no answer within ${TIMEOUT_MS} ms` : messageOf(error);
-    const reason = isRecord(cause) && typeof cause['code'] === 'string' ? cause['code'] : code;
+    const reason = signal.aborted ? `no answer within ${TIMEOUT_MS} ms` : reasonOfFetch(error);
     return { service, url, document: null, memoryPercent: NaN, startedAtMs: NaN, reason };
   }
 }
