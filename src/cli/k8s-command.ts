@@ -221,7 +221,7 @@ function writeNetworkPolicy(metadata: string, label: string, port: number, monit
         - port: ${monitorPort}
 `;
   return `---
-# Requests come from the namespace. A gateway or a Prometheus in another one needs a rule of its own.
+# Requests come from the namespace. A gateway in another one needs a rule of its own.
 apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
 ${metadata}
