@@ -118,6 +118,7 @@ function takeArrived({ req, body }: Exchange): Buffer<ArrayBuffer> | undefined {
 function collect(exchange: Exchange, limitBytes: number): Promise<Buffer<ArrayBuffer>> {
   const { req } = exchange;
   return new Promise((resolve, reject) => {
+    const coded = refuseCoding(exchange);
     const bytes = new Bytes(limitBytes, exchange.body?.length ?? 0);
     const settle = (failure?: HttpError): void => {
       req.off('data', onData).off('end', onEnd).off('error', onAbort).off('close', onAbort);
@@ -125,10 +126,9 @@ function collect(exchange: Exchange, limitBytes: number): Promise<Buffer<ArrayBu
       else reject(failure);
     };
     const onData = (chunk: Buffer<ArrayBuffer>): void => {
-      const refusal = refuseCoding(exchange) ?? (bytes.add(chunk) ? undefined : tooLarge(limitBytes));
-      if (refusal === undefined) return;
+      if (coded === undefined && bytes.add(chunk)) return;
       req.pause();
-      settle(refusal);
+      settle(coded ?? tooLarge(limitBytes));
     };
     const onEnd = (): void => settle();
     const onAbort = (): void => settle(aborted());
