@@ -197,7 +197,7 @@ function toReplyByTag(value: unknown, tag: string): Reply | undefined {
     const { status, statusText, headers, body } = value as Reply;
     return new Reply(body, { status, statusText, headers });
   }
-  if (!isResponse(value, tag)) return undefined;
+  if (!isResponse(value)) return undefined;
   const { status, statusText, url } = value;
   const headers = copyHeaders(value.headers);
   // The body that `fetch` returned is decoded, and its connection is not the client's.

@@ -3,7 +3,7 @@
 import { Readable } from 'node:stream';
 import type { ServiceStandIn } from './service-client.js';
 import { callError } from './service-error.js';
-import { isResponse, tagOf, toReadable } from '../payload/bytes.js';
+import { isResponse, toReadable } from '../payload/bytes.js';
 import { CODING_HEADERS } from '../payload/headers.js';
 import { Answer, type AnswerSource } from './answer.js';
 import type { Limit } from './limit.js';
@@ -26,7 +26,7 @@ export function createStandInTransport(name: string, standIn: ServiceStandIn): T
       const response: unknown = await (typeof standIn === 'function'
         ? standIn(new Request(url + target, init))
         : standIn.request(target, init));
-      if (isResponse(response, tagOf(response))) return toSource(response);
+      if (isResponse(response)) return toSource(response);
     } catch (cause) {
       throw callError(request, 502, `${service} failed in memory`, { cause });
     }

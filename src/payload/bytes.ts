@@ -110,9 +110,9 @@ export function tagOf(value: unknown): string {
   return typeof value === 'object' ? Object.prototype.toString.call(value) : '';
 }
 
-/** Whether a value with this tag is a `Response`, of whatever copy of Fetch: it has the methods. */
-export function isResponse(value: unknown, tag: string): value is Response {
-  if (tag !== '[object Response]') return false;
+/** Whether a value is a `Response`, of whatever copy of Fetch: it has the tag and the methods. */
+export function isResponse(value: unknown): value is Response {
+  if (tagOf(value) !== '[object Response]') return false;
   const methods = ['arrayBuffer', 'json', 'text', 'clone'];
   return methods.every((name) => typeof Reflect.get(value as object, name) === 'function');
 }
