@@ -22,7 +22,7 @@ export function addExpressMembers(ctx: Context, req: IncomingMessage, res: Serve
   }
 }
 
-/** The target as it was sent, also after middleware of Postern has changed `req.url`. */
+/** The target as sent, also after middleware of Postern has changed `req.url`. */
 function originalUrlOf({ target: { path, search } }: Context, { url = '' }: IncomingMessage): string {
   const sent = search === '' ? path : `${path}?${search}`;
   // The absolute form and an empty query are not in the parsed target.
