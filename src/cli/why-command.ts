@@ -24,7 +24,7 @@ time. Exits with 1 if something failed, with 2 if no service answered.
 `;
 
 /** Short: at the time of an incident some services do not answer, and the others must not wait for them. */
-const TIMEOUT_MS = 500;
+const TIMEOUT_MS = 800;
 const WINDOW_MS = 15 * 60_000;
 
 export const why: Command = defineCommand(usage, 'URL...', { json: flag }, async ({ json }, ...urls) => {
