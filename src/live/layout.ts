@@ -15,7 +15,7 @@ interface Layout {
   readonly width: number;
   readonly height: number;
   readonly nodes: ReadonlyMap<string, Cell>;
-  readonly edges: ReadonlyMap<string, { readonly path: string; readonly label: Point }>;
+  readonly edges: ReadonlyMap<string, Curve>;
 }
 
 interface Point {
@@ -26,16 +26,15 @@ interface Point {
 /** A place in a column, by the middle of its left side: of a service, or of a passing edge, as wide as the column. */
 interface Cell {
   readonly before: Cell[];
-  readonly after: Cell[];
   x: number;
   y: number;
   width: number;
 }
 
-/** The curve of an edge, with the places where its label may be, the best one first. */
+/** The curve of an edge, and the middle of its label. */
 interface Curve {
   readonly path: string;
-  readonly places: readonly Point[];
+  readonly label: Point;
 }
 
 /**
@@ -50,7 +49,7 @@ export function layOut(names: readonly string[], links: readonly Link[], widthOf
   const isBack = ({ from, to }: Link): boolean => layers.get(from)! >= layers.get(to)!;
   const columns: Cell[][] = [];
   const put = (layer: number, width: number): Cell => {
-    const cell: Cell = { before: [], after: [], x: 0, y: 0, width };
+    const cell: Cell = { before: [], x: 0, y: 0, width };
     (columns[layer] ??= []).push(cell);
     return cell;
   };
@@ -59,10 +58,7 @@ export function layOut(names: readonly string[], links: readonly Link[], widthOf
     const chain = [nodes.get(from)!];
     for (let layer = layers.get(from)! + 1; layer < layers.get(to)!; layer += 1) chain.push(put(layer, 0));
     chain.push(nodes.get(to)!);
-    chain.slice(1).forEach((cell, index) => {
-      cell.before.push(chain[index]!);
-      chain[index]!.after.push(cell);
-    });
+    chain.slice(1).forEach((cell, index) => cell.before.push(chain[index]!));
     return chain;
   };
   const back = links.filter(isBack);
@@ -81,16 +77,10 @@ export function layOut(names: readonly string[], links: readonly Link[], widthOf
     x += width + gap;
   }
   const bottom = Math.max(...columns.flat().map(({ y }) => y)) + 20;
-  const curves = [...chains].map(([key, chain]) => ({ key, ...drawForward(chain) }));
+  const edges = new Map([...chains].map(([key, chain]) => [key, drawForward(chain)]));
   back.forEach(({ key, from, to }, lane) => {
-    curves.push({ key, ...drawBack(nodes.get(from)!, nodes.get(to)!, bottom + 14 + 20 * lane, 10 + (lane % 4) * 6) });
+    edges.set(key, drawBack(nodes.get(from)!, nodes.get(to)!, bottom + 14 + 20 * lane, 10 + (lane % 4) * 6));
   });
-  const edges = new Map<string, { path: string; label: Point }>();
-  for (const { key, path, places } of curves) {
-    const isClear = ({ x, y }: Point): boolean =>
-      [...edges.values()].every(({ label }) => Math.abs(label.x - x) > 62 || Math.abs(label.y - y) > 17);
-    edges.set(key, { path, label: places.find(isClear) ?? places[0]! });
-  }
   const height = bottom + (back.length > 0 ? 20 * back.length + 12 : 0);
   return { width: x - gap + margin, height, nodes, edges };
 }
@@ -117,49 +107,40 @@ function findLayers(names: readonly string[], links: readonly Link[]): Map<strin
   return layers;
 }
 
-/** Orders each column by what its cells are connected to, and moves them towards it. */
+/** Stacks each column around the same middle, in the order of the services that its edges come from. */
 function arrange(columns: readonly Cell[][]): void {
-  const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
-  for (let sweep = 0; sweep < 8; sweep += 1) {
-    for (const column of sweep % 2 === 0 ? columns : [...columns].reverse()) {
-      const wanted = new Map<Cell, number>();
-      for (const cell of column) {
-        const near = sweep % 2 === 0 ? cell.before : cell.after;
-        wanted.set(cell, near.length === 0 ? cell.y : mean(near.map(({ y }) => y)));
-      }
-      column.sort((a, b) => wanted.get(a)! - wanted.get(b)!);
-      let floor = -Infinity;
-      for (const cell of column) {
-        const half = cell.width === 0 ? 9 : 23;
-        cell.y = Math.max(wanted.get(cell)!, floor + half);
-        floor = cell.y + half;
-      }
-      const drift = mean(column.map((cell) => cell.y - wanted.get(cell)!));
-      for (const cell of column) cell.y -= drift;
+  const originOf = ({ before }: Cell): number => before.reduce((sum, { y }) => sum + y, 0) / (before.length || 1);
+  const spaceOf = ({ width }: Cell): number => (width === 0 ? 18 : 46);
+  for (const column of columns) {
+    column.sort((a, b) => originOf(a) - originOf(b));
+    let top = column.reduce((sum, cell) => sum + spaceOf(cell), 0) / -2;
+    for (const cell of column) {
+      cell.y = top + spaceOf(cell) / 2;
+      top += spaceOf(cell);
     }
   }
   const top = Math.min(...columns.flat().map(({ y }) => y));
-  for (const cell of columns.flat()) cell.y = Math.round(cell.y - top + 22);
+  for (const cell of columns.flat()) cell.y += 22 - top;
 }
 
-/** From cell to cell; a label may be anywhere along the last stretch. */
+/** From cell to cell, with the label on the last stretch. */
 function drawForward(chain: readonly Cell[]): Curve {
   let path = '';
-  let places: Point[] = [];
+  let label = { x: 0, y: 0 };
   chain.slice(1).forEach(({ x, y, before }, index) => {
     const start = chain[index]!;
     const startX = start.x + start.width;
     const half = (x - startX) / 2;
     path += index === 0 ? `M${startX} ${start.y}` : `H${startX}`;
     path += `C${startX + half} ${start.y} ${x - half} ${y} ${x} ${y}`;
-    // Where edges fan out, they are farthest from each other at their ends.
-    const shares = chain[0]!.after.length > before.length ? [0.7, 0.5, 0.3, 0.85] : [0.5, 0.3, 0.7, 0.15];
-    places = shares.map((t) => ({
+    // Edges that fan out are farthest from each other at their ends, edges that meet at their starts.
+    const t = before.length > 1 ? 0.35 : 0.65;
+    label = {
       x: startX + (x - startX) * (1.5 * t * (1 - t) + t ** 3),
       y: start.y + (y - start.y) * t * t * (3 - 2 * t),
-    }));
+    };
   });
-  return { path, places };
+  return { path, label };
 }
 
 /** Out at the right side, down to a lane of its own, back, up, and in at the left side. */
@@ -169,5 +150,5 @@ function drawBack(source: Cell, target: Cell, lane: number, out: number): Curve 
   const path =
     `M${right} ${source.y}h${out}q8 0 8 8V${lane - 8}q0 8 -8 8H${left + 8}` +
     `q-8 0 -8 -8V${target.y + 8}q0 -8 8 -8H${target.x}`;
-  return { path, places: [0.5, 0.35, 0.65].map((t) => ({ x: left + t * (right - left), y: lane })) };
+  return { path, label: { x: (left + right) / 2, y: lane } };
 }
