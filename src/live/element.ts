@@ -53,6 +53,7 @@ export interface PageElement {
   cloneNode(deep: boolean): PageElement;
   setAttribute(name: string, value: string | number): void;
   prepend(child: PageElement): void;
+  append(child: PageElement): void;
   replaceChildren(...children: PageElement[]): void;
   insertBefore(child: PageElement, next: PageElement | null): void;
   remove(): void;

@@ -27,8 +27,7 @@ export function drawGraph(tracks: readonly Track[]): void {
     node.setAttribute('transform', `translate(${x} ${y})`);
     node.querySelector('rect')!.setAttribute('width', width);
   }
-  const lines: PageElement[] = [];
-  const labels: PageElement[] = [];
+  // Labels are above all lines and services.
   for (const { key, to } of links) {
     const { path, label } = places.edges.get(key)!;
     const { x, y } = places.nodes.get(to)!;
@@ -36,15 +35,13 @@ export function drawGraph(tracks: readonly Track[]): void {
     line.dataset.key = key;
     for (const stroke of line.querySelectorAll('.hit, .line')) stroke.setAttribute('d', path);
     line.querySelector('.arrow')!.setAttribute('transform', `translate(${x} ${y})`);
-    lines.push(line);
+    svg.prepend(line);
     const above = copyOf('label');
     above.dataset.key = key;
     above.querySelector('text')!.setAttribute('x', Math.round(label.x));
     above.querySelector('text')!.setAttribute('y', Math.round(label.y) + 5);
-    labels.push(above);
+    svg.append(above);
   }
-  // Labels are above all lines and services.
-  svg.replaceChildren(...lines, ...nodes.values(), ...labels);
 }
 
 /** A service, to be put in its place and given its width. */
