@@ -11,9 +11,6 @@ import { describeDuration, failing, stateOf, type FailureLine, type LiveReport, 
 
 declare const document: PageDocument;
 
-/** A row or a line, which is an edge, or a service in the graph. */
-const POINTABLE = '[data-key], [data-name]';
-
 /** @param timeoutMs how long an answer of the own server may take */
 export function startPage(timeoutMs: number): void {
   let tracks: readonly Track[] = [];
@@ -33,15 +30,13 @@ export function startPage(timeoutMs: number): void {
       element.querySelector('button')?.setAttribute('aria-pressed', String(key === chosen));
     }
   };
-  const pointing = { mouseover: true, mouseout: false, focusin: true, focusout: false };
-  for (const [type, comes] of Object.entries(pointing)) {
+  for (const type of ['mouseover', 'mouseout', 'focusin', 'focusout']) {
     document.addEventListener(type, ({ target, relatedTarget }) => {
-      const pointed = target.closest(POINTABLE);
-      // A move inside an element is not one to it or from it.
-      if (pointed === null || pointed === relatedTarget?.closest(POINTABLE)) return;
-      const { key, name } = pointed.dataset;
+      const pointed = type.endsWith('out') ? relatedTarget : target;
+      // A row or a line, which is an edge, or a service in the graph.
+      const { key, name } = pointed?.closest('[data-key], [data-name]')?.dataset ?? {};
       const near = tracks.filter((track) => track.key === key || track.edge.from === name || track.edge.to === name);
-      over = comes ? near.map((track) => track.key) : [];
+      over = near.map((track) => track.key);
       mark();
     });
   }
