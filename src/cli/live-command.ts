@@ -1,7 +1,7 @@
 /* `postern live`: the mesh below a service as a page on loopback, until the process is told to stop. */
 
 import { startLive, type LivePage } from '../live/live-server.js';
-import type { FailureLine, MeshEdge, MeshReport } from '../live/track.js';
+import type { MeshEdge, MeshReport } from '../live/track.js';
 import type { PingEntry } from '../monitor/ping-document.js';
 import { defineCommand, repeated, text, whole, type Command } from './command.js';
 import { askMesh, DEFAULT_DEPTH, parseServiceUrl, servicesBelow, type MeshRoot } from './mesh.js';
@@ -50,10 +50,11 @@ export function showMesh(
 ): Promise<LivePage> {
   const { service } = asked;
   const timeoutMs = (depth + 1) * LEVEL_TIMEOUT_MS;
-  const ask = async (): Promise<MeshReport> => toReport(service, await askMesh(asked, depth, LEVEL_TIMEOUT_MS));
-  const askFailures = async (): Promise<FailureLine[] | null> =>
-    monitors.length === 0 ? null : toLines(await askAll(monitors));
-  return startLive({ service, depth, port, timeoutMs, ask, askFailures });
+  const ask = async (): Promise<MeshReport> => {
+    const [answer, failed] = await Promise.all([askMesh(asked, depth, LEVEL_TIMEOUT_MS), askAll(monitors)]);
+    return { ...toReport(service, answer), failures: monitors.length === 0 ? null : toLines(failed) };
+  };
+  return startLive({ service, depth, port, timeoutMs, ask });
 }
 
 /** As many as a page can show, and more than anybody can read. */
@@ -64,7 +65,7 @@ const MAX_CHARS = 200;
  * Lists every edge once, however many ways lead to it, at the place that is nearest to the asked service. The
  * connections of a service are listed below the first edge over which it reported them.
  */
-export function toReport(service: string, answer: PingEntry): MeshReport {
+function toReport(service: string, answer: PingEntry): Omit<MeshReport, 'failures'> {
   const below = new Map<PingEntry, [string, PingEntry][]>();
   const expanded = new Set<string>();
   let omitted = 0;

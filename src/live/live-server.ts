@@ -6,15 +6,7 @@ import { clearInterval, Date, randomHex, setInterval } from '../base/clock.js';
 import { HttpError } from '../base/errors.js';
 import { reply } from '../answer/reply.js';
 import { STYLE } from './style.js';
-import {
-  describeChanges,
-  follow,
-  type ChangeLine,
-  type FailureLine,
-  type LiveReport,
-  type MeshReport,
-  type Track,
-} from './track.js';
+import { describeChanges, follow, type ChangeLine, type LiveReport, type MeshReport, type Track } from './track.js';
 
 /** How often, in ms, the mesh is asked while no page asks. */
 const UNSEEN_MS = 15_000;
@@ -28,8 +20,6 @@ interface LiveOptions {
   readonly depth: number;
   /** Asks the mesh, whatever it answers; it is not called again before it is done. */
   readonly ask: () => Promise<MeshReport>;
-  /** Asks what failed; null if nobody can tell. */
-  readonly askFailures: () => Promise<readonly FailureLine[] | null>;
   /** How long that may take. */
   readonly timeoutMs: number;
   /** Port of the page; 0 picks a free one. */
@@ -78,20 +68,20 @@ export async function startLive(options: LiveOptions): Promise<LivePage> {
 }
 
 /** Asks the mesh, once at a time however many pages look, and keeps what changed: a page that is reloaded knows it. */
-function remember({ ask, askFailures }: LiveOptions): () => Promise<LiveReport> {
+function remember({ ask }: LiveOptions): () => Promise<LiveReport> {
   const since = Date.now();
   const changes: ChangeLine[] = [];
   let tracks: readonly Track[] = [];
   let asking: Promise<LiveReport> | undefined;
   const look = async (): Promise<LiveReport> => {
-    const [report, failures] = await Promise.all([ask(), askFailures()]);
+    const report = await ask();
     const now = Date.now();
     const followed = follow(tracks, report.edges, now);
     // The first report is not a change.
     if (tracks.length > 0) changes.push(...describeChanges(followed.changes).map((line) => ({ ...line, at: now })));
     tracks = followed.tracks;
     while (changes.length > MAX_CHANGES || (changes[0]?.at ?? now) < now - KEPT_MS) changes.shift();
-    return { ...report, tracks, changes: [...changes], since, failures };
+    return { ...report, tracks, changes: [...changes], since };
   };
   return () => (asking ??= look().finally(() => (asking = undefined)));
 }

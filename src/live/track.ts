@@ -112,8 +112,6 @@ export interface LiveReport extends MeshReport {
   readonly changes: readonly ChangeLine[];
   /** When the server began to look, in ms of the epoch. */
   readonly since: number;
-  /** Failures and slow requests, in the order of time; null without `--monitor`. */
-  readonly failures: readonly FailureLine[] | null;
 }
 
 /** A line of the log. */
@@ -138,6 +136,8 @@ export interface MeshReport {
   readonly edges: readonly MeshEdge[];
   /** Edges that were left out, for there were too many. */
   readonly omitted: number;
+  /** Failures and slow requests, in the order of time; null without `--monitor`. */
+  readonly failures: readonly FailureLine[] | null;
 }
 
 /** One service as another one saw it; no text has control characters. */
