@@ -15,7 +15,7 @@ import { defineErrorCodes } from '../base/error-codes.js';
 import { ApiError, NotFound } from '../base/errors.js';
 import { publicFacing } from '../endpoint/public-facing.js';
 import type { LivePage } from '../live/live-server.js';
-import { defineCommand, text, UsageError, whole, type Command, type CommandResult } from './command.js';
+import { choice, defineCommand, whole, type Command, type CommandResult } from './command.js';
 import { showMesh } from './live-command.js';
 
 const usage = `Usage: postern demo [--port P] [--service NAME]
@@ -40,7 +40,7 @@ const SERVICE_VARIABLES = [
 export const demo: Command = defineCommand(
   usage,
   '',
-  { port: whole(1, 65_533), service: text },
+  { port: whole(1, 65_533), service: choice(SERVICES) },
   async ({ port: given, service }) => {
     for (const name of SERVICE_VARIABLES) delete process.env[name];
     if (service !== undefined) return serveOne(service, given ?? 8000);
@@ -49,13 +49,12 @@ export const demo: Command = defineCommand(
     const close = async (): Promise<void> => void (await Promise.all(runs.map((run) => run.stop())));
     try {
       for (const run of runs) await run.start();
-      const [shop, billing, stock] = urlsFrom(port);
       // The live page has the port after these, or a free port if that is taken.
-      const show = (at: number): Promise<LivePage> => showMesh({ service: 'shop', base: shop }, 3, at);
+      const show = (at: number): Promise<LivePage> => showMesh({ service: 'shop', base: urlOf(port) }, 3, at);
       const live = await show(Math.min(port + 3, 65_535)).catch(() => show(0));
       const release = listenToKeys((key) => void runs[Number(key) - 1]?.toggle());
       return {
-        text: describeDemo(shop, billing, stock, live.url),
+        text: describeDemo(port, live.url),
         close: async () => {
           release();
           await Promise.all([live.close(), close()]);
@@ -68,21 +67,18 @@ export const demo: Command = defineCommand(
   },
 );
 
-function urlsFrom(port: number): [shop: string, billing: string, stock: string] {
-  const [shop, billing, stock] = [0, 1, 2].map((index) => `http://${DEMO_HOST}:${port + index}`);
-  return [shop ?? '', billing ?? '', stock ?? ''];
+function urlOf(port: number): string {
+  return `http://${DEMO_HOST}:${port}`;
 }
 
 /** Runs one of the services in this process; it ends with the demo that has started it, however that ends. */
-async function serveOne(service: string, port: number): Promise<CommandResult> {
-  const index = SERVICES.findIndex((name) => name === service);
-  const [shop, billing, stock] = urlsFrom(port);
-  const create = [() => createShop(billing), () => createBilling(stock), () => createStock(shop)][index];
-  if (create === undefined)
-    throw new UsageError(`--service is ${JSON.stringify(service)}; give one of ${SERVICES.join(', ')}`);
+async function serveOne(service: (typeof SERVICES)[number], first: number): Promise<CommandResult> {
+  const index = SERVICES.indexOf(service);
+  const create = { shop: createShop, billing: createBilling, stock: createStock }[service];
   process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));
-  const app = create();
-  const { url } = await app.listen({ host: DEMO_HOST, port: port + index });
+  // Each asks the next one; stock asks shop.
+  const app = create(urlOf(first + ((index + 1) % SERVICES.length)));
+  const { url } = await app.listen({ host: DEMO_HOST, port: first + index });
   process.send?.('listening');
   return { text: process.send === undefined ? `${url}\n` : '', close: () => app.close() };
 }
@@ -118,9 +114,7 @@ class ServiceRun {
     if (!isListening) throw new Error(complaint.replace(/^postern: /, '') || `${this.name} ended as it started`);
     process.stderr.write(complaint);
     this.#child = child;
-    void closed.then(() => {
-      if (this.#child === child) this.#child = undefined;
-    });
+    void closed.then(() => (this.#child = undefined));
   }
 
   async stop(): Promise<void> {
@@ -161,7 +155,8 @@ function listenToKeys(onKey: (key: string) => void): () => void {
 }
 
 /** Each address on a line of its own: terminals make a link of it, and a triple click selects nothing else. */
-function describeDemo(shop: string, billing: string, stock: string, live: string): string {
+function describeDemo(port: number, live: string): string {
+  const shop = urlOf(port);
   const toTry = [
     ['The mesh, live in a browser', live],
     ['An order, through all three services', `${shop}/orders/1?quantity=2`],
@@ -169,8 +164,8 @@ function describeDemo(shop: string, billing: string, stock: string, live: string
     ['A parameter that is not allowed', `${shop}/orders/1?color=red`],
     ['Health', `${shop}/shop/health/`],
     ['The mesh, three levels deep', `${shop}/shop/ping/?depth=3`],
-    ['Metrics for Prometheus', `${billing}/billing/metrics/`],
-    ['Metrics as JSON', `${stock}/stock/metrics/?json`],
+    ['Metrics for Prometheus', `${urlOf(port + 1)}/billing/metrics/`],
+    ['Metrics as JSON', `${urlOf(port + 2)}/stock/metrics/?json`],
   ];
   return `Three services are running: shop asks billing, billing asks stock, and stock knows shop.
 
