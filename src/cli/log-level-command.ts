@@ -23,10 +23,7 @@ export const logLevel: Command = defineCommand(usage, 'URL LEVEL', OPTIONS, asyn
   if (!LOG_LEVELS.some((each) => each === level))
     throw new UsageError(`LEVEL is ${JSON.stringify(level)}; give one of ${LOG_LEVELS.join(', ')}`);
   const target = `log-level/?level=${level}&seconds=${seconds}`;
-  const { service } = await askMonitor(given, 'PUT', target, token, REMEDIES);
+  const remedies = { 404: 'give the URL of its monitor listener; a logger of its own has levels of its own' };
+  const { service } = await askMonitor(given, 'PUT', target, token, remedies);
   return { text: `${service} logs from ${level} up for ${seconds} s\n` };
 });
-
-const REMEDIES: Readonly<Record<number, string>> = {
-  404: 'give the URL of its monitor listener; a logger of its own has levels of its own',
-};

@@ -25,10 +25,9 @@ export async function askMonitor(
     });
   });
   if (reply.ok) return { service, reply };
-  throw new Error(`${service} answered ${reply.status}; ${{ ...REMEDIES, ...remedies }[reply.status] ?? 'look at its log'}`);
+  const known: typeof remedies = { 403: 'ask from its own machine, or give --token', ...remedies };
+  throw new Error(`${service} answered ${reply.status}; ${known[reply.status] ?? 'look at its log'}`);
 }
-
-const REMEDIES: Readonly<Record<number, string>> = { 403: 'ask from its own machine, or give --token' };
 
 /** Why `fetch` failed: the code of the system if there is one, such as `ECONNREFUSED`. */
 export function reasonOfFetch(error: unknown): string {

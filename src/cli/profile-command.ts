@@ -24,13 +24,11 @@ export const profile: Command = defineCommand(usage, 'URL', OPTIONS, async ({ cp
   if ((cpu === undefined) !== heap) throw new UsageError('give --cpu SECONDS or --heap, and not both');
   if (out === undefined) throw new UsageError('--out is missing; give the name of a file');
   const target = `profile/?${heap ? 'heap' : `cpu=${cpu}`}`;
-  const { reply } = await askMonitor(given, 'POST', target, token, REMEDIES);
+  const { reply } = await askMonitor(given, 'POST', target, token, {
+    404: 'give the URL of its monitor listener, and set its option diagnostics',
+    409: 'wait until the profile that is being taken is done',
+    503: 'too little memory is free for a snapshot',
+  });
   await pipeline(reply.body ?? [], createWriteStream(out));
   return { text: `${out}\n` };
 });
-
-const REMEDIES: Readonly<Record<number, string>> = {
-  404: 'give the URL of its monitor listener, and set its option diagnostics',
-  409: 'wait until the profile that is being taken is done',
-  503: 'too little memory is free for a snapshot',
-};
