@@ -1,6 +1,7 @@
 /* `postern k8s`: an application as manifests for Kubernetes. */
 
 import { DRAIN_TIMEOUT_MS, SIGTERM_DELAY_MS } from '../app/closing.js';
+import { LABEL } from '../gateway/exporter-options.js';
 import { defineCommand, flag, parsed, repeated, UsageError, whole, type Command, type Values } from './command.js';
 import { loadMonitoredApp } from './module.js';
 
@@ -22,8 +23,6 @@ the image is APPLICATION_VERSION.
                      --monitor-port from any namespace on that port
 `;
 
-/** Valid name of a Kubernetes namespace (RFC 1123, section 2.1). The name of a Service begins with a letter. */
-const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const IMAGE = /^[\w][\w.:/@-]*$/;
 
 /** The tag of an image: not the port of its registry, and not its digest. */
@@ -53,6 +52,7 @@ export const k8s: Command = defineCommand(usage, 'MODULE', OPTIONS, async (value
     throw new UsageError(`--max-replicas is ${maxReplicas} and --replicas is ${replicas}; give 1 to ${maxReplicas}`);
 
   const { name, settings } = await loadMonitoredApp(file);
+  // The name of a Service begins with a letter.
   if (!LABEL.test(name) || /^\d/.test(name))
     throw new UsageError(`the application's name is ${JSON.stringify(name)}; ${LABEL_REMEDY}, a letter first`);
   const connections = settings?.SERVICE_CONNECTIONS.map((entry) => entry.split('=', 1)[0]).join() ?? '';
