@@ -300,7 +300,7 @@ function createHttpServer(limits: ServerLimits): Server {
     keepAliveTimeout,
     maxHeaderSize,
     // node:http looks for expired requests this often; its default makes a short limit a long one.
-    connectionsCheckingInterval: Math.max(50, Math.min(5_000, shortest / 4)),
+    connectionsCheckingInterval: Math.max(50, Math.min(5_000, Math.floor(shortest / 4))),
     // Even in a process that was started with `--insecure-http-parser`.
     insecureHTTPParser: false,
   });

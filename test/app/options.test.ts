@@ -42,3 +42,12 @@ test.for<PosternOptions>([
 ])('the limit %j throws at construction', (options) => {
   expect(() => new Postern('users', options)).toThrow(TypeError);
 });
+
+test.for<PosternOptions>([
+  { requestTimeout: 10_001 },
+  { headersTimeout: 14_999 },
+  { requestTimeout: 60_002, headersTimeout: 15_003 },
+])('the limits %j, which are no multiples of 4 ms, are limits like any other', async (options) => {
+  const app = new Postern('users', { ...options, logger: false });
+  expect((await app.request('/users/ping/')).status).toBe(200);
+});
