@@ -268,9 +268,7 @@ export class WireServer<Handling> {
   /** Resolves when the servers have no connection left; at once for one that never listened. */
   async #stopListening(): Promise<void> {
     const listening = [this.server, ...this.#doors.splice(0)].filter((door) => door.listening);
-    const stopped = listening.map((door) => new Promise((resolve) => door.close(resolve)));
-    if (listening.length > 0) this.server.closeIdleConnections();
-    await Promise.all(stopped);
+    await Promise.all(listening.map((door) => new Promise((resolve) => door.close(resolve))));
   }
 
   /** Closes connections on which no byte has arrived, after a moment for bytes that are on their way. */
