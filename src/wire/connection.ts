@@ -260,7 +260,7 @@ export class Connection<Handling> implements Carrier, Sending {
   #failSending(exchange: Exchange<Handling>, outgoing: Outgoing, thrown: unknown, failures: number): void {
     const { method, res } = exchange;
     // Another reply has taken its place.
-    if (exchange.outgoing !== outgoing || exchange.state !== 'sending') return;
+    if (exchange.outgoing !== outgoing) return;
     if (failures > MAX_FAILED_REPLIES) return this.#abort(exchange, CLIENT_CLOSED_REQUEST);
     const hasBrokenOff = hasStream(outgoing) && failures === 1;
     const instead = this.#parts.answering.refuse(exchange, thrown, hasBrokenOff ? outgoing : null);

@@ -123,3 +123,18 @@ test('a body that breaks off under a streamed reply of declared length leaves th
   await closed;
   expect(await (await fetch(url)).text()).toBe('ok');
 });
+
+test('a reply that its client has still to take stays whole when the body of the request breaks off', async () => {
+  const length = 32 * 1024 * 1024;
+  const app = createApp().post('/t', () => 'x'.repeat(length));
+  const { port } = await serve(app);
+  const socket = connect(port, '127.0.0.1', () =>
+    socket.write('POST /t HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n'),
+  );
+  await once(socket, 'readable');
+  const malformed = once(app.server, 'clientError');
+  socket.write('zz\r\n');
+  await malformed;
+  const [response] = parseResponses(String(Buffer.concat(await socket.toArray() as Buffer[])));
+  expect([response?.status, response?.body.length]).toEqual([200, length]);
+});

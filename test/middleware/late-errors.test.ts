@@ -23,7 +23,7 @@ function deferred(): { readonly promise: Promise<void>; readonly resolve: () => 
 }
 
 const late = (): Error => Object.assign(new Error('too late'), { status: 503 });
-const errorsIn = (logger: { readonly entries: Entry[] }): unknown[] =>
+const errorsIn = (logger: { readonly entries: Entry[] }): [string | undefined, unknown][] =>
   logger.entries.filter(({ level }) => level === 'error').map(({ message, object }) => [message, object['err']]);
 
 /** Each way in which a middleware may fail after `next()`, when a promise resolves. */
@@ -187,10 +187,41 @@ test('however soon it comes, an error is the reply or a line, and never both', a
     app.get('/', () => 'handler');
     const response = await app.request('/');
     await Promise.all([response.text(), ended.promise]);
-    const [[message] = []] = errorsIn(logger) as [[string]?];
+    const [[message] = []] = errorsIn(logger);
     expect([ticks, response.status, errorsIn(logger).length, message])
       .toEqual([ticks, response.status, 1, response.status === 503 ? 'request failed' : TOO_LATE]);
     expectFailures(app, ...(response.status === 503 ? [503] : [TOO_LATE]));
+  }
+});
+
+test('however close together a stream and its middleware fail, one failure is the reply', async () => {
+  for (let ticks = 0; ticks < 40; ticks += 1) {
+    const failing = deferred();
+    const ended = deferred();
+    const logger = createRecorder();
+    const app = createApp({ logger }).use(connect(async (_req, _res, next) => {
+      next();
+      try {
+        await failing.promise;
+        for (let tick = 0; tick < ticks; tick += 1) await null;
+        throw late();
+      } finally {
+        setImmediate(ended.resolve);
+      }
+    }));
+    app.get('/', async function* () {
+      setImmediate(failing.resolve);
+      await failing.promise;
+      throw new Error('source');
+    });
+    const response = await app.request('/');
+    await Promise.all([response.text(), ended.promise]);
+    const isMiddlewares = response.status === 503;
+    expect([ticks, response.status, errorsIn(logger).map(([message, error]) => [message, (error as Error).message])])
+      .toEqual(isMiddlewares
+        ? [ticks, 503, [['request failed', 'too late']]]
+        : [ticks, 500, [['request failed', 'source'], [TOO_LATE, 'too late']]]);
+    expectFailures(app, ...(isMiddlewares ? [503] : [500, TOO_LATE]));
   }
 });
 
