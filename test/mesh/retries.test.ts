@@ -4,7 +4,7 @@
  * @module-tag slow
  */
 
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import type { Context, ServiceError } from 'postern';
 import { createRetryBudget } from '../../src/mesh/retry.js';
 import { clientOf, clientsOf } from '../support/clients.js';
@@ -54,6 +54,21 @@ test('without retry nothing is repeated, and the error does not say that it was'
   const posted = await client.post('/', { retry: 1 }).catch((error: unknown) => error);
   expect(posted).toMatchObject({ headers: {} });
   expect(peer.requests).toHaveLength(4);
+});
+
+test('a Retry-After in the past is no pause, and no warning of the process', async () => {
+  const warnings: unknown[] = [];
+  const onWarning = (warning: unknown): number => warnings.push(warning);
+  process.on('warning', onWarning);
+  onTestFinished(() => void process.off('warning', onWarning));
+  const peer = await startPeer((_req, res) =>
+    res.writeHead(503, { 'retry-after': 'Sun, 06 Nov 1994 08:49:37 GMT' }).end(),
+  );
+  await expect(clientOf(peer).get('/', { retry: 1 })).rejects.toMatchObject({ statusCode: 503 });
+  expect(peer.requests).toHaveLength(2);
+  // Node.js emits a warning in the tick after a timer with a negative time was set.
+  await new Promise(setImmediate);
+  expect(warnings).toEqual([]);
 });
 
 test.for([
