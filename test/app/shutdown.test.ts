@@ -59,7 +59,7 @@ function open(port: number): {
 test.for(['SIGTERM', 'SIGINT'] as const)(
   '%s: a request in flight finishes, idle connections close, hooks run once, the process exits with 0',
   async (signal) => {
-    const { child, port, messages, exited, said } = await start();
+    const { child, port, messages, exited, said } = await start({ timeout: 3_600_000 });
     const idle = open(port);
     idle.socket.write(get('/'));
     await idle.answered(1);
