@@ -4,7 +4,6 @@
 
 import type { Jobs } from '../job/job.js';
 
-
 export class Tasks {
   readonly #tracked = new Set<Promise<unknown>>();
 

@@ -15,7 +15,6 @@ const { STATUS_CODES } = builtin('node:http');
 
 type Json = Readonly<Record<string, unknown>>;
 
-
 /** One parameter of a path. */
 interface PathParameter {
   /** In the template. */

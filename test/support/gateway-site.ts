@@ -94,7 +94,6 @@ export function toServices({ services }: Site): GatewayService[] {
   }));
 }
 
-
 /** A site and what it is asked. */
 export interface SiteJob {
   readonly site: Site;
