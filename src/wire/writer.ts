@@ -52,7 +52,7 @@ export function send(exchange: Exchange, outgoing: Outgoing): Promise<void> | nu
   else writeAtOnce(res, body, length === body.length);
   if (res.writableLength > 0) return endWhenTaken(exchange);
   res.end();
-  return null;
+  return exchange.raw === 'unused' || res.writableEnded ? null : written(exchange);
 }
 
 /** Frees the body of a reply that will not be sent. */
@@ -111,6 +111,15 @@ async function endWhenTaken(exchange: Exchange): Promise<void> {
     await taken(res.socket);
   }
   if (!res.destroyed) res.end();
+  if (!res.writableEnded) await written(exchange);
+}
+
+/** Waits for middleware with an `end` of its own, such as compression or a session store, to write the reply. */
+function written({ res }: Exchange): Promise<void> {
+  return new Promise((resolve) => {
+    if (res.closed) resolve();
+    else res.once('close', resolve);
+  });
 }
 
 /** Writes the head of a reply; every head that Postern sends on a response is written here. */

@@ -1,16 +1,18 @@
 /**
- * A stream below compression is sent as it yields: an event that waits in a buffer of gzip does not arrive.
+ * A stream below compression is sent as it yields: an event that waits in a buffer of gzip does not arrive. A reply
+ * that such middleware writes later is under way until it is written.
  *
  * @module-tag package
  */
 
+import { once } from 'node:events';
 import { request, type IncomingMessage } from 'node:http';
 import { createRequire } from 'node:module';
 import { Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { connect, reply, type ConnectMiddleware, type HandlerResult } from 'postern';
-import { createApp, serve } from '../support/serve.js';
+import { createApp, createRecorder, serve } from '../support/serve.js';
 
 const compression = createRequire(import.meta.url)('compression') as (options?: object) => ConnectMiddleware;
 
@@ -112,4 +114,47 @@ test.for(CODINGS)('a long stream below compression arrives whole, and is compres
   const { headers, text } = ask(port, coding);
   await expect.poll(() => text().length).toBe(lines.join('').length);
   expect([headers()?.['content-encoding'], text()]).toEqual([coding, lines.join('')]);
+});
+
+const LATE: Readonly<Record<string, () => HandlerResult>> = {
+  'a text': () => 'x'.repeat(50_000),
+  'bytes': () => Buffer.alloc(50_000, 'x'),
+  'a stream': () => Readable.from(['x'.repeat(25_000), 'x'.repeat(25_000)]),
+};
+
+test.for(Object.keys(LATE))('the access log has the compressed bytes of %s', async (body) => {
+  const logger = createRecorder();
+  const app = createApp({ logger, accessLog: true }).use(connect(compression({ threshold: 0 })));
+  const { port } = await serve(app.get('/', () => reply(LATE[body]?.(), { headers: { 'content-type': 'text/plain' } })));
+  const outgoing = request({ port, host: '127.0.0.1', agent: false, headers: { 'accept-encoding': 'gzip' } }).end();
+  const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
+  let received = 0;
+  for await (const chunk of response) received += (chunk as Buffer).length;
+  const lines = (): object[] =>
+    logger.entries.filter(({ message }) => message === 'request').map(({ object }) => object);
+  await expect.poll(lines).toMatchObject([{ status: 200, bytes: received }]);
+  expect(received).toBeLessThan(1000);
+});
+
+test.for(Object.keys(LATE))('a drain waits for %s that middleware writes later', async (body) => {
+  let write = (): void => undefined;
+  // As compression, which writes when zlib has ended.
+  const later: ConnectMiddleware = (_req, res, next) => {
+    const end = res.end;
+    res.end = ((...args: unknown[]) => {
+      write = () => void Reflect.apply(end, res, args);
+      return res;
+    }) as typeof end;
+    next();
+  };
+  const app = createApp().use(connect(later)).get('/', () => LATE[body]?.());
+  const { url } = await serve(app);
+  const response = await fetch(url, { headers: { connection: 'close' } });
+  let isClosed = false;
+  const closing = app.close().then(() => (isClosed = true));
+  expect(/^active_task_count (\S+)/m.exec(app.metrics.expose())?.[1]).toBe('1.0');
+  expect(isClosed).toBe(false);
+  write();
+  expect(await response.text()).toBe('x'.repeat(50_000));
+  await closing;
 });
