@@ -174,7 +174,7 @@ export function assertLogger(logger: unknown, what: string, otherwise = ''): ass
   if (typeof log === 'function' && level !== undefined && typeof level !== 'number')
     throw new TypeError(
       `${what} takes the message first, as winston and log4js do; swap the arguments of each method: ` +
-        '{ info: (object, message) => logger.info(message, object), ... }',
+        '{ info: (object, message) => logger.info(message, object), ... }; for winston, write object.err by inspect()',
     );
 }
 

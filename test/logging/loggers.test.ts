@@ -4,6 +4,7 @@ import log4js from 'log4js';
 import pino from 'pino';
 import winston from 'winston';
 import { Writable } from 'node:stream';
+import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
 import { Postern, type Logger } from 'postern';
 import { createApp, expectFailures } from '../support/serve.js';
@@ -62,22 +63,23 @@ test.for([
   ['log4js', log4js.getLogger()],
 ] as const)('%s, which takes the message first, is refused with the remedy', ([, logger]) => {
   const remedy = 'takes the message first, as winston and log4js do; swap the arguments of each method: ' +
-    '{ info: (object, message) => logger.info(message, object), ... }';
+    '{ info: (object, message) => logger.info(message, object), ... }; for winston, write object.err by inspect()';
   expect(() => new Postern('users', { logger: logger as unknown as Logger }))
     .toThrow(new TypeError(`logger ${remedy}`));
 });
 
-test('winston with its arguments swapped, as the remedy says, writes the line of a 500', async () => {
+test('winston with its arguments swapped, as the remedy says, writes the line of a 500 with its error', async () => {
   const swap = (level: 'debug' | 'info' | 'warn' | 'error') => (object: object, message?: string) => {
-    ofWinston[level](message ?? '', object);
+    ofWinston[level](message ?? '', 'err' in object ? { ...object, err: inspect(object.err) } : object);
   };
   const logger = { debug: swap('debug'), info: swap('info'), warn: swap('warn'), error: swap('error') };
   const app = expectFailures(createApp({ logger }), 500).get('/', () => {
     throw new TypeError('boom');
   });
   await (await app.request('/')).text();
+  const err: unknown = expect.stringMatching(/^TypeError: boom\n +at /);
   expect(lines.map((line) => JSON.parse(line) as object))
-    .toMatchObject([{ level: 'error', message: 'request failed', status_code: 500 }]);
+    .toMatchObject([{ level: 'error', message: 'request failed', status_code: 500, err }]);
 });
 
 test('a logger that takes both orders, such as consola, is accepted', () => {
