@@ -120,7 +120,7 @@ export class Router<Handler = unknown> {
   readonly methods: Set<string> = new Set();
   /** Every route as the router holds it, in order of registration. @internal */
   readonly entries: Route<Handler>[] = [];
-  readonly #trie = new Trie();
+  readonly #trie = new Trie<Route<Handler>>();
   /** Routes by method and pattern, once there are constraints: `:a(.+)` and `:b` have one pattern, but two places. */
   #byPattern: Map<string, Route<Handler>> | undefined;
   /** Paths of monitoring endpoints. */
@@ -168,11 +168,11 @@ export class Router<Handler = unknown> {
       this.#byPattern ??= new Map(this.entries.map((each) => [`${each.method} ${each.pattern}`, each]));
     const key = this.#byPattern && `${method} ${formatPattern(segments)}`;
     const end = this.#trie.insert(segments);
-    const existing = this.#byPattern?.get(key ?? '') ?? this.entries[this.#trie.routeAt(end, method)];
+    const existing = this.#byPattern?.get(key ?? '') ?? end.routes?.get(method);
     if (existing !== undefined)
       throw new TypeError(`${method} ${path} is registered already, as ${method} ${existing.path}; remove one`);
     return () => {
-      this.#trie.claim(end, method, this.entries.length);
+      (end.routes ??= new Map<string, Route<Handler>>()).set(method, route);
       if (key !== undefined) this.#byPattern?.set(key, route);
       this.entries.push(route);
       this.methods.add(method);
@@ -272,8 +272,7 @@ export class Router<Handler = unknown> {
   }
 
   #search(text: string, method: string, scope: 'public' | undefined): Route<Handler> | undefined {
-    const found = text.startsWith('/') ? this.#trie.search(text, method) : 0;
-    const route = found === 0 ? undefined : this.entries[found - 1];
+    const route = this.#trie.find(text, method);
     return scope === undefined || route?.exposure.public === true ? route : undefined;
   }
 }
