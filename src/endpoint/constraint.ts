@@ -17,9 +17,7 @@ export interface Constraint {
 
 /** A part of a constraint. A set of characters is a number, one bit for each character of a sample. */
 interface Part {
-  /** Text of the part in the pattern: without groups that capture, and without a slash. */
-  readonly text: string;
-  /** Characters that it may begin with, that may continue it after it could end, and that it has anywhere. */
+  /** Characters that it may begin with, that may continue it where it could have ended, and that it has anywhere. */
   readonly first: bigint;
   readonly next: bigint;
   readonly chars: bigint;
@@ -33,18 +31,16 @@ interface Part {
   readonly isLoose: boolean;
 }
 
-const NOTHING: Part = {
-  text: '', first: 0n, next: 0n, chars: 0n, loops: 0n, nullable: true, ways: 1, size: 0, isLoose: false,
-};
+const NOTHING: Part = { first: 0n, next: 0n, chars: 0n, loops: 0n, nullable: true, ways: 1, size: 0, isLoose: false };
 const MIN_WAYS = 32;
-/** Deeper groups are refused, so that the parser cannot exhaust the stack. */
-const MAX_DEPTH = 100;
-const SLASH = 1n << 0x2fn;
 /** Beyond U+0100, `\s` starts or ends at these units (ECMA-262, section 22.2.2.9). */
 const SPACES = '\u1680\u2000\u200b\u2028\u202a\u202f\u205f\u3000\ufeff';
 
 const ESCAPE = String.raw`\\(?:x[\da-fA-F]{2}|u[\da-fA-F]{4}|c[A-Za-z]|0(?!\d)|[dDfnrsStvwW]|[^A-Za-z\d])`;
-const CHARACTERS = new RegExp(String.raw`${ESCAPE}|\[(?:${ESCAPE}|\\b|[^\]\\])*\]|[^\\[]`, 'sy');
+const CLASS = String.raw`\[(?:${ESCAPE}|\\b|[^\]\\])*\]`;
+const CHARACTERS = new RegExp(String.raw`${ESCAPE}|${CLASS}|[^\\[]`, 'sy');
+/** The parts of a constraint that may differ in the pattern. */
+const REWRITTEN = new RegExp(String.raw`${ESCAPE}|${CLASS}|[./]|\((?!\?)`, 'g');
 
 /** Syntax that a constraint can't have at the start of an atom, with its name and the remedy. */
 const REFUSED: readonly (readonly [syntax: RegExp, what: string, remedy: string])[] = [
@@ -73,32 +69,29 @@ export function compileConstraint(source: string): Constraint {
   const sets = new Map<string, bigint>();
   const maxWays = Math.max(MIN_WAYS, source.length);
   let at = 0;
-  let depth = 0;
-  let isChoice = false;
 
-  const { text, chars, nullable } = alternation();
+  const { chars, nullable } = alternation();
   if (at < source.length) fail('")" without "("', 'escape it: \\)');
   if (chars === 0n)
     throw new TypeError(
       `constraint "${source}" matches no segment, since a segment has at least one character; let it match one`,
     );
-  // A "|" at the top would leave the lookahead to its first alternative.
-  const pattern = nullable ? `(?=[^/])${isChoice ? `(?:${text})` : text}` : text;
+  const text = source.replace(REWRITTEN, (part, index: number) => (part === '(' ? '(?:' : withoutSlash(part, index)));
+  // A "|" outside of groups would leave the lookahead to its first alternative.
+  const pattern = nullable ? `(?=[^/])${text.includes('|') ? `(?:${text})` : text}` : text;
   return { regexp: new RegExp(`^(?:${source})$`, 's'), pattern: `(${pattern})` };
 
   function alternation(): Part {
     const index = at;
     let all = sequence();
     while (match(/\|/y)) {
-      isChoice ||= depth === 0;
       const a = all;
       const b = sequence();
       const isShared = (a.first & b.first) !== 0n || (a.nullable && b.nullable);
       all = limited(index, {
         ...union(a, b),
-        text: `${a.text}|${b.text}`,
-        next: a.next | b.next,
         first: a.first | b.first,
+        next: a.next | b.next | (a.nullable ? b.first : 0n) | (b.nullable ? a.first : 0n),
         nullable: a.nullable || b.nullable,
         ways: isShared ? a.ways + b.ways : Math.max(a.ways, b.ways),
         size: Math.max(a.size, b.size),
@@ -112,7 +105,7 @@ export function compileConstraint(source: string): Constraint {
     while (at < source.length && source[at] !== '|' && source[at] !== ')') {
       const index = at;
       const b = quantified();
-      const meets = ((a.next | (a.nullable ? a.first : 0n)) & b.first) !== 0n;
+      const meets = (a.next & b.first) !== 0n;
       const both = union(a, b);
       const runsOn = a.isLoose || (meets && a.loops !== 0n);
       const isLoose = both.isLoose || runsOn;
@@ -121,9 +114,8 @@ export function compileConstraint(source: string): Constraint {
       const stops = (meets && a.loops === 0n) || (isLoose && b.loops !== 0n) ? a.size + 1 : 1;
       a = limited(index, {
         ...both,
-        text: a.text + b.text,
         first: a.first | (a.nullable ? b.first : 0n),
-        next: b.next | (b.nullable ? a.next | b.first : 0n),
+        next: b.next | (b.nullable ? a.next : 0n),
         nullable: a.nullable && b.nullable,
         ways: a.ways * b.ways * stops,
         size: a.size + b.size,
@@ -142,8 +134,7 @@ export function compileConstraint(source: string): Constraint {
     const min = Number(from ?? quantifier.startsWith('+'));
     const max = comma === '' ? min : quantifier.startsWith('?') ? 1 : Number(to || Infinity);
     if (min > max) fail(`quantifier "${quantifier}" out of order`, 'put the smaller number first', index);
-    const text = body.text + quantifier;
-    if (max === 0) return { ...NOTHING, text };
+    if (max === 0) return NOTHING;
     const { first, next, chars, loops, nullable, ways, size, isLoose } = body;
     if (nullable && max > 1)
       throw new TypeError(
@@ -153,9 +144,8 @@ export function compileConstraint(source: string): Constraint {
     const isAgain = max > 1 && (next & first) !== 0n;
     if ((max > 1 && isLoose) || (isAgain && loops !== 0n) || (isEndless && (isAgain || ways > 1))) refuse(index);
     return limited(index, {
-      text,
       first,
-      next: max === 1 || min === max ? next : next | first,
+      next: min === max ? next : next | first,
       chars,
       loops: isEndless ? chars : loops,
       nullable: nullable || min === 0,
@@ -171,17 +161,14 @@ export function compileConstraint(source: string): Constraint {
       if (found !== null) fail(`${what} "${found[0]}"`, remedy, index);
     }
     if (match(/\((?:\?:)?/y)) {
-      if (++depth > MAX_DEPTH) fail(`more than ${MAX_DEPTH} groups inside each other`, 'simplify it', index);
       const body = alternation();
-      depth -= 1;
       if (!match(/\)/y)) fail('"(" without ")"', 'close it, or escape it: \\(', index);
-      return { ...body, text: `(?:${body.text})` };
+      return body;
     }
     const [text] = match(CHARACTERS) ?? [];
     if (text !== undefined) {
       const chars = setOf(text, index);
-      const own = (chars & SLASH) === 0n ? text : withoutSlash(text, index);
-      return { ...NOTHING, text: own, first: chars, chars, nullable: false, size: 1 };
+      return { ...NOTHING, first: chars, chars, nullable: false, size: 1 };
     }
     const [part] = match(/\[(?:\\.|[^\]\\])*\]|\\.?/sy) ?? [];
     if (part === undefined) fail('"[" without "]"', 'close it, or escape it: \\[', index);
@@ -204,6 +191,7 @@ export function compileConstraint(source: string): Constraint {
 
   /** A set of characters without the slash, which no segment has. */
   function withoutSlash(text: string, index: number): string {
+    if (!new RegExp(text, 's').test('/')) return text;
     if (text === '.') return '[^/]';
     // "[^-x]" must not become a range.
     if (text.startsWith('[^')) return `[^/${text[2] === '-' ? '\\' : ''}${text.slice(2)}`;
