@@ -43,32 +43,25 @@ const BOXED: ReadonlySet<string> = new Set(['String', 'Number', 'Boolean']);
  * @throws {TypeError} for a cycle
  */
 export function toJson(value: unknown): string {
-  if (typeof value === 'object' && isKept(value, MAX_PLAIN_DEPTH)) return JSON.stringify(value);
-  const search = new Search();
-  if (!search.visitAll(value)) {
-    // Somewhere a `toJSON` decides, and what it returns is seen only while JSON is written.
-    const json = JSON.stringify(value, search.replacer) as string | undefined;
-    search.assertNothingLost();
-    return json ?? 'null';
-  }
-  search.assertNothingLost();
-  return JSON.stringify(value);
+  const losses: string[] = [];
+  const replacer = isKept(value, MAX_DEPTH) ? undefined : createSearch(losses);
+  const json = JSON.stringify(value, replacer) as string | undefined;
+  const [first] = losses;
+  if (first !== undefined) throw new UnsendableError(first);
+  return json ?? 'null';
 }
 
-/** Maximum depth of a value that is not searched by {@link Search}. */
-const MAX_PLAIN_DEPTH = 50;
+/** Maximum depth at which {@link isKept} looks. */
+const MAX_DEPTH = 50;
 
-/**
- * Whether a value has only primitives that JSON keeps, dates, and plain objects and arrays of them. Costs an eighth
- * of `JSON.stringify`.
- */
+/** Whether JSON surely keeps a value and everything in it. Costs an eighth of `JSON.stringify`. */
 function isKept(value: unknown, depth: number): boolean {
-  if (typeof value !== 'object') return typeof value !== 'function' && !isBare(value);
-  if (value === null) return true;
+  if (typeof value === 'function' || typeof value === 'symbol' || typeof value === 'bigint') return false;
+  if (typeof value !== 'object' || value === null) return true;
   if (depth === 0) return false;
   if (Array.isArray(value)) return areKept(value, depth);
-  const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype !== Object.prototype) return prototype === Date.prototype && isDate(value);
+  const isPlain = Object.getPrototypeOf(value) === Object.prototype;
+  if (!isPlain && (hasToJson(value) || lossOf(value) !== undefined)) return isDate(value);
   for (const name in value) {
     const member = (value as Readonly<Record<string, unknown>>)[name];
     if (typeof member === 'string' || typeof member === 'number') continue;
@@ -86,105 +79,37 @@ function areKept(elements: readonly unknown[], depth: number): boolean {
   return true;
 }
 
-/** One search for lost members. */
-class Search {
-  /** The first lost member: `a Map, which JSON loses; …`, and the names and indices that lead to it. */
-  #lost: { readonly what: string; readonly path: readonly string[] } | undefined;
-  readonly #path: string[] = [];
-  /** Where objects are, while JSON is written. */
-  readonly #places = new Map<unknown, { readonly holder: unknown; readonly name: string }>();
-
-  /** @returns false if an object has a `toJSON`: then only {@link replacer} sees everything */
-  visitAll(value: unknown): boolean {
-    try {
-      return this.#visit(value);
-    } catch (error) {
-      // A cycle, which JSON.stringify reports with its place, or a value that is too deep.
-      if (error instanceof RangeError) return true;
-      throw error;
-    }
-  }
-
-  /** Looks at each value that JSON.stringify writes. */
-  get replacer(): (this: unknown, name: string, value: unknown) => unknown {
-    const check = (holder: unknown, name: string, value: unknown): unknown => {
-      if (typeof value === 'object' && value !== null) this.#places.set(value, { holder, name });
-      const what = lossOf(value);
-      if (what === undefined) return value;
-      const path = [name];
-      for (let at = this.#places.get(holder); at !== undefined; at = this.#places.get(at.holder)) path.unshift(at.name);
-      // Without the first name, the empty one under which the whole value is visited.
-      this.#report(value, what, path.slice(1));
-      return undefined;
-    };
-    return function (name, value) {
-      return check(this, name, value);
-    };
-  }
-
-  assertNothingLost(): void {
-    if (this.#lost === undefined) return;
-    const { what, path } = this.#lost;
-    const where = path.length === 0 ? 'the value' : path.map((name) => `/${name}`).join('');
-    throw new UnsendableError(`${where} is ${what}`);
-  }
-
-  /** @returns whether no `toJSON` was met */
-  #visit(value: unknown): boolean {
-    if (!isCompound(value)) return true;
-    if (typeof value !== 'symbol' && typeof value !== 'bigint' && hasToJson(value)) return isDate(value);
+/**
+ * Looks at each value that JSON.stringify writes: what a `toJSON` returns is seen only then.
+ *
+ * @param losses a line is added for each lost value: `/items/3/tags is a Map, which JSON loses; …`
+ */
+function createSearch(losses: string[]): (this: unknown, name: string, value: unknown) => unknown {
+  const places = new Map<unknown, { readonly holder: unknown; readonly name: string }>();
+  return function (name, value) {
     const what = lossOf(value);
-    if (what !== undefined) {
-      this.#report(value, what, this.#path);
-      return true;
+    if (what === undefined) {
+      places.set(value, { holder: this, name });
+      return value;
     }
-    let isWhole = true;
-    if (Array.isArray(value)) {
-      for (let i = 0; i < value.length; i += 1)
-        if (isCompound(value[i])) isWhole = this.#enter(String(i), value[i]) && isWhole;
-      return isWhole;
-    }
-    if (typeof value !== 'object') return true;
-    for (const name in value) {
-      const member: unknown = Reflect.get(value, name);
-      if (isCompound(member) && Object.hasOwn(value, name)) isWhole = this.#enter(name, member) && isWhole;
-    }
-    return isWhole;
-  }
-
-  #enter(name: string, member: unknown): boolean {
-    this.#path.push(name);
-    const isWhole = this.#visit(member);
-    this.#path.pop();
-    return isWhole;
-  }
-
-  #report(value: unknown, what: string, path: readonly string[]): void {
     // Nobody else awaits a promise in a value, so its rejection would end the process.
     ignoreRejection(value);
-    this.#lost ??= { what, path: [...path] };
-  }
-}
-
-/** Whether JSON may lose a value, or something in it. */
-function isCompound(value: unknown): value is object | symbol | bigint {
-  return (typeof value === 'object' && value !== null) || typeof value === 'function' || isBare(value);
-}
-
-function isBare(value: unknown): value is symbol | bigint {
-  return typeof value === 'symbol' || typeof value === 'bigint';
+    const path = [name];
+    for (let at = places.get(this); at !== undefined; at = places.get(at.holder)) path.unshift(at.name);
+    // Without the first name, the empty one of the whole value.
+    losses.push(`${path.slice(1).map((each) => `/${each}`).join('') || 'the value'} is ${what}`);
+    return undefined;
+  };
 }
 
 /** Describes a value that JSON loses as a whole, with the remedy; undefined for any other value. */
 function lossOf(value: unknown): string | undefined {
-  if (isBare(value)) {
-    // Programs define BigInt.prototype.toJSON.
-    if (hasToJson(Object(value) as object)) return undefined;
-    return `a ${typeof value}, which JSON loses; give ${typeof value === 'bigint' ? 'String(bigint)' : 'its description'}`;
-  }
-  if (typeof value === 'function')
-    return hasToJson(value) ? undefined : 'a function, which JSON loses; call it, or leave it out';
-  if (typeof value !== 'object' || value === null || Array.isArray(value) || hasToJson(value)) return undefined;
+  // Programs define BigInt.prototype.toJSON.
+  if (value === null || value === undefined || hasToJson(Object(value) as object)) return undefined;
+  if (typeof value === 'bigint') return 'a bigint, which JSON loses; give String(bigint)';
+  if (typeof value === 'symbol') return 'a symbol, which JSON loses; give its description';
+  if (typeof value === 'function') return 'a function, which JSON loses; call it, or leave it out';
+  if (typeof value !== 'object' || Array.isArray(value)) return undefined;
   const prototype = Object.getPrototypeOf(value) as object | null;
   const tag = Object.prototype.toString.call(value).slice('[object '.length, -1);
   const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null;
