@@ -126,36 +126,18 @@ export function formatPattern(segments: readonly Segment[]): string {
 /** A path that begins with a variable may have any names. */
 type NamesOf<Path extends string> = Path extends `/${infer Rest}` ? SegmentNames<Rest, never> : string;
 
-type SegmentNames<Text extends string, Names> = Text extends `:${infer Param}`
-  ? ParamName<Param, Names>
-  : Text extends `*${infer Name}`
-    ? Names | (Name extends '' ? '*' : Name)
-    : Text extends `${string}/${infer Rest}`
-      ? SegmentNames<Rest, Names>
-      : Names;
+type SegmentNames<Text extends string, Names> = Text extends `:${infer Param}/${infer Rest}`
+  ? SegmentNames<Rest, Names | NameOf<Param>>
+  : Text extends `:${infer Param}`
+    ? Names | NameOf<Param>
+    : Text extends `*${infer Name}`
+      ? Names | (Name extends '' ? '*' : Name)
+      : Text extends `${string}/${infer Rest}`
+        ? SegmentNames<Rest, Names>
+        : Names;
 
-type ParamName<Text extends string, Names> = Text extends `${infer Name}/${infer Rest}`
-  ? Name extends `${infer Plain}(${infer Start}`
-    ? InConstraint<`${Start}/${Rest}`, [], Names | Plain>
-    : SegmentNames<Rest, Names | Name>
-  : Names | (Text extends `${infer Name}(${string}` ? Name : Text);
-
-/** `Open` has the brackets of the constraint that are open, the innermost first. */
-type InConstraint<Text extends string, Open extends readonly unknown[], Names> = Text extends `\\${string}${infer Rest}`
-  ? InConstraint<Rest, Open, Names>
-  : Text extends `${infer Char}${infer Rest}`
-    ? Open extends readonly ['[', ...infer Outer]
-      ? InConstraint<Rest, Char extends ']' ? Outer : Open, Names>
-      : Char extends '[' | '('
-        ? InConstraint<Rest, [Char, ...Open], Names>
-        : Char extends ')'
-          ? Open extends readonly [unknown, ...infer Outer]
-            ? InConstraint<Rest, Outer, Names>
-            : Rest extends `/${infer Next}`
-              ? SegmentNames<Next, Names>
-              : Names
-          : InConstraint<Rest, Open, Names>
-    : Names;
+/** A constraint may have a slash, in `[^/]+`; the rest of it counts as static text. */
+type NameOf<Param extends string> = Param extends `${infer Name}(${string}` ? Name : Param;
 
 /** How to write a modifier that other routers allow after a parameter. */
 function remedyAfter(name: string, text: string): string {
@@ -184,12 +166,6 @@ const FORMS: readonly (readonly [form: RegExp, what: string, remedy: (name: stri
     'parameter in braces',
     (name, written) =>
       /\*|:path/.test(written) ? `write *${name} as the last segment` : `write :${name}, or :${name}(regex)`,
-  ],
-  [/^<(?:[a-z]+:)?([A-Za-z_]\w*)>\/?$/, 'parameter in angle brackets', (name) => `write :${name}, or :${name}(regex)`],
-  [
-    /^\[{1,2}(?:\.{3})?([A-Za-z_]\w*)\]{1,2}\/?$/,
-    'parameter in brackets',
-    (name, written) => (written.includes('...') ? `write *${name} as the last segment` : `write :${name}`),
   ],
   [
     /\([^)]*(?:[\\[\]+*?|^$])[^)]*\)?/,

@@ -33,11 +33,6 @@ const refused = [
   { path: '/files/{path*}', index: 7, remedy: '*path' },
   { path: '/files/{*path}', index: 7, remedy: '*path' },
   { path: '/files/{name:path}', index: 7, remedy: '*name' },
-  { path: '/users/<id>', index: 7, remedy: ':id' },
-  { path: '/users/<int:id>', index: 7, remedy: ':id' },
-  { path: '/users/[id]', index: 7, remedy: ':id' },
-  { path: '/users/[...slug]', index: 7, remedy: '*slug' },
-  { path: '/users/[[...slug]]', index: 7, remedy: '*slug' },
   { path: '/**', index: 1, remedy: 'letters' },
 ];
 
