@@ -71,7 +71,8 @@ export const LOG = {
 export function createLogger({ logger, logLevel }: LogOptions, service: string, env: NodeJS.ProcessEnv): Logger {
   if (logger === undefined) {
     const format = oneOfIn(env, 'LOG_FORMAT', ['json', 'text']) ?? (isRunByHand(env) ? 'text' : 'json');
-    const write = format === 'text' ? createTextWriter(!env['NO_COLOR'] && process.stderr.isTTY) : writeToStderr;
+    const isColored = !env['NO_COLOR'] && process.stderr.isTTY;
+    const write = format === 'json' ? writeToStderr : (line: string) => writeToStderr(toTextLine(line, isColored));
     return new JsonLogger(service, write, logLevel ?? oneOfIn(env, 'LOG_LEVEL', LOG_LEVELS));
   }
   if (logger === false) return ofLevels(() => ignore);
@@ -215,19 +216,6 @@ function oneOfIn<T extends string>(env: NodeJS.ProcessEnv, variable: string, val
   const value = values.find((each) => each === given);
   if (value === given) return value;
   throw new TypeError(`${variable} is ${JSON.stringify(given)}; give one of ${values.join(', ')}`);
-}
-
-/** Writes each line of JSON as text; as JSON if the line can't be converted, or the code for that can't be loaded. */
-function createTextWriter(isColored: boolean): (line: string) => void {
-  return (line) => {
-    let text = line;
-    try {
-      text = toTextLine(line, isColored);
-    } catch {
-      // The line stays JSON.
-    }
-    writeToStderr(text);
-  };
 }
 
 function ignore(): void {}
