@@ -28,8 +28,6 @@ const REMEDIES: Readonly<Record<string, string>> = {
   ArrayBuffer: `${BY_ITSELF} give it as base64`,
   SharedArrayBuffer: 'give it as base64',
   DataView: `${BY_ITSELF} give it as base64`,
-  BigInt: 'give String(bigint)',
-  Symbol: 'give its description',
 };
 
 /** Tags of objects that JSON writes as the primitive in them. */
@@ -118,8 +116,7 @@ function lossOf(value: unknown): string | undefined {
   if (BOXED.has(tag) || Object.keys(value).length > 0) return undefined;
   const iterator = tag.endsWith('Iterator') || tag.endsWith('Iterator Helper') ? 'give [...iterator]' : undefined;
   const remedy = REMEDIES[tag] ?? iterator ?? 'give plain values, or an object with toJSON';
-  const what = tag === 'Object' ? `an instance of ${classNameOf(value)}` : tag === 'BigInt' ? 'a bigint object' : `a ${tag}`;
-  return `${what}, which JSON loses; ${remedy}`;
+  return `${tag === 'Object' ? `an instance of ${classNameOf(value)}` : `a ${tag}`}, which JSON loses; ${remedy}`;
 }
 
 function classNameOf(value: object): string {
