@@ -7,7 +7,7 @@
 import { HttpError } from '../base/errors.js';
 import type { Constraint } from '../endpoint/constraint.js';
 import { assertMethod } from '../endpoint/endpoint-definition.js';
-import { compilePath, formatPattern, type Segment } from '../endpoint/pattern.js';
+import { compilePath, formatPattern } from '../endpoint/pattern.js';
 import type { Exposure } from '../endpoint/public-facing.js';
 import { readDeclaration, type DeclaredOptions } from '../endpoint/route-options.js';
 import { assertParameters, inputOf } from '../payload/json-schema.js';
@@ -38,11 +38,12 @@ export interface MatchedRoute extends Pick<RouteInfo, 'method' | 'path' | 'patte
 
 const NO_META: Readonly<Record<string, unknown>> = Object.freeze({});
 
-/** One registered route. Computes rarely used properties on first access. */
+/** One registered route. */
 export class Route<Handler = unknown> {
   /** Whether the route is a monitoring endpoint. @internal */
   isMonitoring = false;
-  #matched: MatchedRoute | undefined;
+  /** The part that requests see. @internal */
+  readonly matched: MatchedRoute;
 
   /** @internal */
   constructor(
@@ -50,6 +51,7 @@ export class Route<Handler = unknown> {
     readonly method: string,
     /** As registered: `/users/:id`. */
     readonly path: string,
+    pattern: string,
     /** The handler that was added. */
     readonly handler: Handler,
     /** @internal */
@@ -58,28 +60,13 @@ export class Route<Handler = unknown> {
     readonly exposure: Exposure,
     /** @internal */
     readonly paramNames: readonly string[],
-    /** @internal */
-    readonly constraints: Map<string, Constraint>,
-  ) {}
-
-  /** @internal */
-  get segments(): readonly Segment[] {
-    return compilePath(this.path, this.constraints);
+  ) {
+    this.matched = Object.freeze({ method, path, pattern, public: exposure.public, meta: options.meta ?? NO_META });
   }
 
   /** Anchored at both ends: `^/users/([^/]+)$`. */
   get pattern(): string {
     return this.matched.pattern;
-  }
-
-  /** The part that requests see. @internal */
-  get matched(): MatchedRoute {
-    if (this.#matched === undefined) {
-      const { method, path, segments, exposure, options } = this;
-      const { meta = NO_META } = options;
-      this.#matched = Object.freeze({ method, path, pattern: formatPattern(segments), public: exposure.public, meta });
-    }
-    return this.#matched;
   }
 }
 
@@ -121,8 +108,8 @@ export class Router<Handler = unknown> {
   /** Every route as the router holds it, in order of registration. @internal */
   readonly entries: Route<Handler>[] = [];
   readonly #trie = new Trie<Route<Handler>>();
-  /** Routes by method and pattern, once there are constraints: `:a(.+)` and `:b` have one pattern, but two places. */
-  #byPattern: Map<string, Route<Handler>> | undefined;
+  /** Routes by method and pattern: `:a(.+)` and `:b` have one pattern, but two places in the trie. */
+  readonly #byPattern = new Map<string, Route<Handler>>();
   /** Paths of monitoring endpoints. */
   readonly #reserved = new Set<string>();
   readonly #constraints = new Map<string, Constraint>();
@@ -162,18 +149,15 @@ export class Router<Handler = unknown> {
     const names = segments.flatMap((segment) => (segment.kind === 'static' ? [] : [segment.name]));
     const params = propsOf(declared.params);
     if (params !== undefined) assertParameters(`${method} ${path}`, inputOf(params), names);
-    const route = new Route(method, path, handler, declared, exposure, names, this.#constraints);
-    // Without constraints, equal patterns are equal places.
-    if (this.#constraints.size > 0)
-      this.#byPattern ??= new Map(this.entries.map((each) => [`${each.method} ${each.pattern}`, each]));
-    const key = this.#byPattern && `${method} ${formatPattern(segments)}`;
-    const end = this.#trie.insert(segments);
-    const existing = this.#byPattern?.get(key ?? '') ?? end.routes?.get(method);
+    const pattern = formatPattern(segments);
+    const key = `${method} ${pattern}`;
+    const existing = this.#byPattern.get(key);
     if (existing !== undefined)
       throw new TypeError(`${method} ${path} is registered already, as ${method} ${existing.path}; remove one`);
+    const route = new Route(method, path, pattern, handler, declared, exposure, names);
     return () => {
-      (end.routes ??= new Map<string, Route<Handler>>()).set(method, route);
-      if (key !== undefined) this.#byPattern?.set(key, route);
+      this.#trie.add(segments, method, route);
+      this.#byPattern.set(key, route);
       this.entries.push(route);
       this.methods.add(method);
       return route;

@@ -10,7 +10,7 @@ import type { Constraint } from '../endpoint/constraint.js';
 import type { Segment } from '../endpoint/pattern.js';
 
 /** A place in the paths; most have few of the members. */
-export class Node<Route> {
+class Node<Route> {
   /** The routes of the path that ends here, by method. */
   routes: Map<string, Route> | undefined;
   /** The nodes below for static text, by the code of its first character. */
@@ -37,8 +37,8 @@ export class Trie<Route> {
   readonly #bounds: number[] = [];
   #methods = new Set<string>();
 
-  /** Adds a path unless it is there; returns its end, which stays the same for good. */
-  insert(segments: readonly Segment[]): Node<Route> {
+  /** Adds the route of a path for a method. */
+  add(segments: readonly Segment[], method: string, route: Route): void {
     let node = this.#root;
     let text = '';
     let slash = '';
@@ -51,7 +51,8 @@ export class Trie<Route> {
         text = '';
       }
     }
-    return nodeOf(node, text);
+    node = nodeOf(node, text);
+    (node.routes ??= new Map<string, Route>()).set(method, route);
   }
 
   /** The methods of all routes that match, found in one search. */
