@@ -3,8 +3,8 @@
  *
  * A constraint is a regular expression in the strict sense: characters, classes, escapes, groups, alternation and
  * quantifiers. A backtracking matcher takes linear time for it because of its shape: after each character of a repeat
- * without a limit, the next one shows how to continue. Two exceptions are allowed where they cost no more than a fixed
- * number of readings: one repeat may run into what follows it (`.+\.png`), and short alternatives may begin alike.
+ * without a limit, the next one shows how to continue. Two exceptions are allowed outside of repeats: one long repeat
+ * may run into what follows it (`.+\.png`), and in two places the next character need not decide (`jpg|jpeg`, `a?a`).
  */
 
 /** A checked constraint of one path segment. */
@@ -21,18 +21,19 @@ interface Part {
   readonly first: bigint;
   readonly next: bigint;
   readonly chars: bigint;
-  /** Characters of its repeats without a limit. */
+  /** Characters of its long repeats. */
   readonly loops: bigint;
   readonly nullable: boolean;
-  /** Maximum readings of one text that a matcher may have to try; maximum characters, each such repeat counted once. */
-  readonly ways: number;
-  readonly size: number;
-  /** Whether a repeat without a limit runs into what follows it. */
+  /** Places where the next character does not decide how to continue. */
+  readonly choices: number;
+  /** Whether a long repeat runs into what follows it. */
   readonly isLoose: boolean;
 }
 
-const NOTHING: Part = { first: 0n, next: 0n, chars: 0n, loops: 0n, nullable: true, ways: 1, size: 0, isLoose: false };
-const MIN_WAYS = 32;
+const NOTHING: Part = { first: 0n, next: 0n, chars: 0n, loops: 0n, nullable: true, choices: 0, isLoose: false };
+const MAX_CHOICES = 2;
+/** A repeat of more turns is a long one. */
+const LONG = 64;
 /** Beyond U+0100, `\s` starts or ends at these units (ECMA-262, section 22.2.2.9). */
 const SPACES = '\u1680\u2000\u200b\u2028\u202a\u202f\u205f\u3000\ufeff';
 
@@ -67,11 +68,11 @@ export function compileConstraint(source: string): Constraint {
   if (source === '') throw new TypeError('empty constraint "()"; remove it, or write what the segment has to match');
   const samples = samplesOf(source);
   const sets = new Map<string, bigint>();
-  const maxWays = Math.max(MIN_WAYS, source.length);
   let at = 0;
 
-  const { chars, nullable } = alternation();
+  const { chars, nullable, choices } = alternation();
   if (at < source.length) fail('")" without "("', 'escape it: \\)');
+  if (choices > MAX_CHOICES) refuse(0);
   if (chars === 0n)
     throw new TypeError(
       `constraint "${source}" matches no segment, since a segment has at least one character; let it match one`,
@@ -82,22 +83,21 @@ export function compileConstraint(source: string): Constraint {
   return { regexp: new RegExp(`^(?:${source})$`, 's'), pattern: `(${pattern})` };
 
   function alternation(): Part {
-    const index = at;
     let all = sequence();
+    let isShared = false;
     while (match(/\|/y)) {
       const a = all;
       const b = sequence();
-      const isShared = (a.first & b.first) !== 0n || (a.nullable && b.nullable);
-      all = limited(index, {
+      isShared ||= (a.first & b.first) !== 0n || (a.nullable && b.nullable);
+      all = {
         ...union(a, b),
         first: a.first | b.first,
         next: a.next | b.next | (a.nullable ? b.first : 0n) | (b.nullable ? a.first : 0n),
         nullable: a.nullable || b.nullable,
-        ways: isShared ? a.ways + b.ways : Math.max(a.ways, b.ways),
-        size: Math.max(a.size, b.size),
-      });
+        choices: Math.max(a.choices, b.choices),
+      };
     }
-    return all;
+    return { ...all, choices: all.choices + Number(isShared) };
   }
 
   function sequence(): Part {
@@ -108,19 +108,16 @@ export function compileConstraint(source: string): Constraint {
       const meets = (a.next & b.first) !== 0n;
       const both = union(a, b);
       const runsOn = a.isLoose || (meets && a.loops !== 0n);
-      const isLoose = both.isLoose || runsOn;
       // From each place where such a repeat may stop, the rest is tried.
-      if (runsOn && ((a.loops & b.loops) !== 0n || b.size * b.ways > maxWays)) refuse(index);
-      const stops = (meets && a.loops === 0n) || (isLoose && b.loops !== 0n) ? a.size + 1 : 1;
-      a = limited(index, {
+      if (runsOn && (a.loops & b.loops) !== 0n) refuse(index);
+      a = {
         ...both,
         first: a.first | (a.nullable ? b.first : 0n),
         next: b.next | (b.nullable ? a.next : 0n),
         nullable: a.nullable && b.nullable,
-        ways: a.ways * b.ways * stops,
-        size: a.size + b.size,
-        isLoose,
-      });
+        choices: a.choices + b.choices + Number(meets && a.loops === 0n),
+        isLoose: both.isLoose || runsOn,
+      };
     }
     return a;
   }
@@ -135,24 +132,19 @@ export function compileConstraint(source: string): Constraint {
     const max = comma === '' ? min : quantifier.startsWith('?') ? 1 : Number(to || Infinity);
     if (min > max) fail(`quantifier "${quantifier}" out of order`, 'put the smaller number first', index);
     if (max === 0) return NOTHING;
-    const { first, next, chars, loops, nullable, ways, size, isLoose } = body;
+    const { first, next, chars, nullable, choices, isLoose } = body;
     if (nullable && max > 1)
       throw new TypeError(
         `constraint "${source}" repeats what may match nothing, at "${source.slice(index, at)}" (index ${index}); let each turn take a character`,
       );
-    const isEndless = max === Infinity;
-    const isAgain = max > 1 && (next & first) !== 0n;
-    if ((max > 1 && isLoose) || (isAgain && loops !== 0n) || (isEndless && (isAgain || ways > 1))) refuse(index);
-    return limited(index, {
-      first,
+    if (max > 1 && (isLoose || choices > 0 || (next & first) !== 0n)) refuse(index);
+    return {
+      ...body,
       next: min === max ? next : next | first,
-      chars,
-      loops: isEndless ? chars : loops,
+      loops: max > LONG ? chars : body.loops,
       nullable: nullable || min === 0,
-      ways: isEndless ? 1 : (ways * (isAgain ? size + 1 : 1)) ** max + Number(nullable && min === 0),
-      size: size * (isEndless ? Math.max(min, 1) : max),
-      isLoose,
-    });
+      choices: choices + Number(nullable && min === 0),
+    };
   }
 
   function atom(index: number): Part {
@@ -168,7 +160,7 @@ export function compileConstraint(source: string): Constraint {
     const [text] = match(CHARACTERS) ?? [];
     if (text !== undefined) {
       const chars = setOf(text, index);
-      return { ...NOTHING, first: chars, chars, nullable: false, size: 1 };
+      return { ...NOTHING, first: chars, chars, nullable: false };
     }
     const [part] = match(/\[(?:\\.|[^\]\\])*\]|\\.?/sy) ?? [];
     if (part === undefined) fail('"[" without "]"', 'close it, or escape it: \\[', index);
@@ -201,10 +193,6 @@ export function compileConstraint(source: string): Constraint {
         `"/" at index ${index} of constraint "${source}" never matches, since a constraint is about one segment; write several segments, or a wildcard`,
       );
     return `(?:(?!/)${text})`;
-  }
-
-  function limited(index: number, part: Part): Part {
-    return part.ways > maxWays ? refuse(index) : part;
   }
 
   function refuse(index: number): never {
