@@ -93,14 +93,10 @@ function writeManifests(name: string, variables: ReadonlyMap<string, string>, op
   name: ${quoted}
 ${namespace === undefined ? '' : `  namespace: ${JSON.stringify(namespace)}\n`}  labels:
     ${label}`;
-  const [named, metricsPort] =
-    monitorPort === undefined
-      ? ['', 'http']
-      : [
-          `\n            - name: monitor\n              containerPort: ${monitorPort}
-          # With scope: 'public' the main port has no monitoring: write "port: monitor" in the three probes.`,
-          'monitor',
-        ];
+  const monitor = `
+            - name: monitor
+              containerPort: ${monitorPort}
+          # With scope: 'public' the main port has no monitoring: write "port: monitor" in the three probes.`;
   const env = Array.from(
     variables,
     ([variable, value]) => `
@@ -157,7 +153,7 @@ ${maxReplicas === undefined ? `  replicas: ${replicas}\n` : ''}  strategy:
           env:${env.join('')}
           ports:
             - name: http
-              containerPort: ${port}${named}
+              containerPort: ${port}${monitorPort === undefined ? '' : monitor}
           # Alive means that the process answers: no dependency can get it killed.
           ${probe('startup', 'ping', 1, 60)}
           ${probe('liveness', 'ping', 10, 3)}
@@ -207,7 +203,7 @@ spec:
     matchLabels:
       ${label}
   podMetricsEndpoints:
-    - port: ${metricsPort}
+    - port: ${monitorPort === undefined ? 'http' : 'monitor'}
       path: /${name}/metrics/
 ${options['network-policy'] ? writeNetworkPolicy(metadata, label, port, monitorPort) : ''}${
     maxReplicas === undefined ? '' : writeAutoscaler(metadata, quoted, replicas, maxReplicas)
