@@ -48,7 +48,7 @@ function describeHistory(history: readonly Sample[]): string {
 const HEIGHT = 28;
 
 /** The answers of the last 60 reports as the outlines of two kinds of bars, the newest at the right end. */
-export function drawSparkline(history: readonly Sample[]): { answered: string; failed: string } {
+function drawSparkline(history: readonly Sample[]): { answered: string; failed: string } {
   const times = history.flatMap((sample) => (sample === null || sample.failed ? [] : [sample.ms ?? 0]));
   times.sort((a, b) => a - b);
   // One slow answer is cut off at the top, rather than flatten all the others.
