@@ -155,7 +155,7 @@ export function bindLogger(to: Logger, bindings: object): SafeLogger {
       if (isSilent(logger, level)) return;
       // `log.info('text', object)`, as with some other loggers: the text is the message all the same.
       const [about, text] = typeof entry === 'string' ? [message, entry] : [entry, message];
-      logSafely(logger, level, { ...bindings, ...fieldsOf(about) }, messageTextOf(text ?? messageIn(about)));
+      logSafely(logger, level, { ...bindings, ...fieldsOf(about) }, messageOf(about, text));
     };
   };
   return {
@@ -234,12 +234,9 @@ function fieldsOf(about: unknown): object {
   return typeof about === 'object' && about !== null ? membersOf(about) : {};
 }
 
-/** Anything but an object, such as a number, is described in words. */
-function messageIn(about: unknown): unknown {
-  return about === undefined || about === null || typeof about === 'object' ? undefined : about;
-}
-
-function messageTextOf(message: unknown): string | undefined {
+/** Anything but a text, such as a number, is described in words. An object alone has its members in the entry. */
+function messageOf(about: unknown, text: unknown): string | undefined {
+  const message = text ?? (typeof about === 'object' ? undefined : about);
   return message === undefined || typeof message === 'string' ? message : inspectSafely(message);
 }
 

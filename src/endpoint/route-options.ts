@@ -148,7 +148,6 @@ export function carryOptions(options: DeclaredOptions, given: readonly unknown[]
 }
 
 const NOTHING: DeclaredOptions = Object.freeze({});
-const NONE: readonly never[] = Object.freeze([]);
 const UNEXPOSED: Exposure = { public: false, params: null };
 
 /**
@@ -180,7 +179,7 @@ function addTo(outer: DeclaredOptions, inner: DeclaredOptions): DeclaredOptions 
   return Object.freeze({ ...outer, ...inner, errors, tags: union(outer.tags, inner.tags) });
 }
 
-function union<T>(outer: readonly T[] = NONE, inner: readonly T[] = NONE): readonly T[] {
+function union<T>(outer: readonly T[] = [], inner: readonly T[] = []): readonly T[] {
   return outer.length === 0 ? inner : Object.freeze([...new Set([...outer, ...inner])]);
 }
 
