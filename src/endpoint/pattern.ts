@@ -66,9 +66,8 @@ export function compilePath(path: string, constraints: Map<string, Constraint> =
     for (const [pattern, what, remedy] of FORMS) {
       const found = pattern.exec(end === path.length ? text : `${text}/`);
       if (found === null) continue;
-      const [part = '', name = ''] = found;
-      const written = part.replace(/\/$/, '');
-      fail(start + found.index, `${what} "${written}"`, remedy(name, written));
+      const [part, name = ''] = found;
+      fail(start + found.index, `${what} "${part.replace(/\/$/, '')}"`, remedy.replaceAll('$1', () => name));
     }
   }
 
@@ -158,25 +157,18 @@ function closingParenthesis(path: string, open: number): number {
   return -1;
 }
 
-/** Syntax of other routers, and marks of URLs. The remedy gets the name of the parameter, where the form has one. */
-const FORMS: readonly (readonly [form: RegExp, what: string, remedy: (name: string, written: string) => string])[] = [
-  [/%[0-9A-Fa-f]{2}/, 'percent-encoded', () => 'write the decoded character: paths are matched decoded'],
-  [
-    /^\{\*?([A-Za-z_]\w*)(?::[^}]*)?[?*+]?\}\??\/?$/,
-    'parameter in braces',
-    (name, written) =>
-      /\*|:path/.test(written) ? `write *${name} as the last segment` : `write :${name}, or :${name}(regex)`,
-  ],
-  [
-    /\([^)]*(?:[\\[\]+*?|^$])[^)]*\)?/,
-    'expression without a parameter',
-    (_name, written) => `give it a name: :name${written.endsWith(')') ? written : '(regex)'}`,
-  ],
-  [/\{\/|[\w)}\]]\?(?=\/?$)/, 'optional part', () => 'register two paths, one with the part and one without it'],
+/** Syntax of other routers, and marks of URLs; `$1` in a remedy is the first group of the form. */
+const FORMS: readonly (readonly [form: RegExp, what: string, remedy: string])[] = [
+  [/%[0-9A-Fa-f]{2}/, 'percent-encoded', 'write the decoded character: paths are matched decoded'],
+  [/^\{(?=\*|\w+(?:\*|:path)\})\*?([A-Za-z_]\w*)[^}]*\}\/?$/, 'parameter in braces', 'write *$1 as the last segment'],
+  [/^\{([A-Za-z_]\w*)(?::[^}]*)?[?+]?\}\??\/?$/, 'parameter in braces', 'write :$1, or :$1(regex)'],
+  [/(\([^)]*[\\[\]+*?|^$][^)]*\))/, 'expression without a parameter', 'give it a name: :name$1'],
+  [/\([^)]*[\\[\]+*?|^$][^)]*$/, 'expression without a parameter', 'give it a name: :name(regex)'],
+  [/\{\/|[\w)}\]]\?(?=\/?$)/, 'optional part', 'register two paths, one with the part and one without it'],
   [
     /(?<=.)\*(?=\/?$)/,
     'wildcard at the end of a segment,',
-    () => 'write :name(regex) for a part of a segment, or *name as the last segment for the rest of the path',
+    'write :name(regex) for a part of a segment, or *name as the last segment for the rest of the path',
   ],
-  [/[?#]/, 'character', () => 'end the path before it: a path has no query and no fragment'],
+  [/[?#]/, 'character', 'end the path before it: a path has no query and no fragment'],
 ];
