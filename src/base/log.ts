@@ -85,35 +85,29 @@ export function createLogger({ logger, logLevel }: LogOptions, service: string, 
  * Errors keep their type, message and stack.
  */
 export class JsonLogger implements Logger {
-  debug: LogMethod = ignore;
-  info: LogMethod = ignore;
-  warn: LogMethod = ignore;
-  error: LogMethod = ignore;
-  #least: LogLevel = 'info';
+  readonly debug: LogMethod = this.#at('debug');
+  readonly info: LogMethod = this.#at('info');
+  readonly warn: LogMethod = this.#at('warn');
+  readonly error: LogMethod = this.#at('error');
 
   constructor(
     readonly service: string,
     /** May be replaced, to see the lines as well. */
     public write: (line: string) => void,
-    least: LogLevel = 'info',
-  ) {
-    this.least = least;
-  }
+    /** The least urgent level that is written; may be changed at any time. */
+    public least: LogLevel = 'info',
+  ) {}
 
-  /** The least urgent level that is written; may be changed at any time. */
-  get least(): LogLevel {
-    return this.#least;
-  }
-
-  set least(least: LogLevel) {
-    this.#least = least;
-    const isWritten = (level: LogLevel): boolean => LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(least);
-    Object.assign(this, ofLevels((level) => (isWritten(level) ? this.#at(level) : ignore)));
+  /** Whether entries of a level are written. */
+  has(level: LogLevel): boolean {
+    return LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(this.least);
   }
 
   #at(level: LogLevel): LogMethod {
-    return (fields, message) =>
+    return (fields, message) => {
+      if (!this.has(level)) return;
       this.write(formatLine({ level, time: new Date().toISOString(), service: this.service }, fields, message));
+    };
   }
 }
 
@@ -181,7 +175,8 @@ export function assertLogger(logger: unknown, what: string, otherwise = ''): ass
 
 /** Whether entries of a level go nowhere, so that none need be made. */
 export function isSilent(logger: Logger, level: LogLevel): boolean {
-  return givenOf(logger)[level] === ignore;
+  const given = givenOf(logger);
+  return given instanceof JsonLogger ? !given.has(level) : given[level] === ignore;
 }
 
 /**
