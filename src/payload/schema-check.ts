@@ -19,20 +19,16 @@ class SchemaFailure extends Error {
  * @throws {SchemaFailure} when the schema throws, rejects, or returns something else than a result
  */
 export function check(what: string, schema: StandardProps, value: unknown): SchemaResult | Promise<SchemaResult> {
+  const fail = (cause: unknown): never => {
+    ignoreRejection(cause);
+    throw new SchemaFailure(`the schema for the ${what} failed`, { cause });
+  };
   try {
     const result = schema.validate(value);
-    if (result instanceof Promise || 'then' in result) return settle(what, result);
-    return toChecked(result);
+    const isLater = result instanceof Promise || 'then' in result;
+    return isLater ? Promise.resolve(result).then(toChecked).catch(fail) : toChecked(result);
   } catch (cause) {
-    throw failure(what, cause);
-  }
-}
-
-async function settle(what: string, result: PromiseLike<SchemaResult> | SchemaResult): Promise<SchemaResult> {
-  try {
-    return toChecked(await result);
-  } catch (cause) {
-    throw failure(what, cause);
+    return fail(cause);
   }
 }
 
@@ -45,11 +41,6 @@ function toChecked(result: SchemaResult): SchemaResult {
   }
   if (!('value' in result)) throw new TypeError('neither a value nor issues');
   return result;
-}
-
-function failure(what: string, cause: unknown): SchemaFailure {
-  ignoreRejection(cause);
-  return new SchemaFailure(`the schema for the ${what} failed`, { cause });
 }
 
 const MAX_DETAIL = 200;
