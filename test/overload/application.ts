@@ -2,6 +2,7 @@
 
 import { Duplex } from 'node:stream';
 import type { Context, Postern, RouteOptions } from 'postern';
+import { createRandom } from '../support/random.js';
 import { enter } from './clock.js';
 import { Request, type Work, type World } from './world.js';
 
@@ -54,7 +55,8 @@ export function createApplication(
   isProtected: boolean,
   arrivalMs = 0,
 ): Target[] {
-  enter(world);
+  // Chance of its own: a request's id must not change what the clients and services of a seed do.
+  enter({ get now() { return world.now; }, random: createRandom(0), at: (at, run) => world.at(at, run) });
   const app = new Application('app', { logger: false, ...(isProtected ? {} : { loadShedding: false }) });
   const idle: Connection[] = [];
   return served.map(({ work, options = {} }, i) => {
