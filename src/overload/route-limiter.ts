@@ -29,19 +29,19 @@ const LATE_ENOUGH = 0.02;
 const OUTCOME_WEIGHT = 0.05;
 /** Weight of the present rate in the rate by which requests are admitted, 20 times a second: 2.5 s are remembered. */
 const RATE_WEIGHT = 0.02;
+/** 10 s in a trial: the more of a service that is only slow is refused, the less it does. */
+const TRIAL_RATE_WEIGHT = 0.005;
+/** A queue is worked off at the same rate under any limit: at less than this part of it, the limit is proved again. */
+const PROVEN_RATE_SHARE = 0.67;
 /** Minimum part of its queue that a route uses; a route that yields is closed when it has come down to this part. */
 const MIN_SHARE = 0.02;
 /** An episode ends when the queue has been shorter than this part of its limit for a while: then load is less. */
 const SHORT_SHARE = 0.5;
 /** With this many times the requests in flight that later requests do not overtake, the route does not queue. */
 const OVERTAKEN = 3;
-/**
- * After a trial that failed the next one waits so long that trials cost a healthy service little: 30 s or so many times
- * the length of the trial, then three times as long, up to five minutes, so that a queue is found while it matters.
- */
+/** Time between trials, in ms, or in lengths of a trial that failed: it refuses 40 % of a service that is only slow. */
 const WAIT_MS = 30_000;
-const WAIT_TRIALS = 20;
-const MAX_WAIT_MS = 300_000;
+const WAIT_TRIALS = 40;
 
 /** The result of a request's handler: its work, an error that took no work (4xx), or nothing (5xx, aborted). */
 export type Ending = 'done' | 'failed' | 'cancelled';
@@ -71,7 +71,10 @@ export class Episode {
   refused = 0;
   /** The present proof of the limit; null after it succeeded, until the next one. */
   trial: Trial | null;
+  triedAtMs: number;
   proveAgainAtMs = 0;
+  /** The rate at the latest proof; 0 before it, and after the route has yielded. */
+  provenRatePerMs = 0;
   /** Length of a phase, in ms: a patience, as a power of 2, so that routes and processes agree. */
   readonly phaseMs: number;
   /** When a request was refused, or the queue was long. */
@@ -86,7 +89,7 @@ export class Episode {
   ) {
     this.trial = new Trial(patienceMs);
     this.phaseMs = 2 ** Math.min(13, Math.max(8, Math.round(Math.log2(countsAll ? 2 * patienceMs : patienceMs))));
-    this.lastFullAtMs = this.lastAdmissionAtMs = beganAtMs;
+    this.triedAtMs = this.lastFullAtMs = this.lastAdmissionAtMs = beganAtMs;
   }
 }
 
@@ -110,7 +113,6 @@ export class RouteLimiter {
   #lessons = 0;
   /** When the next trial may begin, or before with twice as many requests in flight as in the trial that failed. */
   #nextTrialAtMs = 0;
-  #waitMs = WAIT_MS;
   #triedInFlight = 0;
 
   /** Requests that a new one would wait for: those that arrived after the latest fresh one. */
@@ -250,16 +252,19 @@ export class RouteLimiter {
     if (this.ahead > SHORT_SHARE * episode.limit) episode.lastFullAtMs = nowMs;
     if (nowMs - episode.lastFullAtMs > Math.max(1000, usualMs)) return false;
     const phase = Math.floor((nowMs + this.#load.originMs) / episode.phaseMs);
-    // The outcomes before a route yielded show nothing about its limit afterwards.
-    if (this.isYielding) episode.trial &&= new Trial(episode.patienceMs);
-    else if (!this.#isProven(nowMs, phase, episode)) return false;
+    if (this.isYielding) {
+      // The outcomes before a route yielded show nothing about its limit afterwards.
+      episode.trial &&= new Trial(episode.patienceMs);
+      episode.provenRatePerMs = 0;
+    } else if (!this.#isProven(nowMs, phase, episode)) return false;
     const { trial } = episode;
     const change = this.isYielding ? 0.8 : trial === null && episode.lateShare > LATE_ENOUGH ? 0.95 : 1.04;
     episode.share = Math.min(1, Math.max(MIN_SHARE, episode.share * change));
     const ratePerMs = rateOf(this.#slots, nowMs, Math.min(3000, Math.max(500, 3 * usualMs)));
     if (episode.ratePerMs === 0) episode.ratePerMs = ratePerMs;
     // While the first queue is worked off, what shares its work among all requests does many of them at once.
-    else if (trial === null || trial.isBegun) episode.ratePerMs += RATE_WEIGHT * (ratePerMs - episode.ratePerMs);
+    else if (trial?.isBegun !== false)
+      episode.ratePerMs += (trial === null ? RATE_WEIGHT : TRIAL_RATE_WEIGHT) * (ratePerMs - episode.ratePerMs);
     const [low, high] = trial === null ? PROVEN_SHARES : TRIAL_SHARES;
     const isHigh = trial === null ? phase % 2 === 1 : trial.cohort.isHigh;
     const targetMs = usualMs + (isHigh ? high : low) * episode.share * (patienceMs - usualMs);
@@ -272,16 +277,21 @@ export class RouteLimiter {
 
   /** Whether the limit has proved itself, or still may. */
   #isProven(nowMs: number, phase: number, episode: Episode): boolean {
-    if (nowMs > episode.proveAgainAtMs) episode.trial ??= new Trial(episode.patienceMs, true);
+    const isCollapsed = episode.ratePerMs < PROVEN_RATE_SHARE * episode.provenRatePerMs;
+    if (episode.trial === null && (isCollapsed || nowMs > episode.proveAgainAtMs)) {
+      episode.trial = new Trial(episode.patienceMs, true);
+      episode.triedAtMs = nowMs;
+      // The rate is measured anew: a capacity that has fallen needs a smaller limit at once.
+      if (isCollapsed) [episode.ratePerMs, episode.share] = [0, 1];
+    }
     const helps = episode.trial?.look(nowMs, phase, this.#load);
     if (helps === true) {
       episode.trial = null;
+      episode.provenRatePerMs = episode.ratePerMs;
       episode.proveAgainAtMs = nowMs + Math.max(WAIT_MS, nowMs - episode.beganAtMs);
       this.#nextTrialAtMs = 0;
-      this.#waitMs = WAIT_MS;
     } else if (helps === false) {
-      this.#nextTrialAtMs = nowMs + Math.max(this.#waitMs, WAIT_TRIALS * (nowMs - episode.beganAtMs));
-      this.#waitMs = Math.min(MAX_WAIT_MS, 3 * this.#waitMs);
+      this.#nextTrialAtMs = nowMs + Math.max(WAIT_MS, WAIT_TRIALS * (nowMs - episode.triedAtMs));
     }
     return helps !== false;
   }

@@ -8,12 +8,14 @@
 
 /** Minimum requests under the low and under the high limit: a mean of fewer is chance. */
 const ENOUGH = 8;
-/** How much likelier one answer must be than the other, as a logarithm: one of 150 answers is wrong by chance. */
-const SURE = 5;
+/** How much likelier it must be that a limit helps, as a logarithm: by chance it is wrong in one of 1,000 trials. */
+const SURE = 7;
+/** The same, if it does not help: an error in one of 150. */
+const SURE_NOT = -5;
 /** Uncertainty that more requests do not remove: the service changes meanwhile. */
 const DRIFT = 0.1;
 /** Maximum cohorts of a trial. If they leave a doubt, it has failed: a healthy service has lost enough by then. */
-const MAX_COHORTS = 8;
+const MAX_COHORTS = 12;
 /** Times count up to this part of the patience, so that the answer is known soon after. */
 const CAP_SHARE = 1.5;
 
@@ -113,7 +115,7 @@ export class Trial {
       const [more, less] = this.#weigh();
       if (more > SURE) return true;
       // Where routes wait for the same thing, the load of only one of them misleads.
-      if (less < -SURE && more <= (routes > 1 ? -SURE : 0)) return false;
+      if (less < SURE_NOT && more <= (routes > 1 ? SURE_NOT : 0)) return false;
       if (this.#cohorts > MAX_COHORTS) return this.isRepeated && more > 0;
     }
     return undefined;

@@ -7,7 +7,8 @@
 import { expect, test } from 'vitest';
 import { RouteLimiter, type Ticket } from '../../src/overload/route-limiter.js';
 import { HEALTHY, PATIENCES, STOPS } from './healthy.js';
-import { call, cpu, endless, pool, Request, send, Service, sharing, World, type Clients, type Seen } from './world.js';
+import { call, cpu, endless, pool, Request, send, Service, sharing, World } from './world.js';
+import type { Clients, Seen, Work } from './world.js';
 
 const SEEDS = [1, 2, 3];
 
@@ -330,6 +331,37 @@ test.for(SLOW_CASES)(
     expect(sum(shares) / shares.length).toBeGreaterThan(0.96 * inTime);
   },
 );
+
+test.for([1019, 1020])('a limit that chance may prove does not lock a slow service in (seed %s)', (seed) => {
+  const world = new World(seed);
+  const ms = (): number => (world.now > 30_000 ? world.between(750, 1200) : world.between(40, 60));
+  const service = new Service(world, endless(world, ms));
+  const seen = send(world, service, { everyMs: () => 50, patienceMs: () => 1000, statesDeadline: true }, 120_000);
+  world.runUntil(120_000);
+  expect(sum(seen.good.slice(30)) / 90).toBeGreaterThan(0.8 * 20 * 0.555);
+});
+
+/** Pools with three times the load that they can do. After 40 s their limit has proved itself, and they change. */
+const CHANGES: readonly Readonly<{ name: string; size: number; good: number; work: (world: World) => Work }>[] = [
+  { name: 'nothing waits any more, but requests take long', size: 10, good: 300 * 0.555, work: (world) => {
+    const [before, after] = [pool(world, 10, () => 100), endless(world, () => world.between(750, 1200))];
+    return (...request) => (world.now < 40_000 ? before : after)(...request);
+  } },
+  { name: 'a third of the pool is left', size: 4, good: 40 / 3, work: (world) =>
+    pool(world, 4, () => world.between(80, 120) * (world.now < 40_000 ? 1 : 3)) },
+];
+
+test.for(CHANGES)('a limit that has proved itself gives way when $name', ({ size, good, work }) => {
+  const shares = SEEDS.map((seed) => {
+    const world = new World(seed);
+    const everyMs = (now: number): number => 100 / size / (now < 20_000 ? 0.5 : 3);
+    const clients = { everyMs, patienceMs: () => 1000, statesDeadline: true };
+    const seen = send(world, new Service(world, work(world)), clients, 90_000);
+    world.runUntil(90_000);
+    return sum(seen.good.slice(60, 90)) / 30 / good;
+  });
+  expect(sum(shares) / shares.length).toBeGreaterThan(0.9);
+});
 
 test('after a limit that does not help, the next one waits for 30 s or more', () => {
   const world = new World(1);
