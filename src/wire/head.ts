@@ -6,11 +6,8 @@
  */
 
 import type { IncomingMessage } from 'node:http';
-import { builtin } from '../base/builtin.js';
 import { HttpError } from '../base/errors.js';
 import { enterPublicScope, SCOPE_HEADER } from './scope.js';
-
-const { METHODS } = builtin('node:http');
 
 /**
  * uri-host [ ":" port ] (RFC 3986, section 3.2.2; RFC 9110, section 7.2), but without a comma: a gateway that reads
@@ -18,9 +15,6 @@ const { METHODS } = builtin('node:http');
  */
 export const HOST: RegExp =
   /^(?:(?:[A-Za-z0-9._~!$&'()*+;=-]|%[0-9A-Fa-f]{2})+|\[(?:[0-9A-Fa-f]{0,4}:){2,8}[0-9A-Fa-f.]*\])(?::(?:\d{0,4}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5]))?$/;
-
-/** Methods of HTTP. node:http's parser also lets methods of RTSP pass (RFC 2326): `DESCRIBE / RTSP/1.0`. */
-const HTTP_METHODS: ReadonlySet<string | undefined> = new Set(METHODS);
 
 /**
  * Makes the check that refuses requests whose heads break RFC 9112 (sections 3.2 and 6.1). It remembers the last
@@ -35,12 +29,11 @@ const HTTP_METHODS: ReadonlySet<string | undefined> = new Set(METHODS);
 export function createHeadCheck(maxFields: number): (req: IncomingMessage) => boolean {
   let knownHost: string | undefined;
   return (req) => {
-    const { method, httpVersion, rawHeaders } = req;
+    const { httpVersion, rawHeaders } = req;
     if (httpVersion !== '1.1' && httpVersion !== '1.0') {
       if (httpVersion === '0.9') throw new HttpError(400, 'The request line has no HTTP version.');
       throw new HttpError(505, `HTTP/${httpVersion} is not served; use HTTP/1.1.`);
     }
-    if (!HTTP_METHODS.has(method) || (method === 'SOURCE' && httpVersion === '1.0')) throw otherProtocol();
     if (rawHeaders.length > maxFields * 2)
       throw new HttpError(431, `A request may have at most ${maxFields} header fields.`);
     let hosts = 0;
@@ -50,12 +43,9 @@ export function createHeadCheck(maxFields: number): (req: IncomingMessage) => bo
     for (let i = 0; i < rawHeaders.length; i += 2) {
       const name = rawHeaders[i] as string;
       const { length } = name;
-      if (length === 4) {
-        const lower = name.toLowerCase();
-        if (lower === 'host') {
-          hosts += 1;
-          host = rawHeaders[i + 1] as string;
-        } else if (lower === 'cseq' && httpVersion === '1.0') throw otherProtocol();
+      if (length === 4 && name.toLowerCase() === 'host') {
+        hosts += 1;
+        host = rawHeaders[i + 1] as string;
       } else if (length === 7 && name.toLowerCase() === 'upgrade') asksForUpgrade = true;
       else if (length === 15 && name.toLowerCase() === SCOPE_HEADER) isPublic = true;
       else if (length === 17 && name.toLowerCase() === 'transfer-encoding') {
@@ -77,14 +67,6 @@ export function createHeadCheck(maxFields: number): (req: IncomingMessage) => bo
 
 /** Methods of RFC 9110, PATCH (RFC 5789) and QUERY (RFC 10008). A label or a span has no name that a client made up. */
 export const STANDARD_METHOD: RegExp = /^(?:CONNECT|DELETE|GET|HEAD|OPTIONS|PATCH|POST|PUT|QUERY|TRACE)$/;
-
-/**
- * The parser hides the name of the protocol: `GET / RTSP/1.0` and `SOURCE / ICE/1.0` look like HTTP/1.0. They differ
- * by their methods, and RTSP also by `CSeq`, a field that each of its requests has (RFC 2326, section 12.17).
- */
-function otherProtocol(): HttpError {
-  return new HttpError(400, 'The request line is of another protocol than HTTP.');
-}
 
 /** Whether the trailers after a chunked body end the connection: node:http parses no request after them. */
 // "0\r\nConnection: close\r\n\r\n"
