@@ -16,26 +16,31 @@ import { enterPublicScope, SCOPE_HEADER } from './scope.js';
 export const HOST: RegExp =
   /^(?:(?:[A-Za-z0-9._~!$&'()*+;=-]|%[0-9A-Fa-f]{2})+|\[(?:[0-9A-Fa-f]{0,4}:){2,8}[0-9A-Fa-f.]*\])(?::(?:\d{0,4}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5]))?$/;
 
+/** How many header fields node:http keeps in a server without a `maxHeadersCount`; with 0 it keeps all. */
+const DEFAULT_KEPT = 1000;
+
 /**
  * Makes the check that refuses requests whose heads break RFC 9112 (sections 3.2 and 6.1). It remembers the last
  * well-formed `Host`, which most requests have again, so that it need not be matched each time.
  *
- * @param maxFields maximum header fields; the server has to keep more. `node:http` drops fields beyond the number that
- * it keeps, and a second `Host` could be one of them
- * @returns a check that throws an {@link HttpError}, or returns whether the connection ends with its request. `Upgrade`
- * ends it: it is answered as HTTP/1.1, but `node:http` takes what follows in the same packet for the other protocol and
- * drops it, so that the next packet may begin in the middle of a request
+ * @param maxFields maximum header fields
+ * @returns a check of a request, and of the `maxHeadersCount` of its server. It throws an {@link HttpError}, or returns
+ * whether the connection ends with its request. `Upgrade` ends it: it is answered as HTTP/1.1, but `node:http` takes
+ * what follows in the same packet for the other protocol and drops it, so that the next packet may begin in the middle
+ * of a request
  */
-export function createHeadCheck(maxFields: number): (req: IncomingMessage) => boolean {
+export function createHeadCheck(maxFields: number): (req: IncomingMessage, kept?: number | null) => boolean {
   let knownHost: string | undefined;
-  return (req) => {
+  return (req, kept) => {
     const { httpVersion, rawHeaders } = req;
     if (httpVersion !== '1.1' && httpVersion !== '1.0') {
       if (httpVersion === '0.9') throw new HttpError(400, 'The request line has no HTTP version.');
       throw new HttpError(505, `HTTP/${httpVersion} is not served; use HTTP/1.1.`);
     }
-    if (rawHeaders.length > maxFields * 2)
-      throw new HttpError(431, `A request may have at most ${maxFields} header fields.`);
+    // node:http drops the fields that its server does not keep: a second `Host` or `x-postern-scope` could be one.
+    const most = kept === 0 ? maxFields : Math.min(maxFields, (kept ?? DEFAULT_KEPT) - 1);
+    if (rawHeaders.length > most * 2)
+      throw new HttpError(431, `A request may have at most ${most} header fields.`);
     let hosts = 0;
     let host = '';
     let asksForUpgrade = false;

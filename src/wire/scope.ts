@@ -6,7 +6,7 @@
 import type { IncomingMessage, Server } from 'node:http';
 import { oneOf, type Kinds } from '../base/options-check.js';
 import { MESH_HEADERS } from '../propagation/mesh-headers.js';
-import { guardUpgrades, serverOf } from './node-internals.js';
+import { guardUpgrades } from './node-internals.js';
 
 /** Who sent a request; undefined for a client that may reach every route. */
 export type Scope = 'public' | undefined;
@@ -21,9 +21,6 @@ export const SCOPE: Kinds<ScopeOptions> = { scope: oneOf(['public']) };
 
 export const SCOPE_HEADER = 'x-postern-scope';
 
-/** node:http keeps this many header fields in a server without a `maxHeadersCount`. */
-const DEFAULT_FIELDS = 1000;
-
 /** Reads the scope of a request. */
 export function scopeOf({ headers }: IncomingMessage): Scope {
   return headers[SCOPE_HEADER] === undefined ? undefined : 'public';
@@ -33,12 +30,6 @@ export function scopeOf({ headers }: IncomingMessage): Scope {
 export function enterPublicScope({ headers }: IncomingMessage): void {
   headers[SCOPE_HEADER] = 'public';
   for (const name of MESH_HEADERS) delete headers[name];
-}
-
-/** Whether node:http may have dropped `x-postern-scope`: the head fills the `maxHeadersCount` of its server. */
-export function mayLackFields(req: IncomingMessage): boolean {
-  const most = serverOf(req)?.maxHeadersCount ?? DEFAULT_FIELDS;
-  return most > 0 && req.rawHeaders.length >= 2 * most;
 }
 
 /** Treats every request of a server as public, except requests of `app.request`. */

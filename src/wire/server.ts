@@ -12,10 +12,10 @@ import { option, show, wholeNumber, type OptionTable, type Resolved } from '../b
 import { Connection, type ListenerParts } from './connection.js';
 import type { Exchange } from './exchange.js';
 import { createHeadCheck } from './head.js';
-import { guardUpgrades, spareReaders, takeRequestsWithoutHost } from './node-internals.js';
+import { guardUpgrades, serverOf, spareReaders, takeRequestsWithoutHost } from './node-internals.js';
 import type { Answering } from './answering.js';
 import type { ParserError } from './parser-error.js';
-import { makePublic, mayLackFields, type ScopeOptions } from './scope.js';
+import { makePublic, type ScopeOptions } from './scope.js';
 import type { SlowClients } from './slow-clients.js';
 import { sendUnframed } from './writer.js';
 
@@ -76,7 +76,7 @@ type Connected = Duplex & { [CONNECTED]?: Connection<unknown> };
 export class WireServer<Handling> {
   readonly server: Server;
   readonly #limits: ServerLimits;
-  readonly #checkHead: (req: IncomingMessage) => boolean;
+  readonly #checkHead: ReturnType<typeof createHeadCheck>;
   readonly #parts: ListenerParts<Handling>;
   readonly #open = new Set<Duplex>();
   /** Further addresses on which connections of {@link server} are accepted. */
@@ -129,31 +129,26 @@ export class WireServer<Handling> {
     if ('updateSettings' in server)
       throw new TypeError('attach() takes a server of node:http or node:https, not of node:http2; use app.handler');
     // One more than allowed: node:http drops fields beyond this count, and a request with one too many must be refused.
-    const maxFields = this.#limits.maxHeadersCount + 1;
-    server.maxHeadersCount = maxFields;
+    server.maxHeadersCount = this.#limits.maxHeadersCount + 1;
     takeRequestsWithoutHost(server);
     const refuse = (req: IncomingMessage, res: ServerResponse): void =>
-      this.#take(req, res, false, new HttpError(417, 'The only expectation that is met is 100-continue.'));
-    server.on('request', (req, res) =>
-      // Somebody may have lowered the number since.
-      this.#take(req, res, false, server.maxHeadersCount === maxFields ? null : refuseIncomplete(req)),
-    );
+      this.#take(req, res, server, false, new HttpError(417, 'The only expectation that is met is 100-continue.'));
+    server.on('request', (req, res) => this.#take(req, res, server, false));
     server.on('checkExpectation', refuse);
     server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => {
       // For node:http it is enough that 100-continue is one expectation of several (RFC 9110, section 10.1.1).
-      if (/^[ ,\t]*100-continue[ ,\t]*$/i.test(req.headers.expect ?? ''))
-        this.#take(req, res, true, server.maxHeadersCount === maxFields ? null : refuseIncomplete(req));
+      if (/^[ ,\t]*100-continue[ ,\t]*$/i.test(req.headers.expect ?? '')) this.#take(req, res, server, true);
       else refuse(req, res);
     });
     server.on('connect', (req) => this.#refuseSocket(req, new HttpError(501, 'CONNECT is not served.')));
     server.on('clientError', (error: ParserError, socket) => this.#connectionOf(socket).breakOff(error));
-    guardUpgrades(server, (req, proceed) => this.#upgrade(req, proceed));
+    guardUpgrades(server, (req, proceed) => this.#upgrade(req, server, proceed));
     if (scope === 'public') makePublic(server);
   }
 
   /** Answers a request of a server that someone else created, which may keep fewer header fields than Postern's own. */
   readonly handle = (req: IncomingMessage, res: ServerResponse): void => {
-    this.#take(req, res, false, refuseIncomplete(req));
+    this.#take(req, res, serverOf(req), false);
   };
 
   /** From now on a connection ends with its latest reply, and requests whose clients have disconnected are over. */
@@ -188,14 +183,20 @@ export class WireServer<Handling> {
     await stopped;
   }
 
-  #take(req: IncomingMessage, res: ServerResponse, awaitsContinue: boolean, refusal: unknown): void {
+  #take(
+    req: IncomingMessage,
+    res: ServerResponse,
+    server: Server | undefined,
+    awaitsContinue: boolean,
+    refusal: unknown = null,
+  ): void {
     // Not the version: a request line of HTTP/1.1 may claim to be HTTP/2.0.
     if ('stream' in req) return this.#refuseHttp2(req, res);
     // A proxy in front may have read another length or another host in a head that is refused. What it takes for the
     // body of this request may be the next request for us, so nothing after it is answered.
     let isLast = true;
     try {
-      if (refusal === null) isLast = this.#checkHead(req);
+      if (refusal === null) isLast = this.#checkHead(req, server?.maxHeadersCount);
     } catch (thrown) {
       refusal = thrown;
     }
@@ -220,10 +221,10 @@ export class WireServer<Handling> {
   }
 
   /** Hands a request for another protocol to its listeners, unless it is refused, or a reply before it is open. */
-  #upgrade(req: IncomingMessage, proceed: () => void): void {
+  #upgrade(req: IncomingMessage, { maxHeadersCount }: Server, proceed: () => void): void {
     let refusal: Error | null;
     try {
-      this.#checkHead(req);
+      this.#checkHead(req, maxHeadersCount);
       refusal = this.#parts.answering.refuseUpgrade(req);
     } catch (error) {
       refusal = error as Error;
@@ -304,11 +305,6 @@ function createHttpServer(limits: ServerLimits): Server {
   });
   if (maxConnections > 0) server.maxConnections = maxConnections;
   return server;
-}
-
-/** The refusal of a head that may have lost a field, such as `x-postern-scope`; null for a whole one. */
-function refuseIncomplete(req: IncomingMessage): HttpError | null {
-  return mayLackFields(req) ? new HttpError(431, 'The request has too many header fields.') : null;
 }
 
 /** Resolves when the event loop has waited for sockets. */
