@@ -39,7 +39,7 @@ type ConnectionState = 'open' | 'last' | 'cut' | 'closed';
 /** Parts that all connections of one listener share. */
 export interface ListenerParts<Handling> {
   readonly answering: Answering<Handling>;
-  readonly limits: { readonly requestTimeout: number; readonly headersTimeout: number };
+  readonly requestTimeout: number;
   readonly slowClients: SlowClients;
   /** Every exchange that is not over. */
   readonly exchanges: Set<Exchange<Handling>>;
@@ -95,7 +95,6 @@ export class Connection<Handling> implements Carrier, Sending {
     const exchange = new Exchange<Handling>(req, res, this, awaitsContinue, refusal);
     const hasSocket = res.socket !== null;
     this.#parts.exchanges.add(exchange);
-    this.#early?.arrived();
     if (this.#waiting.length >= MAX_EARLY_REQUESTS) this.#acceptNoMore('last');
     if (this.#state !== 'open' || (!hasSocket && this.#current !== null && saysCloseAlready(this.#current))) {
       // node:http keeps even a request that is not answered until the connection is closed.
@@ -148,12 +147,6 @@ export class Connection<Handling> implements Carrier, Sending {
     const latest = this.#latest;
     if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
     if (this.#isBroken) return isLate ? endSoftly(socket) : undefined;
-    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-      // The rest of a late body may have come by then. Without one, it is the head of another request that is late.
-      const late = latest?.req.complete === false ? latest.req : null;
-      const repeat = (): void => void (late?.complete === true || this.breakOff(error));
-      if (this.#early?.excuses(repeat) === true) return;
-    }
     const hasEnded = error.code === 'HPE_INVALID_EOF_STATE';
     if (hasEnded && !isLate && !this.isFree) return inNextTurn(() => this.breakOff(error, true));
     if (latest !== null && latest.body !== null && !latest.req.complete && !(hasEnded && this.#waiting.length > 0)) {
@@ -191,7 +184,7 @@ export class Connection<Handling> implements Carrier, Sending {
 
   /** Reads no more than a little ahead: a request has to wait, or is not answered. */
   #hold(): void {
-    this.#early ??= new EarlyRequests(this.socket, this.#parts.limits, () => this.#acceptNoMore('last'));
+    this.#early ??= new EarlyRequests(this.socket, this.#parts.requestTimeout, () => this.#acceptNoMore('last'));
     this.#early.hold();
   }
 
@@ -414,7 +407,7 @@ export class Connection<Handling> implements Carrier, Sending {
   #close(): void {
     this.#state = 'closed';
     this.#answerRefusal(false);
-    this.#early?.close();
+    this.#early?.release();
     this.#parts.slowClients.forget(this);
     const current = this.#current;
     this.#current = null;

@@ -91,7 +91,8 @@ export class WireServer<Handling> {
     const onIdle = (): void => {
       for (const resolve of this.#whenIdle.splice(0)) resolve();
     };
-    this.#parts = { answering, limits, slowClients, exchanges: new Set(), isDraining: false, onIdle };
+    const { requestTimeout } = limits;
+    this.#parts = { answering, requestTimeout, slowClients, exchanges: new Set(), isDraining: false, onIdle };
     this.server = createHttpServer(limits);
     spareReaders(this.server, this.#open);
     this.server.on('connection', (socket: Duplex) => {
