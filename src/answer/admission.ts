@@ -7,7 +7,7 @@ import type { Overload, Reason } from '../overload/overload.js';
 import { RouteLimiter, type Ending, type Ticket } from '../overload/route-limiter.js';
 import type { Route } from '../routing/router.js';
 import { Context, type Handler, type HandlerResult, type Middleware } from './context.js';
-import { makeReady, type MappedError } from './errors.js';
+import type { MappedError } from './errors.js';
 import { isThenable, Reply } from './reply.js';
 import { NOTICED_MS, RunQueue, type Lane } from './run-queue.js';
 
@@ -15,7 +15,7 @@ import { NOTICED_MS, RunQueue, type Lane } from './run-queue.js';
 export class Admissions {
   /** Requests that wait for the CPU. */
   readonly queue: RunQueue = new RunQueue();
-  // The same errors for all requests: a stack and a body for each would add to the load.
+  // The same errors for all requests: a stack for each would add to the load.
   #overloaded: Overloaded | undefined;
   #late: DeadlinePassed | undefined;
 
@@ -29,9 +29,9 @@ export class Admissions {
    */
   refuse(label: string, reason: Reason): (MappedError & Error) | undefined {
     if (!this.overload.refuses(label, reason)) return undefined;
-    if (reason === 'deadline') return (this.#late ??= makeReady(new DeadlinePassed()));
+    if (reason === 'deadline') return (this.#late ??= Object.freeze(new DeadlinePassed()));
     const { retryAfter } = this.overload.options;
-    return (this.#overloaded ??= makeReady(new Overloaded(undefined, { retryAfter })));
+    return (this.#overloaded ??= Object.freeze(new Overloaded(undefined, { retryAfter })));
   }
 
   /**

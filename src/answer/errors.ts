@@ -26,14 +26,8 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
   'x-request-id',
 ]);
 
-/** The key of an error's ready-made reply. */
-const READY = Symbol('postern.ready');
-
-/** A reply without `x-request-id`. */
-type Ready = Pick<Outgoing, 'headers' | 'length'> & { readonly body: string };
-
 /** The client's reply to anything that is thrown by mistake, such as a `TypeError`. */
-export const SERVER_ERROR: MappedError = makeReady({
+export const SERVER_ERROR: MappedError = Object.freeze({
   statusCode: 500,
   message: 'Server Error',
   description: 'Something has blown up really bad. Somebody should be notified?',
@@ -42,23 +36,7 @@ export const SERVER_ERROR: MappedError = makeReady({
 });
 
 /** One error for all requests without a route, where there is no middleware that could change it. */
-export const ROUTE_NOT_FOUND: HttpError = makeReady(routeNotFound());
-
-/**
- * Makes the reply of an error that answers many requests, so that each of them costs no more than a success.
- *
- * @param error belongs to the caller, and is frozen here
- */
-export function makeReady<Shared extends MappedError>(error: Shared): Shared {
-  const body = JSON.stringify(toErrorBody(error));
-  const value: Ready = { body, length: Buffer.byteLength(body), headers: headersOf(error, false, null) };
-  return Object.freeze(Object.defineProperty(error, READY, { value }));
-}
-
-/** Whether a value was made ready. */
-function isReady(value: unknown): value is MappedError & { readonly [READY]: Ready } {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, READY);
-}
+export const ROUTE_NOT_FOUND: HttpError = Object.freeze(routeNotFound());
 
 /** The error of a request without a route. */
 export function routeNotFound(): HttpError {
@@ -73,7 +51,6 @@ export function routeNotFound(): HttpError {
  */
 export function mapError(thrown: unknown, ctx: { readonly expressError: unknown } | null = null): MappedError {
   try {
-    if (isReady(thrown)) return thrown;
     // Inside the `try`: a Proxy or a getter may throw. The constructor has checked status and code, but a subclass or a
     // later assignment may have changed them.
     if (isBrandedAtAll(thrown) && (thrown instanceof ApiError || thrown instanceof HttpError)) {
@@ -107,10 +84,6 @@ export function errorToOutgoing(
     const status = error.statusCode;
     // The reason phrase is always given: a reply that could not be written may have left its own on `res`.
     const statusText = reasonOf(status);
-    if (!isProblem && isReady(error)) {
-      const { headers, body, length } = error[READY];
-      return { status, statusText, headers: id === null ? headers : [...headers, 'x-request-id', id], body, length };
-    }
     const body = JSON.stringify(errorBodyOf(error, isProblem, types));
     return { status, statusText, headers: headersOf(error, isProblem, id), body, length: Buffer.byteLength(body) };
   } catch {
