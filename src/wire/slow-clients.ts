@@ -13,8 +13,6 @@ import { takenBytes } from './node-internals.js';
 const MAX_WAITING_BYTES = 256 * 1024 * 1024;
 /** Maximum time, in ms, between two looks at the connections by the timer. */
 const MAX_INTERVAL_MS = 5_000;
-/** Minimum time, in ms, between two looks by {@link SlowClients.watch}, once a quarter of the maximum bytes waits. */
-const MIN_INTERVAL_MS = 50;
 /** Minimum looks at a connection in its `sendTimeout`, so that it is closed at most an eighth of that time too late. */
 const LOOKS = 8;
 
@@ -40,7 +38,6 @@ export class SlowClients {
   readonly #sendTimeout: number;
   readonly #watched = new Map<Sending, Watched>();
   #bytes = 0;
-  #lookedAt = 0;
   #timer: NodeJS.Timeout | undefined;
 
   /** @param sendTimeout how long, in ms, a client may take nothing of its reply; 0: no limit */
@@ -56,9 +53,7 @@ export class SlowClients {
     if (watched === undefined) this.#watched.set(connection, (watched = { bytes: 0, taken: 0, progressAt: now }));
     this.#timer ??= setInterval(this.#look, Math.min(MAX_INTERVAL_MS, Math.max(1, this.#sendTimeout / LOOKS))).unref();
     this.#update(connection, watched, now);
-    if (this.#bytes < MAX_WAITING_BYTES / 4) return;
     if (this.#bytes > MAX_WAITING_BYTES) this.#closeSlowest();
-    else if (now - this.#lookedAt > MIN_INTERVAL_MS) this.#look();
   }
 
   /** Looks at a connection no more; to be called when its socket is closed. */
@@ -73,7 +68,7 @@ export class SlowClients {
   }
 
   readonly #look = (): void => {
-    const now = (this.#lookedAt = monotonicNow());
+    const now = monotonicNow();
     for (const [connection, watched] of this.#watched) {
       this.#update(connection, watched, now);
       if (watched.bytes === 0 && connection.isFree) this.forget(connection);
