@@ -86,17 +86,16 @@ export class Answers implements Answering<Context> {
     }
   }
 
-  refuseSocket(req: IncomingMessage | null, error: Error | null): Outgoing | null {
+  refuseSocket(req: IncomingMessage | null, thrown: Error, isOpen: boolean): Outgoing {
+    const { logger, story, errorTypes } = this.options;
     const id = req === null ? null : requestId(req);
     const method = req?.method ?? null;
-    const mapped = error === null ? null : mapError(error);
-    const outgoing =
-      mapped === null ? null : errorToOutgoing(mapped, id, req?.headers.accept, this.options.errorTypes);
-    const { logger, story } = this.options;
-    const status = mapped?.statusCode ?? CLIENT_CLOSED_REQUEST;
-    if (mapped !== null)
-      logFailure(logger, story, { error: mapped, thrown: error, statusCode: status, req, id, method, calls: null });
-    for (const observer of this.observers) observer.refused?.(req, id, status, outgoing?.length ?? 0);
+    const error = mapError(thrown);
+    const { statusCode } = error;
+    const outgoing = errorToOutgoing(error, id, req?.headers.accept, errorTypes);
+    if (isOpen) logFailure(logger, story, { error, thrown, statusCode, req, id, method, calls: null });
+    const [status, bytes] = isOpen ? [statusCode, outgoing.length] : [CLIENT_CLOSED_REQUEST, 0];
+    for (const observer of this.observers) observer.refused?.(req, id, status, bytes);
     return outgoing;
   }
 

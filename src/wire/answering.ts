@@ -22,9 +22,9 @@ export interface Answering<Handling> {
    * Does the same for something that is not a request to answer: malformed bytes, CONNECT, an upgrade.
    *
    * @param req null for bytes that could not be parsed
-   * @param error null if nothing can be answered
+   * @param isOpen whether the reply can be sent; if not, it is not logged as a failure
    */
-  refuseSocket(req: IncomingMessage | null, error: Error | null): Outgoing | null;
+  refuseSocket(req: IncomingMessage | null, error: Error, isOpen: boolean): Outgoing;
   /** The refusal of an upgrade; null if its listeners may have it. @throws the error to answer a malformed target with */
   refuseUpgrade(req: IncomingMessage): Error | null;
   /** Nobody can receive the reply to this request any more, whose handler still runs. */

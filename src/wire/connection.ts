@@ -124,15 +124,22 @@ export class Connection<Handling> implements Carrier, Sending {
   }
 
   /**
-   * Ends the connection after the replies that are under way.
+   * Ends the connection after the replies that are under way. Then what is not a request to answer is refused, if the
+   * connection is open by then.
    *
-   * @param answer answers malformed bytes or CONNECT, if the connection is open by then; null to answer nothing
+   * @param req an upgrade or CONNECT, whose socket node:http has let go of; null for malformed bytes
+   * @param error null to answer nothing
    */
-  refuse(answer: ((isOpen: boolean) => void) | null): void {
-    if (this.#isBroken) return answer?.(false);
+  refuse(req: IncomingMessage | null, error: Error | null): void {
+    const { AsyncResource } = builtin('node:async_hooks');
+    const answer = (isOpen: boolean): void => {
+      if (error === null || (req === null && !isOpen)) return;
+      const outgoing = this.#parts.answering.refuseSocket(req, error, isOpen);
+      if (isOpen) sendRaw(this.socket, outgoing);
+    };
     // After a reply that says `connection: close`, nothing is answered.
-    if (this.#state === 'open') this.#refusal = answer;
-    else answer?.(false);
+    if (error !== null && this.#state === 'open') this.#refusal = AsyncResource.bind(answer);
+    else answer(false);
     this.#stopParsing();
   }
 
@@ -156,25 +163,7 @@ export class Connection<Handling> implements Carrier, Sending {
     } else if (hasEnded && latest !== null) endSoftly(socket);
     // Bytes after `Connection: close`, of a head or a trailer, are not a request to answer.
     else if (this.#state === 'last' || error.code === 'HPE_CLOSED_CONNECTION') this.#stopParsing();
-    else if (latest === null && socket.writableLength > 0) socket.destroy();
-    else this.refuse((isOpen) => isOpen && this.#refuseRaw(null, parserErrorOf(error)));
-  }
-
-  /** Answers an upgrade or CONNECT, whose socket node:http has let go of, or only ends its connection (null). */
-  refuseSocket(req: IncomingMessage, error: Error | null): void {
-    if (error === null) return this.refuse(null);
-    const { AsyncResource } = builtin('node:async_hooks');
-    const answer = (isOpen: boolean): void => {
-      if (isOpen) this.#refuseRaw(req, error);
-      else this.#parts.answering.refuseSocket(req, null);
-    };
-    this.refuse(AsyncResource.bind(answer));
-  }
-
-  #refuseRaw(req: IncomingMessage | null, error: Error): void {
-    const outgoing = this.#parts.answering.refuseSocket(req, error);
-    if (outgoing === null) this.socket.destroy();
-    else sendRaw(this.socket, outgoing);
+    else this.refuse(null, parserErrorOf(error));
   }
 
   /** Whether node:http parses no further requests here, because of malformed bytes, CONNECT, or a closed socket. */
@@ -302,18 +291,17 @@ export class Connection<Handling> implements Carrier, Sending {
     const { req, res } = exchange;
     // A handler that still reads the body would wait for ever.
     this.socket.once('close', () => req.destroy());
-    if (!body.break()) return;
+    body.break();
     dropLateHeaders(res);
     exchange.inContext(() => {
       if (exchange.state === 'over') return;
       if (exchange.state === 'waiting') exchange.refusal = error;
       exchange.notifyGone();
-      if (exchange.state === 'running' || exchange.state === 'sending') this.#answerInstead(exchange, error);
+      if (exchange.state === 'running' || exchange.state === 'sending') this.replace(exchange, error);
     });
   }
 
-  /** Answers with an error in place of a reply that is not begun. */
-  #answerInstead(exchange: Exchange<Handling>, thrown: unknown): void {
+  replace(exchange: Exchange<Handling>, thrown: unknown): void {
     const { res, outgoing } = exchange;
     // The reply is known, and only waits for its client to take it.
     if (res.headersSent && outgoing !== null && !hasStream(outgoing)) return;
@@ -336,10 +324,6 @@ export class Connection<Handling> implements Carrier, Sending {
       else if (this.#parts.isDraining) this.dismiss(exchange);
       else if (exchange.isCut) this.socket.destroy();
     });
-  }
-
-  replace(exchange: Exchange<Handling>, thrown: unknown): void {
-    this.#answerInstead(exchange, thrown);
   }
 
   dismiss(exchange: Exchange<Handling>): void {

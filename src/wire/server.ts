@@ -83,15 +83,12 @@ export class WireServer<Handling> {
   readonly #doors: NetServer[] = [];
   /** Number of connections that the server has accepted. */
   #accepted = 0;
-  #whenIdle: (() => void)[] = [];
 
   constructor(answering: Answering<Handling>, limits: ServerLimits, slowClients: SlowClients) {
     this.#limits = limits;
     this.#checkHead = createHeadCheck(limits.maxHeadersCount);
-    const onIdle = (): void => {
-      for (const resolve of this.#whenIdle.splice(0)) resolve();
-    };
     const { requestTimeout } = limits;
+    const onIdle = (): void => undefined;
     this.#parts = { answering, requestTimeout, slowClients, exchanges: new Set(), isDraining: false, onIdle };
     this.server = createHttpServer(limits);
     spareReaders(this.server, this.#open);
@@ -202,23 +199,21 @@ export class WireServer<Handling> {
       refusal = thrown;
     }
     // As few calls as possible lead to the handler: each is a frame in the stack of every error that it creates.
-    const { [CONNECTED]: connection = this.#connect(req.socket) }: Connected = req.socket;
+    const { [CONNECTED]: connection = this.#connectionOf(req.socket) }: Connected = req.socket;
     connection.accept(req, res, awaitsContinue, refusal, isLast);
   }
 
   /** A request of a server of node:http2, which shares its socket with others. */
   #refuseHttp2(req: IncomingMessage, res: ServerResponse): void {
     const error = new HttpError(505, 'HTTP/2 is not served; use HTTP/1.1.');
-    const outgoing = this.#parts.answering.refuseSocket(req, error);
-    if (outgoing === null) res.destroy();
-    else sendUnframed(res, outgoing);
+    sendUnframed(res, this.#parts.answering.refuseSocket(req, error, true));
   }
 
   #refuseSocket(req: IncomingMessage, error: Error | null): void {
     const { socket } = req;
     // node:http lets go of the socket: without a listener its next error would end the process.
     socket.on('error', () => socket.destroy());
-    this.#connectionOf(socket).refuseSocket(req, error);
+    this.#connectionOf(socket).refuse(req, error);
   }
 
   /** Hands a request for another protocol to its listeners, unless it is refused, or a reply before it is open. */
@@ -236,17 +231,13 @@ export class WireServer<Handling> {
   }
 
   #connectionOf(socket: Connected): Connection<unknown> {
-    return socket[CONNECTED] ?? this.#connect(socket);
-  }
-
-  #connect(socket: Connected): Connection<unknown> {
-    return (socket[CONNECTED] = new Connection(socket, this.#parts));
+    return (socket[CONNECTED] ??= new Connection(socket, this.#parts));
   }
 
   /** Resolves as soon as no exchange is under way. After {@link beginDrain}, a disconnect ends an exchange. */
   #idle(): Promise<void> {
     if (this.exchanges.size === 0) return Promise.resolve();
-    return new Promise((resolve) => this.#whenIdle.push(resolve));
+    return new Promise((resolve) => (this.#parts.onIdle = resolve));
   }
 
   /**
