@@ -2,9 +2,6 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** Maximum bytes that are read and dropped of a body that no handler wants; with more, the connection is closed. */
-const DISCARD_BYTES = 64 * 1024 * 1024;
-
 /** The body of one request; a request without one has none. */
 export class IncomingBody {
   /** Whether the rest will never come. */
@@ -45,13 +42,11 @@ export class IncomingBody {
     if (isHeldBack && !res.headersSent && !res.destroyed) res.writeContinue();
   }
 
-  /** To be called when the rest will never come; what still arrives is dropped. @returns false if that was known */
-  break(): boolean {
-    if (this.isBroken) return false;
+  /** To be called when the rest will never come; what still arrives is dropped. */
+  break(): void {
     this.isBroken = true;
     this.req.removeAllListeners('readable');
     this.#discard();
-    return true;
   }
 
   /**
@@ -63,13 +58,7 @@ export class IncomingBody {
   }
 
   #discard(): void {
-    const { req } = this;
     this.#isDiscarded = true;
-    let budget = DISCARD_BYTES;
-    const onData = (chunk: Buffer): void => {
-      budget -= chunk.length;
-      if (budget < 0) req.socket.destroy();
-    };
-    req.on('data', onData).unpipe().resume();
+    this.req.on('data', () => undefined).unpipe().resume();
   }
 }
