@@ -38,8 +38,8 @@ export function addMount(mounts: Mount[], path: string, listener: ConnectMiddlew
 /** Finds the mount of a percent-encoded path, whose escapes are well-formed. */
 export function findMount(mounts: readonly Mount[], path: string): Mount | undefined {
   if (!path.startsWith('/')) return undefined;
-  const segments = path.split('/', (mounts[0]?.segments.length ?? 0) + 1).slice(1);
-  return mounts.find((mount) => mount.segments.every((text, i) => text === decodeURIComponent(segments[i] ?? '')));
+  const parts = path.split('/', (mounts[0]?.segments.length ?? 0) + 1);
+  return mounts.find(({ segments }) => isBelow(parts, segments));
 }
 
 /** Makes middleware of a mount, whose listener sees a URL without the prefix. */
