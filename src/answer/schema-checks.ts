@@ -30,31 +30,16 @@ export function withInput(what: string, schemas: DeclaredOptions, handler: Input
     return schema === undefined ? [] : [{ part, where: `${part} of ${what}`, schema, read: READERS[part](schema) }];
   });
   const parts = heads.map(({ part }) => part);
-  const readHead = (ctx: Context): Input | Promise<Input> => {
-    const results = heads.map(({ where, schema, read }) => {
-      const result = check(where, schema, read(ctx));
-      // If a later part fails at once, nobody awaits this one: its rejection would end the process.
-      if (result instanceof Promise) result.catch(() => undefined);
-      return result;
-    });
-    return results.some((result) => result instanceof Promise)
-      ? Promise.all(results).then((settled) => toInput(parts, settled))
-      : toInput(parts, results as SchemaResult[]);
-  };
   const body = propsOf(schemas.body);
-  if (body === undefined)
-    return (ctx) => {
-      const input = readHead(ctx);
-      return input instanceof Promise ? input.then((settled) => handler(ctx, settled)) : handler(ctx, input);
-    };
-
-  const where = `body of ${what}`;
   return async (ctx) => {
-    const input = heads.length === 0 ? {} : await readHead(ctx);
-    const result = check(where, body, await Context.jsonOf(ctx));
-    const checked = result instanceof Promise ? await result : result;
-    if (checked.issues !== undefined) throw toInvalid(['body'], [checked]);
-    input.body = checked.value;
+    // Each of them async, so that a part that fails at once leaves no other rejection that nobody handles.
+    const checks = heads.map(async ({ where, schema, read }) => check(where, schema, read(ctx)));
+    const input = toInput(parts, await Promise.all(checks));
+    if (body !== undefined) {
+      const result = await check(`body of ${what}`, body, await Context.jsonOf(ctx));
+      if (result.issues !== undefined) throw toInvalid(['body'], [result]);
+      input.body = result.value;
+    }
     return handler(ctx, input);
   };
 }
