@@ -80,16 +80,11 @@ export function errorToOutgoing(
   types: string | null,
 ): Outgoing {
   const isProblem = prefersProblem(accept);
-  try {
-    const status = error.statusCode;
-    // The reason phrase is always given: a reply that could not be written may have left its own on `res`.
-    const statusText = reasonOf(status);
-    const body = JSON.stringify(errorBodyOf(error, isProblem, types));
-    return { status, statusText, headers: headersOf(error, isProblem, id), body, length: Buffer.byteLength(body) };
-  } catch {
-    // A getter of the error, `message` for one, throws.
-    return errorToOutgoing(SERVER_ERROR, id, accept, types);
-  }
+  const status = error.statusCode;
+  const body = JSON.stringify(errorBodyOf(error, isProblem, types));
+  const headers = headersOf(error, isProblem, id);
+  // The reason phrase is always given: a reply that could not be written may have left its own on `res`.
+  return { status, statusText: reasonOf(status), headers, body, length: Buffer.byteLength(body) };
 }
 
 /**
