@@ -5,13 +5,13 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context } from './context.js';
-import { ExpressState, paramsOf, REQUEST_METHODS, REQUEST_VALUES, setState, stateOf } from './express-request.js';
+import { contextOf, KEPT_VALUES, paramsOf, REQUEST_METHODS, REQUEST_VALUES, setContext } from './express-request.js';
 import { RESPONSE_METHODS } from './express-response.js';
 
 /** Adds the members, unless an earlier middleware of the same request has them already. */
 export function addExpressMembers(ctx: Context, req: IncomingMessage, res: ServerResponse): void {
-  if (stateOf(req) !== undefined) return;
-  setState(req, new ExpressState(ctx, res));
+  if (contextOf(req) !== undefined) return;
+  setContext(req, ctx);
   // Own, so that a mounted application of Express finds it.
   if (!('originalUrl' in req)) Object.assign(req, { originalUrl: originalUrlOf(ctx, req) });
   // In a server of Express both have its members; `params` has the parameters of the path where the application is.
@@ -48,10 +48,11 @@ function extend(target: object, addMembers: (prototype: object) => void): void {
 }
 
 function addRequestMembers(prototype: object): void {
-  const stateAt = (req: IncomingMessage): ExpressState => stateOf(req) as ExpressState;
+  const contextAt = (req: IncomingMessage): Context => contextOf(req) as Context;
   for (const [name, read] of Object.entries(REQUEST_VALUES))
-    addValue<IncomingMessage>(prototype, name, (req) => read(req, stateAt(req)));
-  addValue<IncomingMessage>(prototype, 'params', (req) => keep(req, 'params', paramsOf(stateAt(req).ctx)));
+    addValue<IncomingMessage>(prototype, name, (req) => read(req, contextAt(req)));
+  for (const [name, make] of Object.entries(KEPT_VALUES))
+    addValue<IncomingMessage>(prototype, name, (req) => keep(req, name, make(contextAt(req))));
   Object.assign(prototype, REQUEST_METHODS);
 }
 

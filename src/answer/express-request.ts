@@ -4,7 +4,7 @@
  * Source: Express 5 documentation, "Request".
  */
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { builtin } from '../base/builtin.js';
 import { peerOf, toPlainAddress } from './client-address.js';
 import { Context } from './context.js';
@@ -20,51 +20,38 @@ import {
   type Ranges,
 } from './negotiation.js';
 
-/** The state of these members for one request. */
-export class ExpressState {
-  #app: object | undefined;
+const CONTEXT: unique symbol = Symbol('postern.context');
+type Known = IncomingMessage & { readonly [CONTEXT]?: Context };
 
-  constructor(
-    readonly ctx: Context,
-    readonly res: ServerResponse,
-  ) {}
-
-  /** The settings of the application, as far as middleware reads them. */
-  get app(): object {
-    return (this.#app ??= createApplication(this.ctx));
-  }
+/** The context of a request that has these members; undefined for any other. */
+export function contextOf(req: Known): Context | undefined {
+  return req[CONTEXT];
 }
 
-const STATE: unique symbol = Symbol('postern.express');
-type Known = IncomingMessage & { readonly [STATE]?: ExpressState };
-
-/** The state of a request that has these members; undefined for any other. */
-export function stateOf(req: Known): ExpressState | undefined {
-  return req[STATE];
-}
-
-export function setState(req: IncomingMessage, state: ExpressState): void {
-  Object.defineProperty(req, STATE, { value: state });
+export function setContext(req: IncomingMessage, ctx: Context): void {
+  Object.defineProperty(req, CONTEXT, { value: ctx });
 }
 
 /** Values that are computed when they are read. */
-export const REQUEST_VALUES: Readonly<Record<string, (req: IncomingMessage, state: ExpressState) => unknown>> = {
-  app: (_req, { app }) => app,
-  res: (_req, { res }) => res,
+export const REQUEST_VALUES: Readonly<Record<string, (req: IncomingMessage, ctx: Context) => unknown>> = {
+  res: (_req, { exchange }) => exchange.res,
   baseUrl: () => '',
-  ip: (_req, { ctx }) => ctx.ip,
-  ips: (_req, { ctx }) => addressesFrom(ctx),
-  protocol: (_req, { ctx }) => ctx.url.protocol.slice(0, -1),
-  secure: (_req, { ctx }) => ctx.url.protocol === 'https:',
-  host: (_req, { ctx }) => ctx.url.host,
-  hostname: (_req, { ctx }) => ctx.url.hostname,
-  subdomains: (_req, { ctx }) => subdomainsOf(ctx.url.hostname),
+  ip: (_req, { ip }) => ip,
+  ips: (_req, ctx) => addressesFrom(ctx),
+  protocol: (_req, { url }) => url.protocol.slice(0, -1),
+  secure: (_req, { url }) => url.protocol === 'https:',
+  host: (_req, { url }) => url.host,
+  hostname: (_req, { url }) => url.hostname,
+  subdomains: (_req, { url }) => subdomainsOf(url.hostname),
   path: (req) => pathOf(req.url ?? ''),
   query: (req) => builtin('node:querystring').parse(/\?(.*)$/s.exec(req.url ?? '')?.[1] ?? ''),
   xhr: (req) => String(req.headers['x-requested-with']).toLowerCase() === 'xmlhttprequest',
-  fresh: (req, { res }) => isFresh(req, res),
-  stale: (req, { res }) => !isFresh(req, res),
+  fresh: (req, { exchange }) => isFresh(req, exchange.res),
+  stale: (req, { exchange }) => !isFresh(req, exchange.res),
 };
+
+/** Values that are made when they are read for the first time. */
+export const KEPT_VALUES = { app: createApplication, params: paramsOf };
 
 /** Path parameters of the route, which middleware may change; the handler has its own. */
 export function paramsOf({ params }: Context): object {
@@ -76,13 +63,8 @@ type Offers = readonly (string | readonly string[])[];
 
 /** Methods of a request. */
 export const REQUEST_METHODS = {
-  get(this: IncomingMessage, name: string): string | string[] | undefined {
-    return headerOf(this, name);
-  },
-
-  header(this: IncomingMessage, name: string): string | string[] | undefined {
-    return headerOf(this, name);
-  },
+  get: header,
+  header,
 
   /** The best of several types, which may be extensions; without any, the client's own list. */
   accepts(this: IncomingMessage, ...types: Offers): string | false | string[] {
@@ -90,11 +72,11 @@ export const REQUEST_METHODS = {
   },
 
   acceptsEncodings(this: IncomingMessage, ...codings: Offers): string | false | string[] {
-    return best(codings, (offers) => preferEncodings(headerText(this.headers['accept-encoding']), offers));
+    return best(codings, (offers) => preferEncodings(this.headers['accept-encoding'], offers));
   },
 
   acceptsCharsets(this: IncomingMessage, ...charsets: Offers): string | false | string[] {
-    return best(charsets, (offers) => preferCharsets(headerText(this.headers['accept-charset']), offers));
+    return best(charsets, (offers) => preferCharsets(this.headers['accept-charset'], offers));
   },
 
   acceptsLanguages(this: IncomingMessage, ...languages: Offers): string | false | string[] {
@@ -114,7 +96,8 @@ export const REQUEST_METHODS = {
 };
 
 /** A header, whose name may be in any case; `Referer` in both spellings. */
-function headerOf({ headers }: IncomingMessage, name: string): string | string[] | undefined {
+function header(this: IncomingMessage, name: string): string | string[] | undefined {
+  const { headers } = this;
   if (typeof name !== 'string' || name === '') throw new TypeError('req.get takes the name of a header');
   const lower = name.toLowerCase();
   return lower === 'referer' || lower === 'referrer' ? (headers['referrer'] ?? headers.referer) : headers[lower];
@@ -124,10 +107,6 @@ function best(offers: Offers, prefer: (offers: readonly string[]) => string[]): 
   const list = offers.flat();
   const preferred = prefer(list);
   return list.length === 0 ? preferred : (preferred[0] ?? false);
-}
-
-function headerText(header: string | string[] | undefined): string | undefined {
-  return header === undefined ? undefined : String(header);
 }
 
 /** An application of Express, as far as middleware asks it for settings. */

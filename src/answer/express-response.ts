@@ -23,21 +23,8 @@ type HeaderValue = number | string | readonly string[];
 
 /** Methods of a response. */
 export const RESPONSE_METHODS = {
-  /** Sets a header, or several. */
-  set(this: Response, name: string | Readonly<Record<string, unknown>>, value?: unknown): Response {
-    if (typeof name !== 'string') {
-      for (const [each, own] of Object.entries(name)) this.set(each, own);
-      return this;
-    }
-    const isType = name.toLowerCase() === 'content-type';
-    if (isType && Array.isArray(value)) throw new TypeError('a response has one content type; give a text');
-    if (Array.isArray(value)) return this.setHeader(name, value.map(String));
-    return this.setHeader(name, isType ? (toContentType(String(value)) ?? String(value)) : String(value));
-  },
-
-  header(this: Response, name: string | Readonly<Record<string, unknown>>, value?: unknown): Response {
-    return this.set(name, value);
-  },
+  set,
+  header: set,
 
   status(this: Response, code: number): Response {
     if (!Number.isInteger(code)) throw new TypeError(`${JSON.stringify(code)} is not a status; give an integer`);
@@ -137,6 +124,18 @@ export const RESPONSE_METHODS = {
     return this.cookie(name, '', { path: '/', ...options, expires: new Date(1), maxAge: undefined });
   },
 };
+
+/** Sets a header, or several. */
+function set(this: Response, name: string | Readonly<Record<string, unknown>>, value?: unknown): Response {
+  if (typeof name !== 'string') {
+    for (const [each, own] of Object.entries(name)) this.set(each, own);
+    return this;
+  }
+  const isType = name.toLowerCase() === 'content-type';
+  if (isType && Array.isArray(value)) throw new TypeError('a response has one content type; give a text');
+  if (Array.isArray(value)) return this.setHeader(name, value.map(String));
+  return this.setHeader(name, isType ? (toContentType(String(value)) ?? String(value)) : String(value));
+}
 
 const TOKEN = /^[!#-'*+.^`|~\w-]+$/;
 

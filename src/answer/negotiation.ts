@@ -13,56 +13,55 @@ import { parseList, type Item } from '../payload/accept.js';
 import { mediaTypeOf } from '../payload/bytes.js';
 import { typeOfExtension } from './media-types.js';
 
+/** A header with a list. Without it, a client takes anything. */
+type Header = string | readonly string[] | undefined;
+
 /** How well an item of a header fits an offer: the higher, the more specific; -1 if it does not fit. */
 type Fit = (item: Item, offer: string) => number;
 
 /** The media types (or extensions) among the offers that a client takes, the best first; without offers, its list. */
-export function preferTypes(accept: string | undefined, offers: readonly string[]): string[] {
+export function preferTypes(accept: Header, offers: readonly string[]): string[] {
+  if (!accept && offers.length > 0) return [...offers];
   const items = itemsIn(accept ?? '*/*').filter(({ name }) => name.includes('/'));
-  if (offers.length === 0) return inOrder(items);
-  if (!accept) return [...offers];
-  const types = offers.map((offer) => (offer.includes('/') ? offer : typeOfExtension(offer)));
-  const known = types.filter((type) => type !== undefined);
-  return prefer(items, known, fitType).map((type) => offers[types.indexOf(type)] ?? type);
+  const types = offers.map((offer) => (offer.includes('/') ? offer : (typeOfExtension(offer) ?? '')));
+  return prefer(items, types, fitType).map((type) => offers[types.indexOf(type)] ?? type);
 }
 
 /** The content codings among the offers that a client takes, the best first; without offers, its list. */
-export function preferEncodings(header: string | undefined, offers: readonly string[]): string[] {
+export function preferEncodings(header: Header, offers: readonly string[]): string[] {
   const items = itemsIn(header ?? '');
   // A client that does not name it takes the unchanged body as the last resort.
   if (!items.some((item) => fitToken(item, 'identity') >= 0)) {
     const quality = Math.min(1, ...items.map((item) => item.quality || 1));
     items.push({ name: 'identity', given: 'identity', parameters: new Map(), quality });
   }
-  return offers.length === 0 ? inOrder(items) : prefer(items, offers, fitToken);
+  return prefer(items, offers, fitToken);
 }
 
 /** The charsets among the offers that a client takes, the best first; without offers, its list. */
-export function preferCharsets(header: string | undefined, offers: readonly string[]): string[] {
-  const items = itemsIn(header ?? '*');
-  return offers.length === 0 ? inOrder(items) : prefer(items, offers, fitToken);
+export function preferCharsets(header: Header, offers: readonly string[]): string[] {
+  return prefer(itemsIn(header ?? '*'), offers, fitToken);
 }
 
 /** The languages among the offers that a client takes, the best first; without offers, its list. */
-export function preferLanguages(header: string | undefined, offers: readonly string[]): string[] {
-  const items = itemsIn(header ?? '*');
-  return offers.length === 0 ? inOrder(items) : prefer(items, offers, fitLanguage);
+export function preferLanguages(header: Header, offers: readonly string[]): string[] {
+  return prefer(itemsIn(header ?? '*'), offers, fitLanguage);
 }
 
 /** The items of a header. Unlike for Postern's own decisions, `q=.5` is a quality (negotiator). */
-function itemsIn(header: string): Item[] {
-  return [...parseList(header)]
+function itemsIn(header: NonNullable<Header>): Item[] {
+  return [...parseList(String(header))]
     .filter(({ name }) => name !== '')
     .map((item) => ({ ...item, quality: parseFloat(item.parameters.get('q') || '1') }));
 }
 
-function inOrder(items: readonly Item[]): string[] {
-  const wanted = items.filter(({ quality }) => quality > 0);
-  return wanted.sort((a, b) => b.quality - a.quality).map(({ given }) => given);
-}
-
-/** The offers that some item fits, by its quality, then how specific it is, then the order of header and offers. */
+/**
+ * The offers that some item fits, by its quality, then how specific it is, then the order of header and offers; without
+ * offers, the items by their quality.
+ */
 function prefer(items: readonly Item[], offers: readonly string[], fit: Fit): string[] {
+  const wanted = items.filter(({ quality }) => quality > 0);
+  if (offers.length === 0) return wanted.sort((a, b) => b.quality - a.quality).map(({ given }) => given);
   const matches = offers.map((offer) => {
     let best = { fit: -1, quality: 0, order: -1 };
     for (const [order, item] of items.entries()) {
