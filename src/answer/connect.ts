@@ -99,12 +99,11 @@ export function adapt(middleware: ConnectMiddleware, name: string): Middleware {
 
 /** Answers with an error that came after the reply was known. @returns false if it is too late for that */
 function replaceReply(ctx: Context, thrown: unknown): boolean {
-  const { exchange } = ctx;
-  const isWritten = exchange.state === 'sending';
-  if (exchange.isHandedOver || (ctx.isAnswered && !isWritten)) return false;
+  const { exchange, isAnswered } = ctx;
+  if (exchange.isHandedOver) return false;
+  if (exchange.state === 'sending') exchange.carrier.replace(exchange, thrown);
   // Outer middleware that still runs may set headers.
-  if (exchange.state === 'running') ctx.late = { thrown };
-  else if (exchange.state === 'sending') exchange.carrier.replace(exchange, thrown);
+  else if (exchange.state === 'running' && !isAnswered) ctx.late = { thrown };
   else return false;
   return true;
 }
