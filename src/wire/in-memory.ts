@@ -84,7 +84,6 @@ function toBody(incoming: IncomingMessage, signal: AbortSignal): ReadableStream<
  */
 class MemorySocket extends Duplex {
   readonly remoteAddress = '127.0.0.1';
-  readonly remoteFamily = 'IPv4';
   /** Keeps its requests out of the scope of a server that is public (`makePublic`). */
   readonly isInMemory = true;
   readonly peer: MemorySocket;
