@@ -13,7 +13,7 @@ import { ignoreRejection } from '../base/promises.js';
 import { UnsendableError } from '../payload/lost-members.js';
 import { CLIENT_CLOSED_REQUEST, type Exchange } from '../wire/exchange.js';
 import { requestId } from '../propagation/mesh-headers.js';
-import { HANDED_OVER, type Answering } from '../wire/answering.js';
+import type { Answering } from '../wire/answering.js';
 import type { Outgoing } from '../wire/outgoing.js';
 import type { CompiledRoutes } from './compiled-routes.js';
 import { Context, type HandlerResult, type ServingOptions } from './context.js';
@@ -27,25 +27,21 @@ import { tellCalls } from './story.js';
 import { parseTarget } from './target.js';
 import { beginTrace } from './tracing.js';
 
-type Answer = Outgoing | typeof HANDED_OVER;
+/** Null if the handler writes the reply itself. */
+type Answer = Outgoing | null;
 
 /** The path of a request through one listener of an application. Its methods never throw. */
 export class Answers implements Answering<Context> {
-  /** The one that wants to know when a request begins: the access log. */
-  readonly #beginning: Observer | undefined;
-
   /** @param observers get the outcome of every request, once */
   constructor(
     readonly routes: CompiledRoutes,
     readonly options: ServingOptions,
     readonly observers: readonly Observer[],
-  ) {
-    this.#beginning = observers.find(({ begun }) => begun !== undefined);
-  }
+  ) {}
 
   answer(exchange: Exchange<Context>): Answer | Promise<Answer> {
     const { req, method, scope } = exchange;
-    this.#beginning?.begun?.(exchange);
+    for (const observer of this.observers) observer.begun?.(exchange);
     let result: HandlerResult | Promise<HandlerResult>;
     try {
       if (exchange.refusal !== null) throw exchange.refusal;
@@ -117,7 +113,7 @@ export class Answers implements Answering<Context> {
   #fail(exchange: Exchange<Context>, thrown: unknown): Answer {
     if (exchange.state === 'running' || exchange.state === 'left') return this.refuse(exchange, thrown);
     ignoreRejection(thrown);
-    return HANDED_OVER;
+    return null;
   }
 
   #finish(exchange: Exchange<Context>, value: HandlerResult): Answer {
@@ -152,7 +148,7 @@ export class Answers implements Answering<Context> {
   #dismiss(exchange: Exchange<Context>, value: HandlerResult): Answer {
     this.#reportFailure(exchange, CLIENT_CLOSED_REQUEST);
     discard(value);
-    return HANDED_OVER;
+    return null;
   }
 
   /** The handler has written the reply itself, or continues to write it. */
@@ -164,7 +160,7 @@ export class Answers implements Answering<Context> {
     if (failure !== null && raw !== 'piped' && !res.writableEnded) return this.#fail(exchange, failure.thrown);
     this.#reportFailure(exchange);
     discard(value);
-    return HANDED_OVER;
+    return null;
   }
 
   /** Reports the failure whose error reply middleware got. */

@@ -4,13 +4,10 @@ import type { IncomingMessage } from 'node:http';
 import type { Exchange } from './exchange.js';
 import type { Outgoing } from './outgoing.js';
 
-/** The handler writes the reply itself, by `ctx.raw`. */
-export const HANDED_OVER: unique symbol = Symbol('postern.handed-over');
-
 /** Answers the requests that connections hand over. No method throws, and no promise rejects. */
 export interface Answering<Handling> {
-  /** Answers a request. */
-  answer(exchange: Exchange<Handling>): Outgoing | typeof HANDED_OVER | Promise<Outgoing | typeof HANDED_OVER>;
+  /** Answers a request; null if the handler writes the reply itself, by `ctx.raw`. */
+  answer(exchange: Exchange<Handling>): Outgoing | null | Promise<Outgoing | null>;
   /**
    * Returns and logs the reply to a failure outside of {@link answer}: a malformed body, a stream that fails before its
    * first byte, a header that cannot be sent.

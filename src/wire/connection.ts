@@ -16,7 +16,7 @@ import { CLIENT_CLOSED_REQUEST, Exchange, type Carrier } from './exchange.js';
 import { closesByTrailer } from './head.js';
 import type { IncomingBody } from './incoming-body.js';
 import { allowBody, deferEnd, dropLateHeaders, saysClose, wakeReading } from './node-internals.js';
-import { HANDED_OVER, type Answering } from './answering.js';
+import type { Answering } from './answering.js';
 import { hasStream, type Outgoing } from './outgoing.js';
 import { parserErrorOf, type ParserError } from './parser-error.js';
 import type { Sending, SlowClients } from './slow-clients.js';
@@ -96,7 +96,9 @@ export class Connection<Handling> implements Carrier, Sending {
     const hasSocket = res.socket !== null;
     this.#parts.exchanges.add(exchange);
     if (this.#waiting.length >= MAX_EARLY_REQUESTS) this.#acceptNoMore('last');
-    if (this.#state !== 'open' || (!hasSocket && this.#current !== null && saysCloseAlready(this.#current))) {
+    const before = hasSocket ? undefined : this.#current?.res;
+    // Its head, maybe written by the handler, may have said that nothing after it is answered.
+    if (this.#state !== 'open' || (before?.headersSent === true && saysClose(before))) {
       // node:http keeps even a request that is not answered until the connection is closed.
       this.#hold();
       return this.#leave(exchange);
@@ -208,8 +210,8 @@ export class Connection<Handling> implements Carrier, Sending {
     else this.#reply(exchange, answer);
   }
 
-  #reply(exchange: Exchange<Handling>, outgoing: Outgoing | typeof HANDED_OVER): void {
-    if (outgoing === HANDED_OVER) return this.#leaveToHandler(exchange);
+  #reply(exchange: Exchange<Handling>, outgoing: Outgoing | null): void {
+    if (outgoing === null) return this.#leaveToHandler(exchange);
     if (exchange.state === 'running' && !exchange.isHandedOver) return this.#send(exchange, outgoing);
     // The request was answered in its handler's place, or its client has left.
     free(outgoing);
@@ -402,11 +404,6 @@ export class Connection<Handling> implements Carrier, Sending {
     }
     for (const exchange of this.#waiting.splice(0)) this.#leave(exchange);
   }
-}
-
-/** Whether the head of a reply, maybe a handler's, has said that nothing after it is answered. */
-function saysCloseAlready({ res }: Exchange): boolean {
-  return res.headersSent && saysClose(res);
 }
 
 /** Calls back when the requests that this turn of the event loop has read have begun, and written what they can. */
