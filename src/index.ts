@@ -37,20 +37,19 @@ export type { RequestTraceMessage } from './answer/tracing.js';
 export type { Job, JobFunction, JobOptions, JobTraceMessage } from './job/job.js';
 export type { Logger, LogLevel, LogMethod, LogOptions, SafeLogger, SafeLogMethod } from './base/log.js';
 export type {
-  CallArguments,
   Query,
   QueryValue,
   RequestHeaders,
   ServiceBody,
   ServiceBodyOptions,
   ServiceCallOptions,
-  ServiceClient,
   ServiceFetchOptions,
   ServiceRequestOptions,
   ServiceResponse,
   ServiceStandIn,
   ServiceStream,
-} from './mesh/service-client.js';
+} from './mesh/call-options.js';
+export type { CallArguments, ServiceClient } from './mesh/service-client.js';
 export { ServiceError, type ServiceErrorOptions } from './mesh/service-error.js';
 export type { ConnectionOptions, MeshOptions, Settings, SettingsOptions } from './mesh/settings.js';
 export type { CallTraceMessage } from './mesh/call-tracing.js';

@@ -8,7 +8,7 @@ import { assertLogger, bindLogger, type Logger, type SafeLogger } from '../base/
 import { booleanOr, converted, LIST, option, wholeNumber } from '../base/options-check.js';
 import type { Kind, OptionTable, Resolved } from '../base/options-check.js';
 import type { CallExport } from '../mesh/call-tracing.js';
-import type { CallingRequest, ServiceClient } from '../mesh/service-client.js';
+import type { ServiceClient, ServiceClients } from '../mesh/service-client.js';
 import { readCaller, type Caller } from '../propagation/caller.js';
 import { DEADLINE_HEADER, outgoingHeaders, readDeadlineHeader } from '../propagation/mesh-headers.js';
 import type { CallTuple } from '../story/calls.js';
@@ -72,7 +72,7 @@ export interface ServingOptions extends ServerLimits, Resolved<typeof ANSWER> {
   readonly story: Story;
   /** Aborts when the application stops to accept requests and jobs. */
   readonly closing: AbortSignal;
-  readonly services: { client(name: string, by: CallingRequest): ServiceClient };
+  readonly services: ServiceClients;
   /** Exports the spans of requests and jobs; null while nothing does. */
   spanExport: SpanExport | null;
 }

@@ -10,10 +10,11 @@ import type { ServingOptions, Handler, Middleware } from '../answer/context.js';
 import { requestInMemory } from '../wire/in-memory.js';
 import { SCOPE, type ScopeOptions } from '../wire/scope.js';
 import { bindLogger, defaultLoggerOf, isSilent, logSafely, OwnLog, type SafeLogger } from '../base/log.js';
-import type { ServiceClient, ServiceClients } from '../mesh/service-client.js';
-import type { Settings } from '../mesh/settings.js';
+import { ServiceClients, type ServiceClient } from '../mesh/service-client.js';
+import { serviceUrlsOf, type Settings } from '../mesh/settings.js';
 import type { Registry } from '../metrics/registry.js';
 import { addMonitoringEndpoints } from '../monitor/endpoints.js';
+import { formatUserAgent } from '../propagation/caller.js';
 import { Jobs, type JobFunction, type JobOptions } from '../job/job.js';
 import { Health } from '../monitor/health.js';
 import { ServiceMetrics } from '../monitor/metrics-endpoint.js';
@@ -23,7 +24,6 @@ import { Overload } from '../overload/overload.js';
 import { assertWhere, numberOf, PORT, withPort, type Listening, type ListeningOnPath, type Where } from './address.js';
 import type { DescriptorOptions, ListenOptions, PathOptions } from './address.js';
 import { Listener, openListeners } from './listener.js';
-import { createClients, pingedServices } from './clients.js';
 import { CLOSE, type CloseOptions, describeInFlight, drain, drainDelayOf, endWithProcess } from './closing.js';
 import { resolveOptions, type PosternOptions, type ResolvedOptions } from './options.js';
 import type { ConnectMiddleware } from '../answer/connect.js';
@@ -84,7 +84,7 @@ export class Postern extends RouteGroup {
   /** Handles requests of a `node:http` server that someone else made. */
   readonly handler: (req: IncomingMessage, res: ServerResponse) => void;
 
-  readonly #options: Omit<ResolvedOptions, 'services'> & ServingOptions & { readonly services: ServiceClients };
+  readonly #options: Omit<ResolvedOptions, 'services'> & ServingOptions;
   readonly #tasks: Tasks;
   readonly #metrics: ServiceMetrics;
   readonly #overload: Overload | null;
@@ -109,7 +109,8 @@ export class Postern extends RouteGroup {
     const story = new Story(name, resolved.logger);
     const logger = new OwnLog(resolved.logger, story.note);
     const metrics = new ServiceMetrics(router.methods, resolved.durationBuckets, logger);
-    const services = createClients(resolved, metrics.observeCall);
+    const calls = { ...resolved, userAgent: formatUserAgent(resolved), observe: metrics.observeCall };
+    const services = new ServiceClients(serviceUrlsOf(resolved.settings), calls);
     const stop = new AbortController();
     const serving = { ...resolved, logger, services, story, closing: stop.signal, spanExport: null };
     const memoryPercent = (): number => metrics.sampler.read().rssPercent ?? 0;
@@ -151,13 +152,13 @@ export class Postern extends RouteGroup {
     if (!resolved.attachMonitorEndpoints) return;
     addMonitoringEndpoints(name, router, monitor && monitor.routes.router, {
       ...serving,
-      services: pingedServices(services.names, resolved.connections),
+      services: services.pinged,
       app: this,
       health,
       metrics,
       tasks,
       exchanges: listener.wire.exchanges,
-      sendPing: (service, request) => services.sender(service).sendPing(request),
+      sendPing: (request) => services.ping(request),
     });
   }
 

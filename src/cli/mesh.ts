@@ -8,9 +8,8 @@
 import { elapsedSince, monotonicNow } from '../base/clock.js';
 import { resolve } from '../base/options-check.js';
 import { ServiceError } from '../mesh/service-error.js';
-import { isServiceName } from '../mesh/service-client.js';
-import { createSenders, type ServiceSender } from '../mesh/service-sender.js';
-import { MESH } from '../mesh/settings.js';
+import { isServiceName, MESH } from '../mesh/settings.js';
+import { ServiceClients } from '../mesh/service-client.js';
 import { pingRequest, readPing, unusableEntry, type PingEntry } from '../monitor/ping-document.js';
 import { toErrorBody } from '../payload/error-body.js';
 import { UsageError } from './command.js';
@@ -31,11 +30,10 @@ export interface PingEdge {
  * @param levelTimeoutMs time limit for each level of depth; a mesh of depth N has N + 1 times as long
  */
 export async function askMesh({ service, base }: MeshRoot, depth: number, levelTimeoutMs: number): Promise<PingEntry> {
-  const senders = createSenders(new Map([[service, base]]), resolve('the command', {}, MESH));
-  const sender = senders.get(service) as ServiceSender;
+  const clients = new ServiceClients(new Map([[service, base]]), resolve('the command', {}, MESH));
   const startedAtMs = monotonicNow();
   try {
-    const answer = await sender.sendPing(pingRequest(service, depth, levelTimeoutMs, MAX_BYTES));
+    const answer = await clients.ping(pingRequest(service, depth, levelTimeoutMs, MAX_BYTES));
     const response = readPing(service, answer, depth, () => undefined);
     const request_time = elapsedSince(startedAtMs);
     return response === undefined
@@ -49,7 +47,7 @@ export async function askMesh({ service, base }: MeshRoot, depth: number, levelT
     const response = { ...toErrorBody(error), description: `${description}${code}` };
     return { response, status_code, request_time: elapsedSince(startedAtMs) };
   } finally {
-    sender.close();
+    clients.close();
   }
 }
 

@@ -6,15 +6,15 @@ import { monotonicNow } from '../base/clock.js';
 import { CLIENT_CLOSED_REQUEST } from '../wire/exchange.js';
 import { logSafely, type Logger } from '../base/log.js';
 import { show } from '../base/options-check.js';
-import type { CallingRequest, RequestHeaders, ServiceFetchOptions, ServiceResponse } from './service-client.js';
+import type { RequestHeaders, ServiceFetchOptions, ServiceResponse } from './call-options.js';
 import type { ConnectionOptions, MeshSettings } from './settings.js';
 import { ApiError } from '../base/errors.js';
 import { callError, isUnavailable, ServiceError } from './service-error.js';
 import { DEADLINE_HEADER, NO_RETRY_HEADER, outgoingHeaders } from '../propagation/mesh-headers.js';
-import { noteCall, type CallTuple } from '../story/calls.js';
-import { beginCallSpan, isSampled } from '../propagation/trace-context.js';
+import { noteCall, type CallMaker, type CallTuple } from '../story/calls.js';
+import { beginCallSpan, isSampled, type TraceSpan } from '../propagation/trace-context.js';
 import { decodeAnswer, readBody, retryAfterOf, toServiceError, type Answer } from './answer.js';
-import { areCallsTraced, endTrace, traceCall, type CallTraceMessage } from './call-tracing.js';
+import { areCallsTraced, endTrace, traceCall, type CallExport, type CallTraceMessage } from './call-tracing.js';
 import { Limit, pause, type AttemptOutcome } from './limit.js';
 import { formatHeaders, formatTarget, isRepeatable, toRequestBody } from './request.js';
 import type { ServiceRequest, Transport } from './request.js';
@@ -30,6 +30,20 @@ export interface CallSettings extends Omit<MeshSettings, 'settings'> {
   readonly logger?: Logger;
   /** Gets each attempt: its status (0: no answer, 499: the client of the request disconnected) and its duration. */
   readonly observe?: (service: string, method: string, statusCode: number, seconds: number) => void;
+}
+
+/** The request that makes a call. */
+export interface CallingRequest extends CallMaker {
+  readonly id: string;
+  readonly headers: IncomingHttpHeaders;
+  /** Undefined while nobody records the spans of requests. */
+  readonly span: TraceSpan | undefined;
+  /** Null while nothing exports the spans of its application. */
+  readonly spanExport: CallExport | null;
+  /** Aborts when the client disconnects, and when the time of the request is over. */
+  readonly signal: AbortSignal;
+  /** When its calls must end, on the clock of `performance.now()`; Infinity: never. */
+  readonly deadlineMs: number;
 }
 
 /** A service with the state that all of its calls share. */

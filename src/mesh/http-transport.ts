@@ -8,9 +8,9 @@ import { monotonicNow, random } from '../base/clock.js';
 import { DEADLINE_HEADER, readDeadlineHeader } from '../propagation/mesh-headers.js';
 import { toReadable } from '../payload/bytes.js';
 import { callError } from './service-error.js';
-import type { ServiceStream } from './service-client.js';
 import { Answer } from './answer.js';
 import type { Limit } from './limit.js';
+import type { ServiceStream } from './call-options.js';
 import { isRepeatable, type ServiceRequest, type Transport } from './request.js';
 
 /** Errors of a kept-alive connection that the other side closed while it was idle. */

@@ -1,7 +1,7 @@
 /* Turns what a call was given into a request that means the same: target, headers, body. */
 
-import type { Query, RequestHeaders, ServiceBody, ServiceStream } from './service-client.js';
 import type { CallName } from './service-error.js';
+import type { Query, RequestHeaders, ServiceBody, ServiceStream } from './call-options.js';
 import { builtin } from '../base/builtin.js';
 import { show } from '../base/options-check.js';
 import { ignoreRejection } from '../base/promises.js';

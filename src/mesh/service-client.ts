@@ -1,179 +1,140 @@
 /* Clients for other services, as handlers see them. */
 
-import type { IncomingHttpHeaders } from 'node:http';
-import { show } from '../base/options-check.js';
+import { TIME_LIMIT } from '../base/deadline.js';
+import { createFirsts } from '../base/firsts.js';
+import { ANYTHING, assertOptions, OBJECT, show, wholeNumber, type Kind, type Kinds } from '../base/options-check.js';
 import { nearestName } from '../base/nearest-name.js';
-import type { TraceSpan } from '../propagation/trace-context.js';
 import type { CallInput, CallResult, EndpointDefinition } from '../endpoint/endpoint-definition.js';
 import type { MaybeResponse, MaybeSchema } from '../endpoint/schemas.js';
-import type { ByteStream } from '../payload/bytes.js';
-import type { CallMaker } from '../story/calls.js';
-import type { CallExport } from './call-tracing.js';
-import { ServiceError } from './service-error.js';
+import { dropConnectionHeaders } from '../payload/headers.js';
+import type { WholeAnswer } from './answer.js';
+import { callWhole, createCall, runCall } from './call.js';
+import type { CallingRequest, CallSettings, ConnectedService } from './call.js';
+import type {
+  ServiceBodyOptions,
+  ServiceCallOptions,
+  ServiceFetchOptions,
+  ServiceRequestOptions,
+  ServiceResponse,
+} from './call-options.js';
+import { createHttpTransport } from './http-transport.js';
+import { Limit } from './limit.js';
+import type { ServiceRequest } from './request.js';
+import { createRetryBudget } from './retry.js';
+import { callError, ServiceError } from './service-error.js';
+import { createStandInTransport } from './stand-in.js';
+import { callEndpoint } from './typed-call.js';
 
-/** One value of a query; a Date is sent as ISO 8601, null and undefined are left out. */
-export type QueryValue = string | number | boolean | bigint | Date | null | undefined;
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+/** Methods that a client of this kind cannot send (Fetch, "forbidden method"). */
+const FORBIDDEN: ReadonlySet<string> = new Set(['CONNECT', 'TRACE', 'TRACK']);
 
-/** A query; an array repeats its name for each value. */
-export type Query = URLSearchParams | Readonly<Record<string, QueryValue | readonly QueryValue[]>>;
-
-/** Headers, as `Headers`, as pairs, or by name; undefined values are left out. */
-export type RequestHeaders =
-  Iterable<readonly [string, string]> | Readonly<Record<string, string | readonly string[] | undefined>>;
-
-/** A stream that a call may send: a `Readable`, a `ReadableStream`, or another source of bytes or strings. */
-export type ServiceStream = AsyncIterable<Uint8Array | string> | ByteStream;
-
-/** A body that a call may send. `Blob` and `FormData` are sent as `fetch` would send them. */
-export type ServiceBody = string | Uint8Array | ArrayBuffer | URLSearchParams | Blob | FormData | ServiceStream;
-
-/** An application, or a function like `fetch`, that answers calls in memory. */
-export type ServiceStandIn =
-  | { request(target: string, init: RequestInit): Promise<Response> }
-  | ((request: Request) => Response | Promise<Response>);
+const SIGNAL: Kind = {
+  accepts: (value) => value === null || value instanceof AbortSignal,
+  give: 'the signal of a controller, or null',
+};
+const METHOD: Kind = {
+  accepts: (value) => typeof value === 'string' && TOKEN.test(value) && !FORBIDDEN.has(value.toUpperCase()),
+  give: 'an HTTP method other than CONNECT, TRACE and TRACK',
+};
+const MANUAL: Kind = { accepts: (value) => value === 'manual', give: "'manual': redirects are not followed" };
+const HEADERS: Kind = {
+  accepts: (value) => typeof value === 'object' && value !== null,
+  give: 'an object, pairs or Headers',
+};
+const CALL_KINDS: Kinds<ServiceCallOptions> = {
+  headers: HEADERS,
+  timeout: TIME_LIMIT,
+  signal: SIGNAL,
+  retry: wholeNumber(0),
+};
+const REQUEST_KINDS: Kinds<ServiceRequestOptions> = { ...CALL_KINDS, query: OBJECT };
+const BODY_KINDS: Kinds<ServiceBodyOptions> = { ...REQUEST_KINDS, json: ANYTHING, body: ANYTHING };
+const FETCH_KINDS: Kinds<ServiceFetchOptions> = { ...BODY_KINDS, method: METHOD, redirect: MANUAL, duplex: ANYTHING };
 
 /** The arguments of `call` after the endpoint; the input may be left out if nothing in it is required. */
 export type CallArguments<Input> = object extends Input
   ? readonly [input?: Input, options?: ServiceCallOptions]
   : readonly [input: Input, options?: ServiceCallOptions];
 
-/** Options of a call. */
-export interface ServiceRequestOptions {
-  /**
-   * Appended to the path. An array repeats its name for each value, a Date is sent as ISO 8601, null and undefined are
-   * left out. Any other object, NaN, an infinite number and an invalid Date are a `TypeError`.
-   */
-  query?: Query | undefined;
-  /**
-   * Override the headers that the client sets. Headers of a connection, such as `transfer-encoding`, are not sent. With
-   * `accept-encoding`, an answer in gzip, deflate or br is decoded, except by `fetch`.
-   */
-  headers?: RequestHeaders | undefined;
-  /**
-   * Time limit of each attempt in ms, from before the connection to the last byte (of `fetch`: to the end of the head).
-   * Default: 5,000, or the time that is left to the request that makes the call, if that is less.
-   */
-  timeout?: number | undefined;
-  /**
-   * Ends the call, pauses between attempts included. Calls of `ctx.service` also end when the client of the request
-   * disconnects or its deadline is over. `null` lifts both, for work that outlives the request.
-   */
-  signal?: AbortSignal | null | undefined;
-  /**
-   * How often an idempotent method is repeated after 503, 504 and connection errors. Default: 0. Postern waits as long
-   * as `Retry-After` says, else from 50 ms up, and stops when the service's retry budget is spent. Only GET, HEAD, PUT,
-   * DELETE, OPTIONS and QUERY are repeated, and never with a stream as body.
-   */
-  retry?: number | undefined;
+/** A ping of another service. @internal */
+export interface PingRequest extends ServiceRequest {
+  /** Time from before the connection to the last byte of the answer. */
+  readonly timeoutMs: number;
+  readonly maxBytes: number;
 }
 
-/** Options of a call with a body. */
-export interface ServiceBodyOptions extends ServiceRequestOptions {
-  /** Sent as `application/json`. */
-  json?: unknown;
-  /** Sent unchanged, instead of `json`. */
-  body?: ServiceBody | null | undefined;
-}
+/** The connected services of one application, and clients for them. @internal */
+export class ServiceClients {
+  /** In order of first mention. */
+  readonly names: readonly string[];
+  readonly #connected = new Map<string, ConnectedService>();
 
-/** Options of `call`. */
-export type ServiceCallOptions = Omit<ServiceRequestOptions, 'query'>;
-
-/** Options of `fetch`. */
-export interface ServiceFetchOptions extends ServiceBodyOptions {
-  /** Default: GET. */
-  method?: string | undefined;
-  /** Accepted because an init of `fetch` may have it: redirects are never followed. */
-  redirect?: 'manual' | undefined;
-  /** Accepted because an init of `fetch` may have it: bodies always stream. */
-  duplex?: 'half' | undefined;
-}
-
-/** A reply with a status from 200 to 399. */
-export interface ServiceResponse<T = unknown> {
-  /** The status of the answer. */
-  readonly status: number;
-  /** The headers of the answer. */
-  readonly headers: Headers;
-  /**
-   * Parsed if it is JSON; a string, decoded from its charset, if it is `text/*`, XML or a form; else a `Uint8Array`;
-   * undefined if it is empty. Not checked.
-   */
-  readonly body: T;
-}
-
-/** The request that makes a call. */
-export interface CallingRequest extends CallMaker {
-  readonly id: string;
-  readonly headers: IncomingHttpHeaders;
-  /** Undefined while nobody records the spans of requests. */
-  readonly span: TraceSpan | undefined;
-  /** Null while nothing exports the spans of its application. */
-  readonly spanExport: CallExport | null;
-  /** Aborts when the client disconnects, and when the time of the request is over. */
-  readonly signal: AbortSignal;
-  /** When its calls must end, on the clock of `performance.now()`; Infinity: never. */
-  readonly deadlineMs: number;
-}
-
-/** Sends the calls of one service. @internal */
-export interface CallSender {
-  /** Reads the whole reply. @param verb the client's method, `get` */
-  send(verb: string, path: string, options: ServiceBodyOptions, by: Caller): Promise<ServiceResponse>;
-  call(endpoint: object, input: unknown, options: ServiceCallOptions, by: Caller): Promise<ServiceResponse>;
-  fetch(path: string, options: ServiceFetchOptions, by: Caller): Promise<Response>;
-  /** Closes every connection. */
-  close(): void;
-}
-
-/** The request that makes a call; undefined outside a request. */
-type Caller = CallingRequest | undefined;
-
-/** Whether a name is a URL path segment that no URL parser changes. @internal */
-export function isServiceName(name: unknown): name is string {
-  return typeof name === 'string' && /^[A-Za-z0-9._~-]+$/.test(name) && name !== '.' && name !== '..';
-}
-
-/** @throws {TypeError} for any other name @internal */
-export function assertServiceName(name: unknown): asserts name is string {
-  if (!isServiceName(name))
-    throw new TypeError(`service name ${JSON.stringify(name)} is not a URL path segment; use letters, digits and . _ ~ -`);
-}
-
-/** Creates the clients of one application. @internal */
-export class ServiceClients<Sender extends CallSender = CallSender> {
-  #senders: ReadonlyMap<string, Sender> | undefined;
-
-  /**
-   * @param names in order of first mention
-   * @param createSenders returns a sender for each of the names; called once, with the first call
-   */
+  /** @param urls by name, as `serviceUrlsOf` returns them; a stand-in overrides the URL of its name */
   constructor(
-    readonly names: readonly string[],
-    readonly createSenders: () => ReadonlyMap<string, Sender>,
-  ) {}
+    readonly urls: ReadonlyMap<string, string>,
+    readonly options: CallSettings,
+  ) {
+    this.names = [...new Set([...urls.keys(), ...options.services.keys()])];
+  }
+
+  /** The services that the ping of the mesh asks, each with the path that is asked in place of its ping endpoint. */
+  get pinged(): Map<string, string | undefined> {
+    const paths = this.names.flatMap((name) => {
+      const { ping } = this.options.connections.get(name) ?? {};
+      return ping === false ? [] : [[name, ping] as const];
+    });
+    return new Map(paths);
+  }
 
   /**
    * @param by the request that makes the calls: they pass on its id and trace, and end with it
    * @throws {TypeError} when no connection of that name is configured
    */
   client(name: string, by?: CallingRequest): ServiceClient {
-    if (!this.names.includes(name)) {
-      const connected = this.names.length === 0 ? 'no service is connected' : `connected: ${this.names.join(', ')}`;
-      const nearest = nearestName(String(name), this.names);
-      const remedy = nearest === undefined ? 'add it to SERVICE_CONNECTIONS' : `did you mean "${nearest}"?`;
-      throw new TypeError(`service ${show(name)} is not connected (${connected}); ${remedy}`);
-    }
-    return new ServiceClient(() => this.sender(name), by);
+    return new ServiceClient(this.#connect(name), by);
   }
 
-  /** The sender for one of {@link names}. */
-  sender(name: string): Sender {
-    return (this.#senders ??= this.createSenders()).get(name) as Sender;
+  /**
+   * Sends one request unchanged, and returns the answer whatever its status. It counts for no limit and no metric.
+   *
+   * @throws {ServiceError} 502 to 504 without an answer
+   */
+  async ping(request: PingRequest): Promise<WholeAnswer> {
+    const { service, timeoutMs, maxBytes } = request;
+    const toTimeout = (): Error => callError(request, 504, `${service} did not answer within ${timeoutMs} ms`);
+    const { transport } = this.#connect(service);
+    return (await transport.open(request, new Limit(timeoutMs, toTimeout, []))).whole(maxBytes);
   }
 
   /** Closes every connection; a later call opens a new one. */
   close(): void {
-    for (const sender of this.#senders?.values() ?? []) sender.close();
+    for (const { transport } of this.#connected.values()) transport.close();
+  }
+
+  #connect(name: string): ConnectedService {
+    const known = this.#connected.get(name);
+    if (known !== undefined) return known;
+    const { options } = this;
+    const standIn = options.services.get(name);
+    const transport =
+      standIn === undefined
+        ? createHttpTransport(this.#urlOf(name), options.maxConnectionAge)
+        : createStandInTransport(name, standIn);
+    const defaults = options.connections.get(name) ?? {};
+    const state = { budget: createRetryBudget(), isFirstCall: createFirsts(), active: 0 };
+    const service = { name, defaults, transport, options, ...state };
+    this.#connected.set(name, service);
+    return service;
+  }
+
+  #urlOf(name: string): string {
+    const url = this.urls.get(name);
+    if (url !== undefined) return url;
+    const connected = this.names.length === 0 ? 'no service is connected' : `connected: ${this.names.join(', ')}`;
+    const nearest = nearestName(String(name), this.names);
+    const remedy = nearest === undefined ? 'add it to SERVICE_CONNECTIONS' : `did you mean "${nearest}"?`;
+    throw new TypeError(`service ${show(name)} is not connected (${connected}); ${remedy}`);
   }
 }
 
@@ -183,12 +144,12 @@ export class ServiceClients<Sender extends CallSender = CallSender> {
  * that is too large or invalid (502). An aborted `signal` rejects with its reason, a wrong argument with a `TypeError`.
  */
 export class ServiceClient {
-  readonly #sender: () => CallSender;
-  readonly #by: Caller;
+  readonly #service: ConnectedService;
+  readonly #by: CallingRequest | undefined;
 
   /** @internal */
-  constructor(sender: () => CallSender, by: Caller) {
-    this.#sender = sender;
+  constructor(service: ConnectedService, by: CallingRequest | undefined) {
+    this.#service = service;
     this.#by = by;
   }
 
@@ -252,8 +213,11 @@ export class ServiceClient {
     endpoint: EndpointDefinition<Path, P, Q, H, B, R>,
     ...[input, options = {}]: CallArguments<CallInput<Path, P, Q, H, B>>
   ): Promise<CallResult<R>> {
-    // The schemas have made the reply what its type says.
-    return this.#use(this.call, (sender) => sender.call(endpoint, input, options, this.#by) as Promise<CallResult<R>>);
+    return this.#withStack(this.call, () => {
+      assertOptions('call()', options, CALL_KINDS);
+      // The schemas have made the reply what its type says.
+      return callEndpoint(this.#service, endpoint, input, options, this.#by) as Promise<CallResult<R>>;
+    });
   }
 
   /**
@@ -261,19 +225,34 @@ export class ServiceClient {
    * body is read or cancelled, and until then counts for `maxServiceRequests`.
    */
   fetch(path: string, init: ServiceFetchOptions = {}): Promise<Response> {
-    return this.#use(this.fetch, (sender) => sender.fetch(path, init, this.#by));
+    return this.#withStack(this.fetch, async () => {
+      assertOptions('fetch()', init, FETCH_KINDS);
+      const call = await createCall(this.#service, (init.method ?? 'GET').toUpperCase(), path, init, this.#by);
+      return runCall(this.#service, call, async (answer, limit) => {
+        limit.liftTime();
+        const { status, statusText } = answer;
+        const headers = answer.toHeaders();
+        // A handler may return the response, and the connection to the service is not its client's.
+        dropConnectionHeaders(headers);
+        return new Response(answer.stream(), { status, statusText, headers });
+      });
+    });
   }
 
   #send<T>(verb: Function, path: string, options: ServiceBodyOptions): Promise<ServiceResponse<T>> {
-    return this.#use(verb, (sender) => sender.send(verb.name, path, options, this.#by) as Promise<ServiceResponse<T>>);
+    return this.#withStack(verb, async () => {
+      assertOptions(`${verb.name}()`, options, verb === this.get ? REQUEST_KINDS : BODY_KINDS);
+      const call = await createCall(this.#service, verb.name.toUpperCase(), path, options, this.#by);
+      return callWhole(this.#service, call) as Promise<ServiceResponse<T>>;
+    });
   }
 
   /** @param verb the public method, which the stack of an error leaves out */
-  async #use<T>(verb: Function, run: (sender: CallSender) => Promise<T>): Promise<T> {
+  async #withStack<T>(verb: Function, run: () => Promise<T>): Promise<T> {
     const site: { stack?: unknown } = {};
     Error.captureStackTrace(site, verb);
     try {
-      return await run(this.#sender());
+      return await run();
     } catch (error) {
       // A timer or a socket event created the error, so its stack is useless. Use the call's stack.
       const isOfCall = error instanceof ServiceError || (error instanceof Error && error.cause instanceof ServiceError);

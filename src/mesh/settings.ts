@@ -1,11 +1,10 @@
 /* The services that an application calls, from options and environment (SPEC 1, 4.2). */
 
 import { TIME_LIMIT } from '../base/deadline.js';
-import { assertOptions, converted, LIST, OBJECT, option, STRING, wholeNumber } from '../base/options-check.js';
+import { assertOptions, converted, LIST, OBJECT, option, show, STRING, wholeNumber } from '../base/options-check.js';
 import type { Kinds, OptionTable, Resolved } from '../base/options-check.js';
+import type { RequestHeaders, ServiceStandIn } from './call-options.js';
 import { formatTarget, toHeaders } from './request.js';
-import { assertServiceName, isServiceName, type RequestHeaders, type ServiceStandIn } from './service-client.js';
-import { assertTemplate, toServiceUrls } from './service-urls.js';
 
 /** The services that this one calls, and limits of the calls. */
 export interface MeshOptions {
@@ -88,6 +87,17 @@ const CONNECTION: Kinds<ConnectionOptions> = {
   ping: { accepts: (value) => value === false || typeof value === 'string', give: "false or a path, '/health'" },
 };
 
+/** Whether a name is a URL path segment that no URL parser changes. @internal */
+export function isServiceName(name: unknown): name is string {
+  return typeof name === 'string' && /^[A-Za-z0-9._~-]+$/.test(name) && name !== '.' && name !== '..';
+}
+
+/** @throws {TypeError} for any other name @internal */
+export function assertServiceName(name: unknown): asserts name is string {
+  if (!isServiceName(name))
+    throw new TypeError(`service name ${JSON.stringify(name)} is not a URL path segment; use letters, digits and . _ ~ -`);
+}
+
 /** @throws {TypeError} for an invalid name, option, header or path */
 function parseConnections(
   given: Readonly<Record<string, ConnectionOptions>> = {},
@@ -117,7 +127,8 @@ function parseStandIns(given: Readonly<Record<string, ServiceStandIn>> = {}): Re
   return new Map(Object.entries(given));
 }
 
-const DEFAULT_TEMPLATE = 'http://{service}:8000';
+const PLACEHOLDER = '{service}';
+const DEFAULT_TEMPLATE = `http://${PLACEHOLDER}:8000`;
 
 /**
  * Reads the settings. An option overrides the environment variable of the same name; an empty variable counts as unset.
@@ -133,7 +144,9 @@ export function parseSettings(
 ): Settings {
   assertOptions('settings', options, KINDS);
   const template = options.SERVICE_URL_TEMPLATE ?? (env['SERVICE_URL_TEMPLATE'] || DEFAULT_TEMPLATE);
-  if (template !== DEFAULT_TEMPLATE) assertTemplate(template);
+  if (!template.includes(PLACEHOLDER))
+    throw new TypeError(`SERVICE_URL_TEMPLATE is ${JSON.stringify(template)}; give a URL with ${PLACEHOLDER} in it`);
+  expandTemplate(template, 'service');
   const listOf = (name: 'SERVICE_CONNECTIONS' | 'REQUIRED_SERVICE_CONNECTIONS'): readonly string[] => {
     const entries = options[name] ?? (env[name] ?? '').split(',').flatMap((entry) => entry.trim() || []);
     for (const entry of entries)
@@ -159,6 +172,49 @@ export function parseSettings(
  * @internal
  */
 export function serviceUrlsOf(settings: Settings): Map<string, string> {
-  const entries = [...settings.SERVICE_CONNECTIONS, ...settings.REQUIRED_SERVICE_CONNECTIONS];
-  return entries.length === 0 ? new Map() : toServiceUrls(entries, settings.SERVICE_URL_TEMPLATE);
+  const urls = new Map<string, string | undefined>();
+  for (const entry of [...settings.SERVICE_CONNECTIONS, ...settings.REQUIRED_SERVICE_CONNECTIONS]) {
+    const { name, url } = parseEntry(entry);
+    const other = urls.get(name);
+    if (url !== undefined && other !== undefined && other !== url)
+      throw new TypeError(`service "${name}" has the URLs ${other} and ${url}; keep one`);
+    urls.set(name, url ?? other);
+  }
+  const { SERVICE_URL_TEMPLATE: template } = settings;
+  return new Map([...urls].map(([name, url]) => [name, url ?? expandTemplate(template, name)]));
+}
+
+function parseEntry(entry: string): { name: string; url: string | undefined } {
+  if (/^\s*[[{"]/.test(entry))
+    throw new TypeError(`SERVICE_CONNECTIONS has ${show(entry)}, not a name; write billing,mail=http://10.0.0.7:8080`);
+  const [name, url] = entry.split(/=(.*)/s, 2);
+  const [, host, port] = (url === undefined && /^(?:https?:\/\/)?([^/]+?)(:\d+)?\/?$/i.exec(entry)) || [];
+  if (host !== undefined && (port !== undefined || entry.includes('//'))) {
+    // An address is not a name.
+    const example = `${/^[a-z][a-z0-9-]*$/i.test(host) ? host : 'billing'}=http://${host}${port ?? ''}`;
+    throw new TypeError(`SERVICE_CONNECTIONS has ${show(entry)}, which has no name; write ${example}`);
+  }
+  assertServiceName(name);
+  return { name, url: url === undefined ? undefined : baseUrl(url, `service "${name}"`).text };
+}
+
+function expandTemplate(template: string, name: string): string {
+  const source = template.replaceAll(PLACEHOLDER, name);
+  const { text, host } = baseUrl(source, `SERVICE_URL_TEMPLATE with "${name}"`);
+  // A name like "7" would be read as an IPv4 address in short form.
+  if (!source.toLowerCase().includes(host))
+    throw new TypeError(`service name "${name}" is read as the address ${host} in ${source}; give it a URL`);
+  return text;
+}
+
+function baseUrl(source: string, what: string): { text: string; host: string } {
+  if (!URL.canParse(source)) throw new TypeError(`${what}: ${JSON.stringify(source)} is not a URL`);
+  const url = new URL(source);
+  if (url.protocol !== 'http:' && url.protocol !== 'https:')
+    throw new TypeError(`${what}: ${url.protocol} is not served; use http: or https:`);
+  if (url.username !== '' || url.password !== '')
+    throw new TypeError(`${what}: the URL has credentials, which settings would show; leave them out`);
+  if (/[?#]/.test(source))
+    throw new TypeError(`${what}: ${JSON.stringify(source)} has a query or fragment; leave it out`);
+  return { text: url.origin + url.pathname.replace(/\/$/, ''), host: url.hostname };
 }

@@ -1,7 +1,7 @@
 /* Sends requests to a service that is played in memory, for tests: by an application, or by a function like `fetch`. */
 
 import { Readable } from 'node:stream';
-import type { ServiceStandIn } from './service-client.js';
+import type { ServiceStandIn } from './call-options.js';
 import { callError } from './service-error.js';
 import { isResponse, toReadable } from '../payload/bytes.js';
 import { CODING_HEADERS } from '../payload/headers.js';

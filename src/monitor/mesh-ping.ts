@@ -9,7 +9,7 @@ import { elapsedSince, monotonicNow } from '../base/clock.js';
 import { logSafely, type Logger } from '../base/log.js';
 import { callError, ServiceError, toLogged } from '../mesh/service-error.js';
 import type { WholeAnswer } from '../mesh/answer.js';
-import type { PingRequest } from '../mesh/service-sender.js';
+import type { PingRequest } from '../mesh/service-client.js';
 import { toErrorBody } from '../payload/error-body.js';
 import type { MonitoringSettings } from './monitoring-options.js';
 import { callOf, foreignEntry, noPing, pingRequest, readPing, type PingEntry } from './ping-document.js';
@@ -19,7 +19,7 @@ export interface PingOptions extends Pick<MonitoringSettings, 'maxPingDepth' | '
   /** The services that are pinged, each with the path that is asked in place of its ping endpoint. */
   readonly services: ReadonlyMap<string, string | undefined>;
   /** Sends a ping to one of the services. */
-  readonly sendPing: (service: string, request: PingRequest) => Promise<WholeAnswer>;
+  readonly sendPing: (request: PingRequest) => Promise<WholeAnswer>;
   /** Logs when the pings of a service begin to fail, with the reason, and when they succeed again. */
   readonly logger?: Logger;
 }
@@ -35,7 +35,7 @@ export function createMeshPing(options: PingOptions): (depth: number) => Promise
   const ask = async (service: string, depth: number, startedAtMs: number): Promise<PingEntry> => {
     const path = services.get(service);
     const request = pingRequest(service, depth, pingTimeout, MAX_BYTES, path);
-    const answer = await sendPing(service, request);
+    const answer = await sendPing(request);
     if (path !== undefined) return foreignEntry(request, answer, elapsedSince(startedAtMs));
     let isOdd = false;
     const document = readPing(service, answer, depth, () => (isOdd = true));

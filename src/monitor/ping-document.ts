@@ -6,10 +6,10 @@
 import { MAX_TIMEOUT_MS } from '../base/deadline.js';
 import { isStatus } from '../base/errors.js';
 import { callError, type CallName, type ServiceError } from '../mesh/service-error.js';
-import { isServiceName } from '../mesh/service-client.js';
+import { isServiceName } from '../mesh/settings.js';
 import { readJson, toServiceError, type WholeAnswer } from '../mesh/answer.js';
 import { formatTarget } from '../mesh/request.js';
-import type { PingRequest } from '../mesh/service-sender.js';
+import type { PingRequest } from '../mesh/service-client.js';
 import { isRecord } from '../base/options-check.js';
 import { readErrorBody, toErrorBody, type ErrorBody } from '../payload/error-body.js';
 

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { isServiceName } from '../../src/mesh/service-client.js';
-import { serviceUrlsOf, parseSettings, type SettingsOptions } from '../../src/mesh/settings.js';
+import { isServiceName, serviceUrlsOf, parseSettings, type SettingsOptions } from '../../src/mesh/settings.js';
 
 const connections = (options: SettingsOptions, env: Record<string, string> = {}): Record<string, string> =>
   Object.fromEntries(serviceUrlsOf(parseSettings(options, env)));

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { ServiceError } from 'postern';
 import type { WholeAnswer } from '../../src/mesh/answer.js';
-import type { PingRequest } from '../../src/mesh/service-sender.js';
+import type { PingRequest } from '../../src/mesh/service-client.js';
 import { createPing } from '../../src/monitor/ping.js';
 import type { PingDocument } from '../../src/monitor/ping-document.js';
 
-type SendPing = (name: string, request: PingRequest) => Promise<WholeAnswer>;
+type SendPing = (request: PingRequest) => Promise<WholeAnswer>;
 
 const answerOf = (body: unknown, status = 200, type = 'application/json'): WholeAnswer => ({
   status,
@@ -66,9 +66,9 @@ test.for([
 });
 
 test('each service is asked with one level less, and with time for every level', async () => {
-  const requests: [string, PingRequest][] = [];
-  const sendPing: SendPing = async (name, request) => {
-    requests.push([name, request]);
+  const requests: PingRequest[] = [];
+  const sendPing: SendPing = async (request) => {
+    requests.push(request);
     return answerOf(pong);
   };
   const { response } = await ping(['b', 'a'], sendPing, 'depth=3', { pingTimeout: 200 });
@@ -76,10 +76,10 @@ test('each service is asked with one level less, and with time for every level',
   expect(response).toMatchObject({
     a: { response: pong, status_code: 200, request_time: expect.stringMatching(/^\d+ ms$/) },
   });
-  expect(requests.map(([name, { target, timeoutMs, headers }]) => ({ name, target, timeoutMs, headers }))).toEqual(
-    ['b', 'a'].map((name) => ({
-      name,
-      target: `/${name}/ping/?depth=2`,
+  expect(requests).toMatchObject(
+    ['b', 'a'].map((service) => ({
+      service,
+      target: `/${service}/ping/?depth=2`,
       timeoutMs: 600,
       headers: { accept: 'application/json' },
     })),
@@ -178,7 +178,7 @@ test('a failure is an entry, whatever was thrown, and its reason goes to the log
   const entries: object[] = [];
   const ignore = (): void => undefined;
   const logger = { debug: ignore, info: ignore, error: ignore, warn: (object: object) => entries.push(object) };
-  const sendPing: SendPing = async (name) => {
+  const sendPing: SendPing = async ({ service: name }) => {
     throw name === 'b'
       ? new ServiceError('b', 'b is unreachable', { statusCode: 503, message: 'Service Unavailable' })
       : new Error('secret');
@@ -196,7 +196,7 @@ test('a failure is an entry, whatever was thrown, and its reason goes to the log
 test('pings in flight are shared by service and depth, finished ones are not', async () => {
   const asked: string[] = [];
   const release: (() => void)[] = [];
-  const sendPing: SendPing = (_name, { target }) => {
+  const sendPing: SendPing = ({ target }) => {
     asked.push(target);
     return new Promise((resolve) => release.push(() => resolve(answerOf(pong))));
   };
@@ -230,7 +230,7 @@ test('all services are asked at once, since each has the time of the whole ping'
 
 test('the longest wait is one that a timer takes', async () => {
   let timeoutMs = 0;
-  const sendPing: SendPing = async (_name, request) => {
+  const sendPing: SendPing = async (request) => {
     timeoutMs = request.timeoutMs;
     return answerOf(pong);
   };
