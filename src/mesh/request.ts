@@ -6,6 +6,7 @@ import { builtin } from '../base/builtin.js';
 import { show } from '../base/options-check.js';
 import { ignoreRejection } from '../base/promises.js';
 import { streamOf } from '../payload/bytes.js';
+import { dropConnectionHeaders } from '../payload/headers.js';
 import type { Answer } from './answer.js';
 import type { Limit } from './limit.js';
 
@@ -42,21 +43,6 @@ export interface Transport {
 
 /** Methods that may be sent twice without harm (RFC 9110, section 9.2.2; RFC 10008 for QUERY). */
 const IDEMPOTENT: ReadonlySet<string> = new Set(['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PUT', 'QUERY']);
-
-/** Headers that belong to one connection (RFC 9110, section 7.6.1) or frame the body; callers cannot set them. */
-const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
-  'connection',
-  'content-length',
-  'expect',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]);
 
 const ACCEPT = 'application/json, */*;q=0.5';
 
@@ -102,7 +88,12 @@ export function formatHeaders(
 ): Record<string, string> {
   const headers: Record<string, string> = { accept: ACCEPT };
   if (body?.type !== undefined) headers['content-type'] = body.type;
-  for (const each of given) if (each !== undefined) Object.assign(headers, withoutConnection(toHeaders(each)));
+  for (const each of given) {
+    const own = toHeaders(each ?? {});
+    dropConnectionHeaders(own);
+    own.delete('content-length');
+    Object.assign(headers, Object.fromEntries(own));
+  }
   return Object.assign(headers, framing(method, body));
 }
 
@@ -139,12 +130,6 @@ export function toRequestBody(json: unknown, body: ServiceBody | null | undefine
 /** @throws {TypeError} for a name or value that HTTP cannot carry */
 export function toHeaders(given: RequestHeaders): Headers {
   return appendAll(new Headers(), given);
-}
-
-function withoutConnection(headers: Headers): Record<string, string> {
-  const connection = headers.get('connection') ?? '';
-  const named = connection.toLowerCase().match(/[^\s,]+/g);
-  return Object.fromEntries([...headers].filter(([name]) => !CONNECTION_HEADERS.has(name) && !named?.includes(name)));
 }
 
 /** The header that frames the body. Without it, `node:http` frames only bodies of methods that usually have one. */

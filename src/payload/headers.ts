@@ -11,7 +11,18 @@ export function fromHeaderList(list: readonly string[]): Headers {
 export const CODING_HEADERS: readonly string[] = ['content-encoding', 'content-length'];
 
 /** Headers that belong to one connection (RFC 9110, section 7.6.1). */
-const HOP_BY_HOP = ['connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade'];
+const HOP_BY_HOP = [
+  'connection',
+  'expect',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+];
 
 /** Removes the headers of the connection that a message came on, also those that `connection` names. */
 export function dropConnectionHeaders(headers: Headers): void {
