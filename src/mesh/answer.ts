@@ -8,10 +8,10 @@ import { NO_RETRY_HEADER } from '../propagation/mesh-headers.js';
 import { callError, type CallName, type ServiceError } from './service-error.js';
 import { parseList } from '../payload/accept.js';
 import { isBodiless } from '../payload/bodiless.js';
-import { Bytes, decodeUtf8, isJsonType, mediaTypeOf } from '../payload/bytes.js';
+import { Bytes, isJsonType, mediaTypeOf } from '../payload/bytes.js';
 import { readErrorBody } from '../payload/error-body.js';
 import { fromHeaderList } from '../payload/headers.js';
-import { decodeJson, parseJson, parseShallowJson } from '../payload/json.js';
+import { parseJson, parseShallowJson } from '../payload/json.js';
 import { CALLS_HEADER, parseCalls, type CallTuple } from '../story/calls.js';
 import type { Limit } from './limit.js';
 
@@ -142,7 +142,8 @@ export function readBody(call: CallName, { headers, body }: WholeAnswer): unknow
   if (!isJson && !TEXT_TYPE.test(type)) return new Uint8Array(body.buffer, body.byteOffset, body.length);
   const charset = charsetOf(headers);
   try {
-    return isJson ? parseJson(decodeJsonIn(charset, body)) : decode(charset, body);
+    const text = decode(charset, body, isJson);
+    return isJson ? parseJson(text) : text;
   } catch (cause) {
     const isUnknown = cause instanceof RangeError;
     const what = isUnknown ? `in the charset ${JSON.stringify(charset.slice(0, 40))}` : 'with invalid JSON';
@@ -157,14 +158,9 @@ function charsetOf({ 'content-type': header = '' }: IncomingHttpHeaders): string
   return item?.parameters.get('charset')?.toLowerCase() ?? 'utf-8';
 }
 
-/** @throws {RangeError} for a charset that Node.js does not know */
-function decode(charset: string, body: Buffer): string {
-  return charset === 'utf-8' ? decodeUtf8(body) : new TextDecoder(charset).decode(body);
-}
-
-/** @throws {RangeError} as {@link decode} does @throws {HttpError} for what is not UTF-8, where it has to be */
-function decodeJsonIn(charset: string, body: Buffer): string {
-  return charset === 'utf-8' ? decodeJson(body) : decode(charset, body);
+/** Decodes without a byte order mark; JSON has to be in its charset. @throws {RangeError} for an unknown charset */
+function decode(charset: string, body: Buffer, isJson: boolean): string {
+  return new TextDecoder(charset, { fatal: isJson }).decode(body);
 }
 
 /** Content codings of answers, besides `identity`. A server may send a `deflate` without its frame (RFC 9110, 8.4.1). */
@@ -206,7 +202,7 @@ export async function decodeAnswer(call: CallName, answer: WholeAnswer, maxBytes
 export function readJson({ headers, body }: WholeAnswer): unknown {
   if (isCoded(headers) || !isJsonType(mediaTypeOf(headers['content-type']))) return undefined;
   try {
-    return parseShallowJson(decodeJsonIn(charsetOf(headers), body));
+    return parseShallowJson(decode(charsetOf(headers), body, true));
   } catch {
     return undefined;
   }
