@@ -2,8 +2,8 @@
 
 import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { setTimeout } from '../base/clock.js';
-import { TIME, within } from '../base/deadline.js';
+import { monotonicNow, setTimeout } from '../base/clock.js';
+import { MAX_TIMEOUT_MS, TIME, within } from '../base/deadline.js';
 import type { ErrorCode } from '../base/error-codes.js';
 import { CompiledRoutes } from '../answer/compiled-routes.js';
 import type { ServingOptions, Handler, Middleware } from '../answer/context.js';
@@ -23,8 +23,9 @@ import { assertOptions } from '../base/options-check.js';
 import { Overload } from '../overload/overload.js';
 import { assertWhere, numberOf, PORT, withPort, type Listening, type ListeningOnPath, type Where } from './address.js';
 import type { DescriptorOptions, ListenOptions, PathOptions } from './address.js';
-import { Listener, openListeners } from './listener.js';
-import { CLOSE, type CloseOptions, describeInFlight, drain, drainDelayOf, endWithProcess } from './closing.js';
+import { Listener } from './listener.js';
+import { CLOSE, describeInFlight, DRAIN_TIMEOUT_MS, drainDelayOf, endWithProcess, runCloseHooks } from './closing.js';
+import type { CloseOptions } from './closing.js';
 import { resolveOptions, type PosternOptions, type ResolvedOptions } from './options.js';
 import type { ConnectMiddleware } from '../answer/connect.js';
 import { AccessLog } from '../answer/observers.js';
@@ -40,6 +41,12 @@ const WATCH_DELAY_MS = 1000;
 
 /** How long, in ms, requests in flight have after an exception that nobody caught. */
 const LAST_MOMENT_MS = 1000;
+
+/** Minimum time limit of the close hooks, in ms: they have it even if no time is left. */
+const MIN_HOOK_MS = 1000;
+
+/** How long, in ms, a scrape of the monitoring listener may take when everything else is closed. */
+const LAST_SCRAPE_MS = 1000;
 
 /**
  * A microservice.
@@ -291,7 +298,9 @@ export class Postern extends RouteGroup {
     const loop = this.#options.diagnostics === null ? undefined : await import('../process/blocked-loop.js');
     const otlp = isExported ? await import('../otlp/export.js') : undefined;
     try {
-      const listening = await openListeners(this.#listener, where, from, this.#monitor, this.#options.monitor);
+      // The listener for monitoring first, so that a start can be watched. If one cannot be opened, the other may be.
+      const monitor = await this.#monitor?.open(this.#options.monitor ?? {}, 'monitor.port or MONITOR_PORT');
+      const listening = { ...(await this.#listener.open(where, from)), ...(monitor && { monitor }) };
       const log = defaultLoggerOf(this.#options.logger);
       this.#closeExport = otlp?.startExport(this.#options, this.metrics, log, process.env);
       this.#stopWatching = loop?.watchLoop(
@@ -380,25 +389,36 @@ export class Postern extends RouteGroup {
     else logSafely(this.#options.logger, 'error', entry, message);
   }
 
-  /** @returns whether everything in flight could finish */
-  async #drain(options: CloseOptions): Promise<boolean> {
+  /** Finishes the work in flight, then closes the listeners. @returns whether everything in flight could finish */
+  async #drain({ delay = 0, timeout = DRAIN_TIMEOUT_MS }: CloseOptions): Promise<boolean> {
+    const { logger, services } = this.#options;
+    const tasks = this.#tasks;
     this.health.drain();
     this.#listener.wire.beginDrain();
     // A server that is about to listen can't be told to stop before it does.
     await this.#opening?.catch(() => undefined);
-    const clean = await drain(options, {
-      listener: this.#listener,
-      monitor: this.#monitor,
-      tasks: this.#tasks,
-      stop: this.#stop,
-      hooks: this.#closeHooks,
-      logger: this.#options.logger,
-    });
+    if (delay > 0) await new Promise((resolve) => setTimeout(resolve, Math.min(delay, MAX_TIMEOUT_MS)));
+    this.#stop.abort();
+    const startedAtMs = monotonicNow();
+    const leftMs = (): number => Math.max(0, timeout - (monotonicNow() - startedAtMs));
+    const cut = await this.#listener.wire.close(timeout);
+    // Only now: a request in flight may have started more of this work.
+    await within(leftMs(), tasks.settled());
+    const finished = cut.size === 0 && tasks.tracked === 0;
+    if (!finished) {
+      const jobs = tasks.jobs.active;
+      const entry = { ...describeInFlight(cut), jobs, tracked: tasks.tracked - jobs, timeout_ms: timeout };
+      logSafely(logger, 'warn', entry, 'cut off what took longer than the timeout of the drain');
+    }
+    tasks.jobs.cut();
+    const hasClosed = await runCloseHooks(this.#closeHooks, Math.max(MIN_HOOK_MS, leftMs()), logger);
+    this.#monitor?.wire.beginDrain();
+    await this.#monitor?.wire.close(LAST_SCRAPE_MS);
     await this.#closeExport?.();
     this.#stopWatching?.();
-    this.#options.services.close();
+    services.close();
     this.#metrics.sampler.close();
     this.#overload?.close();
-    return clean;
+    return hasClosed && finished;
   }
 }

@@ -1,17 +1,15 @@
 /*
- * How an application ends: at which signals and exceptions, by which drain, and by which close hooks. The hooks run
- * after the last request and close databases, queues and the like.
+ * How an application ends: at which signals and exceptions, and by which close hooks. The hooks run after the last
+ * request and close databases, queues and the like.
  */
 
 import { builtin } from '../base/builtin.js';
-import { monotonicNow, setTimeout } from '../base/clock.js';
-import { MAX_TIMEOUT_MS, TIME, within } from '../base/deadline.js';
+import { monotonicNow } from '../base/clock.js';
+import { TIME, within } from '../base/deadline.js';
 import { isRunByHand, logSafely, type Logger } from '../base/log.js';
 import type { Kinds } from '../base/options-check.js';
 import type { Context } from '../answer/context.js';
-import type { Tasks } from '../monitor/tasks.js';
 import type { Exchange } from '../wire/exchange.js';
-import type { Listener } from './listener.js';
 
 /** How to drain, in ms. */
 export interface CloseOptions {
@@ -28,10 +26,6 @@ export const CLOSE: Kinds<CloseOptions> = { delay: TIME, timeout: TIME };
 
 /** How long, in ms, a drain waits for work in flight by default. */
 export const DRAIN_TIMEOUT_MS = 10_000;
-/** Minimum time limit of the close hooks, in ms: they have it even if no time is left. */
-const MIN_HOOK_MS = 1000;
-/** How long, in ms, a scrape of the monitoring listener may take when everything else is closed. */
-const LAST_SCRAPE_MS = 1000;
 
 /** Maximum requests that one line of the log lists. */
 const MAX_LISTED = 20;
@@ -45,48 +39,6 @@ export function describeInFlight(exchanges: ReadonlySet<Exchange<Context>>): obj
   return { requests, request_count: exchanges.size };
 }
 
-/** The parts of an application that a drain ends. */
-interface Draining {
-  readonly listener: Listener;
-  /** The listener for monitoring, which is closed last. */
-  readonly monitor: Listener | null;
-  readonly tasks: Tasks;
-  /** Aborts when no connection is accepted any more. */
-  readonly stop: AbortController;
-  readonly hooks: readonly (() => unknown)[];
-  readonly logger: Logger;
-}
-
-/**
- * Finishes the work in flight, then closes the listeners.
- *
- * @returns whether everything in flight could finish
- * @internal
- */
-export async function drain(
-  { delay = 0, timeout = DRAIN_TIMEOUT_MS }: CloseOptions,
-  { listener, monitor, tasks, stop, hooks, logger }: Draining,
-): Promise<boolean> {
-  if (delay > 0) await new Promise((resolve) => setTimeout(resolve, Math.min(delay, MAX_TIMEOUT_MS)));
-  stop.abort();
-  const startedAtMs = monotonicNow();
-  const leftMs = (): number => Math.max(0, timeout - (monotonicNow() - startedAtMs));
-  const cut = await listener.wire.close(timeout);
-  // Only now: a request in flight may have started more of this work.
-  await within(leftMs(), tasks.settled());
-  const finished = cut.size === 0 && tasks.tracked === 0;
-  if (!finished) {
-    const jobs = tasks.jobs.active;
-    const entry = { ...describeInFlight(cut), jobs, tracked: tasks.tracked - jobs, timeout_ms: timeout };
-    logSafely(logger, 'warn', entry, 'cut off what took longer than the timeout of the drain');
-  }
-  tasks.jobs.cut();
-  const clean = (await runCloseHooks(hooks, Math.max(MIN_HOOK_MS, leftMs()), logger)) && finished;
-  monitor?.wire.beginDrain();
-  await monitor?.wire.close(LAST_SCRAPE_MS);
-  return clean;
-}
-
 /**
  * Runs the hooks one after the other. One that fails does not keep the next from running; one that hangs must not keep
  * the process.
@@ -94,7 +46,11 @@ export async function drain(
  * @param timeoutMs for all of them
  * @returns whether each has ended
  */
-async function runCloseHooks(hooks: readonly (() => unknown)[], timeoutMs: number, logger: Logger): Promise<boolean> {
+export async function runCloseHooks(
+  hooks: readonly (() => unknown)[],
+  timeoutMs: number,
+  logger: Logger,
+): Promise<boolean> {
   let ended = 0;
   const run = async (): Promise<void> => {
     for (const hook of hooks) {

@@ -8,8 +8,7 @@ import type { Observer } from '../answer/observers.js';
 import { makePublic } from '../wire/scope.js';
 import { WireServer } from '../wire/server.js';
 import type { SlowClients } from '../wire/slow-clients.js';
-import { addressOf, type Address, type Listening, type ListeningOnPath, type ListenOptions } from './address.js';
-import type { MonitorOptions, PathAddress, Where } from './address.js';
+import { addressOf, type Address, type ListenOptions, type PathAddress, type Where } from './address.js';
 import { toListenError } from './listen-error.js';
 
 /** Routes, and the server whose requests they answer. @internal */
@@ -66,22 +65,4 @@ export class Listener {
       }
     }
   }
-}
-
-/**
- * Opens the listener for monitoring first, so that a start can be watched. If one cannot be opened, the other may be.
- *
- * @param from where the port of the main listener came from, for messages
- * @internal
- */
-export async function openListeners(
-  main: Listener,
-  where: Where,
-  from: string,
-  monitor: Listener | null,
-  monitorWhere: MonitorOptions | null,
-): Promise<Listening | ListeningOnPath> {
-  if (monitor === null || monitorWhere === null) return main.open(where, from);
-  const address = await monitor.open(monitorWhere, 'monitor.port or MONITOR_PORT');
-  return { ...(await main.open(where, from)), monitor: address };
 }

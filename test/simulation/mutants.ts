@@ -19,9 +19,9 @@ const MUTANTS: readonly (readonly [string, string, string, string, string, strin
   ['a deadline grows when a request is sent again', 'crash', 'deadlines only shrink',
     'mesh/http-transport.ts', 'begin(after(monotonicNow() - startedAtMs, request), true)', 'begin(request, true)'],
   ['a drain closes first', 'rolling update', 'an update loses no request that can be repeated',
-    'app/closing.ts', 'if (delay > 0) await', 'if (delay > 1e9) await'],
+    'app/app.ts', 'if (delay > 0) await', 'if (delay > 1e9) await'],
   ['a drain does not wait', 'rolling update', 'a drain loses nothing that it can finish',
-    'app/listener.ts', 'await within(timeoutMs, ', 'await within(0, '],
+    'wire/server.ts', 'await within(timeoutMs, ', 'await within(0, '],
   ['a budget refills too fast', 'retries', 'retries stay in their budget',
     'mesh/retry.ts', 'const RETRIES_PER_SECOND = 10;', 'const RETRIES_PER_SECOND = 100;'],
   ['a signal is not forwarded', 'deadlines', 'a call ends when its caller leaves or has no time left',
@@ -41,7 +41,7 @@ const MUTANTS: readonly (readonly [string, string, string, string, string, strin
   ['a ping goes one level further', 'pings', 'a ping goes as deep as asked',
     'monitor/ping.ts', '(await loading)(depth - 1)', '(await loading)(depth)'],
   ['connections stay open after close', 'rolling update', 'nothing is left at the end',
-    'app/app.ts', 'this.#options.services.close();', ''],
+    'app/app.ts', 'services.close();', ''],
 ];
 
 const only = process.argv[3];
