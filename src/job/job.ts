@@ -9,11 +9,11 @@ import type { ServingOptions, SpanExport } from '../answer/context.js';
 import { clearTimeout, monotonicNow, setTimeout } from '../base/clock.js';
 import { TIME_LIMIT } from '../base/deadline.js';
 import { ServiceUnavailable, TimedOut } from '../base/errors.js';
-import { bindLogger, logSafely, type SafeLogger } from '../base/log.js';
+import { bindLogger, type SafeLogger } from '../base/log.js';
 import { assertOptions, show, type Kind, type Kinds } from '../base/options-check.js';
 import type { ServiceClient } from '../mesh/service-client.js';
-import { outgoingHeaders, PASSED_ON, requestId } from '../propagation/mesh-headers.js';
-import { beginRequestSpan, traceIds, type TraceSpan } from '../propagation/trace-context.js';
+import { PASSED_ON, requestId } from '../propagation/mesh-headers.js';
+import { beginRequestSpan, outgoingHeaders, traceIds, type TraceSpan } from '../propagation/trace-context.js';
 import type { CallTuple } from '../story/calls.js';
 
 /** Where a job comes from, and how long it may take. */
@@ -66,7 +66,6 @@ export class Job {
   /** The calls so far; null before the first one. @internal */
   calls: CallTuple[] | null = null;
   readonly #options: ServingOptions;
-  readonly #bindings: object;
 
   /** @internal */
   constructor(name: string, { headers, timeout = Infinity }: JobOptions, signal: AbortSignal, given: ServingOptions) {
@@ -79,20 +78,13 @@ export class Job {
     const { spanExport } = given;
     if (channel.hasSubscribers || spanExport !== null)
       this.span = beginRequestSpan(this.headers, spanExport?.sample);
-    this.#bindings = { request_id: this.id, ...(spanExport !== null && traceIds(this.span)) };
-    this.log = bindLogger(given.logger, this.#bindings);
+    const trace = spanExport === null ? {} : traceIds(this.span);
+    this.log = bindLogger(given.logger, { request_id: this.id, ...trace });
   }
 
   /** Exports the span of this job and of its calls; null while nothing does. @internal */
   get spanExport(): SpanExport | null {
     return this.#options.spanExport;
-  }
-
-  /** Logs that the job has failed. @internal */
-  fail(err: unknown): void {
-    const { name: job, calls } = this;
-    const entry = { ...this.#bindings, job, err, ...(calls && { calls }) };
-    logSafely(this.#options.logger, 'error', entry, 'job failed');
   }
 
   /**
@@ -159,9 +151,9 @@ export class Jobs {
       const result = await traced(job, run);
       outcome = 'done';
       return result;
-    } catch (error) {
-      job.fail(error);
-      throw error;
+    } catch (err) {
+      job.log.error({ job: name, err, ...(job.calls && { calls: job.calls }) }, 'job failed');
+      throw err;
     } finally {
       clearTimeout(timer);
       this.#running.delete(abort);

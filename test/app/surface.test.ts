@@ -47,7 +47,7 @@ test('an application, a request, a reply and a client have a closed list of memb
   ]);
   const job = await app.job('mail', membersOf);
   expect(job.sort()).toEqual([
-    'calls', 'deadlineMs', 'fail', 'headers', 'id', 'log', 'name', 'outgoingHeaders', 'service', 'signal', 'span',
+    'calls', 'deadlineMs', 'headers', 'id', 'log', 'name', 'outgoingHeaders', 'service', 'signal', 'span',
     'spanExport', 'startedAtMs',
   ]);
   expect([...new Set(membersOf(app))].sort()).toEqual([
