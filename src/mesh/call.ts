@@ -10,9 +10,9 @@ import type { RequestHeaders, ServiceFetchOptions, ServiceResponse } from './cal
 import type { ConnectionOptions, MeshSettings } from './settings.js';
 import { ApiError } from '../base/errors.js';
 import { callError, isUnavailable, ServiceError } from './service-error.js';
-import { DEADLINE_HEADER, NO_RETRY_HEADER, outgoingHeaders } from '../propagation/mesh-headers.js';
+import { DEADLINE_HEADER, NO_RETRY_HEADER } from '../propagation/mesh-headers.js';
 import { noteCall, type CallMaker, type CallTuple } from '../story/calls.js';
-import { beginCallSpan, isSampled, type TraceSpan } from '../propagation/trace-context.js';
+import { beginCallSpan, isSampled, outgoingHeaders, type TraceSpan } from '../propagation/trace-context.js';
 import { decodeAnswer, readBody, retryAfterOf, toServiceError, type Answer } from './answer.js';
 import { areCallsTraced, endTrace, traceCall, type CallExport, type CallTraceMessage } from './call-tracing.js';
 import { Limit, pause, type AttemptOutcome } from './limit.js';

@@ -2,7 +2,7 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { randomUuid } from '../base/clock.js';
-import { TRACE_HEADERS, traceHeaders, type TraceSpan } from './trace-context.js';
+import { TRACE_HEADERS } from './trace-context.js';
 
 /** How long the caller waits, in ms. */
 export const DEADLINE_HEADER = 'x-envoy-expected-rq-timeout-ms';
@@ -26,18 +26,6 @@ export function requestId({ headers }: { readonly headers: IncomingHttpHeaders }
 
 /** Headers of a request that the calls made for it pass on. */
 export const PASSED_ON: readonly string[] = ['x-request-id', ...TRACE_HEADERS];
-
-/**
- * The id and the trace of a request, for what is sent on its behalf.
- *
- * @param span the innermost span that somebody records; without one the trace is passed on unchanged
- */
-export function outgoingHeaders(
-  { id, headers }: { readonly id: string; readonly headers: IncomingHttpHeaders },
-  span: TraceSpan | undefined,
-): Record<string, string> {
-  return { 'x-request-id': id, ...traceHeaders(headers, span) };
-}
 
 /** The deadline in ms; undefined without the header, and if its value is not a positive integer. */
 export function readDeadlineHeader({ [DEADLINE_HEADER]: value }: IncomingHttpHeaders): number | undefined {

@@ -84,12 +84,15 @@ export function isSampled({ flags }: Pick<TraceSpan, 'flags'>): boolean {
 }
 
 /**
- * The trace headers of a call that is made for a request with these headers.
+ * The id and the trace of a request, for what is sent on its behalf.
  *
- * @param span the innermost span that somebody records; without one the headers are passed on unchanged
+ * @param span the innermost span that somebody records; without one the trace is passed on unchanged
  */
-export function traceHeaders(headers: IncomingHttpHeaders, span: TraceSpan | undefined): Record<string, string> {
-  const sent: Record<string, string> = {};
+export function outgoingHeaders(
+  { id, headers }: { readonly id: string; readonly headers: IncomingHttpHeaders },
+  span: TraceSpan | undefined,
+): Record<string, string> {
+  const sent: Record<string, string> = { 'x-request-id': id };
   for (const name of TRACE_HEADERS)
     if (headers[name] !== undefined) sent[name] = String(headers[name]);
   if (span === undefined) return sent;

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { expect, test } from 'vitest';
-import { beginCallSpan, beginRequestSpan, sampledTraceId, traceHeaders } from '../../src/propagation/trace-context.js';
+import { beginCallSpan, beginRequestSpan, outgoingHeaders } from '../../src/propagation/trace-context.js';
+import { sampledTraceId } from '../../src/propagation/trace-context.js';
 
 const TRACE = '12345678901234567890123456789012';
 const PARENT = '1234567890123456';
@@ -8,7 +9,9 @@ const VALID = `00-${TRACE}-${PARENT}-01`;
 
 /** What a call takes along on behalf of a request with these headers. */
 function propagate(headers: IncomingHttpHeaders): Record<string, string> {
-  return traceHeaders(headers, beginCallSpan(beginRequestSpan(headers)));
+  const span = beginCallSpan(beginRequestSpan(headers));
+  const { 'x-request-id': _id, ...sent } = outgoingHeaders({ id: 'a', headers }, span);
+  return sent;
 }
 const tracestateOf = (tracestate: string): string | undefined =>
   propagate({ traceparent: VALID, tracestate })['tracestate'];
