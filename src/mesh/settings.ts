@@ -116,8 +116,7 @@ function parseConnections(
 /** @throws {TypeError} for an invalid name, and for what is neither an application nor a function */
 function parseStandIns(given: Readonly<Record<string, ServiceStandIn>> = {}): ReadonlyMap<string, ServiceStandIn> {
   for (const [name, standIn] of Object.entries(given)) {
-    if (!isServiceName(name))
-      throw new TypeError(`services has ${JSON.stringify(name)}, which is not a service name`);
+    assertServiceName(name);
     const isApplication = standIn instanceof Object && typeof Reflect.get(standIn, 'request') === 'function';
     if (typeof standIn !== 'function' && !isApplication)
       throw new TypeError(
