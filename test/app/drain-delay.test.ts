@@ -46,3 +46,21 @@ test.for([
     await expect.poll(() => exit.mock.calls).toEqual([[0]]);
   },
 );
+
+test('without a timeout, a drain cuts what takes longer than 10 s', async () => {
+  vi.resetModules();
+  const { Postern } = await import('postern');
+  const begun = vi.fn(() => new Promise(() => {}));
+  const app = new Postern('users', { logger: false }).get('/', begun);
+  const { url } = await app.listen({ host: '127.0.0.1', port: 0 });
+  const outcome = vi.fn();
+  void fetch(url).then(() => outcome('answered'), () => outcome('cut'));
+  await expect.poll(() => begun.mock.calls.length).toBe(1);
+  const closed = app.close();
+  await expect.poll(() => app.closing.aborted).toBe(true);
+  await time.current?.pass(9_999);
+  expect(outcome.mock.calls).toEqual([]);
+  await time.current?.pass(1);
+  await closed;
+  await expect.poll(() => outcome.mock.calls).toEqual([['cut']]);
+});
