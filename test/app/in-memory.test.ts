@@ -14,6 +14,16 @@ test('a request in memory has read its options when it returns', async () => {
   expect(await Promise.all(requests.map(async (response) => (await response).text()))).toEqual(['1', '2', '3']);
 });
 
+test('a request that waits for the CPU is answered although no other one of its route follows', async () => {
+  const app = createApp().get('/other', () => 'ok').get('/busy', () => {
+    const until = performance.now() + 15;
+    while (performance.now() < until);
+    return 'done';
+  });
+  const responses = await Promise.all(['/busy', '/other'].map((path) => app.request(path)));
+  expect(responses.map(({ status }) => status)).toEqual([200, 200]);
+});
+
 test('the handler of a request in memory does not run behind the close hooks', async () => {
   const order: string[] = [];
   const late = createApp().get('/', () => void order.push('handler'));
