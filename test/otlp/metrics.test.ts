@@ -42,6 +42,16 @@ function lastOf(collector: Collector, name: string): [Record<string, Plain>, ...
   ]);
 }
 
+test('a summary has every quantile that is not below 0', async () => {
+  const { app, collector } = await start();
+  const balance = app.metrics.summary({ name: 'balance', help: 'Balances.', percentiles: [0, 0.5, 1] });
+  for (const value of [-1, 0, 3]) balance.observe(value);
+  await app.close();
+  const metric = metricsOf(collector).find(({ name }) => name === 'balance') as WireMetric;
+  expect(pointsOf(metric).map(({ quantileValues }) => quantileValues))
+    .toMatchObject([[{ quantile: 0.5, value: 0 }, { quantile: 1, value: 3 }]]);
+});
+
 test('close() exports every family that a scrape shows, cumulative, with the times of the process', async () => {
   const { app, collector } = await start();
   app.metrics.counter({ name: 'jobs_total', help: 'Jobs.' }).inc(3);
