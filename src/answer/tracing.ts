@@ -9,7 +9,7 @@ import { tracingChannel } from 'node:diagnostics_channel';
 import type { ErrorCode } from '../base/error-codes.js';
 import type { MatchedRoute } from '../routing/router.js';
 import type { Context } from './context.js';
-import { beginRequestSpan, isSampled, type TraceSpan } from '../propagation/trace-context.js';
+import { beginRequestSpan, isSampled, RequestSpan, type TraceSpan } from '../propagation/trace-context.js';
 
 /** Message to subscribers: one object for all events of a request. */
 export interface RequestTraceMessage {
@@ -72,7 +72,10 @@ export function beginTrace(ctx: Context): RequestTrace | null {
   const { spanExport } = ctx;
   const hasSubscribers = channel.hasSubscribers;
   if (!hasSubscribers && spanExport === null) return null;
-  const span = (ctx.span = beginRequestSpan(ctx.headers, spanExport?.sample));
+  const sample = spanExport?.sample;
+  // A subscriber may copy the span, and a copy has no getters.
+  const span = hasSubscribers ? beginRequestSpan(ctx.headers, sample) : new RequestSpan(ctx.headers, sample);
+  ctx.span = span;
   if (hasSubscribers) ctx.exchange.keepContext();
   else if (!isSampled(span)) return null;
   return (ctx.trace = new RequestTrace(ctx, span));

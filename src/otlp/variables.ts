@@ -154,10 +154,6 @@ function createSampler(name: string, ratio: number): Sampler {
   if (name === 'parentbased_always_on') return undefined;
   const root = name.replace('parentbased_', '');
   const share = root === 'traceidratio' ? ratio : Number(root === 'always_on');
-  return (trace) => {
-    if (root !== name && trace.parentId !== undefined) return isSampled(trace);
-    // The last 14 digits are random in every trace id (W3C Trace Context, level 2), so all services decide alike. A
-    // number holds 13 of them.
-    return Number.parseInt(trace.traceId.slice(18, 31), 16) >= (1 - share) * 2 ** 52;
-  };
+  return (span) =>
+    root !== name && span.parentId !== undefined ? isSampled(span) : span.chance >= (1 - share) * 2 ** 48;
 }

@@ -8,7 +8,7 @@
  */
 
 import type { IncomingHttpHeaders } from 'node:http';
-import { randomHex } from '../base/clock.js';
+import { random, randomHex } from '../base/clock.js';
 
 /** A span: one request, or one attempt of a call. */
 export interface TraceSpan {
@@ -46,20 +46,51 @@ const KNOWN_FLAGS = 0x03;
 const SAMPLED_RANDOM = '03';
 
 /** Decides whether a trace is recorded; undefined: as its flags say. */
-export type Sampler = ((trace: TraceSpan) => boolean) | undefined;
+export type Sampler = ((span: RequestSpan) => boolean) | undefined;
 
-/** Begins the span of a request: of the trace in its headers or, where they hold no valid one, of a new one. */
+/** Begins a span of a request or a job: in the trace of its headers or, where they hold no valid one, in a new one. */
 export function beginRequestSpan(headers: IncomingHttpHeaders, sample?: Sampler): TraceSpan {
-  const given = parseTraceparent(headers);
-  // Each request comes here: to spread an object takes V8 as long as all of this.
-  const span = {
-    traceId: given?.traceId ?? randomHex(TRACE_BYTES),
-    spanId: randomHex(SPAN_BYTES),
-    parentId: given?.parentId,
-    flags: given?.flags ?? SAMPLED_RANDOM,
-  };
-  if (sample !== undefined && sample(span) !== isSampled(span)) span.flags = `0${Number(span.flags) ^ 1}`;
-  return span;
+  const { traceId, spanId, parentId, flags } = new RequestSpan(headers, sample);
+  return { traceId, spanId, parentId, flags };
+}
+
+/** The same, with ids that are made when they are first read: a request that is not sampled seldom needs its own. */
+export class RequestSpan implements TraceSpan {
+  readonly parentId: string | undefined;
+  flags: string;
+  #traceId: string | undefined;
+  #spanId: string | undefined;
+  #chance: number | undefined;
+
+  constructor(headers: IncomingHttpHeaders, sample?: Sampler) {
+    const given = parseTraceparent(headers);
+    this.#traceId = given?.traceId;
+    this.parentId = given?.parentId;
+    this.flags = given?.flags ?? SAMPLED_RANDOM;
+    if (sample !== undefined && sample(this) !== isSampled(this)) this.flags = `0${Number(this.flags) ^ 1}`;
+  }
+
+  get traceId(): string {
+    if (this.#traceId === undefined) {
+      const id = randomHex(TRACE_BYTES);
+      const chance = this.#chance?.toString(16).padStart(12, '0') ?? id.slice(18, 30);
+      this.#traceId = id.slice(0, 18) + chance + id.slice(30);
+    }
+    return this.#traceId;
+  }
+
+  get spanId(): string {
+    return (this.#spanId ??= randomHex(SPAN_BYTES));
+  }
+
+  /**
+   * A whole number below 2 ** 48: digits 18 to 29 of the trace id. The last 14 digits are random in every trace id (W3C
+   * Trace Context, level 2), so services that decide by them decide alike.
+   */
+  get chance(): number {
+    const given = this.#traceId;
+    return (this.#chance ??= given === undefined ? Math.floor(random() * 2 ** 48) : parseInt(given.slice(18, 30), 16));
+  }
 }
 
 /** The id of the sampled trace that a request belongs to, by its span or else by its headers. */

@@ -1,7 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { expect, test } from 'vitest';
-import { beginCallSpan, beginRequestSpan, outgoingHeaders } from '../../src/propagation/trace-context.js';
-import { sampledTraceId } from '../../src/propagation/trace-context.js';
+import {
+  beginCallSpan, beginRequestSpan, outgoingHeaders, RequestSpan, sampledTraceId,
+} from '../../src/propagation/trace-context.js';
 
 const TRACE = '12345678901234567890123456789012';
 const PARENT = '1234567890123456';
@@ -33,6 +34,19 @@ test('a request is a span below the one that its traceparent names, a call one b
       flags: '01',
     });
   expect(new Set([PARENT, span.spanId, ...calls.map(({ spanId }) => spanId)]).size).toBe(4);
+});
+
+test('a sampler decides by digits of the trace id, so the next service decides alike', () => {
+  for (let count = 0; count < 1000; count += 1) {
+    const half = 2 ** 47;
+    const span = new RequestSpan({}, ({ chance }) => chance >= half);
+    const { traceId, spanId, parentId, flags } = span;
+    expect(`${traceId}-${spanId}`).toMatch(/^[0-9a-f]{32}-[0-9a-f]{16}$/);
+    expect([span.traceId, span.spanId, parentId]).toEqual([traceId, spanId, undefined]);
+    expect(flags).toBe(Number.parseInt(traceId.slice(18, 30), 16) >= half ? '03' : '02');
+    const next = new RequestSpan({ traceparent: `00-${traceId}-${spanId}-${flags}` });
+    expect([next.traceId, next.parentId, next.chance]).toEqual([traceId, spanId, span.chance]);
+  }
 });
 
 test.for([
