@@ -13,6 +13,7 @@ import { FRAMEWORK_VERSION } from '../base/version.js';
 import { ATTRIBUTES, message, tagOf, TEXT, varint, type Attributes, type Form } from '../payload/protobuf.js';
 import type { Signal, SignalSettings } from './variables.js';
 
+const SLAB_LENGTH = 16_384;
 const MAX_ANSWER_LENGTH = 65_536;
 const CLOSE_MS = 1000;
 const FIRST_PAUSE_MS = 1000;
@@ -24,8 +25,10 @@ const RETRYABLE: ReadonlySet<number> = new Set([0, 429, 502, 503, 504]);
 
 /** Items that are sent together. */
 interface Batch {
-  /** As bytes: a text that was put together keeps all of its parts alive. */
-  readonly items: Buffer[];
+  /** As bytes: a text that was put together keeps all of its parts alive. Full but for the last one. */
+  readonly slabs: Buffer[];
+  /** Bytes in the last slab. */
+  used: number;
   /** Spans, log records or data points in them. */
   count: number;
   /** When it is sent, full or not, on the clock of `performance.now()`. */
@@ -123,9 +126,11 @@ export function startExporter(
     }
   };
 
-  const send = async ({ items, count }: Batch): Promise<void> => {
-    const [head, tail] = envelope(items.reduce((length, item) => length + item.length, 0));
-    const plain = Buffer.concat([Buffer.from(head, 'latin1'), ...items, Buffer.from(tail, 'latin1')]);
+  const send = async (batch: Batch): Promise<void> => {
+    const { slabs, count } = batch;
+    trim(batch);
+    const [head, tail] = envelope(slabs.reduce((length, slab) => length + slab.length, 0));
+    const plain = Buffer.concat([Buffer.from(head, 'latin1'), ...slabs, Buffer.from(tail, 'latin1')]);
     const body = compress === undefined ? plain : await compress(plain);
     if (isClosed) return drop(count, 'the application closed');
     const deadlineMs = monotonicNow() + timeoutMs;
@@ -165,10 +170,10 @@ export function startExporter(
       let batch = queue.at(-1);
       if (batch === undefined || batch.count + count > maxBatchSize) {
         // Also with a delay of 0, spans of requests that end together share a batch.
-        batch = { items: [], count: 0, dueMs: monotonicNow() + Math.max(1, delayMs) };
+        batch = { slabs: [], used: 0, count: 0, dueMs: monotonicNow() + Math.max(1, delayMs) };
         queue.push(batch);
       }
-      batch.items.push(Buffer.from(form === 'json' && batch.count > 0 ? `,${item}` : item, 'latin1'));
+      append(batch, form === 'json' && batch.count > 0 ? `,${item}` : item);
       batch.count += count;
       waiting += count;
       if (batch.count === count || batch.count >= maxBatchSize) wake();
@@ -186,6 +191,24 @@ export function startExporter(
       agent.destroy();
     },
   };
+}
+
+/** A buffer for each item would take a third as long as to encode it. */
+function append(batch: Batch, item: string): void {
+  let slab = batch.slabs.at(-1);
+  if (slab === undefined || batch.used + item.length > slab.length) {
+    trim(batch);
+    slab = Buffer.allocUnsafeSlow(Math.max(SLAB_LENGTH, item.length));
+    batch.slabs.push(slab);
+    batch.used = 0;
+  }
+  batch.used += slab.write(item, batch.used, 'latin1');
+}
+
+/** Cuts off the rest of the last slab. */
+function trim({ slabs, used }: Batch): void {
+  const last = slabs.pop();
+  if (last !== undefined) slabs.push(last.subarray(0, used));
 }
 
 /** The pause before the next attempt, in ms: {@link backoffMs} from 1 s up to 5 s, or a longer `Retry-After` up to 5 min. */
