@@ -109,7 +109,7 @@ function toServerFields(
     const scheme = /^https?/.exec(origin)?.[0];
     const more = { 'http.route': route?.path, 'url.scheme': scheme, 'network.protocol.version': httpVersion };
     const { attributes, ...fields } = toFields(method, route?.path, origin, statusCode, errorType, more);
-    latest.set(route, (last = { key, ...fields, attributes: encodeAttributes(form, attributes, ATTRIBUTE) }));
+    latest.set(route, (last = { key, ...fields, attributes: flatten(encodeAttributes(form, attributes, ATTRIBUTE)) }));
   }
   const { name, isError } = last;
   const own = { 'url.path': target.path, 'client.address': ip, 'user_agent.original': headers['user-agent'] };
@@ -185,4 +185,9 @@ function cut(given: Texts): Attributes {
     if (value !== undefined) attributes[key] = Number.isSafeInteger(value) ? value : String(value).slice(0, max);
   }
   return attributes;
+}
+
+/** V8 keeps a text that was put together as a tree of its parts, and each copy goes through all of them. */
+function flatten(bytes: string): string {
+  return Buffer.from(bytes, 'latin1').toString('latin1');
 }

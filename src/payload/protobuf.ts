@@ -49,8 +49,8 @@ export const DOUBLE: Kind<number> = scalar(1, (value) => (isFinite(value) ? Stri
 /** AnyValue. */
 export const VALUE: Kind<Value> = {
   wire: 2,
-  json: (value, tag) => ANY.json(toAny(value), tag),
-  protobuf: (value, tag) => ANY.protobuf(toAny(value), tag),
+  json: (value, tag) => ofAny(value).json(value as never, tag),
+  protobuf: (value, tag) => ofAny(value).protobuf(value as never, tag),
 };
 /** A list of KeyValue. A text is one that {@link encodeAttributes} returned. */
 export const ATTRIBUTES: Kind<Attributes | string> = {
@@ -59,11 +59,12 @@ export const ATTRIBUTES: Kind<Attributes | string> = {
   protobuf: (given, tag) => (typeof given === 'string' ? given : encodeAttributes('protobuf', given, tag)),
 };
 const PAIR = message({ key: [1, TEXT], value: [2, VALUE] });
-const ANY_FIELDS = {
-  stringValue: [1, TEXT], boolValue: [2, BOOLEAN], intValue: [3, INT_64], doubleValue: [4, DOUBLE],
-  arrayValue: [5, message({ values: [1, list(VALUE)] })], kvlistValue: [6, message({ values: [1, ATTRIBUTES] })],
-} as const;
-const ANY = message(ANY_FIELDS);
+/** The messages of an AnyValue, each with the one member that it may have. */
+const ANY = {
+  text: only('stringValue', 1, TEXT), boolean: only('boolValue', 2, BOOLEAN), whole: only('intValue', 3, INT_64),
+  number: only('doubleValue', 4, DOUBLE), list: only('arrayValue', 5, only('values', 1, list(VALUE))),
+  record: only('kvlistValue', 6, only('values', 1, ATTRIBUTES)), nothing: message({}),
+};
 
 export function message<F extends Fields>(fields: F): Kind<Structure<F>> {
   const entries = Object.entries(fields).map(([name, [number, kind]]) => ({ name, kind, tag: tagOf(number, kind) }));
@@ -126,13 +127,21 @@ function scalar<T>(wire: Kind<T>['wire'], json: (value: T) => string, protobuf: 
   return { wire, json, protobuf: (value, tag) => tag + protobuf(value) };
 }
 
-/** The one member that an AnyValue has. */
-function toAny(value: Value): Structure<typeof ANY_FIELDS> {
-  if (typeof value === 'string') return { stringValue: value };
-  if (typeof value === 'boolean') return { boolValue: value };
-  if (typeof value === 'number') return Number.isSafeInteger(value) ? { intValue: value } : { doubleValue: value };
-  if (value === null) return {};
-  return Array.isArray(value) ? { arrayValue: { values: value } } : { kvlistValue: { values: value } };
+function only<T>(name: string, number: number, kind: Kind<T>): Kind<T> {
+  const own = tagOf(number, kind);
+  return {
+    wire: 2,
+    json: (value) => `{"${name}":${kind.json(value, own)}}`,
+    protobuf: (value, tag) => tag + withLength(kind.protobuf(value, own)),
+  };
+}
+
+function ofAny(value: Value): Kind<never> {
+  if (typeof value === 'string') return ANY.text;
+  if (typeof value === 'boolean') return ANY.boolean;
+  if (typeof value === 'number') return Number.isSafeInteger(value) ? ANY.whole : ANY.number;
+  if (value === null) return ANY.nothing;
+  return Array.isArray(value) ? ANY.list : ANY.record;
 }
 
 function withLength(text: string): string {
