@@ -47,7 +47,8 @@ export function toExemplar(labels: unknown, value: number, metricName: string): 
     throw new TypeError(`exemplarLabels of "${metricName}" is ${show(labels)}; pass an object`);
   const copy: Readonly<Record<string, unknown>> = { ...labels };
   let length = 0;
-  for (const [name, text] of Object.entries(copy)) {
+  for (const name in copy) {
+    const text = copy[name];
     assertLabelName(name, `an exemplar of "${metricName}"`);
     if (typeof text !== 'string' && typeof text !== 'number') {
       throw new TypeError(`exemplar label "${name}" of "${metricName}" is ${show(text)}; give a string or a number`);
