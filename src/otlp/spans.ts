@@ -94,8 +94,19 @@ export function encodeSpan(
   return SPAN[form](span, ITEM);
 }
 
-/** For each route, the part of its latest span that its next request may have as well, and what that depends on. */
-type LatestFields = Map<MatchedRoute | null, SpanFields & { readonly key: string; readonly attributes: string }>;
+/** For each route, the parts of its latest span that its next request may have as well, and what they depend on. */
+type LatestFields = Map<MatchedRoute | null, SpanFields & Latest>;
+
+interface Latest {
+  readonly key: string;
+  /** Encoded, without those of the client. */
+  readonly attributes: string;
+  path?: string;
+  ip?: string;
+  agent?: string | undefined;
+  /** Encoded. */
+  all?: string;
+}
 
 function toServerFields(
   { ctx, statusCode = 0, errorCode, error }: EndedRequest, origin: string, latest: LatestFields, form: Form,
@@ -111,10 +122,16 @@ function toServerFields(
     const { attributes, ...fields } = toFields(method, route?.path, origin, statusCode, errorType, more);
     latest.set(route, (last = { key, ...fields, attributes: flatten(encodeAttributes(form, attributes, ATTRIBUTE)) }));
   }
+  const { path } = target;
+  const agent = headers['user-agent'];
+  let { all } = last;
+  if (all === undefined || last.path !== path || last.ip !== ip || last.agent !== agent) {
+    const own = cut({ 'url.path': path, 'client.address': ip, 'user_agent.original': agent });
+    all = flatten(encodeAttributes(form, own, ATTRIBUTE, last.attributes));
+    Object.assign(last, { path, ip, agent, all });
+  }
   const { name, isError } = last;
-  const own = { 'url.path': target.path, 'client.address': ip, 'user_agent.original': headers['user-agent'] };
-  const attributes = encodeAttributes(form, cut(own), ATTRIBUTE, last.attributes);
-  return { name, isError, attributes, exception: statusCode === 500 ? error : undefined };
+  return { name, isError, attributes: all, exception: statusCode === 500 ? error : undefined };
 }
 
 function toClientFields(message: CallTraceMessage): SpanFields {
