@@ -2,6 +2,9 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
+/** Maximum bytes that are read and dropped of a body that no handler wants; with more, the connection is closed. */
+const DISCARD_BYTES = 64 * 1024 * 1024;
+
 /** The body of one request; a request without one has none. */
 export class IncomingBody {
   /** Whether the rest will never come. */
@@ -58,7 +61,13 @@ export class IncomingBody {
   }
 
   #discard(): void {
+    const { req } = this;
     this.#isDiscarded = true;
-    this.req.on('data', () => undefined).unpipe().resume();
+    let budget = DISCARD_BYTES;
+    const onData = (chunk: Buffer): void => {
+      budget -= chunk.length;
+      if (budget < 0) req.socket.destroy();
+    };
+    req.on('data', onData).unpipe().resume();
   }
 }

@@ -79,3 +79,25 @@ test('a reply may stream what the request is still sending, and keeps the connec
   await closed;
   expect(text().match(/HTTP\/1\.1 200/g)).toHaveLength(2);
 });
+
+test.for([
+  ['of known length', `POST /unread HTTP/1.1\r\nHost: x\r\nContent-Length: ${1024 ** 3}\r\n\r\n`, 'a'.repeat(0x10000)],
+  ['in chunks', 'POST /unread HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n', CHUNK],
+] as const)('a body %s that nobody wants is read up to 64 MiB', async ([, head, part]) => {
+  const app = createApp().post('/unread', () => 'unread');
+  const { port } = await serve(app);
+  const accepted = once(app.server, 'connection') as Promise<[Socket]>;
+  // A client that goes on although the server has ended its side.
+  const client = connect({ port, host: '127.0.0.1', allowHalfOpen: true }).on('error', () => undefined).resume();
+  const closed = new Promise((resolve) => client.once('close', resolve));
+  client.write(head);
+  const [socket] = await accepted;
+  // As fast as the server takes it, 200 MiB at most.
+  for (let sent = 0; sent < 200 * 16 && client.writable; sent += 1) {
+    if (client.write(part)) continue;
+    await Promise.race([new Promise((resolve) => client.once('drain', resolve)), closed]);
+  }
+  client.destroy();
+  await closed;
+  expect(socket.bytesRead).toBeLessThan(80 * 1024 * 1024);
+});
