@@ -6,8 +6,11 @@
  */
 
 import type { IncomingMessage } from 'node:http';
+import { builtin } from '../base/builtin.js';
 import { HttpError } from '../base/errors.js';
 import { enterPublicScope, SCOPE_HEADER } from './scope.js';
+
+const { METHODS } = builtin('node:http');
 
 /**
  * uri-host [ ":" port ] (RFC 3986, section 3.2.2; RFC 9110, section 7.2), but without a comma: a gateway that reads
@@ -18,6 +21,9 @@ export const HOST: RegExp =
 
 /** How many header fields node:http keeps in a server without a `maxHeadersCount`; with 0 it keeps all. */
 const DEFAULT_KEPT = 1000;
+
+/** Methods of HTTP. node:http's parser also lets methods of RTSP pass (RFC 2326): `DESCRIBE / RTSP/1.0`. */
+const HTTP_METHODS: ReadonlySet<string | undefined> = new Set(METHODS);
 
 /**
  * Makes the check that refuses requests whose heads break RFC 9112 (sections 3.2 and 6.1). It remembers the last
@@ -32,11 +38,12 @@ const DEFAULT_KEPT = 1000;
 export function createHeadCheck(maxFields: number): (req: IncomingMessage, kept?: number | null) => boolean {
   let knownHost: string | undefined;
   return (req, kept) => {
-    const { httpVersion, rawHeaders } = req;
+    const { method, httpVersion, rawHeaders } = req;
     if (httpVersion !== '1.1' && httpVersion !== '1.0') {
       if (httpVersion === '0.9') throw new HttpError(400, 'The request line has no HTTP version.');
       throw new HttpError(505, `HTTP/${httpVersion} is not served; use HTTP/1.1.`);
     }
+    if (!HTTP_METHODS.has(method) || (method === 'SOURCE' && httpVersion === '1.0')) throw otherProtocol();
     // node:http drops the fields that its server does not keep: a second `Host` or `x-postern-scope` could be one.
     const most = kept === 0 ? maxFields : Math.min(maxFields, (kept ?? DEFAULT_KEPT) - 1);
     if (rawHeaders.length > most * 2)
@@ -48,9 +55,12 @@ export function createHeadCheck(maxFields: number): (req: IncomingMessage, kept?
     for (let i = 0; i < rawHeaders.length; i += 2) {
       const name = rawHeaders[i] as string;
       const { length } = name;
-      if (length === 4 && name.toLowerCase() === 'host') {
-        hosts += 1;
-        host = rawHeaders[i + 1] as string;
+      if (length === 4) {
+        const lower = name.toLowerCase();
+        if (lower === 'host') {
+          hosts += 1;
+          host = rawHeaders[i + 1] as string;
+        } else if (lower === 'cseq' && httpVersion === '1.0') throw otherProtocol();
       } else if (length === 7 && name.toLowerCase() === 'upgrade') asksForUpgrade = true;
       else if (length === 15 && name.toLowerCase() === SCOPE_HEADER) isPublic = true;
       else if (length === 17 && name.toLowerCase() === 'transfer-encoding') {
@@ -72,6 +82,14 @@ export function createHeadCheck(maxFields: number): (req: IncomingMessage, kept?
 
 /** Methods of RFC 9110, PATCH (RFC 5789) and QUERY (RFC 10008). A label or a span has no name that a client made up. */
 export const STANDARD_METHOD: RegExp = /^(?:CONNECT|DELETE|GET|HEAD|OPTIONS|PATCH|POST|PUT|QUERY|TRACE)$/;
+
+/**
+ * The parser hides the name of the protocol: `GET / RTSP/1.0` and `SOURCE / ICE/1.0` look like HTTP/1.0. They differ
+ * by their methods, and RTSP also by `CSeq`, a field that each of its requests has (RFC 2326, section 12.17).
+ */
+function otherProtocol(): HttpError {
+  return new HttpError(400, 'The request line is of another protocol than HTTP.');
+}
 
 /** Whether the trailers after a chunked body end the connection: node:http parses no request after them. */
 // "0\r\nConnection: close\r\n\r\n"

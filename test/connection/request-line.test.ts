@@ -1,5 +1,5 @@
 /**
- * Request lines: methods that nobody knows, the host of a target in absolute form, and expectations.
+ * Request lines: methods that nobody knows, other protocols, the host of a target in absolute form, and expectations.
  */
 
 import { once } from 'node:events';
@@ -46,6 +46,27 @@ test('a method of which only a part has arrived is not told from what is no requ
   socket.on('data', (chunk) => (text += String(chunk))).write('BR');
   await once(socket, 'end');
   expect(text).toMatch(/^HTTP\/1\.1 400 /);
+});
+
+test.for([
+  'SETUP / RTSP/1.0',
+  'DESCRIBE rtsp://x/ RTSP/1.0',
+  'SOURCE /mount ICE/1.0',
+  'GET / RTSP/1.0\r\nCSeq: 1',
+  'OPTIONS * RTSP/1.0\r\ncseq: 1',
+])('%j is refused, and nothing behind it is let in', async (line) => {
+  const seen: string[] = [];
+  const app = createApp().get('/next', () => void seen.push('next'));
+  const { port } = await serve(app);
+  const replies = parseResponses(await rawExchange(port, `${line}\r\n${HEAD}Connection: keep-alive\r\n\r\n${NEXT}`));
+  expect(replies.map(({ status }) => status)).toEqual([400]);
+  expect(seen).toEqual([]);
+});
+
+test.for(['GET / HTTP/1.1\r\nCSeq: 1', 'GET / HTTP/1.0\r\nAge: 1'])('%j is a request like any other', async (line) => {
+  const { port } = await serve(createApp().get('/', () => 'ok'));
+  expect(parseResponses(await rawExchange(port, `${line}\r\n${HEAD}Connection: close\r\n\r\n`)))
+    .toMatchObject([{ status: 200 }]);
 });
 
 test('a method of http.METHODS without a route is 404 or 405, not 501', async () => {

@@ -63,6 +63,9 @@ describe('the request line', () => {
   // node:http does not tell its name from that of HTTP: it can only be answered once, and as what it says it is.
   test('"GET / RTSP/1.0" lets nothing behind it in', () =>
     wire.check({ bytes: lined('GET / RTSP/1.0'), answers: ['GET /'], seen: ['/'] }));
+  test.for(['DESCRIBE / RTSP/1.0', 'SOURCE / ICE/1.0'])('%j is refused', (line) =>
+    wire.check({ bytes: lined(line), answers: [400] }),
+  );
 });
 
 describe('the target', () => {
