@@ -40,7 +40,7 @@ const broken = MUTATIONS.flatMap((mutation) =>
 );
 
 test.for(broken)('an exporter for $name $what is noticed', async ({ name, edit, noticed }) => {
-  const { failures } = await runSites(createRandom(12), 4, 60, {
+  const { failures } = await runSites(createRandom(12), 8, 60, {
     [name]: (...args: Parameters<(typeof EXPORTERS)['nginx']>) => edit(EXPORTERS[name](...args)),
   });
   expect(failures.filter((failure) => noticed.test(failure)).length, failures[0]).toBeGreaterThan(0);
