@@ -208,6 +208,6 @@ test('every export has its place in the documents', () => {
 
 test('the command of the README is what continuous integration runs', () => {
   const command = 'npm install && npm test';
-  expect(readPage('README.md')).toMatch(new RegExp(`^${command} +#`, 'm'));
+  expect(readPage('README.md')).toMatch(new RegExp(`^${command}$`, 'm'));
   expect(readFileSync(join(ROOT, '.ci/run'), 'utf8').trimEnd().split('\n').at(-1)).toBe(command);
 });
