@@ -50,7 +50,7 @@ const CASES: readonly Case[] = [
 const CLIENTS = 20;
 const RESTARTS = 10;
 /** Minimum number of POSTs that are sent for each restart. */
-const PER_RESTART = 300;
+const PER_RESTART = 500;
 
 interface Instance {
   readonly child: ChildProcess;
