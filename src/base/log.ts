@@ -229,7 +229,7 @@ function fieldsOf(about: unknown): object {
   return typeof about === 'object' && about !== null ? membersOf(about) : {};
 }
 
-/** Anything but a text, such as a number, is described in words. An object alone has its members in the entry. */
+/** Anything but a text, such as a number, is described in words. An object has its members in the entry. */
 function messageOf(about: unknown, text: unknown): string | undefined {
   const message = text ?? (typeof about === 'object' ? undefined : about);
   return message === undefined || typeof message === 'string' ? message : inspectSafely(message);

@@ -76,7 +76,7 @@ function told({ document }: Asked, msg: string, toText: (event: StoryEvent) => s
   return event && toText(event);
 }
 
-/** @returns the reason, and the instance if it is that of one instance */
+/** @returns the reason, with the instance if only one has it */
 function reasonOf(service: string, own: readonly Asked[], worst: Asked | undefined): { at?: Asked; reason: string } {
   for (const find of REASONS)
     for (const at of own) {

@@ -197,7 +197,7 @@ function mergeOptions(outer: DeclaredOptions, inner: DeclaredOptions): DeclaredO
  */
 export function shareOptions(what: string, options: GroupOptions, outer = NOTHING): DeclaredOptions {
   assertOptions(what, options, GROUP);
-  // Its middleware is around that of the routes, and not a default.
+  // The middleware of a group is around the middleware of its routes, and not a default.
   return addTo(outer, { ...checkOptions(what, options), middleware: undefined });
 }
 

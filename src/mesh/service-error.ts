@@ -88,7 +88,7 @@ export function toLogged(error: ServiceError): Error {
   const { value } = errorCode;
   const isSpecified = value !== FrameworkErrorCodes.framework_error_unspecified.value;
   const reason: unknown = cause instanceof Error ? (Reflect.get(cause, 'code') ?? cause.message) : undefined;
-  // In the order of their use to the reader: a text gets what those before it left.
+  // In the order of their use to the reader: a text gets the space that the texts before it left.
   const code = isSpecified && { errorCode: { name: shorten(errorCode.name), value } };
   const where = { service, method, path: shorten(path) };
   const what = { description: shorten(description) };

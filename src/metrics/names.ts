@@ -14,7 +14,7 @@ const OWN_LABELS = ['le', 'quantile'] as const;
 export interface MetricKind {
   /** Its type in an exposition. */
   readonly type: string;
-  /** Options besides those of every metric. */
+  /** Options in addition to the options of every metric. */
   readonly options: readonly string[];
   /** The label of which each line of a series has another value. */
   readonly ownLabel?: (typeof OWN_LABELS)[number];

@@ -99,7 +99,7 @@ type LatestFields = Map<MatchedRoute | null, SpanFields & Latest>;
 
 interface Latest {
   readonly key: string;
-  /** Encoded, without those of the client. */
+  /** Encoded, without the attributes of the client. */
   readonly attributes: string;
   path?: string;
   ip?: string;
@@ -204,7 +204,7 @@ function cut(given: Texts): Attributes {
   return attributes;
 }
 
-/** V8 keeps a text that was put together as a tree of its parts, and each copy goes through all of them. */
+/** V8 keeps a text that was put together as a tree of its parts, and each copy visits all of them. */
 function flatten(bytes: string): string {
   return Buffer.from(bytes, 'latin1').toString('latin1');
 }
