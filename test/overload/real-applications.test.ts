@@ -6,7 +6,7 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
-import type { Context, Postern } from 'postern';
+import { BadRequest, reply, type Context, type Postern } from 'postern';
 import { createApp, expectFailures } from '../support/serve.js';
 import { createPool, time } from '../support/virtual-clock.js';
 
@@ -128,4 +128,21 @@ test.for<[string, (ctx: Context) => unknown]>([
   await clients.settle();
   expect(clients.statuses('/work', calmMs).filter((status) => status !== 200)).toEqual([]);
   expect(new Set(clients.statuses('/work?fail', calmMs))).toEqual(new Set([500]));
+});
+
+test.for<[string, () => unknown]>([
+  ['throw', () => { throw new BadRequest(); }],
+  ['answer with', () => reply({}, { status: 400 })],
+])('quick requests whose handlers %s a 400 do not make an overloaded route look quick', async ([, refuse]) => {
+  const app = expectFailures(createApp(), 503);
+  const work = createPool();
+  app.get('/work', (ctx) => (ctx.query.has('bad') ? refuse() as string : work()));
+  const clients = await start(app, 1000, 'states its deadline');
+  for (let i = 0; i < 400; i += 1) {
+    for (let n = 0; n < 3; n += 1) clients.send('/work');
+    clients.send('/work?bad');
+    await clients.pass();
+  }
+  await clients.settle();
+  expect(clients.statuses('/work')).toContain(503);
 });
