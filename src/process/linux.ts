@@ -23,63 +23,36 @@ export interface CgroupLimits {
  * @param root prefix of `/proc` and `/sys`; empty for the real directories
  */
 export function readCgroupLimits(root: string): CgroupLimits {
-  const { memory, cpu } = findCgroups(root);
-  const memoryBytes = Math.min(Infinity, ...memory.map(readMemoryLimit));
-  const quotas = cpu.map(readCpuQuota);
+  const groups = findCgroups(root, 'cpu');
+  const quotas = groups.map(readCpuQuota);
   const cpus = Math.min(Infinity, ...quotas);
-  const throttling = cpus === Infinity ? undefined : readThrottling(cpu[quotas.indexOf(cpus)]!);
-  return { memoryBytes, cpus, throttling };
-}
-
-/** Directories of the groups that this process is in, from its own up to the topmost that can be seen; or none. */
-function findCgroups(root: string): Readonly<Record<'memory' | 'cpu', readonly string[]>> {
-  // "4:memory:/docker/1f" → memory, /docker/1f; "0::/app" → version 2, /app
-  const memberships = [...(readText(`${root}/proc/self/cgroup`) ?? '').matchAll(/^\d+:([^:]*):(.*)$/gm)];
-  const mounts = [...(readText(`${root}/proc/self/mountinfo`) ?? '').matchAll(MOUNT)];
-  const locate = (controller: string): readonly string[] => {
-    const own = memberships.find(([, list]) => has(list, controller)) ?? memberships.find(([, list]) => list === '');
-    const [, list, path = ''] = own ?? [];
-    const mount = mounts.find(([, , , two, options]) =>
-      two === '2' ? list === '' : has(list, controller) && has(options, controller),
-    );
-    if (mount === undefined) return [];
-    const [, top = '', point = ''] = mount;
-    return ancestry(root + unescape(point), relativePath(path, unescape(top)));
+  return {
+    memoryBytes: Math.min(Infinity, ...findCgroups(root, 'memory').map(readMemoryLimit)),
+    cpus,
+    throttling: cpus === Infinity ? undefined : readThrottling(groups[quotas.indexOf(cpus)]!),
   };
-  return { memory: locate('memory'), cpu: locate('cpu') };
-}
-
-/** Root and point of a mount of either version, then the controllers of version 1. */
-const MOUNT = /^\S+ \S+ \S+ (\S+) (\S+) .* - cgroup(2?) \S+ (\S+)$/gm;
-
-/** Version 1 reports the largest multiple of the page size below 2^63 for "no limit", and some kernels 2^64. */
-const UNLIMITED_BYTES = 2 ** 60;
-
-function has(list: string | undefined, controller: string): boolean {
-  return list !== undefined && list.split(',').includes(controller);
-}
-
-/** mountinfo writes blanks and the like as `\040`. */
-function unescape(path: string): string {
-  return path.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
 }
 
 /**
- * The path of a group below its mount. A container sees its own group mounted as the top, but its path may still be
- * that on the host: `/docker/1f` below a mount of `/docker/1f` is empty.
+ * Directories of the groups that this process is in, from its own up to the topmost that can be seen; or none. A
+ * container sees its own group as the topmost, but its path may be the path on the host: those directories are missing.
  */
-function relativePath(path: string, mountRoot: string): string {
-  const prefix = mountRoot === '/' ? '' : mountRoot;
-  if (path.includes('/..') || (path !== prefix && !path.startsWith(`${prefix}/`))) return '';
-  return path.slice(prefix.length).replace(/\/$/, '');
-}
-
-/** // "/sys/fs/cgroup", "/a/b" → /sys/fs/cgroup/a/b, /sys/fs/cgroup/a, /sys/fs/cgroup */
-function ancestry(top: string, path: string): readonly string[] {
+function findCgroups(root: string, controller: 'memory' | 'cpu'): readonly string[] {
+  const text = readText(`${root}/proc/self/cgroup`) ?? '';
+  // Version 1: "4:memory:/docker/1f" or "1:cpu,cpuacct:/docker/1f". Version 2: "0::/app".
+  const first = new RegExp(`^\\d+:(?:[^:]+,)?${controller}(?:,[^:]+)?:(.*)$`, 'm').exec(text);
+  const [, path] = first ?? /^0::(.*)$/m.exec(text) ?? [];
+  if (path === undefined) return [];
+  const top = `${root}/sys/fs/cgroup${first === null ? '' : `/${controller}`}`;
   const directories: string[] = [];
-  for (let rest = path; rest !== ''; rest = rest.slice(0, rest.lastIndexOf('/'))) directories.push(top + rest);
+  // A group outside of the namespace: "/../other".
+  let rest = path.includes('/..') ? '' : path.replace(/\/$/, '');
+  for (; rest !== ''; rest = rest.slice(0, rest.lastIndexOf('/'))) directories.push(top + rest);
   return [...directories, top];
 }
+
+/** Version 1 reports the largest multiple of the page size below 2^63 for "no limit", and some kernels 2^64. */
+const UNLIMITED_BYTES = 2 ** 60;
 
 /** Infinite without a limit. */
 function readMemoryLimit(directory: string): number {

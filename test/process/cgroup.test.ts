@@ -10,13 +10,6 @@ afterEach(() => {
   for (const root of roots.splice(0)) rmSync(root, { recursive: true });
 });
 
-const MOUNT_2 =
-  '30 23 0:26 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime shared:9 - cgroup2 cgroup2 rw,nsdelegate,memory_recursiveprot\n';
-const MOUNTS_1 =
-  '24 19 0:21 / /proc rw,nosuid - proc proc rw\n' +
-  '32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:16 - cgroup cgroup rw,cpu,cpuacct\n' +
-  '35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n' +
-  '41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n';
 const NO_LIMITS = { memoryBytes: Infinity, cpus: Infinity, throttling: undefined };
 
 interface Recorded {
@@ -31,7 +24,6 @@ const TREES: readonly Recorded[] = [
     where: 'a container of version 2 with its own namespace',
     files: {
       'proc/self/cgroup': '0::/\n',
-      'proc/self/mountinfo': MOUNT_2,
       'sys/fs/cgroup/memory.max': '536870912\n',
       'sys/fs/cgroup/cpu.max': '50000 100000\n',
       'sys/fs/cgroup/cpu.stat':
@@ -47,7 +39,6 @@ const TREES: readonly Recorded[] = [
     where: 'a nested group of version 2 whose ancestors are tighter',
     files: {
       'proc/self/cgroup': '0::/kubepods.slice/pod7.slice/app.scope\n',
-      'proc/self/mountinfo': MOUNT_2,
       'sys/fs/cgroup/kubepods.slice/memory.max': '8589934592\n',
       'sys/fs/cgroup/kubepods.slice/cpu.max': '150000 100000\n',
       'sys/fs/cgroup/kubepods.slice/cpu.stat': 'nr_periods 9\nnr_throttled 4\nthrottled_usec 500000\n',
@@ -67,7 +58,6 @@ const TREES: readonly Recorded[] = [
     where: 'a nested group of version 2 that is tighter than its ancestors',
     files: {
       'proc/self/cgroup': '0::/a/b\n',
-      'proc/self/mountinfo': MOUNT_2,
       'sys/fs/cgroup/a/memory.max': '8192\n',
       'sys/fs/cgroup/a/cpu.max': '300000 100000\n',
       'sys/fs/cgroup/a/b/memory.max': '4096\n',
@@ -80,7 +70,6 @@ const TREES: readonly Recorded[] = [
     where: 'version 2 without limits',
     files: {
       'proc/self/cgroup': '0::/user.slice/a.scope\n',
-      'proc/self/mountinfo': MOUNT_2,
       'sys/fs/cgroup/user.slice/memory.max': 'max\n',
       'sys/fs/cgroup/user.slice/a.scope/memory.max': 'max\n',
       'sys/fs/cgroup/user.slice/a.scope/cpu.max': 'max 100000\n',
@@ -92,11 +81,10 @@ const TREES: readonly Recorded[] = [
     where: 'a container of version 1 whose mount shows its own group',
     files: {
       'proc/self/cgroup': '4:memory:/docker/1f\n1:cpu,cpuacct:/docker/1f\n0::/docker/1f\n',
-      'proc/self/mountinfo': MOUNTS_1.replaceAll(' / /sys', ' /docker/1f /sys'),
       'sys/fs/cgroup/memory/memory.limit_in_bytes': '134217728\n',
-      'sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us': '200000\n',
-      'sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us': '100000\n',
-      'sys/fs/cgroup/cpu,cpuacct/cpu.stat': 'nr_periods 100\nnr_throttled 7\nthrottled_time 1250000000\n',
+      'sys/fs/cgroup/cpu/cpu.cfs_quota_us': '200000\n',
+      'sys/fs/cgroup/cpu/cpu.cfs_period_us': '100000\n',
+      'sys/fs/cgroup/cpu/cpu.stat': 'nr_periods 100\nnr_throttled 7\nthrottled_time 1250000000\n',
     },
     limits: {
       memoryBytes: 134_217_728,
@@ -108,35 +96,22 @@ const TREES: readonly Recorded[] = [
     where: 'version 1 without limits, which it reports as numbers near 2^63 and 2^64',
     files: {
       'proc/self/cgroup': '4:memory:/user/a\n1:cpu,cpuacct:/\n0::/\n',
-      'proc/self/mountinfo': MOUNTS_1,
       'sys/fs/cgroup/memory/memory.limit_in_bytes': '18446744073709551615\n',
       'sys/fs/cgroup/memory/user/memory.limit_in_bytes': '9223372036854771712\n',
       'sys/fs/cgroup/memory/user/a/memory.limit_in_bytes': '9223372036854771712\n',
-      'sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us': '-1\n',
-      'sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us': '100000\n',
-      'sys/fs/cgroup/cpu,cpuacct/cpu.stat': 'nr_periods 0\nnr_throttled 0\nthrottled_time 0\n',
+      'sys/fs/cgroup/cpu/cpu.cfs_quota_us': '-1\n',
+      'sys/fs/cgroup/cpu/cpu.cfs_period_us': '100000\n',
+      'sys/fs/cgroup/cpu/cpu.stat': 'nr_periods 0\nnr_throttled 0\nthrottled_time 0\n',
     },
     limits: NO_LIMITS,
   },
   {
-    where: 'version 1 for memory and version 2 for the rest',
-    files: {
-      'proc/self/cgroup': '4:memory:/a/b\n0::/c\n',
-      'proc/self/mountinfo': MOUNTS_1.split('\n').filter((line) => !line.includes('cpu')).join('\n'),
-      'sys/fs/cgroup/memory/a/memory.limit_in_bytes': '1048576\n',
-      'sys/fs/cgroup/memory/a/b/memory.limit_in_bytes': '2097152\n',
-      'sys/fs/cgroup/unified/c/cpu.max': '25000 100000\n',
-    },
-    limits: { memoryBytes: 1_048_576, cpus: 0.25, throttling: undefined },
-  },
-  {
-    where: 'a mount point with a blank and a group outside of the namespace',
+    where: 'a group outside of the namespace',
     files: {
       'proc/self/cgroup': '0::/../other\n',
-      'proc/self/mountinfo': MOUNT_2.replace('/sys/fs/cgroup', '/my\\040groups'),
-      'my groups/memory.max': '4096\n',
-      'other/memory.max': '1024\n',
-      'my groups/cpu.max': 'nonsense\n',
+      'sys/fs/cgroup/memory.max': '4096\n',
+      'sys/fs/other/memory.max': '1024\n',
+      'sys/fs/cgroup/cpu.max': 'nonsense\n',
     },
     limits: { memoryBytes: 4096, cpus: Infinity, throttling: undefined },
   },
@@ -144,7 +119,6 @@ const TREES: readonly Recorded[] = [
     where: 'files that say nothing of use',
     files: {
       'proc/self/cgroup': 'nonsense\n::\n',
-      'proc/self/mountinfo': 'nonsense\n - cgroup2\n',
       'sys/fs/cgroup/memory.max': '1\n',
     },
     limits: NO_LIMITS,
@@ -158,7 +132,6 @@ test.for(TREES)('limits are found in $where', ({ files, limits }) => {
 test('a limit that changes is read anew', () => {
   const root = record({
     'proc/self/cgroup': '0::/\n',
-    'proc/self/mountinfo': MOUNT_2,
     'sys/fs/cgroup/memory.max': '4096\n',
   });
   expect(readCgroupLimits(root).memoryBytes).toBe(4096);

@@ -135,7 +135,6 @@ test('without a file descriptor, memory and CPU are left out, and the heap is no
 test('a limit above the machine is none, and pinned CPUs are fewer', () => {
   const root = record({
     'proc/self/cgroup': '0::/\n',
-    'proc/self/mountinfo': MOUNT_2,
     'sys/fs/cgroup/memory.max': '99999999999\n',
     'proc/self/status': 'Cpus_allowed_list:\t0,2-3\n',
   });
@@ -302,7 +301,6 @@ test('while the sampler runs, the CPU percentage is of late even when nobody rea
 });
 
 const MEMORY = { rss: 50_000_000, heapTotal: 3, heapUsed: 2, external: 1 };
-const MOUNT_2 = '30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n';
 
 function create(
   given: Partial<ProcessSources>,
@@ -317,7 +315,6 @@ function create(
 function recordQuota(): string {
   return record({
     'proc/self/cgroup': '0::/\n',
-    'proc/self/mountinfo': MOUNT_2,
     'sys/fs/cgroup/memory.max': '100000000\n',
     'sys/fs/cgroup/cpu.max': '50000 100000\n',
     'sys/fs/cgroup/cpu.stat': 'nr_periods 410\nnr_throttled 37\nthrottled_usec 2500000\n',
