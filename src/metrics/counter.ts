@@ -4,15 +4,7 @@ import { show } from '../base/options-check.js';
 import { type Exemplar, type ExemplarUpdate, toExemplar } from './exemplar.js';
 import { formatRest, type Format } from './exposition.js';
 import { Metric, Series, type DataPoint, type MetricOptions, type MetricUpdate, type UpdateLabels } from './metric.js';
-import { familyName, type MetricKind } from './names.js';
-
-/** @internal */
-export const COUNTER: MetricKind = {
-  type: 'counter',
-  options: [],
-  suffixes: ['', '_total', '_created'],
-  data: 'sum',
-};
+import { familyName } from './names.js';
 
 /** Options of a counter. */
 export interface CounterOptions<L extends string = never> extends MetricOptions<L, Counter<L>> {}

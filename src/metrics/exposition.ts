@@ -6,7 +6,7 @@
  */
 
 import type { Exemplar } from './exemplar.js';
-import { familyName, type Definition, type MetricKind } from './names.js';
+import { familyName, OWN_LABELS, type Definition, type MetricType } from './names.js';
 
 /** `text` is Prometheus text 0.0.4, `openmetrics` OpenMetrics text 1.0. */
 export type Format = 'text' | 'openmetrics';
@@ -27,7 +27,7 @@ interface WritableSeries {
 
 /** The members of a metric that are written. */
 interface Family {
-  readonly definition: Pick<Definition, 'kind' | 'name' | 'help' | 'labelNames'>;
+  readonly definition: Pick<Definition, 'type' | 'name' | 'help' | 'labelNames'>;
   readonly samples: ReadonlyMap<string, WritableSeries>;
 }
 
@@ -57,16 +57,16 @@ export function formatRest(value: number, exemplar?: Exemplar): string {
 
 /** The lines before a family's samples. */
 function formatHead(definition: Family['definition'], format: Format): string {
-  const { kind, name, help } = definition;
+  const { type, name, help } = definition;
   const isOpenMetrics = format === 'openmetrics';
   const family = isOpenMetrics ? familyName(definition) : name;
   const text = help.replace(isOpenMetrics ? /[\\\n"]/g : /[\\\n]/g, escapeCharacter);
-  return `# HELP ${family} ${text}\n# TYPE ${family} ${kind.type}\n`;
+  return `# HELP ${family} ${text}\n# TYPE ${family} ${type}\n`;
 }
 
 /** The label in which the lines of a series differ, for each bucket or quantile: `le="0.1"}`. */
-export function formatOwnLabels({ ownLabel }: MetricKind, values: readonly number[]): readonly string[] {
-  return values.map((value) => `${ownLabel}="${formatValue(value)}"}`);
+export function formatOwnLabels(type: MetricType, values: readonly number[]): readonly string[] {
+  return values.map((value) => `${OWN_LABELS[type]}="${formatValue(value)}"}`);
 }
 
 /** Starts a line of a series that adds its own label to others: `job_seconds_bucket{queue="mail",`. */

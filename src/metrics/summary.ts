@@ -5,17 +5,7 @@ import { show } from '../base/options-check.js';
 import { Digest, quantilesOf } from './digest.js';
 import { formatOwnLabels, formatRest, openLabels, type Format } from './exposition.js';
 import { Metric, Series, type DataPoint, type MetricOptions, type MetricUpdate, type SomeLabels } from './metric.js';
-import type { MetricKind } from './names.js';
 import { startBoundTimer, startTimer, type BoundTimer } from './timer.js';
-
-/** @internal */
-export const SUMMARY: MetricKind = {
-  type: 'summary',
-  options: ['percentiles', 'maxAgeSeconds', 'ageBuckets'],
-  ownLabel: 'quantile',
-  suffixes: ['_sum', '_count', '_created'],
-  data: 'summary',
-};
 
 /** Options of a summary. */
 export interface SummaryOptions<L extends string = never> extends MetricOptions<L, Summary<L>> {
@@ -160,7 +150,7 @@ export function toQuantileWindow(
   for (const quantile of percentiles)
     assertNumber('a percentile', quantile, quantile >= 0 && quantile <= 1, 'shares from 0 to 1');
   const quantiles = [...new Set(percentiles as number[])].sort((a, b) => a - b);
-  const quantileLabels = formatOwnLabels(SUMMARY, quantiles);
+  const quantileLabels = formatOwnLabels('summary', quantiles);
   if (maxAgeSeconds === undefined) {
     if (ageBuckets === undefined) return { quantiles, quantileLabels, partMs: Infinity, parts: 1 };
     throw new TypeError(`ageBuckets of "${metricName}" are parts of maxAgeSeconds; give that as well`);
