@@ -1,5 +1,6 @@
 /* Readings of the running process; a test passes others. */
 
+import type { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { HeapSpaceInfo } from 'node:v8';
 import { builtin } from '../base/builtin.js';
 import { monotonicNow } from '../base/clock.js';
@@ -19,19 +20,8 @@ export interface CollectionWatch {
   disconnect(): void;
 }
 
-/** Members of an `IntervalHistogram` that are used here: some versions of `@types/node` do not export that name. */
-interface DelayMonitor {
-  /** How many times were measured; the other members are in nanoseconds. */
-  readonly count: number;
-  readonly min: number;
-  readonly max: number;
-  readonly mean: number;
-  readonly stddev: number;
-  percentile(percentile: number): number;
-  reset(): void;
-  enable(): boolean;
-  disable(): boolean;
-}
+/** Some versions of `@types/node` do not export its name, `IntervalHistogram`. */
+type DelayMonitor = ReturnType<typeof monitorEventLoopDelay>;
 
 /** Memory of the process, in bytes. */
 interface MemoryUse extends Pick<NodeJS.MemoryUsage, 'heapTotal' | 'heapUsed' | 'external'> {
