@@ -7,6 +7,7 @@ import type { Context } from '../answer/context.js';
 import type { Reply } from '../answer/reply.js';
 import type { ObserveJob } from '../job/job.js';
 import { Registry } from '../metrics/registry.js';
+import { Readings } from '../process/readings.js';
 import { collectProcess, type ProcessSampler } from '../process/sampler.js';
 import type { Health } from './health.js';
 import { metricsText } from './metrics-text.js';
@@ -49,13 +50,12 @@ export class ServiceMetrics {
 
   /** Registers the metrics that only an application has: its tasks and `service_info`. */
   describe(name: string, version: string, tasks: Tasks, health: Health): void {
-    const registry = this.ownRegistry;
-    const gauge = (name: string, help: string, read: () => number): void => {
-      const metric = registry.gauge({ name, help, collect: () => metric.set(read()) });
-    };
-    gauge('total_task_count', 'Active tasks and the resources that keep the event loop alive.', () => tasks.total);
-    gauge('active_task_count', 'Requests being handled, jobs, and tracked promises that are not settled.', () => tasks.active);
-    registry.gauge({
+    const readings = new Readings(this.ownRegistry);
+    const total = 'Active tasks and the resources that keep the event loop alive.';
+    const active = 'Requests being handled, jobs, and tracked promises that are not settled.';
+    readings.gauge('total_task_count', total, () => tasks.total);
+    readings.gauge('active_task_count', active, () => tasks.active);
+    this.ownRegistry.gauge({
       name: 'service_info',
       help: 'The service and its versions; always 1.',
       labelNames: ['application_version', 'framework_version', 'ip', 'service', 'status'],

@@ -12,6 +12,7 @@ import type { ObserveJob } from '../job/job.js';
 import type { Exchange } from '../wire/exchange.js';
 import type { BoundHistogram, Histogram } from '../metrics/histogram.js';
 import type { Registry } from '../metrics/registry.js';
+import { Readings } from '../process/readings.js';
 import { STANDARD_METHOD } from '../wire/head.js';
 
 /** A method's name in a label: itself, or `_OTHER` for a name that a client or a caller made up. */
@@ -38,11 +39,7 @@ export class RequestMetrics implements Observer {
    */
   constructor(registry: Registry, routed: ReadonlySet<string>, buckets: readonly number[]) {
     this.#routed = routed;
-    const collect = (): void => {
-      total.reset();
-      total.inc(this.count);
-    };
-    const total = registry.counter({ name: 'request_count_total', help: 'Requests processed.', collect });
+    new Readings(registry).counter('request_count_total', 'Requests processed.', () => this.count);
     this.#durations = registry.histogram({
       name: 'http_request_duration_seconds',
       help: 'Time from the parsed request head to the written reply, by method, route and status.',
@@ -54,29 +51,28 @@ export class RequestMetrics implements Observer {
   settled({ req, method, handling }: Exchange<Context>, status: number, ms: number): void {
     const { headers } = req;
     const label = handling?.label ?? '';
-    const seconds = ms / 1000;
-    const known = this.#series.get(`${status} ${method} ${label}`);
+    const value = ms / 1000;
+    const series = this.#series.get(`${status} ${method} ${label}`) ?? this.#seriesOf(method, label, status);
     const isTraced = handling?.span !== undefined || headers['traceparent'] !== undefined;
     const traceId = isTraced ? sampledTraceId(handling?.span, headers) : undefined;
-    if (known === undefined) return this.#observe(method, label, status, seconds, traceId);
     this.count += 1;
-    if (traceId === undefined) known.observe(seconds);
-    else known.observe({ value: seconds, exemplarLabels: { trace_id: traceId } });
+    if (traceId === undefined) series.observe(value);
+    // In the request's bucket, if the trace is sampled.
+    else series.observe({ value, exemplarLabels: { trace_id: traceId } });
   }
 
   refused(req: IncomingMessage | null, _id: string | null, status: number): void {
-    this.#observe(req?.method ?? '_OTHER', '', status, 0);
+    this.count += 1;
+    this.#seriesOf(req?.method ?? '_OTHER', '', status).observe(0);
   }
 
-  /** @param traceId of a sampled trace: it becomes the exemplar `trace_id` of the request's bucket */
-  #observe(method: string, route: string, statusCode: number, seconds: number, traceId?: string): void {
-    this.count += 1;
+  #seriesOf(method: string, route: string, statusCode: number): BoundHistogram {
     const labels = { method: methodLabel(method, this.#routed), route, status_code: statusCode };
-    if (traceId === undefined) this.#durations.observe(labels, seconds);
-    else this.#durations.observe({ labels, value: seconds, exemplarLabels: { trace_id: traceId } });
+    const series = this.#durations.labels(labels);
     // A method that has no route may get one.
-    if (labels.method === '_OTHER' || this.#series.size >= MAX_KNOWN) return;
-    this.#series.set(`${statusCode} ${method} ${route}`, this.#durations.labels(labels));
+    if (labels.method !== '_OTHER' && this.#series.size < MAX_KNOWN)
+      this.#series.set(`${statusCode} ${method} ${route}`, series);
+    return series;
   }
 }
 
