@@ -14,8 +14,6 @@ import { pingRequest, readPing, unusableEntry, type PingEntry } from '../monitor
 import { toErrorBody } from '../payload/error-body.js';
 import { UsageError } from './command.js';
 
-const MAX_BYTES = 10 * 1024 * 1024;
-
 /** One service with the entry that another service has for it. */
 export interface PingEdge {
   readonly from: string;
@@ -33,7 +31,7 @@ export async function askMesh({ service, base }: MeshRoot, depth: number, levelT
   const clients = new ServiceClients(new Map([[service, base]]), resolve('the command', {}, MESH));
   const startedAtMs = monotonicNow();
   try {
-    const answer = await clients.ping(pingRequest(service, depth, levelTimeoutMs, MAX_BYTES));
+    const answer = await clients.ping(pingRequest(service, depth, levelTimeoutMs));
     const response = readPing(service, answer, depth, () => undefined);
     const request_time = elapsedSince(startedAtMs);
     return response === undefined

@@ -31,6 +31,8 @@ export interface PingEntry {
   readonly request_time: string;
 }
 
+/** Maximum length of an answer. */
+const MAX_BYTES = 10 * 1024 * 1024;
 const DURATION = /^\d{1,15} ms$/;
 
 /**
@@ -105,7 +107,6 @@ export function pingRequest(
   service: string,
   depth: number,
   levelTimeoutMs: number,
-  maxBytes: number,
   path?: string,
 ): PingRequest {
   const call = callOf(service);
@@ -116,7 +117,7 @@ export function pingRequest(
       : { path, target: formatTarget(path, undefined), headers: { accept: '*/*' } }),
     body: undefined,
     timeoutMs: Math.min((depth + 1) * levelTimeoutMs, MAX_TIMEOUT_MS),
-    maxBytes,
+    maxBytes: MAX_BYTES,
   };
 }
 

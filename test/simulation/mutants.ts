@@ -39,7 +39,7 @@ const MUTANTS: readonly (readonly [string, string, string, string, string, strin
   ['a call is repeated once too often', 'retries', 'retries of several hops do not multiply',
     'mesh/call.ts', 'isRepeatable({ method, body }) ? retry + 1 : 1', 'isRepeatable({ method, body }) ? retry + 2 : 1'],
   ['a ping goes one level further', 'pings', 'a ping goes as deep as asked',
-    'monitor/ping.ts', '(await loading)(depth - 1)', '(await loading)(depth)'],
+    'monitor/ping.ts', 'pingMesh(depth - 1)', 'pingMesh(depth)'],
   ['connections stay open after close', 'rolling update', 'nothing is left at the end',
     'app/app.ts', 'services.close();', ''],
 ];
