@@ -168,12 +168,9 @@ export class Health {
     const outcome = outcomeOf(check, abort.signal);
     const finish = async (): Promise<CheckResult> => {
       let failure: unknown;
-      let isOver = false;
-      await within(check.timeoutMs, outcome.then((ended) => { isOver = true; ({ failure } = ended); }));
-      if (isOver) check.run = null;
-      else {
+      await within(check.timeoutMs, outcome.then((ended) => { check.run = null; ({ failure } = ended); }));
+      if (check.run === run) {
         run.lateness = 'late';
-        void outcome.then(() => (check.run = null));
         failure = new Error(`health check "${check.name}" did not finish within ${check.timeoutMs} ms`);
         abort.abort(failure);
       }
