@@ -8,7 +8,6 @@ import { Date } from '../base/clock.js';
 import type { BoundHistogram } from '../metrics/histogram.js';
 import { countOpenFiles, readCgroupLimits, readMaxFiles, readStatus } from './linux.js';
 import type { Readings } from './readings.js';
-import type { ProcessSources } from './sources.js';
 
 /** The values of SPEC 2.2 at one time. */
 export interface ProcessUsage {
@@ -25,12 +24,26 @@ export interface ProcessUsage {
  */
 export type EventLoopLag = Readonly<Record<'last' | 'min' | 'max' | 'mean' | 'stddev' | 'p50' | 'p90' | 'p99', number>>;
 
-/** Where the readings come from. */
-interface MetricSources extends ProcessSources {
+/** Readings of the event loop. */
+interface EventLoopReadings {
   /** Undefined until the event loop is watched. */
   readonly lag: () => EventLoopLag | undefined;
   /** Share of the time, 0 to 1, that the event loop did not wait. */
   readonly utilization: () => number;
+}
+
+/** Memory of the process, in bytes; `rss` is undefined if it cannot be read. */
+type MemoryUse = Pick<NodeJS.MemoryUsage, 'heapTotal' | 'heapUsed' | 'external'> & { readonly rss: number | undefined };
+
+/** Linux reports `rss` in a file, so without a file descriptor `process.memoryUsage` throws; V8 knows the rest. */
+export function readMemoryUse(): MemoryUse {
+  try {
+    return process.memoryUsage();
+  } catch {
+    const heap = builtin('node:v8').getHeapStatistics();
+    const { total_heap_size: heapTotal, used_heap_size: heapUsed, external_memory: external } = heap;
+    return { rss: undefined, heapTotal, heapUsed, external };
+  }
 }
 
 /** Registers the values of SPEC 2.2. */
@@ -42,21 +55,24 @@ export function registerSpecMetrics(readings: Readings, read: () => Partial<Proc
   readings.gauge('proc_cpu_perc', `CPU use of the last 5 to 10 seconds ${share}`, () => process().cpuPercent);
 }
 
-/** Registers prom-client's metrics of the process and of Node.js, and the metrics of its CPU quota. */
-export function registerProcessMetrics(readings: Readings, sources: MetricSources): void {
-  const { cpuUsage, platform, root, memoryUsage } = sources;
-  const memory = readings.shared(memoryUsage);
-  const cpu = readings.shared(cpuUsage);
+/**
+ * Registers prom-client's metrics of the process and of Node.js, and the metrics of its CPU quota.
+ *
+ * @param root prefix of `/proc` and `/sys`; empty for the real directories
+ */
+export function registerProcessMetrics(readings: Readings, root: string, loop: EventLoopReadings): void {
+  const memory = readings.shared(readMemoryUse);
+  const cpu = readings.shared(() => process.cpuUsage());
   const spent = 'CPU time that the process spent in';
   const started = 'When the process started, in seconds since the Unix epoch.';
-  const startTime = Date.now() / 1000 - sources.uptime();
+  const startTime = Date.now() / 1000 - process.uptime();
   readings.gauge('process_resident_memory_bytes', 'Resident memory of the process.', () => memory().rss);
   readings.counter('process_cpu_user_seconds_total', `${spent} user mode.`, () => cpu().user / 1e6);
   readings.counter('process_cpu_system_seconds_total', `${spent} system mode.`, () => cpu().system / 1e6);
   const sum = (): number => (cpu().user + cpu().system) / 1e6;
   readings.counter('process_cpu_seconds_total', `${spent} user and system mode.`, sum);
   readings.gauge('process_start_time_seconds', started, () => startTime);
-  if (platform === 'linux') {
+  if (process.platform === 'linux') {
     const status = readings.shared(() => readStatus(root));
     const data = 'Data segment of the process, heap and private mappings included.';
     readings.gauge('process_virtual_memory_bytes', 'Virtual memory of the process.', () => status().virtualBytes);
@@ -65,8 +81,9 @@ export function registerProcessMetrics(readings: Readings, sources: MetricSource
     readings.gauge('process_max_fds', 'Limit of open file descriptors.', () => readMaxFiles(root));
     registerThrottling(readings, root);
   }
-  registerEventLoop(readings, sources);
-  registerActive(readings, 'resources', 'Resources that keep the event loop alive', sources.activeResources);
+  registerEventLoop(readings, loop);
+  const resources = (): readonly string[] => process.getActiveResourcesInfo();
+  registerActive(readings, 'resources', 'Resources that keep the event loop alive', resources);
   registerActive(readings, 'handles', 'Open handles of libuv, except timers', () => typesOf('_getActiveHandles'));
   registerActive(readings, 'requests', 'Requests of libuv under way', () => typesOf('_getActiveRequests'));
   readings.gauge('nodejs_heap_size_total_bytes', 'Size of the V8 heap.', () => memory().heapTotal);
@@ -75,7 +92,7 @@ export function registerProcessMetrics(readings: Readings, sources: MetricSource
   readings.gauge('nodejs_external_memory_bytes', external, () => memory().external);
   const heapLimit = (): number => builtin('node:v8').getHeapStatistics().heap_size_limit;
   readings.gauge('nodejs_heap_size_limit_bytes', 'Size at which the V8 heap ends the process.', heapLimit);
-  registerHeapSpaces(readings, sources);
+  registerHeapSpaces(readings);
   const [major = '', minor = '', patch = ''] = process.version.slice(1).split('.');
   const labels = { version: process.version, major, minor, patch };
   readings.gaugeBy(Object.keys(labels), 'nodejs_version_info', 'Version of Node.js; always 1.', () => [[labels, 1]]);
@@ -96,7 +113,7 @@ function registerThrottling(readings: Readings, root: string): void {
   });
 }
 
-function registerEventLoop(readings: Readings, { lag, utilization }: MetricSources): void {
+function registerEventLoop(readings: Readings, { lag, utilization }: EventLoopReadings): void {
   const read = readings.shared(lag);
   const last = 'How late the event loop ran a timer that is due every second: the last time, or by now.';
   const share = 'Share of the last 5 to 10 seconds in which the event loop did not wait, 0 to 1.';
@@ -132,8 +149,8 @@ function typesOf(method: '_getActiveHandles' | '_getActiveRequests'): readonly s
   return active.map((one) => one?.constructor?.name ?? 'Object');
 }
 
-function registerHeapSpaces(readings: Readings, { heapSpaces }: MetricSources): void {
-  const spaces = readings.shared(heapSpaces);
+function registerHeapSpaces(readings: Readings): void {
+  const spaces = readings.shared(() => builtin('node:v8').getHeapSpaceStatistics());
   const register = (which: string, what: string, key: `space_${'size' | 'used_size' | 'available_size'}`): void =>
     readings.gaugeBy(['space'], `nodejs_heap_space_size_${which}_bytes`, `${what} of a space of the V8 heap.`, () =>
       spaces().map((each) => [{ space: each.space_name.replace(/_space$/, '') }, each[key]]),

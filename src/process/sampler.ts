@@ -5,45 +5,38 @@
  * collections, the interval of the CPU percentage) runs from `start` to `close` and keeps no process alive.
  */
 
+import { builtin } from '../base/builtin.js';
 import { assertOptions, OBJECT, show, STRING } from '../base/options-check.js';
 import { toDefaultLabels } from '../metrics/names.js';
 import type { Registry } from '../metrics/registry.js';
 import { readCgroupLimits, readStatus } from './linux.js';
-import { registerCollections, registerProcessMetrics, registerSpecMetrics } from './process-metrics.js';
+import { readMemoryUse, registerCollections, registerProcessMetrics, registerSpecMetrics } from './process-metrics.js';
 import type { CollectionHistograms, EventLoopLag, ProcessUsage } from './process-metrics.js';
 import { Readings } from './readings.js';
-import { ProcessSources } from './sources.js';
 import { watchProcess, type ProcessWatch } from './watch.js';
 
 /** Registers the metrics of a process; before `start`, event loop lag and garbage collections stay 0. */
 export class ProcessSampler {
-  readonly #sources: ProcessSources;
-  readonly #cpu: UsageWindow;
-  readonly #loop: UsageWindow;
+  readonly #root: string;
+  readonly #cpu = new UsageWindow(sampleCpu);
+  readonly #loop = new UsageWindow(sampleLoop);
   readonly #collections: CollectionHistograms;
   #watch: ProcessWatch | undefined;
   #isClosed = false;
 
   /**
    * @param isService whether it has the values of SPEC 2, too
+   * @param root prefix of `/proc` and `/sys`; empty for the real directories
    * @throws {TypeError} when the registry has them already
    */
-  constructor(readings: Readings, isService: boolean, sources: ProcessSources) {
-    this.#sources = sources;
-    this.#cpu = new UsageWindow(() => {
-      const { user, system } = sources.cpuUsage();
-      return { atSeconds: sources.uptime(), usedSeconds: (user + system) / 1e6 };
-    });
-    this.#loop = new UsageWindow(() => {
-      const { idle, active } = sources.loopUsage();
-      return { atSeconds: (idle + active) / 1000, usedSeconds: active / 1000 };
-    });
+  constructor(readings: Readings, isService: boolean, root = '') {
+    this.#root = root;
     const lag = (): EventLoopLag | undefined => this.#watch?.lag();
     const utilization = (): number => this.#loop.read();
     const stop = (): void => this.close();
     this.#collections = readings.registry.addDefaultMetrics(stop, () => {
       if (isService) registerSpecMetrics(readings, () => this.read());
-      registerProcessMetrics(readings, { ...sources, lag, utilization });
+      registerProcessMetrics(readings, root, { lag, utilization });
       return registerCollections(readings, isService, () => this.#watch?.collect());
     });
   }
@@ -54,18 +47,18 @@ export class ProcessSampler {
       this.#cpu.advance();
       this.#loop.advance();
     };
-    if (!this.#isClosed) this.#watch ??= watchProcess(this.#sources, this.#collections, advance);
+    if (!this.#isClosed) this.#watch ??= watchProcess(this.#collections, advance);
   }
 
   /** The values of SPEC 2.2, read now; none of them while the process has no file descriptor left to read files. */
   read(): Partial<ProcessUsage> {
-    const { rss: rssBytes } = this.#sources.memoryUsage();
+    const { rss: rssBytes } = readMemoryUse();
     // The limits could not be read either, and a percentage of something else would be wrong.
     if (rssBytes === undefined) return {};
-    const limits = readCgroupLimits(this.#sources.root);
-    const machine = this.#sources.machine();
-    const memoryBytes = Math.min(limits.memoryBytes, machine.memoryBytes);
-    const cpus = Math.min(limits.cpus, readStatus(this.#sources.root).cpus ?? machine.cpus);
+    const limits = readCgroupLimits(this.#root);
+    const { availableParallelism, totalmem } = builtin('node:os');
+    const memoryBytes = Math.min(limits.memoryBytes, totalmem());
+    const cpus = Math.min(limits.cpus, readStatus(this.#root).cpus ?? availableParallelism());
     const cpuPercent = Math.min(100, (100 * this.#cpu.read()) / cpus);
     return { rssBytes, rssPercent: (100 * rssBytes) / memoryBytes, cpuPercent };
   }
@@ -78,8 +71,8 @@ export class ProcessSampler {
 }
 
 /** Registers the metrics of a service's process. @throws {TypeError} when the registry has them already */
-export function collectProcess(registry: Registry, given: Partial<ProcessSources> = {}): ProcessSampler {
-  return new ProcessSampler(new Readings(registry), true, { ...new ProcessSources(), ...given });
+export function collectProcess(registry: Registry, root?: string): ProcessSampler {
+  return new ProcessSampler(new Readings(registry), true, root);
 }
 
 /** Options of `collectDefaultMetrics`. */
@@ -102,7 +95,7 @@ export function collectDefaultMetrics(registry: Registry, options: DefaultMetric
   assertOptions('collectDefaultMetrics()', options, { prefix: STRING, labels: OBJECT });
   const { prefix = '', labels = {} } = options;
   const readings = new Readings(registry, prefix, Object.fromEntries(toDefaultLabels(labels)));
-  const sampler = new ProcessSampler(readings, false, new ProcessSources());
+  const sampler = new ProcessSampler(readings, false);
   sampler.start();
 }
 
@@ -110,6 +103,16 @@ export function collectDefaultMetrics(registry: Registry, options: DefaultMetric
 export interface UsageSample {
   readonly atSeconds: number;
   readonly usedSeconds: number;
+}
+
+function sampleCpu(): UsageSample {
+  const { user, system } = process.cpuUsage();
+  return { atSeconds: process.uptime(), usedSeconds: (user + system) / 1e6 };
+}
+
+function sampleLoop(): UsageSample {
+  const { idle, active } = builtin('node:perf_hooks').performance.eventLoopUtilization();
+  return { atSeconds: (idle + active) / 1000, usedSeconds: active / 1000 };
 }
 
 /** Minimum length of an interval. */

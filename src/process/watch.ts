@@ -3,11 +3,11 @@
  * objects they freed, `python_gc_collected_objects` (SPEC 2.3).
  */
 
-import type { HeapSpaceInfo } from 'node:v8';
-import { clearInterval, setInterval } from '../base/clock.js';
+import type { PerformanceEntry } from 'node:perf_hooks';
+import { builtin } from '../base/builtin.js';
+import { clearInterval, monotonicNow, setInterval } from '../base/clock.js';
 import { BYTES_PER_OBJECT } from './process-metrics.js';
 import type { CollectionHistograms, CollectionKind, EventLoopLag, Generation } from './process-metrics.js';
-import type { Collection, ProcessSources } from './sources.js';
 
 /** Keeps no process alive. */
 export interface ProcessWatch {
@@ -19,15 +19,14 @@ export interface ProcessWatch {
 }
 
 /** Begins to watch. @param onTick called every second */
-export function watchProcess(
-  sources: ProcessSources,
-  histograms: CollectionHistograms,
-  onTick: () => void,
-): ProcessWatch {
-  const loop = createEventLoopMonitor(sources);
-  const count = createCollectionCounter(histograms, sources);
-  const collections = sources.watchCollections(count);
-  const collect = (): void => count(collections.takeRecords());
+export function watchProcess(histograms: CollectionHistograms, onTick: () => void): ProcessWatch {
+  const { PerformanceObserver } = builtin('node:perf_hooks');
+  const loop = createEventLoopMonitor();
+  const count = createCollectionCounter(histograms);
+  // Reports collections some turns after they took place.
+  const observer = new PerformanceObserver((list) => count(list.getEntries()));
+  observer.observe({ type: 'gc' });
+  const collect = (): void => count(observer.takeRecords());
   const timer = setInterval(() => {
     loop.tick();
     onTick();
@@ -39,7 +38,7 @@ export function watchProcess(
       clearInterval(timer);
       loop.close();
       collect();
-      collections.disconnect();
+      observer.disconnect();
     },
   };
 }
@@ -66,18 +65,18 @@ export interface EventLoopMonitor {
  * Two of Node's delay monitors run in step and are emptied in turn, so that the older one has seen at least a whole
  * minute. Each measures the time between two ticks; what is over the tick's length is lag.
  */
-export function createEventLoopMonitor(sources: Pick<ProcessSources, 'now' | 'createMonitor'>): EventLoopMonitor {
-  const { now, createMonitor } = sources;
-  let older = createMonitor(RESOLUTION_MS);
-  let newer = createMonitor(RESOLUTION_MS);
+export function createEventLoopMonitor(): EventLoopMonitor {
+  const { monitorEventLoopDelay } = builtin('node:perf_hooks');
+  let older = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+  let newer = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   older.enable();
   newer.enable();
-  let emptiedAt = now();
+  let emptiedAt = monotonicNow();
   let dueAt = emptiedAt + TICK_MS;
   let lastMs = 0;
   return {
     tick() {
-      const at = now();
+      const at = monotonicNow();
       lastMs = Math.max(0, at - dueAt);
       dueAt = at + TICK_MS;
       if (at - emptiedAt < WINDOW_MS) return;
@@ -89,7 +88,7 @@ export function createEventLoopMonitor(sources: Pick<ProcessSources, 'now' | 'cr
       // The least and largest value of an empty monitor are the limits of its type of number.
       const measured = older.count === 0 ? undefined : older;
       return {
-        last: Math.max(lastMs, now() - dueAt) / 1000,
+        last: Math.max(lastMs, monotonicNow() - dueAt) / 1000,
         min: toLag(measured?.min),
         max: toLag(measured?.max),
         mean: toLag(measured?.mean),
@@ -130,20 +129,20 @@ const TYPES: Readonly<Record<number, readonly [CollectionKind, Generation?]>> = 
  */
 function createCollectionCounter(
   { durations, freed }: CollectionHistograms,
-  { heapSpaces }: Pick<ProcessSources, 'heapSpaces'>,
-): (collections: readonly Collection[]) => void {
-  let heap = toHeapSizes(heapSpaces());
+): (collections: readonly PerformanceEntry[]) => void {
+  let heap = readHeapSizes();
   return (collections) => {
     if (collections.length === 0) return;
     const before = heap;
-    if (freed !== undefined) heap = toHeapSizes(heapSpaces());
+    if (freed !== undefined) heap = readHeapSizes();
     // A mark-compact empties the new space: what is in there now was made afterwards.
     const major = before.usedBytes - heap.oldBytes;
     const freedBytes = { minor: before.newCapacity, major, incremental: 0, weakcb: 0 };
-    for (const { detail, duration } of collections) {
-      const [kind, generation] = TYPES[detail?.['kind'] ?? 0] ?? [];
+    for (const collection of collections) {
+      const { kind: type = 0 } = Object(Reflect.get(collection, 'detail')) as { readonly kind?: number };
+      const [kind, generation] = TYPES[type] ?? [];
       if (kind === undefined) continue;
-      durations.get(kind)?.observe(duration / 1000);
+      durations.get(kind)?.observe(collection.duration / 1000);
       if (generation === undefined) continue;
       freed?.get(generation)?.observe(Math.round(Math.max(0, freedBytes[kind]) / BYTES_PER_OBJECT));
       if (kind === 'major') freedBytes.major = 0;
@@ -159,7 +158,8 @@ interface HeapSizes {
   readonly newCapacity: number;
 }
 
-function toHeapSizes(spaces: readonly HeapSpaceInfo[]): HeapSizes {
+function readHeapSizes(): HeapSizes {
+  const spaces = builtin('node:v8').getHeapSpaceStatistics();
   const usedBytes = spaces.reduce((sum, { space_used_size: used }) => sum + used, 0);
   const newSpace = spaces.find(({ space_name: name }) => name === 'new_space');
   const newBytes = newSpace?.space_used_size ?? 0;

@@ -8,7 +8,7 @@ import { spawn } from 'node:child_process';
 import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { collectDefaultMetrics, Registry, type DefaultMetricsOptions } from 'postern/metrics';
 import { collectProcess } from '../../src/process/sampler.js';
 import { parseExposition, sampleMap } from '../support/exposition-parser.js';
@@ -106,8 +106,13 @@ test('values make sense', () => {
 test('event loop utilization is of late, by a clock of its own: one scraper changes nothing for another', () => {
   let [idle, active] = [0, 0];
   const registry = new Registry();
-  const sampler = collectProcess(registry, { loopUsage: () => ({ idle, active }) });
-  onTestFinished(() => sampler.close());
+  const usage = vi.spyOn(performance, 'eventLoopUtilization');
+  usage.mockImplementation(() => ({ idle, active, utilization: 0 }));
+  const sampler = collectProcess(registry);
+  onTestFinished(() => {
+    sampler.close();
+    usage.mockRestore();
+  });
   const read = (): number | undefined => sampleMap(registry.expose()).get('nodejs_eventloop_utilization');
   [idle, active] = [3000, 1000];
   expect([read(), read()]).toEqual([0.25, 0.25]);

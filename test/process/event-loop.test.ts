@@ -1,6 +1,9 @@
-import { createHistogram, type IntervalHistogram, type RecordableHistogram } from 'node:perf_hooks';
-import { expect, test } from 'vitest';
+import perfHooks, { createHistogram, type IntervalHistogram, type RecordableHistogram } from 'node:perf_hooks';
+import { afterEach, expect, test, vi } from 'vitest';
 import { createEventLoopMonitor, RESOLUTION_MS, TICK_MS, type EventLoopMonitor } from '../../src/process/watch.js';
+
+vi.mock('../../src/base/clock.js', async (load) => (await import('../support/faked-clock.js')).fakeClock(await load()));
+afterEach(() => void vi.restoreAllMocks());
 
 test('before anything was measured the lag is zero', () => {
   const { monitor } = create();
@@ -93,8 +96,10 @@ function create(): Bench {
     monitors.push(fake);
     return fake.histogram;
   };
+  vi.spyOn(perfHooks, 'monitorEventLoopDelay').mockImplementation(createMonitor);
+  vi.spyOn(performance, 'now').mockImplementation(() => now);
   return {
-    monitor: createEventLoopMonitor({ now: () => now, createMonitor }),
+    monitor: createEventLoopMonitor(),
     monitors,
     record: (milliseconds) => monitors.forEach(({ histogram }) => histogram.record(milliseconds * 1e6)),
     advance: (milliseconds) => void (now += milliseconds),

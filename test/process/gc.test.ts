@@ -1,16 +1,18 @@
 /** Garbage collections: counted from performance entries, the bytes that they freed estimated from readings of the heap. */
 
-import { createHistogram, type IntervalHistogram } from 'node:perf_hooks';
+import perfHooks from 'node:perf_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
-import type { HeapSpaceInfo } from 'node:v8';
-import { expect, onTestFinished, test } from 'vitest';
+import v8, { type HeapSpaceInfo } from 'node:v8';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { Registry } from 'postern/metrics';
 import { collectProcess } from '../../src/process/sampler.js';
 import { sampleMap } from '../support/exposition-parser.js';
 
-type Sources = NonNullable<Parameters<typeof collectProcess>[1]>;
-type Listener = Parameters<Sources['watchCollections'] & {}>[0];
-type Collection = Parameters<Listener>[0][number];
+interface Collection {
+  readonly duration: number;
+  readonly detail: { readonly kind: number; readonly flags: number };
+}
+type Listener = (list: { getEntries(): Collection[] }) => void;
 
 /** What an object is taken to have. */
 const BYTES_PER_OBJECT = 50;
@@ -168,17 +170,22 @@ function create(): Bench {
   let untold: Collection[] = [];
   let spaces = [space('old_space', 0, 0), space('new_space', 0, NEW_SPACE_BYTES)];
   const takeRecords = (): Collection[] => untold.splice(0);
-  const deliver = (): void => listener?.(takeRecords());
-  const observer = collectProcess(registry, {
-    heapSpaces: () => spaces,
-    watchCollections(tell) {
-      listener = tell;
-      return { takeRecords, disconnect: () => void (listener = undefined) };
-    },
-    createMonitor: (): IntervalHistogram =>
-      Object.assign(createHistogram(), { enable: () => true, disable: () => true }),
+  const deliver = (): void => listener?.({ getEntries: takeRecords });
+  class FakeObserver {
+    readonly observe = (): void => undefined;
+    readonly takeRecords = takeRecords;
+    readonly disconnect = (): void => void (listener = undefined);
+    constructor(report: Listener) {
+      listener = report;
+    }
+  }
+  vi.spyOn(v8, 'getHeapSpaceStatistics').mockImplementation(() => spaces);
+  vi.spyOn(perfHooks, 'PerformanceObserver').mockImplementation(FakeObserver as never);
+  const observer = collectProcess(registry);
+  onTestFinished(() => {
+    observer.close();
+    vi.restoreAllMocks();
   });
-  onTestFinished(() => observer.close());
   return {
     observer,
     deliver,

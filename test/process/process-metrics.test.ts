@@ -1,12 +1,12 @@
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import os, { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import v8 from 'node:v8';
 import { afterEach, expect, test, vi } from 'vitest';
 import { RESOLUTION_MS } from '../../src/process/watch.js';
 import { collectProcess, type ProcessSampler } from '../../src/process/sampler.js';
-import type { ProcessSources } from '../../src/process/sources.js';
 import { Registry } from '../../src/metrics/registry.js';
 import { parseExposition, sampleMap } from '../support/exposition-parser.js';
 
@@ -16,6 +16,7 @@ const cleanUps: (() => void)[] = [];
 
 afterEach(() => {
   for (const cleanUp of cleanUps.splice(0)) cleanUp();
+  vi.restoreAllMocks();
   vi.useRealTimers();
 });
 
@@ -60,7 +61,7 @@ const NAMES = [
 ];
 
 test('a real process has every metric on Linux, with values that make sense', async () => {
-  const { registry, sampler } = create({}, { onError: (name, error) => expect.fail(`${name}: ${error}`) });
+  const { registry, sampler } = create('', { onError: (name, error) => expect.fail(`${name}: ${error}`) });
   await sampler.start();
   const families = parseExposition(registry.expose(), 'text').filter(({ name }) => !name.startsWith('process_cgroup_'));
   expect(families.map(({ name, type }) => `${name} ${type}`)).toEqual(NAMES);
@@ -90,7 +91,7 @@ test('a real process has every metric on Linux, with values that make sense', as
 });
 
 test('promtool objects to three names that dashboards ask for, and to nothing else', { tags: ['prometheus'] }, () => {
-  const { registry } = create({ root: recordQuota() });
+  const { registry } = create(recordQuota());
   const { error, status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], {
     input: registry.expose(),
     encoding: 'utf8',
@@ -104,27 +105,21 @@ test('promtool objects to three names that dashboards ask for, and to nothing el
 });
 
 test('percentages are of the control group where it has limits, else of the machine', () => {
-  const given = {
-    memoryUsage: () => MEMORY,
-    cpuUsage: () => ({ user: 1_500_000, system: 500_000 }),
-    uptime: () => 4,
-    machine: () => ({ memoryBytes: 400_000_000, cpus: 4 }),
-  };
-  const limited = create({ ...given, root: recordQuota() });
+  fake({ cpu: { user: 1_500_000, system: 500_000 }, memoryBytes: 400_000_000, cpus: 4 });
+  const limited = create(recordQuota());
   expect(limited.sampler.read()).toEqual({ rssBytes: 50_000_000, rssPercent: 50, cpuPercent: 100 });
   const samples = sampleMap(limited.registry.expose());
   expect([samples.get('proc_rss_mem_bytes'), samples.get('proc_rss_mem_perc'), samples.get('proc_cpu_perc')])
     .toEqual([50_000_000, 50, 100]);
-  const unlimited = create({ ...given, root: '/nonexistent' });
+  const unlimited = create('/nonexistent');
   expect(unlimited.sampler.read()).toEqual({ rssBytes: 50_000_000, rssPercent: 12.5, cpuPercent: 12.5 });
 });
 
 test('without a file descriptor, memory and CPU are left out, and the heap is not', () => {
-  const usage = vi.spyOn(process, 'memoryUsage').mockImplementation(() => {
+  vi.spyOn(process, 'memoryUsage').mockImplementation(() => {
     throw Object.assign(new Error('EMFILE: too many open files, uv_resident_set_memory'), { code: 'EMFILE' });
   });
-  cleanUps.push(() => usage.mockRestore());
-  const { sampler, registry } = create({ root: '/nonexistent' });
+  const { sampler, registry } = create('/nonexistent');
   expect(sampler.read()).toEqual({});
   const samples = sampleMap(registry.expose());
   for (const name of ['proc_rss_mem_bytes', 'proc_rss_mem_perc', 'proc_cpu_perc', 'process_resident_memory_bytes'])
@@ -138,27 +133,22 @@ test('a limit above the machine is none, and pinned CPUs are fewer', () => {
     'sys/fs/cgroup/memory.max': '99999999999\n',
     'proc/self/status': 'Cpus_allowed_list:\t0,2-3\n',
   });
-  const { sampler } = create({
-    root,
-    memoryUsage: () => MEMORY,
-    cpuUsage: () => ({ user: 3e6, system: 0 }),
-    uptime: () => 4,
-    machine: () => ({ memoryBytes: 100_000_000, cpus: 8 }),
-  });
+  fake({ cpu: { user: 3e6, system: 0 }, memoryBytes: 100_000_000, cpus: 8 });
+  const { sampler } = create(root);
   expect(sampler.read()).toEqual({ rssBytes: 50_000_000, rssPercent: 50, cpuPercent: 25 });
 });
 
 test('throttling is counted where there is a quota, and not mentioned elsewhere', () => {
-  const samples = sampleMap(create({ root: recordQuota() }).registry.expose());
+  const samples = sampleMap(create(recordQuota()).registry.expose());
   expect(samples.get('process_cgroup_cpu_periods_total')).toBe(410);
   expect(samples.get('process_cgroup_cpu_throttled_periods_total')).toBe(37);
   expect(samples.get('process_cgroup_cpu_throttled_seconds_total')).toBe(2.5);
-  expect(create({ root: '/nonexistent' }).registry.expose()).not.toContain('process_cgroup_cpu');
+  expect(create('/nonexistent').registry.expose()).not.toContain('process_cgroup_cpu');
 });
 
 test('a quota that goes away takes its samples along', () => {
   const root = recordQuota();
-  const { registry } = create({ root });
+  const { registry } = create(root);
   registry.expose();
   writeFileSync(join(root, 'sys/fs/cgroup/cpu.max'), 'max 100000\n');
   expect(sampleMap(registry.expose()).has('process_cgroup_cpu_periods_total')).toBe(false);
@@ -175,7 +165,7 @@ test('files under /proc become bytes and counts', () => {
     'proc/self/fd/1': '',
     'proc/self/fd/2': '',
   });
-  const { registry } = create({ root });
+  const { registry } = create(root);
   const samples = sampleMap(registry.expose());
   expect(samples.get('process_virtual_memory_bytes')).toBe(1_034_500 * 1024);
   expect(samples.get('process_heap_bytes')).toBe(98_768 * 1024);
@@ -189,16 +179,20 @@ test('files under /proc become bytes and counts', () => {
 });
 
 test('where /proc is missing its metrics have no samples, and elsewhere than on Linux they are not there', () => {
-  const without = sampleMap(create({ root: '/nonexistent' }).registry.expose());
+  const without = sampleMap(create('/nonexistent').registry.expose());
   expect([...without.keys()].filter((name) => /_fds|virtual|process_heap/.test(name))).toEqual([]);
-  const { registry } = create({ platform: 'darwin' });
+  const platform = Object.getOwnPropertyDescriptor(process, 'platform')!;
+  Object.defineProperty(process, 'platform', { ...platform, value: 'darwin' });
+  cleanUps.push(() => void Object.defineProperty(process, 'platform', platform));
+  const { registry } = create();
   expect(registry.get('process_open_fds')).toBeUndefined();
   expect(registry.get('process_cpu_seconds_total')).toBeDefined();
 });
 
 test('CPU counters are absolute, however often they are read', () => {
   let user = 1e6;
-  const { registry } = create({ cpuUsage: () => ({ user, system: 500_000 }) });
+  vi.spyOn(process, 'cpuUsage').mockImplementation(() => ({ user, system: 500_000 }));
+  const { registry } = create();
   registry.expose();
   user = 2e6;
   registry.expose();
@@ -209,8 +203,8 @@ test('CPU counters are absolute, however often they are read', () => {
 });
 
 test('a source is read once for each exposition', () => {
-  const heapSpaces = vi.fn(() => []);
-  const { registry } = create({ heapSpaces });
+  const heapSpaces = vi.spyOn(v8, 'getHeapSpaceStatistics').mockReturnValue([]);
+  const { registry } = create();
   registry.expose();
   registry.expose();
   expect(heapSpaces).toHaveBeenCalledTimes(2);
@@ -218,14 +212,10 @@ test('a source is read once for each exposition', () => {
 
 test('a source that fails loses its own metrics', () => {
   const errors: string[] = [];
-  const { registry } = create(
-    {
-      heapSpaces: () => {
-        throw new Error('no luck');
-      },
-    },
-    { onError: (name) => errors.push(name) },
-  );
+  vi.spyOn(v8, 'getHeapSpaceStatistics').mockImplementation(() => {
+    throw new Error('no luck');
+  });
+  const { registry } = create('', { onError: (name) => errors.push(name) });
   const samples = sampleMap(registry.expose());
   expect(errors).toEqual([
     'nodejs_heap_space_size_total_bytes',
@@ -237,7 +227,8 @@ test('a source that fails loses its own metrics', () => {
 
 test('resources are counted by type, and gone when they are', () => {
   let resources = ['TCPSocketWrap', 'Timeout', 'TCPSocketWrap'];
-  const { registry } = create({ activeResources: () => resources });
+  vi.spyOn(process, 'getActiveResourcesInfo').mockImplementation(() => resources);
+  const { registry } = create();
   expect(sampleMap(registry.expose()).get('nodejs_active_resources{type=TCPSocketWrap}')).toBe(2);
   resources = ['Timeout'];
   const samples = sampleMap(registry.expose());
@@ -246,7 +237,7 @@ test('resources are counted by type, and gone when they are', () => {
 });
 
 test('a blocked event loop and a garbage collection show up', async () => {
-  const { registry, sampler } = create({});
+  const { registry, sampler } = create();
   await sampler.start();
   await sampler.start();
   const clock = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
@@ -268,15 +259,15 @@ test('a blocked event loop and a garbage collection show up', async () => {
 
 test('a sampler that runs keeps no event loop alive', async () => {
   const before = process.getActiveResourcesInfo();
-  const { sampler } = create({});
+  const { sampler } = create();
   await sampler.start();
   expect(process.getActiveResourcesInfo()).toEqual(before);
 });
 
 test('the clock of the sampler runs once a second and stops with it', async () => {
   vi.useFakeTimers();
-  const uptime = vi.fn(() => 0);
-  const { sampler } = create({ uptime });
+  const uptime = vi.spyOn(process, 'uptime').mockReturnValue(0);
+  const { sampler } = create();
   await sampler.start();
   const before = uptime.mock.calls.length;
   vi.advanceTimersByTime(3000);
@@ -289,25 +280,31 @@ test('the clock of the sampler runs once a second and stops with it', async () =
 test('while the sampler runs, the CPU percentage is of late even when nobody reads it', async () => {
   vi.useFakeTimers();
   let seconds = 0;
-  const { sampler } = create({
-    root: '/nonexistent',
-    uptime: () => seconds,
-    cpuUsage: () => ({ user: Math.min(seconds, 50) * 1e6, system: 0 }),
-    machine: () => ({ memoryBytes: 1e9, cpus: 1 }),
-  });
+  vi.spyOn(process, 'uptime').mockImplementation(() => seconds);
+  vi.spyOn(process, 'cpuUsage').mockImplementation(() => ({ user: Math.min(seconds, 50) * 1e6, system: 0 }));
+  const { sampler } = create('/nonexistent');
   await sampler.start();
   for (; seconds < 100; seconds++) vi.advanceTimersByTime(1000);
   expect(sampler.read().cpuPercent).toBe(0);
 });
 
-const MEMORY = { rss: 50_000_000, heapTotal: 3, heapUsed: 2, external: 1 };
+/** A process that has run for 4 s and has 50 MB, on a machine. */
+function fake(given: { cpu: NodeJS.CpuUsage; memoryBytes: number; cpus: number }): void {
+  const memory = { rss: 50_000_000, heapTotal: 3, heapUsed: 2, external: 1, arrayBuffers: 0 };
+  vi.spyOn(process, 'memoryUsage').mockReturnValue(memory);
+  vi.spyOn(process, 'cpuUsage').mockReturnValue(given.cpu);
+  vi.spyOn(process, 'uptime').mockReturnValue(4);
+  vi.spyOn(os, 'totalmem').mockReturnValue(given.memoryBytes);
+  vi.spyOn(os, 'availableParallelism').mockReturnValue(given.cpus);
+}
 
+/** @param root prefix of `/proc` and `/sys` */
 function create(
-  given: Partial<ProcessSources>,
+  root?: string,
   options: ConstructorParameters<typeof Registry>[0] = {},
 ): { readonly registry: Registry; readonly sampler: ProcessSampler } {
   const registry = new Registry(options);
-  const sampler = collectProcess(registry, given);
+  const sampler = collectProcess(registry, root);
   cleanUps.push(() => sampler.close());
   return { registry, sampler };
 }
