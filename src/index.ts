@@ -57,7 +57,6 @@ export type { Caller } from './propagation/caller.js';
 export type { TraceSpan } from './propagation/trace-context.js';
 export type { BoundCounter, Counter, CounterOptions, CounterUpdate } from './metrics/counter.js';
 export type { ExemplarLabels, ExemplarUpdate, Observation } from './metrics/exemplar.js';
-export type { Format } from './metrics/exposition.js';
 export type { BoundGauge, Gauge, GaugeLabels, GaugeOptions, GaugeStep, GaugeValue } from './metrics/gauge.js';
 export type {
   BoundHistogram,
@@ -67,6 +66,7 @@ export type {
   HistogramUpdate,
 } from './metrics/histogram.js';
 export type {
+  Format,
   Labels,
   LabelValue,
   Metric,

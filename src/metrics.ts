@@ -2,12 +2,12 @@
 
 export { Counter, type BoundCounter, type CounterOptions, type CounterUpdate } from './metrics/counter.js';
 export type { ExemplarLabels, ExemplarUpdate, Observation } from './metrics/exemplar.js';
-export type { Format } from './metrics/exposition.js';
 export { Gauge } from './metrics/gauge.js';
 export type { BoundGauge, GaugeLabels, GaugeOptions, GaugeStep, GaugeValue } from './metrics/gauge.js';
 export { exponentialBuckets, Histogram, linearBuckets } from './metrics/histogram.js';
 export type { BoundHistogram, HistogramOptions, HistogramTimer, HistogramUpdate } from './metrics/histogram.js';
 export type {
+  Format,
   Labels,
   LabelValue,
   Metric,

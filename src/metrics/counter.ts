@@ -2,8 +2,9 @@
 
 import { show } from '../base/options-check.js';
 import { type Exemplar, type ExemplarUpdate, toExemplar } from './exemplar.js';
-import { formatRest, type Format } from './exposition.js';
-import { Metric, Series, type DataPoint, type MetricOptions, type MetricUpdate, type UpdateLabels } from './metric.js';
+import { formatRest } from './exposition.js';
+import { Metric, Series } from './metric.js';
+import type { DataPoint, Format, MetricOptions, MetricUpdate, UpdateLabels } from './metric.js';
 import { familyName } from './names.js';
 
 /** Options of a counter. */

@@ -6,10 +6,8 @@
  */
 
 import type { Exemplar } from './exemplar.js';
+import type { Format, Metric } from './metric.js';
 import { familyName, OWN_LABELS, type Definition, type MetricType } from './names.js';
-
-/** `text` is Prometheus text 0.0.4, `openmetrics` OpenMetrics text 1.0. */
-export type Format = 'text' | 'openmetrics';
 
 /** The exact `Content-Type` of each format. @internal */
 export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
@@ -17,27 +15,15 @@ export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
   openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
 };
 
-/** Values of one set of labels, which write themselves. */
-interface WritableSeries {
-  /** In the order of the family's label names. */
-  readonly labelValues: readonly string[];
-  /** Its sample lines. @param labels formatted: `{queue="mail"}`, or empty */
-  format(name: string, labels: string, format: Format): string;
-}
-
-/** The members of a metric that are written. */
-interface Family {
-  readonly definition: Pick<Definition, 'type' | 'name' | 'help' | 'labelNames'>;
-  readonly samples: ReadonlyMap<string, WritableSeries>;
-}
-
 /** Labels of every sample that has no label of its own by that name. */
 export type DefaultLabels = ReadonlyMap<string, string>;
 
-/** Formats families one after the other. */
-export function formatFamilies(families: Iterable<Family>, format: Format, defaults: DefaultLabels): string {
+/** Formats metrics one after the other. */
+export function formatMetrics(
+  metrics: Iterable<Metric<string, unknown>>, format: Format, defaults: DefaultLabels,
+): string {
   let text = '';
-  for (const { definition, samples } of families) {
+  for (const { definition, samples } of metrics) {
     const { name, labelNames } = definition;
     const others = formatPairs([...defaults].filter(([label]) => !labelNames.includes(label)));
     text += formatHead(definition, format);
@@ -56,7 +42,7 @@ export function formatRest(value: number, exemplar?: Exemplar): string {
 }
 
 /** The lines before a family's samples. */
-function formatHead(definition: Family['definition'], format: Format): string {
+function formatHead(definition: Definition, format: Format): string {
   const { type, name, help } = definition;
   const isOpenMetrics = format === 'openmetrics';
   const family = isOpenMetrics ? familyName(definition) : name;

@@ -2,9 +2,9 @@
 
 import { show } from '../base/options-check.js';
 import { type Exemplar, type ExemplarLabels, type Observation, toExemplar } from './exemplar.js';
-import { formatRest, openLabels, type Format } from './exposition.js';
+import { formatRest, openLabels } from './exposition.js';
 import { Metric, Series } from './metric.js';
-import type { DataPoint, Labels, MetricOptions, MetricUpdate, SomeLabels, UpdateLabels } from './metric.js';
+import type { DataPoint, Format, Labels, MetricOptions, MetricUpdate, SomeLabels, UpdateLabels } from './metric.js';
 import { type BoundHistogramTimer, startBoundTimer, startTimer } from './timer.js';
 
 /** Options of a histogram. */

@@ -5,8 +5,10 @@
 
 import { show } from '../base/options-check.js';
 import type { Exemplar, ExemplarUpdate } from './exemplar.js';
-import type { Format } from './exposition.js';
 import type { Definition } from './names.js';
+
+/** `text` is Prometheus text 0.0.4, `openmetrics` OpenMetrics text 1.0. */
+export type Format = 'text' | 'openmetrics';
 
 /** Numbers are written as `String` writes them, so `200` and `'200'` are one value. */
 export type LabelValue = string | number;

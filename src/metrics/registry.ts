@@ -2,11 +2,11 @@
 
 import { assertOptions, show } from '../base/options-check.js';
 import { Counter, CounterSeries, type CounterOptions } from './counter.js';
-import { CONTENT_TYPES, type DefaultLabels, type Format, formatFamilies, formatOwnLabels } from './exposition.js';
+import { CONTENT_TYPES, type DefaultLabels, formatMetrics, formatOwnLabels } from './exposition.js';
 import { Gauge, GaugeSeries, type GaugeOptions } from './gauge.js';
 import { DEFAULT_BUCKETS, Histogram, HistogramSeries, toBounds } from './histogram.js';
 import type { HistogramOptions } from './histogram.js';
-import type { LabelValue, MetricOptions } from './metric.js';
+import type { Format, LabelValue, MetricOptions } from './metric.js';
 import { assertLabelNames, assertMetricName, ClaimedNames, toDefaultLabels } from './names.js';
 import type { Definition, MetricType } from './names.js';
 import { Summary, SummarySeries, toQuantileWindow, type SummaryOptions } from './summary.js';
@@ -194,7 +194,7 @@ export class Registry implements Iterable<AnyMetric> {
   expose(format: Format = 'text'): string {
     if (!Object.hasOwn(CONTENT_TYPES, format))
       throw new TypeError(`the format of expose() is ${show(format)}; give 'text' or 'openmetrics'`);
-    return formatFamilies(this.gather(), format, this.#defaultLabels);
+    return formatMetrics(this.gather(), format, this.#defaultLabels);
   }
 
   /**

@@ -3,8 +3,9 @@
 import { monotonicNow } from '../base/clock.js';
 import { show } from '../base/options-check.js';
 import { Digest, quantilesOf } from './digest.js';
-import { formatOwnLabels, formatRest, openLabels, type Format } from './exposition.js';
-import { Metric, Series, type DataPoint, type MetricOptions, type MetricUpdate, type SomeLabels } from './metric.js';
+import { formatOwnLabels, formatRest, openLabels } from './exposition.js';
+import { Metric, Series } from './metric.js';
+import type { DataPoint, Format, MetricOptions, MetricUpdate, SomeLabels } from './metric.js';
 import { startBoundTimer, startTimer, type BoundTimer } from './timer.js';
 
 /** Options of a summary. */

@@ -8,7 +8,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { builtin } from '../base/builtin.js';
 import { reply, type Reply } from '../answer/reply.js';
-import type { Format } from '../metrics/exposition.js';
+import type { Format } from '../metrics/metric.js';
 import type { Registry } from '../metrics/registry.js';
 import { parseList, qualityOf } from '../payload/accept.js';
 
