@@ -120,7 +120,7 @@ export class Postern extends RouteGroup {
     const services = new ServiceClients(serviceUrlsOf(resolved.settings), calls);
     const stop = new AbortController();
     const serving = { ...resolved, logger, services, story, closing: stop.signal, spanExport: null };
-    const memoryPercent = (): number => metrics.sampler.read().rssPercent ?? 0;
+    const memoryPercent = (): number => metrics.sampler.read().proc_rss_mem_perc ?? 0;
     const overload = loadShedding && new Overload(loadShedding, metrics.ownRegistry, logger, memoryPercent);
     const routes = new CompiledRoutes(router, overload, resolved.validateResponses);
     const slowClients = new SlowClients(resolved.sendTimeout);

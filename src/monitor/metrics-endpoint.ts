@@ -7,6 +7,7 @@ import type { Context } from '../answer/context.js';
 import type { Reply } from '../answer/reply.js';
 import type { ObserveJob } from '../job/job.js';
 import { Registry } from '../metrics/registry.js';
+import type { ProcessUsage } from '../process/process-metrics.js';
 import { Readings } from '../process/readings.js';
 import { collectProcess, type ProcessSampler } from '../process/sampler.js';
 import type { Health } from './health.js';
@@ -14,15 +15,11 @@ import { metricsText } from './metrics-text.js';
 import { createCallMetrics, createJobMetrics, RequestMetrics, type ObserveCall } from './request-metrics.js';
 import type { Tasks } from './tasks.js';
 
-/** The JSON form of the metrics (SPEC 2.2). */
-export interface MetricsDocument {
+/** The JSON form of the metrics (SPEC 2.2), without the process's own while it has no file descriptor to read them. */
+export interface MetricsDocument extends Partial<ProcessUsage> {
   total_task_count: number;
   active_task_count: number;
   request_count: number;
-  /** This and the percentages are absent while the process has no file descriptor left to read them. */
-  proc_rss_mem_bytes?: number;
-  proc_rss_mem_perc?: number;
-  proc_cpu_perc?: number;
   /** Seconds since the Unix epoch. */
   timestamp: number;
 }
@@ -96,14 +93,11 @@ export function createMetricsEndpoint(
     // otherwise.
     metrics.watch();
     if (!ctx.query.has('json')) return metricsText(metrics.registry, ctx.headers);
-    const { rssBytes, rssPercent, cpuPercent } = metrics.sampler.read();
     return {
       total_task_count: tasks.total,
       active_task_count: tasks.active,
       request_count: metrics.requests.count,
-      ...(rssBytes !== undefined && { proc_rss_mem_bytes: rssBytes }),
-      ...(rssPercent !== undefined && { proc_rss_mem_perc: rssPercent }),
-      ...(cpuPercent !== undefined && { proc_cpu_perc: cpuPercent }),
+      ...metrics.sampler.read(),
       timestamp: Date.now() / 1000,
     };
   };

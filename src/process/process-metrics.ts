@@ -11,11 +11,11 @@ import type { Readings } from './readings.js';
 
 /** The values of SPEC 2.2 at one time. */
 export interface ProcessUsage {
-  readonly rssBytes: number;
+  readonly proc_rss_mem_bytes: number;
   /** Share of the memory that the process may use: its tightest cgroup limit, or else the machine's. */
-  readonly rssPercent: number;
+  readonly proc_rss_mem_perc: number;
   /** Share of the CPU time that the process may use: its tightest cgroup quota, or else the machine's. */
-  readonly cpuPercent: number;
+  readonly proc_cpu_perc: number;
 }
 
 /**
@@ -50,9 +50,9 @@ export function readMemoryUse(): MemoryUse {
 export function registerSpecMetrics(readings: Readings, read: () => Partial<ProcessUsage>): void {
   const process = readings.shared(read);
   const share = 'as a percentage of what the process may use.';
-  readings.gauge('proc_rss_mem_bytes', 'Resident memory of the process.', () => process().rssBytes);
-  readings.gauge('proc_rss_mem_perc', `Resident memory ${share}`, () => process().rssPercent);
-  readings.gauge('proc_cpu_perc', `CPU use of the last 5 to 10 seconds ${share}`, () => process().cpuPercent);
+  readings.gauge('proc_rss_mem_bytes', 'Resident memory of the process.', () => process().proc_rss_mem_bytes);
+  readings.gauge('proc_rss_mem_perc', `Resident memory ${share}`, () => process().proc_rss_mem_perc);
+  readings.gauge('proc_cpu_perc', `CPU use of the last 5 to 10 seconds ${share}`, () => process().proc_cpu_perc);
 }
 
 /**

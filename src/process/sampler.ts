@@ -52,15 +52,18 @@ export class ProcessSampler {
 
   /** The values of SPEC 2.2, read now; none of them while the process has no file descriptor left to read files. */
   read(): Partial<ProcessUsage> {
-    const { rss: rssBytes } = readMemoryUse();
+    const { rss } = readMemoryUse();
     // The limits could not be read either, and a percentage of something else would be wrong.
-    if (rssBytes === undefined) return {};
+    if (rss === undefined) return {};
     const limits = readCgroupLimits(this.#root);
     const { availableParallelism, totalmem } = builtin('node:os');
     const memoryBytes = Math.min(limits.memoryBytes, totalmem());
     const cpus = Math.min(limits.cpus, readStatus(this.#root).cpus ?? availableParallelism());
-    const cpuPercent = Math.min(100, (100 * this.#cpu.read()) / cpus);
-    return { rssBytes, rssPercent: (100 * rssBytes) / memoryBytes, cpuPercent };
+    return {
+      proc_rss_mem_bytes: rss,
+      proc_rss_mem_perc: (100 * rss) / memoryBytes,
+      proc_cpu_perc: Math.min(100, (100 * this.#cpu.read()) / cpus),
+    };
   }
 
   /** Stops watching; the metrics stay readable. */

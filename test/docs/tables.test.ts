@@ -146,17 +146,21 @@ test('the tables of metrics are those of a fresh application, both ways', async 
   }
 });
 
+function membersOf(types: readonly string[]): (string | undefined)[] {
+  const bodies = types.map((name) => new RegExp(`interface ${name}\\b[^{]*\{(.*?)^\}`, 'ms').exec(SOURCE)?.[1] ?? '');
+  return bodies.flatMap((body) => [...body.matchAll(/^ {2}(?:readonly )?(\w+)\??:/gm)].map(([, member]) => member));
+}
+
 test.for([
-  ['health', 'HealthDocument'],
-  ['metrics', 'MetricsDocument'],
-  ['ping', 'PingDocument'],
-  ['requests', 'RequestsDocument'],
-  ['access log', 'AccessEntry'],
-  ['`postern.request`', 'RequestTraceMessage'],
-  ['`postern.call`', 'CallTraceMessage'],
-] as const)('the table "%s" has the members of the type, both ways', ([header, name]) => {
-  const [, body = ''] = new RegExp(`interface ${name} \{(.*?)^\}`, 'ms').exec(SOURCE) ?? [];
-  const declared = [...body.matchAll(/^ {2}(?:readonly )?(\w+)\??:/gm)].map(([, member]) => member);
+  ['health', ['HealthDocument']],
+  ['metrics', ['MetricsDocument', 'ProcessUsage']],
+  ['ping', ['PingDocument']],
+  ['requests', ['RequestsDocument']],
+  ['access log', ['AccessEntry']],
+  ['`postern.request`', ['RequestTraceMessage']],
+  ['`postern.call`', ['CallTraceMessage']],
+] as const)('the table "%s" has the members of the type, both ways', ([header, names]) => {
+  const declared = membersOf(names);
   expect(declared.length).toBeGreaterThan(1);
   expect(column(header).filter((member) => !member.includes('.')).sort()).toEqual(declared.sort());
 });
@@ -166,10 +170,7 @@ test.for([
   ['option of a call', ['ServiceRequestOptions'], []],
   ['option of an exporter', ['ListenerOptions', 'GatewayOptions'], []],
 ] as const)('the table "%s" has every option that is declared, both ways', ([header, types, others]) => {
-  const bodies = types.map((name) => new RegExp(`interface ${name}\\b[^{]*\{(.*?)^\}`, 'ms').exec(SOURCE)?.[1] ?? '');
-  const declared = bodies.flatMap((body) =>
-    [...body.matchAll(/^ {2}(?:readonly )?(\w+)\??:/gm)].map(([, name]) => name),
-  );
+  const declared = membersOf(types);
   const listed = column(header).flatMap((cell) => cell.split(', '));
   expect(listed.sort()).toEqual([...declared, ...others].sort());
 });

@@ -107,12 +107,14 @@ test('promtool objects to three names that dashboards ask for, and to nothing el
 test('percentages are of the control group where it has limits, else of the machine', () => {
   fake({ cpu: { user: 1_500_000, system: 500_000 }, memoryBytes: 400_000_000, cpus: 4 });
   const limited = create(recordQuota());
-  expect(limited.sampler.read()).toEqual({ rssBytes: 50_000_000, rssPercent: 50, cpuPercent: 100 });
+  expect(limited.sampler.read())
+    .toEqual({ proc_rss_mem_bytes: 50_000_000, proc_rss_mem_perc: 50, proc_cpu_perc: 100 });
   const samples = sampleMap(limited.registry.expose());
   expect([samples.get('proc_rss_mem_bytes'), samples.get('proc_rss_mem_perc'), samples.get('proc_cpu_perc')])
     .toEqual([50_000_000, 50, 100]);
   const unlimited = create('/nonexistent');
-  expect(unlimited.sampler.read()).toEqual({ rssBytes: 50_000_000, rssPercent: 12.5, cpuPercent: 12.5 });
+  expect(unlimited.sampler.read())
+    .toEqual({ proc_rss_mem_bytes: 50_000_000, proc_rss_mem_perc: 12.5, proc_cpu_perc: 12.5 });
 });
 
 test('without a file descriptor, memory and CPU are left out, and the heap is not', () => {
@@ -135,7 +137,7 @@ test('a limit above the machine is none, and pinned CPUs are fewer', () => {
   });
   fake({ cpu: { user: 3e6, system: 0 }, memoryBytes: 100_000_000, cpus: 8 });
   const { sampler } = create(root);
-  expect(sampler.read()).toEqual({ rssBytes: 50_000_000, rssPercent: 50, cpuPercent: 25 });
+  expect(sampler.read()).toEqual({ proc_rss_mem_bytes: 50_000_000, proc_rss_mem_perc: 50, proc_cpu_perc: 25 });
 });
 
 test('throttling is counted where there is a quota, and not mentioned elsewhere', () => {
@@ -285,7 +287,7 @@ test('while the sampler runs, the CPU percentage is of late even when nobody rea
   const { sampler } = create('/nonexistent');
   await sampler.start();
   for (; seconds < 100; seconds++) vi.advanceTimersByTime(1000);
-  expect(sampler.read().cpuPercent).toBe(0);
+  expect(sampler.read().proc_cpu_perc).toBe(0);
 });
 
 /** A process that has run for 4 s and has 50 MB, on a machine. */
