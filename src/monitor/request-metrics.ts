@@ -20,9 +20,6 @@ function methodLabel(method: string, known?: ReadonlySet<string>): string {
   return STANDARD_METHOD.test(method) || known?.has(method) === true ? method : '_OTHER';
 }
 
-/** Maximum series that are kept for the next request. */
-const MAX_KNOWN = 1000;
-
 export class RequestMetrics implements Observer {
   /** Requests answered so far, refused and unparsable ones included. */
   count = 0;
@@ -70,8 +67,7 @@ export class RequestMetrics implements Observer {
     const labels = { method: methodLabel(method, this.#routed), route, status_code: statusCode };
     const series = this.#durations.labels(labels);
     // A method that has no route may get one.
-    if (labels.method !== '_OTHER' && this.#series.size < MAX_KNOWN)
-      this.#series.set(`${statusCode} ${method} ${route}`, series);
+    if (labels.method !== '_OTHER') this.#series.set(`${statusCode} ${method} ${route}`, series);
     return series;
   }
 }
