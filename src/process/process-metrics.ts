@@ -24,13 +24,8 @@ export interface ProcessUsage {
  */
 export type EventLoopLag = Readonly<Record<'last' | 'min' | 'max' | 'mean' | 'stddev' | 'p50' | 'p90' | 'p99', number>>;
 
-/** Readings of the event loop. */
-interface EventLoopReadings {
-  /** Undefined until the event loop is watched. */
-  readonly lag: () => EventLoopLag | undefined;
-  /** Share of the time, 0 to 1, that the event loop did not wait. */
-  readonly utilization: () => number;
-}
+/** Undefined until the event loop is watched. */
+type ReadLag = () => EventLoopLag | undefined;
 
 /** Memory of the process, in bytes; `rss` is undefined if it cannot be read. */
 type MemoryUse = Pick<NodeJS.MemoryUsage, 'heapTotal' | 'heapUsed' | 'external'> & { readonly rss: number | undefined };
@@ -59,8 +54,11 @@ export function registerSpecMetrics(readings: Readings, read: () => Partial<Proc
  * Registers prom-client's metrics of the process and of Node.js, and the metrics of its CPU quota.
  *
  * @param root prefix of `/proc` and `/sys`; empty for the real directories
+ * @param utilization reads the share of the time, 0 to 1, that the event loop did not wait
  */
-export function registerProcessMetrics(readings: Readings, root: string, loop: EventLoopReadings): void {
+export function registerProcessMetrics(
+  readings: Readings, root: string, lag: ReadLag, utilization: () => number,
+): void {
   const memory = readings.shared(readMemoryUse);
   const cpu = readings.shared(() => process.cpuUsage());
   const spent = 'CPU time that the process spent in';
@@ -81,7 +79,7 @@ export function registerProcessMetrics(readings: Readings, root: string, loop: E
     readings.gauge('process_max_fds', 'Limit of open file descriptors.', () => readMaxFiles(root));
     registerThrottling(readings, root);
   }
-  registerEventLoop(readings, loop);
+  registerEventLoop(readings, lag, utilization);
   const resources = (): readonly string[] => process.getActiveResourcesInfo();
   registerActive(readings, 'resources', 'Resources that keep the event loop alive', resources);
   registerActive(readings, 'handles', 'Open handles of libuv, except timers', () => typesOf('_getActiveHandles'));
@@ -113,7 +111,7 @@ function registerThrottling(readings: Readings, root: string): void {
   });
 }
 
-function registerEventLoop(readings: Readings, { lag, utilization }: EventLoopReadings): void {
+function registerEventLoop(readings: Readings, lag: ReadLag, utilization: () => number): void {
   const read = readings.shared(lag);
   const last = 'How late the event loop ran a timer that is due every second: the last time, or by now.';
   const share = 'Share of the last 5 to 10 seconds in which the event loop did not wait, 0 to 1.';

@@ -11,7 +11,7 @@ import { toDefaultLabels } from '../metrics/names.js';
 import type { Registry } from '../metrics/registry.js';
 import { readCgroupLimits, readStatus } from './linux.js';
 import { readMemoryUse, registerCollections, registerProcessMetrics, registerSpecMetrics } from './process-metrics.js';
-import type { CollectionHistograms, EventLoopLag, ProcessUsage } from './process-metrics.js';
+import type { CollectionHistograms, ProcessUsage } from './process-metrics.js';
 import { Readings } from './readings.js';
 import { watchProcess, type ProcessWatch } from './watch.js';
 
@@ -31,12 +31,9 @@ export class ProcessSampler {
    */
   constructor(readings: Readings, isService: boolean, root = '') {
     this.#root = root;
-    const lag = (): EventLoopLag | undefined => this.#watch?.lag();
-    const utilization = (): number => this.#loop.read();
-    const stop = (): void => this.close();
-    this.#collections = readings.registry.addDefaultMetrics(stop, () => {
+    this.#collections = readings.registry.addDefaultMetrics(() => this.close(), () => {
       if (isService) registerSpecMetrics(readings, () => this.read());
-      registerProcessMetrics(readings, root, { lag, utilization });
+      registerProcessMetrics(readings, root, () => this.#watch?.lag(), () => this.#loop.read());
       return registerCollections(readings, isService, () => this.#watch?.collect());
     });
   }
