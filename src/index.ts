@@ -55,29 +55,8 @@ export type { ConnectionOptions, MeshOptions, Settings, SettingsOptions } from '
 export type { CallTraceMessage } from './mesh/call-tracing.js';
 export type { Caller } from './propagation/caller.js';
 export type { TraceSpan } from './propagation/trace-context.js';
-export type { BoundCounter, Counter, CounterOptions, CounterUpdate } from './metrics/counter.js';
-export type { ExemplarLabels, ExemplarUpdate, Observation } from './metrics/exemplar.js';
-export type { BoundGauge, Gauge, GaugeLabels, GaugeOptions, GaugeStep, GaugeValue } from './metrics/gauge.js';
-export type {
-  BoundHistogram,
-  Histogram,
-  HistogramOptions,
-  HistogramTimer,
-  HistogramUpdate,
-} from './metrics/histogram.js';
-export type {
-  Format,
-  Labels,
-  LabelValue,
-  Metric,
-  MetricOptions,
-  MetricUpdate,
-  SomeLabels,
-  UpdateLabels,
-} from './metrics/metric.js';
-export { Registry, type AnyMetric, type RegistryOptions } from './metrics/registry.js';
-export type { BoundSummary, Summary, SummaryOptions, SummaryUpdate } from './metrics/summary.js';
-export type { BoundHistogramTimer, BoundTimer } from './metrics/timer.js';
+export { Registry } from './metrics/registry.js';
+export type * from './metrics/public.js';
 export type { PingDocument, PingEntry } from './monitor/ping-document.js';
 export type { Health, HealthCheck, HealthCheckOptions, HealthDocument, HealthStatus } from './monitor/health.js';
 export type { PosternOptions } from './app/options.js';

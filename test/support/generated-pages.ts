@@ -129,16 +129,16 @@ function generateCommandLine(): string {
   return [`${introduction.trim()}\n`, ...sections, NEXT_OF_COMMAND_LINE].join('\n');
 }
 
-/** `export { a, type B } from './x.js'`: the names of an entry with the files that declare them, sorted by name. */
+/** `export { a, type B } from './x.js'`, `export * from './x.js'`: the names with the files that declare them, sorted. */
 function exportsOf(entry: string): Omit<Exported, 'link'>[] {
-  const lists = readFileSync(join(ROOT, entry), 'utf8').matchAll(/^export (?:type )?\{([^}]*)\} from '(.*)\.js';$/gm);
-  const found = [...lists].flatMap(([, names = '', from = '']) => {
+  const text = readFileSync(join(ROOT, entry), 'utf8');
+  const found = new Map<string, string>();
+  for (const [, names, from = ''] of text.matchAll(/^export (?:type )?(?:\*|\{([^}]*)\}) from '(.*)\.js';$/gm)) {
     const file = join(dirname(entry), `${from}.d.ts`);
-    return names
-      .split(',')
-      .flatMap((name) => (name.trim() === '' ? [] : [{ name: name.trim().replace(/^type /, ''), file }]));
-  });
-  return found.sort((a, b) => (a.name < b.name ? -1 : 1));
+    if (names === undefined) for (const each of exportsOf(file)) found.set(each.name, each.file);
+    else for (const [name] of names.matchAll(/\w+(?=,|\s*$)/g)) found.set(name, file);
+  }
+  return [...found].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, file]) => ({ name, file }));
 }
 
 /**

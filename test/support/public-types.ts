@@ -25,9 +25,10 @@ interface Exported {
 /** A file that calls the entry points; relative to the root. */
 const CALLING = 'test/types/inferred.ts';
 
-const paths = Object.fromEntries(Object.entries(packageJson.exports).flatMap(([path, target]) => {
-  return typeof target === 'string' ? [] : [[`postern${path.slice(1)}`, [join(ROOT, target.types)]]];
-}));
+const targets = Object.entries(packageJson.exports).flatMap(([path, target]) => {
+  return typeof target === 'string' ? [] : [{ name: `postern${path.slice(1)}`, ...target }];
+});
+const paths = Object.fromEntries(targets.map(({ name, types }) => [name, [join(ROOT, types)]]));
 const program = ts.createProgram([...Object.values(paths).flat(), join(ROOT, CALLING)], {
   strict: true,
   noEmit: true,
@@ -39,15 +40,16 @@ const program = ts.createProgram([...Object.values(paths).flat(), join(ROOT, CAL
 });
 const checker = program.getTypeChecker();
 
-export const doors: readonly Door[] = Object.entries(paths).map(([name, [file = '']]) => {
-  const module = checker.getSymbolAtLocation(program.getSourceFile(file) as TypeScript.SourceFile);
-  const exported = checker.getExportsOfModule(module as TypeScript.Symbol).map((each): Exported => {
-    const symbol = resolveAlias(each);
-    const isOnlyType = each.declarations?.some(ts.isTypeOnlyExportDeclaration) === true;
-    return { name: each.name, isValue: !isOnlyType && (symbol.flags & ts.SymbolFlags.Value) !== 0, symbol };
-  });
-  return { name, exported };
-});
+export const doors: readonly Door[] = await Promise.all(
+  targets.map(async ({ name, types, default: code }) => {
+    const values = Object.keys((await import(join(ROOT, code))) as object);
+    const module = checker.getSymbolAtLocation(program.getSourceFile(join(ROOT, types)) as TypeScript.SourceFile);
+    const exported = checker.getExportsOfModule(module as TypeScript.Symbol).map((each): Exported => {
+      return { name: each.name, isValue: values.includes(each.name), symbol: resolveAlias(each) };
+    });
+    return { name, exported };
+  }),
+);
 
 /** The signatures that {@link CALLING} calls. */
 const called = new Set<TypeScript.Node | undefined>();
