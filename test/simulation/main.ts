@@ -1,6 +1,6 @@
 /**
- * `npm run simulate`: the mesh in one process, in virtual time, with faults. Prints the seed, and last the hash of its
- * log; a failure is printed with its seed and with the smallest plan that still fails.
+ * `npm run simulate`: the mesh in one process, in virtual time, with faults. Prints the seed, and last the hash of each
+ * scenario's logs and of all; a failure is printed with its seed and with the smallest plan that still fails.
  */
 
 import { createHash } from 'node:crypto';
@@ -75,6 +75,7 @@ const first = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
 const last = first + Number(values.seeds ?? (values.seed === undefined ? Infinity : 1)) - 1;
 console.log(`seed ${first}`);
 const hash = createHash('sha256');
+const hashes = new Map(values.scenario.map((scenario) => [scenario, createHash('sha256')]));
 let [runs, hours, requests, failed, printedAt] = [0, 0, 0, 0, Date.now()];
 const progress = (): string => `${runs} runs, ${hours.toFixed(1)} mesh hours, ${requests} requests, ${failed} failed`;
 for (let seed = first; seed <= last && (last !== Infinity || hours < Number(values.hours)); seed += 1) {
@@ -88,6 +89,7 @@ for (let seed = first; seed <= last && (last !== Infinity || hours < Number(valu
       if (world.hash !== own) throw new Error(`${scenario}, seed ${seed}: run ${again} has another log`);
     }
     hash.update(own);
+    hashes.get(scenario)?.update(own);
     hours += now / 3_600_000;
     requests += log.filter(({ what }) => what === 'run').length;
     runs += 1;
@@ -100,5 +102,7 @@ for (let seed = first; seed <= last && (last !== Infinity || hours < Number(valu
     console.log(progress());
   }
 }
-console.log(`${progress()}\nhash ${hash.digest('hex')}`);
+console.log(progress());
+for (const [scenario, own] of hashes) console.log(`hash of ${scenario} ${own.digest('hex')}`);
+console.log(`hash ${hash.digest('hex')}`);
 process.exit(failed > 0 ? 1 : 0);
