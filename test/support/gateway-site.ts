@@ -3,7 +3,7 @@
  * request that one of them answers has to get through.
  */
 
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
 import { Postern, publicFacing, reply, type Context } from '../../src/index.js';
 import { toCaddy, toHAProxy, toNginx, type GatewayService, type ListenerOptions } from '../../src/gateway.js';
@@ -123,12 +123,14 @@ export async function askSites(
     requests.map((request) => ({ site, i, bare, ...request })),
   );
   let answered = 0;
+  // A new connection for each question would take most of its time.
+  const kept: KeptConnections = new Map();
   try {
     await inParallel(jobs, async ({ site, i, bare, method, target, host, fields }) => {
-      const direct = await askDirectly(site, method, target, 'X-Direct: 1');
+      const direct = await askDirectly(site, method, target, 'X-Direct: 1', kept);
       const expected = direct?.reached.startsWith('+') === true ? direct : null;
-      const other =
-        bare === undefined ? null : await askDirectly(bare, method, target, 'X-Direct: 1\r\nX-Postern-Scope: public');
+      const asPublic = 'X-Direct: 1\r\nX-Postern-Scope: public';
+      const other = bare === undefined ? null : await askDirectly(bare, method, target, asPublic, kept);
       if (expected !== null) answered += 1;
       for (const name of names) {
         const { status, reached, received } = await send(portOf(name, i), method, target, host, fields);
@@ -159,6 +161,7 @@ export async function askSites(
       }
     });
   } finally {
+    for (const socket of [...kept.values()].flat()) socket.destroy();
     for (const gateway of gateways) await gateway.stop();
   }
   for (const { site } of sites) failures.push(...site.failures.splice(0));
@@ -208,7 +211,13 @@ interface Answer {
 }
 
 /** The answer of the service that has the path, or else of any; null if the path is nobody's. */
-async function askDirectly({ services }: Site, method: string, target: string, fields: string): Promise<Answer | null> {
+async function askDirectly(
+  { services }: Site,
+  method: string,
+  target: string,
+  fields: string,
+  kept: KeptConnections,
+): Promise<Answer | null> {
   const [, origin = '', path = '', search = ''] = /^(https?:\/\/[^/?#]*)?(\/[^?]*)(.*)$/is.exec(target) ?? [];
   const raw = path.split('/').slice(1);
   const plain = raw.map((segment) => {
@@ -227,7 +236,7 @@ async function askDirectly({ services }: Site, method: string, target: string, f
   const inner = below === undefined ? target : `${origin}/${raw.slice(below.length).join('/')}${search}`;
   let answer: Answer | null = null;
   for (const { port } of own) {
-    const next = await send(port, method, inner, NAME, fields);
+    const next = await send(port, method, inner, NAME, fields, kept);
     if (answer === null || next.reached.startsWith('+') || (next.status < answer.status && answer.reached === ''))
       answer = next;
   }
@@ -296,28 +305,52 @@ function describe({ services }: Site): string {
   return `${services.map(({ name, prefix, routes }) => `${name} ${prefix} ${routes.map(({ open, method, path }) => `${open ? '+' : '-'}${method} ${path}`).join(', ')}`).join(' | ')}`;
 }
 
-/** Sends one request, byte for byte, over a connection of its own. */
-function send(port: number, method: string, target: string, host: string, fields: string): Promise<Answer> {
+/** Connections that are open and wait for their next request, by port. */
+type KeptConnections = Map<number, Socket[]>;
+
+/** Sends one request, byte for byte, over a connection of its own, or over one of `kept`. */
+function send(
+  port: number,
+  method: string,
+  target: string,
+  host: string,
+  fields: string,
+  kept?: KeptConnections,
+): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const socket = connect(port, '127.0.0.1');
+    const free = kept?.get(port) ?? [];
+    kept?.set(port, free);
+    let old = free.pop();
+    while (old?.destroyed === true) old = free.pop();
+    const socket = old ?? connect(port, '127.0.0.1').setTimeout(10_000).on('error', () => undefined);
     let received = '';
-    socket.setTimeout(10_000, () => socket.destroy(new Error(`${method} ${target}: no answer`)));
-    socket.on('data', (chunk) => {
-      received += chunk.toString('latin1');
-      if (isWhole(received, method)) socket.destroy();
-    });
-    socket.on('error', (error) => (received === '' ? reject(error) : undefined));
-    socket.on('close', () => {
+    const finish = (): void => {
+      socket.off('data', onData).off('error', onError).off('close', finish).off('timeout', onTimeout);
+      // The service closed the connection before it read the request.
+      if (received === '' && old !== undefined) return resolve(send(port, method, target, host, fields, kept));
       const head = received.slice(0, received.indexOf('\r\n\r\n'));
       const header = (name: string): string =>
         decodeURIComponent(new RegExp(`^${name}: (.*)$`, 'im').exec(head)?.[1] ?? '');
+      if (!socket.destroyed && header('connection') === 'close') socket.destroy();
+      if (!socket.destroyed) free.push(socket);
       resolve({
         status: Number(/^HTTP\/1\.[01] (\d+)/.exec(head)?.[1] ?? 0),
         reached: header('x-reached'),
         received: header('x-received'),
       });
-    });
-    const close = /^Connection:/im.test(fields) ? '' : 'Connection: close\r\n';
+    };
+    const onData = (chunk: Buffer): void => {
+      received += chunk.toString('latin1');
+      if (!isWhole(received, method)) return;
+      if (kept === undefined) socket.destroy();
+      else finish();
+    };
+    const onError = (error: Error): void => {
+      if (received === '' && old === undefined) reject(error);
+    };
+    const onTimeout = (): void => void socket.destroy(new Error(`${method} ${target}: no answer`));
+    socket.on('data', onData).on('error', onError).on('close', finish).on('timeout', onTimeout);
+    const close = kept !== undefined || /^Connection:/im.test(fields) ? '' : 'Connection: close\r\n';
     socket.write(
       Buffer.from(
         `${method} ${target} HTTP/1.1\r\nHost: ${host}\r\n${close}${fields === '' ? '' : `${fields}\r\n`}Content-Length: 0\r\n\r\n`,
