@@ -1,6 +1,8 @@
 /**
  * The requests of one connection are handled one after another: the next one begins when the last byte of the reply
  * before it is with the kernel. Requests that arrive early wait, some of them.
+ *
+ * @module-tag slow
  */
 
 import { once } from 'node:events';

@@ -1,6 +1,8 @@
 /**
  * Random tables of public and private routes, and of groups: what the public gets, and which group answers in place of
  * a route.
+ *
+ * @module-tag slow
  */
 
 import { expect, test } from 'vitest';

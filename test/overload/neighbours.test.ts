@@ -1,6 +1,8 @@
 /**
  * Other routes of a process with an overloaded one: in virtual time. Where a pool is its limit, they lose nothing.
  * Where they share it, their priorities decide.
+ *
+ * @module-tag slow
  */
 
 import { setImmediate as turn } from 'node:timers/promises';

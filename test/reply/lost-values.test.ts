@@ -1,6 +1,8 @@
 /**
  * A value that JSON would lose without a word is a 500, whose log line names its path and the remedy, wherever it is.
  * What JSON writes, or leaves out as its owner wants, is sent.
+ *
+ * @module-tag slow
  */
 
 import { expect, onTestFinished, test } from 'vitest';
