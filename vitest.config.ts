@@ -21,8 +21,8 @@ function findFilesWith(tag: string): string[] {
 /** What changes a process for the tests after it: replaced modules, clocks and variables, hooks, flags, listeners. */
 const CHANGE = new RegExp(
   [
-    '@module-tag', String.raw`\bvi\.`, String.raw`process\.(?:on|once|emit|kill|chdir)\b`,
-    String.raw`process\.env\S* =`, "node:(?:async_hooks|diagnostics_channel|v8|vm)'", 'support/(?:growth|realm)',
+    String.raw`\bvi\.`, String.raw`process\.(?:on|once|emit|kill|chdir)\b`, String.raw`process\.env\S* =`,
+    "node:(?:async_hooks|diagnostics_channel|v8|vm)'", 'support/(?:growth|realm)', String.raw`/explore\.js`,
   ].join('|'),
 );
 /**
@@ -31,12 +31,17 @@ const CHANGE = new RegExp(
  */
 const SHARING = TESTS.filter((file) => !CHANGE.test(readFileSync(file, 'utf8')));
 
-/** Starts slow files first, so that no worker is alone with one at the end. */
+/**
+ * Starts slow files first, so that no worker is alone with one at the end. Files that share a process follow each other:
+ * it ends when another file is next.
+ */
 class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const slow = new Set(findFilesWith(' slow').map((file) => resolve(file)));
-    const sorted = await super.sort(files);
-    return [...sorted.filter((file) => slow.has(file.moduleId)), ...sorted.filter((file) => !slow.has(file.moduleId))];
+    const pathsOf = (names: readonly string[]): Set<string> => new Set(names.map((name) => resolve(name)));
+    const [slow, sharing] = [pathsOf(findFilesWith(' slow')), pathsOf(SHARING)];
+    const rank = ({ moduleId: file }: TestSpecification): number =>
+      sharing.has(file) ? (slow.has(file) ? 1 : 2) : slow.has(file) ? 0 : 3;
+    return (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
   }
 }
 
