@@ -5,7 +5,15 @@ import { type Exemplar, type ExemplarUpdate, toExemplar } from './exemplar.js';
 import { formatRest } from './exposition.js';
 import { Metric, Series } from './metric.js';
 import type { DataPoint, Format, MetricOptions, MetricUpdate, UpdateLabels } from './metric.js';
-import { familyName } from './names.js';
+import { familyName, type MetricKind } from './names.js';
+
+/** @internal */
+export const COUNTER: MetricKind = {
+  type: 'counter',
+  options: [],
+  suffixes: ['', '_total', '_created'],
+  data: 'sum',
+};
 
 /** Options of a counter. */
 export interface CounterOptions<L extends string = never> extends MetricOptions<L, Counter<L>> {}

@@ -7,7 +7,7 @@
 
 import type { Exemplar } from './exemplar.js';
 import type { Format, Metric } from './metric.js';
-import { familyName, OWN_LABELS, type Definition, type MetricType } from './names.js';
+import { familyName, type Definition, type MetricKind } from './names.js';
 
 /** The exact `Content-Type` of each format. @internal */
 export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
@@ -43,16 +43,16 @@ export function formatRest(value: number, exemplar?: Exemplar): string {
 
 /** The lines before a family's samples. */
 function formatHead(definition: Definition, format: Format): string {
-  const { type, name, help } = definition;
+  const { kind, name, help } = definition;
   const isOpenMetrics = format === 'openmetrics';
   const family = isOpenMetrics ? familyName(definition) : name;
   const text = help.replace(isOpenMetrics ? /[\\\n"]/g : /[\\\n]/g, escapeCharacter);
-  return `# HELP ${family} ${text}\n# TYPE ${family} ${type}\n`;
+  return `# HELP ${family} ${text}\n# TYPE ${family} ${kind.type}\n`;
 }
 
 /** The label in which the lines of a series differ, for each bucket or quantile: `le="0.1"}`. */
-export function formatOwnLabels(type: MetricType, values: readonly number[]): readonly string[] {
-  return values.map((value) => `${OWN_LABELS[type]}="${formatValue(value)}"}`);
+export function formatOwnLabels({ ownLabel }: MetricKind, values: readonly number[]): readonly string[] {
+  return values.map((value) => `${ownLabel}="${formatValue(value)}"}`);
 }
 
 /** Starts a line of a series that adds its own label to others: `job_seconds_bucket{queue="mail",`. */

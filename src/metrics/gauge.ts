@@ -5,7 +5,11 @@ import { show } from '../base/options-check.js';
 import { formatRest } from './exposition.js';
 import { Metric, Series } from './metric.js';
 import type { DataPoint, Labels, MetricOptions, MetricUpdate, SomeLabels } from './metric.js';
+import type { MetricKind } from './names.js';
 import { type BoundTimer, startBoundTimer, startTimer } from './timer.js';
+
+/** @internal */
+export const GAUGE: MetricKind = { type: 'gauge', options: [], suffixes: [], data: 'gauge' };
 
 /** Options of a gauge. */
 export interface GaugeOptions<L extends string = never> extends MetricOptions<L, Gauge<L>> {}

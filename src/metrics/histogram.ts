@@ -5,7 +5,17 @@ import { type Exemplar, type ExemplarLabels, type Observation, toExemplar } from
 import { formatRest, openLabels } from './exposition.js';
 import { Metric, Series } from './metric.js';
 import type { DataPoint, Format, Labels, MetricOptions, MetricUpdate, SomeLabels, UpdateLabels } from './metric.js';
+import type { MetricKind } from './names.js';
 import { type BoundHistogramTimer, startBoundTimer, startTimer } from './timer.js';
+
+/** @internal */
+export const HISTOGRAM: MetricKind = {
+  type: 'histogram',
+  options: ['buckets'],
+  ownLabel: 'le',
+  suffixes: ['_bucket', '_sum', '_count', '_created'],
+  data: 'histogram',
+};
 
 /** Options of a histogram. */
 export interface HistogramOptions<L extends string = never> extends MetricOptions<L, Histogram<L>> {

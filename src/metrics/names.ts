@@ -7,28 +7,31 @@
 
 import { show } from '../base/options-check.js';
 
-/** The type of a metric in an exposition. */
-export type MetricType = 'counter' | 'gauge' | 'histogram' | 'summary';
+/** Labels that are some kind's own. */
+const OWN_LABELS = ['le', 'quantile'] as const;
 
-/** The label of which each line of a series has another value. */
-export const OWN_LABELS: Readonly<Partial<Record<MetricType, string>>> = { histogram: 'le', summary: 'quantile' };
-
-/**
- * Ends of the family and sample names that a metric takes in either format, those that OpenMetrics only reserves
- * included.
- *
- * // counter "jobs_total" → jobs_total, jobs, jobs_created
- */
-const SUFFIXES: Readonly<Record<MetricType, readonly string[]>> = {
-  counter: ['', '_total', '_created'],
-  gauge: [],
-  histogram: ['_bucket', '_sum', '_count', '_created'],
-  summary: ['_sum', '_count', '_created'],
-};
+/** A kind of metric. */
+export interface MetricKind {
+  /** Its type in an exposition. */
+  readonly type: string;
+  /** Options in addition to the options of every metric. */
+  readonly options: readonly string[];
+  /** The label of which each line of a series has another value. */
+  readonly ownLabel?: (typeof OWN_LABELS)[number];
+  /**
+   * Ends of the family and sample names that a metric takes in either format, those that OpenMetrics only reserves
+   * included.
+   *
+   * // counter "jobs_total" → jobs_total, jobs, jobs_created
+   */
+  readonly suffixes: readonly string[];
+  /** Its data in OpenTelemetry's protocol. */
+  readonly data: 'gauge' | 'sum' | 'histogram' | 'summary';
+}
 
 /** Options of every metric, checked. */
 export interface Definition {
-  readonly type: MetricType;
+  readonly kind: MetricKind;
   /** Name as registered: a counter's with or without `_total`. */
   readonly name: string;
   readonly help: string;
@@ -42,8 +45,8 @@ export interface Definition {
 }
 
 /** The name of a metric's family in OpenMetrics: a counter's is without `_total`. */
-export function familyName({ type, name }: Pick<Definition, 'type' | 'name'>): string {
-  return (type === 'counter' && /^(.+)_total$/.exec(name)?.[1]) || name;
+export function familyName({ kind, name }: Pick<Definition, 'kind' | 'name'>): string {
+  return (kind.type === 'counter' && /^(.+)_total$/.exec(name)?.[1]) || name;
 }
 
 /** @throws {TypeError} when `name` is not a Prometheus metric name */
@@ -53,14 +56,14 @@ export function assertMetricName(name: unknown): asserts name is string {
   }
 }
 
-/** @throws {TypeError} for a name that is invalid, reserved for `type`, or there twice */
-export function assertLabelNames(labelNames: unknown, type: MetricType, metricName: string): void {
+/** @throws {TypeError} for a name that is invalid, reserved for `kind`, or there twice */
+export function assertLabelNames(labelNames: unknown, kind: MetricKind, metricName: string): void {
   if (!Array.isArray(labelNames))
     throw new TypeError(`labelNames of "${metricName}" is ${show(labelNames)}; pass an array of names`);
   for (const [index, labelName] of labelNames.entries()) {
     assertLabelName(labelName, `metric "${metricName}"`);
-    if (labelName === OWN_LABELS[type])
-      throw new TypeError(`label name "${labelName}" of "${metricName}" is the ${type}'s own; rename it`);
+    if (labelName === kind.ownLabel)
+      throw new TypeError(`label name "${labelName}" of "${metricName}" is the ${kind.type}'s own; rename it`);
     if (labelNames.indexOf(labelName) < index)
       throw new TypeError(`label name "${labelName}" of "${metricName}" is there twice; remove one`);
   }
@@ -88,7 +91,7 @@ export function toDefaultLabels(labels: unknown): ReadonlyMap<string, string> {
   const checked = new Map<string, string>();
   for (const [name, value] of Object.entries(labels)) {
     assertLabelName(name, 'default labels');
-    if (Object.values(OWN_LABELS).includes(name))
+    if (OWN_LABELS.some((ownLabel) => ownLabel === name))
       throw new TypeError(`default label "${name}" is a histogram's or a summary's own; rename it`);
     if ((typeof value !== 'string' && typeof value !== 'number') || /\p{Surrogate}/u.test(String(value)))
       throw new TypeError(`default label "${name}" is ${show(value)}; give a string of valid Unicode, or a number`);
@@ -104,16 +107,16 @@ export class ClaimedNames {
 
   /** @throws {TypeError} when another metric has one of the names */
   claim(definition: Definition): void {
-    const { type, name } = definition;
+    const { kind, name } = definition;
     const base = familyName(definition);
-    const names = [name, ...SUFFIXES[type].map((suffix) => base + suffix)];
+    const names = [name, ...kind.suffixes.map((suffix) => base + suffix)];
     for (const taken of names) {
       const owner = this.#owners.get(taken);
       if (owner === name)
         throw new TypeError(`metric "${name}" is registered already; registry.get("${name}") returns it`);
       if (owner !== undefined)
         throw new TypeError(
-          `${type} "${name}" clashes with metric "${owner}": both have "${taken}" in an exposition; rename one`,
+          `${kind.type} "${name}" clashes with metric "${owner}": both have "${taken}" in an exposition; rename one`,
         );
     }
     for (const taken of names) this.#owners.set(taken, name);

@@ -1,15 +1,15 @@
 /* The metrics of one application: registers them under names that can't clash, and exposes them. */
 
 import { assertOptions, show } from '../base/options-check.js';
-import { Counter, CounterSeries, type CounterOptions } from './counter.js';
+import { Counter, COUNTER, CounterSeries, type CounterOptions } from './counter.js';
 import { CONTENT_TYPES, type DefaultLabels, formatMetrics, formatOwnLabels } from './exposition.js';
-import { Gauge, GaugeSeries, type GaugeOptions } from './gauge.js';
-import { DEFAULT_BUCKETS, Histogram, HistogramSeries, toBounds } from './histogram.js';
+import { Gauge, GAUGE, GaugeSeries, type GaugeOptions } from './gauge.js';
+import { DEFAULT_BUCKETS, Histogram, HISTOGRAM, HistogramSeries, toBounds } from './histogram.js';
 import type { HistogramOptions } from './histogram.js';
 import type { Format, LabelValue, MetricOptions } from './metric.js';
 import { assertLabelNames, assertMetricName, ClaimedNames, toDefaultLabels } from './names.js';
-import type { Definition, MetricType } from './names.js';
-import { Summary, SummarySeries, toQuantileWindow, type SummaryOptions } from './summary.js';
+import type { Definition, MetricKind } from './names.js';
+import { Summary, SUMMARY, SummarySeries, toQuantileWindow, type SummaryOptions } from './summary.js';
 
 /** Options of a registry. */
 export interface RegistryOptions {
@@ -77,7 +77,7 @@ export class Registry implements Iterable<AnyMetric> {
    * jobs.inc({ queue: 'mail' });
    */
   counter<const L extends string = never>(options: CounterOptions<L>): Counter<L> {
-    const definition = this.#define('counter', options);
+    const definition = this.#define(COUNTER, options);
     const metric = new Counter<L>({ ...definition, create: (owner, values) => new CounterSeries(owner, values) });
     return this.#add(metric, options.collect);
   }
@@ -91,7 +91,7 @@ export class Registry implements Iterable<AnyMetric> {
    * app.metrics.gauge({ name: 'queue_size', help: 'Waiting jobs.', collect() { this.set(queue.length); } });
    */
   gauge<const L extends string = never>(options: GaugeOptions<L>): Gauge<L> {
-    const definition = this.#define('gauge', options);
+    const definition = this.#define(GAUGE, options);
     const metric = new Gauge<L>({ ...definition, create: (owner, values) => new GaugeSeries(owner, values) });
     return this.#add(metric, options.collect);
   }
@@ -107,9 +107,9 @@ export class Registry implements Iterable<AnyMetric> {
    * stop();
    */
   histogram<const L extends string = never>(options: HistogramOptions<L>): Histogram<L> {
-    const definition = this.#define('histogram', options, 'buckets');
+    const definition = this.#define(HISTOGRAM, options);
     const upperBounds = toBounds(options.buckets ?? DEFAULT_BUCKETS, definition.name);
-    const bucketLabels = formatOwnLabels('histogram', [...upperBounds, Infinity]);
+    const bucketLabels = formatOwnLabels(HISTOGRAM, [...upperBounds, Infinity]);
     const metric = new Histogram<L>({
       ...definition,
       upperBounds,
@@ -120,7 +120,7 @@ export class Registry implements Iterable<AnyMetric> {
 
   /** Registers a summary. @throws {TypeError} as `counter` does @throws {RangeError} when a number is out of range */
   summary<const L extends string = never>(options: SummaryOptions<L>): Summary<L> {
-    const definition = this.#define('summary', options, 'percentiles', 'maxAgeSeconds', 'ageBuckets');
+    const definition = this.#define(SUMMARY, options);
     const window = toQuantileWindow(options, definition.name);
     const metric = new Summary<L>({
       ...definition,
@@ -208,19 +208,19 @@ export class Registry implements Iterable<AnyMetric> {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** @param own options that only this type has */
-  #define(type: MetricType, options: MetricOptions<string, never>, ...own: string[]): Definition {
-    assertOptions(`a ${type}`, options, ['name', 'help', 'labelNames', 'maxSeries', 'collect', ...own]);
+  #define(kind: MetricKind, options: MetricOptions<string, never>): Definition {
+    const known = ['name', 'help', 'labelNames', 'maxSeries', 'collect', ...kind.options];
+    assertOptions(`a ${kind.type}`, options, known);
     const { name, help, labelNames = [], maxSeries = this.#maxSeries, collect } = options;
     assertMetricName(name);
     if (typeof help !== 'string' || help === '')
       throw new TypeError(`metric "${name}" has the help ${show(help)}; say in a sentence what it measures`);
-    assertLabelNames(labelNames, type, name);
+    assertLabelNames(labelNames, kind, name);
     assertMaxSeries(maxSeries, `metric "${name}"`);
     if (collect !== undefined && typeof collect !== 'function')
       throw new TypeError(`collect of "${name}" is ${show(collect)}; give a function`);
     const onOverflow = (): void => this.#overflows.inc({ metric: name });
-    return { type, name, help, labelNames: [...labelNames], maxSeries, onOverflow };
+    return { kind, name, help, labelNames: [...labelNames], maxSeries, onOverflow };
   }
 
   #add<M extends AnyMetric>(metric: M, collect: ((this: M) => unknown) | undefined): M {

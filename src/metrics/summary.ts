@@ -6,7 +6,17 @@ import { Digest, quantilesOf } from './digest.js';
 import { formatOwnLabels, formatRest, openLabels } from './exposition.js';
 import { Metric, Series } from './metric.js';
 import type { DataPoint, Format, MetricOptions, MetricUpdate, SomeLabels } from './metric.js';
+import type { MetricKind } from './names.js';
 import { startBoundTimer, startTimer, type BoundTimer } from './timer.js';
+
+/** @internal */
+export const SUMMARY: MetricKind = {
+  type: 'summary',
+  options: ['percentiles', 'maxAgeSeconds', 'ageBuckets'],
+  ownLabel: 'quantile',
+  suffixes: ['_sum', '_count', '_created'],
+  data: 'summary',
+};
 
 /** Options of a summary. */
 export interface SummaryOptions<L extends string = never> extends MetricOptions<L, Summary<L>> {
@@ -151,7 +161,7 @@ export function toQuantileWindow(
   for (const quantile of percentiles)
     assertNumber('a percentile', quantile, quantile >= 0 && quantile <= 1, 'shares from 0 to 1');
   const quantiles = [...new Set(percentiles as number[])].sort((a, b) => a - b);
-  const quantileLabels = formatOwnLabels('summary', quantiles);
+  const quantileLabels = formatOwnLabels(SUMMARY, quantiles);
   if (maxAgeSeconds === undefined) {
     if (ageBuckets === undefined) return { quantiles, quantileLabels, partMs: Infinity, parts: 1 };
     throw new TypeError(`ageBuckets of "${metricName}" are parts of maxAgeSeconds; give that as well`);

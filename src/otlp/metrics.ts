@@ -7,7 +7,7 @@ import { clearInterval, Date, setInterval } from '../base/clock.js';
 import { logSafely, type Logger } from '../base/log.js';
 import { serviceUrlsOf, type Settings } from '../mesh/settings.js';
 import type { DataPoint, Series } from '../metrics/metric.js';
-import { familyName, type MetricType } from '../metrics/names.js';
+import { familyName } from '../metrics/names.js';
 import type { Registry } from '../metrics/registry.js';
 import { ITEM, type Exporter } from './exporter.js';
 import {
@@ -44,12 +44,12 @@ const METRIC = message({
   summary: [11, message({ dataPoints: [1, SUMMARY_POINTS] })],
 });
 const CUMULATIVE = 2;
-/** The member of a metric that has its data, and what the data has besides its points. */
-const DATA: Readonly<Record<MetricType, readonly [member: string, besides: object]>> = {
-  gauge: ['gauge', {}],
-  counter: ['sum', { aggregationTemporality: CUMULATIVE, isMonotonic: true }],
-  histogram: ['histogram', { aggregationTemporality: CUMULATIVE }],
-  summary: ['summary', {}],
+/** Members of a metric's data besides its points. */
+const DATA = {
+  gauge: {},
+  sum: { aggregationTemporality: CUMULATIVE, isMonotonic: true },
+  histogram: { aggregationTemporality: CUMULATIVE },
+  summary: {},
 };
 
 /** Units of OpenTelemetry, by the word at the end of a name for Prometheus. */
@@ -117,8 +117,7 @@ export function encodeMetrics(
   const metrics = registry.gather();
   const taken = new Set(metrics.map(({ name }) => name));
   return metrics.flatMap(({ definition, samples }) => {
-    const { type, name: registered, help, labelNames } = definition;
-    const [member, besides] = DATA[type];
+    const { kind, name: registered, help, labelNames } = definition;
     const base = familyName(definition);
     const [, plain = base, word = ''] = WITH_UNIT.exec(base) ?? [];
     const [short = plain, toAttributes = (labels: Labels): Attributes => labels] = CONVENTIONS[registered] ?? [];
@@ -134,7 +133,7 @@ export function encodeMetrics(
       all.slice(part * maxBatchSize, (part + 1) * maxBatchSize),
     );
     return parts.map((dataPoints) => {
-      const data = { [member]: { dataPoints, ...besides } };
+      const data = { [kind.data]: { dataPoints, ...DATA[kind.data] } };
       const item = METRIC[form]({ name, description: help, unit: UNITS[word], ...data }, ITEM);
       return { item, count: dataPoints.length };
     });
