@@ -32,7 +32,7 @@ export interface PingEntry {
 }
 
 /** Maximum length of an answer. */
-const MAX_BYTES = 10 * 1024 * 1024;
+const MAX_BYTES = 4 * 1024 * 1024;
 const DURATION = /^\d{1,15} ms$/;
 
 /**

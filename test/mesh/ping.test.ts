@@ -138,7 +138,7 @@ test('an answer of 100 MB is given up early', async () => {
   });
   const { a } = await startMesh({ a: [`huge=${huge.url}`] }, { pingTimeout: 20_000 });
   expect(await ping(a, 1)).toEqual(
-    document({ huge: entry(error('Bad Gateway', 'huge answered with more than 10485760 bytes'), 502) }),
+    document({ huge: entry(error('Bad Gateway', 'huge answered with more than 4194304 bytes'), 502) }),
   );
   await Promise.all(huge.sockets.map((socket) => (socket.destroyed ? undefined : once(socket, 'close'))));
   expect(written).toBeLessThan(100);
