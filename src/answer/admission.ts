@@ -50,13 +50,15 @@ export class Admissions {
 
 /** The gate of one route. */
 export class Gate {
-  readonly #limiter = new RouteLimiter();
+  readonly #limiter: RouteLimiter;
   readonly #lane: Lane = [];
 
   constructor(
     readonly admissions: Admissions,
     readonly route: Route,
-  ) {}
+  ) {
+    this.#limiter = new RouteLimiter(admissions.overload.load);
+  }
 
   /** Admits or refuses a request; put around the middleware of groups and routes. */
   around(run: Handler): Handler {

@@ -76,10 +76,11 @@ const CROWDED_SHARE = 0.5;
 export class Overload {
   readonly #logger: Logger;
   readonly #count: Counter<'route' | 'reason'>;
+  /** What the limiters of all routes share. */
+  readonly load = new SharedLoad(monotonicOrigin);
   /** The limits of the process, if they apply. */
   readonly limits: ProcessLimits | null;
   readonly #episodes = new Map<RouteLimiter, Readonly<{ route: Route; rank: number; episode: Episode }>>();
-  #load: SharedLoad | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   /** @param memoryPercent the memory of the process, in percent of the memory that it may use */
@@ -110,7 +111,6 @@ export class Overload {
   follow(route: Route, limiter: RouteLimiter): void {
     const { episode } = limiter;
     if (episode === null || this.#episodes.has(limiter)) return;
-    limiter.join((this.#load ??= new SharedLoad(monotonicOrigin())));
     this.#episodes.set(limiter, { route, rank: RANKS[route.options.priority ?? 'normal'], episode });
     this.#timer ??= setInterval(this.#tick, TICK_MS).unref();
     this.#log(true, {

@@ -102,7 +102,6 @@ export class RouteLimiter {
   /** The present episode; null while nothing is refused. */
   episode: Episode | null = null;
   readonly usual: UsualTime = new UsualTime();
-  #load: SharedLoad = new SharedLoad();
   #lastNumber = 0;
   #freshNumber = 0;
   readonly #patience = new Patience();
@@ -115,17 +114,12 @@ export class RouteLimiter {
   #nextTrialAtMs = 0;
   #triedInFlight = 0;
 
+  /** @param load of the routes of a process */
+  constructor(readonly load: SharedLoad = new SharedLoad()) {}
+
   /** Requests that a new one would wait for: those that arrived after the latest fresh one. */
   get ahead(): number {
     return this.episode?.countsAll ? this.inFlight : Math.min(this.inFlight, this.#lastNumber - this.#freshNumber);
-  }
-
-  /** Shares the load with other routes of the process. */
-  join(load: SharedLoad): void {
-    if (load === this.#load) return;
-    this.#load = load;
-    load.inFlight += this.inFlight;
-    load.routes += 1;
   }
 
   /** Whether a request may begin. @param patienceMs how long its caller waits */
@@ -159,12 +153,11 @@ export class RouteLimiter {
     }
     const showsUsual = isLesson && (episode === null ? this.usual.expect(ahead) : ahead === 0);
     this.inFlight += 1;
-    this.#load.inFlight += 1;
     this.#lastNumber = number;
     // A request that only probes is not part of the trial.
     const isTried = !this.isYielding && episode !== null && ahead < episode.limit;
     const cohort = (isTried && episode.trial?.cohort) || null;
-    cohort?.begin(ahead + 1, this.#load.inFlight);
+    cohort?.begin(ahead + 1, this.load.inFlight);
     return { number, startedAtMs: nowMs, patienceMs, showsUsual, cohort, leftMs: Infinity };
   }
 
@@ -172,9 +165,8 @@ export class RouteLimiter {
   end(ticket: Ticket, nowMs: number, ending: Ending): void {
     if (nowMs >= this.#tickAtMs) this.tick(nowMs);
     const tookMs = nowMs - ticket.startedAtMs;
-    ticket.cohort?.end(ending === 'done' ? tookMs : ticket.leftMs, this.#load.inFlight);
+    ticket.cohort?.end(ending === 'done' ? tookMs : ticket.leftMs, this.load.inFlight);
     this.inFlight -= 1;
-    this.#load.inFlight -= 1;
     if (ending === 'cancelled') return;
     const slot = this.#slot;
     slot.done += 1;
@@ -242,6 +234,7 @@ export class RouteLimiter {
       (isOvertaken && this.inFlight < 10 * this.ahead && ms === firmMs && isFailing(this.#slots, nowMs));
     if (!isLate) return;
     this.episode = new Episode(nowMs, ms, isOvertaken);
+    this.load.routes.add(this);
     this.#triedInFlight = this.inFlight;
   }
 
@@ -251,7 +244,7 @@ export class RouteLimiter {
     const patienceMs = Math.max(this.#patience.of(nowMs).ms, LONG * usualMs);
     if (this.ahead > SHORT_SHARE * episode.limit) episode.lastFullAtMs = nowMs;
     if (nowMs - episode.lastFullAtMs > Math.max(1000, usualMs)) return false;
-    const phase = Math.floor((nowMs + this.#load.originMs) / episode.phaseMs);
+    const phase = Math.floor((nowMs + this.load.originMs()) / episode.phaseMs);
     if (this.isYielding) {
       // The outcomes before a route yielded show nothing about its limit afterwards.
       episode.trial &&= new Trial(episode.patienceMs);
@@ -284,7 +277,7 @@ export class RouteLimiter {
       // The rate is measured anew: a capacity that has fallen needs a smaller limit at once.
       if (isCollapsed) [episode.ratePerMs, episode.share] = [0, 1];
     }
-    const helps = episode.trial?.look(nowMs, phase, this.#load);
+    const helps = episode.trial?.look(nowMs, phase, this.load);
     if (helps === true) {
       episode.trial = null;
       episode.provenRatePerMs = episode.ratePerMs;

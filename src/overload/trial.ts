@@ -19,13 +19,18 @@ const MAX_COHORTS = 12;
 /** Times count up to this part of the patience, so that the answer is known soon after. */
 const CAP_SHARE = 1.5;
 
-/** Requests in flight of all routes of a process that have refused requests: they may wait for the same thing. */
+/** The routes of a process that have been overloaded: they may wait for the same thing. */
 export class SharedLoad {
-  inFlight = 0;
-  routes = 0;
+  readonly routes = new Set<{ readonly inFlight: number }>();
 
-  /** @param originMs when the clock of the limiters was 0, in ms since the Unix epoch */
-  constructor(readonly originMs = 0) {}
+  /** @param originMs returns when the clock of the limiters was 0, in ms since the Unix epoch */
+  constructor(readonly originMs: () => number = () => 0) {}
+
+  get inFlight(): number {
+    let sum = 0;
+    for (const { inFlight } of this.routes) sum += inFlight;
+    return sum;
+  }
 }
 
 /** Requests that were admitted under the same limit. */
@@ -115,7 +120,7 @@ export class Trial {
       const [more, less] = this.#weigh();
       if (more > SURE) return true;
       // Where routes wait for the same thing, the load of only one of them misleads.
-      if (less < SURE_NOT && more <= (routes > 1 ? SURE_NOT : 0)) return false;
+      if (less < SURE_NOT && more <= (routes.size > 1 ? SURE_NOT : 0)) return false;
       if (this.#cohorts > MAX_COHORTS) return this.isRepeated && more > 0;
     }
     return undefined;

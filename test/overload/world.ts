@@ -144,7 +144,7 @@ export class Service {
     readonly world: World,
     readonly work: Work,
   ) {
-    this.limiter = new RouteLimiter();
+    this.limiter = new RouteLimiter(world.load);
   }
 
   arrive(request: Request): void {
@@ -152,7 +152,6 @@ export class Service {
     const patienceMs = request.deadlineAt - world.now;
     if (!limiter.admits(world.now, patienceMs)) {
       this.refused += 1;
-      limiter.join(world.load);
       request.reply(503);
       return;
     }
