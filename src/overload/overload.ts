@@ -9,7 +9,7 @@ import type { Counter } from '../metrics/counter.js';
 import type { Registry } from '../metrics/registry.js';
 import { ProcessLimits } from '../process/process-limits.js';
 import type { Route } from '../routing/router.js';
-import type { Episode, RouteLimiter } from './route-limiter.js';
+import { SHORT_SHARE, type Episode, type RouteLimiter } from './route-limiter.js';
 import { SharedLoad } from './trial.js';
 
 /** Which requests are refused because there are too many. */
@@ -69,8 +69,6 @@ const RANKS: Readonly<Record<Priority, number>> = { low: 0, normal: 1, high: 2 }
 
 /** How often episodes are looked after, in ms. */
 const TICK_MS = 100;
-/** A route is crowded while its queue takes up more than this part of its limit. */
-const CROWDED_SHARE = 0.5;
 
 /** Counts refusals, makes their errors, and looks after the episodes of routes. @internal */
 export class Overload {
@@ -135,7 +133,7 @@ export class Overload {
     let crowdedRank = -1;
     let openRank = Infinity;
     for (const [{ ahead }, { rank, episode }] of this.#episodes) {
-      if (ahead > CROWDED_SHARE * episode.limit) crowdedRank = Math.max(crowdedRank, rank);
+      if (ahead > SHORT_SHARE * episode.limit) crowdedRank = Math.max(crowdedRank, rank);
       if (episode.limit > 0) openRank = Math.min(openRank, rank);
     }
     for (const [limiter, { route, rank, episode }] of this.#episodes) {

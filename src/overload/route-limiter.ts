@@ -35,8 +35,8 @@ const TRIAL_RATE_WEIGHT = 0.005;
 const PROVEN_RATE_SHARE = 0.67;
 /** Minimum part of its queue that a route uses; a route that yields is closed when it has come down to this part. */
 const MIN_SHARE = 0.02;
-/** An episode ends when the queue has been shorter than this part of its limit for a while: then load is less. */
-const SHORT_SHARE = 0.5;
+/** A queue is short while it takes up less than this part of its limit; an episode ends when it is for a while. */
+export const SHORT_SHARE = 0.5;
 /** With this many times the requests in flight that later requests do not overtake, the route does not queue. */
 const OVERTAKEN = 3;
 /** Time between trials, in ms, or in lengths of a trial that failed: it refuses 40 % of a service that is only slow. */
