@@ -109,21 +109,18 @@ export class Trial {
    */
   look(nowMs: number, phase: number, { inFlight, routes }: SharedLoad): boolean | undefined {
     if (phase !== this.#phase && (this.isBegun || this.cohort.done > 0)) this.#turn(nowMs, phase);
-    for (let cohort = this.#closed[0]; cohort !== undefined; cohort = this.#closed[0]) {
-      const { open, capMs, closedAtMs } = cohort;
-      if (open > 0 && nowMs - closedAtMs < capMs) return undefined;
-      while (cohort.open > 0) cohort.end(capMs, inFlight);
-      (cohort.isHigh ? this.#high : this.#low).add(cohort);
-      this.#closed.shift();
-      this.#cohorts += 1;
-      if (Math.min(this.#low.done, this.#high.done) < ENOUGH) continue;
-      const [more, less] = this.#weigh();
-      if (more > SURE) return true;
-      // Where routes wait for the same thing, the load of only one of them misleads.
-      if (less < SURE_NOT && more <= (routes.size > 1 ? SURE_NOT : 0)) return false;
-      if (this.#cohorts > MAX_COHORTS) return this.isRepeated && more > 0;
-    }
-    return undefined;
+    const cohort = this.#closed[0];
+    if (cohort === undefined || (cohort.open > 0 && nowMs - cohort.closedAtMs < cohort.capMs)) return undefined;
+    while (cohort.open > 0) cohort.end(cohort.capMs, inFlight);
+    (cohort.isHigh ? this.#high : this.#low).add(cohort);
+    this.#closed.shift();
+    this.#cohorts += 1;
+    if (Math.min(this.#low.done, this.#high.done) < ENOUGH) return undefined;
+    const [more, less] = this.#weigh();
+    if (more > SURE) return true;
+    // Where routes wait for the same thing, the load of only one of them misleads.
+    if (less < SURE_NOT && more <= (routes.size > 1 ? SURE_NOT : 0)) return false;
+    return this.#cohorts > MAX_COHORTS ? this.isRepeated && more > 0 : undefined;
   }
 
   #turn(nowMs: number, phase: number): void {
