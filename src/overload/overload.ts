@@ -74,7 +74,7 @@ const TICK_MS = 100;
 export class Overload {
   readonly #logger: Logger;
   readonly #count: Counter<'route' | 'reason'>;
-  /** What the limiters of all routes share. */
+  /** The load that the limiters of all routes share. */
   readonly load = new SharedLoad(monotonicOrigin);
   /** The limits of the process, if they apply. */
   readonly limits: ProcessLimits | null;
