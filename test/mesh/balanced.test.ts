@@ -28,6 +28,7 @@ async function start(
   const env = { ...process.env, SERVICE_CONNECTIONS: next === undefined ? '' : `${next.name}=${next.url}` };
   const child = fork(FIXTURE, [name, String(port), ...(next === undefined ? [] : [next.name])], {
     env,
+    execArgv: [],
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
   onTestFinished(() => void child.kill('SIGKILL'));
