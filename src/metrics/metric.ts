@@ -65,6 +65,8 @@ export abstract class Metric<L extends string, Bound> {
   declare private readonly unlabelled: (Bound & Series) | undefined;
   /** The live series in order of their creation, by the values of their labels. @internal */
   readonly samples: Map<string, Bound & Series> = new Map();
+  /** @internal */
+  private overflow: (Bound & Series) | undefined;
 
   /** Metrics are made by `registry.counter`, `gauge`, `histogram` and `summary`. */
   constructor(definition: never);
@@ -104,6 +106,7 @@ export abstract class Metric<L extends string, Bound> {
     if (series === undefined) return;
     series.isRemoved = true;
     this.samples.delete(key);
+    if (series === this.overflow) this.overflow = undefined;
   }
 
   /** Takes every series out; a metric without labels starts again at zero. */
@@ -158,13 +161,13 @@ export abstract class Metric<L extends string, Bound> {
   /** The series `_overflow` if the metric has as many series as it may have. @internal */
   private overflowIfFull(): (Bound & Series) | undefined {
     const { labelNames, maxSeries, onOverflow, create } = this.definition;
-    if (this.samples.size < maxSeries) return undefined;
-    const values = labelNames.map(() => '_overflow');
-    const overflow = this.samples.get(keyOf(values));
-    // The series itself does not count.
-    if (overflow !== undefined && this.samples.size === maxSeries) return undefined;
+    if (this.samples.size - (this.overflow === undefined ? 0 : 1) < maxSeries) return undefined;
     onOverflow();
-    return overflow ?? this.insert(create(this, values));
+    if (this.overflow === undefined) {
+      const values = labelNames.map(() => '_overflow');
+      this.overflow = this.samples.get(keyOf(values)) ?? this.insert(create(this, values));
+    }
+    return this.overflow;
   }
 }
 
