@@ -10,9 +10,11 @@ import { SharedLoad, Trial, type Cohort } from './trial.js';
 
 /** 3 s of a busy route: as long as a standing queue is looked for. */
 const MAX_SLOTS = 64;
-/** Number of requests that show usual time and patience: the first ones, then in each slot. More follow a queue. */
+/** From so many first requests is learnt how long requests take and callers wait; then one in four shows the same. */
 const FIRST_LESSONS = 50;
-const LESSONS = 1;
+const LESSON_EVERY = 4;
+/** Maximum of such requests in a slot: on a busy route more of them would remember too short a time. */
+const LESSONS = 8;
 /** After this time, in ms, without an admission one request is admitted: it may show that the queue is gone. */
 const PROBE_MS = 500;
 /** Slow routes are not probed before so many requests could be done, or the probes would be too much for them. */
@@ -21,7 +23,10 @@ const PROBE_REQUESTS = 4;
 const LATE_SHARE = 0.75;
 /** The part of the time from usual time to patience that requests may take, under the low and the high limit. */
 const TRIAL_SHARES = [0.55, 0.8] as const;
-const PROVEN_SHARES = [0.33, 0.45] as const;
+const PROVEN_SHARES = [0.45, 0.6] as const;
+/** If a larger part of the last 20 or so admitted requests is late, fewer are admitted. */
+const LATE_ENOUGH = 0.02;
+const OUTCOME_WEIGHT = 0.05;
 /** Weight of the present rate in the rate by which requests are admitted, 20 times a second: 2.5 s are remembered. */
 const RATE_WEIGHT = 0.02;
 /** 10 s in a trial: the more of a service that is only slow is refused, the less it does. */
@@ -59,11 +64,14 @@ export class Episode {
   /** Maximum requests in the queue; 0 while the route only probes, because it yields and has yielded all. */
   limit = 1;
   ratePerMs = 0;
-  /** The part of the queue that is used: less while a route of higher priority is crowded. */
+  /** The part of the queue that is used: less if requests in it are late, or a route of higher priority is crowded. */
   share = 1;
+  /** The part of the recently admitted requests that is late. */
+  lateShare = 0;
   refused = 0;
   /** The present proof of the limit; null after it succeeded, until the next one. */
   trial: Trial | null;
+  triedAtMs: number;
   proveAgainAtMs = 0;
   /** The rate at the latest proof; 0 before it, and after the route has yielded. */
   provenRatePerMs = 0;
@@ -79,9 +87,9 @@ export class Episode {
     readonly patienceMs: number,
     readonly countsAll: boolean,
   ) {
-    this.trial = new Trial(beganAtMs, patienceMs);
+    this.trial = new Trial(patienceMs);
     this.phaseMs = 2 ** Math.min(13, Math.max(8, Math.round(Math.log2(countsAll ? 2 * patienceMs : patienceMs))));
-    this.lastFullAtMs = this.lastAdmissionAtMs = beganAtMs;
+    this.triedAtMs = this.lastFullAtMs = this.lastAdmissionAtMs = beganAtMs;
   }
 }
 
@@ -101,7 +109,7 @@ export class RouteLimiter {
   readonly #slots: Slot[] = [];
   #slot = emptySlot();
   #tickAtMs = 0;
-  #lessons = FIRST_LESSONS;
+  #lessons = 0;
   /** When the next trial may begin, or before with twice as many requests in flight as in the trial that failed. */
   #nextTrialAtMs = 0;
   #triedInFlight = 0;
@@ -117,12 +125,17 @@ export class RouteLimiter {
   /** Whether a request may begin. @param patienceMs how long its caller waits */
   admits(nowMs: number, patienceMs: number): boolean {
     if (nowMs >= this.#tickAtMs) this.tick(nowMs);
-    const { episode } = this;
-    if (episode === null) return true;
+    return this.episode === null || this.#fits(nowMs, patienceMs, this.episode);
+  }
+
+  #fits(nowMs: number, patienceMs: number, episode: Episode): boolean {
     const { ahead } = this;
-    const fits = ahead < episode.limit && ahead <= Math.max(patienceMs, LONG * this.usual.ms) * episode.ratePerMs;
+    const usualMs = this.usual.ms;
+    const fits = ahead < episode.limit && ahead <= Math.max(patienceMs, LONG * usualMs) * episode.ratePerMs;
     if (!fits) episode.lastFullAtMs = nowMs;
-    const isAdmitted = fits || nowMs - episode.lastAdmissionAtMs > Math.max(PROBE_MS, PROBE_REQUESTS * this.usual.ms);
+    // Handlers that never end bring the rate down for as long as they are waited for.
+    const probeMs = Math.max(PROBE_MS, PROBE_REQUESTS * Math.min(1 / episode.ratePerMs, usualMs));
+    const isAdmitted = fits || nowMs - episode.lastAdmissionAtMs > probeMs;
     if (isAdmitted) episode.lastAdmissionAtMs = nowMs;
     else episode.refused += 1;
     return isAdmitted;
@@ -131,7 +144,8 @@ export class RouteLimiter {
   /** A request begins. */
   begin(nowMs: number, patienceMs: number): Ticket {
     const { episode } = this;
-    const isLesson = this.#lessons > 0;
+    const number = this.#lastNumber + 1;
+    const isLesson = this.#lessons > 0 && (number <= FIRST_LESSONS || number % LESSON_EVERY === 0);
     const ahead = isLesson || episode !== null ? this.ahead : 0;
     if (isLesson) {
       this.#lessons -= 1;
@@ -139,11 +153,12 @@ export class RouteLimiter {
     }
     const showsUsual = isLesson && (episode === null ? this.usual.expect(ahead) : ahead === 0);
     this.inFlight += 1;
-    this.#lastNumber += 1;
+    this.#lastNumber = number;
     // A request that only probes is not part of the trial.
-    const cohort = (episode !== null && ahead < episode.limit && episode.trial?.cohort) || null;
+    const isTried = !this.isYielding && episode !== null && ahead < episode.limit;
+    const cohort = (isTried && episode.trial?.cohort) || null;
     cohort?.begin(ahead + 1, this.load.inFlight);
-    return { number: this.#lastNumber, startedAtMs: nowMs, patienceMs, showsUsual, cohort, leftMs: Infinity };
+    return { number, startedAtMs: nowMs, patienceMs, showsUsual, cohort, leftMs: Infinity };
   }
 
   /** The handler of a request has ended. */
@@ -157,7 +172,8 @@ export class RouteLimiter {
     slot.done += 1;
     if (ticket.leftMs === Infinity) {
       slot.outcomes += 1;
-      if (tookMs > Math.max(ticket.patienceMs, LONG * this.usual.ms)) slot.missed += 1;
+      const isLate = tookMs > Math.max(ticket.patienceMs, LONG * this.usual.ms);
+      if (isLate || this.episode !== null) this.#settle(ticket, isLate);
     }
     if (ending === 'failed') return;
     if (tookMs > this.usual.longMs) slot.slow += 1;
@@ -175,15 +191,24 @@ export class RouteLimiter {
     ticket.leftMs = nowMs - ticket.startedAtMs;
     if (ticket.leftMs < this.usual.ms) return;
     this.#slot.outcomes += 1;
-    this.#slot.missed += 1;
+    this.#settle(ticket, true);
     if (!isTimeout) this.#patience.abandon(nowMs, ticket.leftMs);
+  }
+
+  /** It became known that a request is late, or during an episode, that it is in time. */
+  #settle({ startedAtMs }: Ticket, isLate: boolean): void {
+    const { episode } = this;
+    if (isLate) this.#slot.missed += 1;
+    // Requests that were in the queue before are late in any case.
+    if (episode === null || startedAtMs < episode.beganAtMs) return;
+    episode.lateShare += OUTCOME_WEIGHT * (Number(isLate) - episode.lateShare);
   }
 
   /** Time has passed. To be called during an episode even if no request arrives. */
   tick(nowMs: number): void {
     if (nowMs < this.#tickAtMs) return;
     this.#tickAtMs = nowMs + SLOT_MS;
-    this.#lessons = Math.max(LESSONS, this.#lessons);
+    this.#lessons = LESSONS;
     const slot = this.#slot;
     if (slot.done > 0) {
       slot.endedAt = nowMs;
@@ -201,12 +226,13 @@ export class RouteLimiter {
     if (nowMs < this.#nextTrialAtMs && this.inFlight < 2 * this.#triedInFlight) return;
     const { ms: usualMs, longMs } = this.usual;
     const { ms, firmMs } = this.#patience.of(nowMs, sumOf(this.#slots).outcomes);
+    if (ms === Infinity) return;
     const isOvertaken = this.inFlight > OVERTAKEN * this.ahead;
     const isLate =
       (firmMs < Infinity && isGrowing(this.#slots, usualMs, Math.max(LATE_SHARE * firmMs, longMs))) ||
       isStanding(this.#slots, nowMs, Math.max(ms / 2, longMs), ms === firmMs ? 500 : 1000) ||
       (isOvertaken && this.inFlight < 10 * this.ahead && ms === firmMs && isFailing(this.#slots, nowMs));
-    if (ms === Infinity || !isLate) return;
+    if (!isLate) return;
     this.episode = new Episode(nowMs, ms, isOvertaken);
     this.load.routes.add(this);
     this.#triedInFlight = this.inFlight;
@@ -221,14 +247,17 @@ export class RouteLimiter {
     const phase = Math.floor((nowMs + this.load.originMs()) / episode.phaseMs);
     if (this.isYielding) {
       // The outcomes before a route yielded show nothing about its limit afterwards.
-      episode.trial &&= new Trial(nowMs, episode.patienceMs);
+      episode.trial &&= new Trial(episode.patienceMs);
       episode.provenRatePerMs = 0;
     } else if (!this.#isProven(nowMs, phase, episode)) return false;
     const { trial } = episode;
-    episode.share = Math.min(1, Math.max(MIN_SHARE, episode.share * (this.isYielding ? 0.8 : 1.04)));
+    const change = this.isYielding ? 0.8 : trial === null && episode.lateShare > LATE_ENOUGH ? 0.95 : 1.04;
+    episode.share = Math.min(1, Math.max(MIN_SHARE, episode.share * change));
     const ratePerMs = rateOf(this.#slots, nowMs, Math.min(3000, Math.max(500, 3 * usualMs)));
-    const weight = trial === null ? RATE_WEIGHT : TRIAL_RATE_WEIGHT;
-    episode.ratePerMs += (episode.ratePerMs === 0 ? 1 : weight) * (ratePerMs - episode.ratePerMs);
+    if (episode.ratePerMs === 0) episode.ratePerMs = ratePerMs;
+    // While the first queue is worked off, what shares its work among all requests does many of them at once.
+    else if (trial?.isBegun !== false)
+      episode.ratePerMs += (trial === null ? RATE_WEIGHT : TRIAL_RATE_WEIGHT) * (ratePerMs - episode.ratePerMs);
     const [low, high] = trial === null ? PROVEN_SHARES : TRIAL_SHARES;
     const isHigh = trial === null ? phase % 2 === 1 : trial.cohort.isHigh;
     const targetMs = usualMs + (isHigh ? high : low) * episode.share * (patienceMs - usualMs);
@@ -243,19 +272,20 @@ export class RouteLimiter {
   #isProven(nowMs: number, phase: number, episode: Episode): boolean {
     const isCollapsed = episode.ratePerMs < PROVEN_RATE_SHARE * episode.provenRatePerMs;
     if (episode.trial === null && (isCollapsed || nowMs > episode.proveAgainAtMs)) {
-      episode.trial = new Trial(nowMs, episode.patienceMs, true);
+      episode.trial = new Trial(episode.patienceMs, true);
+      episode.triedAtMs = nowMs;
       // The rate is measured anew: a capacity that has fallen needs a smaller limit at once.
       if (isCollapsed) [episode.ratePerMs, episode.share] = [0, 1];
     }
-    const { trial } = episode;
-    const helps = trial?.look(nowMs, phase, this.load);
+    const helps = episode.trial?.look(nowMs, phase, this.load);
     if (helps === true) {
       episode.trial = null;
       episode.provenRatePerMs = episode.ratePerMs;
       episode.proveAgainAtMs = nowMs + Math.max(WAIT_MS, nowMs - episode.beganAtMs);
       this.#nextTrialAtMs = 0;
-    } else if (trial !== null && helps === false)
-      this.#nextTrialAtMs = nowMs + Math.max(WAIT_MS, WAIT_TRIALS * (nowMs - trial.beganAtMs));
+    } else if (helps === false) {
+      this.#nextTrialAtMs = nowMs + Math.max(WAIT_MS, WAIT_TRIALS * (nowMs - episode.triedAtMs));
+    }
     return helps !== false;
   }
 }

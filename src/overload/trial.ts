@@ -27,7 +27,9 @@ export class SharedLoad {
   constructor(readonly originMs: () => number = () => 0) {}
 
   get inFlight(): number {
-    return [...this.routes].reduce((sum, { inFlight }) => sum + inFlight, 0);
+    let sum = 0;
+    for (const { inFlight } of this.routes) sum += inFlight;
+    return sum;
   }
 }
 
@@ -36,9 +38,10 @@ export class Cohort {
   admitted = 0;
   open = 0;
   done = 0;
-  /** Sums over its requests: how many ran on the route and on all routes, their times. */
+  /** Sums over its requests: how many ran on the route and on all routes as each began, how many on all as it ended, its time. */
   ahead = 0;
   all = 0;
+  allEnd = 0;
   ms = 0;
   squares = 0;
   closedAtMs: number = Infinity;
@@ -50,8 +53,7 @@ export class Cohort {
 
   begin(ahead: number, all: number): void {
     this.ahead += ahead;
-    // Half counts as it begins, half as it ends: later requests slow what shares its work, too.
-    this.all += all / 2;
+    this.all += all;
     this.admitted += 1;
     this.open += 1;
   }
@@ -59,40 +61,42 @@ export class Cohort {
   /** @param tookMs Infinity if the request shows nothing */
   end(tookMs: number, all: number): void {
     this.open -= 1;
-    this.all += all / 2;
     if (tookMs === Infinity) return;
     const ms = Math.min(tookMs, this.capMs);
     this.ms += ms;
     this.squares += ms * ms;
+    this.allEnd += all;
     this.done += 1;
   }
 
   add(other: Cohort): void {
-    for (const key of ['ahead', 'all', 'admitted', 'ms', 'squares', 'done'] as const) this[key] += other[key];
+    for (const key of ['ahead', 'all', 'admitted', 'allEnd', 'ms', 'squares', 'done'] as const) this[key] += other[key];
   }
 
   /** Means over its requests, with the square of the uncertainty of the time. */
   get means(): { readonly ms: number; readonly variance: number; readonly ahead: number; readonly all: number } {
     const ms = this.ms / this.done;
     const variance = Math.max(0, this.squares / this.done - ms ** 2) / this.done;
-    return { ms, variance, ahead: this.ahead / this.admitted, all: this.all / this.admitted };
+    // The requests of all routes in the middle of its time: later ones slow what shares its work, too.
+    const all = (this.all / this.admitted + this.allEnd / this.done) / 2;
+    return { ms, variance, ahead: this.ahead / this.admitted, all };
   }
 }
 
 /** One proof of a limit. */
 export class Trial {
+  /** Whether the queue that was there before is worked off; until then the limit is high, and nothing is compared. */
+  isBegun = false;
   readonly #low = new Cohort(false, 0);
   readonly #high = new Cohort(true, 0);
   /** Cohorts that are admitted completely, the first one first. */
   readonly #closed: Cohort[] = [];
   cohort: Cohort;
-  /** Undefined until the queue of before is worked off: the limit is high, and nothing is compared. */
-  #phase: number | undefined;
+  #phase = NaN;
   #cohorts = 0;
 
   /** @param isRepeated whether the limit has helped before: then a doubt does not remove it */
   constructor(
-    readonly beganAtMs: number,
     patienceMs: number,
     readonly isRepeated = false,
   ) {
@@ -104,13 +108,7 @@ export class Trial {
    * @returns whether the limit helps; undefined as long as it is not known
    */
   look(nowMs: number, phase: number, { inFlight, routes }: SharedLoad): boolean | undefined {
-    if (phase !== this.#phase && (this.#phase !== undefined || this.cohort.done > 0)) {
-      this.cohort.closedAtMs = nowMs;
-      // Dead requests may have been before the first ones.
-      if (this.#phase !== undefined) this.#closed.push(this.cohort);
-      this.#phase = phase;
-      this.cohort = new Cohort(phase % 2 === 1, this.cohort.capMs);
-    }
+    if (phase !== this.#phase && (this.isBegun || this.cohort.done > 0)) this.#turn(nowMs, phase);
     const cohort = this.#closed[0];
     if (cohort === undefined || (cohort.open > 0 && nowMs - cohort.closedAtMs < cohort.capMs)) return undefined;
     while (cohort.open > 0) cohort.end(cohort.capMs, inFlight);
@@ -123,6 +121,15 @@ export class Trial {
     // Where routes wait for the same thing, the load of only one of them misleads.
     if (less < SURE_NOT && more <= (routes.size > 1 ? SURE_NOT : 0)) return false;
     return this.#cohorts > MAX_COHORTS ? this.isRepeated && more > 0 : undefined;
+  }
+
+  #turn(nowMs: number, phase: number): void {
+    this.cohort.closedAtMs = nowMs;
+    // Dead requests may have been before the first ones.
+    if (this.isBegun) this.#closed.push(this.cohort);
+    this.isBegun = true;
+    this.#phase = phase;
+    this.cohort = new Cohort(phase % 2 === 1, this.cohort.capMs);
   }
 
   /**
