@@ -28,9 +28,12 @@ const MAX_ACTIVE = 200;
 /** @param exchanges in the order in which they began */
 export function createRequests(story: Story, exchanges: ReadonlySet<Exchange<Context>>): () => RequestsDocument {
   return () => {
-    const active = [...exchanges].slice(0, MAX_ACTIVE).flatMap(({ handling, startedAtMs }) =>
-      handling === null ? [] : [{ ...summarize(handling), age_ms: Math.round(monotonicNow() - startedAtMs) }],
-    );
+    const active: ActiveRequest[] = [];
+    for (const { handling, startedAtMs } of exchanges) {
+      if (active.length === MAX_ACTIVE) break;
+      if (handling !== null)
+        active.push({ ...summarize(handling), age_ms: Math.round(monotonicNow() - startedAtMs) });
+    }
     // Copies: middleware may change the reply.
     return { active, recent: [...story.recent], counts: story.counts, events: [...story.events] };
   };
