@@ -7,9 +7,8 @@ const DOUBLING_MS = 3_600_000;
 /** Minimum and maximum of the ages of clients that left: fewer may be chance. */
 const MIN_AGES = 5;
 const MAX_AGES = 15;
-/** Ages count for so long, in ms, longer than most timeouts; and what they showed, from one peak to the next. */
-const RECENT_MS = 10_000;
-const REMEMBERED_MS = 60_000;
+/** Ages count for so long, in ms, from one peak to the next. */
+const RECENT_MS = 60_000;
 /** Resolution of a quantile, in ms: shorter times are equal, because of the clock and the turns of the event loop. */
 const MIN_MS = 1;
 /** Part of a median by which one time moves it, once there have been 50; other quantiles rise and fall unequally. */
@@ -54,7 +53,6 @@ export class UsualTime {
   /** A time, in ms, that no request takes without a queue. The fewer times are known, the longer it is. */
   longMs = Infinity;
   readonly #times = new Quantile(0.75);
-  #lowestMs = Infinity;
   #addedAtMs = 0;
   #requests = 0;
   #meanAhead = 0;
@@ -70,27 +68,22 @@ export class UsualTime {
   add(nowMs: number, tookMs: number): void {
     this.#times.add(tookMs);
     const { count, ms } = this.#times;
-    // By chance the estimate is far too low at times, most of all in the beginning.
-    const surelyMs = (1 + DOUBT / count) * ms;
-    const risenMs = this.#lowestMs * 2 ** ((nowMs - this.#addedAtMs) / DOUBLING_MS);
+    const risenMs = count > SETTLED ? this.ms * 2 ** ((nowMs - this.#addedAtMs) / DOUBLING_MS) : Infinity;
     this.#addedAtMs = nowMs;
-    if (count >= SETTLED) this.#lowestMs = Math.min(risenMs, surelyMs);
-    this.ms = Math.min(this.#lowestMs, count < SETTLED ? ms : Infinity);
+    // By chance the estimate is far too low at times, most of all in the beginning.
+    this.ms = count < SETTLED ? ms : Math.min(risenMs, (1 + DOUBT / count) * ms);
     this.longMs = (LONG + DOUBT / Math.sqrt(count)) * this.ms;
   }
 }
 
 /** The patience of a route; `firmMs` is Infinity if callers left at ages too different for a time limit. */
 type Waiting = { readonly ms: number; readonly firmMs: number };
-const UNKNOWN: Waiting = { ms: Infinity, firmMs: Infinity };
 
 /** Learns how long callers wait: as their deadlines and the route's timeout say, or until many of them disconnected. */
 export class Patience {
   /** How long the callers of requests wait, in ms; Infinity without a deadline and a timeout. */
   readonly stated: Quantile = new Quantile(0.25);
   readonly #ages: { readonly atMs: number; readonly ms: number }[] = [];
-  #seen: Waiting = UNKNOWN;
-  #seenAtMs = -Infinity;
 
   /** A client disconnected from a request of that age. */
   abandon(nowMs: number, ageMs: number): void {
@@ -99,20 +92,14 @@ export class Patience {
   }
 
   /**
-   * @param outcomes number of recent requests: a tenth of them, from 5 to 15, must be abandoned for ages to count.
-   *   Undefined while requests are refused: then the others are quick and nobody leaves, so what was seen is kept.
+   * @param outcomes number of recent requests: a tenth of them, from 5 to 15, must be abandoned for ages to count
    * @returns Infinity if nobody has a deadline, and nobody disconnects
    */
-  of(nowMs: number, outcomes?: number): Waiting {
-    if (outcomes === undefined) this.#seenAtMs = nowMs;
+  of(nowMs: number, outcomes: number): Waiting {
     const recent = this.#ages.filter(({ atMs }) => nowMs - atMs < RECENT_MS).map(({ ms }) => ms).sort((a, b) => a - b);
-    if (recent.length >= Math.max(MIN_AGES, Math.min(MAX_AGES, 0.1 * (outcomes ?? Infinity)))) {
-      const at = (share: number): number => recent[Math.floor(share * (recent.length - 1))] as number;
-      this.#seen = { ms: at(0.5), firmMs: at(0.9) < 1.2 * at(0.1) ? at(0.5) : Infinity };
-      this.#seenAtMs = nowMs;
-    }
-    if (nowMs - this.#seenAtMs > REMEMBERED_MS) this.#seen = UNKNOWN;
-    const statedMs = this.stated.ms < MAX_TIMEOUT_MS ? this.stated.ms : Infinity;
-    return { ms: Math.min(statedMs, this.#seen.ms), firmMs: Math.min(statedMs, this.#seen.firmMs) };
+    const ms = this.stated.ms < MAX_TIMEOUT_MS ? this.stated.ms : Infinity;
+    if (recent.length < Math.max(MIN_AGES, Math.min(MAX_AGES, 0.1 * outcomes))) return { ms, firmMs: ms };
+    const at = (share: number): number => recent[Math.floor(share * (recent.length - 1))] as number;
+    return { ms: Math.min(ms, at(0.5)), firmMs: at(0.9) < 1.2 * at(0.1) ? Math.min(ms, at(0.5)) : ms };
   }
 }

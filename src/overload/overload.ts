@@ -49,11 +49,8 @@ const LOAD_SHEDDING = {
   retryAfter: option(wholeNumber(0), 1),
 } satisfies OptionTable<LoadSheddingOptions>;
 
-/** The option with its defaults. @internal */
-export interface LoadShedding extends Resolved<typeof LOAD_SHEDDING> {
-  /** Whether the limits of the process apply: they do if the option is an object. */
-  readonly limitsProcess: boolean;
-}
+/** The option with its defaults, and whether the limits of the process apply. @internal */
+export type LoadShedding = Resolved<typeof LOAD_SHEDDING> & { readonly limitsProcess: boolean };
 
 /** @returns null if nothing may be refused */
 function resolveLoadShedding(given?: LoadSheddingOptions | false): LoadShedding | null {
@@ -83,15 +80,13 @@ export class Overload {
 
   /** @param memoryPercent the memory of the process, in percent of the memory that it may use */
   constructor(readonly options: LoadShedding, registry: Registry, logger: Logger, memoryPercent: () => number) {
-    const { limitsProcess, maxEventLoopDelay, maxMemoryPercent, observe } = options;
-    const isMemoryShort = (): boolean => memoryPercent() > maxMemoryPercent;
     this.#logger = logger;
     this.#count = registry.counter({
-      name: observe ? 'http_requests_refusable_total' : 'http_requests_refused_total',
-      help: `Requests that ${observe ? 'would have been' : 'were'} refused, by route and reason.`,
+      name: options.observe ? 'http_requests_refusable_total' : 'http_requests_refused_total',
+      help: `Requests that ${options.observe ? 'would have been' : 'were'} refused, by route and reason.`,
       labelNames: ['route', 'reason'],
     });
-    this.limits = limitsProcess ? new ProcessLimits(maxEventLoopDelay, isMemoryShort, this.#log) : null;
+    this.limits = options.limitsProcess ? new ProcessLimits(options, memoryPercent, this.#log) : null;
   }
 
   /**

@@ -5,7 +5,7 @@
  */
 
 import { LONG, Patience, UsualTime } from './estimates.js';
-import { emptySlot, isFailing, isGrowing, isStanding, rateOf, SLOT_MS, sumOf, type Slot } from './slots.js';
+import { isFailing, isGrowing, isStanding, rateOf, Slot, SLOT_MS, sumOf } from './slots.js';
 import { SharedLoad, Trial, type Cohort } from './trial.js';
 
 /** 3 s of a busy route: as long as a standing queue is looked for. */
@@ -24,9 +24,9 @@ const LATE_SHARE = 0.75;
 /** The part of the time from usual time to patience that requests may take, under the low and the high limit. */
 const TRIAL_SHARES = [0.55, 0.8] as const;
 const PROVEN_SHARES = [0.45, 0.6] as const;
-/** If a larger part of the last 20 or so admitted requests is late, fewer are admitted. */
+/** If a larger part of the latest 20 requests, or of some more, is late, fewer are admitted. */
 const LATE_ENOUGH = 0.02;
-const OUTCOME_WEIGHT = 0.05;
+const LATEST = 20;
 /** Weight of the present rate in the rate by which requests are admitted, 20 times a second: 2.5 s are remembered. */
 const RATE_WEIGHT = 0.02;
 /** 10 s in a trial: the more of a service that is only slow is refused, the less it does. */
@@ -66,12 +66,9 @@ export class Episode {
   ratePerMs = 0;
   /** The part of the queue that is used: less if requests in it are late, or a route of higher priority is crowded. */
   share = 1;
-  /** The part of the recently admitted requests that is late. */
-  lateShare = 0;
   refused = 0;
   /** The present proof of the limit; null after it succeeded, until the next one. */
   trial: Trial | null;
-  triedAtMs: number;
   proveAgainAtMs = 0;
   /** The rate at the latest proof; 0 before it, and after the route has yielded. */
   provenRatePerMs = 0;
@@ -87,9 +84,9 @@ export class Episode {
     readonly patienceMs: number,
     readonly countsAll: boolean,
   ) {
-    this.trial = new Trial(patienceMs);
+    this.trial = new Trial(beganAtMs, patienceMs);
     this.phaseMs = 2 ** Math.min(13, Math.max(8, Math.round(Math.log2(countsAll ? 2 * patienceMs : patienceMs))));
-    this.triedAtMs = this.lastFullAtMs = this.lastAdmissionAtMs = beganAtMs;
+    this.lastFullAtMs = this.lastAdmissionAtMs = beganAtMs;
   }
 }
 
@@ -107,7 +104,7 @@ export class RouteLimiter {
   readonly #patience = new Patience();
   /** Slots that are over, the latest one first. */
   readonly #slots: Slot[] = [];
-  #slot = emptySlot();
+  #slot = new Slot();
   #tickAtMs = 0;
   #lessons = 0;
   /** When the next trial may begin, or before with twice as many requests in flight as in the trial that failed. */
@@ -125,16 +122,13 @@ export class RouteLimiter {
   /** Whether a request may begin. @param patienceMs how long its caller waits */
   admits(nowMs: number, patienceMs: number): boolean {
     if (nowMs >= this.#tickAtMs) this.tick(nowMs);
-    return this.episode === null || this.#fits(nowMs, patienceMs, this.episode);
-  }
-
-  #fits(nowMs: number, patienceMs: number, episode: Episode): boolean {
-    const { ahead } = this;
-    const usualMs = this.usual.ms;
-    const fits = ahead < episode.limit && ahead <= Math.max(patienceMs, LONG * usualMs) * episode.ratePerMs;
+    const { episode } = this;
+    if (episode === null) return true;
+    const { ahead, usual } = this;
+    const fits = ahead < episode.limit && ahead <= Math.max(patienceMs, LONG * usual.ms) * episode.ratePerMs;
     if (!fits) episode.lastFullAtMs = nowMs;
     // Handlers that never end bring the rate down for as long as they are waited for.
-    const probeMs = Math.max(PROBE_MS, PROBE_REQUESTS * Math.min(1 / episode.ratePerMs, usualMs));
+    const probeMs = Math.max(PROBE_MS, PROBE_REQUESTS * Math.min(1 / episode.ratePerMs, usual.ms));
     const isAdmitted = fits || nowMs - episode.lastAdmissionAtMs > probeMs;
     if (isAdmitted) episode.lastAdmissionAtMs = nowMs;
     else episode.refused += 1;
@@ -155,8 +149,7 @@ export class RouteLimiter {
     this.inFlight += 1;
     this.#lastNumber = number;
     // A request that only probes is not part of the trial.
-    const isTried = !this.isYielding && episode !== null && ahead < episode.limit;
-    const cohort = (isTried && episode.trial?.cohort) || null;
+    const cohort = (episode !== null && ahead < episode.limit && episode.trial?.cohort) || null;
     cohort?.begin(ahead + 1, this.load.inFlight);
     return { number, startedAtMs: nowMs, patienceMs, showsUsual, cohort, leftMs: Infinity };
   }
@@ -172,8 +165,7 @@ export class RouteLimiter {
     slot.done += 1;
     if (ticket.leftMs === Infinity) {
       slot.outcomes += 1;
-      const isLate = tookMs > Math.max(ticket.patienceMs, LONG * this.usual.ms);
-      if (isLate || this.episode !== null) this.#settle(ticket, isLate);
+      if (tookMs > Math.max(ticket.patienceMs, LONG * this.usual.ms)) slot.missed += 1;
     }
     if (ending === 'failed') return;
     if (tookMs > this.usual.longMs) slot.slow += 1;
@@ -186,22 +178,12 @@ export class RouteLimiter {
 
   /** Nobody waits for a request any more, whose handler still runs. @param isTimeout its client has not disconnected */
   abandon(ticket: Ticket, nowMs: number, isTimeout = false): void {
-    if (nowMs >= this.#tickAtMs) this.tick(nowMs);
     if (ticket.leftMs < Infinity) return;
     ticket.leftMs = nowMs - ticket.startedAtMs;
     if (ticket.leftMs < this.usual.ms) return;
     this.#slot.outcomes += 1;
-    this.#settle(ticket, true);
+    this.#slot.missed += 1;
     if (!isTimeout) this.#patience.abandon(nowMs, ticket.leftMs);
-  }
-
-  /** It became known that a request is late, or during an episode, that it is in time. */
-  #settle({ startedAtMs }: Ticket, isLate: boolean): void {
-    const { episode } = this;
-    if (isLate) this.#slot.missed += 1;
-    // Requests that were in the queue before are late in any case.
-    if (episode === null || startedAtMs < episode.beganAtMs) return;
-    episode.lateShare += OUTCOME_WEIGHT * (Number(isLate) - episode.lateShare);
   }
 
   /** Time has passed. To be called during an episode even if no request arrives. */
@@ -215,7 +197,7 @@ export class RouteLimiter {
       slot.ahead = this.ahead;
       this.#slots.unshift(slot);
       if (this.#slots.length > MAX_SLOTS) this.#slots.pop();
-      this.#slot = emptySlot();
+      this.#slot = new Slot();
       if (this.episode === null && slot.ahead > 0) this.#beginIfLate(nowMs);
     }
     if (this.episode !== null && !this.#steer(nowMs, this.episode)) this.episode = null;
@@ -241,22 +223,23 @@ export class RouteLimiter {
   /** Sets the limit from the rate. @returns false if nobody was refused and the queue is short, or it does not help */
   #steer(nowMs: number, episode: Episode): boolean {
     const usualMs = this.usual.ms;
-    const patienceMs = Math.max(this.#patience.of(nowMs).ms, LONG * usualMs);
+    const patienceMs = Math.max(episode.patienceMs, LONG * usualMs);
     if (this.ahead > SHORT_SHARE * episode.limit) episode.lastFullAtMs = nowMs;
     if (nowMs - episode.lastFullAtMs > Math.max(1000, usualMs)) return false;
     const phase = Math.floor((nowMs + this.load.originMs()) / episode.phaseMs);
     if (this.isYielding) {
       // The outcomes before a route yielded show nothing about its limit afterwards.
-      episode.trial &&= new Trial(episode.patienceMs);
+      episode.trial &&= new Trial(nowMs, episode.patienceMs);
       episode.provenRatePerMs = 0;
     } else if (!this.#isProven(nowMs, phase, episode)) return false;
     const { trial } = episode;
-    const change = this.isYielding ? 0.8 : trial === null && episode.lateShare > LATE_ENOUGH ? 0.95 : 1.04;
+    const { missed, outcomes } = sumOf(this.#slots, nowMs, LATEST);
+    const change = this.isYielding ? 0.8 : trial === null && missed > LATE_ENOUGH * outcomes ? 0.95 : 1.04;
     episode.share = Math.min(1, Math.max(MIN_SHARE, episode.share * change));
     const ratePerMs = rateOf(this.#slots, nowMs, Math.min(3000, Math.max(500, 3 * usualMs)));
     if (episode.ratePerMs === 0) episode.ratePerMs = ratePerMs;
     // While the first queue is worked off, what shares its work among all requests does many of them at once.
-    else if (trial?.isBegun !== false)
+    else if (trial === null || trial.phase !== undefined)
       episode.ratePerMs += (trial === null ? RATE_WEIGHT : TRIAL_RATE_WEIGHT) * (ratePerMs - episode.ratePerMs);
     const [low, high] = trial === null ? PROVEN_SHARES : TRIAL_SHARES;
     const isHigh = trial === null ? phase % 2 === 1 : trial.cohort.isHigh;
@@ -272,20 +255,19 @@ export class RouteLimiter {
   #isProven(nowMs: number, phase: number, episode: Episode): boolean {
     const isCollapsed = episode.ratePerMs < PROVEN_RATE_SHARE * episode.provenRatePerMs;
     if (episode.trial === null && (isCollapsed || nowMs > episode.proveAgainAtMs)) {
-      episode.trial = new Trial(episode.patienceMs, true);
-      episode.triedAtMs = nowMs;
+      episode.trial = new Trial(nowMs, episode.patienceMs);
       // The rate is measured anew: a capacity that has fallen needs a smaller limit at once.
       if (isCollapsed) [episode.ratePerMs, episode.share] = [0, 1];
     }
-    const helps = episode.trial?.look(nowMs, phase, this.load);
+    const { trial } = episode;
+    const helps = trial?.look(nowMs, phase, this.load);
     if (helps === true) {
       episode.trial = null;
       episode.provenRatePerMs = episode.ratePerMs;
       episode.proveAgainAtMs = nowMs + Math.max(WAIT_MS, nowMs - episode.beganAtMs);
       this.#nextTrialAtMs = 0;
-    } else if (helps === false) {
-      this.#nextTrialAtMs = nowMs + Math.max(WAIT_MS, WAIT_TRIALS * (nowMs - episode.triedAtMs));
-    }
+    } else if (trial !== null && helps === false)
+      this.#nextTrialAtMs = nowMs + Math.max(WAIT_MS, WAIT_TRIALS * (nowMs - trial.beganAtMs));
     return helps !== false;
   }
 }

@@ -14,7 +14,7 @@ const SURE = 7;
 const SURE_NOT = -5;
 /** Uncertainty that more requests do not remove: the service changes meanwhile. */
 const DRIFT = 0.1;
-/** Maximum cohorts of a trial. If they leave a doubt, it has failed: a healthy service has lost enough by then. */
+/** Maximum cohorts of a trial. If they leave much doubt, it has failed: a healthy service has lost enough by then. */
 const MAX_COHORTS = 12;
 /** Times count up to this part of the patience, so that the answer is known soon after. */
 const CAP_SHARE = 1.5;
@@ -27,9 +27,7 @@ export class SharedLoad {
   constructor(readonly originMs: () => number = () => 0) {}
 
   get inFlight(): number {
-    let sum = 0;
-    for (const { inFlight } of this.routes) sum += inFlight;
-    return sum;
+    return [...this.routes].reduce((sum, { inFlight }) => sum + inFlight, 0);
   }
 }
 
@@ -38,10 +36,9 @@ export class Cohort {
   admitted = 0;
   open = 0;
   done = 0;
-  /** Sums over its requests: how many ran on the route and on all routes as each began, how many on all as it ended, its time. */
+  /** Sums over its requests: how many ran on the route and on all routes, and their times. */
   ahead = 0;
   all = 0;
-  allEnd = 0;
   ms = 0;
   squares = 0;
   closedAtMs: number = Infinity;
@@ -53,7 +50,8 @@ export class Cohort {
 
   begin(ahead: number, all: number): void {
     this.ahead += ahead;
-    this.all += all;
+    // Half counts as it begins, half as it ends: later requests slow what shares its work, too.
+    this.all += all / 2;
     this.admitted += 1;
     this.open += 1;
   }
@@ -61,44 +59,40 @@ export class Cohort {
   /** @param tookMs Infinity if the request shows nothing */
   end(tookMs: number, all: number): void {
     this.open -= 1;
+    this.all += all / 2;
     if (tookMs === Infinity) return;
     const ms = Math.min(tookMs, this.capMs);
     this.ms += ms;
     this.squares += ms * ms;
-    this.allEnd += all;
     this.done += 1;
   }
 
   add(other: Cohort): void {
-    for (const key of ['ahead', 'all', 'admitted', 'allEnd', 'ms', 'squares', 'done'] as const) this[key] += other[key];
+    for (const key of ['ahead', 'all', 'admitted', 'ms', 'squares', 'done'] as const) this[key] += other[key];
   }
 
   /** Means over its requests, with the square of the uncertainty of the time. */
   get means(): { readonly ms: number; readonly variance: number; readonly ahead: number; readonly all: number } {
     const ms = this.ms / this.done;
     const variance = Math.max(0, this.squares / this.done - ms ** 2) / this.done;
-    // The requests of all routes in the middle of its time: later ones slow what shares its work, too.
-    const all = (this.all / this.admitted + this.allEnd / this.done) / 2;
-    return { ms, variance, ahead: this.ahead / this.admitted, all };
+    return { ms, variance, ahead: this.ahead / this.admitted, all: this.all / this.admitted };
   }
 }
 
 /** One proof of a limit. */
 export class Trial {
-  /** Whether the queue that was there before is worked off; until then the limit is high, and nothing is compared. */
-  isBegun = false;
+  /** Odd while limits are high; undefined until the queue of before is worked off: until then nothing is compared. */
+  phase: number | undefined;
   readonly #low = new Cohort(false, 0);
   readonly #high = new Cohort(true, 0);
   /** Cohorts that are admitted completely, the first one first. */
   readonly #closed: Cohort[] = [];
   cohort: Cohort;
-  #phase = NaN;
   #cohorts = 0;
 
-  /** @param isRepeated whether the limit has helped before: then a doubt does not remove it */
   constructor(
+    readonly beganAtMs: number,
     patienceMs: number,
-    readonly isRepeated = false,
   ) {
     this.cohort = new Cohort(true, CAP_SHARE * patienceMs);
   }
@@ -108,7 +102,13 @@ export class Trial {
    * @returns whether the limit helps; undefined as long as it is not known
    */
   look(nowMs: number, phase: number, { inFlight, routes }: SharedLoad): boolean | undefined {
-    if (phase !== this.#phase && (this.isBegun || this.cohort.done > 0)) this.#turn(nowMs, phase);
+    if (phase !== this.phase && (this.phase !== undefined || this.cohort.done > 0)) {
+      this.cohort.closedAtMs = nowMs;
+      // Dead requests may have been before the first ones.
+      if (this.phase !== undefined) this.#closed.push(this.cohort);
+      this.phase = phase;
+      this.cohort = new Cohort(phase % 2 === 1, this.cohort.capMs);
+    }
     const cohort = this.#closed[0];
     if (cohort === undefined || (cohort.open > 0 && nowMs - cohort.closedAtMs < cohort.capMs)) return undefined;
     while (cohort.open > 0) cohort.end(cohort.capMs, inFlight);
@@ -120,16 +120,7 @@ export class Trial {
     if (more > SURE) return true;
     // Where routes wait for the same thing, the load of only one of them misleads.
     if (less < SURE_NOT && more <= (routes.size > 1 ? SURE_NOT : 0)) return false;
-    return this.#cohorts > MAX_COHORTS ? this.isRepeated && more > 0 : undefined;
-  }
-
-  #turn(nowMs: number, phase: number): void {
-    this.cohort.closedAtMs = nowMs;
-    // Dead requests may have been before the first ones.
-    if (this.isBegun) this.#closed.push(this.cohort);
-    this.isBegun = true;
-    this.#phase = phase;
-    this.cohort = new Cohort(phase % 2 === 1, this.cohort.capMs);
+    return this.#cohorts > MAX_COHORTS ? more > SURE / 2 : undefined;
   }
 
   /**

@@ -19,12 +19,12 @@ export class ProcessLimits {
   #dueAtMs = 0;
 
   /**
-   * @param readMemory reads whether the process has nearly used up its memory
+   * @param readMemory reads the memory of the process, in percent of the memory that it may use
    * @param onChange called when the first limit is exceeded, and when no limit is exceeded any more
    */
   constructor(
-    readonly maxLateMs: number,
-    readonly readMemory: () => boolean,
+    readonly options: { readonly maxEventLoopDelay: number; readonly maxMemoryPercent: number },
+    readonly readMemory: () => number,
     readonly onChange: (isExceeded: boolean, figures: object) => void,
   ) {}
 
@@ -44,13 +44,14 @@ export class ProcessLimits {
   }
 
   readonly #tick = (): void => {
+    const { maxEventLoopDelay, maxMemoryPercent } = this.options;
     const nowMs = monotonicNow();
     const lateMs = nowMs - this.#dueAtMs;
     this.#dueAtMs = nowMs + TICK_MS;
-    if (this.#ticks % TICKS_PER_MEMORY_READING === 0) this.#isMemoryShort = this.readMemory();
+    if (this.#ticks % TICKS_PER_MEMORY_READING === 0) this.#isMemoryShort = this.readMemory() > maxMemoryPercent;
     this.#ticks += 1;
     const wasExceeded = this.#exceeded !== undefined;
-    this.#exceeded = lateMs > this.maxLateMs ? 'event_loop' : this.#isMemoryShort ? 'memory' : undefined;
+    this.#exceeded = lateMs > maxEventLoopDelay ? 'event_loop' : this.#isMemoryShort ? 'memory' : undefined;
     if (this.#exceeded === undefined && wasExceeded) this.onChange(false, {});
     if (this.#exceeded !== undefined && !wasExceeded)
       this.onChange(true, { event_loop_delay_ms: Math.round(lateMs), memory_short: this.#isMemoryShort });

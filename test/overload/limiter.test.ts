@@ -51,6 +51,8 @@ const START: Pick<Overload, 'capacity' | 'share' | 'patienceMs' | 'factors' | 's
 };
 const END_MS = 20_000;
 
+const sum = (counts: readonly number[]): number => counts.reduce((all, count) => all + (count ?? 0), 0);
+
 function single(create: (world: World) => Service): Overload['play'] {
   return (world, clients) => {
     const service = create(world);
@@ -264,6 +266,20 @@ test.for([2, 5, 10])('a pool whose times vary much keeps answering at %s times i
   expect(seen.late.slice(6).reduce((sum, count) => sum + (count ?? 0), 0) / 24).toBeLessThan(4);
 });
 
+test('how long clients wait is known from the peak before, until a minute has passed', () => {
+  const world = new World(1);
+  const service = new Service(world, pool(world, 10, () => 100 * world.between(0.8, 1.2)));
+  const isPeak = (nowMs: number): boolean => [20_000, 80_000, 200_000].some((at) => nowMs >= at && nowMs < at + 15_000);
+  const everyMs = (nowMs: number): number => 10 / (isPeak(nowMs) ? 3 : 0.5);
+  const seen = send(world, service, { everyMs, patienceMs: () => 1000, statesDeadline: false }, 215_000);
+  world.runUntil(215_000);
+  // Without it, nobody is refused before clients leave: in the first seconds of a peak all replies are late.
+  const [first, second, third] = [20, 80, 200].map((at) => sum(seen.good.slice(at, at + 15)) / 15);
+  expect(first).toBeLessThan(85);
+  expect(second).toBeGreaterThan(95);
+  expect(third).toBeLessThan(85);
+});
+
 test('requests whose handlers never end do not lock a route up', () => {
   const world = new World(1);
   const inner = pool(world, 10, () => 100);
@@ -312,8 +328,6 @@ const SLOW = [
   { name: 'a dependency with 25 % in time', fromMs: 900, toMs: 1300, inTime: 0.25 },
 ];
 const SLOW_CASES = SLOW.flatMap((slow) => [20, 100].map((perSecond) => ({ usualMs: 50, ...slow, perSecond })));
-
-const sum = (counts: readonly number[]): number => counts.reduce((all, count) => all + (count ?? 0), 0);
 
 test.for(SLOW_CASES)(
   '$name, $perSecond requests a second: users get what they get without protection',
