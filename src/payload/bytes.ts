@@ -149,7 +149,13 @@ export interface BodySource {
 export function openStream(stream: Stream): BodySource {
   if (stream instanceof Readable) {
     const chunks = stream[Symbol.asyncIterator]();
-    return { next: () => chunks.next(), free: () => destroyAll(stream) };
+    const next = async (): Promise<IteratorResult<unknown, unknown>> => {
+      const result = await chunks.next();
+      // To the iterator, `emit('error')` without an error is an end.
+      if (result.done === true && !stream.readableEnded) throw new Error('the stream failed without an error');
+      return result;
+    };
+    return { next, free: () => destroyAll(stream) };
   }
   if (isWebStream(stream)) {
     const reader = stream.getReader();

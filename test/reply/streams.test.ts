@@ -5,7 +5,7 @@ import { connect as open } from 'node:net';
 import { expect, test } from 'vitest';
 import { connect, NotFound, reply, type HandlerResult } from 'postern';
 import { rawExchange } from '../support/raw.js';
-import { createApp, expectFailures, serve } from '../support/serve.js';
+import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
 async function* chunks(...parts: (string | Uint8Array)[]): AsyncGenerator<string | Uint8Array> {
   yield* parts;
@@ -105,4 +105,23 @@ test('a slow reader holds a stream back instead of filling memory', async () => 
   }
   socket.destroy();
   expect(produced).toBeLessThan(32 * 1024 * 1024);
+});
+
+test.for([undefined, null])('a stream that emits %s as its error fails as with any other', async (nothing) => {
+  const logger = createRecorder();
+  const streamThat = (begin: (stream: Readable) => void): Readable => {
+    const stream = new Readable({ read() {} });
+    setImmediate(() => {
+      begin(stream);
+      setImmediate(() => stream.emit('error', nothing));
+    });
+    return stream;
+  };
+  const app = expectFailures(createApp({ logger }), 500)
+    .get('/none', () => streamThat(() => undefined))
+    .get('/some', () => streamThat((stream) => stream.push('some')));
+  const { url } = await serve(app);
+  expect((await fetch(`${url}/none`)).status).toBe(500);
+  await expect(fetch(`${url}/some`).then((response) => response.text())).rejects.toThrow();
+  await expect.poll(() => logger.entries.filter(({ level }) => level === 'error')).toHaveLength(2);
 });
