@@ -2,7 +2,7 @@
 
 import { builtin } from '../base/builtin.js';
 import { monotonicNow } from '../base/clock.js';
-import { DeadlinePassed, Overloaded } from '../base/errors.js';
+import { DeadlinePassed, isNativeError, Overloaded } from '../base/errors.js';
 import type { Overload, Reason } from '../overload/overload.js';
 import { RouteLimiter, type Ending, type Ticket } from '../overload/route-limiter.js';
 import type { Route } from '../routing/router.js';
@@ -104,8 +104,8 @@ export class Gate {
       result = run(ctx);
     } catch (thrown) {
       admission.end(endingOf(thrown), monotonicNow());
-      // To return an error is to raise it, and costs far less than to throw it again.
-      if (thrown instanceof Error) return thrown;
+      // To return an error is to raise it, and costs far less than to throw it again. A Proxy of one is a value.
+      if (isNativeError(thrown)) return thrown;
       throw thrown;
     }
     const nowMs = monotonicNow();

@@ -6,8 +6,8 @@
  */
 
 import type { IncomingMessage } from 'node:http';
-import { builtin } from '../base/builtin.js';
 import { monotonicNow } from '../base/clock.js';
+import { isNativeError } from '../base/errors.js';
 import { logSafely } from '../base/log.js';
 import { ignoreRejection } from '../base/promises.js';
 import { UnsendableError } from '../payload/lost-members.js';
@@ -136,8 +136,7 @@ export class Answers implements Answering<Context> {
       if (thrown === value) return this.#fail(exchange, thrown);
       discard(value);
       this.#reportFailure(exchange, 500);
-      // Not asked of a Proxy, which may throw once more.
-      const isOurs = builtin('node:util').types.isNativeError(thrown) && thrown instanceof UnsendableError;
+      const isOurs = isNativeError(thrown) && thrown instanceof UnsendableError;
       if (isOurs && handling !== null) thrown.message = `${routeNameOf(handling)}: ${thrown.message}`;
       const outgoing = this.refuse(exchange, thrown);
       return withHeaders(headersOfUnsent(value), outgoing);

@@ -3,7 +3,7 @@
 import { isBranded, isBrandedAtAll, isOwnInstance } from '../base/brand.js';
 import { isErrorCode } from '../base/error-codes.js';
 import { ApiError, FrameworkErrorCodes, HttpError, InvalidRequest } from '../base/errors.js';
-import { isStatus, reasonOf, refusal } from '../base/errors.js';
+import { isNativeError, isStatus, reasonOf, refusal } from '../base/errors.js';
 import { NO_RETRY_HEADER } from '../propagation/mesh-headers.js';
 import { prefersProblem } from '../payload/accept.js';
 import { toErrorBody, toProblem, type ErrorFields } from '../payload/error-body.js';
@@ -54,7 +54,9 @@ export function mapError(thrown: unknown, ctx: { readonly expressError: unknown 
     // Inside the `try`: a Proxy or a getter may throw. The constructor has checked status and code, but a subclass or a
     // later assignment may have changed them.
     if (isBrandedAtAll(thrown) && (thrown instanceof ApiError || thrown instanceof HttpError)) {
-      if (!isOwnInstance(ApiError, thrown) && !isOwnInstance(HttpError, thrown)) return copyOf(thrown);
+      // A Proxy may throw when it is looked at once more.
+      const isOurs = isOwnInstance(ApiError, thrown) || isOwnInstance(HttpError, thrown);
+      if (!isOurs || !isNativeError(thrown)) return copyOf(thrown);
       readAll(thrown);
       return isStatus(thrown.statusCode, 400) && isErrorCode(thrown.errorCode) ? thrown : SERVER_ERROR;
     }

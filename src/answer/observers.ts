@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import { isBranded } from '../base/brand.js';
 import { isSilent, logSafely, type Logger } from '../base/log.js';
-import { DeadlinePassed, HttpError, Overloaded } from '../base/errors.js';
+import { DeadlinePassed, HttpError, isNativeError, Overloaded } from '../base/errors.js';
 import type { CallTuple } from '../story/calls.js';
 import type { Story } from '../story/story.js';
 import type { Exchange } from '../wire/exchange.js';
@@ -44,8 +44,8 @@ export function logFailure(logger: Logger, { failures }: Story, failure: Failure
   const { error, thrown, statusCode, req, id, method, calls } = failure;
   const level = levelOf(error, statusCode);
   if (isSilent(logger, level) || (level === 'error' && !failures.take())) return;
-  // Only what is mapped is known to be safe to look at.
-  const isFailedCall = error !== SERVER_ERROR && isBranded(thrown, 'ServiceError');
+  // Only what is mapped, and no Proxy, is known to be safe to look at.
+  const isFailedCall = error !== SERVER_ERROR && isNativeError(thrown) && isBranded(thrown, 'ServiceError');
   const err = isFailedCall ? toLogged(thrown as ServiceError) : thrown;
   const request = req === null ? {} : { request_id: id, method, target: targetOf(req) };
   logSafely(

@@ -301,6 +301,11 @@ export function reasonOf(statusCode: number): string {
   return STATUS_CODES[statusCode] ?? 'Unknown Error';
 }
 
+/** Whether a value is an error of any realm. A Proxy of one is not, and is not looked at: it may throw. */
+export function isNativeError(value: unknown): value is Error {
+  return builtin('node:util').types.isNativeError(value);
+}
+
 /** Whether a value is a status: an integer from `least` to 599. */
 export function isStatus(value: unknown, least: number): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value >= least && value <= 599;

@@ -1,7 +1,7 @@
 /** Errors and promises of another realm, such as that of Jest, count as the ones of ours do. */
 
 import { describe, expect, test } from 'vitest';
-import { connect, reply, type ConnectMiddleware, type Handler, type Middleware, type Postern } from 'postern';
+import { connect, NotFound, reply, type ConnectMiddleware, type Handler, type Middleware, type Postern } from 'postern';
 import { Realm } from '../support/realm.js';
 import { createApp, createRecorder, expectFailures } from '../support/serve.js';
 
@@ -115,4 +115,14 @@ test('asynchronous middleware of Connect of another realm that rejects is a 500'
   const app = expectFailures(createApp(), 500).get('/', () => 'unreachable');
   app.use(connect(elsewhere<ConnectMiddleware>('async (req, res, next) => { throw new Error("secret"); }')));
   expect((await app.request('/')).status).toBe(500);
+});
+
+test.for<[how: string, handler: (thrown: unknown) => never | Promise<never>]>([
+  ['synchronous', (thrown) => { throw thrown; }],
+  ['asynchronous', async (thrown) => { throw thrown; }],
+])('a Proxy of an error that a %s handler throws is that error', async ([, handler]) => {
+  const app = createApp().get('/', () => handler(new Proxy(new NotFound('behind a Proxy'), {})));
+  const response = await app.request('/');
+  expect(response.status).toBe(404);
+  expect(await response.json()).toMatchObject({ description: 'behind a Proxy' });
 });
