@@ -205,8 +205,11 @@ function toReplyByTag(value: unknown, tag: string): Reply | undefined {
     dropConnectionHeaders(headers);
     for (const name of CODING_HEADERS) headers.delete(name);
   }
-  return new Reply(streamOf(value), { status, statusText, headers });
+  // The answer to a HEAD that `fetch` sent has no body, and a GET would have one of unknown length.
+  return new Reply(streamOf(value) ?? (url === '' ? undefined : NO_CHUNKS), { status, statusText, headers });
 }
+
+const NO_CHUNKS: Stream = { async *[Symbol.asyncIterator]() {} };
 
 /** Headers of any copy of Fetch, cookies one by one: some copies join them, and have a method `raw` of their own. */
 function copyHeaders(given: Headers & { raw?: () => Readonly<Record<string, string[]>> }): Headers {

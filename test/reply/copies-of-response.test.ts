@@ -23,7 +23,7 @@ interface Init {
 
 /** One implementation of Fetch. */
 interface Copy {
-  fetch(url: string): Promise<object>;
+  fetch(url: string, init?: { method: string }): Promise<object>;
   readonly Response: new (body?: string | Buffer | null, init?: Init) => object;
 }
 
@@ -34,7 +34,7 @@ const nodeFetch2 = require('node-fetch-2') as Copy['fetch'] & Pick<Copy, 'Respon
 const nodeFetch3 = require('node-fetch') as { readonly default: Copy['fetch'] } & Pick<Copy, 'Response'>;
 
 const COPIES: Readonly<Record<string, Copy>> = {
-  'the global one': { fetch: (url) => fetch(url), Response: Response as unknown as Copy['Response'] },
+  'the global one': { fetch: (url, init) => fetch(url, init), Response: Response as unknown as Copy['Response'] },
   undici,
   'node-fetch 2': { fetch: nodeFetch2, Response: nodeFetch2.Response },
   'node-fetch 3': { fetch: nodeFetch3.default, Response: nodeFetch3.Response },
@@ -154,6 +154,14 @@ describe.for(names)('fetch of %s', (name) => {
     const { url } = await startPeer((_req, res) => res.writeHead(203, { 'x-own': '1' }).end(TEXT));
     const [first, second] = await askTwice(createApp().get('/', () => copyOf(name).fetch(url)), 'HEAD');
     for (const { status, headers } of [first, second]) expect([status, headers['x-own']]).toEqual([203, '1']);
+  });
+
+  test('that it got for a HEAD tells no length, since the length of a decoded body is not known', async () => {
+    const { url } = await startPeer((_req, res) => res.setHeader('content-length', TEXT.length).end(TEXT));
+    const app = createApp().get('/', () => copyOf(name).fetch(url, { method: 'HEAD' }));
+    const [first, second] = await askTwice(app, 'HEAD');
+    for (const { status, headers } of [first, second])
+      expect([status, headers['content-length']]).toEqual([200, undefined]);
   });
 
   test.for(['in middleware that returns it', 'in place of the reply of next()'])('%s is that response', async (how) => {
