@@ -94,16 +94,21 @@ export class CompiledRoutes {
 
   /**
    * Finds what answers a method and a path: a route, a mount, or the errors 404 and 405 inside the groups of the best
-   * route of the path.
-   *
-   * @throws {HttpError} 400 when the path has a malformed escape
+   * route of the path. A path with a malformed escape has none of them, but its 400.
    */
   find(req: IncomingMessage, method: string, path: string, scope: Scope): Found {
-    const { route, params } = this.router.match(method, path, scope);
-    if (route === null) return this.#findOther(req, method, path, scope);
-    let compiled = this.#compiled.get(route);
-    if (compiled === undefined) this.#compiled.set(route, (compiled = this.#compile(route)));
-    return { route, params, compiled };
+    try {
+      const { route, params } = this.router.match(method, path, scope);
+      if (route === null) return this.#findOther(req, method, path, scope);
+      let compiled = this.#compiled.get(route);
+      if (compiled === undefined) this.#compiled.set(route, (compiled = this.#compile(route)));
+      return { route, params, compiled };
+    } catch (malformed) {
+      const run = compose(this.#middleware, () => {
+        throw malformed;
+      });
+      return { route: null, params: NO_PARAMS, compiled: { run, label: '' } };
+    }
   }
 
   #findOther({ headers }: IncomingMessage, method: string, path: string, scope: Scope): Found {

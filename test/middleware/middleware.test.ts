@@ -167,7 +167,7 @@ test('neither calling next() nor returning anything is a 500, and the log has th
 describe('headers that middleware sets are on every reply', () => {
   test.for([
     ['/fine', 200], ['/missing', 404], ['/refused', 401], ['/broken', 500], ['/cyclic', 500], ['/returned', 409],
-    ['/nowhere', 404], ['/post', 405], ['/users/health/', 200],
+    ['/nowhere', 404], ['/%zz', 400], ['/post', 405], ['/users/health/', 200],
   ] as const)('%s: %i', async ([path, status]) => {
     const service = expectFailures(createApp(), ...(status === 500 ? [500] : []));
     service.use(async (_ctx, next) => {
