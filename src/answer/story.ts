@@ -50,14 +50,14 @@ export class StoryObserver implements Observer {
     this.#log(handling, request, patience_ms);
   }
 
-  /** A request that threw has its line already. A 5xx that a handler returned gets one if calls explain it. */
+  /** A request that threw has its line already. */
   #log(ctx: Context, { id: request_id, method, route, status, ms, calls }: RecentRequest, patience_ms: number): void {
     const entry = { status_code: status, request_id, method, route, ms };
     const told = calls.length === 0 ? {} : { calls };
     const logger = Context.loggerOf(ctx);
     if (status < 500 && this.story.slow.take())
       logSafely(logger, 'warn', { ...entry, patience_ms, ...told }, 'request slow');
-    if (status >= 500 && ctx.errorCode === null && calls.length > 0 && this.story.failures.take())
+    if (status >= 500 && ctx.errorCode === null && this.story.failures.take())
       logSafely(logger, 'error', { ...entry, ...told }, 'request failed');
   }
 }

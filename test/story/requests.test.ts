@@ -1,7 +1,7 @@
 /** `/<name>/requests/` says what is in flight, what failed and what the framework warned of. */
 
 import { expect, test } from 'vitest';
-import type { Postern, PosternOptions } from 'postern';
+import { reply, type Handler, type Postern, type PosternOptions } from 'postern';
 import { createApp, createRecorder, expectFailures } from '../support/serve.js';
 
 const LOOPBACK = { host: '127.0.0.1', port: 0 };
@@ -88,4 +88,16 @@ test('only the monitor listener has it: elsewhere its path belongs to the applic
   expect(await (await fetch(`${url}/users/requests/`)).text()).toBe('mine');
   const alone = createApp();
   expect((await fetch(`${(await alone.listen(LOOPBACK)).url}/users/requests/`)).status).toBe(404);
+});
+
+test.for<[how: string, handler: Handler]>([
+  ['a reply', () => reply('x', { status: 502 })],
+  ['a Response', () => new Response('x', { status: 502 })],
+  ['what the handler wrote itself', ({ raw: { res } }) => void res.writeHead(502).end()],
+])('a 5xx that is %s, without a call, has its line, too', async ([, handler]) => {
+  const logger = createRecorder();
+  const { url } = await start({ logger }, (app) => expectFailures(app, 502).get('/', handler));
+  await (await fetch(url as string)).text();
+  const failed = (): unknown[] => logger.entries.filter(({ message }) => message === 'request failed');
+  await expect.poll(failed).toMatchObject([{ level: 'error', object: { status_code: 502, route: '/' } }]);
 });
