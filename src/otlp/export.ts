@@ -9,7 +9,8 @@ import type { Settings } from '../mesh/settings.js';
 import type { ServingOptions } from '../answer/context.js';
 import { logSafely, type JsonLogger } from '../base/log.js';
 import { FRAMEWORK_VERSION } from '../base/version.js';
-import type { Registry } from '../metrics/registry.js';
+import type { Counter } from '../metrics/counter.js';
+import { Registry } from '../metrics/registry.js';
 import { startExporter, type Exporter } from './exporter.js';
 import { exportLogs } from './logs.js';
 import { exportMetrics } from './metrics.js';
@@ -54,8 +55,7 @@ export function startExport(
     'telemetry.sdk.name': 'postern', 'telemetry.sdk.language': 'nodejs', 'telemetry.sdk.version': FRAMEWORK_VERSION,
     ...settings.resource,
   };
-  const help = 'Spans, log records and data points of metrics that could not be exported.';
-  const dropped = registry.counter({ name: 'otel_dropped_total', help, labelNames: ['signal'] });
+  const dropped = countDropped(registry);
   let unreported: Partial<Record<Signal, number>> = {};
   let warnedMs = -Infinity;
   let isWarning = false;
@@ -88,4 +88,15 @@ export function startExport(
   return async () => {
     await Promise.all(ends.map((end) => end()));
   };
+}
+
+/** The counter of what is dropped. A metric of the user's may have its name; then nobody sees it. */
+function countDropped(registry: Registry): Counter<'signal'> {
+  const help = 'Spans, log records and data points of metrics that could not be exported.';
+  const definition = { name: 'otel_dropped_total', help, labelNames: ['signal'] } as const;
+  try {
+    return registry.counter(definition);
+  } catch {
+    return new Registry().counter(definition);
+  }
 }

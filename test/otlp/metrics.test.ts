@@ -228,3 +228,13 @@ test('a listener of the registry that throws costs the export, and nothing else'
   expect(warnings()).toEqual(['metrics could not be read']);
   stop();
 });
+
+test('a metric of the user with the name of the counter of what is dropped hinders no start', async () => {
+  const collector = await startCollector();
+  setVariables({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...ONLY_METRICS });
+  const app = createApp();
+  app.metrics.counter({ name: 'otel_dropped_total', help: 'Mine.' }).inc();
+  await serve(app);
+  await app.close();
+  expect(metricsOf(collector).map(({ description }) => description)).toContain('Mine.');
+});

@@ -277,18 +277,6 @@ test.for<{ registered: string; options: PosternOptions; spans: number; infos: nu
   },
 );
 
-test('if the export cannot start, listen() leaves nothing open, and works once the reason is gone', async () => {
-  setVariables({ OTEL_EXPORTER_OTLP_ENDPOINT: (await startCollector()).url });
-  const app = createApp({ monitor: { host: '127.0.0.1', port: 0 } });
-  app.metrics.counter({ name: 'otel_dropped_total', help: 'Mine.' });
-  await expect(serve(app)).rejects.toThrow(/"otel_dropped_total" is registered already/);
-  expect(app.server.listening).toBe(false);
-  app.metrics.remove('otel_dropped_total');
-  const { url, monitor } = await serve(app);
-  expect((await fetch(`${url}/users/health/`)).status).toBe(200);
-  expect((await fetch(`${monitor?.url}/users/health/`)).status).toBe(200);
-});
-
 test('without the variable the code is not loaded, and nothing subscribes', async () => {
   const { tracingChannel } = await import('node:diagnostics_channel');
   setVariables({ OTEL_EXPORTER_OTLP_ENDPOINT: '', OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: '' });
