@@ -74,7 +74,7 @@ export function resolveOptions(name: string, options: PosternOptions, env: NodeJ
   return {
     ...given,
     name,
-    version: given.version ?? (env['APPLICATION_VERSION'] || 'UNKNOWN'),
+    version: given.version || env['APPLICATION_VERSION'] || 'UNKNOWN',
     monitor: attachMonitorEndpoints ? resolveMonitor(monitor, env) : null,
     settings: parseSettings(given.settings, env, connections.keys()),
     logger: createLogger(given, name, env),

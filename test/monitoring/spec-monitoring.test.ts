@@ -33,6 +33,7 @@ test('1: the version comes from the option, else APPLICATION_VERSION, else UNKNO
     process.env['APPLICATION_VERSION'] = '7.7';
     expect(new Postern('a').version).toBe('7.7');
     expect(new Postern('a', { version: '1.2' }).version).toBe('1.2');
+    expect(new Postern('a', { version: '' }).version).toBe('7.7');
   } finally {
     if (before === undefined) delete process.env['APPLICATION_VERSION'];
     else process.env['APPLICATION_VERSION'] = before;
