@@ -1,7 +1,14 @@
 /* Asks the monitor listener of a running service to do something. */
 
+import { resolve } from '../base/options-check.js';
+import type { ServiceFetchOptions } from '../mesh/call-options.js';
+import { ServiceClients } from '../mesh/service-client.js';
+import { MESH } from '../mesh/settings.js';
 import { messageOf } from './output.js';
-import { parseServiceUrl } from './mesh.js';
+import { parseServiceUrl, type MeshRoot } from './mesh.js';
+
+/** A profile takes up to a minute, and a heap snapshot may take longer. */
+const TIMEOUT_MS = 300_000;
 
 /**
  * @param given the URL of the service, as the user wrote it
@@ -16,10 +23,12 @@ export async function askMonitor(
   token: string | undefined,
   remedies: Readonly<Record<number, string>>,
 ): Promise<{ service: string; reply: Response }> {
-  const { service, base } = parseServiceUrl(given);
+  const root = parseServiceUrl(given);
+  const { service, base } = root;
   const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
-  const reply = await fetch(`${base}/${service}/${target}`, { method, headers }).catch((error: unknown) => {
-    const reason = reasonOfFetch(error);
+  const options = { method, headers, timeout: TIMEOUT_MS };
+  const reply = await fetchFrom(root, target, options).catch((error: unknown) => {
+    const reason = reasonOf(error);
     throw new Error(`${service} can't be asked at ${base} (${reason}); give the URL of its monitor listener`, {
       cause: error,
     });
@@ -29,8 +38,16 @@ export async function askMonitor(
   throw new Error(`${service} answered ${reply.status}; ${known[reply.status] ?? 'look at its log'}`);
 }
 
-/** Why `fetch` failed: the code of the system if there is one, such as `ECONNREFUSED`. */
-export function reasonOfFetch(error: unknown): string {
+/** Asks a service by its client: the global `fetch` refuses the ports of other protocols, such as 10080. */
+export function fetchFrom(
+  { service, base }: MeshRoot, target: string, options: ServiceFetchOptions,
+): Promise<Response> {
+  const clients = new ServiceClients(new Map([[service, base]]), resolve('the command', {}, MESH));
+  return clients.client(service).fetch(`/${service}/${target}`, options);
+}
+
+/** Why there is no answer: the code of the system if there is one, such as `ECONNREFUSED`. */
+export function reasonOf(error: unknown): string {
   const { cause = error } = error as Error;
   return cause instanceof Error && 'code' in cause ? String(cause.code) : messageOf(cause);
 }

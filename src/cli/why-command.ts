@@ -8,7 +8,7 @@ import { readCalls, type CallTuple } from '../story/calls.js';
 import { kindOf, type FailureCount } from '../story/story.js';
 import { defineCommand, flag, type Command } from './command.js';
 import { parseServiceUrl } from './mesh.js';
-import { reasonOfFetch } from './monitor.js';
+import { fetchFrom, reasonOf } from './monitor.js';
 import { paint, toJson, toVisible } from './output.js';
 import { findCause, leafName, type Asked } from './cause.js';
 
@@ -52,11 +52,12 @@ export function toLines(asked: readonly Asked[]): FailureLine[] {
 }
 
 async function ask(given: string): Promise<Asked> {
-  const { service, base } = parseServiceUrl(given);
+  const root = parseServiceUrl(given);
+  const { service, base } = root;
   const url = `${base}/${service}/`;
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   const read = async (path: string): Promise<string> => {
-    const response = await fetch(url + path, { signal });
+    const response = await fetchFrom(root, path, { signal });
     if (!response.ok) throw new Error(`${path} answered ${response.status}; give the URL of the monitor listener`);
     return response.text();
   };
@@ -67,7 +68,7 @@ async function ask(given: string): Promise<Asked> {
     const memoryPercent = numberOf('proc_rss_mem_perc');
     return { service, url, document: readDocument(JSON.parse(requests)), memoryPercent, startedAtMs, reason: null };
   } catch (error) {
-    const reason = signal.aborted ? `no answer within ${TIMEOUT_MS} ms` : reasonOfFetch(error);
+    const reason = signal.aborted ? `no answer within ${TIMEOUT_MS} ms` : reasonOf(error);
     return { service, url, document: null, memoryPercent: NaN, startedAtMs: NaN, reason };
   }
 }

@@ -149,7 +149,7 @@ const wrong = [
   ...[['log-level', 'http://127.0.0.1:1/users/', 'debug'],
     ['profile', 'http://127.0.0.1:1/users/', '--heap', '--out', 'x']].map((args) => ({
     args,
-    says: "users can't be asked at http://127.0.0.1:1 (bad port); give the URL of its monitor listener",
+    says: "users can't be asked at http://127.0.0.1:1 (ECONNREFUSED); give the URL of its monitor listener",
   })),
   { args: ['alerts', 'app.mjs', '--json'], says: 'it takes no options' },
   { args: ['alerts', 'off.mjs'], says: 'no monitoring endpoints' },

@@ -87,3 +87,16 @@ test('what a service of another kind answers steers no terminal', async () => {
   expect(stdout).not.toMatch(/[\x00-\x09\x0b-\x1f]/);
   expect(code).toBe(0);
 });
+
+test('it asks a listener on a port that belongs to another protocol, which the global fetch refuses', async () => {
+  let monitor: string | undefined;
+  for (const port of [10080, 6665, 6666, 6667, 6668, 6669, 6697, 5061]) {
+    const app = createApp({ monitor: { ...LOOPBACK, port } });
+    const addresses = await app.listen(LOOPBACK).catch(() => undefined);
+    monitor = addresses?.monitor?.url;
+    if (monitor !== undefined) break;
+  }
+  const { code, stdout } = await runCommand(['why', `${monitor}/users/`]);
+  expect(stdout).toContain('Nothing failed');
+  expect(code).toBe(0);
+});
