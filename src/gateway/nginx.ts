@@ -101,6 +101,10 @@ proxy_buffers 8 16k;
 # A reply is sent as the service sends it.
 proxy_ignore_headers X-Accel-Redirect X-Accel-Expires X-Accel-Limit-Rate X-Accel-Buffering X-Accel-Charset;
 proxy_pass_header X-Accel-Redirect;
+proxy_pass_header X-Accel-Expires;
+proxy_pass_header X-Accel-Limit-Rate;
+proxy_pass_header X-Accel-Buffering;
+proxy_pass_header X-Accel-Charset;
 proxy_pass_header Server;
 proxy_pass_header date;
 proxy_pass_header X-Pad;
