@@ -39,7 +39,8 @@ export interface AnswerOptions {
   accessLog?: boolean | 'all' | undefined;
   /**
    * Whether 2xx replies must match the `response` schema of their route. With `'output'`, what the schema returns is
-   * sent: a member that it drops never leaves the process. Default: false.
+   * sent: a member that it drops never leaves the process. Streams, bytes and the body of a `Response` are not checked.
+   * Default: false.
    */
   validateResponses?: boolean | 'output' | undefined;
   /**
