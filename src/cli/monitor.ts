@@ -28,7 +28,7 @@ export async function askMonitor(
   const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
   const options = { method, headers, timeout: TIMEOUT_MS };
   const reply = await fetchFrom(root, target, options).catch((error: unknown) => {
-    const reason = reasonOf(error);
+    const reason = reasonOfFailure(error);
     throw new Error(`${service} can't be asked at ${base} (${reason}); give the URL of its monitor listener`, {
       cause: error,
     });
@@ -47,7 +47,7 @@ export function fetchFrom(
 }
 
 /** Why there is no answer: the code of the system if there is one, such as `ECONNREFUSED`. */
-export function reasonOf(error: unknown): string {
+export function reasonOfFailure(error: unknown): string {
   const { cause = error } = error as Error;
   return cause instanceof Error && 'code' in cause ? String(cause.code) : messageOf(cause);
 }

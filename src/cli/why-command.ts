@@ -8,7 +8,7 @@ import { readCalls, type CallTuple } from '../story/calls.js';
 import { kindOf, type FailureCount } from '../story/story.js';
 import { defineCommand, flag, type Command } from './command.js';
 import { parseServiceUrl } from './mesh.js';
-import { fetchFrom, reasonOf } from './monitor.js';
+import { fetchFrom, reasonOfFailure } from './monitor.js';
 import { paint, toJson, toVisible } from './output.js';
 import { findCause, leafName, type Asked } from './cause.js';
 
@@ -68,7 +68,7 @@ async function ask(given: string): Promise<Asked> {
     const memoryPercent = numberOf('proc_rss_mem_perc');
     return { service, url, document: readDocument(JSON.parse(requests)), memoryPercent, startedAtMs, reason: null };
   } catch (error) {
-    const reason = signal.aborted ? `no answer within ${TIMEOUT_MS} ms` : reasonOf(error);
+    const reason = signal.aborted ? `no answer within ${TIMEOUT_MS} ms` : reasonOfFailure(error);
     return { service, url, document: null, memoryPercent: NaN, startedAtMs: NaN, reason };
   }
 }
