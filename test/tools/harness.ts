@@ -160,6 +160,8 @@ export function run(
 export class Running {
   readonly #exited: Promise<number | string | null>;
   readonly #kill: (signal: NodeJS.Signals) => void;
+  /** Of the service itself, which may be the child of a tool; known once it listens. */
+  #pid = NaN;
   #stdout = '';
   #stderr = '';
   #onOutput = (): void => undefined;
@@ -207,7 +209,9 @@ export class Running {
 
   /** Waits until the service listens. */
   async addresses(): Promise<Addresses> {
-    return JSON.parse(await this.line(/^\{"url".*\}$/m)) as Addresses;
+    const { pid, ...addresses } = JSON.parse(await this.line(/^\{"url".*\}$/m)) as Addresses & { pid: number };
+    this.#pid = pid;
+    return addresses;
   }
 
   /** @returns the result of a promise @throws {ToolError} if the process ends before */
@@ -215,8 +219,9 @@ export class Running {
     return Promise.race([result, this.#exited.then((code) => this.#fail(`ended with ${code}`))]);
   }
 
+  /** Sends a signal to the service itself: tsx kills one that does not confirm a relayed signal within 60 ms. */
   signal(signal: NodeJS.Signals): void {
-    this.#kill(signal);
+    process.kill(this.#pid, signal);
   }
 
   /** Waits for its end. @throws {ToolError} unless it ends with 0 */
