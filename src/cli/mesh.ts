@@ -27,8 +27,9 @@ export interface PingEdge {
  *
  * @param levelTimeoutMs time limit for each level of depth; a mesh of depth N has N + 1 times as long
  */
-export async function askMesh({ service, base }: MeshRoot, depth: number, levelTimeoutMs: number): Promise<PingEntry> {
-  const clients = new ServiceClients(new Map([[service, base]]), resolve('the command', {}, MESH));
+export async function askMesh(root: MeshRoot, depth: number, levelTimeoutMs: number): Promise<PingEntry> {
+  const { service } = root;
+  const clients = clientsOf(root);
   const startedAtMs = monotonicNow();
   try {
     const answer = await clients.ping(pingRequest(service, depth, levelTimeoutMs));
@@ -47,6 +48,11 @@ export async function askMesh({ service, base }: MeshRoot, depth: number, levelT
   } finally {
     clients.close();
   }
+}
+
+/** Clients of one service. Unlike the global `fetch`, they ask on every port, such as 10080 or 6666. */
+export function clientsOf({ service, base }: MeshRoot): ServiceClients {
+  return new ServiceClients(new Map([[service, base]]), resolve('the command', {}, MESH));
 }
 
 /** Every edge below a service, each before those further down. */

@@ -1,11 +1,7 @@
 /* Asks the monitor listener of a running service to do something. */
 
-import { resolve } from '../base/options-check.js';
-import type { ServiceFetchOptions } from '../mesh/call-options.js';
-import { ServiceClients } from '../mesh/service-client.js';
-import { MESH } from '../mesh/settings.js';
 import { messageOf } from './output.js';
-import { parseServiceUrl, type MeshRoot } from './mesh.js';
+import { clientsOf, parseServiceUrl } from './mesh.js';
 
 /** A profile takes up to a minute, and a heap snapshot may take longer. */
 const TIMEOUT_MS = 300_000;
@@ -27,7 +23,8 @@ export async function askMonitor(
   const { service, base } = root;
   const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
   const options = { method, headers, timeout: TIMEOUT_MS };
-  const reply = await fetchFrom(root, target, options).catch((error: unknown) => {
+  const asked = clientsOf(root).client(service).fetch(`/${service}/${target}`, options);
+  const reply = await asked.catch((error: unknown) => {
     const reason = reasonOfFailure(error);
     throw new Error(`${service} can't be asked at ${base} (${reason}); give the URL of its monitor listener`, {
       cause: error,
@@ -36,14 +33,6 @@ export async function askMonitor(
   if (reply.ok) return { service, reply };
   const known: typeof remedies = { 403: 'ask from its own machine, or give --token', ...remedies };
   throw new Error(`${service} answered ${reply.status}; ${known[reply.status] ?? 'look at its log'}`);
-}
-
-/** Asks a service by its client: the global `fetch` refuses the ports of other protocols, such as 10080. */
-export function fetchFrom(
-  { service, base }: MeshRoot, target: string, options: ServiceFetchOptions,
-): Promise<Response> {
-  const clients = new ServiceClients(new Map([[service, base]]), resolve('the command', {}, MESH));
-  return clients.client(service).fetch(`/${service}/${target}`, options);
 }
 
 /** Why there is no answer: the code of the system if there is one, such as `ECONNREFUSED`. */

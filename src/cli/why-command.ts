@@ -7,8 +7,8 @@ import type { FailureLine } from '../live/track.js';
 import { readCalls, type CallTuple } from '../story/calls.js';
 import { kindOf, type FailureCount } from '../story/story.js';
 import { defineCommand, flag, type Command } from './command.js';
-import { parseServiceUrl } from './mesh.js';
-import { fetchFrom, reasonOfFailure } from './monitor.js';
+import { clientsOf, parseServiceUrl } from './mesh.js';
+import { reasonOfFailure } from './monitor.js';
 import { paint, toJson, toVisible } from './output.js';
 import { findCause, leafName, type Asked } from './cause.js';
 
@@ -56,8 +56,9 @@ async function ask(given: string): Promise<Asked> {
   const { service, base } = root;
   const url = `${base}/${service}/`;
   const signal = AbortSignal.timeout(TIMEOUT_MS);
+  const clients = clientsOf(root);
   const read = async (path: string): Promise<string> => {
-    const response = await fetchFrom(root, path, { signal });
+    const response = await clients.client(service).fetch(`/${service}/${path}`, { signal });
     if (!response.ok) throw new Error(`${path} answered ${response.status}; give the URL of the monitor listener`);
     return response.text();
   };
@@ -70,6 +71,8 @@ async function ask(given: string): Promise<Asked> {
   } catch (error) {
     const reason = signal.aborted ? `no answer within ${TIMEOUT_MS} ms` : reasonOfFailure(error);
     return { service, url, document: null, memoryPercent: NaN, startedAtMs: NaN, reason };
+  } finally {
+    clients.close();
   }
 }
 
