@@ -104,7 +104,7 @@ export class Gate {
       result = run(ctx);
     } catch (thrown) {
       admission.end(endingOf(thrown), monotonicNow());
-      // To return an error is to raise it, and costs far less than to throw it again. A Proxy of one is a value.
+      // To return an error is to raise it, and costs far less than to throw it again. A returned Proxy is a value.
       if (isNativeError(thrown)) return thrown;
       throw thrown;
     }
