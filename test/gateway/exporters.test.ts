@@ -268,9 +268,11 @@ test('what a gateway would send twice, or has no room for, is a GatewayError', (
 });
 
 test('nginx refuses a foreign host for every path, and sends what a service answers about itself', async () => {
-  const service = createServer((_req, res) =>
-    res.writeHead(200, { server: 'mine', 'x-accel-redirect': '/elsewhere', 'content-length': 8 }).end('answered'),
-  );
+  const own = {
+    server: 'mine', 'x-accel-redirect': '/elsewhere', 'x-accel-expires': '60', 'x-accel-limit-rate': '1',
+    'x-accel-buffering': 'no', 'x-accel-charset': 'utf-8',
+  };
+  const service = createServer((_req, res) => res.writeHead(200, { ...own, 'content-length': 8 }).end('answered'));
   const serviceAt = await listening(service);
   const port = await freePort();
   const options = { service: 'users', upstream: serviceAt, listen: `127.0.0.1:${port}`, hosts: ['a.example'] };
@@ -284,7 +286,7 @@ test('nginx refuses a foreign host for every path, and sends what a service answ
   for (const path of ['/x', '/.postern_x', '/.postern_400x', '/x/../.postern_y'])
     expect((await exchange(path, 'evil.example')).status, path).toBe(404);
   const { status, headers, body } = await exchange('/x', 'a.example');
-  expect([status, headers['server'], headers['x-accel-redirect'], body]).toEqual([200, 'mine', '/elsewhere', 'answered']);
+  expect([status, headers, body]).toEqual([200, expect.objectContaining(own), 'answered']);
 });
 
 async function listening(server: Server): Promise<string> {
