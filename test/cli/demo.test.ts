@@ -9,7 +9,7 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { startCollector } from '../support/collector.js';
-import { COMMAND, runCommand, startCommand } from '../support/command.js';
+import { COMMAND, runCommand, runProcess, startCommand } from '../support/command.js';
 import { freePorts } from '../support/ports.js';
 import { get, rawExchange } from '../support/raw.js';
 
@@ -112,7 +112,7 @@ test('--service starts one of them in this process', async () => {
   expect(await areUp(port)).toEqual([false, false, true]);
   child.kill('SIGINT');
   expect(await once(child, 'close')).toEqual([0, null]);
-  expect(await runCommand(['demo', '--service', 'mail'])).toMatchObject({
+  expect(await runProcess(['demo', '--service', 'mail'])).toMatchObject({
     code: 2,
     stderr: 'postern: --service is "mail"; give one of shop, billing, stock; see postern demo --help\n',
   });
@@ -123,7 +123,7 @@ test('a port that is taken says so, and what to do', async () => {
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   onTestFinished(() => void server.close());
-  expect(await runCommand(['demo', '--port', String(Math.min(port, 65_533))])).toEqual({
+  expect(await runProcess(['demo', '--port', String(Math.min(port, 65_533))])).toEqual({
     code: 2,
     stdout: '',
     stderr: expect.stringMatching(

@@ -7,7 +7,7 @@
 import { expect, test } from 'vitest';
 import { Postern, publicFacing } from 'postern';
 import { toCaddy, toGatewayApi, toHAProxy, toKong, toNginx, type GatewayApiOptions } from '../../src/gateway.js';
-import { createProject, runCommand } from '../support/command.js';
+import { createProject, runCommand, runProcess } from '../support/command.js';
 
 const MODULE = `import { Postern, publicFacing } from 'postern';
 console.log('loading');
@@ -41,7 +41,7 @@ test.for(exporters)(
       upstream: UPSTREAM,
       ...(format === 'gateway-api' ? { gateway: 'public' } : {}),
     } as GatewayApiOptions;
-    expect(await runCommand(['gateway', 'app.mjs', '--format', format, '--upstream', UPSTREAM, ...gateway], { cwd }))
+    expect(await runProcess(['gateway', 'app.mjs', '--format', format, '--upstream', UPSTREAM, ...gateway], { cwd }))
       .toEqual({ code: 0, stdout: write(app.router, options), stderr: 'loading\n' });
   },
 );

@@ -7,7 +7,7 @@
 
 import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { runCommand, runOnTerminal } from '../support/command.js';
+import { runCommand, runOnTerminal, runProcess } from '../support/command.js';
 import { drawnTexts, parseDot, parseMermaid } from '../support/drawing-parsers.js';
 import { startMesh } from '../support/mesh.js';
 import { startPeer, startRawPeer } from '../support/peer.js';
@@ -29,7 +29,7 @@ async function startShop(): Promise<{ shop: string }> {
 
 test('draws a mesh with a service that is down as a tree, with status and time for each edge', async () => {
   const { shop } = await startShop();
-  const { code, stdout, stderr } = await runCommand(['ping', `${shop}/shop/`, '--depth', '3']);
+  const { code, stdout, stderr } = await runProcess(['ping', `${shop}/shop/`, '--depth', '3']);
   expect([code, stderr]).toEqual([1, '']);
   expect(stdout.replace(TIME, '<time>')).toBe(`shop  200  <time>
 ├─ billing  200  <time>
@@ -98,7 +98,7 @@ test('the settings of services in the environment are not those of the command',
     REQUIRED_SERVICE_CONNECTIONS: 'a=http://127.0.0.1:1',
     SERVICE_URL_TEMPLATE: 'nonsense',
   };
-  expect(await runCommand(['ping', `${a.url}/a/`, '--depth', '1'], { env })).toMatchObject({ code: 0, stderr: '' });
+  expect(await runProcess(['ping', `${a.url}/a/`, '--depth', '1'], { env })).toMatchObject({ code: 0, stderr: '' });
 });
 
 test('--json is the ping document itself', async () => {

@@ -10,7 +10,7 @@ import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { COMMAND, createProject, runCommand, runOnTerminal, startCommand } from '../support/command.js';
+import { COMMAND, createProject, runCommand, runOnTerminal, runProcess, startCommand } from '../support/command.js';
 
 /** A module with an application of these routes. */
 function moduleOf(routes: string, after = ''): string {
@@ -38,7 +38,7 @@ DELETE  /files/*rest  ^/files/(.+)$     public   any
 
 test('prints the route table, and as JSON what router.routes has', async () => {
   const cwd = createProject({ 'app.mjs': moduleOf(ROUTES, 'console.error(JSON.stringify(app.router.routes));') });
-  const text = await runCommand(['routes', 'app.mjs'], { cwd });
+  const text = await runProcess(['routes', 'app.mjs'], { cwd });
   expect([text.code, text.stdout]).toEqual([0, TABLE]);
   const { code, stdout, stderr } = await runCommand(['routes', './app.mjs', '--json'], { cwd });
   expect(code).toBe(0);
@@ -70,11 +70,12 @@ const loadable = [
       .replace('export default', "Object.defineProperty(exports, '__esModule', { value: true });\nexports.default ="),
   },
   { what: 'a name with characters that a URL would change', file: 'a b%20#?.mjs', text: moduleOf(ROUTES) },
-  { what: 'a module that listens', file: 'app.mjs',
+  { what: 'a module that listens', file: 'app.mjs', run: runProcess,
     text: moduleOf(ROUTES, "await app.run({ host: '127.0.0.1', port: 0 });") },
   {
     what: 'a module that listens on a port that is taken',
     file: 'app.mjs',
+    run: runProcess,
     text: moduleOf(
       ROUTES,
       "const { port } = await app.listen({ host: '127.0.0.1', port: 0 });\nvoid new Postern('other').listen({ host: '127.0.0.1', port });\nawait new Promise((resolve) => setImmediate(resolve));",
@@ -83,23 +84,25 @@ const loadable = [
   {
     what: 'a module that exits when it cannot listen',
     file: 'app.mjs',
+    run: runProcess,
     text: moduleOf(
       ROUTES,
       "const { port } = await app.listen({ host: '127.0.0.1', port: 0 });\nnew Postern('other').run({ host: '127.0.0.1', port }).catch(() => process.exit(1));",
     ),
   },
-  { what: 'a module that exits soon', file: 'app.mjs',
+  { what: 'a module that exits soon', file: 'app.mjs', run: runProcess,
     text: moduleOf(ROUTES, 'process.nextTick(() => process.exit(0));') },
-  { what: 'a module with a timer', file: 'app.mjs', text: moduleOf(ROUTES, 'setInterval(() => {}, 1000);') },
+  { what: 'a module with a timer', file: 'app.mjs', run: runProcess,
+    text: moduleOf(ROUTES, 'setInterval(() => {}, 1000);') },
 ];
-test.for(loadable)('loads $what', async ({ file, text, copied }) => {
+test.for(loadable)('loads $what', async ({ file, text, copied, run = runCommand }) => {
   const cwd = createProject({ [file]: text }, copied);
-  expect(await runCommand(['routes', file], { cwd })).toEqual({ code: 0, stdout: TABLE, stderr: '' });
+  expect(await run(['routes', file], { cwd })).toEqual({ code: 0, stdout: TABLE, stderr: '' });
 });
 
 test('what a module prints goes to stderr', async () => {
   const cwd = createProject({ 'app.mjs': `console.log('one');\nprocess.stdout.write('two\\n');\n${moduleOf(ROUTES)}` });
-  expect(await runCommand(['routes', 'app.mjs'], { cwd })).toEqual({ code: 0, stdout: TABLE, stderr: 'one\ntwo\n' });
+  expect(await runProcess(['routes', 'app.mjs'], { cwd })).toEqual({ code: 0, stdout: TABLE, stderr: 'one\ntwo\n' });
 });
 
 const unloadable = [
@@ -118,15 +121,15 @@ const unloadable = [
   { what: 'has a getter that throws',
     text: "export default { name: 'users', get router() { throw new Error('broken getter'); } };",
     says: /broken getter/ },
-  { what: 'ends the process', text: 'process.exit(0);', says: /can't be loaded: it called process\.exit$/ },
-  { what: 'waits for what never comes', text: 'await new Promise(() => {});',
+  { what: 'ends the process', text: 'process.exit(0);', run: runProcess, says: /can't be loaded: it called process\.exit$/ },
+  { what: 'waits for what never comes', text: 'await new Promise(() => {});', run: runProcess,
     says: /the module waits for what never comes$/ },
-  { what: 'fails while it waits',
+  { what: 'fails while it waits', run: runProcess,
     text: "setTimeout(() => { throw new Error('gone'); }, 1);\nawait new Promise(() => {});", says: /^postern: gone$/ },
 ];
-test.for(unloadable)('a module that $what is one line on stderr and exit code 2', async ({ text, says }) => {
+test.for(unloadable)('a module that $what is one line on stderr and exit code 2', async ({ text, says, run = runCommand }) => {
   const cwd = createProject(text === undefined ? {} : { 'app.mjs': text });
-  const { code, stdout, stderr } = await runCommand(['routes', 'app.mjs'], { cwd });
+  const { code, stdout, stderr } = await run(['routes', 'app.mjs'], { cwd });
   expect([code, stdout], stderr).toEqual([2, '']);
   expect(stderr).toMatch(/^postern: [^\p{Cc}]+\n$/u);
   expect(stderr.trimEnd()).toMatch(says);
@@ -163,7 +166,7 @@ test('--check prints nothing while the public part is as it was saved', async ()
 
 test('--check prints what became public, stopped being public or changed its parameters, and exits with 1', async () => {
   const cwd = createProject({ 'app.mjs': moduleOf(CHANGED), 'saved.json': JSON.stringify(ROWS) });
-  expect(await runCommand(['routes', 'app.mjs', '--check', 'saved.json'], { cwd })).toEqual({
+  expect(await runProcess(['routes', 'app.mjs', '--check', 'saved.json'], { cwd })).toEqual({
     code: 1,
     stdout: `+ PUT /users/:name (^/users/([^/]+)$) became public (query: force)
 + GET /new (^/new$) became public (query: any)
@@ -231,7 +234,7 @@ test('a terminal gets colours, unless NO_COLOR is set', async () => {
 test('no colours without a terminal, whatever the environment asks for', async () => {
   const cwd = createProject({ 'app.mjs': moduleOf(CHANGED), 'saved.json': JSON.stringify(ROWS) });
   expect(
-    (await runCommand(['routes', 'app.mjs', '--check', 'saved.json'], { cwd, env: { FORCE_COLOR: '1' } })).stdout,
+    (await runProcess(['routes', 'app.mjs', '--check', 'saved.json'], { cwd, env: { FORCE_COLOR: '1' } })).stdout,
   ).not.toContain('\u001b');
 });
 
@@ -276,7 +279,7 @@ test('a reader that has left is no error', async () => {
 
 test('a long table arrives whole, and output that is lost is an error', async () => {
   const cwd = createProject({ 'app.mjs': moduleOf(MANY) });
-  expect(JSON.parse((await runCommand(['routes', 'app.mjs', '--json'], { cwd })).stdout)).toHaveLength(20_000);
+  expect(JSON.parse((await runProcess(['routes', 'app.mjs', '--json'], { cwd })).stdout)).toHaveLength(20_000);
   const full = spawnSync('sh', ['-c', `'${process.execPath}' '${COMMAND}' routes app.mjs > /dev/full`], {
     cwd,
     encoding: 'utf8',

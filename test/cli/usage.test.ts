@@ -7,7 +7,7 @@
 
 import { realpathSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { createProject, packageVersion, runCommand } from '../support/command.js';
+import { createProject, packageVersion, runCommand, runProcess } from '../support/command.js';
 
 const COMMANDS = [
   'routes', 'gateway', 'openapi', 'errors', 'k8s', 'alerts', 'ping', 'live', 'why', 'profile', 'log-level', 'new',
@@ -21,7 +21,7 @@ function expectToFit(help: string): void {
 
 test('--help names every command, and each explains itself, in 80 columns', async () => {
   for (const flag of ['--help', '-h']) {
-    const { code, stdout, stderr } = await runCommand([flag]);
+    const { code, stdout, stderr } = await runProcess([flag]);
     expect([code, stderr]).toEqual([0, '']);
     for (const command of COMMANDS) expect(stdout).toMatch(new RegExp(`^  ${command} `, 'm'));
     expectToFit(stdout);
@@ -37,7 +37,7 @@ test('--help names every command, and each explains itself, in 80 columns', asyn
 
 test('without a command, and with help, the commands are printed', async () => {
   const { stdout } = await runCommand(['--help']);
-  for (const args of [[], ['help']]) expect(await runCommand(args)).toEqual({ code: 0, stdout, stderr: '' });
+  for (const args of [[], ['help']]) expect(await runProcess(args)).toEqual({ code: 0, stdout, stderr: '' });
 });
 
 test('help COMMAND explains it', async () => {
@@ -49,7 +49,7 @@ test('a module in TypeScript says what to do where Node.js does not read it', as
   const flags = ['--no-strip-types', '--no-experimental-strip-types'];
   const flag = flags.find((name) => process.allowedNodeEnvironmentFlags.has(name));
   const cwd = createProject({ 'app.ts': APP });
-  const { code, stdout, stderr } = await runCommand(['routes', 'app.ts'], { cwd, env: { NODE_OPTIONS: flag } });
+  const { code, stdout, stderr } = await runProcess(['routes', 'app.ts'], { cwd, env: { NODE_OPTIONS: flag } });
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr).toBe(
     `postern: app.ts can't be loaded: Unknown file extension ".ts" for ${realpathSync(cwd)}/app.ts; ` +
@@ -58,7 +58,7 @@ test('a module in TypeScript says what to do where Node.js does not read it', as
 });
 
 test('--version is the version of the package', async () => {
-  expect(await runCommand(['--version'])).toEqual({ code: 0, stdout: `${packageVersion()}\n`, stderr: '' });
+  expect(await runProcess(['--version'])).toEqual({ code: 0, stdout: `${packageVersion()}\n`, stderr: '' });
 });
 
 const APP = "import { Postern } from 'postern';\nexport default new Postern('users');\n";
@@ -162,22 +162,10 @@ const wrong = [
 ];
 test('whatever is wrong is said in one line on stderr, with exit code 2', { timeout: 120_000 }, async () => {
   const cwd = createProject(FILES);
-  const results = await mapInParallel(wrong, async ({ args }) => runCommand(args, { cwd }));
-  for (const [index, { code, stdout, stderr }] of results.entries()) {
-    const { args, says } = wrong[index] ?? { args: [], says: '' };
+  for (const { args, says } of wrong) {
+    const { code, stdout, stderr } = await runCommand(args, { cwd });
     expect([code, stdout], `${args.join(' ')}: ${stderr}`).toEqual([2, '']);
     expect(stderr, args.join(' ')).toMatch(/^postern: [^\p{Cc}]+\n$/u);
     expect(stderr, args.join(' ')).toContain(says);
   }
 });
-
-/** A few at a time: each is a process. */
-async function mapInParallel<T, U>(items: readonly T[], map: (item: T) => Promise<U>): Promise<U[]> {
-  const results: U[] = [];
-  const queue = items.entries();
-  const work = async (): Promise<void> => {
-    for (const [index, item] of queue) results[index] = await map(item);
-  };
-  await Promise.all(Array.from({ length: 8 }, work));
-  return results;
-}
