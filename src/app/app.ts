@@ -417,7 +417,7 @@ export class Postern extends RouteGroup {
     await this.#closeExport?.();
     this.#stopWatching?.();
     services.close();
-    this.#metrics.sampler.close();
+    this.#metrics.close();
     this.#overload?.close();
     return hasClosed && finished;
   }

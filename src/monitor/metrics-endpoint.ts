@@ -33,6 +33,7 @@ export class ServiceMetrics {
   readonly ownRegistry: Registry;
   readonly #logger: Logger;
   #sampler: ProcessSampler | undefined;
+  #isClosed = false;
 
   /** @param methods a set that has the methods of all routes, now and later @param buckets of durations, in seconds */
   constructor(methods: ReadonlySet<string>, buckets: readonly number[], logger: Logger) {
@@ -73,13 +74,20 @@ export class ServiceMetrics {
     return (this.#sampler ??= collectProcess(this.ownRegistry));
   }
 
-  /** Begins to watch event loop and garbage collector; once is enough. */
+  /** Begins to watch event loop and garbage collector; once is enough. After `close` it does nothing. */
   watch(): void {
+    if (this.#isClosed) return;
     try {
       this.sampler.start();
     } catch (err) {
       logSafely(this.#logger, 'warn', { err }, 'event loop and garbage collector are not measured');
     }
+  }
+
+  /** Stops watching; the metrics stay readable. */
+  close(): void {
+    this.#isClosed = true;
+    this.#sampler?.close();
   }
 }
 
