@@ -107,7 +107,10 @@ const SIGNALS: Readonly<Record<Signal, [Definition | undefined, string, string, 
   logs: [logs.v1['ExportLogsServiceRequest'], 'resourceLogs', 'scopeLogs', 'logRecords', checkRecord],
   metrics: [metrics.v1['ExportMetricsServiceRequest'], 'resourceMetrics', 'scopeMetrics', 'metrics', checkMetric],
 };
-const IDS = ['traceId', 'spanId', 'parentSpanId'];
+// Members are found in the text: a reviver is called for every value. Quotes inside of strings have a backslash before.
+const BASE64_ID = /("(?:traceId|spanId|parentSpanId)":")([^"]*)/g;
+/** A member that is an empty list, with a comma: the definitions cannot tell it from none. */
+const EMPTY_LIST = /,"\w+":\[\]|"\w+":\[\],?/g;
 
 /**
  * Reads a message; fails for anything that the definitions do not have, or have in another form, and for what the
@@ -117,24 +120,18 @@ export function decode(signal: Signal, contentType: string | undefined, body: Bu
   const [definition, outer, inner, items, check] = SIGNALS[signal];
   if (definition === undefined) throw new Error(`no definition of ${signal}`);
   const toPlain = (message: object): object =>
-    JSON.parse(
-      JSON.stringify(definition.toObject(message, { longs: String, bytes: String, json: true })),
-      (key, value: unknown) => (IDS.includes(key) ? Buffer.from(value as string, 'base64').toString('hex') : value),
-    ) as object;
+    definition.toObject(message, { longs: String, bytes: String, json: true });
   let plain: object;
   if (contentType === 'application/json') {
     const text = body.toString();
-    const withBytes = JSON.parse(text, (key, value: unknown) =>
-      IDS.includes(key) ? Buffer.from(value as string, 'hex') : value,
-    ) as object;
-    plain = toPlain(definition.fromObject(withBytes));
-    // The definitions cannot tell an empty list from none.
-    const isEmpty = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
-    assert.deepEqual(plain, JSON.parse(text, (_, value: unknown) => (isEmpty(value) ? undefined : value)));
+    // Hexadecimal ids are base64, too: of other bytes, but they come back as they were.
+    plain = toPlain(definition.fromObject(JSON.parse(text) as object));
+    assert.deepEqual(plain, JSON.parse(text.replace(EMPTY_LIST, '')));
   } else {
     assert.equal(contentType, 'application/x-protobuf');
     const message = definition.decode(body);
-    plain = toPlain(message);
+    const toHex = (_: string, before: string, id: string): string => before + Buffer.from(id, 'base64').toString('hex');
+    plain = JSON.parse(JSON.stringify(toPlain(message)).replace(BASE64_ID, toHex)) as object;
     assert.equal(definition.encode(message).finish().length, body.length, 'something that the definitions do not have');
   }
   const member = <T>(of: object, name: string): T => Reflect.get(of, name) as T;
