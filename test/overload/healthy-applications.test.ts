@@ -6,6 +6,7 @@
 
 import { expect, test, vi } from 'vitest';
 import { reply, type Context, type Postern, type PosternOptions } from 'postern';
+import { MemoryClients } from '../support/memory-clients.js';
 import { createRandom, type Random } from '../support/random.js';
 import { createApp, expectFailures } from '../support/serve.js';
 import { time } from '../support/virtual-clock.js';
@@ -22,7 +23,9 @@ interface Play {
   readonly app: Postern;
   readonly random: Random;
   /** Sends a request; its client gives up after a while, and says so beforehand if deadlines are stated. */
-  send(path: string, patienceMs: number, init?: RequestInit): Promise<Response | undefined>;
+  send(path: string, patienceMs: number): void;
+  /** As {@link send}, for a client that does more than wait. */
+  request(path: string, patienceMs: number, init?: RequestInit): Promise<Response>;
 }
 
 /** Modules are loaded with the first request, which takes real time. */
@@ -32,7 +35,7 @@ const between = ({ random }: Play, low: number, high: number): number => low + r
 
 /** Sends requests at random times. */
 async function sendOften(
-  play: Play,
+  play: Pick<Play, 'random' | 'send'>,
   everyMs: number,
   lengthMs: number,
   path: string,
@@ -41,16 +44,12 @@ async function sendOften(
   const endMs = time.nowMs + lengthMs;
   for (let nextMs = time.nowMs; nextMs < endMs; nextMs -= Math.log(1 - play.random.next()) * everyMs) {
     if (nextMs > time.nowMs) await time.pass(nextMs - time.nowMs);
-    void play.send(path, patienceMs()).then((response) => response?.arrayBuffer()).catch(() => undefined);
+    play.send(path, patienceMs());
   }
 }
 
 function sendBurst(play: Play, count: number, path: string, patienceMs: number): void {
-  for (let i = 0; i < count; i += 1)
-    void play
-      .send(path, patienceMs)
-      .then((response) => response?.arrayBuffer())
-      .catch(() => undefined);
+  for (let i = 0; i < count; i += 1) play.send(path, patienceMs);
 }
 
 const SCENARIOS: Readonly<Record<string, (play: Play) => Promise<void>>> = {
@@ -121,7 +120,7 @@ const SCENARIOS: Readonly<Record<string, (play: Play) => Promise<void>>> = {
           else controller.enqueue(new Uint8Array(100));
         },
       });
-      await play.send('/', patienceMs, { method: 'POST', body, duplex: 'half' } as RequestInit);
+      await play.request('/', patienceMs, { method: 'POST', body, duplex: 'half' } as RequestInit);
     });
   },
   'slow readers': async (play) => {
@@ -131,7 +130,7 @@ const SCENARIOS: Readonly<Record<string, (play: Play) => Promise<void>>> = {
       return large;
     });
     await sendEach(play, 60, async (patienceMs) => {
-      const reader = (await play.send('/', patienceMs))?.body?.getReader();
+      const reader = (await play.request('/', patienceMs)).body?.getReader();
       while (reader !== undefined && !(await reader.read()).done) await wait(500);
     });
   },
@@ -164,14 +163,21 @@ async function sendEach(play: Play, count: number, one: (patienceMs: number) => 
 async function run(name: string, statesDeadline: boolean, options: PosternOptions): Promise<string> {
   const app = createApp(options);
   const random = createRandom(name.length);
+  const clients = new MemoryClients(app);
+  const headersOf = (patienceMs: number): Record<string, string> =>
+    statesDeadline ? { [DEADLINE]: String(Math.ceil(patienceMs)) } : {};
   const play: Play = {
     app,
     random,
-    async send(path, patienceMs, init = {}) {
+    send(path, patienceMs) {
+      let isAnswered = false;
+      const connection = clients.get(path, headersOf(patienceMs), () => (isAnswered = true));
+      time.after(patienceMs, () => void (isAnswered || connection.destroy()));
+    },
+    async request(path, patienceMs, init) {
       const leaving = new AbortController();
-      void wait(patienceMs).then(() => leaving.abort());
-      const headers = statesDeadline ? { [DEADLINE]: String(Math.ceil(patienceMs)) } : undefined;
-      return app.request(path, { ...init, signal: leaving.signal, ...(headers && { headers }) });
+      time.after(patienceMs, () => leaving.abort());
+      return app.request(path, { headers: headersOf(patienceMs), ...init, signal: leaving.signal });
     },
   };
   await warmUp(app);
@@ -229,21 +235,17 @@ test('a pool that is asked for twice its capacity keeps answering, and what it r
   await warmUp(app);
   const good: number[] = [];
   const refusals: Response[] = [];
-  const random = createRandom(1);
   const startMs = time.nowMs;
-  const play: Play = {
-    app,
-    random,
-    async send(path, patienceMs) {
-      const leaving = new AbortController();
-      void wait(patienceMs).then(() => leaving.abort());
-      const response = await app.request(path, { signal: leaving.signal, headers: { [DEADLINE]: '1000' } });
-      const second = Math.floor((time.nowMs - startMs) / 1000);
-      if (response.status === 200) good[second] = (good[second] ?? 0) + 1;
-      else refusals.push(response);
-      return response;
-    },
+  const request = async (path: string, patienceMs: number): Promise<void> => {
+    const leaving = new AbortController();
+    time.after(patienceMs, () => leaving.abort());
+    const response = await app.request(path, { signal: leaving.signal, headers: { [DEADLINE]: '1000' } });
+    const second = Math.floor((time.nowMs - startMs) / 1000);
+    if (response.status === 200) good[second] = (good[second] ?? 0) + 1;
+    else refusals.push(response);
   };
+  const send = (path: string, patienceMs: number): void => void request(path, patienceMs).catch(() => undefined);
+  const play = { random: createRandom(1), send };
   await sendOften(play, 40, 2000, '/g', () => 1000);
   await sendOften(play, 5, 8000, '/g', () => 1000);
   await time.pass(2000);

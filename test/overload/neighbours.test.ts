@@ -8,12 +8,16 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
 import type { Context, Postern } from 'postern';
+import { MemoryClients } from '../support/memory-clients.js';
 import { createApp, createRecorder, expectFailures } from '../support/serve.js';
 import { createPool, time } from '../support/virtual-clock.js';
 
 vi.mock('../../src/base/clock.js', async (load) =>
   (await import('../support/virtual-clock.js')).time.replace(await load()),
 );
+
+/** Modules are loaded with the first requests, which takes real time. */
+const warmUp = async (app: Postern): Promise<void> => void (await (await app.request('/warm')).text());
 
 const quick = async (): Promise<string> => (await time.wait(20), 'quick');
 
@@ -54,26 +58,25 @@ interface Outcome {
   readonly tookMs: number;
 }
 
-/** A client whose requests have a deadline. */
-function createClient(deadlineMs: number): {
-  ask: (to: Postern, path: string) => Promise<void>;
-  send: (to: Postern, ...paths: readonly string[]) => void;
+/** Clients of an application whose requests have a deadline. */
+function createClient(to: Postern, deadlineMs: number): {
+  send: (...paths: readonly string[]) => void;
   pass: () => Promise<void>;
   settle: () => Promise<void>;
   of: (path: string) => readonly Outcome[];
 } {
   const outcomes: Record<string, Outcome[]> = {};
   let open = 0;
-  const ask = async (to: Postern, path: string): Promise<void> => {
-    const sentMs = time.nowMs;
-    const { status } = await to.request(path, { headers: { 'x-envoy-expected-rq-timeout-ms': String(deadlineMs) } });
-    (outcomes[path] ??= []).push({ status, sentMs, tookMs: time.nowMs - sentMs });
-  };
+  const clients = new MemoryClients(to);
+  const headers = { 'x-envoy-expected-rq-timeout-ms': String(deadlineMs) };
   return {
-    ask,
-    send(to, ...paths) {
+    send(...paths) {
       open += paths.length;
-      for (const path of paths) void ask(to, path).finally(() => (open -= 1));
+      const sentMs = time.nowMs;
+      for (const path of paths) clients.get(path, headers, (status) => {
+        open -= 1;
+        (outcomes[path] ??= []).push({ status, sentMs, tookMs: time.nowMs - sentMs });
+      });
     },
     /** 10 ms. The requests reach their handlers before time passes. */
     async pass() {
@@ -94,14 +97,13 @@ test.for(Object.keys(SERVICES))('%s: an overloaded route costs the other no refu
   const { app, refusing } = (SERVICES[name] as () => { app: Postern; refusing: readonly Postern[] })();
   // The first requests in the queue of the second hop are late.
   for (const each of refusing) expectFailures(each, ...(each === app && refusing.length > 1 ? [503, 504] : [503]));
-  const { ask, send, pass, settle, of } = createClient(1000);
-  // Modules are loaded with the first requests, which takes real time.
-  for (const each of [...refusing, app]) await ask(each, '/warm');
+  const { send, pass, settle, of } = createClient(app, 1000);
+  for (const each of [...refusing, app]) await warmUp(each);
   // 500 requests a second for a pool that can do 100.
   for (let i = 0; i < 300; i += 1) {
-    send(app, '/work', '/work', '/work', '/work', '/work');
-    if (i % 2 === 0) send(app, '/other');
-    if (i % 2 === 1 && name === 'priorities') send(app, '/more');
+    send('/work', '/work', '/work', '/work', '/work');
+    if (i % 2 === 0) send('/other');
+    if (i % 2 === 1 && name === 'priorities') send('/more');
     await pass();
   }
   await settle();
@@ -124,13 +126,13 @@ test('of three routes that are overloaded, low is refused before normal, and nor
   const priorities = ['low', 'normal', 'high'] as const;
   for (const priority of priorities) app.get(`/${priority}`, { priority }, shared);
   const paths = priorities.map((priority) => `/${priority}`);
-  const { ask, send, pass, settle, of } = createClient(500);
+  const { send, pass, settle, of } = createClient(app, 500);
   app.get('/warm', () => 'warm');
-  await ask(app, '/warm');
+  await warmUp(app);
   const startMs = time.nowMs;
   // Each route has 60 requests a second; the pool can do 100.
   for (let i = 0; i < 1000; i += 1) {
-    if (i % 5 !== 1 && i % 5 !== 3) send(app, ...paths);
+    if (i % 5 !== 1 && i % 5 !== 3) send(...paths);
     await pass();
   }
   await settle();

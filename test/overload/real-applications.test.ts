@@ -7,6 +7,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
 import { BadRequest, reply, type Context, type Postern } from 'postern';
+import { MemoryClients } from '../support/memory-clients.js';
 import { createApp, expectFailures } from '../support/serve.js';
 import { createPool, time } from '../support/virtual-clock.js';
 
@@ -26,17 +27,34 @@ interface Outcome {
 /** Clients of one application. */
 class Clients {
   readonly outcomes: Record<string, Outcome[]> = {};
+  readonly #clients: MemoryClients;
   #open = 0;
 
   constructor(
-    readonly app: Postern,
+    app: Postern,
     readonly patienceMs: number,
     readonly patience: Patience,
-  ) {}
+  ) {
+    this.#clients = new MemoryClients(app);
+  }
 
   send(path: string): void {
     this.#open += 1;
-    void this.#ask(path).finally(() => (this.#open -= 1));
+    const sentMs = time.nowMs;
+    let isOver = false;
+    const end = (status: number): void => {
+      isOver = true;
+      this.#open -= 1;
+      (this.outcomes[path] ??= []).push({ sentMs, status });
+    };
+    const isStated = this.patience === 'states its deadline';
+    const headers = isStated ? { 'x-envoy-expected-rq-timeout-ms': String(this.patienceMs) } : {};
+    const connection = this.#clients.get(path, headers, end);
+    if (!isStated) time.after(this.patienceMs, () => {
+      if (isOver) return;
+      connection.destroy();
+      end(499);
+    });
   }
 
   /** 10 ms. The requests reach their handlers before time passes. */
@@ -51,19 +69,6 @@ class Clients {
 
   statuses(path: string, fromMs = 0): number[] {
     return (this.outcomes[path] ?? []).filter(({ sentMs }) => sentMs >= fromMs).map(({ status }) => status);
-  }
-
-  async #ask(path: string): Promise<void> {
-    const sentMs = time.nowMs;
-    const abort = new AbortController();
-    const isStated = this.patience === 'states its deadline';
-    if (!isStated) void time.wait(this.patienceMs).then(() => abort.abort());
-    const headers = isStated ? { 'x-envoy-expected-rq-timeout-ms': String(this.patienceMs) } : {};
-    const status = await this.app.request(path, { headers, signal: abort.signal }).then(
-      async (response) => (await response.text(), response.status),
-      () => 499,
-    );
-    (this.outcomes[path] ??= []).push({ sentMs, status });
   }
 }
 
