@@ -10,9 +10,9 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { connect, NotFound, reply } from 'postern';
-import type { Handler, Postern, PosternOptions, StandardSchemaV1 } from 'postern';
+import type { Handler, Postern, StandardSchemaV1 } from 'postern';
 import { RETURNED, THROWN, trappedAfter } from '../support/hostile-values.js';
-import { createApp, createRecorder, expectFailures, serve, type Entry } from '../support/serve.js';
+import { activeTasksOf, createApp, createRecorder, expectFailures, serve, type Entry } from '../support/serve.js';
 import { WireConnection } from '../support/strict-client.js';
 
 type Create = () => unknown;
@@ -170,16 +170,6 @@ interface Outcome {
 const errors = (entries: readonly Entry[]): (string | undefined)[] =>
   entries.filter(({ level }) => level === 'error').map(({ message }) => message);
 
-const activeOf = (app: Postern): number => Number(/^active_task_count (\S+)/m.exec(app.metrics.expose())?.[1]);
-
-/** An application with the metrics that are looked at here: to read the whole process each time would take longest. */
-function createLean(options?: PosternOptions): Postern {
-  const app = createApp(options);
-  const read = ['active_task_count', 'http_request_duration_seconds'];
-  for (const { name } of [...app.metrics]) if (!read.includes(name)) app.metrics.remove(name);
-  return app;
-}
-
 /** What becomes of requests to one application, one after the other: each has a value of its own. */
 async function outcomesOf(
   values: readonly (readonly [name: string, create: Create])[],
@@ -187,24 +177,25 @@ async function outcomesOf(
   add: (app: Postern, create: Create) => unknown,
 ): Promise<[name: string, outcome: Outcome][]> {
   const logger = createRecorder();
-  const app = createLean({ logger });
+  const app = createApp({ logger });
   let current: Create = () => undefined;
   add(app, () => current());
   const { port } = await serve(app);
   const outcomes: [string, Outcome][] = [];
+  let client: WireConnection | undefined;
   for (const [name, create] of values) {
     current = create;
     const before = errors(logger.entries).length;
-    const client = await WireConnection.open(port);
-    await client.write(request);
-    const status = await client.finalResponse().then(
-      (response) => response?.status ?? null,
-      // The reply broke off, as it should if its head was sent.
-      () => (client.isClosed ? null : 'hangs'),
-    );
-    await client.destroy();
-    await expect.poll(() => activeOf(app)).toBe(0).catch(() => undefined);
-    outcomes.push([name, { status, lines: errors(logger.entries).slice(before), active: activeOf(app) }]);
+    client ??= await WireConnection.open(port);
+    const response = await client.write(request).then(() => client?.finalResponse()).catch(() => null);
+    // A reply broke off, as it should if its head was sent.
+    const status = response?.status ?? (client.isClosed ? null : 'hangs');
+    if (response?.headers['connection'] !== 'keep-alive') {
+      await client.destroy();
+      client = undefined;
+    }
+    if (activeTasksOf(app) > 0) await expect.poll(() => activeTasksOf(app)).toBe(0).catch(() => undefined);
+    outcomes.push([name, { status, lines: errors(logger.entries).slice(before), active: activeTasksOf(app) }]);
   }
   if (errors(logger.entries).length > 0) expectFailures(app, 500);
   return outcomes;
@@ -340,13 +331,13 @@ describe('a client that disconnects', () => {
     'is no harm when $ending throws $group',
     async ({ ending, group }) => {
       await Promise.all(Object.values(THROWN[group] ?? {}).map(async (create) => {
-        const app = createLean().get('/r', () => ENDINGS[ending]?.(create) ?? '');
+        const app = createApp().get('/r', () => ENDINGS[ending]?.(create) ?? '');
         const { port } = await serve(app);
         const client = await WireConnection.open(port);
         await client.write(GET);
         await expect.poll(() => client.rest.length).toBeGreaterThan(1000);
         await client.destroy();
-        await expect.poll(() => activeOf(app)).toBe(0);
+        await expect.poll(() => activeTasksOf(app)).toBe(0);
       }));
     },
   );

@@ -9,7 +9,8 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished } from 'vitest';
-import { Postern, type Listening, type Logger, type PosternOptions } from 'postern';
+import { Postern, type Listening, type Logger, type PosternOptions, type Registry } from 'postern';
+import { ServiceMetrics } from '../../src/monitor/metrics-endpoint.js';
 
 /** One logged entry. */
 export interface Entry {
@@ -53,6 +54,27 @@ export function portOf(server: Server): number {
   return (server.address() as AddressInfo).port;
 }
 
+const REGISTRY = Object.getOwnPropertyDescriptor(ServiceMetrics.prototype, 'registry') ?? {};
+
+/**
+ * The metrics of an application. Those of the process are among them only if `app.metrics` was read: to register them
+ * takes as long as to create the application, and to read them longer.
+ */
+export function ownMetricsOf(app: Postern): Registry {
+  const get = function (this: ServiceMetrics): Registry { return this.ownRegistry; };
+  Object.defineProperty(ServiceMetrics.prototype, 'registry', { ...REGISTRY, get });
+  try {
+    return app.metrics;
+  } finally {
+    Object.defineProperty(ServiceMetrics.prototype, 'registry', REGISTRY);
+  }
+}
+
+/** How many requests, jobs and tracked promises are under way in an application. */
+export function activeTasksOf(app: Postern): number {
+  return Number(/^active_task_count (\S+)/m.exec(ownMetricsOf(app).expose())?.[1]);
+}
+
 /** What each application of a running test may fail with. */
 const expected = new WeakMap<Postern, Set<number | string>>();
 
@@ -80,8 +102,7 @@ export function watch(create: (logger: Logger) => Postern, logger: Logger | fals
   );
   onTestFinished(async () => {
     await app.close({ timeout: 1000 });
-    // A scrape would read the whole process for this one metric.
-    const durations = app.metrics.get('http_request_duration_seconds');
+    const durations = ownMetricsOf(app).get('http_request_duration_seconds');
     const at = durations?.labelNames.indexOf('status_code') ?? -1;
     const statuses = [...(durations?.samples.values() ?? [])].map(({ labelValues }) => Number(labelValues[at]));
     const lines = [...messages, ...errorsOf(logger)].filter((message) => message !== 'request failed');
