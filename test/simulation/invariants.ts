@@ -3,7 +3,7 @@
  * new one with a mutant (`mutants.ts`), or with a log that violates it (`invariants.test.ts`).
  */
 
-import { FrameworkErrorCodes } from 'postern';
+import { FrameworkErrorCodes } from '../../src/base/errors.js';
 import { worksOf, type Plan, type Work } from './scenarios.js';
 import type { Entry } from './world.js';
 

@@ -1,6 +1,7 @@
 /** Postern in one file, with another clock. */
 
 import { mkdtempSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,7 +20,8 @@ export async function loadWith(clock: SimulatedClock, root = SOURCE): Promise<ty
   const rolldownOptions = { input: join(root, 'index.ts'), external: /^node:/, output };
   const options = { ssr: true, outDir, minify: false, target: 'node20', rolldownOptions };
   await build({ configFile: false, logLevel: 'error', root, plugins: [plugin], build: options });
-  const postern = (await import(/* @vite-ignore */ join(outDir, 'postern.mjs'))) as typeof import('postern');
+  // By Node.js itself: `import` in a program that `run.mjs` runs would have Vite transform all of it again.
+  const postern = createRequire(import.meta.url)(join(outDir, 'postern.mjs')) as typeof import('postern');
   rmSync(outDir, { recursive: true });
   return postern;
 }
