@@ -4,7 +4,8 @@
  */
 
 import { GatewayError, toNginx } from '../../src/gateway.js';
-import { createRouter } from './gateway-sample.js';
+import { Router } from '../../src/routing/router.js';
+import { addTo, createRouter } from './gateway-sample.js';
 import {
   askSites, EXPORTERS, NAME, startSite, stopSite, type Outcome, type ServiceTable, type Site, type SiteRequest,
   type SiteRoute,
@@ -103,13 +104,14 @@ function createTable(random: Random): SiteRoute[] {
     if (kind === 8) return `:p${index}(${randomSource(random, 2)})`;
     return kind === 9 ? '*rest' : '';
   };
+  const router = new Router();
   const routes: SiteRoute[] = [];
   for (let i = 3 + random.int(10); i > 0; i -= 1) {
     const length = 1 + random.int(3);
     const path = Array.from({ length }, (_, index) => `/${segment(index === length - 1, index)}`).join('');
     const route = { open: random.int(2) === 0, method: random.pick(METHODS), path };
     try {
-      createRouter([...routes, route].map(titleOf));
+      addTo(router, titleOf(route));
       routes.push(route);
     } catch (error) {
       // A random constraint may be refused, and a route may be there already.

@@ -9,11 +9,14 @@ const open = publicFacing(() => 'public');
 /** A table with a route for each text: `+GET /a` is a public one, `-GET /a` a private one. */
 export function createRouter(routes: readonly string[]): Router {
   const router = new Router();
-  for (const text of routes) {
-    const [method = '', path = ''] = text.slice(1).split(/ (.*)/s);
-    router.add(method, path, text.startsWith('+') ? open : closed);
-  }
+  for (const text of routes) addTo(router, text);
   return router;
+}
+
+/** Adds the route of a text: `+GET /a` is a public one, `-GET /a` a private one. */
+export function addTo(router: Router, text: string): void {
+  const [method = '', path = ''] = text.slice(1).split(/ (.*)/s);
+  router.add(method, path, text.startsWith('+') ? open : closed);
 }
 
 /** Routes inside of each other both ways: `+GET /a` is a public one, `-GET /a` a private one. */
