@@ -102,8 +102,8 @@ export function toOpenApi(app: OpenApiSource, options: OpenApiOptions = {}): Ope
   // The templates, each with the names of the route that came first, by their text without names.
   const templates = new Map<string, ReturnType<typeof toTemplate> & Pick<Route, 'path' | 'pattern'>>();
   for (const route of routesOf(app)) {
-    const { method, path, pattern, options: own } = route;
-    if ((scope === 'public' && !own.public) || own.openapi === false) continue;
+    const { method, path, pattern, exposure, options: own } = route;
+    if ((scope === 'public' && !exposure.public) || own.openapi === false) continue;
     const { operationId } = own;
     const twin = operationIds.get(operationId);
     if (twin !== undefined)

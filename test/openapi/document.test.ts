@@ -16,7 +16,7 @@ import typescript from 'typescript';
 import * as v from 'valibot';
 import { z } from 'zod';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { ApiError, BadRequest, defineErrorCodes, endpoint, type AnySchema, type Postern } from 'postern';
+import { ApiError, BadRequest, defineErrorCodes, endpoint, publicFacing, type AnySchema, type Postern } from 'postern';
 import type { StandardSchemaV1 } from 'postern';
 import { OpenApiError, toOpenApi, type OpenApiDocument } from 'postern/openapi';
 import { createApp } from '../support/serve.js';
@@ -323,6 +323,11 @@ test('to change a document changes nothing else', () => {
 
 test('scope public has public operations alone, and monitoring endpoints are in neither', () => {
   expect(Object.keys(toOpenApi(richApp(), { scope: 'public' }).paths)).toEqual(['/users/{id}', '/users']);
+  const flagged = createApp()
+    .get('/flag', publicFacing(() => 1))
+    .group('/group', { public: true }, (group) => { group.get('', () => 1); })
+    .get('/option', { public: false }, publicFacing(() => 1));
+  expect(Object.keys(toOpenApi(flagged, { scope: 'public' }).paths)).toEqual(['/flag', '/group']);
   expect(JSON.stringify(toOpenApi(richApp()))).not.toContain('/health/');
   expect(toOpenApi(createApp({}, 'none')).paths).toEqual({});
 });
