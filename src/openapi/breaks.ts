@@ -59,6 +59,7 @@ function compareOperations(both: Documents, before: unknown, after: unknown): st
     return [...needed, ...compareSchemas(both, true, was?.schema, schema, key)];
   });
   const replies = Object.entries(old).flatMap(([status, was]) => {
+    if (!isBare(was) && isBare(now[status] ?? was)) return `no longer returns a body with ${status}`;
     if (now[status] !== undefined) return compareSchemas(both, false, schemaOf(was), schemaOf(now[status]), status);
     // `2XX` means every success that is not declared by itself.
     const isMeant = Object.keys(now).some((other) => other === '2XX' || (status === '2XX' && other[0] === '2'));
@@ -68,6 +69,11 @@ function compareOperations(both: Documents, before: unknown, after: unknown): st
     return (status.startsWith('2') && isMeant) || isCheck ? [] : `no longer declares ${status}`;
   });
   return [...gone.map((key) => `no longer takes ${key}`), ...inputs, ...replies];
+}
+
+/** Whether a reply has no body. A reference may be to a reply that has one. */
+function isBare(reply: unknown): boolean {
+  return !['content', '$ref'].some((member) => member in asObject(reply));
 }
 
 const { framework_invalid_request, framework_invalid_query_params } = FrameworkErrorCodes;
