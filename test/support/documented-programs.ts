@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { findBlocks, findPages, ROOT, type Block } from './markdown.js';
+import { findNode24 } from './node24.js';
 
 const names = [...readFileSync(join(ROOT, 'src/index.ts'), 'utf8').matchAll(/^export (type )?\{([^}]*)\}/gms)].flatMap(
   ([, types = '', list = '']) =>
@@ -92,9 +93,13 @@ export async function findErrors(folder: string, tsc: string, include: string[],
   const shared = { strict: true, target: 'ES2022', module: 'NodeNext', types: ['node'], lib: ['ESNext'] };
   const project = join(folder, `tsconfig.${compilations++}.json`);
   writeFileSync(project, JSON.stringify({ compilerOptions: { ...shared, ...options }, include }));
-  const compiler = spawn(process.execPath, [tsc, '-p', project], { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] });
+  // TypeScript 7.0 is a program in Go, a third of whose work is to collect garbage.
+  const env = { ...process.env, GOGC: 'off' };
+  const compiler = spawn(NODE, [tsc, '-p', project], { cwd: folder, env, stdio: ['ignore', 'pipe', 'inherit'] });
   const [found, [status]] = await Promise.all([text(compiler.stdout), once(compiler, 'close')]);
   return status === 0 ? '' : found || `${tsc} exited with ${status}`;
 }
 
 let compilations = 0;
+/** Node.js 24, if there is one: it compiles with two thirds of the CPU of Node.js 20. */
+const NODE = join(findNode24() ?? dirname(process.execPath), 'node');
