@@ -142,6 +142,7 @@ export const wrong: Get = { id: '7', home: { street: 'A' } };
       noEmit: true,
       skipLibCheck: true,
       types: [],
+      lib: ['lib.esnext.d.ts'],
       module: typescript.ModuleKind.NodeNext,
       moduleResolution: typescript.ModuleResolutionKind.NodeNext,
     });
