@@ -8,8 +8,8 @@ import { afterAll, expect, test } from 'vitest';
 import { FuzzThread } from './thread.js';
 
 const SEED = 20_261_123;
-/** Iterations of each target: a second or two each. */
-const LAST = { router: 1000, headers: 10, body: 30, metrics: 400, errors: 30, http: 40, connections: 15 };
+/** Iterations of each target: a second each. */
+const LAST = { router: 500, headers: 5, body: 15, metrics: 300, errors: 15, http: 20, connections: 8 };
 
 const thread = new FuzzThread();
 afterAll(() => thread.stop());
