@@ -26,11 +26,10 @@ test('100 random graphs', { timeout: 120_000 }, async () => {
     expect(Object.keys(edges)).toHaveLength(links.length);
     const boxes = Object.values(nodes);
     expect(Object.keys(nodes).sort()).toEqual([...new Set(['s0', ...links.flat()])].sort());
-    for (const [index, one] of boxes.entries()) {
-      const isWithin = one.x >= 0 && one.x + one.width <= width && one.y - 17 >= 0 && one.y + 17 <= height;
-      expect(isWithin, `${round}`).toBe(true);
-      for (const other of boxes.slice(index + 1))
-        expect(one.x === other.x && Math.abs(one.y - other.y) < 40, `${round}`).toBe(false);
-    }
+    const outside = boxes.filter(({ x, y, width: wide }) => x < 0 || x + wide > width || y < 17 || y + 17 > height);
+    const overlapping = boxes.flatMap((one, index) =>
+      boxes.slice(index + 1).filter((other) => one.x === other.x && Math.abs(one.y - other.y) < 40),
+    );
+    expect({ round, outside, overlapping }).toEqual({ round, outside: [], overlapping: [] });
   }
 });
