@@ -10,7 +10,7 @@ import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import type { Postern } from 'postern';
 import { setVariables, startCollector, type Collector } from '../support/collector.js';
 import { toAnswer } from '../support/otlp-messages.js';
-import { createApp, createRecorder, serve } from '../support/serve.js';
+import { createApp, createRecorder, ownMetricsOf, serve } from '../support/serve.js';
 import { freePort } from '../support/ports.js';
 
 vi.mock('../../src/base/clock.js', async (load) => (await import('../support/faked-clock.js')).fakeClock(await load()));
@@ -18,7 +18,7 @@ vi.mock('../../src/base/clock.js', async (load) => (await import('../support/fak
 afterEach(() => void vi.useRealTimers());
 
 const SWITCH = 'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n';
-const REQUESTS = 500;
+const REQUESTS = 250;
 const QUEUE = 100;
 
 async function start(
@@ -37,7 +37,7 @@ async function start(
   };
 }
 const droppedBy = (app: Postern): number =>
-  Number(/^otel_dropped_total\{signal="traces"\} (\d+)/m.exec(app.metrics.expose())?.[1]);
+  Number(/^otel_dropped_total\{signal="traces"\} (\d+)/m.exec(ownMetricsOf(app).expose())?.[1]);
 
 /** @returns the port of a server that accepts connections and reads nothing */
 async function unreadPort(): Promise<number> {
