@@ -12,7 +12,7 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { PosternOptions } from 'postern';
-import { createApp } from '../support/serve.js';
+import { activeTasksOf, createApp } from '../support/serve.js';
 
 function temporaryPath(): string {
   const directory = mkdtempSync(join(tmpdir(), 'postern-socket-'));
@@ -62,9 +62,9 @@ test('a peer of a TCP connection is not one of a Unix socket, also when the conn
   const { port } = await app.listen({ host: '127.0.0.1', port: 0 });
   const sent = request({ port, host: '127.0.0.1', headers: { 'x-forwarded-for': '192.0.2.7' } }).end();
   sent.on('error', () => undefined);
-  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 1.0');
+  await expect.poll(() => activeTasksOf(app)).toBe(1);
   sent.destroy();
-  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+  await expect.poll(() => activeTasksOf(app)).toBe(0);
   expect(ipOf()).not.toBe('192.0.2.7');
 });
 
@@ -172,7 +172,7 @@ test('a request over a further address of localhost is finished by the drain', a
   const app = createApp().get('/', () => new Promise((resolve) => (release = () => resolve('done'))));
   const { port } = await app.listen({ host: 'localhost', port: 0 });
   const asked = fetch(`http://127.0.0.2:${port}/`).then((response) => response.text());
-  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 1.0');
+  await expect.poll(() => activeTasksOf(app)).toBe(1);
   const closed = app.close();
   release();
   expect(await asked).toBe('done');

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test, vi } from 'vitest';
-import { createApp } from '../support/serve.js';
+import { activeTasksOf, createApp } from '../support/serve.js';
 
 /** A body without end. */
 function endless(): {
@@ -53,7 +53,7 @@ test('its source is cancelled when the signal aborts', async () => {
   abort.abort(reason);
   await rejected;
   await isAtRest(seen);
-  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+  await expect.poll(() => activeTasksOf(app)).toBe(0);
 });
 
 test.for([

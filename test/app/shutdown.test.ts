@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { connect as connectMiddleware, reply, type ConnectMiddleware, type Postern, type Reply } from 'postern';
 import { parseResponses, rawExchange, type RawResponse } from '../support/raw.js';
-import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
+import { activeTasksOf, createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
 const SERVICE = fileURLToPath(new URL('../support/drained-service.mjs', import.meta.url));
 
@@ -247,7 +247,7 @@ test('an idle connection closes at once, while a request on another one is still
   await idle.answered(1);
   const busy = open(port);
   busy.socket.write(get('/slow'));
-  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 1.0');
+  await expect.poll(() => activeTasksOf(app)).toBe(1);
   const closed = app.close({ timeout: 60_000 });
   await idle.closed;
   expect(ran).toEqual([]);
@@ -422,7 +422,7 @@ test('a stream whose first chunk comes after the drain began says connection: cl
   const app = createApp().get('/', create);
   const { port } = await serve(app);
   const answered = rawExchange(port, get('/'));
-  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 1.0');
+  await expect.poll(() => activeTasksOf(app)).toBe(1);
   const closed = app.close({ delay: 200 });
   release();
   expect(parseResponses(await answered)[0]?.headers['connection']).toBe('close');

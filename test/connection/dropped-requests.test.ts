@@ -9,7 +9,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { connect } from 'postern';
 import type { Context, Middleware, Postern, PosternOptions, StandardSchemaV1 } from 'postern';
-import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
+import { activeTasksOf, createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 import { WireConnection } from '../support/strict-client.js';
 
 const get = (path: string, headers = ''): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n`;
@@ -43,7 +43,7 @@ function polled(options: PosternOptions = {}): Polled {
 }
 
 const idle = async (app: Postern): Promise<void> =>
-  expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+  expect.poll(() => activeTasksOf(app)).toBe(0);
 
 async function open(port: number): Promise<WireConnection> {
   const client = await WireConnection.open(port);

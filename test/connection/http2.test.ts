@@ -12,7 +12,7 @@ import type { AddressInfo, Server } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Postern } from 'postern';
 import { CERTIFICATE, KEY } from '../support/localhost-certificate.js';
-import { createApp, createRecorder, expectFailures } from '../support/serve.js';
+import { activeTasksOf, createApp, createRecorder, expectFailures } from '../support/serve.js';
 
 const TLS = { cert: CERTIFICATE, key: KEY };
 
@@ -109,7 +109,7 @@ describe.for(Object.keys(SERVERS))('app.handler in %s', (name) => {
       session.destroy();
     }
     expect(await ask(open(`${scheme}://127.0.0.1:${port}`))).toEqual(REFUSED);
-    await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+    await expect.poll(() => activeTasksOf(app)).toBe(0);
   });
 });
 

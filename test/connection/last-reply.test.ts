@@ -7,7 +7,7 @@ import { Readable, type Duplex } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { connect as connectMiddleware, reply, type Context, type Postern } from 'postern';
 import { parseResponses, rawExchange } from '../support/raw.js';
-import { createApp, expectFailures, serve } from '../support/serve.js';
+import { activeTasksOf, createApp, expectFailures, serve } from '../support/serve.js';
 
 const get = (path: string, headers = '', version = '1.1'): string =>
   `GET ${path} HTTP/${version}\r\nHost: x\r\n${headers}\r\n`;
@@ -71,7 +71,7 @@ describe.for(Object.keys(CLOSING))('connection: close as %s', (how) => {
     expect(text.match(/^connection:/gim)).toHaveLength(1);
     expect(ran).not.toContain('/ aborted');
     if (behind === 'a request that has begun')
-      await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+      await expect.poll(() => activeTasksOf(app)).toBe(0);
   });
 
   test('does not abort the signal, although the body of its request was not read', async () => {
@@ -383,7 +383,7 @@ test.for([
   app.server.on('upgrade', (_req: IncomingMessage, socket: Duplex) => void socket.destroy());
   const { port } = await serve(app);
   const socket = connect(port, '127.0.0.1', () => socket.write(get('/pending') + UPGRADE));
-  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 1.0');
+  await expect.poll(() => activeTasksOf(app)).toBe(1);
   await new Promise((resolve) => socket.write(more, resolve));
   socket.end();
   await aborted;

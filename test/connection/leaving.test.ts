@@ -13,7 +13,7 @@ import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { connect as connectMiddleware, Postern, type Context } from 'postern';
-import { createApp, serve } from '../support/serve.js';
+import { activeTasksOf, createApp, serve } from '../support/serve.js';
 
 const GET = (path: string, headers = ''): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n`;
 const POST = (path: string, headers: string, body = ''): string =>
@@ -181,7 +181,7 @@ test.for(
   const { port } = await serve(app);
   await visit(app, port, GET('/held').repeat(3), LEAVE[how] as (socket: Socket) => unknown);
   await expect.poll(() => closed).toBe(1);
-  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+  await expect.poll(() => activeTasksOf(app)).toBe(0);
   expect(began).toBe(1);
 });
 
@@ -199,7 +199,7 @@ test.for(
   else app.get('/held', { middleware: [connectMiddleware(listener)] }, () => 'unreachable');
   const { port } = await serve(app);
   await visit(app, port, GET('/held').repeat(3), LEAVE[how] as (socket: Socket) => unknown);
-  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+  await expect.poll(() => activeTasksOf(app)).toBe(0);
   expect(waited).toBe(1);
 });
 
@@ -213,7 +213,7 @@ test.for(Object.keys(LEAVE))('a pipeline into a response ends if it begins after
   const { port } = await serve(app);
   await visit(app, port, GET('/late'), LEAVE[how] as (socket: Socket) => unknown);
   await expect.poll(() => endings).toHaveLength(1);
-  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+  await expect.poll(() => activeTasksOf(app)).toBe(0);
 });
 
 function openConnections(app: Postern): Promise<number> {

@@ -13,7 +13,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { connect, redirect, reply, type Context, type Postern, type PosternOptions } from 'postern';
 import { createRandom } from '../support/random.js';
-import { createApp, expectFailures, serve } from '../support/serve.js';
+import { activeTasksOf, createApp, expectFailures, serve } from '../support/serve.js';
 import { WireConnection, type WireResponse } from '../support/strict-client.js';
 
 const MIB = 1024 * 1024;
@@ -326,7 +326,7 @@ describe('requests that arrive early', () => {
       client.socket[leave]();
     }
     await expect.poll(() => aborted).toBe(2);
-    await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+    await expect.poll(() => activeTasksOf(app)).toBe(0);
     expect(ran).toEqual(['/held', '/held']);
   });
 
@@ -377,7 +377,7 @@ describe('behind a request that is handled', () => {
     await expect.poll(() => begun).toBeGreaterThan(0);
     client.socket.destroySoon();
     await expect.poll(() => [aborted, begun - aborted]).toEqual([begun, 0]);
-    await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+    await expect.poll(() => activeTasksOf(app)).toBe(0);
   });
 
   test('requests wait for as long as it takes with requestTimeout: 0', async () => {

@@ -12,7 +12,7 @@ import { Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { connect, reply, type ConnectMiddleware, type HandlerResult } from 'postern';
-import { createApp, createRecorder, serve } from '../support/serve.js';
+import { activeTasksOf, createApp, createRecorder, serve } from '../support/serve.js';
 
 const compression = createRequire(import.meta.url)('compression') as (options?: object) => ConnectMiddleware;
 
@@ -101,7 +101,7 @@ describe.for(Object.keys(BODIES))('%s below compression', (body) => {
     }
     expect(headers()).toMatchObject({ 'content-encoding': coding, 'content-type': type });
     source.give(null);
-    await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+    await expect.poll(() => activeTasksOf(app)).toBe(0);
     expect(text()).toBe(sent);
   });
 });

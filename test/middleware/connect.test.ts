@@ -10,7 +10,7 @@ import { createRequire } from 'node:module';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { connect, reply, Unauthorized, type ConnectMiddleware, type Postern } from 'postern';
-import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
+import { activeTasksOf, createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 import { parseResponses, rawExchange } from '../support/raw.js';
 
 const require = createRequire(import.meta.url);
@@ -111,7 +111,7 @@ describe('compression', () => {
     const { url } = await serve(app);
     const response = await fetch(url, { headers: { 'accept-encoding': 'gzip' } });
     expect([response.headers.get('content-encoding'), (await response.text()).length]).toEqual(['gzip', count * size]);
-    await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+    await expect.poll(() => activeTasksOf(app)).toBe(0);
   });
 
   test('an error comes as the uniform body', async () => {

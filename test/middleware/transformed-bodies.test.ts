@@ -5,7 +5,7 @@ import { PassThrough, pipeline, Readable, Transform } from 'node:stream';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { reply, type HandlerResult, type Postern } from 'postern';
 import { rawExchange } from '../support/raw.js';
-import { createApp, serve } from '../support/serve.js';
+import { activeTasksOf, createApp, serve } from '../support/serve.js';
 import { WireConnection } from '../support/strict-client.js';
 
 const TEXT = 'some text, '.repeat(10_000);
@@ -85,7 +85,7 @@ describe.for(combinations)('$body, $way as $how', (combination) => {
     const response = await app.request('/');
     await response.body?.cancel();
     if (combination.body !== 'a generator') await expect.poll(() => closed).toBe(1);
-    await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+    await expect.poll(() => activeTasksOf(app)).toBe(0);
   });
 
   test('is freed after HEAD', async () => {
@@ -162,7 +162,7 @@ describe.for(Object.keys(READERS))('a body without an end that %s reads', (reade
         await client.destroy();
       }
       await expect.poll(() => closed).toBe(1);
-      await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+      await expect.poll(() => activeTasksOf(app)).toBe(0);
     },
   );
 });

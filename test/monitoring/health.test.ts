@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'vitest';
 import type { HealthCheck, HealthDocument } from 'postern';
 import { RETURNED, THROWN } from '../support/hostile-values.js';
-import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
+import { activeTasksOf, createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
 test('health checks: FAIL and 503 while one rejects, returns false or takes too long', async () => {
   const logger = createRecorder();
@@ -50,7 +50,7 @@ test('probes that come at the same time share one round of checks', async () => 
   app.health.check('db', () => { runs += 1; return new Promise<void>((resolve) => (release = resolve)); });
   const { url } = await serve(app);
   const probes = Array.from({ length: 10 }, () => fetch(`${url}/users/health/`));
-  await expect.poll(() => app.metrics.expose()).toContain('active_task_count 10.0');
+  await expect.poll(() => activeTasksOf(app)).toBe(10);
   release();
   await Promise.all(probes);
   expect(runs).toBe(1);

@@ -5,7 +5,7 @@ import { request, type IncomingMessage } from 'node:http';
 import { connect as connectSocket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { events, type Context, type EventItem, type Reply } from 'postern';
-import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
+import { activeTasksOf, createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
 /** For what has to happen, but takes as long as the machine needs. */
 const LONG = { timeout: 20_000, interval: 5 };
@@ -121,7 +121,7 @@ test('a client that disconnects has the source return, once', async () => {
   await expect.poll(text, LONG).toBe('data: a\n\n');
   leave();
   await expect.poll(() => source.returned, LONG).toBe(1);
-  await expect.poll(() => app.metrics.expose(), LONG).toContain('active_task_count 0.0');
+  await expect.poll(() => activeTasksOf(app), LONG).toBe(0);
   expect(source.returned).toBe(1);
 });
 
@@ -191,7 +191,7 @@ test('a stream that is asked for while the application closes is an empty 200, w
   });
   const { port } = await serve(app);
   const { response, ended } = open(port, '/slow');
-  await expect.poll(() => app.metrics.expose(), LONG).toContain('active_task_count 1.0');
+  await expect.poll(() => activeTasksOf(app), LONG).toBe(1);
   await app.close({ timeout: 20_000 });
   expect([(await response).statusCode, (await response).headers['content-type'], await ended])
     .toEqual([200, 'text/event-stream', '']);

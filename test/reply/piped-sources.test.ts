@@ -10,7 +10,7 @@ import { PassThrough, Readable, Transform } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { NotFound, reply, type HandlerResult, type Middleware, type Postern } from 'postern';
-import { createApp, serve } from '../support/serve.js';
+import { activeTasksOf, createApp, serve } from '../support/serve.js';
 import { WireConnection } from '../support/strict-client.js';
 
 /** A file that is longer than all buffers on its way to a client. */
@@ -112,7 +112,7 @@ describe.for(['as the result', 'as the result of middleware'])('%s', (where) => 
     } else await client.finalResponse(method);
     expect(sources.length).toBeGreaterThan(0);
     await expect.poll(() => sources.map(({ closed }) => closed)).toEqual(sources.map(() => true));
-    await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+    await expect.poll(() => activeTasksOf(app)).toBe(0);
   });
 });
 

@@ -2,7 +2,7 @@
 
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
-import { createApp, expectFailures, serve } from '../support/serve.js';
+import { activeTasksOf, createApp, expectFailures, serve } from '../support/serve.js';
 
 const upload = 'POST /t HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\nabc';
 
@@ -30,7 +30,7 @@ test.for(['text', 'json', 'bytes', 'stream'] as const)(
     socket.destroy();
     expect(await finished).toMatch(/Error/);
     await expect.poll(() => aborted).toBe(true);
-    await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+    await expect.poll(() => activeTasksOf(app)).toBe(0);
   },
 );
 

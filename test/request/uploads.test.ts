@@ -14,7 +14,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Context } from 'postern';
 import { CHUNKED, READERS, answerTo, createReading, post, sized } from '../support/bodies.js';
 import { inParallel } from '../support/gateway-upstream.js';
-import { createApp, serve } from '../support/serve.js';
+import { activeTasksOf, createApp, serve } from '../support/serve.js';
 
 /** Lets everything happen that is due. */
 async function turns(count: number): Promise<void> {
@@ -135,7 +135,7 @@ describe('uploads (CVE-2025-47935, CVE-2025-47944, CVE-2025-7338, CVE-2026-2359,
     };
     const settled = async (): Promise<void> => {
       await expect.poll(() => [...running]).toEqual([]);
-      await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+      await expect.poll(() => activeTasksOf(app)).toBe(0);
       await expect
         .poll(() => new Promise((resolve) => app.server.getConnections((_error, count) => resolve(count))))
         .toBe(0);
@@ -172,7 +172,7 @@ describe('uploads (CVE-2025-47935, CVE-2025-47944, CVE-2025-7338, CVE-2026-2359,
         .end(post('/', 'Content-Length: 1000000\r\n', 'x'.repeat(200_000)));
     await expect.poll(() => handlers.length).toBe(10);
     await Promise.all(handlers);
-    await expect.poll(() => app.metrics.expose()).toContain('active_task_count 0.0');
+    await expect.poll(() => activeTasksOf(app)).toBe(0);
     await expect
       .poll(() => new Promise((resolve) => app.server.getConnections((_error, count) => resolve(count))))
       .toBe(0);
