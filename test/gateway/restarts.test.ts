@@ -48,7 +48,7 @@ const CASES: readonly Case[] = [
   { title: 'caddy', name: 'caddy', toConfig: toCaddy },
 ];
 const CLIENTS = 20;
-const RESTARTS = 10;
+const RESTARTS = 6;
 /** Minimum number of POSTs that are sent for each restart. */
 const PER_RESTART = 500;
 
