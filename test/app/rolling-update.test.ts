@@ -15,7 +15,7 @@ import { expect, onTestFinished, test } from 'vitest';
 const SERVICE = fileURLToPath(new URL('../support/drained-service.mjs', import.meta.url));
 const INSTANCES = 2;
 const UPDATES = 2;
-const REQUESTS_PER_SECOND = 1000;
+const REQUESTS_PER_SECOND = 400;
 /** What is known of an instance that was told to stop gets around this late. */
 const NEWS_MS = 2000;
 

@@ -15,7 +15,7 @@ import { startBalancer } from '../support/balancer.js';
 import { createApp } from '../support/serve.js';
 import { freePort } from '../support/ports.js';
 
-const SECONDS = Number(process.env['MESH_SECONDS'] ?? 8);
+const SECONDS = Number(process.env['MESH_SECONDS'] ?? 6);
 const LONG = SECONDS > 60;
 const FIXTURE = fileURLToPath(new URL('../support/mesh-service.mjs', import.meta.url));
 const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -55,7 +55,7 @@ test('an instance that joins behind a balancer of connections gets its share as 
     while (!isOver) {
       const { body } = await shop.service('billing').get<{ pid: number }>('/work/0', { retry: 1 });
       answered.set(body.pid, (answered.get(body.pid) ?? 0) + 1);
-      await wait(5);
+      await wait(30);
     }
   };
   const load = Array.from({ length: 12 }, work);
@@ -102,7 +102,7 @@ test(
           const what = `retry ${retry}: ${response.status} ${text}`;
           failures.set(what, (failures.get(what) ?? 0) + 1);
         }
-        await wait(5);
+        await wait(30);
       }
     };
     const rss = async (): Promise<number> => {
