@@ -72,6 +72,8 @@ export class Connection<Handling> implements Carrier, Sending {
       else if (!this.isFree) deferEnd(socket, inNextTurn);
     });
     socket.on('close', () => this.#close());
+    // A server that someone else made may hand over a request after its client has left.
+    if (socket.destroyed) this.#state = 'closed';
   }
 
   /** Whether no request is under way. */
@@ -175,6 +177,7 @@ export class Connection<Handling> implements Carrier, Sending {
 
   /** Reads no more than a little ahead: a request has to wait, or is not answered. */
   #hold(): void {
+    if (this.socket.destroyed) return;
     this.#early ??= new EarlyRequests(this.socket, this.#parts.requestTimeout, () => this.#acceptNoMore('last'));
     this.#early.hold();
   }

@@ -69,9 +69,6 @@ export function headersTimeoutOf(
   throw new TypeError(`headersTimeout ${headersTimeout} is more than requestTimeout ${requestTimeout}; lower it`);
 }
 
-const CONNECTED: unique symbol = Symbol('postern.connection');
-type Connected = Duplex & { [CONNECTED]?: Connection<unknown> };
-
 /** A server of `node:http`, others that are attached to it, and the requests in flight on all of them. @internal */
 export class WireServer<Handling> {
   readonly server: Server;
@@ -79,6 +76,8 @@ export class WireServer<Handling> {
   readonly #checkHead: ReturnType<typeof createHeadCheck>;
   readonly #parts: ListenerParts<Handling>;
   readonly #open = new Set<Duplex>();
+  /** Of this listener alone: applications may share a server, and so its sockets. */
+  readonly #connections = new WeakMap<Duplex, Connection<Handling>>();
   /** Further addresses on which connections of {@link server} are accepted. */
   readonly #doors: NetServer[] = [];
   /** Number of connections that the server has accepted. */
@@ -169,7 +168,8 @@ export class WireServer<Handling> {
     clearInterval(sweep);
     const cut = new Set(this.exchanges);
     for (const exchange of cut) exchange.isCutByDrain = true;
-    await this.#closeAll();
+    // Their connections may be those of a server that someone else made.
+    await this.#closeAll([...cut].map(({ req }) => req.socket));
     await stopped;
     return cut;
   }
@@ -177,7 +177,7 @@ export class WireServer<Handling> {
   /** Closes at once what was opened, for an application that can't be opened as a whole. */
   async revoke(): Promise<void> {
     const stopped = this.#stopListening();
-    await this.#closeAll();
+    await this.#closeAll([]);
     await stopped;
   }
 
@@ -199,7 +199,7 @@ export class WireServer<Handling> {
       refusal = thrown;
     }
     // As few calls as possible lead to the handler: each is a frame in the stack of every error that it creates.
-    const { [CONNECTED]: connection = this.#connectionOf(req.socket) }: Connected = req.socket;
+    const connection = this.#connections.get(req.socket) ?? this.#connectionOf(req.socket);
     connection.accept(req, res, awaitsContinue, refusal, isLast);
   }
 
@@ -230,8 +230,10 @@ export class WireServer<Handling> {
     else this.#refuseSocket(req, refusal);
   }
 
-  #connectionOf(socket: Connected): Connection<unknown> {
-    return (socket[CONNECTED] ??= new Connection(socket, this.#parts));
+  #connectionOf(socket: Duplex): Connection<Handling> {
+    let connection = this.#connections.get(socket);
+    if (connection === undefined) this.#connections.set(socket, (connection = new Connection(socket, this.#parts)));
+    return connection;
   }
 
   /** Resolves as soon as no exchange is under way. After {@link beginDrain}, a disconnect ends an exchange. */
@@ -272,9 +274,10 @@ export class WireServer<Handling> {
     setTimeout(close, SILENCE_MS).unref();
   }
 
-  /** Closes every connection at once; resolves when their requests know. */
-  async #closeAll(): Promise<void> {
-    await Promise.all([...this.#open].map((socket) => new Promise((done) => socket.once('close', done).destroy())));
+  /** Closes every connection at once, and others; resolves when their requests know. */
+  async #closeAll(others: readonly Duplex[]): Promise<void> {
+    const sockets = [...new Set([...this.#open, ...others])].filter((socket) => !socket.closed);
+    await Promise.all(sockets.map((socket) => new Promise((done) => socket.once('close', done).destroy())));
   }
 }
 
