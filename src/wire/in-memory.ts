@@ -33,6 +33,8 @@ export async function requestInMemory(server: Server, request: Request, isStream
   delete headers['content-length'];
   delete headers['transfer-encoding'];
   if (Buffer.isBuffer(body)) headers['content-length'] = String(body.length);
+  // node:http does not chunk the body of some methods by itself.
+  else if (body !== null) headers['transfer-encoding'] = 'chunked';
 
   return new Promise((resolve, reject) => {
     const path = url.pathname + url.search;

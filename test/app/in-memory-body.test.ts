@@ -4,6 +4,7 @@ import { Readable } from 'node:stream';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test, vi } from 'vitest';
+import type { Context } from 'postern';
 import { activeTasksOf, createApp } from '../support/serve.js';
 
 /** A body without end. */
@@ -26,6 +27,12 @@ async function isAtRest(seen: { pulls: number; cancelled: unknown[] }): Promise<
   for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
   expect(seen.pulls - pulls).toBeLessThan(2);
 }
+
+test.for(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY'])('a stream is the body of a %s', async (method) => {
+  const app = createApp().route('/', { [method]: (ctx: Context) => ctx.text() });
+  const body = new Blob(['abc']).stream();
+  expect(await (await app.request('/', { method, body })).text()).toBe('abc');
+});
 
 test('its source is cancelled when an early reply is complete', async () => {
   const { body, seen } = endless();
