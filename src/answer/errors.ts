@@ -1,10 +1,10 @@
 /* Maps anything thrown while a request was handled to the reply that the client gets (spec 7.1). */
 
 import { isBranded, isBrandedAtAll, isOwnInstance } from '../base/brand.js';
+import { builtin } from '../base/builtin.js';
 import { isErrorCode } from '../base/error-codes.js';
 import { ApiError, FrameworkErrorCodes, HttpError, InvalidRequest } from '../base/errors.js';
 import { isNativeError, isStatus, reasonOf, refusal } from '../base/errors.js';
-import { NO_RETRY_HEADER } from '../propagation/mesh-headers.js';
 import { prefersProblem } from '../payload/accept.js';
 import { toErrorBody, toProblem, type ErrorFields } from '../payload/error-body.js';
 import { Context } from './context.js';
@@ -12,6 +12,8 @@ import { flatten, isError, Reply } from './reply.js';
 import type { Outgoing } from '../wire/outgoing.js';
 import type { Scope } from '../wire/scope.js';
 import { addHeader } from '../wire/writer.js';
+
+const { validateHeaderName, validateHeaderValue } = builtin('node:http');
 
 /** A failure, mapped. */
 export interface MappedError extends ErrorFields {
@@ -90,22 +92,16 @@ export function errorToOutgoing(
 }
 
 /**
- * The error that the client gets. The public gets nothing of another service's error but status, code and `Retry-After`
- * if it is a 5xx, whose texts may name hosts and internals, and no advice about retries from any error.
+ * The error that the client gets. The public gets nothing of another service's 5xx, whose texts may name hosts and
+ * internals, but status, code and `Retry-After`.
  */
 export function forScope(scope: Scope, thrown: unknown, error: MappedError): MappedError {
-  if (scope === undefined || error === SERVER_ERROR) return error;
   const { statusCode, errorCode, headers } = error;
-  const isRemote = isBranded(thrown, 'ServiceError');
-  const hasAdvice = Object.keys(headers ?? {}).some((name) => name.toLowerCase() === NO_RETRY_HEADER);
-  if (!isRemote && !hasAdvice) return error;
-  const isFailure = isRemote && statusCode >= 500;
+  if (scope === undefined || error === SERVER_ERROR || statusCode < 500) return error;
+  if (!isBranded(thrown, 'ServiceError')) return error;
   const reason = reasonOf(statusCode);
-  const { message, description } = isFailure ? { message: reason, description: reason } : error;
-  const kept = Object.entries(headers ?? {}).filter(([name]) =>
-    isFailure ? name.toLowerCase() === 'retry-after' : name.toLowerCase() !== NO_RETRY_HEADER,
-  );
-  return { statusCode, message, description, errorCode, headers: Object.fromEntries(kept) };
+  const kept = Object.entries(headers ?? {}).filter(([name]) => name.toLowerCase() === 'retry-after');
+  return { statusCode, message: reason, description: reason, errorCode, headers: Object.fromEntries(kept) };
 }
 
 /** An error as the reply that middleware gets to see, whose body is an object. */
@@ -125,7 +121,21 @@ function errorBodyOf(error: MappedError, isProblem: boolean, types: string | nul
   return error instanceof InvalidRequest ? { ...body, errors: error.findings } : body;
 }
 
-/** The headers of a reply that could not be sent; none if they are why. */
+/** Headers about the body of a reply, or its framing. */
+const OF_BODY = /^(?:content-(?!security-policy)|trailer$|transfer-encoding$)/i;
+
+/** Whether `node:http` sends a header. */
+function isSendable(name: string, value: string | string[]): boolean {
+  try {
+    validateHeaderName(name);
+    for (const each of [value].flat()) validateHeaderValue(name, each);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The headers of a reply that could not be sent; none if looking at them throws. */
 export function headersOfUnsent(value: unknown): Outgoing['headers'] {
   try {
     return value instanceof Reply ? flatten(value.ownHeaders, true) : [];
@@ -135,14 +145,14 @@ export function headersOfUnsent(value: unknown): Outgoing['headers'] {
 }
 
 /**
- * An error in place of a reply that could not be sent. The headers of that reply stay: without CORS headers, a browser
- * would not show the error to its page.
+ * An error in place of a reply that could not be sent. The headers of that reply stay, but for one that is the reason:
+ * without CORS headers, a browser would not show the error to its page.
  */
 export function withHeaders(unsent: Outgoing['headers'], outgoing: Outgoing): Outgoing {
   const headers = [...outgoing.headers];
   for (let i = 0; i < unsent.length; i += 2) {
-    const name = String(unsent[i]);
-    if (!name.startsWith('content-')) addHeader(headers, name, unsent[i + 1] as string | string[]);
+    const [name, value] = [String(unsent[i]), unsent[i + 1] as string | string[]];
+    if (!OF_BODY.test(name) && isSendable(name, value)) addHeader(headers, name, value);
   }
   return { ...outgoing, headers };
 }

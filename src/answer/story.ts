@@ -2,9 +2,9 @@
 
 import type { IncomingMessage } from 'node:http';
 import { Date, monotonicNow } from '../base/clock.js';
-import { DEADLINE_HEADER, readDeadlineHeader } from '../propagation/mesh-headers.js';
+import { CALLS_HEADER, DEADLINE_HEADER, readDeadlineHeader } from '../propagation/mesh-headers.js';
 import { logSafely } from '../base/log.js';
-import { CALLS_HEADER, formatCalls } from '../story/calls.js';
+import { formatCalls } from '../story/calls.js';
 import type { RecentRequest, Story } from '../story/story.js';
 import type { Exchange } from '../wire/exchange.js';
 import { hasStream, type Outgoing } from '../wire/outgoing.js';

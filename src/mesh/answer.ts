@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { adoptErrorCode } from '../base/error-codes.js';
 import { builtin } from '../base/builtin.js';
-import { NO_RETRY_HEADER } from '../propagation/mesh-headers.js';
+import { CALLS_HEADER, NO_RETRY_HEADER } from '../propagation/mesh-headers.js';
 import { callError, type CallName, type ServiceError } from './service-error.js';
 import { parseList } from '../payload/accept.js';
 import { isBodiless } from '../payload/bodiless.js';
@@ -12,7 +12,7 @@ import { Bytes, isJsonType, mediaTypeOf } from '../payload/bytes.js';
 import { readErrorBody } from '../payload/error-body.js';
 import { fromHeaderList } from '../payload/headers.js';
 import { parseJson, parseShallowJson } from '../payload/json.js';
-import { CALLS_HEADER, parseCalls, type CallTuple } from '../story/calls.js';
+import { parseCalls, type CallTuple } from '../story/calls.js';
 import type { Limit } from './limit.js';
 
 /** A message of `node:http`, or what stands in for one. */

@@ -13,6 +13,12 @@ export const DEADLINE_HEADER = 'x-envoy-expected-rq-timeout-ms';
  */
 export const NO_RETRY_HEADER = 'x-envoy-overloaded';
 
+/** The calls of a failing or slow request, as JSON, on its reply to another service. */
+export const CALLS_HEADER = 'x-postern-calls';
+
+/** Headers of replies that the public never gets. */
+export const HIDDEN_HEADERS = [NO_RETRY_HEADER, CALLS_HEADER] as const;
+
 /** Headers that only services inside may send. Gateways remove them, and the scope of the public ignores them. */
 export const MESH_HEADERS = [DEADLINE_HEADER, NO_RETRY_HEADER, 'baggage'] as const;
 

@@ -29,9 +29,6 @@ export interface Outcome {
   readonly calls: readonly CallTuple[];
 }
 
-/** The header of a reply that has the calls of its request, as JSON. */
-export const CALLS_HEADER = 'x-postern-calls';
-
 const MAX_CALLS = 32;
 const MAX_BYTES = 2048;
 const MAX_DEPTH = 8;

@@ -249,14 +249,11 @@ export class Connection<Handling> implements Carrier, Sending {
     // Another reply has taken its place.
     if (exchange.outgoing !== outgoing) return;
     if (failures > MAX_FAILED_REPLIES) return this.#abort(exchange, CLIENT_CLOSED_REQUEST);
-    const hasBrokenOff = hasStream(outgoing) && failures === 1;
-    const instead = this.#parts.answering.refuse(exchange, thrown, hasBrokenOff ? outgoing : null);
+    const instead = this.#parts.answering.refuse(exchange, thrown, failures === 1 ? outgoing : null);
     if (exchange.isHandedOver) return this.#abort(exchange, instead.status);
-    if (!hasBrokenOff) {
-      // A header that the handler has set on `res` itself may be why the reply could not be written.
-      for (const name of res.getHeaderNames()) res.removeHeader(name);
-      allowBody(res, method !== 'HEAD');
-    }
+    // A header that was set on `res` itself may be why the next reply could not be written either.
+    if (failures > 1) for (const name of res.getHeaderNames()) res.removeHeader(name);
+    allowBody(res, method !== 'HEAD');
     exchange.move('fail');
     this.#send(exchange, instead, failures);
   }

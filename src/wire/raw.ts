@@ -2,7 +2,7 @@
 
 import { endsAtHead } from '../payload/bodiless.js';
 import type { Exchange } from './exchange.js';
-import { CALLS_HEADER } from '../story/calls.js';
+import { HIDDEN_HEADERS } from '../propagation/mesh-headers.js';
 import { beforeFirstRead, beforeHead } from './node-internals.js';
 
 /** Must be called before a handler gets `req` and `res`. */
@@ -33,7 +33,7 @@ function frameWell(exchange: Exchange): void {
     for (const [name] of given) res.removeHeader(name);
     for (const [name, value] of given) res.appendHeader(name, value);
     const drop = (name: string): unknown => res.hasHeader(name) && res.removeHeader(name);
-    if (exchange.scope !== undefined) drop(CALLS_HEADER);
+    if (exchange.scope !== undefined) HIDDEN_HEADERS.forEach(drop);
     if (status === 204) drop('content-length');
     const isWhole = endsAtHead(status) || res.hasHeader('content-length');
     if (isWhole || req.httpVersionMinor === 0) drop('transfer-encoding');

@@ -76,7 +76,7 @@ export class WireServer<Handling> {
   readonly #checkHead: ReturnType<typeof createHeadCheck>;
   readonly #parts: ListenerParts<Handling>;
   readonly #open = new Set<Duplex>();
-  /** Of this listener alone: applications may share a server, and so its sockets. */
+  /** Connections of this listener alone: applications may share a server, and so its sockets. */
   readonly #connections = new WeakMap<Duplex, Connection<Handling>>();
   /** Further addresses on which connections of {@link server} are accepted. */
   readonly #doors: NetServer[] = [];

@@ -11,7 +11,7 @@ import type { Duplex } from 'node:stream';
 import { builtin } from '../base/builtin.js';
 import { Date, nextTick, setTimeout } from '../base/clock.js';
 import { ignoreRejection } from '../base/promises.js';
-import { CALLS_HEADER } from '../story/calls.js';
+import { HIDDEN_HEADERS } from '../propagation/mesh-headers.js';
 import { discardStream, openStream, type BodySource, type Stream } from '../payload/bytes.js';
 import type { Exchange } from './exchange.js';
 import { closesByTrailer } from './head.js';
@@ -127,7 +127,7 @@ function writeHead(exchange: Exchange, outgoing: Outgoing, close: boolean): void
   const { res, raw } = exchange;
   const { status, statusText, headers, length } = outgoing;
   if (length !== -1) headers.push('content-length', String(length));
-  if (exchange.scope !== undefined) removeHeader(headers, CALLS_HEADER);
+  if (exchange.scope !== undefined) for (const name of HIDDEN_HEADERS) removeHeader(headers, name);
   // The reply's own would replace a header that middleware has set on `res` itself.
   if (raw !== 'unused') combineHeaders(res, headers);
   if (close) {
@@ -136,8 +136,14 @@ function writeHead(exchange: Exchange, outgoing: Outgoing, close: boolean): void
     else headers[given + 1] = 'close';
     res.shouldKeepAlive = false;
   }
-  if (statusText === '') res.writeHead(status, headers);
-  else res.writeHead(status, statusText, headers);
+  try {
+    if (statusText === '') res.writeHead(status, headers);
+    else res.writeHead(status, statusText, headers);
+  } catch (error) {
+    // node:http may have set some of them on `res` already.
+    for (let i = 0; i < headers.length; i += 2) res.removeHeader(String(headers[i]));
+    throw error;
+  }
 }
 
 /** Headers whose values are combined (RFC 9110, section 5.3; RFC 6265, section 3). */

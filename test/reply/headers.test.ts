@@ -2,7 +2,7 @@
 
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
-import { ApiError, NotFound, reply, type Handler } from 'postern';
+import { ApiError, connect, NotFound, reply, type Handler } from 'postern';
 import { get, HEAD, parseResponses, rawExchange, rawRequest } from '../support/raw.js';
 import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
@@ -59,6 +59,39 @@ test.for(injections)('$place with $what gives the uniform 500, in one reply (CVE
   expect(received.startsWith('HTTP/1.1 500 Internal Server Error\r\n')).toBe(true);
   expect(logger.entries.at(-1)?.level).toBe('error');
   expect((await rawRequest(port, get('/next'))).body).toBe('next');
+});
+
+const UNSENDABLE: Record<string, Handler> = {
+  'a header of a reply': HEADER_PLACES['a header of a reply']!('\u0001'),
+  'a header of a stream': HEADER_PLACES['a header of a stream']!('\u0001'),
+  'a header of a Response': () => new Response('x', { headers: { 'x-a': '\u0001' } }),
+  'a header of an error': HEADER_PLACES['a header of an error']!('\u0001'),
+  'a status text': HEADER_PLACES['the status text of a reply']!('€'),
+  'a trailer': () => reply('x', { headers: { trailer: 'x-a' } }),
+  'a bigint': () => ({ price: 1n }) as never,
+  'a stream that fails': async function* () { throw new Error('failed'); },
+};
+test.for(Object.keys(UNSENDABLE))('what middleware sets stays when %s makes a reply unsendable, and one line says why', async (name) => {
+  const logger = createRecorder();
+  const headers = { 'access-control-allow-origin': '*', 'content-security-policy': "default-src 'none'" };
+  const app = expectFailures(createApp({ logger }), 500)
+    .use(async (_ctx, next) => {
+      const replied = await next();
+      for (const [header, value] of Object.entries(headers)) replied.headers.set(header, value);
+      replied.headers.append('vary', 'origin');
+      return replied;
+    })
+    .use(connect((_req, res, next) => {
+      res.setHeader('x-connect', '1');
+      res.appendHeader('set-cookie', 'a=1');
+      next();
+    }))
+    .get('/', UNSENDABLE[name]!);
+  const response = await app.request('/');
+  expect([response.status, await response.json()]).toEqual([500, SERVER_ERROR]);
+  expect(Object.fromEntries(response.headers)).toMatchObject({ ...headers, 'x-connect': '1', 'set-cookie': 'a=1' });
+  expect(response.headers.get('vary')).toContain('origin');
+  expect(logger.entries.filter(({ level }) => level === 'error')).toHaveLength(1);
 });
 
 test('what Latin-1 has is no reason to refuse a reply (CVE-2025-7339)', async () => {

@@ -6,7 +6,7 @@
 
 import { createServer, type Server } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { publicFacing, type Context, type Postern, ServiceUnavailable } from 'postern';
+import { publicFacing, reply, ServiceUnavailable, type Context, type Handler, type Postern } from 'postern';
 import { rawRequest } from '../support/raw.js';
 import { createApp, createRecorder, expectFailures, listening, portOf, serve } from '../support/serve.js';
 
@@ -142,9 +142,15 @@ describe('what the public may not set', () => {
   });
 });
 
-test('the public gets no advice about retries, whatever type an error has', async () => {
-  const headers = { 'X-Envoy-Overloaded': 'true', 'retry-after': '3' };
-  const app = expectFailures(createApp(), 503).get('/', publicFacing(() => new ServiceUnavailable('later', { headers })));
+const ADVICE = { 'X-Envoy-Overloaded': 'true', 'retry-after': '3' };
+const advising: Record<string, Handler> = {
+  'an error': () => new ServiceUnavailable('later', { headers: ADVICE }),
+  'a reply': () => reply({ description: 'later' }, { status: 503, headers: ADVICE }),
+  'a Response': () => Response.json({ description: 'later' }, { status: 503, headers: ADVICE }),
+  'ctx.raw': ({ raw: { res } }) => void res.writeHead(503, ADVICE).end('{"description":"later"}'),
+};
+test.for(Object.keys(advising))('the public gets no advice about retries from %s', async (name) => {
+  const app = expectFailures(createApp(), 503).get('/', publicFacing(advising[name]!));
   for (const [scope, advice] of [[{}, 'true'], [{ 'x-postern-scope': 'public' }, null]] as const) {
     const response = await app.request('/', { headers: scope });
     expect(await response.json()).toMatchObject({ description: 'later' });
