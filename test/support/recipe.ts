@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import ts from 'typescript';
+import { transformWithOxc } from 'vite';
 import { onTestFinished } from 'vitest';
 import * as entry from 'postern';
 
@@ -50,11 +50,12 @@ export async function startRecipe(
   mkdirSync(join(folder, 'node_modules'));
   // The test gives what a reader would put in the place of such a line.
   const own = more === '' ? recipe(heading) : recipe(heading).replace(/^const .* \/\/ yours\n/gm, '');
-  const code = withoutTypes(`${own}${more}`);
-  const libraries = [...code.matchAll(/from '((?!postern)[a-z]+)';$/gm)].map(([, name = '']) => name);
+  // JavaScript for every version of Node.js; `programs.test.ts` checks the types.
+  const { code } = await transformWithOxc(`${own}${more}`, 'recipe.ts', { target: 'es2022', tsconfig: false });
+  const libraries = [...code.matchAll(/from "((?!postern)[a-z]+)";$/gm)].map(([, name = '']) => name);
   for (const name of libraries) symlinkSync(join(ROOT, 'test/node_modules', name), join(folder, 'node_modules', name));
   symlinkSync(ROOT, join(folder, 'node_modules/postern'));
-  const imported = /import \{([^}]*)\} from 'postern'/.exec(code)?.[1] ?? '';
+  const imported = /import \{([^}]*)\} from "postern"/.exec(code)?.[1] ?? '';
   const names = Object.keys(entry)
     .filter((name) => new RegExp(`(?<![.\\w'])${name}\\(`).test(more) && !imported.split(/[ ,]+/).includes(name));
   const begin = names.length === 0 ? '' : `import { ${names.join(', ')} } from 'postern';\n`;
@@ -76,12 +77,6 @@ export async function startRecipe(
     });
   });
   return { url: `http://127.0.0.1:${port}`, port, log, stop: () => stop(child) };
-}
-
-/** JavaScript for every version of Node.js; `programs.test.ts` checks the types. */
-function withoutTypes(code: string): string {
-  const compilerOptions = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext };
-  return ts.transpileModule(code, { compilerOptions }).outputText;
 }
 
 async function stop(child: ChildProcess): Promise<number | null> {
