@@ -18,7 +18,7 @@ import { startGateway } from '../support/gateway-process.js';
 import { freePorts } from '../support/ports.js';
 
 const SERVICE = fileURLToPath(new URL('../support/event-service.mjs', import.meta.url));
-const LONG = { timeout: 60_000, interval: 20 };
+const LONG = { timeout: 60_000, interval: 100 };
 const openPage = useBrowser();
 
 async function startService(port: number): Promise<ChildProcess> {
