@@ -39,6 +39,7 @@ type Declarations = readonly [version: TypeScriptVersion, module: string, resolu
 const DECLARATIONS: readonly Declarations[] = [
   ['5.6', 'Node16', 'Node16', true],
   ['5.6', 'CommonJS', 'Node10', false],
+  ['5.9', 'ESNext', 'Bundler', false],
   ['6.0', 'NodeNext', 'NodeNext', true],
   ['7.0', 'NodeNext', 'NodeNext', false],
   ['7.0', 'ESNext', 'Bundler', true],
