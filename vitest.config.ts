@@ -18,11 +18,15 @@ function findFilesWith(tag: string): string[] {
   return TESTS.filter((file) => readFileSync(file, 'utf8').includes(`@module-tag${tag}`));
 }
 
-/** What changes a process for the tests after it: replaced modules, clocks and variables, hooks, flags, listeners. */
+/**
+ * What changes a process for the tests after it: replaced modules and clocks, hooks, flags. Spies, variables, globals
+ * and listeners are taken back when their test ends. A process may emit a warning only once.
+ */
 const CHANGE = new RegExp(
   [
-    String.raw`\bvi\.(?!fn\b)`, String.raw`process\.(?:on|once|emit|chdir)\b`, String.raw`process\.env\S* =`,
-    "node:(?:async_hooks|diagnostics_channel|v8)'", 'support/growth', String.raw`/explore\.js`,
+    String.raw`\bvi\.(?!(?:fn|spyOn|restoreAllMocks|(?:un)?stub\w+)\b)`, String.raw`process\.(?:emit|chdir|on\('warning')`,
+    String.raw`process\.env\S* =`, "node:(?:async_hooks|diagnostics_channel|v8)'", 'support/growth',
+    String.raw`/explore\.js`,
   ].join('|'),
 );
 /**
@@ -57,7 +61,17 @@ export default defineConfig(({ mode }) => ({
   test: {
     // A project that extends this configuration does not know the mode.
     projects: [
-      { extends: true, test: { name: 'shared', include: filesOf(mode).filter(isSharing), isolate: false } },
+      {
+        extends: true,
+        test: {
+          name: 'shared',
+          include: filesOf(mode).filter(isSharing),
+          isolate: false,
+          restoreMocks: true,
+          unstubEnvs: true,
+          unstubGlobals: true,
+        },
+      },
       { extends: true, test: { name: 'alone', include: filesOf(mode).filter((file) => !isSharing(file)) } },
     ],
     // Tests make many objects that live for one request: to collect them would take a tenth of the CPU time.
