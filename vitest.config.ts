@@ -25,8 +25,8 @@ function findFilesWith(tag: string): string[] {
 const CHANGE = new RegExp(
   [
     String.raw`\bvi\.(?!(?:fn|spyOn|restoreAllMocks|(?:un)?stub\w+)\b)`,
-    String.raw`process\.(?:emit|chdir|on\('warning')`, String.raw`process\.env\S* =`, "node:(?:async_hooks|diagnostics_channel|v8)'", 'support/growth',
-    String.raw`/explore\.js`,
+    String.raw`process\.(?:emit|chdir|on\('warning')`, String.raw`process\.env\S* =`,
+    "node:(?:async_hooks|diagnostics_channel|v8)'", 'support/growth', String.raw`/explore\.js`,
   ].join('|'),
 );
 /**
