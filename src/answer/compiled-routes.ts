@@ -240,10 +240,17 @@ function announce({ at, sunset, link }: Deprecation): Middleware {
   if (at !== undefined) own.push(['deprecation', `@${Math.floor(new Date(at).getTime() / 1000)}`]);
   if (sunset !== undefined) own.push(['sunset', new Date(sunset).toUTCString()]);
   const page = link === undefined ? undefined : `<${new URL(link).href}>; rel="deprecation"`;
-  return async (ctx, next) => {
+  return async ({ exchange }, next) => {
+    const { res } = exchange;
+    const addToRaw = (): void => {
+      if (exchange.outgoing !== null) return;
+      for (const [name, value] of own) if (!res.hasHeader(name)) res.setHeader(name, value);
+      if (page !== undefined) res.appendHeader('link', page);
+    };
+    exchange.onHead = [...exchange.onHead, addToRaw];
     const result = await next();
     const { headers } = result;
-    if (ctx.exchange.res.headersSent) return result;
+    if (res.headersSent) return result;
     for (const [name, value] of own) if (!headers.has(name)) headers.set(name, value);
     if (page !== undefined) headers.append('link', page);
     return result;

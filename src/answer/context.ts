@@ -211,8 +211,10 @@ export class Context<P = Params> {
    */
   get raw(): { readonly req: IncomingMessage; readonly res: ServerResponse } {
     const { req, res } = this.exchange;
-    exposeRaw(this.exchange);
-    if (this.admission !== null) this.exchange.onHead ??= () => this.admission?.release();
+    const { admission, exchange } = this;
+    const isFirst = exchange.raw === 'unused';
+    if (isFirst && admission !== null) exchange.onHead = [...exchange.onHead, () => admission.release()];
+    exposeRaw(exchange);
     return { req, res };
   }
 

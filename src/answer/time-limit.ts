@@ -17,13 +17,18 @@ export class TimeLimit {
   around(run: Handler): Handler {
     const { timeoutMs } = this;
     return (ctx) => {
+      const { exchange } = ctx;
       let timer: NodeJS.Timeout | undefined;
+      let hasReplied = false;
       ctx.timeUpMs = monotonicNow() + timeoutMs;
       const begin = (end: (error: TimedOut) => void): void => {
         const stop = (): void => {
+          // A reply that is begun, or left to the handler, takes as long as it takes.
+          if (hasReplied && (exchange.outgoing === null || exchange.res.headersSent)) return;
           const error = new TimedOut(`The request was not answered within ${timeoutMs} ms.`);
-          dropLateHeaders(ctx.exchange.res);
+          dropLateHeaders(exchange.res);
           ctx.abort(error);
+          if (hasReplied) return exchange.carrier.replace(exchange, error);
           const inner = this.#expire.get(ctx);
           this.#expire.delete(ctx);
           if (inner !== undefined) timer = setTimeout(stop, timeoutMs);
@@ -31,7 +36,9 @@ export class TimeLimit {
         };
         timer = setTimeout(stop, timeoutMs);
       };
-      return endable(() => run(ctx), begin).finally(() => clearTimeout(timer));
+      // Not before: the reply may be a stream whose first chunk never comes.
+      exchange.onOver(() => clearTimeout(timer));
+      return endable(() => run(ctx), begin).finally(() => (hasReplied = true));
     };
   }
 

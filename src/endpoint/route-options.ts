@@ -54,7 +54,10 @@ export interface GroupOptions<M = AnyFunction> {
   readonly middleware?: readonly M[] | undefined;
   /** Maximum bytes of a request's body; may exceed the application's limit. A longer body is answered with 413. */
   readonly bodyLimit?: number | undefined;
-  /** Time limit in ms, from the start of the middleware. Then `ctx.signal` aborts and the reply is a 504. */
+  /**
+   * Time limit in ms, from the start of the middleware. Then `ctx.signal` aborts and the reply is a 504, unless the
+   * head of a stream is sent already.
+   */
   readonly timeout?: number | undefined;
   /** Types of errors that the handler may throw, for documents and for typed calls. */
   readonly errors?: readonly ErrorType[] | undefined;

@@ -46,6 +46,8 @@ export interface Carrier {
   dismiss(exchange: Exchange): void;
 }
 
+const NOBODY: readonly (() => void)[] = [];
+
 /** One request under way. `Handling` is the answering side's own record of it. */
 export class Exchange<Handling = unknown> {
   /** As sent: middleware may change the method of `req`, but the reply is framed for this one. */
@@ -63,8 +65,8 @@ export class Exchange<Handling = unknown> {
   raw: 'unused' | 'exposed' | 'piped' = 'unused';
   /** Whether it outlived the time limit of a drain, which then has closed its connection. */
   isCutByDrain = false;
-  /** Called when a handler writes the head of the reply itself. */
-  onHead: (() => void) | null = null;
+  /** Called before each head, once a handler may write it itself (`ctx.raw`). */
+  onHead: readonly (() => void)[] = NOBODY;
   #state: ExchangeState = 'waiting';
   #id: string | undefined;
   #isLost = false;

@@ -1,10 +1,11 @@
 /** Route options: where they may stand, which one wins, and what they do to a request. */
 
 import { once } from 'node:events';
+import { Readable } from 'node:stream';
+import { setTimeout as wait } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import {
-  ApiError, defineEndpoint, endpoint, NotFound, publicFacing, reply, type Context, type Middleware, type RouteOptions,
-} from 'postern';
+import { ApiError, connect, defineEndpoint, endpoint, NotFound, publicFacing, reply } from 'postern';
+import type { Context, Handler, HandlerResult, Middleware, RouteOptions } from 'postern';
 import { createApp, expectFailures, serve } from '../support/serve.js';
 
 const ok = (): string => 'ok';
@@ -248,6 +249,47 @@ test('timeout counts middleware that never ends, and leaves what is in time alon
   expect((await app.request('/fails')).status).toBe(404);
 });
 
+const silent: Record<string, () => HandlerResult> = {
+  'a Readable': () => new Readable({ read() {} }),
+  'a generator': async function* () {
+    await new Promise(() => undefined);
+    yield 'never';
+  },
+  'a Response': () => new Response(new ReadableStream()),
+};
+test.for(Object.keys(silent))('timeout answers 504 in place of %s without a chunk, with the headers of middleware', async (name) => {
+  const app = expectFailures(createApp(), 504);
+  let aborted: AbortSignal | undefined;
+  app.use(async (_ctx, next) => {
+    const replied = await next();
+    replied.headers.set('x-middleware', '1');
+    return replied;
+  });
+  app.get('/', { timeout: 20 }, ({ signal }) => {
+    aborted = signal;
+    return silent[name]!();
+  });
+  const response = await app.request('/');
+  expect([response.status, response.headers.get('x-middleware')]).toEqual([504, '1']);
+  expect(await response.json()).toEqual(TIMED_OUT);
+  expect(aborted?.reason).toMatchObject({ statusCode: 504 });
+});
+
+const begun: Record<string, Handler> = {
+  'a stream': async function* (ctx) {
+    yield 'a';
+    await wait(60);
+    yield String(ctx.signal.aborted);
+  },
+  'ctx.raw': ({ raw: { res } }) => {
+    res.write('a');
+    setTimeout(() => res.end('false'), 60);
+  },
+};
+test.for(Object.keys(begun))('timeout leaves %s that has begun alone', async (name) => {
+  expect(await (await createApp().get('/', { timeout: 20 }, begun[name]!).request('/')).text()).toBe('afalse');
+});
+
 test('what a handler gives or throws behind its timeout is let go', async () => {
   let finish: (value: unknown) => void = () => undefined;
   let streamed: () => void = () => undefined;
@@ -306,6 +348,22 @@ test('deprecated: true is for documents; dates and a link go out with replies', 
   const sunset = await app.request('/sunset');
   expect([sunset.headers.get('deprecation'), sunset.headers.get('sunset')])
     .toEqual([null, 'Wed, 30 Jun 2027 00:00:00 GMT']);
+});
+
+const written: Record<string, [options: RouteOptions, handler: Handler]> = {
+  'ctx.raw': [{}, ({ raw: { res } }) => void res.end('x')],
+  'writeHead of ctx.raw': [{}, ({ raw: { res } }) => void res.writeHead(200, { link: '</a>; rel="b"' }).end('x')],
+  'ctx.raw later': [{}, async ({ raw: { res } }) => (await wait(1), void res.end('x'))],
+  'middleware of Express': [{ middleware: [connect((_req, res) => void res.end('x'))] }, ok],
+  'a reply after ctx.raw': [{}, ({ raw }) => (raw.res.setHeader('x-a', '1'), 'x')],
+};
+test.for(Object.keys(written))('deprecated goes out once with what %s writes', async (name) => {
+  const [options, handler] = written[name]!;
+  const deprecated = { at: '2026-01-01', link: 'https://docs.example/users' };
+  const { headers } = await createApp().get('/', { ...options, deprecated }, handler).request('/');
+  expect(headers.get('deprecation')).toBe('@1767225600');
+  expect(headers.get('link')?.match(/rel="deprecation"/g)).toHaveLength(1);
+  if (name.startsWith('writeHead')) expect(headers.get('link')).toContain('rel="b"');
 });
 
 test('a reply that a handler returns again and again gets the link of deprecated once', async () => {
