@@ -72,7 +72,7 @@ export class Body {
   /** The body as it arrives; fails with a 413 as soon as it exceeds the limit. Throws as {@link bytes} does. */
   stream(): Readable {
     if (this.#bytes !== undefined) return heard(Readable.from([this.#bytes], { objectMode: false }));
-    this.#begin(true);
+    this.#begin((this.exchange.body?.length ?? 0) > 0);
     this.#streamed = true;
     return limitStream(this.exchange, this.limitBytes);
   }
@@ -143,11 +143,12 @@ function collect(exchange: Exchange, limitBytes: number): Promise<Buffer<ArrayBu
 
 function limitStream(exchange: Exchange, limitBytes: number): Readable {
   const { req } = exchange;
+  const coded = refuseCoding(exchange);
   let size = 0;
   const limiter = new Transform({
     transform(chunk: Buffer, _encoding, done) {
       size += chunk.length;
-      if (size > limitBytes) done(tooLarge(limitBytes));
+      if (coded !== undefined || size > limitBytes) done(coded ?? tooLarge(limitBytes));
       else done(null, chunk);
     },
   });

@@ -7,6 +7,7 @@ import { discard, isError, Reply, toReply } from './reply.js';
 import { InvalidRequest } from '../base/errors.js';
 import { isStream, tagOf } from '../payload/bytes.js';
 import { inputOf, listNames } from '../payload/json-schema.js';
+import { toJson } from '../payload/lost-members.js';
 import { check, describeFindings, toFinding } from '../payload/schema-check.js';
 import { propsOf, type SchemaResult, type StandardProps } from '../payload/standard-schema.js';
 
@@ -132,6 +133,15 @@ export function withReply(
 
 function wireForm(body: unknown): unknown {
   if (body === undefined || typeof body === 'string') return body;
-  const json = JSON.stringify(body) as string | undefined;
-  return json === undefined ? undefined : (JSON.parse(json) as unknown);
+  return JSON.parse(jsonOf(body)) as unknown;
+}
+
+/** A value as JSON, from which a body of the platform, such as a `Blob`, may be missing. */
+function jsonOf(body: unknown): string {
+  try {
+    return (JSON.stringify(body) as string | undefined) ?? 'null';
+  } catch {
+    // A bigint: this error says where it is.
+    return toJson(body);
+  }
 }

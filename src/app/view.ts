@@ -36,21 +36,25 @@ export function methodsOf(path: string, view: object): readonly (keyof View<neve
   const refuse = (name: string, why: string): never => {
     throw new TypeError(`${name} of the view of ${show(path)} ${why}; flag methods named ${VERBS.join(', ')}`);
   };
-  // Descriptors: an accessor is not called.
-  for (let owner: unknown = view; isRecord(owner) && owner !== Object.prototype; owner = Object.getPrototypeOf(owner)) {
-    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(owner))) {
-      if (value === undefined || name === 'constructor') continue;
-      const isVerb = (VERBS as readonly string[]).includes(name);
-      if (isVerb && typeof value !== 'function') refuse(name, `is ${show(value)}, not a method`);
-      if (!isVerb && isFlagged(value)) refuse(name, 'is flagged, and not an HTTP method');
-    }
+  for (const [name, value] of membersOf(view, Object.prototype)) {
+    if (value === undefined || name === 'constructor') continue;
+    const isVerb = (VERBS as readonly string[]).includes(name);
+    if (isVerb && typeof value !== 'function') refuse(name, `is ${show(value)}, not a method`);
+    if (!isVerb && isFlagged(value)) refuse(name, 'is flagged, and not an HTTP method');
   }
-  for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(view.constructor))) {
+  for (const [name, value] of membersOf(view.constructor, Function.prototype)) {
     if (isFlagged(value)) refuse(name, 'is flagged, and static');
   }
   const names = VERBS.filter((name) => typeof (view as View<never>)[name] === 'function');
   if (names.length === 0) throw new TypeError(`view of ${show(path)} has no method; give it ${VERBS.join(', ')}`);
   return names;
+}
+
+/** Own and inherited members, before those of `end`; the value of an accessor, which is not called, is undefined. */
+function* membersOf(object: object, end: object): Generator<[name: string, value: unknown]> {
+  for (let owner: object | null = object; owner !== null && owner !== end; owner = Reflect.getPrototypeOf(owner)) {
+    for (const key of Reflect.ownKeys(owner)) yield [String(key), Reflect.getOwnPropertyDescriptor(owner, key)?.value];
+  }
 }
 
 /** Whether a value was flagged by `publicFacing`, or carries options. */

@@ -108,6 +108,7 @@ export function assertPath(path: unknown): asserts path is string {
     throw new TypeError(
       `path ${path instanceof RegExp ? String(path) : show(path)} is not a string; give one such as "/users/:id" or "/n/:n(\\\\d+)"`,
     );
+  if (/\p{Surrogate}/u.test(path)) throw new TypeError(`path ${JSON.stringify(path)} has half a character; remove it`);
   if (!path.startsWith('/')) throw new TypeError(`path ${JSON.stringify(path)} does not start with "/"; add it`);
 }
 

@@ -113,7 +113,7 @@ function lossOf(value: unknown): string | undefined {
   const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null;
   if (isPlain && tag === 'Object') return undefined;
   if (value instanceof Error || tag === 'Error') return 'an Error, which JSON loses; throw it, or give its message';
-  if (BOXED.has(tag) || Object.keys(value).length > 0) return undefined;
+  if (BOXED.has(tag) || Object.values(value).some((member) => member !== undefined)) return undefined;
   const iterator = tag.endsWith('Iterator') || tag.endsWith('Iterator Helper') ? 'give [...iterator]' : undefined;
   const remedy = REMEDIES[tag] ?? iterator ?? 'give plain values, or an object with toJSON';
   return `${tag === 'Object' ? `an instance of ${classNameOf(value)}` : `a ${tag}`}, which JSON loses; ${remedy}`;

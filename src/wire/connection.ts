@@ -139,7 +139,7 @@ export class Connection<Handling> implements Carrier, Sending {
     const answer = (isOpen: boolean): void => {
       if (error === null || (req === null && !isOpen)) return;
       const outgoing = this.#parts.answering.refuseSocket(req, error, isOpen);
-      if (isOpen) sendRaw(this.socket, outgoing);
+      if (isOpen) sendRaw(this.socket, req?.method === 'HEAD' ? { ...outgoing, body: null } : outgoing);
     };
     // After a reply that says `connection: close`, nothing is answered.
     if (error !== null && this.#state === 'open') this.#refusal = AsyncResource.bind(answer);

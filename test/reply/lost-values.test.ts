@@ -6,6 +6,7 @@
  */
 
 import { expect, onTestFinished, test } from 'vitest';
+import { z } from 'zod';
 import { reply } from 'postern';
 import { Realm } from '../support/realm.js';
 import { createApp, createRecorder, expectFailures } from '../support/serve.js';
@@ -21,6 +22,11 @@ class Empty {
     return 'hello';
   }
 }
+class Optional {
+  name = undefined;
+  age = undefined;
+}
+
 class Private {
   readonly #amount = 7;
   get amount(): number {
@@ -45,6 +51,7 @@ const lost: Record<string, { create: () => unknown; remedy: RegExp }> = {
   'a Set': { create: () => new Set([1]), remedy: /a Set\b.*\[\.\.\.set\]/ },
   'a Map of another realm':
     { create: () => realm.evaluate('new Map([["a", 1]])'), remedy: /a Map\b.*Object\.fromEntries/ },
+  'an instance whose fields are undefined': { create: () => new Optional(), remedy: /an instance of Optional/ },
   'a WeakMap': { create: () => new WeakMap(), remedy: /WeakMap/ },
   'a WeakSet': { create: () => new WeakSet(), remedy: /WeakSet/ },
   'a WeakRef': { create: () => new WeakRef(entity), remedy: /WeakRef/ },
@@ -250,6 +257,14 @@ const kept: [string, () => unknown, string][] = [
 test.for(kept)('%s is sent as JSON writes it', async ([, value, json]) => {
   const response = await createApp().get('/', () => value() as object).request('/');
   expect([response.status, await response.text()]).toEqual([200, json]);
+});
+
+test.for([true, 'output', undefined] as const)('with validateResponses: %s, the line about a bigint names its place', async (validateResponses) => {
+  const logger = createRecorder();
+  const app = expectFailures(createApp({ validateResponses, logger }), 500)
+    .get('/', { response: z.any() }, () => ({ items: [{ price: 10n }] }) as never);
+  expect((await app.request('/')).status).toBe(500);
+  expect(String(logger.entries.at(-1)?.object['err'])).toContain('/items/0/price is a bigint');
 });
 
 test('toJSON is called once for each reply', async () => {

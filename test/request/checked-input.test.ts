@@ -4,6 +4,7 @@
  * @module-tag package
  */
 
+import { buffer } from 'node:stream/consumers';
 import { toStandardJsonSchema } from '@valibot/to-json-schema';
 import { Ajv } from 'ajv';
 import { type } from 'arktype';
@@ -263,7 +264,8 @@ test.for<{ what: string; fields: string; status: number; answer?: object }>([
 ])('a body with $what, where it may be left out, is a $status', async ({ fields, status, answer }) => {
   const app = createApp()
     .post('/checked', { body: z.object({}).optional() }, (_ctx, { body }) => ({ body: body ?? null }))
-    .post('/json', (ctx) => ctx.json<object>());
+    .post('/json', (ctx) => ctx.json<object>())
+    .post('/stream', (ctx) => buffer(ctx.stream()));
   const { port } = await serve(app);
   const checked = await rawRequest(port, `POST /checked HTTP/1.1\r\n${HEAD}${fields}`);
   expect(checked.status).toBe(status);
@@ -271,6 +273,8 @@ test.for<{ what: string; fields: string; status: number; answer?: object }>([
   const read = await rawRequest(port, `POST /json HTTP/1.1\r\n${HEAD}${fields}`);
   expect(read.status).toBe(status === 200 ? 400 : status);
   if (status === 200) expect(read.body).toContain('The body is empty; send JSON.');
+  const streamed = await rawRequest(port, `POST /stream HTTP/1.1\r\n${HEAD}${fields}`);
+  expect(streamed.status).toBe(fields.includes('gzip') ? status : 200);
 });
 
 const failing: { name: string; schema: AnySchema }[] = [

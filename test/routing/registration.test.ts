@@ -71,6 +71,7 @@ const mistakes: readonly (readonly [what: string, run: (app: Postern) => unknown
   ['an openapi option that is true', (app) => call(app, 'get', '/a', { openapi: true }, ok),
     'openapi of GET /a is true; give an object, or false'],
   ['attach(5)', (app) => call(app, 'attach', 5), 'attach() takes a server of node:http, not 5'],
+  ['half a character', (app) => app.get('/\ud800', ok), 'path "/\\ud800" has half a character; remove it'],
   ['a mount with a parameter', (app) => app.mount('/:id', ok), 'mount at "/:id" has a parameter; give a static prefix'],
   ['a mount with a slash', (app) => app.mount('/a/', ok), 'mount at "/a/" ends in a slash; give "/a"'],
   ['a mount without a listener', (app) => call(app, 'mount', '/a'),
@@ -107,6 +108,11 @@ describe('a flag of a view that would have no effect is a TypeError', () => {
     static get = publicFacing(ok);
     get() {}
   }
+  class InheritedStatic extends Static {}
+  class Symbolic {
+    [Symbol.iterator] = publicFacing(ok);
+    get() {}
+  }
   class Field {
     get = { scope: 'public' };
     put() {}
@@ -118,6 +124,8 @@ describe('a flag of a view that would have no effect is a TypeError', () => {
     [Optional, 'load of the view of "/a" is flagged, and not an HTTP method'],
     [Inherited, 'fetch of the view of "/a" is flagged, and not an HTTP method'],
     [Static, 'get of the view of "/a" is flagged, and static'],
+    [InheritedStatic, 'get of the view of "/a" is flagged, and static'],
+    [Symbolic, 'Symbol(Symbol.iterator) of the view of "/a" is flagged, and not an HTTP method'],
     [Field, 'get of the view of "/a" is an object, not a method'],
     [undefined, 'view of "/a" is undefined; give a class or an instance of one'],
   ] as const)('%o', ([view, message]) => {

@@ -269,6 +269,14 @@ describe('upgrades', () => {
     expect((await rawRequest(port, text)).status).toBe(status);
   });
 
+  test('the refusal of a HEAD has no body', async () => {
+    const app = openApp();
+    answerUpgrades(app.server);
+    const { port } = await serve(app);
+    const { status, body } = await rawRequest(port, upgrade('/closed', 'HEAD', scoped));
+    expect([status, body]).toEqual([404, '']);
+  });
+
   test('without listeners of upgrade, the request is an ordinary one', async () => {
     const { port } = await serve(openApp());
     expect((await rawRequest(port, upgrade('/open', 'GET', scoped))).status).toBe(200);
