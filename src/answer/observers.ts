@@ -1,16 +1,14 @@
 /* Reports the outcome of each request once: the interface of those that want to know it, and the lines of the log. */
 
 import type { IncomingMessage } from 'node:http';
-import { isBranded } from '../base/brand.js';
 import { isSilent, logSafely, type Logger } from '../base/log.js';
-import { DeadlinePassed, HttpError, isNativeError, Overloaded } from '../base/errors.js';
+import { DeadlinePassed, HttpError, Overloaded } from '../base/errors.js';
 import type { CallTuple } from '../story/calls.js';
 import type { Story } from '../story/story.js';
 import type { Exchange } from '../wire/exchange.js';
 import { countBytes } from '../wire/node-internals.js';
 import { Context } from './context.js';
-import { SERVER_ERROR, type MappedError } from './errors.js';
-import { toLogged, type ServiceError } from '../mesh/service-error.js';
+import type { MappedError } from './errors.js';
 
 /** Gets the outcome of every request. No method throws. */
 export interface Observer {
@@ -41,12 +39,9 @@ interface Failure {
 
 /** Logs a failure, unless there were too many in this second. Never throws. */
 export function logFailure(logger: Logger, { failures }: Story, failure: Failure): void {
-  const { error, thrown, statusCode, req, id, method, calls } = failure;
+  const { error, thrown: err, statusCode, req, id, method, calls } = failure;
   const level = levelOf(error, statusCode);
   if (isSilent(logger, level) || (level === 'error' && !failures.take())) return;
-  // Only what is mapped, and no Proxy, is known to be safe to look at.
-  const isFailedCall = error !== SERVER_ERROR && isNativeError(thrown) && isBranded(thrown, 'ServiceError');
-  const err = isFailedCall ? toLogged(thrown as ServiceError) : thrown;
   const request = req === null ? {} : { request_id: id, method, target: targetOf(req) };
   logSafely(
     logger,

@@ -386,7 +386,8 @@ export class Postern extends RouteGroup {
   /** Logs why the process ends. Without a logger it would end without a word. */
   #logLast(entry: object, message: string, otherwise: unknown): void {
     if (isSilent(this.#options.logger, 'error')) console.error(otherwise);
-    else logSafely(this.#options.logger, 'error', entry, message);
+    // Unlike other lines about a failed call, this one has its stack: nobody waited for that call.
+    else this.#options.logger.error(entry, message);
   }
 
   /** Finishes the work in flight, then closes the listeners. @returns whether everything in flight could finish */

@@ -2,6 +2,7 @@
 
 import { Date } from './clock.js';
 import { ANYTHING, oneOf, option, type OptionTable } from './options-check.js';
+import { toLogged } from './failed-call.js';
 import { formatLine, inspectSafely, membersOf, plainEntry } from './log-line.js';
 import { toTextLine } from './text-line.js';
 
@@ -124,7 +125,7 @@ export class OwnLog implements Logger {
   ) {
     const at = (level: LogLevel): LogMethod => (object, message = '') => {
       if (level === 'warn' || level === 'error') note(level, object, message);
-      logSafely(given, level, object, message);
+      writeSafely(given, level, object, message);
     };
     Object.assign(this, ofLevels(at));
   }
@@ -149,7 +150,7 @@ export function bindLogger(to: Logger, bindings: object): SafeLogger {
       if (isSilent(logger, level)) return;
       // `log.info('text', object)`, as with some other loggers: the text is the message all the same.
       const [about, text] = typeof entry === 'string' ? [message, entry] : [entry, message];
-      logSafely(logger, level, { ...bindings, ...fieldsOf(about) }, messageOf(about, text));
+      writeSafely(logger, level, { ...bindings, ...fieldsOf(about) }, messageOf(about, text));
     };
   };
   return {
@@ -179,11 +180,22 @@ export function isSilent(logger: Logger, level: LogLevel): boolean {
   return given instanceof JsonLogger ? !given.has(level) : given[level] === ignore;
 }
 
+/** Logs an entry of the framework's own, which is short if its `err` is a failed call; never throws. */
+export function logSafely(logger: Logger, level: LogLevel, object: object, message: string): void {
+  let entry = object;
+  try {
+    if ('err' in object) entry = { ...object, err: toLogged(object.err) };
+  } catch {
+    // A Proxy that throws, or a getter.
+  }
+  writeSafely(logger, level, entry, message);
+}
+
 /**
  * Logs without ever throwing: a broken logger must not take a request down. A logger that throws gets the entry again,
  * as plain text: pino fails on an error that is frozen, or whose stack throws.
  */
-export function logSafely(logger: Logger, level: LogLevel, object: object, message: string | undefined): void {
+function writeSafely(logger: Logger, level: LogLevel, object: object, message: string | undefined): void {
   try {
     write(logger, level, object, message);
   } catch {

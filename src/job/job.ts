@@ -9,7 +9,7 @@ import type { ServingOptions, SpanExport } from '../answer/context.js';
 import { clearTimeout, monotonicNow, setTimeout } from '../base/clock.js';
 import { TIME_LIMIT } from '../base/deadline.js';
 import { ServiceUnavailable, TimedOut } from '../base/errors.js';
-import { bindLogger, type SafeLogger } from '../base/log.js';
+import { bindLogger, logSafely, OwnLog, type SafeLogger } from '../base/log.js';
 import { assertOptions, show, type Kind, type Kinds } from '../base/options-check.js';
 import type { ServiceClient } from '../mesh/service-client.js';
 import { PASSED_ON, requestId } from '../propagation/mesh-headers.js';
@@ -152,7 +152,8 @@ export class Jobs {
       outcome = 'done';
       return result;
     } catch (err) {
-      job.log.error({ job: name, err, ...(job.calls && { calls: job.calls }) }, 'job failed');
+      const logger = new OwnLog(job.log, this.options.story.note);
+      logSafely(logger, 'error', { job: name, err, ...(job.calls && { calls: job.calls }) }, 'job failed');
       throw err;
     } finally {
       clearTimeout(timer);

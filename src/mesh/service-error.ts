@@ -65,38 +65,6 @@ export function callError(
   return new ServiceError(service, description, fields);
 }
 
-/** Maximum bytes of a text of a failed call in the log, and of all its texts, so that its line has at most 500. */
-const MAX_TEXT = 48;
-const MAX_TEXTS = 100;
-
-/**
- * A failed call as the log has it: with the code or the message of its cause, and without a stack. While a service is
- * down its line is one of thousands, and where the call was made adds nothing to service, method and path.
- *
- * @internal
- */
-export function toLogged(error: ServiceError): Error {
-  const { name, message, description, service, method, path, errorCode, cause } = error;
-  let left = MAX_TEXTS;
-  const shorten = (given: unknown): string => {
-    const text = String(given);
-    let shown = text.slice(0, MAX_TEXT);
-    while (Buffer.byteLength(shown) > Math.min(left, MAX_TEXT)) shown = shown.slice(0, -1);
-    left -= Buffer.byteLength(shown);
-    return shown === text ? text : `${shown}…`;
-  };
-  const { value } = errorCode;
-  const isSpecified = value !== FrameworkErrorCodes.framework_error_unspecified.value;
-  const reason: unknown = cause instanceof Error ? (Reflect.get(cause, 'code') ?? cause.message) : undefined;
-  // In the order of their use to the reader: a text gets the space that the texts before it left.
-  const code = isSpecified && { errorCode: { name: shorten(errorCode.name), value } };
-  const where = { service, method, path: shorten(path) };
-  const what = { description: shorten(description) };
-  const why = reason !== undefined && { cause: shorten(reason) };
-  const own = { name: { value: name }, message: { value: shorten(message) }, stack: { value: undefined } };
-  return Object.assign(Object.create(ServiceError.prototype, own) as Error, what, where, why, code);
-}
-
 /** Whether another attempt may succeed after this status. @internal */
 export function isUnavailable(status: number): boolean {
   return status === 503 || status === 504;

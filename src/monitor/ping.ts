@@ -3,7 +3,7 @@
 import { elapsedSince, monotonicNow } from '../base/clock.js';
 import { BadRequest } from '../base/errors.js';
 import { logSafely, type Logger } from '../base/log.js';
-import { callError, ServiceError, toLogged } from '../mesh/service-error.js';
+import { callError, ServiceError } from '../mesh/service-error.js';
 import type { WholeAnswer } from '../mesh/answer.js';
 import type { PingRequest } from '../mesh/service-client.js';
 import { toErrorBody } from '../payload/error-body.js';
@@ -80,7 +80,7 @@ function createMeshPing(options: PingOptions): (depth: number) => Promise<Record
           ? error
           : callError(callOf(service), 502, `${service} could not be pinged`, { cause: error });
       if (!failing.has(service) && logger !== undefined)
-        logSafely(logger, 'warn', { err: toLogged(failure), service }, 'ping failed');
+        logSafely(logger, 'warn', { err: failure, service }, 'ping failed');
       failing.add(service);
       const response = toErrorBody(failure);
       return { response, status_code: failure.statusCode, request_time: elapsedSince(startedAtMs) };

@@ -4,10 +4,12 @@ import dns from 'node:dns';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { defineEndpoint, Postern, type ConnectionOptions, type PosternOptions } from 'postern';
+import {
+  connect, defineEndpoint, defineErrorCodes, Postern, ServiceUnavailable, type ConnectionOptions, type PosternOptions,
+} from 'postern';
 import { clientOf } from '../support/clients.js';
 import { startPeer } from '../support/peer.js';
-import { createApp, createRecorder } from '../support/serve.js';
+import { createApp, createRecorder, expectFailures } from '../support/serve.js';
 
 /** An application with one connection, which a function answers. */
 function appWith(connection: ConnectionOptions, answer: (request: Request) => Response | Promise<Response>): Postern {
@@ -198,6 +200,64 @@ test.for<{ what: string; answer?: (request: Request) => Response; url?: string; 
   expect(entries[0]).toMatchObject({ err: { type: 'ServiceError', service: 'billing', method: 'GET', path: '/invoices/7' } });
   expect(entries[0]?.err).toMatchObject({ description: says });
   for (const { err } of entries) expect(err).not.toHaveProperty('stack');
+});
+
+const Codes = defineErrorCodes({ busy: 10_004 });
+class Busy extends ServiceUnavailable {
+  static override errorCode = Codes.busy;
+}
+const getInvoice = defineEndpoint('GET', '/invoices/:id', { errors: [Busy] });
+type Failing = (app: Postern, call: () => Promise<never>) => unknown;
+test.for<[line: string, where: string, fail: Failing]>([
+  ['health check fails', 'a health check', async (app, call) => {
+    app.health.check('billing', call);
+    await app.request('/users/health/');
+  }],
+  ['tracked task failed', 'a tracked promise', (app, call) => app.track(call()).catch(() => undefined)],
+  ['job failed', 'a job', (app, call) => app.job('mail', call).catch(() => undefined)],
+  ['close hook failed', 'a close hook', (app, call) => app.onClose(call).close()],
+  ['middleware failed too late to change the reply', 'late middleware', async (app, call) => {
+    app.get('/', { middleware: [connect((_req, _res, next) => (next(), call()))] }, () => 1);
+    await app.request('/');
+  }],
+  ['request failed', 'a typed call that declares the error', async (app) => {
+    app.get('/', async (ctx) => (await ctx.service('billing').call(getInvoice, { params: { id: '7' } })).body);
+    await app.request('/');
+  }],
+])('the line "%s" of a failed call in %s has at most 500 bytes and no stack', async ([line, , fail]) => {
+  const lines: string[] = [];
+  const write = vi.spyOn(process.stderr, 'write').mockImplementation((text) => lines.push(String(text)) > 0);
+  onTestFinished(() => void write.mockRestore());
+  const error = new Busy('d'.repeat(9000));
+  const billing = expectFailures(createApp({}, 'billing'), 503).implement(getInvoice, () => { throw error; });
+  const app = new Postern('users', { accessLog: false, services: { billing } });
+  onTestFinished(() => app.close());
+  await fail(app, () => app.service('billing').get('/invoices/7') as Promise<never>);
+  await expect.poll(() => lines.length).toBe(1);
+  expect(Buffer.byteLength(lines[0]!)).toBeLessThanOrEqual(500);
+  const { msg, err } = JSON.parse(lines[0]!) as { msg: string; err: object };
+  expect(msg).toBe(line);
+  expect(err).toMatchObject({ type: expect.stringMatching(/^(?:ServiceError|Busy)$/), service: 'billing', method: 'GET',
+    path: '/invoices/7', errorCode: { name: 'busy' }, description: expect.stringMatching(/^d+…$/) });
+  expect(err).not.toHaveProperty('stack');
+});
+
+test('a failed call that a user logs, or that an error of another kind has as its cause, keeps its stack', async () => {
+  const lines: string[] = [];
+  const write = vi.spyOn(process.stderr, 'write').mockImplementation((text) => lines.push(String(text)) > 0);
+  onTestFinished(() => void write.mockRestore());
+  const billing = (): Response => new Response(null, { status: 503 });
+  const app = new Postern('users', { accessLog: false, services: { billing } });
+  onTestFinished(() => app.close());
+  app.get('/', async (ctx) => {
+    const cause: unknown = await ctx.service('billing').get('/').catch((err: unknown) => err);
+    ctx.log.warn({ err: cause }, 'billing fails');
+    throw new Error('a mistake', { cause });
+  });
+  await app.request('/');
+  expect(lines.map((text) => (JSON.parse(text) as { err: object }).err)).toEqual([
+    expect.objectContaining({ stack: expect.any(String) }), expect.objectContaining({ stack: expect.any(String) }),
+  ]);
 });
 
 test('a name with several addresses is called at all of them, and an address that refuses is skipped', async () => {
