@@ -9,7 +9,7 @@ import type { IncomingMessage } from 'node:http';
 import { Date } from '../base/clock.js';
 import { HttpError, InvalidQueryParams, refusal } from '../base/errors.js';
 import { createFirsts } from '../base/firsts.js';
-import { logSafely } from '../base/log.js';
+import { logSafely, OwnLog } from '../base/log.js';
 import { Context, type Handler, type Middleware } from './context.js';
 import { scopeOf, type Scope } from '../wire/scope.js';
 import { ROUTE_NOT_FOUND, routeNotFound } from './errors.js';
@@ -163,7 +163,8 @@ export class CompiledRoutes {
       const { id, caller } = ctx;
       if (this.#isFirstCall(`${method} ${path} ${caller?.name ?? ''}`)) {
         const entry = { method, route: path, request_id: id, ...(caller && { caller: caller.name }) };
-        logSafely(Context.loggerOf(ctx), 'warn', entry, 'a deprecated route is called');
+        const logger = new OwnLog(ctx.log, Context.optionsOf(ctx).story.note);
+        logSafely(logger, 'warn', entry, 'a deprecated route is called');
       }
       return run(ctx);
     };

@@ -46,7 +46,9 @@ const MAX_KINDS = 100;
 const MINUTES = 15;
 const LINES_PER_SECOND = 10;
 /** Fields of log entries whose texts the framework, or the developer, has made. */
-const OWN_TEXTS: ReadonlySet<string> = new Set(['check', 'file', 'function', 'metric', 'route', 'service', 'signal']);
+const OWN_TEXTS: ReadonlySet<string> = new Set(
+  ['caller', 'check', 'file', 'function', 'job', 'log_level', 'method', 'metric', 'route', 'service', 'signal'],
+);
 
 /** The story of one application. */
 export class Story {
@@ -78,9 +80,9 @@ export class Story {
     count(kinds, { route, status, error_code, service, times: 1, first: at, last: at });
   }
 
-  /** Adds an entry of the framework's log, but not the lines of requests, which would displace all others. */
+  /** Adds an entry of the framework's log, but not what `recent` has: lines of requests would displace all others. */
   readonly note = (level: LogLevel, entry: object, msg: string): void => {
-    if ('request_id' in entry || 'left_out' in entry) return;
+    if ('status_code' in entry || 'middleware' in entry) return;
     const fields = Object.entries(entry).filter(
       ([name, value]) => typeof value === 'number' || (typeof value === 'string' && OWN_TEXTS.has(name)),
     );

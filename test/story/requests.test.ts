@@ -1,7 +1,7 @@
 /** `/<name>/requests/` says what is in flight, what failed and what the framework warned of. */
 
-import { expect, test } from 'vitest';
-import { reply, type Handler, type Postern, type PosternOptions } from 'postern';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { connect, Postern, reply, type Handler, type PosternOptions } from 'postern';
 import { createApp, createRecorder, expectFailures } from '../support/serve.js';
 
 const LOOPBACK = { host: '127.0.0.1', port: 0 };
@@ -72,6 +72,44 @@ test('it has the warnings of the framework with what it made itself, and nothing
   await fetch(`${url}/users/health/`);
   const event = { at: ANY_TIME, level: 'warn', msg: 'health check fails', check: 'database' };
   expect((await read()).events).toEqual([event]);
+});
+
+test('it has each warning and error of the framework that is not about a single request', async () => {
+  const { app, url, read } = await start({ logger: createRecorder(), diagnostics: true }, (app) => {
+    app.get('/old/:id', { deprecated: { at: new Date(0) } }, (ctx) => {
+      ctx.log = ctx.log.child({ user: 'secret' });
+    });
+    app.get('/late', { middleware: [connect((_req, _res, next) => { next(); throw new Error('secret'); })] }, () => 1);
+    app.get('/boom', () => { throw new Error('secret'); });
+  });
+  expectFailures(app, 500, 'job failed', 'tracked task failed');
+  await fetch(`${url}/old/secret?q=secret`, { headers: { 'user-agent': 'shop/1 postern/1', 'x-request-id': 'secret' } });
+  await app.job('mail', { headers: { 'x-request-id': 'secret' } }, () => { throw new Error('secret'); }).catch(() => 0);
+  await app.track(Promise.reject(new Error('secret'))).catch(() => 0);
+  await fetch(`${url}/boom`);
+  await fetch(`${url}/late`);
+  const { events } = await read();
+  const at = ANY_TIME;
+  expect(events).toEqual([
+    { at, level: 'warn', msg: 'a deprecated route is called', method: 'GET', route: '/old/:id', caller: 'shop' },
+    { at, level: 'error', msg: 'job failed', job: 'mail' },
+    { at, level: 'error', msg: 'tracked task failed' },
+  ]);
+});
+
+test('it has the changes of the log level, and the profiles', async () => {
+  const write = vi.spyOn(process.stderr, 'write').mockImplementation(() => true);
+  onTestFinished(() => void write.mockRestore());
+  // The level of the default logger alone can be changed.
+  const app = new Postern('users', { monitor: LOOPBACK, accessLog: false, diagnostics: true });
+  onTestFinished(() => app.close());
+  const base = `${(await app.listen(LOOPBACK)).monitor?.url}/users`;
+  await fetch(`${base}/log-level/?level=error&seconds=600`, { method: 'PUT' });
+  await (await fetch(`${base}/profile/?cpu=1`, { method: 'POST' })).arrayBuffer();
+  expect(await (await fetch(`${base}/requests/`)).json()).toHaveProperty('events', [
+    { at: ANY_TIME, level: 'warn', msg: 'log level changed', log_level: 'error', seconds: 600 },
+    { at: ANY_TIME, level: 'warn', msg: 'CPU profiled', seconds: 1 },
+  ]);
 });
 
 test('it is bounded: 50 requests', async () => {
