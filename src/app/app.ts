@@ -194,6 +194,11 @@ export class Postern extends RouteGroup {
   attach(server: Server, options: ScopeOptions = {}): this {
     assertOptions('attach()', options, SCOPE);
     this.#listener.wire.attach(server, options);
+    const warn = (): void => {
+      const warning = 'nothing can reach the metrics; call listen(), which opens the listener of the option monitor';
+      if (this.#opening === undefined) logSafely(this.#options.logger, 'warn', options, warning);
+    };
+    if (this.#monitor !== null) server.listening ? warn() : server.once('listening', warn);
     return this;
   }
 

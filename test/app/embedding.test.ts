@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 import type { Postern } from 'postern';
 import { expect, onTestFinished, test } from 'vitest';
 import { parseResponses, rawExchange } from '../support/raw.js';
-import { createApp, createRecorder, listening, portOf } from '../support/serve.js';
+import { createApp, createRecorder, listening, portOf, serve } from '../support/serve.js';
 
 const listen = async (server: Server): Promise<number> => portOf(await listening(server));
 
@@ -95,4 +95,19 @@ test.for(Object.keys(WAYS))('a drain cuts what outlives its timeout: %s', async 
   await app.close({ timeout: 1 });
   expect(await reply).toBe('cut');
   await aborted;
+});
+
+test.for([true, false])('the log warns that nothing opens the listener of the option monitor (listen called: %s)', async (
+  hasListener,
+) => {
+  const logger = createRecorder();
+  const app = createApp({ logger, accessLog: false, monitor: { port: 0, host: '127.0.0.1' } });
+  const server = createServer();
+  app.attach(server, { scope: 'public' });
+  if (hasListener) await serve(app);
+  await listening(server);
+  app.attach(await listening(createServer()));
+  expect(logger.entries.map(({ level, message }) => [level, message])).toEqual(
+    Array(hasListener ? 0 : 2).fill(['warn', expect.stringMatching(/metrics; call listen\(\), .* option monitor$/)]),
+  );
 });
