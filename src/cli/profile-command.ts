@@ -1,6 +1,8 @@
 /* `postern profile`: a CPU profile or a heap snapshot of a running service, into a file. */
 
 import { createWriteStream } from 'node:fs';
+import { access, constants } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { defineCommand, flag, text, UsageError, whole, type Command } from './command.js';
 import { askMonitor } from './monitor.js';
@@ -23,6 +25,8 @@ const OPTIONS = { cpu: whole(1, 60), heap: flag, out: text, token: text };
 export const profile: Command = defineCommand(usage, 'URL', OPTIONS, async ({ cpu, heap, out, token }, given) => {
   if ((cpu === undefined) !== heap) throw new UsageError('give --cpu SECONDS or --heap, and not both');
   if (out === undefined) throw new UsageError('--out is missing; give the name of a file');
+  // Before the service is asked: its snapshot would be lost.
+  await access(dirname(out), constants.W_OK);
   const target = `profile/?${heap ? 'heap' : `cpu=${cpu}`}`;
   const { reply } = await askMonitor(given, 'POST', target, token, {
     404: 'give the URL of its monitor listener, and set its option diagnostics',

@@ -151,6 +151,7 @@ const wrong = [
     args,
     says: "users can't be asked at http://127.0.0.1:1 (ECONNREFUSED); give the URL of its monitor listener",
   })),
+  { args: ['profile', 'http://127.0.0.1:1/users/', '--heap', '--out', 'missing/x'], says: 'ENOENT' },
   { args: ['alerts', 'app.mjs', '--json'], says: 'it takes no options' },
   { args: ['alerts', 'off.mjs'], says: 'no monitoring endpoints' },
   { args: ['live'], says: 'URL is missing' },
