@@ -122,6 +122,7 @@ export class Router<Handler = unknown> {
    * or the pattern has the method already or is reserved
    */
   add(method: string, path: string, handler: Handler): Route<Handler> {
+    if (handler === undefined) throw new TypeError(`${method} ${path} has no handler; give it as the third argument`);
     return this.prepare(method, path, handler)();
   }
 

@@ -103,6 +103,12 @@ test('routes list what was registered, in order; routesPublic the flagged ones a
   expect(router.routesPublic).toEqual({ '^/b/([^/]+)$': { public_methods: ['DELETE', 'POST'] } });
 });
 
+test('a route without a handler throws', () => {
+  const router = new Router();
+  expect(() => Reflect.apply(router.add, router, ['GET', '/a'])).toThrow(/^GET \/a has no handler; give it/);
+  expect(router.routes).toEqual([]);
+});
+
 test('the same method on the same pattern throws, under whatever names', () => {
   const router = new Router<string>();
   router.add('GET', '/users/:id', 'x');
