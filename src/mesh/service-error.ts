@@ -18,9 +18,9 @@ export interface CallName {
 /** Options of a {@link ServiceError}. */
 export interface ServiceErrorOptions extends ApiErrorOptions {
   /** The method of the call. Default: empty. */
-  method?: string;
+  method?: string | undefined;
   /** The path of the call, without its query. Default: empty. */
-  path?: string;
+  path?: string | undefined;
 }
 
 /**

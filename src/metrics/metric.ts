@@ -47,7 +47,7 @@ export interface MetricOptions<L extends string, M = unknown> {
    */
   readonly maxSeries?: number | undefined;
   /** Runs before each exposition; if it throws or returns a promise, this metric is left out. */
-  readonly collect?: (this: M) => void;
+  readonly collect?: ((this: M) => void) | undefined;
 }
 
 /** Members that every metric has. `L`: the label names; `Bound`: the result of `labels`. */

@@ -82,7 +82,8 @@ export interface ByteStream {
   /** Stops the source. */
   cancel(reason?: unknown): Promise<void>;
   /** Reads the stream. */
-  getReader(): { read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }> };
+  // With a `value` that may be undefined, the compiler takes `new ReadableStream({ … })` for a stream of undefined, too.
+  getReader(): { read(): Promise<{ readonly done: false; readonly value: Uint8Array } | { readonly done: true }> };
 }
 
 /** Whether a body is a stream rather than something whose length is known. */

@@ -7,6 +7,7 @@
 
 import { builtin } from '../base/builtin.js';
 import { assertOptions, OBJECT, show, STRING } from '../base/options-check.js';
+import type { LabelValue } from '../metrics/metric.js';
 import { toDefaultLabels } from '../metrics/names.js';
 import type { Registry } from '../metrics/registry.js';
 import { readCgroupLimits, readStatus } from './linux.js';
@@ -78,9 +79,9 @@ export function collectProcess(registry: Registry, root?: string): ProcessSample
 /** Options of `collectDefaultMetrics`. */
 export interface DefaultMetricsOptions {
   /** Put before each name. Default: nothing. */
-  readonly prefix?: string;
+  readonly prefix?: string | undefined;
   /** Labels of every sample; a metric's own label overrides a label of the same name. */
-  readonly labels?: Readonly<Record<string, string>>;
+  readonly labels?: Readonly<Record<string, LabelValue>> | undefined;
 }
 
 /**

@@ -1,5 +1,7 @@
 /** What the compiler lets pass of `postern/metrics`, and what it stops; compiled, never run. */
-import { Counter, Registry, type AnyMetric, type BoundCounter, type Gauge, type Histogram } from 'postern/metrics';
+import {
+  collectDefaultMetrics, Counter, Registry, type AnyMetric, type BoundCounter, type Gauge, type Histogram,
+} from 'postern/metrics';
 
 const registry = new Registry({ maxSeries: 100, onError: (name: string, error: unknown) => void [name, error] });
 
@@ -107,3 +109,9 @@ registry.expose('openmetrics');
 registry.expose('json');
 // @ts-expect-error the content type is the format's
 registry.contentType = 'text/plain';
+
+registry.gauge({ name: 'd', help: 'D.', collect: undefined, labelNames: undefined });
+collectDefaultMetrics(registry, { prefix: undefined, labels: undefined });
+collectDefaultMetrics(registry, { labels: { shard: 7, zone: 'a' } });
+// @ts-expect-error a boolean is no label value
+collectDefaultMetrics(registry, { labels: { shard: true } });
