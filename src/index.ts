@@ -57,6 +57,7 @@ export type { Caller } from './propagation/caller.js';
 export type { TraceSpan } from './propagation/trace-context.js';
 export { Registry } from './metrics/registry.js';
 export type * from './metrics/public.js';
+export { collectDefaultMetrics, type DefaultMetricsOptions } from './process/sampler.js';
 export type { PingDocument, PingEntry } from './monitor/ping-document.js';
 export type { Health, HealthCheck, HealthCheckOptions, HealthDocument, HealthStatus } from './monitor/health.js';
 export type { PosternOptions } from './app/options.js';

@@ -14,8 +14,8 @@ test('each entry exports a closed list: no JWT, CSRF, cookies, CORS, cache, stat
   expect(Object.keys(postern).sort()).toEqual([
     'ApiError', 'BadRequest', 'Conflict', 'Forbidden', 'FrameworkErrorCodes', 'HttpError', 'InvalidRequest', 'NotFound',
     'Postern', 'Registry', 'Reply', 'Router', 'ServiceError', 'ServiceUnavailable',
-    'TooManyRequests', 'Unauthorized', 'connect', 'defineEndpoint', 'defineErrorCodes', 'endpoint', 'events', 'path',
-    'publicFacing', 'redirect', 'reply',
+    'TooManyRequests', 'Unauthorized', 'collectDefaultMetrics', 'connect', 'defineEndpoint', 'defineErrorCodes',
+    'endpoint', 'events', 'path', 'publicFacing', 'redirect', 'reply',
   ]);
   expect(Object.keys(metrics).sort()).toEqual([
     'Counter', 'Gauge', 'Histogram', 'Registry', 'Summary', 'collectDefaultMetrics', 'exponentialBuckets',
